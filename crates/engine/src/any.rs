@@ -1,7 +1,8 @@
-//! An engine whose type is chosen while the program runs: what drives engines is compiled once, not once for each.
+//! An engine whose type is chosen while the program runs: the code that drives engines is compiled once, not once for
+//! each.
 //!
-//! Each call is one more through a table of functions: one for a batch, one for each reply, and one for each key that
-//! is hinted. A large value and a reservation are boxed. (Measured: docs/notebook.md.)
+//! Each call goes through a table of functions as well: one more for a batch, one for each reply, and one for each key
+//! that is hinted. A large value and a reservation are boxed. (Measured: docs/notebook.md.)
 
 use std::any::Any;
 use std::sync::Arc;
@@ -155,10 +156,10 @@ impl Audit for AnyEngine {
 /// A thread's handle to any engine.
 pub struct AnyHandle(Box<dyn DynHandle>);
 
-/// A large value of any engine's.
+/// A large value of any engine.
 pub struct AnyValue(Box<dyn Value>);
 
-/// An item under construction, of any engine's.
+/// An item under construction, of any engine.
 pub struct AnyReservation(Box<dyn DynReservation>);
 
 /// [`Handle`] without its associated types.
@@ -182,7 +183,7 @@ trait DynHandle: Send {
     ) -> Option<Cursor>;
 }
 
-/// [`Reservation`] that can be given back to the engine that made it.
+/// A [`Reservation`] that can be returned to the engine that made it.
 trait DynReservation: Reservation {
     fn into_any(self: Box<Self>) -> Box<dyn Any>;
 }
@@ -193,7 +194,7 @@ impl<R: Reservation + 'static> DynReservation for R {
     }
 }
 
-/// Where one engine's replies go on to.
+/// Passes one engine's replies on.
 struct Boxing<'a>(&'a mut dyn Replies<AnyValue>);
 
 impl<V: Value + 'static> Replies<V> for Boxing<'_> {

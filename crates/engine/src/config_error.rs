@@ -1,22 +1,22 @@
-//! Configurations that an engine cannot have.
+//! Configuration errors: the reasons why an engine cannot have a configuration.
 
 use std::error::Error;
 use std::fmt::{self, Display, Formatter};
 use std::io;
 
-/// Why there can be no engine of a configuration. One type for all engines, each of which has some of the causes: who
-/// makes an engine by its name asks one type only. Sizes are in bytes.
+/// Why an engine cannot have a configuration. One type for all engines, each of which has some of the causes: a caller
+/// that makes an engine by its name handles one type only. Sizes are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConfigError {
     /// The memory limit is too low.
     MemoryTooLow {
-        /// What was asked for.
+        /// The configured limit.
         asked: usize,
         /// The lowest limit.
         least: usize,
     },
-    /// The memory limit, or what it may be raised to, is too high.
+    /// The memory limit, or the value to which it may be raised, is too high.
     MemoryTooHigh {
         /// The highest limit.
         most: usize,
@@ -27,26 +27,26 @@ pub enum ConfigError {
     ItemOverHalf,
     /// The largest item would take more than half of a partition.
     ItemOverHalfPartition {
-        /// What a partition has.
+        /// The memory of a partition.
         partition: usize,
     },
-    /// Size classes do not grow by such a factor.
+    /// The growth factor of size classes is not possible.
     GrowthFactor,
     /// The smallest chunk is too large.
     ChunkMin,
     /// Too many partitions for the memory limit, or none.
     PartitionBlocks {
-        /// As many as there can be.
+        /// The highest number possible.
         most: u32,
     },
     /// Partitions are not a power of two, or too many or too few.
     PartitionCount {
-        /// How many there were to be.
+        /// The configured number.
         asked: usize,
-        /// As many as there can be.
+        /// The highest number possible.
         most: usize,
     },
-    /// No server thread, or fewer at most than at least.
+    /// No server thread, or a minimum of server threads above the maximum.
     ServerThreads,
     /// More server threads than partitions.
     ServerThreadsOverPartitions {
@@ -103,7 +103,7 @@ impl Display for ConfigError {
 
 impl Error for ConfigError {}
 
-/// An invalid input, since an engine that is made says all that goes wrong as errors of I/O.
+/// An invalid input: making an engine reports all failures as I/O errors.
 impl From<ConfigError> for io::Error {
     fn from(error: ConfigError) -> Self {
         Self::new(io::ErrorKind::InvalidInput, error)

@@ -1,12 +1,12 @@
-//! Statistics that cost a hot path next to nothing: each thread counts for itself, and a reader
-//! adds up.
+//! Counters: statistics that cost a hot path next to nothing. Each thread has its own counters, and a reader adds them
+//! up.
 
 use std::sync::Arc;
 
 pub use nuthatch_sync::counter::Counter;
 use nuthatch_sync::mutex::Mutex;
 
-/// What one thread counted. Only that thread writes; anybody may read.
+/// The counters of one thread. Only that thread writes them; any thread may read them.
 #[derive(Debug)]
 pub struct Counters<const N: usize>([Counter; N]);
 
@@ -17,7 +17,7 @@ impl<const N: usize> Default for Counters<N> {
 }
 
 impl<const N: usize> Counters<N> {
-    /// Adds to a counter of the calling thread's own: see [`Counter::add`].
+    /// Adds to a counter of the calling thread: see [`Counter::add`].
     #[inline(always)]
     pub fn add(&self, index: usize, amount: u64) {
         self.0[index].add(amount);
@@ -66,7 +66,7 @@ impl<const N: usize> Registry<N> {
         counters
     }
 
-    /// A thread leaves; what it counted stays.
+    /// Removes a thread that leaves; its counts stay in the sums.
     pub fn unregister(&self, counters: &Arc<Counters<N>>) {
         let mut inner = self.lock();
         counters.add_to(&mut inner.left);

@@ -1,4 +1,4 @@
-//! The seam that everything hangs on: batch in, batch out.
+//! The engine interface, which all servers and libraries build on: batch in, batch out.
 
 use std::sync::Arc;
 
@@ -11,21 +11,21 @@ use crate::reply::{Item, Replies, Reply};
 use crate::request::{Key, Request, Store};
 use crate::stats::EngineStats;
 
-/// A table with its memory, shared between threads. Chosen once, at the top.
+/// A table with its memory, shared between threads. A program chooses it once, at the top.
 ///
-/// Engines number their stores, and panic at the next one when they have no number left: after 2^50 stores, or 2^48 in
-/// one partition (lockhash, cphash). That is years away at millions of stores a second.
+/// Engines number their stores, and panic at the next store when no number is left: after 2^50 stores, or 2^48 in one
+/// partition (lockhash, cphash). That is years away at millions of stores a second.
 pub trait Engine: Inspect + Audit + Send + Sync + Sized + 'static {
     /// A thread's handle to the engine.
     type Handle: Handle;
 
-    /// A new handle. Handles are cheap to hold and not free to make: one a thread.
+    /// A new handle. A handle costs little while it exists, and something to make: make one for each thread.
     fn handle(self: &Arc<Self>) -> Self::Handle;
 
     /// The function that hashes this engine's keys.
     fn hasher(&self) -> &KeyHasher;
 
-    /// The engine's name, as `--engine` takes it.
+    /// The engine's name, the value of `--engine`.
     fn name(&self) -> &'static str;
 
     /// Counters and sizes, summed over all handles.
@@ -39,15 +39,15 @@ pub trait Engine: Inspect + Audit + Send + Sync + Sized + 'static {
     /// call replaces a delayed one.
     fn flush(&self, now: Time, at: Time);
 
-    /// Numbers stores from `least` on, or from where it is if that is higher. So items that keep the cas of an engine
-    /// before share it with no later store. Handles that have stored may give out a few lower numbers still. An engine
-    /// whose items are never those of another does nothing.
+    /// Numbers stores from `least` on, or from the next number if that is higher. So items that keep the cas of an
+    /// earlier engine share it with no later store. Handles that have stored may still give out a few lower numbers. An
+    /// engine whose items never come from another does nothing.
     fn number_from(&self, least: u64) {
         let _ = least;
     }
 
-    /// Changes the memory limit, in bytes (cache_memlimit). Shrinking evicts gradually, in
-    /// [`Handle::maintain`]. The error says what is possible.
+    /// Changes the memory limit, in bytes (cache_memlimit). Shrinking evicts gradually, in [`Handle::maintain`]. The
+    /// error gives the possible limits.
     fn set_memory_limit(&self, bytes: usize) -> Result<(), LimitError>;
 
     /// The largest item (header, key and value), in bytes.
@@ -68,9 +68,9 @@ pub trait Handle: Send {
     /// Values longer than this are handed out by [`Replies::large`] instead of being copied.
     const COPY_MAX: usize;
 
-    /// A hint: a request about this key will be in the next batch. To be given for each key in its order,
-    /// as soon as it is known and before the next is read, which then happens while the first lines that
-    /// the requests will need are on their way. An engine may pass over any number of them.
+    /// A hint: a request about this key will be in the next batch. The caller gives it for each key in order, as soon
+    /// as it knows the key and before it reads the next one: that reading overlaps with the loads of the first lines
+    /// that the requests need. An engine may ignore any number of hints.
     fn prefetch(&mut self, key: &Key<'_>) {
         let _ = key;
     }
@@ -84,9 +84,8 @@ pub trait Handle: Send {
         replies: &mut R,
     );
 
-    /// Begins a store whose value (`value_len` bytes) is still on its way. The key has no new
-    /// value before [`Handle::commit`]. Any length may be asked for; fails with [`Reply::TooLarge`] or
-    /// [`Reply::OutOfMemory`].
+    /// Begins a store whose value (`value_len` bytes) arrives later. The key has no new value before
+    /// [`Handle::commit`]. Any length is allowed; fails with [`Reply::TooLarge`] or [`Reply::OutOfMemory`].
     fn reserve(
         &mut self,
         now: Time,
@@ -94,9 +93,9 @@ pub trait Handle: Send {
         value_len: usize,
     ) -> Result<Self::Reservation, Reply>;
 
-    /// Carries out the store of a complete reservation; `store.value` is ignored. The reply is that
-    /// of the same store in a batch. Panics if bytes are missing, or if a handle of another engine made
-    /// the reservation; it is freed then.
+    /// Carries out the store of a complete reservation; `store.value` is ignored. The reply is that of the same store
+    /// in a batch. Panics if bytes are missing, or if a handle of another engine made the reservation; the reservation
+    /// is freed then.
     fn commit(&mut self, now: Time, reservation: Self::Reservation, store: &Store<'_>) -> Reply;
 
     /// Background work, bounded by `budget` (about so many items are looked at): frees expired
@@ -104,15 +103,14 @@ pub trait Handle: Send {
     /// more to do at once.
     fn maintain(&mut self, now: Time, budget: usize) -> bool;
 
-    /// Visits items: calls `visit` for up to about `budget` places and returns where to go on, or
-    /// `None` at the end. Blocks nobody. An item that is neither changed nor evicted between the
-    /// first call and the last is visited once, as long as it is not moved. An engine that makes room
-    /// by moving items may show one that was moved again, and it may miss one: if it is on its way when
-    /// the walk begins, or if it is moved more than once meanwhile, each time out of the walk's way. So
-    /// few are missed while the walk is faster than stores make it move items. A walk that is slower,
-    /// beside many writers or because its caller waits between calls, may miss many that stay. If
-    /// nothing is stored meanwhile and [`Handle::maintain`] is not called, nothing is moved. One that
-    /// has expired or was flushed is not visited. Start with `Cursor::default()`.
+    /// Visits items: calls `visit` for up to about `budget` places and returns where to go on, or `None` at the end. It
+    /// blocks no thread. An item that is neither changed nor evicted between the first call and the last is visited
+    /// once, as long as it is not moved. An engine that makes room by moving items may show a moved item again. It may
+    /// also miss one: if the item is being moved when the walk begins, or if it is moved more than once meanwhile, each
+    /// time out of the walk's way. So few items are missed while the walk is faster than the moves that stores cause. A
+    /// walk that is slower, beside many writers or because its caller waits between calls, may miss many items that
+    /// stay. If nothing is stored meanwhile and [`Handle::maintain`] is not called, nothing is moved. An item that has
+    /// expired or was flushed is not visited. Start with `Cursor::default()`.
     fn visit(
         &mut self,
         now: Time,
@@ -122,17 +120,17 @@ pub trait Handle: Send {
     ) -> Option<Cursor>;
 }
 
-/// Where a visit goes on. Only an engine knows what is in it.
+/// The place where a visit goes on. Its meaning is the engine's own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
-    /// The place where it stands.
+    /// The next place.
     pub place: u64,
-    /// Where it ends, in an engine whose items move; 0: not known yet.
+    /// The end of the walk, in an engine whose items move; 0: not known yet.
     pub end: u64,
 }
 
 impl Cursor {
-    /// A visit that stands at a place of items that do not move.
+    /// A cursor at a place, in an engine whose items do not move.
     pub fn at(place: u64) -> Self {
         Self { place, end: 0 }
     }
@@ -146,12 +144,11 @@ pub struct Visit<'a> {
     pub item: Item,
     /// Its value. Empty for values over [`Handle::COPY_MAX`]; get those by key.
     pub value: &'a [u8],
-    /// What it takes.
+    /// The memory that it takes.
     pub footprint: Footprint,
 }
 
-/// A value held in place: its bytes do not change and are not reused before it is dropped. It is
-/// not always contiguous.
+/// A value held in place: its bytes do not change and are not reused before it is dropped. It is not always contiguous.
 pub trait Value: Send {
     /// Bytes in all.
     fn len(&self) -> usize;
@@ -164,13 +161,13 @@ pub trait Value: Send {
     /// The longest contiguous piece that starts at `offset`: empty only at the end.
     fn chunk(&self, offset: usize) -> &[u8];
 
-    /// Bytes of memory that are this value's alone: 0 if it lies in the engine's, which counts them.
+    /// Bytes of memory that belong to this value alone: 0 if it lies in the engine's memory, which the engine counts.
     fn memory(&self) -> usize {
         0
     }
 }
 
-/// Panics as [`Handle::commit`] does, unless the reservation is complete and of this engine: for engines.
+/// Panics as [`Handle::commit`] does, unless the reservation is complete and was made by this engine: for engines.
 pub fn assert_commits(reservation: &impl Reservation, is_own: bool) {
     assert_eq!(
         reservation.missing(),

@@ -1,13 +1,13 @@
-//! How full the buckets of a running engine's index are.
+//! Index statistics: how full the buckets of a running engine's index are.
 
-/// What a bucket of an index is.
+/// The kind of an index's buckets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BucketKind {
     /// The head of a chain of any length. Every search of a key looks at the items of one.
     #[default]
     Chain,
-    /// So many slots, with a tag of so many bits in each. A key's item is in one of two buckets, and only
-    /// items whose tags match are looked at.
+    /// A bucket of slots, with a tag in each. A key's item is in one of two buckets, and a search only looks at items
+    /// whose tags match.
     Slots {
         /// Slots of a bucket.
         slots: u64,
@@ -16,11 +16,11 @@ pub enum BucketKind {
     },
 }
 
-/// Sizes of buckets: of all, or, when the index is large, of some that lie evenly over it. Taken
-/// while the engine runs, bucket by bucket, so not of one moment.
+/// Sizes of buckets: of all, or, in a large index, of a sample that is evenly spread. They are taken while the engine
+/// runs, bucket by bucket, so not at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IndexHistogram {
-    /// What its buckets are.
+    /// The kind of its buckets.
     pub bucket: BucketKind,
     /// Buckets that the index has.
     pub buckets: u64,
@@ -31,9 +31,9 @@ pub struct IndexHistogram {
 }
 
 impl IndexHistogram {
-    /// Looks at about `sample` of `buckets` buckets, evenly spread; `size_of` tells how many items
-    /// one holds. `phase`, any number, moves the first one: parts of an index of which each gives a few
-    /// buckets should not all give their first, which in a growing part is smaller than the last.
+    /// Looks at about `sample` of `buckets` buckets, evenly spread; `size_of` returns the number of items in one.
+    /// `phase`, any number, shifts the first one: parts of an index that each give a few buckets should not all give
+    /// their first, which in a growing part is smaller than the last.
     pub fn take(
         buckets: u64,
         sample: u64,

@@ -1,11 +1,11 @@
-//! The seam that every engine stands behind: a batch of borrowed requests in, replies in request order out.
+//! The engine interface, which every engine implements: a batch of borrowed requests in, replies in request order out.
 //!
-//! * [`Engine`] and [`Handle`]: what an engine is, and a thread's session with it
-//! * [`Inspect`] and [`Audit`]: what it shows to those who operate it and to those who check it
-//! * [`ConfigError`] and [`LimitError`]: configurations and memory limits that cannot be
-//! * [`request`], [`reply`]: what is asked and answered
-//! * [`semantics`]: what a request means to the item that is there; every engine shares these rules
-//! * [`stats`], [`index_stats`], [`counters`]: what an engine tells about itself, and how threads count
+//! * [`Engine`] and [`Handle`]: an engine, and a thread's session with it
+//! * [`Inspect`] and [`Audit`]: the state that it shows to its operators and to its tests
+//! * [`ConfigError`] and [`LimitError`]: configurations and memory limits that are not possible
+//! * [`request`], [`reply`]: the requests and their answers
+//! * [`semantics`]: the effect of a request on the present item; every engine shares these rules
+//! * [`stats`], [`index_stats`], [`counters`]: an engine's statistics, and the counters of its threads
 //! * [`number`]: decimal numbers as clients store them
 
 mod any;

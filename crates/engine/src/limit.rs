@@ -1,9 +1,9 @@
-//! Memory limits that an engine cannot have.
+//! The error of a memory limit that an engine cannot have.
 
 use std::error::Error;
 use std::fmt::{self, Display, Formatter};
 
-/// A memory limit that was asked for and cannot be, and those that can, in bytes.
+/// A requested memory limit that is not possible, and the possible ones, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitError {
     asked: usize,
@@ -12,7 +12,7 @@ pub struct LimitError {
 }
 
 impl LimitError {
-    /// The error, unless the limit is one of those from `least` to `most`.
+    /// The error, unless the limit lies between `least` and `most`, both included.
     pub fn check(asked: usize, least: usize, most: usize) -> Result<(), Self> {
         if (least..=most).contains(&asked) {
             Ok(())
@@ -21,17 +21,17 @@ impl LimitError {
         }
     }
 
-    /// The limit that was asked for, in bytes.
+    /// The requested limit, in bytes.
     pub fn asked(&self) -> usize {
         self.asked
     }
 
-    /// The lowest limit that can be, in bytes, as things are: what the index takes counts, and it grows.
+    /// The lowest possible limit, in bytes, at present: it includes the index, which grows.
     pub fn least(&self) -> usize {
         self.least
     }
 
-    /// The highest limit that can be, in bytes: more address space was not reserved.
+    /// The highest possible limit, in bytes: no more address space was reserved.
     pub fn most(&self) -> usize {
         self.most
     }

@@ -1,4 +1,4 @@
-//! Decimal numbers as clients store them.
+//! The parsing and writing of decimal numbers as clients store them.
 
 /// Digits of `u64::MAX`.
 pub const DIGITS_MAX: usize = 20;
@@ -22,15 +22,16 @@ impl Digits {
     }
 }
 
-/// A text that is longer is no number. Far from what has segments, and from what would keep a lock for long.
+/// A longer text is not a number. The bound is far below the length of a value in segments, and of one that would keep
+/// a lock for long.
 pub const LEN_MAX: usize = 256;
 
-/// The number that `text` is, as memcached reads it: digits, under 2^64, with a sign before them or none, and nothing else
-/// but white space around both. (White space because memcached pads a number that has become shorter.) A number with `-` is
-/// what it wraps to in 64 bits, if that is under 2^63: `-0` is one, and `-1` is not.
+/// The number in `text`, as memcached reads it: digits, under 2^64, with an optional sign before them, and nothing else
+/// but white space around both. (White space because memcached pads a number that has become shorter.) A number with
+/// `-` is read as its value modulo 2^64, if that is under 2^63: `-0` is a number, and `-1` is not.
 ///
-/// Where something else follows (`5 x`), memcached reads what stands before it. Here it is no number, as counting it would
-/// lose what follows.
+/// Where something else follows (`5 x`), memcached reads the part before it. Here it is not a number, because counting
+/// it would lose the rest.
 pub fn parse(text: &[u8]) -> Option<u64> {
     if text.len() > LEN_MAX {
         return None;
@@ -44,7 +45,7 @@ pub fn parse(text: &[u8]) -> Option<u64> {
     }
 }
 
-/// A text without what C takes for white space around it.
+/// A text without the white space around it, by C's definition.
 fn trimmed(text: &[u8]) -> &[u8] {
     let is_space = |byte: u8| byte == b' ' || (b'\t'..=b'\r').contains(&byte);
     let start = text.iter().position(|&byte| !is_space(byte));

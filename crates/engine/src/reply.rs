@@ -1,11 +1,11 @@
-//! What an engine answers, in request order, straight into the caller's output.
+//! Replies: an engine's answers, in request order, written straight into the caller's output.
 
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
 use crate::request::Expiry;
 
-/// What is known of an item at the moment a request took effect.
+/// The metadata of an item at the moment at which a request took effect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Item {
     /// The client's flags.
@@ -16,18 +16,17 @@ pub struct Item {
     pub cas: u64,
     /// When it expires.
     pub expiry: Expiry,
-    /// Marked stale: usable, but somebody should refresh it (`X`).
+    /// Marked stale: usable, but a reader should refresh it (`X`).
     pub stale: bool,
     /// This very request won the right to refresh it (`W`).
     pub won: bool,
-    /// Somebody else won that right before (`Z`).
+    /// Another reader won that right before (`Z`).
     pub won_before: bool,
-    /// A get had hit it before this request (`h`). A hint: requests of one batch may miss each
-    /// other, and replies to changes do not know.
+    /// A get had hit it before this request (`h`). A hint: requests of one batch may not see each other's hits, and
+    /// replies to changes do not set it.
     pub fetched: bool,
-    /// Time since it was stored, or an upper bound of the time since its last access where the
-    /// engine does not know better (`l`). Told by visits, and by reads that ask for it
-    /// ([`Read::idle`](crate::Read)); other reads are told zero.
+    /// Time since it was stored, or, where the engine keeps no such time, an upper bound of the time since its last
+    /// access (`l`). Set in visits, and in reads that ask for it ([`Read::idle`](crate::Read)); zero in other reads.
     pub idle: Duration,
 }
 
@@ -50,27 +49,26 @@ pub enum Reply {
     Removed,
     /// The number after incr or decr, and its item.
     Number(u64, Item),
-    /// incr or decr of what is not a 64-bit decimal number.
+    /// incr or decr of a value that is not a 64-bit decimal number.
     NotNumeric,
     /// The item can never fit: over the item limit. Nothing changed.
     TooLarge,
-    /// No memory even after evicting what may be evicted. Nothing changed.
+    /// No memory, even after all evictions that are allowed. Nothing changed.
     OutOfMemory,
 }
 
-/// Where the replies of a batch go. The engine calls it in request order: for each request either
-/// `done`, or `begin` followed by `commit`, or `begin` and `retract` as often as the item moved
-/// under the reader, or `large`.
+/// The receiver of a batch's replies. The engine calls it in request order: for each request either `done`, or `begin`
+/// followed by `commit`, or `begin` and `retract` as often as the item changed under the reader, or `large`.
 pub trait Replies<V> {
-    /// Request `index` hit `item`: returns room for exactly `item.value_len` bytes, contiguous.
-    /// The engine writes all of it before `commit`. Until then the bytes, and `item`, may be
-    /// garbage: they must not be acted on, only laid down.
+    /// Request `index` hit `item`: returns room for exactly `item.value_len` bytes, contiguous. The engine writes all
+    /// of it before `commit`. Until then the bytes, and `item`, may be garbage: the receiver must only store them, not
+    /// act on them.
     fn begin(&mut self, index: usize, item: &Item) -> &mut [MaybeUninit<u8>];
 
-    /// The bytes laid down since `begin` are good.
+    /// The bytes written since `begin` are valid.
     fn commit(&mut self, index: usize);
 
-    /// Forget the last `begin`: the item moved while it was read.
+    /// Drop the last `begin`: the item changed while it was read.
     fn retract(&mut self, index: usize);
 
     /// Request `index` hit a value too large to copy (see [`Handle::COPY_MAX`](crate::Handle)).

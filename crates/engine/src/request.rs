@@ -1,6 +1,6 @@
-//! What an engine is asked: a request borrows its key and its value from the caller's buffer and
-//! carries its hash, computed once. Each operation is atomic for its key in every engine; nothing
-//! above an engine reads, decides and writes in two steps.
+//! Requests to an engine. A request borrows its key and its value from the caller's buffer and carries its hash,
+//! computed once. Each operation is atomic for its key in every engine; nothing above an engine reads, decides and
+//! writes in two steps.
 
 use nuthatch_hash::KeyHasher;
 use nuthatch_sync::clock::Time;
@@ -16,10 +16,10 @@ pub struct Key<'a> {
 }
 
 impl<'a> Key<'a> {
-    /// Hashes `bytes` with the function of the engine that is going to be asked
+    /// Hashes `bytes` with the function of the engine that gets the request
     /// ([`Engine::hasher`](crate::Engine::hasher)).
     ///
-    /// Panics if the key is empty or longer than [`KEY_LEN_MAX`]: callers check what peers send.
+    /// Panics if the key is empty or longer than [`KEY_LEN_MAX`]: callers check the keys that peers send.
     #[inline]
     pub fn new(bytes: &'a [u8], hasher: &KeyHasher) -> Self {
         assert!(
@@ -56,7 +56,7 @@ pub enum Expiry {
     /// Lives until evicted.
     #[default]
     Never,
-    /// Is not returned at this moment or later. A moment in the past is lawful: dead on arrival.
+    /// Is not returned at this moment or later. A moment in the past is allowed: the item is dead from the start.
     At(Time),
 }
 
@@ -74,9 +74,9 @@ impl Expiry {
 /// One request of a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// The key that it is about.
+    /// The key of the request.
     pub key: Key<'a>,
-    /// What to do.
+    /// The operation.
     pub op: Op<'a>,
 }
 
@@ -118,7 +118,7 @@ pub struct Read {
     pub may_win: bool,
     /// False: the read leaves no trace in the item's recency and is no hit (debug commands).
     pub bump: bool,
-    /// Whether the caller wants to know [`Item::idle`](crate::Item): some engines have to look it up.
+    /// Whether the caller needs [`Item::idle`](crate::Item): some engines have to look it up.
     pub idle: bool,
 }
 
@@ -138,7 +138,7 @@ impl Default for Read {
     }
 }
 
-/// How a store treats the item that is there.
+/// How a store treats the present item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreMode {
     /// Stores in any case.
@@ -147,13 +147,13 @@ pub enum StoreMode {
     Add,
     /// Stores only if the key has an item.
     Replace,
-    /// Puts the value behind the one that is there; flags and expiry stay.
+    /// Puts the value behind the present one; flags and expiry stay.
     Append,
-    /// Puts the value before the one that is there; flags and expiry stay.
+    /// Puts the value before the present one; flags and expiry stay.
     Prepend,
 }
 
-/// What a change demands of the item's cas. An add demands nothing, whatever is said here.
+/// What a change requires of the item's cas. An add requires nothing, whatever its condition is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Condition {
     /// Nothing.
@@ -161,17 +161,17 @@ pub enum Condition {
     None,
     /// Exactly this cas, else [`Reply::Exists`](crate::Reply).
     Cas(u64),
-    /// This cas; an older one (lower than the item's) stores too, but the item is marked stale and
-    /// keeps its expiry and its winner (`ms` with `C` and `I`). That is for set and replace; any
-    /// other change takes it as [`Condition::Cas`].
+    /// This cas; an older one (lower than the item's) stores too, but the item is marked stale and keeps its expiry and
+    /// its winner (`ms` with `C` and `I`). This holds for set and replace; any other change treats it as
+    /// [`Condition::Cas`].
     CasOrStale(u64),
 }
 
-/// A store. It makes a new item: neither stale nor won, unless said otherwise. A value that can never
-/// fit is refused before anything else is looked at.
+/// A store. It makes a new item: neither stale nor won, unless said otherwise. A value over the item limit is refused
+/// before anything else is checked.
 #[derive(Clone, Copy, Debug)]
 pub struct Store<'a> {
-    /// How it treats the item that is there.
+    /// How it treats the present item.
     pub mode: StoreMode,
     /// The value's bytes.
     pub value: &'a [u8],
@@ -179,11 +179,11 @@ pub struct Store<'a> {
     pub flags: u32,
     /// When it expires.
     pub expiry: Expiry,
-    /// What it demands of the item that is there. With a condition, set and replace answer a missing item
-    /// by [`Reply::NotFound`](crate::Reply).
+    /// What it requires of the present item. With a condition, set and replace answer a missing item by
+    /// [`Reply::NotFound`](crate::Reply).
     pub condition: Condition,
-    /// The new item's cas (`ms E`); otherwise one of the engine's, which is above that of the item it replaces, and
-    /// which no store of this key had before.
+    /// The new item's cas (`ms E`). Otherwise the engine chooses a cas that is above that of the item it replaces, and
+    /// that no store of this key had before.
     pub new_cas: Option<u64>,
     /// For append and prepend: on a miss, store as a new item with this expiry (`ms N`).
     pub vivify: Option<Expiry>,
@@ -207,13 +207,13 @@ impl<'a> Store<'a> {
 /// A removal.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Removal {
-    /// What it demands of the item's cas.
+    /// What it requires of the item's cas.
     pub condition: Condition,
-    /// What is left behind.
+    /// What the removal leaves.
     pub leave: Leave,
 }
 
-/// What a removal leaves behind.
+/// What a removal leaves in the place of the item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Leave {
     /// Nothing.
@@ -226,8 +226,8 @@ pub enum Leave {
         /// The stale item's cas (`md I E`).
         new_cas: Option<u64>,
     },
-    /// The item without its value and flags, neither won nor, unless so asked (`md x I`), stale
-    /// (`md x`).
+    /// The item without its value and flags. It is not won, and stale only if `stale` is set (`md x I`; without it `md
+    /// x`).
     Empty {
         /// Also mark it stale.
         stale: bool,
@@ -246,7 +246,7 @@ pub struct Delta {
     pub down: bool,
     /// By how much. Up wraps at 2^64, down stops at 0.
     pub by: u64,
-    /// What it demands of the item's cas; judged before the value.
+    /// What it requires of the item's cas; checked before the value.
     pub condition: Condition,
     /// On a hit, the item's new expiry (`ma T`).
     pub touch: Option<Expiry>,

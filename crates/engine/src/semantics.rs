@@ -1,12 +1,11 @@
-//! What requests mean to the item that is there: the rules that every engine shares, free of any
-//! table.
+//! The semantics of requests: how each changes the present item. Every engine shares these rules; they need no table.
 
 use nuthatch_sync::clock::Time;
 
 use crate::reply::{Item, Reply};
 use crate::request::{Condition, Delta, Expiry, Leave, Read, Removal, Store, StoreMode};
 
-/// What the rules look at in the item that is there.
+/// The parts of the present item that the rules read.
 pub trait Existing {
     /// The cas that clients see.
     fn cas(&self) -> u64;
@@ -36,19 +35,19 @@ impl Existing for Item {
     }
 }
 
-/// What an item is to become, told from what it is.
+/// The new content of an item, relative to the present one.
 pub struct Rewrite<'v> {
-    /// Bytes before what is kept of the value.
+    /// Bytes before the kept value.
     pub before: &'v [u8],
     /// Whether the value is kept.
     pub keep: bool,
-    /// Bytes behind it.
+    /// Bytes behind the kept value.
     pub after: &'v [u8],
     /// The client's flags.
     pub flags: u32,
     /// When it expires.
     pub expiry: Expiry,
-    /// A cas of the client's choice.
+    /// A cas that the client chose.
     pub new_cas: Option<u64>,
     /// Marked stale.
     pub stale: bool,
@@ -57,7 +56,7 @@ pub struct Rewrite<'v> {
 }
 
 impl<'v> Rewrite<'v> {
-    /// The same flags and expiry, another value.
+    /// Another value, with the same flags and expiry.
     pub fn of(old: &impl Existing, before: &'v [u8], keep: bool, after: &'v [u8]) -> Self {
         Self {
             before,
@@ -71,7 +70,7 @@ impl<'v> Rewrite<'v> {
         }
     }
 
-    /// Bytes of the value that comes out.
+    /// Bytes of the resulting value.
     pub fn value_len(&self, old: &impl Existing) -> usize {
         self.before.len() + if self.keep { old.value_len() } else { 0 } + self.after.len()
     }
@@ -94,8 +93,8 @@ fn judge(condition: Condition, item: &impl Existing) -> Verdict {
     }
 }
 
-/// What a store's mode and condition say to the live item that is there: whether the new item is
-/// stale, or the refusal.
+/// Applies a store's mode and condition to the present live item: returns whether the new item is stale, or the
+/// refusal.
 pub fn allows(store: &Store<'_>, live: Option<&impl Existing>) -> Result<bool, Reply> {
     match (store.mode, live) {
         (StoreMode::Add, Some(_)) => Err(Reply::NotStored),
@@ -111,7 +110,7 @@ pub fn allows(store: &Store<'_>, live: Option<&impl Existing>) -> Result<bool, R
     }
 }
 
-/// A condition that knows only yes or no.
+/// Checks a condition that can only be met or refused.
 pub fn permit(condition: Condition, item: &impl Existing) -> Result<(), Reply> {
     match judge(condition, item) {
         Verdict::Met => Ok(()),
@@ -128,8 +127,8 @@ pub fn apply(number: u64, delta: &Delta) -> u64 {
     }
 }
 
-/// What a removal that leaves something makes of the item, or the refusal. (Where nothing is to be
-/// left, an engine takes the item out instead of emptying it.)
+/// The item that remains after a removal that leaves something, or the refusal. (Where nothing is to be left, an engine
+/// takes the item out instead of emptying it.)
 pub fn left(removal: &Removal, old: &impl Existing) -> Result<Rewrite<'static>, Reply> {
     permit(removal.condition, old)?;
     let (keep, stale, expiry, new_cas) = match removal.leave {
@@ -150,17 +149,17 @@ pub fn left(removal: &Removal, old: &impl Existing) -> Result<Rewrite<'static>, 
     })
 }
 
-/// What became of an append or prepend.
+/// The result of an append or prepend.
 pub enum Concatenated<'a> {
-    /// It is done; the new item.
+    /// Done; the new item.
     Stored(Item),
-    /// There is no item, but one may be made: by this store.
+    /// There is no item, but this store may make one.
     AddInstead(Store<'a>),
-    /// The answer.
+    /// Not done; the answer.
     Refused(Reply),
 }
 
-/// What an append or prepend comes to whose rewrite ended so.
+/// The result of an append or prepend whose rewrite ended like this.
 pub fn concatenated<'a>(rewritten: Result<Item, Reply>, store: &Store<'a>) -> Concatenated<'a> {
     match (rewritten, store.vivify) {
         (Ok(item), _) => Concatenated::Stored(item),
@@ -185,7 +184,7 @@ pub fn wins(read: &Read, item: &Item, now: Time) -> bool {
     read.may_win && !item.won_before && (item.stale || needs_recache(item, read, now))
 }
 
-/// True if the item's remaining life is shorter than the reader bears.
+/// True if the item's remaining life is shorter than the reader accepts.
 fn needs_recache(item: &Item, read: &Read, now: Time) -> bool {
     match (read.recache_below, item.expiry) {
         (Some(below), Expiry::At(at)) => at.since(now).as_secs() < u64::from(below),

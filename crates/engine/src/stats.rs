@@ -1,15 +1,15 @@
-//! What an engine says about itself.
+//! The statistics of an engine.
 
 use nuthatch_hash::sizing::IndexRule;
 use nuthatch_sync::clock::Time;
 
-/// The longest path of displaced items that is counted by itself.
+/// Paths of up to this many displaced items have their own counters.
 pub const PATH_LENGTH_MAX: usize = 8;
 
-/// Ages that evictions are counted by: below 1, 2, 4, ... seconds, and above.
+/// The number of age counters of evictions: below 1, 2, 4, ... seconds, and above.
 pub const AGES: usize = 25;
 
-/// For how much more memory an engine tells what it would have given, in percent.
+/// The steps of more memory for which an engine estimates the hits, in percent.
 pub const MORE_MEMORY: [u64; 4] = [10, 25, 50, 100];
 
 /// Counters and sizes of an engine, summed over all handles at one moment (not atomically).
@@ -21,9 +21,9 @@ pub struct EngineStats {
     pub total_items: u64,
     /// Bytes that the items occupy: header, key and value, not the rounding to a class.
     pub item_bytes: u64,
-    /// The limit in bytes, for all that grows with the data.
+    /// The limit in bytes, for all memory that grows with the data.
     pub memory_limit: u64,
-    /// Bytes taken of it: pages, index, recency bits.
+    /// Bytes in use under the limit: pages, index, recency bits.
     pub memory_used: u64,
     /// Bytes of the index (slots, not items).
     pub index_bytes: u64,
@@ -31,20 +31,20 @@ pub struct EngineStats {
     pub index_slots: u64,
     /// True while the index is growing.
     pub index_growing: bool,
-    /// What decided the index's size at the start, in an engine that sizes it by a rule.
+    /// The rule that decided the index's size at the start, in an engine that has one.
     pub index_rule: Option<IndexRule>,
-    /// Live items thrown out to make room.
+    /// Live items evicted to make room.
     pub evictions: u64,
     /// Those of them that no get had hit.
     pub evicted_unfetched: u64,
-    /// Live items thrown out, by the time since they were stored: at `n` those of less than `2^n` seconds (and not of
-    /// less than half of that), and at the end all that were older. Empty if the engine does not tell.
+    /// Live items evicted, by the time since they were stored: at `n` those of less than `2^n` seconds (and not of less
+    /// than half of that), and at the end all older ones. Empty if the engine does not count it.
     pub evicted_ages: Vec<u64>,
-    /// Seconds since they were stored, summed.
+    /// The sum over evicted items of the seconds since they were stored.
     pub evicted_seconds: u64,
-    /// Expired items whose memory came back, by the sweep or by an eviction, and flushed ones.
+    /// Expired and flushed items whose memory was freed, by the sweep or by an eviction.
     pub expired: u64,
-    /// Those of them that were flushed and had not expired, if the engine tells.
+    /// Those of them that were flushed and had not expired, if the engine counts it.
     pub flushed: Option<u64>,
     /// Those of them that no get had hit.
     pub expired_unfetched: u64,
@@ -58,20 +58,20 @@ pub struct EngineStats {
     pub swept: u64,
     /// Reads that found an item which had expired.
     pub read_expired: u64,
-    /// Reads that found one which was flushed.
+    /// Reads that found an item which had been flushed.
     pub read_flushed: u64,
     /// Searches of the index for a key, on behalf of any request.
     pub lookups: u64,
     /// Those of them that found the key's item, dead or alive.
     pub lookup_hits: u64,
-    /// Items that the searches that hit looked at (the Linux paper's successful searches): at best one
-    /// each. In chains all that were met, in buckets with slots those whose tags matched.
+    /// Items that successful searches looked at (the Linux paper's successful searches): at best one each. In chains
+    /// all items on the way, in buckets with slots those whose tags matched.
     pub searched_hit: u64,
-    /// Items that those that missed looked at: at best none.
+    /// Items that unsuccessful searches looked at: at best none.
     pub searched_miss: u64,
     /// Reads that met a change under way and read again.
     pub read_retries: u64,
-    /// Tags that matched though the key did not.
+    /// Tags that matched although the key did not.
     pub false_tags: u64,
     /// Items moved to their other bucket by inserts.
     pub displacements: u64,
@@ -80,15 +80,15 @@ pub struct EngineStats {
     pub path_lengths: [u64; PATH_LENGTH_MAX + 1],
     /// Size classes that have or had memory, smallest first.
     pub classes: Vec<ClassStats>,
-    /// The other classes: none of them has memory, or has lost anything to others.
+    /// The other classes: none of them has memory, or has lost an item to make room.
     pub vacant_classes: Vec<ClassStats>,
-    /// What the memory in use is used for, if the engine tells.
+    /// The memory in use by purpose, if the engine reports it.
     pub memory_use: Option<MemoryUse>,
     /// The log, in an engine whose items lie in one.
     pub log: Option<LogStats>,
 }
 
-/// Bytes of memory by what they are used for: together [`EngineStats::memory_used`], if nothing changes meanwhile.
+/// Bytes of memory by purpose: together [`EngineStats::memory_used`], if nothing changes meanwhile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryUse {
     /// Values.
@@ -97,10 +97,10 @@ pub struct MemoryUse {
     pub keys: u64,
     /// Headers of items.
     pub headers: u64,
-    /// What items take besides: rounding, links, tables and headers of the pieces of large values. Items that are on
-    /// their way are here as a whole.
+    /// The rest of the memory of items: rounding, links, tables and headers of the pieces of large values. Items whose
+    /// value is still arriving count here as a whole.
     pub padding: u64,
-    /// What is in no use, in pages that are: between items, behind the last, and in free chunks.
+    /// The unused part of pages in use: between items, behind the last, and in free chunks.
     pub gaps: u64,
     /// Bits and counters of the pages in use.
     pub bookkeeping: u64,
@@ -146,25 +146,25 @@ pub struct LogStats {
     pub moved_within_main: u64,
     /// Bytes of the table of ghosts.
     pub ghost_bytes: u64,
-    /// Live items thrown out of the probation queue.
+    /// Live items evicted from the probation queue.
     pub evicted_probation: u64,
-    /// Live items thrown out of the main queue.
+    /// Live items evicted from the main queue.
     pub evicted_main: u64,
-    /// Live items thrown out because both of their key's buckets were full.
+    /// Live items evicted because both of their key's buckets were full.
     pub evicted_slots: u64,
-    /// Items stored again a short time after they were thrown out of the probation queue.
+    /// Items stored again a short time after they were evicted from the probation queue.
     pub ghost_hits: u64,
-    /// Items stored again that would still have been there with so much more memory as [`MORE_MEMORY`] says: an
+    /// Items stored again that would still have been present with as much more memory as [`MORE_MEMORY`] says: an
     /// estimate, by a sample.
     pub more_hits: [u64; MORE_MEMORY.len()],
     /// Pages emptied.
     pub pages_cleaned: u64,
-    /// Bytes of items moved for that.
+    /// Bytes of items moved to empty pages.
     pub bytes_moved: u64,
 }
 
-/// Messages between the threads that ask and the engine's own threads that carry requests out (CPHash,
-/// sections 3.4 and 6.2), summed over all of them since the start or the last reset.
+/// Messages between the client threads and the engine's server threads, which carry out requests (CPHash, sections 3.4
+/// and 6.2), summed over all threads since the start or the last reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MessageStats {
     /// Requests carried out.
@@ -183,7 +183,7 @@ pub struct MessageStats {
     pub self_served: u64,
     /// Nanoseconds that server threads spent serving, summed over them.
     pub busy_nanos: u64,
-    /// Nanoseconds that they looked for work and found none.
+    /// Nanoseconds that they polled for work and found none.
     pub polling_nanos: u64,
     /// Nanoseconds that they slept while they owned partitions.
     pub sleeping_nanos: u64,
@@ -233,7 +233,7 @@ pub struct ClassStats {
     pub chunks_per_page: usize,
     /// Pages it has.
     pub pages: usize,
-    /// Items whose beginning is in one of its chunks: pieces of large values lie in others besides.
+    /// Items whose head is in one of its chunks: pieces of large values lie in other classes as well.
     pub items: u64,
     /// Chunks in use.
     pub used_chunks: usize,
@@ -241,19 +241,19 @@ pub struct ClassStats {
     pub free_chunks: usize,
     /// Bytes asked for in its used chunks.
     pub requested_bytes: u64,
-    /// Live items it threw out.
+    /// Live items evicted from it.
     pub evictions: u64,
-    /// Live, never fetched items it threw out.
+    /// Live items evicted from it that were never fetched.
     pub evicted_unfetched: u64,
-    /// Live items it threw out that would have expired some time.
+    /// Live items evicted from it that had an expiry.
     pub evicted_expiring: u64,
-    /// Live items it threw out that had been used before: of a log's main queue.
+    /// Live items evicted from it that had been used before: from a log's main queue.
     pub evicted_main: u64,
-    /// Seconds from the store of the item that it threw out last to that.
+    /// Seconds from the store to the eviction of the item that was evicted from it last.
     pub evicted_age: u64,
     /// When the item that is next to leave was stored, if the engine keeps them in order.
     pub oldest: Option<Time>,
-    /// Expired and flushed items whose memory came back.
+    /// Expired and flushed items whose memory was freed.
     pub expired: u64,
     /// Those of them that no get had hit.
     pub expired_unfetched: u64,
@@ -263,6 +263,6 @@ pub struct ClassStats {
     pub moved_to_main: u64,
     /// Items that stayed in the main queue when their turn to leave came.
     pub moved_within_main: u64,
-    /// Stores it had to refuse.
+    /// Stores that it refused.
     pub out_of_memory: u64,
 }
