@@ -80,7 +80,7 @@ pub struct EngineStats {
     pub path_lengths: [u64; PATH_LENGTH_MAX + 1],
     /// Size classes that have or had memory, smallest first.
     pub classes: Vec<ClassStats>,
-    /// The other classes: none of them has memory, or has lost an item to make room.
+    /// The other classes: none of them has memory, evictions or refused stores.
     pub vacant_classes: Vec<ClassStats>,
     /// The memory in use by purpose, if the engine reports it.
     pub memory_use: Option<MemoryUse>,

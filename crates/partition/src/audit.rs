@@ -1,4 +1,5 @@
-//! Recomputes a partition's invariants from its bytes. Nothing else may run in it meanwhile.
+//! The audit of a partition: it checks its invariants against the bytes. Nothing else may run in the partition
+//! meanwhile.
 
 use std::collections::HashSet;
 

@@ -1,24 +1,24 @@
-//! One bucket: half a word that names its first element, and its lock.
+//! One bucket: half a word that holds the number of its first element, and its lock.
 //!
 //! ```text
 //!           63   62...................32  31   30....................0
 //!  a word  | L  | first of bucket 2k + 1 | L  |   first of bucket 2k  |      0: none
 //! ```
 //!
-//! L is the bucket's lock. Only a partition with a [descriptor](super::descriptor) uses it; elsewhere a partition
-//! is its owner's alone, and the bit stays 0. It lies in the word that a thread that locks the bucket
-//! reads next, so taking it fetches no line of its own. (Hence 31 bits for the number of a line.)
+//! L is the bucket's lock. Only a partition with a [descriptor](super::descriptor) uses it; in any other partition only
+//! the owner has access, and the bit stays 0. It lies in the word that a thread that locks the bucket reads next, so
+//! taking it fetches no line of its own. (Hence 31 bits for the number of a line.)
 //!
-//! A waiting thread spins, then gives the core away; nobody parks, as with the version stripes. For a lock is held
-//! for a walk over one chain and a copy of [`COPY_MAX`](super::lockhash::COPY_MAX) bytes, and by invariant
-//! 3 its holder is never waiting itself.
+//! A waiting thread spins, then yields the core; no thread parks, as with the version stripes. The reason: a lock is
+//! held for a walk over one chain and a copy of [`COPY_MAX`](super::lockhash::COPY_MAX) bytes, and by invariant 3 its
+//! holder never waits.
 //!
 //! Invariants of locked buckets:
-//! 1. A bucket's bit is set exactly while one thread holds it. What one holder wrote, the next sees.
-//! 2. A half word is changed by its bucket's holder alone, and the other half by that of the other bucket. So
-//!    every change is one atomic operation on the word that leaves the other half as it is.
-//! 3. Nobody waits for anything while holding a bucket: neither for a second one nor for a partition. So
-//!    there is no circle of waiters, although an owner locks buckets while it holds its partition.
+//! 1. A bucket's bit is set exactly while one thread holds it. The next holder sees what the last one wrote.
+//! 2. Only the holder of a bucket changes its half of the word, and only the holder of the other bucket changes the
+//!    other half. So every change is one atomic operation on the word that leaves the other half as it is.
+//! 3. A thread that holds a bucket waits for nothing: neither for a second bucket nor for a partition. So there is no
+//!    circle of waiters, although an owner locks buckets while it holds its partition.
 
 use nuthatch_sync::shim::{AtomicU64, Ordering, spin};
 
@@ -31,7 +31,7 @@ pub(super) const SEGMENT: u32 = (BLOCK / size_of::<u32>()) as u32;
 /// A half word's bit that is the lock.
 const LOCK: u32 = 1 << 31;
 
-/// Where a bucket lies: line, word counted from there, and bits that it is shifted by.
+/// The place of a bucket: line, word counted from the line's start, and the shift of the bucket's bits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bucket {
     line: u32,
@@ -61,14 +61,14 @@ impl Bucket {
         (word >> self.shift) as u32
     }
 
-    /// The first element of a bucket that the caller owns or has locked, or is only curious about.
+    /// The first element of a bucket that the caller owns or has locked; otherwise a hint.
     #[inline(always)]
     pub fn first(self, memory: &BlockMemory) -> Option<Element> {
         let word = memory.load(self.line, self.word);
         Element::new(self.half(word) & !LOCK)
     }
 
-    /// Makes an element the first of a bucket that nobody else can reach.
+    /// Makes an element the first of a bucket that no other thread can reach.
     #[inline(always)]
     pub fn set_first(self, memory: &BlockMemory, first: Option<Element>) {
         let others = memory.load(self.line, self.word) & !(u64::from(u32::MAX) << self.shift);
@@ -76,14 +76,14 @@ impl Bucket {
         memory.store(self.line, self.word, others | number);
     }
 
-    /// Makes an element the first of a bucket of a partition with readers, which the caller has locked or
-    /// which none of them can reach yet.
+    /// Makes an element the first of a bucket, in a partition with readers. The caller has locked the bucket, or no
+    /// reader can reach it yet.
     #[inline]
     pub fn exchange_first(self, memory: &BlockMemory, first: Option<Element>) {
         let before = line_of(self.first(memory));
         let change = u64::from(before ^ line_of(first)) << self.shift;
-        // Relaxed: published by the lock's release, or by the number of buckets. One operation, because
-        // others may be locking the bucket beside (bucket 2).
+        // Relaxed: published by the lock's release, or by the number of buckets. One operation, because another thread
+        // may be locking the neighbouring bucket (bucket 2).
         self.word(memory).fetch_xor(change, Ordering::Relaxed);
     }
 
@@ -107,14 +107,14 @@ impl Bucket {
         unreachable!("there is no last turn");
     }
 
-    /// The bucket's first element, if nobody had the lock. The caller has it now.
+    /// Takes the bucket's lock, if no thread has it, and returns the bucket's first element.
     #[inline(always)]
     fn try_lock(self, memory: &BlockMemory) -> Option<Option<Element>> {
         let bit = u64::from(LOCK) << self.shift;
         let mut seen = memory.load(self.line, self.word);
         while seen & bit == 0 {
-            // Acquire: pairs with the Release in `unlock`; what lies between the two in the word's order are
-            // exchanges of the bucket beside, which carry it on.
+            // Acquire: pairs with the Release in `unlock`. Between the two, the word's order only has exchanges of the
+            // neighbouring bucket, which continue the release sequence.
             match self.word(memory).compare_exchange_weak(
                 seen,
                 seen | bit,
@@ -128,7 +128,7 @@ impl Bucket {
         None
     }
 
-    /// Gives the bucket's lock back.
+    /// Releases the bucket's lock.
     #[inline(always)]
     pub fn unlock(self, memory: &BlockMemory) {
         let bit = u64::from(LOCK) << self.shift;
@@ -160,8 +160,7 @@ mod tests {
     use super::super::memory::BLOCK_COST;
     use super::*;
 
-    /// Both halves of one word, each with a counter of its own in the lines behind that only its lock
-    /// protects.
+    /// Both halves of one word, each with a counter in the following lines that only its lock protects.
     #[test]
     fn neighbours_in_a_word_do_not_disturb_each_other() {
         let bytes = 2 * BLOCK_COST;

@@ -1,4 +1,4 @@
-//! What partitions count.
+//! The counters of partitions.
 
 use super::memory::{BLOCK_LINES, LINE};
 use nuthatch_engine::counters::Counters;
@@ -6,16 +6,16 @@ use nuthatch_engine::stats::{ClassStats, EngineStats};
 
 /// Searches of a partition for a key.
 ///
-/// Apart from the other counts, because every lookup changes them: they lie with what a lookup needs.
+/// Apart from the other counts, because every lookup changes them: they lie beside the fields that a lookup reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Searches {
     /// Searches that found their key's element, dead or alive.
     pub hits: u64,
-    /// Those that did not.
+    /// Searches that did not find it.
     pub misses: u64,
-    /// Elements that the former looked at, the one they found included.
+    /// Elements that successful searches looked at, the found one included.
     pub searched_hit: u64,
-    /// Elements that the latter looked at.
+    /// Elements that unsuccessful searches looked at.
     pub searched_miss: u64,
 }
 
@@ -23,7 +23,8 @@ impl Searches {
     /// How many counts there are.
     pub(super) const COUNTS: usize = 4;
 
-    /// Hands these counts to the thread that adds up those of all threads, and begins anew.
+    /// Adds these counts to the counters of the thread, from which sums over all threads are made, and starts from
+    /// zero.
     #[inline]
     pub(super) fn hand_in(&mut self, counters: &Counters<{ Searches::COUNTS }>) {
         for (index, count) in std::mem::take(self).in_order().into_iter().enumerate() {
@@ -31,7 +32,7 @@ impl Searches {
         }
     }
 
-    /// Adds what threads handed in.
+    /// Adds counts that threads handed in.
     pub(super) fn add(&mut self, counts: [u64; Self::COUNTS]) {
         self.hits += counts[0];
         self.misses += counts[1];
@@ -48,7 +49,7 @@ impl Searches {
         ]
     }
 
-    /// One more, which looked at so many elements.
+    /// Counts one more search, which looked at so many elements.
     #[inline(always)]
     pub(super) fn count(&mut self, found: bool, searched: u64) {
         if found {
@@ -70,14 +71,14 @@ impl Searches {
     }
 }
 
-/// What a partition counted, and what it has.
+/// The counters of a partition, and its present sizes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Elements in the table now.
     pub items: u64,
-    /// Bytes that they ask for: header, key and value.
+    /// Bytes that they need: header, key and value.
     pub item_bytes: u64,
-    /// Elements that are not in the table: NOT READY, or out of it and still read.
+    /// Elements that are not in the table: NOT READY, or removed and still read.
     pub held: u64,
     /// Lines in use, by elements of both kinds.
     pub lines: u64,
@@ -85,15 +86,15 @@ pub struct Counts {
     pub free_lines: u64,
     /// Buckets.
     pub buckets: u64,
-    /// Bytes of all blocks, those of the buckets included, with all that they cost.
+    /// Bytes of all blocks, those of the buckets included, with all their bookkeeping.
     pub bytes: u64,
     /// Stores.
     pub stored: u64,
-    /// Live elements thrown out.
+    /// Live elements evicted.
     pub evicted: u64,
     /// Of these, never fetched.
     pub evicted_unfetched: u64,
-    /// Expired or flushed elements whose memory came back.
+    /// Expired or flushed elements whose memory was freed.
     pub expired: u64,
     /// Of these, never fetched.
     pub expired_unfetched: u64,
@@ -108,15 +109,15 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Adds another partition's.
+    /// Adds the counts of another partition.
     pub fn add(&mut self, other: &Counts) {
         for (sum, more) in self.fields().into_iter().zip(other.clone().fields()) {
             *sum += *more;
         }
     }
 
-    /// What it has now, and what it counted since `base`; nothing if `base` is the later one, which it is for
-    /// a thread that counted while the statistics were reset.
+    /// The present sizes, and the counts since `base`; zero where `base` is the later one, as it is for a thread that
+    /// counted while the statistics were reset.
     pub fn since(&self, base: &Counts) -> Counts {
         Counts {
             stored: self.stored.saturating_sub(base.stored),
@@ -136,8 +137,7 @@ impl Counts {
         }
     }
 
-    /// What an engine says of itself, but for its memory and its rule: what there is now, and what was
-    /// counted since `base`.
+    /// An engine's statistics, without its memory and its rule: the present sizes, and the counts since `base`.
     pub fn engine_stats(&self, base: &Counts) -> EngineStats {
         let since = self.since(base);
         let lines = ClassStats {
@@ -231,7 +231,7 @@ impl Counts {
 mod tests {
     use super::*;
 
-    /// `stats` beside `stats reset`: the sums that it took may be older than the ones that it is compared with.
+    /// `stats` beside `stats reset`: its sums may be older than the ones that it is compared with.
     #[test]
     fn nothing_was_counted_since_a_later_moment() {
         let mut early = Counts::default();

@@ -13,12 +13,11 @@ use nuthatch_engine::reply::{Item, Reply};
 use nuthatch_engine::request::{Delta, Key};
 use nuthatch_engine::semantics::{Rewrite, apply, permit};
 
-/// What became of a number that is added to where it lies.
+/// The result of an addition to a number in place.
 enum Added {
     /// The answer.
     Done(Reply),
-    /// Nothing yet: this number needs another element, because it takes more lines or somebody reads the old
-    /// one.
+    /// Nothing was changed: this number needs another element, because it takes more lines or a reader has the old one.
     Longer(u64),
 }
 
@@ -51,7 +50,7 @@ impl Partition {
         }
     }
 
-    /// A number that is not there yet.
+    /// Stores the initial number for a key that has none.
     fn vivify_number(&mut self, now: Time, key: &Key<'_>, delta: &Delta) -> Reply {
         let Some((initial, expiry)) = delta.vivify else {
             return Reply::NotFound;
@@ -71,7 +70,7 @@ impl Partition {
         }
     }
 
-    /// Adds to the number in a live element whose bucket is held, where it lies if it can.
+    /// Adds to the number in a live element whose bucket is held: in place if possible.
     fn add_in_place(&mut self, now: Time, element: Element, delta: &Delta) -> Added {
         let item = self.memory().item(element, now);
         if let Err(refusal) = permit(delta.condition, &item) {
@@ -89,7 +88,7 @@ impl Partition {
         }
     }
 
-    /// Writes a number over the one that is there, if its digits take as many lines and nobody reads it.
+    /// Writes a number over the present one, if its digits take as many lines and no reader has the element.
     fn write_number(
         &mut self,
         now: Time,

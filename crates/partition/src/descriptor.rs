@@ -1,9 +1,9 @@
-//! What readers see of a partition that somebody else owns: its descriptor.
+//! The descriptor of a partition: what readers see of it while another thread owns it.
 //!
-//! With random eviction a hit changes no order, so a lookup needs nothing of a partition but where the
-//! key's bucket lies. That is here, on a line of its own, which changes only when the index grows or the
-//! cache is flushed: so all cores keep it, and a lookup that hits writes no line of the partition.
-//! What it does write is its bucket's lock, and once a tick its element's header.
+//! With random eviction a hit changes no order, so all that a lookup needs of a partition is the place of the key's
+//! bucket. The descriptor gives it, on a line of its own, which changes only when the index grows or the cache is
+//! flushed. So all cores keep that line in their caches, and a lookup that hits writes no line of the partition. It
+//! only writes its bucket's lock, and once a tick its element's header.
 //!
 //! ```text
 //!  readers                                   the owner: the holder of the partition's lock
@@ -16,38 +16,34 @@
 //!                   +-> element -> element          its words 1 and 4 are the bucket's holder's
 //! ```
 //!
-//! Under which lock what is done:
+//! Which operations run under which lock:
 //!
-//! * **A read** of an element that is there, with whatever options, takes its bucket's lock alone. It marks,
-//!   touches or pins the element and copies its value out.
-//! * **Everything else** takes the partition's lock, and its holder is the owner. It searches chains without
-//!   locking their buckets, because nobody else changes them. To put an element into a chain, to
-//!   take one out or to change one that is in the table it locks the bucket
-//!   ([`Partition::holding`](super::table::Partition::holding)): the key's to store, delete or add to
-//!   a number, a victim's to evict it, an element's to move it to other lines, the bucket that a new one divides,
-//!   each that is swept; one at a time. Memory is sought and new values are written before that, under the
-//!   partition's lock only.
+//! * **A read** of a present element, with whatever options, takes its bucket's lock alone. It marks, touches or pins
+//!   the element and copies its value out.
+//! * **Everything else** takes the partition's lock, and its holder is the owner. It searches chains without locking
+//!   their buckets, because no other thread changes them. To put an element into a chain, to take one out or to change
+//!   one that is in the table it locks the bucket ([`Partition::holding`](super::table::Partition::holding)): the key's
+//!   to store, delete or add to a number, a victim's to evict it, an element's to move it to other lines, the bucket
+//!   that a new one divides, each that is swept; one at a time. Before that, under the partition's lock only, it
+//!   allocates memory and writes new values.
 //!
-//! A store keeps the partition's lock throughout, because what it takes (lines, a sequence, a place in the
-//! counts, a bucket more) is one partition's and not one bucket's.
+//! A store keeps the partition's lock throughout, because what it takes (lines, a sequence, a place in the counts, a
+//! bucket more) belongs to the partition and not to one bucket.
 //!
 //! Invariants (on top of those of the [partitions](super) and of locked [buckets](super::bucket)):
-//! 1. The descriptor is changed by the owner only, and says what the owner knows: `buckets` whenever the
-//!    bucket that was divided last is not locked, the rest whenever the partition's lock is free.
-//! 2. A bucket that is locked and was its hash's at a look behind that stays so until it is unlocked, because
-//!    to divide it takes the lock.
-//! 3. Chains, and words 1 and 4 of the elements in the table, change only under their bucket's lock; chains
-//!    besides only by the owner. So both may search.
-//! 4. An element leaves its chain, and with it its lines, under the bucket's lock; so what a reader that
-//!    holds it walks over is neither freed nor reused. A large value that it goes on reading is
-//!    pinned first.
-//! 5. A key's new element takes the place of the old one under one hold of the bucket's lock: it is never
-//!    missed.
-//! 6. No element stored before a flush is returned by a read that began behind its end, or that saw it or
-//!    anything that came after.
-//!
-//! Linearization point of a read: the release of its bucket's lock; of one that misses and found no buckets
-//! at all, the load of their number.
+//! 1. Only the owner changes the descriptor, and it agrees with the owner's state: `buckets` whenever the bucket that
+//!    was divided last is not locked, the rest whenever the partition's lock is free.
+//! 2. A thread that has locked a bucket, and then found that it is its hash's, can rely on that until it unlocks the
+//!    bucket, because dividing the bucket takes the lock.
+//! 3. Chains, and words 1 and 4 of the elements in the table, change only under their bucket's lock; chains also only
+//!    by the owner. So a reader and the owner may both search.
+//! 4. An element leaves its chain, and with it its lines, under the bucket's lock; so the elements that a reader walks
+//!    over while it holds the lock are neither freed nor reused. A large value that it goes on reading is pinned first.
+//! 5. A key's new element takes the place of the old one while the bucket's lock is held once: no reader misses it.
+//! 6. No element stored before a flush is returned by a read that began after the flush ended, or that saw the flush or
+//!    any later change.
+//! Linearization point of a read: the release of its bucket's lock. If it misses because there are no buckets at all:
+//! the load of their number.
 
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
@@ -63,14 +59,14 @@ use nuthatch_engine::AuditError;
 use nuthatch_engine::reply::Item;
 use nuthatch_engine::request::{Expiry, Key, Read};
 
-/// Segments whose blocks are named in the descriptor itself.
+/// Segments whose blocks are listed in the descriptor itself.
 const NEAR: usize = 4;
-/// Runs of further segments, each twice as long as the one before: enough for all that `u32` can count.
+/// Runs of further segments, each twice as long as the one before: enough for every `u32` number of buckets.
 const FAR: usize = (u32::BITS - SEGMENT.ilog2() - NEAR.ilog2()) as usize;
 /// No delayed flush.
 const NEVER: u64 = u64::MAX;
 
-/// What readers see of a partition.
+/// The state of a partition that readers see.
 #[repr(align(64))]
 pub struct Descriptor {
     /// The tick at which a delayed flush is due.
@@ -78,7 +74,7 @@ pub struct Descriptor {
     /// Elements with a lower sequence are dead.
     flush_before: AtomicU64,
     buckets: AtomicU32,
-    /// 1: a reader gave an element an expiry, which the sweep has not heard of.
+    /// 1: a reader gave an element an expiry, and the sweep has not taken note of it yet.
     touched: AtomicU32,
     near: [AtomicU32; NEAR],
     far: OnceLock<Box<Far>>,
@@ -100,7 +96,7 @@ impl Default for Descriptor {
     }
 }
 
-/// What a reader found.
+/// The result of a reader's search.
 pub struct ReadResult<'a> {
     /// The key's live element.
     pub live: Option<LockedElement<'a>>,
@@ -131,7 +127,7 @@ impl Drop for LockedBucket<'_> {
 }
 
 impl Descriptor {
-    /// Seeks a key. `None`: a delayed flush is due, which the partition's owner has to see to first.
+    /// Looks for a key. `None`: a delayed flush is due, and the partition's owner has to carry it out first.
     #[inline]
     pub fn seek<'a>(
         &'a self,
@@ -172,14 +168,14 @@ impl Descriptor {
         Some(sight)
     }
 
-    /// Locks a hash's bucket; with it comes its first element. `None` if there are no buckets yet.
+    /// Locks a hash's bucket, and returns it with its first element. `None` if there are no buckets yet.
     #[inline(always)]
     fn lock<'a>(
         &self,
         memory: &'a BlockMemory,
         hash: u64,
     ) -> Option<(LockedBucket<'a>, Option<Element>)> {
-        // Ends: a hash's bucket changes only when that bucket is divided, 32 times at most.
+        // This loop ends: a hash's bucket changes only when that bucket is divided, 32 times at most.
         loop {
             let number = self.bucket_of(hash)?;
             let bucket = self.place(number);
@@ -203,7 +199,7 @@ impl Descriptor {
         }
     }
 
-    /// Where a bucket lies that is counted.
+    /// The place of a bucket that is counted.
     #[inline(always)]
     fn place(&self, bucket: u32) -> Bucket {
         let segment = (bucket / SEGMENT) as usize;
@@ -217,7 +213,7 @@ impl Descriptor {
         Bucket::new(block, bucket)
     }
 
-    /// Where the block of a segment that is not near is named, if it ever was.
+    /// The entry with the block of a segment that is not near, if it was ever set.
     fn far(&self, segment: usize) -> Option<&AtomicU32> {
         let (run, at) = far_place(segment);
         self.far.get()?[run].get()?.get(at)
@@ -226,7 +222,7 @@ impl Descriptor {
     /// True if an element may still be returned.
     #[inline(always)]
     fn is_live(&self, memory: &BlockMemory, element: Element, now: Time) -> bool {
-        // Relaxed: a thread that knows of a flush's end came by it in an order that shows this store too.
+        // Relaxed: whatever showed a thread the end of a flush also orders this store before its load.
         let flush_before = self.flush_before.load(Ordering::Relaxed);
         !memory.expiry(element).is_past(now) && memory.sequence(element) >= flush_before
     }
@@ -242,7 +238,7 @@ impl Descriptor {
     /// Starts loading the first element in a hash's bucket: its header and the line behind.
     #[inline]
     pub fn prefetch_header(&self, memory: &BlockMemory, hash: u64) {
-        // Whatever the number is by now: to prefetch is harmless.
+        // The number of buckets may have changed by now: a prefetch of any bucket is harmless.
         let bucket = self.bucket_of(hash).map(|bucket| self.place(bucket));
         if let Some(first) = bucket.and_then(|bucket| bucket.first(memory)) {
             memory.prefetch(first.line());
@@ -252,7 +248,7 @@ impl Descriptor {
 }
 
 impl LockedElement<'_> {
-    /// What a plain get sees of it, and leaves.
+    /// The metadata that a plain get sees; marks the element as hit.
     #[inline(always)]
     pub fn get(&self, now: Time) -> Item {
         let item = self.memory().item(self.element, now);
@@ -260,12 +256,12 @@ impl LockedElement<'_> {
         item
     }
 
-    /// What a read with options sees of it, and leaves.
+    /// The metadata that a read with options sees; changes the element as the options say.
     #[inline]
     pub fn read(&self, now: Time, read: &Read) -> Item {
         let item = self.memory().mark_read(self.element, now, read);
-        // Relaxed, here and in `take_touched`: the bucket's lock orders it with the sweep's look into the
-        // bucket. A sweep that has passed by it and took the mark before finds it set anew.
+        // Relaxed, here and in `take_touched`: the bucket's lock orders it with the sweep's look into the bucket. A
+        // sweep that has passed the bucket, and took the mark before, finds it set again.
         if read.touch.is_some_and(|expiry| expiry != Expiry::Never)
             && self.descriptor.touched.load(Ordering::Relaxed) == 0
         {
@@ -281,8 +277,8 @@ impl LockedElement<'_> {
         memory.read(self.element, memory.key_len(self.element), into);
     }
 
-    /// One more reader of it, for as long as it likes; `None` if there are too many. To be given back with
-    /// [`Partition::decref`](super::table::Partition::decref).
+    /// Adds a reader, which may keep the element as long as it likes; `None` if there are too many. It gives the
+    /// reference back with [`Partition::decref`](super::table::Partition::decref).
     pub fn pin(&self) -> Option<Element> {
         self.memory()
             .add_reader(self.element)
@@ -295,15 +291,15 @@ impl LockedElement<'_> {
     }
 }
 
-/// What the owner tells readers, and hears of them.
+/// The owner's side: it writes the state that readers see, and takes note of their marks.
 impl Descriptor {
-    /// There are so many buckets from now on. Their blocks are named, and what is in them is in its place.
+    /// Publishes the number of buckets. Their blocks are listed, and their elements are in their places.
     pub(super) fn set_buckets(&self, buckets: u32) {
         // Release: pairs with the Acquire in `bucket_of`.
         self.buckets.store(buckets, Ordering::Release);
     }
 
-    /// Names the block of the next segment.
+    /// Lists the block of the next segment.
     pub(super) fn name_block(&self, segment: usize, block: u32) {
         if let Some(near) = self.near.get(segment) {
             // Relaxed, here and below: published with the number of buckets.
@@ -315,7 +311,7 @@ impl Descriptor {
         blocks[at].store(block, Ordering::Relaxed);
     }
 
-    /// Elements with a lower sequence than `before` are dead, and at `at` a delayed flush is due.
+    /// Publishes a flush: elements with a lower sequence than `before` are dead, and at `at` a delayed flush is due.
     pub(super) fn set_flush(&self, before: u64, at: Option<Time>) {
         self.flush_before.store(before, Ordering::Relaxed);
         let at = at.map_or(NEVER, |at| u64::from(at.0));
@@ -323,7 +319,7 @@ impl Descriptor {
         self.flush_at.store(at, Ordering::Release);
     }
 
-    /// True if a reader gave an element an expiry since this was last asked.
+    /// True if a reader gave an element an expiry since the last call.
     pub(super) fn take_touched(&self) -> bool {
         let touched = self.touched.load(Ordering::Relaxed) != 0;
         if touched {
@@ -332,7 +328,7 @@ impl Descriptor {
         touched
     }
 
-    /// Invariant 1, by what the owner knows: an error says what the descriptor says instead.
+    /// Checks invariant 1 against the owner's state. An error gives the descriptor's state.
     pub(super) fn audit(
         &self,
         blocks: &[u32],
@@ -364,7 +360,7 @@ impl Descriptor {
     }
 }
 
-/// Where a segment that is not near is named: in which run, and where in it.
+/// The entry for a segment that is not near: its run, and its place there.
 fn far_place(segment: usize) -> (usize, usize) {
     let doubled = segment.ilog2();
     ((doubled - NEAR.ilog2()) as usize, segment - (1 << doubled))

@@ -1,28 +1,29 @@
-//! Elements made from a long value that is kept: the owner pins the old one and makes room, the thread that asked copies, and the
-//! owner puts the new one in place. So nobody else waits for the copy, neither for a lock nor for a server thread.
+//! Drafts: new elements made from a long value that is kept. The owner pins the old element and makes room, the
+//! requesting thread copies, and the owner puts the new element in place. So no other thread waits for the copy,
+//! neither for a lock nor for a server thread.
 
 use nuthatch_engine::request::{Key, Op, StoreMode};
 
 use super::element::Element;
 use super::memory::BlockMemory;
 
-/// A longer value that is kept is not copied by the owner.
+/// The owner does not copy a kept value that is longer than this.
 pub(super) const COPY_OWNED_MAX: usize = 8192;
 
-/// How often a draft is made for one operation. Each but the last was of an element that another client replaced
-/// meanwhile; then the owner copies, whatever the length.
+/// How often a draft is made for one operation. Each but the last was made from an element that another client replaced
+/// meanwhile. Then the owner copies, whatever the length.
 pub(super) const DRAFTS_MAX: u32 = 16;
 
-/// A new element that is still to be filled, and the one that it is made from. The holder has a reference to both: it
+/// A new element that is still to be filled, and the one that it is made from. The holder has a reference to both. It
 /// gives them back by [`Partition::finish`](super::Partition::finish), or one by one by
 /// [`Partition::decref`](super::Partition::decref).
 #[derive(Clone, Copy, Debug)]
 pub struct Draft {
-    /// The element whose value is kept: it stays as it is.
+    /// The element whose value is kept. It does not change.
     pub source: Element,
     /// The new one: NOT READY.
     pub made: Element,
-    /// How many drafts this is of the operation, itself included.
+    /// The number of drafts of the operation so far, this one included.
     pub(super) number: u32,
 }
 
@@ -38,7 +39,8 @@ impl Draft {
     }
 }
 
-/// Writes an element's key and its value: what is before the kept one, that of another element, and what is behind.
+/// Writes an element's key and its value: the bytes before the kept value, the kept value of another element, and the
+/// bytes behind it.
 pub(super) fn fill(
     memory: &BlockMemory,
     made: Element,

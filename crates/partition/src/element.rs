@@ -1,4 +1,4 @@
-//! The bytes of an element.
+//! The layout of an element.
 //!
 //! ```text
 //!            63        48 47     40 39    32 31......................0
@@ -15,13 +15,12 @@
 //!  line 1   key, then value without a gap
 //! ```
 //!
-//! The header is one line, which stays in the caches of the partition's owner; key and value lie
-//! in the lines behind it and are touched by the threads that read or write them (CPHash, section 3.1). An
-//! element that found no run of free lines long enough, or is larger than a block, goes on in more
-//! pieces: word 0 as above, the element's first line in word 1, then data.
+//! The header is one line, which stays in the caches of the partition's owner. Key and value lie in the lines behind
+//! it, and the threads that read or write them touch those (CPHash, section 3.1). An element that found no run of free
+//! lines long enough, or is larger than a block, continues in more pieces: word 0 as above, the element's first line in
+//! word 1, then data.
 //!
-//! While an element is READY and has readers, only words 1, 2 and 4 change: what readers look at
-//! does not.
+//! While an element is READY and has readers, only words 1, 2 and 4 change: the parts that readers look at do not.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -38,10 +37,10 @@ use nuthatch_store::slab::arena::WORD;
 pub const HEADER: usize = LINE;
 /// Bytes before the data in any other piece.
 pub const MORE_HEADER: usize = 2 * WORD;
-/// The longest key that a header can tell, in bytes.
+/// The longest key that a header can record, in bytes.
 pub const KEY_LEN_LIMIT: usize = u16::MAX as usize;
 
-/// The longest value that a header can tell, in bytes.
+/// The longest value that a header can record, in bytes.
 pub const VALUE_LEN_LIMIT: usize = u32::MAX as usize;
 
 const CHAIN: usize = 1;
@@ -53,8 +52,8 @@ const SEQUENCE: usize = 6;
 const CAS: usize = 7;
 
 const SEQUENCE_BITS: u32 = 48;
-/// The greatest sequence. Each partition has its own: 2^48 of them last for a million stores a second in all the
-/// 8.5 years that a [`Time`] can tell.
+/// The greatest sequence. Each partition has its own: 2^48 of them last for a million stores a second in all the 8.5
+/// years that a [`Time`] can represent.
 pub(super) const SEQUENCE_MAX: u64 = (1 << SEQUENCE_BITS) - 1;
 const READERS: u64 = (1 << 24) - 1;
 const LOW: u64 = u32::MAX as u64;
@@ -63,18 +62,18 @@ const LOW: u64 = u32::MAX as u64;
 pub(super) mod mark {
     /// The table refers to it.
     pub const LINKED: u64 = 1 << 24;
-    /// Its bytes are all there. Without this mark: NOT READY.
+    /// All its bytes are written. Without this mark: NOT READY.
     pub const READY: u64 = 1 << 25;
-    /// Usable, but somebody should refresh it.
+    /// Usable, but a reader should refresh it.
     pub const STALE: u64 = 1 << 26;
-    /// Somebody won the right to refresh it.
+    /// A reader won the right to refresh it.
     pub const WON: u64 = 1 << 27;
     /// A get has hit it.
     pub const FETCHED: u64 = 1 << 28;
 }
 
-/// An element: the number of its first line, never 0. Only a number: that it stays this element is
-/// known to the partition's owner and to holders of a reference.
+/// An element: the number of its first line, never 0. It is only a number: only the partition's owner and holders of a
+/// reference can rely on it to stay this element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Element(NonZeroU32);
 
@@ -133,13 +132,13 @@ impl Piece {
     }
 }
 
-/// What a new element is made of.
+/// The fields of a new element.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fields {
     pub flags: u32,
     pub expiry: Expiry,
     pub sequence: u64,
-    /// A cas of the client's choice.
+    /// A cas that the client chose.
     pub cas: Option<u64>,
     /// Marks among STALE, WON, FETCHED.
     pub state_bits: u64,
@@ -153,8 +152,9 @@ fn tick(expiry: Expiry) -> u64 {
     }
 }
 
-/// Field by field access to the headers. The setters are the owner's; of an element in the table whose
-/// partition has a [descriptor](super::descriptor), those of words 1 and 4 are its bucket's holder's.
+/// Access to the headers, field by field. Only the owner calls the setters. In a partition with a
+/// [descriptor](super::descriptor) only the holder of an element's bucket sets words 1 and 4 of an element in the
+/// table.
 impl BlockMemory {
     /// All bits of the key's hash.
     #[inline(always)]
@@ -235,7 +235,7 @@ impl BlockMemory {
         self.store(element.line(), STATE, word & !clear | set);
     }
 
-    /// How many hold a reference, besides the table.
+    /// The number of references, without the table's.
     #[inline(always)]
     pub(super) fn readers(&self, element: Element) -> u32 {
         (self.load(element.line(), STATE) & READERS) as u32
@@ -300,7 +300,7 @@ impl BlockMemory {
         self.store(element.line(), STATE, word | tick(expiry) << 32);
     }
 
-    /// Marks an element as hit now. A store to the header's line only if it says something new.
+    /// Marks an element as hit now. It stores to the header's line only if that changes something.
     #[inline(always)]
     pub(super) fn mark_hit(&self, element: Element, now: Time) {
         if self.state_bits(element) & mark::FETCHED == 0 {
@@ -311,7 +311,8 @@ impl BlockMemory {
         }
     }
 
-    /// What a read with options does to the header of the live element that it finds, and what it sees.
+    /// Applies a read with options to the header of the live element that it finds, and returns the metadata that it
+    /// sees.
     #[inline]
     pub(super) fn mark_read(&self, element: Element, now: Time, read: &Read) -> Item {
         let mut item = self.item(element, now);
@@ -349,7 +350,7 @@ impl BlockMemory {
         self.store(element.line(), CAS, 0);
     }
 
-    /// Gives an element all that clients see of it, in one go; its readers stay.
+    /// Sets all fields that clients see at once; the readers stay.
     pub(super) fn set_fields(&self, element: Element, value_len: usize, fields: &Fields) {
         let keep = self.load(element.line(), STATE) & (READERS | mark::LINKED | mark::READY);
         let state = keep | fields.state_bits | tick(fields.expiry) << 32;
@@ -363,7 +364,7 @@ impl BlockMemory {
         self.store(element.line(), CAS, fields.cas.unwrap_or(sequence));
     }
 
-    /// Copies the header, but for the tag of the piece, to another element of the same data.
+    /// Copies the header, without the tag of the piece, to another element with the same data.
     pub(super) fn copy_header(&self, from: Element, to: Element) {
         for word in CHAIN..=CAS {
             self.store(to.line(), word, self.load(from.line(), word));

@@ -1,4 +1,4 @@
-//! A partition's buckets: as many as it needs, and how they are loaded ahead of their use.
+//! The growth of a partition's buckets, as many as it needs, and their prefetching.
 
 use nuthatch_sync::clock::Time;
 
@@ -9,13 +9,13 @@ use super::memory::BLOCK_COST;
 use super::table::{Eviction, Partition};
 
 impl Partition {
-    /// Room for one more element in the index. False if there is not even a first bucket.
+    /// Adds a bucket if the index has too few for one more element. False if there is not even a first bucket.
     pub(super) fn make_bucket(&mut self, now: Time) -> bool {
         if self.counts.items < u64::from(self.index.buckets()) {
             return true;
         }
         if self.index.needs_block() {
-            // Its own elements make room for buckets: few for many.
+            // Evicting its own elements makes room for buckets: few elements for many buckets.
             let fits = self.bytes() + BLOCK_COST <= self.config.capacity || self.reclaim(now);
             let block = if fits { self.memory().take() } else { None };
             let block = block.or_else(|| {
@@ -39,7 +39,7 @@ impl Partition {
         true
     }
 
-    /// A block of the pool for more buckets.
+    /// Adds a block of the pool for more buckets.
     fn add_index_block(&mut self, block: u32) {
         self.tell_block(block);
         self.index.add_block(&self.space.memory, block);
@@ -50,7 +50,7 @@ impl Partition {
         self.tell_buckets();
     }
 
-    /// The first buckets of an empty partition: so many (a power of two), or as many as memory allows.
+    /// Makes the first buckets of an empty partition: so many (a power of two), or as many as memory allows.
     pub fn begin(&mut self, buckets: u32) {
         while self.index.blocks().len() < buckets.div_ceil(SEGMENT) as usize {
             let fits = self.bytes() + BLOCK_COST <= self.config.capacity;
@@ -81,7 +81,7 @@ impl Partition {
         }
     }
 
-    /// Starts loading the headers that a hit of that element changes besides its own.
+    /// Starts loading the other headers that a hit of that element changes.
     #[inline]
     pub fn prefetch_neighbours(&self, hash: u64) {
         if self.config.eviction == Eviction::Random || self.index.buckets() == 0 {

@@ -1,8 +1,8 @@
-//! A partition's array of buckets.
+//! The index of a partition: its array of buckets.
 //!
-//! It grows by one bucket at a time (linear hashing): bucket `n` divides the elements of bucket `n -
-//! half` with it, so no insert ever waits for a whole table to be moved. The array lies in blocks of
-//! its own, from the same pool as everything else.
+//! It grows by one bucket at a time (linear hashing): bucket `n` divides the elements of bucket `n - half` with it, so
+//! no insert ever waits for a whole table to be moved. The array lies in blocks of its own, from the same pool as all
+//! other blocks.
 //!
 //! ```text
 //!  segments   | block 3 | block 90 |             bucket b: half a word of block b / 1024
@@ -19,10 +19,10 @@ use super::memory::{BLOCK_LINES, BLOCK_WORDS, BlockMemory};
 /// Buckets at the start, at least.
 pub(super) const FIRST: u32 = if cfg!(loom) { 2 } else { 64 };
 
-/// Segments whose blocks are named in the partition itself: a line less to fetch.
+/// Segments whose blocks are listed in the partition itself: a line less to fetch.
 const NEAR: usize = 4;
 
-/// The buckets, as the partition's owner knows them.
+/// The buckets, from the owner's side.
 #[derive(Default)]
 pub(super) struct Index {
     buckets: u32,
@@ -30,7 +30,7 @@ pub(super) struct Index {
     shared: bool,
     /// The blocks of the first segments.
     near: [u32; NEAR],
-    /// The blocks of all.
+    /// The blocks of all segments.
     segments: Vec<u32>,
 }
 
@@ -106,7 +106,7 @@ impl Index {
         self.buckets as usize == self.segments.len() * SEGMENT as usize
     }
 
-    /// Gets a block of the pool for more buckets.
+    /// Takes a block of the pool for more buckets.
     pub fn add_block(&mut self, memory: &BlockMemory, block: u32) {
         for word in 0..BLOCK_WORDS {
             memory.store(block * BLOCK_LINES, word, 0);
@@ -117,19 +117,19 @@ impl Index {
         self.segments.push(block);
     }
 
-    /// The first buckets: so many, or as many as there is room for. There is at least one block.
+    /// Makes the first buckets: so many, or as many as there is room for. There is at least one block.
     pub fn begin(&mut self, buckets: u32) {
         let room = self.segments.len() as u32 * SEGMENT;
         self.buckets = buckets.max(FIRST).min(room);
     }
 
-    /// A hash of the bucket that the next new one divides. There are buckets.
+    /// A hash of the bucket that the next new one divides. There must be buckets.
     pub fn next_divided(&self) -> u64 {
         split::hash_of_bucket(self.bucket_of(split::hash_of_bucket(self.buckets)))
     }
 
-    /// Adds a bucket, and moves what belongs into it there. There is room in the last block, and if there
-    /// are readers, the bucket that it [divides](Index::next_divided) is locked.
+    /// Adds a bucket, and moves its elements there. There is room in the last block, and if there are readers, the
+    /// bucket that it [divides](Index::next_divided) is locked.
     pub fn grow(&mut self, memory: &BlockMemory) {
         let new = self.buckets;
         let old = self.bucket_of(split::hash_of_bucket(new));

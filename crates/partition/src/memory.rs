@@ -1,4 +1,4 @@
-//! The bytes that all partitions of an engine share out among themselves.
+//! The block memory: the bytes that all partitions of an engine share out among themselves.
 //!
 //! ```text
 //!  arena  | block 0: nobody's | block 1: partition 7 | block 2: partition 0 | block 3: pool | ...
@@ -7,16 +7,16 @@
 //!                                                          are free
 //! ```
 //!
-//! A block is 4 KiB, 64 lines of 64 bytes. It belongs to one partition or to the pool. Blocks are small
-//! so that capacity moves between partitions in small steps, and all are alike: whatever was in a
-//! block, anything else can be in it next. So resident memory is bounded by the blocks in use, and
-//! no size class can be short of memory while another has some.
+//! A block is 4 KiB, 64 lines of 64 bytes. It belongs to one partition or to the pool. Blocks are small so that
+//! capacity moves between partitions in small steps, and all are alike: a block can hold anything next, whatever was in
+//! it before. So resident memory is bounded by the blocks in use, and no size class can be short of memory while
+//! another has some.
 //!
-//! All accesses to the arena are relaxed loads and stores of whole words, but for locks of buckets: a
-//! block's owner is the only one who writes to it, but for an element that is NOT READY, whose bytes
-//! belong to the client that asked for it, and for what readers mark behind a bucket's lock. Which thread may
-//! read is told by the reference counts (see [`table`](super::table)) or a lock, and what orders the
-//! accesses is the lock or the message by which partitions, buckets and elements change hands.
+//! All accesses to the arena are relaxed loads and stores of whole words, except for the locks of buckets. Only a
+//! block's owner writes to it, with two exceptions: the bytes of an element that is NOT READY belong to the client that
+//! asked for it, and readers set marks while they hold a bucket's lock. The reference counts (see
+//! [`table`](super::table)) or a lock decide which thread may read. The lock or the message by which partitions,
+//! buckets and elements change hands orders the accesses.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -40,30 +40,30 @@ pub const BLOCK_LINES: u32 = if cfg!(loom) { 16 } else { 64 };
 pub const BLOCK: usize = LINE * BLOCK_LINES as usize;
 /// Words of a block.
 pub const BLOCK_WORDS: usize = BLOCK / WORD;
-/// What a block costs: itself, its free bits, its links, its place in the pool.
+/// Bytes that a block costs: itself, its free bits, its links, its place in the pool.
 pub const BLOCK_COST: usize = BLOCK + 2 * WORD + size_of::<u32>();
 /// The free bits of a block in which nothing is used.
 pub const ALL_FREE: u64 = u64::MAX >> (64 - BLOCK_LINES);
-/// A line's number has 31 bits, and a bucket's lock the one beside: 128 GiB.
+/// A line's number has 31 bits, since a bucket's lock takes the 32nd: 128 GiB.
 pub const MEMORY_MAX: usize = (i32::MAX as usize / BLOCK_LINES as usize) * BLOCK;
 
 /// The arena, its blocks, and the pool of those that no partition has.
 pub struct BlockMemory {
     arena: Arena,
-    /// For each block: a bit for each free line. Its owner's alone.
+    /// For each block: a bit for each free line. Only its owner has access.
     free: Words,
     /// For each block: its neighbours in its owner's list of blocks with as long a free run.
     links: Words,
-    /// Hears of elements that are evicted from any partition.
+    /// Is told of elements that are evicted from any partition.
     pub(crate) evictions: OnceLock<Arc<dyn Evictions>>,
     shared: Shared,
 }
 
-/// What partitions write to in common, on lines of its own: the addresses above are read all the time.
+/// The fields that all partitions write to, on lines of their own: the addresses above are read all the time.
 #[repr(align(128))]
 struct Shared {
     pool: Mutex<Pool>,
-    /// Lines that all elements ask for, and how many they may; used only where nothing is evicted.
+    /// Lines that all elements have claimed, and how many they may claim; used only where nothing is evicted.
     claimed: AtomicUsize,
     claimable: AtomicUsize,
 }
@@ -110,20 +110,20 @@ impl BlockMemory {
         })
     }
 
-    /// Has `to` hear of elements that are evicted alive. A second listener is ignored: there is one server.
+    /// Sets the receiver of elements that are evicted alive. A second one is ignored: there is one server.
     pub fn tell_evictions(&self, to: Arc<dyn Evictions>) {
         let _ = self.evictions.set(to);
     }
 
-    /// Where nothing is evicted: what elements may ask for together, so that all of it always fits.
+    /// Where nothing is evicted: limits what elements may claim together, so that all of it always fits.
     ///
-    /// A partition has up to a block of lines that are of no use to another. So what still fits would
-    /// depend on which keys come, and a store could be refused although as much was stored before.
-    /// A limit on the sum leaves the rest as room to move.
+    /// A partition has up to a block of lines that another cannot use. So the keys that arrive would decide what still
+    /// fits, and a store could be refused although as much was stored before. A limit on the sum leaves the rest as
+    /// room to move.
     ///
-    /// `bytes` are what all blocks may take. Set aside are, for each partition, a block of buckets, one
-    /// that is partly used and half a one to move in, and a sixteenth of all for more buckets (at most a
-    /// thirty-second: 4 bytes for two lines at least) and for elements in pieces.
+    /// `bytes` are what all blocks may take. The function sets aside, for each partition, a block of buckets, one that
+    /// is partly used and half a one to move in; and a sixteenth of all for more buckets (at most a thirty-second: 4
+    /// bytes for two lines at least) and for elements in pieces.
     pub fn limit_claims(&self, bytes: usize, partitions: usize) {
         let lines = bytes / BLOCK_COST * BLOCK_LINES as usize;
         let aside = partitions * (BLOCK_LINES as usize * 5 / 2) + lines / 16;
@@ -132,7 +132,7 @@ impl BlockMemory {
     }
 
     pub(crate) fn claim(&self, lines: usize) -> bool {
-        // Relaxed, here and below: a sum; the memory itself is handed out under other orders.
+        // Relaxed, here and below: a sum. Other accesses order the hand-over of the memory itself.
         let most = self.shared.claimable.load(Ordering::Relaxed);
         let fits = |claimed: usize| claimed.checked_add(lines).filter(|&sum| sum <= most);
         self.shared
@@ -146,7 +146,7 @@ impl BlockMemory {
     }
 
     fn pool(&self) -> MutexGuard<'_, Pool> {
-        // Nothing panics under this lock between two changes that belong together.
+        // No code that can panic runs under this lock between two changes that belong together.
         self.shared.pool.lock()
     }
 
@@ -166,12 +166,12 @@ impl BlockMemory {
         Some(block)
     }
 
-    /// A block comes back. Its last owner has no use for a single line of it.
+    /// Takes a block back. Its last owner no longer uses any line of it.
     pub fn give_back(&self, block: u32) {
         let mut pool = self.pool();
         if pool.used > pool.limit {
-            // Under the lock: nobody may take the block, and write to it, before it is released. Where
-            // the system's pages are larger than a block (16 or 64 KiB, on aarch64) it stays.
+            // Under the lock: no thread may take the block, and write to it, before it is released. Where the system's
+            // pages are larger than a block (16 or 64 KiB, on aarch64) the memory stays.
             self.arena
                 .release(block as usize * BLOCK_WORDS, BLOCK_WORDS);
         }
@@ -191,18 +191,17 @@ impl BlockMemory {
         pool.used.saturating_sub(pool.limit) as usize
     }
 
-    /// Bytes taken, with all that a block costs.
+    /// Bytes taken, with all bookkeeping of the blocks.
     pub fn used(&self) -> usize {
         self.pool().used as usize * BLOCK_COST
     }
 
-    /// The highest limit, in bytes. (What is lost by rounding to whole blocks does not matter to a caller that asks for
-    /// all of it.)
+    /// The highest limit, in bytes. (The rounding to whole blocks does not matter to a caller that sets this limit.)
     pub fn limit_max(&self) -> usize {
         self.pool().blocks as usize * BLOCK_COST - 1
     }
 
-    /// Changes the limit, in bytes, to [`limit_max`](Self::limit_max) at most.
+    /// Changes the limit, in bytes. The most is [`limit_max`](Self::limit_max).
     pub fn set_limit(&self, bytes: usize) {
         let mut pool = self.pool();
         let blocks = (bytes / BLOCK_COST) as u32;
@@ -216,8 +215,7 @@ impl BlockMemory {
 
     #[inline(always)]
     pub(crate) fn free_bits(&self, block: u32) -> u64 {
-        // Relaxed, here and below: the block's owner is the only one who looks, and it changes hands
-        // under the pool's lock.
+        // Relaxed, here and below: only the block's owner reads it, and the block changes hands under the pool's lock.
         self.free[block as usize].load(Ordering::Relaxed)
     }
 
@@ -281,9 +279,9 @@ impl BlockMemory {
         }
     }
 
-    /// Writes into the data of an element: the key at 0, the value behind it. The caller owns it: it is
-    /// NOT READY and the caller's, or the caller is the partition's owner and nobody reads it. `offset +
-    /// bytes.len()` is within what was asked for.
+    /// Writes into the data of an element: the key at 0, the value behind it. The caller owns it: it is NOT READY and
+    /// the caller's, or the caller is the partition's owner and the element has no reader. `offset + bytes.len()` is
+    /// within the length that was allocated.
     pub fn write(&self, element: Element, offset: usize, mut bytes: &[u8]) {
         for (line, at, len) in self.pieces(element, offset, bytes.len()) {
             let (now, later) = bytes.split_at(len);
@@ -292,7 +290,7 @@ impl BlockMemory {
         }
     }
 
-    /// Reads from the data of an element that cannot go away meanwhile.
+    /// Reads from the data of an element that cannot be freed meanwhile.
     #[inline(always)]
     pub fn read(&self, element: Element, offset: usize, into: &mut [MaybeUninit<u8>]) {
         let mut rest = into;
@@ -305,7 +303,7 @@ impl BlockMemory {
         rest.fill(MaybeUninit::new(0));
     }
 
-    /// A copy of some of an element's data.
+    /// A copy of a part of an element's data.
     pub fn to_vec(&self, element: Element, offset: usize, len: usize) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(len);
         self.read(element, offset, &mut bytes.spare_capacity_mut()[..len]);
@@ -314,8 +312,8 @@ impl BlockMemory {
         bytes
     }
 
-    /// Copies data from one element to another that the caller owns: from and to which byte, and how
-    /// many.
+    /// Copies `len` bytes of data from one element to another that the caller owns, each with the byte at which it
+    /// starts.
     pub fn copy(&self, from: (Element, usize), to: (Element, usize), len: usize) {
         const PIECE: usize = 1024;
         let mut buffer = [MaybeUninit::new(0); PIECE];
@@ -332,7 +330,7 @@ impl BlockMemory {
     /// True if two elements have one key.
     #[inline]
     pub fn same_key(&self, one: Element, other: Element) -> bool {
-        // Usual keys take one turn.
+        // Keys of the usual length take one turn.
         const PIECE: usize = 64;
         let key_len = self.key_len(one);
         if key_len != self.key_len(other) {
@@ -347,7 +345,7 @@ impl BlockMemory {
         })
     }
 
-    /// True if the data of an element have these bytes at `offset`, which is that of a word.
+    /// True if the data of an element have these bytes at `offset`, which is a word's.
     #[inline(always)]
     pub fn has_at(&self, element: Element, offset: usize, mut bytes: &[u8]) -> bool {
         for (line, at, len) in self.pieces(element, offset, bytes.len()) {
@@ -364,8 +362,8 @@ impl BlockMemory {
     /// The longest contiguous stretch of an element's data from `offset` on, and at most `len` bytes.
     ///
     /// # Safety
-    /// Until the returned slice is dropped nothing may write these bytes: the caller holds a reference
-    /// to the element, which is READY; such are neither changed nor freed.
+    /// Until the returned slice is dropped nothing may write these bytes: the caller holds a reference to the element,
+    /// which is READY. Such an element is neither changed nor freed.
     #[cfg(not(loom))]
     pub unsafe fn stretch(&self, element: Element, offset: usize, len: usize) -> &[u8] {
         match self.pieces(element, offset, len).next() {
@@ -381,9 +379,9 @@ struct Pieces<'m> {
     memory: &'m BlockMemory,
     line: u32,
     header: usize,
-    /// Bytes still to be skipped.
+    /// Bytes still to skip.
     offset: usize,
-    /// Bytes still wanted.
+    /// Bytes still to return.
     len: usize,
 }
 
@@ -411,7 +409,7 @@ impl Iterator for Pieces<'_> {
     }
 }
 
-/// Words of the arena that are used under a limit of so many bytes.
+/// Words of the arena that may be used under a limit of so many bytes.
 fn arena_words(limit: usize) -> usize {
     (limit / BLOCK_COST + 1) * BLOCK_WORDS
 }
@@ -425,7 +423,7 @@ fn chunk(line: u32) -> Chunk {
 mod tests {
     use super::*;
 
-    /// True if the system may lay the page at this address on a huge one.
+    /// True if the system may put the page at this address on a huge one.
     fn may_be_huge(address: usize) -> bool {
         let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
         let holds = |line: &str| {
@@ -438,7 +436,7 @@ mod tests {
         flags.unwrap().split(' ').any(|flag| flag == "hg")
     }
 
-    /// Class of bug: an arena that nobody told how much of it is used lay on small pages, at 0.6 of the speed.
+    /// Class of bug: an arena that was never given the number of words in use lay on small pages, at 0.6 of the speed.
     #[test]
     fn what_the_limit_lets_be_used_may_lie_on_huge_pages() {
         const MIB: usize = 1 << 20;

@@ -1,11 +1,11 @@
-//! The operations of the Engine seam, carried out by a partition's owner on behalf of a client.
+//! The operations of the Engine interface, as a partition's owner carries them out for a client.
 //!
-//! Each is one call that begins and ends with the partition whole, so it is atomic for its key. The
-//! element of a store is filled before the old one leaves the table. An element that has readers is
-//! never changed where they look: whatever would change it makes another in its place.
+//! Each is one call that begins and ends with a consistent partition, so it is atomic for its key. The element of a
+//! store is filled before the old one leaves the table. An element that has readers is never changed in the parts that
+//! they read: an operation that would change those makes another element in its place.
 //!
-//! Readers by the partition's [descriptor](super::descriptor) may be about, and may mark an element or touch it; so
-//! what the operation takes effect by is looked at while the key's bucket is held.
+//! Meanwhile readers by the partition's [descriptor](super::descriptor) may mark or touch an element. So an operation
+//! makes its decision on the element while it holds the key's bucket.
 
 use nuthatch_sync::clock::Time;
 
@@ -21,24 +21,24 @@ use nuthatch_engine::semantics::{
     Concatenated, Rewrite, allows, concatenated, left, permit, wants_value,
 };
 
-/// What an operation answers.
+/// The result of an operation.
 #[derive(Clone, Copy, Debug)]
 pub enum Outcome {
     /// A read that returns this element's value. It is not pinned: the owner copies it before anything
     /// else happens in the partition, or pins it.
     Value(Element, Item),
-    /// The operation keeps a long value: the caller [fills](Draft::fill) the draft, which is no business of the owner's,
-    /// and has the owner [finish](Partition::finish) it. No later operation of the caller's on the key may come between.
+    /// The operation keeps a long value: the caller [fills](Draft::fill) the draft, without the owner, and then has the
+    /// owner [finish](Partition::finish) it. Until then the caller starts no later operation on the key.
     Draft(Draft),
     /// Any other answer.
     Done(Reply),
 }
 
-/// What became of a rewrite.
+/// The result of a rewrite.
 pub(super) enum Rewritten {
-    /// It is done; the new item.
+    /// Done; the new item.
     Item(Item),
-    /// It is to be filled.
+    /// A draft that is still to be filled.
     Draft(Draft),
 }
 
@@ -56,8 +56,8 @@ impl Partition {
         }
     }
 
-    /// Carries out the operation that made a draft, which is filled by now, and takes the draft's references. If another
-    /// item is there meanwhile, there is another draft to be filled.
+    /// Carries out the operation that made a draft, which has been filled, and takes the draft's references. If the key
+    /// has another item by now, the result is another draft to fill.
     pub fn finish(&mut self, now: Time, key: &Key<'_>, op: &Op<'_>, draft: Draft) -> Outcome {
         self.enter(now);
         match op {
@@ -67,7 +67,7 @@ impl Partition {
         }
     }
 
-    /// Calls `act` with the key's live element, while no reader is at it.
+    /// Calls `act` with the key's live element, while no reader has access to it.
     #[inline(always)]
     pub(super) fn with_live<T>(
         &mut self,
@@ -88,7 +88,7 @@ impl Partition {
         let Some(element) = self.find(key) else {
             return Outcome::Done(Reply::Miss);
         };
-        // As `with_live`, but in one piece: the compiler calls closures of this size.
+        // Like `with_live`, but inline: the compiler does not inline closures of this size.
         let held = self.hold(key.hash());
         let live = self.is_live(element, now);
         let item = self.memory().item(element, now);
@@ -183,7 +183,7 @@ impl Partition {
         Outcome::Done(self.count_stored(reply))
     }
 
-    /// What a set, add or replace makes of the live element that is there, or why not.
+    /// The fields that a set, add or replace gives the new element in the place of the live one, or the refusal.
     fn fields_of_store(
         &self,
         now: Time,
@@ -204,8 +204,8 @@ impl Partition {
         })
     }
 
-    /// The same once there is room and the key's element, if it still has one, is held: a reader may have
-    /// marked it since.
+    /// The same once there is room and the key's element, if it still has one, is held: a reader may have marked it
+    /// meanwhile.
     fn fields_by_now(
         &self,
         now: Time,
@@ -243,7 +243,7 @@ impl Partition {
         reply
     }
 
-    /// An element with this key and the pieces of its value written; NOT READY.
+    /// Makes an element with this key and the pieces of its value written; NOT READY.
     fn make(&mut self, now: Time, key: &Key<'_>, value: &[&[u8]]) -> Result<Element, Reply> {
         let value_len = value.iter().map(|piece| piece.len()).sum();
         let element = self.insert(now, key.hash(), key.bytes().len(), value_len)?;
@@ -256,9 +256,9 @@ impl Partition {
         Ok(element)
     }
 
-    /// Makes a filled element the one of its key, READY, in place of the one that is there, and drops the
-    /// reference of the thread that filled it. `fields`, all but the sequence, is told which one that is, while
-    /// no reader is at it, and may refuse.
+    /// Makes a filled element the one of its key, READY, in place of the present one, and drops the reference of the
+    /// thread that filled it. `fields` gets the present element, while no reader has access to it. It returns all
+    /// fields but the sequence, or refuses.
     fn put_in_place(
         &mut self,
         now: Time,
@@ -269,7 +269,7 @@ impl Partition {
             self.decref(element);
             return Err(Reply::OutOfMemory);
         }
-        // Only now: making room may have thrown the old one out.
+        // Only now: making room may have evicted the old one.
         let hash = self.memory().hash(element);
         let same = |memory: &BlockMemory, other| memory.same_key(element, other);
         let old = self.find_where(hash, same);
@@ -289,10 +289,10 @@ impl Partition {
         put
     }
 
-    /// *Ready* of the paper: carries out the store of an element that [`Partition::insert`] gave and whose
-    /// key and value are written; `store.value` is ignored. Takes the caller's reference in any
-    /// case. The reply is that of the same store in one go. (An append or prepend makes an element of what is there, and
-    /// is no store of this one.)
+    /// *Ready* of the paper: carries out the store of an element that [`Partition::insert`] gave and whose key and
+    /// value are written; `store.value` is ignored. Takes the caller's reference in any case. The reply is that of the
+    /// same store in one step. (An append or prepend makes its element from the present one, and cannot be published in
+    /// this way.)
     pub fn publish(&mut self, now: Time, element: Element, store: &Store<'_>) -> Reply {
         debug_assert!(!matches!(
             store.mode,
@@ -358,11 +358,11 @@ impl Partition {
         Outcome::Done(self.count_stored(reply))
     }
 
-    /// Replaces the key's element by one made from it. `plan` may refuse; how much it keeps and puts around that does
-    /// not depend on the element. Missing items are answered with [`Reply::NotFound`].
+    /// Replaces the key's element by one made from it. `plan` may refuse; how many bytes it keeps and puts around them
+    /// does not depend on the element. The answer for a missing item is [`Reply::NotFound`].
     ///
-    /// If the value that is kept is long, the caller gets a [`Draft`] to fill, and `draft` is that one when it comes
-    /// back. It is of use if the element that it was made from is still the key's.
+    /// If the value that is kept is long, the caller gets a [`Draft`] to fill, and passes it as `draft` in the next
+    /// call. It is used if the element that it was made from is still the key's.
     pub(super) fn rewrite<'v>(
         &mut self,
         now: Time,
@@ -391,7 +391,7 @@ impl Partition {
                 draft
             }
         };
-        // Once more, of what it is by now: a reader may have marked it since.
+        // Planned again, from the present state of the element: a reader may have marked it meanwhile.
         let put = self.put_in_place(now, ready.made, |partition, _| {
             let item = partition.live_item(now, ready.source)?;
             Ok(partition.fields_of_rewrite(ready.source, &plan(&item)?))
@@ -400,7 +400,7 @@ impl Partition {
         put.map(|(_, item)| Rewritten::Item(item))
     }
 
-    /// Room for what a plan makes of the key's element.
+    /// Allocates the element that a plan makes from the key's element.
     fn draft<'v>(
         &mut self,
         now: Time,
@@ -411,7 +411,7 @@ impl Partition {
         let source = self.find_live(now, key).ok_or(Reply::NotFound)?;
         let item = self.memory().item(source, now);
         let rewrite = plan(&item)?;
-        // Held, so that it is not thrown out to make room for what it becomes.
+        // Pinned, so that it is not evicted to make room for its successor.
         if !self.pin(source) {
             return Err(Reply::OutOfMemory);
         }
@@ -432,20 +432,20 @@ impl Partition {
         }
     }
 
-    /// True if this element, to which the caller has a reference, is live and what the key finds.
+    /// True if this element, to which the caller has a reference, is live and is the key's.
     fn is_item_of(&self, now: Time, key: &Key<'_>, element: Element) -> bool {
         let same = |_: &BlockMemory, other| other == element;
         self.find_where(key.hash(), same).is_some() && self.is_live(element, now)
     }
 
-    /// What clients see of an element, if it is still live.
+    /// The metadata of an element, if it is still live.
     fn live_item(&self, now: Time, element: Element) -> Result<Item, Reply> {
         let live = self.is_live(element, now).then_some(element);
         live.map(|element| self.memory().item(element, now))
             .ok_or(Reply::NotFound)
     }
 
-    /// What a rewrite makes of an element.
+    /// The fields that a rewrite makes from an element.
     fn fields_of_rewrite(&self, old: Element, rewrite: &Rewrite<'_>) -> Fields {
         let state_bits = self.memory().state_bits(old) & mark::FETCHED
             | if rewrite.stale { mark::STALE } else { 0 }
@@ -488,7 +488,7 @@ impl Partition {
             {
                 return refusal;
             }
-            // A dead item is taken out as well: its memory comes back at once.
+            // A dead item is taken out as well: its memory is freed at once.
             partition.unlink(element);
             item.map_or(Reply::NotFound, |_| Reply::Removed)
         })

@@ -1,8 +1,8 @@
-//! The order of use, and which element leaves.
+//! The order of use, and the choice of victims.
 //!
-//! With [`Eviction::Lru`] all elements of the table are in one list, newest first, whose neighbours are
-//! named in the headers: a hit makes an element the newest, and the oldest that nobody reads goes.
-//! With [`Eviction::Random`] there is no list, and hits write nothing there.
+//! With [`Eviction::Lru`] all elements of the table are in one list, newest first. The headers hold the numbers of
+//! their neighbours. A hit makes an element the newest, and the oldest without a reader is evicted. With
+//! [`Eviction::Random`] there is no list, and hits write nothing there.
 
 use nuthatch_sync::clock::Time;
 
@@ -75,7 +75,7 @@ impl Partition {
         self.join(Some(other), older);
     }
 
-    /// Throws one element out to make room; false if all are being read, or there is none.
+    /// Evicts one element to make room; false if all have readers, or there is none.
     pub fn evict(&mut self, now: Time) -> bool {
         loop {
             let victim = match self.config.eviction {
@@ -91,7 +91,7 @@ impl Partition {
         }
     }
 
-    /// Throws this one out, unless a reader came by between the look for a victim and its bucket's lock.
+    /// Evicts this element, unless it got a reader between the choice of the victim and its bucket's lock.
     fn expel(&mut self, now: Time, victim: Element) -> bool {
         self.holding(self.memory().hash(victim), |partition| {
             let unread = partition.memory().readers(victim) == 0;
@@ -103,7 +103,7 @@ impl Partition {
         })
     }
 
-    /// Counts an element that leaves without being asked to.
+    /// Counts an element that leaves without a request.
     pub(super) fn count_removal(&mut self, now: Time, element: Element) {
         let unfetched = u64::from(self.memory().state_bits(element) & mark::FETCHED == 0);
         if self.is_live(element, now) {
@@ -116,7 +116,7 @@ impl Partition {
         }
     }
 
-    /// Tells of a live element that is thrown out, if somebody listens.
+    /// Reports a live element that is evicted, if a receiver is set and wants it.
     fn tell_eviction(&self, now: Time, element: Element) {
         let memory = self.memory();
         let Some(evictions) = memory.evictions.get().filter(|to| to.are_wanted()) else {
@@ -137,7 +137,7 @@ impl Partition {
         });
     }
 
-    /// What is being read right now is in use, so it is as good as new: each element is looked at once.
+    /// An element that is being read is in use, so it becomes the newest: each element is looked at once.
     fn oldest_unread(&mut self) -> Option<Element> {
         for _ in 0..self.counts.items {
             let oldest = self.oldest?;
@@ -149,7 +149,7 @@ impl Partition {
         None
     }
 
-    /// From a random bucket on, the first that nobody reads.
+    /// The first element without a reader, from a random bucket on.
     fn random_unread(&mut self) -> Option<Element> {
         let buckets = self.index.buckets();
         let start = (self.random.next() % u64::from(buckets.max(1))) as u32;
@@ -167,7 +167,7 @@ impl Partition {
         None
     }
 
-    /// The element that would be evicted next, were nothing read; a random one if there is no order.
+    /// The element that would be evicted next, if none had readers; a random one if there is no order.
     pub(super) fn coldest(&mut self) -> Option<Element> {
         match self.config.eviction {
             Eviction::Lru => self.oldest,

@@ -1,7 +1,7 @@
-//! Capacity on the move: a partition gives blocks back to the pool, and who should.
+//! The move of capacity between partitions: how a partition gives blocks back to the pool, and which one should.
 //!
-//! Which elements have to go is decided by the order of eviction alone. What stays is moved out of a
-//! block that is nearly empty, into free lines elsewhere; so a strict LRU stays strict.
+//! The order of eviction alone decides which elements leave. The others are moved out of a block that is nearly empty,
+//! into free lines elsewhere; so a strict LRU stays strict.
 
 use nuthatch_sync::clock::Time;
 
@@ -9,32 +9,32 @@ use super::element::{Element, mark};
 use super::memory::{BLOCK_LINES, BlockMemory};
 use super::table::Partition;
 
-/// Elements that one call of [`Partition::reclaim`] throws out at most, beyond a block's worth of lines.
+/// Elements that one call of [`Partition::reclaim`] evicts at most, beyond a block's worth of lines.
 const PATIENCE: u32 = 64;
 
-/// Wholly free blocks that a partition keeps for what comes next.
+/// Wholly free blocks that a partition keeps for later stores.
 const SPARE_BLOCKS: u32 = 1;
 
-/// Places of a budget that giving a block away costs.
+/// Places of a budget that it costs to give a block away.
 const PLACES_A_BLOCK: usize = 32;
 
 /// Blocks that wait in the pool at most for partitions that grow.
 const POOLED_BLOCKS: usize = 64;
 
-/// What [`Partition::age`] tells.
+/// The result of [`Partition::age`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Age {
-    /// Which partition; the caller's number.
+    /// The partition, by the caller's number.
     pub partition: usize,
     /// For how many ticks the element that would be evicted next has not been used.
     pub idle: u32,
-    /// Elements thrown out so far.
+    /// Elements evicted so far.
     pub evicted: u64,
 }
 
-/// Of some partitions, the one that should give blocks and the one that needs them: the next victim of the
-/// first has gone unused more than twice as long as that of the second, the hottest that has to evict. So
-/// all partitions together keep about what one LRU list over all of them would.
+/// Of some partitions, the one that should give blocks and the one that needs them: the next victim of the first has
+/// gone unused more than twice as long as that of the second, the hottest that has to evict. So all partitions together
+/// keep about the same elements as one LRU list over all of them.
 pub fn choose(samples: &[Age]) -> Option<(usize, usize)> {
     let coldest = samples.iter().max_by_key(|sample| sample.idle)?;
     let evicting = samples.iter().filter(|sample| sample.evicted > 0);
@@ -43,9 +43,9 @@ pub fn choose(samples: &[Age]) -> Option<(usize, usize)> {
     apart.then_some((coldest.partition, hottest.partition))
 }
 
-/// Lets a cold partition give blocks to the pool, `budget` places' worth, if the samples differ enough.
-/// A partition that evicts asks the pool first, and the hottest asks it most often. `reclaim` calls
-/// [`Partition::reclaim`] on a partition.
+/// Makes a cold partition give blocks to the pool, `budget` places' worth, if the samples differ enough. A partition
+/// that evicts takes from the pool first, and the hottest does so most often. `reclaim` calls [`Partition::reclaim`] on
+/// a partition.
 pub fn balance(
     memory: &BlockMemory,
     samples: &[Age],
@@ -63,7 +63,7 @@ pub fn balance(
 }
 
 impl Partition {
-    /// How cold the coldest of its elements is; `None` if it has none.
+    /// The age of its next victim; `None` if it has no element.
     pub fn age(&mut self, partition: usize, now: Time) -> Option<Age> {
         let coldest = self.coldest()?;
         Some(Age {
@@ -73,7 +73,7 @@ impl Partition {
         })
     }
 
-    /// Gives blocks in which nothing is used back to the pool, but for a spare one.
+    /// Gives unused blocks back to the pool, except for a spare one.
     pub fn trim(&mut self) {
         while self.space.free_blocks() > SPARE_BLOCKS && self.space.give_back() {}
     }
@@ -88,8 +88,8 @@ impl Partition {
         self.bytes() > self.capacity()
     }
 
-    /// Gives one block back to the pool, evicting if it must and may. False if it cannot: too much of
-    /// it is being read.
+    /// Gives one block back to the pool, evicting if necessary and allowed. False if it cannot: too many of its
+    /// elements have readers.
     pub fn reclaim(&mut self, now: Time) -> bool {
         self.enter(now);
         let room = u64::from(BLOCK_LINES + BLOCK_LINES / 4);
@@ -117,7 +117,7 @@ impl Partition {
         }
     }
 
-    /// Moves everything out of a block; false, with nothing lost, if it cannot.
+    /// Moves all elements out of a block; false, with nothing lost, if it cannot.
     fn compact(&mut self, block: u32) -> bool {
         self.space.close(block);
         let elements = self.space.elements_in(block);
@@ -126,7 +126,7 @@ impl Partition {
         moved
     }
 
-    /// Moves an element to other lines; false if it must stay, or there are none.
+    /// Moves an element to other lines; false if it must stay, or there are no lines.
     fn relocate(&mut self, element: Element) -> bool {
         let memory = self.memory();
         let linked = memory.state_bits(element) & mark::LINKED != 0;
@@ -145,7 +145,7 @@ impl Partition {
         moved
     }
 
-    /// Puts another, which has its data, in the place of an element; false if a reader has come by.
+    /// Puts another element, which has its data, in the place of an element; false if it has got a reader meanwhile.
     fn replace(&mut self, element: Element, other: Element) -> bool {
         let hash = self.memory().hash(element);
         self.holding(hash, |partition| {

@@ -1,10 +1,10 @@
-//! An element whose value is still on its way.
+//! A reserved element: its value has not arrived completely.
 
 use super::element::Element;
 use super::memory::BlockMemory;
 
-/// An element that is NOT READY, and how much of its value has come. The caller gives it back if it is neither
-/// taken nor published: only an engine knows how to reach the element's owner.
+/// An element that is NOT READY, and how much of its value has arrived. The caller gives it back if it is neither taken
+/// nor published: only an engine can reach the element's owner.
 pub struct ReservedElement {
     element: Option<Element>,
     key_len: usize,
@@ -13,7 +13,7 @@ pub struct ReservedElement {
 }
 
 impl ReservedElement {
-    /// Of an element that was just inserted, with room for the key and so many bytes.
+    /// Wraps an element that was just inserted, with room for the key and so many bytes.
     pub fn new(memory: &BlockMemory, element: Element, key: &[u8], value_len: usize) -> Self {
         memory.write(element, 0, key);
         Self {
@@ -40,12 +40,12 @@ impl ReservedElement {
         self.written += bytes.len();
     }
 
-    /// Bytes of the value that have not come.
+    /// Bytes of the value that have not arrived.
     pub fn missing(&self) -> usize {
         self.value_len - self.written
     }
 
-    /// The element, once: to be published, or given back.
+    /// The element, to be published or given back. Only the first call returns it.
     pub fn take(&mut self) -> Option<Element> {
         self.element.take()
     }

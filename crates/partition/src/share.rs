@@ -1,5 +1,5 @@
-//! The owner's side of a partition's [`descriptor`](super::descriptor): it locks buckets against readers, and tells them
-//! where buckets are.
+//! The owner's side of a partition's [`descriptor`](super::descriptor): it locks buckets against readers, and publishes
+//! the places of buckets.
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ pub(super) struct OwnDescriptor {
 }
 
 impl Partition {
-    /// What readers see of it, if there are any besides its owner.
+    /// The descriptor through which other threads read it, if there is one.
     pub(super) fn descriptor(&self) -> Option<&Descriptor> {
         let of = self.descriptor.as_ref()?;
         of.descriptors.get(of.number)
     }
 
-    /// Calls `act` while no reader is at the bucket of a hash. It locks no other bucket (bucket 3), divides
-    /// none but this one, and panics only if an invariant is broken. There are buckets.
+    /// Calls `act` while no reader holds the bucket of a hash. `act` locks no other bucket (bucket 3), divides none but
+    /// this one, and panics only if an invariant is broken. There must be buckets.
     #[inline(always)]
     pub(super) fn holding<T>(&mut self, hash: u64, act: impl FnOnce(&mut Self) -> T) -> T {
         let held = self.hold(hash);
@@ -31,8 +31,8 @@ impl Partition {
         done
     }
 
-    /// Keeps readers from the bucket of a hash, if there are any: what [`Partition::holding`] begins with.
-    /// To be [released](Partition::release).
+    /// Locks the bucket of a hash against readers, if there are any: the first step of [`Partition::holding`]. The
+    /// caller [releases](Partition::release) it.
     #[inline(always)]
     pub(super) fn hold(&self, hash: u64) -> Option<Bucket> {
         let shared = self.index.is_shared();
@@ -43,7 +43,7 @@ impl Partition {
         bucket
     }
 
-    /// Lets readers to a bucket again.
+    /// Releases a bucket for readers.
     #[inline(always)]
     pub(super) fn release(&self, held: Option<Bucket>) {
         if let Some(bucket) = held {
@@ -51,28 +51,28 @@ impl Partition {
         }
     }
 
-    /// Tells readers of flushes.
+    /// Publishes flushes to readers.
     pub(super) fn tell_flush(&self) {
         if let Some(descriptor) = self.descriptor() {
             descriptor.set_flush(self.flush_before, self.flush_at);
         }
     }
 
-    /// Tells readers in which block the next buckets lie.
+    /// Publishes to readers the block of the next buckets.
     pub(super) fn tell_block(&self, block: u32) {
         if let Some(descriptor) = self.descriptor() {
             descriptor.name_block(self.index.blocks().len(), block);
         }
     }
 
-    /// Tells readers how many buckets there are.
+    /// Publishes to readers the number of buckets.
     pub(super) fn tell_buckets(&self) {
         if let Some(descriptor) = self.descriptor() {
             descriptor.set_buckets(self.index.buckets());
         }
     }
 
-    /// Recomputes what the descriptor must say.
+    /// Checks the descriptor against the owner's state.
     pub(super) fn audit_descriptor(&self) -> Result<(), AuditError> {
         let flush = (self.flush_before, self.flush_at);
         let (blocks, buckets) = (self.index.blocks(), self.index.buckets());

@@ -1,4 +1,4 @@
-//! A partition's own blocks, and runs of lines in them.
+//! The space of a partition: its own blocks, and runs of lines in them.
 //!
 //! ```text
 //!  bins   run of 1   run of 2   ...   run of 64
@@ -8,11 +8,10 @@
 //!         block 12   block 17
 //! ```
 //!
-//! An allocation of `n` lines takes the first run that fits in a block of the smallest bin that has
-//! one: which bins have blocks is one word, which lines of a block are free is another, so both
-//! steps are a few instructions, whatever the sizes were before. Freed lines join their
-//! neighbours by being bits of the same word. If no run fits, an element can be gathered from
-//! several: every free line serves.
+//! An allocation of `n` lines takes the first run that fits in a block of the smallest bin that has one. The bins that
+//! have blocks are the bits of one word, and the free lines of a block those of another, so both steps are a few
+//! instructions, whatever the sizes were before. Freed lines join their neighbours, since they are bits of the same
+//! word. If no run fits, an element can be gathered from several: every free line serves.
 //!
 //! Invariants:
 //! 1. A block is in exactly one list: that of its longest free run (run 0: none is free).
@@ -27,7 +26,7 @@ use nuthatch_engine::AuditError;
 
 const BINS: usize = BLOCK_LINES as usize + 1;
 
-/// One partition's blocks. The memory comes first: lookups need nothing else of it.
+/// One partition's blocks. The memory comes first: a lookup reads no other field.
 #[repr(C)]
 pub(super) struct Space {
     pub memory: Arc<BlockMemory>,
@@ -61,7 +60,7 @@ impl Space {
         self.blocks
     }
 
-    /// Lines that nobody uses.
+    /// Lines that are free.
     pub fn free_lines(&self) -> u64 {
         self.free_lines
     }
@@ -78,7 +77,7 @@ impl Space {
         true
     }
 
-    /// Gives a block in which nothing is used back to the pool; false if there is none.
+    /// Gives an unused block back to the pool; false if there is none.
     pub fn give_back(&mut self) -> bool {
         let block = self.bins[BLOCK_LINES as usize];
         if block == 0 {
@@ -91,7 +90,7 @@ impl Space {
         true
     }
 
-    /// Blocks in which nothing is used.
+    /// Blocks that are unused.
     pub fn free_blocks(&self) -> u32 {
         self.free_blocks
     }
@@ -114,7 +113,7 @@ impl Space {
         Some(block * BLOCK_LINES + start)
     }
 
-    /// Gives a run back.
+    /// Takes a run back.
     #[inline]
     pub fn free_run(&mut self, line: u32, lines: u32) {
         let (block, start) = (line / BLOCK_LINES, line % BLOCK_LINES);
@@ -129,8 +128,8 @@ impl Space {
         self.rebin(block, longest_run(free), longest_run(now));
     }
 
-    /// Lines for a header and `data` bytes, in one run if there is one that fits, and all the tags
-    /// written. `None` if there are not enough.
+    /// Lines for a header and `data` bytes, in one run if one fits, with all tags written. `None` if there are not
+    /// enough.
     pub fn allocate(&mut self, data: usize) -> Option<Element> {
         let lines = lines_for(data);
         if lines <= BLOCK_LINES as usize {
@@ -146,7 +145,7 @@ impl Space {
         self.gather(data)
     }
 
-    /// Lines for a header and `data` bytes, from as many runs as it takes.
+    /// Lines for a header and `data` bytes, from as many runs as necessary.
     pub fn gather(&mut self, data: usize) -> Option<Element> {
         if (lines_for(data) as u64) > self.free_lines {
             return None;
@@ -201,7 +200,7 @@ impl Space {
         *head = head.or(Element::new(line));
     }
 
-    /// Gives all lines of an element back.
+    /// Frees all lines of an element.
     pub fn free(&mut self, element: Element) {
         let mut line = element.line();
         while line != 0 {
@@ -224,14 +223,14 @@ impl Space {
         room
     }
 
-    /// A block in use with a long free run, but not over all of it: the first to be emptied.
+    /// The block in use with the longest free run, the first to be emptied. A wholly free block does not count.
     pub fn emptiest(&self) -> Option<u32> {
         let partly = self.filled & (u64::MAX >> (64 - BLOCK_LINES + 1));
         let run = u64::BITS - partly.leading_zeros();
         Element::new(self.bins[run as usize]).map(Element::line)
     }
 
-    /// Takes the free lines of a block out of use: what is in it can only move elsewhere.
+    /// Takes the free lines of a block out of use, so that its elements can only move to other blocks.
     pub fn close(&mut self, block: u32) {
         let free = self.memory.free_bits(block);
         self.unlink(block, longest_run(free));
@@ -239,7 +238,7 @@ impl Space {
         self.closed = block;
     }
 
-    /// Ends what [`Space::close`] began: what is free in the block by now is of use again.
+    /// Ends the effect of [`Space::close`]: the free lines of the block can be used again.
     pub fn reopen(&mut self) {
         let block = std::mem::take(&mut self.closed);
         let free = self.memory.free_bits(block);
@@ -308,7 +307,7 @@ impl Space {
         }
     }
 
-    /// Recomputes the invariants: all blocks, by way of the lists.
+    /// Checks the invariants: it visits all blocks through the lists.
     pub fn audit(&self) -> Result<Vec<u32>, AuditError> {
         let mut blocks = Vec::new();
         let mut free_lines = 0;
@@ -367,7 +366,7 @@ fn run_mask(start: u32, lines: u32) -> u64 {
 fn starts_of_runs(bits: u64, lines: u32) -> u64 {
     let mut starts = bits;
     let mut known = 1;
-    // After each turn `starts` has the bits at which `known` ones begin.
+    // After each turn `starts` has the bits at which runs of `known` ones begin.
     while known < lines {
         let more = known.min(lines - known);
         starts &= starts >> more;
@@ -382,7 +381,7 @@ fn longest_run(bits: u64) -> u32 {
     if bits == u64::MAX {
         return 64;
     }
-    // powers[k]: bits at which 2^k ones begin.
+    // powers[k]: the bits at which runs of 2^k ones begin.
     let mut powers = [bits; 6];
     for k in 1..6 {
         powers[k] = powers[k - 1] & powers[k - 1] >> (1 << (k - 1));
@@ -452,7 +451,7 @@ mod tests {
         let small: Vec<_> = (0..4 * 32).map(|_| space.allocate(64).unwrap()).collect();
         assert_eq!(space.free_lines(), 0);
         assert!(space.allocate(0).is_none());
-        // Every second one goes: runs of two lines, and half of the memory.
+        // Frees every second one: runs of two lines, and half of the memory.
         for element in small.iter().step_by(2) {
             space.free(*element);
         }

@@ -1,4 +1,4 @@
-//! One partition: finding, linking, counting references.
+//! The table of one partition: finding, linking, counting references.
 
 use std::sync::Arc;
 
@@ -26,9 +26,9 @@ pub enum Eviction {
     Random,
 }
 
-/// How a partition is made.
+/// The configuration of a partition.
 ///
-/// In this order, because every hit asks which element leaves next: it lies with what a lookup needs.
+/// The fields are in this order because every hit reads `eviction`: it lies beside the fields that a lookup reads.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct PartitionConfig {
@@ -38,16 +38,16 @@ pub struct PartitionConfig {
     pub evicts: bool,
     /// The largest item (header, key and value), in bytes.
     pub item_size_max: usize,
-    /// Bytes that the partition may hold at most, with all that its blocks cost.
+    /// Bytes that the partition may hold at most, with all bookkeeping of its blocks.
     pub capacity: usize,
-    /// The start of its random numbers; any will do that differs between partitions.
+    /// The seed of its random numbers; any value that differs between partitions is good enough.
     pub seed: u64,
 }
 
-/// One partition of a table: a table of its own, of which one thread at a time is the owner. Others may
-/// read it meanwhile if it has a [`Descriptor`].
+/// One partition of a table: a table of its own, with one thread at a time as its owner. Other threads may read it
+/// meanwhile if it has a [`Descriptor`].
 ///
-/// What a lookup needs comes first, on as few lines as it takes.
+/// The fields that a lookup reads come first, on as few lines as possible.
 #[repr(C)]
 pub struct Partition {
     pub(super) index: Index,
@@ -61,15 +61,15 @@ pub struct Partition {
     pub(super) space: Space,
     pub(super) random: Xorshift,
     sequence: u64,
-    /// Elements with an expiry may be there, or flushed ones.
+    /// True if elements with an expiry, or flushed ones, may be present.
     pub(super) sweeping: bool,
-    /// The same, as far as the sweep under way knows.
+    /// The same, by what the sweep under way has met.
     pub(super) expiring: bool,
-    /// Where the sweep stands, as a position of the walk.
+    /// The position of the sweep, in the order of the walk.
     pub(super) swept_to: u32,
     /// Blocks that the last refused store was short of.
     pub(super) wanted: u32,
-    /// Two keys with one hash were in the table at a time.
+    /// True once two keys with one hash were in the table at the same time.
     hash_collisions: bool,
     pub(super) counts: Counts,
 }
@@ -86,7 +86,7 @@ impl Partition {
         Self::made(memory, config, None)
     }
 
-    /// An empty partition that many read at the bucket's lock while one owns it, through
+    /// An empty partition that many threads can read under the bucket's lock while one owns it. They read through
     /// `descriptors[number]`, which is its own. Its eviction is random: the order of use has no lock a bucket.
     pub fn with_descriptor(
         memory: Arc<BlockMemory>,
@@ -135,13 +135,13 @@ impl Partition {
         }
     }
 
-    /// Where its elements lie.
+    /// The memory of its elements.
     #[inline(always)]
     pub fn memory(&self) -> &BlockMemory {
         &self.space.memory
     }
 
-    /// What it counted since the start, and what it has now.
+    /// Its counts since the start, and its present sizes.
     pub fn counts(&self) -> Counts {
         let all = u64::from(self.space.blocks()) * u64::from(BLOCK_LINES);
         Counts {
@@ -154,7 +154,7 @@ impl Partition {
         }
     }
 
-    /// Bytes of all its blocks, those of the buckets included, with all that they cost.
+    /// Bytes of all its blocks, those of the buckets included, with all their bookkeeping.
     pub fn bytes(&self) -> usize {
         (self.space.blocks() as usize + self.index.blocks().len()) * BLOCK_COST
     }
@@ -169,12 +169,12 @@ impl Partition {
         self.config.capacity = bytes;
     }
 
-    /// Counts a store that its caller refuses for want of memory, having sought some elsewhere.
+    /// Counts a store that its caller refuses because there is no memory, in other partitions either.
     pub fn count_out_of_memory(&mut self) {
         self.counts.out_of_memory += 1;
     }
 
-    /// Blocks that the last store it refused was short of; asking forgets it.
+    /// Blocks that the last store it refused was short of; the call resets it.
     pub fn take_wanted(&mut self) -> u32 {
         std::mem::take(&mut self.wanted)
     }
@@ -192,7 +192,7 @@ impl Partition {
     /// Every element stored before `at` stops being returned from `at` on. A moment not after `now`
     /// takes effect at once; a later call replaces a delayed one.
     pub fn flush(&mut self, now: Time, at: Time) {
-        // One that is due but met no request yet is not replaced.
+        // A delayed flush that is due, but that no request has met yet, is not replaced.
         self.enter(now);
         self.flush_at = (at > now).then_some(at);
         if at <= now {
@@ -213,7 +213,7 @@ impl Partition {
         !memory.expiry(element).is_past(now) && memory.sequence(element) >= self.flush_before
     }
 
-    /// The element of a hash for which `same` holds, dead or live, and how many were looked at.
+    /// The element of a hash for which `same` holds, dead or live, and the number of elements looked at.
     #[inline(always)]
     fn search(
         &self,
@@ -236,7 +236,7 @@ impl Partition {
         (next, searched)
     }
 
-    /// The same for the partition's own sake: nobody asked, so it does not count as a search.
+    /// The same for the partition's own purposes: it does not count as a search.
     #[inline(always)]
     pub(super) fn find_where(
         &self,
@@ -246,7 +246,7 @@ impl Partition {
         self.search(hash, same).0
     }
 
-    /// The same on behalf of a request.
+    /// The same for a request: it counts as a search.
     #[inline(always)]
     pub(super) fn find_counted(
         &mut self,
@@ -258,7 +258,7 @@ impl Partition {
         found
     }
 
-    /// The key's element, dead or live: compared by its owner.
+    /// The key's element, dead or live. The owner compares the keys.
     #[inline(always)]
     pub(super) fn find(&mut self, key: &Key<'_>) -> Option<Element> {
         self.find_counted(key.hash(), |memory, element| {
@@ -272,11 +272,10 @@ impl Partition {
         self.find(key).filter(|&element| self.is_live(element, now))
     }
 
-    /// LOOKUP of the paper: the first live element with this hash, hit and with one more reader.
-    /// The reader compares the key ([`BlockMemory::has_key`]) and gives the reference back with
-    /// [`Partition::decref`]. If the key is another, two keys have one hash, and the owner must be asked
-    /// to compare ([`Partition::execute`]). This and [`Partition::lookup_all`] are for partitions without a
-    /// descriptor.
+    /// LOOKUP of the paper: the first live element with this hash, hit and with one more reader. The reader compares
+    /// the key ([`BlockMemory::has_key`]) and gives the reference back with [`Partition::decref`]. If the key is
+    /// another, two keys have one hash, and the owner has to compare them ([`Partition::execute`]). This and
+    /// [`Partition::lookup_all`] are for partitions without a descriptor.
     #[inline]
     pub fn lookup(&mut self, now: Time, hash: u64) -> Option<Element> {
         debug_assert!(self.descriptor.is_none(), "readers go by the descriptor");
@@ -290,8 +289,8 @@ impl Partition {
         Some(element)
     }
 
-    /// True once two keys with one hash were in the table at a time: [`Partition::lookup`] may find
-    /// the wrong one of them.
+    /// True once two keys with one hash were in the table at the same time: [`Partition::lookup`] may find the wrong
+    /// one of them.
     #[inline]
     pub fn has_hash_collisions(&self) -> bool {
         self.hash_collisions
@@ -322,14 +321,14 @@ impl Partition {
         found
     }
 
-    /// One more reader of an element that the caller just found in the table; false if there are too many.
+    /// Adds a reader to an element that the caller just found in the table; false if there are too many.
     #[inline]
     pub fn pin(&mut self, element: Element) -> bool {
         let hash = self.memory().hash(element);
         self.holding(hash, |partition| partition.memory().add_reader(element))
     }
 
-    /// One reader less. The last one frees an element that is not in the table.
+    /// Removes a reader. The last one frees an element that is not in the table.
     #[inline]
     pub fn decref(&mut self, element: Element) {
         let memory = self.memory();
@@ -351,13 +350,12 @@ impl Partition {
         self.renew(element);
     }
 
-    /// INSERT of the paper: room for an element, NOT READY, with the caller as its one reader. The
-    /// caller writes key and value with [`BlockMemory::write`] and makes it READY with
-    /// [`Partition::publish`], or drops it with [`Partition::decref`]. An item of the same key stays what
-    /// it is until then, so nobody misses it.
+    /// INSERT of the paper: room for an element, NOT READY, with the caller as its one reader. The caller writes key
+    /// and value with [`BlockMemory::write`] and makes it READY with [`Partition::publish`], or drops it with
+    /// [`Partition::decref`]. An item of the same key does not change until then, so no reader misses it.
     ///
-    /// Errors: [`Reply::TooLarge`]; [`Reply::OutOfMemory`] if everything else is being read, or
-    /// nothing may be evicted.
+    /// Errors: [`Reply::TooLarge`]; [`Reply::OutOfMemory`] if all other elements have readers, or nothing may be
+    /// evicted.
     pub fn insert(
         &mut self,
         now: Time,
@@ -365,7 +363,7 @@ impl Partition {
         key_len: usize,
         value_len: usize,
     ) -> Result<Element, Reply> {
-        // Any lengths may be asked for: the sum is looked at only if neither is too large by itself.
+        // A caller may ask for any lengths: the sum is checked only if neither length is too large by itself.
         if key_len > KEY_LEN_LIMIT
             || value_len > VALUE_LEN_LIMIT
             || HEADER + key_len + value_len > self.config.item_size_max
@@ -373,7 +371,7 @@ impl Partition {
             return Err(Reply::TooLarge);
         }
         let data = key_len + value_len;
-        // The first buckets come first, or room for the element could be all there is.
+        // The first buckets come first: otherwise the element could take the last free memory.
         let indexed = self.index.buckets() > 0 || self.make_bucket(now);
         let element = indexed.then(|| self.allocate(now, data)).flatten();
         let element = element.ok_or(Reply::OutOfMemory)?;
@@ -383,8 +381,7 @@ impl Partition {
         Ok(element)
     }
 
-    /// Lines for an element, whatever it takes: a block of the pool, scattered lines, or the room of
-    /// others.
+    /// Lines for an element, from any source: a block of the pool, scattered lines, or the lines of evicted elements.
     fn allocate(&mut self, now: Time, data: usize) -> Option<Element> {
         let lines = lines_for(data);
         if !self.config.evicts && !self.memory().claim(lines) {
@@ -422,7 +419,7 @@ impl Partition {
         self.bytes() + BLOCK_COST <= self.config.capacity && self.space.grow()
     }
 
-    /// Gives an element's lines back. Nobody refers to it.
+    /// Frees an element's lines. No reference to it is left.
     fn free(&mut self, element: Element) {
         if !self.config.evicts {
             let memory = self.memory();
@@ -432,7 +429,7 @@ impl Partition {
         self.space.free(element);
     }
 
-    /// Takes sequences from there on, unless it is further already.
+    /// Takes sequences from `least` on, unless the counter is further already.
     pub fn number_from(&mut self, least: u64) {
         self.sequence = self.sequence.max(least.min(SEQUENCE_MAX));
     }
@@ -450,7 +447,7 @@ impl Partition {
         self.sequence - 1
     }
 
-    /// Puts an element into the table, whose bucket is held. No other has its key. Its reader stays.
+    /// Puts an element into the table. Its bucket is held, and no other element has its key. Its reader stays.
     pub(super) fn link(&mut self, now: Time, element: Element, fields: &Fields) {
         self.note_expiry(fields.expiry);
         self.hash_collisions |= self
@@ -468,7 +465,7 @@ impl Partition {
         self.counts.held -= 1;
     }
 
-    /// Takes an element out of the table, whose bucket is held. It is freed, unless somebody reads it.
+    /// Takes an element out of the table. Its bucket is held. The element is freed, unless it has readers.
     pub(super) fn unlink(&mut self, element: Element) {
         let memory = &*self.space.memory;
         let bucket = self.index.bucket_of(memory.hash(element));
@@ -485,7 +482,7 @@ impl Partition {
         }
     }
 
-    /// Puts `other` in the place of an element in its bucket's chain, which is held.
+    /// Puts `other` in the place of an element in its bucket's chain. The bucket is held.
     pub(super) fn replace_in_bucket(&self, bucket: u32, element: Element, other: Option<Element>) {
         let memory = self.memory();
         let mut at = self.index.first(memory, bucket);
@@ -512,20 +509,20 @@ impl Partition {
             .wrapping_add((bytes as u64).wrapping_mul(times));
     }
 
-    /// There is something for the sweep to find.
+    /// Notes that there may be something for the sweep to find.
     pub(super) fn note_expiring(&mut self) {
         self.sweeping = true;
         self.expiring = true;
     }
 
-    /// The same, if an element with this expiry is.
+    /// The same, if the expiry is not `Never`.
     pub(super) fn note_expiry(&mut self, expiry: Expiry) {
         if expiry != Expiry::Never {
             self.note_expiring();
         }
     }
 
-    /// Where the walk over the elements of a bucket begins; for visits, sweeps and audits.
+    /// The first element of a walk over a bucket; for visits, sweeps and audits.
     pub(super) fn bucket(&self, bucket: u32) -> Option<Element> {
         self.index.first(self.memory(), bucket)
     }

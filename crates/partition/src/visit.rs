@@ -1,4 +1,4 @@
-//! A visit of all partitions, one after the other, whichever thread owns them.
+//! A visit to all partitions, one after the other, whichever thread owns them.
 
 use nuthatch_sync::clock::Time;
 
@@ -8,11 +8,10 @@ use super::table::Partition;
 use nuthatch_engine::reply::Item;
 use nuthatch_engine::{Cursor, Footprint, Visit};
 
-/// Places looked at in one stay with a partition, so that nobody waits long for it.
+/// Places looked at in one stay with a partition, so that no thread waits long for it.
 const STEP: usize = 64;
 
-/// An element as a visit met it: copied at its owner, and shown elsewhere, where the caller may use the
-/// engine.
+/// A copy of an element that a visit met: made by its owner, and shown elsewhere, where the caller may use the engine.
 pub struct ElementCopy {
     item: Item,
     key_len: usize,
@@ -45,7 +44,7 @@ impl ElementCopy {
     }
 }
 
-/// What an element takes: there are no size classes.
+/// The memory that an element takes: there are no size classes.
 pub fn footprint(key_len: usize, value_len: usize) -> Footprint {
     Footprint {
         class: 1,
@@ -54,7 +53,7 @@ pub fn footprint(key_len: usize, value_len: usize) -> Footprint {
 }
 
 impl Partition {
-    /// What [`Partition::visit`] meets, copied.
+    /// Copies of the elements that [`Partition::visit`] meets.
     pub fn copies(
         &mut self,
         now: Time,
@@ -71,8 +70,8 @@ impl Partition {
     }
 }
 
-/// Visits `partitions` from a cursor on, about `budget` places; where to go on, or `None` at the end.
-/// `copies` has [`Partition::copies`] called on one of them, from a position on, with a budget.
+/// Visits `partitions` from a cursor on, about `budget` places. Returns where to go on, or `None` at the end. `copies`
+/// calls [`Partition::copies`] on one of them, from a position on, with a budget.
 pub fn visit_all(
     partitions: usize,
     from: Cursor,

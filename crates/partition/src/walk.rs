@@ -1,8 +1,8 @@
-//! Walking over all elements of a partition, a few buckets at a time: for visits and for the sweep.
+//! The walk over all elements of a partition, a few buckets at a time: for visits and for the sweep.
 //!
-//! A walk goes through the hashes in the order in which each bucket is a contiguous stretch, however
-//! many buckets there are by then ([`split::walk_position`]). So it passes each hash exactly once, though
-//! buckets are divided between its steps and elements move to other lines.
+//! A walk goes through the hashes in an order in which each bucket is a contiguous stretch, however many buckets there
+//! are at that moment ([`split::walk_position`]). So it passes each hash exactly once, although buckets are divided
+//! between its steps and elements move to other lines.
 
 use nuthatch_hash::split;
 use nuthatch_sync::clock::Time;
@@ -50,7 +50,7 @@ impl Partition {
         Some(position)
     }
 
-    /// Elements in each bucket, or in about `sample` of them if there are more: which ones, depends on the
+    /// Elements in each bucket, or in about `sample` of them if there are more. The choice of buckets depends on the
     /// partition.
     pub fn histogram(&self, sample: u64) -> IndexHistogram {
         let memory = self.memory();
@@ -67,8 +67,8 @@ impl Partition {
         (bucket, split::walk_end(bucket, self.index.buckets()))
     }
 
-    /// Takes expired and flushed elements out, looking at about `budget` places. True if it has not come
-    /// to the end of the partition yet.
+    /// Takes expired and flushed elements out, looking at about `budget` places. True if the sweep has not reached the
+    /// end of the partition yet.
     pub fn sweep(&mut self, now: Time, budget: usize) -> bool {
         self.enter(now);
         if self.descriptor().is_some_and(Descriptor::take_touched) {
@@ -97,7 +97,7 @@ impl Partition {
         true
     }
 
-    /// Takes what is dead out of a bucket that is held. How many were in it.
+    /// Takes dead elements out of a bucket that is held. Returns how many elements were in it.
     fn sweep_bucket(&mut self, now: Time, bucket: u32) -> usize {
         let mut met = 0;
         let mut next = self.bucket(bucket);

@@ -1,4 +1,4 @@
-//! LockHash where partitions meet: memory that moves between them, readers that take their time.
+//! Tests of LockHash where partitions interact: memory that moves between them, and slow readers.
 #![cfg(not(loom))]
 
 use std::mem::MaybeUninit;
@@ -171,7 +171,7 @@ fn everything_is_read(engine: &Arc<LockHash>) {
         }
         assert!(value.chunk(seen).is_empty());
     }
-    // One of them is done: there is room again.
+    // One reader has finished: there is room again.
     held.pop();
     assert!(matches!(
         set(&mut handle, now, b"more", &value),
@@ -181,8 +181,8 @@ fn everything_is_read(engine: &Arc<LockHash>) {
     engine.audit().unwrap();
 }
 
-/// With random eviction readers go by the partition's descriptor. What the partition would have counted and noted
-/// of them must come out all the same.
+/// With random eviction readers use the partition's descriptor. The effects that the partition itself would have
+/// counted and noted must be the same.
 #[test]
 fn reads_at_the_bucket_are_counted_and_their_touches_heard_of() {
     let engine = engine_of(Eviction::Random, 4 * MIB, MIB, 4);
@@ -208,11 +208,11 @@ fn reads_at_the_bucket_are_counted_and_their_touches_heard_of() {
     let stats = engine.stats();
     assert_eq!((stats.lookups, stats.lookup_hits), (200, 100));
     assert!(stats.searched_hit >= 100);
-    // What a handle counted stays when it goes.
+    // The counts of a handle stay after it is dropped.
     let mut other = engine.handle();
     drop(handle);
     assert_eq!(engine.stats().lookups, 200);
-    // They were stored to live for ever: only the readers know better.
+    // They were stored without an expiry: only the readers gave them one.
     while engine.stats().expired < 100 {
         other.maintain(Time(60), 1000);
     }

@@ -1,4 +1,4 @@
-//! One partition, driven by its only thread: memory, order of use, references.
+//! Tests of one partition, driven by its only thread: memory, order of use, references.
 #![cfg(not(loom))]
 
 use std::collections::{HashMap, VecDeque};
@@ -92,7 +92,7 @@ impl World {
         self.done(key, Op::Read(PEEK)) != Reply::Miss
     }
 
-    /// As a client of a partition looks a key up: by its hash.
+    /// Looks a key up as a client of a partition does: by its hash.
     fn lookup(&mut self, key: &[u8]) -> Option<Element> {
         let hash = Key::new(key, &self.hasher).hash();
         let element = self.partition.lookup(self.now, hash)?;
@@ -112,7 +112,7 @@ impl World {
     }
 }
 
-/// Numbers that look random.
+/// Pseudo-random numbers.
 struct Random(u64);
 
 impl Random {
@@ -129,8 +129,8 @@ fn bytes(seed: usize, len: usize) -> Vec<u8> {
     (0..len).map(|at| (at * 31 + seed * 7) as u8).collect()
 }
 
-/// The oracle: keys in order of use, newest first, and their values. What a full partition forgets
-/// must be an end of that order, whatever the sizes are.
+/// The oracle: keys in order of use, newest first, and their values. The keys that a full partition evicts must be an
+/// end of that order, whatever the sizes are.
 #[test]
 fn eviction_follows_the_order_of_use_exactly() {
     let lens: [&[usize]; 3] = [&[40], &[0, 10, 100, 1000], &[30, 3000, 5000, 20_000]];
@@ -213,7 +213,7 @@ fn what_is_read_is_neither_freed_nor_changed() {
         let value = bytes(1, 9000);
         world.set(b"key", &value);
         let element = world.lookup(b"key").unwrap();
-        // Replaced, numbered, deleted, flushed, and under pressure all the while.
+        // Replaced, changed by incr, deleted, flushed, and with other stores that evict all the while.
         world.set(b"key", b"12");
         let number = world.lookup(b"key").unwrap();
         assert!(matches!(
@@ -297,7 +297,7 @@ fn a_new_element_shows_only_when_it_is_ready() {
     assert!(matches!(reply, Reply::Stored(_)));
     assert_eq!(world.get(b"key").as_deref(), Some(&b"new"[..]));
     world.audit();
-    // Given up, and refused.
+    // Dropped, and refused.
     let given_up = world.insert(b"key", 3000).unwrap();
     world.partition.decref(given_up);
     let element = world.insert(b"key", 3).unwrap();
@@ -313,7 +313,7 @@ fn a_new_element_shows_only_when_it_is_ready() {
     world.audit();
 }
 
-/// Capacity moves, and the order of use stays: whatever leaves is an end of it.
+/// Capacity moves, and the order of use stays: the evicted keys are an end of it.
 #[test]
 fn reclaiming_keeps_the_order_of_use() {
     let mut world = World::new(60, Eviction::Lru);
@@ -393,8 +393,8 @@ fn a_walk_meets_each_once_while_the_table_grows_and_moves() {
     world.audit();
 }
 
-/// Two partitions on one memory, and everything that can happen to them in any order: their bytes pass
-/// neither capacity nor limit, whatever is read, filled, given up or changed in capacity meanwhile.
+/// Two partitions on one memory, and all their operations in any order: their bytes pass neither capacity nor limit,
+/// whatever is read, filled, dropped or changed in capacity meanwhile.
 #[test]
 fn bytes_never_pass_the_capacity() {
     for seed in 0..12 {
@@ -480,7 +480,7 @@ fn bytes_never_pass_the_capacity() {
     }
 }
 
-/// The owner of a partition never copies a long value that is kept: it gives out a draft, and the partition goes on.
+/// The owner of a partition never copies a long value that is kept: it hands out a draft, and serves other requests.
 #[test]
 fn a_long_value_is_copied_while_others_are_served() {
     let mut world = World::new(60, Eviction::Lru);
@@ -517,7 +517,7 @@ fn a_long_value_is_copied_while_others_are_served() {
     ] {
         world.set(b"k", &long);
         let draft = draft_of(&mut world, op);
-        // Nothing was copied, and nothing is seen of it.
+        // Nothing was put in place, so no reader sees the draft.
         assert_eq!(world.get(b"k").as_deref(), Some(&long[..]));
         assert!(matches!(world.set(b"other", b"1"), Reply::Stored(_)));
         let done = finish(&mut world, op, draft);

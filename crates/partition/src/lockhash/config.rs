@@ -1,11 +1,11 @@
-//! What a LockHash engine is made from.
+//! The configuration of a LockHash engine.
 
 use super::PARTITIONS;
 use crate::Eviction;
 use crate::memory::{BLOCK, MEMORY_MAX};
 use nuthatch_engine::{ConfigError, KeyHasher};
 
-/// What a LockHash engine is made from.
+/// The configuration of a LockHash engine.
 #[derive(Clone)]
 pub struct LockHashConfig {
     /// Bytes for elements, buckets and partitions together. At least [`MEMORY_MIN`].
@@ -32,7 +32,7 @@ pub struct LockHashConfig {
 pub const MEMORY_MIN: usize = 1 << 20;
 /// The largest item limit, in bytes.
 pub const ITEM_SIZE_LIMIT: usize = 1 << 30;
-/// Bytes that a partition has on average, at least, if their number is not said.
+/// Bytes that a partition has on average, at least, if the configuration does not set the number of partitions.
 const SHARE_MIN: usize = 64 * BLOCK;
 
 impl Default for LockHashConfig {
@@ -51,7 +51,7 @@ impl Default for LockHashConfig {
 }
 
 impl LockHashConfig {
-    /// Whether there can be such an engine.
+    /// Checks that an engine with this configuration is possible.
     pub fn check(&self) -> Result<(), ConfigError> {
         let (asked, least) = (self.memory_limit, MEMORY_MIN);
         if asked < least {

@@ -1,9 +1,9 @@
 //! A thread's handle to the engine, and the batch.
 //!
-//! A batch is carried out strictly in order, a lock for each request. What runs ahead of it only loads
-//! caches: first the partition with its lock, then, under the lock for a moment, the bucket, the element
-//! that is first in it, and its neighbours in the order of use. So the misses of different requests
-//! overlap. Where partitions have descriptors, it goes another way: see [`read`](super::read).
+//! A batch is carried out strictly in order, with a lock for each request. The stages that run ahead of it only load
+//! caches: first the partition with its lock, then, under the lock for a moment, the bucket, its first element, and
+//! that element's neighbours in the order of use. So the misses of different requests overlap. Where partitions have
+//! descriptors, a batch runs in another way: see [`read`](super::read).
 
 use std::sync::Arc;
 
@@ -22,15 +22,15 @@ use nuthatch_engine::{Cursor, Handle, Reservation, Visit, assert_commits};
 /// Longer values are read in place instead of being copied.
 pub const COPY_MAX: usize = if cfg!(loom) { 32 } else { 8192 };
 
-/// How often memory is sought elsewhere for one store before it is refused.
+/// How often memory is taken from other partitions for one store before the store is refused.
 const RECLAIMS_MAX: usize = 8;
 
-/// How many requests a stage of looking ahead is before the next.
+/// How many requests each stage of looking ahead is before the next.
 pub(super) const STAGE: usize = 3;
 
 /// Starts loading what an operation on a hash will need of its partition.
 type Load = fn(&Partition, u64);
-/// What is loaded so many stages ahead of a request, under its partition's lock for a moment.
+/// The loads ahead of a request, each with its number of stages, under the partition's lock for a moment.
 const LOADS: [(usize, Load); 3] = [
     (3, Partition::prefetch_bucket),
     (2, Partition::prefetch_header),
@@ -40,7 +40,7 @@ const LOADS: [(usize, Load); 3] = [
 /// A thread's handle to a LockHash engine.
 pub struct LockHashHandle {
     pub(super) engine: Arc<LockHash>,
-    /// Searches by the descriptors that are not handed in yet.
+    /// Searches by the descriptors that have not been handed in yet.
     pub(super) searches: Searches,
     pub(super) counters: Arc<Counters<{ Searches::COUNTS }>>,
 }
@@ -65,7 +65,7 @@ impl LockHashHandle {
         &self.engine
     }
 
-    /// One request, by the partition's holder.
+    /// Carries out one request. The caller holds the partition.
     #[inline(always)]
     pub(super) fn run(
         &mut self,
@@ -114,14 +114,14 @@ impl LockHashHandle {
             let value = LockHashValue::new(Arc::clone(&self.engine), partition, element);
             replies.large(index, &item, value);
         } else {
-            // Sixteen million readers of one value.
+            // There are sixteen million readers of one value already.
             drop(locked);
             replies.done(index, Reply::OutOfMemory);
         }
     }
 
-    /// A request that is not done: it found no memory in its partition, or a long value is to be copied without the
-    /// lock.
+    /// Goes on with a request that is not done: it found no memory in its partition, or a long value is to be copied
+    /// without the lock.
     #[cold]
     fn go_on(
         &mut self,
@@ -154,7 +154,7 @@ impl LockHashHandle {
                     }
                 }
                 Outcome::Done(reply) => return replies.done(index, reply),
-                // Only an item made here: it is empty, and there is nothing to copy.
+                // This can only be an item made here: it is empty, and there is nothing to copy.
                 Outcome::Value(_, item) => {
                     replies.begin(index, &item);
                     return replies.commit(index);
@@ -173,7 +173,7 @@ impl LockHash {
         nuthatch_store::prefetch::soon(slot.cast::<u8>().wrapping_add(LINE));
     }
 
-    /// Looks into a key's partition to load what its operation will need, if nobody is at it.
+    /// Prefetches from a key's partition what its operation will need, if no thread holds the partition.
     #[inline]
     fn look_ahead(&self, key: &Key<'_>, load: Load) {
         let slot = &self.partitions[self.partition_of(key.hash())];
@@ -182,7 +182,7 @@ impl LockHash {
         }
     }
 
-    /// Tries what found no memory again, each time with more blocks for its partition.
+    /// Retries an operation that found no memory, each time with more blocks for its partition.
     fn with_room<T>(
         &self,
         now: Time,
@@ -191,8 +191,8 @@ impl LockHash {
     ) -> Option<T> {
         for _ in 0..RECLAIMS_MAX {
             let wanted = self.at(partition, Partition::take_wanted);
-            // None wanted: another thread whose store failed here too has taken the number, and gets the
-            // blocks. So it is only tried again.
+            // Zero: another thread whose store failed in this partition too has taken the number, and gets the blocks.
+            // So this thread only retries.
             if wanted > 0 && !self.reclaim(now, partition, wanted) {
                 break;
             }
@@ -274,7 +274,7 @@ impl Handle for LockHashHandle {
             let publish = |locked: &mut Partition| locked.publish(now, element, store);
             return self.engine.at(reservation.partition, publish);
         }
-        // What is there must be copied in any case, so the bytes come out of their place once.
+        // The present value must be copied in any case, so the new bytes are copied out of their place once.
         let data = reservation.reserved.to_vec(&self.engine.memory);
         let (key, value) = data.split_at(reservation.reserved.key_len());
         drop(reservation);

@@ -1,9 +1,8 @@
 //! LockHash: the partition table behind locks (CPHash, section 4.2).
 //!
-//! What [`Partition`] does for its owner, any thread does here for itself, while it holds the partition's
-//! lock. With thousands of partitions two threads hardly ever want the same one; what an operation
-//! costs is the lines that it fetches: the lock and the partition beside it, a bucket, the header, key
-//! and value.
+//! Here any thread calls [`Partition`]'s operations itself, as the owner, while it holds the partition's lock. With
+//! thousands of partitions two threads hardly ever need the same one. An operation costs the lines that it fetches: the
+//! lock and the partition beside it, a bucket, the header, key and value.
 //!
 //! ```text
 //!  hash -> partition:  | lock, partition 0 | lock, partition 1 | ... | lock, partition 4095 |
@@ -13,12 +12,12 @@
 //! ```
 //!
 //! **A lock a bucket.** With random eviction, as in the paper, a read takes its bucket's lock instead of its
-//! partition's: each partition then has a [descriptor](super::descriptor), which says where its buckets are and which
-//! no hit writes to. A read writes the word of its bucket, and its element's header once a tick; two threads
-//! meet only at one bucket. What changes the table takes the partition's lock, and under it that
-//! of the bucket it changes, because the blocks from which an element's lines come have one owner; the
-//! descriptor's documentation says what is done under which. With LRU there are no descriptors: a hit makes its
-//! element the newest of its partition in any case.
+//! partition's: each partition then has a [descriptor](super::descriptor), which gives the places of its buckets and
+//! which no hit writes to. A read writes the word of its bucket, and its element's header once a tick; two threads meet
+//! only at one bucket. An operation that changes the table takes the partition's lock, and under it the lock of the
+//! bucket that it changes, because the blocks from which an element's lines come have one owner. The descriptor's
+//! documentation lists the operations under each lock. With LRU there are no descriptors: a hit makes its element the
+//! newest of its partition in any case.
 //!
 //! ```text
 //!  hash -> descriptor:      | descriptor 0 | descriptor 1 | ... | descriptor 4095 |      random eviction, reads
@@ -27,23 +26,21 @@
 //!                           | L bucket | L bucket | ... -> elements
 //! ```
 //!
-//! Values up to [`COPY_MAX`] are copied under the lock, so no reader is left over. Larger ones are read
-//! where they lie, with a reference that is given back under the partition's lock.
+//! Values up to [`COPY_MAX`] are copied under the lock, so no reference outlives it. Larger ones are read in place,
+//! with a reference that is given back under the partition's lock.
 //!
-//! **Memory.** Partitions take blocks from one pool as they need them. Once it is empty a partition evicts
-//! its own; what it still cannot store (a value larger than all that it has) makes it take blocks from
-//! others, the coldest of a few. [`Handle::maintain`](nuthatch_engine::Handle::maintain) moves blocks from cold
-//! partitions to hot ones.
+//! **Memory.** Partitions take blocks from one pool as they need them. Once the pool is empty a partition evicts its
+//! own elements. If a value is larger than all that it has, it takes blocks from others, the coldest of a few.
+//! [`Handle::maintain`](nuthatch_engine::Handle::maintain) moves blocks from cold partitions to hot ones.
 //!
 //! Invariants (on top of those of the [partitions](super)):
-//! 1. A partition is touched only by the holder of its lock, but for what readers do by its descriptor.
-//! 2. Nobody holds two partitions' locks. So there is no circle of waiters, and memory is never sought
-//!    elsewhere under a lock.
-//! 3. Every block is one partition's or the pool's.
+//! 1. Only the holder of a partition's lock has access to it, except for reads through its descriptor.
+//! 2. No thread holds two partitions' locks. So there is no circle of waiters, and no thread takes memory from other
+//!    partitions while it holds a lock.
+//! 3. Every block belongs to one partition or to the pool.
 //!
-//! Linearization point of every operation: the release of the lock under which it ran (for a large read, of
-//! that under which it took its reference; where there is a descriptor, of the lock of the bucket that it read or
-//! changed).
+//! Linearization point of every operation: the release of the lock under which it ran (for a large read, of the lock
+//! under which it took its reference; where there is a descriptor, of the lock of the bucket that it read or changed).
 
 pub mod config;
 mod handle;
@@ -76,7 +73,7 @@ pub use value::LockHashValue;
 /// Partitions of the paper's LockHash.
 pub const PARTITIONS: u32 = 4096;
 
-/// A partition and its lock, apart from others' by the lines that a processor fetches together.
+/// A partition and its lock, separated from others by the lines that a processor fetches together.
 #[repr(align(128))]
 struct PartitionLock(SpinLock<Partition>);
 
@@ -86,9 +83,9 @@ pub struct LockHash {
     partitions: Box<[PartitionLock]>,
     /// The partitions' descriptors; none with LRU.
     descriptors: Arc<[Descriptor]>,
-    /// What readers by the descriptors counted.
+    /// The searches of readers by the descriptors.
     searches: Registry<{ Searches::COUNTS }>,
-    /// What decided the index's size at the start.
+    /// The rule that decided the index's size at the start.
     index_rule: sizing::IndexRule,
     hasher: KeyHasher,
     item_size_max: usize,
@@ -101,7 +98,7 @@ pub struct LockHash {
 }
 
 impl LockHash {
-    /// An engine. Errors: an impossible configuration, or address space that is not to be had.
+    /// An engine. Errors: an impossible configuration, or too little address space.
     pub fn new(config: LockHashConfig) -> io::Result<Self> {
         config.check()?;
         let count = config.partition_count();
@@ -192,7 +189,7 @@ impl LockHash {
         sum
     }
 
-    /// Of a memory limit, what blocks may take, and so what elements may ask for.
+    /// Sets what elements may claim together, from the part of a memory limit that blocks may take.
     fn limit_claims(&self, limit: usize) {
         let blocks = limit.saturating_sub(self.overhead());
         self.memory.limit_claims(blocks, self.partitions.len());
@@ -215,7 +212,7 @@ impl Engine for LockHash {
     }
 
     fn stats(&self) -> EngineStats {
-        // Before the counting: a reset beside it may only make the base older than what is counted.
+        // Read before the counts: a reset beside this can only make the base older than the counts.
         let base = *self.base.lock();
         let stats = self.counts().engine_stats(&base);
         let used = self.memory.used() + self.overhead();

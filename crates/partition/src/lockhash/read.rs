@@ -1,6 +1,6 @@
-//! Reads at their bucket's lock, where partitions have descriptors: with random eviction.
+//! Reads under their bucket's lock, where partitions have descriptors: with random eviction.
 //!
-//! A batch is carried out in order here too, a get or read by its bucket's lock and everything else by its
+//! A batch is carried out in order here too: a get or read under its bucket's lock, everything else under its
 //! partition's. The look ahead takes no lock.
 
 use std::sync::Arc;
@@ -19,14 +19,14 @@ use nuthatch_engine::semantics::wants_value;
 /// Starts loading what an operation on a hash will need.
 type Load = fn(&Descriptor, &BlockMemory, u64);
 
-/// What is loaded so many stages ahead of a request.
+/// The loads ahead of a request, each with its number of stages.
 const LOADS: [(usize, Load); 2] = [
     (3, Descriptor::prefetch_bucket),
     (2, Descriptor::prefetch_header),
 ];
 
 impl LockHash {
-    /// Starts loading a request's descriptor, and for what is no read also its partition.
+    /// Starts loading a request's descriptor, and its partition as well if the request is not a read.
     #[inline]
     fn prefetch_descriptor(&self, Request { key, op }: &Request<'_>) {
         nuthatch_store::prefetch::soon(self.descriptor_of(key.hash()));
@@ -78,7 +78,7 @@ impl LockHashHandle {
         self.searches.hand_in(&self.counters);
     }
 
-    /// A get, or a read with options, by its bucket's lock alone. False if it is for the partition's owner: a
+    /// A get, or a read with options, under its bucket's lock alone. False if the partition's owner has to do it: a
     /// flush is due, or an item is to be made.
     #[inline]
     fn read(
@@ -135,7 +135,7 @@ impl LockHashHandle {
             let value = LockHashValue::new(Arc::clone(&self.engine), partition, element);
             replies.large(index, &item, value);
         } else {
-            // Sixteen million readers of one value.
+            // There are sixteen million readers of one value already.
             drop(held);
             replies.done(index, Reply::OutOfMemory);
         }

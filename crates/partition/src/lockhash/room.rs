@@ -11,7 +11,7 @@ use crate::reclaim::{Age, balance};
 /// Partitions compared before one of them gives a block.
 const SAMPLES: usize = 8;
 
-/// For each block wanted, how many are reclaimed before the thread that wants them gives way to others.
+/// Blocks that a thread reclaims, at most, for each block that it wants, before it leaves the rest to others.
 const RECLAIMS_PER_BLOCK: u32 = 4;
 
 impl LockHash {
@@ -19,7 +19,7 @@ impl LockHash {
     pub(super) fn reclaim(&self, now: Time, home: usize, wanted: u32) -> bool {
         let mut got = 0;
         let mut reclaimed = 0;
-        // What is reclaimed lies in the pool for a moment, and another thread may be quicker to take it.
+        // A reclaimed block is in the pool for a moment, and another thread may take it first.
         while got < wanted && reclaimed < RECLAIMS_PER_BLOCK * wanted && self.reclaim_one(now, home)
         {
             reclaimed += 1;
@@ -31,7 +31,7 @@ impl LockHash {
     /// Makes one partition, the coldest of a few if it can, give a block to the pool.
     fn reclaim_one(&self, now: Time, except: usize) -> bool {
         let count = self.partitions.len();
-        // Relaxed: where to begin does not matter.
+        // Relaxed: any start will do.
         let start = self.next.fetch_add(SAMPLES, Ordering::Relaxed);
         let samples = (start..start + SAMPLES.min(count)).map(|number| number % count);
         let coldest = samples
@@ -47,7 +47,7 @@ impl LockHash {
             .any(|number| self.at(number, |locked| locked.reclaim(now)))
     }
 
-    /// Comes below a lowered limit, `budget` blocks at most. True if there is more to do.
+    /// Shrinks towards a lowered limit, by `budget` blocks at most. True if there is more to do.
     pub(super) fn shrink(&self, now: Time, budget: usize) -> bool {
         for _ in 0..budget {
             if self.memory.blocks_over() == 0 || !self.reclaim_one(now, usize::MAX) {
@@ -57,7 +57,7 @@ impl LockHash {
         self.memory.blocks_over() > 0
     }
 
-    /// Lets the next partitions forget what has expired, looking at about `budget` places.
+    /// Sweeps the next partitions for expired elements, looking at about `budget` places.
     pub(super) fn sweep(&self, now: Time, budget: usize) {
         let count = self.partitions.len();
         let steps = count.min(budget.max(1));
@@ -71,8 +71,8 @@ impl LockHash {
         }
     }
 
-    /// Lets a cold partition give some blocks to the pool, where hot ones take what they need, if a few
-    /// that are looked at differ enough.
+    /// Makes a cold partition give some blocks to the pool, from which hot ones take, if the few partitions that are
+    /// compared differ enough.
     pub(super) fn balance(&self, now: Time, budget: usize) {
         let count = self.partitions.len();
         if count < 2 {

@@ -1,4 +1,4 @@
-//! A large value, read in place.
+//! A large value that is read in place.
 
 use std::sync::Arc;
 
@@ -6,8 +6,7 @@ use super::LockHash;
 use crate::Element;
 use nuthatch_engine::Value;
 
-/// A value whose element this holds a reference to. Its bytes stay where and what they are until it is
-/// dropped.
+/// A value, with a reference to its element. Its bytes neither move nor change until it is dropped.
 pub struct LockHashValue {
     engine: Arc<LockHash>,
     partition: usize,
