@@ -1,5 +1,5 @@
-//! What messages cost: one client thread, one server thread, and the counts that explain the
-//! throughput (CPHash sections 6.1 and 6.2).
+//! Measures the cost of messages: one client thread, one server thread, and the counts that explain the throughput
+//! (CPHash sections 6.1 and 6.2).
 //!
 //!     cargo run --release -p nuthatch-cphash --example messages -- [single] [seconds]
 //!
@@ -21,8 +21,7 @@ use nuthatch_sync::ring::{Array, Single};
 const BATCH: usize = 1000;
 const BATCHES: usize = 8;
 const ELEMENT: usize = 128;
-/// Of which the median is told, and the best: what the machine's other work spoils is a round, not
-/// all.
+/// Rounds, of which it prints the median and the best: other work on the machine spoils single rounds, not all.
 const ROUNDS: u32 = 21;
 
 /// Takes values, and only counts them.
@@ -53,7 +52,7 @@ impl<V> Replies<V> for Sink {
 }
 
 fn requests<'k, E: Engine>(engine: &E, keys: &'k [[u8; 8]], inserts: u64) -> Vec<Request<'k>> {
-    // Weyl's sequence, scrambled: any order will do that follows no pattern of the table's.
+    // Weyl's sequence, scrambled: any order is good enough that follows no pattern of the table.
     let mut state = 1_u64;
     let mut draw = || {
         state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// Keeps the calling thread on one core. Errors: there is no such core, or it may not be used.
+/// Keeps the calling thread on one core. Errors: the core does not exist, or the thread may not use it.
 #[cfg(target_os = "linux")]
 pub(super) fn pin(core: usize) -> io::Result<()> {
     use nix::sched::{CpuSet, sched_setaffinity};
@@ -14,7 +14,7 @@ pub(super) fn pin(core: usize) -> io::Result<()> {
     Ok(sched_setaffinity(this_thread, &cores)?)
 }
 
-/// Where threads cannot be pinned they are not.
+/// Fails on systems that cannot pin threads.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn pin(_core: usize) -> io::Result<()> {
     Err(io::Error::from(io::ErrorKind::Unsupported))

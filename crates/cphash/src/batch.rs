@@ -1,9 +1,9 @@
 //! A batch on its way through the rings.
 //!
-//! The requests of each partition form a lane. A lane sends its requests' *effects* strictly in the
-//! order of the batch: a lookup, a ready, or a call. A store needs room first, so a lane asks for
-//! room ahead of its effects, a few stores in advance: an allocation nobody sees, so its place in
-//! the order is of no consequence. When the room is there the client fills it and sends the effect.
+//! The requests of each partition form a lane. A lane sends its requests' *effects* strictly in the order of the batch:
+//! a lookup, a ready, or a call. A store needs room first, so a lane asks for room a few stores ahead of its effects.
+//! No other thread sees such an allocation, so its place in the order does not matter. When the room has arrived the
+//! client fills it and sends the effect.
 //!
 //! ```text
 //!  lane    get a | set b | get b | set c | get d      effects go in this order
@@ -13,14 +13,13 @@
 //!  sent    room b, room c, lookup a    | ready b, lookup b, ready c, lookup d
 //! ```
 //!
-//! A ring keeps the order of messages, and a key has one partition, so a get behind a set of the
-//! same key finds the new value, in one batch as in one connection, and no bookkeeping of keys is
-//! needed. No lane waits for another: all issue what they can before the first answer is awaited.
+//! A ring keeps the order of messages, and a key has one partition, so a get behind a set of the same key finds the new
+//! value, in one batch as in one connection. This needs no bookkeeping of keys. No lane waits for another: all lanes
+//! send what they can before the client waits for the first answer.
 //!
-//! Answers are delivered in the order of the batch, as they come. What was looked up stays pinned
-//! until then. If an allocation is refused because everything in the partition is pinned, the lane
-//! waits until all before it is delivered, copies out what this batch still has pinned, and tries
-//! again.
+//! Answers are delivered in the order of the batch, as they arrive. The elements of lookups stay pinned until then. If
+//! an allocation is refused because everything in the partition is pinned, the lane waits until all requests before it
+//! are delivered, copies the elements that this batch still has pinned, and tries again.
 
 use nuthatch_sync::clock::Time;
 use nuthatch_sync::ring::RingKind;
@@ -41,7 +40,7 @@ use nuthatch_partition::{Element, Outcome, Partition};
 /// Longer values are read in place instead of being copied.
 pub(super) const COPY_MAX: usize = 8192;
 
-/// Stores of a lane that room is asked for ahead.
+/// Stores of a lane for which room is requested ahead.
 const AHEAD_MAX: usize = 16;
 
 /// Bytes of such room, unless a single value is longer: small against any partition.
@@ -50,7 +49,7 @@ const AHEAD_BYTES: usize = 64 << 10;
 /// Requests that may be under way at a time, answered or not.
 const WINDOW: usize = 1024;
 
-/// How often a refused allocation is tried while others may have pinned what is in the way.
+/// How often a refused allocation is repeated while other clients may have pinned the memory that it needs.
 pub(super) const ATTEMPTS: u32 = 200;
 
 /// A batch under way.
@@ -63,11 +62,11 @@ pub(super) struct Batch<'b, 'c, D: RingKind, R> {
     pub(super) replies: &'c mut R,
     /// Requests whose replies the caller has.
     pub(super) delivered: usize,
-    /// How often the next one was tried in vain.
+    /// How often the next one was tried without success.
     pub(super) attempts: u32,
 }
 
-/// What came of an attempt to go on.
+/// The result of an attempt to go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Moved,
@@ -109,7 +108,7 @@ impl<'b, 'c, D: RingKind, R: Replies<CpValue<D>>> Batch<'b, 'c, D, R> {
                 batch.client.wait(&batch.scratch.active);
             }
         }
-        // The references that were given back last.
+        // Sends the references that were given back last.
         batch.flush();
         batch.client.count(requests.len(), &batch.scratch.active);
     }
@@ -120,7 +119,7 @@ impl<'b, 'c, D: RingKind, R: Replies<CpValue<D>>> Batch<'b, 'c, D, R> {
         }
     }
 
-    /// Takes the answers of a lane that are there.
+    /// Takes the answers of a lane that have arrived.
     fn collect(&mut self, number: usize) -> Step {
         let Scratch {
             plans,
@@ -159,7 +158,7 @@ impl<'b, 'c, D: RingKind, R: Replies<CpValue<D>>> Batch<'b, 'c, D, R> {
         step
     }
 
-    /// Sends what a lane can send.
+    /// Sends the messages of a lane that can be sent now.
     fn issue(&mut self, number: usize) -> Step {
         let mut step = self.send_drafts(number);
         while self.ask_for_room(number) == Step::Moved || self.send_effect(number) == Step::Moved {
@@ -168,7 +167,7 @@ impl<'b, 'c, D: RingKind, R: Replies<CpValue<D>>> Batch<'b, 'c, D, R> {
         step
     }
 
-    /// Sends the calls of drafts that are filled once more.
+    /// Sends again the calls whose drafts are filled.
     fn send_drafts(&mut self, number: usize) -> Step {
         let mut step = Step::Stuck;
         for at in 0..self.scratch.lanes[number].open.len() {
@@ -188,7 +187,7 @@ impl<'b, 'c, D: RingKind, R: Replies<CpValue<D>>> Batch<'b, 'c, D, R> {
         step
     }
 
-    /// Asks for the room of the next store, if that is not too far ahead.
+    /// Requests room for the next store, if that is not too far ahead.
     fn ask_for_room(&mut self, number: usize) -> Step {
         let lane = &mut self.scratch.lanes[number];
         if lane.ahead == lane.end || lane.rooms == AHEAD_MAX {
@@ -221,7 +220,7 @@ impl<'b, 'c, D: RingKind, R: Replies<CpValue<D>>> Batch<'b, 'c, D, R> {
         self.send(number, index, message, Awaited::Room)
     }
 
-    /// Stages a message whose answer is to `index`; false if there is no room for it.
+    /// Stages a message whose answer belongs to `index`; false if the ring has no room for it.
     fn send(
         &mut self,
         number: usize,
@@ -266,7 +265,7 @@ impl<'b, 'c, D: RingKind, R: Replies<CpValue<D>>> Batch<'b, 'c, D, R> {
             }
             (_, &ReplyState::Filled(element)) => self.send_store(number, index, element),
             (_, ReplyState::TooLarge | ReplyState::OutOfMemory | ReplyState::Delivered) => true,
-            // Its room is on the way, or was refused.
+            // Its room has not arrived, or was refused.
             _ => false,
         };
         if !sent {
@@ -284,9 +283,8 @@ impl<'b, 'c, D: RingKind, R: Replies<CpValue<D>>> Batch<'b, 'c, D, R> {
         Step::Moved
     }
 
-    /// True if an earlier request of the same key is not far enough for this one to follow: a call
-    /// that may have to be repeated, or a get whose metadata are not read yet while this one would
-    /// change them in place.
+    /// True if this request must not follow an earlier one of the same key yet: the earlier one is a call that may have
+    /// to be repeated, or a get whose metadata are not read yet while this request would change them in place.
     fn must_wait(&self, lane: &Lane, index: usize) -> bool {
         let hash = self.requests[index].key.hash();
         let same_key = |&other: &u32| self.requests[other as usize].key.hash() == hash;
@@ -306,7 +304,7 @@ impl<'b, 'c, D: RingKind, R: Replies<CpValue<D>>> Batch<'b, 'c, D, R> {
         )
     }
 
-    /// Lays key and value into a store's room.
+    /// Writes key and value into a store's room.
     fn fill(&mut self, index: usize, element: Element) {
         let request = &self.requests[index];
         let key = request.key.bytes();
@@ -316,11 +314,11 @@ impl<'b, 'c, D: RingKind, R: Replies<CpValue<D>>> Batch<'b, 'c, D, R> {
         self.scratch.slots[index] = ReplyState::Filled(element);
     }
 
-    /// Sends the effect of a store whose room is filled. From then on the partition's owner has it.
+    /// Sends the effect of a store whose room is filled. From then on the element belongs to the partition's owner.
     fn send_store(&mut self, number: usize, index: usize, element: Element) -> bool {
         let sent = match self.scratch.plans[index] {
             Plan::Publish(call) => {
-                // SAFETY: its address has not been sent: this is the only message that carries it.
+                // SAFETY: the call's address has not been sent: this is the only message that carries it.
                 unsafe { self.calls.set_element(call, element) };
                 self.send_call(number, index, call)
             }
@@ -337,8 +335,8 @@ impl<'b, 'c, D: RingKind, R: Replies<CpValue<D>>> Batch<'b, 'c, D, R> {
         sent
     }
 
-    /// If the next reply is missing for want of memory: others may have pinned what is in the way,
-    /// or have the memory.
+    /// If the next reply is missing because memory was short, tries again: other clients may have pinned the memory, or
+    /// may have it.
     fn try_again(&mut self) -> Step {
         match self.scratch.slots.get(self.delivered) {
             Some(ReplyState::Refused | ReplyState::Short) => self.seek_memory(self.delivered),

@@ -1,8 +1,8 @@
-//! Calls: operations that lie in the client's stack frame, and that a partition's owner carries out there.
+//! Calls: operations that lie in the client's stack frame. A partition's owner carries them out there.
 //!
-//! Everything but a plain get and a plain set goes this way: the message is the address of a
-//! [`Call`]. The client neither touches nor moves the call before it has the answer, and waits for
-//! it even when it panics, so the address stays good for as long as the owner may use it.
+//! Every operation except a plain get and a plain set is a call: the message is the address of a [`Call`]. The client
+//! neither touches nor moves the call before it has the answer, and waits for the answer even when it panics, so the
+//! address stays valid for as long as the owner may use it.
 
 use std::cell::UnsafeCell;
 use std::ptr::NonNull;
@@ -13,17 +13,18 @@ use nuthatch_engine::reply::Reply;
 use nuthatch_engine::request::{Request, Store};
 use nuthatch_partition::{Draft, Element, Outcome, Partition};
 
-/// What to do.
+/// The task of a call.
 pub(super) enum Task<'a> {
-    /// A request; an element that it returns is pinned for the client. With the draft that it made before, filled.
+    /// A request; an element that it returns is pinned for the client. The draft is the one that the request made
+    /// before, and is filled.
     Execute(Request<'a>, Option<Draft>),
-    /// A store whose key and value the client has laid in this element.
+    /// A store whose key and value the client has written into this element.
     Publish(Option<Element>, Store<'a>),
     /// Anything else.
     Run(&'a mut (dyn FnMut(&mut Partition) + Send)),
 }
 
-/// A task and what came of it.
+/// A task and its result.
 pub(super) struct Call<'a> {
     now: Time,
     task: Task<'a>,
@@ -35,7 +36,7 @@ pub(super) struct Call<'a> {
 pub(super) struct Address(NonNull<Call<'static>>);
 
 impl<'a> Call<'a> {
-    /// Something to be done at `now`.
+    /// A call for a task at `now`.
     pub fn new(now: Time, task: Task<'a>) -> Self {
         Self {
             now,
@@ -44,7 +45,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Owner: does it.
+    /// Owner: carries the task out.
     fn run(&mut self, partition: &mut Partition) {
         self.outcome = match &mut self.task {
             Task::Execute(Request { key, op }, draft) => {
@@ -86,34 +87,34 @@ impl<'a> Calls<'a> {
         self.0.len()
     }
 
-    /// Where a call lies. No call may be added any more.
+    /// The address of a call. After this no call may be added.
     pub fn address(&self, call: u32) -> Address {
         Address::of(&self.0[call as usize])
     }
 
-    /// What to publish.
+    /// Sets the element to publish.
     ///
     /// # Safety
     /// The call's address was not sent yet.
     pub unsafe fn set_element(&self, call: u32, filled: Element) {
-        // SAFETY: nobody else knows of the call; this thread has no other reference to it.
+        // SAFETY: no other thread has the call's address; this thread has no other reference to it.
         if let Task::Publish(element, _) = unsafe { &mut (*self.0[call as usize].get()).task } {
             *element = Some(filled);
         }
     }
 
-    /// What to finish.
+    /// Sets the draft to finish.
     ///
     /// # Safety
     /// The call was answered, and its address was not sent since.
     pub unsafe fn set_draft(&self, call: u32, filled: Draft) {
-        // SAFETY: nobody else looks at the call; this thread has no other reference to it.
+        // SAFETY: no other thread looks at the call; this thread has no other reference to it.
         if let Task::Execute(_, draft) = unsafe { &mut (*self.0[call as usize].get()).task } {
             *draft = Some(filled);
         }
     }
 
-    /// What came of a call.
+    /// The result of a call.
     ///
     /// # Safety
     /// The call was answered.
@@ -124,22 +125,22 @@ impl<'a> Calls<'a> {
 }
 
 impl Address {
-    /// Of a call that stays where it is until it is answered, and is not touched meanwhile.
+    /// The address of a call that does not move until it is answered, and is not touched meanwhile.
     pub fn of(call: &UnsafeCell<Call<'_>>) -> Self {
         Self(NonNull::from(call).cast())
     }
 
-    /// As a number of 48 bits or so.
+    /// The address as a number of 48 bits or so.
     pub fn number(self) -> u64 {
         self.0.as_ptr().expose_provenance() as u64
     }
 
-    /// The address that [`Address::number`] told.
+    /// The address with this number, as [`Address::number`] returned it.
     pub fn of_number(number: u64) -> Option<Self> {
         NonNull::new(std::ptr::with_exposed_provenance_mut(number as usize)).map(Self)
     }
 
-    /// Owner: does what is written there.
+    /// Owner: carries out the call at this address.
     ///
     /// # Safety
     /// The address came in a message of a client that has no answer to it yet.

@@ -27,13 +27,13 @@ pub(super) struct Client<D: RingKind> {
 /// The ring to one partition.
 pub(super) struct Channel<D: RingKind> {
     sender: D::Sender,
-    /// Answers that came while something else was waited for.
+    /// Answers that arrived while the client waited for something else.
     inbox: VecDeque<Word>,
-    /// Answers that did not come yet.
+    /// The number of answers that have not arrived.
     missing: usize,
-    /// The moment that the partition was told last.
+    /// The last moment that was sent to the partition.
     told: Option<Time>,
-    /// What of the ring's counts is in the client's.
+    /// The ring's counts that are already in the client's.
     counted: Counts,
 }
 
@@ -51,7 +51,7 @@ impl<D: RingKind> Channel<D> {
         Ok(())
     }
 
-    /// The next answer, if it is there.
+    /// The next answer, if it has arrived.
     #[inline]
     pub fn receive(&mut self) -> Option<Word> {
         if let Some(word) = self.inbox.pop_front() {
@@ -60,7 +60,7 @@ impl<D: RingKind> Channel<D> {
         self.fetch()
     }
 
-    /// The next answer that comes out of the ring.
+    /// The next answer from the ring.
     #[inline]
     fn fetch(&mut self) -> Option<Word> {
         let word = self.sender.receive()?;
@@ -68,13 +68,13 @@ impl<D: RingKind> Channel<D> {
         Some(word)
     }
 
-    /// True if nothing is to come of waiting.
+    /// True if there is nothing to wait for.
     #[inline]
     fn is_idle(&self) -> bool {
         self.missing == 0 && !self.sender.has_staged()
     }
 
-    /// True if there is an answer, or room for what is staged.
+    /// True if there is an answer, or room for the staged messages.
     #[inline]
     fn is_moving(&self) -> bool {
         self.sender.has_answer() || self.sender.has_staged() && self.sender.can_flush()
@@ -82,7 +82,7 @@ impl<D: RingKind> Channel<D> {
 }
 
 impl<D: RingKind> Client<D> {
-    /// Joins: from now on every partition has a ring of this client.
+    /// Joins: creates a ring of this client to every partition.
     pub fn join(shared: &Arc<Shared<D>>) -> Self {
         let event = Arc::new(Event::default());
         shared.register(&event);
@@ -105,14 +105,14 @@ impl<D: RingKind> Client<D> {
         }
     }
 
-    /// Stages a message, and waits for room if there is none. Answers that come meanwhile are kept.
+    /// Stages a message, and waits for room if there is none. Answers that arrive meanwhile are kept.
     pub fn put_waiting(&mut self, partition: usize, now: Time, message: PartitionRequest) {
         while self.channels[partition].put(now, message).is_err() {
             self.wait_for_room(partition);
         }
     }
 
-    /// Sends what is staged for a partition, and waits for room if there is none.
+    /// Sends the messages staged for a partition, and waits for room if there is none.
     pub fn flush_waiting(&mut self, partition: usize) {
         while self.channels[partition].sender.flush().is_err() {
             self.wait_for_room(partition);
@@ -131,24 +131,24 @@ impl<D: RingKind> Client<D> {
         }
     }
 
-    /// Sends what is staged for these partitions, as far as there is room, and waits until one of
-    /// them answers, or takes what there was no room for; it may return earlier. Panics if one of
-    /// them was left behind by a server thread that panicked: it would never answer.
+    /// Sends the messages staged for these partitions, as far as there is room, and waits until one of them answers, or
+    /// takes messages for which there was no room; it may return earlier. Panics if a server thread that panicked has
+    /// left one of them behind: that partition would never answer.
     pub fn wait(&mut self, partitions: &[usize]) {
         for &partition in partitions {
-            // What there is no room for is one of the things waited for.
+            // A partition without room is one of those that this call waits for.
             let _ = self.channels[partition].sender.flush();
         }
         fence_before_wake();
         let served = partitions.iter().map(|&partition| self.rouse(partition));
-        // What there was no room for may be on its way now, and nothing be owed for it: then nothing
-        // would end the wait.
+        // Messages for which there was no room may have been sent by now without owing an answer: then nothing would
+        // end the wait.
         let idle = |&partition: &usize| self.channels[partition].is_idle();
         if served.sum::<usize>() > 0 || partitions.iter().all(idle) {
             return;
         }
         let (shared, channels) = (&self.shared, &self.channels);
-        // What there was no room for may have gone just now, and be all there was to wait for.
+        // The same again: the messages may have been sent just now, with nothing else to wait for.
         if partitions
             .iter()
             .all(|&partition| channels[partition].is_idle())
@@ -168,8 +168,7 @@ impl<D: RingKind> Client<D> {
         }
     }
 
-    /// If the owner of a partition sleeps: serves in its place, or wakes it. Returns how many
-    /// messages were served.
+    /// If the owner of a partition sleeps: serves in its place, or wakes it. Returns how many messages were served.
     #[inline]
     fn rouse(&self, partition: usize) -> usize {
         let owner = self.shared.partitions[partition].lease.owner();
@@ -190,7 +189,7 @@ impl<D: RingKind> Client<D> {
         served.unwrap_or(0)
     }
 
-    /// The next answer of a partition; `None` if nobody is left who would give it.
+    /// The next answer of a partition; `None` if no thread is left that would give it.
     pub fn receive_waiting(&mut self, partition: usize) -> Option<Word> {
         loop {
             if let Some(word) = self.channels[partition].receive() {
@@ -203,8 +202,8 @@ impl<D: RingKind> Client<D> {
         }
     }
 
-    /// Has the owner of a partition do something, and waits until it is done. May be called while
-    /// other answers are missing.
+    /// Makes the owner of a partition carry out `work`, and waits until it is done. May be called while other answers
+    /// are missing.
     pub fn run<T: Send>(
         &mut self,
         partition: usize,
@@ -218,7 +217,7 @@ impl<D: RingKind> Client<D> {
         let call = UnsafeCell::new(Call::new(now, Task::Run(&mut task)));
         let address = Address::of(&call);
         self.put_waiting(partition, now, PartitionRequest::Call { call: address });
-        // Ours is the last answer.
+        // The answer to this call is the last one.
         while self.channels[partition].missing > 0 {
             let channel = &mut self.channels[partition];
             match channel.fetch() {
@@ -233,7 +232,7 @@ impl<D: RingKind> Client<D> {
         }
     }
 
-    /// Adds what went through these partitions' rings to the counters.
+    /// Adds the counts of these partitions' rings to the counters.
     pub fn count(&mut self, operations: usize, partitions: &[usize]) {
         let add = |count: Count, now: u64, before: u64| {
             self.counters.add(count as usize, now - before);
@@ -259,7 +258,7 @@ impl<D: RingKind> Client<D> {
     }
 }
 
-/// Disconnects from every partition, and waits until all that this client sent has been served.
+/// Disconnects from every partition, and waits until all messages of this client have been served.
 impl<D: RingKind> Drop for Client<D> {
     fn drop(&mut self) {
         for partition in 0..self.channels.len() {

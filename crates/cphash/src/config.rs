@@ -1,16 +1,16 @@
-//! What a CPHash engine is made from.
+//! The configuration of a CPHash engine.
 
 use nuthatch_engine::{ConfigError, KeyHasher};
 use nuthatch_partition::Eviction;
 use nuthatch_store::slab::sizes::PAGE;
 
-/// How many server threads there are.
+/// The number of server threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerThreads {
-    /// Always so many, and nobody else ever serves (CPHash section 3).
+    /// Always this many, and no other thread ever serves (CPHash section 3).
     Fixed(usize),
-    /// From `min` to `max` of them own partitions, as the load asks for; the others sleep (section
-    /// 8.1). While the load is so small that an owner sleeps too, clients serve themselves.
+    /// From `min` to `max` of them own partitions, depending on the load; the others sleep (section 8.1). While the
+    /// load is so small that an owner sleeps too, clients serve themselves.
     Adaptive {
         /// At least.
         min: usize,
@@ -19,7 +19,7 @@ pub enum ServerThreads {
     },
 }
 
-/// What a CPHash engine is made from.
+/// The configuration of a CPHash engine.
 #[derive(Clone)]
 pub struct CpHashConfig {
     /// Bytes for elements and buckets together. At least [`MEMORY_MIN`].
@@ -33,13 +33,12 @@ pub struct CpHashConfig {
     pub evicts: bool,
     /// Which item leaves when a partition is full.
     pub eviction: Eviction,
-    /// Partitions: a power of two from 2 to [`PARTITIONS_MAX`]. 0: as many as there may be server
-    /// threads, but so that each can hold several of the largest items.
+    /// Partitions: a power of two from 2 to [`PARTITIONS_MAX`]. 0: the maximum number of server threads, or fewer, so
+    /// that each can hold several of the largest items.
     pub partitions: usize,
     /// Server threads: 1 to the number of partitions.
     pub server_threads: ServerThreads,
-    /// The core of the first server thread; the others have those that follow. `None`: the system
-    /// chooses.
+    /// The core of the first server thread; the others run on the following cores. `None`: the system chooses.
     pub pin: Option<usize>,
     /// The hash function; a random seed by default.
     pub hasher: KeyHasher,
@@ -54,7 +53,8 @@ pub const MEMORY_MIN: usize = 1 << 20;
 pub const PARTITIONS_MAX: usize = 1024;
 /// The largest item limit.
 pub const ITEM_SIZE_LIMIT: usize = 1 << 30;
-/// Of the largest items a partition holds at least so many, if their number is left to us.
+/// A partition holds at least this many of the largest items, if the configuration does not set the number of
+/// partitions.
 const ITEMS_A_PARTITION: usize = 4;
 
 impl Default for CpHashConfig {
@@ -102,7 +102,7 @@ impl CpHashConfig {
             .clamp(2, most.min(PARTITIONS_MAX))
     }
 
-    /// Whether there can be such an engine.
+    /// Checks that an engine with this configuration is possible.
     pub fn check(&self) -> Result<(), ConfigError> {
         let (asked, least) = (self.memory_limit, MEMORY_MIN);
         if asked < least {

@@ -1,14 +1,14 @@
-//! How many server threads own partitions (CPHash section 8.1).
+//! The controller: it decides how many server threads own partitions (CPHash section 8.1).
 //!
-//! A server thread under load looks at the clock now and then; when an epoch is over, one of them
-//! asks the controller. It climbs: one thread more is tried when those that serve are busy, and
-//! kept if the throughput rises; one less is tried when the rest could do the work, and kept unless
-//! the throughput falls. What did not pay is not tried again for a while, twice as long each time.
-//! An engine with nothing to do asks nobody anything: all its threads sleep.
+//! A server thread under load looks at the clock now and then. When an epoch is over, one of them calls the controller.
+//! The controller climbs. It tries one thread more when the serving threads are busy, and keeps it if the throughput
+//! rises. It tries one less when the rest could do the work, and keeps that unless the throughput falls. A change that
+//! did not pay is not tried again for a while, twice as long each time. In an engine without work no thread calls the
+//! controller: all threads sleep.
 
 use std::time::Duration;
 
-/// How long throughput is measured before anything is changed.
+/// The time over which throughput is measured before a change.
 pub(super) const EPOCH: Duration = Duration::from_millis(100);
 
 /// One thread more is tried when those that serve spend more of their time serving than this.
@@ -17,14 +17,14 @@ const BUSY: f64 = 0.75;
 /// One less is tried when the rest would have to spend less than this.
 const IDLE: f64 = 0.6;
 
-/// What one thread more must gain, and one less may lose.
+/// The share of throughput that one thread more must gain, and that one less may lose.
 const GAIN: f64 = 0.03;
 
-/// Epochs before something that did not pay is tried again, at first and at most.
+/// Epochs before a change that did not pay is tried again, at first and at most.
 const PAUSE: u32 = 8;
 const PAUSE_MAX: u32 = 512;
 
-/// What was measured in an epoch.
+/// The measurements of an epoch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
     /// Messages a second.
@@ -39,7 +39,7 @@ pub(super) struct Controller {
     min: usize,
     max: usize,
     threads: usize,
-    /// How many there were before the change that is on trial, and what they achieved.
+    /// The number of threads before the change on trial, and their throughput.
     trial: Option<(usize, f64)>,
     pause: u32,
     next_pause: u32,
@@ -57,7 +57,7 @@ impl Controller {
         }
     }
 
-    /// How many threads shall own partitions after an epoch like this.
+    /// The number of threads that are to own partitions after this epoch.
     pub fn decide(&mut self, sample: Sample) -> usize {
         if let Some((before, rate)) = self.trial.take() {
             let worth = match before < self.threads {
@@ -91,7 +91,7 @@ impl Controller {
     }
 }
 
-/// The thread that shall own a partition when the first `threads` share them out.
+/// The thread that is to own a partition when the first `threads` share them out.
 pub(super) fn owner(partition: usize, partitions: usize, threads: usize) -> u32 {
     (partition * threads.min(partitions) / partitions) as u32
 }
@@ -100,7 +100,7 @@ pub(super) fn owner(partition: usize, partitions: usize, threads: usize) -> u32 
 mod tests {
     use super::*;
 
-    /// Runs a controller against a busy machine on which `rate` tells what so many threads achieve.
+    /// Runs a controller on a busy machine; `rate` is the throughput of so many threads.
     fn threads_chosen(min: usize, max: usize, rate: impl Fn(usize) -> f64) -> usize {
         let mut controller = Controller::new(min, max);
         let mut threads = min;

@@ -1,4 +1,4 @@
-//! What server threads and clients count, each for itself.
+//! The counters of server threads and clients, one set for each thread.
 
 use nuthatch_engine::stats::MessageStats;
 
@@ -21,7 +21,7 @@ pub(super) enum Count {
     SelfServed,
     /// Nanoseconds that server threads spent serving.
     BusyNanos,
-    /// Nanoseconds that they looked for work and found none.
+    /// Nanoseconds that they polled for work and found none.
     PollingNanos,
     /// Nanoseconds that they slept while they owned partitions.
     SleepingNanos,
@@ -31,10 +31,10 @@ pub(super) enum Count {
     HandOvers,
 }
 
-/// How many there are.
+/// The number of counters.
 pub(super) const COUNTS: usize = Count::HandOvers as usize + 1;
 
-/// The statistics that these sums come to.
+/// The statistics made from these sums.
 pub(super) fn message_stats(sums: &[u64; COUNTS], server_threads: usize) -> MessageStats {
     let count = |count: Count| sums[count as usize];
     MessageStats {

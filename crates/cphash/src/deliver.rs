@@ -1,4 +1,4 @@
-//! The end of a batch's way: replies go out in the order of the batch, and references come back.
+//! The delivery of a batch: replies go out in the order of the batch, and references are given back.
 
 use nuthatch_sync::ring::RingKind;
 
@@ -10,7 +10,7 @@ use nuthatch_engine::reply::{Item, Replies, Reply};
 use nuthatch_partition::{Element, Outcome};
 
 impl<D: RingKind, R: Replies<CpValue<D>>> Batch<'_, '_, D, R> {
-    /// Copies what this batch has pinned, and gives the references back.
+    /// Copies the elements that this batch has pinned, and gives the references back.
     pub(super) fn copy_out(&mut self) {
         for index in self.delivered..self.requests.len() {
             let ReplyState::Hit(element) = self.scratch.slots[index] else {
@@ -35,7 +35,7 @@ impl<D: RingKind, R: Replies<CpValue<D>>> Batch<'_, '_, D, R> {
         self.client.put_waiting(number, self.now, message);
     }
 
-    /// Delivers the replies that are next in the order of the batch.
+    /// Delivers the next replies in the order of the batch.
     pub(super) fn deliver(&mut self) -> Step {
         let before = self.delivered;
         while self.delivered < self.requests.len() && self.deliver_one(self.delivered) {
@@ -49,8 +49,8 @@ impl<D: RingKind, R: Replies<CpValue<D>>> Batch<'_, '_, D, R> {
         }
     }
 
-    /// Delivers one reply; false if it is not there yet. A slot is gone when its reference has
-    /// another owner, so that none is lost if the caller's code panics.
+    /// Delivers one reply; false if it has not arrived. The slot is emptied when its reference gets another owner, so
+    /// that no reference is lost if the caller's code panics.
     fn deliver_one(&mut self, index: usize) -> bool {
         match &mut self.scratch.slots[index] {
             ReplyState::Open
@@ -107,7 +107,8 @@ impl<D: RingKind, R: Replies<CpValue<D>>> Batch<'_, '_, D, R> {
             return None;
         }
         let item = memory.item(element, self.now);
-        // Its owner found it alive. If another client has given it an earlier end since, this request comes behind that.
+        // Its owner found it alive. If another client has given it an earlier expiry since, this request takes effect
+        // after that.
         (!item.expiry.is_past(self.now)).then_some(item)
     }
 
@@ -119,7 +120,7 @@ impl<D: RingKind, R: Replies<CpValue<D>>> Batch<'_, '_, D, R> {
         match unsafe { self.calls.outcome(call) } {
             Outcome::Done(reply) => self.replies.done(index, reply),
             Outcome::Value(element, item) => self.give(index, element, &item),
-            // It is `Drafted` then, not `Called`.
+            // Its state is `Drafted` then, not `Called`.
             Outcome::Draft(_) => {}
         }
     }
@@ -163,7 +164,7 @@ impl<D: RingKind, R: Replies<CpValue<D>>> Batch<'_, '_, D, R> {
     }
 }
 
-/// Whatever happened, nothing is under way behind this: no call's address, no reference.
+/// After this, in any case, nothing is under way: no call's address, no reference.
 impl<D: RingKind, R> Drop for Batch<'_, '_, D, R> {
     fn drop(&mut self) {
         if std::thread::panicking() {
@@ -174,14 +175,14 @@ impl<D: RingKind, R> Drop for Batch<'_, '_, D, R> {
 }
 
 impl<D: RingKind, R> Batch<'_, '_, D, R> {
-    /// The caller's code panicked: waits for all that is under way, and drops what came of it.
+    /// The caller's code panicked: waits for all answers under way, and drops their results.
     #[cold]
     fn abandon(&mut self) {
         let active = self.scratch.active.clone();
         for &number in &active {
             while let Some((awaited, index)) = self.scratch.lanes[number].awaited.pop_front() {
                 let Some(word) = self.client.receive_waiting(number) else {
-                    // Its owner panicked: nobody looks at the calls any more.
+                    // The partition's owner panicked: no thread uses the calls any more.
                     self.scratch.lanes[number].awaited.clear();
                     break;
                 };

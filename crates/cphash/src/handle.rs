@@ -18,7 +18,7 @@ use nuthatch_partition::{Partition, ReservedElement};
 
 /// A thread's handle to a CPHash engine: its rings to all partitions.
 pub struct CpHashHandle<D: Rings> {
-    // Before the engine, so that it finds the server threads at work.
+    // Dropped before the engine, so that the server threads still run.
     client: Client<D>,
     scratch: Scratch,
     engine: Arc<CpHash<D>>,
@@ -109,7 +109,7 @@ impl<D: Rings> Handle for CpHashHandle<D> {
                 partition.publish(now, element, store)
             });
         }
-        // What is there must be copied in any case, so the bytes come out of their place once.
+        // The present value must be copied in any case, so the new bytes are copied out of their place once.
         let data = reservation.reserved.to_vec(&self.engine.shared.memory);
         let (key, value) = data.split_at(reservation.reserved.key_len());
         drop(reservation);

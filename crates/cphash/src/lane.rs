@@ -1,4 +1,4 @@
-//! The requests of a batch, sorted into lanes, and what is known of each.
+//! Lanes: the requests of a batch, sorted by partition, and the state of each.
 
 use std::collections::VecDeque;
 
@@ -12,11 +12,11 @@ use nuthatch_engine::reply::Item;
 use nuthatch_engine::request::{Condition, Expiry, Leave, Op, Request, Store, StoreMode};
 use nuthatch_partition::{BlockMemory, Draft, Element};
 
-/// The longest value of a store that is one call when it comes alone. Longer ones the client writes itself: no server
-/// thread touches them.
+/// The longest value of a store that is sent as one call when it is alone. Longer values are written by the client
+/// itself: no server thread touches them.
 const ALONE_MAX: usize = 1024;
 
-/// How a request goes.
+/// The messages of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Plan {
     /// A lookup.
@@ -29,13 +29,13 @@ pub(super) enum Plan {
     Execute(u32),
 }
 
-/// What is known of a request.
+/// The state of a request.
 pub(super) enum ReplyState {
     /// Nothing, or something is under way.
     Open,
     /// A store has room.
     Room(Element),
-    /// Which is filled; the call that publishes it, if it needs one.
+    /// The room is filled; a call publishes it, if the store needs one.
     Filled(Element),
     /// The room was refused.
     Refused,
@@ -51,9 +51,9 @@ pub(super) enum ReplyState {
     Stored(u64),
     /// A call was answered.
     Called,
-    /// It was answered that there is no memory for it.
+    /// The answer to the call: there is no memory for it.
     Short,
-    /// It keeps a long value: its new element is filled, and the call is to be sent again.
+    /// The call keeps a long value: its new element is filled, and the call is to be sent again.
     Drafted(Draft),
     TooLarge,
     OutOfMemory,
@@ -61,7 +61,7 @@ pub(super) enum ReplyState {
     Delivered,
 }
 
-/// What an answer is to.
+/// What an answer belongs to.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Awaited {
     Lookup,
@@ -77,19 +77,19 @@ pub(super) struct Lane {
     pub next: usize,
     pub ahead: usize,
     pub end: usize,
-    /// Stores that have room, or asked for it, and took no effect yet.
+    /// Stores that have room, or have asked for it, and have not taken effect.
     pub rooms: usize,
     pub room_bytes: usize,
-    /// Calls under way that may find no memory or make a draft, and are to be repeated then: nothing of the same
-    /// key may overtake them.
+    /// Calls under way that may find no memory or make a draft, and are then repeated: no request of the same key may
+    /// overtake them.
     pub open: Vec<u32>,
     /// Lookups that were sent.
     pub gets: usize,
-    /// What answers are to come to, in order.
+    /// The messages that wait for an answer, in order.
     pub awaited: VecDeque<(Awaited, u32)>,
 }
 
-/// A batch's memory, kept from one to the next.
+/// A batch's memory, reused by the next batch.
 #[derive(Default)]
 pub(super) struct Scratch {
     pub plans: Vec<Plan>,
@@ -97,17 +97,17 @@ pub(super) struct Scratch {
     /// Requests by partition, in order.
     pub order: Vec<u32>,
     pub lanes: Vec<Lane>,
-    /// The partitions that have any.
+    /// The partitions that have requests.
     pub active: Vec<usize>,
 }
 
-/// The way of a request, whose call would have this number.
+/// The plan of a request, whose call would have this number.
 fn plan(op: &Op<'_>, call: u32, alone: bool, evicts: bool) -> Plan {
     match op {
         Op::Get => Plan::Get,
-        // With nothing to overlap, what counts is that there is one answer to wait for, not two.
+        // With nothing to overlap, one answer to wait for is better than two.
         Op::Store(store) if alone && store.value.len() <= ALONE_MAX => Plan::Execute(call),
-        // A full store without eviction must look at what is there before it asks for room.
+        // A full store without eviction must check the present item before it asks for room.
         Op::Store(store) if evicts => match store.mode {
             StoreMode::Set if is_plain(store) => Plan::Set,
             StoreMode::Set | StoreMode::Add | StoreMode::Replace => Plan::Publish(call),
@@ -117,7 +117,7 @@ fn plan(op: &Op<'_>, call: u32, alone: bool, evicts: bool) -> Plan {
     }
 }
 
-/// True if a ready says all there is to say.
+/// True if a ready message can express the whole store.
 fn is_plain(store: &Store<'_>) -> bool {
     store.condition == Condition::None
         && store.new_cas.is_none()
@@ -126,7 +126,7 @@ fn is_plain(store: &Store<'_>) -> bool {
 }
 
 impl Scratch {
-    /// Sorts a batch into lanes. Returns the calls that it takes.
+    /// Sorts a batch into lanes. Returns the calls that it needs.
     pub fn sort<'b>(
         &mut self,
         now: Time,
@@ -159,7 +159,7 @@ impl Scratch {
             self.active.push(number);
             (lane.next, lane.ahead) = (start, start);
             start += lane.end;
-            // Where the next request goes, until all have gone.
+            // The place of the next request, until all are placed.
             lane.end = lane.next;
         }
         self.order.resize(requests.len(), 0);
@@ -171,7 +171,7 @@ impl Scratch {
         calls
     }
 
-    /// Forgets a batch of which nothing is under way any more.
+    /// Clears the state of a batch of which nothing is under way any more.
     pub fn clear(&mut self) {
         for number in self.active.drain(..) {
             let lane = &mut self.lanes[number];
@@ -190,7 +190,7 @@ impl Plan {
     }
 }
 
-/// What an answer makes of a request.
+/// The state of a request after an answer.
 pub(super) fn answered(awaited: Awaited, word: Word) -> ReplyState {
     match awaited {
         Awaited::Lookup => match Answer::decode(word) {

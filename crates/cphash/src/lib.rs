@@ -1,9 +1,9 @@
-//! CPHash: partitions owned by server threads, asked by messages (PPoPP 2012).
+//! CPHash: partitions owned by server threads, which clients access by messages (PPoPP 2012).
 //!
-//! A partition's table, its buckets, headers and order of use, is touched by one thread: the server
-//! thread that owns it. Clients send it messages through rings in shared memory, one ring for each
-//! client and partition, and touch only what is theirs: the lines of key and value behind an
-//! element's header, which they write before an element is READY and read while they refer to it.
+//! Only one thread touches a partition's table, its buckets, headers and order of use: the server thread that owns it.
+//! Clients send it messages through rings in shared memory, one ring for each client and partition, and touch only
+//! their own part: the lines of key and value behind an element's header, which they write before an element is READY
+//! and read while they have a reference to it.
 //!
 //! ```text
 //!  client 0                                        server thread 0
@@ -19,13 +19,13 @@
 //!        +-- event: where it sleeps if it waits long
 //! ```
 //!
-//! * `get`: a lookup, one word; its answer refers to the element; the client compares the key,
-//!   copies the value and sends a release, one word that is not answered.
-//! * `set`: an allocation, two words; its answer refers to an element that nobody can find, NOT
-//!   READY; the client lays key and value into it and sends ready, one word; its answer is the cas.
-//! * everything else: a call, one word: the address of the request, which lies in the waiting
-//!   client's frame. It is carried out by the owner. (A store with flags, an expiry or a condition
-//!   is an allocation and a call, so that the value still comes from the client.)
+//! * `get`: a lookup, one word; its answer refers to the element; the client compares the key, copies the value and
+//!   sends a release, one word without an answer.
+//! * `set`: an allocation, two words; its answer refers to an element that no lookup can find, NOT READY; the client
+//!   writes key and value into it and sends ready, one word; its answer is the cas.
+//! * everything else: a call, one word: the address of the request, which lies in the waiting client's frame. The owner
+//!   carries it out. (A store with flags, an expiry or a condition is an allocation and a call, so that the value still
+//!   comes from the client.)
 //!
 //! **READY, and why no key is missed.** The paper links an element before it is filled, and a
 //! lookup meanwhile misses. Here an element enters the table when it is READY and takes the old
@@ -33,28 +33,27 @@
 //! ready is answered, which the paper's is not: when a set returns, the next reader finds the new
 //! value, by whatever ring.
 //!
-//! **Own writes.** A client's messages to a partition are served in the order in which it sent
-//! them, and it sends a batch's effects in the order of the batch ([`batch`]).
+//! **Own writes.** A client's messages to a partition are served in the order in which it sent them, and it sends a
+//! batch's effects in the order of the batch ([`batch`]).
 //!
-//! **Keys** of any size: a message has the hash, the client that refers to an element compares the
-//! key. Where keys with one hash were met, a lookup is answered with all of them.
+//! **Keys** of any size: a message has the hash, and the client that has a reference to the element compares the key.
+//! Where two keys with one hash have been met, the answer to a lookup has all of them.
 //!
 //! **Threads.** A ring belongs to a partition, not to a thread, and lies in the partition's
-//! [lease](nuthatch_sync::lease): when a controller moves the partition to another thread, the rings
-//! go with it and clients notice nothing ([`control`]; section 8.1 of the paper). A waiting thread spins,
-//! then yields, then sleeps. A client that panics waits for what it has under way first; if a
-//! server thread panics, its clients do too, instead of waiting for ever.
+//! [lease](nuthatch_sync::lease): when a controller moves the partition to another thread, the rings move with it and
+//! clients notice nothing ([`control`]; section 8.1 of the paper). A waiting thread spins, then yields, then sleeps. A
+//! client that panics first waits for its messages under way. If a server thread panics, its clients panic too, instead
+//! of waiting for ever.
 //!
 //! Invariants (on top of those of the [partitions](nuthatch_partition), of [rings](nuthatch_sync::ring) and
 //! [leases](nuthatch_sync::lease)):
-//! 1. A partition is touched only by the thread that holds its lease.
-//! 2. An element is referred to by messages of one client at a time for each of its references.
-//! 3. The address in a call message is good until the call is answered: no client returns, unwinds
-//!    or leaves before.
+//! 1. Only the thread that holds a partition's lease touches the partition.
+//! 2. For each of its references, an element is referred to by messages of one client at a time.
+//! 3. The address in a call message is valid until the call is answered: no client returns, unwinds or leaves before.
 //! 4. Messages of a client that concern one key take effect in the order of its requests.
-//! 5. Every block is one partition's or the pool's.
+//! 5. Every block belongs to one partition or to the pool.
 //!
-//! Linearization points: of a lookup and of a call, where the owner serves it; of a set, where the
+//! Linearization points: of a lookup and of a call, the moment when the owner serves it; of a set, the moment when the
 //! owner serves its ready.
 
 mod affinity;
@@ -114,10 +113,10 @@ impl Rings for Single {
 /// The CPHash engine.
 pub struct CpHash<D: Rings = Array> {
     shared: Arc<Shared<D>>,
-    /// The engine's own client: for what is asked of the engine, not of a handle.
+    /// The engine's own client, for calls on the engine rather than on a handle.
     control: Mutex<Client<D>>,
     threads: Vec<JoinHandle<()>>,
-    /// What decided the index's size at the start.
+    /// The rule that decided the index's size at the start.
     index_rule: sizing::IndexRule,
     hasher: KeyHasher,
     item_size_max: usize,
@@ -127,8 +126,8 @@ pub struct CpHash<D: Rings = Array> {
 }
 
 impl<D: Rings> CpHash<D> {
-    /// An engine with its server threads. Errors: an impossible configuration, address space, a
-    /// thread or a core that is not to be had.
+    /// An engine with its server threads. Errors: an impossible configuration; address space, a thread or a core that
+    /// is not available.
     pub fn new(config: CpHashConfig) -> io::Result<Self> {
         config.check()?;
         let count = config.partition_count();
@@ -185,13 +184,13 @@ impl<D: Rings> CpHash<D> {
             let thread = std::thread::Builder::new().name(format!("cphash {number}"));
             let body = move || {
                 let pinned = pin.map_or(Ok(()), |first| affinity::pin(first + number));
-                // Nobody listens any more if another one has failed.
+                // The receiver is dropped if another thread has failed.
                 let _ = report.send((number, pinned));
                 server::run(&shared, number as u32);
             };
             self.threads.push(thread.spawn(body)?);
         }
-        // Each reports once, and then serves.
+        // Each thread reports once, and then serves.
         let mut reports: Vec<_> = reports.iter().take(threads).collect();
         reports.sort_by_key(|(number, _)| *number);
         let failed = reports.into_iter().find_map(|(number, pinned)| {
@@ -213,7 +212,7 @@ impl<D: Rings> CpHash<D> {
         self.shared.partitions.len()
     }
 
-    /// Has the owners of all partitions do something, one after the other.
+    /// Makes the owners of all partitions carry out `work`, one after the other.
     fn each<T: Send>(&self, mut work: impl FnMut(usize, &mut Partition) -> T + Send) -> Vec<T> {
         let mut control = self.control.lock();
         let run =
@@ -233,7 +232,7 @@ impl<D: Rings> CpHash<D> {
         self.base.lock()
     }
 
-    /// Of a memory limit, what blocks may take, and so what elements may ask for.
+    /// Sets what elements may claim together, from the part of a memory limit that blocks may take.
     fn limit_claims(&self, limit: usize) {
         let count = self.partition_count();
         let blocks = limit.saturating_sub(Self::overhead(count));
@@ -241,12 +240,12 @@ impl<D: Rings> CpHash<D> {
     }
 }
 
-/// Ends the server threads. No handle is left, since each has a share of the engine.
+/// Ends the server threads. No handle is left, since each holds a reference to the engine.
 impl<D: Rings> Drop for CpHash<D> {
     fn drop(&mut self) {
         self.shared.stop();
         for thread in self.threads.drain(..) {
-            // One that panicked has told its clients.
+            // A thread that panicked has informed its clients.
             let _ = thread.join();
         }
     }
@@ -268,7 +267,7 @@ impl<D: Rings> Engine for CpHash<D> {
     }
 
     fn stats(&self) -> EngineStats {
-        // Before the counting: a reset beside it may only make the base older than what is counted.
+        // Read before the counts: a reset beside this can only make the base older than the counts.
         let base = *self.base();
         let stats = self.counts().engine_stats(&base);
         let used = self.shared.memory.used() + Self::overhead(self.partition_count());
@@ -331,7 +330,7 @@ impl<D: Rings> Inspect for CpHash<D> {
     fn index_histogram(&self, sample: u64) -> Option<IndexHistogram> {
         let share = sample / self.partition_count() as u64;
         let mut all = IndexHistogram::default();
-        // Of each partition by its owner, between two messages.
+        // Each partition's owner does this between two messages.
         for part in self.each(|_, partition| partition.histogram(share)) {
             all.add(&part);
         }
@@ -383,7 +382,7 @@ mod tests {
     use nuthatch_engine::reply::{Item, Replies, Reply};
     use nuthatch_engine::request::{Delta, Key, Op, Request, Store};
 
-    /// The numbers that were answered.
+    /// The numbers in the answers.
     #[derive(Default)]
     struct Numbers(Vec<u64>);
 
@@ -475,7 +474,7 @@ mod tests {
         counts_while_partitions_move::<Single>();
     }
 
-    /// Values as they came, or what came instead.
+    /// Values in the order of their arrival, or the replies instead.
     #[derive(Default)]
     struct Values(Vec<Result<Vec<std::mem::MaybeUninit<u8>>, Reply>>);
 
@@ -500,7 +499,7 @@ mod tests {
         }
     }
 
-    /// Keys with one hash are told apart, whichever came first.
+    /// Keys with one hash are distinguished, whichever was stored first.
     #[test]
     fn keys_with_one_hash_are_different_keys() {
         const HASH: u64 = 0x1234_5678_9abc_def0;
@@ -514,7 +513,7 @@ mod tests {
             };
             names.iter().map(request).collect()
         };
-        // Several stores, so that none goes alone: as allocations, and readies.
+        // Several stores, so that none is alone in its batch: they are sent as allocations and readies.
         let mut stored = Values::default();
         handle.execute(
             Time(1),
@@ -535,14 +534,14 @@ mod tests {
             .collect();
         assert_eq!(told[..3], [Ok(names[0]), Ok(names[1]), Ok(names[2])]);
         assert_eq!(told[3], Err(&Reply::Miss));
-        // No reference is left over from those that were not it.
+        // No reference is left to the elements with the other key.
         let held = engine.each(|_, partition| partition.counts().held);
         assert_eq!(held.iter().sum::<u64>(), 0);
         assert_eq!(engine.audit(), Ok(()));
     }
 
-    /// Large batches of lookups: the messages that give references back, which nobody answers, fill rings
-    /// by themselves.
+    /// Large batches of lookups: the messages that give references back, which have no answer, fill rings by
+    /// themselves.
     #[test]
     fn full_rings_empty_again() {
         fn check<D: Rings>(batches: usize) {
@@ -574,7 +573,7 @@ mod tests {
         check::<Single>(10);
     }
 
-    /// A server thread that panics takes its clients with it, instead of letting them wait.
+    /// If a server thread panics, its clients panic too, instead of waiting.
     #[test]
     fn clients_of_a_server_thread_that_panicked_panic() {
         let engine = engine::<Array>(1);

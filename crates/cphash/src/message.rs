@@ -1,4 +1,4 @@
-//! The words of messages and answers.
+//! The encoding of messages and answers in words.
 //!
 //! ```text
 //!            63 62..60 59........................................0
@@ -12,8 +12,8 @@
 //!  leave     | 0 |  6  |                                         |  answered: DONE
 //! ```
 //!
-//! A lookup is one word, an insert's first message two (CPHash section 3.4); the top bit of a hash
-//! is that of the partition's number, which the ring stands for, so nothing of the hash is lost.
+//! A lookup is one word, an insert's first message two (CPHash section 3.4). The top bit of a hash is that of the
+//! partition's number, and each ring belongs to one partition, so no bit of the hash is lost.
 
 use std::num::NonZeroU64;
 
@@ -35,7 +35,7 @@ const CALL: u64 = 4 << KIND_SHIFT;
 const NOW: u64 = 5 << KIND_SHIFT;
 const LEAVE: u64 = 6 << KIND_SHIFT;
 
-/// What a client sends to a partition.
+/// A message from a client to a partition.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum PartitionRequest {
     /// Find a READY element and refer to it.
@@ -46,19 +46,19 @@ pub(super) enum PartitionRequest {
         key_len: usize,
         value_len: usize,
     },
-    /// The element is filled: it becomes its key's, without condition, flags or expiry.
+    /// The element is filled: it becomes its key's element, without condition, flags or expiry.
     Ready { element: Element },
-    /// The client refers to it no more. One that is NOT READY is freed.
+    /// The client no longer refers to it. An element that is NOT READY is freed.
     Release { element: Element },
-    /// Do what is written there.
+    /// Carry out the call at this address.
     Call { call: Address },
     /// The moment of all messages that follow.
     Now { now: Time },
-    /// The client goes: nothing follows.
+    /// The client leaves: no message follows.
     Leave,
 }
 
-/// What is answered to a lookup, an allocation or a ready.
+/// The answer to a lookup, an allocation or a ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     /// A lookup hit, or an allocation succeeded: the client has a reference.
@@ -75,7 +75,7 @@ pub(super) enum Answer {
     Done,
 }
 
-/// The answer to a ready is no [`Answer`] but a cas, with this bit set so that it is never zero.
+/// The answer to a ready is not an [`Answer`] but a cas, with this bit set so that it is never zero.
 const CAS: u64 = 1 << 63;
 
 const NO_ELEMENT: u64 = 1 << 32;
@@ -90,7 +90,7 @@ fn word(word: u64) -> Word {
 }
 
 impl PartitionRequest {
-    /// The hash of what it wants, if it wants a bucket.
+    /// The hash of the message, if serving it needs a bucket.
     #[inline]
     pub fn hash(self) -> Option<u64> {
         match self {
@@ -139,7 +139,7 @@ pub(super) struct Messages<'l> {
 }
 
 impl<'l> Messages<'l> {
-    /// Those that came for a partition of the upper half of all hashes, or of the lower.
+    /// The messages in a line of a partition of the upper half of all hashes, or of the lower.
     pub fn new(line: &'l Line, upper: bool) -> Self {
         Self {
             line,
@@ -211,7 +211,7 @@ impl Answer {
         })
     }
 
-    /// What a word says.
+    /// The answer in a word.
     #[inline]
     pub fn decode(word: Word) -> Self {
         const MISS: u64 = NO_ELEMENT;
@@ -219,7 +219,7 @@ impl Answer {
         const OUT_OF_MEMORY: u64 = 3 * NO_ELEMENT;
         if word.get() & SEVERAL != 0 {
             let list = std::ptr::with_exposed_provenance_mut((word.get() & !SEVERAL) as usize);
-            // SAFETY: `encode` made it of a box and gave that up; an answer is decoded once.
+            // SAFETY: `encode` made it from a box and gave up its ownership; an answer is decoded once.
             return Answer::Several(*unsafe { Box::from_raw(list) });
         }
         match (word.get(), Element::new(word.get() as u32)) {
@@ -232,13 +232,13 @@ impl Answer {
     }
 }
 
-/// The answer to a ready: the cas, or none if there was no memory for another bucket.
+/// Encodes the answer to a ready: the cas, or none if there was no memory for another bucket.
 #[inline]
 pub(super) fn encode_cas(cas: Option<u64>) -> Word {
     word(cas.unwrap_or(0) | CAS)
 }
 
-/// What it says.
+/// The cas in the answer to a ready.
 #[inline]
 pub(super) fn decode_cas(word: Word) -> Option<u64> {
     let cas = word.get() & !CAS;

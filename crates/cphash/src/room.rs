@@ -1,7 +1,7 @@
 //! Blocks of memory that move between partitions, by messages: for a store that needs one now, and in the background.
 //!
-//! Clients do it, by calls to the owners of the partitions: an owner knows its own partitions only,
-//! and never waits for another.
+//! Clients do this, by calls to the owners of the partitions. An owner has access to its own partitions only, and never
+//! waits for another.
 
 use std::sync::Arc;
 
@@ -14,19 +14,19 @@ use nuthatch_partition::reclaim::{Age, balance};
 /// Partitions compared before one of them gives a block.
 const SAMPLES: usize = 8;
 
-/// What came of looking for room.
+/// The result of a search for memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reclaimed {
     /// The partition has more blocks than before.
     Some,
-    /// Others have none to give: theirs are being read, or may not be evicted.
+    /// The other partitions have none to give: their elements have readers, or may not be evicted.
     Nothing,
-    /// The partition wants none any more: another client, whose store it refused too, is getting them.
+    /// The partition no longer wants any: another client, whose store it refused too, is getting them.
     NotWanted,
 }
 
 impl<D: RingKind> Client<D> {
-    /// Gets blocks for a partition that has just refused a store from the others.
+    /// Gets blocks from other partitions for a partition that has just refused a store.
     pub fn reclaim(&mut self, home: usize, now: Time) -> Reclaimed {
         let wanted = self.run(home, now, |partition| partition.take_wanted());
         if wanted == 0 {
@@ -43,7 +43,7 @@ impl<D: RingKind> Client<D> {
         got
     }
 
-    /// How cold some partitions are, from `start` on.
+    /// The ages of some partitions, from `start` on.
     fn ages(&mut self, start: usize, now: Time) -> Vec<Age> {
         let count = self.channels.len();
         let numbers = (start..start + SAMPLES.min(count)).map(|number| number % count);
@@ -69,7 +69,7 @@ impl<D: RingKind> Client<D> {
             .any(|number| self.run(number, now, |partition| partition.reclaim(now)))
     }
 
-    /// Comes below a lowered limit, `budget` blocks at most. True if there is more to do.
+    /// Shrinks towards a lowered limit, by `budget` blocks at most. True if there is more to do.
     pub fn shrink(&mut self, now: Time, budget: usize) -> bool {
         for _ in 0..budget {
             if self.shared.memory.blocks_over() == 0 || !self.reclaim_one(None, now) {
@@ -79,7 +79,7 @@ impl<D: RingKind> Client<D> {
         self.shared.memory.blocks_over() > 0
     }
 
-    /// Lets the next partitions forget what has expired, looking at about `budget` partitions in all.
+    /// Sweeps the next partitions for expired elements, looking at about `budget` partitions in all.
     pub fn sweep(&mut self, now: Time, budget: usize) {
         let count = self.channels.len();
         let steps = count.min(budget.max(1));
@@ -93,8 +93,8 @@ impl<D: RingKind> Client<D> {
         }
     }
 
-    /// Lets a cold partition give some blocks to the pool, where hot ones take what they need, if a
-    /// few that are looked at differ enough.
+    /// Makes a cold partition give some blocks to the pool, from which hot ones take, if the few partitions that are
+    /// compared differ enough.
     pub fn balance(&mut self, now: Time, budget: usize) {
         let start = self.shared.next_sample(SAMPLES);
         let samples = self.ages(start, now);

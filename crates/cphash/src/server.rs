@@ -1,9 +1,8 @@
 //! A server thread: serves the partitions whose leases it holds, and nothing else.
 //!
-//! It goes from partition to partition and from client to client, takes up to a ring full of lines
-//! from each, and publishes the answers before it goes on. Between two partitions it looks whether
-//! one is wanted elsewhere. When there was nothing to do for a while it sleeps until a client, the
-//! controller or the end of the engine wakes it.
+//! It goes from partition to partition and from client to client, takes up to a ring full of lines from each, and
+//! publishes the answers before it goes on. Between two partitions it checks whether another thread is to own one.
+//! After some time without work it sleeps until a client, the controller or the end of the engine wakes it.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -22,10 +21,10 @@ use nuthatch_engine::reply::Reply;
 use nuthatch_engine::request::Store;
 use nuthatch_partition::Partition;
 
-/// Lines taken from a client before the next has its turn: as many as may be under way.
+/// Lines taken from a client before the next one's turn: as many as may be under way.
 const LINES_A_TURN: usize = 8;
 
-/// Sweeps with work between two looks at the clock for the controller's sake.
+/// Sweeps with work between two looks at the clock for the controller.
 const SWEEPS_A_LOOK: u32 = 64;
 
 /// One server thread.
@@ -36,11 +35,11 @@ struct Server<'s, D: RingKind> {
     held: Vec<Option<LeaseGuard<'s, Served<D>>>>,
     counters: Arc<Counters<COUNTS>>,
     sweeps: u32,
-    /// Up to when time is counted.
+    /// The moment up to which time has been counted.
     since: Instant,
 }
 
-/// Tells the clients if the thread panics, once it has let go of its leases.
+/// Informs the clients if the thread panics, once it has released its leases.
 struct Alarm<'s, D: RingKind>(&'s Shared<D>, Option<u32>);
 
 impl<D: RingKind> Drop for Alarm<'_, D> {
@@ -112,8 +111,8 @@ impl<'s, D: RingKind> Server<'s, D> {
         messages
     }
 
-    /// Waits until there is something to do. A thread that sleeps gets up from its leases, if
-    /// clients may serve themselves meanwhile.
+    /// Waits until there is work. A thread releases its leases while it sleeps, if clients may serve themselves
+    /// meanwhile.
     fn rest(&mut self) {
         let (shared, me) = (self.shared, self.me);
         let owning = self.held.iter().any(Option::is_some);
@@ -138,7 +137,7 @@ impl<'s, D: RingKind> Server<'s, D> {
         if let Some(asleep) = asleep {
             self.spend(Count::PollingNanos, asleep);
         }
-        // A thread that owns nothing has nothing to sleep through.
+        // A thread that owns nothing was not needed.
         self.mark(match (asleep, owning) {
             (None, _) => Count::PollingNanos,
             (Some(_), true) => Count::SleepingNanos,
@@ -160,8 +159,8 @@ impl<'s, D: RingKind> Server<'s, D> {
     }
 }
 
-/// Serves a partition whose owner sleeps, as its owner would. Returns how many messages there were,
-/// or nothing if somebody else has taken the lease.
+/// Serves a partition whose owner sleeps, as its owner would. Returns how many messages there were, or `None` if
+/// another thread has taken the lease.
 pub(super) fn stand_in<D: RingKind>(shared: &Shared<D>, partition: usize) -> Option<usize> {
     let _alarm = Alarm(shared, None);
     let place = &shared.partitions[partition];
@@ -244,8 +243,8 @@ fn serve_line<D: RingKind>(
                 continue;
             }
             PartitionRequest::Call { call } => {
-                // SAFETY: it came in a message of a client that has no answer yet: the next line
-                // is.
+                // SAFETY: the address came in a message of a client that has no answer yet: the next line of code gives
+                // it.
                 unsafe { call.run(partition) };
                 Answer::Done
             }
@@ -263,9 +262,9 @@ fn serve_line<D: RingKind>(
     messages
 }
 
-/// Starts loading what a line's messages will need, so that their misses overlap: buckets first, then the
-/// elements in them, then their neighbours in the order of use. Of an element that is ready it is the header
-/// and the key, which its client has written.
+/// Starts loading what a line's messages will need, so that their misses overlap: buckets first, then the elements in
+/// them, then their neighbours in the order of use. For a ready it is the element's header and the key, which its
+/// client has written.
 fn look_ahead(partition: &Partition, line: &Line, upper: bool) {
     let mut hashes = [0; WORDS];
     let mut count = 0;
@@ -285,8 +284,8 @@ fn look_ahead(partition: &Partition, line: &Line, upper: bool) {
     }
 }
 
-/// A lookup by the hash alone. The client compares the key; where two keys with this hash were ever
-/// seen, it gets all that are there.
+/// A lookup by the hash alone. The client compares the key; where two keys with this hash have ever been in the table,
+/// it gets all elements with it.
 fn lookup<D: RingKind>(
     partition: &mut Partition,
     client_ring: &ClientRing<D>,

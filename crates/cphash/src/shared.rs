@@ -1,4 +1,4 @@
-//! What server threads and clients share.
+//! The state that server threads and clients share.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -16,75 +16,75 @@ use nuthatch_partition::{BlockMemory, Element, Partition};
 use super::control::{self, Controller, EPOCH, Sample};
 use super::count::{COUNTS, Count};
 
-/// What the engine, its server threads and its clients share.
+/// The state that the engine, its server threads and its clients share.
 pub(super) struct Shared<D: RingKind> {
     pub memory: Arc<BlockMemory>,
     pub partitions: Box<[SharedPartition<D>]>,
     pub servers: Box<[Inbox]>,
-    /// Server threads that may own partitions now: the first so many.
+    /// The number of server threads that may own partitions now: the first ones.
     pub active: AtomicUsize,
     /// 1: the server threads end.
     pub stop: AtomicU32,
-    /// 1: a server thread panicked, and its partitions are nobody's.
+    /// 1: a server thread panicked, and its partitions have no owner.
     pub broken: AtomicU32,
     /// False: nothing is evicted to make room.
     pub evicts: bool,
     /// Clients serve themselves while a partition's owner sleeps.
     pub self_service: bool,
     pub counters: Registry<COUNTS>,
-    /// Where each client sleeps.
+    /// The events at which the clients sleep.
     clients: Mutex<Vec<Arc<Event>>>,
     adaptation: Mutex<Adaptation>,
     /// The partition that maintenance looks at next.
     next: AtomicUsize,
 }
 
-/// A server thread as others see it.
+/// The part of a server thread that other threads access.
 #[derive(Default)]
 #[repr(align(64))]
 pub(super) struct Inbox {
-    /// Where it sleeps.
+    /// The event at which it sleeps.
     pub event: Event,
     /// 1: it has panicked.
     dead: AtomicU32,
 }
 
-/// What decides how many server threads own partitions.
+/// The state for the decision how many server threads own partitions.
 struct Adaptation {
     controller: Controller,
-    /// When the epoch began, and what the counters said then.
+    /// The start of the epoch, and the counters at that moment.
     since: Instant,
     sums: [u64; COUNTS],
 }
 
-/// A partition's place.
+/// The shared part of a partition.
 #[repr(align(64))]
 pub(super) struct SharedPartition<D: RingKind> {
     pub lease: Lease<Served<D>>,
-    /// What the owner has to look at besides rings: joining clients and returned references, counted.
+    /// Counts the owner's work besides rings: joining clients and returned references.
     requests: AtomicU32,
     joining: Mutex<Vec<ClientRing<D>>>,
-    /// References that were dropped where there was no ring.
+    /// References that were dropped by threads without a ring.
     returns: Mutex<Vec<Element>>,
 }
 
-/// A partition and the rings of its clients: its owner's alone.
+/// A partition and the rings of its clients. Only its owner has access.
 pub(super) struct Served<D: RingKind> {
     pub partition: Partition,
     pub clients: Vec<ClientRing<D>>,
     requests_taken: u32,
 }
 
-/// A client as a partition sees it.
+/// A client, from a partition's side.
 pub(super) struct ClientRing<D: RingKind> {
     pub receiver: D::Receiver,
     /// The moment of its messages.
     pub now: Time,
-    /// Where it waits.
+    /// The event at which the client waits.
     pub event: Arc<Event>,
-    /// It was served since it was last woken.
+    /// True if it was served since it was last woken.
     pub called: bool,
-    /// It has disconnected.
+    /// True if it has disconnected.
     pub left: bool,
 }
 
@@ -116,34 +116,34 @@ impl<D: RingKind> SharedPartition<D> {
         }
     }
 
-    /// A client comes. It is served once it has sent something and woken the owner.
+    /// Adds a client. It is served once it has sent a message and woken the owner.
     pub fn welcome(&self, client_ring: ClientRing<D>) {
         self.joining.lock().push(client_ring);
         self.post();
     }
 
-    /// A reference is dropped. The owner need not hurry, so it is not woken.
+    /// Returns a dropped reference. This is not urgent for the owner, so it is not woken.
     pub fn give_back(&self, element: Element) {
         self.returns.lock().push(element);
         self.post();
     }
 
     fn post(&self) {
-        // Release: pairs with the Acquire in `has_requests`; what is posted lies under locks anyway.
+        // Release: pairs with the Acquire in `has_requests`; the requests themselves are under locks anyway.
         self.requests.fetch_add(1, Ordering::Release);
     }
 
-    /// Owner: true if there is requests.
+    /// Owner: true if there are requests.
     #[inline]
     pub fn has_requests(&self, served: &Served<D>) -> bool {
         // Acquire: pairs with the Release in `post`.
         self.requests.load(Ordering::Acquire) != served.requests_taken
     }
 
-    /// Owner: reads it.
+    /// Owner: takes the requests.
     #[cold]
     pub fn take_requests(&self, served: &mut Served<D>) {
-        // Acquire: as above. What is posted after this is read next time.
+        // Acquire: as above. Requests posted after this are taken next time.
         served.requests_taken = self.requests.load(Ordering::Acquire);
         served.clients.append(&mut self.joining.lock());
         for element in self.returns.lock().drain(..) {
@@ -151,7 +151,7 @@ impl<D: RingKind> SharedPartition<D> {
         }
     }
 
-    /// Owner: true if there is something to do.
+    /// Owner: true if there is work.
     #[inline]
     pub fn has_work(&self, served: &Served<D>) -> bool {
         self.has_requests(served)
@@ -163,7 +163,7 @@ impl<D: RingKind> SharedPartition<D> {
 }
 
 impl<D: RingKind> Shared<D> {
-    /// What `partitions` and `min` to `max` server threads will share.
+    /// The state that `partitions` and `min` to `max` server threads will share.
     pub fn new(
         memory: Arc<BlockMemory>,
         partitions: impl ExactSizeIterator<Item = Partition>,
@@ -201,7 +201,7 @@ impl<D: RingKind> Shared<D> {
         partition >= self.partitions.len() / 2
     }
 
-    /// Wakes a server thread, if it sleeps, to see what was announced.
+    /// Wakes a server thread, if it sleeps, so that it looks for what was announced.
     pub fn wake(&self, server: u32) {
         self.servers[server as usize].event.wake();
     }
@@ -219,7 +219,7 @@ impl<D: RingKind> Shared<D> {
         self.wake_all();
     }
 
-    /// A server thread, or a client that served in its place, has panicked: nobody may wait for it.
+    /// Notes that a server thread, or a client that served in its place, has panicked: no thread may wait for it.
     pub fn raise_alarm(&self, server: Option<u32>) {
         if let Some(server) = server {
             self.servers[server as usize]
@@ -247,7 +247,7 @@ impl<D: RingKind> Shared<D> {
 
     #[inline]
     pub fn is_stopping(&self) -> bool {
-        // Relaxed: the flag is all there is to see.
+        // Relaxed: the caller reads nothing but the flag.
         self.stop.load(Ordering::Relaxed) != 0
     }
 
@@ -264,9 +264,9 @@ impl<D: RingKind> Shared<D> {
         self.is_broken() && (lease.is_abandoned() || dead(lease.owner()))
     }
 
-    /// Where to look next for partitions to compare.
+    /// The first of the next partitions to compare.
     pub fn next_sample(&self, count: usize) -> usize {
-        // Relaxed: where to begin does not matter.
+        // Relaxed: any start will do.
         self.next.fetch_add(count, Ordering::Relaxed) % self.partitions.len()
     }
 
@@ -282,7 +282,7 @@ impl<D: RingKind> Shared<D> {
         let sums = self.counters.sums();
         let before = std::mem::replace(&mut adaptation.sums, sums);
         adaptation.since = now;
-        // There was a rest in between: nothing can be learnt from it.
+        // The engine rested in between: the epoch gives no information.
         if elapsed > 3 * EPOCH {
             return;
         }

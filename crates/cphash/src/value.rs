@@ -1,4 +1,4 @@
-//! A large value, read in place by a client that has a reference to its element.
+//! A large value that a client reads in place, with a reference to its element.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::shared::Shared;
 use nuthatch_engine::Value;
 use nuthatch_partition::Element;
 
-/// A value in place. Its bytes stay where and what they are until it is dropped.
+/// A value in place. Its bytes neither move nor change until it is dropped.
 pub struct CpValue<D: RingKind>(Bytes<D>);
 
 enum Bytes<D: RingKind> {
@@ -19,7 +19,7 @@ enum Bytes<D: RingKind> {
         key_len: usize,
         len: usize,
     },
-    /// What had to be copied to make room.
+    /// A value that was copied to make room.
     Copied(Vec<u8>),
 }
 
@@ -75,7 +75,7 @@ impl<D: RingKind> Value for CpValue<D> {
 
 impl<D: RingKind> Drop for CpValue<D> {
     fn drop(&mut self) {
-        // On any thread, at any time: there is no ring to send a release on.
+        // A value may be dropped on any thread, at any time: there may be no ring for a release.
         if let Bytes::Pinned {
             shared,
             partition,
