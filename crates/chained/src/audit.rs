@@ -1,4 +1,4 @@
-//! Recomputes every numbered invariant from the bytes. Nothing else may run meanwhile.
+//! The audit of a chained engine: it checks every numbered invariant against the bytes. Nothing else may run meanwhile.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,14 +10,14 @@ use nuthatch_store::item::Header;
 use nuthatch_store::slab::arena::Chunk;
 use nuthatch_store::table::Table;
 
-/// What an audit has met so far.
+/// The items that an audit has met so far.
 #[derive(Default)]
 struct Census {
     /// All chunks of items, pieces included.
     chunks: HashSet<Chunk>,
     /// The bucket of each key.
     keys: HashMap<Vec<u8>, u64>,
-    /// The class of each item, as its header tells.
+    /// The class of each item, by its header.
     classes: HashMap<Chunk, usize>,
 }
 

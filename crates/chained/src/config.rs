@@ -1,4 +1,4 @@
-//! What a chained engine is made from.
+//! The configuration of a chained engine.
 
 use nuthatch_engine::{ConfigError, KeyHasher};
 use nuthatch_store::eviction::{PolicyKind, clock, lru};
@@ -15,15 +15,15 @@ pub enum Locks {
     Buckets,
 }
 
-/// What a chained engine is made from.
+/// The configuration of a chained engine.
 #[derive(Clone)]
 pub struct ChainedConfig {
     /// Bytes for items, index and recency bits together. At least
     /// [`MEMORY_MIN`](nuthatch_store::slab::limits::MEMORY_MIN).
     pub memory_limit: usize,
-    /// Bytes up to which the limit may be raised while running, and so the address space that is reserved. Only
-    /// what is used of it becomes memory. 0, or less than the limit: the limit. Of a limit below 64 MiB at most
-    /// 16,384 of its small pages, which is 256 MiB of a limit of 1 MiB.
+    /// Bytes up to which the limit may be raised while running. This much address space is reserved; only what is used
+    /// of it becomes memory. 0, or less than the limit: the limit. A limit below 64 MiB can be raised to at most 16,384
+    /// of its small pages: with a limit of 1 MiB, to 256 MiB.
     pub memory_limit_max: usize,
     /// The largest item in bytes (header, key, value), 1 KiB to 1 GiB.
     pub item_size_max: usize,
@@ -65,7 +65,7 @@ impl Default for ChainedConfig {
 }
 
 impl ChainedConfig {
-    /// The name that `--engine` takes for these locks, and for this eviction if there is one.
+    /// The value of `--engine` for these locks, and for this eviction if there is one.
     pub fn name(&self) -> &'static str {
         match (self.locks, *self.eviction == clock::KIND) {
             (Locks::Global, false) => "chained-global",
@@ -75,7 +75,7 @@ impl ChainedConfig {
         }
     }
 
-    /// Whether there can be such an engine.
+    /// Checks that an engine with this configuration is possible.
     pub fn check(&self) -> Result<(), ConfigError> {
         let limits = Limits {
             memory_limit: self.memory_limit,

@@ -1,4 +1,4 @@
-//! What the chained table adds to [`Reclaim`]: how an item is taken out of its chain.
+//! The chained engine's part of [`Reclaim`]: taking an item out of its chain.
 
 use super::Chained;
 use super::local::Local;
@@ -28,8 +28,8 @@ impl Reclaim for Chained {
     ) -> Option<Unlinked> {
         let key = self.store.copy_key(chunk)?;
         let locked = self.index.lock(self.hasher.hash(key.bytes()));
-        // The key may have been torn, or the chunk reused: only that it is in this very chain
-        // proves that an item is there.
+        // The key may have been torn, or the chunk reused: only finding the chunk in this very chain proves that it
+        // holds an item.
         let found = self.find_chunk(&locked, chunk)?;
         if !doomed(&found.header) {
             return None;

@@ -25,7 +25,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// What a client is told of it.
+    /// The metadata that clients see.
     pub fn item(&self) -> Item {
         plain_item(&self.header)
     }
@@ -62,7 +62,7 @@ impl Chained {
         None
     }
 
-    /// The same, without the dead.
+    /// The same for live items only.
     #[inline]
     pub(super) fn find_live(
         &self,
@@ -86,7 +86,7 @@ impl Chained {
                 .equals(chunk, header.key_start() / WORD, key.bytes())
     }
 
-    /// Looks for a very chunk in a locked chain.
+    /// Looks for an item in a locked chain by its chunk.
     pub(super) fn find_chunk(&self, locked: &LockedBucket<'_>, wanted: Chunk) -> Option<Found> {
         let (mut before, mut at) = (None, locked.first());
         while at.is_some_and(|chunk| chunk != wanted) {

@@ -1,11 +1,11 @@
-//! Doubling the table while it is used: see [`nuthatch_store::growth`] for what all indexes do alike.
+//! Doubling the table while it is used: see [`nuthatch_store::growth`] for the common part of all indexes.
 //!
-//! As in memcached a doubling begins when there are one and a half times as many items as buckets. memcached's
-//! maintenance thread moves the buckets; here every insert moves two, and the background thread more, so a doubling is
-//! over before the doubled table is crowded even if nobody maintains it.
+//! As in memcached a doubling begins when there are one and a half times as many items as buckets. In memcached the
+//! maintenance thread moves the buckets. Here every insert moves two, and the background thread more, so a doubling
+//! ends before the doubled table is crowded, even if no thread maintains it.
 //!
-//! Chains have no end, so a table that may not grow only becomes slower: nothing is ever evicted for
-//! want of a bucket.
+//! Chains have no maximum length, so a table that may not grow only becomes slower: no item is ever evicted because
+//! buckets are short.
 
 use nuthatch_sync::clock::Time;
 use nuthatch_sync::mutex::Mutex;
@@ -51,7 +51,7 @@ impl Growing for Chained {
         let arena = &self.store.arena;
         let upper = geometry.split + geometry.buckets();
         let locked = self.index.lock_bucket(geometry.split);
-        // In their order, behind the last of either half.
+        // In their order, behind the last item of either half.
         let mut last: [Option<Chunk>; 2] = [None; 2];
         let append = |half: usize, behind: Option<Chunk>, to: Option<Chunk>| match (behind, half) {
             (Some(behind), _) => NEXT.store(arena, behind, to),
@@ -79,7 +79,7 @@ impl Chained {
     /// Begins a doubling if there are enough items, and memory allows.
     #[cold]
     pub(super) fn grow_if_crowded(&self, local: &mut Local, now: Time) {
-        // Relaxed: a number to decide by, a few items out of date. Below zero, wrapped, it is none.
+        // Relaxed: a number to decide by, a few items out of date. A negative number, wrapped, counts as zero.
         let items = self.population.load(Ordering::Relaxed);
         let items = if items > u64::MAX / 2 { 0 } else { items };
         let geometry = self.index.geometry();
@@ -94,7 +94,7 @@ impl Chained {
         self.split_if_growing(SPLITS_AN_INSERT);
     }
 
-    /// The hash of the item in a chunk that is in a chain whose lock is held.
+    /// The hash of the item in a chunk. The chunk is in a chain whose lock is held.
     pub(super) fn hash_of(&self, chunk: Chunk) -> u64 {
         match self.store.copy_key(chunk) {
             Some(key) => self.hasher.hash(key.bytes()),

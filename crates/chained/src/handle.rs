@@ -1,9 +1,8 @@
 //! A thread's handle to the engine, and the batch.
 //!
-//! A batch goes through in groups: the buckets of a group are asked for, then the first items of their
-//! chains, then the requests take effect, strictly in order. That overlaps the first two misses of
-//! each request; those further down a chain it must wait for. A single request does none of it and
-//! is what memcached does.
+//! A batch runs in groups: the buckets of a group are prefetched, then the first items of their chains, then the
+//! requests take effect, strictly in order. That overlaps the first two misses of each request, but not the misses
+//! further down a chain. A single request has no prefetches, as in memcached.
 
 use std::sync::Arc;
 
@@ -34,7 +33,7 @@ const SPLITS_A_BUDGET: usize = 8;
 /// Pages backed with memory in one call of `maintain`.
 const WARM_PAGES_A_CALL: usize = 8;
 
-/// A large value, held in place.
+/// A large value, pinned in place.
 pub type ChainedValue = Pinned<Chained>;
 
 /// An item whose value is still on its way.
@@ -77,7 +76,7 @@ impl ChainedHandle {
         }
     }
 
-    /// Any request, on its general way: compiled once, and not for each receiver of replies.
+    /// Any request, in general: compiled once, not for each receiver of replies.
     fn change(
         &mut self,
         lookup: &Lookup<'_>,

@@ -1,8 +1,9 @@
-//! Buckets, their locks, and the geometry. Knows chains by their first item only.
+//! The index of the chained engine: buckets, their locks, and the geometry. It only has access to the first item of a
+//! chain.
 //!
-//! The table doubles in place, a bucket at a time: address space for the largest is reserved at the
-//! start, and what memcached calls the new table is the upper half. Bucket `i` and the bucket `n`
-//! above it, which it shares its items with, lie under one lock, so moving a bucket takes one.
+//! The table doubles in place, a bucket at a time: address space for the largest table is reserved at the start, and
+//! memcached's "new table" is the upper half here. Bucket `i` and the bucket `n` above it, with which it shares its
+//! items, lie under one lock, so moving a bucket takes one lock.
 
 use std::io;
 
@@ -15,7 +16,7 @@ use nuthatch_store::prefetch;
 use nuthatch_store::slab::arena::Chunk;
 use nuthatch_store::slab::words::Words;
 
-/// Locks at most: far more than threads, and they fit the second cache. Few in a model.
+/// The most locks: far more than threads, and they fit the second-level cache. Few in a model.
 const LOCKS_MAX: usize = if cfg!(loom) { 2 } else { 4096 };
 
 /// A lock in a cache line of its own.
@@ -71,7 +72,7 @@ impl Index {
         buckets as usize * size_of::<u64>()
     }
 
-    /// Bytes that it takes: all buckets that it doubles into, and its locks.
+    /// Bytes that it takes: all buckets of the doubling included, and its locks.
     pub fn bytes_taken(&self) -> usize {
         Self::bytes(self.geometry().allocated_buckets()) + size_of_val(&*self.locks)
     }
@@ -81,13 +82,13 @@ impl Index {
         self.buckets_max
     }
 
-    /// The geometry. A thread that wants to know which bucket a key is in holds the lock; without it, the
-    /// answer may be out of date.
+    /// The geometry. A thread that must know the bucket of a key holds the lock; without it, the answer may be out of
+    /// date.
     #[inline(always)]
     pub fn geometry(&self) -> Geometry {
-        // Relaxed: if a bucket under the caller's lock was split, then by a thread that held this lock
-        // before, and its release shows the geometry stored under it; splits of other buckets do
-        // not change where the caller's keys are.
+        // Relaxed: if a bucket under the caller's lock was split, the thread that split it held this lock, and its
+        // release shows the geometry that it stored under the lock. Splits of other buckets do not change the buckets
+        // of the caller's keys.
         Geometry::unpack(self.geometry.load(Ordering::Relaxed))
     }
 
@@ -124,12 +125,12 @@ impl Index {
     #[inline]
     fn guard(&self, hash: u64) -> MutexGuard<'_, ()> {
         let lock = hash as usize & (self.locks.len() - 1);
-        // A thread that panicked under a lock was between two whole states: nothing of a caller's
-        // runs there but the replies' room for a value.
+        // A thread that panicked under a lock left a consistent table: the only code of a caller that runs there makes
+        // the replies' room for a value.
         self.locks[lock].0.lock()
     }
 
-    /// True if somebody holds the lock of a hash's bucket.
+    /// True if a thread holds the lock of a hash's bucket.
     #[cfg(test)]
     pub fn is_locked(&self, hash: u64) -> bool {
         self.locks[hash as usize & (self.locks.len() - 1)]

@@ -1,4 +1,4 @@
-//! The words in front of an item, and the word of a bucket. No algorithm here.
+//! The layout: the words in front of an item, and the word of a bucket. No algorithm here.
 //!
 //! ```text
 //!  a bucket, one word:   chunk + 1 of the first item of its chain, 0 = none

@@ -1,8 +1,8 @@
-//! Chaining under locks: the table of classic memcached, and what MemC3 is measured against.
+//! Chaining under locks: the table of classic memcached, and the baseline of MemC3.
 //!
-//! A bucket is one word, the head of a list of items. A request locks its key's bucket, follows the
-//! list from item to item, each a memory miss of its own, and does all it has to do under the
-//! lock. Three designs of it are known by name (see [`ChainedConfig::name`]):
+//! A bucket is one word, the head of a list of items. A request locks its key's bucket, follows the list from item to
+//! item, each a memory miss of its own, and does all its work under the lock. Three designs of it have names (see
+//! [`ChainedConfig::name`]):
 //!
 //! * `chained-global`: one lock for the table, strict LRU: memcached 1.4, "chaining+LRU" in MemC3's
 //!   Figure 8;
@@ -18,18 +18,16 @@
 //!                                          a class's list:  newest <--newer/older--> oldest
 //! ```
 //!
-//! Where it differs from memcached: classes, pages and large values are those of the project's
-//! [store](nuthatch_store::slab), so memory moves between classes without a rebalancer's thread; a value is
-//! copied under the lock, where memcached counts references and copies later (large ones are
-//! pinned, which is the same); a table that doubles does so in place, helped along by stores; a hit
-//! moves its item to the head of its list every time, where memcached does so once a minute; and
-//! items in a page that moves to another class are evicted with it, where memcached moves some of them. (A
-//! page many of whose items were used lately does not move.)
+//! Differences from memcached: classes, pages and large values are those of the project's
+//! [store](nuthatch_store::slab), so memory moves between classes without a rebalancer's thread. A value is copied
+//! under the lock, where memcached counts references and copies later (large values are pinned, which is the same). A
+//! table doubles in place, helped along by stores. A hit moves its item to the head of its list every time, where
+//! memcached does so once a minute. Items in a page that moves to another class are evicted with it, where memcached
+//! moves some of them. (A page many of whose items were used lately does not move.)
 //!
-//! Locks, in the order in which they are taken: a bucket's; a list's; the store's (pool, class,
-//! pins). No two of a kind are held together. No memory is allocated, and so nothing evicted,
-//! under any of them. With one lock for the table the list's lock is never waited for; it is there
-//! for the look at the oldest item before the table is locked.
+//! Locks, in the order in which they are taken: a bucket's; a list's; the store's (pool, class, pins). No thread holds
+//! two of a kind. No memory is allocated, and so nothing evicted, under any of them. With one lock for the table no
+//! thread ever waits for the list's lock; it is needed for the look at the oldest item before the table is locked.
 //!
 //! Invariants (on top of those of the [store](nuthatch_store::slab)):
 //! 1. An item is in exactly one chain, that of its key's bucket.
@@ -42,8 +40,8 @@
 //!    split moves a chain under one lock.
 //! 6. The flush bar never goes back; items whose sequence is lower are dead.
 //!
-//! Linearization points: the release of the bucket's lock; of a flush, the store to the flush bar
-//! ([`Timestamps`]). An eviction or expiry is a removal of its own.
+//! Linearization points: the release of the bucket's lock; of a flush, the store to the flush bar ([`Timestamps`]). An
+//! eviction or expiry is a removal of its own.
 
 mod audit;
 pub mod config;
@@ -53,7 +51,7 @@ mod find;
 mod grow;
 pub mod handle;
 mod histogram;
-// Not public but for the models: the index believes its callers' bucket numbers.
+// Public only for the models: the index does not check its callers' bucket numbers.
 #[cfg(loom)]
 pub mod index;
 #[cfg(not(loom))]
@@ -97,7 +95,7 @@ const BUCKETS_MIN: u64 = if cfg!(loom) { 2 } else { 64 };
 /// The chained engine.
 pub struct Chained {
     index: Index,
-    /// What decided the index's size at the start.
+    /// The rule that decided the index's size at the start.
     index_rule: sizing::IndexRule,
     store: Store,
     policy: Box<dyn Policy>,
@@ -107,14 +105,14 @@ pub struct Chained {
     evicts: bool,
     counters: Registry<COUNTS>,
     timestamps: Timestamps,
-    /// Items in the table, but for what threads have not told yet: see [`local`].
+    /// Items in the table, without the changes that threads have not published yet: see [`local`].
     population: AtomicU64,
     /// Held by the one thread that splits buckets.
     splitter: Mutex<()>,
 }
 
 impl Chained {
-    /// An engine. Errors: an impossible configuration, or address space that is not to be had.
+    /// An engine. Errors: an impossible configuration, or too little address space.
     pub fn new(config: ChainedConfig) -> io::Result<Self> {
         config.check()?;
         let name = config.name();

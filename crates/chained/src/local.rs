@@ -1,4 +1,4 @@
-//! What each thread has for itself.
+//! The state of one thread.
 
 use nuthatch_sync::shim::{AtomicU64, Ordering};
 
@@ -6,22 +6,22 @@ use nuthatch_store::count::ThreadCounters;
 use nuthatch_store::eviction::reclaim::PerThread;
 use nuthatch_store::timestamps::SequenceBlock;
 
-/// Items that a thread takes in or out before it tells the others: so inserts share no line, and the
-/// table doubles late by so many items a thread at most.
+/// Items that a thread adds or removes before it publishes the change: so inserts share no line, and the table doubles
+/// late by at most so many items a thread.
 const UNPUBLISHED_MAX: u64 = if cfg!(loom) { 1 } else { 32 };
 
-/// A thread's own: counters, unused sequences, and the items it has not told of.
+/// The state of one thread: counters, unused sequences, and the number of items that it has not published.
 pub struct Local {
     /// Its counters.
     pub counters: ThreadCounters,
     /// Its unused sequences.
     pub sequences: SequenceBlock,
-    /// Items taken in less items taken out, wrapping.
+    /// Items added minus items removed, wrapping.
     unpublished: u64,
 }
 
 impl Local {
-    /// A new thread's.
+    /// The state of a new thread.
     pub fn new(counters: ThreadCounters) -> Self {
         Self {
             counters,
@@ -30,14 +30,14 @@ impl Local {
         }
     }
 
-    /// An item came into the table. True if the sum has just been told.
+    /// Counts an item that came into the table. True if the sum has just been published.
     #[inline]
     pub fn came(&mut self, population: &AtomicU64) -> bool {
         self.unpublished = self.unpublished.wrapping_add(1);
         self.tell_if_many(population)
     }
 
-    /// An item left it.
+    /// Counts an item that left the table.
     #[inline]
     pub fn went(&mut self, population: &AtomicU64) {
         self.unpublished = self.unpublished.wrapping_sub(1);
@@ -53,9 +53,9 @@ impl Local {
         many
     }
 
-    /// Adds what was not told.
+    /// Publishes the changes so far.
     pub fn tell(&mut self, population: &AtomicU64) {
-        // Relaxed: a number to decide a doubling by. Wraps like the counters.
+        // Relaxed: a number by which a doubling is decided. Wraps like the counters.
         population.fetch_add(self.unpublished, Ordering::Relaxed);
         self.unpublished = 0;
     }

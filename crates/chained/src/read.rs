@@ -1,5 +1,5 @@
-//! Reading: gets, and reads that look at more than the value or change the item (gat, touch, and the
-//! meta commands').
+//! Reading: gets, and reads that return more than the value or change the item (gat, touch, and those of the meta
+//! commands).
 //!
 //! A value is copied under its bucket's lock, or, if it is large, pinned there.
 

@@ -46,7 +46,7 @@ impl Chained {
         let Some(found) = found.filter(live) else {
             return;
         };
-        // Once more under the lock: what was hashed may have been another item's key.
+        // Once more under the lock: the hash may be that of another item's key.
         let Some(key) = self.store.copy_key(chunk) else {
             return;
         };

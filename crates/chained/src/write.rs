@@ -1,7 +1,7 @@
 //! Writing: stores and removals.
 //!
-//! A store fills its chunk first, while nobody else knows of it, and locks only to look at what is
-//! there and to change the chain. Stores that depend on what is there: see [`table`].
+//! A store fills its chunk first, while only its thread has access to it, and locks only to check the present item and
+//! to change the chain. Stores that depend on the present item: see [`table`].
 
 use nuthatch_sync::clock::Time;
 
@@ -71,7 +71,7 @@ impl table::LockedItem for LockedItem<'_> {
         &self.found.header
     }
 
-    // Nobody reads without the lock, so there is nobody to be told of a change.
+    // No thread reads without the lock, so no version has to change.
     #[inline]
     fn release(self) {}
 }
@@ -96,7 +96,7 @@ impl Table for Chained {
         self.hit(held.found.chunk, &held.found.header);
     }
 
-    // No value that leaves is told: there is no listener here.
+    // There is no listener here, so no value that leaves is reported.
     #[inline]
     fn replace(
         &self,
@@ -167,7 +167,7 @@ mod tests {
     use nuthatch_engine::{Audit, Engine, Handle};
     use nuthatch_store::slab::read_hook::on_read;
 
-    /// Asserts that all was stored.
+    /// Asserts that each reply is `Stored`.
     struct AllStored;
 
     impl<V> Replies<V> for AllStored {

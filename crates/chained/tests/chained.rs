@@ -1,4 +1,5 @@
-//! What only the chained engine promises: who is evicted, what an item costs, how it grows.
+//! Tests of the chained engine's own guarantees: which items are evicted, the memory of an item, the growth of the
+//! table.
 #![cfg(not(loom))]
 
 use std::collections::VecDeque;
@@ -81,7 +82,7 @@ impl Client {
         matches!(last.reply, Some(Reply::Stored(_)))
     }
 
-    /// True if the key has an item, without making it any newer.
+    /// True if the key has an item, without marking it as used.
     fn has(&mut self, key: u32) -> bool {
         let look = Read {
             value: false,
@@ -106,7 +107,7 @@ impl Random {
     }
 }
 
-/// Keys from the one used longest ago to the one used last: the oracle of strict LRU.
+/// Keys in the order of use, the least recently used first: the oracle of strict LRU.
 #[derive(Default)]
 struct Order(VecDeque<u32>);
 
@@ -116,7 +117,7 @@ impl Order {
         at.is_some_and(|at| self.0.remove(at).is_some())
     }
 
-    /// It is the newest now. True if it was there.
+    /// Makes a key the newest. True if it was present.
     fn used(&mut self, key: u32) -> bool {
         let there = self.remove(key);
         self.0.push_back(key);
@@ -124,10 +125,10 @@ impl Order {
     }
 }
 
-/// Does one random thing to a key, and tells the oracle.
+/// Performs a random operation on a key, and tells the oracle.
 fn one_operation(client: &mut Client, order: &mut Order, random: &mut Random, key: u32) {
     let there = order.0.contains(&key);
-    // Of one length, whose items are of one class.
+    // All values have one length, so that their items are of one class.
     let value = [b'0' + (key % 10) as u8; 8];
     match random.below(8) {
         0..=2 => {
@@ -167,14 +168,14 @@ fn one_operation(client: &mut Client, order: &mut Order, random: &mut Random, ke
     }
 }
 
-/// After every operation: what the engine evicted is exactly what was used longest ago.
+/// After every operation: the evicted items are exactly the least recently used ones.
 #[test]
 fn the_evicted_are_those_used_longest_ago() {
     for locks in [Locks::Global, Locks::Buckets] {
         let mut client = Client::new(ChainedConfig {
             // One class of large chunks, so that few items fill the memory.
             chunk_min: 4096,
-            // And an index that is large enough: doubling it would take a page, and evict all items in it.
+            // And a large enough index: doubling it would take a page, and evict all items in it.
             initial_items: Some(4000),
             ..tight(locks, &lru::KIND)
         });
@@ -184,7 +185,7 @@ fn the_evicted_are_those_used_longest_ago() {
             let key = random.below(2500);
             let oldest = order.0.front().copied();
             one_operation(&mut client, &mut order, &mut random, key);
-            // A store of the oldest itself evicts what it replaces.
+            // A store of the oldest key may evict the item that it replaces.
             let itself = u64::from(oldest == Some(key)).min(client.evictions() - evicted);
             for _ in evicted + itself..client.evictions() {
                 let victim = order.0.pop_front().expect("evictions of what was stored");
@@ -202,7 +203,7 @@ fn the_evicted_are_those_used_longest_ago() {
     }
 }
 
-/// Items of a 16-byte key and a 32-byte value that fit, and the chunk that each of them takes.
+/// The number of items with a 16-byte key and a 32-byte value that fit, and the chunk of each.
 fn capacity(config: ChainedConfig) -> (u64, usize) {
     let engine = engine(config);
     let mut handle = engine.handle();
@@ -220,9 +221,9 @@ fn capacity(config: ChainedConfig) -> (u64, usize) {
     (stats.items, stats.classes[0].chunk_size)
 }
 
-/// MemC3 section 5.3: strict LRU costs an item 56 bytes in front of its key, like memcached's; CLOCK
-/// 40. So CLOCK has room for more: with memcached's size classes, where that is a chunk of 96 bytes
-/// instead of 120, for a quarter more (the paper: 27 %).
+/// MemC3 section 5.3: strict LRU costs an item 56 bytes in front of its key, like memcached's; CLOCK 40. So CLOCK has
+/// room for more items: with memcached's size classes, where an item takes a chunk of 96 bytes instead of 120, for a
+/// quarter more (the paper: 27 %).
 #[test]
 fn an_item_costs_what_memcacheds_does() {
     let designs = [&lru::KIND, &clock::KIND];
@@ -241,8 +242,8 @@ fn an_item_costs_what_memcacheds_does() {
     assert!((1.22..1.28).contains(&gain), "{usual:?}");
 }
 
-/// The table doubles from 64 buckets on, without a doubling that waits for the whole table: each insert
-/// moves two buckets, and nobody calls `maintain`.
+/// The table doubles from 64 buckets on, without a doubling that waits for the whole table: each insert moves two
+/// buckets, and no thread calls `maintain`.
 #[test]
 fn the_table_doubles_by_itself() {
     let mut client = Client::new(ChainedConfig {
@@ -269,7 +270,7 @@ fn the_table_doubles_by_itself() {
     client.engine.audit().unwrap();
 }
 
-/// Counts of searches are those of the chains: with one bucket, the last item stored is found first.
+/// Searches count the items of chains: with one bucket, the last item stored is found first.
 #[test]
 fn searches_are_counted() {
     let mut client = Client::new(ChainedConfig {
@@ -285,7 +286,7 @@ fn searches_are_counted() {
     }
     let stats = client.engine.stats();
     let seen = client.engine.index_histogram(u64::MAX).unwrap();
-    // Each item of a chain of n is found after 1, 2, ... n looks.
+    // The items of a chain of n are found after 1, 2, ... n looks.
     let sizes = seen.sizes.iter().zip(0_u64..);
     let expected: u64 = sizes.map(|(&n, size)| n * size * (size + 1) / 2).sum();
     assert_eq!((stats.lookups, stats.lookup_hits), (120, 60));
@@ -293,8 +294,8 @@ fn searches_are_counted() {
     assert!(stats.searched_miss < 60 * seen.sizes.len() as u64);
 }
 
-/// Class: memory that only other classes can give. All chunks of a class belong to values that are
-/// still on their way; an item of that class gets a page of another one.
+/// Class of bug: memory that only other classes can give. All chunks of a class belong to values that are still
+/// arriving; an item of that class gets a page of another one.
 #[test]
 fn a_class_of_values_on_their_way_gets_a_page() {
     for eviction in POLICIES {
@@ -305,7 +306,7 @@ fn a_class_of_values_on_their_way_gets_a_page() {
         let hasher = client.engine.hasher().clone();
         let mut held = Vec::new();
         let mut refused = 0;
-        // Three pages of values of 100 kB, all on their way, one after the other.
+        // Three pages of values of 100 kB that are still arriving, one after the other.
         for number in 0..27_u32 {
             let key = (1_000_000 + number).to_le_bytes();
             match client.handle.reserve(NOW, Key::new(&key, &hasher), 100_000) {
@@ -321,7 +322,7 @@ fn a_class_of_values_on_their_way_gets_a_page() {
     }
 }
 
-/// Class: a strict order that dead items stand in. With nothing to evict, the dead still make room.
+/// Class of bug: dead items in a strict order. With nothing to evict, dead items still make room.
 #[test]
 fn the_dead_make_room_where_nothing_is_evicted() {
     for eviction in POLICIES {
@@ -365,7 +366,7 @@ fn an_add_that_is_refused_changes_nothing() {
     client.engine.audit().unwrap();
 }
 
-/// Class: arithmetic on what an operator types.
+/// Class of bug: arithmetic on a number that an operator typed.
 #[test]
 fn any_number_of_initial_items_is_cut_to_what_fits() {
     for items in [0, 1, usize::MAX / 2, usize::MAX] {
