@@ -1,4 +1,4 @@
-//! Coarse time as an argument: no operation of an engine reads a clock by itself.
+//! A coarse clock, whose time is passed as an argument: no operation of an engine reads a clock by itself.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -14,8 +14,8 @@ const NANOS_PER_TICK: u32 = 1_000_000_000 / TICKS_PER_SECOND;
 pub struct Time(pub u32);
 
 impl Time {
-    /// The last moment of a [`Clock`], which stands still from then on: nothing more expires, and nothing
-    /// grows older. What was to happen later, all of it at tick [`u32::MAX`], never does.
+    /// The last moment of a [`Clock`], which stands still from then on: nothing more expires, and nothing grows older.
+    /// Events of a later moment, which are all at tick [`u32::MAX`], never happen.
     pub const LAST: Time = Time(u32::MAX - 1);
 
     /// The moment `after` later, rounded up to a tick; saturates at the last one.
@@ -33,7 +33,7 @@ impl Time {
         self.0 / TICKS_PER_SECOND
     }
 
-    /// The time from `earlier` to this moment, zero when it lies ahead.
+    /// The time from `earlier` to this moment, zero if `earlier` lies ahead.
     pub fn since(self, earlier: Time) -> Duration {
         Duration::from_nanos(
             u64::from(self.0.saturating_sub(earlier.0)) * u64::from(NANOS_PER_TICK),
@@ -41,7 +41,7 @@ impl Time {
     }
 }
 
-/// Where [`Time`]s come from: read once a batch at the top, never below.
+/// The source of [`Time`]s: read once a batch at the top, never below.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     /// By [`uptime`].
@@ -85,7 +85,7 @@ impl Clock {
     }
 }
 
-/// The moment of a clock that has run for so many nanoseconds: a tick that has begun counts.
+/// The moment of a clock that has run for so many nanoseconds. A tick that has begun counts.
 #[inline]
 fn moment(elapsed: u64) -> Time {
     let ticks = 1 + elapsed.div_ceil(NANOS_PER_TICK.into());

@@ -1,4 +1,4 @@
-//! A counter of one writer: it costs a hot path a load and a store.
+//! A counter with one writer: it costs a hot path a load and a store.
 
 use crate::shim::{AtomicU64, Ordering};
 
@@ -13,8 +13,8 @@ impl Default for Counter {
 }
 
 impl Counter {
-    /// Adds; only for the one thread that writes. Wraps: a negative amount is added as its two's complement, and sums
-    /// come out right.
+    /// Adds; only the one writing thread may call it. Wraps: a negative amount is added as its two's complement, and
+    /// sums come out right.
     #[inline(always)]
     pub fn add(&self, amount: u64) {
         // Relaxed load and store, not fetch_add: there is one writer, and no other memory depends on it.
@@ -34,8 +34,8 @@ impl Counter {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Counts from zero again; only for the one thread that writes: of another's, one that came amid an addition would be
-    /// lost. Any other thread remembers the count and subtracts it later.
+    /// Counts from zero again. Only the writing thread may call it: from another thread, a reset in the middle of an
+    /// addition would be lost. Any other thread remembers the count and subtracts it later.
     pub fn reset(&self) {
         self.0.store(0, Ordering::Relaxed);
     }

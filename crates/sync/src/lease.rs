@@ -1,10 +1,9 @@
-//! Leases: what one server thread at a time owns for long, and hands over when asked to.
+//! Leases: the right to a value that one server thread at a time owns for long, and hands over on request.
 //!
-//! A partition of a table has a lease. Its owner holds the lease's lock all the while, so it works on
-//! the partition without any synchronisation; what others see of it is who the owner is. A
-//! controller writes who shall own it; the owner looks at that between two lines of messages and
-//! hands over; the new owner takes the lock. The rings of a partition's clients lie in the lease
-//! too: a client knows partitions only, and does not notice.
+//! A partition of a table has a lease. Its owner holds the lease's lock all the time, so it works on the partition
+//! without any synchronisation. Other threads only see which thread the owner is. A controller writes which thread is
+//! to own it; the owner checks that between two lines of messages and hands over; the new owner takes the lock. The
+//! rings of a partition's clients lie in the lease too: a client only refers to partitions, and notices nothing.
 //!
 //! ```text
 //!  controller        owner 0                          owner 1
@@ -13,23 +12,23 @@
 //!                    owner = 1  (hand_over) --------> take: owner is 1, takes the lock
 //! ```
 //!
-//! An owner that goes to sleep gets up from its leases. While it sleeps, a client that would have to
-//! wake it may sit down for a moment and serve what is there, its own messages among them: cheaper
-//! than waking a thread while there is little to do. One that finds the lease taken wakes the owner.
+//! An owner that goes to sleep releases its leases. While it sleeps, a client that would have to wake it may take a
+//! lease for a moment and serve the messages there, its own among them: that is cheaper than waking a thread while
+//! there is little to do. A client that finds the lease taken wakes the owner.
 //!
 //! Invariants:
 //! 1. The value is touched only under the lock, and the lock is taken only by the thread that
 //!    `owner` names, or for a moment while that one sleeps.
-//! 2. `owner` is written only by the thread that it names, with the lock released: it never names a thread
-//!    that has to wait for long.
-//! 3. What a client announced before a hand-over is served by the old owner or seen by the new one
-//!    before it sleeps: the new one looks after it became the owner, and a client reads `owner`
-//!    after its announcement and wakes the one that it finds. If that is the old one though it has handed
-//!    over, the client's fence came before the fence of the new owner's sleep.
+//! 2. `owner` is written only by the thread that it names, with the lock released: it never names a thread that has to
+//!    wait for long.
+//! 3. A message that a client announced before a hand-over is served by the old owner, or seen by the new one before it
+//!    sleeps: the new one looks after it became the owner, and a client reads `owner` after its announcement and wakes
+//!    the owner that it finds. If that is the old one although it has handed over, the client's fence came before the
+//!    fence of the new owner's sleep.
 
 use crate::shim::{AtomicU32, Mutex, MutexGuard, Ordering};
 
-/// A lease with what belongs to its owner.
+/// A lease, with the value that its owner uses.
 #[derive(Debug)]
 pub struct Lease<T> {
     owner: AtomicU32,
@@ -62,20 +61,20 @@ impl<T> Lease<T> {
         self.wanted.load(Ordering::Relaxed)
     }
 
-    /// Controller: who shall own it from now on. To be announced to the present owner.
+    /// Controller: sets its next owner. The controller then announces this to the present owner.
     pub fn assign(&self, owner: u32) {
-        // Relaxed: the number is all there is to see.
+        // Relaxed: the reader needs nothing but the number.
         self.wanted.store(owner, Ordering::Relaxed);
     }
 
-    /// Owner: true if it shall hand over.
+    /// Owner: true if it is to hand over.
     #[inline]
     pub fn is_called_away(&self, me: u32) -> bool {
         self.wanted.load(Ordering::Relaxed) != me
     }
 
-    /// Owner: hands over, and returns who is the owner now, to be announced to it. All that the
-    /// owner has in hand (answers not yet published) must be done.
+    /// Owner: hands over, and returns the new owner, to which the caller announces it. The old owner must have finished
+    /// its work (no answer may be unpublished).
     pub fn hand_over(&self, held: LeaseGuard<'_, T>) -> u32 {
         let next = self.wanted.load(Ordering::Relaxed);
         drop(held);
@@ -85,8 +84,8 @@ impl<T> Lease<T> {
         next
     }
 
-    /// Takes the lease if `me` is its owner and does not hold it yet. A value that a panicking owner
-    /// left behind is nobody's: `None` for ever.
+    /// Takes the lease if `me` is its owner and does not hold it yet. A value that a panicking owner left behind has no
+    /// owner: `None` for ever.
     pub fn take(&self, me: u32) -> Option<LeaseGuard<'_, T>> {
         // Acquire: pairs with the Release in `hand_over`.
         if self.owner.load(Ordering::Acquire) != me {

@@ -1,17 +1,18 @@
-//! What the engines share to stay safe across threads. Knows no table.
+//! Synchronisation between threads, for all engines. It contains no table.
 //!
 //! * [`shim`]: the standard library's atomics, or loom's under `--cfg loom`.
 //! * [`stripes`]: MemC3's striped version counters, which are also the writers' locks.
 //! * [`versioned`]: reads of words between two versions, beside a writer.
 //! * [`ring`]: CPHash's message rings, the array of buffers and the single buffer.
 //! * [`wait`]: spin, then yield, then park.
-//! * [`lease`]: what one thread owns for long and hands over.
+//! * [`lease`]: a value that one thread owns for long and hands over.
 //! * [`spinlock`]: a lock that spins, then yields, then parks.
 //! * [`counter`]: a number with one writer and many readers.
 //! * [`clock`]: coarse time, handed to every operation as an argument.
 
 //!
-//! This crate is below all that keeps data, so it is here that a machine is refused which none of it is for.
+//! This crate is below all crates that keep data, so it is the one that refuses to compile for a machine on which none
+//! of them can run.
 
 #![forbid(unsafe_code)]
 

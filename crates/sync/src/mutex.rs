@@ -1,25 +1,25 @@
 //! The standard mutex without poison.
 //!
-//! A holder that panicked locks nobody out: a holder of one of our locks keeps its value whole at every step that
-//! can panic. Of a caller's code nothing runs under them but the room that replies make for a value, and then the
-//! table is whole.
+//! A holder that panicked locks no thread out: a holder of one of our locks keeps its value consistent at every step
+//! that can panic. The only code of a caller that runs under them makes the room for a value of a reply, and at that
+//! moment the table is consistent.
 
 use std::sync::TryLockError;
 
 use crate::shim;
 pub use crate::shim::MutexGuard;
 
-/// A lock around a value, which sleeps while it waits.
+/// A lock around a value. A waiting thread sleeps.
 #[derive(Debug, Default)]
 pub struct Mutex<T>(shim::Mutex<T>);
 
 impl<T> Mutex<T> {
-    /// An open one.
+    /// An unlocked mutex.
     pub fn new(value: T) -> Self {
         Self(shim::Mutex::new(value))
     }
 
-    /// The value, to its holder alone.
+    /// Locks the mutex, and gives access to the value.
     #[inline]
     pub fn lock(&self) -> MutexGuard<'_, T> {
         self.0
@@ -27,7 +27,7 @@ impl<T> Mutex<T> {
             .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// The value if nobody holds it.
+    /// Locks the mutex unless a thread holds it.
     #[inline]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         match self.0.try_lock() {
@@ -38,19 +38,19 @@ impl<T> Mutex<T> {
     }
 }
 
-/// What a holder waits for to be told of.
+/// A condition for which the holder of a lock waits.
 #[derive(Debug, Default)]
 pub struct Condvar(shim::Condvar);
 
 impl Condvar {
-    /// Opens the lock, sleeps until it is told, or for no reason, and locks again.
+    /// Releases the lock, sleeps until it is notified, or spuriously wakes, and takes the lock again.
     pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         self.0
             .wait(guard)
             .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// The same, for so long at most.
+    /// The same, with a limit of the wait.
     #[cfg(not(loom))]
     pub fn wait_for<'a, T>(
         &self,
@@ -61,7 +61,7 @@ impl Condvar {
         waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0
     }
 
-    /// Wakes one of those who sleep.
+    /// Wakes one of the sleeping threads.
     pub fn notify_one(&self) {
         self.0.notify_one();
     }

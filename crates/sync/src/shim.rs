@@ -1,4 +1,4 @@
-//! The standard library, or loom's model of it under `--cfg loom`. Under `--cfg tsan` locks are others: see
+//! The shim: the standard library, or loom's model of it under `--cfg loom`. Under `--cfg tsan` it has other locks: see
 //! `shim/instrumented.rs`.
 
 #[cfg(tsan)]
@@ -15,7 +15,7 @@ mod real {
     #[cfg(tsan)]
     pub use super::instrumented::{Condvar, Mutex, MutexGuard};
 
-    /// One turn of a short wait: busy at first, then gives the core away.
+    /// One turn of a short wait: busy at first, later it yields the core.
     #[inline]
     pub fn spin(turn: u32) {
         if turn < 64 {
@@ -33,7 +33,7 @@ mod real {
     pub use loom::sync::{Condvar, Mutex, MutexGuard};
     pub use loom::thread::yield_now;
 
-    /// Loom must be told that the waiting thread cannot go on by itself.
+    /// Tells loom that the waiting thread cannot go on by itself.
     pub fn spin(_turn: u32) {
         loom::thread::yield_now();
     }

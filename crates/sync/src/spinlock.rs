@@ -1,20 +1,19 @@
-//! A lock for a few dozen instructions: spins, then yields, then parks.
+//! A spinlock for a few dozen instructions: a waiting thread spins, then yields, then parks.
 //!
-//! CPHash's authors found that a plain spinlock beats queueing locks when there are thousands of locks
-//! and so hardly ever two threads at one (section 6). But a thread that spins while the holder waits
-//! for a core wastes the very time the holder needs; so with more threads than cores the wait ends
-//! in sleep. Parking and waking are those of the standard library's mutex: one word, of which the
-//! uncontended lock and unlock are one exchange each.
+//! CPHash's authors found that a plain spinlock beats queueing locks when there are thousands of locks, and so hardly
+//! ever two threads at one (section 6). But a thread that spins while the holder waits for a core wastes the very time
+//! that the holder needs. So with more threads than cores the wait ends in sleep. Parking and waking are those of the
+//! standard library's mutex: one word, with one exchange for an uncontended lock and one for the unlock.
 //!
 //! Invariants:
 //! 1. At most one [`MutexGuard`] of a lock exists at a time.
-//! 2. What one holder wrote, the next one sees (Release of the unlock, Acquire of the lock).
-//! 3. A waiter goes on once the holders before it are gone: it tries again, or is woken.
+//! 2. The next holder sees what the last one wrote (Release of the unlock, Acquire of the lock).
+//! 3. A waiter goes on once the earlier holders have released the lock: it tries again, or is woken.
 
 use crate::mutex::{Mutex, MutexGuard};
 use crate::shim::spin;
 
-/// Tries before the wait is left to the system: the first ones busy, the rest with the core given away.
+/// Tries before the thread parks: it spins in the first ones and yields the core in the rest.
 const TRIES: u32 = if cfg!(loom) { 1 } else { 96 };
 
 /// A lock around a value.
@@ -24,14 +23,14 @@ pub struct SpinLock<T> {
 }
 
 impl<T> SpinLock<T> {
-    /// An open one.
+    /// An unlocked lock.
     pub fn new(value: T) -> Self {
         Self {
             inner: Mutex::new(value),
         }
     }
 
-    /// The value, to its holder alone.
+    /// Locks it, and gives access to the value.
     #[inline]
     pub fn lock(&self) -> MutexGuard<'_, T> {
         match self.try_lock() {
@@ -40,7 +39,7 @@ impl<T> SpinLock<T> {
         }
     }
 
-    /// The value if nobody holds it.
+    /// Locks it unless a thread holds it.
     #[inline]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         self.inner.try_lock()

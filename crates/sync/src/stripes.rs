@@ -1,21 +1,21 @@
 //! Striped version counters (MemC3 section 3.2), which are also the writers' locks.
 //!
-//! Bucket `b` belongs to stripe `b mod stripes`. A counter is even while its buckets are at rest and
-//! odd while one writer changes them. A writer makes a counter odd by compare-and-swap, which is how
-//! it excludes other writers; a reader takes a snapshot of both its buckets' counters, reads what it
-//! likes with relaxed loads, and believes it only if neither counter has moved.
+//! Bucket `b` belongs to stripe `b mod stripes`. A counter is even while its buckets are at rest and odd while one
+//! writer changes them. A writer makes a counter odd by compare-and-swap, which excludes other writers. A reader takes
+//! a snapshot of both its buckets' counters, reads with relaxed loads, and uses the result only if neither counter has
+//! changed.
 //!
 //! Every key has two candidate buckets on two *different* stripes, so everything here is a pair.
 //!
 //! Invariants:
 //! 1. A counter is odd exactly while one [`PairGuard`] holds it.
-//! 2. Counters never go back, except that a guard that changed nothing restores what it found.
+//! 2. Counters never go back, except that a guard that changed nothing restores the value that it found.
 //! 3. Locks are taken in index order; so no circle of waiting writers can form.
 
 use crate::shim::{AtomicU32, Ordering, fence, spin};
 
-/// Counters there are room for: a constant, so that a masked index needs no further check. Loom makes
-/// each atomic at a price, so a model has few.
+/// Capacity in counters: a constant, so that a masked index needs no further check. Loom makes each atomic at a price,
+/// so a model has few.
 const ROOM: usize = if cfg!(loom) { 8 } else { 8192 };
 
 /// The stripes of one table.
@@ -31,7 +31,7 @@ pub struct Pair {
     other: u32,
 }
 
-/// What both counters of a pair said, both even, before a read.
+/// The values of both counters of a pair, both even, before a read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Snapshot {
     pair: Pair,
@@ -40,7 +40,7 @@ pub struct Snapshot {
 }
 
 impl Stripes {
-    /// MemC3's number of counters, 8192 (32 KiB: they stay in a core's first cache); a few in a model.
+    /// MemC3's number of counters, 8192 (32 KiB: they stay in a core's first-level cache); a few in a model.
     pub const MEMC3: usize = ROOM;
 
     /// `count` counters at rest. A power of two, from 2 to [`Stripes::MEMC3`].
@@ -91,8 +91,8 @@ impl Stripes {
         ((one | other) & 1 == 0).then_some(Snapshot { pair, one, other })
     }
 
-    /// True if nothing under the pair changed since the snapshot: the end of a read. Call it after
-    /// the last load that it shall vouch for.
+    /// True if nothing under the pair changed since the snapshot: the end of a read. Call it after the last load that
+    /// it validates.
     #[inline(always)]
     pub fn unchanged(&self, seen: &Snapshot) -> bool {
         // Acquire fence: pairs with the Release fence in `lock` (and with the one that the store
@@ -103,7 +103,7 @@ impl Stripes {
             && self.counter(seen.pair.other).load(Ordering::Relaxed) == seen.other
     }
 
-    /// Excludes other writers from both stripes and tells readers to wait.
+    /// Excludes other writers from both stripes and makes readers wait.
     #[inline]
     pub fn lock(&self, pair: Pair) -> PairGuard<'_> {
         // Invariant 3: in index order.
@@ -122,14 +122,14 @@ impl Stripes {
         }
     }
 
-    /// As [`Stripes::lock`], but gives up at once where another writer is.
+    /// Like [`Stripes::lock`], but gives up at once if another writer holds a stripe.
     #[inline]
     pub fn try_lock(&self, pair: Pair) -> Option<PairGuard<'_>> {
         let (low, high) = (pair.one.min(pair.other), pair.one.max(pair.other));
         let low_version = self.try_acquire(low)?;
         let Some(high_version) = self.try_acquire(high) else {
-            // Nothing was written under the low stripe, so it says what it said before.
-            // Release: pairs with the Acquire in `even` and `acquire`.
+            // Nothing was written under the low stripe, so its counter gets the old value back. Release: pairs with the
+            // Acquire in `even` and `acquire`.
             self.counter(low).store(low_version, Ordering::Release);
             return None;
         };
@@ -185,8 +185,7 @@ impl Stripes {
         if version & 1 != 0 {
             return None;
         }
-        // Acquire: pairs with the Release in `PairGuard::drop`; this writer sees what the one
-        // before it wrote.
+        // Acquire: pairs with the Release in `PairGuard::drop`; this writer sees what the last one wrote.
         self.counter(index)
             .compare_exchange(
                 version,

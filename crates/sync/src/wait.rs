@@ -1,14 +1,13 @@
 //! Waiting for another thread: spin, then yield, then park.
 //!
-//! Spinning answers soonest while the other thread has a core of its own; yielding gives it one
-//! when there are more threads than cores; a parked thread costs nothing. A thread that produces
-//! something that may be waited for publishes it, calls [`fence_before_wake`] once for all it published, and
-//! then [`Event::wake`] for each waiter, which is one load unless the waiter sleeps.
+//! Spinning reacts fastest while the other thread has a core of its own. Yielding gives that thread a core when there
+//! are more threads than cores. A parked thread costs nothing. A thread publishes a result for which others may wait,
+//! calls [`fence_before_wake`] once for all its results, and then [`Event::wake`] for each waiter, which is one load
+//! unless the waiter sleeps.
 //!
-//! Invariant: a waiter does not sleep on while what it waits for is there. Waiter and waker
-//! both make a sequentially consistent fence between their own store and their load of the other's.
-//! So one of them sees the other: the waiter what was published, or the waker that it is
-//! parked.
+//! Invariant: a waiter does not go on sleeping once its condition is true. Waiter and waker both execute a sequentially
+//! consistent fence between their own store and their load of the other's. So one of them sees the other: the waiter
+//! sees the published result, or the waker sees that the waiter is parked.
 
 use crate::mutex::{Condvar, Mutex, MutexGuard};
 use crate::shim::{AtomicU32, Ordering, fence, spin_loop, yield_now};
@@ -17,12 +16,11 @@ use crate::shim::{AtomicU32, Ordering, fence, spin_loop, yield_now};
 /// round trip between two cores (236 ns on the machine of the project's figures).
 const SPINS: u32 = if cfg!(loom) { 0 } else { 100 };
 
-/// Turns of the yielding phase: with one runnable thread a core a turn is under a microsecond, with
-/// more it is as long as the others run; a thread that is woken runs sooner than one that yielded, so they
-/// are few.
+/// Turns of the yielding phase: with one runnable thread a core a turn takes under a microsecond, with more it takes as
+/// long as the others run. There are few turns, because a thread that is woken runs sooner than one that yielded.
 const YIELDS: u32 = if cfg!(loom) { 0 } else { 8 };
 
-/// Where one thread waits at a time.
+/// The place where a thread waits. Only one thread waits there at a time.
 #[derive(Debug, Default)]
 pub struct Event {
     /// 1 while the waiter sleeps, or is about to.
@@ -49,8 +47,8 @@ pub fn fence_before_wake() {
 }
 
 impl Event {
-    /// Returns when `ready` does return true. It is called by this thread only, and often; it must
-    /// look at things that are announced.
+    /// Returns when `ready` returns true. Only this thread calls `ready`, and often; it must read only state whose
+    /// changes are announced.
     pub fn wait(&self, mut ready: impl FnMut() -> bool) {
         if self.watch(&mut ready) {
             return;
@@ -58,9 +56,9 @@ impl Event {
         while self.park(&mut ready, || {}) == Waited::Slept {}
     }
 
-    /// As [`Event::wait`], but returns after having slept once, whether or not `ready` would return
-    /// true. `before` is called before it sleeps: then `ready` has returned false since the event
-    /// is [parked](Event::is_parked), and is not called any more.
+    /// Like [`Event::wait`], but returns after one sleep, whether or not `ready` would return true. `before` is called
+    /// before the sleep: by then `ready` has returned false after the event was [parked](Event::is_parked), and it is
+    /// not called any more.
     pub fn doze(&self, mut ready: impl FnMut() -> bool, before: impl FnOnce()) -> Waited {
         if self.watch(&mut ready) {
             return Waited::Awake;
@@ -82,7 +80,7 @@ impl Event {
         })
     }
 
-    /// Sleeps until woken, if there is reason to.
+    /// Sleeps until woken, unless `ready` returns true.
     #[cold]
     fn park(&self, ready: &mut impl FnMut() -> bool, before: impl FnOnce()) -> Waited {
         let mut guard = self.lock();
@@ -93,12 +91,12 @@ impl Event {
             true => Waited::Awake,
             false => {
                 before();
-                // Between the look above and this, a waker that saw us parked waits for the lock.
+                // Between the check above and this wait, a waker that saw the event parked waits for the lock.
                 guard = self.awake.wait(guard);
                 Waited::Slept
             }
         };
-        // Relaxed: a waker that comes late finds nobody to wake.
+        // Relaxed: a waker that comes late finds no sleeping thread.
         self.parked.store(0, Ordering::Relaxed);
         drop(guard);
         waited
@@ -107,7 +105,7 @@ impl Event {
     /// True while the waiter sleeps, or is about to.
     #[inline]
     pub fn is_parked(&self) -> bool {
-        // Relaxed: ordered behind what was published by the fence in `fence_before_wake`.
+        // Relaxed: the fence in `fence_before_wake` orders it after the published result.
         self.parked.load(Ordering::Relaxed) != 0
     }
 

@@ -1,6 +1,5 @@
-//! Models of the version stripes: every interleaving, and every value that a relaxed load may
-//! return, of a few threads (`scripts/loom.sh`). Numbers are those of the invariants in
-//! `stripes.rs`.
+//! Models of the version stripes: every interleaving of a few threads, and every value that a relaxed load may return
+//! (`scripts/loom.sh`). The numbers are those of the invariants in `stripes.rs`.
 //!
 //! Loom remembers one last access of each atomic when it looks for places to switch threads, so a
 //! thread's own load (every lock begins with one) hides the load of a reader that ran before. The
@@ -49,8 +48,8 @@ impl World {
     }
 }
 
-/// Invariants 1 and 3: three stripes, two pairs that share one of them. Neither writer sees the other
-/// half done, no change is lost, and both end.
+/// Invariants 1 and 3: three stripes, two pairs that share one of them. Neither writer sees a half-done change of the
+/// other, no change is lost, and both end.
 #[test]
 fn writers_on_overlapping_pairs_exclude_each_other_and_end() {
     loom::model(|| {
@@ -92,8 +91,8 @@ fn writers_on_one_pair_named_both_ways_do_not_deadlock() {
     });
 }
 
-/// Invariant 2: a validated read is of one moment, though the writer holds only one of the reader's
-/// two stripes (its own pair overlaps), and writes twice.
+/// Invariant 2: a validated read shows one moment, although the writer holds only one of the reader's two stripes (its
+/// own pair overlaps), and writes twice.
 #[test]
 fn a_reader_never_validates_a_torn_write() {
     loom::model(|| {
@@ -139,8 +138,8 @@ fn reads_do_not_go_back() {
     });
 }
 
-/// Invariant 2, its exception: a writer that changes nothing ends no read that began before it, and
-/// the one after it finds the stripes free and is noticed.
+/// Invariant 2, its exception: a writer that changes nothing invalidates no read that began before it, and the next
+/// writer finds the stripes free and is noticed.
 #[test]
 fn a_release_without_change_disturbs_nobody() {
     loom::model(|| {
@@ -174,7 +173,7 @@ fn a_release_without_change_disturbs_nobody() {
 /// of them sees the other's change.
 #[test]
 fn two_writers_do_not_both_miss_each_other() {
-    // Each of them may spin on the other's lock again and again: bounded, or it takes minutes.
+    // Each of them may spin on the other's lock again and again: bounded, or the model takes minutes.
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = builder.preemption_bound.or(Some(3));
     builder.check(|| {
@@ -204,8 +203,8 @@ fn two_writers_do_not_both_miss_each_other() {
     });
 }
 
-/// What a chunk's next owner does after `unlink` under the lock by another thread: hands over by
-/// Acquire and Release (as the allocator's lock does), and overwrites the words.
+/// A chunk is unlinked under the lock, and its next owner is another thread: the hand-over is by Acquire and Release
+/// (like the allocator's lock), and the next owner overwrites the words.
 fn reuse(before_overwriting: fn()) {
     loom::model(move || {
         let world = World::new(2);
@@ -241,21 +240,21 @@ fn reuse(before_overwriting: fn()) {
     });
 }
 
-/// The store's invariant 3, without the store: the next owner's Release fence is what keeps a late
-/// reader from believing the new bytes.
+/// The store's invariant 3, without the store: the next owner's Release fence keeps a late reader from accepting the
+/// new bytes.
 #[test]
 fn a_fence_before_reuse_keeps_late_readers_honest() {
     reuse(|| fence(Ordering::Release));
 }
 
-/// Canary: the same without the fence is wrong, and the models can tell.
+/// Canary: the same without the fence is wrong, and the models find it.
 #[test]
 #[should_panic(expected = "words")]
 fn canary_reuse_without_the_fence_is_noticed() {
     reuse(|| ());
 }
 
-/// Canary: a reader that does not check the versions is torn, and the models can tell.
+/// Canary: a reader that does not check the versions reads torn words, and the models find it.
 #[test]
 #[should_panic(expected = "left == right")]
 fn canary_a_reader_without_the_check_is_torn() {
@@ -297,7 +296,7 @@ fn canary_store_buffering_is_modelled() {
     });
 }
 
-/// Spinlock 1 and 2: no holder sees another's half done, and no change is lost.
+/// Spinlock 1 and 2: no holder sees a half-done change of another, and no change is lost.
 #[test]
 fn a_spinlock_excludes_and_hands_over() {
     loom::model(|| {
@@ -322,7 +321,7 @@ fn a_spinlock_excludes_and_hands_over() {
     });
 }
 
-/// Spinlock 3: a waiter goes on after two holders in a row, though it has given up spinning.
+/// Spinlock 3: a waiter goes on after two holders in a row, although it has given up spinning.
 #[test]
 fn a_spinlock_forgets_no_waiter() {
     loom::model(|| {

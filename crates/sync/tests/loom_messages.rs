@@ -1,6 +1,6 @@
-//! Models of what messages go through: the rings, waiting, and leases (`scripts/loom.sh`). Every
-//! interleaving of two or three threads, and every value that a relaxed load may return. Tests
-//! called canary take one protection away and must fail: so the models can.
+//! Models of the parts that carry messages: the rings, waiting, and leases (`scripts/loom.sh`). Every interleaving of
+//! two or three threads, and every value that a relaxed load may return. A test with canary in its name removes one
+//! protection and must fail: this shows that the models can fail.
 #![cfg(loom)]
 
 use std::cell::RefCell;
@@ -27,8 +27,7 @@ fn message(number: u64) -> Message {
     }
 }
 
-/// What messages point to: written by the client before the message, by the server before the
-/// answer.
+/// The memory that messages point to: the client writes it before the message, the server before the answer.
 struct Cells([AtomicU64; 4]);
 
 impl Cells {
@@ -41,7 +40,7 @@ impl Cells {
     }
 }
 
-/// Serves one line: each message is whole, and what it points to is there.
+/// Serves one line: each message is whole, and the memory that it points to is written.
 fn serve(receiver: &mut impl Receiver, cells: &Cells, expected: &mut u64) -> bool {
     let Some(line) = receiver.take() else {
         return false;
@@ -58,9 +57,8 @@ fn serve(receiver: &mut impl Receiver, cells: &Cells, expected: &mut u64) -> boo
     true
 }
 
-/// Line 1 and 2, array 1 and 3: messages 1 to `count` arrive whole and in order, each odd one's
-/// answer comes back in order, and no line is overwritten before it was read: the ring is smaller
-/// than that.
+/// Line 1 and 2, array 1 and 3: messages 1 to `count` arrive whole and in order, each odd one's answer comes back in
+/// order, and no line is overwritten before it was read: the ring has fewer places than there are messages.
 fn carries<D: RingKind>(count: u64) {
     loom::model(move || {
         let (mut sender, mut receiver) = D::ring();
@@ -110,8 +108,8 @@ fn a_single_buffer_carries_messages_and_answers_whole_and_in_order() {
     carries::<Single>(3);
 }
 
-/// A flag that is raised, and somebody who waits for it. Without the announcement the waiter may
-/// sleep for ever, which a model reports as a deadlock.
+/// A flag that is raised, and a thread that waits for it. Without the announcement the waiter may sleep for ever, which
+/// a model reports as a deadlock.
 fn raises(announced: bool) {
     loom::model(move || {
         let (event, flag) = (Arc::new(Event::default()), Arc::new(AtomicU32::new(0)));
@@ -142,7 +140,7 @@ fn canary_without_the_announcement_one_is() {
     raises(false);
 }
 
-/// Both wait for each other in turn at an event of their own: a question and its answer.
+/// Two threads wait for each other in turn, each at its own event: a question and its answer.
 #[test]
 fn two_can_wait_for_each_other() {
     loom::model(|| {
@@ -165,7 +163,7 @@ fn two_can_wait_for_each_other() {
     });
 }
 
-/// A lease whose value is how many questions were served, and a client that asks one.
+/// A lease whose value is the number of questions served, and a client that asks one.
 struct Table {
     lease: Lease<u32>,
     asked: AtomicU32,
@@ -187,8 +185,8 @@ impl Table {
         })
     }
 
-    /// A server thread: serves what is asked while it holds the lease, hands over when called away,
-    /// and sleeps while there is nothing to do.
+    /// A server thread: it serves questions while it holds the lease, hands over on request, and sleeps while there is
+    /// no question.
     fn run(&self, me: u32) {
         let mut held = None;
         // Acquire: pairs with the client's Release, here and below.
@@ -210,7 +208,7 @@ impl Table {
                 fence_before_wake();
                 self.servers[next as usize].wake();
             }
-            // A thread that sleeps gets up from its lease.
+            // A thread that sleeps releases its lease.
             let held = RefCell::new(&mut held);
             let ready = || {
                 let waiting = match &**held.borrow() {
@@ -248,9 +246,8 @@ impl Table {
     }
 }
 
-/// Lease 1 to 3: a client asks while the lease moves from one server thread to the other. The
-/// question is served once, by one of them, and neither sleeps through it; else the model is in a
-/// deadlock.
+/// Lease 1 to 3: a client asks while the lease moves from one server thread to the other. One of them serves the
+/// question once, and neither misses it by sleeping; otherwise the model ends in a deadlock.
 fn moves(announced: bool) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = model.preemption_bound.or(Some(2));
@@ -260,7 +257,7 @@ fn moves(announced: bool) {
             let table = Arc::clone(&table);
             thread::spawn(move || table.run(me))
         });
-        // The controller, and then the client, which knows nothing of it.
+        // The controller first, and then the client, which does not notice the move.
         table.lease.assign(1);
         fence_before_wake();
         table.servers[table.lease.owner() as usize].wake();
@@ -279,8 +276,8 @@ fn moves(announced: bool) {
     });
 }
 
-/// Two clients ask for one partition whose owner may be asleep, awake, or falling asleep: both are
-/// served, by it or by either of them.
+/// Two clients ask one partition whose owner may be asleep, awake, or falling asleep: the owner or one of the clients
+/// serves both.
 #[test]
 fn clients_serve_themselves_while_the_owner_sleeps_and_nobody_is_forgotten() {
     let mut model = loom::model::Builder::new();

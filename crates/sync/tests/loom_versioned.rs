@@ -1,5 +1,5 @@
-//! Models of reads between two versions beside a writer, as the distributed store's clients and servers are on shared
-//! memory: every interleaving, and every value that a relaxed load may return (`scripts/loom.sh`).
+//! Models of reads between two versions beside a writer, like those of the distributed store's clients and servers on
+//! shared memory: every interleaving, and every value that a relaxed load may return (`scripts/loom.sh`).
 #![cfg(loom)]
 
 use std::sync::Arc;
@@ -53,7 +53,7 @@ impl Block {
     }
 }
 
-/// Whatever is accepted is whole: the content is the version's.
+/// Every accepted read is whole: its content is the version's.
 fn accepts_whole_versions(read: fn(&Block) -> [u64; WORDS]) {
     loom::model(move || {
         let block = Block::new();

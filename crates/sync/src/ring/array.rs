@@ -1,4 +1,4 @@
-//! The array of buffers (CPHash section 3.4): several message lines under way in each direction.
+//! The array of buffers (CPHash section 3.4): a ring with several message lines under way in each direction.
 //!
 //! ```text
 //!  client                                shared                            server
@@ -13,10 +13,11 @@
 //!
 //! Invariants:
 //! 1. Lines are filled and taken in ring order, so messages and answers keep theirs.
-//! 2. A line of answers is sent when it is full, or when the server ends its turn, and it may end its
-//!    turn after any line of messages: so `n` message lines cause at most `n` answer lines.
-//! 3. The client keeps at most [`ANSWER_LINES`] message lines with missing answers under way. So by
-//!    invariant 2 the server finds the slot for its next answers free without looking: that the
+//! 2. A line of answers is sent when it is full, or when the server ends its turn, and it may end its turn after any
+//!    line of messages: so `n` message lines cause at most `n` answer lines.
+//! 3. The client keeps at most [`ANSWER_LINES`] message lines with missing answers under way. So by invariant 2 the
+//!    slots for the server's next answers are free, and the server does not check: the client freed them before it
+//!    published the message lines that are answered there.
 //!    client freed it happened before the client published the message line that is answered there.
 
 use std::sync::Arc;
@@ -24,7 +25,7 @@ use std::sync::Arc;
 use super::line::{SharedLine, WORDS};
 use super::{Counts, Full, Line, Message, Receiver, RingKind, Sender, Word};
 
-/// Message lines of a ring. (The paper's code has 4; it reports more of them to be better.)
+/// Message lines of a ring. (The paper's code has 4; the paper reports that more are better.)
 pub const MESSAGE_LINES: usize = if cfg!(loom) { 2 } else { 8 };
 
 /// Answer lines of a ring: the paper's 64 words.
@@ -82,7 +83,7 @@ pub struct ArraySender {
     /// How many of the staged messages will be answered.
     staged_answers: u8,
     next_message: usize,
-    /// Answers missing of each message line under way, oldest first (invariant 3).
+    /// For each message line under way, the number of missing answers, oldest line first (invariant 3).
     owed: [u8; ANSWER_LINES],
     oldest: usize,
     lines_owed: usize,
@@ -93,7 +94,7 @@ pub struct ArraySender {
 }
 
 impl ArraySender {
-    /// Notes that so many answers have come, for the oldest lines.
+    /// Notes the arrival of so many answers, for the oldest lines.
     #[inline]
     fn acknowledge(&mut self, mut answers: usize) {
         while answers > 0 {
@@ -123,7 +124,7 @@ impl Sender for ArraySender {
         self.staged_messages += 1;
         self.staged_answers += u8::from(message.answered);
         if self.staged.room() == 0 {
-            // Refused, it stays staged until somebody tries again.
+            // If refused, the line stays staged until a later call tries again.
             let _ = self.flush();
         }
         Ok(())
@@ -203,7 +204,7 @@ pub struct ArrayReceiver {
 impl ArrayReceiver {
     #[inline]
     fn send(&mut self) {
-        // Invariant 3: the slot is free, and looking would cost a cache miss.
+        // Invariant 3: the slot is free, and a check would cost a cache miss.
         self.lines.answers[self.next_answer].publish(&self.staged);
         self.next_answer = (self.next_answer + 1) % ANSWER_LINES;
         self.staged.clear();
@@ -226,7 +227,7 @@ impl Receiver for ArrayReceiver {
 
     #[inline]
     fn answer(&mut self, word: Word) {
-        // Sent only when full, or when asked to: invariant 2.
+        // Sent only when full, or when the server asks for it: invariant 2.
         self.staged.push(word);
         if self.staged.len() == WORDS {
             self.send();
@@ -322,10 +323,10 @@ mod tests {
         while sender.put(lookup(sent + 1)).is_ok() {
             sent += 1;
             let _ = sender.flush();
-            // Taken at once: it is not the messages that run out of room.
+            // Taken at once, so that the ring does not run out of room for messages.
             serve(&mut receiver);
         }
-        // The last one is staged and could not go.
+        // The last line is staged and could not be sent.
         assert_eq!(sent, ANSWER_LINES as u64 + WORDS as u64);
         assert!(!sender.can_flush());
         assert_eq!(sender.receive(), Some(word(1)));

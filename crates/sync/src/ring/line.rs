@@ -1,4 +1,4 @@
-//! A message line: what moves from one core's cache to the other's.
+//! A message line: the unit that moves from one core's cache to the other's.
 //!
 //! ```text
 //!  byte 0        8        16       24       32       40       48       56      64
@@ -13,9 +13,8 @@
 //!  and a rest     | L | I   size | 0 |
 //! ```
 //!
-//! Word 0 is the only index that both sides share: the producer writes it last, the consumer zeroes
-//! it when it has read the rest. So one transfer of the line carries up to eight words and the news
-//! that they are there.
+//! Word 0 is the only index that both sides share: the producer writes it last, and the consumer zeroes it when it has
+//! read the rest. So one transfer of the line carries up to eight words and the notice that they are present.
 //!
 //! Invariants:
 //! 1. While word 0 is zero only the producer writes the line, and while it is not, only the
@@ -103,14 +102,13 @@ impl SharedLine {
     #[inline(always)]
     pub(super) fn publish(&self, line: &Line) {
         let word = |position: usize| line.words[position].map_or(0, Word::get);
-        // Relaxed: invariant 1, nobody else looks at them now. A zero behind the last word ends
-        // them.
+        // Relaxed: invariant 1, no other thread looks at them now. A zero behind the last word ends them.
         let end = WORDS.min(line.len + 1);
         for position in 1..end {
             self.0[position].store(word(position), Ordering::Relaxed);
         }
-        // Release: pairs with the Acquire in `take`: who sees word 0 sees the others, and all that
-        // this thread wrote where the words point to.
+        // Release: pairs with the Acquire in `take`: a thread that sees word 0 sees the others, and all that this
+        // thread wrote where the words point to.
         self.0[0].store(word(0), Ordering::Release);
     }
 
@@ -128,8 +126,8 @@ impl SharedLine {
             };
             line.push(word);
         }
-        // Release: pairs with the Acquire in `is_free`; for answers, whose slots the producer does
-        // not look at, the next message line orders it (`array`, invariant 3).
+        // Release: pairs with the Acquire in `is_free`. For answers, whose slots the producer does not check, the next
+        // message line orders it (`array`, invariant 3).
         self.0[0].store(0, Ordering::Release);
         Some(line)
     }

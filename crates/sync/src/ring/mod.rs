@@ -1,8 +1,8 @@
 //! Message rings between one client and one server thread (CPHash section 3.4, Figure 3).
 //!
-//! A message is one word or two; a word is never zero. What the words mean is the engine's affair;
-//! a ring knows only whether the server will answer, and an answer is one word. Messages arrive in
-//! the order in which they were put, and so do the answers.
+//! A message is one word or two; a word is never zero. The engine defines the meaning of the words. The ring is only
+//! told whether the server will answer, and an answer is one word. Messages arrive in the order in which they were put,
+//! and so do the answers.
 //!
 //! Both designs of Figure 3 exist, behind the same two traits:
 //!
@@ -12,8 +12,8 @@
 //! * [`single`]: one buffer for a pair of threads. One message is under way; its answer comes back
 //!   in the same cache line.
 //!
-//! Neither side of a ring ever waits: what cannot be sent is refused ([`Full`]), and a thread that wants
-//! to wait does so at an [`Event`](crate::wait::Event).
+//! Neither side of a ring ever waits: a message that cannot be sent is refused ([`Full`]), and a thread that has to
+//! wait does so at an [`Event`](crate::wait::Event).
 
 pub mod array;
 mod line;
@@ -25,7 +25,7 @@ pub use array::Array;
 pub use line::{Line, WORDS};
 pub use single::Single;
 
-/// A word of a message or an answer. Zero marks what is empty.
+/// A word of a message or an answer. Zero marks an empty place.
 pub type Word = NonZeroU64;
 
 /// One message.
@@ -35,7 +35,7 @@ pub struct Message {
     pub first: Word,
     /// The second one, if the message has two. Both travel in the same line.
     pub second: Option<Word>,
-    /// The server answers it, with one word. (It knows that from the first word.)
+    /// The server answers it, with one word. (The server sees that from the first word.)
     pub answered: bool,
 }
 
@@ -50,7 +50,7 @@ impl Message {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;
 
-/// What one end of a ring has seen, since it was made.
+/// The counts of one end of a ring, since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Message lines sent.
@@ -63,7 +63,7 @@ pub struct Counts {
     pub answers_received: u64,
 }
 
-/// A way to lay messages in shared memory.
+/// A layout of messages in shared memory.
 pub trait RingKind: Send + Sync + 'static {
     /// Its name.
     const NAME: &'static str;
@@ -72,7 +72,7 @@ pub trait RingKind: Send + Sync + 'static {
     /// The server's end.
     type Receiver: Receiver;
 
-    /// A ring, empty.
+    /// An empty ring.
     fn ring() -> (Self::Sender, Self::Receiver);
 }
 
@@ -82,40 +82,40 @@ pub trait Sender: Send {
     /// for the message, is sent.
     fn put(&mut self, message: Message) -> Result<(), Full>;
 
-    /// Sends what is staged, however little.
+    /// Sends the staged messages, even if they fill no line.
     fn flush(&mut self) -> Result<(), Full>;
 
-    /// The next answer, in the order of the messages, if it is there.
+    /// The next answer, in the order of the messages, if it has arrived.
     fn receive(&mut self) -> Option<Word>;
 
     /// True if [`Sender::receive`] would return something.
     fn has_answer(&self) -> bool;
 
-    /// True if something is staged.
+    /// True if a message is staged.
     fn has_staged(&self) -> bool;
 
-    /// True if nothing is staged, or what is staged could be sent now.
+    /// True if no message is staged, or the staged ones could be sent now.
     fn can_flush(&self) -> bool;
 
     /// True if every message that was sent has been taken by the server. Staged ones do not count.
     fn is_taken(&self) -> bool;
 
-    /// What went through.
+    /// The counts of this ring.
     fn counts(&self) -> Counts;
 }
 
 /// The server's end of a ring.
 pub trait Receiver: Send {
-    /// The next line of messages, if one is there.
+    /// The next line of messages, if one has arrived.
     fn take(&mut self) -> Option<Line>;
 
     /// True if [`Receiver::take`] would return a line.
     fn has_line(&self) -> bool;
 
-    /// Stages the answer to the next message that wants one.
+    /// Stages the answer to the next message that needs one.
     fn answer(&mut self, word: Word);
 
-    /// Sends the answers that are staged. True if there were any since the last call, sent now or
-    /// before: the client is to be woken if it sleeps.
+    /// Sends the staged answers. True if there were any since the last call, sent now or before: then the caller wakes
+    /// the client if it sleeps.
     fn publish(&mut self) -> bool;
 }

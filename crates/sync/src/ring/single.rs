@@ -8,9 +8,9 @@
 //!       0: none   0: none  0: none
 //! ```
 //!
-//! The client writes its message, the server takes it and writes the answer into the same line: two
-//! transfers of one line an operation, fewer than the array's for a client that asks one thing at a
-//! time, but none of them shared between operations, and the client stands still meanwhile.
+//! The client writes its message, and the server takes it and writes the answer into the same line: two transfers of
+//! one line an operation. That is fewer than with the array for a client that sends one request at a time, but
+//! operations share no transfer, and the client waits meanwhile.
 //!
 //! Invariants:
 //! 1. `first` is made nonzero by the client only and zero by the server only; `answer` the reverse.
@@ -73,7 +73,7 @@ impl Sender for SingleSender {
     fn put(&mut self, message: Message) -> Result<(), Full> {
         self.flush()?;
         self.staged = Some(message);
-        // A message fills the buffer: nothing is gained by keeping it. Refused, it stays staged.
+        // A message fills the buffer, so keeping it back gains nothing. If refused, it stays staged.
         let _ = self.flush();
         Ok(())
     }
@@ -84,14 +84,14 @@ impl Sender for SingleSender {
             return Err(Full);
         }
         if let Some(message) = self.staged.take() {
-            // Relaxed: invariant 2, the server does not look before `first` is there.
+            // Relaxed: invariant 2, the server does not look before `first` is set.
             let second = message.second.map_or(0, Word::get);
             self.buffer.second.store(second, Ordering::Relaxed);
             self.waiting = message.answered;
             self.counts.lines_sent += 1;
             self.counts.messages_sent += 1;
-            // Release: pairs with the Acquire in `take`: the server sees `second`, that `answer` is
-            // zero, and what the words point to.
+            // Release: pairs with the Acquire in `take`: the server sees `second`, the zero in `answer`, and the memory
+            // that the words point to.
             self.buffer
                 .first
                 .store(message.first.get(), Ordering::Release);
@@ -169,7 +169,7 @@ impl Receiver for SingleReceiver {
 
     #[inline]
     fn answer(&mut self, word: Word) {
-        // Release: pairs with the Acquire in `receive`: the client sees what the word points to.
+        // Release: pairs with the Acquire in `receive`: the client sees the memory that the word points to.
         self.buffer.answer.store(word.get(), Ordering::Release);
         self.published = true;
     }
@@ -193,7 +193,7 @@ mod tests {
             answered,
         };
         sender.put(message(1, true)).unwrap();
-        // A second one is staged, a third is refused.
+        // A second message is staged, a third is refused.
         sender.put(message(2, false)).unwrap();
         assert_eq!(sender.put(message(3, true)), Err(Full));
         assert_eq!(receiver.take().unwrap().len(), 1);
@@ -207,7 +207,7 @@ mod tests {
         sender.flush().unwrap();
         let line = receiver.take().unwrap();
         assert_eq!(line.words().map(Word::get).collect::<Vec<_>>(), [2, 1]);
-        // It wanted no answer: the next may follow at once.
+        // It needed no answer: the next may follow at once.
         assert!(sender.is_taken());
         assert_eq!(sender.put(message(3, true)), Ok(()));
         assert!(receiver.has_line());

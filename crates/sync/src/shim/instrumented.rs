@@ -1,7 +1,7 @@
-//! Locks that ThreadSanitizer sees, as the standard library's, poison included.
+//! Locks that ThreadSanitizer sees, with the interface of the standard library's, poison included.
 //!
-//! The standard library is compiled without it (its sources are seldom at hand), so that what a thread that had to wait
-//! learns from the one before would look like a race. parking_lot is compiled as our own code is.
+//! The standard library is compiled without ThreadSanitizer (its sources are seldom available). So the hand-over from a
+//! holder to a thread that had to wait would look like a race. parking_lot is compiled like our own code.
 
 #![expect(missing_docs, reason = "all of it is as in the standard library")]
 
@@ -21,7 +21,7 @@ pub struct Mutex<T> {
 pub struct MutexGuard<'a, T> {
     held: parking_lot::MutexGuard<'a, T>,
     poisoned: &'a AtomicBool,
-    /// Whether its thread panicked already when it took the lock.
+    /// Whether the thread was already panicking when it took the lock.
     panicking: bool,
 }
 
@@ -43,7 +43,7 @@ impl<T> Mutex<T> {
     }
 
     pub fn is_poisoned(&self) -> bool {
-        // Relaxed, here and below: it says nothing of the value, which the lock orders.
+        // Relaxed, here and below: it says nothing about the value, which the lock orders.
         self.poisoned.load(Ordering::Relaxed)
     }
 
