@@ -1,4 +1,5 @@
-//! Zeroed arrays that are reserved at once, touched by need, and on huge pages where there are enough of them.
+//! Mapped memory: zeroed arrays that are reserved at once and backed with memory on first touch, on huge pages where an
+//! array fills them.
 
 use std::io;
 use std::ops::{Deref, DerefMut, Range};
@@ -15,22 +16,22 @@ unsafe impl Zeroed for nuthatch_sync::shim::AtomicU64 {}
 // SAFETY: an integer; 0 is one of its values.
 unsafe impl Zeroed for u8 {}
 
-/// A zeroed array that is never moved. What is never touched costs address space only.
+/// A zeroed array that is never moved. Untouched values only cost address space.
 pub struct Mapped<T> {
     storage: storage::Storage<T>,
 }
 
 impl<T: Zeroed> Mapped<T> {
-    /// `len` zeroed values, the first at the start of a page of the system, or of a huge page if they fill one.
-    /// Errors: more than there is address space for.
+    /// `len` zeroed values. The first lies at the start of a page of the system, or of a huge page if they fill one.
+    /// Errors: the address space is too small.
     pub fn reserve(len: usize) -> io::Result<Self> {
         Ok(Self {
             storage: storage::Storage::reserve(len)?,
         })
     }
 
-    /// The same, for an array of which it is not known yet how much will be used. It lies on the system's own pages
-    /// but for what [`Mapped::expect`] tells: a huge page of which a part is used takes memory for all.
+    /// The same, for an array whose used part is not known yet. It lies on the system's own pages, except for the part
+    /// that [`Mapped::expect`] announces: a huge page that is used in part takes memory for all of it.
     pub fn reserve_to_grow(len: usize) -> io::Result<Self> {
         Ok(Self {
             storage: storage::Storage::reserve_to_grow(len)?,
@@ -41,25 +42,25 @@ impl<T: Zeroed> Mapped<T> {
     ///
     /// # Panics
     ///
-    /// If there are not so many.
+    /// If the array has fewer values.
     pub fn expect(&self, len: usize) {
         self.storage.expect(len);
     }
 
-    /// Asks the system to back these values with memory now, so that the thread that stores there first need not
-    /// wait for it. Changes no content; where the system cannot, nothing happens. (Linux 5.14)
+    /// Asks the system to back these values with memory now, so that the thread that stores there first need not wait
+    /// for it. Changes no content; has no effect where the system cannot do it. (Linux 5.14)
     pub fn populate(&self, range: Range<usize>) {
         self.storage.populate(range);
     }
 
-    /// Gives the memory of these values back to the system. Only whole pages of the system inside the range are
-    /// given back, and read as zero from then on; all other values keep what they hold. True if it did so; false
-    /// where mappings are not to be had (loom, Miri) and nothing has changed.
+    /// Gives the memory of these values back to the system. Only whole pages of the system inside the range are given
+    /// back, and read as zero from then on; all other values keep their content. True if it did so; false where there
+    /// are no mappings (loom, Miri), and nothing has changed.
     ///
-    /// To other threads that is a store of zero to each byte, which only atomic values bear.
+    /// For other threads this is a store of zero to each byte, which is only allowed for atomic values.
     ///
     /// # Safety
-    /// All values in the range are atomic, or nobody else accesses them.
+    /// All values in the range are atomic, or nothing else accesses them.
     pub unsafe fn release(&self, range: Range<usize>) -> bool {
         // SAFETY: the caller's promise.
         unsafe { self.storage.release(range) }
@@ -95,7 +96,7 @@ mod storage {
     const HUGE_PAGE: usize = 2 << 20;
 
     pub struct Storage<T> {
-        /// Only its range is used: what is in it is accessed by `values` alone.
+        /// Only its range is used: all accesses to its content go through `values`.
         mapping: MmapMut,
         /// Bytes of the mapping before the first value.
         skip: usize,
@@ -103,7 +104,7 @@ mod storage {
         len: usize,
     }
 
-    // SAFETY: the mapping is owned by this value alone; what it holds may go to another thread.
+    // SAFETY: the mapping is owned by this value alone; its content may go to another thread.
     unsafe impl<T: Send> Send for Storage<T> {}
     // SAFETY: shared access gives out `&T` only.
     unsafe impl<T: Sync> Sync for Storage<T> {}
@@ -125,7 +126,7 @@ mod storage {
             // A small array is not worth a huge page: its first touch would take 2 MiB.
             let align = if bytes < HUGE_PAGE { 1 } else { HUGE_PAGE };
             let mapped = bytes.next_multiple_of(align) + (align - 1);
-            // What is never touched is never charged.
+            // Untouched memory is never charged.
             let mut mapping = MmapOptions::new()
                 .len(mapped)
                 .no_reserve_swap()
@@ -135,7 +136,7 @@ mod storage {
             // SAFETY: `skip` is below `align`, by which the mapping is longer than `bytes`.
             let values = unsafe { start.add(skip) };
             let values = NonNull::new(values.cast::<T>()).ok_or(io::ErrorKind::OutOfMemory)?;
-            // Where the system uses huge pages unasked, it would for what only begins to be used.
+            // Where the system uses huge pages by default, it would also use them for parts whose use has only begun.
             let _ = mapping.advise(Advice::NoHugePage);
             Ok(Self {
                 mapping,
@@ -147,8 +148,8 @@ mod storage {
 
         pub fn expect(&self, len: usize) {
             let (start, bytes) = self.bytes(0..len);
-            // Huge pages are worth 1.8x on random reads; where the kernel refuses, small pages serve as well,
-            // only slower: the result is of no consequence. Only for what fills them.
+            // Huge pages are worth 1.8x on random reads. Where the kernel refuses, small pages work as well, only
+            // slower: so the result is ignored. Only for the part that fills huge pages.
             let whole = bytes / HUGE_PAGE * HUGE_PAGE;
             if whole > 0 {
                 let _ = self.mapping.advise_range(Advice::HugePage, start, whole);
@@ -171,14 +172,14 @@ mod storage {
 
         pub fn populate(&self, range: Range<usize>) {
             let (start, len) = self.bytes(range);
-            // The kernel faults pages in as if each were written with what it holds.
+            // The kernel faults pages in as if each were written with its own content.
             let _ = self.mapping.advise_range(Advice::PopulateWrite, start, len);
         }
 
         pub unsafe fn release(&self, range: Range<usize>) -> bool {
             let (start, len) = self.bytes(range);
-            // The kernel refuses a start inside of a page, but an end there it takes for the page's. Values begin
-            // at the start of a page, and the mapping too.
+            // The kernel refuses a start inside of a page, but rounds an end inside of a page up. Values begin at the
+            // start of a page, and so does the mapping.
             let whole = whole_pages(start..start + len, page_bytes());
             if whole.is_empty() {
                 return true;
@@ -191,7 +192,7 @@ mod storage {
             }
         }
 
-        /// The bytes of the mapping where these values lie: start and length.
+        /// The place of these values in the mapping, in bytes: start and length.
         fn bytes(&self, range: Range<usize>) -> (usize, usize) {
             let values = &self.values()[range.clone()];
             (
@@ -213,7 +214,7 @@ mod storage {
     }
 }
 
-/// Loom's atomics must be made one by one, and Miri does not know madvise.
+/// Loom's atomics must be made one by one, and Miri does not support madvise.
 #[cfg(any(loom, miri))]
 mod storage {
     use std::io;
@@ -273,7 +274,7 @@ mod tests {
         }
     }
 
-    /// The line of the system's account of the mapping in which these words begin.
+    /// A line of the system's account of the mapping in which these words begin.
     #[cfg(all(target_os = "linux", not(miri)))]
     fn account(words: &Words, line: &str) -> String {
         let address = words.as_ptr() as usize;
@@ -340,7 +341,7 @@ mod tests {
         use storage::whole_pages;
         assert_eq!(whole_pages(4096..8192, 4096), 4096..8192);
         assert_eq!(whole_pages(4095..8193, 4096), 4096..8192);
-        // A block of 4 KiB where pages are larger, wherever in a page it lies.
+        // A block of 4 KiB where pages are larger, at any place in a page.
         for block in 0..16 {
             let bytes = 4096 * block..4096 * (block + 1);
             assert!(whole_pages(bytes.clone(), 64 << 10).is_empty(), "{block}");
