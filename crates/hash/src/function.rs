@@ -6,23 +6,23 @@ use rapidhash::v3::{RapidSecrets, rapidhash_v3_inline, rapidhash_v3_nano_inline}
 
 /// A seeded hash function over keys.
 ///
-/// With [`KeyHasher::random`] nobody outside the process can choose keys that fall into one bucket.
+/// With [`KeyHasher::random`] no one outside the process can choose keys that fall into one bucket.
 #[derive(Clone)]
 pub struct KeyHasher {
     secrets: RapidSecrets,
 }
 
-/// Bytes up to which all variants of rapidhash V3 are one.
+/// For keys of up to this many bytes all variants of rapidhash V3 are the same.
 const SHORT: usize = 16;
 
 impl KeyHasher {
-    /// A function nobody outside this process can predict.
+    /// A function that no one outside this process can predict.
     pub fn random() -> Self {
         // The standard library draws this from the operating system.
         Self::seeded(RandomState::new().hash_one(0x6e75_7468_6174_6368_u64))
     }
 
-    /// The function of one seed: the same keys give the same hashes in every process.
+    /// The function of a seed: the same keys give the same hashes in every process.
     pub const fn seeded(seed: u64) -> Self {
         Self {
             secrets: RapidSecrets::seed(seed),
@@ -31,7 +31,7 @@ impl KeyHasher {
 
     /// All 64 bits are usable: avalanche is on.
     ///
-    /// Short keys are hashed in the caller's own code, where a length that the compiler knows leaves a dozen
+    /// Short keys are hashed inline in the caller's code, where a length that the compiler knows leaves a dozen
     /// instructions; longer ones by a call.
     #[inline(always)]
     pub fn hash(&self, key: &[u8]) -> u64 {
@@ -49,7 +49,7 @@ impl KeyHasher {
 }
 
 impl std::fmt::Debug for KeyHasher {
-    /// Does not show the seed: a log must not tell how to flood a bucket.
+    /// Does not show the seed: a log must not reveal how to flood a bucket.
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.write_str("KeyHasher")
     }

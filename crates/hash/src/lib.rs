@@ -1,9 +1,8 @@
-//! The hash function of keys, and how its bits are used.
+//! The hash function of keys, and the use of its bits.
 //!
-//! [`KeyHasher`] turns a key into 64 bits; [`split`] is the only place that cuts those bits into a
-//! bucket, a tag and a partition, so that no two parts of a table are ever taken from the same
-//! bits by accident; [`sizing`] tells how many buckets a table should have; [`random`] has numbers for tables
-//! that need any. This crate knows no table.
+//! [`KeyHasher`] turns a key into 64 bits. [`split`] is the only place that cuts those bits into a bucket, a tag and a
+//! partition, so that no two parts of a table are ever taken from the same bits by accident. [`sizing`] computes how
+//! many buckets a table should have. [`random`] has numbers for tables that need any. This crate contains no table.
 
 #![forbid(unsafe_code)]
 

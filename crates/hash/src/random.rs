@@ -1,11 +1,11 @@
-//! Numbers that only have to differ: which bucket is looked at first, which item is pushed aside.
+//! Random numbers that only have to differ: for the first bucket to look at, and the item to push aside.
 
-/// Marsaglia's xorshift, of 64 bits: no division, no table, and never 0 inside.
+/// Marsaglia's xorshift, of 64 bits: no division, no table, and its state is never 0.
 #[derive(Clone, Debug)]
 pub struct Xorshift(u64);
 
 impl Xorshift {
-    /// Numbers that follow from a seed; any seed will do.
+    /// The numbers of a seed. Any seed is good enough.
     pub fn new(seed: u64) -> Self {
         Self(seed | 1)
     }

@@ -1,22 +1,22 @@
-//! How many buckets an index has at the start, and how it grows.
+//! The sizing of an index: how many buckets it has at the start, and how it grows.
 
 use std::fmt;
 
-/// Part of the memory that an index takes at most before there is a single item.
+/// The largest part of the memory that an index may take while there are no items.
 const INDEX_PART: u64 = 4;
 /// Bytes of memory for which an index has room for one item at the start.
 const BYTES_PER_ITEM: u64 = 1024;
 
-/// What decided the size of our index at the start.
+/// The rule that decided the size of our index at the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexRule {
     /// The memory: room for one item in each KiB of it.
     Memory,
-    /// The number of items that was asked for.
+    /// The configured number of items.
     Items,
     /// The limit: a quarter of the memory.
     Quarter,
-    /// The least index there is.
+    /// The smallest index.
     Least,
 }
 
@@ -31,7 +31,7 @@ impl fmt::Display for IndexRule {
     }
 }
 
-/// What kind of index: as much as its size depends on.
+/// The properties of an index on which its size depends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexShape {
     /// Slots of a bucket; 1 where a bucket is the head of a chain.
@@ -66,7 +66,7 @@ impl IndexShape {
     }
 }
 
-/// The size of our index at the start, and why.
+/// The size of our index at the start, and the rule that decided it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexSize {
     /// Buckets, a power of two.
@@ -75,7 +75,7 @@ pub struct IndexSize {
     pub slots: u64,
     /// Bytes of a slot.
     pub slot_bytes: u64,
-    /// What decided.
+    /// The rule that decided.
     pub rule: IndexRule,
 }
 
@@ -94,8 +94,8 @@ impl IndexSize {
         Self { buckets, ..self }
     }
 
-    /// Slots that are looked at in vain because their 16-bit tag matches, for each search of a key
-    /// with two buckets, when the index holds so many items.
+    /// Slots that a search of a key with two buckets looks at without success because their 16-bit tag matches, when
+    /// the index holds so many items.
     pub fn false_tags(&self, items: u64) -> f64 {
         let load = items as f64 / (self.buckets * self.slots) as f64;
         2.0 * self.slots as f64 * load / 65_535.0
@@ -104,11 +104,10 @@ impl IndexSize {
 
 /// The index of an engine at the start.
 ///
-/// It has room for `items` if they are given, else for one item in each KiB of memory; at the load of
-/// its shape, rounded up to a power of two of buckets; no more than a quarter of the memory, and no
-/// fewer than `least` buckets (a power of two). From there it grows while it is used. One item a KiB
-/// is few: a cache of small items doubles its index a few times, which costs it nothing that a
-/// request would notice, and one of large items wastes 1 % of its memory instead of 20.
+/// It has room for `items` if they are given, else for one item in each KiB of memory; at the load of its shape,
+/// rounded up to a power of two of buckets; no more than a quarter of the memory, and no fewer than `least` buckets (a
+/// power of two). From there it grows while it is used. One item a KiB is few: a cache of small items doubles its index
+/// a few times, at no cost that a request would notice, and one of large items wastes 1 % of its memory instead of 20.
 pub fn index(memory: u64, items: Option<u64>, shape: IndexShape, least: u64) -> IndexSize {
     let (wanted_items, rule) = match items {
         Some(items) => (items, IndexRule::Items),
@@ -124,7 +123,7 @@ pub fn index(memory: u64, items: Option<u64>, shape: IndexShape, least: u64) -> 
         .saturating_mul(of)
         .div_ceil(load * slots);
     let most = power_of_two_up_to(memory / INDEX_PART / (slots * slot_bytes)).max(least);
-    // A count without a power of two above it is more than memory has anyway.
+    // A count without a power of two above it is more than any memory holds.
     let wanted = wanted_slots.checked_next_power_of_two().unwrap_or(u64::MAX);
     let (buckets, rule) = match wanted {
         few if few < least => (least, IndexRule::Least),

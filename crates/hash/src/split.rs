@@ -1,4 +1,4 @@
-//! Cuts a hash into the parts a table needs.
+//! The split of a hash: it cuts a hash into the parts that a table needs.
 //!
 //! ```text
 //!  63      48 47                 n n-1        0
@@ -7,9 +7,9 @@
 //! +----------+--------------------+------------+
 //! ```
 //!
-//! The bucket takes the low bits, so that a table that doubles keeps an item in its bucket or moves
-//! it to the bucket half a table above: one more bit of the same hash decides. The tag takes the
-//! top bits and never meets the bucket's.
+//! The bucket takes the low bits, so that a table that doubles keeps an item in its bucket or moves it to the bucket
+//! half a table above: one more bit of the same hash decides. The tag takes the top bits and never overlaps with the
+//! bucket's.
 //!
 //! A table in partitions takes the partition from the upper half and the bucket in it from the lower:
 //!
@@ -43,7 +43,7 @@ pub const fn tag8(hash: u64) -> u64 {
     if tag == 0 { 1 } else { tag }
 }
 
-/// A 32-bit tag, never 0: 0 marks an empty slot. It meets no bucket of a table of up to 2^32.
+/// A 32-bit tag, never 0: 0 marks an empty slot. It shares no bit with the bucket of a table of up to 2^32.
 #[inline(always)]
 pub const fn tag32(hash: u64) -> u64 {
     let tag = hash >> 32;
@@ -56,23 +56,22 @@ pub const fn tag64(hash: u64) -> u64 {
     if hash == 0 { 1 } else { hash }
 }
 
-/// Spreads a 32-bit hash, such as a network card computes, over the 64 bits that the others cut:
-/// its top half is the 16-bit tag, its low bits are the bucket, as in Open vSwitch's signature
-/// cache.
+/// Spreads a 32-bit hash, such as a network card computes, over the 64 bits that the other functions cut: its top half
+/// is the 16-bit tag, its low bits are the bucket, as in Open vSwitch's signature cache.
 #[inline(always)]
 pub const fn widen(hash: u32) -> u64 {
     (hash as u64) << 32 | hash as u64
 }
 
-/// MemC3's `HASH(tag)`: what to xor a bucket with to get the other candidate (section 3.1).
+/// MemC3's `HASH(tag)`: a bucket xor this value is the other candidate (section 3.1).
 ///
 /// Always odd, so that the two candidates differ in every table of two buckets or more, and lie on
 /// two different version stripes.
 #[inline(always)]
 pub const fn partner_offset(tag: u64) -> u64 {
-    // Not the product's lowest bits: they see low bits of the tag only, and its high half would not choose the
-    // partner in small tables. (By 32 or 36 a flow cache as large as its table held 0.05 % more than theory says
-    // of partners at random.)
+    // Not the product's lowest bits: they depend on low bits of the tag only, and its high half would not choose the
+    // partner in small tables. (With a shift of 32 or 36 a flow cache as large as its table held 0.05 % more than
+    // theory says of random partners.)
     (tag.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 24) | 1
 }
 
@@ -83,8 +82,8 @@ pub const fn partition(hash: u64, partitions: u32) -> u32 {
     (((hash >> 32) * partitions as u64) >> 32) as u32
 }
 
-/// The bucket in an array of `buckets` (at least 1) that grows by one at a time: the low bits, as many
-/// as number all buckets; one less where that would name a bucket that is not there yet.
+/// The bucket in an array of `buckets` (at least 1) that grows by one at a time: as many low bits as it takes to number
+/// all buckets; one bit less where that would be a bucket that does not exist yet.
 #[inline(always)]
 pub const fn bucket_of_growing(hash: u64, buckets: u32) -> u32 {
     let mask = u32::MAX >> ((buckets - 1) | 1).leading_zeros();
@@ -96,14 +95,14 @@ pub const fn bucket_of_growing(hash: u64, buckets: u32) -> u32 {
     }
 }
 
-/// A hash whose low half names this bucket, whatever the size of the array.
+/// A hash whose low half is this bucket's number, whatever the size of the array.
 #[inline(always)]
 pub const fn hash_of_bucket(bucket: u32) -> u64 {
     bucket as u64
 }
 
-/// Where a hash stands in an order of all hashes in which each bucket of an array that grows by one at
-/// a time is a contiguous stretch, before and after it grew: its low half with the bits reversed.
+/// The position of a hash in an order of all hashes in which each bucket of an array that grows by one at a time is a
+/// contiguous stretch, before and after it grew: its low half with the bits reversed.
 #[inline(always)]
 pub const fn walk_position(hash: u64) -> u32 {
     (hash as u32).reverse_bits()
@@ -113,7 +112,7 @@ pub const fn walk_position(hash: u64) -> u32 {
 #[inline(always)]
 pub const fn walk_end(bucket: u32, buckets: u32) -> u32 {
     let mask = u32::MAX >> ((buckets - 1) | 1).leading_zeros();
-    // A bucket that was divided already, or came of it, is told by all bits; others by one less.
+    // The number of a bucket that was divided already, or that a division made, uses all bits; the others use one less.
     let divided = bucket | (mask ^ mask >> 1) < buckets;
     let bits = if divided { mask } else { mask >> 1 };
     (bucket | !bits).reverse_bits()

@@ -1,4 +1,4 @@
-//! What holds for every table size.
+//! Properties of the hash split that hold for every table size.
 
 use nuthatch_hash::sizing;
 use proptest::prelude::*;
