@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::Perfect;
 
-/// The greatest size that a printed histogram has a line for; the rest is summed up.
+/// The greatest size that has its own line in a printed histogram; larger ones share a line.
 const PRINTED_MAX: u64 = 15;
 
 /// How many buckets hold how many items.
@@ -31,9 +31,9 @@ pub struct Row {
 }
 
 impl Histogram {
-    /// From the number of items of each bucket.
+    /// Makes a histogram from the number of items in each bucket.
     pub fn of_counts(counts: impl IntoIterator<Item = u64>) -> Self {
-        // Most sizes are small; a map for each bucket would cost more than the hashing.
+        // Most sizes are small; a map entry for each bucket would cost more than the hashing.
         let mut small = [0_u64; 256];
         let mut large: BTreeMap<u64, u64> = BTreeMap::new();
         for count in counts {
@@ -47,7 +47,7 @@ impl Histogram {
         Self::of_sizes(small.chain(large))
     }
 
-    /// From pairs of a size and how many buckets have it, ascending.
+    /// Makes a histogram from pairs of a size and the number of buckets with it, ascending.
     pub fn of_sizes(sizes: impl IntoIterator<Item = (u64, u64)>) -> Self {
         let sizes: Vec<(u64, u64)> = sizes
             .into_iter()
@@ -110,16 +110,15 @@ impl Histogram {
         share(held, self.items)
     }
 
-    /// Objects searched in a chain for an item that is there, itself included, averaged over all
-    /// items: a bucket of `s` costs 1 + 2 + … + s for its `s` items.
+    /// Objects searched in a chain for an item that is present, itself included, averaged over all items: a bucket of
+    /// `s` costs 1 + 2 + … + s for its `s` items.
     pub fn searched_hit(&self) -> f64 {
         self.mean_over_items(|size| (size as f64 + 1.0) / 2.0)
     }
 
-    /// Objects searched for one that is not there but is of the same kind, so that it goes where such
-    /// keys go: each item is looked up as if it alone were missing, and meets the others of its
-    /// bucket. Under a good function this is the mean size; under a bad one it is greater, because
-    /// those that are asked for fall into large buckets too.
+    /// Objects searched for an absent key of the same kind, which falls where such keys fall: each item is looked up as
+    /// if it alone were missing, and meets the others of its bucket. Under a good function this is the mean size. Under
+    /// a bad one it is greater, because the keys that are looked up fall into large buckets too.
     pub fn searched_miss(&self) -> f64 {
         self.mean_over_items(|size| size as f64 - 1.0)
     }
@@ -169,7 +168,7 @@ fn share(part: u64, whole: u64) -> f64 {
     part as f64 / whole.max(1) as f64
 }
 
-/// Of a table of chains whose items are all asked for alike.
+/// The histogram of a table of chains in which all items are looked up equally often.
 impl fmt::Display for Histogram {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let report = Report {
@@ -187,7 +186,7 @@ impl fmt::Display for Histogram {
 pub struct Report<'h> {
     /// Buckets and their sizes.
     pub seen: &'h Histogram,
-    /// What a perfect hash would do with such a table.
+    /// The expected values of a perfect hash for such a table.
     pub perfect: Perfect,
     /// Objects searched for a hit, on average; `None` if there was none.
     pub searched_hit: Option<f64>,
@@ -230,7 +229,7 @@ impl fmt::Display for Report<'_> {
     }
 }
 
-/// To three places, or a dash.
+/// The value to three places, or a dash.
 fn or_none(searched: Option<f64>) -> String {
     searched.map_or_else(|| "-".to_owned(), |searched| format!("{searched:.3}"))
 }
@@ -273,8 +272,8 @@ fn write_rows(out: &mut fmt::Formatter<'_>, seen: &Histogram, perfect: &Perfect)
 mod tests {
     use super::*;
 
-    /// The paper's histogram 4: the buffer cache under mult-11, after the benchmark. (Its line for
-    /// size 5 and its total of 2717 agree.)
+    /// The paper's histogram 4: the buffer cache under mult-11, after the benchmark. (Its line for size 5 and its total
+    /// of 2717 agree.)
     fn histogram_4() -> Histogram {
         let buckets = [14_302, 1555, 442, 73, 5, 3, 4];
         Histogram::of_sizes((0..).zip(buckets))

@@ -1,8 +1,9 @@
-//! How full the buckets of a hash table are, and what a perfect hash would make of as many items (the Linux paper,
-//! sections 2 and 3). It knows neither tables nor keys: counts go in, numbers and text come out.
+//! How full the buckets of a hash table are, and how full a perfect hash would make them with as many items (the Linux
+//! paper, sections 2 and 3). This crate contains neither tables nor keys: counts go in, numbers and text come out.
 //!
-//! * [`Histogram`]: how many buckets hold how many items, and what follows from it; [`Report`]: the same as text
-//! * [`Perfect`]: what is to be expected of a perfect hash, after Poisson
+//! * [`Histogram`]: how many buckets hold how many items, and the values that follow from it; [`Report`]: the same as
+//!   text
+//! * [`Perfect`]: the expected values of a perfect hash, after Poisson
 
 #![forbid(unsafe_code)]
 

@@ -1,21 +1,20 @@
-//! A perfect hash: every key in every bucket with the same chance. Then the size of a bucket is
-//! Poisson's, with the mean size as its parameter (the limit of many buckets; from a hundred on the
-//! error is below 1 %).
+//! The perfect hash: every key is in every bucket with the same probability. Then the size of a bucket follows
+//! Poisson's distribution, with the mean size as its parameter (the limit of many buckets; from a hundred on the error
+//! is below 1 %).
 //!
-//! In a table whose buckets have a fixed number of slots, a key that finds its bucket full goes to another
-//! one. With cuckoo hashing that is the key's second bucket, or one at the end of a path of displaced
-//! items; under a perfect hash it is any bucket with room, each with the same chance. So buckets fill as if
-//! keys came to each of them after Poisson, with a parameter somewhat above the mean, and those that
-//! come to a full one were not counted: the size is the smaller of Poisson's number and the slots, and the
-//! parameter the one at which the mean is right. That holds for a table that was filled and never
-//! thinned; what deletions, evictions and doublings leave behind differs a little from it.
+//! In a table whose buckets have a fixed number of slots, a key that finds its bucket full goes to another one. With
+//! cuckoo hashing that is the key's second bucket, or one at the end of a path of displaced items; under a perfect hash
+//! it is any bucket with room, each with the same probability. So buckets fill as if keys came to each of them after
+//! Poisson, with a parameter somewhat above the mean, and keys that come to a full bucket were not counted. The size is
+//! the smaller of Poisson's number and the slots, and the parameter is the one that gives the right mean. That holds
+//! for a table that was filled and never thinned; deletions, evictions and doublings leave a slightly different one.
 
-/// What a perfect hash would do with so many items and buckets.
+/// The expected values of a perfect hash with so many items and buckets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Perfect {
     items: u64,
     buckets: u64,
-    /// Poisson's.
+    /// The parameter of Poisson's distribution.
     parameter: f64,
     slots: Option<Slots>,
 }
@@ -23,14 +22,14 @@ pub struct Perfect {
 /// Buckets with slots.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Slots {
-    /// Of a bucket.
+    /// Slots in a bucket.
     count: u64,
-    /// Different tags there are.
+    /// The number of different tags.
     tags: f64,
 }
 
 impl Perfect {
-    /// For so many items in so many buckets.
+    /// The perfect hash of so many items in so many buckets.
     pub fn of(items: u64, buckets: u64) -> Self {
         Self {
             items,
@@ -40,8 +39,8 @@ impl Perfect {
         }
     }
 
-    /// For so many items in so many buckets of `slots` slots, each with a tag of `tag_bits` bits (1 to 64)
-    /// of which one value means that it is empty: cuckoo hashing with two buckets a key.
+    /// The perfect hash of so many items in so many buckets of `slots` slots, each with a tag of `tag_bits` bits (1 to
+    /// 64). One value of the tag marks an empty slot. This is cuckoo hashing with two buckets a key.
     pub fn in_slots(items: u64, buckets: u64, slots: u64, tag_bits: u32) -> Self {
         let slots = Slots {
             count: slots,
@@ -51,7 +50,7 @@ impl Perfect {
             slots: Some(slots),
             ..Self::of(items, buckets)
         };
-        // The mean size rises with the parameter, up to the slots: found by halving.
+        // The mean size rises with the parameter, up to the slots: it is found by bisection.
         let mean = perfect.mean();
         let (mut low, mut high) = (mean, 2.0 * mean + 64.0 * slots.count as f64);
         for _ in 0..64 {
@@ -64,7 +63,7 @@ impl Perfect {
         perfect
     }
 
-    /// The mean of what fits into so many slots: all of them but for those that are empty.
+    /// The mean number of items in a bucket of so many slots: all slots minus the empty ones.
     fn mean_in_slots(&self, slots: u64) -> f64 {
         let empty: f64 = (0..slots)
             .map(|size| (slots - size) as f64 * self.poisson(size))
@@ -77,7 +76,7 @@ impl Perfect {
         self.items as f64 / self.buckets.max(1) as f64
     }
 
-    /// Chance that a bucket has this size.
+    /// Probability that a bucket has this size.
     fn chance(&self, size: u64) -> f64 {
         match self.slots {
             Some(slots) if size > slots.count => 0.0,
@@ -89,18 +88,18 @@ impl Perfect {
         }
     }
 
-    /// Poisson's chance of a number: e^-mean mean^size / size!.
+    /// Poisson's probability of a number: e^-mean mean^size / size!.
     fn poisson(&self, size: u64) -> f64 {
         let mean = self.parameter;
         if mean == 0.0 {
             return if size == 0 { 1.0 } else { 0.0 };
         }
-        // By logarithms: neither the power nor the factorial of a large size fits a number.
+        // By logarithms: the power and the factorial of a large size are too large for a number.
         (size as f64 * mean.ln() - mean - libm::lgamma(size as f64 + 1.0)).exp()
     }
 
-    /// Sizes outside of which not one of 2^32 buckets is to be expected: twelve standard deviations
-    /// from the mean, and sixty for means so small that the deviations say little.
+    /// Sizes outside of which not one of 2^32 buckets is expected: twelve standard deviations from the mean, and sixty
+    /// for means so small that the deviations say little.
     fn sizes_around_mean(&self) -> (u64, u64) {
         if let Some(slots) = self.slots {
             return (0, slots.count);
@@ -109,7 +108,7 @@ impl Perfect {
         ((mean - slack).max(0.0) as u64, (mean + slack) as u64)
     }
 
-    /// Buckets of this size to expect.
+    /// Expected number of buckets of this size.
     pub fn buckets_of(&self, size: u64) -> f64 {
         self.chance(size) * self.buckets as f64
     }
@@ -119,13 +118,13 @@ impl Perfect {
         1.0 - self.chance(0)
     }
 
-    /// The size that the largest bucket has most likely: the greatest of which, or of greater ones,
-    /// at least half a bucket is to be expected.
+    /// The most probable size of the largest bucket: the greatest size for which at least half a bucket of this size or
+    /// a greater one is expected.
     pub fn largest(&self) -> u64 {
         if self.items == 0 {
             return 0;
         }
-        // Summed up from above, where the terms are small, so that nothing is lost.
+        // Summed from above, where the terms are small, so that no precision is lost.
         let mut size = self.sizes_around_mean().1;
         let mut expected = 0.0;
         while size > 0 {
@@ -151,8 +150,8 @@ impl Perfect {
         (held / self.mean()).min(1.0)
     }
 
-    /// Objects searched for an item that is there: itself, and half of the others of its bucket. With slots
-    /// itself, and half of those that a miss would meet.
+    /// Objects searched for a present item: itself, and half of the others of its bucket. With slots itself, and half
+    /// of those that a miss would meet.
     pub fn searched_hit(&self) -> f64 {
         match self.items {
             0 => 0.0,
@@ -161,8 +160,8 @@ impl Perfect {
         }
     }
 
-    /// Objects searched for one that is not there: see [`Histogram::searched_miss`]. With slots those in
-    /// two buckets whose tag is the same by chance.
+    /// Objects searched for an absent key: see [`Histogram::searched_miss`]. With slots, those in two buckets whose tag
+    /// is the same by chance.
     ///
     /// [`Histogram::searched_miss`]: super::Histogram::searched_miss
     pub fn searched_miss(&self) -> f64 {
@@ -180,7 +179,7 @@ mod tests {
 
     #[test]
     fn by_hand() {
-        // One item a bucket: e^-1 of the buckets are empty, as many hold one, half as many two.
+        // One item a bucket: a share of e^-1 of the buckets is empty, as many hold one, half as many two.
         let perfect = Perfect::of(1000, 1000);
         let once = (-1.0_f64).exp();
         assert!((perfect.buckets_of(0) - 1000.0 * once).abs() < 1e-6);
