@@ -1,1 +1,1 @@
-//! The models stand in `tests/loom`: this library is empty.
+//! An empty library: the models are in `tests/loom`.

@@ -1,4 +1,4 @@
-//! Sequences, flushes and ages (`timestamps.rs`: "order n", `ages.rs`: "ages n").
+//! Models of sequences, flushes and ages (`timestamps.rs`: "order n", `ages.rs`: "ages n").
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ fn second(number: u32) -> Time {
     Time(16 * number)
 }
 
-/// Ages 3: a search that runs while a note is added, and old ones become coarser, finds what was right before or
-/// after. In a model there is room for four notes; when they are full, the second goes.
+/// Ages 3: a search runs while a note is added and old notes become coarser. It finds a result that was right before or
+/// after. In a model there is room for four notes; when they are full, the second is dropped.
 #[test]
 fn a_search_believes_no_half_written_notes() {
     let ages = |seconds: std::ops::RangeInclusive<u32>| {
@@ -41,7 +41,7 @@ fn a_search_believes_no_half_written_notes() {
     });
 }
 
-/// Ages 2: two threads come to a new second at the same time; the sequences that they take then are of that second.
+/// Ages 2: two threads come to a new second at the same time; the sequences that they take then belong to that second.
 #[test]
 fn a_second_is_noted_before_its_first_sequence_is_taken() {
     model(3, || {
@@ -64,8 +64,8 @@ fn a_second_is_noted_before_its_first_sequence_is_taken() {
     });
 }
 
-/// Order 1 and 2: two threads with blocks of sequences of their own store one key, and one of them flushes. After the flush nothing
-/// is found that was stored before it, and everything that is stored then.
+/// Order 1 and 2: two threads with their own blocks of sequences store one key, and one of them flushes. After the
+/// flush no item is found that was stored before it, and every item that is stored then.
 #[test]
 fn a_flush_during_stores_divides_them() {
     let keys = [key_in(8, [0, 1]), key_in(8, [2, 3])];
@@ -73,7 +73,7 @@ fn a_flush_during_stores_divides_them() {
         let engine = engine(8);
         let mut handle = engine.handle();
         let mut other = engine.handle();
-        // The other's block is the older one.
+        // The other thread's block is the older one.
         set(&mut other, keys[1], 1);
         set(&mut handle, keys[0], 1);
         set(&mut handle, keys[1], 2);
@@ -94,7 +94,7 @@ fn a_flush_during_stores_divides_them() {
     });
 }
 
-/// Order 4: what is made of an item while a flush takes that is gone with it, whichever comes first.
+/// Order 4: a new item that is made from one while a flush takes the latter is dead as well, whichever comes first.
 fn is_not_outlived(op: Op<'static>) {
     let key = key_in(8, [0, 1]);
     model(3, move || {

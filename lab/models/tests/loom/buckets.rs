@@ -1,4 +1,4 @@
-//! A partition with a descriptor: readers at the lock of their bucket, beside the partition's owner.
+//! Models of a partition with a descriptor: readers under the lock of their bucket, beside the partition's owner.
 //! Claims cite the invariants of `partition/descriptor.rs` ("descriptor n") and `partition/bucket.rs` ("bucket n").
 
 use std::mem::MaybeUninit;
@@ -13,7 +13,7 @@ use nuthatch_sync::spinlock::SpinLock;
 
 use crate::world::{NOW, hasher, model, number, value};
 
-/// A partition as LockHash has them with random eviction.
+/// A partition as LockHash has it with random eviction.
 struct World {
     memory: Arc<BlockMemory>,
     descriptors: Arc<[Descriptor]>,
@@ -21,7 +21,7 @@ struct World {
 }
 
 impl World {
-    /// Two buckets, in one block of 16 lines; so many blocks with room for five elements each.
+    /// Two buckets, in one block of 16 lines; and `blocks` blocks with room for five elements each.
     fn new(blocks: usize) -> Arc<Self> {
         let bytes = (1 + blocks) * BLOCK_COST;
         let memory = Arc::new(BlockMemory::new(bytes, bytes).unwrap());
@@ -43,8 +43,8 @@ impl World {
         })
     }
 
-    /// Two blocks of 16 lines: 8 and 2 of the first are used, 10 of the second; then 2 and 10. So to give a
-    /// block away key 2, whose number is 20, must move.
+    /// Two blocks of 16 lines: 8 and 2 of the first are used, 10 of the second; then 2 and 10. So key 2, whose number
+    /// is 20, must move before a block can be given away.
     fn with_a_block_to_give() -> Arc<Self> {
         let world = Self::new(2);
         world.set_bytes(1, &[1; 440]);
@@ -89,7 +89,7 @@ impl World {
         Some(number(unsafe { bytes.assume_init_ref() }))
     }
 
-    /// A read that wins the right to refresh a stale item, or touches it; what it saw.
+    /// A read that wins the right to refresh a stale item, or touches it. Returns the item that it saw.
     fn read(&self, key: u64, read: &Read) -> Option<nuthatch_engine::Item> {
         let key = key.to_le_bytes();
         let key = Key::new(&key, &hasher());
@@ -147,8 +147,8 @@ fn a_key_that_is_being_replaced_is_never_missed() {
     });
 }
 
-/// Descriptor 4: the lines of an element that was taken out are the first to be used again, by another
-/// key of another bucket; a reader that had found it sees it whole, or does not find it.
+/// Descriptor 4: the lines of an element that was taken out are used again first, by another key of another bucket. A
+/// reader that had found the element sees it whole, or does not find it.
 #[test]
 fn what_a_reader_walks_over_is_not_reused() {
     let (one, other) = (keys_in(0, 2).next().unwrap(), keys_in(1, 2).next().unwrap());
@@ -167,8 +167,8 @@ fn what_a_reader_walks_over_is_not_reused() {
     });
 }
 
-/// Descriptor 2: a bucket that is being divided hides none of its elements, neither one that stays nor those that
-/// move; of two that move, the one behind is found by way of the other.
+/// Descriptor 2: a bucket that is being divided hides none of its elements, neither one that stays nor those that move.
+/// Of two that move, the later one in the chain is found through the other.
 #[test]
 fn a_division_hides_nothing() {
     let stays = keys_in(0, 3).next().unwrap();
@@ -196,7 +196,7 @@ fn a_division_hides_nothing() {
     }
 }
 
-/// Descriptor 3: of two readers that want a stale item, one wins; and the touch of a third is not undone.
+/// Descriptor 3: of two readers that try to win a stale item, one wins; and the touch of a third is not undone.
 #[test]
 fn readers_that_mark_one_element_lose_no_mark() {
     const WIN: Read = Read {
@@ -239,7 +239,7 @@ fn readers_that_mark_one_element_lose_no_mark() {
     });
 }
 
-/// Descriptor 3: what a reader does to an element that is being rewritten comes before or behind that, and is not
+/// Descriptor 3: a reader's change to an element that is being rewritten comes before or after the rewrite, and is not
 /// lost.
 #[test]
 fn a_touch_beside_an_append_is_kept() {
@@ -268,8 +268,8 @@ fn a_touch_beside_an_append_is_kept() {
     });
 }
 
-/// Descriptor 4 and partition 7: a pinned element outlives its place in the table, and the last of owner and
-/// reader frees it once.
+/// Descriptor 4 and partition 7: a pinned element outlives its place in the table, and the last one of owner and reader
+/// frees it once.
 #[test]
 fn what_is_pinned_outlives_its_place() {
     model(2, || {
@@ -293,8 +293,8 @@ fn what_is_pinned_outlives_its_place() {
     });
 }
 
-/// Descriptor 3 and 4: an element that moves to other lines, because its block is given away, is never missed, and
-/// what comes into the block next is not taken for it.
+/// Descriptor 3 and 4: an element that moves to other lines, because its block is given away, is never missed, and the
+/// next content of the block is not taken for it.
 #[test]
 fn a_move_hides_nothing() {
     model(2, || {
@@ -312,7 +312,7 @@ fn a_move_hides_nothing() {
     });
 }
 
-/// Partition 7: a pinned element stays where it is, though its block was to be given away.
+/// Partition 7: a pinned element stays in its place, although its block was to be given away.
 #[test]
 fn what_is_pinned_is_not_moved() {
     model(2, || {
@@ -334,7 +334,7 @@ fn what_is_pinned_is_not_moved() {
     });
 }
 
-/// Descriptor 3: a reference that is given back undoes no mark, and no mark brings it back.
+/// Descriptor 3: giving a reference back undoes no mark, and no mark restores the reference.
 #[test]
 fn a_touch_beside_a_reference_given_back_is_kept() {
     let touch = Read {
@@ -359,8 +359,8 @@ fn a_touch_beside_a_reference_given_back_is_kept() {
     });
 }
 
-/// Descriptor 6: what was stored before a flush is not returned by a read that began behind its end, whether it
-/// took effect at once or was delayed.
+/// Descriptor 6: an item that was stored before a flush is not returned by a read that began after its end, whether the
+/// flush took effect at once or was delayed.
 #[test]
 fn what_is_flushed_is_gone() {
     for at in [NOW, Time(NOW.0 + 1)] {
@@ -374,7 +374,7 @@ fn what_is_flushed_is_gone() {
                     let before = flushed.load(loom::sync::atomic::Ordering::Acquire);
                     let bytes = 1_u64.to_le_bytes();
                     let key = Key::new(&bytes, &hasher());
-                    // A flush that is due is the owner's to see to.
+                    // The owner carries out a flush that is due.
                     let sight = world.descriptor().seek(&world.memory, at, &key);
                     let hit = sight.is_some_and(|sight| sight.live.is_some());
                     assert!(!(before && hit), "a flushed item is returned");
@@ -382,7 +382,7 @@ fn what_is_flushed_is_gone() {
             };
             world.partition.lock().flush(NOW, at);
             flushed.store(true, loom::sync::atomic::Ordering::Release);
-            // The first operation at that time lets it take effect.
+            // The first operation at that time puts the flush into effect.
             world.ask(at, 2, Op::Get);
             reader.join().unwrap();
             world.set(1, 11);
@@ -392,7 +392,7 @@ fn what_is_flushed_is_gone() {
     }
 }
 
-/// Bucket 2: two buckets of one word, a reader at one and the owner at the other.
+/// Bucket 2: two buckets in one word, with a reader at one and the owner at the other.
 #[test]
 fn neighbours_in_a_word_do_not_disturb_each_other() {
     let (one, other) = (keys_in(0, 2).next().unwrap(), keys_in(1, 2).next().unwrap());

@@ -1,5 +1,5 @@
-//! The chained engine: chains under locks, strict LRU lists under locks of their own, and a table that
-//! doubles bucket by bucket. Claims cite the invariants of `chained/mod.rs` ("chained n").
+//! Models of the chained engine: chains under locks, strict LRU lists under locks of their own, and a table that
+//! doubles bucket by bucket. Claims cite the invariants of `chained/lib.rs` ("chained n").
 
 use std::sync::Arc;
 
@@ -95,8 +95,8 @@ fn stores_beside_a_doubling_are_found() {
     });
 }
 
-/// A canary: a bucket is moved, but what moved is published without its lock. The reader must be able
-/// to miss the item.
+/// Canary: a bucket is moved, but the moved items are published without its lock. The reader must be able to miss the
+/// item.
 #[test]
 #[should_panic(expected = "an item was missed")]
 fn canary_a_move_published_late_is_missed() {
@@ -126,7 +126,7 @@ fn canary_a_move_published_late_is_missed() {
     });
 }
 
-/// Fills the memory; the keys, in the order in which they were stored.
+/// Fills the memory. Returns the keys, in the order in which they were stored.
 fn fill(engine: &Arc<Chained>, handle: &mut OurHandle) -> Vec<u64> {
     let mut stored = Vec::new();
     loop {
@@ -143,8 +143,8 @@ fn fill(engine: &Arc<Chained>, handle: &mut OurHandle) -> Vec<u64> {
     }
 }
 
-/// Chained 3: the oldest item is evicted while a reader makes it the newest. Either the reader was
-/// late, and misses it; or it was in time, and the next one goes.
+/// Chained 3: the oldest item is evicted while a reader makes it the newest. Either the reader was late, and misses it;
+/// or it was in time, and the next one is evicted.
 #[test]
 fn a_hit_saves_the_oldest_or_misses_it() {
     model(3, || {
@@ -158,7 +158,7 @@ fn a_hit_saves_the_oldest_or_misses_it() {
         assert_eq!(engine.stats().evictions, 1);
         assert_eq!(get(&mut handle, new), Some(new));
         match get(&mut handle, oldest) {
-            // Read before it was the oldest's turn: the second oldest went.
+            // Read before it was to be evicted: the second oldest was evicted.
             Some(found) => {
                 assert_eq!((read, found), (Some(oldest), oldest));
                 assert_eq!(get(&mut handle, second), None);
@@ -169,8 +169,7 @@ fn a_hit_saves_the_oldest_or_misses_it() {
     });
 }
 
-/// Chained 1, 3: two threads need a victim at once; each item is evicted once, and each gets a chunk of
-/// its own.
+/// Chained 1, 3: two threads need a victim at once; each item is evicted once, and each thread gets its own chunk.
 #[test]
 fn two_evictions_take_two_items() {
     for eviction in [&lru::KIND, &clock::KIND] {

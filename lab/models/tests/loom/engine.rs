@@ -1,4 +1,4 @@
-//! Whole operations of the engine beside each other.
+//! Models of whole operations of the engine beside each other.
 
 use std::sync::Arc;
 
@@ -36,8 +36,8 @@ fn a_set_shows_the_old_value_or_the_new_one() {
     });
 }
 
-/// The same for the batched way, which remembers versions and a candidate between its stages; and two
-/// gets of one batch never see the value go back.
+/// The same for a batch, which remembers versions and a candidate between its stages; and two gets of one batch never
+/// see the value go back.
 #[test]
 fn a_batch_shows_the_old_value_or_the_new_one() {
     let (key, other) = (key_in(8, [0, 1]), key_in(8, [2, 3]));
@@ -64,7 +64,7 @@ fn a_reader_of_a_victim_never_sees_the_next_item() {
     model(2, || {
         let engine = engine(64);
         let mut handle = engine.handle();
-        // Until every page is given out and full: the next store has to evict.
+        // Until every page is taken and full: the next store has to evict.
         let mut stored = 0;
         while !is_full(&engine) {
             set(&mut handle, stored, stored);
@@ -75,7 +75,7 @@ fn a_reader_of_a_victim_never_sees_the_next_item() {
         assert!(matches!(reader.join().unwrap(), None | Some(0)));
         assert_eq!(engine.stats().evictions, 1);
         assert_eq!(get(&mut handle, stored), Some(stored));
-        // The reader may have saved it.
+        // The reader's hit may have saved the victim.
         let gone = (0..stored).filter(|&key| get(&mut handle, key).is_none());
         assert_eq!(gone.count(), 1);
         audit(&engine);
@@ -106,8 +106,8 @@ fn a_reader_of_a_deleted_key_sees_its_value_or_nothing() {
     });
 }
 
-/// Cuckoo 5: a thread that comes when a delayed flush is due waits until its bar is raised, and it is raised once.
-/// So what was stored before is not returned any more, and what is stored from then on stays.
+/// Cuckoo 5: a thread that arrives when a delayed flush is due waits until the flush's bar is raised, and it is raised
+/// once. So items stored before are no longer returned, and items stored from then on stay.
 #[test]
 fn a_flush_that_is_due_takes_the_old_and_spares_the_new() {
     let (old, new) = (key_in(8, [0, 1]), key_in(8, [2, 3]));
@@ -125,8 +125,8 @@ fn a_flush_that_is_due_takes_the_old_and_spares_the_new() {
     });
 }
 
-/// Store 3: what one thread frees, another fills: only the next owner's fence stands between its
-/// bytes and a late reader.
+/// Store 3: one thread frees a chunk, and another fills it: only the next owner's fence protects a late reader from its
+/// bytes.
 #[test]
 fn a_chunk_reused_by_another_thread_is_not_believed() {
     let (key, other) = (key_in(8, [0, 1]), key_in(8, [2, 3]));

@@ -1,4 +1,4 @@
-//! The doubling of the index beside readers and writers.
+//! Models of the doubling of the index beside readers and writers.
 
 use std::sync::Arc;
 
@@ -22,8 +22,8 @@ fn growing(keys: &[u64]) -> Arc<Model> {
     for &key in keys {
         set(&mut handle, key, 1);
     }
-    // Three keys of the first two buckets: the third starts the doubling and finds room when the
-    // first has gone to bucket 8.
+    // Three keys of the first two buckets: the third starts the doubling and finds room when the first has moved to
+    // bucket 8.
     for wanted in [[8, 1], [1, 8], [0, 1]] {
         set(&mut handle, key_in(2 * BUCKETS, wanted), 1);
     }
@@ -45,9 +45,8 @@ fn spawn<T: 'static>(
     thread::spawn(move || body(&mut handle))
 }
 
-/// Cuckoo 4, and the note at `Index::geometry`: a key whose bucket is split under its reader is never
-/// missed, whether it stays or goes, and whether the reader finds it in its first bucket or its
-/// second.
+/// Cuckoo 4, and the note at `Index::geometry`: a key whose bucket is split under its reader is never missed, whether
+/// it stays or moves, and whether the reader finds it in its first bucket or its second.
 #[test]
 fn a_reader_never_misses_a_key_that_is_split() {
     for wanted in [[10, 3], [2, 3], [3, 10]] {
@@ -62,7 +61,7 @@ fn a_reader_never_misses_a_key_that_is_split() {
     }
 }
 
-/// The same for a batch, which asks for buckets long before it reads them.
+/// The same for a batch, which prefetches buckets long before it reads them.
 #[test]
 fn a_batch_never_misses_a_key_that_is_split() {
     let keys = [key_in(2 * BUCKETS, [10, 3]), key_in(2 * BUCKETS, [11, 10])];
@@ -75,7 +74,7 @@ fn a_batch_never_misses_a_key_that_is_split() {
     });
 }
 
-/// Cuckoo 1 to 3: a store beside the split of its bucket leaves one item, where readers look.
+/// Cuckoo 1 to 3: a store beside the split of its bucket leaves one item, in a place where readers look.
 #[test]
 fn a_store_beside_a_split_leaves_one_item() {
     for wanted in [[10, 3], [2, 11]] {
@@ -94,11 +93,11 @@ fn a_store_beside_a_split_leaves_one_item() {
     }
 }
 
-/// Cuckoo 1: an insert pushes items aside while their buckets are split: each move is refused or
-/// right, in the half that is split, the half that is not, and across.
+/// Cuckoo 1: an insert pushes items aside while their buckets are split: each move is refused or correct, in the split
+/// half, the other half, and across.
 #[test]
 fn moves_beside_a_split_are_refused_or_right() {
-    // The items of buckets 2 and 3 can go to 5 and to 6; the new key wants 2 or 3.
+    // The items of buckets 2 and 3 can move to 5 and to 6; the new key needs 2 or 3.
     for [first, second] in [[[10, 5], [3, 6]], [[2, 5], [11, 14]], [[2, 13], [3, 2]]] {
         let keys = [first, second].map(|wanted| key_in(2 * BUCKETS, wanted));
         let new = key_in(BUCKETS, [2, 3]);
@@ -116,12 +115,12 @@ fn moves_beside_a_split_are_refused_or_right() {
     }
 }
 
-/// Cuckoo 1: a path leads from the half that is split into a bucket that is split meanwhile, after
-/// which the item's other bucket is another one.
+/// Cuckoo 1: a path leads from the split half into a bucket that is split meanwhile, after which the item's other
+/// bucket is another one.
 #[test]
 fn moves_into_a_bucket_that_is_split_are_refused_or_right() {
-    // The setup's last store splits bucket 2, so 3 is the next. The new key finds its buckets taken by
-    // one key that can go to 3, or to 11 when that is there, and by another.
+    // The setup's last store splits bucket 2, so 3 is the next. The new key finds its buckets taken by one key that can
+    // move to 3, or to 11 once that exists, and by another.
     let moved = key_in(2 * BUCKETS, [0, 11]);
     let blocker = key_in(2 * BUCKETS, [5, 4]);
     let new = key_in(2 * BUCKETS, [0, 5]);
@@ -140,7 +139,7 @@ fn moves_into_a_bucket_that_is_split_are_refused_or_right() {
     });
 }
 
-/// Two threads split, and a reader looks: the splits are one after the other.
+/// Two threads split, and a reader looks: the splits run one after the other.
 #[test]
 fn two_splitters_do_not_split_a_bucket_twice() {
     let keys = [key_in(2 * BUCKETS, [10, 3]), key_in(2 * BUCKETS, [11, 6])];
@@ -156,8 +155,7 @@ fn two_splitters_do_not_split_a_bucket_twice() {
     });
 }
 
-/// A lookup and a split at the level of the index; `stale` looks with the geometry of before its
-/// snapshot.
+/// A lookup and a split at the level of the index; `stale` looks with a geometry that was loaded before its snapshot.
 fn look_beside_a_split(stale: bool) {
     loom::model(move || {
         let index = Arc::new(Index::<OneSlot>::new(2, 4, 2).unwrap());
@@ -197,9 +195,9 @@ fn look_beside_a_split(stale: bool) {
     });
 }
 
-/// The usual get asks whether the table is at rest, and reads with that geometry. A doubling that
-/// begins meanwhile, and has split the bucket of its key, is noticed: by the geometry that comes
-/// with the split's version, or by the version. The split holds one of the key's two stripes.
+/// The usual get checks that the table is at rest, and reads with that geometry. If a doubling begins meanwhile, and
+/// has split the bucket of its key, the get notices: by the geometry that comes with the split's version, or by the
+/// version. The split holds one of the key's two stripes.
 #[test]
 fn a_doubling_that_begins_is_noticed() {
     for (first, second) in [(5, 10), (10, 5)] {
@@ -242,13 +240,13 @@ fn a_doubling_that_begins_is_noticed() {
     }
 }
 
-/// The order that `Index::geometry` asks for: first the snapshot, then the geometry.
+/// The order that `Index::geometry` requires: first the snapshot, then the geometry.
 #[test]
 fn a_geometry_loaded_after_the_snapshot_is_vouched_for() {
     look_beside_a_split(false);
 }
 
-/// Canary: loaded before, it is not, and the models can tell.
+/// Canary: a geometry loaded before is wrong, and the models find it.
 #[test]
 #[should_panic(expected = "missed")]
 fn canary_a_geometry_loaded_before_the_snapshot_is_stale() {

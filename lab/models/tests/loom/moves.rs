@@ -1,7 +1,7 @@
-//! Items in a log, which a cleaning moves from page to page while others read, write and remove them.
+//! Models of items in a log, which a cleaning moves from page to page while other threads read, write and remove them.
 //!
-//! A page has 32 words, and the longest record half of them. Most models begin with a log that evicts nothing
-//! and is full: a store then cleans the page that has a gap, and moves what else lies there.
+//! A page has 32 words, and the longest record half of them. Most models begin with a full log that evicts nothing: a
+//! store then cleans the page that has a gap, and moves the other records in it.
 
 use std::sync::Arc;
 
@@ -30,13 +30,13 @@ type LogHandle = CuckooHandle<InLog>;
 /// Buckets of the index.
 const BUCKETS: u64 = 8;
 
-/// What index and stripes take, and ghosts, of which there is one bucket.
+/// Bytes of index and stripes, and of the ghosts, which have one bucket.
 const INDEX: usize = BUCKETS as usize * 2 * 8 + BUCKETS as usize * 4 + 16;
 
-/// What a page takes: itself, its recency bits, and what the log knows of it.
+/// Bytes of a page: itself, its recency bits, and the log's state of it.
 const PAGE: usize = 256 + 3 * 8 + 7 * 8;
 
-/// Of as many bytes as the longest record has beside a key and a narrow header: two fill a page.
+/// A value length that makes the longest record, with a key and a narrow header: two records fill a page.
 const HALF: usize = 104;
 
 /// `value(1)`.
@@ -44,10 +44,10 @@ const ONE: [u8; 16] = [
     1, 0, 0, 0, 0, 0, 0, 0, 254, 255, 255, 255, 255, 255, 255, 255,
 ];
 
-/// Of another room than `ONE`, so that it does not go over it.
+/// A value of another record size than `ONE`, so that it is not written over it.
 const SHORTER: [u8; 8] = [3; 8];
 
-/// What is stored when there is no room: beside it and what moves then, there is room for a short value.
+/// The value that is stored when there is no room: beside it and the records that move then, a short value fits.
 const NEXT: [u8; 64] = [2; 64];
 
 /// Over the models' copy limit, in two segments.
@@ -69,7 +69,7 @@ fn engine(pages: usize, evicts: bool) -> Arc<Logged> {
     Arc::new(Cuckoo::new(config).unwrap())
 }
 
-/// The key that the models are about: nothing else is in its buckets.
+/// The key that the models are about: no other key is in its buckets.
 fn subject() -> u64 {
     key_in(BUCKETS, [0, 1])
 }
@@ -96,18 +96,18 @@ fn try_set(handle: &mut LogHandle, key: u64, bytes: &[u8]) -> bool {
     }
 }
 
-/// A log in which there is no room without cleaning.
+/// A log without room unless a page is cleaned.
 struct Full {
     engine: Arc<Logged>,
     handle: LogHandle,
-    /// A key that is not in it.
+    /// A key that it does not have.
     next: u64,
 }
 
-/// What lies in the page that is cleaned first, beside half a page that is a gap by then.
+/// The record in the page that is cleaned first, beside half a page that is a gap by then.
 #[derive(Clone, Copy)]
 enum Moves {
-    /// The subject's item, or, of a large one, its head.
+    /// The subject's item; if that is large, its head.
     Head,
     /// The second segment of the subject's item.
     Segment,
@@ -118,7 +118,7 @@ fn full(value: &[u8], moves: Moves) -> Full {
     full_after(value, moves, |_| ()).0
 }
 
-/// The same, and what is done before the other items come.
+/// The same, with an action before the other items are stored.
 fn full_after<T>(value: &[u8], moves: Moves, first: impl FnOnce(&mut LogHandle) -> T) -> (Full, T) {
     let engine = engine(4, false);
     let mut handle = engine.handle();
@@ -127,7 +127,7 @@ fn full_after<T>(value: &[u8], moves: Moves, first: impl FnOnce(&mut LogHandle) 
         Moves::Head => {
             set_bytes(&mut handle, gap, &[1; HALF]);
             set_bytes(&mut handle, subject(), value);
-            // Nothing is appended to a page that is full, so it is closed.
+            // A full page gets no more records, so it is closed.
             let head = if value.len() > HALF {
                 32 + 8 + 2 * 8
             } else {
@@ -160,7 +160,7 @@ fn log_stats(engine: &Logged) -> LogStats {
     engine.stats().log.expect("a log")
 }
 
-/// A cleaning beside another thread, which does something with the subject, and what must hold then.
+/// A cleaning beside another thread, which uses the subject; `after` checks the result.
 fn beside<T: 'static>(
     preemptions: usize,
     value: &'static [u8],
@@ -178,7 +178,7 @@ fn beside<T: 'static>(
         let thread = thread::spawn(move || other(&mut beside));
         let stored = try_set(&mut handle, next, &NEXT);
         let seen = thread.join().unwrap();
-        // What the other thread was about to free was not there yet.
+        // If not, the memory that the other thread was about to free was still missing.
         assert!(stored || try_set(&mut handle, next, &NEXT));
         after(&mut handle, seen);
         audit(&engine);
@@ -200,7 +200,7 @@ fn an_item_that_moves_is_never_missed() {
     );
 }
 
-/// Log 4, store 3: another item is written to where the one that moved has been, and begins at the same word.
+/// Log 4, store 3: another item is written to the place that the moved one has left, and begins at the same word.
 #[test]
 fn the_place_that_an_item_left_is_used_again() {
     model(1, || {
@@ -237,8 +237,8 @@ fn an_item_that_moves_is_replaced() {
     );
 }
 
-/// Log 5: the same for a value that goes over the one that is there. What a cleaning has copied without the lock is
-/// then copied again.
+/// Log 5: the same for a value that is written over the present one. Bytes that a cleaning has copied without the lock
+/// are then copied again.
 #[test]
 fn an_item_that_moves_is_overwritten() {
     beside(
@@ -293,7 +293,7 @@ fn an_item_that_moves_is_removed() {
     });
 }
 
-/// Log 5: what changes in place is copied under the lock.
+/// Log 5: words that change in place are copied under the lock.
 #[test]
 fn no_increment_of_a_number_that_moves_is_lost() {
     let count = |handle: &mut LogHandle| increment(handle, subject());
@@ -302,8 +302,8 @@ fn no_increment_of_a_number_that_moves_is_lost() {
     });
 }
 
-/// Log 5, cuckoo 2: two threads find no room, and each cleans a page, or helps with one. The subject lies in the one, and
-/// half of the other is a gap, too.
+/// Log 5, cuckoo 2: two threads find no room, and each cleans a page, or helps with one. The subject lies in one of
+/// them, and half of the other is a gap, too.
 #[test]
 fn two_threads_clean() {
     model(2, || {
@@ -323,7 +323,7 @@ fn two_threads_clean() {
     });
 }
 
-/// Log 5: what is read in place stays where it is, and its page is not used again before it is let go.
+/// Log 5: a value that is read in place stays there, and its page is not used again before its reader has released it.
 #[test]
 fn a_value_that_is_read_in_place_does_not_move() {
     for moves in [Moves::Head, Moves::Segment] {
@@ -341,7 +341,7 @@ fn a_value_that_is_read_in_place_does_not_move() {
             let stored = try_set(&mut handle, next, &NEXT);
             reader.join().unwrap();
             assert_eq!(read_large(&mut handle).as_deref(), Some(&LARGE[..]));
-            // Nobody holds it any more, so its page can be cleaned.
+            // No reader holds it any more, so its page can be cleaned.
             assert!(stored || try_set(&mut handle, next, &NEXT));
             audit(&engine);
         });
@@ -355,8 +355,8 @@ fn get_bytes(handle: &mut LogHandle) -> Vec<u8> {
     }
 }
 
-/// All bytes of a large value, which gets a new time to live; `None` is a miss. (A plain get has found it without a lock
-/// before, like any item: many more orders for a model to explore.)
+/// Reads all bytes of a large value, with a new time to live; `None` is a miss. (A plain get would find it without a
+/// lock first, like any item: many more interleavings for a model to explore.)
 fn read_large(handle: &mut LogHandle) -> Option<Vec<u8>> {
     let read = Read {
         value: true,
@@ -401,11 +401,11 @@ fn a_large_value_that_moves_is_removed() {
     }
 }
 
-/// Of what is evicted below.
+/// The value of the item that is evicted below.
 const VICTIM: u64 = 7;
 
-/// A log that evicts, and is short of pages as soon as another item comes: then a page is cleaned in which the subject
-/// lies, which was used, and what was not. A key that is not there.
+/// A log that evicts, and is short of pages as soon as another item comes: then a page is cleaned that has the subject,
+/// which was used, and items that were not. `next` is a key that it does not have.
 fn short() -> Full {
     let engine = engine(4, true);
     let mut handle = engine.handle();
@@ -450,9 +450,9 @@ fn beside_eviction<T: 'static>(
     });
 }
 
-/// Store 1 and 2, log 5: a cleaning passes over what is pinned, but a reader may pin a value between that look and the
-/// eviction. Its bytes stay, and none of its pages is used again, before it is let go; then all of it is freed once, by the
-/// reader or by who evicts.
+/// Store 1 and 2, log 5: a cleaning passes over pinned items, but a reader may pin a value between that look and the
+/// eviction. Its bytes stay, and none of its pages is used again, before the reader has released it; then all of it is
+/// freed once, by the reader or by the thread that evicts.
 #[test]
 fn a_value_that_is_read_in_place_is_evicted() {
     model(3, || {
@@ -464,7 +464,7 @@ fn a_value_that_is_read_in_place_is_evicted() {
         assert_eq!(engine.stats().evictions, 0);
         let mut beside = engine.handle();
         let reader = thread::spawn(move || {
-            // No use, or it would stay.
+            // This read is no use, or the value would stay.
             let read = Read {
                 bump: false,
                 touch: Some(Expiry::Never),
@@ -478,7 +478,7 @@ fn a_value_that_is_read_in_place_is_evicted() {
         });
         let stored = try_set(&mut handle, second, &[2; HALF]);
         reader.join().unwrap();
-        // Nobody holds it any more, so its pages can be used.
+        // No reader holds it any more, so its pages can be used.
         assert!(stored || try_set(&mut handle, second, &[2; HALF]));
         set_bytes(&mut handle, third, &[3; HALF]);
         assert_eq!(read_large(&mut handle), None);
@@ -486,19 +486,19 @@ fn a_value_that_is_read_in_place_is_evicted() {
     });
 }
 
-/// MemC3 section 4, store 2: what leaves is removed by a client at the same time, and freed once.
+/// MemC3 section 4, store 2: a client removes a victim at the same time, and it is freed once.
 #[test]
 fn a_victim_is_removed_or_evicted() {
     let remove = |handle: &mut LogHandle| delete(handle, fillers()[0]);
     beside_eviction(3, remove, |handle, removed| {
         let evictions = handle.engine().stats().evictions;
-        // The rest of the page leaves in any case.
+        // The other items of the page leave in any case.
         assert_eq!(evictions + u64::from(removed), 3);
         assert_eq!(increment(handle, subject()), 9);
     });
 }
 
-/// Log 5: what stays is changed beside the eviction, or moves before or behind that.
+/// Log 5: an item that stays is changed beside the eviction: it moves before the change or after it.
 #[test]
 fn what_stays_is_counted_up_beside_an_eviction() {
     let count = |handle: &mut LogHandle| increment(handle, subject());
@@ -516,7 +516,8 @@ fn two_threads_evict() {
     });
 }
 
-/// Log 3: a page that is closed at any moment, by who finds no other to clean, is cleaned only if nothing in it is private.
+/// Log 3: a thread that finds no page to clean may close a page at any moment. That page is cleaned only if nothing in
+/// it is private.
 #[test]
 fn a_page_with_a_private_record_is_not_cleaned() {
     model(2, || {
@@ -558,11 +559,12 @@ enum Fault {
     CopiesBefore,
     /// The lock is released as if nothing had changed.
     KeepsVersions,
-    /// What was copied before the lock was taken is taken for what is there.
+    /// The copy made before the lock was taken is used without a check.
     TrustsItsCopy,
 }
 
-/// One item with a value of two words, or of one segment of two words, and the place that it, or its segment, moves to.
+/// One item with a value of two words, or of one segment of two words, and the place to which it, or its segment,
+/// moves.
 struct Steps {
     store: nuthatch_store::slab::Store,
     index: Index<InLog>,
@@ -571,7 +573,7 @@ struct Steps {
     to: Chunk,
 }
 
-/// The item's.
+/// The item's hash.
 const HASH: u64 = 5 << 40;
 
 fn fields(sequence: u64) -> Fields {
@@ -621,13 +623,13 @@ impl Steps {
         })
     }
 
-    /// Where the item lies.
+    /// The item's chunk.
     fn chunk(&self, buckets: [u64; 2]) -> Chunk {
         let found = self.index.first_match(buckets, self.index.place(HASH).tag);
         found.expect("the item is in the index").chunk::<InLog>()
     }
 
-    /// The value's word: of the item, or of its segment.
+    /// The place of the value's word: in the item, or in its segment.
     fn word(&self, chunk: Chunk) -> (Chunk, usize) {
         match self.shape.segment {
             Some(_) => (self.store.segment(chunk, &self.shape, 0), 2),
@@ -663,7 +665,7 @@ impl Steps {
         drop(locked);
     }
 
-    /// The second word of the item's value, while nobody changes it.
+    /// The second word of the item's value, while no thread changes it.
     fn last(&self) -> u64 {
         let (_, buckets) = self.index.begin(&self.index.place(HASH));
         self.store.arena.load(self.chunk(buckets), 4)
@@ -678,7 +680,7 @@ impl Steps {
         } else {
             *head
         };
-        // As a cleaning does it: what lies behind the first four words.
+        // As in a cleaning: the words after the first four.
         let before = match self.shape.segment {
             None => store.copy_constant(from, *to, 8),
             Some(_) => 0,
@@ -735,7 +737,7 @@ fn read_beside_a_move(segment: Option<usize>, fault: Fault) {
     });
 }
 
-/// Log 5, store 3: readers without a lock, who copy, see the value in the old place or in the new one.
+/// Log 5, store 3: readers without a lock, which copy, see the value in the old place or in the new one.
 #[test]
 fn a_move_shows_no_bytes_of_the_next_owner() {
     read_beside_a_move(None, Fault::Whole);
@@ -779,7 +781,7 @@ fn overwrite_beside_a_move(fault: Fault) {
     });
 }
 
-/// Log 5: what changes with the sequence is copied again if that has changed.
+/// Log 5: words that change with the sequence are copied again if it has changed.
 #[test]
 fn a_move_takes_the_new_value_along() {
     overwrite_beside_a_move(Fault::Whole);
@@ -791,7 +793,7 @@ fn canary_a_move_that_does_not_look_at_the_sequence_keeps_old_bytes() {
     overwrite_beside_a_move(Fault::TrustsItsCopy);
 }
 
-/// Log 5: what changes under the lock is copied under it.
+/// Log 5: words that change under the lock are copied under it.
 #[test]
 fn a_move_loses_no_change() {
     count_beside_a_move(Fault::Whole);

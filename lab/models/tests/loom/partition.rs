@@ -1,4 +1,4 @@
-//! Partitions behind locks: what readers and writers do outside of the lock.
+//! Models of partitions behind locks: the accesses of readers and writers outside of the lock.
 
 use std::mem::MaybeUninit;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use nuthatch_sync::spinlock::SpinLock;
 
 use crate::world::{NOW, hasher, model, number, value};
 
-/// A partition behind its lock, as LockHash has them, and the memory that clients reach without it.
+/// A partition behind its lock, as in LockHash, and the memory that clients access without it.
 struct World {
     memory: Arc<BlockMemory>,
     partition: SpinLock<Partition>,
@@ -103,7 +103,7 @@ fn a_key_that_is_being_replaced_is_never_missed() {
     });
 }
 
-/// Partition 7: what a reader holds is not given to others, whatever is stored meanwhile; the last one,
+/// Partition 7: the lines of an element with a reader are not reused, whatever is stored meanwhile. The last one,
 /// writer or reader, frees it once.
 #[test]
 fn what_is_read_is_not_reused() {
@@ -127,7 +127,7 @@ fn what_is_read_is_not_reused() {
     });
 }
 
-/// Canary: a reader that gave its reference back too early reads what others wrote since.
+/// Canary: a reader that gave its reference back too early reads bytes that another thread wrote since.
 #[test]
 #[should_panic(expected = "left == right")]
 fn canary_a_read_after_the_reference_is_noticed() {

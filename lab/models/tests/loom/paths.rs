@@ -1,5 +1,5 @@
-//! MemC3's appendix: a reader beside an insert that moves keys along a path, at the level of the
-//! index (items are slots, told apart by their tags) and through the whole engine.
+//! Models of MemC3's appendix: a reader beside an insert that moves keys along a path, at the level of the index (items
+//! are slots, distinguished by their tags) and through the whole engine.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::world::*;
 
 const BUCKETS: u64 = 8;
 
-/// A hash with these two buckets; `number` tells keys of the same buckets apart.
+/// A hash with these two buckets; `number` distinguishes keys of the same buckets.
 fn hash_in(first: u64, second: u64, number: usize) -> u64 {
     let tag = (1..=0xffff_u64)
         .filter(|&tag| split::partner_offset(tag) & (BUCKETS - 1) == first ^ second)
@@ -82,8 +82,8 @@ fn look(index: &Index<OneSlot>, place: &Candidates) -> Option<SlotWord> {
     }
 }
 
-/// The appendix's picture: key0 in bucket 2 can go to 5, key1 in bucket 1 can go to 2, and a new key
-/// that fits only bucket 1 comes (its other bucket, 4, has a key that could not go anywhere nearer).
+/// The appendix's picture: key0 in bucket 2 can move to 5, key1 in bucket 1 can move to 2, and a new key arrives that
+/// only fits bucket 1 (its other bucket, 4, has a key that could move to no nearer place).
 struct Picture {
     key0: u64,
     key1: u64,
@@ -126,7 +126,7 @@ fn read_beside_insert(wanted: impl Fn(&Picture) -> u64 + Copy + Send + Sync + 's
     });
 }
 
-/// Cuckoo 4, the appendix's case 1: the key that was moved out of the slot before.
+/// Cuckoo 4, the appendix's case 1: the key that was moved out of the slot earlier.
 #[test]
 fn case_1_the_key_displaced_before_is_found() {
     read_beside_insert(|picture| picture.key0, true);
@@ -138,7 +138,7 @@ fn case_2_the_displaced_key_is_found() {
     read_beside_insert(|picture| picture.key1, true);
 }
 
-/// Case 3: a third key, whose other bucket is the slot that changes: present in its first bucket.
+/// Case 3: a third key, whose other bucket has the slot that changes: present in its first bucket.
 #[test]
 fn case_3_a_third_key_is_found() {
     read_beside_insert(|picture| picture.blocker, true);
@@ -151,12 +151,12 @@ fn case_3_an_absent_key_is_not_found() {
     read_beside_insert(|_| hash_in(2, 1, 7), false);
 }
 
-/// Stripes 1, cuckoo 1: two inserts whose paths cross. A move that came late is refused; no item is
-/// lost, none is there twice.
+/// Stripes 1, cuckoo 1: two inserts whose paths cross. A move that came late is refused; no item is lost, and none is
+/// present twice.
 #[test]
 fn crossing_paths_lose_and_double_nothing() {
     model(3, || {
-        // 1 and 3 both want to push the key of bucket 2 into bucket 5.
+        // 1 and 3 both try to push the key of bucket 2 into bucket 5.
         let key = hash_in(2, 5, 0);
         let (one, other) = (hash_in(1, 2, 0), hash_in(3, 2, 0));
         let held = [
@@ -170,7 +170,7 @@ fn crossing_paths_lose_and_double_nothing() {
         let push = |index: &Index<OneSlot>, hash| {
             let place = index.place(hash);
             let mut searcher = Searcher::new(1);
-            // The path may be stale by now, or there may be none any more: then this one gives up.
+            // The path may be stale by now, or there may be none any more: then this insert gives up.
             searcher.search(index, &place, |_| None) != Searched::Full
                 && searcher.path.steps.first().is_none_or(|&(from, item)| {
                     let free = searcher.path.free.unwrap();
@@ -211,7 +211,7 @@ fn a_key_that_stays_is_never_missed_while_it_is_moved() {
     let key1 = key_in(BUCKETS, [1, 2]);
     let blockers = [key_in(BUCKETS, [4, 7]), key_in(BUCKETS, [7, 4])];
     let new = key_in(BUCKETS, [1, 4]);
-    // The key that moves first can be read again and again; that model is bounded more tightly.
+    // The buckets of key1 change in both moves, so it can be read again and again; its model is bounded more tightly.
     for (watched, preemptions) in [(key0, 1), (key1, 0)] {
         model(preemptions, move || {
             let engine = engine(BUCKETS as usize);

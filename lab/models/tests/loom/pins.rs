@@ -1,4 +1,4 @@
-//! Large values, read in place.
+//! Models of large values that are read in place.
 
 use std::sync::Arc;
 
@@ -20,10 +20,9 @@ const LARGE: [u8; 200] = [7; 200];
 /// Over the models' copy limit, in one chunk.
 const SINGLE: [u8; 33] = [7; 33];
 
-/// Store 1 and 2: a reader pins a value under the lock while another thread takes it out of the index;
-/// the last of them frees it, once: the audit finds every chunk free or linked, and none twice. The
-/// models begin at different moments: before the pin, with the reader or the writer first, and
-/// between pin and unpin.
+/// Store 1 and 2: a reader pins a value under the lock while another thread takes it out of the index. The last of them
+/// frees it, once: the audit finds every chunk free or linked, and none twice. The models begin at different moments:
+/// before the pin, with the reader or the writer first, and between pin and unpin.
 fn the_last_one_frees(value: &'static [u8]) {
     let key = key_in(8, [0, 1]);
     let read = move |handle: &mut OurHandle| {
@@ -64,7 +63,7 @@ fn the_last_one_frees(value: &'static [u8]) {
     }
 }
 
-/// What a model of a pinned value begins with.
+/// The moment at which a model of a pinned value begins.
 #[derive(Clone, Copy)]
 enum Begin {
     Write,
@@ -92,7 +91,8 @@ fn segments_are_freed_once() {
 }
 
 /// Store 2: the memory is full, and a store evicts a value while its reader unpins it. Its chunk is freed once: if both
-/// did, it would go to two items. The value has been used, so all others are evicted before it, `rounds` times.
+/// threads freed it, two items would get it. The value has been used, so all others are evicted before it, `rounds`
+/// times.
 fn an_evicted_value_goes_to_one<E: Engine>(
     rounds: u64,
     make: impl Fn() -> Arc<E> + Send + Sync + 'static,
@@ -108,7 +108,7 @@ fn an_evicted_value_goes_to_one<E: Engine>(
             store(&mut handle);
         }
         let items = engine.stats().items;
-        // The newest is held.
+        // The newest item is pinned.
         let held = run(&mut handle, &[(items, Op::Get)]).remove(0);
         assert!(matches!(held, Answer::Large(_)));
         for _ in 0..rounds * (items - 1) {
@@ -140,8 +140,8 @@ fn an_evicted_value_goes_to_one_chained() {
     an_evicted_value_goes_to_one(CLOCK, || chained::engine(&clock::KIND));
 }
 
-/// Store 1: a value that is replaced while it is pinned keeps its chunk and its bytes until it is
-/// unpinned, though the writer stores other items at once.
+/// Store 1: a value that is replaced while it is pinned keeps its chunk and its bytes until it is unpinned, although
+/// the writer stores other items at once.
 #[test]
 fn a_replaced_value_stays_until_it_is_unpinned() {
     let (key, other) = (key_in(8, [0, 1]), key_in(8, [2, 3]));
@@ -177,9 +177,9 @@ fn a_replaced_value_stays_until_it_is_unpinned() {
     }
 }
 
-/// The protocol of `slab/pins.rs` with the bytes in view: what is pinned is not overwritten before it
-/// is unpinned, and exactly one side is told to free it. Readers' loads are no atomic ones, so loom asks that
-/// they lie before the next owner's writes for a reason, not only in the order in which it ran them.
+/// The protocol of `slab/pins.rs` with the bytes in the model: a pinned item is not overwritten before it is unpinned,
+/// and exactly one side gets the right to free it. Readers' loads are not atomic, so loom requires that something
+/// orders them before the next owner's writes, not only the order in which it ran them.
 #[test]
 fn pinned_bytes_stay_and_one_of_three_frees() {
     model(1, || {
@@ -190,13 +190,13 @@ fn pinned_bytes_stay_and_one_of_three_frees() {
             bytes: UnsafeCell<u64>,
             freed: AtomicU64,
         }
-        // SAFETY: the cell panics where two threads' accesses are in no order.
+        // SAFETY: the cell panics if two threads' accesses are not ordered.
         unsafe impl Sync for World {}
         impl World {
             fn free(&self) {
                 self.freed.fetch_add(1, Ordering::Relaxed);
                 // The next owner.
-                // SAFETY: loom has just looked whether this access is alone.
+                // SAFETY: loom has just checked that no other access is concurrent.
                 self.bytes.with_mut(|bytes| unsafe { *bytes = 9 });
             }
         }
@@ -216,7 +216,7 @@ fn pinned_bytes_stay_and_one_of_three_frees() {
             }
             drop(guard);
             if linked {
-                // SAFETY: loom has just looked whether nobody writes.
+                // SAFETY: loom has just checked that no thread writes.
                 assert_eq!(world.bytes.with(|bytes| unsafe { *bytes }), 0);
                 if world.pins.unpin(CHUNK).is_some() {
                     world.free();

@@ -1,12 +1,12 @@
-//! Long values that are kept while their item is rewritten: copied without the lock, from an item that is pinned,
-//! and stored only if that is still the key's.
+//! Models of rewrites that keep a long value: it is copied without the lock, from an item that is pinned, and the copy
+//! is stored only if that item is still the key's.
 
 use loom::thread;
 use nuthatch_engine::{Engine, Op, Reply, Store, StoreMode, Value};
 
 use crate::world::*;
 
-/// Over the models' limit of what is copied under a lock.
+/// Longer than the models' limit for copies under a lock.
 const LONG: [u8; 33] = [7; 33];
 const OTHER: [u8; 33] = [8; 33];
 
@@ -42,8 +42,8 @@ fn used_chunks(engine: &Model) -> usize {
     classes.iter().map(|class| class.used_chunks).sum()
 }
 
-/// Store 1, cuckoo 3: beside an append the value is replaced, removed or appended to. What comes of it is what
-/// one after the other makes, and every chunk is freed once: that of the old value by the last who reads it.
+/// Store 1, cuckoo 3: beside an append the value is replaced, removed or appended to. The result is that of one
+/// operation after the other, and every chunk is freed once; the chunk of the old value is freed by its last reader.
 fn beside(other: fn(&mut OurHandle, u64), lawful: fn(Option<&[u8]>, bool) -> bool) {
     let key = key_in(8, [0, 1]);
     model(2, move || {
@@ -91,8 +91,8 @@ fn two_append_to_one_value() {
     );
 }
 
-/// A reader whose attempts are spoiled twice takes the lock, and still sees a value that was there. (Numbers that
-/// change in place: with sets, which also allocate and free, this model takes more than a quarter of an hour.)
+/// A reader whose attempts are spoiled twice takes the lock, and still sees one of the values. (Numbers that change in
+/// place: with sets, which also allocate and free, this model takes more than a quarter of an hour.)
 #[test]
 fn a_reader_beside_two_changes_sees_one_of_three_values() {
     let key = key_in(8, [0, 1]);

@@ -1,8 +1,8 @@
-//! What the models share: an engine small enough for them, and a client of it.
+//! The common part of the models: an engine small enough for them, and a client of it.
 
 use std::mem::MaybeUninit;
 use std::sync::Arc;
-// Not loom's: the models' own bookkeeping is no part of what they explore.
+// Not loom's: the models' own bookkeeping is not explored.
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use nuthatch_cuckoo::handle::CuckooHandle;
@@ -46,7 +46,7 @@ impl Variant for InLog {
 pub type Model = Cuckoo<OneSlot>;
 pub type OurHandle = CuckooHandle<OneSlot>;
 
-/// An engine with so many buckets. Its memory is the least there is: loom looks through every atomic at every fence.
+/// An engine with so many buckets. Its memory is the smallest possible: loom looks through every atomic at every fence.
 pub fn engine(buckets: usize) -> Arc<Model> {
     let config = CuckooConfig {
         memory_limit: 1024,
@@ -83,7 +83,7 @@ pub fn keys_in(buckets: u64, wanted: [u64; 2]) -> impl Iterator<Item = u64> {
     (0..).filter(move |&key| positions(key).map(|full| full & (buckets - 1)) == wanted)
 }
 
-/// A value that shows when half of it is another's.
+/// A value in which a mixture of two numbers is detected.
 pub fn value(number: u64) -> [u8; 16] {
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&number.to_le_bytes());
@@ -171,7 +171,7 @@ pub fn get(handle: &mut impl Handle, key: u64) -> Option<u64> {
     got(&run(handle, &[(key, Op::Get)])[0])
 }
 
-/// Two gets in one batch: the way over probes.
+/// Two gets in one batch, which uses probes.
 pub fn get_both(handle: &mut impl Handle, keys: [u64; 2]) -> [Option<u64>; 2] {
     let answers = run(handle, &keys.map(|key| (key, Op::Get)));
     [got(&answers[0]), got(&answers[1])]
@@ -194,7 +194,7 @@ pub fn delete(handle: &mut impl Handle, key: u64) -> bool {
     matches!(answers[0], Answer::Done(Reply::Removed))
 }
 
-/// Adds one; the sum.
+/// Adds one. Returns the sum.
 pub fn increment(handle: &mut impl Handle, key: u64) -> u64 {
     match run(handle, &[(key, Op::Delta(Delta::up(1)))])[0] {
         Answer::Done(Reply::Number(number, _)) => number,
@@ -202,7 +202,7 @@ pub fn increment(handle: &mut impl Handle, key: u64) -> u64 {
     }
 }
 
-/// All invariants that the engine can recompute.
+/// Checks all invariants that the engine can recompute.
 pub fn audit(engine: &Arc<impl Engine>) {
     engine.audit().unwrap();
 }
