@@ -67,7 +67,7 @@ impl Index {
         })
     }
 
-    /// Bytes of so many buckets.
+    /// Bytes of `buckets` buckets.
     pub fn bytes(buckets: u64) -> usize {
         buckets as usize * size_of::<u64>()
     }

@@ -108,7 +108,7 @@ impl<D: Variant> Index<D> {
         })
     }
 
-    /// Bytes of so many buckets.
+    /// Bytes of `buckets` buckets.
     pub fn bytes(buckets: u64) -> usize {
         buckets as usize * D::SLOTS * size_of::<u64>()
     }

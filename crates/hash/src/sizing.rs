@@ -56,7 +56,7 @@ impl IndexShape {
         load: (1, 1),
     };
 
-    /// Cuckoo hashing with so many slots a bucket: nine items to ten slots.
+    /// Cuckoo hashing with `slots` slots a bucket: nine items to ten slots.
     pub const fn cuckoo(slots: u64) -> Self {
         Self {
             slots,
@@ -85,7 +85,7 @@ impl IndexSize {
         self.buckets * self.slots * self.slot_bytes
     }
 
-    /// The same cuckoo index when it holds so many items: it doubles whenever 96 % of its slots are taken.
+    /// The same cuckoo index when it holds `items` items: it doubles whenever 96 % of its slots are taken.
     pub fn grown_to(self, items: u64) -> Self {
         let mut buckets = self.buckets;
         while u128::from(items) * 100 > u128::from(buckets * self.slots) * 96 {
@@ -95,7 +95,7 @@ impl IndexSize {
     }
 
     /// Slots that a search of a key with two buckets looks at without success because their 16-bit tag matches, when
-    /// the index holds so many items.
+    /// the index holds `items` items.
     pub fn false_tags(&self, items: u64) -> f64 {
         let load = items as f64 / (self.buckets * self.slots) as f64;
         2.0 * self.slots as f64 * load / 65_535.0

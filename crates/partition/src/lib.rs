@@ -77,8 +77,8 @@ pub use table::{Eviction, Partition, PartitionConfig};
 
 use nuthatch_hash::sizing::{self, IndexRule, IndexShape};
 
-/// The buckets that each of so many partitions begins with (its share of an index for so much memory), and the rule
-/// that decided.
+/// The buckets with which each of `partitions` partitions begins (its share of an index for `memory` bytes), and the
+/// rule that decided.
 pub fn first_buckets(memory: usize, items: Option<usize>, partitions: usize) -> (u32, IndexRule) {
     let items = items.map(|items| items.div_ceil(partitions) as u64);
     let share = (memory / partitions) as u64;

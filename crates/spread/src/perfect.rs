@@ -29,7 +29,7 @@ struct Slots {
 }
 
 impl Perfect {
-    /// The perfect hash of so many items in so many buckets.
+    /// The perfect hash of `items` items in `buckets` buckets.
     pub fn of(items: u64, buckets: u64) -> Self {
         Self {
             items,
@@ -39,8 +39,8 @@ impl Perfect {
         }
     }
 
-    /// The perfect hash of so many items in so many buckets of `slots` slots, each with a tag of `tag_bits` bits (1 to
-    /// 64). One value of the tag marks an empty slot. This is cuckoo hashing with two buckets a key.
+    /// The perfect hash of `items` items in `buckets` buckets of `slots` slots, each with a tag of `tag_bits` bits (1
+    /// to 64). One value of the tag marks an empty slot. This is cuckoo hashing with two buckets a key.
     pub fn in_slots(items: u64, buckets: u64, slots: u64, tag_bits: u32) -> Self {
         let slots = Slots {
             count: slots,
@@ -63,7 +63,7 @@ impl Perfect {
         perfect
     }
 
-    /// The mean number of items in a bucket of so many slots: all slots minus the empty ones.
+    /// The mean number of items in a bucket of `slots` slots: all slots minus the empty ones.
     fn mean_in_slots(&self, slots: u64) -> f64 {
         let empty: f64 = (0..slots)
             .map(|size| (slots - size) as f64 * self.poisson(size))

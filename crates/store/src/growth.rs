@@ -22,7 +22,7 @@ pub trait Growing: Reclaim {
     /// Buckets of the largest index.
     fn buckets_max(&self) -> u64;
 
-    /// Bytes of so many buckets.
+    /// Bytes of `buckets` buckets.
     fn bucket_bytes(buckets: u64) -> usize;
 
     /// Held by the one thread that begins a doubling or splits buckets.

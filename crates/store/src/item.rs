@@ -148,7 +148,7 @@ impl Shape {
     }
 }
 
-/// Words that a record of so many bytes takes in the log: at least the granule of a recency bit.
+/// Words that a record of `bytes` bytes takes in the log: at least the granule of a recency bit.
 #[inline(always)]
 pub const fn record_words(bytes: usize) -> usize {
     let words = bytes.div_ceil(WORD);
@@ -267,14 +267,14 @@ impl Header {
         }
     }
 
-    /// Marks a chunk as segment `index` of the item at `head`, which takes so many bytes with its own header.
+    /// Marks a chunk as segment `index` of the item at `head`, which takes `bytes` bytes with its own header.
     pub fn store_segment(arena: &Arena, chunk: Chunk, head: Chunk, index: usize, bytes: usize) {
         let word0 = LARGE | (bytes as u64) << KEY_LEN_BITS | (index as u64) << EXPIRY_SHIFT;
         arena.store(chunk, 0, word0);
         arena.store(chunk, 1, head.0);
     }
 
-    /// Marks a record of so many words of the log as a gap.
+    /// Marks a record of `words` words of the log as a gap.
     #[inline(always)]
     pub fn store_gap(arena: &Arena, chunk: Chunk, words: usize) {
         arena.store(chunk, 0, (words as u64) << KEY_LEN_BITS);

@@ -193,7 +193,7 @@ pub trait Cleans: Reclaim {
         more
     }
 
-    /// Moves records together until so many bytes are free for users other than pages, while there are gaps and
+    /// Moves records together until `bytes` bytes are free for users other than pages, while there are gaps and
     /// patience.
     fn compact_log(&self, log: &Log, local: &mut Self::Local, now: Time, bytes: usize) {
         let pages = self.store().pool().used_pages();
@@ -657,7 +657,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
         })
     }
 
-    /// Cleans pages, but no more than `PAGES_MAX`, until so many bytes could be charged.
+    /// Cleans pages, but no more than `PAGES_MAX`, until `bytes` bytes could be charged.
     fn compact(&mut self, bytes: usize) {
         let mut words = 0;
         while words < PAGES_MAX * self.log.page_words()

@@ -32,7 +32,7 @@ impl<E: Reclaim> Cleaner<'_, E> {
         }
     }
 
-    /// Sweeps about so many words of pages that are due. True if there are more of them, or other threads are at it.
+    /// Sweeps about `words` words of pages that are due. True if there are more of them, or other threads are at it.
     pub(super) fn sweep_words(&mut self, words: usize) -> bool {
         let timestamps = self.engine.timestamps();
         if !timestamps.may_have_dead() {

@@ -62,7 +62,7 @@ impl Depths {
         })
     }
 
-    /// Follows items from now on, in a memory that holds about so many items.
+    /// Follows items from now on, in a memory that holds about `items` items.
     pub fn begin(&self, items: usize) {
         let one_of = items.div_ceil(FOLLOWED).next_power_of_two() as u64;
         // Relaxed, here and below: statistics.
@@ -91,7 +91,7 @@ impl Depths {
         (self.mask.load(Ordering::Relaxed) >> FOLLOWED_SHIFT) + 1
     }
 
-    /// Notes the eviction of a followed item of so many bytes.
+    /// Notes the eviction of a followed item of `bytes` bytes.
     #[cold]
     pub fn leave(&self, hash: u64, bytes: usize) {
         let units = bytes.div_ceil(UNIT) as u64;

@@ -51,7 +51,7 @@ impl Ghosts {
         })
     }
 
-    /// Bytes for about so many ghosts: no more than `bytes_max`, and no more than the reserved address space.
+    /// Bytes for about `ghosts` ghosts: no more than `bytes_max`, and no more than the reserved address space.
     pub fn bytes_for(&self, ghosts: usize, bytes_max: usize) -> usize {
         let bucket = size_of::<[u64; WORDS]>();
         let wanted = ghosts.div_ceil(WORDS * LANES as usize);
@@ -59,7 +59,7 @@ impl Ghosts {
         wanted.clamp(1, most.max(1)) * bucket
     }
 
-    /// Makes room for ghosts in so many bytes, as [`Ghosts::bytes_for`] says. Present ghosts may be lost.
+    /// Makes room for ghosts in `bytes` bytes, as [`Ghosts::bytes_for`] says. Present ghosts may be lost.
     pub fn begin(&self, bytes: usize) {
         let buckets = bytes / size_of::<[u64; WORDS]>();
         self.words.expect(buckets * WORDS);
@@ -67,7 +67,7 @@ impl Ghosts {
         self.buckets.store(buckets, Ordering::Relaxed);
     }
 
-    /// Gives the memory beyond so many bytes back to the system. Returns how many bytes that were. Present ghosts may
+    /// Gives the memory beyond `bytes` bytes back to the system. Returns how many bytes that were. Present ghosts may
     /// be lost.
     pub fn shrink(&self, bytes: usize) -> usize {
         let (old, new) = (self.bytes(), bytes.min(self.bytes()));

@@ -133,7 +133,7 @@ impl Recency {
         is_set(RECENT) + if self.counts() { 2 * is_set(AGAIN) } else { 0 }
     }
 
-    /// Notes that the item moves to another chunk and keeps so many uses.
+    /// Notes that the item moves to another chunk and keeps `uses` uses.
     pub fn relocate(&self, from: Chunk, to: Chunk, uses: u8) {
         self.start(to);
         let (place, bit) = place(to);
@@ -143,7 +143,7 @@ impl Recency {
         self.grant(to, uses);
     }
 
-    /// Grants so many uses to an item without any, as if there had been hits. An item that was never fetched gets fewer
+    /// Grants `uses` uses to an item without any, as if there had been hits. An item that was never fetched gets fewer
     /// than the most, so that its next hit marks it as fetched.
     pub fn grant(&self, chunk: Chunk, uses: u8) {
         let (place, bit) = place(chunk);

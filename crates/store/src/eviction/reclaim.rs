@@ -287,7 +287,7 @@ pub trait Reclaim: Engine + HasStore {
         local.counters().add(Count::Swept as usize, looked as u64);
     }
 
-    /// Empties pages step by step for an index that waits for so many bytes, while the index is small beside the items.
+    /// Empties pages step by step for an index that waits for `bytes` bytes, while the index is small beside the items.
     /// Where nothing may leave, closes gaps for it.
     fn reclaim_for_index(&self, local: &mut Self::Local, now: Time, bytes: usize) {
         if !self.evicts() {

@@ -224,7 +224,7 @@ impl S3Fifo {
         probation * UNCOUNTED / UNIT
     }
 
-    /// Notes that an item of so many bytes leaves the probation queue, although it was used there.
+    /// Notes that an item of `bytes` bytes leaves the probation queue, although it was used there.
     pub fn note_refused(&self, bytes: usize) {
         // Relaxed, here and below: a hint for the choice of a page.
         self.refused.fetch_add(bytes, Ordering::Relaxed);
@@ -249,7 +249,7 @@ impl S3Fifo {
         self.refused.store(left, Ordering::Relaxed);
     }
 
-    /// Uses that take an item of so many bytes out of the probation queue.
+    /// Uses that take an item of `bytes` bytes out of the probation queue.
     fn promote_at(&self, bytes: usize) -> usize {
         usize::from(PROMOTE_AT).min(SMALL * bytes / self.mean_bytes().max(1))
     }
@@ -352,7 +352,7 @@ mod tests {
         policy
     }
 
-    /// The uses left of zero, one and two uses, for an item of so many bytes that draws this lot.
+    /// The uses left of zero, one and two uses, for an item of `bytes` bytes that draws this lot.
     fn left(policy: &S3Fifo, queue: Queue, bytes: usize, lot: u32) -> [Option<u8>; 3] {
         [0, 1, 2]
             .map(|uses| policy.judge(queue, &Candidate { uses, bytes, lot }, CleaningMode::Normal))

@@ -234,7 +234,7 @@ impl Expiring {
         self.latest = self.latest.max(expiry);
     }
 
-    /// The tick by which so many words are dead, or all of them if they are fewer. `None` if there are none.
+    /// The tick by which `words` words are dead, or all of them if they are fewer. `None` if there are none.
     fn dead_by(&self, words: usize) -> Option<u64> {
         let all: usize = self.words.iter().map(|&words| words as usize).sum();
         let wanted = words.clamp(1, all.max(1));
@@ -250,7 +250,7 @@ impl Expiring {
     }
 }
 
-/// The counter of a life of so many ticks: one for each tick below [`PARTS`], and from there on parts of powers of two.
+/// The counter of a life of `ticks` ticks: one for each tick below [`PARTS`], and from there on parts of powers of two.
 fn slot(ticks: u32) -> usize {
     if ticks < PARTS {
         return ticks as usize;

@@ -212,7 +212,7 @@ pub struct Cleaning {
 }
 
 impl Log {
-    /// An empty log of up to so many pages, in a store with a memory limit of `limit` bytes at the start.
+    /// An empty log of up to `pages` pages, in a store with a memory limit of `limit` bytes at the start.
     pub fn new(limit: usize, pages: usize, page_words: usize) -> io::Result<Self> {
         Ok(Self {
             pages: Pages::reserve(pages)?,
@@ -277,7 +277,7 @@ impl Log {
         self.free.store(pool.free_pages(), Ordering::Relaxed);
     }
 
-    /// Appends a gap of so many bytes for an item, or a piece of one. The caller owns it. `whole` is the item's shape
+    /// Appends a gap of `bytes` bytes for an item, or a piece of one. The caller owns it. `whole` is the item's shape
     /// if the gap is for its header.
     pub fn append(
         &self,

@@ -105,7 +105,7 @@ impl Pages {
         self.of(page)[END].load(Ordering::Acquire) as usize
     }
 
-    /// Notes that a private record of so many words was appended, and ends here. The stream's lock is held.
+    /// Notes that a private record of `words` words was appended, and ends here. The stream's lock is held.
     #[inline]
     pub fn append(&self, page: u32, words: usize, end: usize) {
         let state = self.of(page);
@@ -123,7 +123,7 @@ impl Pages {
         self.of(page)[HELD].fetch_sub(PRIVATE, Ordering::Release);
     }
 
-    /// A record of so many words is no longer in use.
+    /// A record of `words` words is no longer in use.
     #[inline]
     pub fn free(&self, page: u32, words: usize, private: bool) {
         let private = if private { PRIVATE } else { 0 };

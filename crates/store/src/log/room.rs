@@ -50,7 +50,7 @@ impl Unfinished {
 }
 
 impl Log {
-    /// True if a new record of so many words leaves the room that is owed to pages under way. `opens`: the record goes
+    /// True if a new record of `words` words leaves the room that is owed to pages under way. `opens`: the record goes
     /// to a page that is to be opened for it, or else to the newest page of its stream, whose lock is held.
     #[inline]
     pub(super) fn leaves_room(

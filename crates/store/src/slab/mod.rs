@@ -186,7 +186,7 @@ impl Store {
         self.sizes.largest() - self.front * WORD
     }
 
-    /// The smallest class whose chunks hold so many bytes of header, key and value.
+    /// The smallest class whose chunks hold `bytes` bytes of header, key and value.
     #[inline(always)]
     pub fn class_of(&self, bytes: usize) -> usize {
         self.sizes.class_of(bytes + self.front * WORD)

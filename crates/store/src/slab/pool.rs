@@ -51,7 +51,7 @@ impl Pool {
         }
     }
 
-    /// Keeps so many pages for [`Pool::take_last`], so that a thread that moves records can always begin.
+    /// Keeps `pages` pages for [`Pool::take_last`], so that a thread that moves records can always begin.
     pub fn keep_spare(&mut self, pages: usize) {
         self.spare = pages * self.page_cost;
     }
@@ -154,7 +154,7 @@ impl Pool {
         self.shrinking &= self.used() > self.limit;
     }
 
-    /// True if so many bytes can be taken for something other than pages.
+    /// True if `bytes` bytes can be taken for something other than pages.
     pub fn has_room_for(&self, bytes: usize) -> bool {
         self.used() + bytes + self.spare <= self.limit
     }
@@ -180,7 +180,7 @@ impl Pool {
         self.shrinking_from = self.used() + self.spare;
     }
 
-    /// Notes that the index, or another user, waits for so many bytes: pages that come back are kept for it.
+    /// Notes that the index, or another user, waits for `bytes` bytes: pages that come back are kept for it.
     pub fn earmark(&mut self, bytes: usize) {
         self.earmarked = bytes + self.spare;
     }

@@ -94,7 +94,7 @@ pub struct ArraySender {
 }
 
 impl ArraySender {
-    /// Notes the arrival of so many answers, for the oldest lines.
+    /// Notes the arrival of `answers` answers, for the oldest lines.
     #[inline]
     fn acknowledge(&mut self, mut answers: usize) {
         while answers > 0 {

@@ -46,7 +46,8 @@ impl Variant for InLog {
 pub type Model = Cuckoo<OneSlot>;
 pub type OurHandle = CuckooHandle<OneSlot>;
 
-/// An engine with so many buckets. Its memory is the smallest possible: loom looks through every atomic at every fence.
+/// An engine with `buckets` buckets. Its memory is the smallest possible: loom looks through every atomic at every
+/// fence.
 pub fn engine(buckets: usize) -> Arc<Model> {
     let config = CuckooConfig {
         memory_limit: 1024,
