@@ -1,5 +1,5 @@
-//! Making room in the cuckoo table: it adds slots to [`Reclaim`]. Items are pushed along a path, the index grows, or
-//! one of the items in the key's buckets leaves.
+//! Making room in the cuckoo table: beside memory ([`Reclaim`]) a store needs a slot. Items are pushed along a path,
+//! the index grows, or one of the items in the key's buckets leaves.
 //!
 //! No thread waits for an eviction: a victim is taken out of the index like any removed item,
 //! with its versions bumped before and after (MemC3 section 4), and late readers read again.
