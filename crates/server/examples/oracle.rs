@@ -1,5 +1,5 @@
-//! Serves the oracle engine on a port of the system's choice: `cargo run --example oracle [PORT]`.
-//! Good for trying what a reply should be; the `nuthatch` binary is the real server.
+//! Serves the oracle engine on a port of the system's choice: `cargo run --example oracle [PORT]`. Use it to find out
+//! what a reply should be. The `nuthatch` binary is the real server.
 
 use std::net::{Ipv4Addr, SocketAddr};
 

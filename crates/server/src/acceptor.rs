@@ -1,4 +1,4 @@
-//! The thread that accepts connections and hands each to the worker with the fewest.
+//! The acceptor thread: it accepts connections and hands each to the worker that has the fewest connections.
 
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::{AsFd, AsRawFd};
@@ -20,10 +20,10 @@ use crate::rejected::Rejected;
 
 const WAKE: Token = Token(usize::MAX);
 
-/// How long accepting rests when descriptors run out: some connection will have closed.
+/// How long the acceptor rests when the process has no descriptor left: by then some connection will have closed.
 const REST: Duration = Duration::from_millis(20);
 
-/// How often it is looked whether a pause is over, at the end.
+/// How often a stopping acceptor looks whether a pause is over.
 const PAUSE_STEP: Duration = Duration::from_millis(1);
 
 /// Accepts until the server stops.
@@ -31,12 +31,12 @@ pub(crate) struct Acceptor {
     shared: Arc<Shared>,
     poll: Poll,
     listeners: Vec<Listener>,
-    /// Listeners that have been reported ready and not yet found empty. Events are edges: one that
-    /// was not acted upon does not come again.
+    /// Listeners that an event reported ready and that no accept has found empty since. Events are edge-triggered: the
+    /// poll does not repeat an event that the acceptor did not act upon.
     ready: Vec<bool>,
-    /// Since when accepting rests, if it does.
+    /// Since when the acceptor rests, if it does.
     resting: Option<Instant>,
-    /// Rests, for the log.
+    /// Counts rests, to limit how often the log tells of them.
     rests: Failures,
     rejected: Rejected,
 }
@@ -60,7 +60,7 @@ impl Acceptor {
         })
     }
 
-    /// Returns when the stop is asked for, and closes the listeners by that.
+    /// Returns when the stop is requested, and closes the listeners on return.
     pub(crate) fn run(mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(64);
         while !self.shared.shutdown.is_requested() {
@@ -89,9 +89,9 @@ impl Acceptor {
         Ok(())
     }
 
-    /// Closes the listeners. Those that another process has keep their places.
+    /// Closes the listeners. After a handover the other process has them, and the files of unix sockets stay.
     fn leave(self) {
-        // It may be about to have them.
+        // The other process may be about to take them over.
         while self.shared.pause.stops_accepting() {
             std::thread::sleep(PAUSE_STEP);
         }
@@ -135,7 +135,7 @@ impl Acceptor {
                     return;
                 }
                 Err(error) if is_exhaustion(&error) => {
-                    // Every REST as long as it lasts, which may be days.
+                    // This happens once per REST while descriptors are short, which may be for days.
                     if let Some(untold) = self.rests.tell(self.shared.clock.now()) {
                         tracing::warn!(%error, untold, "accepting rests");
                     }
@@ -170,7 +170,7 @@ impl Acceptor {
                 && listener.tls().is_none()
             {
                 let mut stream = Stream::new(socket, None);
-                // A fresh socket takes so few bytes, unless its peer has gone.
+                // A fresh socket takes so few bytes, unless its peer has closed.
                 let _ = stream.write(words);
                 self.rejected.keep(stream, Instant::now());
             }
@@ -202,7 +202,7 @@ impl Acceptor {
         }
     }
 
-    /// True if the process at the other end may be a client: who it is, the kernel says for unix sockets.
+    /// `Ok` if the process at the other end may be a client. For unix sockets the kernel tells its user.
     fn may_connect(&self, socket: &Socket) -> Result<(), String> {
         let Socket::Unix(socket) = socket else {
             return Ok(());
@@ -217,7 +217,7 @@ impl Acceptor {
     }
 }
 
-/// Errors of accept that last until somebody closes something.
+/// Errors of accept that last until some descriptor is closed.
 fn is_exhaustion(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),

@@ -1,5 +1,5 @@
-//! memcached's UDP: a request is one datagram, its answer one or more (`nuthatch_protocol::datagram`). Each worker has a
-//! socket of its own for each address; the system spreads clients over them.
+//! Sockets of memcached's UDP: a request is one datagram, its answer one or more (`nuthatch_protocol::datagram`). Each
+//! worker has a socket of its own for each address, and the kernel spreads clients over these sockets.
 
 use std::io::{self, IoSlice, Write};
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ use crate::handover::taking::Newcomer;
 /// Bytes of the longest datagram that can come.
 pub(crate) const DATAGRAM_MAX: usize = 65_507;
 
-/// What the kernel keeps for a socket, as far as it allows.
+/// Bytes of a socket's buffers in the kernel. The kernel may allow fewer.
 const KERNEL_BUFFER: usize = 4 << 20;
 
 /// A worker's socket for the datagrams of an address.
@@ -29,12 +29,12 @@ pub(crate) struct DatagramSocket {
     pub(crate) socket: UdpSocket,
     pub(crate) protocol: Protocol,
     pub(crate) info: Arc<Info>,
-    /// There may be datagrams: an event said so, and it has not been found empty since.
+    /// There may be datagrams: an event said so, and no read has found the socket empty since.
     pub(crate) ready: bool,
 }
 
 impl DatagramSocket {
-    /// The sockets of all workers for an address, and the address with its real port.
+    /// Binds the sockets of all workers for an address. Returns them, and the address with its real port.
     pub(crate) fn bind(
         address: SocketAddr,
         workers: usize,
@@ -49,7 +49,7 @@ impl DatagramSocket {
             Some(first) => first,
             None => {
                 let first = open(address)?;
-                // Not shared yet: so it is an error if another server has the address.
+                // The address is not shared yet, so this fails if another server has it.
                 first.bind(&SockAddr::from(address))?;
                 first.set_reuse_port(true)?;
                 first
@@ -72,7 +72,7 @@ impl DatagramSocket {
         Ok((Self::all(sockets, address, protocol), address))
     }
 
-    /// The sockets of all workers where somebody else has bound one: it is the same for all.
+    /// The sockets of all workers for a socket that another process has bound: all workers share it.
     pub(crate) fn inherit(
         socket: &Socket,
         workers: usize,
@@ -128,18 +128,19 @@ fn open(address: SocketAddr) -> io::Result<Socket> {
         socket.set_only_v6(true)?;
     }
     socket.set_nonblocking(true)?;
-    // With less of it, bursts are lost sooner.
+    // With smaller buffers, bursts lose datagrams sooner.
     let _ = socket.set_recv_buffer_size(KERNEL_BUFFER);
     let _ = socket.set_send_buffer_size(KERNEL_BUFFER);
     Ok(socket)
 }
 
-/// The poll's name for a worker's datagram socket. Connections count up from 0, these down from the waker's.
+/// The poll's token for a worker's datagram socket. Tokens of connections count up from 0, these count down from the
+/// waker's.
 pub(crate) fn token(index: usize) -> Token {
     Token(usize::MAX - 1 - index)
 }
 
-/// Which datagram socket a token names, if it is one of so many.
+/// The index of the datagram socket that a token names, of `count` sockets. `None` if the token is not one of theirs.
 pub(crate) fn index_of(token: Token, count: usize) -> Option<usize> {
     let index = (usize::MAX - 1).checked_sub(token.0)?;
     (index < count).then_some(index)
@@ -147,14 +148,14 @@ pub(crate) fn index_of(token: Token, count: usize) -> Option<usize> {
 
 /// A request on its way through an iteration.
 pub(crate) struct Datagram {
-    /// By which of the worker's sockets it came.
+    /// The index of the worker's socket that received it.
     pub(crate) socket: usize,
     pub(crate) peer: SocketAddr,
     pub(crate) request: u16,
     pub(crate) phase: Phase,
 }
 
-/// Sends an answer in frames: what is written to it.
+/// A writer that sends an answer in frames.
 pub(crate) struct Sender<'s> {
     socket: &'s UdpSocket,
     peer: SocketAddr,
@@ -162,7 +163,7 @@ pub(crate) struct Sender<'s> {
 }
 
 impl<'s> Sender<'s> {
-    /// For an answer of so many bytes.
+    /// For an answer of `len` bytes.
     pub(crate) fn new(socket: &'s UdpSocket, peer: SocketAddr, request: u16, len: usize) -> Self {
         Self {
             socket,

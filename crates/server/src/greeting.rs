@@ -1,4 +1,5 @@
-//! What a server that has started says of its addresses: where they are, and who else reaches them.
+//! What a server that has started tells of its addresses: where it listens, and which of them are open to other
+//! machines.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -8,7 +9,7 @@ use nuthatch_telemetry::Address;
 
 use crate::server::ServerHandle;
 
-/// Where it listens.
+/// The addresses at which the server listens, as text.
 pub fn places(server: &ServerHandle) -> String {
     let list = |is_it: fn(Protocol) -> bool| {
         list(server.addresses_of(is_it), |address| {
@@ -31,7 +32,7 @@ pub fn places(server: &ServerHandle) -> String {
     places
 }
 
-/// What other machines reach though nothing is demanded of them there, a sentence for each kind of it.
+/// A sentence for each kind of address that other machines reach without a password or a certificate.
 pub fn open_to_all(server: &ServerHandle, has_passwords: bool) -> Vec<String> {
     let addresses = server.addresses().iter().map(|(address, _)| address);
     let open = addresses
@@ -107,7 +108,7 @@ mod tests {
         let told = sentences(inner.iter().chain(&outer), metrics("[::]:9150"));
         assert!(told[0].contains("0.0.0.0:5 UDP 10.0.0.1:6 may read and write"));
         assert!(told[1].contains("[::]:9150 may read the metrics"));
-        // What keeps others from the items does not keep anybody from the metrics.
+        // Passwords and certificates protect the items, not the metrics.
         assert_eq!(sentences([].iter(), metrics("10.0.0.1:1")).len(), 1);
     }
 

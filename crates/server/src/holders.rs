@@ -1,19 +1,19 @@
-//! Which connections of a worker hold much memory, by how much it is.
+//! The connections of a worker that hold much memory, ordered by how much they hold.
 
 use std::collections::BTreeSet;
 
 use nuthatch_context::account::SHARE_LEAST;
 
-/// Connections that hold more than anybody may in any case. Those that hold less, which is nearly all
-/// of them, are not in it.
+/// Connections that hold more than [`SHARE_LEAST`], which every connection may hold. Nearly all connections hold less,
+/// and are not in this set.
 #[derive(Default)]
 pub(crate) struct Holders {
-    /// Bytes and identity.
+    /// Bytes and id of each connection.
     by_size: BTreeSet<(usize, usize)>,
 }
 
 impl Holders {
-    /// A connection that held so much holds so much now.
+    /// A connection that held `before` bytes now holds `now`.
     #[inline]
     pub(crate) fn change(&mut self, id: usize, before: usize, now: usize) {
         if before > SHARE_LEAST {
@@ -24,7 +24,7 @@ impl Holders {
         }
     }
 
-    /// Those that hold more than this, the largest first.
+    /// The ids of the connections that hold more than this, the largest first.
     pub(crate) fn above(&self, share: usize) -> impl Iterator<Item = usize> {
         let above = (share.saturating_add(1), 0)..;
         self.by_size.range(above).rev().map(|&(_, id)| id)

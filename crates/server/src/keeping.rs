@@ -1,9 +1,9 @@
-//! Items that outlive the process: the file of a restart (`-e`), and copies of all items now and then, when they are asked
-//! for, and at the end (`--save`).
+//! Items that outlive the process: the file of a restart (`-e`), and copies of all items (`--save`), which are written
+//! at intervals, on request and at the end.
 //!
-//! The file of a restart is written when the server stops as it should, and is removed when the next server has taken
-//! it: so one that was killed leaves none, and the next one starts empty instead of with values that may have changed
-//! since. A copy is only taken by who asks for it (`--load`).
+//! The server writes the file of a restart at a regular stop, and the next server removes the file when it has taken
+//! the items. So a server that was killed leaves no file, and the next one starts empty instead of with values that may
+//! have changed since. A server takes a copy only if it is told to (`--load`).
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -21,17 +21,17 @@ use nuthatch_snapshot::{Error, Summary, load, load_file, save};
 
 use crate::handover::taking::Newcomer;
 
-/// The right to use a file of a restart, which no other process has.
+/// The exclusive right of this process to use a file of a restart.
 pub(crate) struct Claim {
     path: PathBuf,
-    /// Locked as long as this, or a copy of it, lives.
+    /// The file stays locked as long as this handle, or a copy of it, is open.
     lock: File,
 }
 
 impl Claim {
-    /// Errors: another process uses it; it cannot be written.
+    /// Locks the file's `.lock`. Errors: another process has the lock; the lock file cannot be opened.
     pub(crate) fn of(path: &Path, newcomer: Option<&mut Newcomer>) -> io::Result<Self> {
-        // The lock of the process that hands over is this one's, too: the process that is left has it.
+        // The process that hands over shares its lock with this one, and whichever process goes on keeps it.
         if let Some(lock) = newcomer.and_then(|newcomer| newcomer.lock(path)) {
             let path = path.to_owned();
             return Ok(Self { path, lock });
@@ -68,11 +68,12 @@ impl Claim {
         Ok((self.path.clone(), self.lock.try_clone()?))
     }
 
-    /// Takes the items of the server before, and removes its file: another start would take items that have changed
-    /// since. So nothing that may fail comes between this and the first client. What cannot be taken is told in the log,
-    /// and put aside. `None` if there was nothing to take.
+    /// Takes the items of the previous server and removes its file: a later start would otherwise take items that have
+    /// changed since. So nothing that may fail comes between this call and the first client. A file that cannot be read
+    /// is logged and put aside. `None` if there was nothing to take.
     ///
-    /// Errors: it is no file; it cannot be removed; the server is to stop, and then the file stays.
+    /// Errors: the path is no file of this user; the file cannot be opened or removed; the server is to stop, and then
+    /// the file stays.
     pub(crate) fn take(
         &self,
         engine: &Arc<AnyEngine>,
@@ -82,7 +83,7 @@ impl Claim {
         let named = |error: io::Error| {
             io::Error::new(error.kind(), format!("-e {}: {error}", self.path.display()))
         };
-        // Not by a link, and without waiting for anybody who writes to a pipe.
+        // Follow no symbolic link, and do not wait for a writer if the path is a pipe.
         let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
         let file = match OpenOptions::new()
             .read(true)
@@ -96,7 +97,7 @@ impl Claim {
             }
             Err(error) => return Err(named(error)),
         };
-        // What no server of this user left is not one's own to take, nor to put aside.
+        // A file that no server of this user left may be neither taken nor put aside.
         own(&file).map_err(named)?;
         let begun = Instant::now();
         match load_file(engine, clock, &file, &self.path, &mut until(shutdown)) {
@@ -108,14 +109,14 @@ impl Claim {
             Err(error @ Error::Stopped(_)) => Err(error.into()),
             Err(error) => {
                 tracing::error!("started empty: {error}");
-                // Should this fail too, the next end replaces the file.
+                // If this fails too, the file is replaced at the next stop.
                 let _ = self.put_aside();
                 Ok(None)
             }
         }
     }
 
-    /// There is no file: nothing was left, or who left it was killed amid that.
+    /// There is no file: no server left one, or the server was killed while it wrote the file.
     fn tell_of_nothing(&self) {
         let path = self.path.display();
         match nuthatch_file::remove_unfinished(&self.path) {
@@ -127,8 +128,8 @@ impl Claim {
         }
     }
 
-    /// Puts a file aside whose items are older than those that another process gave: a start after this one was killed
-    /// would take them.
+    /// Puts the file aside if there is one: its items are older than those of the handover. If this process were
+    /// killed, the next start would take them.
     pub(crate) fn pass_over(&self) {
         let path = self.path.display();
         match self.put_aside() {
@@ -156,7 +157,7 @@ impl Claim {
     }
 }
 
-/// Errors: it is no file, or somebody else's, who could have written anything into it.
+/// Errors: it is no file, or it belongs to another user, who could have written anything into it.
 fn own(file: &File) -> io::Result<()> {
     let meta = file.metadata()?;
     if !meta.is_file() {
@@ -171,11 +172,11 @@ fn own(file: &File) -> io::Result<()> {
     }
 }
 
-/// How long systemd waits for the next piece of work at most, and how often it is told.
+/// How long systemd waits at most for the next sign of progress, and how often the server extends that time.
 const PATIENCE: Duration = Duration::from_secs(300);
 const PATIENCE_EVERY: Duration = Duration::from_secs(5);
 
-/// The same, as long as the server is not to stop: a start may be given up at any moment.
+/// Like [`patience`], but breaks off when the server is to stop: a start may be given up at any moment.
 fn until(shutdown: &Shutdown) -> impl FnMut() -> ControlFlow<()> {
     let mut more = patience();
     move || {
@@ -187,8 +188,8 @@ fn until(shutdown: &Shutdown) -> impl FnMut() -> ControlFlow<()> {
     }
 }
 
-/// Asks systemd for more time whenever work has gone on: a start or a stop with many items takes longer than its timeouts.
-/// Without systemd nobody is asked.
+/// Asks systemd for more time whenever work has gone on: a start or a stop with many items takes longer than systemd's
+/// timeouts. Without systemd this does nothing.
 fn patience() -> impl FnMut() {
     let mut asked = None::<Instant>;
     move || {
@@ -203,7 +204,8 @@ fn patience() -> impl FnMut() {
     }
 }
 
-/// Takes the items of the process that hands over, which ends then. Errors: it goes on, also if this server is to stop.
+/// Takes the items of the process that hands over, which then ends. Errors: that process goes on. It is an error, too,
+/// if this server is to stop.
 pub(crate) fn take_over(
     newcomer: Newcomer,
     path: &Path,
@@ -217,8 +219,8 @@ pub(crate) fn take_over(
     Ok(summary)
 }
 
-/// Takes the items of a file that stays. If it is the one that copies are saved to, there is none before the first: then the
-/// server starts empty, so that the same flags do for every start.
+/// Takes the items of a copy, which stays. If the server saves its copies to the same path, the file does not exist
+/// before the first save: then the server starts empty, so that the same flags work for every start.
 pub(crate) fn begin_with(
     path: &Path,
     keeping: &Keeping,
@@ -242,13 +244,13 @@ pub(crate) fn begin_with(
     }
 }
 
-/// Begins a copy and leaves it: a server that could never write one is not to find out when it stops.
+/// Begins a copy and discards it, so that a server that can never write one fails at its start and not at its stop.
 pub(crate) fn try_save(keeping: &Keeping) -> io::Result<()> {
     let Some((path, _)) = &keeping.save else {
         return Ok(());
     };
     match nuthatch_file::try_begin(path) {
-        // The server that hands over to this one.
+        // The server that hands over to this one has the file.
         Err(error) if error.kind() == io::ErrorKind::ResourceBusy => Ok(()),
         tried => tried.map_err(|error| {
             io::Error::new(error.kind(), format!("--save {}: {error}", path.display()))
@@ -256,15 +258,15 @@ pub(crate) fn try_save(keeping: &Keeping) -> io::Result<()> {
     }
 }
 
-/// Writes copies now and then, and when one is asked for, until the server stops.
+/// Writes a copy at each interval and at each request, until the server stops.
 pub(crate) fn save_now_and_then(shared: &Shared, path: &Path, every: Duration) {
     while shared.shutdown.sleep_until_asked(every, &shared.save_asked) {
-        // What went wrong is told, and the next one may do better.
+        // An error is logged, and the next copy may succeed.
         let _ = save_and_note(shared, path);
     }
 }
 
-/// Writes the last copy, when nobody is served any more.
+/// Writes the last copy, when no client is served any more.
 pub(crate) fn save_at_the_end(shared: &Shared) -> io::Result<()> {
     match &shared.config.keeping.save {
         Some((path, _)) => save_and_note(shared, path).map_err(io::Error::other),
@@ -290,7 +292,7 @@ fn write(shared: &Shared, path: &Path) -> Result<Summary, Error> {
     Ok(summary)
 }
 
-/// Tells what was written or taken; with a warning if there was not memory enough for it.
+/// Logs what was written or taken, as a warning if there was not enough memory for it.
 fn tell(what: &str, path: &Path, summary: &Summary, begun: Instant) {
     let Summary {
         items,

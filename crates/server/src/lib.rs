@@ -1,5 +1,5 @@
-//! A memcached-compatible server that drives any Nuthatch engine, chosen when it starts ([`AnyEngine`]): it is
-//! compiled once.
+//! A memcached-compatible server that drives any Nuthatch engine. The engine is chosen at the start ([`AnyEngine`]), so
+//! the server is compiled once.
 //!
 //! [`AnyEngine`]: nuthatch_engine::AnyEngine
 //!
@@ -20,22 +20,22 @@
 //!  +--------------------------------------------------------+
 //! ```
 //!
-//! Each listener has a protocol; connections of all go to the same workers, and their requests into the
-//! same batches.
+//! Each listener has a protocol. Connections of all protocols go to the same workers, and their requests into the same
+//! batches.
 //!
-//! No thread waits for another on the way of a request: what they share are the engine, and
-//! counters with one writer each.
+//! No thread waits for another on the path of a request: the threads share only the engine, and counters with one
+//! writer each.
 //!
-//! This crate has the threads and the sockets. What it stands on, a crate each:
+//! This crate has the threads and the sockets. It builds on these crates:
 //!
 //! * `nuthatch-commands`: from bytes to requests in a batch, and from replies to bytes, for each protocol;
 //! * `nuthatch-reports`: statistics and metrics;
-//! * `nuthatch-context`: what all threads share, settings among it ([`config`]);
-//! * `nuthatch-telemetry`: what is counted, and who is told; `nuthatch-security`: who may use the server.
+//! * `nuthatch-context`: the state that all threads share, with the settings ([`config`]);
+//! * `nuthatch-telemetry`: counters and watchers; `nuthatch-security`: which clients may use the server.
 //!
 //! Reading order: `server` (what is started), `worker` (the loop), `connection` (one client between two slices, and the
-//! drawing of its state), `waiting` (input that was not used up), `acceptor`, `listen`, `handover` (a new process takes
-//! the place of this one).
+//! drawing of its state), `pending_input` (input that was not used up), `acceptor`, `listen`, `handover` (a new process
+//! takes the place of this one).
 //!
 //! ```no_run
 //! use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Listening sockets: bound, announced, and removed again.
+//! Listening sockets: how the server binds, takes over, registers and removes them.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use crate::handover::Named;
 use crate::handover::taking::Newcomer;
 use crate::unix_path::{Replaced, UnixPath};
 
-/// The error with the place that it is about.
+/// The error with the address that it is about.
 pub(crate) fn named(place: &ListenAddress, error: &io::Error) -> io::Error {
     let place = match place {
         ListenAddress::Tcp(address) => address.to_string(),
@@ -37,9 +37,9 @@ pub(crate) fn named(place: &ListenAddress, error: &io::Error) -> io::Error {
 pub(crate) struct Listener {
     socket: ListenerSocket,
     address: Address,
-    /// The file that is removed at the end: not of a socket that somebody else bound and keeps.
+    /// The file to remove at the end. `None` for a socket that another process bound and keeps.
     file: Option<UnixPath>,
-    /// What had its place, until this one serves.
+    /// The socket that had this path before, until this server serves.
     replaced: Option<Replaced>,
     protocol: Protocol,
     tls: Option<Verify>,
@@ -93,14 +93,14 @@ impl Listener {
                 file,
                 replaced,
                 protocol: *protocol,
-                // Nobody listens in on a unix socket, wherever it comes from.
+                // No one can eavesdrop on a unix socket, also if the process inherited it.
                 tls: tls.filter(|_| !matches!(address, Address::Unix(_))),
                 address,
             })
     }
 
-    /// True if `error` says that the machine has no IPv6, and `place` is every IPv6 address: then
-    /// nobody misses it who can listen elsewhere.
+    /// True if `error` says that the machine has no IPv6, and `place` is every IPv6 address: then the server can do
+    /// without it, if it listens elsewhere.
     pub(crate) fn is_dispensable(place: &ListenAddress, error: &io::Error) -> bool {
         let without_ipv6 = matches!(
             error.kind(),
@@ -113,17 +113,17 @@ impl Listener {
         without_ipv6 && every_ipv6
     }
 
-    /// What its clients speak.
+    /// The protocol of its clients.
     pub(crate) fn protocol(&self) -> Protocol {
         self.protocol
     }
 
-    /// What it asks of its clients, if they speak TLS.
+    /// How it verifies its clients, if they use TLS.
     pub(crate) fn tls(&self) -> Option<Verify> {
         self.tls
     }
 
-    /// What had its place: put back when this is dropped, unless it is given up.
+    /// Takes the socket that had this path before. Dropping it puts the socket back, unless it is given up.
     pub(crate) fn take_replaced(&mut self) -> Option<Replaced> {
         self.replaced.take()
     }
@@ -133,12 +133,12 @@ impl Listener {
         &self.address
     }
 
-    /// The next connection, not blocking, with the options of a cache's socket set.
+    /// Accepts the next connection as a non-blocking socket, with the options set that a cache's socket needs.
     pub(crate) fn accept(&self) -> io::Result<(Connected, Option<SocketAddr>)> {
         match &self.socket {
             ListenerSocket::Tcp(socket) => {
                 let (stream, peer) = socket.accept()?;
-                // A connection that died meanwhile fails here and is noticed at its first read.
+                // If the connection broke meanwhile, this fails, and its first read reports that.
                 let _ = stream.set_nodelay(true);
                 let _ = socket2::SockRef::from(&stream).set_keepalive(true);
                 Ok((Connected::Tcp(stream), Some(peer)))
@@ -162,7 +162,7 @@ impl Listener {
         })
     }
 
-    /// Closes it here: another process has it, and its place stays.
+    /// Closes the socket in this process only: another process has it, and the file stays.
     pub(crate) fn leave(mut self) {
         self.file = None;
     }
@@ -220,7 +220,7 @@ fn bind_unix(
     Ok(((ListenerSocket::Unix(socket), address), Some(file)))
 }
 
-/// Takes a socket that another process listened at.
+/// Takes a socket at which another process listened.
 fn take(socket: Socket, backlog: i32) -> io::Result<Bound> {
     socket.listen(backlog)?;
     adopt(socket)
@@ -232,14 +232,14 @@ pub(crate) fn inherit(fd: i32) -> io::Result<Socket> {
     if unsafe { libc::fcntl(fd, libc::F_GETFD) } < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: it is open, as was just seen, and who started the process left it to this server alone: no other part of the
-    // process knows its number.
+    // SAFETY: the descriptor is open, as was just checked, and the process that started this one left it to this server
+    // alone: no other part of this process has its number.
     let socket = Socket::from(unsafe { OwnedFd::from_raw_fd(fd) });
     socket.set_cloexec(true)?;
     Ok(socket)
 }
 
-/// Takes one that listens by TCP.
+/// Takes an inherited socket that listens by TCP.
 pub(crate) fn inherit_tcp(fd: i32) -> io::Result<mio::net::TcpListener> {
     match adopt(inherit(fd)?)? {
         (ListenerSocket::Tcp(socket), _) => Ok(socket),
@@ -250,7 +250,7 @@ pub(crate) fn inherit_tcp(fd: i32) -> io::Result<mio::net::TcpListener> {
     }
 }
 
-/// Listens by a socket that somebody else has bound.
+/// Listens by a socket that another process has bound.
 fn adopt(socket: Socket) -> io::Result<Bound> {
     let wrong = |why: &str| io::Error::new(io::ErrorKind::InvalidInput, why.to_owned());
     if !socket.is_listener()? {

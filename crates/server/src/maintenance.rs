@@ -1,5 +1,5 @@
-//! The thread that works behind the scenes: lets the engine sweep expired items, move memory and
-//! grow the index, and returns the memory of buffers that were many.
+//! The maintenance thread: it lets the engine sweep expired items, move memory and grow the index, and it returns freed
+//! memory of connections' buffers to the system.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,16 +9,16 @@ use nuthatch_context::system;
 use nuthatch_engine::{Engine, Handle};
 use nuthatch_telemetry::watch::Kind;
 
-/// Items looked at in a step: about as many as leave no worker waiting noticeably.
+/// Items that a step looks at: few enough that no worker waits noticeably.
 const BUDGET: usize = 2048;
 
-/// Between steps while there is more to do: with the budget, a bound on the work a second.
+/// The pause between steps while there is more to do. With the budget it bounds the work per second.
 const PAUSE_BUSY: Duration = Duration::from_millis(1);
 
-/// Between steps when there was nothing left to do.
+/// The pause between steps when there was nothing left to do.
 const PAUSE_IDLE: Duration = Duration::from_millis(100);
 
-/// Buffers that changed by less since the last step stand still.
+/// If the buffers changed by fewer bytes than this since the last step, they count as steady.
 const CALM: usize = 64 << 10;
 
 /// Maintains until the server stops.
@@ -31,7 +31,7 @@ pub(crate) fn run(shared: &Arc<Shared>) {
         tell_growth(shared, &mut index);
         trim_due |= shared.account.is_worth_a_trim();
         let held = shared.account.held();
-        // While clients come and go there is more to get back a moment later.
+        // While clients connect and close, a later trim returns more memory.
         if trim_due && held.abs_diff(held_before) < CALM {
             trim_due = false;
             system::trim_memory();
@@ -43,7 +43,7 @@ pub(crate) fn run(shared: &Arc<Shared>) {
     }
 }
 
-/// A step, unless the server pauses: items are not to move meanwhile. True if there is more to do at once.
+/// Takes a step, unless the server pauses: items must not move during a pause. True if there is more to do at once.
 fn step<H: Handle>(shared: &Shared, handle: &mut H) -> bool {
     let Some(_step) = shared.pause.step_behind_the_scenes() else {
         return false;
@@ -52,7 +52,7 @@ fn step<H: Handle>(shared: &Shared, handle: &mut H) -> bool {
     handle.maintain(shared.clock.now(), BUDGET)
 }
 
-/// Tells those who watch the server that the index grows, or has grown, since this was asked last.
+/// Tells watchers if the index has begun to grow, or has grown, since the last call.
 fn tell_growth(shared: &Shared, before: &mut Option<(bool, u64)>) {
     if !shared.watch.wanted().has(Kind::System) {
         *before = None;

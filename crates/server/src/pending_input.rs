@@ -1,9 +1,8 @@
-//! Input of a connection that was read and not used up: an incomplete request, or requests whose slice
-//! has not come.
+//! Input of a connection that was read and not used up: an incomplete request, or requests that wait for their slice.
 //!
-//! An incomplete request may arrive in any number of pieces. Each byte is moved and searched a bounded
-//! number of times: a piece that completes nothing goes behind what waits, and nobody looks at the whole;
-//! what waits is copied only to stand before a piece that is at least as long.
+//! An incomplete request may arrive in any number of pieces. Each byte is moved and searched a bounded number of times.
+//! A piece that completes nothing is appended to the waiting bytes, and no parser looks at the whole. Waiting bytes are
+//! copied only to stand before a piece that is at least as long.
 
 use std::mem;
 
@@ -15,23 +14,23 @@ pub(crate) struct PendingInput {
     bytes: Vec<u8>,
     /// `bytes[..start]` is used up.
     start: usize,
-    /// What must come before it is worth another look.
+    /// The bytes that must arrive before the parser looks at the input again.
     awaited: Awaited,
 }
 
-/// Where input stands now that more of it has come.
+/// Where the input is, now that more of it has arrived.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Joined {
-    /// All of it waits on.
+    /// All of it goes on waiting.
     Incomplete,
-    /// What waited was copied to the place before what arrived. Its buffer is empty now.
+    /// The waiting bytes were copied to the place before the bytes that arrived. Their buffer is empty now.
     Before(Vec<u8>),
-    /// What arrived was copied behind what waited, which begins here in this buffer.
+    /// The bytes that arrived were appended to this buffer. The unused input begins at this index.
     Behind(Vec<u8>, usize),
 }
 
 impl PendingInput {
-    /// What stands in `bytes` from `start` on.
+    /// The unused input is `bytes[start..]`.
     pub(crate) fn new(bytes: Vec<u8>, start: usize, awaited: Awaited) -> Self {
         Self {
             bytes,
@@ -40,7 +39,7 @@ impl PendingInput {
         }
     }
 
-    /// Bytes that wait.
+    /// Number of bytes that wait.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.bytes.len() - self.start
@@ -58,7 +57,7 @@ impl PendingInput {
         (bytes, start)
     }
 
-    /// Takes what arrived. `place` has the length of what waits, and stands before `arrived`.
+    /// Takes the bytes that arrived. `place` is as long as the waiting bytes, and lies in memory just before `arrived`.
     pub(crate) fn join(&mut self, place: &mut [u8], arrived: &[u8]) -> Joined {
         if !self.awaited.has_come(self.len(), arrived) {
             self.bytes.extend_from_slice(arrived);

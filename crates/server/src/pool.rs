@@ -1,5 +1,5 @@
-//! Buffers between two uses. A connection holds one only while it has something in it, so an idle
-//! connection costs none, and the one that is used next is still in the processor's cache.
+//! A worker's pool of free buffers. A connection holds a buffer only while the buffer has data, so an idle connection
+//! needs none, and the buffer that is used next is still in the processor's cache.
 
 /// Buffers larger than this are given back to the allocator.
 const BUFFER_MAX: usize = 64 << 10;
@@ -16,7 +16,7 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// The empty pool of one of so many workers.
+    /// An empty pool, for one of this many workers.
     pub(crate) fn shared_by(workers: usize) -> Self {
         Self {
             buffers: Vec::new(),
@@ -25,7 +25,7 @@ impl Pool {
         }
     }
 
-    /// An empty buffer, the one given last if there is one.
+    /// An empty buffer: the one given back last, or a new one.
     #[inline]
     pub(crate) fn take(&mut self) -> Vec<u8> {
         match self.buffers.pop() {
@@ -37,7 +37,7 @@ impl Pool {
         }
     }
 
-    /// Keeps a buffer for the next, unless there is enough.
+    /// Keeps a buffer for the next use, unless it is too large or the pool is full.
     #[inline]
     pub(crate) fn give(&mut self, mut buffer: Vec<u8>) {
         let capacity = buffer.capacity();

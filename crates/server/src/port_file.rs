@@ -1,4 +1,4 @@
-//! The file that tells the bound ports, as memcached's does for MEMCACHED_PORT_FILENAME.
+//! The file that lists the bound ports, like the one that memcached writes for MEMCACHED_PORT_FILENAME.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -7,15 +7,16 @@ use nuthatch_context::config::Protocol;
 use nuthatch_file::{BY_MASK, Unfinished};
 use nuthatch_telemetry::Address;
 
-/// Such a file before it has its name: a start that fails leaves the one of a server that runs. It takes the place of nothing
-/// but a file.
+/// The written file, before it has its name: so a start that fails leaves the file of a running server alone. It
+/// replaces nothing but a file.
 pub(crate) struct PortFile {
     path: PathBuf,
     file: Unfinished,
 }
 
 impl PortFile {
-    /// Writes it, those ports that are not memcached's by the names of their protocols. Errors name it.
+    /// Writes the file. A port of another protocol than memcached's is listed by its protocol's name. Errors name the
+    /// path.
     pub(crate) fn begin(path: &Path, addresses: &[(Address, Protocol)]) -> io::Result<Self> {
         let begin = || {
             let mut file = Unfinished::begin(path, BY_MASK)?;
@@ -28,7 +29,7 @@ impl PortFile {
         begin().map_err(|error| named(path, &error))
     }
 
-    /// Gives it its name. Errors name it.
+    /// Gives the file its name. Errors name the path.
     pub(crate) fn finish(self) -> io::Result<()> {
         let finished = self.file.finish(&self.path);
         finished.map_err(|error| named(&self.path, &error))

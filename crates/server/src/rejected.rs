@@ -1,7 +1,7 @@
 //! Connections that were turned away, kept until their clients have had the time to read why.
 //!
-//! They count as connections no more, so there is a bound on them: who comes in numbers pushes the
-//! oldest out.
+//! The limit on connections does not count them, so they have a bound of their own: when it is reached, a new one
+//! replaces the oldest.
 
 use std::collections::VecDeque;
 use std::io::Read;
@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 use nuthatch_context::stream::Stream;
 use nuthatch_context::system::REJECTED_MAX;
 
-/// How long one is kept.
+/// How long a rejected connection is kept.
 const KEPT: Duration = Duration::from_secs(2);
 
-/// Reads of what a client sent meanwhile, of so many bytes each: with input unread, the kernel would
-/// reset the connection.
+/// How many reads drop what a client sent meanwhile, and the bytes of each: with unread input, the kernel would reset
+/// the connection.
 const READS: usize = 16;
 const READ_BYTES: usize = 4096;
 
@@ -25,9 +25,9 @@ pub(crate) struct Rejected {
 }
 
 impl Rejected {
-    /// Takes one that was told so.
+    /// Takes a connection whose client was told that it is turned away.
     pub(crate) fn keep(&mut self, mut stream: Stream, now: Instant) {
-        // One that died meanwhile is closed like the others.
+        // A connection that broke meanwhile is closed like the others.
         let _ = stream.finish();
         if self.streams.len() >= REJECTED_MAX {
             self.close_oldest();
@@ -35,7 +35,7 @@ impl Rejected {
         self.streams.push_back((stream, now));
     }
 
-    /// Until the next is to be closed; `None` if there is none.
+    /// The time until the next one is to be closed. `None` if there is none.
     pub(crate) fn patience(&self, now: Instant) -> Option<Duration> {
         let (_, since) = self.streams.front()?;
         Some((*since + KEPT).saturating_duration_since(now))

@@ -1,4 +1,4 @@
-//! Starting a server, and what one holds of it afterwards.
+//! The start of a server, and the handle of a running one.
 
 use std::io;
 use std::net::SocketAddr;
@@ -48,8 +48,9 @@ impl Server {
         Self::start_unless(config, engine, Shutdown::default())
     }
 
-    /// The same, unless `shutdown` is requested meanwhile, which ends the server afterwards too: many items take a while,
-    /// and a start that is given up takes none from anybody. It is an error of the kind [`io::ErrorKind::Interrupted`].
+    /// Like [`Server::start`], unless `shutdown` is requested meanwhile, which also ends the running server later: to
+    /// take many items needs a while, and a start that is given up takes none from another process or a file. It is
+    /// then an error of the kind [`io::ErrorKind::Interrupted`].
     pub fn start_unless(
         config: Config,
         engine: Arc<AnyEngine>,
@@ -61,7 +62,8 @@ impl Server {
         system::make_room_for(config.connections_max);
         let newcomer = config.handover.as_deref().map(Newcomer::ask).transpose()?;
         let mut newcomer = newcomer.flatten();
-        // What may fail comes before what others could miss: a server that runs keeps all that it has until this one serves.
+        // Steps that may fail come before steps that take something from a running server: it keeps all that it has
+        // until this one serves.
         let tls = config.tls.as_ref();
         let tls = tls.map(|tls| Tls::read(tls, config.asked_of_clients()));
         let tls = tls.transpose()?;
@@ -175,11 +177,11 @@ impl Server {
                 Ok(())
             })?;
         }
-        // Last of what may fail: the items of before are nowhere else once they are taken.
+        // The last step that may fail: once the items are taken, they exist nowhere else.
         take_items(&shared, claim.as_ref(), newcomer)?;
         replaced.into_iter().for_each(Replaced::give_up);
         if let Some(Err(error)) = port_file.map(PortFile::finish) {
-            // Items are worth more than a file that could be begun.
+            // The items are taken by now, so a missing port file must not end the start.
             tracing::error!("{error}");
         }
         let threads = threads.begin();
@@ -197,8 +199,8 @@ impl Server {
     }
 }
 
-/// Takes the items that the server begins with: those of another process, else those that a stop left, else a copy. Each is
-/// newer than what follows it, and in an older one is what has changed or gone since.
+/// Takes the items that the server begins with: those of another process, else those that a stop left, else those of a
+/// copy. Each source is newer than the next. An older source has items that have been changed or deleted since.
 fn take_items(
     shared: &Shared,
     claim: Option<&Claim>,
@@ -240,7 +242,7 @@ fn take_items(
     Ok(())
 }
 
-/// Binds every listener; only IPv6 may be missing where the machine has none.
+/// Binds every listener. Only IPv6 may be missing, on a machine without it.
 fn bind_all(config: &Config, mut newcomer: Option<&mut Newcomer>) -> io::Result<Vec<Listener>> {
     let mut listeners = Vec::new();
     for listen in &config.listeners {
@@ -320,31 +322,31 @@ fn spawn_all(
 /// A running server. Dropping this does not stop it.
 pub struct ServerHandle {
     addresses: Vec<(Address, Protocol)>,
-    /// Those that speak TLS, and what they ask of clients.
+    /// The addresses with TLS, and how they verify clients.
     secured: Vec<(Address, Verify)>,
     metrics_address: Option<SocketAddr>,
     controls: Controls,
     shutdown: Shutdown,
     threads: Vec<JoinHandle<io::Result<()>>>,
-    /// What is left in files at the end.
+    /// For the items, which go to files at the end.
     items: Arc<Shared>,
-    /// The file of a restart.
+    /// The right to the file of a restart.
     claim: Option<Claim>,
 }
 
 impl ServerHandle {
-    /// Where it listens and for whose clients, in the order of [`Config::listeners`], with real ports. The
-    /// unspecified IPv6 address is left out on machines without IPv6.
+    /// The addresses at which it listens and their protocols, in the order of [`Config::listeners`], with real ports.
+    /// The unspecified IPv6 address is left out on machines without IPv6.
     pub fn addresses(&self) -> &[(Address, Protocol)] {
         &self.addresses
     }
 
-    /// Where it listens for the clients of such a protocol.
+    /// The addresses at which it listens for clients of the protocols that `is_it` accepts.
     pub fn addresses_of(&self, is_it: impl Fn(Protocol) -> bool) -> impl Iterator<Item = &Address> {
         addresses_of(&self.addresses, is_it)
     }
 
-    /// What it asks of clients there, if they speak TLS.
+    /// How it verifies clients at this address, if they use TLS.
     pub fn tls_at(&self, address: &Address) -> Option<Verify> {
         let mut secured = self.secured.iter();
         secured
@@ -352,30 +354,29 @@ impl ServerHandle {
             .map(|(_, verify)| *verify)
     }
 
-    /// Where it tells its metrics, with the real port.
+    /// The address of its metrics, with the real port.
     pub fn metrics_address(&self) -> Option<SocketAddr> {
         self.metrics_address
     }
 
-    /// Begins a graceful stop: no more connections are accepted, what was read is answered, and
-    /// within a second everything is closed. Returns at once.
+    /// Begins a graceful stop: the server accepts no more connections, answers the requests that it has read, and
+    /// closes everything within a second. Returns at once.
     pub fn shutdown(&self) {
         self.shutdown.request();
     }
 
-    /// What stops this server from anywhere, a signal handler's thread for instance
-    /// ([`Signals`](crate::Signals)).
+    /// A handle that stops this server from any thread, a signal handler's for instance ([`Signals`](crate::Signals)).
     pub fn stopper(&self) -> Shutdown {
         self.shutdown.clone()
     }
 
-    /// What changes settings of this server from anywhere.
+    /// A handle that changes settings of this server from any thread.
     pub fn controls(&self) -> Controls {
         self.controls.clone()
     }
 
-    /// Waits for the end, and leaves the items for the next server, and a last copy, as far as that was asked for. Errors:
-    /// what brought the end about if it was not wanted; items that could not be left.
+    /// Waits for the end. Then leaves the items for the next server, and a last copy, if the settings ask for these.
+    /// Errors: the failure that ended the server, if it was no requested stop; items that could not be written.
     pub fn join(self) -> io::Result<()> {
         let mut outcome = Ok(());
         for thread in self.threads {
@@ -385,13 +386,13 @@ impl ServerHandle {
             outcome = outcome.and(ended);
         }
         let items = &self.items;
-        // After a failure nobody knows what they are worth; after a handover the other process has them.
+        // After a failure the items cannot be trusted. After a handover the other process has them.
         if outcome.is_err() || items.pause.is_handed_over() {
             return outcome;
         }
         let leave = |claim: &Claim| claim.leave(items);
         let left = self.claim.as_ref().map_or(Ok(()), leave);
-        // Also if the other file could not be written: this one may lie elsewhere.
+        // Try this also if the other file could not be written: this one may be on another disk.
         let saved = keeping::save_at_the_end(items);
         left.and(saved)
     }

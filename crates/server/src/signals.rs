@@ -9,16 +9,16 @@ use signal_hook::iterator::Signals as Incoming;
 /// The signals of a server. From the moment they are caught none of them ends the process by itself:
 ///
 /// * SIGTERM, SIGINT and SIGUSR1 (memcached's graceful stop) stop the server;
-/// * SIGHUP asks for its settings and its log to be opened again;
+/// * SIGHUP asks the server to read its settings again and to reopen its log;
 /// * SIGUSR2 asks for a copy of all items.
 ///
-/// SIGPIPE is not among them: Rust's runtime ignores it before `main`, so that writing to a socket whose
-/// client has gone is an error like any other.
+/// SIGPIPE is not among them: Rust's runtime ignores it before `main`, so that a write to a socket whose client has
+/// closed is an error like any other.
 pub struct Signals(Incoming);
 
 impl Signals {
-    /// Catches them. Those that come before [`Signals::serve`] wait for it, so that a server that is
-    /// told to stop while it starts leaves no socket behind.
+    /// Catches the signals. Signals that arrive before [`Signals::serve`] wait for it, so that a server that gets a
+    /// signal to stop while it starts leaves no socket behind.
     pub fn catch() -> io::Result<Self> {
         Incoming::new([SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGHUP]).map(Self)
     }
@@ -50,8 +50,8 @@ impl Signals {
     }
 }
 
-/// Requests the stop when the process gets SIGTERM, SIGINT or SIGUSR1, and lets it live at SIGHUP and SIGUSR2: for
-/// programs that have nothing to read again and nothing to save. See [`Signals`].
+/// Requests the stop when the process gets SIGTERM, SIGINT or SIGUSR1, and ignores SIGHUP and SIGUSR2: for programs
+/// that have nothing to read again and nothing to save. See [`Signals`].
 pub fn on_signals(shutdown: Shutdown) -> io::Result<()> {
     Signals::catch()?.serve(
         shutdown,

@@ -1,7 +1,8 @@
-//! The threads of a server: all of them are there before the first begins.
+//! The threads of a server: all of them are spawned before the first one begins its work.
 //!
-//! A machine may have no room for another thread. What a server takes at its start, from a file or from another process, is
-//! nowhere else afterwards; so it is taken when all threads are there, and they begin when it was.
+//! A machine may have no room for another thread. The items that a server takes at its start, from a file or from
+//! another process, exist nowhere else afterwards. So the server takes them after all threads are spawned, and the
+//! threads begin after that.
 
 use std::io;
 use std::mem;
@@ -13,7 +14,7 @@ use nuthatch_context::shutdown::Shutdown;
 /// How a thread ended.
 pub(crate) type Ended = io::Result<()>;
 
-/// Threads that wait for their begin. Dropped before it, they end.
+/// Threads that wait for their begin. If this is dropped before it, they end.
 pub(crate) struct Threads {
     shutdown: Shutdown,
     begin: Arc<OnceLock<()>>,
@@ -21,7 +22,7 @@ pub(crate) struct Threads {
 }
 
 impl Threads {
-    /// None so far, of a server that stops so.
+    /// No threads yet. `shutdown` is the stop of their server.
     pub(crate) fn new(shutdown: Shutdown) -> Self {
         Self {
             shutdown,
@@ -30,7 +31,7 @@ impl Threads {
         }
     }
 
-    /// Adds a thread without which the server cannot be: should it fail, the others stop too.
+    /// Adds a thread that the server cannot do without: if it fails, the others stop too.
     pub(crate) fn spawn(
         &mut self,
         name: String,
@@ -40,7 +41,7 @@ impl Threads {
         let begin = Arc::clone(&self.begin);
         let named = thread::Builder::new().name(name.clone());
         let spawned = named.spawn(move || {
-            // A thread ends because the server stops, or else it takes the server with it.
+            // A thread ends because the server stops. If it ends for another reason, the guard stops the server.
             let _guard = guard;
             begin.wait();
             body()
@@ -63,11 +64,11 @@ impl Drop for Threads {
         if self.begin.get().is_some() {
             return;
         }
-        // First, so that they begin and see it.
+        // Request the stop first, so that the threads see it when they begin.
         self.shutdown.request();
         let _ = self.begin.set(());
         for thread in mem::take(&mut self.waiting) {
-            // The start failed, which is told.
+            // The start has failed already, and its error is reported.
             let _ = thread.join();
         }
     }
@@ -117,7 +118,7 @@ mod tests {
                 false => drop(threads),
             }
             assert!(shutdown.is_requested());
-            // Of three that begin at once one may see that another has ended.
+            // Of three threads that begin at once, one may see that another has ended.
             assert_eq!(begun.load(Ordering::Relaxed) > 0, begins);
         }
     }

@@ -1,4 +1,4 @@
-//! The file of a unix socket: made, and removed again only by who made it.
+//! The file of a unix socket. Only the process that made it, or took it over, removes it.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -9,40 +9,41 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use socket2::{Domain, SockAddr, Socket, Type};
 
-/// What is in the way.
+/// Error text for a file that is in the way.
 const NO_SOCKET: &str = "something is there that is no socket";
 
 /// The file of a socket that this process listens at.
 #[derive(Debug)]
 pub(crate) struct UnixPath {
     path: PathBuf,
-    /// Device and inode: another server may have put a socket of its own there since.
+    /// Device and inode, to recognise the file: another server may have put a socket of its own there since.
     identity: Option<(u64, u64)>,
-    /// False while it is still the other process's, which goes on if this one fails.
+    /// False while the file still belongs to the other process, which goes on if this one fails.
     is_ours: Arc<AtomicBool>,
 }
 
 impl UnixPath {
-    /// Listens at `path`, with these permission bits. A socket that is there already is replaced, as memcached does: it is
-    /// a leftover of a server that was killed. One that is served is moved aside first, if it may come back
-    /// ([`Replaced`]). Errors: it cannot be made; there is something that is no socket.
+    /// Listens at `path`, with these permission bits. A socket that exists there is replaced, as memcached does: it is
+    /// left over from a server that was killed. If a process still listens there and the socket may have to come back,
+    /// the caller moves it aside first ([`Replaced`]). Errors: the socket cannot be made; the path has a file that is
+    /// no socket.
     pub(crate) fn listen(path: &Path, mode: u32, backlog: i32) -> io::Result<(Socket, Self)> {
         match fs::symlink_metadata(path) {
             Ok(there) if there.file_type().is_socket() => fs::remove_file(path)?,
-            // The system would say that the address is in use.
+            // The system's error would be that the address is in use.
             Ok(_) => return Err(io::Error::new(io::ErrorKind::AlreadyExists, NO_SOCKET)),
             Err(_) => {}
         }
         let socket = unconnected()?;
         socket.bind(&SockAddr::unix(path)?)?;
         let made = Self::of(path, Arc::new(true.into()));
-        // Before it listens nobody can connect, so there is no moment with looser permissions.
+        // No process can connect before the socket listens, so there is no moment with looser permissions.
         fs::set_permissions(path, Permissions::from_mode(mode & 0o777))?;
         socket.listen(backlog)?;
         Ok((socket, made))
     }
 
-    /// Of a socket that another process made there, and leaves to this one when `is_ours` becomes true.
+    /// The file of a socket that another process made, and that belongs to this one when `is_ours` becomes true.
     pub(crate) fn of(path: &Path, is_ours: Arc<AtomicBool>) -> Self {
         let identity = identity(path);
         Self {
@@ -52,27 +53,28 @@ impl UnixPath {
         }
     }
 
-    /// Removes the file if it is still the same, and this process's. The socket must be open: until it is closed its inode
-    /// is not used again.
+    /// Removes the file if it is still the same file, and belongs to this process. The socket must be open: until it is
+    /// closed, the system does not reuse its inode.
     pub(crate) fn remove(&self) {
-        // Acquire: pairs with the Release of who took over — what the other process did with the file comes before.
+        // Acquire: pairs with the Release in Newcomer::take_over(): what the other process did with the file comes
+        // before.
         let is_ours = self.is_ours.load(Ordering::Acquire);
         if is_ours && self.identity.is_some() && identity(&self.path) == self.identity {
-            // Nobody can connect to it any more; a leftover would only confuse.
+            // No client can connect to it any more, and a leftover file would only confuse.
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// A socket that another server listens at, under another name until the server that takes its place serves: a start that
-/// fails leaves it where it was.
+/// A socket at which another server listens. It has another name until the server that takes its place serves, so that
+/// a start that fails can put it back.
 pub(crate) struct Replaced {
     path: PathBuf,
     aside: PathBuf,
 }
 
 impl Replaced {
-    /// Moves the socket at `path` aside, if there is one and somebody listens there.
+    /// Moves the socket at `path` aside, if there is one and a process listens there.
     pub(crate) fn move_aside(path: &Path) -> io::Result<Option<Self>> {
         let there = fs::symlink_metadata(path);
         if !there.is_ok_and(|there| there.file_type().is_socket()) || !is_served(path) {
@@ -86,20 +88,20 @@ impl Replaced {
         Ok(Some(Self { path, aside }))
     }
 
-    /// Its server is found by nobody any more, which the log says.
+    /// Gives the old socket up, and logs that: clients do not find its server any more.
     pub(crate) fn give_up(self) {
         tracing::warn!(
             "{}: another server listens there; from now on this one does",
             self.path.display()
         );
-        // If it cannot be removed it is in nobody's way.
+        // A file that cannot be removed is in no one's way.
         let _ = fs::remove_file(&self.aside);
     }
 }
 
 impl Drop for Replaced {
     fn drop(&mut self) {
-        // It is not there any more if it was given up.
+        // After give_up() the file does not exist any more, and this fails.
         let _ = fs::rename(&self.aside, &self.path);
     }
 }
@@ -115,7 +117,7 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
     Some((meta.dev(), meta.ino()))
 }
 
-/// True if a process listens there: it takes the connection, or has too many that wait.
+/// True if a process listens there: the connect succeeds, or the listener's queue is full.
 fn is_served(path: &Path) -> bool {
     let connected = unconnected().and_then(|socket| socket.connect(&SockAddr::unix(path)?));
     match connected {
@@ -128,7 +130,7 @@ fn is_served(path: &Path) -> bool {
 mod tests {
     use super::*;
 
-    /// Where nothing is yet.
+    /// A path where nothing is yet.
     fn free(name: &str) -> PathBuf {
         let name = format!("nuthatch-path-{name}-{}", std::process::id());
         let path = std::env::temp_dir().join(name);
@@ -154,7 +156,7 @@ mod tests {
         let (first, of_first) = UnixPath::listen(&path, 0o700, 4).unwrap();
         let replaced = Replaced::move_aside(&path).unwrap().unwrap();
         let (_second, of_second) = UnixPath::listen(&path, 0o700, 4).unwrap();
-        // In either order.
+        // Both orders work.
         drop(replaced);
         of_second.remove();
         assert_eq!(identity(&path), of_first.identity);

@@ -1,4 +1,4 @@
-//! The server with the engine that it is made for.
+//! The server with the cuckoo engine, for which it is made.
 
 mod engine {
     use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The server with the engine that is beyond doubt: what fails here is the server's fault.
+//! The server with the oracle engine, which is simple enough to be right: a test that fails here is the server's fault.
 
 mod engine {
     use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! The server as a process: signals, exit codes, and the lack of file descriptors.
 //!
-//! This program is both sides. Started as `process serve` it is the server; otherwise it starts
-//! itself so, and judges it.
+//! This program is both sides. Started as `process serve` it is the server. Otherwise it starts itself as `process
+//! serve`, and checks that server.
 
 #[path = "wire/client.rs"]
 #[allow(dead_code)]
@@ -36,7 +36,7 @@ fn main() {
     }
 }
 
-/// Says its port, and serves until a signal comes.
+/// Prints its port, and serves until a signal comes.
 fn serve() {
     let config = Config {
         listeners: vec![
@@ -64,10 +64,10 @@ fn serve() {
 /// More than any test here opens.
 const CONNECTIONS: usize = 2000;
 
-/// The engine's. The buffers of so many connections may hold a fourth of it.
+/// The engine's memory. The buffers of so many connections may hold a fourth of it.
 const MEMORY: usize = 64 << 20;
 
-/// Where the server of this process listens besides, for clients of this protocol.
+/// The unix socket at which the server of this process also listens, for clients of this protocol.
 fn unix_path(protocol: &str, process: u32) -> PathBuf {
     std::env::temp_dir().join(format!("nuthatch-process-{protocol}-{process}"))
 }
@@ -146,7 +146,7 @@ fn few_descriptors() {
     let mut others: Vec<Client> = (0..80).map(|_| Client::tcp(process.address)).collect();
     first.until("listen_disabled_num", |times| times > 0);
     first.ask("get k\r\n", "END\r\n");
-    // Those who wait are served when others go.
+    // Clients that wait are served when others close.
     let last = others.split_off(60);
     drop(others);
     for mut client in last {
@@ -157,12 +157,12 @@ fn few_descriptors() {
     assert_eq!(process.signal("TERM").code(), Some(0));
 }
 
-/// Class of bug: memory that clients make the server hold by asking and not reading.
+/// Class of bug: memory that clients make the server hold when they send requests and do not read the replies.
 fn deaf() {
     // The buffers hold up to a fourth. The rest is for the rounds of four workers that are under way, and for
     // holes: buffers grow, shrink, and go back to the arena of another thread than the one that is short.
     const BOUND: usize = MEMORY;
-    // Both sides need so many.
+    // Both sides need this many descriptors.
     let files = raise_file_limit(CONNECTIONS as u64 + 200).unwrap() as usize;
     let count = 1500.min(files - 200);
     let process = Process::start(files);
@@ -209,8 +209,8 @@ fn deaf() {
         let peak = process.status("VmHWM");
         assert!(peak < base + BOUND, "{request:?}: from {base} to {peak}");
         drop(clients);
-        // What was held is for others to use again, so the next round's peak is bounded by the same. (When the
-        // allocator gives pages back to the system is its own affair.)
+        // Memory that was held can be used again, so the same bound holds for the next round's peak. (The allocator
+        // decides when it gives pages back to the system.)
         good.until("curr_connections", |connections| connections == 1);
         good.until("read_buf_bytes", |bytes| bytes <= 1 << 20);
     }
@@ -220,7 +220,7 @@ fn deaf() {
 /// Sends what the sockets take.
 fn more(clients: &[UnixStream], requests: &[u8]) {
     for mut client in clients {
-        // Stuck is what they should be.
+        // The sockets should be full, so an error is expected.
         let _ = client.write(requests);
     }
 }

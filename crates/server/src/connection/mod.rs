@@ -1,7 +1,7 @@
-//! A connection between two slices. Most are idle most of the time, so it owns no buffer unless
-//! something is in it.
+//! A connection between two slices. Most connections are idle most of the time, so a connection owns no buffer unless
+//! the buffer has data.
 //!
-//! * [`state`]: what its socket, its place in the run queue and its end are at.
+//! * [`state`]: the states of its socket, of its place in the run queue, and of its end.
 
 pub(crate) mod state;
 
@@ -29,26 +29,27 @@ pub(crate) struct Connection {
     pub(crate) info: Arc<Info>,
     /// What its listener's clients speak.
     pub(crate) protocol: Protocol,
-    /// Its client has to say who it is.
+    /// Its client has to log in.
     login: bool,
-    /// When it was last seen admitted, or came: its client has so long from there.
+    /// When it was last seen admitted, or else when it was accepted: the client's time limit to log in counts from
+    /// here.
     admitted: Time,
     /// Input that was read and not used up.
     pub(crate) waiting: PendingInput,
     /// Replies that the socket did not take.
     pub(crate) output: Output<AnyValue>,
     pub(crate) phase: Phase,
-    /// Bytes of buffers that it is down for in the account.
+    /// Bytes of buffers that the account has for it.
     pub(crate) accounted: usize,
-    /// When as many bytes as it holds had last been used up or sent, or it held nothing.
+    /// When it last held nothing, or had last used up or sent as many bytes as it holds.
     turned_over: Time,
     /// Bytes used up and sent since then.
     moved: usize,
     /// When a byte last came from the client or went to it.
     pub(crate) active: Time,
-    /// Bytes that the client's side had not taken from the kernel when that was last asked.
+    /// Bytes that the client's side had not taken from the kernel when the worker last asked the kernel.
     pub(crate) untaken: usize,
-    /// Requests that it may have in a batch: see [`Slice`](nuthatch_commands::slice::Slice).
+    /// Requests that this connection may have in a batch: see [`Slice`](nuthatch_commands::slice::Slice).
     pub(crate) in_batch_max: usize,
     pub(crate) state: State,
 }
@@ -77,7 +78,7 @@ impl Connection {
     /// Bytes to read in a slice.
     #[inline]
     pub(crate) fn read_max(&self, terms: &Terms) -> usize {
-        // What is of the value goes to the engine, and need not be kept.
+        // Bytes of the value go to the engine, and need not be kept.
         self.phase.missing().clamp(terms.read_max, READ_MAX)
     }
 
@@ -87,13 +88,13 @@ impl Connection {
         self.waiting.memory() + self.output.memory() + self.phase.memory()
     }
 
-    /// Notes that so many bytes of input were used up, or of output sent.
+    /// Notes that this many bytes of input were used up, or of output were sent.
     #[inline]
     pub(crate) fn has_moved(&mut self, bytes: usize) {
         self.moved = self.moved.saturating_add(bytes);
     }
 
-    /// Brings up to date what it holds, and returns what that was before and what it is.
+    /// Updates how many bytes of buffers it holds. Returns the old number and the new one.
     #[inline]
     pub(crate) fn account(&mut self, now: Time) -> (usize, usize) {
         let (before, held) = (self.accounted, self.memory());
@@ -105,14 +106,14 @@ impl Connection {
         (before, held)
     }
 
-    /// Drops what its client was amidst: input that waits, and what was of its protocol.
+    /// Drops the client's unfinished work: input that waits, and the state of its protocol.
     pub(crate) fn forget_input(&mut self) {
         self.waiting = PendingInput::default();
         self.phase = Phase::begin(self.protocol, self.login);
     }
 
-    /// True if its client takes longer than `limit` with its handshake or its password. One that was admitted has as long
-    /// again when it gives that up (RESET): this is asked again and again.
+    /// True if its client takes longer than `limit` with its handshake or its password. The worker calls this again and
+    /// again while the client is admitted, so a client that gives its login up (RESET) has the whole limit again.
     pub(crate) fn is_late(&mut self, limit: Duration, now: Time) -> bool {
         let is_admitted = match self.phase {
             Phase::Undecided { .. } => !self.login,
@@ -124,14 +125,14 @@ impl Connection {
         now.since(self.admitted) >= limit
     }
 
-    /// What it costs the others: bytes that it holds and that have not moved, for each moment that it has held as
-    /// many. So of two that hold as much for as long, one whose client reads costs less.
+    /// What it costs the other connections: bytes that it holds and that have not moved, times the moments for which it
+    /// has held as many. So of two connections that hold as much for as long, the one whose client reads costs less.
     pub(crate) fn cost(&self, now: Time) -> u64 {
         let moments = now.0.saturating_sub(self.turned_over.0);
         self.accounted.saturating_sub(self.moved) as u64 * (u64::from(moments) + 1)
     }
 
-    /// True if it has held what it holds for so long, and little of that has moved.
+    /// True if it has held its bytes for this long, and fewer than all of them have moved.
     pub(crate) fn is_stuck_for(&self, time: Duration, now: Time) -> bool {
         now.since(self.turned_over) >= time
     }
@@ -173,7 +174,7 @@ mod tests {
         let mut client = connection(true);
         client.phase = Phase::begin(Protocol::Redis, false);
         assert!(!client.is_late(limit, at(1000)));
-        // RESET, as a client does that gives its connection back to a pool.
+        // RESET: a client sends it when it gives its connection back to a pool.
         client.phase = Phase::begin(Protocol::Redis, true);
         assert!(!client.is_late(limit, at(1001)) && !client.is_late(limit, at(1029)));
         assert!(client.is_late(limit, at(1030)));

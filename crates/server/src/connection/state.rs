@@ -1,4 +1,4 @@
-//! A connection's state. It has four parts, and each moves by itself:
+//! A connection's state, as a state machine. It has four parts, and each has transitions of its own:
 //!
 //! ```text
 //!  ending   may its client still ask?
@@ -34,13 +34,13 @@
 //!             Idle ---- enqueue ----> Queued ---- dequeue ----> Idle
 //! ```
 //!
-//! They meet in three places: a read that finds the end of the input finishes an open connection, only an open one
-//! has work left, and one that begins to linger looks at its input again.
+//! The parts depend on each other in three places: a read that finds the end of the input finishes an open connection,
+//! only an open connection has work left, and a connection that begins to linger looks at its input again.
 
 use nuthatch_commands::slice::Stop;
 use nuthatch_engine::Time;
 
-/// All of it. Each change is a function, and has the reason.
+/// The whole state. Each change is a function that tells its reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct State {
     input: Input,
@@ -49,28 +49,30 @@ pub(crate) struct State {
     ending: Ending,
 }
 
-/// What is known of the socket's input. Events come once for what has come, so this has to remember them.
+/// What the worker knows of the socket's input. The poll reports input once (events are edge-triggered), so this has to
+/// remember the event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Input {
     /// Nothing is there, or an event will come.
     Drained,
     /// An event said that bytes are there, and no read has come back short since.
     Readable,
-    /// The client closed its side. Its end is behind what is there, and makes no other event: reads go on
-    /// until they find it, though one comes back short.
+    /// The client closed its side. The end of the stream is behind the bytes that are there, and makes no other event:
+    /// reads go on until they find the end, even if a read comes back short.
     Hung,
     /// The same, and a read found nothing at all.
     HungDrained,
 }
 
-/// What is known of the socket's room for output.
+/// What the worker knows of the socket's room for output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Output {
-    /// It has taken all so far. The poll is not asked: it would wake the worker for each reply that a peer takes.
+    /// The socket has taken all output so far. The poll does not watch for room: it would wake the worker for each
+    /// reply that a peer takes.
     Open,
-    /// It did not take all. The poll tells when it has room.
+    /// The socket did not take all. The poll watches for room.
     Blocked,
-    /// It has room again; the poll is still asked, in case this is not enough.
+    /// The socket has room again. The poll still watches, in case the room is not enough.
     Retry,
 }
 
@@ -85,16 +87,16 @@ enum Run {
 pub(crate) enum Ending {
     /// It does.
     Open { work: Work },
-    /// When the output is sent it is closed: the client has said all that it will.
+    /// The client has sent everything. The connection closes as soon as its output is sent.
     Finished,
-    /// When the output is sent it lingers.
+    /// The connection lingers as soon as its output is sent.
     Parting,
-    /// All is said. What the client still sends is dropped, until it closes too or this has lasted long
-    /// enough: a socket that is closed with input unread resets the connection, and a client that is reset
-    /// may lose what it has not read yet.
+    /// All output is sent. The worker drops what the client still sends, until the client closes too or the time limit
+    /// is over: closing a socket with unread input resets the connection, and a client may then lose replies that it
+    /// has not read yet.
     Lingering {
         since: Time,
-        /// Bytes that are dropped at most.
+        /// The most bytes that the worker still drops.
         left: usize,
     },
 }
@@ -104,12 +106,13 @@ pub(crate) enum Ending {
 pub(crate) enum Work {
     /// Nothing that is complete.
     Done,
-    /// Input that may hold complete requests, or the phase has something to say by itself.
+    /// Input that may hold complete requests, or output that the phase makes by itself.
     Left,
 }
 
 impl State {
-    /// A fresh connection's. Should its first bytes be here already, registering it makes an event of them.
+    /// The state of a fresh connection. If its first bytes have arrived already, its registration with the poll makes
+    /// an event.
     pub(crate) fn new() -> Self {
         Self {
             input: Input::Drained,
@@ -135,7 +138,7 @@ impl State {
         self.ending == Ending::Open { work: Work::Left }
     }
 
-    /// True if its next slice begins with a read, should there be something to read.
+    /// True if its next slice begins with a read, if there is something to read.
     #[inline]
     pub(crate) fn needs_input(&self) -> bool {
         self.ending == Ending::Open { work: Work::Done }
@@ -147,7 +150,7 @@ impl State {
         matches!(self.input, Input::Readable | Input::Hung)
     }
 
-    /// True if it need not wait for an event to have another slice.
+    /// True if it can have another slice without waiting for an event.
     #[inline]
     pub(crate) fn has_more(&self) -> bool {
         self.has_work() || self.is_open() && self.is_readable()
@@ -167,7 +170,7 @@ impl State {
         }
     }
 
-    /// An event said that there are bytes to read; or nobody knows, and a read shall find out.
+    /// An event said that there are bytes to read, or the worker wants a read to find out.
     #[inline]
     pub(crate) fn saw_input(&mut self) {
         self.input = match self.input {
@@ -176,20 +179,21 @@ impl State {
         };
     }
 
-    /// An event said that the client closed its side, or that the socket has failed, which a read tells.
+    /// An event said that the client closed its side, or that the socket has failed. A read tells which.
     pub(crate) fn saw_hang_up(&mut self) {
         self.input = Input::Hung;
     }
 
-    /// An event said that the socket has room. It says so, too, when others are asked for: an open output stays.
+    /// An event said that the socket has room. Events that the poll watches for other reasons say so too: an open
+    /// output stays open.
     pub(crate) fn saw_room(&mut self) {
         if self.output == Output::Blocked {
             self.output = Output::Retry;
         }
     }
 
-    /// A read found bytes, and whether it emptied the socket: what comes later makes an event then. The end of the
-    /// input may have come before, though, and would make none.
+    /// A read found bytes. If it `emptied` the socket, later bytes make a new event. The end of the input may have
+    /// arrived before that, though, and would make no event.
     #[inline]
     pub(crate) fn has_read(&mut self, emptied: bool) {
         self.input = match self.input {
@@ -207,15 +211,15 @@ impl State {
         };
     }
 
-    /// A read found the end of the input: what is to be said to it is said, and then it is closed.
+    /// A read found the end of the input: the rest of the output is sent, and then the connection is closed.
     pub(crate) fn read_end(&mut self) {
         debug_assert!(self.needs_input(), "{self:?} reads");
         self.would_block();
         self.ending = Ending::Finished;
     }
 
-    /// The socket took all that there was for it, or not. `Some` if the poll is to tell of room from now on, or no
-    /// longer.
+    /// The socket took all output, or not. `Some(true)` if the poll is to watch for room from now on, `Some(false)` if
+    /// it is to watch no longer.
     #[inline]
     pub(crate) fn wrote(&mut self, all: bool) -> Option<bool> {
         debug_assert!(!(all && self.output == Output::Blocked), "nobody has tried");
@@ -224,7 +228,7 @@ impl State {
         (was_watched == all).then_some(!all)
     }
 
-    /// Puts it on the list. True if it was not there: who calls writes it down.
+    /// Marks it as queued. True if it was not queued: then the caller adds it to the run queue.
     #[inline]
     #[must_use]
     pub(crate) fn enqueue(&mut self) -> bool {
@@ -232,8 +236,8 @@ impl State {
         was == Run::Idle
     }
 
-    /// Takes it from the list. False if it is not there: the list had its id for one that is closed, or it has
-    /// had its slice already.
+    /// Marks it as no longer queued. False if it was not queued: the run queue's id was that of an earlier connection,
+    /// now closed, or this one has had its slice already.
     #[inline]
     #[must_use]
     pub(crate) fn dequeue(&mut self) -> bool {
@@ -241,8 +245,8 @@ impl State {
         was == Run::Queued
     }
 
-    /// It has something to say by itself. True if it is to be written down on the list; one that is to end says
-    /// nothing of its own any more.
+    /// The connection has output to make by itself. True if the caller is to add it to the run queue. A connection that
+    /// is ending makes no more output by itself.
     #[must_use]
     pub(crate) fn call(&mut self) -> bool {
         if !self.is_open() {
@@ -252,7 +256,7 @@ impl State {
         self.enqueue()
     }
 
-    /// Its slice is over, and whether that was its last: then nobody looks at what it left.
+    /// Its slice is over. If `closing`, it was the last one, and the input that it left is ignored.
     #[inline]
     pub(crate) fn stopped(&mut self, stop: Stop, closing: bool) {
         debug_assert!(self.is_open(), "{self:?} had a slice");
@@ -263,21 +267,21 @@ impl State {
         };
     }
 
-    /// The server has had enough of it: its last words are in the output.
+    /// The server ends the connection: the last message to the client is in the output.
     pub(crate) fn part(&mut self) {
         debug_assert!(self.is_open(), "{self:?} has parted");
         self.ending = Ending::Parting;
     }
 
-    /// All is sent. From now on what comes is dropped, so many bytes at most. What was sent behind the last request
-    /// may be here already, and make no event.
+    /// All output is sent. From now on the worker drops input, `left` bytes at most. Bytes that the client sent behind
+    /// its last request may have arrived already, and make no event.
     pub(crate) fn linger(&mut self, since: Time, left: usize) {
         debug_assert!(self.ending == Ending::Parting, "{self:?} lingers");
         self.ending = Ending::Lingering { since, left };
         self.saw_input();
     }
 
-    /// So many bytes are dropped. False if that is as much as is borne.
+    /// The worker dropped this many bytes. False if the limit is reached.
     #[must_use]
     pub(crate) fn drops(&mut self, count: usize) -> bool {
         let Ending::Lingering { left, .. } = &mut self.ending else {
@@ -304,7 +308,7 @@ mod tests {
         state.saw_hang_up();
         state.has_read(true);
         assert!(state.is_readable());
-        // Until a read finds nothing; an event makes it worth another.
+        // It is readable until a read finds nothing. Then an event makes it readable again.
         state.would_block();
         assert!(!state.is_readable());
         state.saw_input();
@@ -506,29 +510,29 @@ mod tests {
         }
     }
 
-    /// What holds of each step.
+    /// The properties of each step.
     fn judge(before: &State, step: Step, after: &State) {
-        // No way leads back, and none from the client's end to lingering.
+        // No step leads back, and none leads from `Finished` to lingering.
         assert!(rank(before) <= rank(after));
         assert!(rank(after) < 2 || before.ending != Ending::Finished);
         assert!(has_hung(after) || !has_hung(before), "a hang-up stays");
         assert!(!after.has_work() || after.is_open());
-        // What an event said is not forgotten before a read has looked.
+        // A state stays readable until a read has looked.
         let looks = matches!(step, Step::Read(_) | Step::Nothing | Step::End);
         assert!(looks || after.is_readable() || !before.is_readable());
-        // A part moves by its own steps.
+        // The input changes by its own steps only.
         let of_input = matches!(step, Step::Input | Step::HangUp | Step::Linger) || looks;
         assert!(of_input || before.input == after.input);
         let of_output = matches!(step, Step::Room | Step::Wrote(_));
         assert!(of_output || before.output == after.output);
         let of_run = matches!(step, Step::Enqueue | Step::Dequeue | Step::Call);
         assert!(of_run || before.run == after.run);
-        // Nor is it forgotten that there is more to do, but by a look, a slice or its end.
+        // `has_more` stays true until a read, the end of a slice, or the end of the connection.
         let ends = matches!(step, Step::Stopped(..) | Step::Part);
         assert!(looks || ends || after.has_more() || !before.has_more());
     }
 
-    /// All states that can be reached, by every step from each: there are few.
+    /// Takes every step from every state that can be reached: there are few.
     #[test]
     fn every_step_from_every_state_keeps_what_is_said_of_it() {
         let mut reached = vec![State::new()];

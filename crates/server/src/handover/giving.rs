@@ -1,4 +1,4 @@
-//! The side of the running server.
+//! Handover, the side of the running server: it gives its sockets and its items to a newcomer.
 
 use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, Write};
@@ -21,7 +21,7 @@ use crate::unix_path::UnixPath;
 /// Newcomers that wait: more than one at a time is a mistake.
 const BACKLOG: i32 = 4;
 
-/// Permissions of its socket: who has it has all items.
+/// Permissions of its socket: a process that connects there can take all items.
 const OWNER_ALONE: u32 = 0o600;
 
 /// Bytes of items that are sent at a time.
@@ -33,7 +33,7 @@ pub(crate) struct Control {
     poll: Poll,
     file: UnixPath,
     sockets: Vec<Named>,
-    /// The file that says whose the file of a restart is.
+    /// The lock file of the file of a restart.
     lock: Option<(PathBuf, File)>,
 }
 
@@ -69,13 +69,13 @@ impl Control {
         })
     }
 
-    /// What newcomers get besides its own socket.
+    /// Sets what newcomers get besides the control socket.
     pub(crate) fn offer(&mut self, sockets: Vec<Named>, lock: Option<(PathBuf, File)>) {
         self.sockets = sockets;
         self.lock = lock;
     }
 
-    /// Hands over to who asks for it, until the server stops or has done so.
+    /// Hands over to a newcomer that asks, until the server stops or a handover has succeeded.
     pub(crate) fn run(mut self, shared: &Shared) -> io::Result<()> {
         let mut events = Events::with_capacity(2);
         while !shared.shutdown.is_requested() {
@@ -98,13 +98,13 @@ impl Control {
             }
         }
         if !shared.pause.is_handed_over() {
-            // Nobody can ask any more.
+            // No newcomer can ask any more.
             self.file.remove();
         }
         Ok(())
     }
 
-    /// Talks with who asks, and requests the stop when that one serves. Errors: it has not taken over.
+    /// Serves one newcomer, and requests the stop when the newcomer serves. Errors: the newcomer has not taken over.
     fn serve(&self, stream: UnixStream, shared: &Shared) -> io::Result<()> {
         let wire = Wire::new(stream)?;
         let goes_on = || !shared.shutdown.is_requested();
@@ -135,7 +135,8 @@ impl Control {
             true => give(&wire, shared),
             false => Err(io::Error::other("the server stops")),
         };
-        // Before the pause ends: else the acceptor could take one of the other's clients, and close it unheard.
+        // Before the pause ends: otherwise the acceptor could accept a client of the newcomer, and close it without an
+        // answer.
         match given {
             Ok(_) => shared.shutdown.request(),
             Err(_) => shared.pause.take_back(),
@@ -148,7 +149,7 @@ impl Control {
     }
 }
 
-/// Sends all items. Returns how many, when the newcomer has them and was told to serve.
+/// Sends all items. Returns their number, once the newcomer has them and has got its "go".
 fn give(wire: &Wire, shared: &Shared) -> io::Result<u64> {
     let mut out = BufWriter::with_capacity(PIECE, wire.stream());
     let Shared { engine, clock, .. } = shared;
@@ -156,7 +157,8 @@ fn give(wire: &Wire, shared: &Shared) -> io::Result<u64> {
     let given = nuthatch_snapshot::write(engine, clock, flush, &mut out, &mut || ())?;
     out.flush()?;
     wire.expect("taken")?;
-    // From here on it is the other's: should this process end now, it leaves no file and removes none.
+    // From here on everything is the newcomer's: if this process ends now, it leaves no file of items and removes no
+    // socket file.
     shared.pause.hand_over();
     wire.send("go", None)?;
     Ok(given.items)

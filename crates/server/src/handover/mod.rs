@@ -12,9 +12,9 @@
 //!   serves                                  ends
 //! ```
 //!
-//! Both hold the sockets, so clients that come meanwhile wait in the kernel's queue until either process accepts them. Until the
-//! newcomer has all items and says so, the running server has lost nothing: should the newcomer fail, refuse or stop
-//! talking, it goes on where it was. Behind "go" only the newcomer serves.
+//! Both processes hold the sockets, so clients that connect meanwhile wait in the kernel's queue until either process
+//! accepts them. Until the newcomer has all items and says so, the running server has lost nothing: if the newcomer
+//! fails, refuses or falls silent, the running server goes on where it was. After "go" only the newcomer serves.
 //!
 //! * `wire`: messages, and descriptors that go with them.
 //! * [`pause`](nuthatch_context::pause): how the running server stops serving, and goes on.
@@ -27,16 +27,16 @@ mod wire;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-/// What a newcomer says first: its number is that of this conversation and of the snapshot's form.
+/// A newcomer's first message. The number is the version of this protocol and of the snapshot's format.
 const HELLO: &str = "nuthatch handover 1";
 
-/// How long one side waits for the other's next word or bytes.
+/// How long one side waits for the other's next message or bytes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The name of the socket by which handovers are asked for.
+/// The name of the socket at which newcomers ask for a handover.
 const CONTROL: &str = "control";
 
-/// The name of the socket that metrics are asked for by.
+/// The name of the socket that serves metrics.
 pub(crate) const METRICS: &str = "metrics";
 
 /// A socket that another process may take, and its name.

@@ -1,4 +1,4 @@
-//! The side of the process that takes over.
+//! Handover, the side of the newcomer: it takes the sockets and the items of the running server.
 
 use std::fs::File;
 use std::io::{self, BufReader, ErrorKind};
@@ -16,24 +16,24 @@ use super::HELLO;
 use super::wire::Wire;
 use crate::unix_path::UnixPath;
 
-/// Descriptors that are taken at most: of workers' datagram sockets there may be many.
+/// The most descriptors that a newcomer takes. The workers' datagram sockets may be many.
 const SOCKETS_MAX: usize = 8192;
 
 /// Bytes of items that are read at a time.
 const PIECE: usize = 1 << 20;
 
-/// A process that takes over, and what it was given so far.
+/// A process that takes over, and what it has received so far.
 pub(crate) struct Newcomer {
     wire: Wire,
     path: PathBuf,
     sockets: Vec<(String, Socket)>,
     lock: Option<(PathBuf, File)>,
-    /// True when the other process has left all that it had to this one.
+    /// True when the other process has handed everything over to this one.
     has_taken_over: Arc<AtomicBool>,
 }
 
 impl Newcomer {
-    /// Asks the server that listens at `path`; `None` if there is none. Errors: it refuses.
+    /// Asks the server that listens at `path` for a handover. `None` if no server listens there. Errors: it refuses.
     pub(crate) fn ask(path: &Path) -> io::Result<Option<Self>> {
         let stream = match UnixStream::connect(path) {
             Err(error)
@@ -77,14 +77,14 @@ impl Newcomer {
         Err(io::Error::new(ErrorKind::InvalidData, "too many sockets"))
     }
 
-    /// The socket that listens at this address. Of a port of the system's choice, the one of that name.
+    /// The socket that listens at this address. If the system is to choose the port, the socket with this name.
     pub(crate) fn tcp(&mut self, name: &str, address: SocketAddr) -> Option<Socket> {
         self.take(name, address.port() == 0, |socket| {
             has_address(socket, Type::STREAM, address)
         })
     }
 
-    /// A socket for the datagrams that come to this address: each worker has one.
+    /// A socket for datagrams to this address. Each worker has one.
     pub(crate) fn udp(&mut self, address: SocketAddr) -> Option<Socket> {
         self.take("udp", address.port() == 0, |socket| {
             has_address(socket, Type::DGRAM, address)
@@ -111,13 +111,14 @@ impl Newcomer {
         Some(self.sockets.remove(at).1)
     }
 
-    /// The right to use the file of a restart, if it was the other's too.
+    /// The lock of the file of a restart, if the other process used the same file.
     pub(crate) fn lock(&mut self, restart: &Path) -> Option<File> {
         let (path, lock) = self.lock.take()?;
         (path == restart).then_some(lock)
     }
 
-    /// Takes all items. When this returns the other process serves nobody any more. Errors: it goes on.
+    /// Takes all items. When this returns, the other process serves no client any more. Errors: the other process goes
+    /// on.
     pub(crate) fn take_over(
         self,
         engine: &Arc<AnyEngine>,

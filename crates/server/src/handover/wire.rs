@@ -1,4 +1,5 @@
-//! Messages over a unix socket: a length of 32 bits, that many bytes of text, and a descriptor with some of them.
+//! Messages of a handover over a unix socket: a length of 32 bits and that many bytes of text. Some messages carry a
+//! descriptor.
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -16,10 +17,10 @@ use super::PATIENCE;
 /// The longest message: a path has 4096 bytes at most.
 const MESSAGE_MAX: usize = 8 << 10;
 
-/// What the kernel may keep of the items under way.
+/// Bytes of items under way that the kernel may buffer.
 const KERNEL_BUFFER: usize = 4 << 20;
 
-/// How often who waits looks whether it is worth it.
+/// How often a side that waits checks whether to go on waiting.
 const STEP: Duration = Duration::from_millis(50);
 
 /// One end of a conversation.
@@ -31,7 +32,7 @@ impl Wire {
         stream.set_nonblocking(false)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
-        // The two sides take turns less often, as far as the kernel allows.
+        // With a large buffer the two sides wait for each other less often. The kernel may allow a smaller one.
         let _ = socket2::SockRef::from(&stream).set_send_buffer_size(KERNEL_BUFFER);
         let (peer, me) = (
             getsockopt(&stream, sockopt::PeerCredentials)?.uid(),
@@ -60,7 +61,7 @@ impl Wire {
         let flags = MsgFlags::MSG_NOSIGNAL;
         let sent = loop {
             match sendmsg::<()>(self.0.as_raw_fd(), &pieces, rights, flags, None) {
-                // With a timeout a signal ends the call, whatever its handler says.
+                // On a socket with a timeout a signal interrupts the call, even if its handler asks for a restart.
                 Err(Errno::EINTR) => {}
                 sent => break sent?,
             }
@@ -69,7 +70,7 @@ impl Wire {
         (&self.0).write_all(&message[sent..])
     }
 
-    /// Waits until something comes, as long as `goes_on` says so.
+    /// Waits until bytes arrive, `goes_on` returns false, or the patience is over (both errors).
     pub(super) fn wait(&self, goes_on: impl Fn() -> bool) -> io::Result<()> {
         let begun = Instant::now();
         self.0.set_read_timeout(Some(STEP))?;
@@ -123,7 +124,7 @@ impl Wire {
         let mut descriptors = Vec::new();
         for message in received.cmsgs()? {
             if let ControlMessageOwned::ScmRights(came) = message {
-                // SAFETY: the kernel has just made these descriptors for this process, and nobody else knows them.
+                // SAFETY: the kernel has just made these descriptors for this process, and no other code knows them.
                 descriptors.extend(
                     came.into_iter()
                         .map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }),
@@ -133,7 +134,7 @@ impl Wire {
         Ok((received.bytes, descriptors.pop()))
     }
 
-    /// Errors: something else came.
+    /// Receives this message. Errors: another message came.
     pub(super) fn expect(&self, text: &str) -> io::Result<()> {
         match self.receive()?.0 {
             came if came == text => Ok(()),

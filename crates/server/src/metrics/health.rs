@@ -1,4 +1,4 @@
-//! Whether the server serves: `/healthz`.
+//! The health check `/healthz`: whether every worker still serves.
 
 use std::time::{Duration, Instant};
 
@@ -7,10 +7,11 @@ use nuthatch_context::shared::Shared;
 /// How long a worker may take to come to its next iteration: a batch takes a thousandth of it.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How often it is looked whether all have.
+/// How often the check looks whether all workers have come there.
 const STEP: Duration = Duration::from_millis(2);
 
-/// Wakes the workers, and waits until each has begun another iteration. Errors: those that did not, in words.
+/// Wakes the workers, and waits until each has begun another iteration. Errors: the names of the workers that did not,
+/// as text.
 pub(super) fn check(shared: &Shared) -> Result<(), String> {
     let before: Vec<u64> = shared
         .inboxes

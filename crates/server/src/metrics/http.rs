@@ -1,4 +1,4 @@
-//! Just as much of HTTP/1.1 as it takes to be scraped: GET and HEAD, one request a connection.
+//! The part of HTTP/1.1 that a scraper needs: GET and HEAD, one request per connection.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
@@ -21,17 +21,18 @@ const HEADERS_MAX: usize = 64;
 /// Reads of what a client sends behind its request.
 const READS: usize = 16;
 
-/// Scrapes at a time. One more takes the place of the one that has been waited for longest: who connects and says nothing,
-/// does not read its answer, or does not close when it has it, keeps nobody out.
+/// Scrapes at a time. One more takes the place of the scrape whose client has been waited for longest. So a client that
+/// connects and sends nothing, does not read its answer, or does not close afterwards, keeps no other client out.
 const SCRAPES_MAX: usize = 8;
 
-/// Threads at a time: those that lost their place end at once, but not before they have run. One more is turned away.
+/// Threads at a time. A thread whose scrape lost its place ends as soon as it runs again, so there may be more threads
+/// than scrapes. One more connection is turned away.
 const THREADS_MAX: usize = 2 * SCRAPES_MAX;
 
-/// How long a client may take to ask, and to close when it has its answer, in all.
+/// How long a client may take in all to send its request, and again to close when it has its answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long it may take to read the answer, in all: so long Prometheus waits for it by default.
+/// How long a client may take in all to read the answer: as long as Prometheus waits for it by default.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Scrapes under way.
@@ -41,7 +42,8 @@ pub(super) struct Scrapes {
     awaited: Arc<Awaited>,
 }
 
-/// Those whose client is waited for: to ask, to read its answer, or to close. The one that has been for longest is first.
+/// Scrapes that wait for their client to send its request, to read its answer, or to close. The one that has waited
+/// longest is first.
 type Awaited = Mutex<VecDeque<Arc<TcpStream>>>;
 
 /// Answers one client.
@@ -57,16 +59,16 @@ fn serve(stream: &Arc<TcpStream>, awaited: &Awaited, shared: &Shared) -> io::Res
 }
 
 impl Scrapes {
-    /// Answers in a thread of its own, so that a client that is slow delays no other.
+    /// Answers in a thread of its own, so that a slow client delays no other.
     pub(super) fn begin(&self, stream: TcpStream, shared: &Arc<Shared>) {
-        // Relaxed, here and below: a bound, and nothing is published by it. This thread alone adds.
+        // Relaxed, here and below: the counter is only a bound, and it publishes nothing. This thread alone adds.
         let threads = self.threads.load(Ordering::Relaxed);
         if threads >= SCRAPES_MAX {
             let oldest = self.awaited.lock().pop_front();
             let Some(oldest) = oldest.filter(|_| threads < THREADS_MAX) else {
                 return;
             };
-            // Its thread finds the end then; it may have found it already.
+            // The oldest scrape's thread then finds the end of its stream. It may have found it already.
             let _ = oldest.shutdown(Shutdown::Both);
         }
         self.threads.fetch_add(1, Ordering::Relaxed);
@@ -89,7 +91,7 @@ impl Scrapes {
     }
 }
 
-/// A client that is waited for until that moment, however it spreads its bytes: one now and then wins no time.
+/// A client with a deadline for all its bytes together: a byte now and then wins it no time.
 struct Until<'s> {
     stream: &'s TcpStream,
     latest: Instant,
@@ -145,7 +147,7 @@ fn read(stream: &TcpStream) -> io::Result<HttpRequest> {
     }
 }
 
-/// The answer to a request, with its head.
+/// The answer to a request, with its HTTP header.
 fn answer(shared: &Shared, request: HttpRequest) -> String {
     let (status, content_type, body) = match request {
         HttpRequest::Page { format, .. } => (
@@ -180,7 +182,8 @@ fn send(stream: &TcpStream, answer: &[u8]) -> io::Result<()> {
     stream.shutdown(Shutdown::Write)
 }
 
-/// Reads what comes behind a request: with input unread the kernel would reset the connection before the answer is read.
+/// Reads and drops what the client sends behind its request: with unread input the kernel would reset the connection
+/// before the client has read the answer.
 fn linger(stream: &TcpStream) -> io::Result<()> {
     let mut client = Until::within(stream, PATIENCE);
     let mut room = [0; REQUEST_MAX];
@@ -194,7 +197,7 @@ fn linger(stream: &TcpStream) -> io::Result<()> {
 
 const TEXT: &str = "text/plain; charset=utf-8";
 
-/// What a request asks for.
+/// The parsed request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HttpRequest {
     Page { format: Format, head: bool },
@@ -264,7 +267,7 @@ mod tests {
         let (mut client, server) = pair();
         let slow = thread::spawn(move || {
             let mut room = [0; 512];
-            // Until the server has had enough of it.
+            // Until the server closes the connection.
             while client.read(&mut room).is_ok_and(|count| count > 0)
                 && client.write_all(b"x").is_ok()
             {
@@ -275,7 +278,7 @@ mod tests {
         let mut came = Until::within(&server, PATIENCE);
         let came = (0..).find_map(|_| came.read(&mut [0]).err());
         let kinds = [sent.unwrap_err().kind(), came.unwrap().kind()];
-        // The first is the system's word for a time that is over.
+        // The system reports a timeout as `WouldBlock`.
         let is_over = |kind| matches!(kind, ErrorKind::WouldBlock | ErrorKind::TimedOut);
         assert!(kinds.into_iter().all(is_over), "{kinds:?}");
         drop(server);

@@ -1,4 +1,4 @@
-//! Where metrics are asked for by HTTP (`--metrics`), served by threads of their own: a scrape costs the workers nothing.
+//! The HTTP endpoint of metrics (`--metrics`). Threads of its own serve it, so a scrape costs the workers nothing.
 
 mod health;
 mod http;
@@ -83,7 +83,8 @@ impl Endpoint {
                         scrapes.begin(std::net::TcpStream::from(OwnedFd::from(stream)), shared);
                     }
                     Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                    // A connection that died, or no descriptor is left: there is no second event for who waits.
+                    // A connection broke, or no descriptor is left. Clients that wait make no second event, so try
+                    // again after a rest.
                     Err(_) => shared.shutdown.sleep(REST),
                 }
             }
@@ -92,5 +93,5 @@ impl Endpoint {
     }
 }
 
-/// How long accepting rests after an error.
+/// How long the endpoint rests after an error of accept.
 const REST: Duration = Duration::from_millis(50);

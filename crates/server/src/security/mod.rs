@@ -1,9 +1,9 @@
 //! Authentication and encryption of the server's connections.
 //!
 //! * [`passwords`]: names and passwords, from a file.
-//! * [`failures`]: what the log tells of those who are not let in.
+//! * [`failures`]: what the log tells of clients that are refused.
 //! * [`guesses`]: how many passwords a peer may try.
-//! * [`login`]: how far a connection's client has come in saying who it is.
+//! * [`login`]: how far a connection's client has come with its login.
 //! * [`tls`]: certificates and sessions.
 
 pub(crate) mod failures;

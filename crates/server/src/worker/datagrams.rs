@@ -1,5 +1,5 @@
-//! Datagrams are served as connections are, in iterations: so many are read, their requests go to the engine in a batch,
-//! and each is answered at once and forgotten.
+//! How a worker serves datagrams: in iterations, like connections. An iteration reads a bounded number of datagrams,
+//! gives their requests to the engine in a batch, and answers each at once. Nothing of a datagram is kept afterwards.
 
 use std::io::{self, ErrorKind, Write};
 use std::mem;
@@ -19,7 +19,7 @@ use crate::datagrams::{self, DATAGRAM_MAX, Datagram, Sender};
 const DATAGRAMS_MAX: usize = 64;
 
 impl Worker {
-    /// Begins to hear of datagrams.
+    /// Registers the datagram sockets with the poll.
     pub(super) fn register_datagrams(&mut self) -> io::Result<()> {
         for (index, socket) in self.datagram_sockets.iter_mut().enumerate() {
             let token = datagrams::token(index);
@@ -44,7 +44,7 @@ impl Worker {
         for index in 0..self.datagram_sockets.len() {
             self.receive(index);
         }
-        // Slices that were paused to let others be answered go on.
+        // Slices that paused so that others could be answered go on.
         while !self.slices.is_empty() {
             self.run_slices(now, true);
             self.answer_datagrams();
@@ -76,7 +76,7 @@ impl Worker {
                     socket.ready = false;
                     return;
                 }
-                // What an earlier answer met: its client has gone.
+                // The error of an earlier answer: its client's socket is closed.
                 Err(_) => continue,
             };
             self.inbox.counters.udp_datagrams.bump();
@@ -110,7 +110,7 @@ impl Worker {
         }
     }
 
-    /// Answers the datagrams whose slices have ended, and has the others go on.
+    /// Answers the datagrams whose slices have ended, and keeps the other slices for the next round.
     fn answer_datagrams(&mut self) {
         let slices = mem::take(&mut self.slices);
         for mut slice in slices {
@@ -129,7 +129,7 @@ impl Worker {
         let counters = &self.inbox.counters;
         let phase = &mut self.datagrams[slice.id].phase;
         let refusal = match slice.stop {
-            // Commands that are left are not looked at: the work for a datagram has a bound.
+            // The commands that are left are not parsed: the work for a datagram has a bound.
             Stop::Yielded if has_rest(slice) => Some(TooMuch::Commands),
             Stop::Full => Some(TooMuch::Answer),
             _ if slice.output.len() > slice.terms.output_cap => Some(TooMuch::Answer),
@@ -145,7 +145,7 @@ impl Worker {
         phase.forget();
     }
 
-    /// Sends an answer, as far as the kernel takes it.
+    /// Sends an answer. What the kernel does not take is lost.
     fn send(&mut self, slice: Slice) {
         let mut output: Output<AnyValue> = slice.output;
         if !output.is_empty() {

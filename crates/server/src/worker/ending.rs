@@ -1,9 +1,8 @@
-//! How connections end that the server closes.
+//! How the server closes connections so that their clients get the last reply.
 //!
-//! A connection that was told why it is closed, or has replies that its client may not have read, is not
-//! just closed: were there input that nobody read, the kernel would reset the connection, and the client
-//! might lose what it was told. So the server says that nothing more comes, drops what the client still
-//! sends, and closes when the client does, or when that takes too long.
+//! A connection whose last reply the client may not have read is not closed at once: if there is unread input, the
+//! kernel resets the connection, and the client may lose that reply. So the server shuts its own side down, drops what
+//! the client still sends, and closes when the client does, or when that takes too long.
 
 use std::io::{ErrorKind, Read};
 use std::os::fd::AsFd;
@@ -15,14 +14,14 @@ use nuthatch_telemetry::watch::line::Reason;
 use super::Worker;
 use crate::connection::state::Ending;
 
-/// How long a client that was told everything may take to close.
+/// How long a client may take to close once all output is sent.
 const LINGER: Duration = Duration::from_secs(5);
 
-/// Bytes that it may send meanwhile.
+/// Bytes that the client may send meanwhile.
 const LINGER_BYTES: usize = 64 << 20;
 
 impl Worker {
-    /// All output is sent: ends the connection if it was to end then. False if it was closed.
+    /// All output is sent: ends the connection if it is ending. False if it was closed.
     #[inline]
     pub(super) fn end(&mut self, id: usize) -> bool {
         match self.connections[id].state.ending() {
@@ -36,7 +35,7 @@ impl Worker {
         }
     }
 
-    /// Says that nothing more comes, and goes on reading. False if the connection was closed.
+    /// Shuts the server's side down, and goes on reading. False if the connection was closed.
     #[cold]
     fn linger(&mut self, id: usize) -> bool {
         let connection = &mut self.connections[id];
@@ -64,7 +63,7 @@ impl Worker {
             }
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) if error.kind() == ErrorKind::WouldBlock => connection.state.would_block(),
-            // The client closed, or does not stop.
+            // The client closed, or sends more than the limit.
             Ok(_) | Err(_) => return self.close(id),
         }
         if connection.state.is_readable() {
@@ -72,7 +71,7 @@ impl Worker {
         }
     }
 
-    /// Closes connections whose clients have not closed for too long.
+    /// Closes lingering connections whose clients take too long to close.
     pub(super) fn close_lingering(&mut self) {
         if self.lingering == 0 {
             return;
@@ -92,10 +91,9 @@ impl Worker {
         }
     }
 
-    /// Closes TCP connections by which no byte went either way for too long. A client that takes what
-    /// the kernel has for it is not silent, though the server sees nothing of it: the kernel is asked
-    /// when the time seems to be over, so a client that stopped amidst that is closed once it is over
-    /// again.
+    /// Closes TCP connections on which no byte went either way for too long. A client that reads what the kernel has
+    /// buffered for it is not silent, though the server sees nothing of that: so when the time seems to be over, the
+    /// worker asks the kernel. A client that then stops reading is closed when the time is over once more.
     pub(super) fn close_silent(&mut self) {
         let Some(limit) = self.shared.live.idle_timeout() else {
             return;
@@ -103,7 +101,7 @@ impl Worker {
         let now = self.now;
         let mut silent = Vec::new();
         for (id, connection) in &mut self.connections {
-            // A watcher waits for others.
+            // A watcher may be silent for long.
             if connection.stream.is_unix()
                 || connection.phase.is_watching()
                 || now.since(connection.active) < limit

@@ -1,7 +1,7 @@
 //! An iteration: one read, one slice and one write for each ready connection.
 //!
-//! It admits as many ready connections as its read buffer has room for, and reads once for each;
-//! then all their requests go to the engine in one batch (or a few), and the replies are written:
+//! An iteration admits as many ready connections as its read buffer has room for, and reads once for each. Then all
+//! their requests go to the engine in one batch (or a few), and the worker writes the replies:
 //!
 //! ```text
 //!  ready    3 17 4 ...
@@ -14,8 +14,8 @@
 //!             | write, one after the other
 //! ```
 //!
-//! Without pipelining that is one epoll_wait, one read and one write a request; a read that came
-//! back short is not repeated to see the socket empty, because new bytes make a new event.
+//! Without pipelining that is one epoll_wait, one read and one write per request. The worker does not repeat a short
+//! read to see the socket empty, because new bytes make a new event.
 
 use std::io::{ErrorKind, Read};
 use std::mem;
@@ -44,18 +44,19 @@ use crate::pending_input::{Joined, PendingInput};
 /// Bytes of the read buffer.
 pub(super) const BUFFER: usize = 512 << 10;
 
-/// Handshakes of TLS that a loop goes on with: each takes as long as thousands of requests. The others have their turn in
-/// the next loop, and who is served meanwhile waits for so few.
+/// The most TLS handshakes that a loop goes on with: each takes as long as thousands of requests. The other handshakes
+/// have their turn in the next loop, so that requests wait for few of them.
 pub(super) const HANDSHAKES: usize = 8;
 
 /// With less room than this for a read, the next connection waits for the next iteration.
 const READ_MIN: usize = 16 << 10;
 
-/// An iteration that has read so much admits no other connection: what was read first is still in the cache.
+/// An iteration that has read this many bytes admits no other connection, so that the bytes read first are still in the
+/// cache.
 const ITERATION_BYTES: usize = 128 << 10;
 
-/// An iteration that has made so much output begins no other batch: first that goes to the sockets. So
-/// replies that wait for their iteration's end take a bounded memory, whatever was asked for.
+/// An iteration that has made this much output begins no other batch: the output goes to the sockets first. So replies
+/// that wait for the end of their iteration take bounded memory, whatever the requests are.
 const ITERATION_OUTPUT: usize = 1 << 20;
 
 /// The longest incomplete command that a connection keeps.
@@ -71,8 +72,8 @@ const _: () = assert!(
 );
 
 impl Worker {
-    /// Gives every ready connection one slice. One that has more to do is ready again afterwards, for
-    /// the next loop, so that events are seen in between.
+    /// Gives every ready connection one slice. A connection that has more to do is ready again for the next loop, so
+    /// that the worker sees events in between.
     pub(super) fn serve(&mut self, now: Time) {
         if self.ready.is_empty() {
             return;
@@ -102,7 +103,7 @@ impl Worker {
             self.reclaim();
         }
         ready.clear();
-        // What was queued meanwhile is behind, in the vector that took its place.
+        // Connections that were queued meanwhile are in the new `self.ready`.
         if self.ready.is_empty() {
             self.ready = ready;
         }
@@ -133,7 +134,8 @@ impl Worker {
         let Some(connection) = self.connections.get_mut(id) else {
             return;
         };
-        // Not queued: it closed and this one came in its place, or it had its slice already.
+        // Not queued: the connection that was queued has closed and this one has its id, or this one had its slice
+        // already.
         if !connection.state.dequeue() {
             return;
         }
@@ -194,20 +196,20 @@ impl Worker {
         });
     }
 
-    /// Keeps an input for this iteration.
+    /// Stores an input for the duration of this iteration.
     fn keep(&mut self, bytes: Vec<u8>, start: usize) -> Source {
         self.kept.push(bytes);
         Source::Kept(self.kept.len() - 1, start)
     }
 
-    /// Reads once. `None` if nothing came that is worth a slice; then the connection may have been closed.
+    /// Reads once. `None` if there is no input for a slice. Then the connection may have been closed.
     #[inline]
     fn read(&mut self, id: usize, terms: &Terms) -> Option<Source> {
         let connection = &mut self.connections[id];
         if !connection.state.is_readable() || !self.reading {
             return None;
         }
-        // What waits may have to stand before what comes.
+        // Leave room for the waiting bytes: they may have to stand before the new ones.
         let start = self.used;
         let from = start + connection.waiting.len();
         let to = (from + connection.read_max(terms)).min(BUFFER);
@@ -231,7 +233,8 @@ impl Worker {
                             true => counters.ssl_proto_errors.bump(),
                             false => counters.ssl_handshake_errors.bump(),
                         }
-                        // This tells of a misconfigured client; one that tries in a loop must not fill the disk.
+                        // The warning tells of a misconfigured client. A client that tries in a loop must not fill the
+                        // disk.
                         if let Some(untold) = self.shared.failed_handshakes.tell(self.now) {
                             let peer = connection.info.peer();
                             tracing::warn!(%error, %peer, untold, "TLS failed");
@@ -257,8 +260,8 @@ impl Worker {
         Some(Source::Buffer(start, self.used))
     }
 
-    /// Joins what was read to the buffer, from there to there, with what its connection had waiting.
-    /// `None` if all of it waits on.
+    /// Joins the bytes read, `buffer[from..to]`, with the connection's waiting input. `None` if all of it goes on
+    /// waiting.
     fn join(&mut self, id: usize, from: usize, to: usize, terms: &Terms) -> Option<Source> {
         let connection = &mut self.connections[id];
         let start = self.used;
@@ -279,7 +282,7 @@ impl Worker {
         }
     }
 
-    /// Understands, executes and answers the inputs of all slices: those of connections, or of datagrams.
+    /// Parses, executes and answers the inputs of all slices: those of connections, or those of datagrams.
     pub(super) fn run_slices(&mut self, now: Time, of_datagrams: bool) {
         let Self {
             shared,
@@ -297,7 +300,7 @@ impl Worker {
         } = self;
         let mut batch = self.batch.take(shared.config.batch_max.get());
         let hasher = shared.engine.hasher();
-        // Copied output of all slices.
+        // Bytes of copied output of all slices.
         let mut written = 0;
         let logged = conversation::is_logged();
         let mut peers = match of_datagrams {
@@ -423,7 +426,7 @@ impl Worker {
                 if rest * 2 > input.capacity() {
                     connection.waiting = PendingInput::new(input, slice.position, slice.awaited);
                 } else {
-                    // Little of it is left: it is not worth so large a buffer.
+                    // Little of it is left: copy it, so that it does not hold so large a buffer.
                     let rest = input[slice.position..].to_vec();
                     connection.waiting = PendingInput::new(rest, 0, slice.awaited);
                     self.pool.give(input);
@@ -432,7 +435,7 @@ impl Worker {
         }
     }
 
-    /// Puts a connection that need not wait for an event on the list again.
+    /// Puts a connection that need not wait for an event on the run queue again.
     fn queue_again(&mut self, id: usize, terms: &Terms) {
         let connection = &self.connections[id];
         if connection.state.has_more() && connection.output.len() < terms.output_cap {
@@ -440,7 +443,7 @@ impl Worker {
         }
     }
 
-    /// Puts a connection on the list of those whose slice is next, if it is not there.
+    /// Puts a connection on the run queue, if it is not there.
     pub(super) fn enqueue(&mut self, id: usize) {
         if self.connections[id].state.enqueue() {
             self.ready.push(id);
@@ -448,13 +451,13 @@ impl Worker {
     }
 }
 
-/// Whose slices are run.
+/// The owners of the slices: connections or datagrams.
 enum Peers<'w> {
     Connections(&'w mut Slab<Connection>),
     Datagrams(&'w mut [Datagram], &'w [DatagramSocket]),
 }
 
-/// What a slice's commands reach of whose they are.
+/// What a slice's commands may use of its connection or datagram.
 struct Peer<'w> {
     phase: &'w mut Phase,
     fd: RawFd,

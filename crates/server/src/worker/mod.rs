@@ -1,9 +1,9 @@
-//! A worker's loop: wait for events, and serve all connections that have something.
+//! A worker's loop: it waits for events, and serves all connections that have something to do.
 //!
-//! * [`iteration`]: serving goes in iterations.
-//! * [`reclaim`]: memory of who holds too much is taken back: that one is closed.
-//! * [`datagrams`]: those of UDP, each for itself.
-//! * [`ending`]: how a connection ends that the server closes, and which are closed for their silence.
+//! * [`iteration`]: a round of reads, batches and writes.
+//! * [`reclaim`]: closes connections that hold too much memory.
+//! * [`datagrams`]: requests by UDP, each for itself.
+//! * [`ending`]: how the server closes a connection, and which connections it closes for their silence.
 
 mod datagrams;
 mod ending;
@@ -37,13 +37,13 @@ use crate::pool::Pool;
 /// The token of the waker, which no connection has.
 pub(crate) const WAKE: Token = Token(usize::MAX);
 
-/// How often connections are looked at that may have to be closed because time has passed.
+/// How often the worker looks for connections to close because time has passed.
 const SWEEP: Duration = Duration::from_secs(1);
 
 /// How long a stopping worker tries to send what is unsent.
 const DRAIN: Duration = Duration::from_millis(700);
 
-/// How often it looks whether it may go.
+/// How often a stopping worker looks whether it may end.
 const DRAIN_STEP: Duration = Duration::from_millis(20);
 
 /// One thread's connections and memory.
@@ -54,11 +54,11 @@ pub(crate) struct Worker {
     poll: Poll,
     connections: Slab<Connection>,
     datagram_sockets: Vec<DatagramSocket>,
-    /// Those of this iteration.
+    /// The datagrams of this iteration.
     datagrams: Vec<Datagram>,
-    /// Whose slice is next.
+    /// The run queue: ids of the connections whose slice is next.
     ready: Vec<usize>,
-    /// Where this iteration's input is read to, and how much of it is used.
+    /// The read buffer of this iteration, and how much of it is used.
     buffer: Box<[u8]>,
     used: usize,
     /// Inputs of this iteration that their connections had kept.
@@ -68,19 +68,19 @@ pub(crate) struct Worker {
     decoded: Bump,
     pool: Pool,
     holders: Holders,
-    /// What its connections hold more than the account knows, or less.
+    /// Bytes that its connections hold more than the account has for them. Negative if they hold fewer.
     unpublished: isize,
     limits: Limits,
     /// Handshakes that this loop may still go on with.
     handshakes_left: usize,
-    /// Connections that have been told everything and wait for the client to close.
+    /// Connections whose output is all sent and that wait for the client to close.
     lingering: usize,
-    /// When the events of this loop came.
+    /// When the poll returned the events of this loop.
     now: Time,
     swept: Time,
-    /// When a stopping worker goes in any case.
+    /// When a stopping worker ends in any case.
     draining: Option<Instant>,
-    /// False when everybody had the last slice that reads.
+    /// False when every connection has had its last slice that reads.
     reading: bool,
     /// It has closed its connections for a pause.
     rests: bool,
@@ -181,7 +181,7 @@ impl Worker {
         }
     }
 
-    /// Remembers what an event says of its connection.
+    /// Records what an event says of its connection.
     #[inline]
     fn note(&mut self, event: &mio::event::Event) {
         if let Some(index) = udp::index_of(event.token(), self.datagram_sockets.len()) {
@@ -217,7 +217,7 @@ impl Worker {
         );
         if self.draining.is_none() && (ends || parts && !self.rests) {
             self.draining = Some(Instant::now() + DRAIN);
-            // What has arrived by now is read and answered: one last slice for everybody.
+            // Requests that have arrived by now are read and answered: every connection gets one last slice.
             for (id, connection) in &mut self.connections {
                 connection.state.saw_input();
                 if connection.state.enqueue() {
@@ -256,7 +256,7 @@ impl Worker {
         }
     }
 
-    /// Sends what the socket takes. False if the connection was closed.
+    /// Sends as much output as the socket takes. False if the connection was closed.
     fn flush(&mut self, id: usize) -> bool {
         let connection = &mut self.connections[id];
         let mut sent = 0;
@@ -299,8 +299,7 @@ impl Worker {
         watches.is_none_or(|watches| self.watch(id, watches))
     }
 
-    /// Has the poll tell when the socket takes output again, or no longer. False if the connection
-    /// was closed.
+    /// Makes the poll watch for room in the socket, or stop watching. False if the connection was closed.
     fn watch(&mut self, id: usize, blocked: bool) -> bool {
         let connection = &mut self.connections[id];
         connection.info.set_blocked(blocked);
@@ -314,7 +313,7 @@ impl Worker {
         watched.is_ok()
     }
 
-    /// Enters what a connection holds now.
+    /// Records how many bytes a connection holds now.
     #[inline]
     fn enter(&mut self, id: usize) {
         let (before, held) = self.connections[id].account(self.now);
@@ -324,7 +323,7 @@ impl Worker {
         }
     }
 
-    /// Lets the others know what was entered.
+    /// Publishes the recorded changes to the account of all workers.
     #[inline]
     fn publish(&mut self) {
         let change = mem::take(&mut self.unpublished);
@@ -333,7 +332,7 @@ impl Worker {
         }
     }
 
-    /// Forgets a connection whose client is done.
+    /// Closes a connection for the usual reason.
     fn close(&mut self, id: usize) {
         let reason = match self.draining {
             Some(_) => Reason::Shutdown,
@@ -342,7 +341,7 @@ impl Worker {
         self.close_for(id, reason);
     }
 
-    /// Forgets a connection. Dropping it closes the socket, frees an unfinished value, unpins.
+    /// Closes a connection. Dropping it closes the socket, frees an unfinished value, and unpins values.
     fn close_for(&mut self, id: usize, reason: Reason) {
         let connection = self.connections.remove(id);
         let fd = connection.stream.as_fd().as_raw_fd();
@@ -354,14 +353,14 @@ impl Worker {
         // A connection uses two buffers at most: fewer connections need fewer.
         self.pool.keep(2 * self.connections.len());
         if self.connections.is_empty() {
-            // Their room may have grown large.
+            // The slab may have grown large.
             self.connections = Slab::new();
         }
         self.shared.registry.leave(&connection.info);
         self.inbox.closed_one();
     }
 
-    /// True if time that passes may make it close a connection.
+    /// True if the worker may have to close a connection because time passes.
     fn has_to_sweep(&self) -> bool {
         !self.connections.is_empty()
             && (self.shared.live.idle_timeout().is_some()
@@ -370,7 +369,7 @@ impl Worker {
                 || self.shared.account.level() != Level::Plenty)
     }
 
-    /// Closes the connections whose time is over, looking once a while.
+    /// Closes the connections whose time is over, once per [`SWEEP`].
     fn sweep(&mut self) {
         if !self.has_to_sweep() || self.now.since(self.swept) < SWEEP {
             return;
@@ -399,7 +398,7 @@ impl Worker {
         self.shared.pause.worker_rests();
     }
 
-    /// Closes connections that have been told everything.
+    /// Closes connections whose output is all sent.
     fn part(&mut self) {
         let done: Vec<usize> = self
             .connections

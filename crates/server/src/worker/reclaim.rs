@@ -1,9 +1,9 @@
-//! A connection that holds too much of the buffers is closed, so that the others keep their terms. When,
-//! [`account`](nuthatch_context::account) says.
+//! Reclaim of connections' buffer memory: a worker closes connections that hold too much, so that the others keep their
+//! terms. [`account`](nuthatch_context::account) decides when.
 //!
-//! Each worker judges its own connections; the acceptor spreads them evenly. The worker that raised the account's
-//! level woke the others to do the same. What a connection costs the others is what it holds and for how
-//! long: who has just begun with a long line goes after those who have held less for longer.
+//! Each worker judges its own connections; the acceptor spreads them evenly. The worker that raised the account's level
+//! woke the others to do the same. A connection's cost is what it holds, times how long: a connection that has just
+//! begun a long line is closed after connections that have held less for longer.
 
 use nuthatch_context::account::{Level, PATIENCE, PATIENCE_WHEN_FULL};
 use nuthatch_engine::Time;
@@ -12,9 +12,9 @@ use super::Worker;
 use crate::connection::Connection;
 
 impl Worker {
-    /// While the account is full, closes those of its connections that hold more than a fair share: first such as
-    /// have not just turned that over. Another worker may have those that cost more, so the others are spared as
-    /// long as there is room.
+    /// While the account is full, closes connections of this worker that hold more than a fair share: at first only
+    /// those that have not just turned it over. Another worker may have connections that cost more, so the rest is
+    /// spared until the account is `Over`.
     #[inline]
     pub(super) fn reclaim(&mut self) {
         if self.shared.account.level() >= Level::Full {
@@ -27,7 +27,7 @@ impl Worker {
         }
     }
 
-    /// While the account fills, closes those that make no progress besides.
+    /// While the account fills, also closes connections that make no progress.
     pub(super) fn reclaim_from_stuck(&mut self) {
         if self.shared.account.level() >= Level::Filling {
             self.reclaim_from(Level::Filling, |connection, now| {
@@ -36,8 +36,8 @@ impl Worker {
         }
     }
 
-    /// Closes connections that hold more than a fair share, and may be closed, until there is relief from
-    /// this level: first those that cost most.
+    /// Closes connections that hold more than a fair share and that `may` accepts, until the account is relieved of
+    /// this level. Those that cost most are first.
     #[cold]
     fn reclaim_from(&mut self, level: Level, may: impl Fn(&Connection, Time) -> bool) {
         let now = self.now;
@@ -58,7 +58,7 @@ impl Worker {
         }
     }
 
-    /// Closes a connection for what it holds. It is told so where no reply is under way.
+    /// Closes a connection for the memory that it holds. The client is told why if no reply is under way.
     fn close_for_memory(&mut self, id: usize) {
         self.inbox.counters.read_buf_oom.bump();
         let connection = &mut self.connections[id];

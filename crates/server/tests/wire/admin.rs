@@ -62,7 +62,7 @@ fn flush_all_empties_now_or_later() {
             format!("set k 0 0 1\r\na\r\nflush_all {delay}\r\nget k\r\nflush_all\r\n"),
             format!("STORED\r\n{ok}{found}END\r\nOK\r\n"),
         );
-        // What comes behind a flush stays.
+        // An item that is stored behind a flush stays.
         client.ask(
             format!("flush_all {delay}\r\nset k 0 0 1\r\na\r\nget k\r\n"),
             format!("{ok}STORED\r\nVALUE k 0 1\r\na\r\nEND\r\n"),
@@ -244,7 +244,7 @@ fn hits_tell_where_the_memory_goes() {
     let (limit, used) = (number("memory_limit"), number("memory_used"));
     assert_eq!(number("memory_free"), limit - used);
     assert_eq!(["items", "evictions", "expired"].map(number), [1, 0, 0]);
-    // An engine that tells what its memory is used for tells it of each byte.
+    // An engine that reports the use of its memory accounts for each byte.
     if hits.contains_key("memory_values") {
         assert_eq!(["memory_values", "memory_keys"].map(number), [5, 1]);
         let parts = [
@@ -391,7 +391,7 @@ fn only_one_dump_runs_and_it_waits_for_its_client() {
         ));
     }
     other.ask("", "");
-    // It does not read: its dump is longer than what the sockets between take.
+    // This client does not read: its dump is longer than the sockets' buffers.
     let mut slow = server.client();
     slow.send("lru_crawler metadump all\r\n");
     assert_eq!(slow.line(), "OK");

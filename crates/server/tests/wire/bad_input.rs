@@ -1,5 +1,4 @@
-//! What clients should not send: each gets a clear error or a closed connection, and nobody else
-//! notices.
+//! Input that clients should not send: each gets a clear error or a closed connection, and no other client notices.
 
 use nuthatch_server::{Config, Protocol};
 
@@ -60,7 +59,7 @@ fn binary_garbage_of_every_kind() {
         }
         client.send(&garbage);
         client.finish();
-        // Whatever it says: it says it, and closes.
+        // The server may answer anything, and then closes.
         while client.drain_some() {}
     }
     assert_unharmed(&server);
@@ -81,12 +80,12 @@ fn the_binary_protocol_is_refused_and_closed_where_it_is_not_spoken() {
     for (requests, refused) in [
         (vec![&get], vec![(0x00, 1)]),
         (vec![&noop], vec![(0x0a, 0xdead_beef)]),
-        // Several that came at once are answered each.
+        // Several requests that arrive at once are answered each.
         (
             vec![&quiet, &quiet, &noop],
             vec![(0x09, 2), (0x09, 2), (0x0a, 0xdead_beef)],
         ),
-        // What stands behind them is no text command.
+        // The bytes behind them are no text command.
         (vec![&get, &text], vec![(0x00, 1)]),
         // Nor is a body, which may still be on its way.
         (vec![&set], vec![(0x01, 3)]),
@@ -186,7 +185,7 @@ fn who_is_closed_hears_why_however_much_it_sends() {
         client.expect_orderly_end();
     }
     assert_unharmed(&server);
-    // Nobody waits for clients who do not close.
+    // The server does not wait for clients that do not close.
     let mut client = server.client();
     let mut never = server.client();
     never.send("quit\r\n");

@@ -1,4 +1,4 @@
-//! A client that says exactly what it is told, and checks every byte that comes back.
+//! A test client that sends exactly the given bytes, and checks every byte that comes back.
 
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read, Write};
@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use socket2::{Domain, SockAddr, Type};
 
-/// What has not come by then never comes, on the slowest machine: the test fails and says what it waited for,
-/// where it would hang. Nothing is measured by it.
+/// The time limit for a reply, long enough for the slowest machine. After it a test fails and says what it waited for,
+/// instead of hanging. Nothing is measured by it.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
 enum Socket {
@@ -19,7 +19,7 @@ enum Socket {
     Unix(UnixStream),
 }
 
-/// A connection, and what was received but not yet looked at.
+/// A connection, and the bytes that were received but not yet checked.
 pub struct Client {
     socket: Socket,
     received: Vec<u8>,
@@ -27,7 +27,7 @@ pub struct Client {
     broken: bool,
 }
 
-/// A socket that waits no longer than [`PATIENCE`], for a place among those who are not accepted yet either.
+/// A socket that waits no longer than [`PATIENCE`], also for a place in the listener's queue.
 pub fn connect_unix(path: &Path) -> UnixStream {
     let socket = socket2::Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -169,7 +169,7 @@ impl Client {
     #[track_caller]
     pub fn expect(&mut self, expected: impl AsRef<[u8]>) {
         let expected = expected.as_ref();
-        // As far as it comes: a wrong reply may be shorter than the right one.
+        // Compare while bytes arrive: a wrong reply may be shorter than the right one.
         while self.received.len() < expected.len()
             && expected.starts_with(&self.received)
             && self.receive()
@@ -228,8 +228,8 @@ impl Client {
         }
     }
 
-    /// `stats conns`. It is refused while there is hardly any room for buffers, and room is made at once: so
-    /// this asks until it is not.
+    /// `stats conns`. The server refuses it while there is hardly any room for buffers, but makes room at once, so this
+    /// asks until it is not refused.
     #[track_caller]
     pub fn conns(&mut self) -> HashMap<String, String> {
         let begun = Instant::now();
@@ -251,7 +251,7 @@ impl Client {
         let mut stats = HashMap::new();
         loop {
             let line = self.line();
-            // No line follows that ends it if it is refused.
+            // If it is refused, no `END` line follows.
             match line.strip_prefix("STAT ") {
                 Some(stat) => {
                     let (name, value) = stat.split_once(' ').unwrap_or((stat, ""));
@@ -286,7 +286,7 @@ impl Client {
     }
 }
 
-/// True of what a socket says that has waited for [`PATIENCE`].
+/// True if this is the error of a socket that has waited for [`PATIENCE`].
 fn is_timeout(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }

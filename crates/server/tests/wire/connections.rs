@@ -130,7 +130,7 @@ fn one_connection_too_many_is_told_so() {
     }
     let mut fourth = server.client();
     clients[0].until("rejected_connections", |rejected| rejected > 0);
-    // What it says without having listened takes nothing from what it is told.
+    // The client sends without reading first, and still gets the whole refusal.
     for _ in 0..3 {
         fourth.send("get k\r\n");
         clients[0].ask("get k\r\n", "END\r\n");
@@ -189,7 +189,7 @@ fn who_takes_a_long_reply_slowly_is_not_silent() {
     let mut slow = server.client();
     slow.send("get k\r\n".repeat(REPLIES));
     let reply = format!("VALUE k 0 1000000\r\n{value}\r\nEND\r\n");
-    // It is silent for as long as these are, and longer.
+    // The slow client sends nothing for as long as these, and longer.
     let mut silent: Vec<Client> = Vec::new();
     let mut taken = 0;
     for round in 0..2 {
@@ -261,7 +261,7 @@ fn all_clients_of_unix_sockets_guess_passwords_as_one_peer() {
         client.send(login(password));
         client.line()
     };
-    // Should a minute be over amidst it, it begins again.
+    // If a minute ends during the guesses, the count begins again.
     let mut guesses = 0..;
     while says("secret") == "STORED" {
         for guess in guesses.by_ref().take(3) {

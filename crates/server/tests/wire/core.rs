@@ -1,5 +1,5 @@
-//! What of the server's tests asks something of the engine: for those engines on which the whole of
-//! it would be repetition. A test that includes this brings the engine, as for the whole.
+//! The part of the server's tests that depends on the engine, for engines on which all tests would be repetition. A
+//! test that includes this brings the engine, as for `mod.rs`.
 
 // Not every way to talk is used here.
 #[allow(dead_code)]

@@ -70,7 +70,7 @@ fn the_papers_requests_byte_by_byte() {
     ask(&mut client, &insert(PAPER, 7, b"acorn"), b"");
     ask(&mut client, &lookup(PAPER, 7), b"\x05\0\0\0acorn");
     ask(&mut client, &insert(PAPER, 7, b""), b"");
-    // As the paper has it: an empty value is no different from none.
+    // As in the paper, an empty value is no different from none.
     ask(&mut client, &lookup(PAPER, 7), &[0; 4]);
     // The numbers' first 4 bits are not cut off, and a lookup's size means nothing.
     ask(&mut client, &insert(PAPER, 7 | 1 << 63, b"other"), b"");
@@ -237,7 +237,7 @@ fn no_operation_is_told_so_and_closed() {
         &[0x80; 1000],
     ] {
         let mut client = server.cpserver_client();
-        // What was asked before it is answered.
+        // Requests before the bad one are answered.
         client.send([&lookup(PAPER, 1)[..], request].concat());
         client.expect(missed(PAPER));
         client.expect(told(Status::Unknown));
@@ -278,7 +278,7 @@ fn four_gigabytes_announced_take_no_memory() {
     }
     memcached.until("bytes_read", |bytes| bytes >= 50 * 100_000);
     assert!(memcached.stat("read_buf_bytes") < 1 << 20);
-    // What follows is still of the value: it is no request.
+    // The bytes that follow still belong to the value: they are no request.
     clients[0].send(lookup(EXTENDED, 1));
     clients[0].finish();
     clients[0].expect_end();
@@ -326,7 +326,7 @@ fn no_room_for_a_value_forgets_the_old() {
             client.expect(told(Status::Done));
             client.expect(found(EXTENDED, &value));
         }
-        // A set that fails behind a get in one batch: the get may see the old, none after it.
+        // A set that fails behind a get in one batch: the get may see the old value, no later get may.
         let requests = [insert(PAPER, 1, &value), lookup(PAPER, 1)].concat();
         ask(&mut client, &requests, &missed(PAPER));
         assert_eq!(server.client().stat("store_no_memory"), refused + 1);
@@ -356,7 +356,7 @@ fn the_silent_are_closed() {
     };
     let server = Fixture::with(strict, Wants::default());
     let mut silent = server.cpserver_client();
-    // Within a header is silent too.
+    // A client that stops within a header is silent too.
     silent.send([0; 5]);
     let mut busy = server.cpserver_client();
     let mut memcached = server.client();
@@ -384,7 +384,7 @@ fn a_stop_answers_what_was_read() {
     let mut client = server.cpserver_client();
     ask(&mut client, &insert(PAPER, 1, b"acorn"), b"");
     client.send(lookup(PAPER, 1).repeat(1000));
-    // The first answer is here, so all that came in the same read gets its own.
+    // The first answer has arrived, so all requests of the same read get theirs.
     client.expect(found(PAPER, b"acorn"));
     server.stop();
     for _ in 1..1000 {

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::fixture::{Fixture, Wants, config};
 
-/// Ends the others' work, also if a test fails.
+/// Stops the other threads when dropped, also if a test fails.
 struct Done<'a>(&'a AtomicBool);
 
 impl Drop for Done<'_> {
     fn drop(&mut self) {
-        // Relaxed: nothing else hangs on it.
+        // Relaxed: no other memory depends on it.
         self.0.store(true, Ordering::Relaxed);
     }
 }
@@ -97,11 +97,11 @@ fn searches_and_sizes_add_up() {
     assert_eq!(sum(&stats, "items"), ITEMS as u64);
     assert_eq!(sum(&stats, "buckets"), number(&stats, "buckets"));
     assert_eq!(number(&stats, "sizes_left_out"), 0);
-    // Each key was asked for once, so the chains tell what was counted.
+    // Each key was looked up once, so the chains' mean must be the counted mean.
     if let Some(expected) = stats.get("chain_searched_per_hit") {
         let expected: f64 = expected.parse().unwrap();
         assert!((hit - expected).abs() < 1e-5, "{hit}, of chains {expected}");
-        // Those who are not there meet chains as they come: on average, the load of the table.
+        // A miss searches any chain: on average, as many items as the load of the table.
         let load = ITEMS as f64 / number(&stats, "buckets") as f64;
         assert!(
             (miss - load).abs() < 0.1 + load / 2.0,

@@ -65,7 +65,7 @@ fn large_and_small_values_keep_their_order() {
         replies.extend(b"END\r\n");
         replies.extend(format!("VERSION {}\r\n", VERSION).bytes());
     }
-    // Read while writing: nobody promises that all of it fits in sockets.
+    // Read while writing: all of it may not fit into the sockets' buffers.
     let mut socket = client.raw();
     let writer = std::thread::spawn(move || {
         std::io::Write::write_all(&mut socket, &requests).unwrap();

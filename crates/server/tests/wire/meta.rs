@@ -81,7 +81,7 @@ fn a_stale_item_is_won_once() {
     client.ask("mg k v t\r\n", "VA 1 t30 X W\r\na\r\n");
     client.ask("mg k v\r\n", "VA 1 Z X\r\na\r\n");
     client.ask("ms k 1\r\nb\r\nmg k v\r\n", "HD\r\nVA 1\r\nb\r\n");
-    // Only mg tells.
+    // Only mg shows it.
     client.ask("ms k 1 E5\r\n1\r\nms k 1 C4 I\r\n2\r\n", "HD\r\nHD\r\n");
     client.ask("ma k\r\nmg k v\r\n", "HD\r\nVA 1 X W\r\n3\r\n");
 }
@@ -100,7 +100,7 @@ fn a_short_life_can_be_won_for_recaching() {
     let mut client = server.client();
     client.ask("ms k 1 T50\r\na\r\n", "HD\r\n");
     client.ask("mg k R30\r\n", "HD\r\n");
-    // Moments that are past, or before them, leave no life to be short.
+    // For a moment in the past, no remaining time is too short.
     client.ask(
         "mg k R-1\r\nmg k R0\r\nmg k R1600000000\r\n",
         "HD\r\n".repeat(3),
@@ -115,7 +115,7 @@ fn md_can_leave_the_item_empty() {
     let mut client = server.client();
     client.ask("ms k 3 F7\r\nabc\r\nmd k x\r\n", "HD\r\nHD\r\n");
     client.ask("mg k v f\r\n", "VA 0 f0\r\n\r\n");
-    // It is another item: without an end, unless one is said.
+    // It is another item: it does not expire, unless the command gives an expiry.
     client.ask("ms k 1 T100\r\na\r\nmd k x\r\n", "HD\r\nHD\r\n");
     client.ask("mg k v t\r\n", "VA 0 t-1\r\n\r\n");
     client.ask("md k x T50\r\nmg k t\r\n", "HD\r\nHD t50\r\n");

@@ -1,4 +1,4 @@
-//! Clients within the protocol and beyond what is usual.
+//! Clients that keep to the protocol and still do unusual things.
 
 use std::num::NonZeroUsize;
 use std::os::unix::net::UnixStream;
@@ -30,7 +30,7 @@ fn with_unix_socket(name: &str, wants: Wants) -> (Fixture, PathBuf) {
     (Fixture::with(config, wants), path)
 }
 
-/// Clients at a unix socket who ask until connections hold what is much of their bound, and never read.
+/// Clients at a unix socket that send requests until the connections hold much of their bound, and never read.
 fn fill_buffers(path: &Path, other: &mut Client) -> Vec<UnixStream> {
     let value = "v".repeat(8000);
     other.ask(set("deaf", &value), "STORED\r\n");
@@ -45,7 +45,7 @@ fn fill_buffers(path: &Path, other: &mut Client) -> Vec<UnixStream> {
         }
         let client = connect_unix(path);
         client.set_nonblocking(true).unwrap();
-        // The server may have begun to hold it back already.
+        // The server may have stopped reading from it already.
         let _ = std::io::Write::write(&mut &client, requests.as_bytes());
         clients.push(client);
         false
@@ -165,7 +165,7 @@ fn values_of_nearly_half_the_memory_come_and_go() {
     for round in 0..6 {
         let value = ["x", "y"][round % 2].repeat(15 << 20);
         client.send(set("k", &value));
-        // It may find no memory while the old one is there; then there is none afterwards.
+        // The set may find no memory while the old value is there. Then there is no value afterwards.
         match client.line().as_str() {
             "STORED" => {
                 stored += 1;
@@ -266,8 +266,8 @@ fn a_set_that_is_refused_hides_the_old_value_at_once() {
     };
     let server = Fixture::with(config(), small);
     let mut client = server.client();
-    // Of the lengths up to the limit, some are stored and others are not: never is the old value
-    // seen by the get behind.
+    // Of the lengths up to the limit, some are stored and others are not. In no case does the get behind the set see
+    // the old value.
     for len in 1900..2049 {
         let new = "n".repeat(len);
         for options in ["set k 0 0", "ms k"] {
@@ -327,7 +327,7 @@ fn everything_still_works_beside_clients_who_fill_the_buffers() {
             client.ask(set("k", &value), "STORED\r\n");
             client.ask("get k\r\n", value_reply("k", &value) + "END\r\n");
         }
-        // A set that comes in two pieces, and a line that does.
+        // A set that arrives in two pieces, and a line that does.
         for (first, second) in [("set a 0 0 2000\r\n12", "x"), ("set b 0 0", " 1\r\n")] {
             client.send(first);
             deaf_are_still_deaf(&server);
@@ -355,14 +355,14 @@ fn everything_still_works_beside_clients_who_fill_the_buffers() {
             reader.expect_end();
         });
     }
-    // A client that begins to read gets the replies that were asked for, and nothing else. Some were closed for what
-    // they held, as long as the others had not enough.
+    // A client that begins to read gets the replies to its requests, and nothing else. The server closed some for what
+    // they held, while the others had not enough memory.
     let value = "v".repeat(8000);
     let reply = value_reply("deaf", &value) + "END\r\n";
     let mut whole = 0;
     for mut stream in deaf {
         stream.set_nonblocking(false).unwrap();
-        // Nothing more is asked for, if it is still there.
+        // The client sends no more requests. This fails if the connection is closed.
         let _ = stream.shutdown(std::net::Shutdown::Write);
         let mut replies = Vec::new();
         if let Err(error) = std::io::Read::read_to_end(&mut stream, &mut replies) {

@@ -1,4 +1,4 @@
-//! Clients that ask much and read little, beside clients that are served meanwhile.
+//! Clients that send many requests and read little, beside clients that are served meanwhile.
 
 use std::io::{ErrorKind, Write};
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -9,8 +9,8 @@ use super::client::Client;
 use super::fixture::{Fixture, Wants, any_port, config};
 use nuthatch_server::{Config, Listen, raise_file_limit};
 
-/// Writes as much of `requests`, over and over, as the sockets take while nobody reads; returns how
-/// many bytes that were. `other` is served all the time.
+/// Writes `requests` over and over, as long as the sockets take them while the client does not read. Returns the number
+/// of bytes written. `other` is served all the time.
 fn stuff(client: &Client, requests: &[u8], limit: usize, other: &mut Client) -> usize {
     let mut socket = client.raw();
     socket.set_nonblocking(true).unwrap();
@@ -47,7 +47,7 @@ fn a_million_requests_without_reading_are_held_back_and_then_answered() {
     let limit = REQUESTS * REQUEST.len();
     let sent = stuff(&client, requests.as_bytes(), limit, &mut other);
     assert!(sent < limit, "everything went in: nothing was held back");
-    // What was answered and is not on the wire lies in the server's memory.
+    // Replies that are made and not sent are in the server's memory.
     let stats = other.stats("");
     let number = |name: &str| stats[name].parse::<usize>().unwrap();
     let answered = number("get_hits") * reply.len();
@@ -80,7 +80,7 @@ fn large_values_that_nobody_takes_are_not_copied() {
         &mut other,
     );
     assert_eq!(sent, 900);
-    // They are pinned, not copied, and few at a time.
+    // Values are pinned, not copied, and few at a time.
     assert!(other.stat("get_hits") <= 100);
     let reply = format!("VALUE key 0 900000\r\n{value}\r\nEND\r\n");
     for _ in 0..100 {
@@ -168,7 +168,7 @@ fn small() -> Wants {
     }
 }
 
-/// Nobody is under tight terms: what needs much memory is answered, long lines are kept.
+/// No client is under tight terms: the server answers requests that need much memory, and keeps long lines.
 fn expect_usual_terms(server: &Fixture, client: &mut Client) {
     assert!(client.conns().contains_key("0:addr"));
     let mut newcomer = server.client();
@@ -180,7 +180,7 @@ fn expect_usual_terms(server: &Fixture, client: &mut Client) {
     newcomer.expect("END\r\n");
 }
 
-/// Class of bug: everybody pays for what some hold.
+/// Class of bug: all connections pay for what some hold.
 #[test]
 fn silent_lines_without_an_end_cost_those_who_send_them() {
     let server = Fixture::with(config(), small());
@@ -196,7 +196,7 @@ fn silent_lines_without_an_end_cost_those_who_send_them() {
         expect_usual_terms(&server, &mut client);
         assert!(client.stat("read_buf_bytes") < bound);
     }
-    // Not only as many as there must go: there is room again for those who come.
+    // The server closes more than the bound requires: there is room again for new clients.
     client.until("read_buf_bytes", |bytes| bytes <= bound / 4 * 3);
     expect_usual_terms(&server, &mut client);
     let mut heard = 0;
@@ -206,7 +206,7 @@ fn silent_lines_without_an_end_cost_those_who_send_them() {
         one.expect_orderly_end();
         heard += 1;
     }
-    // Last: a worker that was told to close one may come to it late.
+    // Check this last: a worker that was woken to close a connection may do it late.
     let closed = client.stat("read_buf_oom");
     assert!(
         closed > 40 && heard == closed,
@@ -214,10 +214,10 @@ fn silent_lines_without_an_end_cost_those_who_send_them() {
     );
 }
 
-/// Class of bug: who waits for the end of a list waits for ever when it is refused.
+/// Class of bug: a client that waits for the end of a list waits for ever when the list is refused.
 #[test]
 fn lists_are_refused_in_one_line_where_there_is_hardly_any_room() {
-    // 4 MB for the buffers, and so many connections that none holds more than it may in any case.
+    // 4 MB for the buffers, and so many connections that none holds more than every connection may.
     const HOLDERS: usize = 1000;
     raise_file_limit(2 * HOLDERS as u64 + 500).unwrap();
     let wants = Wants {
@@ -261,7 +261,7 @@ fn who_reads_goes_on_beside_many_who_do_not() {
     let value = "v".repeat(4000);
     client.ask(format!("set key 0 0 4000\r\n{value}\r\n"), "STORED\r\n");
     let reply = format!("VALUE key 0 4000\r\n{value}\r\nEND\r\n");
-    // It has much to take, and takes it.
+    // This client has many replies to read, and reads them.
     const REPLIES: usize = 6000;
     const TAKEN: usize = 20;
     let mut slow = Client::unix(&path);
@@ -276,7 +276,8 @@ fn who_reads_goes_on_beside_many_who_do_not() {
         slow.expect(&some);
         taken += TAKEN;
         assert!(client.stat("read_buf_bytes") < bound);
-        // They may fill the buffers before the server has waited long enough for any of them to read.
+        // The connections may fill the buffers before the server has waited long enough for any of their clients to
+        // read.
         if client.stat("read_buf_bytes") <= bound / 4 * 3 {
             expect_usual_terms(&server, &mut client);
         }

@@ -57,14 +57,14 @@ fn a_conversation_may_be_cut_anywhere() {
     let mut client = server.redis_client();
     for cut in 1..said.len() {
         client.send(&said[..cut]);
-        // A round of another client, so that the first piece is looked at by itself.
+        // A round of another client, so that the server sees the first piece by itself.
         ask(&mut server.redis_client(), b"", b"");
         client.send(&said[cut..]);
         client.expect(answers);
     }
 }
 
-/// Class of bug: a request that is kept is carried out while it is still the first of those that are kept.
+/// Class of bug: a queued request is executed while it is still the first in the queue.
 #[test]
 fn a_transaction_may_be_typed_by_hand() {
     let server = Fixture::with(both(), Wants::default());
@@ -72,7 +72,7 @@ fn a_transaction_may_be_typed_by_hand() {
     let said = b"SET k v\r\nWATCH k\r\nMULTI\r\nGET k\r\nSET k w\r\nEXEC\r\nGET k\r\n";
     let answers = b"+OK\r\n+OK\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n$1\r\nv\r\n+OK\r\n$1\r\nw\r\n";
     ask(&mut client, said, answers);
-    // More than is carried out before others have their turn.
+    // More commands than one slice executes.
     let many = 3000;
     let said = [
         &b"WATCH k\nMULTI\n"[..],

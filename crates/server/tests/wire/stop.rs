@@ -15,7 +15,7 @@ fn what_was_read_is_answered_and_everybody_is_closed() {
     let request = "get k\r\n".repeat(REQUESTS);
     let before = idle.stat("cmd_get");
     client.send(&request);
-    // How much of it one read brings is the system's affair, so the server is asked.
+    // The system decides how much of it one read returns, so the test asks the server.
     idle.until("cmd_get", |gets| gets >= before + REQUESTS as u64);
     server.stop();
     // Whole replies to all of them, and then the end.

@@ -252,7 +252,7 @@ fn a_client_reads_its_own_writes_within_one_packet() {
         request += &format!("set k 0 0 4\r\n{number:04}\r\nget k\r\n");
         reply += &format!("STORED\r\nVALUE k 0 4\r\n{number:04}\r\nEND\r\n");
         if number % 100 == 0 {
-            // Commands that are done on the spot keep their place in the order.
+            // Commands that need no batch keep their place in the order.
             request += "version\r\ndelete k\r\nnonsense\r\nget k\r\n";
             let version = VERSION;
             reply += &format!("VERSION {version}\r\nDELETED\r\nERROR\r\nEND\r\n");
