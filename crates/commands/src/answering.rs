@@ -1,4 +1,4 @@
-//! Writes the engine's replies into the connections' outputs, each in the words of its protocol.
+//! Writes the engine's replies into the connections' outputs, each in the format of its protocol.
 
 use std::mem::MaybeUninit;
 
@@ -12,9 +12,9 @@ use crate::output::Output;
 use crate::protocols::memcached::MetaTicket;
 use crate::slice::Slice;
 
-/// How a protocol answers a request, which is the one of that index in the batch.
+/// How a protocol answers a request. `index` is the request's place in the batch.
 pub trait Answers: Copy {
-    /// Writes what stands before a value.
+    /// Writes the bytes that precede a value.
     fn value_begins(
         self,
         out: &mut Vec<u8>,
@@ -23,7 +23,7 @@ pub trait Answers: Copy {
         item: &Item,
     );
 
-    /// Writes what stands behind a value of so many bytes.
+    /// Writes the bytes that follow a value of `value_len` bytes.
     fn value_ends(
         self,
         out: &mut Vec<u8>,
@@ -42,26 +42,26 @@ pub trait Answers: Copy {
     ) -> OldValue;
 }
 
-/// What becomes of a value that was to be replaced.
+/// What happens to a value that was to be replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum OldValue {
-    /// It is as the reply says.
+    /// The engine has dealt with it, as the reply says.
     AsReplied,
-    /// It must go: readers must not take it for the one that could not be stored.
+    /// It must be removed: readers must not take it for the new value, which could not be stored.
     Goes,
 }
 
-/// What answers may depend on besides the engine's.
+/// What answers may depend on besides the engine's reply.
 pub struct AnswerContext<'w, 'a> {
     pub(crate) requests: &'w [Request<'a>],
     pub(crate) metas: &'w [MetaTicket<'a>],
     pub(crate) counters: &'w WorkerCounters,
     /// When.
     pub now: Time,
-    /// What counts by prefix, if that was asked for.
+    /// The counters by prefix, if they are switched on.
     prefixes: Option<Recorder<'w>>,
-    /// Of lengths of key and value: what me tells.
+    /// The footprint of an item, by the lengths of key and value. `me` shows it.
     pub footprint: &'w dyn Fn(usize, usize) -> Footprint,
 }
 
@@ -72,7 +72,7 @@ impl<'a> AnswerContext<'_, 'a> {
         self.requests[index].key.bytes()
     }
 
-    /// How long a request's key is, and a value of so many bytes.
+    /// The lengths of a request's key and of a value of this many bytes.
     #[inline]
     pub fn lens(&self, index: usize, value: usize) -> Lens {
         Lens {
@@ -81,7 +81,7 @@ impl<'a> AnswerContext<'_, 'a> {
         }
     }
 
-    /// The same of a reply's item, if it found one.
+    /// The lengths of a reply's item, if it found one.
     #[inline]
     pub fn found(&self, index: usize, reply: &Reply) -> Option<Lens> {
         match reply {
@@ -90,7 +90,7 @@ impl<'a> AnswerContext<'_, 'a> {
         }
     }
 
-    /// The same of what a request brings to be stored.
+    /// The lengths of the key and the value that a request is to store.
     pub fn offered(&self, index: usize) -> Lens {
         let value = match &self.requests[index].op {
             Op::Store(store) => store.value.len(),
@@ -113,9 +113,9 @@ pub struct Answering<'w, 'a> {
     slices: &'w mut [Slice],
     tickets: &'w [Ticket],
     context: AnswerContext<'w, 'a>,
-    /// Bytes of the value that is laid down.
+    /// Bytes of the value that the engine is writing.
     value_len: usize,
-    /// Requests whose old values must go.
+    /// Requests whose old values must be removed.
     pub failed_sets: Vec<usize>,
 }
 
@@ -145,13 +145,13 @@ impl<'w, 'a> Answering<'w, 'a> {
         }
     }
 
-    /// The output of who made a request.
+    /// The output of the connection that made a request.
     #[inline]
     fn output(&mut self, ticket: Ticket) -> &mut Output<AnyValue> {
         &mut self.slices[ticket.slice as usize].output
     }
 
-    /// Ends a value of so many bytes.
+    /// Ends a value of this many bytes.
     #[inline]
     fn value_ends(&mut self, index: usize, value_len: usize) {
         let ticket = self.tickets[index];

@@ -11,21 +11,21 @@ use crate::protocols::memcached::MetaTicket;
 /// How one request is answered.
 #[derive(Clone, Copy, Debug)]
 pub struct Ticket {
-    /// Whose output gets the answer: an index into the slices of the iteration.
+    /// The slice whose output gets the answer: an index into the slices of the iteration.
     pub slice: u32,
-    /// In whose words, and what the words depend on.
+    /// The protocol of the answer, and what the answer depends on.
     pub style: Style,
 }
 
 /// A batch under construction.
 pub struct Batch<'a> {
-    /// What the engine is asked.
+    /// The requests to the engine.
     pub requests: Vec<Request<'a>>,
     /// How each is answered.
     pub tickets: Vec<Ticket>,
-    /// What answers to memcached's meta commands repeat.
+    /// The parts of memcached's meta commands that their answers repeat.
     pub(crate) metas: Vec<MetaTicket<'a>>,
-    /// Requests that it holds at most.
+    /// The most requests that it holds.
     max: usize,
 }
 
@@ -48,7 +48,7 @@ impl<'a> Batch<'a> {
         self.tickets.push(ticket);
     }
 
-    /// Forgets all requests.
+    /// Removes all requests.
     pub fn clear(&mut self) {
         self.requests.clear();
         self.tickets.clear();
@@ -65,10 +65,10 @@ pub struct BatchBuffers {
 }
 
 impl BatchBuffers {
-    /// An empty batch for up to `max` requests, which may borrow what lives as long as it.
+    /// An empty batch for up to `max` requests, which may borrow for the lifetime of the batch.
     pub fn take<'a>(&mut self, max: usize) -> Batch<'a> {
         Batch {
-            // A vector of what lives for ever is a vector of what lives for a while.
+            // A vector with lifetime `'static` is also a vector with a shorter lifetime.
             requests: std::mem::take(&mut self.requests),
             tickets: std::mem::take(&mut self.tickets),
             metas: std::mem::take(&mut self.metas),
@@ -76,14 +76,14 @@ impl BatchBuffers {
         }
     }
 
-    /// Requests that there is room for without another allocation, and the bytes of that.
+    /// The number of requests that fit without another allocation, and the bytes of that memory.
     pub fn room(&self) -> (usize, usize) {
         let (requests, tickets) = (self.requests.capacity(), self.tickets.capacity());
         let bytes = requests * size_of::<Request<'_>>() + tickets * size_of::<Ticket>();
         (tickets, bytes)
     }
 
-    /// Keeps the memory of a batch that is done with.
+    /// Keeps the memory of a finished batch.
     pub fn give(&mut self, batch: Batch<'_>) {
         self.requests = recycle(batch.requests);
         self.tickets = batch.tickets;
@@ -92,9 +92,9 @@ impl BatchBuffers {
     }
 }
 
-/// The empty vector with the same memory for another type, here the same type with another
-/// lifetime. No element exists, so none is converted; the standard library collects in place when
-/// sizes agree. Should it ever stop doing so, this costs an allocation an iteration and nothing else.
+/// Empties a vector and reuses its memory for another type, here the same type with another lifetime. No element
+/// exists, so none is converted. The standard library collects in place when sizes agree. If it ever stops doing so,
+/// this costs one allocation per iteration and nothing else.
 fn recycle<A, B>(mut vec: Vec<A>) -> Vec<B> {
     vec.clear();
     vec.into_iter()

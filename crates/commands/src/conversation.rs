@@ -6,8 +6,8 @@
 //!  >28 END
 //! ```
 //!
-//! The number is the connection's file descriptor. Data blocks are left out, as in memcached. Turns are run
-//! by this module only while that level is logged, so it costs nothing otherwise.
+//! The number is the connection's file descriptor. Data blocks are left out, as in memcached. Slices run through this
+//! module only while that level is logged, so it costs nothing otherwise.
 
 use std::fmt::{self, Display, Write};
 use std::os::fd::RawFd;
@@ -20,7 +20,7 @@ use crate::protocols::Phase;
 use crate::slice::{self, Slice, Stop};
 use crate::stage::Stage;
 
-/// Bytes shown of a line: a client may send 255 KB of keys in one.
+/// The most bytes of a line that the log shows: a client may send 255 KB of keys in one line.
 const SHOWN_MAX: usize = 1024;
 
 /// True if commands are logged.
@@ -43,7 +43,7 @@ pub fn run<'a>(
         let from = slice.position;
         let begins = phase.is_at_request();
         let stop = slice::step(stage, slice, phase, input);
-        // A request that waits for a batch or for more input is not consumed, and comes again.
+        // A request that waits for a batch or for more input is not consumed: it is parsed again, and logged then.
         if begins && slice.position > from {
             phase.log_request(&input[from..], fd);
         }
@@ -53,7 +53,7 @@ pub fn run<'a>(
     }
 }
 
-/// Logs what a slice's output holds from `from` on.
+/// Logs the replies in a slice's output from `from` on.
 #[cold]
 pub fn answered(phase: &Phase, output: &Output<AnyValue>, from: usize, fd: RawFd) {
     let end = output.end();
@@ -69,8 +69,8 @@ pub fn executed(requests: usize, slices: usize) {
     tracing::trace!("a batch of {requests} requests from {slices} connections");
 }
 
-/// Bytes as text for a log line, cut to [`SHOWN_MAX`]: what is no visible character is escaped, as that may move a
-/// terminal's cursor, turn the direction of a text, or end a line.
+/// Bytes as text for a log line, cut to [`SHOWN_MAX`]. Every invisible character is escaped: it could move a terminal's
+/// cursor, change the direction of text, or end a line.
 pub struct Shown<'a>(pub &'a [u8]);
 
 impl Display for Shown<'_> {
@@ -92,8 +92,8 @@ impl Display for Shown<'_> {
     }
 }
 
-/// True if the standard library, which knows Unicode's tables, shows it to a programmer as it is, or with a backslash in
-/// front of it.
+/// True if the character is visible by the Unicode tables of the standard library: `escape_debug` leaves it as it is.
+/// Printable ASCII is visible too.
 fn is_visible(char: char) -> bool {
     char == ' ' || char.is_ascii_graphic() || char.escape_debug().eq([char])
 }
@@ -109,7 +109,7 @@ mod tests {
             (b"set \x1b[31m \xff\r", r"set \u{1b}[31m \xff\r"),
             (b"\0", r"\u{0}"),
             (b"\"it's\" \\", "\"it's\" \\"),
-            // A line of its own; a terminal's commands in one character; a text that runs backwards.
+            // A line separator; a terminal's control sequence in one character; text from right to left.
             ("a\u{2028}b\u{85}c".as_bytes(), r"a\u{2028}b\u{85}c"),
             ("\u{9b}2J".as_bytes(), r"\u{9b}2J"),
             ("\u{202e}txt".as_bytes(), r"\u{202e}txt"),

@@ -1,4 +1,4 @@
-//! A batch on its way to the engine.
+//! Executes a batch: passes it to the engine and writes the answers.
 
 use std::os::fd::RawFd;
 
@@ -13,7 +13,7 @@ use crate::batch::Batch;
 use crate::slice::Slice;
 use crate::stage::DiscardReplies;
 
-/// Has the engine carry out a batch, and answers it. With the sockets of all slices, watchers are told.
+/// Executes a batch on the engine, and answers it. If `sockets` has the sockets of all slices, watchers are told too.
 #[inline]
 pub fn execute(
     shared: &Shared,
@@ -51,7 +51,7 @@ pub fn execute(
         handle.execute(now, &batch.requests, &mut told);
         shared.watch.tell(&told.lines);
     }
-    // Readers must not take the old value for the one that could not be stored.
+    // Readers must not take the old value for the new one, which could not be stored.
     for index in answering.failed_sets {
         let forget = Request {
             key: batch.requests[index].key,

@@ -1,13 +1,15 @@
-//! From the bytes that clients send to requests in a batch, and from an engine's replies to bytes: memcached's text, its
-//! binary protocol, CPServer's and Redis', a folder of [`protocols`] each. Sockets are not known here.
+//! The commands of all protocols: this crate turns the bytes that clients send into requests in a batch, and an
+//! engine's replies into bytes. memcached's text, its binary protocol, CPServer's and Redis' have a folder of
+//! [`protocols`] each. There are no sockets in this crate.
 //!
 //! ```text
 //!   input bytes -> slice -> protocols::step -> stage -> batch  ==> the engine
 //!  output bytes <- output <- protocols (Answers) <- answering <==
 //! ```
 //!
-//! Reading order: [`slice`](mod@slice) (one connection's part in an iteration), [`stage`] (what a request can reach),
-//! [`protocols`], [`batch`] and [`answering`] (the way there and back), [`output`], [`conversation`] (the log of requests).
+//! Reading order: [`slice`](mod@slice) (one connection's part in an iteration), [`stage`] (what a request can use),
+//! [`protocols`], [`batch`] and [`answering`] (the way there and back), [`output`], [`conversation`] (the log of
+//! requests).
 
 pub mod answering;
 pub mod batch;

@@ -6,8 +6,8 @@
 //!  pins                                       the value of "big", where it lies in the engine
 //! ```
 //!
-//! Small values are copied into `bytes` by the engine itself; large ones stay where they are, and
-//! the socket is fed from there.
+//! The engine copies small values into `bytes`. Large values stay where they are, pinned, and are written to the socket
+//! from there.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice, Write};
@@ -26,15 +26,15 @@ pub struct Output<V> {
     pins: VecDeque<Pin<V>>,
     /// Unsent bytes of all pins.
     pinned: usize,
-    /// Bytes of memory that pinned values have to themselves.
+    /// Bytes of memory that belong to pinned values alone.
     pinned_memory: usize,
     /// Where the header of a value under construction starts.
     header: usize,
-    /// Bytes that the engine lays down behind `bytes`.
+    /// Bytes that the engine will write behind `bytes`.
     promised: usize,
 }
 
-/// A value sent from where it lies, before `bytes[at]`.
+/// A value that is sent from its place in the engine, before `bytes[at]`.
 struct Pin<V> {
     at: usize,
     value: V,
@@ -42,7 +42,7 @@ struct Pin<V> {
     sent: usize,
 }
 
-/// How far a write came.
+/// How far a write got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
     /// All is on the wire.
@@ -58,7 +58,7 @@ impl<V> Default for Output<V> {
 }
 
 impl<V> Output<V> {
-    /// Empty, writing to this empty buffer.
+    /// An empty output that uses this empty buffer.
     pub fn with_buffer(bytes: Vec<u8>) -> Self {
         debug_assert!(bytes.is_empty());
         Self {
@@ -72,7 +72,7 @@ impl<V> Output<V> {
         }
     }
 
-    /// The buffer, to be used again. Only when all is sent.
+    /// Returns the buffer for reuse. Call this only when all is sent.
     pub fn into_buffer(self) -> Vec<u8> {
         debug_assert!(self.is_empty());
         let mut bytes = self.bytes;
@@ -86,29 +86,29 @@ impl<V> Output<V> {
         self.bytes.len() - self.sent + self.pinned
     }
 
-    /// Unsent bytes that are copies, and not values where they lie in the engine.
+    /// Unsent bytes that take memory here, in contrast to values that stay in the engine.
     #[inline]
     pub fn copied(&self) -> usize {
         self.bytes.len() - self.sent + self.pinned_memory
     }
 
-    /// Bytes of memory that it holds, those of values that lie in the engine not counted.
+    /// Bytes of memory that it holds, without those of values that stay in the engine.
     #[inline]
     pub fn memory(&self) -> usize {
         self.bytes.capacity() + self.pins.capacity() * size_of::<Pin<V>>() + self.pinned_memory
     }
 
-    /// Where the next byte of text comes.
+    /// The position of the next byte of text.
     pub fn end(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Text from there on, which must not be on the wire yet.
+    /// The text from this position on, which must not be on the wire yet.
     pub fn since(&self, from: usize) -> &[u8] {
         &self.bytes[from.min(self.bytes.len())..]
     }
 
-    /// True if a value that is sent from where it lies comes before this byte of text.
+    /// True if a pinned value comes before this byte of text.
     pub fn is_pinned_at(&self, at: usize) -> bool {
         self.pins.binary_search_by_key(&at, |pin| pin.at).is_ok()
     }
@@ -125,8 +125,7 @@ impl<V> Output<V> {
         &mut self.bytes
     }
 
-    /// Begins a value: `header` writes what stands before it, and the room for its `len` bytes
-    /// is returned.
+    /// Begins a value: `header` writes the bytes that precede it. Returns the room for its `len` bytes.
     #[inline]
     pub fn begin(
         &mut self,
@@ -154,7 +153,7 @@ impl<V> Output<V> {
         unsafe { self.bytes.set_len(len) };
     }
 
-    /// Forgets the value begun last, with its header.
+    /// Drops the value begun last, with its header.
     pub fn retract(&mut self) {
         self.promised = 0;
         self.bytes.truncate(self.header);
@@ -162,7 +161,7 @@ impl<V> Output<V> {
 }
 
 impl<V: Value> Output<V> {
-    /// Appends a value that stays where it is, without anything before or after it.
+    /// Appends a value that stays in the engine, without anything before or after it.
     pub fn pin(&mut self, value: V) {
         if !value.is_empty() {
             self.pinned += value.len();
@@ -175,7 +174,7 @@ impl<V: Value> Output<V> {
         }
     }
 
-    /// Writes what the socket takes, and counts it.
+    /// Writes as much as the socket takes, and adds the bytes written to `count`.
     pub fn write_to(&mut self, stream: &mut impl Write, count: &mut u64) -> io::Result<Written> {
         while !self.is_empty() {
             let wanted;
@@ -205,7 +204,7 @@ impl<V: Value> Output<V> {
         Ok(Written::All)
     }
 
-    /// Lays the next unsent pieces out in order and returns how many there are.
+    /// Collects the next unsent pieces in order and returns their number.
     fn gather<'a>(&'a self, pieces: &mut [IoSlice<'a>; PIECES_MAX]) -> usize {
         let mut used = 0;
         let mut from = self.sent;
@@ -249,7 +248,7 @@ impl<V: Value> Output<V> {
             if pin.sent < pin.value.len() {
                 return;
             }
-            // Its bytes are in the kernel: the engine may have its memory back.
+            // All its bytes are in the kernel: unpin it, so that the engine can reuse its memory.
             self.pinned_memory -= pin.value.memory();
             self.pins.pop_front();
         }
@@ -257,7 +256,7 @@ impl<V: Value> Output<V> {
         debug_assert!(self.sent <= self.bytes.len());
     }
 
-    /// Gives back what a waiting connection does not need: sent bytes and spare room.
+    /// Frees the memory that a waiting connection does not need: sent bytes and spare room.
     pub fn shrink(&mut self) {
         self.bytes.drain(..self.sent);
         for pin in &mut self.pins {
@@ -292,7 +291,7 @@ mod tests {
         }
     }
 
-    /// A socket that takes so many bytes a call, and then once nothing.
+    /// A socket that takes this many bytes per call, and after each call takes none once.
     struct Slow {
         a_call: usize,
         taken: Vec<u8>,

@@ -1,10 +1,9 @@
-//! A connection's slice in an iteration: its input is understood request by request, requests join the
-//! iteration's batch, and everything else is done on the spot.
+//! A connection's slice of an iteration: the slice parses its input request by request. Requests join the iteration's
+//! batch, and everything else is executed at once.
 //!
-//! What is done on the spot must come after the requests before it. So a command of that kind
-//! stops the slice while the batch holds requests of its connection; after the batch it is looked
-//! at again, and then nothing stands before it. That costs such commands a second parse, and the
-//! others nothing.
+//! A command that is executed at once must follow the requests before it. So it stops the slice while the batch holds
+//! requests of its connection. After the batch the slice parses it again, and then no request is before it. That costs
+//! such commands a second parse, and the others nothing.
 
 use nuthatch_context::account::Terms;
 use nuthatch_engine::AnyValue;
@@ -19,7 +18,8 @@ use crate::stage::{Flow, Stage};
 pub enum Source {
     /// In the worker's read buffer, from here to there.
     Buffer(usize, usize),
-    /// In what the connection had kept: an index into the iteration's kept inputs, and where it begins there.
+    /// In input that the connection had kept: an index into the iteration's kept inputs, and the position in that
+    /// input.
     Kept(usize, usize),
 }
 
@@ -31,23 +31,22 @@ pub struct Slice {
     pub source: Source,
     /// Bytes of the input that are used up.
     pub position: usize,
-    /// What its client gets.
+    /// The replies to its client.
     pub output: Output<AnyValue>,
-    /// Where the output begins that no log has seen, if there is one.
+    /// The position of the first byte of output that is not logged yet. Used if the log shows replies.
     pub logged: usize,
-    /// What it may take.
+    /// The limits of this slice.
     pub terms: Terms,
     /// Requests that it has in the batch now.
     pub in_batch: usize,
-    /// Requests that it may have in a batch. How long replies will be is not known before; so this
-    /// begins low and follows what they were, and one batch never asks for much more than
-    /// the terms' cap.
+    /// The most requests that it may have in a batch. The lengths of replies are not known before, so this begins low
+    /// and adapts to the replies so far. So one batch never makes much more output than the terms' cap.
     pub in_batch_max: usize,
-    /// Commands that it may still run before others get their slice.
+    /// Commands that it may still run before other connections get their slice.
     pub commands_left: u32,
     /// Why it stopped last.
     pub stop: Stop,
-    /// What must come if it stopped with an incomplete request.
+    /// The bytes that must arrive, if it stopped with an incomplete request.
     pub awaited: Awaited,
     /// Close when the output is sent.
     pub closing: bool,
@@ -69,7 +68,7 @@ pub enum Stop {
 }
 
 impl Slice {
-    /// The batch was executed: lets the next hold more or less of this slice's requests.
+    /// Called after a batch: allows more or fewer of this slice's requests in the next.
     #[inline]
     pub fn adapt(&mut self) {
         let cap = self.terms.output_cap;
@@ -88,7 +87,7 @@ impl Slice {
     }
 }
 
-/// Understands as much of `input` as it may, and says why it stopped.
+/// Parses as much of `input` as the slice may, and returns why it stopped.
 pub fn run<'a>(
     stage: &mut Stage<'_, 'a>,
     slice: &mut Slice,
@@ -102,7 +101,7 @@ pub fn run<'a>(
     }
 }
 
-/// One step of [`run`]: a command, or a piece of what belongs to one. Says why the slice stops, if it does.
+/// One step of [`run`]: a command, or a piece of one. Returns why the slice stops, if it does.
 #[inline(always)]
 pub fn step<'a>(
     stage: &mut Stage<'_, 'a>,

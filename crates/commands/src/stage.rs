@@ -1,4 +1,4 @@
-//! What a protocol can reach while it takes requests from a slice's input, and how the slice goes on.
+//! What a protocol can use while it takes requests from a slice's input, and how the slice goes on.
 
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::batch::{Batch, Ticket};
 use crate::protocols::{self, Style};
 use crate::slice::Slice;
 
-/// What a request can reach. `'a` is how long the inputs of the iteration live.
+/// What a request can use. `'a` is the lifetime of the iteration's inputs.
 pub struct Stage<'w, 'a> {
     /// The server.
     pub shared: &'w Shared,
@@ -32,42 +32,42 @@ pub struct Stage<'w, 'a> {
     pub handle: &'w mut AnyHandle,
     /// The iteration's batch.
     pub batch: &'w mut Batch<'a>,
-    /// Where keys are decoded that do not stand in the input as they are.
+    /// The memory for keys that are decoded, because the input does not have them as they are.
     pub decoded: &'a Bump,
-    /// The engine's function for keys.
+    /// The engine's hash function for keys.
     pub hasher: &'w KeyHasher,
-    /// The worker's.
+    /// The worker's counters.
     pub counters: &'w WorkerCounters,
-    /// Of the running slice's connection, as logs name it.
+    /// The socket of the running slice's connection, for logs.
     pub socket: RawFd,
-    /// Its worker's.
+    /// The worker's inbox.
     pub inbox: &'w Arc<Inbox>,
-    /// How long values may be.
+    /// The limits on values.
     pub limits: Limits,
     /// When the iteration began.
     pub now: Time,
     /// The slice that is running.
     pub slice: u32,
-    /// Whose slice it is.
+    /// The connection of the running slice.
     pub info: &'w Info,
 }
 
 /// How a slice goes on after a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
-    /// With what stands next in the input.
+    /// With the next input.
     Next,
     /// With the same input, when the batch has been executed.
     Barrier,
-    /// When more input has come.
+    /// When more input has arrived.
     Starved,
 }
 
-/// No engine's item has a longer header.
+/// The most bytes of an item's header in any engine.
 const ITEM_HEADER_MAX: usize = 64;
 
 impl<'a> Stage<'_, 'a> {
-    /// A key of the engine's.
+    /// A key with the engine's hash.
     #[inline]
     pub fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
         Key::new(bytes, self.hasher)
@@ -86,18 +86,18 @@ impl<'a> Stage<'_, 'a> {
         slice.in_batch += 1;
     }
 
-    /// True if an engine could refuse a value that replaces whatever is there: then the old value must
-    /// be gone before its connection's next request, so that one waits until the batch is over. Where
-    /// the engine evicts, a store finds no memory only if readers hold all of it; the old value goes
-    /// then when the batch is over, and requests in between may still see it.
+    /// True if an engine could refuse a value that replaces any existing one: then the old value must be removed before
+    /// its connection's next request, so that request waits until the batch is over. If the engine evicts, a store
+    /// finds no memory only if readers pin all of it. Then the old value is removed after the batch, and requests in
+    /// between may still see it.
     #[inline]
     pub fn may_refuse(&self, key: &[u8], value: &[u8]) -> bool {
         let len = key.len() + value.len() + ITEM_HEADER_MAX;
         len > self.limits.value_max || !self.shared.engine.evicts()
     }
 
-    /// True if the running slice's client is admitted by what it says. Of a peer that has guessed too often nothing is
-    /// looked at, and the connection is closed.
+    /// True if the name and password admit the running slice's client. For a peer that has guessed too often they are
+    /// not checked, and the connection is closed.
     #[cold]
     pub fn login(&self, slice: &mut Slice, said: Credentials<'_>) -> bool {
         self.counters.auth_cmds.bump();
@@ -116,7 +116,7 @@ impl<'a> Stage<'_, 'a> {
         admitted
     }
 
-    /// Counts a wrong password as a guess, and tells of it in the log. True if the peer may try no other for now.
+    /// Counts a wrong password as a guess, and logs it. True if the peer may try no other password for now.
     fn note_failure(&self, origin: Origin, said: Credentials<'_>) -> bool {
         if let Some(untold) = self.shared.failed_logins.tell(self.now) {
             tracing::warn!(peer = %self.info.peer(), untold, "a login failed");
@@ -147,13 +147,13 @@ impl<'a> Stage<'_, 'a> {
         }
     }
 
-    /// Has all items that are there at `at` die then: not while another worker has the engine to itself.
+    /// Makes all items that exist at `at` expire then. Waits while another worker has the engine to itself.
     pub fn flush(&self, at: Time) {
         let _lock = self.inbox.lock.take();
         self.shared.flush(self.now, at);
     }
 
-    /// Removes a key's item: a set of it failed, and readers must not take its old value for the new.
+    /// Removes a key's item: a set of the key failed, and readers must not take the old value for the new one.
     pub fn forget(&mut self, key: &[u8]) {
         let request = Request {
             key: self.key(key),
@@ -164,7 +164,7 @@ impl<'a> Stage<'_, 'a> {
             .execute(self.now, &[request], &mut DiscardReplies);
     }
 
-    /// Has the engine carry out requests of the running slice at once. Watchers are told.
+    /// Executes requests of the running slice on the engine at once. Watchers are told.
     pub fn execute<R: Replies<AnyValue>>(&mut self, requests: &[Request<'_>], replies: &mut R) {
         self.inbox.hot.look(requests, self.hasher);
         let _lock = self.inbox.lock.take();
@@ -201,7 +201,7 @@ impl<'a> Stage<'_, 'a> {
         reply
     }
 
-    /// Tells watchers of a store that was refused before its value was taken.
+    /// Tells watchers of a store that was refused before its value was read.
     pub fn tell_refused(&self, key: &[u8], store: &Store<'_>, reply: &Reply) {
         let request = Request {
             key: self.key(key),
@@ -231,7 +231,7 @@ impl<'a> Stage<'_, 'a> {
     }
 }
 
-/// Hears no answer. Removals get nothing else but `done`.
+/// Ignores all answers. Removals get no other call than `done`.
 pub struct DiscardReplies;
 
 impl<V: Value> Replies<V> for DiscardReplies {

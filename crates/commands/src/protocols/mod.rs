@@ -1,10 +1,10 @@
-//! The protocols that clients speak, a folder each. The worker knows bytes in, requests into the batch, replies in
-//! order, bytes out; a protocol knows the rest:
+//! The protocols of clients, a folder each. The worker reads bytes, executes batches, orders replies and writes bytes.
+//! A protocol does the rest:
 //!
-//! * its phases: what the next byte of input means, and what is kept between two slices ([`Phase`]);
-//! * what it asks of the engine, and what it does on the spot ([`step`]);
-//! * its words, and what of a request they depend on ([`Style`], which the batch keeps);
-//! * what it tells those who are turned away, and how the log shows a request.
+//! * its phases: what the next byte of input means, and the state between two slices ([`Phase`]);
+//! * its requests to the engine, and the commands that it executes at once ([`step`]);
+//! * its answers, and the parts of a request that they depend on ([`Style`], which the batch keeps);
+//! * its refusals of connections, and how the log shows a request.
 //!
 //! To add one: its parser in `nuthatch-protocol`, a folder here, a variant of [`Protocol`], [`Phase`] and [`Style`],
 //! and a line in each `match` of this file.
@@ -26,9 +26,9 @@ use crate::output::Output;
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
 
-/// Where a connection is in its protocol: what the next byte of its input means.
+/// A connection's state in its protocol: what the next byte of its input means.
 pub enum Phase {
-    /// The first byte tells which of memcached's it is, or that it is Redis', if that may be.
+    /// The first byte will tell which of memcached's two protocols it is, or that it is Redis', if that is allowed.
     Undecided {
         /// It may be Redis'.
         redis: bool,
@@ -44,7 +44,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// What the first byte means; `login` if a client has to say first who it is.
+    /// The phase before the first byte. `login` is true if the client has to log in first.
     pub fn begin(protocol: Protocol, login: bool) -> Self {
         match protocol {
             Protocol::Memcached => Self::Undecided { redis: false },
@@ -54,7 +54,7 @@ impl Phase {
             Protocol::Text => Self::Memcached(memcached::Phase::Commands),
             Protocol::Binary if login => Self::Binary(binary::Phase::Login(Login::default())),
             Protocol::Binary => Self::Binary(binary::Phase::Requests),
-            // It has no words for a password: a server that has some does not listen for it.
+            // The protocol has no password: a server with passwords does not listen for it.
             Protocol::CpServer => Self::CpServer(cpserver::Phase::Requests),
         }
     }
@@ -70,12 +70,12 @@ impl Phase {
         }
     }
 
-    /// True if its client is told what happens: see [`watch`](nuthatch_telemetry::watch).
+    /// True if its client watches the server: see [`watch`](nuthatch_telemetry::watch).
     pub fn is_watching(&self) -> bool {
         matches!(self, Self::Memcached(memcached::Phase::Watch(_)))
     }
 
-    /// True if its client has said who it is, or need not.
+    /// True if its client has logged in, or need not.
     pub fn is_admitted(&self) -> bool {
         match self {
             Self::Undecided { .. } | Self::CpServer(_) => true,
@@ -97,7 +97,8 @@ impl Phase {
         }
     }
 
-    /// Bytes of memory that it holds and that follow a client's input; those of a value are the engine's.
+    /// Bytes of memory that it holds and that depend on a client's input, without those of a value, which are the
+    /// engine's.
     #[inline]
     pub fn memory(&self) -> usize {
         match self {
@@ -112,24 +113,24 @@ impl Phase {
     pub fn say_out_of_memory(&self, out: &mut Vec<u8>) {
         match self {
             Self::Memcached(_) => out.extend_from_slice(memcached::OUT_OF_MEMORY),
-            // An answer belongs to a request, or there is no word for it.
+            // These protocols have answers to requests only, or no answer for this.
             Self::Undecided { .. } | Self::Binary(_) | Self::CpServer(_) => {}
             Self::Resp(_) => out.extend_from_slice(resp::OUT_OF_MEMORY),
         }
     }
 
-    /// Tells who sent a datagram what was too much of it.
+    /// Tells the sender of a datagram which limit it exceeds.
     pub fn say_too_much(&self, what: TooMuch, out: &mut Vec<u8>) {
         match self {
             Self::Undecided { .. } | Self::Memcached(_) => {
                 out.extend_from_slice(memcached::too_much(what));
             }
-            // An answer belongs to a request; no datagram is one of the others'.
+            // The binary protocol has answers to requests only. The other two have no datagrams.
             Self::Binary(_) | Self::CpServer(_) | Self::Resp(_) => {}
         }
     }
 
-    /// Nothing more comes: a reservation for a value that has not come whole is given back.
+    /// No more input comes: drops the reservation of a value that has not arrived completely.
     pub fn forget(&mut self) {
         *self = Self::Undecided { redis: false };
     }
@@ -145,7 +146,7 @@ impl Phase {
         }
     }
 
-    /// Logs the answers that an output holds from that byte of text on.
+    /// Logs the answers in an output from position `from` on.
     pub fn log_answers(&self, output: &Output<AnyValue>, from: usize, fd: RawFd) {
         match self {
             Self::Memcached(_) => memcached::log::answers(output, from, fd),
@@ -156,16 +157,16 @@ impl Phase {
     }
 }
 
-/// What a datagram has too much of.
+/// The limit that a datagram exceeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TooMuch {
-    /// More commands than a slice may have (`-R`): a connection would have to wait there.
+    /// More commands than a slice may have (`-R`). A connection would wait for its next slice, a datagram has none.
     Commands,
-    /// Its answer is longer than one may be.
+    /// Its answer is longer than allowed.
     Answer,
 }
 
-/// What a client is told that is one too many, if its protocol has a word for it.
+/// The refusal of a connection above the limit, if its protocol has one.
 pub fn too_many(protocol: Protocol) -> Option<&'static [u8]> {
     match protocol {
         Protocol::Memcached | Protocol::Text | Protocol::Any => Some(memcached::TOO_MANY),
@@ -174,7 +175,7 @@ pub fn too_many(protocol: Protocol) -> Option<&'static [u8]> {
     }
 }
 
-/// Understands what stands at the front of the unused input: a request, or a piece of what belongs to one.
+/// Parses the front of the unused input and takes a request, or a piece of one.
 #[inline(always)]
 pub fn step<'a>(
     stage: &mut Stage<'_, 'a>,
@@ -218,17 +219,17 @@ fn decide(
     Flow::Next
 }
 
-/// The first byte of a client that speaks TLS: no text command begins with it.
+/// The first byte of a client that uses TLS. No text command begins with it.
 const TLS_HANDSHAKE: u8 = 0x16;
 
-/// True for what a client begins with that speaks TLS: a handshake, and the first byte of its version.
+/// True if the input is the beginning of TLS: a handshake, and the first byte of its version.
 #[cold]
 fn speaks_tls(front: &[u8]) -> bool {
     front.starts_with(&[TLS_HANDSHAKE, 3])
 }
 
-/// Tells a client in these words that nobody here speaks TLS, and ends its connection: it would wait for an answer of its
-/// own kind, and a parser of text for the end of a line.
+/// Tells a client with this text that the port has no TLS, and ends its connection: otherwise the client would wait for
+/// an answer by TLS, and a text parser for the end of a line.
 #[cold]
 fn refuse_tls(slice: &mut Slice, words: &[u8]) {
     slice.output.text().extend_from_slice(words);
@@ -247,7 +248,7 @@ fn swallow(slice: &mut Slice, left: &mut u64, input: &[u8]) -> Flow {
     }
 }
 
-/// Hands on to the engine what has come of a large value. True if that is all of it.
+/// Passes the bytes of a large value that have arrived to the engine. True if the value is complete.
 fn receive(reservation: &mut AnyReservation, slice: &mut Slice, input: &[u8]) -> bool {
     let here = &input[slice.position..];
     let of_value = here.len().min(reservation.missing());
@@ -256,24 +257,24 @@ fn receive(reservation: &mut AnyReservation, slice: &mut Slice, input: &[u8]) ->
     reservation.missing() == 0
 }
 
-/// Whose words an answer has, and what they depend on.
+/// The protocol of an answer, and what the answer depends on.
 #[derive(Clone, Copy, Debug)]
 pub enum Style {
-    /// In memcached's words.
+    /// memcached's text protocol.
     Memcached(memcached::Style),
-    /// In those of its binary protocol.
+    /// memcached's binary protocol.
     Binary(binary::Style),
-    /// In CPServer's.
+    /// CPServer's protocol.
     CpServer(cpserver::Style),
-    /// In Redis'.
+    /// Redis' protocol.
     Resp(resp::Style),
 }
 
-/// What watchers are told that a removal is.
+/// The name of a removal for watchers.
 pub const REMOVAL: &str = "delete";
 
 impl Style {
-    /// What watchers are told that a removal in this style is.
+    /// The name of a removal in this style for watchers.
     pub fn removal(self) -> &'static str {
         match self {
             Self::Memcached(style) if style.is_meta() => "md",

@@ -1,4 +1,4 @@
-//! Answers in the binary protocol's words.
+//! Answers in the binary protocol.
 
 use nuthatch_engine::{Item, Reply};
 use nuthatch_protocol::binary::{Head, Opcode, Status, encode};
@@ -7,11 +7,11 @@ use nuthatch_telemetry::sizes::Lens;
 
 use crate::answering::{AnswerContext, Answers, OldValue};
 
-/// What an answer repeats of its request, and what follows it.
+/// The parts of a request that its answer repeats, and what follows the answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Style {
     pub head: Head,
-    /// A noop came behind it, with this opaque.
+    /// The opaque of a noop that follows the request, if one does.
     pub noop: Option<[u8; 4]>,
 }
 
@@ -78,7 +78,7 @@ impl Answers for Style {
 }
 
 impl Style {
-    /// Appends the answer of a noop that came behind the request.
+    /// Appends the answer of a noop that follows the request.
     #[inline]
     fn say_noop(self, out: &mut Vec<u8>) {
         if let Some(opaque) = self.noop {
@@ -163,7 +163,7 @@ pub fn answer_store(out: &mut Vec<u8>, head: Head, quiet: bool, reply: &Reply) {
         (Reply::NotFound, _) | (Reply::NotStored, Opcode::REPLACE) => Status::NotFound,
         (Reply::TooLarge, Opcode::SET | Opcode::ADD | Opcode::REPLACE) => Status::TooLarge,
         (Reply::OutOfMemory, _) => Status::OutOfMemory,
-        // Appending makes a value too large: as memcached says it.
+        // An append that makes a value too large gets memcached's answer.
         _ => Status::NotStored,
     };
     encode::error(out, head, status);

@@ -1,5 +1,5 @@
-//! Stores whose value is too long to await in a buffer: the engine reserves an item, and its bytes
-//! go there as they come. The key keeps its old value until the last one has come.
+//! Stores whose value is too long to await in a buffer: the engine reserves an item, and the value's bytes go there as
+//! they arrive. The key keeps its old value until the last byte has arrived.
 
 use nuthatch_engine::{Handle, Reply};
 use nuthatch_protocol::binary::{Head, Parsed, Store, StoreVerb, parse};
@@ -12,7 +12,7 @@ use crate::protocols;
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
 
-/// Begins with the request's head, extras and key: its first bytes.
+/// Begins a store. `request` is the head, extras and key.
 pub fn begin(
     stage: &mut Stage<'_, '_>,
     slice: &mut Slice,
@@ -40,7 +40,7 @@ pub fn begin(
     Flow::Next
 }
 
-/// Hands on what has come, and stores when all has.
+/// Passes the bytes that have arrived to the engine, and stores the item when all have.
 pub fn go_on(
     stage: &mut Stage<'_, '_>,
     slice: &mut Slice,
@@ -59,7 +59,7 @@ pub fn go_on(
             head,
             request,
         } = *incoming;
-        // It was understood once; it says the same again.
+        // The request was parsed once already, with the same result.
         let Parsed::Body {
             store, value_len, ..
         } = parse(&request, &NO_LIMITS)
@@ -73,7 +73,7 @@ pub fn go_on(
     Flow::Next
 }
 
-/// Answers a store, and has no old value survive that was to be replaced and could not be.
+/// Answers a store. If a value could not be replaced, removes the old one.
 fn answer(
     stage: &mut Stage<'_, '_>,
     slice: &mut Slice,

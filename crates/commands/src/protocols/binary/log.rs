@@ -1,4 +1,4 @@
-//! Requests and responses in the log. Values are left out.
+//! Log lines for requests and responses. Values are left out.
 
 use std::os::fd::RawFd;
 
@@ -21,7 +21,7 @@ pub fn request(input: &[u8], fd: RawFd) {
     );
 }
 
-/// Logs the responses that an output holds from that byte of text on: opcode, status, and bytes of the value.
+/// Logs the responses in an output from position `from` on: opcode, status, and bytes of the value.
 pub fn answers<V: Value>(output: &Output<V>, from: usize, fd: RawFd) {
     let end = output.end();
     let mut at = from;
@@ -37,14 +37,14 @@ pub fn answers<V: Value>(output: &Output<V>, from: usize, fd: RawFd) {
         } = answer;
         tracing::debug!(">{fd} binary {opcode:#04x} status {status:#06x}, {value} bytes");
         at += head;
-        // A large value is not here: it is sent from where it lies.
+        // A pinned value is not in the text.
         if !output.is_pinned_at(at) {
             at += value;
         }
     }
 }
 
-/// What is shown of a response.
+/// The parts of a response that the log shows.
 #[derive(Debug, PartialEq, Eq)]
 struct Answer {
     opcode: u8,

@@ -1,4 +1,4 @@
-//! SASL, by which clients say who they are: PLAIN alone, with the names and passwords of the text protocol.
+//! Login by SASL: PLAIN only, with the names and passwords of the text protocol.
 
 use nuthatch_protocol::binary::{Command, Head, Status, encode};
 use nuthatch_security::guesses::Credentials;
@@ -6,10 +6,10 @@ use nuthatch_security::guesses::Credentials;
 use crate::slice::Slice;
 use crate::stage::Stage;
 
-/// The ways there are, with a space between.
+/// The mechanisms, with a space between.
 const MECHANISMS: &[u8] = b"PLAIN";
 
-/// Answers a SASL request, and says whether the client is admitted by it.
+/// Answers a SASL request. True if it admits the client.
 pub fn answer(
     stage: &mut Stage<'_, '_>,
     slice: &mut Slice,
@@ -37,7 +37,7 @@ pub fn answer(
     admitted
 }
 
-/// PLAIN: whom the client acts for, its name, its password, with a byte 0 between (RFC 4616).
+/// PLAIN: the identity that the client acts for, its name and its password, with a byte 0 between (RFC 4616).
 fn name_and_password(data: &[u8]) -> Credentials<'_> {
     let mut parts = data.splitn(3, |&byte| byte == 0);
     let _acts_for = parts.next()?;

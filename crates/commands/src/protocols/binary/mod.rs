@@ -1,9 +1,9 @@
 //! memcached's binary protocol.
 //!
-//! * [`requests`]: requests about keys, which join the batch, and those that are done on the spot.
+//! * [`requests`]: requests about keys, which join the batch, and requests that are executed at once.
 //! * [`large`]: stores whose value arrives piece by piece.
-//! * [`login`]: how clients say who they are.
-//! * [`answers`]: its words.
+//! * [`login`]: how clients log in.
+//! * [`answers`]: its answers.
 //! * [`log`]: its lines in the log of requests.
 
 mod answers;
@@ -25,11 +25,11 @@ pub use answers::Style;
 pub enum Phase {
     /// It begins a request.
     Requests,
-    /// It is dropped, and so many more.
+    /// It is dropped: this many bytes are left to drop.
     Swallow(u64),
     /// It belongs to a large value.
     Value(Box<Incoming>),
-    /// It begins a request of a client that has not said who it is.
+    /// It begins a request of a client that has not logged in.
     Login(Login),
 }
 
@@ -37,7 +37,7 @@ pub enum Phase {
 pub struct Incoming {
     reservation: AnyReservation,
     head: Head,
-    /// The request without its value, understood again when that is complete.
+    /// The request without its value, parsed again when the value is complete.
     request: Box<[u8]>,
 }
 
@@ -51,7 +51,7 @@ impl Phase {
         }
     }
 
-    /// Bytes of memory that it holds, those of the value not counted: they are the engine's.
+    /// Bytes of memory that it holds, without those of the value, which are the engine's.
     #[inline]
     pub fn memory(&self) -> usize {
         match self {
@@ -61,7 +61,7 @@ impl Phase {
     }
 }
 
-/// A request, or a piece of what belongs to one.
+/// Takes a request, or a piece of one.
 #[inline(always)]
 pub fn step<'a>(
     stage: &mut Stage<'_, 'a>,
@@ -86,7 +86,7 @@ pub fn step<'a>(
     }
 }
 
-/// Understands what stands at the front of the unused input.
+/// Parses the front of the unused input and takes the request.
 #[inline]
 fn request<'a>(
     stage: &mut Stage<'_, 'a>,
@@ -109,7 +109,7 @@ fn request<'a>(
             slice.awaited = Awaited::bytes(start + value_len);
             Flow::Starved
         }
-        // What is done on the spot comes behind what was asked before.
+        // What is executed at once must follow the requests before it.
         _ if slice.in_batch > 0 => Flow::Barrier,
         Parsed::Body {
             head,
@@ -129,8 +129,8 @@ fn request<'a>(
     }
 }
 
-/// Understands what stands at the front of the input of a client that has not logged in. As in memcached, other
-/// requests than to do so end the connection.
+/// Parses the front of the input of a client that has not logged in. As in memcached, other requests than a login or
+/// the version end the connection.
 #[cold]
 fn before_login(
     stage: &mut Stage<'_, '_>,
@@ -183,7 +183,7 @@ fn before_login(
     Flow::Next
 }
 
-/// Answers what cannot be carried out. `front` is the input from that request on.
+/// Refuses a request that cannot be executed. `front` is the input from that request on.
 #[cold]
 fn refuse(
     stage: &mut Stage<'_, '_>,
@@ -215,7 +215,7 @@ fn refuse(
 /// A client that has not logged in stores nothing.
 const NO_VALUES: Limits = Limits { value_max: 0 };
 
-/// Nothing is too large that has begun to come.
+/// No limit, to parse a request that was refused as too large.
 const NO_LIMITS: Limits = Limits {
     value_max: usize::MAX,
 };

@@ -1,4 +1,4 @@
-//! Requests about keys, as requests of the batch, and those that are done on the spot.
+//! Requests about keys, as requests of the batch, and requests that are executed at once.
 
 use nuthatch_engine::{Condition, Delta, Op, Read, Removal, Store as StoreOp, StoreMode};
 use nuthatch_protocol::binary::{Command, Head, Request, Status, Store, StoreVerb, encode};
@@ -10,7 +10,7 @@ use crate::protocols::memcached::expiry;
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
 
-/// Takes a complete request of `consumed` bytes: into the batch, or to where it is done at once.
+/// Takes a complete request of `consumed` bytes: adds it to the batch, or executes it at once.
 #[inline]
 pub fn request<'a>(
     stage: &mut Stage<'_, 'a>,
@@ -84,8 +84,8 @@ fn push<'a>(stage: &mut Stage<'_, 'a>, slice: &mut Slice, key: &'a [u8], op: Op<
     stage.push(slice, key, op, protocols::Style::Binary(style));
 }
 
-/// Has a noop be answered behind the slice's last request in the batch: it ends most pipelines of quiet gets. False
-/// if there is no such request, or another noop follows it.
+/// Attaches a noop to the slice's last request in the batch, to be answered behind it: a noop ends most pipelines of
+/// quiet gets. False if there is no such request, or another noop follows it already.
 fn follows_last(stage: &mut Stage<'_, '_>, slice: &Slice, head: Head) -> bool {
     if slice.in_batch == 0 {
         return false;
@@ -99,7 +99,7 @@ fn follows_last(stage: &mut Stage<'_, '_>, slice: &Slice, head: Head) -> bool {
     }
 }
 
-/// 0 demands nothing.
+/// The condition that a cas sets. 0 sets none.
 fn condition(cas: u64) -> Condition {
     match cas {
         0 => Condition::None,
@@ -107,7 +107,7 @@ fn condition(cas: u64) -> Condition {
     }
 }
 
-/// What a storage request asks of the engine.
+/// The engine's operation for a storage request.
 #[inline]
 pub fn store_op<'v>(stage: &Stage<'_, '_>, store: &Store<'v>) -> StoreOp<'v> {
     let mut op = StoreOp::set(store.value);
@@ -117,7 +117,7 @@ pub fn store_op<'v>(stage: &Stage<'_, '_>, store: &Store<'v>) -> StoreOp<'v> {
     op.mode = match store.verb {
         StoreVerb::Append => StoreMode::Append,
         StoreVerb::Prepend => StoreMode::Prepend,
-        // As in memcached, a cas makes it a cas.
+        // As in memcached, a set, add or replace with a cas is a compare-and-swap.
         _ if store.cas != 0 => StoreMode::Set,
         StoreVerb::Set => StoreMode::Set,
         StoreVerb::Add => StoreMode::Add,
@@ -126,7 +126,7 @@ pub fn store_op<'v>(stage: &Stage<'_, '_>, store: &Store<'v>) -> StoreOp<'v> {
     op
 }
 
-/// Carries out a request that is not about a key. Everything before it has been answered.
+/// Executes a request that is not about a key. All requests before it have been answered.
 #[cold]
 fn at_once(stage: &mut Stage<'_, '_>, slice: &mut Slice, head: Head, command: &Command<'_>) {
     let (_, quiet) = head.opcode.loud();
@@ -144,7 +144,7 @@ fn at_once(stage: &mut Stage<'_, '_>, slice: &mut Slice, head: Head, command: &C
         Command::SaslList => {
             login::answer(stage, slice, head, command);
         }
-        // A client that is logged in by one name may not try others' passwords.
+        // A client that has logged in must not try other users' passwords: a failure closes its connection.
         Command::SaslAuth { .. } => {
             let admitted = login::answer(stage, slice, head, command);
             slice.closing |= !admitted && stage.shared.has_passwords();

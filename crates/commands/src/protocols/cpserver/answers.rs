@@ -1,4 +1,4 @@
-//! Answers in CPServer's words.
+//! Answers in CPServer's protocol.
 
 use nuthatch_engine::{Item, Reply};
 use nuthatch_protocol::cpserver::{self, Dialect, Status};
@@ -6,7 +6,7 @@ use nuthatch_telemetry::counters::WorkerCounters;
 
 use crate::answering::{AnswerContext, Answers, OldValue};
 
-/// What was asked.
+/// The kind of request, and its dialect.
 #[derive(Clone, Copy, Debug)]
 pub enum Style {
     /// LOOKUP or FIND.
@@ -61,13 +61,13 @@ impl Answers for Style {
     }
 }
 
-/// What a STORE is told, counted if it could not be.
+/// The status that a STORE is answered with. A failure is counted.
 pub fn insert_status(counters: &WorkerCounters, reply: &Reply) -> Status {
     counters.count_failure(reply);
     match reply {
         Reply::TooLarge => Status::TooLarge,
         Reply::OutOfMemory => Status::OutOfMemory,
-        // Nothing else becomes of a set without conditions.
+        // A set without conditions has no other outcome.
         _ => Status::Done,
     }
 }

@@ -1,4 +1,4 @@
-//! Requests in the log.
+//! Log lines for CPServer's requests.
 
 use std::fmt::{self, Display};
 use std::os::fd::RawFd;

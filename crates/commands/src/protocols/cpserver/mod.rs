@@ -1,5 +1,5 @@
-//! CPServer's requests. LOOKUP and INSERT are a get and a set of the batch, like memcached's; only
-//! their answers look different. The items are the same: a key is its 8 bytes.
+//! CPServer's requests. LOOKUP and INSERT are a get and a set of the batch, like memcached's, and differ in their
+//! answers only. The items are the same: the key is 8 bytes.
 
 mod answers;
 pub mod log;
@@ -19,7 +19,7 @@ use answers::insert_status;
 pub enum Phase {
     /// It begins a request.
     Requests,
-    /// It is dropped, and so many more.
+    /// It is dropped: this many bytes are left to drop.
     Swallow(u64),
     /// It belongs to a large value.
     Value(Box<Incoming>),
@@ -43,7 +43,7 @@ impl Phase {
     }
 }
 
-/// A request, or a piece of what belongs to one.
+/// Takes a request, or a piece of one.
 #[inline(always)]
 pub fn step<'a>(
     stage: &mut Stage<'_, 'a>,
@@ -64,7 +64,7 @@ pub fn step<'a>(
     }
 }
 
-/// Understands what stands at the front of the unused input.
+/// Parses the front of the unused input and takes the request.
 #[inline]
 fn request<'a>(
     stage: &mut Stage<'_, 'a>,
@@ -105,7 +105,7 @@ fn request<'a>(
             slice.awaited = Awaited::bytes(HEADER + announced.value_len);
             return Flow::Starved;
         }
-        // What is done on the spot comes behind what was asked before.
+        // What is executed at once must follow the requests before it.
         _ if slice.in_batch > 0 => return Flow::Barrier,
         Parsed::Body(announced) => begin(stage, slice, phase, &announced),
         Parsed::TooLarge(announced) => {
@@ -124,7 +124,7 @@ fn request<'a>(
     Flow::Next
 }
 
-/// Begins with a value that is too long to await in a buffer.
+/// Begins a store whose value is too long to await in a buffer.
 fn begin(
     stage: &mut Stage<'_, '_>,
     slice: &mut Slice,
@@ -147,7 +147,7 @@ fn begin(
     }
 }
 
-/// Drops a value that cannot be stored, and the one that it was to replace.
+/// Drops a value that cannot be stored, and removes the old value that it was to replace.
 #[cold]
 fn refuse(
     stage: &mut Stage<'_, '_>,
@@ -162,7 +162,7 @@ fn refuse(
     *phase = Phase::Swallow(announced.value_len as u64);
 }
 
-/// Hands on what has come of a large value, and stores it when all has.
+/// Passes the bytes of a large value that have arrived to the engine, and stores the item when all have.
 fn go_on(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, input: &[u8]) -> Flow {
     let Phase::Value(incoming) = phase else {
         return Flow::Next;

@@ -1,5 +1,5 @@
-//! Commands about memcached's inside. Where this server has no such inside, they answer as a
-//! memcached does whose feature is switched off.
+//! Commands about memcached's internals. Where this server has no such part, they answer like a memcached that has the
+//! feature switched off.
 
 use std::str::FromStr;
 use std::sync::atomic::Ordering;
@@ -17,8 +17,7 @@ const BAD_FORMAT: &[u8] = b"CLIENT_ERROR bad command line format\r\n";
 /// More words than any of these commands looks at.
 const WORDS_MAX: usize = 8;
 
-/// A line's words, noreply among them, and whether it stands last. Of more words than are ever looked
-/// at, the first.
+/// The first words of a line, as many as any command looks at, and whether the last word of the line is noreply.
 struct Arguments<'a> {
     words: [&'a [u8]; WORDS_MAX],
     count: usize,
@@ -45,15 +44,16 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// The number that a word is, without a plus.
+/// Parses a word as a number without a plus sign.
 pub fn number<T: FromStr>(word: &[u8]) -> Option<T> {
-    // Rust's may have a plus.
+    // Rust's parser accepts a plus sign.
     let word = std::str::from_utf8(word).ok()?;
     word.parse().ok().filter(|_| !word.starts_with('+'))
 }
 
-/// The refusal of what belongs to a proxy or to external storage, if a line or a word begins so: neither is here. What
-/// 1.6.45 calls an error, this one explains. `stats extstore` is answered, with nothing.
+/// The refusal of a command for a proxy or for external storage, if a line or a word begins with one: this server has
+/// neither. memcached 1.6.45 answers a plain error, this server explains it. `stats extstore` is answered, with
+/// nothing.
 pub fn absent(line: &[u8]) -> Option<&'static [u8]> {
     let end = line.iter().position(|byte| b" \r\n".contains(byte));
     match &line[..end.unwrap_or(line.len())] {
@@ -67,7 +67,7 @@ pub fn absent(line: &[u8]) -> Option<&'static [u8]> {
     }
 }
 
-/// slabs: pages move by themselves here.
+/// slabs. This engine moves pages by itself.
 pub fn slabs(text: Words<'_>) -> (&'static [u8], bool) {
     let arguments = Arguments::of(text);
     let words: &'static [u8] = match *arguments.words() {
@@ -95,7 +95,7 @@ pub fn slabs(text: Words<'_>) -> (&'static [u8], bool) {
     (words, arguments.noreply)
 }
 
-/// What slabs reassign says: its words are looked at, and then there is nothing that could be moved by hand.
+/// The answer to slabs reassign: it checks the words, and then refuses, because no page can be moved by hand.
 fn reassign(from: Option<i32>, to: Option<i32>) -> &'static [u8] {
     let is_class = |class: i32| (0..CLASSES_MAX as i32).contains(&class);
     match (from, to) {
@@ -108,7 +108,7 @@ fn reassign(from: Option<i32>, to: Option<i32>) -> &'static [u8] {
     }
 }
 
-/// lru: there is one CLOCK, and no segments whose shares could be set.
+/// lru. There is one CLOCK, and no segments whose shares could be set.
 pub fn lru(text: Words<'_>) -> (&'static [u8], bool) {
     let arguments = Arguments::of(text);
     let words: &'static [u8] = match *arguments.words() {
@@ -131,7 +131,7 @@ pub fn lru(text: Words<'_>) -> (&'static [u8], bool) {
     (words, arguments.noreply)
 }
 
-/// lru_crawler: the sweep of expired items always runs; what can be had of it are the dumps.
+/// lru_crawler. The sweep of expired items always runs, so only the dumps have an effect.
 pub fn lru_crawler(
     stage: &mut Stage<'_, '_>,
     slice: &mut Slice,

@@ -1,4 +1,4 @@
-//! Answers in memcached's words.
+//! Answers in memcached's text protocol.
 
 use nuthatch_engine::{Footprint, Item, Reply, Time};
 use nuthatch_protocol::encode::{self, MetaItem, MetaStatus};
@@ -19,7 +19,7 @@ pub struct Style {
     pub after: Trailer,
 }
 
-/// What was asked.
+/// The kind of command.
 #[derive(Clone, Copy, Debug)]
 pub enum Verb {
     /// A key of get, gets, gat, gats.
@@ -47,17 +47,17 @@ pub enum StoreStyle {
     Other,
 }
 
-/// What follows the answer of a request.
+/// What follows the answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trailer {
     Nothing,
     /// `END`: it was the last key of a get.
     End,
-    /// `MN`: a mn came behind it.
+    /// `MN`: a mn follows the request.
     Noop,
 }
 
-/// What the answer to a meta command repeats of it.
+/// The parts of a meta command that its answer repeats.
 #[derive(Clone, Copy, Debug)]
 pub struct MetaTicket<'a> {
     pub verb: AnsweredVerb,
@@ -178,7 +178,7 @@ impl Answers for Style {
 }
 
 impl Style {
-    /// True if a meta command was asked.
+    /// True for a meta command.
     pub fn is_meta(self) -> bool {
         matches!(self.verb, Verb::Meta(_))
     }
@@ -198,7 +198,7 @@ impl Style {
             Verb::Touch => true,
             Verb::Meta(meta) => {
                 counters.cmd_meta.bump();
-                // As in memcached: one that finds nothing to touch is a get.
+                // As in memcached, a touching mg that misses is counted as a get.
                 hit.is_some() && context.metas[meta as usize].flags.ttl.is_some()
             }
             _ => false,
@@ -295,7 +295,7 @@ fn is_failure(reply: &Reply) -> bool {
     matches!(reply, Reply::TooLarge | Reply::OutOfMemory)
 }
 
-/// Counts a store that could not be, and says why.
+/// Counts a failed store, and returns its error.
 fn failure(counters: &WorkerCounters, reply: &Reply) -> Error {
     counters.count_failure(reply);
     match reply {
@@ -339,12 +339,12 @@ fn answer_delta(out: &mut Vec<u8>, noreply: bool, reply: &Reply) {
     }
 }
 
-/// What the answer to a meta command needs besides the engine's.
+/// What the answer to a meta command needs besides the engine's reply.
 pub struct MetaAnswer<'w, 'a> {
     pub ticket: &'w MetaTicket<'a>,
     pub counters: &'w WorkerCounters,
     pub now: Time,
-    /// Of an ms: the key, and what is to be stored. Of the others the key.
+    /// For an ms the lengths of the key and of the value to store. For the others that of the key.
     pub offered: Lens,
 }
 
@@ -353,7 +353,7 @@ pub fn answer_meta(out: &mut Vec<u8>, answer: MetaAnswer<'_, '_>, reply: &Reply)
     let MetaTicket { verb, key, flags } = answer.ticket;
     let counters = answer.counters;
     match verb {
-        // What is only made stale is neither a hit nor a miss.
+        // A delete that only makes the item stale is neither a hit nor a miss.
         AnsweredVerb::Other(MetaVerb::Delete) if flags.invalidate && *reply == Reply::Removed => {}
         AnsweredVerb::Other(MetaVerb::Delete) => {
             counters.count_delete(matches!(reply, Reply::Removed));
@@ -380,14 +380,14 @@ pub fn answer_meta(out: &mut Vec<u8>, answer: MetaAnswer<'_, '_>, reply: &Reply)
             return encode::error(out, failure(counters, reply));
         }
     };
-    // q leaves out success, and nothing else: that something was not there is news to who changes it.
+    // q suppresses success only: a client that changes an item must learn that the item does not exist.
     if flags.quiet && status == MetaStatus::Done {
         return;
     }
     match (verb, reply) {
         (AnsweredVerb::Store { .. }, _) => {
-            // The numbers of an ms are those of the stored item, in its answer's order; of one that is not stored
-            // the size is what was sent.
+            // The numbers in the answer to an ms are those of the stored item. If the item is not stored, the size is
+            // that of the value sent.
             let item = match status {
                 MetaStatus::Done => item,
                 _ => MetaItem {
@@ -416,7 +416,7 @@ pub fn answer_meta(out: &mut Vec<u8>, answer: MetaAnswer<'_, '_>, reply: &Reply)
     }
 }
 
-/// True if an ms is what cas is among the text commands.
+/// True if an ms has the effect of the text command cas.
 fn is_cas(flags: &MetaFlags<'_>) -> bool {
     let replaces = matches!(
         flags.mode,
@@ -425,7 +425,7 @@ fn is_cas(flags: &MetaFlags<'_>) -> bool {
     replaces && flags.compare_cas.is_some()
 }
 
-/// An item as meta answers tell it.
+/// An item as meta answers show it.
 fn meta_item(item: &Item, now: Time) -> MetaItem {
     MetaItem {
         flags: item.flags,

@@ -1,5 +1,5 @@
-//! Replies longer than a slice: metadump, mgdump, cachedump. They come in slices, each only when
-//! the client has taken enough of those before, and block nobody meanwhile.
+//! Replies that are longer than a slice: metadump, mgdump, cachedump. They are made slice by slice, each only when the
+//! client has read enough of the earlier output, and block no other client meanwhile.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::expiry::seconds_left;
 use crate::slice::Slice;
 use crate::stage::Stage;
 
-/// Places looked at in a slice, where the slice has room for what is found there.
+/// The number of places that a slice looks at. It depends on the room for output.
 const SLICE: std::ops::RangeInclusive<usize> = 8..=256;
 
 /// The longest line: a key of 250 bytes, all escaped, and the numbers.
@@ -25,7 +25,7 @@ const LINE: usize = 3 * KEY_LEN_MAX + 150;
 /// Slab classes of memcached, which has fewer than 64.
 pub const CLASSES_MAX: usize = 64;
 
-/// Whose items are dumped.
+/// The slab classes whose items are dumped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Classes(u64);
 
@@ -59,20 +59,20 @@ impl Classes {
     }
 }
 
-/// How an item is told.
+/// How an item is written.
 #[derive(Debug)]
 pub enum DumpStyle {
     /// metadump
     Meta,
     /// mgdump
     Keys,
-    /// stats cachedump, with the number of items it may still tell
+    /// stats cachedump, with the number of items that it may still list
     Cache { left: usize },
-    /// stats sizes, which tells how many there are of each size, at its end
+    /// stats sizes, which lists the number of items of each size, at its end
     Sizes(ItemSizes),
 }
 
-/// The right to be the one dump that runs, given back when dropped.
+/// The right to be the only dump that runs. Dropping it returns the right.
 pub struct Permit(Arc<AtomicBool>);
 
 impl Drop for Permit {
@@ -82,7 +82,7 @@ impl Drop for Permit {
     }
 }
 
-/// A dump on its way.
+/// A dump in progress.
 pub struct Dump {
     style: DumpStyle,
     classes: Classes,
@@ -100,7 +100,7 @@ impl Dump {
         }
     }
 
-    /// The right to dump, if nobody has it.
+    /// The right to dump, if no other dump has it.
     pub fn alone(shared: &Shared) -> Option<Permit> {
         let dumping = &shared.dumping;
         // Acquire: pairs with the release of the one before.
@@ -112,7 +112,7 @@ impl Dump {
         })
     }
 
-    /// Tells one more slice. True if it was the last.
+    /// Writes one more slice. True if it was the last.
     pub fn go_on(&mut self, stage: &mut Stage<'_, '_>, slice: &mut Slice) -> bool {
         let room = slice.terms.output_cap.saturating_sub(slice.output.len());
         let items = (room / LINE).clamp(*SLICE.start(), *SLICE.end());
@@ -126,8 +126,8 @@ impl Dump {
             match style {
                 DumpStyle::Meta => meta_line(out, &visit, now, clock.unix(now)),
                 DumpStyle::Keys => key_line(out, visit.key),
-                // A key with other bytes came in base64. It is left out, as in memcached: these lines
-                // have no escapes.
+                // A key with other bytes was set in base64. It is left out, as in memcached: these lines have no
+                // escapes.
                 DumpStyle::Cache { left } if *left > 0 && is_plain(visit.key) => {
                     *left -= 1;
                     cache_line(out, &visit, now, clock.unix(now));
@@ -168,15 +168,14 @@ fn meta_line(out: &mut Vec<u8>, visit: &Visit<'_>, now: Time, unix_now: u64) {
     let fetch = if visit.item.fetched { "yes" } else { "no" };
     let flags = visit.item.flags;
     let Footprint { class, size } = visit.footprint;
-    // A Vec takes all that is written to it. The line ends with a space and without `\r`, as
-    // memcached's does.
+    // A write to a Vec does not fail. The line ends with a space and without `\r`, as memcached's does.
     let _ = writeln!(
         out,
         " exp={exp} la={la} cas={cas} fetch={fetch} cls={class} size={size} flags={flags} "
     );
 }
 
-/// A ready-made meta get.
+/// The line of a key in mgdump: a meta get that a client can send as it is.
 fn key_line(out: &mut Vec<u8>, key: &[u8]) {
     out.extend_from_slice(b"mg ");
     if is_plain(key) {
@@ -193,16 +192,16 @@ fn cache_line(out: &mut Vec<u8>, visit: &Visit<'_>, now: Time, unix_now: u64) {
     out.extend_from_slice(visit.key);
     let exp = unix_expiry(visit.item.expiry, now, unix_now, 0);
     let len = visit.item.value_len;
-    // A Vec takes all that is written to it.
+    // A write to a Vec does not fail.
     let _ = write!(out, " [{len} b; {exp} s]\r\n");
 }
 
-/// True if a text command could name this key: others came in base64.
+/// True if a text command can name this key. Other keys need base64.
 fn is_plain(key: &[u8]) -> bool {
     key.iter().all(|&byte| byte > b' ' && byte != 0x7f)
 }
 
-/// Keys may have any byte; these lines may not.
+/// Writes a key URI-encoded: keys may have any byte, and these lines may not.
 fn uri_encode(out: &mut Vec<u8>, key: &[u8]) {
     for &byte in key {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {

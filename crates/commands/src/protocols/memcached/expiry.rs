@@ -1,4 +1,4 @@
-//! How clients write the end of an item's life.
+//! How memcached's clients write an item's expiry.
 
 use std::time::Duration;
 
@@ -10,21 +10,21 @@ use crate::stage::Stage;
 /// A moment that never comes.
 const NEVER: Time = Time(u32::MAX);
 
-/// Up to here a number counts from now; above it is a moment in unix time.
+/// Up to this number, seconds count from now. A larger number is a unix time.
 const RELATIVE_MAX: u64 = 60 * 60 * 24 * 30;
 
-/// When an item ends of which a text command says this now.
+/// The expiry that a text command's number means at the present time.
 pub fn of(stage: &Stage<'_, '_>, exptime: Exptime) -> Expiry {
     expiry(exptime.0.into(), stage.now, &stage.shared.clock)
 }
 
-/// The same of a binary request, which knows no negative numbers.
+/// The expiry that a binary request's number means. It is never negative.
 pub fn of_seconds(stage: &Stage<'_, '_>, seconds: u32) -> Expiry {
     expiry(seconds.into(), stage.now, &stage.shared.clock)
 }
 
-/// memcached's rule: 0 is never, less is dead on arrival, up to 30 days counts from now, more is
-/// seconds since 1970.
+/// memcached's rule: 0 is never, a negative number is expired at once, up to 30 days counts from now, more is seconds
+/// since 1970.
 fn expiry(seconds: i64, now: Time, clock: &Clock) -> Expiry {
     let Ok(seconds) = u64::try_from(seconds) else {
         return Expiry::At(Time(0));
@@ -39,9 +39,9 @@ fn expiry(seconds: i64, now: Time, clock: &Clock) -> Expiry {
     }
 }
 
-/// When a flush_all with this delay takes effect, as in memcached: at once if the delay is 0, negative,
-/// or a moment in the past; never if it is a moment before the server's start; otherwise one second
-/// before the delay is over, so that 1 is at once too.
+/// When a flush_all with this delay takes effect, as in memcached. At once if the delay is 0, negative, or a time in
+/// the past. Never if it is a time before the server's start. Otherwise one second before the delay is over, so that 1
+/// is at once too.
 pub fn flush_time(delay: i64, now: Time, clock: &Clock) -> Time {
     let Ok(seconds) = u64::try_from(delay) else {
         return now;
@@ -54,7 +54,7 @@ pub fn flush_time(delay: i64, now: Time, clock: &Clock) -> Time {
     now.after(Duration::from_secs(wait.saturating_sub(1)))
 }
 
-/// Whole seconds to live, a started one counted; `None` is for ever.
+/// Seconds left to live, rounded up. `None` is for ever.
 pub fn seconds_left(expiry: Expiry, now: Time) -> Option<u64> {
     match expiry {
         Expiry::Never => None,

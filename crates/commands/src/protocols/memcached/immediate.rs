@@ -1,5 +1,5 @@
-//! Commands that are done on the spot, and lines that are refused. Everything their connection
-//! asked for before has been answered when they come here.
+//! Commands that are executed at once, and lines that are refused. All earlier requests of their connection have been
+//! answered by then.
 
 use nuthatch_engine::{Engine, Reply};
 use nuthatch_protocol::binary::Foreign;
@@ -15,7 +15,7 @@ use super::{Phase, admin};
 use crate::slice::Slice;
 use crate::stage::Stage;
 
-/// Carries out a command that is not about keys.
+/// Executes a command that is not about keys.
 #[cold]
 pub fn command(
     stage: &mut Stage<'_, '_>,
@@ -61,10 +61,10 @@ pub fn command(
     }
 }
 
-/// What a datagram may not ask for: who sent it, nobody knows.
+/// The refusal of a command that datagrams may not send: their sender can be forged.
 const NOT_OVER_UDP: &[u8] = b"CLIENT_ERROR not over UDP: this needs a connection\r\n";
 
-/// True if a command changes the server or goes through its items: not for those who need not say where they are.
+/// True if a command changes the server or walks its items: a client with a forged address must not use it.
 fn needs_connection(command: &Command<'_>) -> bool {
     match command {
         Command::Version | Command::Quit => false,
@@ -75,7 +75,7 @@ fn needs_connection(command: &Command<'_>) -> bool {
     }
 }
 
-/// watch: the connection is told what happens from now on.
+/// watch: the connection gets the server's events from now on.
 fn watch(
     stage: &Stage<'_, '_>,
     connection: usize,
@@ -144,15 +144,15 @@ fn refresh_certs(stage: &Stage<'_, '_>) -> &'static [u8] {
         Some(Ok(())) => encode::OK,
         Some(Err(error)) => {
             tracing::warn!(%error, "refresh_certs");
-            // Which file it is, is not for everybody who can connect.
+            // The name of the file is not for every client.
             b"SERVER_ERROR the certificates cannot be read: see the log\r\n"
         }
-        // memcached's words, whose case is its own.
+        // memcached's text, with its upper and lower case.
         None => b"Error TLS not enabled\r\n",
     }
 }
 
-/// `shutdown` and `shutdown graceful`: both stop the same way here, gracefully.
+/// `shutdown` and `shutdown graceful`: both stop this server gracefully.
 fn shutdown(stage: &Stage<'_, '_>, slice: &mut Slice, words: Words<'_>) {
     let mut after = words.iter();
     let known = matches!(
@@ -173,12 +173,12 @@ fn shutdown(stage: &Stage<'_, '_>, slice: &mut Slice, words: Words<'_>) {
     }
 }
 
-/// A value of any length has a line that can be understood.
+/// No limit, to parse the line of a value of any length.
 const NO_LIMITS: Limits = Limits {
     value_max: usize::MAX,
 };
 
-/// The bytes of a key as it is written.
+/// The bytes of a key, decoded from how the client wrote it.
 fn decoded<'k>(written: &'k [u8], base64: bool, room: &'k mut [u8; KEY_ROOM]) -> Option<&'k [u8]> {
     match base64 {
         true => decode_key(written, room),
@@ -186,7 +186,7 @@ fn decoded<'k>(written: &'k [u8], base64: bool, room: &'k mut [u8; KEY_ROOM]) ->
     }
 }
 
-/// Answers what cannot be carried out. `front` is the input from that line on.
+/// Refuses a line that cannot be executed. `front` is the input from that line on.
 #[cold]
 pub fn refuse(
     stage: &mut Stage<'_, '_>,
@@ -197,7 +197,7 @@ pub fn refuse(
 ) {
     if refusal.error == nuthatch_protocol::Error::TOO_LARGE {
         stage.counters.store_too_large.bump();
-        // What is refused is the line, whatever is here of the block behind it.
+        // Parse the line alone, without the part of the block that has arrived.
         if let Parsed::Body { store, .. } = parse(&front[..refusal.consumed], &NO_LIMITS) {
             let base64 = store.meta.is_some_and(|flags| flags.base64);
             if let Some(key) = decoded(store.key, base64, &mut [0; KEY_ROOM]) {
@@ -226,9 +226,9 @@ pub fn refuse(
     }
 }
 
-/// Answers a request of the binary protocol, whose client reads nothing but answers of that protocol,
-/// and those that are here behind it: a client may have sent several before it read. Then the connection
-/// closes; what is incomplete, or no such request, is dropped.
+/// Answers a request of the binary protocol, because its client reads only answers of that protocol. Also answers the
+/// binary requests behind it: a client may have sent several before it read. Then the connection closes, and the rest
+/// of the input is dropped.
 #[cold]
 pub fn refuse_binary(slice: &mut Slice, front: &[u8], request: &Foreign) {
     request.refuse(slice.output.text());

@@ -1,5 +1,5 @@
-//! Stores whose value is too long to await in a buffer: the engine reserves an item, and its bytes
-//! go there as they come. The key keeps its old value until the last one has come.
+//! Stores whose value is too long to await in a buffer: the engine reserves an item, and the value's bytes go there as
+//! they arrive. The key keeps its old value until the last byte has arrived.
 
 use nuthatch_engine::{Handle, Reply};
 use nuthatch_protocol::{Error, KEY_ROOM, Parsed, Store, decode_key, encode, parse};
@@ -15,7 +15,7 @@ use crate::stage::{Flow, Stage};
 
 const BLOCK_END: &[u8] = b"\r\n";
 
-/// Begins with the command's line.
+/// Begins a store. `line` is the command's line.
 pub fn begin<'a>(
     stage: &mut Stage<'_, 'a>,
     slice: &mut Slice,
@@ -25,7 +25,7 @@ pub fn begin<'a>(
     value_len: usize,
 ) -> Flow {
     if slice.in_batch > 0 {
-        // Should there be no room, the old value goes: not before the requests that may see it.
+        // If there is no room, the old value is removed: this must not happen before earlier requests that may see it.
         return Flow::Barrier;
     }
     slice.commands_left -= 1;
@@ -65,7 +65,7 @@ pub fn begin<'a>(
     Flow::Next
 }
 
-/// Hands on what has come, and stores when all has.
+/// Passes the bytes that have arrived to the engine, and stores the item when all have.
 pub fn go_on(
     stage: &mut Stage<'_, '_>,
     slice: &mut Slice,
@@ -91,10 +91,10 @@ pub fn go_on(
     Flow::Next
 }
 
-/// All bytes are there. Nothing of this connection is in the batch: the value's slice began behind
-/// a barrier, and nothing was understood since.
+/// All bytes have arrived. The batch has no request of this connection: the value began behind a barrier, and no
+/// request was parsed since.
 fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice, incoming: Incoming) {
-    // The line was understood once; it says the same again.
+    // The line was parsed once already, with the same result.
     let Parsed::Body {
         store, value_len, ..
     } = parse(&incoming.line, &stage.limits)

@@ -1,4 +1,4 @@
-//! Commands and replies in the log, in memcached's form. Data blocks are left out.
+//! Log lines for commands and replies, in memcached's form. Data blocks are left out.
 
 use std::os::fd::RawFd;
 
@@ -12,7 +12,7 @@ pub fn request(input: &[u8], fd: RawFd) {
     tracing::debug!("<{fd} {}", Shown(first_line(input).0));
 }
 
-/// Logs the replies that an output holds from that byte of text on.
+/// Logs the replies in an output from position `from` on.
 pub fn answers<V: Value>(output: &Output<V>, from: usize, fd: RawFd) {
     let end = output.end();
     let mut at = from;
@@ -25,7 +25,7 @@ pub fn answers<V: Value>(output: &Output<V>, from: usize, fd: RawFd) {
             tracing::debug!(">{fd} {}", Shown(line));
         }
         if let Some(value_len) = announced(line) {
-            // A large value is not here: it is sent from where it lies.
+            // A pinned value is not in the text.
             let here = if output.is_pinned_at(at) {
                 0
             } else {
@@ -36,7 +36,7 @@ pub fn answers<V: Value>(output: &Output<V>, from: usize, fd: RawFd) {
     }
 }
 
-/// The first line without its end, and its length with it.
+/// The first line without its line end, and its length with the line end.
 fn first_line(text: &[u8]) -> (&[u8], usize) {
     match text.iter().position(|&byte| byte == b'\n') {
         Some(end) => {

@@ -1,5 +1,5 @@
-//! Text clients of a server that has passwords begin with one: `set any 0 0 LENGTH`, and `name password` as the value,
-//! as memcached's `-Y` has it.
+//! Login of text clients: if the server has passwords, a client begins with `set any 0 0 LENGTH` and the value `name
+//! password`, as with memcached's `-Y`.
 
 use nuthatch_protocol::{
     Awaited, Command, Error, LINE_MAX, Limits, Parsed, StoreVerb, awaited_block, encode, parse,
@@ -12,13 +12,13 @@ use crate::protocols;
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
 
-/// Values of a login are no longer.
+/// The longest value of a login.
 const LIMITS: Limits = Limits { value_max: 1024 };
 
 const UNAUTHENTICATED: Error = Error::Client("unauthenticated");
 const FAILURE: Error = Error::Client("authentication failure");
 
-/// Understands what stands at the front of the input of a client that has not logged in.
+/// Parses the front of the input of a client that has not logged in.
 pub fn step(
     stage: &mut Stage<'_, '_>,
     slice: &mut Slice,
@@ -66,7 +66,7 @@ pub fn step(
         Parsed::Refused(refusal) if !refusal.close => {
             (refusal.consumed, refusal.swallow, UNAUTHENTICATED)
         }
-        // Where the next line begins cannot be told.
+        // The start of the next line is unknown.
         Parsed::Refused(_) | Parsed::Binary(_) | Parsed::Incomplete => {
             slice.closing = true;
             (front.len(), 0, UNAUTHENTICATED)
@@ -80,7 +80,7 @@ pub fn step(
     Flow::Next
 }
 
-/// The two, with a space between.
+/// The name and the password, with a space between.
 fn name_and_password(said: &[u8]) -> Credentials<'_> {
     let space = said.iter().position(|&byte| byte == b' ')?;
     Some((&said[..space], &said[space + 1..]))

@@ -2,13 +2,13 @@
 //!
 //! * [`requests`]: commands about keys, which join the batch.
 //! * [`large`]: stores whose value arrives piece by piece.
-//! * [`immediate`]: everything done on the spot: flush_all, version, stats, refusals...
-//! * [`admin`]: commands about memcached's inside: slabs, lru, lru_crawler, watch.
-//! * [`stats`]: what the server says of itself.
+//! * [`immediate`]: everything that is executed at once: flush_all, version, stats, refusals...
+//! * [`admin`]: commands about memcached's internals: slabs, lru, lru_crawler, watch.
+//! * [`stats`]: the statistics of the server.
 //! * [`dump`]: metadump, mgdump, cachedump: replies longer than a slice.
-//! * [`expiry`]: how clients write the end of an item's life.
-//! * [`answers`]: its words.
-//! * [`login`]: how clients say who they are.
+//! * [`expiry`]: how clients write an item's expiry.
+//! * [`answers`]: its answers.
+//! * [`login`]: how clients log in.
 //! * [`log`]: its lines in the log of commands.
 
 pub mod admin;
@@ -32,10 +32,10 @@ use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
 pub use answers::{MetaTicket, Style};
 
-/// What a client is told that is one too many.
+/// The refusal of a connection above the limit.
 pub const TOO_MANY: &[u8] = b"ERROR Too many open connections\r\n";
 
-/// What is told of a datagram, instead of its answer.
+/// The refusal of a datagram, instead of its answer.
 pub fn too_much(what: super::TooMuch) -> &'static [u8] {
     match what {
         super::TooMuch::Commands => b"SERVER_ERROR too many commands for a datagram\r\n",
@@ -43,10 +43,10 @@ pub fn too_much(what: super::TooMuch) -> &'static [u8] {
     }
 }
 
-/// What a client is told whose connection holds too much.
+/// The last reply to a client whose connection is closed because it holds too much.
 pub const OUT_OF_MEMORY: &[u8] = b"SERVER_ERROR out of memory reading request\r\n";
 
-/// What a client is told that speaks TLS.
+/// The reply to a client that uses TLS on a port without it.
 pub const NO_TLS: &[u8] = b"CLIENT_ERROR this port does not speak TLS\r\n";
 
 /// A slice of a dump looks at so many items that it counts as this many commands.
@@ -56,17 +56,17 @@ const DUMP_SLICE_COST: u32 = 64;
 pub enum Phase {
     /// It begins a command.
     Commands,
-    /// It is dropped, and so many more.
+    /// It is dropped: this many bytes are left to drop.
     Swallow(u64),
     /// It is among the keys of a get that was cut by the end of a batch.
     Keys(Keys),
     /// It belongs to a large value.
     Value(Box<Incoming>),
-    /// Nothing yet: a dump is on its way out.
+    /// It has to wait: a dump is in progress.
     Dump(Box<Dump>),
-    /// It is dropped: the client is told what happens.
+    /// It is dropped: the client watches, and only receives events.
     Watch(Watching),
-    /// It is of a client that has not said who it is.
+    /// It comes from a client that has not logged in.
     Login(Login),
 }
 
@@ -84,11 +84,11 @@ pub struct Keys {
 /// A large value that arrives piece by piece.
 pub struct Incoming {
     reservation: AnyReservation,
-    /// Its command's line, understood again when the value is complete.
+    /// Its command's line, parsed again when the value is complete.
     line: Box<[u8]>,
-    /// Bytes of the `\r\n` behind the value that have been seen.
+    /// Bytes of the `\r\n` behind the value that have arrived.
     end_seen: usize,
-    /// They were the right ones.
+    /// True if these bytes were the right ones.
     end_good: bool,
 }
 
@@ -102,7 +102,7 @@ impl Phase {
         }
     }
 
-    /// Bytes of memory that it holds, those of the value not counted: they are the engine's.
+    /// Bytes of memory that it holds, without those of the value, which are the engine's.
     #[inline]
     pub fn memory(&self) -> usize {
         match self {
@@ -112,7 +112,7 @@ impl Phase {
     }
 }
 
-/// A command, or a piece of what belongs to one.
+/// Takes a command, or a piece of one.
 #[inline(always)]
 pub fn step<'a>(
     stage: &mut Stage<'_, 'a>,
@@ -147,7 +147,7 @@ pub fn step<'a>(
             Flow::Starved
         }
         Phase::Dump(dump) => {
-            // Nothing else of this connection runs beside a dump.
+            // This connection runs no other command during a dump.
             if dump.go_on(stage, slice) {
                 *phase = Phase::Commands;
             }
@@ -157,7 +157,7 @@ pub fn step<'a>(
     }
 }
 
-/// Understands what stands at the front of the unused input.
+/// Parses the front of the unused input and takes the command.
 #[inline]
 fn command<'a>(
     stage: &mut Stage<'_, 'a>,
@@ -212,8 +212,8 @@ fn command<'a>(
     }
 }
 
-/// The bytes of a key that may be written in base64. The parser has checked that it is one, so
-/// `None` does not happen; who gets it anyway answers as if there were no such item.
+/// The bytes of a key that may be written in base64. The parser has checked the key, so `None` does not happen. A
+/// caller that gets it anyway answers as if there were no such item.
 fn key_bytes<'a>(stage: &mut Stage<'_, 'a>, written: &'a [u8], base64: bool) -> Option<&'a [u8]> {
     if !base64 {
         return Some(written);

@@ -13,7 +13,7 @@ use crate::protocols::{Style, memcached};
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
 
-/// Takes a complete command of `consumed` bytes: into the batch, or to where it is done at once.
+/// Takes a complete command of `consumed` bytes: adds it to the batch, or executes it at once.
 #[inline]
 pub fn command<'a>(
     stage: &mut Stage<'_, 'a>,
@@ -104,7 +104,7 @@ fn push<'a>(
     stage.push(slice, bytes, op, Style::Memcached(style));
 }
 
-/// The style of the request that joined the batch last, which is of the running slice.
+/// The style of the last request in the batch, which belongs to the running slice.
 #[inline]
 fn last_style<'b>(stage: &'b mut Stage<'_, '_>) -> Option<&'b mut memcached::Style> {
     match &mut stage.batch.tickets.last_mut()?.style {
@@ -113,8 +113,8 @@ fn last_style<'b>(stage: &'b mut Stage<'_, '_>) -> Option<&'b mut memcached::Sty
     }
 }
 
-/// mn answers in order: behind the slice's last request, or at once if there is none. False if
-/// something follows that request already.
+/// mn is answered in order: behind the slice's last request, or at once if there is none. False if something follows
+/// that request already.
 fn noop(stage: &mut Stage<'_, '_>, slice: &mut Slice) -> bool {
     if slice.in_batch == 0 {
         slice.output.text().extend_from_slice(encode::MN);
@@ -150,8 +150,8 @@ fn begin_get<'a>(
     get(stage, slice, phase, input, text, keys);
 }
 
-/// Asks for the keys in `text`, which stands at the slice's position. If the batch gets full before
-/// the last, the phase remembers the rest.
+/// Adds gets of the keys in `text`, which begins at the slice's position, to the batch. If the batch becomes full
+/// before the last key, the phase keeps the rest.
 #[inline]
 pub fn get<'a>(
     stage: &mut Stage<'_, 'a>,
@@ -209,7 +209,7 @@ fn store<'a>(stage: &mut Stage<'_, 'a>, slice: &mut Slice, command: &Store<'a>) 
     push(stage, slice, command.key, op, verb, command.noreply);
 }
 
-/// True if an engine could refuse the value of a command that replaces whatever is there.
+/// True if the command replaces any existing value, and an engine could refuse the new one.
 #[inline]
 fn set_may_be_refused(stage: &Stage<'_, '_>, command: &Store<'_>) -> bool {
     stage.may_refuse(command.key, command.value)
@@ -227,12 +227,12 @@ pub fn store_style(verb: StoreVerb) -> StoreStyle {
     }
 }
 
-/// True if this ms replaces whatever is there.
+/// True if this ms replaces any existing value without conditions.
 pub fn is_plain_set(flags: &MetaFlags<'_>) -> bool {
     matches!(flags.mode, None | Some(MetaMode::Set)) && flags.compare_cas.is_none()
 }
 
-/// What a storage command asks of the engine.
+/// The engine's operation for a storage command.
 #[inline]
 pub fn store_op<'v>(stage: &Stage<'_, '_>, command: &Store<'v>) -> StoreOp<'v> {
     let mut op = StoreOp::set(command.value);
@@ -256,10 +256,10 @@ pub fn store_op<'v>(stage: &Stage<'_, '_>, command: &Store<'v>) -> StoreOp<'v> {
             _ => StoreMode::Set,
         };
         op.condition = match (flags.compare_cas, op.mode) {
-            // memcached's add knows no cas, and to what adds to a value 0 demands nothing.
+            // memcached's add ignores a cas, and for append and prepend a cas of 0 sets no condition.
             (None, _) | (_, StoreMode::Add) => Condition::None,
             (Some(0), StoreMode::Append | StoreMode::Prepend) => Condition::None,
-            // Nothing is older than 0.
+            // No cas is older than 0.
             (Some(cas), _) if flags.invalidate && cas > 0 => Condition::CasOrStale(cas),
             (Some(cas), _) => Condition::Cas(cas),
         };
@@ -278,7 +278,8 @@ fn meta<'a>(stage: &mut Stage<'_, 'a>, slice: &mut Slice, command: &Meta<'a>) {
             value: flags.value,
             touch: expiry_of(flags.ttl),
             vivify: expiry_of(flags.vivify),
-            // Read as an expiry: no item has less to live than a negative number or a past moment says.
+            // The number is read as an expiry. A negative number or a time in the past gives 0 seconds, and no item has
+            // less left.
             recache_below: flags.recache.map(|exptime| {
                 let left = seconds_left(expiry::of(stage, exptime), stage.now).unwrap_or(0);
                 u32::try_from(left).unwrap_or(u32::MAX)
@@ -294,7 +295,7 @@ fn meta<'a>(stage: &mut Stage<'_, 'a>, slice: &mut Slice, command: &Meta<'a>) {
             down: flags.mode == Some(MetaMode::Decrement),
             by: flags.delta.unwrap_or(1),
             condition: match flags.compare_cas {
-                // As to append, 0 demands nothing.
+                // As for append, 0 sets no condition.
                 None | Some(0) => Condition::None,
                 Some(cas) => Condition::Cas(cas),
             },
@@ -318,7 +319,7 @@ fn removal(flags: &MetaFlags<'_>, expiry: Option<Expiry>) -> Removal {
     let leave = if flags.drop_value {
         Leave::Empty {
             stale: flags.invalidate,
-            // A new item in memcached, whose end is the one that is said here.
+            // In memcached this is a new item, which has only the expiry that this command gives.
             expiry: expiry.or(Some(Expiry::Never)),
             new_cas,
         }
@@ -347,8 +348,8 @@ fn push_meta<'a>(
         key: written,
         flags: *flags,
     });
-    // The parser checked the key, so the other branch is never taken; the written form is a key of
-    // the right length in any case.
+    // The parser has checked the key, so the other branch is never taken. The first byte of the written form is a key
+    // of a valid length in any case.
     let bytes = key_bytes(stage, written, flags.base64).unwrap_or(&written[..1]);
     push(stage, slice, bytes, op, meta, flags.quiet);
 }

@@ -1,4 +1,4 @@
-//! The `stats` command: most topics are told by [`nuthatch_reports`], and those that walk over items become a dump.
+//! The `stats` command: [`nuthatch_reports`] writes most topics, and topics that walk over items become a dump.
 
 use std::io::Write;
 
@@ -12,13 +12,13 @@ use super::dump::{CLASSES_MAX, Classes, Dump, DumpStyle};
 use crate::slice::Slice;
 use crate::stage::Stage;
 
-/// Instead of a report whose length nothing bounds, while buffers are many.
+/// The refusal of a report of unbounded length, while the connections' buffers hold much.
 const NO_MEMORY: &[u8] = b"SERVER_ERROR out of memory writing stats\r\n";
 
-/// Instead of a walk over all items, while there is another.
+/// The refusal of a walk over all items, while another one runs.
 const BUSY: &[u8] = b"BUSY currently processing crawler request\r\n";
 
-/// Answers `stats` with these words behind it.
+/// Answers `stats` with these arguments.
 pub fn command(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, words: Words<'_>) {
     let out = slice.output.text();
     let mut words = words.iter();
@@ -51,7 +51,7 @@ pub fn command(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, 
         },
         topic => {
             let told = stage.tell_stats(topic.unwrap_or_default(), &mut |name, value| {
-                // A Vec takes all that is written to it.
+                // A write to a Vec does not fail.
                 let _ = write!(out, "STAT {name} {value}\r\n");
             });
             out.extend_from_slice(match told {

@@ -1,4 +1,4 @@
-//! Answers in Redis' words.
+//! Answers in Redis' protocol.
 
 use nuthatch_engine::{Item, Op, Reply};
 use nuthatch_protocol::resp::{Error, ExpiryForm, Version, Writer};
@@ -6,31 +6,31 @@ use nuthatch_protocol::resp::{Error, ExpiryForm, Version, Writer};
 use super::expiry::told;
 use crate::answering::{AnswerContext, Answers, OldValue};
 
-/// What was asked, and in which version of the protocol.
+/// The kind of answer, and the version of the protocol.
 #[derive(Clone, Copy, Debug)]
 pub struct Style {
-    /// An array of so many begins before the answer, if it is not 0.
+    /// If not 0, the header of an array with this many elements precedes the answer.
     array: u32,
     verb: Verb,
     version: Version,
 }
 
-/// What was asked.
+/// The kind of answer.
 #[derive(Clone, Copy, Debug)]
 pub enum Verb {
     /// A value or null.
     Value,
     /// OK, or null.
     Status,
-    /// 1 if it was stored or found, else 0.
+    /// 1 if the item was stored or found, else 0.
     Number,
-    /// 1 if it was removed, else 0.
+    /// 1 if the item was removed, else 0.
     Removed,
     /// The value's length, 0 if there is none.
     Length,
-    /// The word for what there is.
+    /// The name of the item's type.
     Type,
-    /// How long it lives.
+    /// The time that the item has left.
     Life { millis: bool },
 }
 
@@ -40,7 +40,7 @@ impl Verb {
         self.behind_array(0, version)
     }
 
-    /// The same as the first of an array of so many, unless that is 0.
+    /// The same as the first element of an array with this many elements, unless that is 0.
     #[inline]
     pub fn behind_array(self, array: u32, version: Version) -> crate::protocols::Style {
         let verb = self;
@@ -147,7 +147,7 @@ impl Style {
     }
 }
 
-/// Why a store could not be.
+/// The error of a failed store.
 pub fn failure(reply: &Reply) -> Error<'static> {
     match reply {
         Reply::TooLarge => Error::TOO_LARGE,

@@ -1,12 +1,12 @@
-//! How clients write the end of an item's life, and how it is told.
+//! An item's expiry, as Redis' clients write it and as answers show it.
 
 use std::time::Duration;
 
 use nuthatch_engine::{Clock, Expiry, Time};
 use nuthatch_protocol::resp::{ExpiryForm, Moment};
 
-/// The expiry that is meant: a moment that has passed is dead on arrival. It is rounded up to the next of the
-/// engine's moments, a sixteenth of a second at most.
+/// The engine's expiry for a moment. An item with a moment in the past is expired at once. The moment is rounded up to
+/// the engine's resolution, by a sixteenth of a second at most.
 pub fn expiry(moment: Moment, now: Time, clock: &Clock) -> Expiry {
     let left = match moment {
         Moment::In(millis) => millis,
@@ -18,7 +18,7 @@ pub fn expiry(moment: Moment, now: Time, clock: &Clock) -> Expiry {
     }
 }
 
-/// Milliseconds since 1970; none is never.
+/// The expiry in milliseconds since 1970. `None` is never.
 pub fn unix_millis(expiry: Expiry, clock: &Clock) -> Option<u64> {
     match expiry {
         Expiry::Never => None,
@@ -26,7 +26,7 @@ pub fn unix_millis(expiry: Expiry, clock: &Clock) -> Option<u64> {
     }
 }
 
-/// The number that tells an item's expiry: -1 if it has none. Seconds are rounded to the nearest, as in Redis.
+/// An item's expiry as a number of the answer: -1 if it has none. Seconds are rounded to the nearest, as in Redis.
 pub fn told(expiry: Expiry, told: ExpiryForm, now: Time, clock: Option<&Clock>) -> i64 {
     let millis = match (expiry, clock) {
         (Expiry::Never, _) => return -1,

@@ -1,4 +1,4 @@
-//! INFO: what programs and people who know Redis look for, and where more is.
+//! INFO: the lines that Redis' programs and users look for, and where to find more.
 
 use std::fmt::{self, Display, Write};
 use std::process;
@@ -22,7 +22,7 @@ const SECTIONS: [Section; 8] = [
     ("Keyspace", keyspace),
 ];
 
-/// A section's name, and what writes it.
+/// A section's name, and the function that writes it.
 type Section = (&'static str, fn(&mut Lines, &Stage<'_, '_>));
 
 /// Lines of a name and a value.
@@ -31,7 +31,7 @@ struct Lines(String);
 
 impl Lines {
     fn line(&mut self, name: &str, value: impl Display) {
-        // A String takes all that is written to it.
+        // A write to a String does not fail.
         let _ = write!(self.0, "{name}:{value}\r\n");
     }
 }
@@ -55,7 +55,7 @@ impl Display for HumanBytes {
     }
 }
 
-/// The sections that are asked for, all of them if none is.
+/// The sections that the request names, or all of them if it names none.
 pub fn info(stage: &Stage<'_, '_>, asked: Values<'_>) -> String {
     let all = asked.len() == 0
         || asked.into_iter().any(|name| {

@@ -1,4 +1,4 @@
-//! Requests that were kept, carried out at once, while the engine does nothing for anybody else: an EXEC whose keys were watched.
+//! EXEC with watched keys: executes the queued requests at once, while the engine executes nothing for other clients.
 
 use super::{Phase, replay};
 use crate::batch::BatchBuffers;
@@ -6,22 +6,24 @@ use crate::executing::execute;
 use crate::slice::Slice;
 use crate::stage::Stage;
 
-/// Commands that are carried out before others are served again; a key of MSET and its like counts as one.
+/// The most commands that are executed before other clients are served again. Each key of MSET and the like counts as
+/// one.
 const COMMANDS_MAX: u32 = 1000;
 
-/// Bytes of requests and answers, the same.
+/// The most bytes of requests, and of answers, before other clients are served again.
 const BYTES_MAX: usize = 1 << 20;
 
 /// Requests of a batch.
 const BATCH: usize = 64;
 
-/// Carries out what the connection kept, as much as may be at once. The rest is left, as what any connection keeps.
+/// Executes the connection's queued requests, up to the limit. The rest stays queued, like the queued requests of any
+/// connection.
 pub fn carry_out(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) {
     let mut batch = BatchBuffers::default().take(BATCH);
     let limit = Limit::of(stage, slice);
     let share = std::mem::replace(&mut slice.commands_left, u32::MAX);
     while phase.session().has_replay() && !slice.closing && !limit.is_reached(stage, slice) {
-        // The iteration's batch holds requests of other slices: this one has its own.
+        // The iteration's batch holds requests of other slices, so this slice uses a batch of its own.
         let mut own = Stage {
             shared: stage.shared,
             handle: &mut *stage.handle,
@@ -36,7 +38,7 @@ pub fn carry_out(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase
     slice.commands_left = share.saturating_sub(used).max(1);
 }
 
-/// Has the engine carry out what is in the batch.
+/// Executes the batch on the engine.
 fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice) {
     if stage.batch.is_empty() {
         return;
@@ -60,7 +62,7 @@ fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice) {
     slice.in_batch = 0;
 }
 
-/// When others have waited long enough.
+/// The limit at which other clients have waited long enough.
 struct Limit {
     decoded: usize,
     answered: usize,

@@ -11,39 +11,39 @@ use crate::stage::{Flow, Stage};
 /// Items that a slice of a walk looks at.
 const SLICE: usize = 256;
 
-/// A slice of a walk counts as so many commands.
+/// A slice of a walk counts as this many commands.
 const SLICE_COST: u32 = 64;
 
-/// Bytes of the answer of a KEYS: all of it is there before its first byte is sent, because that tells how many keys
-/// come. For more there is SCAN.
+/// The most bytes of the answer to KEYS: all of it must be in memory before its first byte is sent, because its header
+/// has the number of keys. For more keys there is SCAN.
 const KEYS_LEN_MAX: usize = 16 << 20;
 
-/// Items that a SCAN looks at, at most.
+/// The most items that a SCAN looks at.
 const SCAN_MAX: u64 = 1000;
 
-/// Places, most of them without an item, that it looks for them in: else who has few items would be answered with nothing
-/// again and again.
+/// The most places that a SCAN looks at, most of them without an item: with a smaller number, a client of a server with
+/// few items would get empty answers again and again.
 const SCAN_PLACES: usize = 16 << 10;
 
-/// Places that it looks at in one go where there is nothing.
+/// Places that a SCAN looks at in one go where there are no items.
 const SCAN_STRIDE: usize = 1 << 10;
 
 /// Places that a step of a RANDOMKEY looks at.
 const RANDOM_BUDGET: usize = 64;
 
-/// Items that a DBSIZE counts one by one, at most.
+/// The most items that a DBSIZE counts one by one.
 const COUNTED_MAX: u64 = 1000;
 
-/// Steps of a RANDOMKEY, at most. It passes over places without items; in an engine of thousands of partitions, each
-/// takes a step, and twice if the walk began behind the only item.
+/// The most steps of a RANDOMKEY. It passes over places without items. In an engine of thousands of partitions each
+/// partition takes a step, and two if the walk began behind the only item.
 const RANDOM_STEPS: usize = 1 << 15;
 
-/// A KEYS on its way.
+/// A KEYS in progress.
 pub struct Walk {
     pattern: Glob,
     cursor: Cursor,
     found: usize,
-    /// What was found, as it is answered.
+    /// The keys found, in the format of the answer.
     answer: Vec<u8>,
 }
 
@@ -53,7 +53,7 @@ impl Walk {
     }
 }
 
-/// Begins with a KEYS.
+/// Begins a KEYS.
 pub fn begin(phase: &mut Phase, pattern: &[u8]) {
     phase.state = State::Walk(Box::new(Walk {
         pattern: Glob::new(pattern),
@@ -145,7 +145,7 @@ pub fn scan(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &Phase, scan: &
     slice.commands_left = slice.commands_left.saturating_sub(cost as u32);
 }
 
-/// RANDOMKEY: the key of some item, each time that of another, in no order that a client could know.
+/// RANDOMKEY: the key of some item, of another one each time, in an order that a client cannot know.
 pub fn random(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &Phase) {
     if stage.shared.engine.stats().items == 0 {
         return phase.writer(slice).null();
@@ -162,7 +162,7 @@ pub fn random(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &Phase) {
             });
         ends += usize::from(next.is_none());
         from = next.unwrap_or_default();
-        // Twice at the end: all items were passed.
+        // The walk was at the end twice, so it has passed all items.
         if key.is_some() || ends == 2 {
             break;
         }
@@ -175,8 +175,8 @@ pub fn random(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &Phase) {
     }
 }
 
-/// DBSIZE. Few items are counted; of many it is told how many there are with those that have expired or were flushed
-/// and whose memory has not come back yet.
+/// DBSIZE. Few items are counted one by one. For many, the number includes items that have expired or were flushed and
+/// whose memory is not reclaimed yet.
 pub fn size(stage: &mut Stage<'_, '_>) -> u64 {
     let items = stage.shared.engine.stats().items;
     if items > COUNTED_MAX {

@@ -1,5 +1,5 @@
-//! Requests and answers in the log: a request's name, and what follows it if that is no data; an answer's lines. Values and
-//! passwords are left out.
+//! Log lines for requests and answers: a request's name and its first argument, unless that is data, and an answer's
+//! lines. Values and passwords are left out.
 
 use std::os::fd::RawFd;
 
@@ -8,7 +8,7 @@ use nuthatch_engine::Value;
 use crate::conversation::Shown;
 use crate::output::Output;
 
-/// Lines that are shown of what is answered in one go: there may be many keys in an answer.
+/// The most lines that the log shows of answers that are made in one go: an answer may have many keys.
 const LINES_MAX: usize = 32;
 
 /// Logs the request that `input` begins with: its name and its first argument, which is a key in most of them.
@@ -25,7 +25,7 @@ pub fn request(input: &[u8], fd: RawFd) {
     }
 }
 
-/// Logs the answers that an output holds from that byte of text on.
+/// Logs the answers in an output from position `from` on.
 pub fn answers<V: Value>(output: &Output<V>, from: usize, fd: RawFd) {
     let end = output.end();
     let mut at = from;
@@ -38,7 +38,7 @@ pub fn answers<V: Value>(output: &Output<V>, from: usize, fd: RawFd) {
         at += text.len() - rest.len();
         tracing::debug!(">{fd} {}", Shown(line));
         if let Some(value_len) = announced(line) {
-            // A large value is not here: it is sent from where it lies.
+            // A pinned value is not in the text.
             let here = if output.is_pinned_at(at) {
                 0
             } else {
@@ -52,7 +52,7 @@ pub fn answers<V: Value>(output: &Output<V>, from: usize, fd: RawFd) {
     }
 }
 
-/// The bytes behind the line that tells how many they are.
+/// The number of bytes behind a line that announces them.
 fn announced(line: &[u8]) -> Option<usize> {
     match line {
         [b'$' | b'=', b'-', ..] => None,
@@ -61,7 +61,7 @@ fn announced(line: &[u8]) -> Option<usize> {
     }
 }
 
-/// What is shown of a request.
+/// The parts of a request that the log shows.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Words<'a> {
     name: &'a [u8],
@@ -89,7 +89,7 @@ fn front(input: &[u8]) -> Words<'_> {
     }
 }
 
-/// Of `2\r\n$3\r\nGET\r\n$1\r\nk\r\n`.
+/// The words of `2\r\n$3\r\nGET\r\n$1\r\nk\r\n`.
 fn of_array(array: &[u8]) -> Words<'_> {
     let (count, rest) = line(array);
     let (name, rest) = argument(rest);
@@ -102,7 +102,7 @@ fn of_array(array: &[u8]) -> Words<'_> {
     }
 }
 
-/// Of `get k\r\n`.
+/// The words of `get k\r\n`.
 fn of_line(input: &[u8]) -> Words<'_> {
     let (line, _) = line(input);
     let mut words = line
@@ -115,7 +115,7 @@ fn of_line(input: &[u8]) -> Words<'_> {
     }
 }
 
-/// The argument that stands first, and what follows. `None` if its length or its end is not here.
+/// The first argument, and the input behind it. `None` if its length or its end has not arrived.
 fn argument(input: &[u8]) -> (Option<&[u8]>, &[u8]) {
     let Some(input) = input.strip_prefix(b"$") else {
         return (None, &[]);
@@ -130,7 +130,7 @@ fn argument(input: &[u8]) -> (Option<&[u8]>, &[u8]) {
     }
 }
 
-/// The first line without its end, and what follows it.
+/// The first line without its line end, and the input behind it.
 fn line(text: &[u8]) -> (&[u8], &[u8]) {
     let end = text.iter().position(|&byte| byte == b'\n');
     let (line, rest) = end.map_or((text, &[][..]), |end| (&text[..end], &text[end + 1..]));

@@ -1,5 +1,5 @@
-//! AUTH, and HELLO with AUTH: how the clients of a server that has passwords begin. The names are those of its file;
-//! AUTH with a password alone is that of the user `default`, as in Redis.
+//! Login by AUTH, or by HELLO with AUTH, with which clients of a server with passwords begin. The names are those of
+//! its password file. AUTH with a password alone means the user `default`, as in Redis.
 
 use nuthatch_protocol::Limits;
 use nuthatch_protocol::resp::{
@@ -10,13 +10,13 @@ use super::{Phase, RequestReader, State, manage, refused_tls, request};
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
 
-/// Values of those who have not logged in are no longer.
+/// The longest value of a client that has not logged in.
 const LIMITS: Limits = Limits { value_max: 1024 };
 
-/// The user that is meant when none is named.
+/// The user if a client names none.
 const DEFAULT_USER: &[u8] = b"default";
 
-/// Takes the request at the front, whose client has not said who it is.
+/// Takes the request at the front, of a client that has not logged in.
 #[cold]
 pub fn take(
     stage: &mut Stage<'_, '_>,
@@ -86,7 +86,8 @@ pub fn take(
     Flow::Next
 }
 
-/// True for an error that anybody is told: there is no such command, or not with so many arguments.
+/// True for an error that a client gets even before its login: there is no such command, or the number of arguments is
+/// wrong.
 fn is_told(error: &Error<'_>) -> bool {
     matches!(
         error,
@@ -94,12 +95,12 @@ fn is_told(error: &Error<'_>) -> bool {
     )
 }
 
-/// Counts an error of a client that has not logged in, or tries others' passwords.
+/// Counts an error of a client that has not logged in, or that tries other users' passwords.
 fn count_error(slice: &mut Slice, phase: &mut Phase) {
     slice.closing |= phase.errors.is_enough();
 }
 
-/// Admits a client that says who it is. Without passwords Redis' default user comes with any.
+/// Checks a client's name and password. If the server has no passwords, Redis' default user is admitted with any.
 pub fn authenticate(
     stage: &Stage<'_, '_>,
     slice: &mut Slice,

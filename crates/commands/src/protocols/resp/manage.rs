@@ -1,4 +1,4 @@
-//! Commands that are not about keys and values, and those that look at an item's inside.
+//! Commands that are not about keys and values, and commands that look at an item's internals.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use super::{Phase, info, keys};
 use crate::slice::Slice;
 use crate::stage::Stage;
 
-/// The Redis whose answers are ours.
+/// The version of Redis whose answers this server gives.
 pub const REDIS_VERSION: &str = "7.0.15";
 
-/// The longest text that Redis keeps in one piece with its header.
+/// The longest text that Redis stores in one allocation with its header.
 const EMBEDDED_MAX: usize = 44;
 
-/// Carries out `command`.
+/// Executes `command`.
 pub fn command(
     stage: &mut Stage<'_, '_>,
     slice: &mut Slice,
@@ -183,7 +183,8 @@ fn set_name(stage: &Stage<'_, '_>, phase: &mut Phase, name: &[u8]) {
     stage.info.set_name(name);
 }
 
-/// Which serials are meant. Thousands may be named, and there may be thousands of connections: each name is read once.
+/// A test for the serials that a filter selects. It may name thousands, and there may be thousands of connections, so
+/// each name is parsed once.
 fn listed(which: ClientFilter<'_>) -> impl Fn(u64) -> bool {
     let named: Option<HashSet<u64>> = match which {
         ClientFilter::All => None,
@@ -226,7 +227,7 @@ fn commands(writer: &mut Writer<'_>, commands: Commands<'_>) {
                 }
             }
         }
-        // Nothing is told of them here.
+        // This server has no documentation of commands.
         Commands::Docs => writer.map(0),
     }
 }
@@ -249,7 +250,7 @@ fn describe(writer: &mut Writer<'_>, command: &Described) {
     }
 }
 
-/// What CONFIG GET tells, in alphabetical order.
+/// The settings that CONFIG GET shows, in alphabetical order.
 fn settings(stage: &Stage<'_, '_>) -> Vec<(&'static str, String)> {
     let shared = stage.shared;
     let policy = match shared.engine.evicts() {
@@ -291,7 +292,7 @@ fn config_get(stage: &Stage<'_, '_>, writer: &mut Writer<'_>, patterns: Values<'
     }
 }
 
-/// The memory limit can be changed, and nothing else: the other settings may be said to be what they are.
+/// CONFIG SET. Only the memory limit can be changed. Any other setting must be given the value that it has.
 fn config_set(stage: &Stage<'_, '_>, writer: &mut Writer<'_>, pairs: Values<'_>) {
     let words: Vec<&[u8]> = pairs.collect();
     let pairs = words.as_chunks::<2>().0;

@@ -1,5 +1,5 @@
-//! Commands of many keys. Those of MGET join the batch one by one; the others are carried out as batches of their
-//! own, because their answer is one.
+//! Commands of many keys. The keys of MGET join the iteration's batch one by one. The other commands execute in batches
+//! of their own, because all their keys have one answer.
 
 use std::mem::MaybeUninit;
 
@@ -13,22 +13,22 @@ use super::{Phase, RequestReader, State, upload};
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
 
-/// Requests of a batch of its own.
+/// Requests of such a batch.
 const BATCH: usize = 64;
 
-/// A command that is being carried out.
+/// A command in progress.
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
     verb: Many,
-    /// Elements that are to come.
+    /// Elements that are still to come.
     left: u32,
-    /// Of an element that was refused.
+    /// The rest of an element that was refused.
     rest: Rest,
-    /// Keys that were there.
+    /// Number of keys found.
     tally: i64,
-    /// Why one of the elements could not be, the first of them.
+    /// The error of the first element that failed.
     failed: Option<Error<'static>>,
-    /// Of an MGET: how many values are to come, before the first has.
+    /// For an MGET: the number of values of the answer, until its first value is answered.
     announced: u32,
 }
 
@@ -48,13 +48,13 @@ impl Run {
         }
     }
 
-    /// Notes that an element is refused, of which this is still to come.
+    /// Records that an element is refused, and the rest of it that is still to come.
     pub fn has_refused(&mut self, error: Error<'static>, rest: Rest) {
         self.has_stored(Err(error));
         self.rest = rest;
     }
 
-    /// Notes what became of a pair that came piece by piece.
+    /// Records the outcome of a pair that arrived piece by piece.
     pub fn has_stored(&mut self, outcome: Result<(), Error<'static>>) {
         self.left -= 1;
         if let Err(error) = outcome {
@@ -63,7 +63,7 @@ impl Run {
     }
 }
 
-/// Goes on with the elements that are here.
+/// Goes on with the elements that have arrived.
 #[inline]
 pub fn go_on<'a>(
     stage: &mut Stage<'_, 'a>,
@@ -86,7 +86,7 @@ pub fn go_on<'a>(
         several(stage, slice, phase, reader, &mut run)
     };
     match &mut phase.state {
-        // Over, or on its way elsewhere: with a value, or to the connection's end.
+        // In any other state the command is over, waits for a value, or the connection ends.
         State::Many(kept) => *kept = run,
         State::Upload(upload) => upload.belongs_to(run),
         _ => {}
@@ -146,7 +146,7 @@ fn get<'a>(
     Flow::Next
 }
 
-/// A single key is a request of the batch, if it is one.
+/// Adds a single key to the iteration's batch, if it is a valid one.
 #[inline]
 fn one<'a>(
     stage: &mut Stage<'_, 'a>,
@@ -181,7 +181,7 @@ fn op(verb: Many, value: &[u8]) -> Op<'_> {
     }
 }
 
-/// All other commands: as many elements as are here go to the engine together.
+/// All other commands: all elements that have arrived go to the engine together.
 fn several<'a>(
     stage: &mut Stage<'_, 'a>,
     slice: &mut Slice,
@@ -255,7 +255,7 @@ fn several<'a>(
     flow
 }
 
-/// An error that an element is refused with: none of them repeats what was sent.
+/// The error that refuses an element. None of these errors borrows from the input.
 fn unborrowed(error: Error<'_>) -> Error<'static> {
     match error {
         Error::Words(words) => Error::Words(words),
@@ -286,7 +286,7 @@ fn answer(slice: &mut Slice, phase: &mut Phase, run: &Run) {
     phase.state = State::Requests;
 }
 
-/// Passes over what is left of an element that was refused; tells how the slice goes on if that is not all here.
+/// Skips the rest of a refused element. `Some` tells how the slice goes on if not all of the rest has arrived.
 fn pass(
     slice: &mut Slice,
     phase: &Phase,
@@ -316,7 +316,7 @@ fn broken(
     Flow::Next
 }
 
-/// Counts what becomes of the requests.
+/// Counts the outcomes of the requests.
 struct Tally<'r> {
     run: &'r mut Run,
     counters: &'r WorkerCounters,

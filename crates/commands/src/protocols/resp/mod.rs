@@ -1,19 +1,19 @@
-//! Redis' protocol, RESP2 and RESP3: what programs use as a cache.
+//! Redis' protocol, RESP2 and RESP3: the commands that programs use for a cache.
 //!
-//! * [`request`]: what stands at the front; commands that join the batch.
+//! * [`request`]: the request at the front of the input, and commands that join the batch.
 //! * [`many`]: MGET, MSET, DEL and the like, whose keys come one by one.
 //! * [`upload`]: values that arrive piece by piece.
-//! * [`values`]: commands that read, decide and write; they do it again if another client was faster.
-//! * [`transaction`]: MULTI, EXEC, WATCH; [`isolated`]: nobody else's requests come in between.
+//! * [`values`]: commands that read, decide and write, and retry if another client was faster.
+//! * [`transaction`]: MULTI, EXEC, WATCH; [`isolated`]: an EXEC without other clients' requests in between.
 //! * [`keys`]: KEYS, SCAN, RANDOMKEY.
-//! * [`scripts`]: what the scripts do that are known.
-//! * [`login`]: how clients say who they are.
+//! * [`scripts`]: the effects of the known scripts.
+//! * [`login`]: how clients log in.
 //! * [`manage`], [`info`]: CLIENT, CONFIG, COMMAND, INFO...
-//! * [`spot`]: asking the engine outside of the batch.
-//! * [`expiry`]: how clients write the end of an item's life.
-//! * [`answers`]: its words. [`log`]: its lines in the log of commands.
+//! * [`spot`]: requests to the engine outside of the batch.
+//! * [`expiry`]: how clients write an item's expiry.
+//! * [`answers`]: its answers. [`log`]: its lines in the log of commands.
 //!
-//! The flags of items that are stored here are 0. A store that fails leaves the old value, as in Redis.
+//! The items that these commands store have flags of 0. A store that fails leaves the old value, as in Redis.
 
 mod answers;
 mod expiry;
@@ -45,28 +45,28 @@ use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
 pub use answers::Style;
 
-/// The first byte of a request that was not typed by hand.
+/// The first byte of a request, unless it is a line typed by hand.
 pub const MARK: u8 = b'*';
 
-/// What a client is told that is one too many.
+/// The refusal of a connection above the limit.
 pub const TOO_MANY: &[u8] = b"-ERR max number of clients reached\r\n";
 
-/// What a client is told that speaks TLS.
+/// The reply to a client that uses TLS on a port without it.
 const NO_TLS: &[u8] = b"-ERR this port does not speak TLS\r\n";
 
-/// What a client is told whose connection holds too much.
+/// The last reply to a client whose connection is closed because it holds too much.
 pub const OUT_OF_MEMORY: &[u8] = b"-ERR out of memory reading request\r\n";
 
-/// Where a connection is, and what it said of itself.
+/// The state of a connection.
 #[derive(Default)]
 pub struct Phase {
     version: Version,
     state: State,
-    /// The client has to say first who it is.
+    /// The client has to log in first.
     login: bool,
-    /// What it did wrong in that, whether or not it is admitted meanwhile.
+    /// The client's errors at the login, counted also after it is admitted.
     errors: Login,
-    /// What most connections do without.
+    /// The state that most connections do not need.
     session: Option<Box<Session>>,
 }
 
@@ -84,12 +84,12 @@ enum State {
     Upload(Box<Upload>),
     /// It belongs to a request of a transaction.
     Collect(Box<Collected>),
-    /// Nothing yet: keys are looked for.
+    /// It has to wait: a KEYS is in progress.
     Walk(Box<Walk>),
 }
 
 impl Phase {
-    /// The first; `login` if a client has to say first who it is.
+    /// The first phase. `login` is true if the client has to log in first.
     pub fn new(login: bool) -> Self {
         Self {
             login,
@@ -102,7 +102,7 @@ impl Phase {
         matches!(self.state, State::Requests)
     }
 
-    /// True if its client has said who it is, or need not.
+    /// True if its client has logged in, or need not.
     pub fn is_admitted(&self) -> bool {
         !self.login
     }
@@ -116,7 +116,7 @@ impl Phase {
         }
     }
 
-    /// Bytes of memory that it holds and that follow a client's input.
+    /// Bytes of memory that it holds and that depend on a client's input.
     #[inline]
     pub fn memory(&self) -> usize {
         let state = match &self.state {
@@ -132,7 +132,7 @@ impl Phase {
         self.session.get_or_insert_default()
     }
 
-    /// Writes to the output of its slice.
+    /// A writer to the output of the slice.
     #[inline]
     fn writer<'o>(&self, slice: &'o mut Slice) -> Writer<'o> {
         Writer::new(slice.output.text(), self.version)
@@ -152,7 +152,7 @@ impl<'a> RequestReader<'a> {
     }
 }
 
-/// A request, or a piece of what belongs to one.
+/// Takes a request, or a piece of one.
 #[inline(always)]
 pub fn step<'a>(
     stage: &mut Stage<'_, 'a>,
@@ -174,12 +174,12 @@ pub fn step<'a>(
     flow
 }
 
-/// Bytes of a request that was kept that a step looks at first: the longest value that is not taken in pieces, and what
-/// stands before it. All of a request of many keys would be copied again and again.
+/// Bytes of a queued request that a step copies first: enough for the longest value that is not taken in pieces, and
+/// for what precedes it. Otherwise each step would copy the whole of a request of many keys again.
 const REPLAYED: usize = AWAITED_MAX + (4 << 10);
 
-/// The same with a request that the connection kept: one of a transaction, or one that came as a line. A copy of its
-/// front lives as long as the batch that borrows from it.
+/// Like [`step`], for a queued request: one of a transaction, or one that arrived as a line. A copy of its front lives
+/// as long as the batch that borrows from it.
 #[cold]
 fn replay(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) -> Flow {
     let Some(kept) = phase.session().take_kept() else {
@@ -199,7 +199,8 @@ fn replay(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) -> Fl
             continue;
         }
         let over = phase.is_at_request() && reader.used == left;
-        // A request that was kept is whole, so it does not starve when all of it is shown; if it did, it would for ever.
+        // A queued request is complete, so it cannot starve when all of it is shown. If it did, it would starve for
+        // ever.
         let stuck = is_starved && shown >= left && !over;
         debug_assert!(!stuck);
         if !over && !stuck {
@@ -230,7 +231,7 @@ fn advance<'a>(
     }
 }
 
-/// True if its client speaks TLS: it is told so, and its connection ends.
+/// True if the client uses TLS: then this refuses it and ends its connection.
 #[cold]
 fn refused_tls(slice: &mut Slice, reader: &mut RequestReader<'_>) -> bool {
     let speaks = super::speaks_tls(reader.left());
@@ -241,7 +242,7 @@ fn refused_tls(slice: &mut Slice, reader: &mut RequestReader<'_>) -> bool {
     speaks
 }
 
-/// Drops what is left of a request that was refused.
+/// Drops the rest of a refused request.
 fn drop_rest(slice: &mut Slice, phase: &mut Phase, reader: &mut RequestReader<'_>) -> Flow {
     let State::Drop(rest) = &mut phase.state else {
         return Flow::Next;

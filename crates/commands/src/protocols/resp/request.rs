@@ -1,4 +1,4 @@
-//! What stands at the front of the input, and commands about one key, as requests of the batch.
+//! Takes the request at the front of the input. Commands about one key become requests of the batch.
 
 use nuthatch_engine::{Op, Read, Store, StoreMode};
 use nuthatch_protocol::resp::{
@@ -31,7 +31,7 @@ pub fn take<'a>(
     understand(stage, slice, phase, reader)
 }
 
-/// Takes the request at the front, which is to be carried out now.
+/// Takes the request at the front and executes it now, also during a transaction.
 #[inline]
 pub fn understand<'a>(
     stage: &mut Stage<'_, 'a>,
@@ -91,10 +91,10 @@ pub fn understand<'a>(
     Flow::Next
 }
 
-/// Refuses a request, and returns how much of it is used up.
+/// Refuses a request, and returns how many bytes of it are used up.
 #[cold]
 pub fn refuse(slice: &mut Slice, phase: &mut Phase, refusal: &Refusal<'_>) -> usize {
-    // Browsers that were led here by a page of somebody else's: nothing that they say is carried out.
+    // A browser that another site's page directs to this port sends these: nothing that it sends is executed.
     if let Error::Unknown { name, .. } = refusal.error
         && (name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:"))
     {
@@ -112,7 +112,7 @@ pub fn refuse(slice: &mut Slice, phase: &mut Phase, refusal: &Refusal<'_>) -> us
     refusal.consumed
 }
 
-/// Keeps a line that was typed by hand as the request that it is. False if it is none.
+/// Queues a line that was typed by hand as a request. False if it is no request.
 #[cold]
 pub fn typed(slice: &mut Slice, phase: &mut Phase, line: &[u8]) -> bool {
     let mut request = Vec::new();
@@ -129,7 +129,7 @@ pub fn typed(slice: &mut Slice, phase: &mut Phase, line: &[u8]) -> bool {
     }
 }
 
-/// Puts a command into the batch, if it is of that kind.
+/// Adds a command to the batch, if one request of the batch can execute it.
 #[inline]
 fn joins<'a>(
     stage: &mut Stage<'_, 'a>,
@@ -199,7 +199,7 @@ fn look<'a>(bump: bool) -> Op<'a> {
     })
 }
 
-/// What a store asks of the engine, if one request is enough.
+/// The engine's operation for a SET, if one request is enough.
 #[inline]
 pub fn store<'a>(stage: &Stage<'_, '_>, set: &Set<'a>) -> Option<(Store<'a>, Verb)> {
     let mut store = Store::set(set.value);
@@ -223,7 +223,7 @@ pub fn store<'a>(stage: &Stage<'_, '_>, set: &Set<'a>) -> Option<(Store<'a>, Ver
     Some((store, verb))
 }
 
-/// Carries out a command that is not for the batch. All that its connection asked for before has been answered.
+/// Executes a command that is not for the batch. All earlier requests of its connection have been answered.
 fn on_the_spot(
     stage: &mut Stage<'_, '_>,
     slice: &mut Slice,

@@ -1,4 +1,4 @@
-//! What the scripts do that are known, each as one operation on one key, and SCRIPT.
+//! The known scripts, each as one operation on one key, and SCRIPT.
 
 use nuthatch_engine::{Expiry, Time};
 use nuthatch_protocol::resp::{Error, LockChange, Moment, Owned, Scripts, is_script};
@@ -10,7 +10,7 @@ use super::values::{add, rewrite};
 use crate::slice::Slice;
 use crate::stage::Stage;
 
-/// Adds to a number that is there; none if there is none.
+/// Adds to a number that exists. `None` if it does not exist.
 pub fn increment_present(
     stage: &mut Stage<'_, '_>,
     key: &[u8],
@@ -19,7 +19,7 @@ pub fn increment_present(
     add(stage, key, by, false)
 }
 
-/// What the owner of a lock does with it: false if it is none of his.
+/// Changes a lock for its owner. False if the token is not the owner's.
 pub fn owned(stage: &mut Stage<'_, '_>, owned: &Owned<'_>) -> Result<bool, Error<'static>> {
     let Owned { key, token, then } = *owned;
     let is_his = |found: &Found| found.value == token;
@@ -33,20 +33,20 @@ pub fn owned(stage: &mut Stage<'_, '_>, owned: &Owned<'_>) -> Result<bool, Error
         let until = match (then, found.item.expiry) {
             (LockChange::Until(moment), _) => moment,
             (LockChange::Longer { millis }, Expiry::At(end)) => later(end, millis, now),
-            // It has no end that could be put off.
+            // The lock has no expiry that could be extended.
             _ => return None,
         };
         is_his(found).then(|| expiry(until, now, &clock))
     })
 }
 
-/// So many milliseconds behind a moment that lies ahead.
+/// The moment that lies `millis` milliseconds after a moment in the future.
 fn later(end: Time, millis: i64, now: Time) -> Moment {
     let left = end.since(now).as_millis() as i64;
     Moment::In(left.saturating_add(millis))
 }
 
-/// SCRIPT. What is known is always there: nothing is kept, and nothing goes.
+/// SCRIPT. The known scripts always exist: nothing is loaded, and nothing is flushed.
 pub fn command(slice: &mut Slice, phase: &Phase, scripts: Scripts<'_>) {
     let mut writer = phase.writer(slice);
     match scripts {

@@ -1,31 +1,31 @@
-//! What a connection keeps that uses more than single commands.
+//! The state of a connection that uses more than single commands.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::transaction::{Transaction, Watched};
 
-/// The connection's name, its transaction, and requests that it kept.
+/// The connection's name, its transaction, and its queued requests.
 #[derive(Default)]
 pub struct Session {
-    /// As its line in CLIENT LIST has it too.
+    /// The same name as in its line of CLIENT LIST.
     pub name: Arc<[u8]>,
     /// The requests since MULTI.
     pub transaction: Option<Transaction>,
     pub watched: Vec<Watched>,
-    /// Requests that are carried out before any input is looked at.
+    /// Queued requests, which are executed before any input is parsed.
     replay: VecDeque<QueuedRequest>,
 }
 
-/// A request that is kept.
+/// A queued request.
 pub struct QueuedRequest {
     bytes: Box<[u8]>,
-    /// So many are used up.
+    /// The bytes of it that are used up.
     used: usize,
 }
 
 impl QueuedRequest {
-    /// What is left of it.
+    /// The rest of it.
     pub fn left(&self) -> &[u8] {
         &self.bytes[self.used..]
     }
@@ -44,7 +44,7 @@ impl Session {
         !self.replay.is_empty()
     }
 
-    /// Keeps a request, to be carried out behind those that are kept.
+    /// Appends a request to the queue.
     pub fn keep(&mut self, request: Box<[u8]>) {
         self.replay.push_back(QueuedRequest {
             bytes: request,
@@ -52,13 +52,13 @@ impl Session {
         });
     }
 
-    /// Takes the first out: while it is carried out it is none of those that are kept, as it may be an EXEC, which keeps
-    /// others and carries them out at once.
+    /// Takes the first request out of the queue. It must not be in the queue while it is executed: it may be an EXEC,
+    /// which queues other requests and executes them at once.
     pub fn take_kept(&mut self) -> Option<QueuedRequest> {
         self.replay.pop_front()
     }
 
-    /// Puts back the first, of which so many more bytes are used up.
+    /// Puts the first request back, with this many more bytes used up.
     pub fn put_back(&mut self, mut kept: QueuedRequest, used: usize) {
         kept.used += used;
         self.replay.push_front(kept);

@@ -1,4 +1,4 @@
-//! Asking the engine outside of the batch: for what must be known before it is answered.
+//! Requests to the engine outside of the batch, for commands that need the engine's reply before they can answer.
 
 use std::mem::MaybeUninit;
 
@@ -13,7 +13,7 @@ use super::answers::failure;
 use crate::output::Output;
 use crate::stage::Stage;
 
-/// How often a change is tried that another client may be faster with.
+/// How often a change is tried if other clients are faster.
 const ATTEMPTS: usize = 1000;
 
 /// The answer to one request, with the value if there is one.
@@ -64,7 +64,7 @@ fn heard(stage: &mut Stage<'_, '_>, key: &[u8], op: Op<'_>) -> CollectedReply {
     heard
 }
 
-/// What becomes of a request that gets no value.
+/// The reply to a request that gets no value.
 pub fn ask(stage: &mut Stage<'_, '_>, key: &[u8], op: Op<'_>) -> Reply {
     heard(stage, key, op).reply.unwrap_or(Reply::Miss)
 }
@@ -98,16 +98,16 @@ pub fn look(stage: &mut Stage<'_, '_>, key: &[u8]) -> Option<Item> {
     }
 }
 
-/// What an item is to become.
+/// The new state of an item.
 pub struct Change<'v, T> {
     pub value: std::borrow::Cow<'v, [u8]>,
     pub expiry: Expiry,
     pub flags: u32,
-    /// What is answered when it is done.
+    /// The answer if the change succeeds.
     pub answer: T,
 }
 
-/// What is decided about an item.
+/// The decision about an item.
 pub enum Decision<'v, T> {
     /// It stays as it is.
     Stay(T),
@@ -115,7 +115,7 @@ pub enum Decision<'v, T> {
     Become(Change<'v, T>),
 }
 
-/// As what a change is counted.
+/// How a change is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
     Set,
@@ -124,7 +124,7 @@ pub enum Counted {
 }
 
 impl Counted {
-    /// Counts a change of an item that was `there`, or was made; to a value of so many bytes, if it was changed.
+    /// Counts a change. `there` is true if the item existed, `changed` is the new value's length if it was stored.
     fn count(self, counters: &WorkerCounters, key: &[u8], there: bool, changed: Option<usize>) {
         let lens = changed.map(|value| Lens {
             key: key.len(),
@@ -132,7 +132,7 @@ impl Counted {
         });
         match (self, lens) {
             (Self::Set, Some(lens)) => counters.count_set(lens),
-            // It was not to be stored.
+            // The command decided not to store.
             (Self::Set, None) => {}
             (Self::Delta { down }, lens) => counters.count_delta(down, lens.filter(|_| there)),
             (Self::Touch, lens) => counters.count_touch(lens),
@@ -140,7 +140,7 @@ impl Counted {
     }
 }
 
-/// Changes an item by what it is: `decide` is asked again if another client changed it meanwhile.
+/// Changes an item depending on its state. Calls `decide` again if another client changed the item meanwhile.
 pub fn change<'v, T>(
     stage: &mut Stage<'_, '_>,
     key: &[u8],
@@ -182,7 +182,7 @@ pub fn change<'v, T>(
     Err(Error::BUSY)
 }
 
-/// Removes an item, if it `is_meant`, and returns what it was.
+/// Removes an item if `is_meant` accepts it, and returns it.
 pub fn take_if(
     stage: &mut Stage<'_, '_>,
     key: &[u8],

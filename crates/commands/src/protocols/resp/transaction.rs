@@ -1,6 +1,7 @@
-//! MULTI, EXEC, DISCARD, WATCH, UNWATCH. Requests are kept as they came; EXEC carries them out one behind the other,
-//! as a pipeline whose answers are one array. What other clients do may come in between, unless keys are watched: then
-//! its worker has the engine to itself from the look at them on (see [`super::isolated`]). Nothing is taken back.
+//! Transactions: MULTI, EXEC, DISCARD, WATCH, UNWATCH. Requests are queued as they arrive. EXEC executes them one after
+//! the other, like a pipeline, and their answers are one array. Other clients' requests may come in between, unless
+//! keys are watched: then the worker has the engine to itself from the check of these keys on (see
+//! [`super::isolated`]). There is no rollback.
 
 use nuthatch_context::isolation::Isolation;
 use nuthatch_engine::Expiry;
@@ -11,8 +12,8 @@ use super::{Phase, RequestReader, State, isolated, request};
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
 
-/// The part of what all connections' buffers may hold that a transaction may: who sends more than its share is closed when
-/// they fill, as anybody is.
+/// A transaction may hold one part in this many of the bound on all connections' buffers. A connection that holds more
+/// than its share is closed when the buffers fill, like any other.
 const PART_OF_BUFFERS: usize = 2;
 
 /// Keys that a connection may watch.
@@ -24,7 +25,7 @@ pub struct Transaction {
     requests: Vec<Box<[u8]>>,
     /// Bytes of all of them.
     len: usize,
-    /// One of them was refused.
+    /// True if one of the requests was refused.
     refused: bool,
 }
 
@@ -34,13 +35,14 @@ impl Transaction {
     }
 }
 
-/// A key, and what its item was when it was looked at.
+/// A watched key, and the state of its item when WATCH looked at it.
 pub struct Watched {
     key: Box<[u8]>,
     seen: Option<Seen>,
 }
 
-/// What tells that an item is not as it was: its cas follows its value, and only that.
+/// The state by which a change of an item is detected. The cas changes with the value only, so the expiry is compared
+/// too.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Seen {
     cas: u64,
@@ -60,7 +62,7 @@ impl Watched {
     }
 }
 
-/// A request that is being kept.
+/// A request that arrives and is to be queued.
 pub struct Collected {
     request: Vec<u8>,
     rest: Rest,
@@ -79,7 +81,7 @@ pub fn is_open(phase: &Phase) -> bool {
     session.is_some_and(|session| session.transaction.is_some())
 }
 
-/// Takes the request at the front into the transaction.
+/// Adds the request at the front to the transaction.
 #[cold]
 pub fn take<'a>(
     stage: &mut Stage<'_, 'a>,
@@ -124,7 +126,7 @@ fn refuse(phase: &mut Phase) {
     }
 }
 
-/// Keeps more of a request.
+/// Collects more bytes of a request.
 pub fn collect(
     stage: &Stage<'_, '_>,
     slice: &mut Slice,
@@ -169,7 +171,7 @@ pub fn collect(
     Flow::Next
 }
 
-/// Carries out `command`, if it is one of these.
+/// Executes `command`, if it is one of these. False if it is not.
 pub fn command(
     stage: &mut Stage<'_, '_>,
     slice: &mut Slice,
@@ -209,7 +211,7 @@ pub fn command(
     true
 }
 
-/// Ends a transaction, and forgets what was watched for it.
+/// Ends a transaction, and forgets its watched keys.
 pub fn forget(phase: &mut Phase) {
     if let Some(session) = &mut phase.session {
         session.transaction = None;
@@ -233,7 +235,7 @@ fn watch(
         }
         let seen = seen(stage, key);
         let watched = &mut phase.session().watched;
-        // What was seen first counts.
+        // The first state seen of a key counts.
         if watched.iter().all(|watched| *watched.key != *key) {
             watched.push(Watched {
                 key: key.into(),
@@ -252,7 +254,8 @@ fn exec(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) {
     if transaction.refused {
         return phase.writer(slice).error(&Error::ABORTED);
     }
-    // What is written was read before: between this look and the writing nobody else's may come.
+    // The client bases its writes on what it has read: no other client's write may come between this check and the
+    // writes.
     let isolation =
         (!watched.is_empty()).then(|| Isolation::wait(&stage.shared.inboxes, &stage.inbox.lock));
     let changed = watched

@@ -1,5 +1,5 @@
-//! Values that are too long to await in a buffer: the engine reserves an item, and its bytes go there as they come.
-//! The key keeps its old value until all of the request has come: options stand behind the value.
+//! Values that are too long to await in a buffer: the engine reserves an item, and the value's bytes go there as they
+//! arrive. The key keeps its old value until the whole request has arrived, because options follow the value.
 
 use nuthatch_engine::{
     AnyReservation, Condition, Expiry, Handle, Reply, Reservation, Store, StoreMode,
@@ -16,25 +16,25 @@ use super::{Phase, RequestReader, State, request, spot, values};
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
 
-/// A value on its way.
+/// A value that arrives piece by piece.
 pub struct Upload {
     target: Target,
-    /// The request without the value: understood again when all of it is here.
+    /// The request without the value, parsed again when all of it has arrived.
     emptied: Vec<u8>,
-    /// Bytes of it that have come, but for the value.
+    /// Bytes of the request that have arrived, without those of the value.
     passed: usize,
     /// Bytes of the value.
     value_len: usize,
-    /// What comes behind the value.
+    /// The part of the request behind the value.
     rest: Rest,
-    /// The command of many keys that it is a part of.
+    /// The command of many keys that this value belongs to, if it does.
     run: Option<Run>,
 }
 
 /// Where the bytes go.
 enum Target {
     Item(AnyReservation),
-    /// What is only a part of an item's value is put together first: SETRANGE's.
+    /// SETRANGE's bytes are only a part of an item's value, so they are collected first.
     Buffer {
         bytes: Vec<u8>,
         missing: usize,
@@ -50,7 +50,7 @@ impl Upload {
         }
     }
 
-    /// Bytes of memory, those of the item not counted: they are the engine's.
+    /// Bytes of memory, without those of the item, which are the engine's.
     pub fn memory(&self) -> usize {
         let buffered = match &self.target {
             Target::Item(_) => 0,
@@ -59,7 +59,7 @@ impl Upload {
         buffered + self.emptied.capacity()
     }
 
-    /// Notes whose element it is.
+    /// Records the command that this value is an element of.
     pub fn belongs_to(&mut self, run: Run) {
         self.run = Some(run);
     }
@@ -103,7 +103,7 @@ fn reserve(
     })
 }
 
-/// Begins with the front of a request, and returns how many bytes that is.
+/// Begins with the front of a request. Returns the bytes used.
 pub fn begin(
     stage: &mut Stage<'_, '_>,
     slice: &mut Slice,
@@ -121,7 +121,7 @@ pub fn begin(
     body.head
 }
 
-/// The same with a pair of an MSET.
+/// Like [`begin`], for a pair of an MSET.
 pub fn begin_element(
     stage: &mut Stage<'_, '_>,
     phase: &mut Phase,
@@ -136,7 +136,7 @@ pub fn begin_element(
     body.head
 }
 
-/// Hands on what has come, and stores when all has.
+/// Passes on the bytes that have arrived, and stores when all have.
 pub fn go_on(
     stage: &mut Stage<'_, '_>,
     slice: &mut Slice,
@@ -180,8 +180,8 @@ pub fn go_on(
     Flow::Next
 }
 
-/// All of the request is here, and nothing of its connection in the batch: it began behind a barrier, and nothing was
-/// understood since.
+/// The whole request has arrived. The batch has no request of this connection: the value began behind a barrier, and no
+/// request was parsed since.
 fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, upload: Upload) {
     let Upload {
         target,
@@ -202,7 +202,7 @@ fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, uploa
     }
     let command = match parse(&emptied, &stage.limits) {
         Parsed::Command { command, .. } => command,
-        // Its options do not go together.
+        // Its options contradict each other.
         Parsed::Refused(refusal) => {
             request::refuse(slice, phase, &refusal);
             return;
@@ -255,8 +255,8 @@ fn commit(
     Ok(reply)
 }
 
-/// A SET with its options. There is one reservation, so a change by another client meanwhile is an error where the
-/// answer depends on what was there.
+/// Stores a SET with its options. There is only one reservation, so there is no retry: if the answer depends on the old
+/// value, a change by another client meanwhile is an error.
 fn store(
     stage: &mut Stage<'_, '_>,
     slice: &mut Slice,

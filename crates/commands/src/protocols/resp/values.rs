@@ -18,7 +18,7 @@ use crate::stage::Stage;
 /// Redis' longest string.
 const STRING_LEN_MAX: u64 = 512 << 20;
 
-/// Carries out `command`, if it is one of these.
+/// Executes `command`, if it is one of these. False if it is not.
 pub fn command(
     stage: &mut Stage<'_, '_>,
     slice: &mut Slice,
@@ -127,7 +127,7 @@ fn bulk(slice: &mut Slice, phase: &Phase, found: Option<Found>) {
     }
 }
 
-/// What a SET did that depends on what was there: whether it stored, and what was there.
+/// The outcome of a SET that depends on the old value: whether it stored, and the old value.
 type Outcome = (bool, Option<Vec<u8>>);
 
 /// SET with GET or KEEPTTL.
@@ -170,8 +170,8 @@ fn answer_set(slice: &mut Slice, phase: &Phase, set: &Set<'_>, (stored, old): Ou
     }
 }
 
-/// MSETNX: all or none. A key that appears meanwhile is found when its turn comes, and then those go again that
-/// were set before it.
+/// MSETNX: sets all keys or none. If another client sets a key meanwhile, the store of that key fails, and the keys
+/// that were set before it are removed again.
 fn set_all_absent(stage: &mut Stage<'_, '_>, pairs: Values<'_>) -> Result<bool, Error<'static>> {
     let words: Vec<&[u8]> = pairs.collect();
     let (pairs, _) = words.as_chunks::<2>();
@@ -185,7 +185,8 @@ fn set_all_absent(stage: &mut Stage<'_, '_>, pairs: Values<'_>) -> Result<bool, 
     if pairs.iter().any(|[key, _]| look(stage, key).is_some()) {
         return Ok(false);
     }
-    // The last of a key that is named twice counts. A request has thousands of pairs: each is not compared with each.
+    // If a key is named twice, its last value counts. A request may have thousands of pairs, so a map finds duplicates,
+    // without comparing each pair with each.
     let last: HashMap<&[u8], usize> = (0..).zip(pairs).map(|(at, [key, _])| (*key, at)).collect();
     let mut stored: Vec<(&[u8], u64)> = Vec::new();
     for (at, [key, value]) in pairs.iter().enumerate() {
@@ -220,7 +221,7 @@ fn set_all_absent(stage: &mut Stage<'_, '_>, pairs: Values<'_>) -> Result<bool, 
     Ok(true)
 }
 
-/// The bytes from `start` to `end`, both included; negative ones count from the end.
+/// The bytes from `start` to `end`, both included. Negative numbers count from the end.
 fn range(value: &[u8], start: i64, end: i64) -> &[u8] {
     if start < 0 && end < 0 && start > end {
         return &[];
@@ -280,7 +281,7 @@ fn replace_range(
     })
 }
 
-/// Value, expiry and flags of what is there, or of what is about to be.
+/// Value, expiry and flags of the item, or of a new one if there is none.
 fn parts(found: Option<Found>) -> (Vec<u8>, Expiry, u32) {
     match found {
         Some(Found { item, value }) => (value, item.expiry, item.flags),
@@ -288,7 +289,7 @@ fn parts(found: Option<Found>) -> (Vec<u8>, Expiry, u32) {
     }
 }
 
-/// Adds to a number; where there is none, to 0 if it `makes` one.
+/// Adds to a number. If there is none, adds to 0 if `makes` is true, else changes nothing.
 pub fn add(
     stage: &mut Stage<'_, '_>,
     key: &[u8],
@@ -342,8 +343,8 @@ fn increment_decimal(
     })
 }
 
-/// Gives an item another expiry, if `decide` has one for it: its value is stored again, so that nobody else's is
-/// touched. False if there is none, or it stays.
+/// Changes an item's expiry if `decide` returns a new one. The value is stored again under its cas, so that no other
+/// client's value gets the expiry. False if there is no item, or it stays as it is.
 pub fn rewrite(
     stage: &mut Stage<'_, '_>,
     key: &[u8],
@@ -373,7 +374,7 @@ fn expire(
     let clock = stage.shared.clock;
     let now = stage.now;
     let new = expiry::expiry(moment, now, &clock);
-    // Of two moments in the past none is later.
+    // Two moments in the past are equal: neither is later.
     let unix = expiry::unix_millis(new, &clock).unwrap_or(u64::MAX);
     rewrite(stage, key, |found| {
         let old = expiry::unix_millis(found.item.expiry, &clock);
