@@ -1,5 +1,5 @@
-//! Commands about the server that may have spaces before them: flush_all, verbosity,
-//! cache_memlimit, slabs, lru, lru_crawler, shutdown; and lines that are no command.
+//! Commands about the server, which may have spaces before them: flush_all, verbosity, cache_memlimit, slabs, lru,
+//! lru_crawler, shutdown. Also the refusal of lines that are no command.
 
 use crate::command::{Command, Exptime};
 use crate::error::Error;
@@ -61,8 +61,9 @@ fn cache_memlimit(args: Words<'_>) -> Result<Command<'_>, Reject> {
     Ok(Command::MemoryLimit { megabytes, noreply })
 }
 
-/// No command. A line that ends like that of an HTTP request comes from a browser or a proxy that
-/// was lured here: what follows its headers must not be carried out, so nothing more is read.
+/// The refusal of a line that is no command. A line that ends like the first line of an HTTP request comes from a
+/// browser or a proxy that was lured to this port: the body behind its headers must not be executed, so nothing more is
+/// read.
 fn unknown(name: &[u8], args: Words<'_>) -> Reject {
     let noreply = args.first::<0>().noreply || name == b"noreply" && args.iter().next().is_none();
     let http = args

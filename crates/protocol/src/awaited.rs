@@ -1,21 +1,21 @@
-//! What an incomplete request waits for.
+//! The bytes that an incomplete request waits for.
 
 use memchr::memchr;
 
-/// What must come before a parser, which found the input incomplete, can say anything else. A caller that asks
-/// this first parses a request that arrives byte by byte a few times, not once a byte.
+/// The bytes that must arrive before a parser, which found the input incomplete, can return another result. A caller
+/// that checks this first parses a request that arrives byte by byte a few times, not once per byte.
 ///
-/// The default waits for nothing: any input is worth a look.
+/// The default waits for nothing: any input is parsed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Awaited {
-    /// Bytes of input, those included that are here.
+    /// Bytes of input, with those that have arrived.
     length: usize,
-    /// The end of a line will do as well.
+    /// True if the end of a line is enough too.
     line_end: bool,
 }
 
 impl Awaited {
-    /// So many bytes of input, those included that are here.
+    /// Waits for this many bytes of input, with those that have arrived.
     #[inline]
     pub fn bytes(length: usize) -> Self {
         Self {
@@ -24,7 +24,7 @@ impl Awaited {
         }
     }
 
-    /// The end of a line, or so many bytes of input without one.
+    /// Waits for the end of a line, or for this many bytes of input without one.
     pub(crate) fn line(length: usize) -> Self {
         Self {
             length,
@@ -32,8 +32,8 @@ impl Awaited {
         }
     }
 
-    /// True if the parser must look again now that `arrived` stands behind `waiting` bytes, in which it
-    /// found nothing complete. This looks at no byte twice.
+    /// True if the parser must parse again, now that `arrived` follows `waiting` bytes in which it found nothing
+    /// complete. This looks at no byte twice.
     pub fn has_come(&self, waiting: usize, arrived: &[u8]) -> bool {
         waiting + arrived.len() >= self.length
             || (self.line_end && memchr(b'\n', arrived).is_some())

@@ -1,23 +1,23 @@
-//! What a client can say. Everything borrows from the input.
+//! The commands of the text protocol, as the parser returns them. Everything borrows from the input.
 
 use crate::binary;
 use crate::error::Error;
 use crate::words::Words;
 
-/// What stands at the front of the input.
+/// The command at the front of the input.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Parsed<'a> {
     /// Nothing complete yet; ask again with more bytes.
     Incomplete,
     /// A complete command, and how many bytes of input it took (data block included).
     Command {
-        /// What the client wants.
+        /// The command.
         command: Command<'a>,
         /// Bytes to drop from the input.
         consumed: usize,
     },
-    /// The line of a storage command whose data block is not all here yet. The server may wait for
-    /// it, or take the line and receive the block piece by piece.
+    /// The line of a storage command whose data block has not arrived completely. The server may wait for it, or take
+    /// the line and receive the block piece by piece.
     Body {
         /// The command, with an empty value.
         store: Store<'a>,
@@ -26,7 +26,7 @@ pub enum Parsed<'a> {
         /// Bytes of the data block without its `\r\n`.
         value_len: usize,
     },
-    /// Not a command that can be carried out.
+    /// A line that cannot be executed.
     Refused(Refusal),
     /// The header of a request of the binary protocol.
     Binary(binary::Foreign),
@@ -35,14 +35,14 @@ pub enum Parsed<'a> {
 /// Why a line is refused and how the connection goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// What the client is told.
+    /// The error for the client.
     pub error: Error,
-    /// The client is told nothing: it said noreply, or is not worth an answer.
+    /// True if the client gets no answer: it sent noreply, or it is no client of memcached's.
     pub quiet: bool,
     /// Bytes to drop from the input now.
     pub consumed: usize,
-    /// Bytes to drop after those (the data block of a refused storage command), whether they stand
-    /// in the input already or are still to come.
+    /// Bytes to drop after those (the data block of a refused storage command), whether they have arrived already or
+    /// not.
     pub swallow: u64,
     /// The error is final: reply, then close.
     pub close: bool,
@@ -50,14 +50,14 @@ pub struct Refusal {
     pub forget: Option<Forget>,
 }
 
-/// Where in the input the key of a refused set stands.
+/// The place of a refused set's key in the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Forget {
     /// Its first byte.
     pub start: usize,
     /// Its bytes.
     pub len: usize,
-    /// It is written in base64 (`ms` with `b`).
+    /// True if it is written in base64 (`ms` with `b`).
     pub base64: bool,
 }
 
@@ -138,15 +138,15 @@ pub enum Command<'a> {
     Quit,
 }
 
-/// An expiry as clients write it, in seconds: 0 never, negative dead on arrival, up to 30 days
-/// relative, above that since 1970. It has memcached's 32 bits.
+/// An expiry as clients write it, in seconds: 0 never, negative expired at once, up to 30 days relative, above that
+/// since 1970. It has 32 bits, as in memcached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Exptime(pub i32);
 
 /// get, gets, gat, gats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Get<'a> {
-    /// One key or more, each already checked to have 1 to 250 bytes.
+    /// One key or more. Each is already checked to have 1 to 250 bytes.
     pub keys: Words<'a>,
     /// Reply with the cas (gets, gats).
     pub with_cas: bool,
@@ -154,7 +154,7 @@ pub struct Get<'a> {
     pub touch: Option<Exptime>,
 }
 
-/// How a storage command treats what is there.
+/// How a storage command treats an existing item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreVerb {
     /// set.
@@ -169,14 +169,14 @@ pub enum StoreVerb {
     Prepend,
     /// cas, with the cas it demands.
     Cas(u64),
-    /// ms: everything else stands in its flags.
+    /// ms: everything else is in its flags.
     Meta,
 }
 
 /// A storage command.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Store<'a> {
-    /// How it treats what is there.
+    /// How it treats an existing item.
     pub verb: StoreVerb,
     /// The key; its base64 form if this is an `ms` with `b`.
     pub key: &'a [u8],
@@ -243,11 +243,11 @@ pub enum MetaMode {
 pub struct MetaFlags<'a> {
     /// The flags as they stood in the request, for replies that must return them in its order.
     pub raw: Words<'a>,
-    /// `b`: the key is base64, and goes back so.
+    /// `b`: the key is base64, and the reply has it in base64.
     pub base64: bool,
     /// `q`: leave out the uninteresting reply.
     pub quiet: bool,
-    /// `u`: leave no trace in the item's recency.
+    /// `u`: do not change the item's recency.
     pub no_bump: bool,
     /// `v`: return the value.
     pub value: bool,
@@ -277,9 +277,9 @@ pub struct MetaFlags<'a> {
     pub opaque: Option<&'a [u8]>,
 }
 
-/// What a parser must know of the server.
+/// The server's limits that a parser needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The largest value that is taken, in bytes.
+    /// The largest value that the server accepts, in bytes.
     pub value_max: usize,
 }

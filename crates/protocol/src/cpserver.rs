@@ -1,5 +1,5 @@
-//! CPServer's binary protocol (CPHash, section 4.1): LOOKUP and INSERT by keys of 64 bits, and for
-//! each a second form that says what the paper's leaves unsaid.
+//! CPServer's binary protocol (CPHash, section 4.1): LOOKUP and INSERT by keys of 64 bits, and for each a second form
+//! whose answer has a status, which the paper's form lacks.
 //!
 //! All numbers are little-endian. A request is a header of 16 bytes, and a value if it stores one:
 //!
@@ -18,8 +18,8 @@
 //!  status       0 done   1 no such key   2 value too large   3 out of memory   4 no such operation
 //! ```
 //!
-//! `size` means nothing in LOOKUP and FIND. All 64 bits of a key count. To an engine a key is its
-//! 8 bytes as they stand here, so a request borrows it from the input like any other key.
+//! `size` has no meaning in LOOKUP and FIND. All 64 bits of a key count. For an engine the key is these 8 bytes, so a
+//! request borrows it from the input like any other key.
 
 use crate::awaited::Awaited;
 use crate::command::Limits;
@@ -33,13 +33,13 @@ pub const HEADER: usize = 16;
 /// Bytes of a key.
 pub const KEY_LEN: usize = 8;
 
-/// Bytes that tell the operation.
+/// Bytes of the operation's number.
 const OP: usize = 4;
 
-/// The longest value whose length an answer can tell.
+/// The longest value whose length fits into an answer.
 pub const VALUE_MAX: usize = u32::MAX as usize;
 
-/// How much a client wants to be told.
+/// The form of a request: how much its answer tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// The paper's LOOKUP and INSERT.
@@ -48,7 +48,7 @@ pub enum Dialect {
     Extended,
 }
 
-/// What became of a request, as FIND and STORE tell it.
+/// The outcome of a request, in the answers to FIND and STORE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Status {
@@ -64,7 +64,7 @@ pub enum Status {
     Unknown = 4,
 }
 
-/// What stands at the front of the input.
+/// The request at the front of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parsed<'a> {
     /// Nothing complete yet; ask again with more bytes.
@@ -76,7 +76,7 @@ pub enum Parsed<'a> {
         /// Which of the two.
         dialect: Dialect,
     },
-    /// INSERT or STORE with its whole value: [`HEADER`] bytes and those.
+    /// INSERT or STORE with its whole value: [`HEADER`] bytes and the value.
     Insert {
         /// [`KEY_LEN`] bytes.
         key: &'a [u8],
@@ -85,13 +85,13 @@ pub enum Parsed<'a> {
         /// Which of the two.
         dialect: Dialect,
     },
-    /// The header of an INSERT or a STORE whose value is not all here yet. The server may wait for
-    /// it, or take the header and receive the value piece by piece.
+    /// The header of an INSERT or a STORE whose value has not arrived completely. The server may wait for it, or take
+    /// the header and receive the value piece by piece.
     Body(StoreHeader<'a>),
     /// The header of an INSERT or a STORE whose value is over the limit: it is to be dropped,
     /// and the key's old value must not survive.
     TooLarge(StoreHeader<'a>),
-    /// No operation has this number. Where the next request begins cannot be told.
+    /// No operation has this number. The start of the next request is unknown.
     Unknown {
         /// The number.
         op: u32,
@@ -103,14 +103,14 @@ pub enum Parsed<'a> {
 pub struct StoreHeader<'a> {
     /// [`KEY_LEN`] bytes.
     pub key: &'a [u8],
-    /// Bytes of the value, whether they stand in the input already or are still to come.
+    /// Bytes of the value, whether they have arrived already or not.
     pub value_len: usize,
     /// Which of the two.
     pub dialect: Dialect,
 }
 
-/// Says what stands at the front of `input`. More input never changes an answer other than
-/// [`Parsed::Incomplete`] and [`Parsed::Body`].
+/// Parses the front of `input`. More input never changes a result other than [`Parsed::Incomplete`] and
+/// [`Parsed::Body`].
 #[inline]
 pub fn parse<'a>(input: &'a [u8], limits: &Limits) -> Parsed<'a> {
     let Some((header, rest)) = input.split_first_chunk::<HEADER>() else {
@@ -145,12 +145,12 @@ pub fn parse<'a>(input: &'a [u8], limits: &Limits) -> Parsed<'a> {
     }
 }
 
-/// What must come before [`parse`], which called `input` [`Parsed::Incomplete`], can say more.
+/// The bytes that must arrive before [`parse`], which returned [`Parsed::Incomplete`] for `input`, can return more.
 pub fn awaited(input: &[u8]) -> Awaited {
     Awaited::bytes(if input.len() < OP { OP } else { HEADER })
 }
 
-/// Judges less than a header: who begins with what is no operation need not finish it.
+/// Parses less than a header: a request that begins with an unknown operation is refused before its header is complete.
 #[cold]
 fn short<'a>(input: &[u8]) -> Parsed<'a> {
     match input.first_chunk::<OP>() {
@@ -166,8 +166,7 @@ fn word(header: &[u8; HEADER], at: usize) -> u32 {
     u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
 }
 
-/// What stands before a value that was found; its bytes must follow. `len` is at most
-/// [`VALUE_MAX`].
+/// The bytes that precede a value that was found. The value must follow. `len` is at most [`VALUE_MAX`].
 #[inline]
 pub fn value(out: &mut Vec<u8>, dialect: Dialect, len: usize) {
     debug_assert!(len <= VALUE_MAX);
@@ -198,7 +197,7 @@ pub fn stored(out: &mut Vec<u8>, dialect: Dialect, outcome: Status) {
     }
 }
 
-/// The answer to what is no operation; behind it the connection closes.
+/// The answer to an unknown operation. Behind it the connection closes.
 #[cold]
 pub fn unknown(out: &mut Vec<u8>) {
     status(out, Status::Unknown);
@@ -228,7 +227,7 @@ mod tests {
         let key = 0x0807_0605_0403_0201_u64;
         let bytes = key.to_le_bytes();
         for (op, dialect) in [(0, Dialect::Paper), (2, Dialect::Extended)] {
-            // The size means nothing here, and what follows is another request.
+            // The size has no meaning here, and the bytes that follow are another request.
             let input = request(op, 99, key, b"more");
             let parsed = parse(&input, &LIMITS);
             assert_eq!(

@@ -1,4 +1,4 @@
-//! memcached's UDP: a request is one datagram, its answer one or more.
+//! The frames of memcached's UDP: a request is one datagram, its answer one or more.
 //!
 //! ```text
 //!   0        2         4        6         8
@@ -6,30 +6,31 @@
 //!  | id      | (from 0)| many   |         |
 //! ```
 //!
-//! All numbers are big endian. A client matches answers to requests by the id, and puts an answer together by the
-//! numbers.
+//! All numbers are big endian. A client matches answers to requests by the id, and puts the datagrams of an answer in
+//! order by the numbers.
 
 use crate::binary;
 
 /// Bytes of the frame's header.
 pub const HEADER: usize = 8;
 
-/// Bytes of a datagram that is sent, its header included: it passes an Ethernet whole, as memcached's does.
+/// The most bytes of a datagram that is sent, with its header: it fits into one Ethernet frame, as memcached's does.
 pub const FRAME: usize = 1400;
 
-/// The id of the request that a datagram is, and where its text begins. `None`: it is cut, empty, an answer, or a part
-/// of something longer, which is not taken.
+/// The id of a datagram's request, and where its text begins. `None` if the datagram is cut, empty, an answer, or a
+/// part of a longer request, which is not supported.
 pub fn parse(datagram: &[u8]) -> Option<(u16, usize)> {
     let (header, text) = datagram.split_at_checked(HEADER)?;
     let number = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
-    // What the last two bytes say is for later versions.
+    // The last two bytes are reserved for later versions.
     let is_whole = number(2) == 0 && number(4) == 1 && may_ask(text);
     is_whole.then_some((number(0), HEADER))
 }
 
-/// False for every answer that a server of memcached's protocols sends: they begin with a capital, a digit, or the magic
-/// byte of the binary protocol's responses. An answer to an answer would be answered as well: two servers that once took
-/// each other for clients, by a datagram with the one's address on it, would never end.
+/// False for every answer that a server of memcached's protocols sends: an answer begins with a capital, a digit, or
+/// the magic byte of the binary protocol's responses. Otherwise a server would answer an answer, and that would be
+/// answered as well: a datagram with the forged address of another server would make the two answer each other for
+/// ever.
 fn may_ask(text: &[u8]) -> bool {
     text.first()
         .is_some_and(|first| first.is_ascii_lowercase() || *first == binary::MAGIC)
@@ -44,7 +45,7 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// For the answer to that request, of so many bytes: fewer than 65,535 frames have.
+    /// For an answer of `len` bytes to that request. It must fit into fewer than 65,535 frames.
     pub fn new(request: u16, len: usize) -> Self {
         let count = len.div_ceil(FRAME - HEADER);
         let mut frames = Self {
@@ -82,7 +83,7 @@ impl Frames {
         Ok(())
     }
 
-    /// Sends what is left: the last frame, which may be shorter.
+    /// Sends the rest: the last frame, which may be shorter.
     pub fn end<E>(&mut self, send: impl FnOnce(&[u8]) -> Result<(), E>) -> Result<(), E> {
         if self.frame.len() > HEADER {
             send(&self.frame)?;

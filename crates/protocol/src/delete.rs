@@ -1,4 +1,4 @@
-//! delete.
+//! The parser of delete.
 
 use crate::command::Command;
 use crate::error::Error;
@@ -6,7 +6,7 @@ use crate::key;
 use crate::parse::Reject;
 use crate::words::{FirstWords, Words};
 
-/// `delete <key> [noreply]`: what else stands there means nothing, as the zero that old clients send.
+/// `delete <key> [noreply]`. Other words have no meaning, such as the zero that old clients send.
 pub(crate) fn parse(args: Words<'_>) -> Result<Command<'_>, Reject> {
     let FirstWords {
         words: [key],

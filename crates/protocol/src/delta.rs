@@ -1,4 +1,4 @@
-//! incr, decr.
+//! The parser of incr and decr.
 
 use crate::command::Command;
 use crate::error::Error;

@@ -1,6 +1,7 @@
-//! Replies, appended to a connection's output. Plain numbers in: no engine is known here.
+//! Replies of the text protocol, appended to a connection's output. The arguments are plain numbers: this module does
+//! not depend on an engine.
 //!
-//! A value's bytes and the `\r\n` behind them are the caller's: most come straight from an engine.
+//! The caller appends a value's bytes and the `\r\n` behind them: most values come straight from an engine.
 
 use itoa::Buffer;
 
@@ -23,7 +24,7 @@ pub const NOT_FOUND: &[u8] = b"NOT_FOUND\r\n";
 pub const DELETED: &[u8] = b"DELETED\r\n";
 /// A touch took place.
 pub const TOUCHED: &[u8] = b"TOUCHED\r\n";
-/// An order was carried out.
+/// A command was executed.
 pub const OK: &[u8] = b"OK\r\n";
 /// The statistics were reset.
 pub const RESET: &[u8] = b"RESET\r\n";
@@ -105,7 +106,7 @@ pub enum MetaStatus {
     Value,
     /// `EN`: mg or me found nothing.
     Miss,
-    /// `NF`: what should change is not there.
+    /// `NF`: the item to change does not exist.
     NotFound,
     /// `NS`: not stored.
     NotStored,
@@ -113,7 +114,7 @@ pub enum MetaStatus {
     Exists,
 }
 
-/// What the flags of a meta command can ask for.
+/// An item's properties that the flags of a meta command can ask for.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MetaItem {
     /// `f`: the client's flags.
@@ -126,7 +127,7 @@ pub struct MetaItem {
     pub cas: u64,
     /// `l`: seconds since the last access.
     pub last_access: u64,
-    /// `h`: a get had hit it before.
+    /// `h`: an earlier get hit it.
     pub fetched: bool,
     /// `W`: this client has won the right to refresh it.
     pub won: bool,
@@ -136,9 +137,9 @@ pub struct MetaItem {
     pub won_before: bool,
 }
 
-/// A meta reply about an item: mg, ma and ms (`item` is the stored one; of a store that failed
-/// all its numbers are 0). The flags that `verb` answers come in the request's order; then, for
-/// mg, `Z`, `X` and `W`. Behind [`MetaStatus::Value`] the value and [`CRLF`] must follow.
+/// A meta reply about an item: mg, ma and ms (`item` is the stored one; for a store that failed all its numbers are 0
+/// but the size, which is that of the value sent). The flags that `answers` has come in the request's order, and then,
+/// for mg, `Z`, `X` and `W`. Behind [`MetaStatus::Value`] the value and [`CRLF`] must follow.
 #[inline]
 pub fn meta_item(
     out: &mut Vec<u8>,
@@ -181,7 +182,7 @@ pub fn meta_status(out: &mut Vec<u8>, status: MetaStatus, key: &[u8], flags: &Me
     meta_item(out, status, none, key, flags, &MetaItem::default());
 }
 
-/// What of an item a reply tells.
+/// The properties of an item that a reply has.
 #[derive(Clone, Copy, Debug)]
 pub struct Answers {
     /// The request's flags that are answered with a number.
@@ -191,14 +192,14 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// What a mg's reply tells.
+    /// The reply to mg.
     pub const GET: Answers = Answers {
         letters: b"stcflh",
         marks: true,
     };
-    /// What an ms's does.
+    /// The reply to ms.
     pub const STORE: Answers = Answers::numbers(b"cs");
-    /// What a ma's does.
+    /// The reply to ma.
     pub const ARITHMETIC: Answers = Answers::numbers(b"ct");
 
     const fn numbers(letters: &'static [u8]) -> Self {
@@ -209,7 +210,7 @@ impl Answers {
     }
 }
 
-/// `ME <key> ...`: what is known of an item. `key` is as the client sent it.
+/// `ME <key> ...`: an item's internals. `key` is as the client sent it.
 pub fn meta_debug(out: &mut Vec<u8>, key: &[u8], item: &MetaItem, class: usize, size: usize) {
     out.extend_from_slice(b"ME ");
     out.extend_from_slice(key);
@@ -241,7 +242,7 @@ fn meta_head(out: &mut Vec<u8>, status: MetaStatus) {
     });
 }
 
-/// `k` with the key as it was sent, marked if that is base64; or the opaque.
+/// `k` with the key as the client sent it, marked if that is base64. Or the opaque.
 #[inline]
 fn key_or_opaque(out: &mut Vec<u8>, word: &[u8], key: &[u8], base64: bool) {
     out.push(b' ');

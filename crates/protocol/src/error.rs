@@ -1,13 +1,13 @@
-//! What goes wrong, in memcached's words.
+//! Errors of the text protocol, with memcached's texts.
 
 /// Errors of the protocol. [`encode::error`](crate::encode::error) writes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
     /// `ERROR`: no such command.
     Unknown,
-    /// `CLIENT_ERROR` and these words.
+    /// `CLIENT_ERROR` and this text.
     Client(&'static str),
-    /// `SERVER_ERROR` and these words.
+    /// `SERVER_ERROR` and this text.
     Server(&'static str),
 }
 
@@ -18,11 +18,11 @@ impl Error {
     pub const BAD_DATA_CHUNK: Error = Error::Client("bad data chunk");
     /// A line without an end.
     pub const LINE_TOO_LONG: Error = Error::Client("line too long");
-    /// A number to add that is none.
+    /// A number to add that is not a number.
     pub const BAD_DELTA: Error = Error::Client("invalid numeric delta argument");
     /// An expiry that is no number.
     pub const BAD_EXPTIME: Error = Error::Client("invalid exptime argument");
-    /// incr or decr of what is not a number.
+    /// incr or decr of a value that is not a number.
     pub const NON_NUMERIC: Error = Error::Client("cannot increment or decrement non-numeric value");
     /// A meta flag given twice.
     pub const DUPLICATE_FLAG: Error = Error::Client("duplicate flag");
@@ -30,11 +30,11 @@ impl Error {
     pub const INVALID_FLAG: Error = Error::Client("invalid flag");
     /// Any bad flag of `ma`, which does not say which.
     pub const BAD_FLAG: Error = Error::Client("invalid or duplicate flag");
-    /// A meta flag whose number is none, or out of range.
+    /// A meta flag whose number is invalid or out of range.
     pub const BAD_TOKEN: Error = Error::Client("bad token in command line format");
-    /// A `J` whose number is none.
+    /// A `J` whose number is invalid.
     pub const BAD_INITIAL: Error = Error::Client("invalid numeric initial value");
-    /// A `D` whose number is none.
+    /// A `D` whose number is invalid.
     pub const BAD_META_DELTA: Error = Error::Client("invalid numeric delta value");
     /// More meta flags than there are.
     pub const TOO_MANY_FLAGS: Error = Error::Client("options flags are too long");
@@ -42,9 +42,9 @@ impl Error {
     pub const OPAQUE_TOO_LONG: Error = Error::Client("opaque token too long");
     /// A key that is not base64 though `b` says so.
     pub const BAD_BASE64: Error = Error::Client("error decoding key");
-    /// An `M` that `ms` does not know.
+    /// An `M` that `ms` does not have.
     pub const BAD_STORE_MODE: Error = Error::Client("invalid mode for ms M token");
-    /// An `M` that `ma` does not know.
+    /// An `M` that `ma` does not have.
     pub const BAD_DELTA_MODE: Error = Error::Client("invalid mode for ma M token");
     /// A value that can never be stored.
     pub const TOO_LARGE: Error = Error::Server("object too large for cache");

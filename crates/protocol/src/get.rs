@@ -1,4 +1,4 @@
-//! get, gets, gat, gats.
+//! The parsers of get, gets, gat and gats.
 
 use crate::command::{Exptime, Get};
 use crate::error::Error;
@@ -35,7 +35,7 @@ fn command(keys: Words<'_>, with_cas: bool, touch: Option<Exptime>) -> Result<Ge
     })
 }
 
-/// Checks that `text` is one key or more. One pass: where a key ends, a space must stand.
+/// Checks that `text` is one key or more, in one pass: a space must follow each key.
 #[inline]
 fn check_keys(text: &[u8]) -> Result<(), Error> {
     let mut rest = words::skip_spaces(text);

@@ -23,7 +23,7 @@ pub(crate) fn check(key: &[u8]) -> Result<&[u8], Error> {
     Ok(key)
 }
 
-/// What `incr`, `decr` and `touch` have: `<key> <word> [noreply]`.
+/// The arguments of `incr`, `decr` and `touch`: `<key> <word> [noreply]`.
 pub(crate) struct KeyAndWord<'a> {
     pub(crate) key: &'a [u8],
     pub(crate) word: &'a [u8],
@@ -31,7 +31,7 @@ pub(crate) struct KeyAndWord<'a> {
 }
 
 impl<'a> KeyAndWord<'a> {
-    /// Takes a command's words apart, and checks the key.
+    /// Splits a command's words, and checks the key.
     pub(crate) fn of(args: Words<'a>) -> Result<Self, Reject> {
         let FirstWords {
             words: [key, word],
@@ -46,8 +46,8 @@ impl<'a> KeyAndWord<'a> {
     }
 }
 
-/// The key that `text` is the base64 form of (the standard alphabet, padded), written into `room`.
-/// `None` if it is not base64 or not a key. A key decoded from a parsed command always is one.
+/// Decodes `text` from base64 (the standard alphabet, padded) into `room`, and returns the key. `None` if it is not
+/// base64 or not a key. For the key of a parsed command this is never `None`.
 pub fn decode_key<'r>(text: &[u8], room: &'r mut [u8; KEY_ROOM]) -> Option<&'r [u8]> {
     if text.len() > KEY_LEN_MAX {
         return None;

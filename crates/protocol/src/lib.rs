@@ -1,11 +1,10 @@
-//! memcached's protocols (text and meta here, [`binary`] in a module of its own), in [`cpserver`] that of the CPHash
-//! paper, in [`resp`] Redis', and in [`datagram`] what a datagram has around them: bytes in, commands out; replies in,
-//! bytes out. No I/O, no engine.
+//! Parsers and encoders of all protocols: bytes in, commands out; replies in, bytes out. No I/O, no engine. memcached's
+//! text and meta commands are here, its binary protocol is in [`binary`], the protocol of the CPHash paper in
+//! [`cpserver`], Redis' in [`resp`], and the frames of datagrams in [`datagram`].
 //!
-//! [`parse()`] looks at the front of a connection's input and says what stands there. It keeps no
-//! state: the connection does (what to swallow, which value is still arriving, and in an [`Awaited`]
-//! when an incomplete command is worth another look). [`encode`] appends replies to a connection's
-//! output. Neither allocates on the way of a get or a set.
+//! [`parse()`] parses the front of a connection's input. It keeps no state: the connection does (the bytes to drop, the
+//! value that is still arriving, and in an [`Awaited`] when to parse an incomplete command again). [`encode`] appends
+//! replies to a connection's output. Neither allocates on the path of a get or a set.
 //!
 //! ```
 //! use nuthatch_protocol::{Command, Limits, Parsed, encode, parse};

@@ -1,4 +1,4 @@
-//! mg, md, ma, me, mn: the meta commands without a data block.
+//! The parsers of the meta commands without a data block: mg, md, ma, me, mn.
 
 use crate::command::{Meta, MetaFlags, MetaVerb};
 use crate::error::Error;
@@ -28,14 +28,14 @@ pub(crate) fn parse_arithmetic(args: Words<'_>) -> Result<Meta<'_>, Reject> {
     Ok(meta(MetaVerb::Arithmetic, key, flags))
 }
 
-/// `me <key> [b]`. Other flags mean nothing to it.
+/// `me <key> [b]`. Other flags have no meaning.
 pub(crate) fn parse_debug(args: Words<'_>) -> Result<Meta<'_>, Reject> {
     let (key, flags) = key_and_flags(args)?;
     let flags = meta_flags::parse_debug(key, flags)?;
     Ok(meta(MetaVerb::Debug, key, flags))
 }
 
-/// `mn`: what stands behind it means nothing.
+/// `mn`. Words behind it have no meaning.
 pub(crate) fn noop<'a>() -> Meta<'a> {
     meta(MetaVerb::Noop, &[], MetaFlags::default())
 }

@@ -1,5 +1,5 @@
-//! The flags of the meta commands: one letter, some with a token right behind it. All commands
-//! take all flags, and each ignores those that mean nothing to it.
+//! The flags of the meta commands: one letter, some with a token right behind it. Every command accepts all flags, and
+//! ignores those that have no meaning for it.
 
 use crate::command::{Exptime, MetaFlags, MetaMode};
 use crate::error::Error;
@@ -13,19 +13,19 @@ pub const OPAQUE_MAX: usize = 31;
 /// The most words of a meta command's line, its name and its key among them.
 const WORDS_MAX: usize = 20;
 
-/// What the commands do not have in common.
+/// The differences between the commands.
 #[derive(Clone, Copy)]
 struct Dialect {
     /// Words before the flags.
     words_before: usize,
-    /// The modes that `M` can say; `None` if the command ignores it.
+    /// The modes that `M` can have. `None` if the command ignores it.
     modes: Option<Modes>,
 }
 
 /// The mode of a letter.
 type Modes = fn(u8) -> Result<MetaMode, Error>;
 
-/// The flags of mg and md, and their key checked.
+/// Parses the flags of mg and md, and checks their key.
 #[inline]
 pub(crate) fn parse<'a>(key: &'a [u8], flags: Words<'a>) -> Result<MetaFlags<'a>, Error> {
     let dialect = Dialect {
@@ -35,7 +35,7 @@ pub(crate) fn parse<'a>(key: &'a [u8], flags: Words<'a>) -> Result<MetaFlags<'a>
     parse_with(key, flags, dialect)
 }
 
-/// The flags of ms, and its key checked.
+/// Parses the flags of ms, and checks its key.
 #[inline]
 pub(crate) fn parse_store<'a>(key: &'a [u8], flags: Words<'a>) -> Result<MetaFlags<'a>, Error> {
     let dialect = Dialect {
@@ -52,7 +52,7 @@ pub(crate) fn parse_store<'a>(key: &'a [u8], flags: Words<'a>) -> Result<MetaFla
     parse_with(key, flags, dialect)
 }
 
-/// The flags of ma, and its key checked.
+/// Parses the flags of ma, and checks its key.
 pub(crate) fn parse_arithmetic<'a>(
     key: &'a [u8],
     flags: Words<'a>,
@@ -65,7 +65,7 @@ pub(crate) fn parse_arithmetic<'a>(
             _ => Err(Error::BAD_DELTA_MODE),
         }),
     };
-    // Here memcached says less than elsewhere.
+    // For ma, memcached's errors are less precise.
     parse_with(key, flags, dialect).map_err(|error| match error {
         Error::OPAQUE_TOO_LONG | Error::BAD_DELTA_MODE => error,
         _ if !all_begin_as_flags(flags) => error,
@@ -73,7 +73,7 @@ pub(crate) fn parse_arithmetic<'a>(
     })
 }
 
-/// The flags of me, of which it knows only a `b` that stands first, and its key checked.
+/// Parses the flags of me, which accepts only a `b` as its first flag, and checks its key.
 pub(crate) fn parse_debug<'a>(key: &'a [u8], raw: Words<'a>) -> Result<MetaFlags<'a>, Error> {
     let base64 = raw.iter().next() == Some(b"b");
     if base64 {
@@ -149,7 +149,7 @@ fn take_all<'a>(key: &'a [u8], raw: Words<'a>, dialect: Dialect) -> Result<MetaF
             _ => match take(&mut flags, letter, token) {
                 Ok(()) => {}
                 Err(Error::INVALID_FLAG) => return Err(Error::INVALID_FLAG),
-                // `F` has no words of its own: those of another bad token stay.
+                // `F` has no error of its own, so it does not replace the error of another bad token.
                 Err(Error::BAD_FORMAT) => bad_token = bad_token.or(Some(Error::BAD_FORMAT)),
                 Err(error) => bad_token = Some(error),
             },
@@ -188,7 +188,7 @@ fn take<'a>(flags: &mut MetaFlags<'a>, letter: u8, token: &'a [u8]) -> Result<()
         b'N' => flags.vivify = Some(exptime(token)?),
         b'R' => flags.recache = Some(exptime(token)?),
         b'O' => flags.opaque = Some(token),
-        // These ask for something in the reply, which is made from `raw`; and two speak to proxies.
+        // These ask for a part of the reply, which is made from `raw`. `P` and `L` are for proxies.
         b'c' | b'f' | b'h' | b'k' | b'l' | b's' | b't' | b'P' | b'L' => {}
         _ => return Err(Error::INVALID_FLAG),
     }
@@ -273,7 +273,7 @@ mod tests {
             ("Jx", Error::BAD_INITIAL),
             ("D", Error::BAD_META_DELTA),
             ("b", Error::BAD_BASE64),
-            // Of several the last is told, but one without words of its own.
+            // Of several errors the last is reported, unless it has no text of its own.
             ("Tx Jx", Error::BAD_INITIAL),
             ("b Tx Fx", Error::BAD_TOKEN),
             ("Tx b", Error::BAD_BASE64),

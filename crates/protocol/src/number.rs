@@ -1,4 +1,4 @@
-//! Decimal numbers as clients write them: nothing wraps, nothing is skipped.
+//! Parsers of decimal numbers: no number wraps, no byte is skipped, except where memcached's own parser does so.
 
 use crate::command::Exptime;
 
@@ -45,7 +45,7 @@ pub(crate) fn block_len(text: &[u8]) -> Option<u32> {
     match digits(text) {
         Some(len) if text.len() <= LEN_MAX_32 && len <= i32::MAX as u64 - 2 => Some(len as u32),
         Some(_) => None,
-        // An expiry's zero with a sign.
+        // A zero with a sign, as an expiry may have it.
         None => (exptime(text)? == Exptime(0)).then_some(0),
     }
 }
@@ -56,7 +56,7 @@ pub(crate) fn block_len(text: &[u8]) -> Option<u32> {
 pub(crate) fn client_flags(text: &[u8]) -> Option<u32> {
     match text {
         [b'+', rest @ ..] => digits(rest).map(|flags| flags as u32),
-        // The number of 64 bits that it wraps to, unless it would be a negative one with a sign.
+        // A negative number wraps to 64 bits. It is refused if the result would be negative as a signed number.
         [b'-', rest @ ..] => {
             let wrapped = digits(rest)?.wrapping_neg();
             i64::try_from(wrapped).ok().map(|flags| flags as u32)
@@ -77,7 +77,7 @@ pub(crate) fn stored_exptime(text: &[u8]) -> Option<Exptime> {
     Some(Exptime(seconds as i32))
 }
 
-/// A number of digits alone, however many.
+/// A number of digits alone, of any length.
 #[inline]
 pub(crate) fn digits(text: &[u8]) -> Option<u64> {
     if text.is_empty() {

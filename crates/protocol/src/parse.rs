@@ -1,4 +1,4 @@
-//! The front of the input: where its line ends, and whose command it is.
+//! The parser of the text protocol: it finds the end of the line at the front of the input, and its command.
 
 use std::convert::identity;
 
@@ -19,7 +19,7 @@ pub const GET_LINE_MAX: usize = 256 * 1024;
 /// The shortest line, its end included. memcached refuses a shorter one, even `mn` and a newline.
 const LINE_MIN: usize = 4;
 
-/// A line that is refused: all that its command's parser knows.
+/// The refusal of a line, with what its command's parser can tell.
 #[derive(Debug)]
 pub(crate) struct Reject {
     pub(crate) error: Error,
@@ -28,7 +28,7 @@ pub(crate) struct Reject {
 }
 
 impl Reject {
-    /// Says `error` unless the client asked for silence.
+    /// Reports `error` unless the client asked for no reply.
     pub(crate) fn unless(quiet: bool, error: Error) -> Self {
         Self {
             error,
@@ -44,8 +44,8 @@ impl From<Error> for Reject {
     }
 }
 
-/// Says what stands at the front of `input`. More input never changes an answer other than
-/// [`Parsed::Incomplete`] and [`Parsed::Body`].
+/// Parses the front of `input`. More input never changes a result other than [`Parsed::Incomplete`] and
+/// [`Parsed::Body`].
 #[inline]
 pub fn parse<'a>(input: &'a [u8], limits: &Limits) -> Parsed<'a> {
     match memchr(b'\n', &input[..input.len().min(LINE_MAX)]) {
@@ -55,16 +55,16 @@ pub fn parse<'a>(input: &'a [u8], limits: &Limits) -> Parsed<'a> {
     }
 }
 
-/// What must come before [`parse()`], which called `input` [`Parsed::Incomplete`], can say more.
+/// The bytes that must arrive before [`parse()`], which returned [`Parsed::Incomplete`] for `input`, can return more.
 #[cold]
 pub fn awaited(input: &[u8]) -> Awaited {
     match input.first() {
-        // The first byte says which protocol's request this is.
+        // The first byte tells the protocol.
         None => return Awaited::bytes(1),
         Some(&binary::MAGIC) => return Awaited::bytes(binary::HEADER),
         Some(_) => {}
     }
-    // Whether a line may be longer than most is seen when it is.
+    // The parser checks at LINE_MAX bytes whether this line may be longer.
     Awaited::line(if input.len() < LINE_MAX {
         LINE_MAX
     } else {
@@ -72,7 +72,7 @@ pub fn awaited(input: &[u8]) -> Awaited {
     })
 }
 
-/// What must come before [`parse()`] can say more than [`Parsed::Body`], which named these lengths.
+/// The bytes that must arrive before [`parse()`] can return more than [`Parsed::Body`], which has these lengths.
 #[inline]
 pub fn awaited_block(line: usize, value_len: usize) -> Awaited {
     Awaited::bytes(line + value_len + store::BLOCK_END.len())
@@ -105,8 +105,8 @@ fn parse_line<'a>(input: &'a [u8], end: usize, limits: &Limits) -> Parsed<'a> {
     }
 }
 
-/// Wraps what was parsed. The fast commands come as their own small types: a whole `Command` that
-/// is moved once more costs as much as its line does.
+/// Wraps a parsed command. Parsers of the fast commands return small types of their own: one more move of a whole
+/// `Command` costs as much as to parse its line.
 #[inline(always)]
 fn complete<'a, T>(
     outcome: Result<T, Reject>,
@@ -129,7 +129,7 @@ fn complete<'a, T>(
     }
 }
 
-/// Commands that have neither a data block nor to be fast.
+/// Commands without a data block that need not be fast.
 fn parse_other<'a>(name: &'a [u8], args: Words<'a>) -> Result<Command<'a>, Reject> {
     match name {
         b"gat" => get::parse_touching(args, false).map(Command::Get),
@@ -146,7 +146,7 @@ fn parse_other<'a>(name: &'a [u8], args: Words<'a>) -> Result<Command<'a>, Rejec
         b"quit" => Ok(Command::Quit),
         b"stats" => Ok(Command::Stats(args)),
         b"watch" => Ok(Command::Watch(args)),
-        // Only these may have spaces before them, as in memcached.
+        // As in memcached, only the commands of `admin` may have spaces before them.
         b"" => {
             let mut words = args.iter();
             let name = words.next().unwrap_or_default();
@@ -156,7 +156,7 @@ fn parse_other<'a>(name: &'a [u8], args: Words<'a>) -> Result<Command<'a>, Rejec
     }
 }
 
-/// Judges input that has no line end within [`LINE_MAX`].
+/// Parses input that has no line end within [`LINE_MAX`].
 #[cold]
 fn parse_without_end<'a>(input: &'a [u8], limits: &Limits) -> Parsed<'a> {
     if input.len() < LINE_MAX {
@@ -174,7 +174,7 @@ fn parse_without_end<'a>(input: &'a [u8], limits: &Limits) -> Parsed<'a> {
     }
 }
 
-/// Nothing that this client sends can be understood.
+/// Refuses all input of a client that cannot be parsed any more.
 #[cold]
 fn close<'a>(input: &[u8], error: Error) -> Parsed<'a> {
     Parsed::Refused(Refusal {
@@ -187,7 +187,7 @@ fn close<'a>(input: &[u8], error: Error) -> Parsed<'a> {
     })
 }
 
-/// True if a line begins as one of those that may be long.
+/// True if a line begins like a command that may be long.
 fn is_get(line: &[u8]) -> bool {
     let name = &line[..words::word_len(line)];
     matches!(name, b"get" | b"gets" | b"gat" | b"gats")
@@ -318,7 +318,7 @@ mod tests {
         assert!(!awaited(&[binary::MAGIC]).has_come(1, b"\n"));
     }
 
-    /// How often a parser is asked that gets `request` byte by byte, and asks first what has come.
+    /// How often `request`, which arrives byte by byte, is parsed if an [`Awaited`] is checked first.
     fn looks(request: &[u8]) -> usize {
         let (mut looks, mut awaits) = (0, Awaited::default());
         for (at, byte) in request.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! set, add, replace, append, prepend, cas, ms: the commands with a data block.
+//! The parsers of the commands with a data block: set, add, replace, append, prepend, cas, ms.
 
 use crate::command::{Command, Forget, Limits, MetaMode, Parsed, Refusal, Store, StoreVerb};
 use crate::error::Error;
@@ -23,7 +23,7 @@ pub(crate) fn verb(name: &[u8]) -> Option<StoreVerb> {
     }
 }
 
-/// A refused line, and how long its data block is where that is known.
+/// A refused line, and the length of its data block if that is known.
 struct Reject {
     error: Error,
     quiet: bool,
@@ -66,7 +66,7 @@ fn block_len(value_len: u64) -> u64 {
     value_len.saturating_add(BLOCK_END.len() as u64)
 }
 
-/// Puts the value and its command together, if the whole data block is here.
+/// Adds the value to its command, if the whole data block has arrived.
 #[inline]
 fn attach<'a>(input: &'a [u8], line: usize, mut store: Store<'a>, value_len: usize) -> Parsed<'a> {
     let block = &input[line..];
@@ -101,7 +101,7 @@ fn refuse(consumed: usize, error: Error, quiet: bool) -> Refusal {
     }
 }
 
-/// True if the store would have replaced whatever is there.
+/// True if the store would have replaced any existing value.
 fn is_plain_set(store: &Store<'_>) -> bool {
     match &store.meta {
         Some(flags) => {
@@ -123,7 +123,7 @@ fn forget(input: &[u8], store: &Store<'_>) -> Forget {
 #[inline]
 fn parse_text(verb: StoreVerb, args: Words<'_>) -> Result<(Store<'_>, u32), Reject> {
     let FirstWords { words, noreply, .. } = args.first::<5>();
-    // Without a length noreply is not looked for.
+    // Without a valid length, noreply is ignored.
     let value_len = number::block_len(words[3]).ok_or(Reject::without_length(words[3]))?;
     let fields = (
         key::check(words[0]),
@@ -150,7 +150,7 @@ fn parse_text(verb: StoreVerb, args: Words<'_>) -> Result<(Store<'_>, u32), Reje
     Ok((store, value_len))
 }
 
-/// `verb`, with the cas that stands in the fifth word if it is a cas.
+/// `verb`. If it is a cas, the fifth word is its number.
 #[inline]
 fn text_verb(verb: StoreVerb, fifth: &[u8]) -> Option<StoreVerb> {
     match verb {
@@ -159,7 +159,7 @@ fn text_verb(verb: StoreVerb, fifth: &[u8]) -> Option<StoreVerb> {
     }
 }
 
-/// `<key> <bytes> <flag>*`, with the length of the value. Errors are told even with `q`.
+/// `<key> <bytes> <flag>*`, with the length of the value. Errors are reported even with `q`.
 #[inline]
 fn parse_meta(args: Words<'_>) -> Result<(Store<'_>, u32), Reject> {
     let mut words = args.iter();
@@ -189,8 +189,8 @@ fn parse_meta(args: Words<'_>) -> Result<(Store<'_>, u32), Reject> {
 }
 
 impl Reject {
-    /// This is no data block's length. If it is a number all the same, the block is dropped: its bytes
-    /// must not be taken for commands.
+    /// The refusal of a word that is no valid length of a data block. If the word is a number all the same, the block
+    /// is dropped: its bytes must not be taken for commands.
     fn without_length(word: &[u8]) -> Self {
         Self {
             error: Error::BAD_FORMAT,

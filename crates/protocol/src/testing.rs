@@ -1,4 +1,4 @@
-//! What the tests of all commands share.
+//! Helpers for the tests of all commands.
 
 use crate::command::{Command, Limits, Parsed, Refusal};
 use crate::encode;
@@ -15,7 +15,7 @@ pub(crate) fn accept(input: &[u8]) -> Command<'_> {
     }
 }
 
-/// The refusal of what stands at the front of `input`.
+/// The refusal of the front of `input`.
 #[track_caller]
 pub(crate) fn refusal(input: &[u8]) -> Refusal {
     match parse(input, &LIMITS) {
@@ -24,7 +24,7 @@ pub(crate) fn refusal(input: &[u8]) -> Refusal {
     }
 }
 
-/// What the client is told about the refused front of `input`.
+/// The error line for the refused front of `input`.
 #[track_caller]
 pub(crate) fn reject(input: &[u8]) -> String {
     let refusal = refusal(input);
@@ -35,7 +35,7 @@ pub(crate) fn reject(input: &[u8]) -> String {
     String::from_utf8(out).expect("errors are text")
 }
 
-/// What `write` appends.
+/// The text that `write` appends.
 pub(crate) fn encoded(write: impl FnOnce(&mut Vec<u8>)) -> String {
     let mut out = Vec::new();
     write(&mut out);

@@ -1,4 +1,4 @@
-//! touch.
+//! The parser of touch.
 
 use crate::command::Command;
 use crate::error::Error;

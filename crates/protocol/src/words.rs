@@ -1,9 +1,9 @@
-//! Words of a line, eight bytes at a step: the scan of a multi-get is the parser's hot loop.
+//! The words of a line. The scan takes eight bytes at a step, because the scan of a multi-get is the parser's hot loop.
 
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
 
-/// Words behind a command's name that are looked at, as in memcached.
+/// The most words behind a command's name that are used, as in memcached.
 const WORDS_MAX: usize = 22;
 
 /// Words behind a command's name, split at spaces.
@@ -17,7 +17,7 @@ impl<'a> Words<'a> {
         WordIter { rest: self.0 }
     }
 
-    /// The first `N` words, and what a command must know of the others.
+    /// The first `N` words, and what a command needs of the others.
     #[inline]
     pub(crate) fn first<const N: usize>(&self) -> FirstWords<'a, N> {
         let mut words = [&[][..]; N];
@@ -46,11 +46,11 @@ impl<'a> Words<'a> {
 /// The words that a command needs. Words behind them have no meaning, except that the last may be
 /// noreply.
 pub(crate) struct FirstWords<'a, const N: usize> {
-    /// The first `N`, empty where there are less.
+    /// The first `N` words. They are empty if there are fewer.
     pub(crate) words: [&'a [u8]; N],
-    /// How many there are, those behind the first `N` counted.
+    /// The number of all words, with those behind the first `N`.
     pub(crate) count: usize,
-    /// The last is `noreply`.
+    /// True if the last word is `noreply`.
     pub(crate) noreply: bool,
 }
 
@@ -70,7 +70,7 @@ pub struct WordIter<'a> {
 }
 
 impl<'a> WordIter<'a> {
-    /// What stands behind the words that were taken.
+    /// The text behind the words that were taken.
     #[inline]
     pub(crate) fn rest(&self) -> Words<'a> {
         Words(self.rest)
@@ -115,8 +115,8 @@ pub(crate) fn key_len(text: &[u8]) -> usize {
     position(text, not_of_keys)
 }
 
-/// Where the first byte stands that `hits` marks, or the length. `hits` sets the high bit of marked
-/// bytes; it must be right about the lowest one that it sets, and may be wrong above that.
+/// The index of the first byte that `hits` marks, or the length. `hits` sets the high bit of marked bytes. The lowest
+/// mark must be right, marks above it may be wrong.
 #[inline(always)]
 fn position(text: &[u8], hits: impl Fn(u64) -> u64) -> usize {
     let mut at = 0;

@@ -1,4 +1,4 @@
-//! Properties of the binary protocol's parser over arbitrary, half-right and lawful input.
+//! Property tests of the binary protocol's parser with arbitrary, partly valid and valid input.
 
 mod binary_invariants;
 
@@ -20,7 +20,7 @@ fn written(opcode: u8, cas: u64, extras: &[u8], key: &[u8], value: &[u8]) -> Vec
     [&bytes, extras, key, value].concat()
 }
 
-/// Requests whose lengths are often lawful.
+/// Requests whose lengths are often valid.
 fn soup() -> impl Strategy<Value = Vec<u8>> {
     let extras = prop_oneof![Just(0_usize), Just(4), Just(8), Just(20), 0..30_usize];
     let key = prop_oneof![8 => 0..9_usize, 1 => 240..260_usize];

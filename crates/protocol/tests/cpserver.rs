@@ -1,4 +1,4 @@
-//! Properties of CPServer's parser over arbitrary, half-right and lawful input.
+//! Property tests of CPServer's parser with arbitrary, partly valid and valid input.
 
 mod cpserver_invariants;
 
@@ -12,7 +12,7 @@ fn written(op: u32, key: u64, value: &[u8]) -> Vec<u8> {
     [&header.concat()[..], &key.to_le_bytes(), value].concat()
 }
 
-/// Requests whose numbers are often lawful, with values that are often as long as they say.
+/// Requests whose numbers are often valid, with values that often have the announced length.
 fn soup() -> impl Strategy<Value = Vec<u8>> {
     let op = prop_oneof![8 => 0..4_u32, 1 => any::<u32>()];
     let size = prop_oneof![4 => 0..70_u32, 1 => any::<u32>()];

@@ -1,4 +1,4 @@
-//! Properties of memcached's datagrams over arbitrary and half-right input.
+//! Property tests of memcached's datagrams with arbitrary and partly valid input.
 
 mod datagram_invariants;
 

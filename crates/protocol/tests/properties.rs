@@ -1,4 +1,4 @@
-//! Properties of the parser over arbitrary, half-right and lawful input, and of replies.
+//! Property tests of the text protocol's parser with arbitrary, partly valid and valid input, and of replies.
 
 mod invariants;
 
@@ -11,7 +11,7 @@ fn key() -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec(byte, 1..=KEY_LEN_MAX)
 }
 
-/// Something that stands between two spaces, often at its right place.
+/// A word between two spaces, often at its right place.
 fn word() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         4 => proptest::sample::select(vec![
@@ -28,7 +28,7 @@ fn word() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// Words, spaces, line ends and blocks, in an order that is sometimes lawful.
+/// Words, spaces, line ends and blocks, in an order that is sometimes valid.
 fn soup() -> impl Strategy<Value = Vec<u8>> {
     let piece = (
         word(),
@@ -42,7 +42,7 @@ fn soup() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// A lawful command of any kind, data block included.
+/// A valid command of any kind, with its data block.
 fn lawful() -> impl Strategy<Value = Vec<u8>> {
     let value = proptest::collection::vec(any::<u8>(), 0..=invariants::LIMITS.value_max);
     let text = |line: &str, key: &[u8]| match line.split_once('@') {

@@ -1,4 +1,4 @@
-//! Properties of the parser of Redis' protocol over arbitrary, half-right and lawful input.
+//! Property tests of the parser of Redis' protocol with arbitrary, partly valid and valid input.
 
 mod resp_invariants;
 
@@ -49,7 +49,7 @@ fn what_is_announced_is_not_awaited_whole() {
     check(b"*2147483647\r\n$4\r\nINFO\r\n$1\r\n");
 }
 
-/// Behind a value of this length the arguments are announced, or come, so long that 64 KiB are just reached, or not.
+/// Behind a value of this length, the arguments that are announced, or that arrive, just reach 64 KiB, or just do not.
 #[test]
 fn arguments_behind_a_value_in_pieces_have_the_same_limit() {
     let value = [b'x'; 40];

@@ -5,12 +5,12 @@ use super::{ANSWER_MAGIC, HEADER, Head, Status};
 /// Bytes of a value's extras: its flags.
 const FLAGS: usize = 4;
 
-/// Lengths that a header tells.
+/// Lengths in a header.
 #[derive(Clone, Copy, Default)]
 struct Lengths {
     key: usize,
     extras: usize,
-    /// Of extras, key and value.
+    /// The length of extras, key and value together.
     body: usize,
 }
 
@@ -29,7 +29,7 @@ fn header(out: &mut Vec<u8>, head: Head, status: Status, lengths: Lengths, cas: 
     out.extend_from_slice(&header);
 }
 
-/// What stands before a value of `value_len` bytes; an empty `key` is left out.
+/// Everything that precedes a value of `value_len` bytes. An empty `key` is left out.
 #[inline]
 pub fn value(out: &mut Vec<u8>, head: Head, key: &[u8], flags: u32, value_len: usize, cas: u64) {
     let lengths = Lengths {
@@ -82,12 +82,12 @@ pub fn miss_of(out: &mut Vec<u8>, head: Head, key: &[u8]) {
     out.extend_from_slice(key);
 }
 
-/// What went wrong.
+/// An error, with its usual text.
 pub fn error(out: &mut Vec<u8>, head: Head, status: Status) {
     error_in_words(out, head, status, status.words());
 }
 
-/// The same in other words.
+/// An error with another text.
 pub fn error_in_words(out: &mut Vec<u8>, head: Head, status: Status, words: &str) {
     let lengths = Lengths {
         body: words.len(),

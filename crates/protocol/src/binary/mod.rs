@@ -10,7 +10,7 @@
 //!  0x81   answer: opcode and opaque are the request's; the cas is the item's
 //! ```
 //!
-//! * [`mod@parse`] says what stands at the front of a connection's input.
+//! * [`mod@parse`] parses the front of a connection's input.
 //! * [`encode`] writes answers.
 
 pub mod encode;
@@ -27,12 +27,12 @@ pub const ANSWER_MAGIC: u8 = 0x81;
 /// Bytes of a request, and of an answer, without its body.
 pub const HEADER: usize = 24;
 
-/// What an answer repeats of its request.
+/// The parts of a request that its answer repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// What was asked.
+    /// The operation.
     pub opcode: Opcode,
-    /// Four bytes that mean something to the client alone.
+    /// Four bytes that have a meaning for the client only.
     pub opaque: [u8; 4],
 }
 
@@ -85,8 +85,8 @@ impl Opcode {
         Self::PREPEND,
     ];
 
-    /// The same operation in its loud form, and whether this one is quiet: its success goes without an answer, and so
-    /// does a get's miss.
+    /// The same operation in its loud form, and true if this one is quiet: then a success has no answer, nor has a
+    /// get's miss.
     #[inline]
     pub fn loud(self) -> (Self, bool) {
         match self {
@@ -111,25 +111,25 @@ impl Opcode {
     }
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Status {
-    /// It was carried out.
+    /// It was executed.
     Done = 0x00,
     /// There is no such key.
     NotFound = 0x01,
-    /// There is such a key, or its cas is another.
+    /// The key exists, or its cas is another.
     Exists = 0x02,
     /// The value can never be stored.
     TooLarge = 0x03,
     /// Lengths that the operation cannot have.
     Invalid = 0x04,
-    /// There was nothing to append to.
+    /// There was no value to append to.
     NotStored = 0x05,
     /// The value is no number.
     NonNumeric = 0x06,
-    /// The client has not authenticated, or its password is wrong.
+    /// The client has not logged in, or its password is wrong.
     Unauthenticated = 0x20,
     /// No operation has this number.
     Unknown = 0x81,
@@ -138,7 +138,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// What the body of an answer says that is not [`Done`](Self::Done).
+    /// The text in the body of an answer with this status. Empty for [`Done`](Self::Done).
     pub fn words(self) -> &'static str {
         match self {
             Self::Done => "",
@@ -155,12 +155,12 @@ impl Status {
     }
 }
 
-/// What a header says, as far as it takes to answer where the protocol is not spoken.
+/// The parts of a header that a server needs to refuse the request if it does not speak the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Foreign {
-    /// What the answer repeats.
+    /// The parts that the answer repeats.
     pub head: Head,
-    /// Bytes of the request, header and body, whether they stand in the input already or not.
+    /// Bytes of the request, header and body, whether they have arrived already or not.
     pub length: u64,
 }
 
@@ -174,7 +174,7 @@ impl Foreign {
         })
     }
 
-    /// Appends the answer: there is no such command here, and why.
+    /// Appends the answer: an unknown command, and the reason.
     pub fn refuse(&self, out: &mut Vec<u8>) {
         let words = "The binary protocol is switched off: use the text protocol";
         encode::error_in_words(out, self.head, Status::Unknown, words);

@@ -1,45 +1,45 @@
-//! What stands at the front of a connection's input. As in the text protocol this keeps no state, and lengths are
-//! judged as memcached judges them: those that an operation cannot have end the connection, because where the next
-//! request begins cannot be told.
+//! The parser of the binary protocol: it parses the front of a connection's input. As in the text protocol it keeps no
+//! state. It checks lengths as memcached does: lengths that an operation cannot have end the connection, because the
+//! start of the next request is unknown.
 
 use super::{HEADER, Head, MAGIC, Opcode, Status};
 use crate::awaited::Awaited;
 use crate::command::Limits;
 use crate::key::KEY_LEN_MAX;
 
-/// Bodies that are longer are refused before they come.
+/// The longest body. A longer one is refused before it arrives.
 const BODY_MAX: u32 = 1 << 30;
 
-/// The expiry by which a counter that is not there is not made.
+/// The expiry that forbids to make a counter that does not exist.
 const MAKE_NONE: u32 = u32::MAX;
 
-/// What stands at the front of the input.
+/// The request at the front of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parsed<'a> {
     /// Nothing complete yet; ask again with more bytes.
     Incomplete,
-    /// A request of so many bytes.
+    /// A complete request.
     Request {
-        /// What it says.
+        /// The request.
         request: Request<'a>,
         /// Its bytes.
         consumed: usize,
     },
-    /// The head of a storage request whose value is not all here yet. The server may wait for it, or take the head and
-    /// receive the value piece by piece.
+    /// The head of a storage request whose value has not arrived completely. The server may wait for it, or take the
+    /// head and receive the value piece by piece.
     Body {
         /// What its answer repeats.
         head: Head,
-        /// It, with an empty value.
+        /// The request, with an empty value.
         store: Store<'a>,
         /// Bytes before the value.
         start: usize,
         /// Bytes of the value.
         value_len: usize,
     },
-    /// What cannot be carried out.
+    /// A request that cannot be executed.
     Refused(Refusal<'a>),
-    /// It does not begin with [`MAGIC`]: where the next request begins cannot be told.
+    /// It does not begin with [`MAGIC`]: the start of the next request is unknown.
     Foreign,
 }
 
@@ -48,18 +48,18 @@ pub enum Parsed<'a> {
 pub struct Request<'a> {
     /// What its answer repeats.
     pub head: Head,
-    /// What it asks for.
+    /// The operation and its arguments.
     pub command: Command<'a>,
 }
 
-/// What a request asks for.
+/// The operation of a request, and its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command<'a> {
     /// Get, GetK, GAT, GATK, Touch.
     Get {
         /// 1 to 250 bytes of any kind, as every key here.
         key: &'a [u8],
-        /// The expiry that it gets, in memcached's sense: from now, or in unix time.
+        /// The item's new expiry, in memcached's sense: from now, or in unix time.
         touch: Option<u32>,
         /// The answer has the value.
         value: bool,
@@ -68,20 +68,20 @@ pub enum Command<'a> {
     Store(Store<'a>),
     /// Delete.
     Delete {
-        /// Whose item.
+        /// The item's key.
         key: &'a [u8],
         /// 0 demands nothing.
         cas: u64,
     },
     /// Increment, Decrement.
     Delta {
-        /// Whose number.
+        /// The number's key.
         key: &'a [u8],
-        /// It is subtracted, down to 0.
+        /// True to subtract, down to 0.
         down: bool,
-        /// How much.
+        /// The amount.
         by: u64,
-        /// With which number and expiry it is made if it is not there.
+        /// The number and the expiry to make it with if it does not exist.
         make: Option<(u64, u32)>,
         /// 0 demands nothing.
         cas: u64,
@@ -91,21 +91,21 @@ pub enum Command<'a> {
         /// Seconds until then, in memcached's sense.
         delay: u32,
     },
-    /// No-op: its answer says that all before it are answered.
+    /// No-op: its answer means that all requests before it are answered.
     Noop,
     /// Version.
     Version,
-    /// Statistics of a topic; all if it is empty.
+    /// Statistics of a topic. All if it is empty.
     Stat(&'a [u8]),
     /// Quit.
     Quit,
-    /// Which ways there are to say who the client is.
+    /// Asks for the list of SASL mechanisms.
     SaslList,
-    /// Begins or continues to say who the client is.
+    /// Begins or continues a login by SASL.
     SaslAuth {
-        /// By which way.
+        /// The mechanism.
         mechanism: &'a [u8],
-        /// What it says.
+        /// The client's data.
         data: &'a [u8],
     },
 }
@@ -115,13 +115,13 @@ pub enum Command<'a> {
 pub struct Store<'a> {
     /// How.
     pub verb: StoreVerb,
-    /// Under which key.
+    /// The key.
     pub key: &'a [u8],
     /// What.
     pub value: &'a [u8],
     /// What the client keeps beside the value.
     pub flags: u32,
-    /// In memcached's sense.
+    /// The expiry, in memcached's sense.
     pub exptime: u32,
     /// 0 demands nothing.
     pub cas: u64,
@@ -130,15 +130,15 @@ pub struct Store<'a> {
 /// How a value is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreVerb {
-    /// Whatever is there.
+    /// Stores in any case.
     Set,
-    /// If nothing is there.
+    /// Stores if there is no item.
     Add,
-    /// If something is there.
+    /// Stores if there is an item.
     Replace,
-    /// Behind what is there.
+    /// Appends to the value.
     Append,
-    /// Before what is there.
+    /// Prepends to the value.
     Prepend,
 }
 
@@ -147,11 +147,11 @@ pub enum StoreVerb {
 pub struct Refusal<'a> {
     /// What its answer repeats.
     pub head: Head,
-    /// What is wrong.
+    /// The error.
     pub status: Status,
     /// Bytes that are used up now.
     pub consumed: usize,
-    /// Bytes behind them that are to be dropped, here or still to come.
+    /// Bytes behind these that are to be dropped, whether they have arrived already or not.
     pub swallow: u64,
     /// The connection must close.
     pub close: bool,
@@ -159,7 +159,7 @@ pub struct Refusal<'a> {
     pub forget: Option<&'a [u8]>,
 }
 
-/// A header, taken apart.
+/// A parsed header.
 #[derive(Clone, Copy)]
 pub(super) struct Header {
     pub(super) head: Head,
@@ -190,8 +190,8 @@ pub(super) fn header(input: &[u8]) -> Option<Header> {
     })
 }
 
-/// Says what stands at the front of `input`. More input never changes an answer other than
-/// [`Parsed::Incomplete`] and [`Parsed::Body`].
+/// Parses the front of `input`. More input never changes a result other than [`Parsed::Incomplete`] and
+/// [`Parsed::Body`].
 #[inline]
 pub fn parse<'a>(input: &'a [u8], limits: &Limits) -> Parsed<'a> {
     let Some(header) = header(input) else {
@@ -220,7 +220,7 @@ pub fn parse<'a>(input: &'a [u8], limits: &Limits) -> Parsed<'a> {
     }
 }
 
-/// What must come before [`parse()`], which called `input` [`Parsed::Incomplete`], can say more.
+/// The bytes that must arrive before [`parse()`], which returned [`Parsed::Incomplete`] for `input`, can return more.
 pub fn awaited(input: &[u8]) -> Awaited {
     Awaited::bytes(match header(input) {
         // The first byte tells whether it is a request at all.
@@ -241,7 +241,7 @@ impl Header {
         )
     }
 
-    /// Why lengths or opcode forbid the request, if they do.
+    /// The refusal of the request, if its lengths or its opcode forbid it.
     #[inline]
     fn refusal(&self) -> Option<Refusal<'static>> {
         let refuse = |status, swallow, close| {
@@ -283,7 +283,7 @@ impl Header {
     }
 }
 
-/// The longest name and password that are listened to, with what stands between them.
+/// The longest data of a login: name and password, with the bytes between them.
 const SASL_DATA_MAX: usize = 1024;
 
 /// The big-endian number at the front of some extras.
@@ -352,7 +352,7 @@ fn parse_store<'a>(header: &Header, input: &'a [u8], limits: &Limits) -> Parsed<
     }
 }
 
-/// What a request asks for whose lengths are right and whose body is this.
+/// The command of a request with this body. Its lengths have been checked.
 #[inline]
 fn command<'a>(header: &Header, loud: Opcode, body: &'a [u8]) -> Command<'a> {
     let (extras, rest) = body.split_at(header.extras);

@@ -6,7 +6,7 @@
 //!         argument      at: what comes next
 //! ```
 //!
-//! As in Redis, what stands where a `\n` or the `\r\n` behind an argument must be is not looked at.
+//! As in Redis, the bytes at the places of a `\n`, or of the `\r\n` behind an argument, are not checked.
 
 use memchr::memchr;
 
@@ -14,20 +14,20 @@ use super::error::Error;
 use super::number::integer;
 use super::rest::Rest;
 
-/// The longest argument, and the longest request but for its values.
+/// The longest argument, and the longest request without its values.
 pub const ARGUMENTS_LEN_MAX: usize = 64 << 10;
 
 /// The longest key.
 const KEY_LEN_MAX: usize = crate::KEY_LEN_MAX;
 
-/// The most bytes of a line that tells a number and is right: a mark, a sign, 19 digits, its end. Redis waits for
-/// 64 KB before it says the same of a longer one.
+/// The most bytes of a valid line with a number: a mark, a sign, 19 digits, its end. Redis refuses a longer line too,
+/// but only after 64 KB.
 const NUMBER_LINE_MAX: usize = 32;
 
 /// Redis' `proto-max-bulk-len`.
 const LENGTH_MAX: i64 = 512 << 20;
 
-/// Bytes of arguments that are awaited before those that are here are looked at again.
+/// The most bytes of further arguments that the parser waits for before it parses again.
 const AWAITED_AHEAD: usize = 4 << 10;
 
 /// `\r\n`.
@@ -36,22 +36,22 @@ pub(super) const END: usize = 2;
 /// The shortest argument with its length: `$0\r\n\r\n`.
 const ARGUMENT_LEAST: usize = 6;
 
-/// Why the arguments that are here say no more.
+/// Why the parser stops at the arguments that have arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop<'a> {
-    /// So many bytes of the request must be here, from its first on.
+    /// The parser needs this many bytes of the request, counted from its first byte.
     More(usize),
-    /// The request is not carried out.
+    /// The request is not executed.
     Refused(Error<'a>),
-    /// Where its arguments end cannot be told.
+    /// The end of its arguments cannot be found.
     Broken(Error<'a>),
-    /// The value that comes next is not all here.
+    /// The next argument is a value that has not arrived completely.
     Body {
-        /// Where the line that tells its length begins, from the request's first byte on.
+        /// Where the line with its length begins, counted from the request's first byte.
         line: usize,
         /// Bytes of the value.
         value_len: usize,
-        /// It is all of an item's value.
+        /// True if it is the whole value of an item.
         whole: bool,
     },
 }
@@ -62,17 +62,17 @@ impl<'a> From<Error<'a>> for Stop<'a> {
     }
 }
 
-/// The arguments that were not taken yet.
+/// The arguments that are not taken yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arguments<'a> {
     pub(super) input: &'a [u8],
     /// Where the next one begins.
     pub(super) at: usize,
-    /// How many are to come.
+    /// How many are left.
     pub(super) left: u32,
-    /// Bytes of the one whose length was read last, its end included.
+    /// Bytes of the argument whose length was read last, with its end.
     pending: usize,
-    /// Where arguments must end.
+    /// The limit for the end of the arguments.
     reach: usize,
 }
 
@@ -80,7 +80,7 @@ impl<'a> Arguments<'a> {
     /// The arguments of the request at the front of `input`, whose first byte is `*`.
     #[inline]
     pub(super) fn of(input: &'a [u8]) -> Result<Self, Stop<'a>> {
-        // Short counts are by far the most.
+        // Most counts have one digit.
         if let [b'*', digit @ b'1'..=b'9', b'\r', _, ..] = input {
             return Ok(Self::at(input, 4, u32::from(digit - b'0')));
         }
@@ -93,7 +93,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// `left` arguments from there on.
+    /// `left` arguments from index `at` on.
     #[inline]
     pub(super) fn at(input: &'a [u8], at: usize, left: u32) -> Self {
         Self {
@@ -105,7 +105,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Reads the next argument's length, or is told that it is read already.
+    /// Reads the next argument's length.
     #[inline]
     fn length(&mut self) -> Result<usize, Stop<'a>> {
         debug_assert!(self.left > 0 && self.pending == 0);
@@ -152,7 +152,7 @@ impl<'a> Arguments<'a> {
         self.pass(len)
     }
 
-    /// The next argument, or as much of its front.
+    /// The next argument, or its first `max` bytes if it is longer.
     pub(super) fn front(&mut self, max: usize) -> Result<&'a [u8], Stop<'a>> {
         let len = self.length()?;
         if len <= max {
@@ -172,7 +172,7 @@ impl<'a> Arguments<'a> {
         self.pass(len)
     }
 
-    /// The next argument, which is a value that the server may take as it comes.
+    /// The next argument, which is a value that the server may take piece by piece.
     #[inline]
     pub(super) fn value(&mut self, value_max: usize) -> Result<&'a [u8], Stop<'a>> {
         let line = self.at;
@@ -206,13 +206,13 @@ impl<'a> Arguments<'a> {
         Ok(values)
     }
 
-    /// The least number of bytes of the arguments that were not begun; of very many, of the first of them: a client
-    /// that announces what it never sends must not have more kept than any other.
+    /// The least number of bytes of the arguments that are not begun yet. It is bounded: a client that announces many
+    /// arguments and never sends them must not make the server keep more input than for any other client.
     pub(super) fn least(&self) -> usize {
         (self.left as usize * ARGUMENT_LEAST).min(AWAITED_AHEAD)
     }
 
-    /// How to get to the request's end from [`Arguments::at`] on.
+    /// The rest of the request from [`Arguments::at`] on.
     pub(super) fn rest(&self) -> Rest {
         Rest::new(self.left, self.pending)
     }
@@ -228,7 +228,7 @@ pub(super) fn check_key_len(len: usize) -> Result<(), Error<'static>> {
     }
 }
 
-/// What stands between the mark at `at` and the line's end, and where the next line begins.
+/// The text between the mark at `at` and the line's end, and the index of the next line.
 fn line<'a>(input: &'a [u8], at: usize, error: Error<'a>) -> Result<(&'a [u8], usize), Stop<'a>> {
     let here = input.get(at..).unwrap_or_default();
     let window = &here[..here.len().min(NUMBER_LINE_MAX)];
@@ -242,7 +242,7 @@ fn line<'a>(input: &'a [u8], at: usize, error: Error<'a>) -> Result<(&'a [u8], u
     }
 }
 
-/// Arguments that are all here.
+/// Arguments that have all arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct Values<'a> {
     arguments: Arguments<'a>,

@@ -1,4 +1,4 @@
-//! What a client can ask for. Everything borrows from the input.
+//! Redis' commands, as the parser returns them. Everything borrows from the input.
 
 use crate::awaited::Awaited;
 
@@ -7,17 +7,17 @@ use super::error::Error;
 use super::number::Decimal;
 use super::rest::Rest;
 
-/// What stands at the front of the input.
+/// The request at the front of the input.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Parsed<'a> {
-    /// Nothing complete yet: ask again when this has come.
+    /// Nothing complete yet: parse again when this has arrived.
     Incomplete(Awaited),
     /// No request, and no answer: an empty line, or a request of no arguments.
     Nothing {
         /// Bytes to drop from the input.
         consumed: usize,
     },
-    /// A line without RESP's marks, as typed by hand: see [`rewrite`](super::rewrite).
+    /// A line without RESP's marks, typed by hand: see [`rewrite`](super::rewrite).
     Inline {
         /// The line without its end.
         line: &'a [u8],
@@ -26,30 +26,31 @@ pub enum Parsed<'a> {
     },
     /// A complete command.
     Command {
-        /// What the client wants.
+        /// The command.
         command: Command<'a>,
         /// Bytes to drop from the input.
         consumed: usize,
     },
-    /// The head of a command whose arguments come one by one.
+    /// The head of a command whose arguments are taken one by one.
     Many {
-        /// What is to be done with them.
+        /// The command.
         verb: Many,
-        /// How many there are: one or more, and an even number if they are pairs.
+        /// The number of its arguments: one or more, and an even number if they are pairs.
         arguments: u32,
         /// Bytes of the head.
         consumed: usize,
     },
-    /// A command with a value that is not all here. The server may wait for it, or take the value piece by piece.
+    /// A command with a value that has not arrived completely. The server may wait for it, or take the value piece by
+    /// piece.
     Body(Body<'a>),
-    /// Not a command that can be carried out.
+    /// A request that cannot be executed.
     Refused(Refusal<'a>),
 }
 
-/// A value that is announced.
+/// An announced value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Body<'a> {
-    /// The key that it is for.
+    /// The value's key.
     pub key: &'a [u8],
     /// Where the line with its length begins.
     pub line: usize,
@@ -57,39 +58,39 @@ pub struct Body<'a> {
     pub head: usize,
     /// Bytes of the value, without the `\r\n` behind them.
     pub value_len: usize,
-    /// It is all of an item's value: not so SETRANGE's.
+    /// True if it is the whole value of an item. SETRANGE's is not.
     pub whole: bool,
-    /// What comes behind it: that `\r\n`, and all other arguments.
+    /// The rest behind the value: that `\r\n`, and all other arguments.
     pub rest: Rest,
-    /// What must come before the parser can say more.
+    /// The bytes that must arrive before the parser can return more.
     pub awaited: Awaited,
 }
 
 /// Why a request is refused, and how the connection goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal<'a> {
-    /// What the client is told.
+    /// The error for the client.
     pub error: Error<'a>,
     /// Bytes to drop from the input now.
     pub consumed: usize,
-    /// What of the request is to be dropped after those.
+    /// The rest of the request, which is to be dropped after those.
     pub rest: Rest,
-    /// Nothing that follows can be understood: reply, then close.
+    /// True if the input behind it cannot be parsed: reply, then close.
     pub close: bool,
 }
 
-/// Commands whose arguments come one by one.
+/// Commands whose arguments are taken one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Many {
     /// MGET: a value for each key.
     Get,
     /// MSET: keys and values.
     Set,
-    /// DEL, UNLINK: how many were there.
+    /// DEL, UNLINK: how many keys existed.
     Remove,
-    /// EXISTS: how many are there.
+    /// EXISTS: how many keys exist.
     Exists,
-    /// TOUCH: how many are there; they count as used.
+    /// TOUCH: how many keys exist. They count as used.
     Touch,
 }
 
@@ -117,14 +118,14 @@ pub enum Command<'a> {
     GetExpire {
         /// The key.
         key: &'a [u8],
-        /// What becomes of its expiry.
+        /// Its new expiry.
         lifetime: Lifetime,
     },
     /// APPEND.
     Append {
         /// The key.
         key: &'a [u8],
-        /// What comes behind its value.
+        /// The bytes to append to its value.
         value: &'a [u8],
     },
     /// STRLEN.
@@ -136,7 +137,7 @@ pub enum Command<'a> {
     GetRange {
         /// The key.
         key: &'a [u8],
-        /// The first byte; negative ones count from the end.
+        /// The first byte. A negative number counts from the end.
         start: i64,
         /// The last byte.
         end: i64,
@@ -147,7 +148,7 @@ pub enum Command<'a> {
         key: &'a [u8],
         /// The first byte that changes.
         offset: u64,
-        /// What comes there.
+        /// The new bytes.
         value: &'a [u8],
     },
     /// INCR, DECR, INCRBY, DECRBY.
@@ -157,14 +158,14 @@ pub enum Command<'a> {
         /// By how much.
         by: i64,
     },
-    /// INCRBY of a number that is there: django-redis' incr.
+    /// INCRBY of a number that exists: django-redis' incr.
     IncrementPresent {
         /// The key.
         key: &'a [u8],
         /// By how much.
         by: i64,
     },
-    /// What the owner of a lock does with it.
+    /// A lock's owner changes the lock.
     Owned(Owned<'a>),
     /// INCRBYFLOAT.
     IncrementDecimal {
@@ -184,14 +185,14 @@ pub enum Command<'a> {
         key: &'a [u8],
         /// Its new expiry.
         moment: Moment,
-        /// Which items get it.
+        /// The items that get it.
         which: ExpireCondition,
     },
     /// TTL, PTTL, EXPIRETIME, PEXPIRETIME.
     Expiry {
         /// The key.
         key: &'a [u8],
-        /// How its expiry is told.
+        /// The form of the answer.
         told: ExpiryForm,
     },
     /// PERSIST.
@@ -201,7 +202,7 @@ pub enum Command<'a> {
     },
     /// KEYS.
     Keys {
-        /// Which.
+        /// The pattern.
         pattern: &'a [u8],
     },
     /// SCAN.
@@ -212,7 +213,7 @@ pub enum Command<'a> {
     Size,
     /// FLUSHDB, FLUSHALL.
     Flush,
-    /// PING, with what is to be repeated.
+    /// PING, with the text to repeat.
     Ping(Option<&'a [u8]>),
     /// ECHO.
     Echo(&'a [u8]),
@@ -232,14 +233,14 @@ pub enum Command<'a> {
     Help {
         /// The command, in capitals.
         command: &'static str,
-        /// What there is.
+        /// Its subcommands.
         subcommands: &'static str,
     },
     /// COMMAND.
     Commands(Commands<'a>),
     /// CONFIG.
     Config(Config<'a>),
-    /// INFO, with the sections that are asked for.
+    /// INFO, with the names of sections.
     Info(Values<'a>),
     /// MEMORY.
     Memory(Memory<'a>),
@@ -268,18 +269,18 @@ pub struct Set<'a> {
     pub key: &'a [u8],
     /// The value.
     pub value: &'a [u8],
-    /// What must be there for it to take place.
+    /// The condition of the store.
     pub when: StoreCondition,
-    /// How long it lives.
+    /// The item's expiry.
     pub lifetime: Lifetime,
     /// How it is answered.
     pub answer: SetAnswer,
 }
 
-/// What must be there for a store to take place.
+/// The condition of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreCondition {
-    /// Anything or nothing.
+    /// No condition.
     Always,
     /// No item (NX).
     Absent,
@@ -298,21 +299,21 @@ pub enum SetAnswer {
     Old,
 }
 
-/// What becomes of an item's expiry.
+/// The change of an item's expiry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lifetime {
-    /// It has none from now on.
+    /// The item never expires.
     Forever,
-    /// It stays as it is.
+    /// The expiry stays as it is.
     Keep,
-    /// This.
+    /// The item expires at this moment.
     Until(Moment),
 }
 
 /// A moment, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// So long from now.
+    /// This long from now.
     In(i64),
     /// Since 1970.
     At(i64),
@@ -323,16 +324,16 @@ pub enum Moment {
 pub struct ExpireCondition {
     /// Those that never expire (NX).
     pub lasting: bool,
-    /// Those that do (XX).
+    /// Those that expire (XX).
     pub expiring: bool,
-    /// Those that would live longer (GT).
+    /// Those that would expire later (GT).
     pub later: bool,
-    /// Those that would live less long (LT).
+    /// Those that would expire earlier (LT).
     pub earlier: bool,
 }
 
 impl ExpireCondition {
-    /// True if an item whose expiry is `old`, none if it never expires, gets the expiry `new`.
+    /// True if an item with the expiry `old` gets the expiry `new`. `None` is never.
     pub fn changes(self, old: Option<u64>, new: u64) -> bool {
         if old.is_some() && self.lasting || old.is_none() && self.expiring {
             return false;
@@ -343,12 +344,12 @@ impl ExpireCondition {
     }
 }
 
-/// What the owner of a lock does with it. Nothing is done where the key has another value.
+/// A change of a lock by its owner. If the key has another value, nothing changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owned<'a> {
     /// The key.
     pub key: &'a [u8],
-    /// The value that tells the owner.
+    /// The value that identifies the owner.
     pub token: &'a [u8],
     /// How long it is held.
     pub then: LockChange,
@@ -359,16 +360,16 @@ pub struct Owned<'a> {
 pub enum LockChange {
     /// It is released.
     NoMore,
-    /// So many milliseconds longer, if its life has an end.
+    /// Some milliseconds longer, if it has an expiry.
     Longer {
-        /// How many.
+        /// The milliseconds.
         millis: i64,
     },
     /// Until then.
     Until(Moment),
 }
 
-/// How an expiry is told.
+/// The form of an expiry in an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExpiryForm {
     /// As a moment since 1970, not as the time that is left.
@@ -380,20 +381,20 @@ pub struct ExpiryForm {
 /// SCAN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scan<'a> {
-    /// Where it goes on; 0 is the start.
+    /// Where the scan goes on. 0 is the start.
     pub cursor: u64,
-    /// Which keys, if not all.
+    /// The pattern of the keys, if not all.
     pub pattern: Option<&'a [u8]>,
-    /// About so many items are looked at.
+    /// The scan looks at about this many items.
     pub count: u64,
-    /// False: items of a type that there is not.
+    /// False if the scan is for a type that this server does not have.
     pub of_values: bool,
 }
 
 /// HELLO.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hello<'a> {
-    /// 2 or 3, if that is to change.
+    /// 2 or 3, if the version is to change.
     pub version: Option<u8>,
     /// The client's name and password.
     pub login: Option<Login<'a>>,
@@ -404,7 +405,7 @@ pub struct Hello<'a> {
 /// A name and a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Login<'a> {
-    /// Redis' default user if it is not said.
+    /// The user. `None` is Redis' default user.
     pub user: Option<&'a [u8]>,
     /// The password.
     pub password: &'a [u8],
@@ -419,22 +420,22 @@ pub enum Client<'a> {
     Name,
     /// SETNAME.
     SetName(&'a [u8]),
-    /// SETINFO, and what else is heard and changes nothing: NO-EVICT, NO-TOUCH, REPLY ON, UNPAUSE.
+    /// SETINFO, and other subcommands that are accepted and change nothing: NO-EVICT, NO-TOUCH, REPLY ON, UNPAUSE.
     Noted,
     /// INFO.
     Info,
     /// LIST of these.
     List(ClientFilter<'a>),
-    /// GETREDIR: nobody's keys are tracked.
+    /// GETREDIR: no client's keys are tracked.
     Redirection,
 }
 
 /// SCRIPT.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scripts<'a> {
-    /// EXISTS: which of these names are those of scripts.
+    /// EXISTS: which of these names are names of scripts.
     Exist(Values<'a>),
-    /// LOAD: a script's name, as its text tells it.
+    /// LOAD: the name of a script, found by its text.
     Load(&'static str),
     /// FLUSH.
     Flush,
@@ -445,9 +446,9 @@ pub enum Scripts<'a> {
 pub enum ClientFilter<'a> {
     /// All.
     All,
-    /// Those of a kind that there is not.
+    /// None, for a kind of connections that this server does not have.
     None,
-    /// Those of these numbers.
+    /// Those with these numbers.
     Of(Values<'a>),
 }
 
@@ -458,9 +459,9 @@ pub enum Commands<'a> {
     All,
     /// COUNT.
     Count,
-    /// LIST, of those whose name is like this if it is said.
+    /// LIST, of the commands whose name matches this pattern, if there is one.
     List(Option<&'a [u8]>),
-    /// LIST of those of a module: there is none.
+    /// LIST of a module's commands: there are no modules.
     Nothing,
     /// INFO of these.
     Info(Values<'a>),
@@ -495,11 +496,11 @@ pub enum Memory<'a> {
 pub struct Object<'a> {
     /// The key.
     pub key: &'a [u8],
-    /// What is asked of it.
+    /// The property of the item.
     pub ask: Ask,
 }
 
-/// What OBJECT tells.
+/// The properties that OBJECT shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ask {
     /// ENCODING.
@@ -532,7 +533,7 @@ mod tests {
             ("L", true, false, false, true),
             ("XL", false, false, false, true),
         ] {
-            // The items that are there: never, and before, at and behind the new moment.
+            // The old expiries: never, and before, at and behind the new moment.
             let olds = [None, Some(9), Some(10), Some(11)];
             let changes = olds.map(|old| which(options).changes(old, 10));
             assert_eq!(changes, [never, sooner, same, later], "{options}");

@@ -1,4 +1,5 @@
-//! Replies, appended to a connection's output. Plain numbers in: no engine is known here.
+//! Replies of Redis' protocol, appended to a connection's output. The arguments are plain numbers: this module does not
+//! depend on an engine.
 
 use itoa::Buffer;
 
@@ -6,7 +7,7 @@ use super::arguments::Arguments;
 use super::error::Error;
 use super::parse::UNKNOWN_SHOWN;
 
-/// How replies are written.
+/// The version of the protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Version {
     /// RESP2: what every client understands.
@@ -28,7 +29,7 @@ impl Version {
 
 const END: &[u8] = b"\r\n";
 
-/// Writes replies behind each other.
+/// Writes replies one after the other.
 pub struct Writer<'o> {
     out: &'o mut Vec<u8>,
     version: Version,
@@ -86,7 +87,7 @@ impl<'o> Writer<'o> {
         self.out.extend_from_slice(END);
     }
 
-    /// What stands before so many bytes; behind them a line end must follow.
+    /// The header of `len` bytes. The bytes and a line end must follow.
     #[inline]
     pub fn bulk_header(&mut self, len: usize) {
         self.number(b'$', len as i64);
@@ -122,13 +123,13 @@ impl<'o> Writer<'o> {
         });
     }
 
-    /// So many replies follow.
+    /// The header of an array: `len` replies follow.
     #[inline]
     pub fn array(&mut self, len: usize) {
         self.number(b'*', len as i64);
     }
 
-    /// So many pairs of replies follow.
+    /// The header of a map: `len` pairs of replies follow.
     pub fn map(&mut self, len: usize) {
         match self.version {
             Version::Resp2 => self.array(2 * len),
@@ -136,7 +137,7 @@ impl<'o> Writer<'o> {
         }
     }
 
-    /// So many different replies follow, in no order.
+    /// The header of a set: `len` different replies follow, in any order.
     pub fn set(&mut self, len: usize) {
         match self.version {
             Version::Resp2 => self.array(len),
@@ -144,7 +145,7 @@ impl<'o> Writer<'o> {
         }
     }
 
-    /// So many replies follow that nobody asked for.
+    /// The header of a push: `len` replies follow that answer no request.
     pub fn push(&mut self, len: usize) {
         match self.version {
             Version::Resp2 => self.array(len),
@@ -245,7 +246,7 @@ impl<'o> Writer<'o> {
                 self.say(&["'"]);
             }
         }
-        // What a client sent must not end the line.
+        // Bytes that a client sent must not end the line.
         for byte in &mut self.out[from..] {
             if matches!(byte, b'\r' | b'\n') {
                 *byte = b' ';
@@ -268,7 +269,7 @@ impl<'o> Writer<'o> {
             .extend_from_slice(&bytes[..end.unwrap_or(bytes.len())]);
     }
 
-    /// The first arguments of an unknown command, as long as all of them together have 128 bytes.
+    /// The first arguments of an unknown command, up to 128 bytes in all.
     fn arguments(&mut self, behind: &[u8], count: u32) {
         let mut arguments = Arguments::at(behind, 0, count);
         let from = self.out.len();

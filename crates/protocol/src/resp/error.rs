@@ -1,55 +1,55 @@
-//! What goes wrong, in Redis' words.
+//! Errors of Redis' protocol, with Redis' texts.
 
 /// Errors. [`Writer::error`](super::Writer::error) writes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error<'a> {
-    /// These words.
+    /// An error with this text.
     Words(&'static str),
-    /// Another byte stands where an argument must begin.
+    /// This byte is at a place where an argument must begin.
     Expected(u8),
     /// No command has this name.
     Unknown {
         /// The name, or its front.
         name: &'a [u8],
-        /// Where its first arguments stand.
+        /// The input from its first argument on.
         behind: &'a [u8],
-        /// How many they are.
+        /// The number of arguments that the error shows.
         arguments: u32,
     },
     /// No subcommand has this name.
     UnknownSubcommand {
         /// The command, in capitals.
         command: &'static str,
-        /// What was asked for.
+        /// The name in the request.
         name: &'a [u8],
     },
     /// This command, or subcommand (`client|id`), takes another number of arguments.
     Arity(&'static str),
-    /// The expiry of this command is none.
+    /// The expiry in this command is invalid.
     Expiry(&'static str),
-    /// A command of data that are no plain values.
+    /// A command for data types that this server does not have, since it has plain values only.
     NotHere(&'static str),
-    /// An option that EXPIRE and its like do not have.
+    /// An option that EXPIRE and the like do not have.
     Option(&'a [u8]),
-    /// CONFIG SET of what there is not.
+    /// CONFIG SET of a setting that does not exist.
     ConfigUnknown(&'a [u8]),
-    /// CONFIG SET that cannot be.
+    /// CONFIG SET that is refused.
     Config {
-        /// Of what.
+        /// The setting.
         name: &'a [u8],
-        /// Why.
+        /// The reason.
         why: &'static str,
     },
-    /// A kind of connections that there never is.
+    /// A kind of connections that Redis does not have.
     ClientType(&'a [u8]),
     /// An option that HELLO does not have.
     HelloOption(&'a [u8]),
 }
 
 impl Error<'static> {
-    /// The number of arguments is none.
+    /// The number of arguments is invalid.
     pub const MULTIBULK_LENGTH: Self = Error::Words("ERR Protocol error: invalid multibulk length");
-    /// The length of an argument is none.
+    /// The length of an argument is invalid.
     pub const BULK_LENGTH: Self = Error::Words("ERR Protocol error: invalid bulk length");
     /// An inline request without an end.
     pub const INLINE_TOO_LONG: Self = Error::Words("ERR Protocol error: too big inline request");
@@ -69,11 +69,11 @@ impl Error<'static> {
     /// A value that finds no memory now.
     pub const OUT_OF_MEMORY: Self =
         Error::Words("OOM command not allowed when used memory > 'maxmemory'.");
-    /// Options that do not go together, or do not exist.
+    /// Options that contradict each other, or do not exist.
     pub const SYNTAX: Self = Error::Words("ERR syntax error");
     /// Not a number, or too large a one.
     pub const NOT_INTEGER: Self = Error::Words("ERR value is not an integer or out of range");
-    /// A number that 32 bits do not hold.
+    /// A number that does not fit into 32 bits.
     pub const INT_RANGE: Self =
         Error::Words("ERR value is out of range, value must between -2147483648 and 2147483647");
     /// Not a number with a fraction.
@@ -82,14 +82,14 @@ impl Error<'static> {
     pub const NOT_FINITE: Self = Error::Words("ERR increment would produce NaN or Infinity");
     /// A number too large for INCR.
     pub const OVERFLOW: Self = Error::Words("ERR increment or decrement would overflow");
-    /// The one number whose negative is none.
+    /// The one number whose negative does not fit into 64 bits.
     pub const DECREMENT_OVERFLOW: Self = Error::Words("ERR decrement would overflow");
     /// A negative offset.
     pub const OFFSET: Self = Error::Words("ERR offset is out of range");
-    /// What SETRANGE would make is too long.
+    /// SETRANGE would make a value that is too long.
     pub const STRING_TOO_LONG: Self =
         Error::Words("ERR string exceeds maximum allowed size (proto-max-bulk-len)");
-    /// Not what a SCAN told.
+    /// A cursor that is not a number.
     pub const CURSOR: Self = Error::Words("ERR invalid cursor");
     /// There is one database.
     pub const DATABASE: Self = Error::Words("ERR DB index is out of range");
@@ -99,9 +99,9 @@ impl Error<'static> {
     /// EXPIRE: GT and LT.
     pub const EXPIRE_GT_LT: Self =
         Error::Words("ERR GT and LT options at the same time are not compatible");
-    /// HELLO of a protocol that there is not.
+    /// HELLO with a version of the protocol that does not exist.
     pub const NO_PROTOCOL: Self = Error::Words("NOPROTO unsupported protocol version");
-    /// HELLO of what is no number.
+    /// HELLO with a version that is no number.
     pub const PROTOCOL_NUMBER: Self =
         Error::Words("ERR Protocol version is not an integer or out of range");
     /// AUTH where there is no password.
@@ -109,7 +109,7 @@ impl Error<'static> {
         "ERR AUTH <password> called without any password configured for the default user. \
          Are you sure your configuration is correct?",
     );
-    /// AUTH with a wrong one.
+    /// AUTH with a wrong password.
     pub const WRONG_PASSWORD: Self =
         Error::Words("WRONGPASS invalid username-password pair or user is disabled.");
     /// A command before AUTH.
@@ -127,50 +127,50 @@ impl Error<'static> {
     pub const NESTED: Self = Error::Words("ERR MULTI calls can not be nested");
     /// WATCH in MULTI.
     pub const WATCH_INSIDE: Self = Error::Words("ERR WATCH inside MULTI is not allowed");
-    /// EXEC of what was not queued whole.
+    /// EXEC of a transaction with a refused request.
     pub const ABORTED: Self =
         Error::Words("EXECABORT Transaction discarded because of previous errors.");
     /// A transaction over its limit.
     pub const TRANSACTION_TOO_LONG: Self = Error::Words("ERR transaction is too long");
     /// More keys than a connection may watch.
     pub const WATCHES_TOO_MANY: Self = Error::Words("ERR too many keys are watched");
-    /// The number of a connection that is none.
+    /// An invalid number of a connection.
     pub const CLIENT_ID: Self = Error::Words("ERR Invalid client ID");
     /// A name with spaces.
     pub const CLIENT_NAME: Self =
         Error::Words("ERR Client names cannot contain spaces, newlines or special characters.");
-    /// Others changed the key again and again meanwhile.
+    /// Other clients changed the key again and again meanwhile.
     pub const BUSY: Self = Error::Words("ERR the key is being changed too often, try again");
-    /// SCAN of a number that was never told, or long ago.
+    /// SCAN with a cursor that the server never returned, or returned long ago.
     pub const CURSOR_UNKNOWN: Self =
         Error::Words("ERR cursor is unknown or too old, begin again with 0");
     /// A KEYS whose answer is too long.
     pub const KEYS_TOO_MANY: Self = Error::Words("ERR too many keys for one answer, use SCAN");
     /// KEYS and the like where they are not allowed.
     pub const DUMP_FORBIDDEN: Self = Error::Words("ERR keys may not be listed here");
-    /// OBJECT FREQ where nothing counts that.
+    /// OBJECT FREQ: the server does not count accesses.
     pub const NO_FREQUENCY: Self = Error::Words(
         "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when \
          switching between policies at runtime LRU and LFU data will take some time to adjust.",
     );
-    /// EVAL or SCRIPT LOAD of a script that is not one of the few.
+    /// EVAL or SCRIPT LOAD of an unknown script.
     pub const SCRIPT_UNKNOWN: Self = Error::Words(
         "ERR this script is not known: there is no Lua here, only the scripts of django-redis (incr), redis-py (Lock) \
          and Laravel (cache add, lock release)",
     );
-    /// EVALSHA of a script that is not one of the few.
+    /// EVALSHA of an unknown script.
     pub const NO_SCRIPT: Self = Error::Words("NOSCRIPT No matching script. Please use EVAL.");
     /// EVAL of more keys than arguments.
     pub const SCRIPT_KEYS_TOO_MANY: Self =
         Error::Words("ERR Number of keys can't be greater than number of args");
-    /// EVAL of less than no keys.
+    /// EVAL with a negative number of keys.
     pub const SCRIPT_KEYS_NEGATIVE: Self = Error::Words("ERR Number of keys can't be negative");
-    /// EVAL of a known script with what is not its own.
+    /// EVAL of a known script with a wrong number of keys or arguments.
     pub const SCRIPT_ARGUMENTS: Self =
         Error::Words("ERR this script takes one key and its own arguments");
-    /// SCRIPT FLUSH of something.
+    /// SCRIPT FLUSH with an unknown option.
     pub const SCRIPT_FLUSH: Self = Error::Words("ERR SCRIPT FLUSH only support SYNC|ASYNC option");
-    /// SCRIPT KILL: none runs for long.
+    /// SCRIPT KILL: no script runs for long.
     pub const NOT_BUSY: Self = Error::Words("NOTBUSY No scripts in execution right now.");
     /// FLUSHALL where it is not allowed.
     pub const FLUSH_FORBIDDEN: Self = Error::Words("ERR FLUSHALL is not allowed here");

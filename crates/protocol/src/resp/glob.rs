@@ -1,38 +1,39 @@
-//! Patterns as KEYS, SCAN and CONFIG GET know them: `*`, `?`, `[a-c]`, `[^a-c]`, `\` before a byte that is itself.
+//! Patterns of KEYS, SCAN and CONFIG GET: `*`, `?`, `[a-c]`, `[^a-c]`, and `\` before a byte that stands for itself.
 //!
-//! A pattern is matched as an automaton without backtracking: its state after some bytes of a text is the set of all
-//! numbers of signs that these bytes may stand for, a bit each. Whatever the pattern, a byte takes a few steps for each word
-//! of that set; who tried star by star would take as many as there are signs, for each place where a star may end.
+//! A pattern is matched as an automaton without backtracking. Its state after some bytes of a text is a set of numbers,
+//! a bit each: number n is in the set if these bytes match the pattern's first n signs and the stars among them.
+//! Whatever the pattern, a byte takes a few steps for each word of that set. A matcher that backtracks at stars would
+//! take as many steps as there are signs, for each place where a star may end.
 
 use crate::key::KEY_LEN_MAX;
 
 /// The longest pattern that clients may send.
 pub const PATTERN_LEN_MAX: usize = 1024;
 
-/// Words of a set of numbers of signs: with more signs than a key has bytes a pattern matches none.
+/// Words of such a set. A pattern with more signs than the longest key has bytes matches no key.
 const WORDS: usize = (KEY_LEN_MAX + 1).div_ceil(u64::BITS as usize);
 
-/// Numbers of signs, a bit each.
+/// A set of numbers of signs, a bit each.
 type Signs = [u64; WORDS];
 
-/// A pattern that is ready to be matched. Odd ones mean what they mean in Redis: a class that is not closed ends with the
-/// pattern, a range may be written backwards, and its bytes are compared with their sign.
+/// A compiled pattern. Unusual patterns mean the same as in Redis: a class that is not closed ends with the pattern, a
+/// range may be written backwards, and its bytes are compared as signed numbers.
 pub struct Glob {
-    /// For each byte, the signs that it may stand for, stars not counted.
+    /// For each byte, the signs that match it. Stars are not counted as signs.
     accepting: Box<[Signs; 1 << u8::BITS]>,
-    /// Numbers of signs behind which a star stands: any byte leaves them as they are.
+    /// Numbers of signs that a star follows: these stay in the state at any byte.
     staying: Signs,
-    /// How many signs there are; `None` if they are more than any key has bytes.
+    /// The number of signs. `None` if it is larger than the length of any key.
     signs: Option<usize>,
-    /// A star stands at the end: whatever follows matches.
+    /// True if the pattern ends with a star: any bytes may follow.
     open: bool,
 }
 
 impl Glob {
-    /// Bytes of memory that one holds besides itself.
+    /// Bytes of memory that a pattern holds besides itself.
     pub const MEMORY: usize = size_of::<[Signs; 1 << u8::BITS]>();
 
-    /// Understands a pattern.
+    /// Compiles a pattern.
     pub fn new(pattern: &[u8]) -> Self {
         let mut glob = Self {
             accepting: Box::new([Signs::default(); 1 << u8::BITS]),
@@ -56,7 +57,7 @@ impl Glob {
         glob
     }
 
-    /// Notes which bytes the sign at the front of a pattern accepts, and returns what is behind it.
+    /// Records the bytes that the sign at the front of a pattern matches, and returns the rest of the pattern.
     fn add<'p>(&mut self, sign: usize, pattern: &'p [u8]) -> &'p [u8] {
         let mut accept = |byte: u8| set(&mut self.accepting[usize::from(byte)], sign);
         match pattern {
@@ -78,12 +79,12 @@ impl Glob {
         }
     }
 
-    /// Words of its sets: what a byte of a text costs.
+    /// The words of its sets that are used: the cost of a byte of text.
     pub fn words(&self) -> usize {
         self.signs.map_or(1, |signs| signs / u64::BITS as usize + 1)
     }
 
-    /// True if all of `text` is what the pattern says.
+    /// True if the pattern matches the whole of `text`.
     pub fn matches(&self, text: &[u8]) -> bool {
         let Some(signs) = self.signs else {
             return false;
@@ -102,7 +103,7 @@ impl Glob {
                 carry = passed >> (u64::BITS - 1);
                 any |= state[word];
             }
-            // Nothing that follows could match.
+            // No further bytes could match.
             if any == 0 {
                 return false;
             }
@@ -122,12 +123,12 @@ fn has(signs: &Signs, number: usize) -> bool {
 /// The bytes between two brackets.
 struct Class {
     bytes: [bool; 1 << u8::BITS],
-    /// Those that are not among them are meant.
+    /// True if the class matches the bytes that are not among these.
     others: bool,
 }
 
 impl Class {
-    /// The class whose `[` was taken, and what is behind it.
+    /// Parses the class behind a `[`. Returns it and the rest of the pattern.
     fn parse(pattern: &[u8]) -> (Self, &[u8]) {
         let (others, mut rest) = match pattern {
             [b'^', rest @ ..] => (true, rest),
@@ -225,7 +226,7 @@ mod tests {
         }
     }
 
-    /// What is left of a pattern, which does not begin with a star, if its first sign matches this byte.
+    /// The rest of a pattern, which does not begin with a star, if its first sign matches this byte.
     fn one(pattern: &[u8], byte: u8) -> Option<&[u8]> {
         match pattern {
             [] => None,
@@ -238,7 +239,7 @@ mod tests {
         }
     }
 
-    /// The same, trying all that a star can take.
+    /// The same result by trying all lengths for each star.
     fn naive(pattern: &[u8], text: &[u8]) -> bool {
         match (pattern, text) {
             ([b'*', rest @ ..], _) => (0..=text.len()).any(|taken| naive(rest, &text[taken..])),
@@ -248,7 +249,7 @@ mod tests {
         }
     }
 
-    /// The same sign by sign, for patterns and texts of any length.
+    /// The same result sign by sign, for patterns and texts of any length.
     fn by_columns(pattern: &[u8], text: &[u8]) -> bool {
         let mut reached = vec![false; text.len() + 1];
         reached[0] = true;
@@ -284,7 +285,7 @@ mod tests {
             prop_assert_eq!(matches(pattern, text), naive(pattern, text));
         }
 
-        /// Words' borders, which short ones do not reach.
+        /// Long patterns cross the borders of words, which short ones do not.
         #[test]
         fn long_patterns_match_what_they_say(
             pattern in r"([ab*?\\]|\[a\]|[ab]{20}){0,60}",
@@ -293,7 +294,7 @@ mod tests {
             let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
             let text = &text[..text.len().min(KEY_LEN_MAX)];
             prop_assert_eq!(matches(pattern, text), by_columns(pattern, text));
-            // One that is made of the text.
+            // A pattern made from the text.
             let mut made = text.to_vec();
             for at in (3..made.len()).step_by(7) {
                 made[at] = if at % 2 == 0 { b'?' } else { b'*' };

@@ -30,14 +30,14 @@ pub(super) fn parse(input: &[u8]) -> Parsed<'_> {
     }
 }
 
-/// Appends the words of a line as the request that they are. Between quotes spaces belong to a word; between double
-/// ones `\n`, `\r`, `\t`, `\b`, `\a` and `\xFF` are single bytes, and any other byte behind `\` is itself.
+/// Appends the words of a line as a request. Between quotes, spaces belong to a word. Between double quotes `\n`, `\r`,
+/// `\t`, `\b`, `\a` and `\xFF` are single bytes, and any other byte behind `\` stands for itself.
 pub fn rewrite(line: &[u8], out: &mut Vec<u8>) -> Result<(), Error<'static>> {
     let mut words = Vec::new();
     let mut rest = line;
     loop {
         rest = rest.trim_ascii_start();
-        // Redis' isspace knows one more.
+        // Redis' isspace has one more space, the vertical tab.
         rest = rest.strip_prefix(b"\x0b").unwrap_or(rest);
         // As in Redis, a line's first NUL ends it.
         if matches!(rest, [] | [0, ..]) {
@@ -68,8 +68,8 @@ fn is_space(byte: u8) -> bool {
     byte.is_ascii_whitespace() || byte == b'\x0b'
 }
 
-/// The word at the front of `text`, and what is behind it. `None` if a quote does not close, or closes in the
-/// middle of a word.
+/// The word at the front of `text`, and the text behind it. `None` if a quote does not close, or closes in the middle
+/// of a word.
 fn word(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let mut word = Vec::new();
     let mut rest = text;
@@ -93,7 +93,7 @@ fn word(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     }
 }
 
-/// Reads up to the quote that closes, and returns what is behind it.
+/// Reads up to the closing quote, and returns the text behind it.
 fn quoted<'a>(quote: u8, text: &'a [u8], word: &mut Vec<u8>) -> Option<&'a [u8]> {
     let double = quote == b'"';
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! Commands that are not about one key.
+//! The parsers of Redis' commands that are not about one key.
 
 use super::arguments::{Arguments, Stop};
 use super::command::{
@@ -11,10 +11,10 @@ use super::names::{NAME_LEN_MAX, Verb, small};
 use super::number::integer;
 use super::scripts;
 
-/// Items that a SCAN looks at where no number is said.
+/// Items that a SCAN looks at if it has no COUNT.
 const SCAN_COUNT: u64 = 10;
 
-/// The command of `verb`; none if its first argument is a key.
+/// Parses the command of `verb`. `None` if its first argument is a key.
 pub(super) fn parse<'a>(
     verb: Verb,
     arguments: &mut Arguments<'a>,
@@ -69,7 +69,7 @@ fn pattern<'a>(arguments: &mut Arguments<'a>) -> Result<&'a [u8], Stop<'a>> {
     Ok(pattern)
 }
 
-/// A cursor as Redis reads it, by strtoul: nothing is 0, a sign may stand before it, and -1 is the largest number.
+/// A cursor as Redis reads it, by strtoul: an empty text is 0, a sign is allowed, and -1 is the largest number.
 fn cursor(text: &[u8]) -> Option<u64> {
     let (negative, digits) = match text {
         [] => return Some(0),
@@ -77,7 +77,7 @@ fn cursor(text: &[u8]) -> Option<u64> {
         [b'+', digits @ ..] | digits => (false, digits),
     };
     let digits = std::str::from_utf8(digits).ok();
-    // Rust's numbers may have a sign of their own.
+    // Rust's parser would accept a second sign.
     let number: u64 = digits.filter(|it| !it.starts_with('+'))?.parse().ok()?;
     Some(if negative {
         number.wrapping_neg()
@@ -124,7 +124,7 @@ fn flush<'a>(arguments: &mut Arguments<'a>) -> Result<Command<'a>, Stop<'a>> {
     }
 }
 
-/// True for the words that say whether a flush may be waited for.
+/// True for the words that tell whether a flush is synchronous.
 fn is_sync(word: &[u8]) -> bool {
     word.eq_ignore_ascii_case(b"sync") || word.eq_ignore_ascii_case(b"async")
 }
@@ -180,7 +180,7 @@ fn auth<'a>(arguments: &mut Arguments<'a>) -> Result<Login<'a>, Stop<'a>> {
     }
 }
 
-/// A connection's name: anything that may stand between two spaces.
+/// A connection's name: visible ASCII characters only.
 fn client_name(name: &[u8]) -> Result<&[u8], Error<'static>> {
     if name.iter().all(u8::is_ascii_graphic) {
         Ok(name)
@@ -189,7 +189,7 @@ fn client_name(name: &[u8]) -> Result<&[u8], Error<'static>> {
     }
 }
 
-/// Subcommands, for who asks by HELP.
+/// Subcommands, for the answer to HELP.
 const CLIENT: &str = "GETNAME, GETREDIR, ID, INFO, LIST [TYPE type | ID id ...], NO-EVICT, NO-TOUCH, REPLY ON, SETINFO, SETNAME name, \
      UNPAUSE";
 const COMMAND: &str =
@@ -293,7 +293,7 @@ fn client<'a>(arguments: &mut Arguments<'a>) -> Result<Command<'a>, Stop<'a>> {
     Ok(Command::Client(client))
 }
 
-/// Whose connections CLIENT LIST tells: all of them are normal ones.
+/// The connections that CLIENT LIST shows. All connections are of the kind `normal`.
 fn listed<'a>(arguments: &mut Arguments<'a>) -> Result<ClientFilter<'a>, Stop<'a>> {
     if arguments.left == 0 {
         return Ok(ClientFilter::All);
@@ -320,7 +320,7 @@ fn listed<'a>(arguments: &mut Arguments<'a>) -> Result<ClientFilter<'a>, Stop<'a
     }
 }
 
-/// Which commands COMMAND LIST tells.
+/// The commands that COMMAND LIST shows.
 fn listed_commands<'a>(arguments: &mut Arguments<'a>) -> Result<Commands<'a>, Stop<'a>> {
     if arguments.left == 0 {
         return Ok(Commands::List(None));
@@ -341,7 +341,7 @@ fn listed_commands<'a>(arguments: &mut Arguments<'a>) -> Result<Commands<'a>, St
     }
 }
 
-/// One of these words, which changes nothing here.
+/// Accepts one of these words, which changes nothing here.
 fn switch<'a>(arguments: &mut Arguments<'a>, words: &[&[u8]]) -> Result<Command<'a>, Stop<'a>> {
     let word = arguments.next()?;
     if words.iter().any(|known| word.eq_ignore_ascii_case(known)) {

@@ -1,4 +1,4 @@
-//! Commands of many keys: their arguments come one by one, and nobody holds them all.
+//! Commands of many keys: their arguments are taken one by one, so the server never holds all of them.
 
 use crate::awaited::Awaited;
 use crate::command::Limits;
@@ -10,7 +10,7 @@ use super::names::Verb;
 use super::parse::body;
 use super::rest::Rest;
 
-/// What `verb` does with many keys, if it is such a command.
+/// The command of many keys that `verb` is, if it is one.
 pub(super) fn verb(verb: Verb) -> Option<Many> {
     Some(match verb {
         Verb::Mget => Many::Get,
@@ -25,7 +25,7 @@ pub(super) fn verb(verb: Verb) -> Option<Many> {
 /// The next key of such a command, or the next pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Element<'a> {
-    /// Not complete yet: ask again when this has come.
+    /// Not complete yet: parse again when this has arrived.
     Incomplete(Awaited),
     /// A key, and for [`Many::Set`] its value.
     Item {
@@ -36,7 +36,7 @@ pub enum Element<'a> {
         /// Bytes to drop from the input.
         consumed: usize,
     },
-    /// A pair whose value is not all here.
+    /// A pair whose value has not arrived completely.
     Body(Body<'a>),
     /// No item has this key, or this value.
     Refused {
@@ -44,10 +44,10 @@ pub enum Element<'a> {
         error: Error<'a>,
         /// Bytes to drop from the input now.
         consumed: usize,
-        /// What of the element is to be dropped after those.
+        /// The rest of the element, which is to be dropped after those.
         rest: Rest,
     },
-    /// Nothing that follows can be understood.
+    /// The input behind it cannot be parsed.
     Broken(Error<'a>),
 }
 
@@ -90,8 +90,8 @@ fn taken<'a>(
     Ok(&[])
 }
 
-/// The front of a request, or of an element, as if the value that is announced in it had no bytes. With what comes
-/// behind the value ([`Body::rest`]) it is a whole one, and understood again.
+/// The front of a request, or of an element, with an announced length of 0 for its value. With the bytes behind the
+/// value ([`Body::rest`]) it is complete, and can be parsed again.
 pub fn emptied(input: &[u8], body: &Body<'_>) -> Vec<u8> {
     let mut head = input[..body.line].to_vec();
     head.extend_from_slice(b"$0\r\n");

@@ -1,10 +1,10 @@
 //! Redis' protocol, RESP2 and RESP3: bytes in, commands out; replies in, bytes out. No I/O, no engine.
 //!
-//! [`parse()`] looks at the front of a connection's input. It keeps no state: a request of a few arguments is
-//! looked at again when more of it has come, which [`Parsed::Incomplete`] tells; one of many keys is taken head
-//! first ([`Parsed::Many`]) and then key by key ([`element`]), so that nobody holds more of it than a key. A
-//! value that is still on its way is announced ([`Parsed::Body`]). What is refused is left behind by [`Rest`],
-//! which finds the end of any request without keeping it.
+//! [`parse()`] parses the front of a connection's input. It keeps no state: it parses a request of a few arguments
+//! again when the bytes of [`Parsed::Incomplete`] have arrived. Of a request of many keys the server takes the head
+//! first ([`Parsed::Many`]) and then key by key ([`element`]), so that it never holds more of the request than a key. A
+//! value that is still arriving is announced ([`Parsed::Body`]). [`Rest`] skips a refused request: it finds the end of
+//! any request without keeping it.
 //!
 //! ```
 //! use nuthatch_protocol::Limits;

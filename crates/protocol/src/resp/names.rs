@@ -1,7 +1,7 @@
-//! Redis' commands: which there are here, how many arguments they take, and which are of data that are no plain
-//! values.
+//! The names of Redis' commands: those that this server has, with their numbers of arguments, and those that it does
+//! not have because it has plain values only.
 
-/// What is asked for, before its arguments are looked at.
+/// A command, before its arguments are parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verb {
     Append,
@@ -71,16 +71,16 @@ pub(super) enum Verb {
 pub struct Described {
     /// Its name.
     pub name: &'static str,
-    /// How many words it has, its name included; negative: at least so many.
+    /// The number of its words, with its name. If negative, the least number.
     pub arity: i64,
-    /// What it does.
+    /// Its properties, in Redis' words.
     pub flags: &'static [&'static str],
-    /// Its first key's place, its last one's (negative: from the end), and the step between keys. All 0: it has
-    /// none.
+    /// The place of its first key, of its last (negative: from the end), and the step between keys. All 0 if it has no
+    /// keys.
     pub keys: [i64; 3],
 }
 
-/// A command that there is.
+/// A command that this server has.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub(super) verb: Verb,
@@ -184,7 +184,8 @@ commands! {
     "unwatch" Unwatch 1 ADMIN NONE;
 }
 
-/// Commands of data that are no plain values, and of what a cache of such values does not do, in alphabetical order.
+/// Commands for other data than plain values, and for functions that a cache of plain values does not have, in
+/// alphabetical order.
 const NOT_HERE: &[&str] = &[
     "acl",
     "bgrewriteaof",
@@ -358,7 +359,7 @@ const NOT_HERE: &[&str] = &[
 /// The longest name of any.
 pub(super) const NAME_LEN_MAX: usize = 20;
 
-/// Whose name it is, whatever the case of its letters.
+/// The result of a search by name, which ignores the case of letters.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Named {
     Known(Entry),
@@ -380,7 +381,7 @@ pub(super) fn named(name: &[u8]) -> Named {
     }
 }
 
-/// A word in small letters; empty if it is longer than any name.
+/// A word in small letters. Empty if it is longer than any name.
 #[inline]
 pub(super) fn small<'r>(word: &[u8], room: &'r mut [u8; NAME_LEN_MAX]) -> &'r [u8] {
     let Some(place) = room.get_mut(..word.len()) else {
@@ -391,7 +392,7 @@ pub(super) fn small<'r>(word: &[u8], room: &'r mut [u8; NAME_LEN_MAX]) -> &'r [u
     place
 }
 
-/// All commands that there are.
+/// All commands that this server has.
 pub fn described() -> &'static [Described] {
     DESCRIBED
 }

@@ -2,7 +2,7 @@
 
 use itoa::Buffer;
 
-/// An integer: a minus sign where it is negative, digits without leading zeros, 64 bits; nothing else.
+/// An integer of 64 bits: a minus sign if it is negative, and digits without leading zeros. Nothing else is allowed.
 #[inline]
 pub fn integer(text: &[u8]) -> Option<i64> {
     let (negative, digits) = match text {
@@ -32,10 +32,10 @@ const PLACES: usize = 17;
 /// 1 in units of the last place.
 const ONE: i128 = 10_i128.pow(PLACES as u32);
 
-/// Numbers reach to here, exclusive.
+/// The limit of numbers, exclusive.
 const REACH: i128 = 10_i128.pow(21) * ONE;
 
-/// The longest number that is read.
+/// The longest text that is parsed as a number.
 const LEN_MAX: usize = 128;
 
 /// A decimal number as INCRBYFLOAT counts: 17 places behind the point, 21 digits before it, exact. (Redis counts in
@@ -44,13 +44,13 @@ const LEN_MAX: usize = 128;
 pub struct Decimal(i128);
 
 impl Decimal {
-    /// True if it is below 0.
+    /// True if the number is below 0.
     pub fn is_negative(self) -> bool {
         self.0 < 0
     }
 
-    /// The number that `text` is: a sign, digits with a point among them, an exponent. What is beyond the last
-    /// place is rounded.
+    /// Parses `text` as a number: a sign, digits with a point among them, an exponent. The result is rounded to the
+    /// last place.
     pub fn parse(text: &[u8]) -> Option<Self> {
         if text.len() > LEN_MAX {
             return None;
@@ -110,7 +110,7 @@ fn parse_exponent(text: &[u8]) -> Option<i64> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;
     }
-    // A number has few digits, so a larger exponent says no more than this one.
+    // A number has few digits, so a larger exponent has the same effect as this one.
     let exponent = digits.iter().fold(0_i64, |exponent, &digit| {
         (exponent * 10 + i64::from(digit - b'0')).min(10_000)
     });

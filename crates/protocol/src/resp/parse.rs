@@ -1,4 +1,4 @@
-//! The front of the input: whose command it is, and what it says.
+//! The parser of Redis' protocol: it parses the command at the front of the input.
 
 use crate::awaited::Awaited;
 use crate::command::Limits;
@@ -10,11 +10,11 @@ use super::names::{Entry, Named, Verb, named};
 use super::rest::Rest;
 use super::{inline, management, many, scripts, strings};
 
-/// Bytes of an unknown command's name, and of its arguments, that its error tells.
+/// Bytes of an unknown command's name, and of its arguments, that its error shows.
 pub(super) const UNKNOWN_SHOWN: usize = 128;
 
-/// Says what stands at the front of `input`. More input never changes an answer other than [`Parsed::Incomplete`]
-/// and [`Parsed::Body`].
+/// Parses the front of `input`. More input never changes a result other than [`Parsed::Incomplete`] and
+/// [`Parsed::Body`].
 #[inline]
 pub fn parse<'a>(input: &'a [u8], limits: &Limits) -> Parsed<'a> {
     match input.first() {
@@ -66,7 +66,7 @@ pub(super) fn name<'a>(arguments: &mut Arguments<'a>) -> Result<Entry, Stop<'a>>
     }
 }
 
-/// True for a request that says who its client is, AUTH or HELLO, however wrong the rest of it is.
+/// True if a request is AUTH or HELLO, by which clients log in, whatever its arguments are.
 pub fn says_who(input: &[u8]) -> bool {
     Arguments::of(input)
         .and_then(|mut arguments| match arguments.left {
@@ -76,10 +76,10 @@ pub fn says_who(input: &[u8]) -> bool {
         .unwrap_or(false)
 }
 
-/// `entry`, if it takes so many words.
+/// `entry`, if it takes this many words.
 #[inline]
 pub(super) fn counted<'a>(entry: Entry, words: i64) -> Result<Entry, Stop<'a>> {
-    // Pairs, and nothing else.
+    // These take pairs only.
     let odd = matches!(entry.verb, Verb::Mset | Verb::MsetNx) && words % 2 == 0;
     if odd {
         return Err(Error::Arity(entry.name).into());
@@ -87,7 +87,7 @@ pub(super) fn counted<'a>(entry: Entry, words: i64) -> Result<Entry, Stop<'a>> {
     fitting(entry, words)
 }
 
-/// `entry`, if it may have so many words: all that is looked at before EXEC.
+/// `entry`, if it may have this many words. Before EXEC nothing else is checked.
 pub(super) fn fitting<'a>(entry: Entry, words: i64) -> Result<Entry, Stop<'a>> {
     let fits = if entry.arity < 0 {
         words >= -entry.arity
@@ -101,7 +101,7 @@ pub(super) fn fitting<'a>(entry: Entry, words: i64) -> Result<Entry, Stop<'a>> {
     }
 }
 
-/// Refuses a command that does not exist, when as many of its arguments are here as its error tells.
+/// Refuses a command that does not exist, once the arguments that its error shows have arrived.
 #[cold]
 fn unknown<'a>(name: &'a [u8], arguments: &mut Arguments<'a>) -> Stop<'a> {
     let mut ahead = *arguments;
@@ -119,7 +119,7 @@ fn unknown<'a>(name: &'a [u8], arguments: &mut Arguments<'a>) -> Stop<'a> {
     })
 }
 
-/// What a request says.
+/// The content of a request.
 enum Understood<'a> {
     Command(Command<'a>),
     Many(Many),
@@ -154,7 +154,7 @@ fn command<'a>(
     Ok(Understood::Command(command))
 }
 
-/// What is to be done where the arguments say no more.
+/// The result if the parser stops at the arguments.
 #[cold]
 pub(super) fn stopped<'a>(arguments: &Arguments<'a>, key: &'a [u8], stop: Stop<'a>) -> Parsed<'a> {
     match stop {
@@ -177,7 +177,7 @@ pub(super) fn stopped<'a>(arguments: &Arguments<'a>, key: &'a [u8], stop: Stop<'
     }
 }
 
-/// The announcement of the value whose length was taken last.
+/// The announcement of the value whose length was read last.
 pub(super) fn body<'a>(
     arguments: &Arguments<'a>,
     key: &'a [u8],
@@ -195,7 +195,7 @@ pub(super) fn body<'a>(
     }
 }
 
-/// Nothing that this client sends can be understood.
+/// Refuses all input of a client that cannot be parsed any more.
 #[cold]
 pub(super) fn broken<'a>(input: &[u8], error: Error<'a>) -> Parsed<'a> {
     Parsed::Refused(Refusal {

@@ -1,5 +1,5 @@
-//! Requests between MULTI and EXEC: they are kept as they came, and understood when they are carried out. Until
-//! then it counts that their commands and subcommands exist and have as many arguments as they take.
+//! Requests between MULTI and EXEC: they are queued as they arrive, and parsed when they are executed. Before that the
+//! parser only checks that their commands and subcommands exist and have the right number of arguments.
 
 use crate::awaited::Awaited;
 
@@ -11,37 +11,37 @@ use super::parse::{fitting, name, stopped};
 use super::rest::Rest;
 use super::{arguments::Stop, inline, management};
 
-/// What is to be done with a request in a transaction.
+/// How to handle a request in a transaction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Queued<'a> {
-    /// Ask again when this has come.
+    /// Parse again when this has arrived.
     Incomplete(Awaited),
-    /// Neither a request nor an answer.
+    /// No request, and no answer.
     Nothing {
         /// Bytes to drop from the input.
         consumed: usize,
     },
-    /// A line as typed by hand: see [`rewrite`](super::rewrite).
+    /// A line typed by hand: see [`rewrite`](super::rewrite).
     Inline {
         /// The line without its end.
         line: &'a [u8],
         /// Its bytes, its end included.
         consumed: usize,
     },
-    /// It is not queued but carried out at once: see [`parse`](super::parse()).
+    /// It is not queued but executed at once: see [`parse`](super::parse()).
     AtOnce,
-    /// It is queued: this rest of it, from its first byte on.
+    /// It is queued, from its first byte to the end of this rest.
     Queue {
-        /// Bytes that are here for certain.
+        /// Bytes of it that have arrived in any case.
         head: usize,
-        /// What comes behind them.
+        /// The rest behind them.
         rest: Rest,
     },
-    /// It is refused, and the transaction with it.
+    /// It is refused, and so the transaction is too.
     Refused(Refusal<'a>),
 }
 
-/// Says what stands at the front of `input`.
+/// Parses the front of `input`.
 pub fn parse_queued(input: &[u8]) -> Queued<'_> {
     match input.first() {
         Some(b'*') => {}
@@ -76,7 +76,8 @@ pub fn parse_queued(input: &[u8]) -> Queued<'_> {
     }
 }
 
-/// Refuses a subcommand that does not exist, or takes another number of arguments: these count as commands.
+/// Refuses a subcommand that does not exist, or takes another number of arguments: subcommands are checked like
+/// commands.
 fn subcommand(verb: Verb, mut arguments: Arguments<'_>) -> Result<(), (Arguments<'_>, Stop<'_>)> {
     use Verb::{Client, Command, Config, Memory, Object, Script};
     if !matches!(verb, Client | Command | Config | Memory | Object | Script) {
@@ -108,7 +109,7 @@ fn queued(parsed: Parsed<'_>) -> Queued<'_> {
         Parsed::Refused(refusal) => Queued::Refused(refusal),
         Parsed::Incomplete(awaited) => Queued::Incomplete(awaited),
         Parsed::Nothing { consumed } => Queued::Nothing { consumed },
-        // Neither heads nor lines have anything else to say.
+        // Heads and lines have no other results.
         _ => Queued::AtOnce,
     }
 }

@@ -1,14 +1,14 @@
-//! The rest of a request: how to get to its end without keeping it.
+//! The rest of a request: finds the end of a request without keeping it.
 
 use super::arguments::{ARGUMENTS_LEN_MAX, Arguments, END, Stop};
 use super::error::Error;
 
-/// What is still to come of a request, however long it is.
+/// The part of a request that is still to come, of any length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rest {
-    /// Arguments whose length was not read.
+    /// Arguments whose length is not read yet.
     arguments: u32,
-    /// Bytes of the one whose length was, its end included.
+    /// Bytes left of the argument whose length was read, with its end.
     bytes: usize,
 }
 
@@ -17,12 +17,12 @@ impl Rest {
         Self { arguments, bytes }
     }
 
-    /// So many arguments.
+    /// A rest of this many arguments.
     pub fn of(arguments: u32) -> Self {
         Self::new(arguments, 0)
     }
 
-    /// This, behind so many bytes.
+    /// This rest, with this many bytes before it.
     pub fn behind(self, bytes: usize) -> Self {
         Self {
             bytes: self.bytes + bytes,
@@ -36,14 +36,14 @@ impl Rest {
         self.arguments == 0 && self.bytes == 0
     }
 
-    /// True if a request of which `passed` bytes have come, its value not counted, is longer than arguments may be with
-    /// what it has announced. One that comes at once is refused at the same byte.
+    /// True if a request exceeds the limit on arguments: `passed` bytes of it have arrived, without its value, and the
+    /// length that it has announced is added. A request that arrives at once is refused at the same byte.
     pub fn is_too_long(&self, passed: usize) -> bool {
         passed + self.bytes > ARGUMENTS_LEN_MAX + END
     }
 
-    /// Goes on over what is here of the request, and returns how many bytes of `input` are behind it then: all
-    /// that are here, unless the line of a length is cut off, or the end is reached.
+    /// Skips the bytes of the request that have arrived, and returns their number: all of `input`, unless the line of a
+    /// length is cut off, or the end is reached.
     pub fn pass<'a>(&mut self, input: &'a [u8]) -> Result<usize, Error<'a>> {
         let mut at = 0;
         loop {

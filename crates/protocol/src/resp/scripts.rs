@@ -1,6 +1,6 @@
-//! Scripts. There is no Lua here: those of a few clients are known by the SHA-1 of their text, and each is carried out
-//! as the one operation on one key that it is. They are always there, loaded or not: who asks by a name gets what Redis
-//! would answer once anybody had loaded it, and no memory grows by what clients load.
+//! Scripts. There is no Lua here: the server knows the scripts of a few clients by the SHA-1 of their text, and
+//! executes each as one operation on one key. The known scripts always exist, loaded or not: EVALSHA answers as Redis
+//! would after any client had loaded the script, and loading takes no memory.
 
 use sha1::{Digest, Sha1};
 
@@ -15,30 +15,30 @@ use super::names::Verb;
 use super::number::integer;
 use super::strings::{Unit, lifetime, plain, span};
 
-/// A script that is known.
+/// A known script.
 struct KnownScript {
-    /// The SHA-1 of its text, as it is.
+    /// The SHA-1 of its exact text.
     name: &'static str,
     /// Bytes of its text.
     len: usize,
     action: ScriptAction,
 }
 
-/// What a script does with its key.
+/// The effect of a script on its key.
 #[derive(Clone, Copy)]
 enum ScriptAction {
     /// Adds the 1st argument to a number, if there is one.
     IncrementPresent,
     /// Adds the 1st argument to a number.
     Increment,
-    /// Stores the 1st argument for as many seconds as the 2nd says, if there is nothing.
+    /// Stores the 1st argument for as many seconds as the 2nd says, if there is no item.
     Add,
     /// Removes a value that is the 1st argument.
     Release,
-    /// Lets a value that is the 1st argument live for as many milliseconds more as the 2nd says, or, unless the 3rd is
-    /// 0, from now.
+    /// Extends the expiry of a value that is the 1st argument by as many milliseconds as the 2nd says. Unless the 3rd
+    /// is 0, they count from now.
     Extend,
-    /// Lets a value that is the 1st argument live for as many milliseconds as the 2nd says.
+    /// Sets the expiry of a value that is the 1st argument to as many milliseconds from now as the 2nd says.
     Reacquire,
 }
 
@@ -82,7 +82,7 @@ const KNOWN: [KnownScript; 9] = [
         103,
         ScriptAction::Release,
     ),
-    // The same release in one line, with either kind of quotes, as many programs have it.
+    // The same release in one line, with either kind of quotes, as many programs use it.
     known(
         "b70c2384248f88e6b75b9f89241a180f856ad852",
         95,
@@ -100,7 +100,7 @@ const fn known(name: &'static str, len: usize, action: ScriptAction) -> KnownScr
 }
 
 fn of_text(text: &[u8]) -> Result<&'static KnownScript, Error<'static>> {
-    // Whatever has another length is not read: nobody has a digest made of 64 KiB.
+    // A text of another length is not hashed: no client can make the server compute a digest of 64 KiB.
     let is_candidate = KNOWN.iter().any(|known| known.len == text.len());
     is_candidate
         .then(|| named(sha1(text).as_bytes()))
@@ -129,7 +129,7 @@ pub fn is_script(name: &[u8]) -> bool {
     of_name(name).is_ok()
 }
 
-/// EVAL and EVALSHA: the command that the script is.
+/// EVAL and EVALSHA: the command that is the script's effect.
 pub(super) fn parse<'a>(
     verb: Verb,
     key: &mut &'a [u8],
@@ -153,7 +153,7 @@ pub(super) fn parse<'a>(
     }
     *key = arguments.key()?;
     let command = command(script.action, key, arguments, limits)?;
-    // As in Redis, nobody minds more.
+    // As in Redis, further arguments are ignored.
     arguments.values()?;
     Ok(command)
 }
@@ -212,7 +212,7 @@ fn millis<'a>(arguments: &mut Arguments<'a>) -> Result<i64, Stop<'a>> {
     Ok(span(millis).ok_or(Error::Expiry("pexpire"))?)
 }
 
-/// SCRIPT LOAD: its text's name, if it is known.
+/// SCRIPT LOAD: the name of a known script's text.
 pub(super) fn load(text: &[u8]) -> Result<Scripts<'_>, Error<'static>> {
     Ok(Scripts::Load(of_text(text)?.name))
 }

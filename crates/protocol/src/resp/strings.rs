@@ -1,4 +1,4 @@
-//! Commands about one key and its value.
+//! The parsers of Redis' commands about one key and its value.
 
 use crate::command::Limits;
 
@@ -10,7 +10,7 @@ use super::error::Error;
 use super::names::{Entry, NAME_LEN_MAX, Verb, small};
 use super::number::{Decimal, integer};
 
-/// The longest time from now whose moment has a number, whatever the time is now.
+/// The longest time from now, in milliseconds, whose moment does not overflow, whatever the present time is.
 const SPAN_MAX: i64 = i64::MAX - (1 << 41);
 
 /// The command of `entry`, whose key was taken.
@@ -90,7 +90,7 @@ pub(super) fn parse<'a>(
         Verb::ExpireTime => told(key, true, false),
         Verb::PexpireTime => told(key, true, true),
         Verb::Persist => Command::Persist { key },
-        // The only one that is left of those whose first argument is a key.
+        // The only command left whose first argument is a key.
         _ => Command::Type { key },
     })
 }
@@ -110,7 +110,7 @@ fn told(key: &[u8], absolute: bool, millis: bool) -> Command<'_> {
     Command::Expiry { key, told }
 }
 
-/// What INCRBYFLOAT is to add. Infinity is a number, but no sum.
+/// The number that INCRBYFLOAT adds. Infinity is a valid number, but gives no valid sum.
 fn decimal(text: &[u8]) -> Result<Decimal, Error<'static>> {
     let magnitude = match text {
         [b'-' | b'+', magnitude @ ..] => magnitude,
@@ -168,7 +168,7 @@ fn set_range<'a>(
     Ok(Command::SetRange { key, offset, value })
 }
 
-/// Of what a number of an expiry counts.
+/// The unit of an expiry.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unit {
     Seconds,
@@ -184,8 +184,8 @@ impl Unit {
     }
 }
 
-/// The moment that an item's life ends at which a client stores or reads: it must lie ahead of 1970, and of now
-/// if it is counted from there.
+/// The expiry of an item that a client stores or reads: it must be later than 1970, and later than now if it counts
+/// from now.
 pub(super) fn lifetime<'a>(
     name: &'static str,
     unit: Unit,
@@ -200,7 +200,7 @@ pub(super) fn lifetime<'a>(
     }
 }
 
-/// Milliseconds from now as EXPIRE takes them, if their moment has a number.
+/// Milliseconds from now as EXPIRE takes them, if the moment does not overflow.
 pub(super) fn span(millis: i64) -> Option<i64> {
     (millis <= SPAN_MAX).then_some(millis)
 }
@@ -214,7 +214,7 @@ struct Options {
 }
 
 impl Default for Options {
-    /// GETEX's, when none is said.
+    /// GETEX's options if the request has none.
     fn default() -> Self {
         Self {
             of_set: false,
@@ -235,7 +235,7 @@ impl Options {
     }
 }
 
-/// Reads all options. As in Redis, an expiry's number is looked at when they are known to go together.
+/// Parses all options. As in Redis, the number of an expiry is parsed only after the options are known to fit together.
 fn options<'a>(
     name: &'static str,
     arguments: &mut Arguments<'a>,
@@ -244,7 +244,7 @@ fn options<'a>(
     let mut life: Option<&[u8]> = None;
     let mut expiry: Option<&[u8]> = None;
     let mut syntax = false;
-    // All arguments are taken, so that a refused request is behind the client when it is told.
+    // Take all arguments, so that a refused request is used up when its error is sent.
     while arguments.left > 0 {
         let word = arguments.next()?;
         let mut room = [0; NAME_LEN_MAX];
@@ -272,7 +272,7 @@ fn options<'a>(
                 continue;
             }
         };
-        // The same again is lawful, another is not.
+        // The same option twice is allowed, a different one is not.
         syntax |= life.is_some_and(|before| before != option);
         life = Some(option);
         if !matches!(option, b"keepttl" | b"persist") {
@@ -299,7 +299,7 @@ fn options<'a>(
     Ok(options)
 }
 
-/// EXPIRE and its like.
+/// EXPIRE and the like.
 fn expire<'a>(
     entry: Entry,
     key: &'a [u8],

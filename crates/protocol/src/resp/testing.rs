@@ -1,4 +1,4 @@
-//! What the tests of all commands share.
+//! Helpers for the tests of all commands.
 
 use crate::command::Limits;
 
@@ -8,7 +8,7 @@ use super::parse::parse;
 
 const LIMITS: Limits = Limits { value_max: 1024 };
 
-/// Words with one space between two of them as a request. It lives for ever, so that commands may borrow it.
+/// Words with one space between two of them as a request. It is leaked, so that commands may borrow it.
 fn request(line: &str) -> &'static [u8] {
     let words: Vec<&str> = line.split(' ').collect();
     let mut request = format!("*{}\r\n", words.len());
@@ -28,7 +28,7 @@ pub(super) fn accept(line: &str) -> Command<'static> {
     }
 }
 
-/// What a client is told that says these words.
+/// The error line for a request of these words.
 #[track_caller]
 pub(super) fn refused(line: &str) -> String {
     let request = request(line);

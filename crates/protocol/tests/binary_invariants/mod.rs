@@ -1,4 +1,4 @@
-//! What holds of the binary protocol for every input, however bad: asked by the property tests and by the fuzzer.
+//! Invariants of the binary protocol for every input, however bad. The property tests and the fuzzer check them.
 
 use nuthatch_protocol::binary::{Command, HEADER, MAGIC, Parsed, awaited, parse};
 use nuthatch_protocol::{Awaited, KEY_LEN_MAX, Limits};
@@ -15,8 +15,8 @@ pub fn check(input: &[u8]) {
     }
 }
 
-/// What stands at the front is well formed, and neither what stands behind it nor where it was cut
-/// makes it another request.
+/// The request at the front is well formed, and neither the input behind it nor the place of a cut makes it another
+/// request.
 fn check_front(input: &[u8]) {
     let parsed = parse(input, &LIMITS);
     match &parsed {
@@ -55,8 +55,7 @@ fn check_key(command: &Command<'_>) {
     assert!((1..=KEY_LEN_MAX).contains(&key.len()));
 }
 
-/// Bytes of a request that can be carried out or refused at once, how many to drop behind it, and whether it is the
-/// last.
+/// Bytes of a request that can be executed or refused at once, the bytes to drop behind it, and whether it is the last.
 fn consumed(parsed: &Parsed<'_>) -> Option<(usize, u64, bool)> {
     match parsed {
         Parsed::Request { consumed, .. } => Some((*consumed, 0, false)),
@@ -65,7 +64,7 @@ fn consumed(parsed: &Parsed<'_>) -> Option<(usize, u64, bool)> {
     }
 }
 
-/// What a connection does that receives these pieces, one outcome after the other.
+/// The outcomes of a connection that receives these pieces, in order.
 fn outcomes(pieces: &[&[u8]]) -> Vec<String> {
     let mut outcomes = Vec::new();
     let mut input = Vec::new();

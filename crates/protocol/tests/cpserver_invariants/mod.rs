@@ -1,5 +1,4 @@
-//! What holds of CPServer's protocol for every input, however bad: asked by the property tests and
-//! by the fuzzer.
+//! Invariants of CPServer's protocol for every input, however bad. The property tests and the fuzzer check them.
 
 use nuthatch_protocol::cpserver::{HEADER, KEY_LEN, Parsed, StoreHeader, awaited, parse};
 use nuthatch_protocol::{Awaited, Limits};
@@ -16,8 +15,8 @@ pub fn check(input: &[u8]) {
     }
 }
 
-/// What stands at the front is well formed, and neither what stands behind it nor where it was cut
-/// makes it another request.
+/// The request at the front is well formed, and neither the input behind it nor the place of a cut makes it another
+/// request.
 fn check_front(input: &[u8]) {
     let parsed = parse(input, &LIMITS);
     match parsed {
@@ -47,7 +46,7 @@ fn check_front(input: &[u8]) {
     }
 }
 
-/// Bytes of a request that can be carried out or refused at once.
+/// Bytes of a request that can be executed or refused at once.
 fn consumed(parsed: &Parsed<'_>) -> Option<usize> {
     match parsed {
         Parsed::Lookup { .. } | Parsed::TooLarge(_) => Some(HEADER),
@@ -56,7 +55,7 @@ fn consumed(parsed: &Parsed<'_>) -> Option<usize> {
     }
 }
 
-/// What a connection does that receives these pieces, one outcome after the other.
+/// The outcomes of a connection that receives these pieces, in order.
 fn outcomes(pieces: &[&[u8]]) -> Vec<String> {
     let mut outcomes = Vec::new();
     let mut input = Vec::new();

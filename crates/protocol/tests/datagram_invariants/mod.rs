@@ -1,4 +1,4 @@
-//! What holds of memcached's datagrams for every input, however bad: asked by the property tests and by the fuzzer.
+//! Invariants of memcached's datagrams for every input, however bad. The property tests and the fuzzer check them.
 
 use std::convert::Infallible;
 
@@ -7,7 +7,7 @@ use nuthatch_protocol::{Limits, Parsed, binary};
 
 const LIMITS: Limits = Limits { value_max: 64 };
 
-/// Checks all of it for `input`: as a datagram that came, and as an answer that is sent.
+/// Checks all of it for `input`: as a received datagram, and as an answer to send.
 pub fn check(input: &[u8]) {
     if let Some((request, start)) = parse(input) {
         assert_eq!(input[..start], frame(request, 0, 1, &input[6..start]));
@@ -17,7 +17,7 @@ pub fn check(input: &[u8]) {
     check_frames(input);
 }
 
-/// All requests of a datagram are understood one behind the other, until one is not whole: the rest is dropped.
+/// The requests of a datagram are parsed one after the other, until one is not complete: the rest is dropped.
 fn check_text(text: &[u8]) {
     let mut rest = text;
     while !rest.is_empty() {
@@ -29,7 +29,7 @@ fn check_text(text: &[u8]) {
     }
 }
 
-/// Bytes of the request at the front, of either protocol. `None`: it is not whole.
+/// Bytes of the request at the front, of either protocol. `None` if it is not complete.
 fn consumed(text: &[u8]) -> Option<usize> {
     if text[0] == binary::MAGIC {
         return match binary::parse(text, &LIMITS) {
@@ -65,7 +65,7 @@ fn check_frames(input: &[u8]) {
         number += 1;
         Ok::<(), Infallible>(())
     };
-    // Of sizes around a frame's.
+    // Pieces of sizes around a frame's.
     for bytes in answer.chunks(1 + usize::from(seed) * 11) {
         let Ok(()) = frames.take(bytes, &mut send);
     }

@@ -1,4 +1,4 @@
-//! What holds for every input, however bad: asked by the property tests and by the fuzzer.
+//! Invariants of the text protocol for every input, however bad. The property tests and the fuzzer check them.
 
 use nuthatch_protocol::{
     Awaited, Command, GET_LINE_MAX, KEY_LEN_MAX, KEY_ROOM, Limits, MetaVerb, Parsed, Refusal,
@@ -18,7 +18,7 @@ pub fn check(input: &[u8]) {
     }
 }
 
-/// What stands at the front is well formed, and does not depend on what stands behind it.
+/// The command at the front is well formed, and does not depend on the input behind it.
 fn check_front(input: &[u8]) {
     match parse(input, &LIMITS) {
         Parsed::Incomplete => assert!(input.len() < GET_LINE_MAX),
@@ -113,7 +113,7 @@ fn check_prefixes(input: &[u8]) {
     }
 }
 
-/// What a connection does that receives these pieces, one outcome after the other.
+/// The outcomes of a connection that receives these pieces, in order.
 fn outcomes(pieces: &[&[u8]]) -> Vec<String> {
     let mut outcomes = Vec::new();
     let mut input = Vec::new();

@@ -1,4 +1,4 @@
-//! What holds of Redis' protocol for every input, however bad: asked by the property tests and by the fuzzer.
+//! Invariants of Redis' protocol for every input, however bad. The property tests and the fuzzer check them.
 
 use nuthatch_protocol::resp::{
     ARGUMENTS_LEN_MAX, Body, Client, ClientFilter, Command, Commands, Config, Element, Error, Glob,
@@ -12,7 +12,7 @@ pub const LIMITS: Limits = Limits { value_max: 64 };
 /// Checks all of it for `input`.
 pub fn check(input: &[u8]) {
     check_front(input);
-    // What is wrong is seen when as much is here as the shortest request would have: behind the input so much comes.
+    // The parser sees an error once it has as many bytes as the shortest request: so this many bytes follow the input.
     let behind = [&[b' '; 8 << 10][..], b"\r\n"].concat();
     let whole = outcomes(&[input, &behind]);
     for size in [1, 7, 50] {
@@ -24,8 +24,8 @@ pub fn check(input: &[u8]) {
     let _ = Glob::new(pattern).matches(&text[..text.len().min(40)]);
 }
 
-/// What stands at the front is well formed, and neither what stands behind it nor where it was cut makes it
-/// another request.
+/// The request at the front is well formed, and neither the input behind it nor the place of a cut makes it another
+/// request.
 fn check_front(input: &[u8]) {
     let parsed = parse(input, &LIMITS);
     let end = match parsed {
@@ -45,7 +45,7 @@ fn check_front(input: &[u8]) {
         Parsed::Refused(refusal) if refusal.close => return,
         Parsed::Refused(refusal) => {
             assert!(0 < refusal.consumed && refusal.consumed <= input.len());
-            // An unknown command is told with its arguments.
+            // The error of an unknown command shows its arguments.
             return;
         }
     };
@@ -100,17 +100,17 @@ enum Phase {
     Begins,
     /// It is dropped.
     Drop(Rest),
-    /// It belongs to a value, of which so much is missing, or to what comes behind it.
+    /// It belongs to a value, of which `missing` bytes are missing, or to the bytes behind it.
     Value {
         missing: usize,
         emptied: Vec<u8>,
-        /// Bytes of the request that have come, but for the value.
+        /// Bytes of the request that have arrived, without the value.
         passed: usize,
         rest: Rest,
     },
 }
 
-/// A connection that writes down what it understands.
+/// A connection that records what it parses.
 struct Connection {
     phase: Phase,
     many: Option<(Many, u32)>,
@@ -119,8 +119,7 @@ struct Connection {
     over: bool,
 }
 
-/// What a connection does that receives these pieces, one outcome after the other. How far it came in what is
-/// incomplete is no outcome.
+/// The outcomes of a connection that receives these pieces, in order. Progress in an incomplete request is no outcome.
 fn outcomes(pieces: &[&[u8]]) -> Vec<String> {
     let mut connection = Connection {
         phase: Phase::Begins,
@@ -150,7 +149,7 @@ fn outcomes(pieces: &[&[u8]]) -> Vec<String> {
 }
 
 impl Connection {
-    /// How many bytes one step took, unless more must come first.
+    /// The bytes that one step took. `None` if more must arrive first.
     fn step(&mut self, input: &[u8]) -> Option<usize> {
         match &mut self.phase {
             Phase::Begins => match self.many {
@@ -304,13 +303,13 @@ impl Connection {
     }
 }
 
-/// A command as it is told, whether its value came with it or piece by piece.
+/// A command as text, the same whether its value arrived with it or piece by piece.
 fn without_value(command: Command<'_>) -> String {
     match command {
         Command::Set(set) => format!("{:?}", Set { value: b"", ..set }),
         Command::Append { key, .. } => format!("append {key:?}"),
         Command::SetRange { key, offset, .. } => format!("setrange {key:?} {offset}"),
-        // Arguments that stand in the input know all that stands behind them.
+        // Arguments borrow all of the input behind them, so they are written word by word.
         Command::SetAllAbsent { pairs: values }
         | Command::Info(values)
         | Command::Watch(values) => {
