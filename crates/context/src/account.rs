@@ -1,5 +1,5 @@
-//! How much memory the connections' buffers hold: one account for all workers, what it lets each slice
-//! take, and when who must give memory back.
+//! The account of the memory that connections' buffers hold, one for all workers. It limits what each slice may take,
+//! and decides when connections must give memory back.
 //!
 //! ```text
 //!      0 .. 3/4 of the bound   3/4 .. 15/16                15/16 .. 31/32              above 31/32
@@ -10,11 +10,11 @@
 //!                              closed, until it is 3/4
 //! ```
 //!
-//! A slice may leave a part of what is free, so a few connections that hold much take nothing from the
-//! others, and many get less each before the bound is reached. A fair share is the mark's part of each
-//! open connection: where the sum is above a mark, somebody holds more than that. So the bound is kept
-//! whatever clients do, but for what the workers' iterations add at the same time, which is bounded as well;
-//! and those pay who hold most.
+//! A slice may leave unsent output up to a part of the free memory. So a few connections that hold much take nothing
+//! from the others, and many connections get less each before the bound is reached. A fair share is the mark divided by
+//! the number of open connections: if the sum is above a mark, some connection holds more than that. So the bound holds
+//! whatever clients do, except for the memory that the workers' iterations add at the same time, which is bounded too.
+//! The connections that hold most are closed.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -22,40 +22,39 @@ use std::time::Duration;
 /// Bytes that are always allowed to all connections together.
 const BOUND_LEAST: usize = 4 << 20;
 
-/// Bytes of the bound for each connection that `-c` allows, at least and at most: between them it is the
-/// engine's memory that decides.
+/// Bytes of the bound for each connection that `-c` allows, at least and at most. Between them the engine's memory
+/// decides.
 const BOUND_EACH: std::ops::RangeInclusive<usize> = 4 << 10..=64 << 10;
 
 /// The bound's part of the engine's memory.
 const BOUND_OF_MEMORY: usize = 4;
 
-/// A fair share is never less: as much as any line but a long get's, with some value behind it.
+/// The least fair share: enough for any line except a long get's, and some value behind it.
 pub const SHARE_LEAST: usize = 4 << 10;
 
-/// A connection that has not sent on, or had sent on, as many bytes as it holds for so long makes no progress.
+/// A connection makes no progress if for this long it has not used up or sent as many bytes as it holds.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The same where there is hardly any room left: the others cannot wait for long.
+/// The same time if there is hardly any room left: the others cannot wait for long.
 pub const PATIENCE_WHEN_FULL: Duration = Duration::from_millis(250);
 
-/// A slice may leave this part of what is free.
+/// A slice may leave unsent output of one part in this many of the free memory.
 const SLICE_OF_FREE: usize = 16;
 
 /// Unsent output of one slice, at least and at most.
 const OUTPUT_CAP: std::ops::RangeInclusive<usize> = 2 << 10..=256 << 10;
 
-/// With less than the largest cap, a batch holds one request of a slice for so many bytes of it: how long
-/// replies are is not known before.
+/// If the cap is below its largest value, a slice may have one request in a batch per this many bytes of the cap: the
+/// lengths of replies are not known before.
 const OUTPUT_OF_REQUEST: usize = 1 << 10;
 
-/// A connection reads at most so much a slice: what it does not use has to be kept.
+/// The most bytes that a connection reads per slice: bytes that it does not use must be kept.
 pub const READ_MAX: usize = 64 << 10;
 
-/// The longest value that is awaited in the input buffer; a longer one goes to the engine as it
-/// comes in.
+/// The longest value that is awaited in the input buffer. A longer one goes to the engine as it arrives.
 pub const AWAITED_MAX: usize = 16 << 10;
 
-/// Memory that came back is worth a trim from here on.
+/// The least peak of held bytes that is worth a trim.
 const TRIM_MIN: usize = 2 << 20;
 
 /// Bytes that connections hold between their slices.
@@ -63,14 +62,14 @@ pub struct Account {
     held: AtomicUsize,
     /// The most that they may hold.
     bound: AtomicUsize,
-    /// The most it was since the last trim, if that is worth one.
+    /// The most bytes held since the last trim, if they are worth another.
     peak: AtomicUsize,
 }
 
 /// How much of the bound is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// There is as much as anybody wants.
+    /// There is enough for every connection.
     Plenty,
     /// Connections that hold much and make no progress must give it back.
     Filling,
@@ -80,10 +79,10 @@ pub enum Level {
     Over,
 }
 
-/// What a slice may take.
+/// The limits of a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// Unsent output beyond which nothing more is understood.
+    /// Bytes of unsent output at which the slice parses no more requests.
     pub output_cap: usize,
     /// Requests of one slice in a batch.
     pub requests_max: usize,
@@ -93,7 +92,7 @@ pub struct Terms {
     pub awaited_max: usize,
 }
 
-/// What so many connections may hold together, beside an engine with so much memory.
+/// The bytes that this many connections may hold together, beside an engine with this much memory.
 pub fn bound(connections_max: usize, engine_memory: u64) -> usize {
     let each = |bytes: &usize| connections_max.saturating_mul(*bytes);
     usize::try_from(engine_memory)
@@ -103,7 +102,7 @@ pub fn bound(connections_max: usize, engine_memory: u64) -> usize {
 }
 
 impl Account {
-    /// Nothing is held yet, of `bound` bytes.
+    /// An account with a bound of `bound` bytes, of which none are held yet.
     pub fn new(bound: usize) -> Self {
         Self {
             held: AtomicUsize::new(0),
@@ -124,8 +123,8 @@ impl Account {
         self.bound.store(bound, Ordering::Relaxed);
     }
 
-    /// A worker's connections hold so much more, or less. True if that raised the level: a worker that sleeps
-    /// must look whether it is his to give back.
+    /// A worker's connections hold this many bytes more, or fewer. True if that raised the level: then sleeping workers
+    /// must wake up and check their own connections.
     pub fn change(&self, by: isize) -> bool {
         // Relaxed: a sum on which no other memory depends.
         let before = self.held.fetch_add(by as usize, Ordering::Relaxed);
@@ -143,7 +142,7 @@ impl Account {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// How much that is.
+    /// The level of the bytes held now.
     pub fn level(&self) -> Level {
         self.level_of(self.held())
     }
@@ -170,7 +169,7 @@ impl Account {
         }
     }
 
-    /// True if so much was given back that nobody else needs to.
+    /// True if enough memory was given back, so that no other connection must give back.
     pub fn is_relieved_of(&self, level: Level) -> bool {
         self.held()
             <= match level {
@@ -181,12 +180,12 @@ impl Account {
             }
     }
 
-    /// Bytes that each of so many connections may hold so that a level never begins.
+    /// Bytes that each of this many connections may hold without reaching a level.
     pub fn share(&self, level: Level, connections: usize) -> usize {
         (self.mark(level) / connections.max(1)).max(SHARE_LEAST)
     }
 
-    /// What a slice may take now, where a batch holds `batch_max` requests.
+    /// The limits of a slice now, if a batch holds `batch_max` requests.
     pub fn terms(&self, batch_max: usize) -> Terms {
         let free = self.bound().saturating_sub(self.held());
         let output_cap = (free / SLICE_OF_FREE).clamp(*OUTPUT_CAP.start(), *OUTPUT_CAP.end());
@@ -203,9 +202,9 @@ impl Account {
         }
     }
 
-    /// True each time that half of what was held has come back.
+    /// True each time that less than half of the peak is still held.
     pub fn is_worth_a_trim(&self) -> bool {
-        // Relaxed: a hint. A peak that comes between is missed, and the next one is not.
+        // Relaxed: a hint. A peak between the load and the store is missed, the next one is not.
         let peak = self.peak.load(Ordering::Relaxed);
         let held = self.held();
         let worth = peak >= TRIM_MIN && held < peak / 2;
@@ -246,7 +245,7 @@ mod tests {
         let account = Account::new(16 << 20);
         let ample = account.terms(256);
         assert_eq!((ample.output_cap, ample.requests_max), (256 << 10, 256));
-        // Fifty lines of 255 KB that never end, or the replies to as many who do not read.
+        // Fifty lines of 255 KB that never end, or the replies to as many clients that do not read.
         account.change(12 << 20);
         assert_eq!(
             (account.terms(256), account.level()),
@@ -276,7 +275,7 @@ mod tests {
         assert!(!account.change(-(1 << 19)) && account.level() == Level::Full);
         assert!(!account.change(-(15 << 20)) && account.level() == Level::Plenty);
         assert!(account.change(15 << 20));
-        // A limit that is lowered makes what is held more.
+        // A lower limit raises the level of the same bytes.
         account.change(-(8 << 20));
         assert_eq!(account.level(), Level::Plenty);
         account.set_bound(4 << 20);
@@ -292,7 +291,7 @@ mod tests {
                 assert!(share * connections <= account.mark(level));
             }
         }
-        // A little is nobody's fault, however many they are.
+        // A small share is always allowed, however many connections there are.
         assert_eq!(account.share(Level::Full, 100_000), SHARE_LEAST);
     }
 

@@ -1,4 +1,4 @@
-//! What a server is told: checked values, with every default written here and nowhere else.
+//! The settings of a server: checked values. Every default is written here and nowhere else.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
@@ -21,29 +21,29 @@ pub const PORT: u16 = 11211;
 /// The version of the memcached whose protocol this is.
 pub const MEMCACHED_VERSION: &str = "1.6.45";
 
-/// What `version` answers. Clients judge by it what a server understands, so it begins with the
-/// version of the memcached whose protocol this is.
+/// The answer to `version`. Clients conclude from it what a server supports, so it begins with the version of the
+/// memcached whose protocol this is.
 pub const VERSION: &str = concat!("1.6.45-nuthatch-", env!("CARGO_PKG_VERSION"));
 
 /// Everything a server needs to know besides its engine.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where to listen, and for whose clients: at one place at least.
+    /// Where to listen, and for which protocols: at one place at least.
     pub listeners: Vec<Listen>,
     /// Worker threads (`-t`).
     pub threads: NonZeroUsize,
-    /// Connections held at once (`-c`); one more is told so and closed.
+    /// Connections held at once (`-c`). One more gets an error and is closed.
     pub connections_max: NonZeroUsize,
-    /// Bytes of the longest answer to a datagram (`-o udp_reply_max`): who sends one in the name of another has the
-    /// server send so much there.
+    /// Bytes of the longest answer to a datagram (`-o udp_reply_max`): a sender that forges an address can make the
+    /// server send this much to it.
     pub udp_reply_max: NonZeroUsize,
     /// Connections that the kernel queues before they are accepted (`-b`).
     pub backlog: u32,
     /// Commands that a connection may run before the others get their slice (`-R`).
     pub commands_per_slice: NonZeroU32,
-    /// Requests, of all connections of a worker together, that go to the engine at a time.
+    /// Requests that go to the engine at a time, of all connections of a worker together.
     pub batch_max: NonZeroUsize,
-    /// A file of names and passwords, one of which a client has to say (`-Y`); a line `name:password` for each.
+    /// A file of names and passwords with which clients log in (`-Y`), a line `name:password` for each.
     pub auth_file: Option<PathBuf>,
     /// Certificates for listeners with TLS (`-Z`).
     pub tls: Option<TlsSettings>,
@@ -51,15 +51,15 @@ pub struct Config {
     pub metrics: Option<ListenAddress>,
     /// Items that outlive the process.
     pub keeping: Keeping,
-    /// A unix socket by which another process can take over, and by which this one does when it starts, if a server
+    /// A unix socket by which another process can take over. By it this process takes over at its start, if a server
     /// listens there (`--handover`).
     pub handover: Option<PathBuf>,
-    /// Users whose processes may connect by unix sockets (`-o unix_peers`), besides this one and root. Without it, all whom
-    /// the socket's permissions let.
+    /// Users whose processes may connect by unix sockets (`-o unix_peers`), besides this one and root. Without it, all
+    /// users whom the socket's permissions allow.
     pub unix_peers: Option<Vec<u32>>,
-    /// TCP connections by which no byte went either way for so long are closed (`-o idle_timeout`).
+    /// TCP connections on which no byte goes either way for this long are closed (`-o idle_timeout`).
     pub idle_timeout: Option<Duration>,
-    /// Different wrong passwords that a peer may try in a minute, by however many connections; `None` is no limit
+    /// Different wrong passwords that a peer may try in a minute, over any number of connections. `None` is no limit
     /// (`-o login_guesses`).
     pub login_guesses: Option<NonZeroU32>,
     /// How long a client may take until it is admitted: by a handshake of TLS, by a password (`-o login_timeout`).
@@ -76,34 +76,34 @@ pub struct Config {
     pub allow_watch: bool,
     /// Commands are counted by key prefix from the start (`-D`), as after `stats detail on`.
     pub count_prefixes: bool,
-    /// What `stats settings` says of cas (not `-C`). Items have one in any case.
+    /// What `stats settings` shows for cas (not `-C`). Items have a cas in any case.
     pub cas: bool,
-    /// What the engine was built from: lines that `stats settings` shows behind its own.
+    /// The engine's settings: lines that `stats settings` shows behind its own.
     pub engine_settings: Vec<(&'static str, String)>,
-    /// What `version` answers, and what stands in `stats`.
+    /// The answer to `version`, which `stats` shows too.
     pub version: String,
-    /// How much is logged at first (`-v`); the `verbosity` command changes it.
+    /// The verbosity of the log at first (`-v`). The `verbosity` command changes it.
     pub verbosity: u32,
-    /// Told when it does.
+    /// Called with each new verbosity.
     pub on_verbosity: OnVerbosity,
-    /// Lines that the log has lost, counted by who keeps it.
+    /// Lines that the log has lost. The writer of the log counts them.
     pub log_lost: Arc<AtomicU64>,
-    /// Asked by `refresh_certs`.
+    /// Finds the certificates for `refresh_certs`.
     pub newest_tls: NewestTls,
 }
 
-/// What knows which files certificates are in by now: who read the settings can read them again. By default they are where
-/// they were.
+/// Finds the files that have the certificates now: the program that read the settings can read them again. By default
+/// the files are the same as before.
 #[derive(Clone)]
 pub struct NewestTls(Arc<dyn Fn() -> Option<TlsSettings> + Send + Sync>);
 
 impl NewestTls {
-    /// Calls `find` on the thread of the worker that got the command. It returns `None` if nothing is known to have changed.
+    /// `find` is called on the thread of the worker that got the command. It returns `None` if no change is known.
     pub fn new(find: impl Fn() -> Option<TlsSettings> + Send + Sync + 'static) -> Self {
         Self(Arc::new(find))
     }
 
-    /// What it says.
+    /// Calls the function.
     pub fn find(&self) -> Option<TlsSettings> {
         (self.0)()
     }
@@ -121,17 +121,18 @@ impl fmt::Debug for NewestTls {
     }
 }
 
-/// What hears of a new verbosity: who set the logging up can turn it up and down. Nobody by default.
+/// A function that is called with each new verbosity: the program that set up the log can change its level. By default
+/// it does nothing.
 #[derive(Clone)]
 pub struct OnVerbosity(Arc<dyn Fn(u32) + Send + Sync>);
 
 impl OnVerbosity {
-    /// Calls `hear` with each new level, on the thread of the worker that got the command.
+    /// `hear` is called with each new level, on the thread of the worker that got the command.
     pub fn new(hear: impl Fn(u32) + Send + Sync + 'static) -> Self {
         Self(Arc::new(hear))
     }
 
-    /// Calls who hears of it.
+    /// Calls the function.
     pub fn tell(&self, level: u32) {
         (self.0)(level);
     }
@@ -160,11 +161,11 @@ impl Default for Config {
             connections_max: const { NonZeroUsize::new(1024).unwrap() },
             udp_reply_max: const { NonZeroUsize::new(16 << 10).unwrap() },
             backlog: 1024,
-            // memcached yields after 20 because it answers one by one; here a slice is one batch,
-            // and cutting it short costs everybody.
+            // memcached yields after 20 because it answers one by one. Here a slice is one batch, and a shorter one
+            // costs all connections.
             commands_per_slice: const { NonZeroU32::new(1024).unwrap() },
-            // Well above what an engine needs to overlap its memory misses. More would only make
-            // replies wait, where no messages have to be packed.
+            // Well above the number that an engine needs to overlap its cache misses. More would only delay replies, in
+            // an engine that packs no messages.
             batch_max: const { NonZeroUsize::new(256).unwrap() },
             auth_file: None,
             tls: None,
@@ -237,7 +238,7 @@ impl Config {
         Ok(())
     }
 
-    /// What the listeners with TLS ask of their clients.
+    /// How the listeners with TLS verify their clients.
     pub fn asked_of_clients(&self) -> Vec<Verify> {
         self.listeners
             .iter()
@@ -245,8 +246,8 @@ impl Config {
             .collect()
     }
 
-    /// Reads the files that a server reads when it starts, and looks for settings that contradict each other. Errors say
-    /// what a start would.
+    /// Checks that settings do not contradict each other, and reads the files that a server reads at its start. Errors:
+    /// the same as at a start.
     pub fn check_files(&self) -> Result<(), SettingsError> {
         self.check()?;
         let tls = self.tls.as_ref();
@@ -257,14 +258,14 @@ impl Config {
     }
 }
 
-/// A place to listen at, and what the clients there speak.
+/// A place to listen at, and the protocol of its clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listen {
-    /// Where.
+    /// The place.
     pub place: ListenAddress,
-    /// What.
+    /// The protocol.
     pub protocol: Protocol,
-    /// Under TLS, and what is asked of clients. A unix socket has none in any case.
+    /// TLS, and how clients are verified, if it is used. A unix socket never has TLS.
     pub tls: Option<Verify>,
 }
 
@@ -303,7 +304,7 @@ impl Listen {
         }
     }
 
-    /// The same under TLS, which needs [`Config::tls`].
+    /// The same with TLS, which needs [`Config::tls`].
     pub fn with_tls(self, verify: Verify) -> Self {
         Self {
             tls: Some(verify),
@@ -312,10 +313,10 @@ impl Listen {
     }
 }
 
-/// What clients speak.
+/// The protocol of clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
-    /// memcached's: binary if the first byte says so, else text and meta (`-B auto`).
+    /// memcached's: the first byte selects binary, or text and meta (`-B auto`).
     Memcached,
     /// memcached's text and meta commands alone (`-B ascii`).
     Text,
@@ -325,7 +326,7 @@ pub enum Protocol {
     CpServer,
     /// Redis' requests, RESP2 and RESP3 (`--redis-port`).
     Redis,
-    /// memcached's or Redis', as the first byte says (`-B any`).
+    /// memcached's or Redis': the first byte selects (`-B any`).
     Any,
 }
 
@@ -363,29 +364,29 @@ impl Protocol {
 pub enum ListenAddress {
     /// A TCP address; port 0 lets the system pick one.
     Tcp(SocketAddr),
-    /// An address to which clients send datagrams (`-U`); for memcached's protocols, without TLS and passwords.
+    /// An address to which clients send datagrams (`-U`), for memcached's protocols, without TLS and passwords.
     Udp(SocketAddr),
     /// A unix socket, made with these permission bits (`-s`, `-a`).
     Unix {
-        /// Where.
+        /// Its path.
         path: PathBuf,
         /// Permission bits, as in chmod: memcached's default is 0o700.
         mode: u32,
     },
-    /// A listening socket that who started the process has bound, by its descriptor (systemd's sockets). It stays when the
-    /// server ends, and clients that come meanwhile wait for the next one.
+    /// The descriptor of a listening socket that the parent process has bound (systemd's sockets). The socket stays
+    /// when the server ends, and clients that connect meanwhile wait for the next server.
     Inherited(i32),
     /// The same for datagrams.
     InheritedUdp(i32),
 }
 
 impl ListenAddress {
-    /// True if datagrams come there.
+    /// True if it is for datagrams.
     pub fn is_udp(&self) -> bool {
         matches!(self, Self::Udp(_) | Self::InheritedUdp(_))
     }
 
-    /// All addresses of this machine: those of IPv6 only where it has any.
+    /// All addresses of this machine. Those of IPv6 only if the machine has IPv6.
     pub fn everywhere(port: u16) -> Vec<Self> {
         let ipv6 = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok();
         let all: [(bool, IpAddr); 2] = [

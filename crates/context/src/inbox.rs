@@ -1,4 +1,4 @@
-//! How threads reach a worker, and what it shows of itself.
+//! A worker's inbox: how other threads reach the worker, and the statistics that it shows.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,30 +18,30 @@ use crate::config::Protocol;
 use crate::isolation::WorkerLock;
 use crate::stream::Stream;
 
-/// Where the acceptor leaves connections for one worker, and what the worker shows of itself.
+/// The place where the acceptor leaves connections for one worker, and where the worker shows its statistics.
 pub struct Inbox {
     arrivals: Mutex<Vec<Arrival>>,
-    /// Connections that have something to say by themselves.
+    /// Connections that have output to make by themselves.
     calls: Mutex<Vec<usize>>,
     waker: Arc<Waker>,
     connections: AtomicUsize,
-    /// Held while the engine carries something out for the worker.
+    /// Held while the engine executes something for the worker.
     pub lock: WorkerLock,
-    /// What the worker keeps for its next requests.
+    /// Memory that the worker keeps for its next requests.
     pub idle: IdleMemory,
-    /// Iterations of the worker: it goes on as long as they rise when it is woken.
+    /// Iterations of the worker. The worker is alive if the count rises when it is woken.
     pub iterations: Counter,
-    /// What the worker counts.
+    /// The worker's counters.
     pub counters: WorkerCounters,
     /// How long its requests took.
     pub latencies: Latencies,
-    /// Which keys they asked for most.
+    /// The most frequent keys of its requests.
     pub hot: Hot,
-    /// What they asked for by prefix.
+    /// Its counts by prefix.
     pub prefixes: Counted,
 }
 
-/// Memory that a worker keeps for its next requests, as it was when it looked last.
+/// Memory that a worker keeps for its next requests, as of its last sweep.
 #[derive(Default)]
 pub struct IdleMemory {
     /// Bytes of empty buffers. All of these are Relaxed: statistics.
@@ -52,7 +52,7 @@ pub struct IdleMemory {
 }
 
 impl IdleMemory {
-    /// Shows it. Only the worker calls this.
+    /// Sets the numbers. Only the worker calls this.
     pub fn show(&self, buffers: usize, answers: usize, answers_bytes: usize) {
         self.buffers.store(buffers, Ordering::Relaxed);
         self.answers.store(answers, Ordering::Relaxed);
@@ -64,7 +64,7 @@ impl IdleMemory {
         self.buffers.load(Ordering::Relaxed)
     }
 
-    /// Answers that there is room for, and their bytes.
+    /// Answers that its batches have room for, and their bytes.
     pub fn answers(&self) -> (usize, usize) {
         let answers = self.answers.load(Ordering::Relaxed);
         (answers, self.answers_bytes.load(Ordering::Relaxed))
@@ -75,16 +75,16 @@ impl IdleMemory {
 pub struct Arrival {
     /// Its socket.
     pub stream: Stream,
-    /// What is shown of it.
+    /// The information that statistics show.
     pub info: Arc<Info>,
-    /// What its client speaks.
+    /// The protocol of its client.
     pub protocol: Protocol,
-    /// Its client has to say who it is.
+    /// Its client has to log in.
     pub login: bool,
 }
 
 impl Inbox {
-    /// Of a worker that `waker` wakes.
+    /// The inbox of a worker that `waker` wakes.
     pub fn new(waker: Arc<Waker>, sizes: SizeClasses) -> Self {
         Self {
             arrivals: Mutex::default(),
@@ -101,9 +101,9 @@ impl Inbox {
         }
     }
 
-    /// Open connections, those still on their way included.
+    /// Open connections, with those that the worker has not taken yet.
     pub fn connections(&self) -> usize {
-        // Relaxed: balance and limits may be off by those that come and go at this moment.
+        // Relaxed: balance and limits may be wrong by the connections that open and close at this moment.
         self.connections.load(Ordering::Relaxed)
     }
 
@@ -112,19 +112,19 @@ impl Inbox {
         // Relaxed: as connections().
         self.connections.fetch_add(1, Ordering::Relaxed);
         self.arrivals.lock().push(arrival);
-        // Should this fail, the worker takes it with the next one.
+        // If this fails, the worker takes the connection with the next one.
         self.wake();
     }
 
-    /// Has the worker look up from its sleep.
+    /// Wakes the worker.
     pub fn wake(&self) {
         if let Err(error) = self.waker.wake() {
-            // It does what there is to do with the next event.
+            // The worker does its work at the next event.
             tracing::warn!(%error, "cannot wake a worker");
         }
     }
 
-    /// Takes what was left. Only the worker calls this.
+    /// Takes the connections that were left. Only the worker calls this.
     pub fn take(&self) -> Vec<Arrival> {
         std::mem::take(&mut *self.arrivals.lock())
     }

@@ -1,15 +1,15 @@
-//! Isolation: each worker holds a lock of its own while it has the engine carry something out, and who holds all of
-//! them has the engine to itself.
+//! Isolation: each worker holds a lock of its own while the engine executes its requests, and a worker that holds all
+//! these locks has the engine to itself.
 //!
 //! ```text
 //!  worker 0   |batch|        |batch|           (waits) |batch|
 //!  worker 1      |batch|  |  all locks: look, carry out  |  |batch|
 //! ```
 //!
-//! A worker's lock is one that nobody else touches while nobody wants all: it costs a batch two operations on a line that
-//! is there. To the engine a worker that waits for it is as one that sleeps between two iterations, so nothing that the
-//! one in the middle asks for can wait for it. A thread that takes all takes them in the workers' order, and holds none
-//! of its own before.
+//! As long as no worker wants all locks, no other thread touches a worker's lock: it costs a batch two operations on a
+//! cached line. For the engine, a worker that waits for its lock is like a worker that sleeps between two iterations,
+//! so no request of the isolated worker can wait for it. A thread that takes all locks takes them in the workers'
+//! order, and holds no lock before.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,17 +18,17 @@ use nuthatch_sync::mutex::{Mutex, MutexGuard};
 
 use crate::inbox::Inbox;
 
-/// A worker's lock, in lines of the processor's caches of its own.
+/// A worker's lock, in cache lines of its own.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub struct WorkerLock {
     mutex: Mutex<()>,
-    /// Its worker holds all locks, this one too. Relaxed: nobody else looks.
+    /// True if its worker holds all locks, this one too. Relaxed: no other thread reads it.
     all: AtomicBool,
 }
 
 impl WorkerLock {
-    /// Waits until nobody else has the engine to itself. Only the worker calls this.
+    /// Waits until no other worker has the engine to itself. Only the worker calls this.
     #[inline]
     pub fn take(&self) -> Option<MutexGuard<'_, ()>> {
         match self.all.load(Ordering::Relaxed) {
@@ -38,14 +38,14 @@ impl WorkerLock {
     }
 }
 
-/// All workers' locks: nothing is carried out for anybody else until this is dropped.
+/// All workers' locks: until this is dropped, the engine executes nothing for other workers.
 pub struct Isolation<'s> {
     own: &'s WorkerLock,
     _locks: Vec<MutexGuard<'s, ()>>,
 }
 
 impl<'s> Isolation<'s> {
-    /// Waits for what is being carried out. Only the worker of `own` calls this, without holding it.
+    /// Waits for requests that are being executed. Only the worker of `own` calls this, without holding `own`.
     pub fn wait(inboxes: &'s [Arc<Inbox>], own: &'s WorkerLock) -> Self {
         let locks = inboxes.iter().map(|inbox| inbox.lock.mutex.lock());
         let locks = locks.collect();

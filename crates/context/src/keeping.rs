@@ -1,4 +1,4 @@
-//! What of the items outlives the process, and what became of the copies that were taken.
+//! Settings for items that outlive the process, and statistics of the copies.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,27 +9,27 @@ use nuthatch_snapshot::{Error, Summary, verify_head};
 
 use crate::shared::Shared;
 
-/// What is kept, and where.
+/// The files that keep items.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Keeping {
     /// The file of a restart (`-e`).
     pub restart: Option<PathBuf>,
-    /// A file to begin with (`--load`), which stays.
+    /// A copy to load at the start (`--load`), which stays.
     pub load: Option<PathBuf>,
     /// A file that gets a copy of all items (`--save`), and how often (`--save-every`).
     pub save: Option<(PathBuf, Duration)>,
 }
 
 impl Keeping {
-    /// True if a start takes the copy that the server before saved.
+    /// True if a start loads the copy that the previous server saved.
     pub fn loads_what_it_saves(&self) -> bool {
         let save = self.save.as_ref().map(|(path, _)| path);
         self.load.is_some() && self.load.as_ref() == save
     }
 
-    /// Looks whether what has the names of the files that are written is files, if there is anything.
+    /// Checks the paths of the files to write: each must be a file, or must not exist.
     ///
-    /// Errors: it is something else, which a file would take the place of; what is to be begun with is a pipe.
+    /// Errors: a path is something else, which a file would replace; the copy to load is a pipe.
     pub fn check(&self) -> io::Result<()> {
         let save = self.save.as_ref().map(|(path, _)| path);
         for (flag, path) in [("-e", self.restart.as_ref()), ("--save", save)] {
@@ -46,9 +46,9 @@ impl Keeping {
         Ok(())
     }
 
-    /// Looks at the head of the file to begin with.
+    /// Checks the head of the copy to load.
     ///
-    /// Errors: it is none; there is none, and it is not the one that is saved to, which comes later.
+    /// Errors: it is no copy; it does not exist, and is not the path of `--save`, which is written later.
     pub fn check_copy(&self) -> io::Result<()> {
         let Some(path) = &self.load else {
             return Ok(());
@@ -64,25 +64,25 @@ impl Keeping {
     }
 }
 
-/// What became of copies that were to be taken.
+/// Statistics of copies.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Saves {
-    /// Copies that were taken.
+    /// Copies that were written.
     pub done: u64,
-    /// Copies that could not be.
+    /// Copies that failed.
     pub failed: u64,
     /// True if the last one failed.
     pub last_failed: bool,
-    /// When the last one that did not was done, in unix time, and the items in it.
+    /// When the last successful one was done, in unix time.
     pub last_done: u64,
-    /// Items in the last one that was done.
+    /// Items in the last successful one.
     pub last_items: u64,
     /// How long the last one took.
     pub last_took: Duration,
 }
 
 impl Saves {
-    /// Notes what became of one, and tells watchers.
+    /// Records the outcome of a copy, and tells watchers.
     pub fn note(&mut self, shared: &Shared, saved: &Result<Summary, Error>, took: Duration) {
         self.last_failed = saved.is_err();
         self.last_took = took;

@@ -14,10 +14,10 @@ use crate::config::{Config, TlsSettings};
 use crate::shared::Shared;
 use crate::system;
 
-/// The settings of [`Config`] that a running server also takes.
+/// The settings of [`Config`] that can change in a running server.
 ///
-/// All accesses of atomics are Relaxed: each value stands alone, and nothing is published by it. A worker sees a new
-/// value at its next iteration at the latest.
+/// All accesses of atomics are Relaxed: each value is independent, and publishes nothing. A worker sees a new value at
+/// its next iteration at the latest.
 pub struct Live {
     connections_max: AtomicUsize,
     commands_per_slice: AtomicU32,
@@ -30,12 +30,12 @@ pub struct Live {
     /// In milliseconds.
     login_timeout: AtomicU64,
     udp_reply_max: AtomicUsize,
-    /// Looked at once for each connection by a unix socket.
+    /// Read once for each connection by a unix socket.
     unix_peers: Mutex<Option<Vec<u32>>>,
 }
 
 impl Live {
-    /// As `config` says.
+    /// The settings of `config`.
     pub fn new(config: &Config) -> Self {
         let live = Self {
             connections_max: AtomicUsize::default(),
@@ -154,7 +154,7 @@ impl fmt::Debug for Controls {
     }
 }
 
-/// What [`Controls`] does, for an engine of any type.
+/// The functions of [`Controls`], for an engine of any type.
 trait Control: Send + Sync {
     fn apply(&self, config: &Config);
     fn set_memory_limit(&self, bytes: usize) -> Result<(), LimitError>;
@@ -168,15 +168,14 @@ trait Control: Send + Sync {
 }
 
 impl Controls {
-    /// Of that server.
+    /// The controls of this server.
     pub fn new(shared: Arc<Shared>) -> Self {
         Self(Arc::new(shared))
     }
 
-    /// Takes from `config` what can change: `connections_max`, `commands_per_slice`, `idle_timeout`,
+    /// Takes the settings that can change from `config`: `connections_max`, `commands_per_slice`, `idle_timeout`,
     /// `allow_shutdown`, `allow_flush`, `allow_dump`, `cas`, `login_guesses`, `login_timeout`, `udp_reply_max` and
-    /// `unix_peers`. The rest of it is not looked at.
-    /// Connections that are open stay so, even if fewer are allowed now.
+    /// `unix_peers`. The rest is ignored. Open connections stay open, even if fewer are allowed now.
     pub fn apply(&self, config: &Config) {
         self.0.apply(config);
     }
@@ -186,8 +185,8 @@ impl Controls {
         self.0.set_memory_limit(bytes)
     }
 
-    /// Reads certificates and keys again, for connections that come from now on: from the files that `newer` names, whose
-    /// other settings are not looked at, or from those of before. Errors: what was read before stays. `None` if the server
+    /// Reads certificates and keys again, for connections from now on: from the files that `newer` names, whose other
+    /// settings are ignored, or from the same files as before. Errors: the old ones stay in use. `None` if the server
     /// has no TLS.
     pub fn refresh_certificates(
         &self,
@@ -196,14 +195,14 @@ impl Controls {
         self.0.refresh_certificates(newer)
     }
 
-    /// Reads the file of passwords again, for logins from now on. Errors: those of before stay. `None` if the server has no
-    /// such file.
+    /// Reads the file of passwords again, for logins from now on. Errors: the old ones stay in use. `None` if the
+    /// server has no such file.
     pub fn read_passwords(&self) -> Option<Result<(), SettingsError>> {
         self.0.read_passwords()
     }
 
-    /// Has a copy of all items taken now (`--save`); returns at once. One that is asked for while another is taken follows
-    /// it. False if there is no file for it.
+    /// Asks for a copy of all items now (`--save`), and returns at once. If another copy is being written, the new one
+    /// follows it. False if there is no file for it.
     pub fn save(&self) -> bool {
         self.0.save()
     }
@@ -219,7 +218,7 @@ impl Control for Arc<Shared> {
         system::make_room_for(config.connections_max);
         self.live.take(config);
         self.guesses.set_max(config.login_guesses);
-        // That also wakes the workers: one that sleeps without a timeout must learn that there is one.
+        // This also wakes the workers: a worker that sleeps without a timeout must learn that there is one now.
         self.bound_buffers();
         self.tell_watchers(format_args!("type=settings state=applied"));
     }

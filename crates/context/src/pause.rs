@@ -1,9 +1,9 @@
-//! A server that does not serve for a while: nothing is accepted, connections are closed when what they asked is answered,
-//! datagrams stay in the kernel. So its items stay as they are, and where they are: a walk over them meets each once.
+//! A pause of the server: it accepts no connection, closes connections when their requests are answered, and leaves
+//! datagrams in the kernel. So its items neither change nor move, and a walk over them meets each once.
 //!
-//! First the acceptor rests, so that no connection comes behind the others; then the workers close theirs. Each says
-//! so, and all of them go on when the pause is over. What is done behind the scenes is done in steps, none of which is
-//! under way while everybody rests.
+//! First the acceptor rests, so that no new connection comes. Then the workers close their connections. Each reports
+//! that it rests, and all go on when the pause is over. Background work is done in steps, and no step runs while all
+//! rest.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -12,10 +12,10 @@ use nuthatch_sync::mutex::{Mutex, MutexGuard};
 
 use crate::shutdown::Shutdown;
 
-/// How often it is looked whether all have come to rest.
+/// How often the caller checks whether all have come to rest.
 const STEP: Duration = Duration::from_millis(1);
 
-/// How far a pause has come.
+/// The progress of a pause.
 #[derive(Default)]
 pub struct Pause {
     /// The acceptor is to rest.
@@ -23,44 +23,44 @@ pub struct Pause {
     /// The workers are to close their connections.
     closing: AtomicBool,
     acceptor_rests: AtomicBool,
-    /// Workers that have done so.
+    /// Workers that have closed their connections.
     workers_at_rest: AtomicUsize,
-    /// Held for a step behind the scenes.
+    /// Held during a step of background work.
     background: Mutex<()>,
-    /// Another process serves: nothing that it has is removed when this one ends.
+    /// Another process serves: this one removes none of its files at the end.
     handed_over: AtomicBool,
 }
 
 impl Pause {
-    /// Begins. Returns when everybody rests; false if the server stops instead.
+    /// Begins the pause. Returns true when all threads rest, false if the server stops instead.
     pub fn begin(&self, workers: usize, shutdown: &Shutdown) -> bool {
-        // Release, here and below: pairs with the Acquire of those who look; they are woken behind it.
+        // Release, here and below: pairs with the Acquire of the threads that check it. They are woken after the store.
         self.accepting.store(true, Ordering::Release);
         shutdown.wake_all();
-        // Acquire: pairs with acceptor_rests() — what it accepted before is in the inboxes.
+        // Acquire: pairs with acceptor_rests(): connections that it accepted before are in the inboxes.
         let rests = || self.acceptor_rests.load(Ordering::Acquire);
         if !wait_until(rests, shutdown) {
             return false;
         }
         self.closing.store(true, Ordering::Release);
         shutdown.wake_all();
-        // Acquire: pairs with worker_rests() — what the workers wrote to the engine is seen.
+        // Acquire: pairs with worker_rests(): the workers' writes to the engine are visible.
         let rest = wait_until(
             || self.workers_at_rest.load(Ordering::Acquire) == workers,
             shutdown,
         );
-        // A step that is under way ends; those that ask for the lock behind this see that connections are closed.
+        // Wait for the end of a running step. A step that takes the lock later sees that connections are closed.
         drop(self.background.lock());
         rest
     }
 
-    /// May a step be taken behind the scenes? It lasts as long as what is returned. None while the workers are to rest.
+    /// Begins a step of background work, which lasts as long as the guard. `None` while the workers are to rest.
     pub fn step_behind_the_scenes(&self) -> Option<MutexGuard<'_, ()>> {
         let step = self.background.lock();
         (!self.closes_connections()).then_some(step)
     }
 
-    /// Everybody goes on.
+    /// Ends the pause: all threads go on.
     pub fn end(&self, shutdown: &Shutdown) {
         self.workers_at_rest.store(0, Ordering::Release);
         self.closing.store(false, Ordering::Release);
@@ -74,7 +74,7 @@ impl Pause {
         self.handed_over.store(true, Ordering::Release);
     }
 
-    /// It does not, after all.
+    /// The other process does not serve: undoes `hand_over()`.
     pub fn take_back(&self) {
         self.handed_over.store(false, Ordering::Release);
     }
@@ -84,23 +84,23 @@ impl Pause {
         self.handed_over.load(Ordering::Acquire)
     }
 
-    /// True if nothing is to be accepted.
+    /// True if the acceptor is to rest.
     pub fn stops_accepting(&self) -> bool {
         self.accepting.load(Ordering::Acquire)
     }
 
-    /// True if connections are to be closed.
+    /// True if the workers are to close their connections.
     #[inline]
     pub fn closes_connections(&self) -> bool {
         self.closing.load(Ordering::Acquire)
     }
 
-    /// The acceptor accepts no more.
+    /// Called by the acceptor when it rests.
     pub fn acceptor_rests(&self) {
         self.acceptor_rests.store(true, Ordering::Release);
     }
 
-    /// A worker has no connection any more, and reads nothing.
+    /// Called by a worker that has no connection any more, and reads nothing.
     pub fn worker_rests(&self) {
         self.workers_at_rest.fetch_add(1, Ordering::Release);
     }
@@ -137,7 +137,7 @@ mod tests {
             while !pause.closes_connections() {
                 thread::yield_now();
             }
-            // The pause cannot have begun: what is done now is done before.
+            // The pause cannot have begun: this write happens before it.
             thread::sleep(Duration::from_millis(20));
             assert!(!walk.is_finished());
             moved.store(1, Ordering::Relaxed);

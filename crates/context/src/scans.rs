@@ -1,4 +1,4 @@
-//! Where walks over all keys go on that clients make step by step (Redis' SCAN).
+//! Cursors of the walks over all keys that clients make step by step (Redis' SCAN).
 
 use std::collections::VecDeque;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -6,39 +6,39 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use nuthatch_engine::Cursor;
 use nuthatch_sync::mutex::Mutex;
 
-/// Steps of SCANs whose cursors are remembered: a SCAN that is overtaken by so many is not.
+/// The most steps of SCANs whose cursors are kept. A step is dropped when this many later ones follow.
 const SCANS: usize = 16 << 10;
 
-/// No number is as large: clients that count in floating point repeat what is below.
+/// All numbers are below this: clients that use floating point can repeat them exactly.
 const NUMBERS_MAX: u64 = 1 << 53;
 
 /// Where a SCAN goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// There.
+    /// At this cursor.
     At(Cursor),
-    /// At the end: a number that no server tells. Redis takes any; of -1 it has next to nothing to tell.
+    /// At the end: for a number that no server returns. Redis accepts any number, and returns next to nothing for -1.
     End,
 }
 
-/// Where SCANs go on. A client is told a number, and each step gets a new one: what an engine's cursor says does not
-/// fit the 53 bits that any client can repeat.
+/// Where SCANs go on. A client gets a number, a new one at each step: an engine's cursor does not fit the 53 bits that
+/// every client can repeat.
 #[derive(Default)]
 pub struct Scans(Mutex<Places>);
 
 #[derive(Default)]
 struct Places {
-    /// The number of the first step that is remembered, and its cursor; the others follow.
+    /// The number of the oldest step that is kept. The others follow.
     first: u64,
     steps: VecDeque<Cursor>,
 }
 
 impl Scans {
-    /// Remembers a cursor, and returns its number.
+    /// Keeps a cursor, and returns its number.
     pub fn keep(&self, cursor: Cursor) -> u64 {
         let mut places = self.0.lock();
         if places.steps.is_empty() {
-            // A number that a server before this one told is none of this one's.
+            // The numbers of an earlier server must not be numbers of this one.
             let unix = SystemTime::now().duration_since(UNIX_EPOCH);
             places.first = unix.map_or(1, |since| since.as_secs() << 20);
         } else if places.steps.len() == SCANS {
@@ -49,7 +49,7 @@ impl Scans {
         places.first + places.steps.len() as u64 - 1
     }
 
-    /// The place of a number; `None` if it is too old, or another server's.
+    /// The place of a number. `None` if it is too old, or another server's.
     pub fn find(&self, number: u64) -> Option<Place> {
         match number {
             0 => return Some(Place::At(Cursor::default())),
@@ -76,7 +76,7 @@ mod tests {
         let numbers: Vec<u64> = (1..=SCANS as u64 + 1)
             .map(|place| scans.keep(Cursor::at(place)))
             .collect();
-        // The oldest is forgotten.
+        // The oldest is dropped.
         assert_eq!(scans.find(numbers[0]), None);
         assert_eq!(scans.find(numbers[1]), Some(Place::At(Cursor::at(2))));
         assert_eq!(

@@ -1,4 +1,4 @@
-//! What all threads of a server share.
+//! The state that all threads of a server share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -28,17 +28,17 @@ use crate::shutdown::Shutdown;
 
 /// One server: its engine, its settings, its counters.
 pub struct Shared {
-    /// Where the items are.
+    /// The engine, which has the items.
     pub engine: Arc<AnyEngine>,
-    /// What was set at the start.
+    /// The settings at the start.
     pub config: Config,
-    /// What of the settings counts now, where it can change.
+    /// The present values of settings that can change.
     pub live: Live,
-    /// Where it listens, and for whose clients.
+    /// Where it listens, and the protocol there.
     pub addresses: Vec<(Address, Protocol)>,
     /// The users and passwords, if the server asks for them.
     pub passwords: Mutex<Option<Arc<Passwords>>>,
-    /// Wrong passwords that peers tried of late.
+    /// Wrong passwords that peers tried recently.
     pub guesses: Guesses,
     /// Logins that failed, for the log.
     pub failed_logins: Failures,
@@ -46,62 +46,62 @@ pub struct Shared {
     pub failed_handshakes: Failures,
     /// Peers that have guessed too often.
     pub limited_peers: Failures,
-    /// Users who may not connect by a unix socket, for the log.
+    /// Users that may not connect by a unix socket, for the log.
     pub refused_users: Failures,
-    /// Certificates, where clients speak TLS.
+    /// Certificates, if there are listeners with TLS.
     pub tls: Option<Tls>,
-    /// What time it is.
+    /// The clock.
     pub clock: Clock,
-    /// Whether it is to stop.
+    /// The stop of the server.
     pub shutdown: Shutdown,
-    /// Nobody is served while another process takes over.
+    /// The pause while another process takes over.
     pub pause: Pause,
-    /// One a worker.
+    /// One for each worker.
     pub inboxes: Vec<Arc<Inbox>>,
-    /// What connections' buffers hold.
+    /// The account of connections' buffers.
     pub account: Account,
-    /// What the acceptor counts.
+    /// The acceptor's counters.
     pub accepting: AcceptorCounters,
     /// Open connections.
     pub registry: Registry,
-    /// What is counted by prefix (`stats detail`).
+    /// The counts by prefix (`stats detail`).
     pub prefixes: Prefixes,
     /// The watchers of `watch`.
     pub watch: Arc<Hub>,
     /// Set by the `verbosity` command.
     pub verbosity: AtomicU32,
-    /// A metadump or mgdump is under way: there is never a second.
+    /// True while a metadump or mgdump runs: there is never a second one.
     pub dumping: Arc<AtomicBool>,
     /// Dumps and other walks over all items since the start.
     pub dumps: AtomicU64,
-    /// Runs of the thread that works behind the scenes, which alone counts them.
+    /// Steps of the maintenance thread, which alone counts them.
     pub maintained: Counter,
     /// The moment of the last flush_all, in ticks; 0 if there was none.
     pub flushed: AtomicU32,
-    /// What became of copies that were to be taken (`--save`).
+    /// Statistics of copies (`--save`).
     pub saves: Mutex<Saves>,
-    /// One more of them is asked for.
+    /// Set to ask for one more copy.
     pub save_asked: AtomicBool,
     /// Set by `lru_crawler enable` and `disable`: whether dumps may begin.
     pub crawler_enabled: AtomicBool,
     /// Where SCANs go on.
     pub scans: Scans,
-    /// Where the next RANDOMKEY looks.
+    /// Where the next RANDOMKEY begins.
     pub random: Mutex<Cursor>,
 }
 
 impl Shared {
-    /// Where clients of such a protocol find it.
+    /// The addresses at which clients of the protocols that `is_it` accepts are served.
     pub fn addresses_of(&self, is_it: impl Fn(Protocol) -> bool) -> impl Iterator<Item = &Address> {
         addresses_of(&self.addresses, is_it)
     }
 
-    /// True if clients have to say who they are.
+    /// True if clients have to log in.
     pub fn has_passwords(&self) -> bool {
         self.config.auth_file.is_some()
     }
 
-    /// True if a client is not admitted before it has done something: a handshake, a login.
+    /// True if a client is admitted only after a handshake or a login.
     pub fn admits_late(&self) -> bool {
         self.has_passwords() || self.tls.is_some()
     }
@@ -112,7 +112,7 @@ impl Shared {
         passwords.is_some_and(|passwords| passwords.admits(name, password))
     }
 
-    /// Reads the file of passwords again, if there is one. Errors: it is not read, and those of before hold.
+    /// Reads the file of passwords again, if there is one. Errors: it cannot be read, and the old passwords stay valid.
     pub fn read_passwords(&self) -> Option<Result<(), SettingsError>> {
         let path = self.config.auth_file.as_deref()?;
         let read = Passwords::read(path).map(|read| *self.passwords.lock() = Some(Arc::new(read)));
@@ -124,20 +124,20 @@ impl Shared {
         self.inboxes.iter().map(|inbox| inbox.connections()).sum()
     }
 
-    /// Has every worker look what there is to do.
+    /// Wakes every worker.
     pub fn wake_workers(&self) {
         for inbox in &self.inboxes {
             inbox.wake();
         }
     }
 
-    /// Tells those who watch the server itself.
+    /// Tells clients that watch the server itself.
     pub fn tell_watchers(&self, event: std::fmt::Arguments<'_>) {
         line::system(&self.watch, event);
     }
 
-    /// Reads certificates and keys again, if there are any, from the files that `newer` names, or those of before. Errors:
-    /// what was read before stays.
+    /// Reads certificates and keys again, if there are any, from the files that `newer` names, or from the same files
+    /// as before. Errors: the old ones stay in use.
     pub fn refresh_certificates(
         &self,
         newer: Option<&TlsSettings>,
@@ -148,14 +148,15 @@ impl Shared {
         Some(refreshed)
     }
 
-    /// The engine's memory limit changed.
+    /// Called after a change of the engine's memory limit.
     pub fn follow_memory_limit(&self) {
         let memory = self.engine.stats().memory_limit;
         self.tell_watchers(format_args!("type=memory_limit bytes={memory}"));
         self.bound_buffers();
     }
 
-    /// What the connections' buffers may hold follows the memory limit and how many connections there may be.
+    /// Sets the bound of the connections' buffers, which depends on the memory limit and on the allowed number of
+    /// connections.
     pub fn bound_buffers(&self) {
         let connections_max = self.live.connections_max().get();
         let memory = self.engine.stats().memory_limit;
@@ -173,9 +174,9 @@ impl Shared {
         totals
     }
 
-    /// Has all items that are there at `at` die then.
+    /// Makes all items that exist at `at` expire then.
     pub fn flush(&self, now: Time, at: Time) {
-        // Relaxed: a statistic, and for who saves the items, which may be a moment later.
+        // Relaxed: a statistic, and a hint for the thread that saves items, which may see it a moment later.
         self.flushed.store(at.0, Ordering::Relaxed);
         self.engine.flush(now, at);
         let delay = at.since(now).as_secs();
@@ -187,7 +188,7 @@ impl Shared {
         Time(self.flushed.load(Ordering::Relaxed)).seconds()
     }
 
-    /// The moment at which all items are to die, if that was asked for and is to come.
+    /// The moment of a flush that is still to come, if there is one.
     pub fn flush_to_come(&self) -> Option<Time> {
         let at = Time(self.flushed.load(Ordering::Relaxed));
         (at > self.clock.now()).then_some(at)
@@ -214,7 +215,7 @@ impl Shared {
     }
 }
 
-/// The addresses of these at which clients of such a protocol are served.
+/// Those of `addresses` at which clients of the protocols that `is_it` accepts are served.
 pub fn addresses_of(
     addresses: &[(Address, Protocol)],
     is_it: impl Fn(Protocol) -> bool,

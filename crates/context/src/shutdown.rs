@@ -1,4 +1,4 @@
-//! How a server ends: one flag, and everybody who sleeps is woken to see it.
+//! The stop of a server: one flag. A request sets it and wakes all sleeping threads, so that they see it.
 
 use std::io;
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use mio::Waker;
 use nuthatch_sync::mutex::{Condvar, Mutex};
 
-/// Asks a server to stop gracefully: accept no more, answer what was read, close. Cheap to clone,
-/// usable from any thread.
+/// Asks a server to stop gracefully: to accept no more, to answer the requests that it has read, and to close. Cheap to
+/// clone, usable from any thread.
 #[derive(Clone, Default)]
 pub struct Shutdown {
     inner: Arc<Inner>,
@@ -28,23 +28,23 @@ struct Inner {
 impl Shutdown {
     /// Begins the stop; returns at once. Asking again changes nothing.
     pub fn request(&self) {
-        // Release: pairs with is_requested() — a thread that sees the stop sees all that led to it.
+        // Release: pairs with is_requested(): a thread that sees the stop sees all that led to it.
         if self.inner.requested.swap(true, Ordering::Release) {
             return;
         }
         self.wake_all();
-        // Under the lock: nobody is between looking at the flag and falling asleep.
+        // Under the lock, so that no thread is between its check of the flag and its sleep.
         let _bed = self.inner.bed.lock();
         self.inner.alarm.notify_all();
     }
 
-    /// True once the stop was asked for.
+    /// True once the stop was requested.
     pub fn is_requested(&self) -> bool {
         // Acquire: pairs with request().
         self.inner.requested.load(Ordering::Acquire)
     }
 
-    /// Has all threads that sleep in poll look up.
+    /// Wakes all threads that sleep in poll.
     pub fn wake_all(&self) {
         for waker in self.inner.wakers.lock().iter() {
             // A poll that cannot be woken has ended already.
@@ -52,7 +52,7 @@ impl Shutdown {
         }
     }
 
-    /// Has `waker` called when the stop is asked for, at once if it was already.
+    /// Adds a waker to call when the stop is requested. Calls it at once if the stop was requested already.
     pub fn wake_also(&self, waker: Arc<Waker>) -> io::Result<()> {
         let mut wakers = self.inner.wakers.lock();
         if self.is_requested() {
@@ -62,8 +62,7 @@ impl Shutdown {
         Ok(())
     }
 
-    /// Sleeps for all of `pause`, or until `asked` is set, which is taken back then. False if the stop was asked for
-    /// instead.
+    /// Sleeps for all of `pause`, or until `asked` is set, and clears `asked`. False if the stop was requested instead.
     pub fn sleep_until_asked(&self, pause: Duration, asked: &AtomicBool) -> bool {
         let end = Instant::now() + pause;
         let mut bed = self.inner.bed.lock();
@@ -80,20 +79,20 @@ impl Shutdown {
         false
     }
 
-    /// Sets `asked`, and wakes who sleeps until it is set.
+    /// Sets `asked`, and wakes the thread that sleeps until it is set.
     pub fn ask(&self, asked: &AtomicBool) {
-        // Under the lock: nobody is between looking at it and falling asleep.
+        // Under the lock, so that no thread is between its check of `asked` and its sleep.
         let _bed = self.inner.bed.lock();
         // Relaxed: the lock orders it.
         asked.store(true, Ordering::Relaxed);
         self.inner.alarm.notify_all();
     }
 
-    /// Sleeps for `pause` or until the stop is asked for.
+    /// Sleeps for `pause` or until the stop is requested.
     pub fn sleep(&self, pause: Duration) {
         let bed = self.inner.bed.lock();
         if !self.is_requested() {
-            // Waking early is harmless: every caller looks again.
+            // An early wake-up is harmless: every caller checks again.
             let _bed = self.inner.alarm.wait_for(bed, pause);
         }
     }

@@ -1,4 +1,4 @@
-//! A connection's socket, TCP or unix, with TLS or without, behind one face.
+//! A connection's socket, TCP or unix, with TLS or without, behind one interface.
 
 use std::io::{self, IoSlice, Read, Write};
 use std::net::Shutdown;
@@ -14,7 +14,7 @@ pub struct Stream {
     tls: Option<Session>,
 }
 
-/// What the system knows of it.
+/// The socket of the operating system.
 pub enum Socket {
     /// TCP.
     Tcp(mio::net::TcpStream),
@@ -37,13 +37,13 @@ impl Stream {
         Self { socket, tls }
     }
 
-    /// Asks to be told of input under this token.
+    /// Registers the socket with the poll for input, under this token.
     pub fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
         registry.register(self.socket.source(), token, Interest::READABLE)
     }
 
-    /// Asks to be told when the socket takes output again. Only a connection whose output is stuck
-    /// does this: a unix socket would otherwise wake the worker for every reply its peer reads.
+    /// Makes the poll watch for room for output, or stop watching. Only a connection whose output is blocked does this:
+    /// a unix socket would otherwise wake the worker for every reply that its peer reads.
     pub fn watch_writable(
         &mut self,
         registry: &Registry,
@@ -58,7 +58,7 @@ impl Stream {
         registry.reregister(self.socket.source(), token, interest)
     }
 
-    /// Says that nothing more will be sent.
+    /// Shuts down the sending side.
     pub fn finish(&mut self) -> io::Result<()> {
         if let Some(tls) = &mut self.tls {
             tls.finish(&mut self.socket)?;
@@ -69,36 +69,37 @@ impl Stream {
         }
     }
 
-    /// Says so within TLS alone, as far as the socket takes it: a client can tell an end from a cut.
+    /// Sends the end of the stream within TLS only, if the socket takes it: so a client can tell an end from a cut
+    /// connection.
     pub fn say_end(&mut self) {
         if let Some(tls) = &mut self.tls {
-            // It is about to be closed in any case.
+            // The connection is about to be closed in any case.
             let _ = tls.finish(&mut self.socket);
         }
     }
 
-    /// True if its client is on this machine, by a path.
+    /// True if it is a unix socket: its client is on this machine.
     pub fn is_unix(&self) -> bool {
         matches!(self.socket, Socket::Unix(_))
     }
 
-    /// True if nothing has to be done before it carries requests.
+    /// True if it can carry requests: there is no TLS, or its handshake is done.
     pub fn is_ready(&self) -> bool {
         self.tls.as_ref().is_none_or(Session::is_ready)
     }
 
-    /// True if its client has begun a session of TLS.
+    /// True if its client has begun a new session of TLS.
     pub fn has_new_session(&self) -> bool {
         self.tls.as_ref().is_some_and(Session::is_new)
     }
 
-    /// True if bytes that were taken wait for the socket.
+    /// True if bytes that TLS has accepted still wait for the socket.
     #[inline]
     pub fn has_unsent(&self) -> bool {
         self.tls.as_ref().is_some_and(Session::has_unsent)
     }
 
-    /// Sends bytes that were taken. False if the socket does not take all of them.
+    /// Sends bytes that TLS has accepted. False if the socket does not take all of them.
     #[inline]
     pub fn send_rest(&mut self) -> io::Result<bool> {
         match &mut self.tls {
@@ -107,7 +108,7 @@ impl Stream {
         }
     }
 
-    /// True if a read that returned `count` bytes of `room` emptied it: what comes later makes an event.
+    /// True if a read that returned `count` bytes of `room` emptied the socket: later bytes make an event.
     #[inline]
     pub fn was_emptied(&self, count: usize, room: usize) -> bool {
         match &self.tls {

@@ -1,5 +1,5 @@
-//! What only the operating system knows or gives: processor time, file descriptors, what
-//! sockets still hold, memory that the allocator keeps.
+//! Calls to the operating system: processor time, file descriptors, unacknowledged bytes of sockets, memory that the
+//! allocator keeps.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -7,7 +7,7 @@ use std::num::NonZeroUsize;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
-/// Connections that were turned away and are kept at once until their clients have read why.
+/// The most rejected connections that are kept at a time until their clients have read why.
 pub const REJECTED_MAX: usize = 64;
 
 /// Processor time that the process has used: user, system.
@@ -33,7 +33,7 @@ pub fn resident_bytes() -> Option<u64> {
     Some(kilobytes << 10)
 }
 
-/// Lets the process open `wanted` files, or as many as it may; returns how many.
+/// Lets the process open `wanted` files, or as many as it may. Returns how many.
 pub fn raise_file_limit(wanted: u64) -> io::Result<u64> {
     let mut limit = libc::rlimit {
         rlim_cur: 0,
@@ -49,7 +49,7 @@ pub fn raise_file_limit(wanted: u64) -> io::Result<u64> {
     let before = limit;
     limit.rlim_cur = wanted;
     limit.rlim_max = limit.rlim_max.max(wanted);
-    // Above the hard limit only a privileged process may go: it is tried first.
+    // Only a privileged process may exceed the hard limit. This is tried first.
     for attempt in [
         limit,
         libc::rlimit {
@@ -68,7 +68,7 @@ pub fn raise_file_limit(wanted: u64) -> io::Result<u64> {
 /// Descriptors that the process needs besides its connections.
 pub const OTHER_FILES: u64 = 64 + REJECTED_MAX as u64;
 
-/// Makes room for so many connections, as far as the system lets it, and warns where it does not.
+/// Makes room for this many connections, as far as the system allows, and warns if it does not.
 pub fn make_room_for(connections: NonZeroUsize) {
     let wanted = connections.get() as u64 + OTHER_FILES;
     match raise_file_limit(wanted) {
@@ -93,8 +93,8 @@ pub fn untaken(socket: BorrowedFd<'_>) -> Option<usize> {
     }
 }
 
-/// Gives the kernel the whole pages among what was freed. The allocator keeps them otherwise, since
-/// something in use lies behind them.
+/// Returns whole pages of freed memory to the kernel. The allocator keeps them otherwise, because memory behind them is
+/// in use.
 pub fn trim_memory() {
     // Other C libraries than glibc have no such call, and less need of it.
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
