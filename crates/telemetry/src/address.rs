@@ -1,10 +1,10 @@
-//! Where a server can be reached, as its statistics write it.
+//! An address of a server, as its statistics write it.
 
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Where a server can be reached.
+/// An address at which a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     /// A TCP address with its real port.
@@ -29,7 +29,7 @@ impl fmt::Display for Address {
 }
 
 impl Address {
-    /// True if requests come there in datagrams.
+    /// True if it is for datagrams.
     pub fn is_udp(&self) -> bool {
         matches!(self, Self::Udp(_))
     }

@@ -1,4 +1,4 @@
-//! Which clients are connected: `stats conns`.
+//! The open connections, and `stats conns`, which lists them.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -12,19 +12,19 @@ use slab::Slab;
 use crate::Address;
 use crate::Report;
 
-/// The other end.
+/// The other end of a connection.
 #[derive(Clone, Copy, Debug)]
 pub enum Peer {
     /// By TCP.
     Tcp(SocketAddr),
-    /// All who send datagrams to this socket of ours.
+    /// All senders of datagrams to this socket of the server.
     Udp(SocketAddr),
     /// By a unix socket.
     Unix,
 }
 
 impl Peer {
-    /// Its address, or that of our socket; `None` for a unix socket.
+    /// Its address, or for datagrams the address of the server's socket. `None` for a unix socket.
     pub fn ip(self) -> Option<IpAddr> {
         match self {
             Self::Tcp(address) | Self::Udp(address) => Some(address.ip()),
@@ -48,25 +48,25 @@ impl fmt::Display for Peer {
     }
 }
 
-/// What is shown of a connection. Written by its worker, read by `stats conns`.
+/// The information about a connection that statistics show. Its worker writes it, `stats conns` reads it.
 pub struct Info {
     id: usize,
-    /// No other connection of the server has or had this number.
+    /// The number of the connection. No other connection of the server has or had it.
     serial: u64,
-    /// Second of its beginning.
+    /// The second in which it began.
     since: u32,
     peer: Peer,
     listener: usize,
-    /// Second of the last command.
+    /// The second of the last command.
     active: AtomicU32,
-    /// Its output waits for the client.
+    /// True while its output waits for the client.
     blocked: AtomicBool,
-    /// What its client calls itself.
+    /// The name that its client has set.
     name: Mutex<Arc<[u8]>>,
 }
 
 impl Info {
-    /// Of somebody who is not among the connections.
+    /// The information about a peer that is not in the registry of connections.
     pub fn unregistered(peer: Peer, now: Time) -> Self {
         Self::new(usize::MAX, 0, peer, usize::MAX, now)
     }
@@ -84,7 +84,7 @@ impl Info {
         }
     }
 
-    /// Whose connection it is.
+    /// The other end of the connection.
     pub fn peer(&self) -> Peer {
         self.peer
     }
@@ -94,7 +94,7 @@ impl Info {
         self.serial
     }
 
-    /// As Redis tells it to clients.
+    /// The line in Redis' form.
     pub fn line(&self, now: Time) -> String {
         let since = |second: u32| now.seconds().saturating_sub(second);
         let address = match self.peer {
@@ -113,18 +113,18 @@ impl Info {
         )
     }
 
-    /// Its client calls itself so. The caller keeps the name too, and answers for its memory.
+    /// Sets the client's name. The caller keeps the name too, and accounts for its memory.
     pub fn set_name(&self, name: Arc<[u8]>) {
         *self.name.lock() = name;
     }
 
-    /// A command came.
+    /// Records the time of a command.
     pub fn set_active(&self, now: Time) {
         // Relaxed: a statistic.
         self.active.store(now.seconds(), Ordering::Relaxed);
     }
 
-    /// Its output waits for the client, or does no longer.
+    /// Records whether its output waits for the client.
     pub fn set_blocked(&self, blocked: bool) {
         // Relaxed: a statistic.
         self.blocked.store(blocked, Ordering::Relaxed);
@@ -135,12 +135,12 @@ impl Info {
 #[derive(Default)]
 pub struct Registry {
     open: Mutex<Slab<Arc<Info>>>,
-    /// Connections that were ever entered.
+    /// The number of connections entered since the start.
     entered: AtomicU64,
 }
 
 impl Registry {
-    /// Enters a connection that came in by the listener of that number.
+    /// Enters a connection that was accepted by the listener with this number.
     pub fn enter(&self, peer: Peer, listener: usize, now: Time) -> Arc<Info> {
         let mut open = self.open.lock();
         let slot = open.vacant_entry();
@@ -151,20 +151,20 @@ impl Registry {
         info
     }
 
-    /// A connection closed.
+    /// Removes a closed connection.
     pub fn leave(&self, info: &Info) {
         let mut open = self.open.lock();
         open.try_remove(info.id);
     }
 
-    /// Shows every connection.
+    /// Calls `show` for every connection.
     pub fn each(&self, mut show: impl FnMut(&Info)) {
         for (_, info) in self.open.lock().iter() {
             show(info);
         }
     }
 
-    /// Writes `stats conns`, asked for by `asker`: the listeners first, then the connections.
+    /// Writes `stats conns` for the client `asker`: the listeners first, then the connections.
     pub fn report<'l>(
         &self,
         report: &mut Report<'_, '_>,

@@ -1,8 +1,8 @@
-//! What is counted while serving. Each counter has one writer, so counting is a plain add to a
-//! line that nobody else writes; `stats` sums over the workers when somebody asks.
+//! The counters of workers and of the acceptor. Each counter has one writer, so to count is a plain add to a cache line
+//! that no other thread writes. `stats` sums over the workers on request.
 //!
-//! What is about an item is counted by its size class, and as a request whose time will be [noted](super::latency). The
-//! sums over all classes are made when they are asked for.
+//! An event of an item is counted by its size class, and as a request whose time will be [measured](super::latency).
+//! The sums over all classes are made on request.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,7 +19,7 @@ macro_rules! counters {
         $($(#[$doc:meta])* $name:ident,)*
         ; by class: $($(#[$class_doc:meta])* $class_name:ident,)*
     ) => {
-        /// What one worker counts.
+        /// The counters of one worker.
         pub struct WorkerCounters {
             $(
                 #[doc = concat!("The counter `", stringify!($name), "`.")]
@@ -28,13 +28,13 @@ macro_rules! counters {
             )*
             classes: [ClassCounters; CLASSES],
             sizes: SizeClasses,
-            /// What had been counted at the last `stats reset`: who asks for one is not who counts.
+            /// The counts at the last `stats reset`: the thread that resets is not the thread that counts.
             base: Mutex<Totals>,
             /// Requests whose time is not known yet.
             pub pending: Pending,
         }
 
-        /// What one worker counts of a size class: a line of the processor's caches.
+        /// One worker's counters of a size class, in a cache line.
         #[derive(Default)]
         #[repr(align(64))]
         struct ClassCounters {
@@ -54,11 +54,11 @@ macro_rules! counters {
                 $(#[$class_doc])*
                 pub $class_name: u64,
             )*
-            /// By class, of which these are sums.
+            /// The counts by class, whose sums are above.
             pub classes: [ClassTotals; CLASSES],
         }
 
-        /// The same of a size class.
+        /// The same sum for a size class.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct ClassTotals {
             $(
@@ -79,7 +79,7 @@ macro_rules! counters {
         }
 
         impl WorkerCounters {
-            /// For an engine with these classes.
+            /// The counters for an engine with these classes.
             pub fn new(sizes: SizeClasses) -> Self {
                 Self {
                     $($name: Counter::default(),)*
@@ -90,7 +90,7 @@ macro_rules! counters {
                 }
             }
 
-            /// Adds what was counted since the last reset to `totals`.
+            /// Adds the counts since the last reset to `totals`.
             pub fn add_to(&self, totals: &mut Totals) {
                 let base = self.base.lock();
                 $(totals.$name += self.$name.get() - base.$name;)*
@@ -129,7 +129,7 @@ counters! {
     decr_misses,
     cas_misses,
     touch_misses,
-    /// Redis' questions about an item, without its value.
+    /// Redis' reads of an item's properties, without its value.
     look_hits,
     look_misses,
     /// Commands of Redis' protocol.
@@ -140,13 +140,13 @@ counters! {
     bytes_written,
     /// Connections closed for what they held while all connections held too much.
     read_buf_oom,
-    /// Turns cut short so that others get theirs.
+    /// Slices cut short so that other connections get theirs.
     conn_yields,
     /// Closed by the idle timeout.
     idle_kicks,
-    /// Datagrams that came.
+    /// Received datagrams.
     udp_datagrams,
-    /// Those that are cut, or a part of something longer.
+    /// Datagrams that are cut, or a part of a longer request.
     udp_dropped,
     /// Answers that were too large.
     udp_too_large,
@@ -154,37 +154,37 @@ counters! {
     udp_unsent,
     /// Logins.
     auth_cmds,
-    /// Those that failed.
+    /// Failed logins.
     auth_errors,
-    /// Of them, those of peers that had guessed too often.
+    /// Of these, logins of peers that had guessed too often.
     auth_limited,
-    /// Connections closed for what is no TLS.
+    /// Connections closed because the client's handshake is no valid TLS.
     ssl_handshake_errors,
-    /// Connections closed for a record that is wrong, behind the handshake.
+    /// Connections closed for an invalid record after the handshake.
     ssl_proto_errors,
-    /// Handshakes that did not go on with an earlier session.
+    /// Handshakes that did not resume an earlier session.
     ssl_new_sessions,
     ; by class:
     get_hits,
-    /// Storage commands that came to the engine, by the class of what they brought.
+    /// Storage commands that reached the engine, by the class of the item to store.
     cmd_set,
     incr_hits,
     decr_hits,
     cas_hits,
-    /// By the class of what was to be stored.
+    /// By the class of the item to store.
     cas_badval,
     touch_hits,
 }
 
-/// What requests of any protocol count.
+/// Counting for the requests of all protocols.
 impl WorkerCounters {
     #[inline]
     fn class(&self, lens: Lens) -> &ClassCounters {
-        // Classes are fewer: the remainder spares the check.
+        // Class numbers are below CLASSES. The remainder spares the bounds check.
         &self.classes[self.sizes.class(lens) % CLASSES]
     }
 
-    /// Counts a get; a hit with what it hit.
+    /// Counts a get. For a hit, `hit` has the item's lengths.
     #[inline]
     pub fn count_get(&self, hit: Option<Lens>) {
         match hit {
@@ -209,7 +209,7 @@ impl WorkerCounters {
         }
     }
 
-    /// Counts a question about an item.
+    /// Counts a read of an item's properties.
     pub fn count_look(&self, hit: bool) {
         self.pending.add(Group::OTHER);
         match hit {
@@ -218,13 +218,13 @@ impl WorkerCounters {
         }
     }
 
-    /// Counts a store, whatever became of it.
+    /// Counts a store, whatever its outcome.
     pub fn count_set(&self, offered: Lens) {
         self.class(offered).cmd_set.bump();
         self.pending.add(Group::set(offered.value));
     }
 
-    /// Counts what became of a store under the condition of a cas.
+    /// Counts the outcome of a store with a cas.
     pub fn count_cas(&self, offered: Lens, reply: &Reply) {
         match reply {
             Reply::Stored(_) => self.class(offered).cas_hits.bump(),
@@ -233,7 +233,7 @@ impl WorkerCounters {
         }
     }
 
-    /// A delete that found an item, or none.
+    /// Counts a delete that found an item, or none.
     pub fn count_delete(&self, hit: bool) {
         self.pending.add(Group::DELETE);
         match hit {
@@ -242,7 +242,7 @@ impl WorkerCounters {
         }
     }
 
-    /// Counts an addition or a subtraction; a hit with the number's item.
+    /// Counts an addition or a subtraction. For a hit, `hit` has the lengths of the number's item.
     pub fn count_delta(&self, down: bool, hit: Option<Lens>) {
         self.pending.add(Group::DELTA);
         match (hit, down) {
@@ -253,7 +253,8 @@ impl WorkerCounters {
         }
     }
 
-    /// The same by what the engine answered; the key has so many bytes. What is no number is none of both.
+    /// The same by the engine's reply. `key` is the length of the key. A value that is no number counts neither as a
+    /// hit nor as a miss.
     pub fn count_delta_reply(&self, down: bool, key: usize, reply: &Reply) {
         match reply {
             Reply::Number(_, item) => {
@@ -265,7 +266,7 @@ impl WorkerCounters {
         }
     }
 
-    /// Counts a store that could not be.
+    /// Counts a failed store.
     pub fn count_failure(&self, reply: &Reply) {
         match reply {
             Reply::TooLarge => self.store_too_large.bump(),
@@ -276,54 +277,54 @@ impl WorkerCounters {
 }
 
 impl Totals {
-    /// Keys asked for by get, gets, mg.
+    /// Keys read by get, gets, mg.
     pub fn cmd_get(&self) -> u64 {
         self.get_hits + self.get_misses
     }
 }
 
-/// A counter that is told since the last reset, which any thread may ask for.
+/// A counter that shows the count since the last reset. Any thread may reset it.
 #[derive(Default)]
 pub struct ResettableCounter {
     count: Counter,
-    /// Where it stood then. Relaxed: of two resets at once either is right.
+    /// The count at the last reset. Relaxed: of two resets at once either is right.
     base: AtomicU64,
 }
 
 impl ResettableCounter {
-    /// Adds; only for the one thread that writes.
+    /// Adds. Only the one writing thread calls this.
     pub fn add(&self, amount: u64) {
         self.count.add(amount);
     }
 
-    /// One more.
+    /// Adds 1.
     pub fn bump(&self) {
         self.add(1);
     }
 
-    /// What came since the last reset.
+    /// The count since the last reset.
     pub fn get(&self) -> u64 {
-        // The base first: it is never above a count that is read behind it, but by a reset amid the two.
+        // Read the base first: it is never above a count that is read after it, unless a reset comes between the two.
         let base = self.base.load(Ordering::Relaxed);
         self.count.get().saturating_sub(base)
     }
 
-    /// Begins at 0.
+    /// Begins again at 0.
     pub fn reset(&self) {
         self.base.store(self.count.get(), Ordering::Relaxed);
     }
 }
 
-/// What the acceptor counts, and the number of connections that everybody needs.
+/// The acceptor's counters.
 #[derive(Default)]
 pub struct AcceptorCounters {
     /// Connections accepted since the start.
     pub total_connections: ResettableCounter,
-    /// Connections refused for being one too many.
+    /// Connections refused, because there were too many or their user may not connect.
     pub rejected_connections: ResettableCounter,
     /// How often accepting was suspended for want of descriptors.
     pub listen_disabled_num: ResettableCounter,
-    /// For how long in all.
+    /// The time for which it was suspended, in microseconds.
     pub listen_disabled_us: ResettableCounter,
     /// 1 while it is suspended.
     pub suspended: Counter,
@@ -375,7 +376,7 @@ mod tests {
         assert_eq!(told.get(), 1);
     }
 
-    /// The thread that resets is not the one that counts: an addition at that moment must bring nothing back.
+    /// The thread that resets is not the thread that counts: an addition at that moment must not bring old counts back.
     #[test]
     fn a_reset_holds_while_its_worker_counts_on() {
         let counters = WorkerCounters::new(SizeClasses::default());

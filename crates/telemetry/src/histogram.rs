@@ -1,12 +1,13 @@
-//! How large items are: `stats sizes`.
+//! The sizes of items: `stats sizes`.
 
 use std::collections::BTreeMap;
 use std::io::Write;
 
-/// Sizes are told in steps of so many bytes, as memcached tells them.
+/// The step of sizes in bytes, as in memcached.
 const STEP: usize = 32;
 
-/// Larger items are told in steps of a 64th of the power of two below: so there are not more than so many lines.
+/// The sizes of items above this are shown in steps of a 64th of the power of two below: this bounds the number of
+/// lines.
 const EXACT: usize = 128 << 10;
 
 /// Items by their bytes: header, key and value.
@@ -14,7 +15,7 @@ const EXACT: usize = 128 << 10;
 pub struct ItemSizes(BTreeMap<usize, u64>);
 
 impl ItemSizes {
-    /// Counts an item of so many bytes.
+    /// Counts an item of this many bytes.
     pub fn add(&mut self, bytes: usize) {
         let step = match bytes {
             0..=EXACT => STEP,
@@ -23,9 +24,9 @@ impl ItemSizes {
         *self.0.entry(bytes.next_multiple_of(step)).or_default() += 1;
     }
 
-    /// Writes a line for each size: the most bytes, and how many items.
+    /// Writes a line for each size: the most bytes, and the number of items.
     pub fn write(&self, out: &mut Vec<u8>) {
-        // A Vec takes all that is written to it.
+        // A write to a Vec does not fail.
         let _ = write!(out, "STAT sizes_status enabled\r\n");
         for (bytes, items) in &self.0 {
             let _ = write!(out, "STAT {bytes} {items}\r\n");

@@ -1,9 +1,9 @@
-//! Which keys and prefixes are asked for most: `stats hotkeys`.
+//! The most frequent keys and prefixes of requests: `stats hotkeys`.
 //!
-//! Each worker looks at one of some 256 requests and counts keys by Space-Saving (Metwally, Agrawal, El Abbadi, ICDT
-//! 2005): a fixed number of counters; a key without one takes over the smallest, with what it had counted as its
-//! possible error. So a key that has more than a 128th of what was looked at is surely among them, and the memory is
-//! bounded whatever is asked for. Counts are halved now and then: what was hot an hour ago is forgotten.
+//! Each worker samples one of about 256 requests and counts keys by Space-Saving (Metwally, Agrawal, El Abbadi, ICDT
+//! 2005): there is a fixed number of counters, and a key without one takes over the smallest, whose count becomes the
+//! key's possible error. So a key of more than a 128th of the sampled requests certainly has a counter, and the memory
+//! is bounded whatever the requests are. Counts are halved from time to time, so that old counts lose their weight.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,28 +14,28 @@ use nuthatch_sync::mutex::Mutex;
 use crate::Report;
 use crate::watch::line;
 
-/// Requests between two that are looked at, on average; a power of two.
+/// Requests between two samples, on average. A power of two.
 const EVERY: usize = 256;
 
-/// Keys that a worker counts, and prefixes.
+/// The number of a worker's counters for keys, and for prefixes.
 const COUNTERS: usize = 128;
 
-/// When so many were looked at, counts are halved.
+/// Counts are halved when their sum is this.
 const HALVED_AT: u32 = 1 << 14;
 
-/// Keys that a report names, and prefixes.
+/// The most keys that a report shows, and the most prefixes.
 const NAMED: usize = 20;
 
-/// Fewer counts than these say nothing.
+/// Smaller counts have no significance.
 const COUNT_MIN: u32 = 4;
 
 /// Ends a prefix, as in `stats detail`.
 const DELIMITER: u8 = b':';
 
-/// What one worker counted; it alone adds.
+/// The samples of one worker, which alone adds to them.
 #[derive(Default)]
 pub struct Hot {
-    /// Requests that are still passed over.
+    /// Requests left to skip before the next sample.
     left: AtomicUsize,
     counts: Mutex<Counts>,
 }
@@ -44,12 +44,12 @@ pub struct Hot {
 struct Counts {
     keys: SpaceSaving,
     prefixes: SpaceSaving,
-    /// Where the sequence of gaps stands.
+    /// The state of the generator of gaps.
     random: u32,
 }
 
 impl Hot {
-    /// Looks at some of these requests.
+    /// Samples some of these requests.
     #[inline]
     pub fn look(&self, requests: &[Request<'_>], hasher: &KeyHasher) {
         // Relaxed, here and below: only the worker itself reads and writes it.
@@ -60,7 +60,7 @@ impl Hot {
         }
     }
 
-    /// Counts the request at `next`, and those that come after it.
+    /// Counts the request at `next`, and later samples.
     #[cold]
     fn count(&self, mut next: usize, requests: &[Request<'_>], hasher: &KeyHasher) {
         let mut counts = self.counts.lock();
@@ -89,7 +89,7 @@ impl Counts {
         }
     }
 
-    /// Requests to pass over: at random, because clients ask in rhythms. Less than twice [`EVERY`].
+    /// The requests to skip: a random number, because clients send in rhythms. Less than twice [`EVERY`].
     fn gap(&mut self) -> usize {
         // A linear congruential generator: its upper bits are good enough for gaps.
         let next = self.random.wrapping_mul(1_664_525);
@@ -102,7 +102,7 @@ impl Counts {
 #[derive(Default)]
 struct SpaceSaving {
     counters: Vec<Counter>,
-    /// The sum of all that was counted, halved as the counters are.
+    /// The sum of all counts, halved when the counters are.
     sum: u32,
 }
 
@@ -110,7 +110,7 @@ struct Counter {
     hash: u64,
     word: Vec<u8>,
     count: u32,
-    /// How much of the count may be of other words.
+    /// The part of the count that may belong to other words.
     error: u32,
 }
 
@@ -154,7 +154,7 @@ impl SpaceSaving {
 /// A word with its counts of all workers.
 #[derive(Clone, Copy, Default)]
 struct Counted {
-    /// It was counted so often at least, and so often at most.
+    /// The bounds of its count.
     least: u32,
     most: u32,
 }
@@ -173,13 +173,13 @@ fn largest<'c>(workers: impl Iterator<Item = &'c SpaceSaving>) -> (Vec<(&'c [u8]
     }
     words.retain(|_, counted| counted.least >= COUNT_MIN);
     let mut words: Vec<_> = words.into_iter().collect();
-    // Names break ties, so that lines do not jump.
+    // Names break ties, so that lines keep their order.
     words.sort_by(|one, other| other.1.least.cmp(&one.1.least).then(one.0.cmp(other.0)));
     words.truncate(NAMED);
     (words, sum)
 }
 
-/// `stats hotkeys`: of each key its share of the requests, in percent: at least and at most.
+/// `stats hotkeys`: each key's share of the requests, in percent: at least and at most.
 pub fn report<'h>(report: &mut Report<'_, '_>, workers: impl Iterator<Item = &'h Hot>) {
     let counts: Vec<_> = workers.map(|worker| worker.counts.lock()).collect();
     let keys = largest(counts.iter().map(|counts| &counts.keys));
@@ -239,7 +239,7 @@ mod tests {
         let hasher = KeyHasher::seeded(1);
         for batch in [1, 7, 64, 1000] {
             let workers = [Hot::default(), Hot::default()];
-            // A tenth of all is one key, in a rhythm; the others are all different.
+            // A tenth of all requests is for one key, in a rhythm. All other keys differ.
             let keys = (0..400_000).map(|number| match number % 10 {
                 0 => "user:7".to_owned(),
                 _ => format!("page:{number}"),

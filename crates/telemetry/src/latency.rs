@@ -1,9 +1,9 @@
-//! How long requests take: from the read that brought them to the write that sent their answers, as far as the socket
-//! takes it. Told by command and by the size of the value.
+//! The latency of requests, by command and by the size of the value: the time from the read of the request to the write
+//! of its answer to the socket.
 //!
-//! All requests of an iteration have one time, so two looks at the clock an iteration measure all of them. Buckets are a
-//! 32nd of a power of two wide, as in an HDR histogram, and a percentile is told as the middle of its bucket: its error is
-//! below 1.6 %, of times from a microsecond to 16 seconds.
+//! All requests of an iteration have the same time, so two reads of the clock per iteration measure all of them.
+//! Buckets are a 32nd of a power of two wide, as in an HDR histogram, and a percentile is shown as the middle of its
+//! bucket: its error is below 1.6 %, for times from a microsecond to 16 seconds.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use nuthatch_sync::mutex::Mutex;
 
 use crate::Report;
 
-/// Bytes up to which values are of one size, and the word for it.
+/// The most bytes of values of each size, and the name of the size.
 const SIZES: [(usize, &str); 6] = [
     (64, "64B"),
     (512, "512B"),
@@ -22,32 +22,32 @@ const SIZES: [(usize, &str); 6] = [
     (usize::MAX, "more"),
 ];
 
-/// Requests whose times are told together.
+/// Requests whose times are measured together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group(usize);
 
 impl Group {
-    /// A get that hit a value of so many bytes.
+    /// A get that hit a value of `len` bytes.
     #[inline]
     pub fn get(len: usize) -> Self {
         Self(size(len))
     }
 
-    /// A store of so many bytes.
+    /// A store of `len` bytes.
     #[inline]
     pub fn set(len: usize) -> Self {
         Self(SIZES.len() + size(len))
     }
 
-    /// Gets that found nothing.
+    /// Gets that missed.
     pub const MISS: Self = Self(2 * SIZES.len());
     /// Deletes.
     pub const DELETE: Self = Self(Self::MISS.0 + 1);
     /// Additions and subtractions.
     pub const DELTA: Self = Self(Self::MISS.0 + 2);
-    /// New lifetimes.
+    /// Touches.
     pub const TOUCH: Self = Self(Self::MISS.0 + 3);
-    /// Questions about an item.
+    /// Reads of an item's properties.
     pub const OTHER: Self = Self(Self::MISS.0 + 4);
 
     const COUNT: usize = Self::OTHER.0 + 1;
@@ -57,7 +57,7 @@ impl Group {
         (0..Self::COUNT).map(Self)
     }
 
-    /// The command, and the size of the value; `none` where there is none.
+    /// The command, and the size of the value. The size is `none` if there is no value.
     pub fn names(self) -> (&'static str, &'static str) {
         let command = match self {
             Self::DELETE => "delete",
@@ -73,7 +73,7 @@ impl Group {
     }
 }
 
-/// The size of a value of so many bytes: an index of [`SIZES`].
+/// The size of a value of `len` bytes: an index of [`SIZES`].
 #[inline]
 fn size(len: usize) -> usize {
     // Two comparisons for nearly all values. (A position in the table costs a get 10 instructions more.)
@@ -84,7 +84,7 @@ fn size(len: usize) -> usize {
     }
 }
 
-/// Requests of each group that an iteration has carried out. Its worker alone writes.
+/// Requests of each group that an iteration has executed. Only its worker writes.
 #[derive(Default)]
 pub struct Pending([Counter; PENDING]);
 
@@ -92,7 +92,7 @@ pub struct Pending([Counter; PENDING]);
 const PENDING: usize = Group::COUNT.next_power_of_two();
 
 impl Pending {
-    /// One more request of that group.
+    /// Adds a request of this group.
     #[inline]
     pub fn add(&self, group: Group) {
         self.0[group.0 % PENDING].bump();
@@ -120,10 +120,10 @@ impl Measured {
     }
 }
 
-/// What one worker measured; it alone writes.
+/// The measurements of one worker, which alone writes.
 pub struct Latencies {
     groups: Vec<Measured>,
-    /// What had been measured at the last reset, of each group; nothing before the first one.
+    /// The measurements of each group at the last reset. Empty before the first one.
     base: Mutex<Vec<Times>>,
 }
 
@@ -141,7 +141,7 @@ impl Default for Latencies {
 }
 
 impl Latencies {
-    /// Notes the time of an iteration's requests, which are no longer pending then.
+    /// Records the time of an iteration's pending requests, and clears them.
     pub fn note(&self, pending: &Pending, time: Duration) {
         let bucket = bucket(time);
         let nanoseconds = time.as_nanos() as u64;
@@ -155,7 +155,7 @@ impl Latencies {
         }
     }
 
-    /// `stats reset`, by any thread: what was measured until then is taken off from now on.
+    /// `stats reset`, by any thread: earlier measurements are subtracted from now on.
     pub fn reset(&self) {
         let measured = self.groups.iter().map(Measured::times);
         *self.base.lock() = measured.collect();
@@ -164,7 +164,7 @@ impl Latencies {
 
 /// The bucket of a time.
 fn bucket(time: Duration) -> usize {
-    // In 32nds of a microsecond; all below one are together.
+    // In 32nds of a microsecond. All times below one microsecond are together.
     let units = (time.as_nanos() as u64 / 125).saturating_mul(4).max(PARTS);
     let power = units.ilog2() - PARTS.ilog2();
     let part = (units >> power) - PARTS;
@@ -172,7 +172,7 @@ fn bucket(time: Duration) -> usize {
     (bucket as usize).min(BUCKETS - 1)
 }
 
-/// What bucket `n` ends below, in seconds.
+/// The end of bucket `n`, exclusive, in seconds.
 fn end(bucket: usize) -> f64 {
     let (power, part) = (bucket as u64 / PARTS, bucket as u64 % PARTS);
     let microseconds = (1_u64 << power) as f64 * (PARTS + part + 1) as f64 / PARTS as f64;
@@ -193,7 +193,7 @@ pub struct Times {
 }
 
 impl Times {
-    /// The sums of workers.
+    /// The sum over workers.
     pub fn of<'w>(workers: impl Iterator<Item = &'w Latencies>, group: Group) -> Self {
         let mut sum = Self {
             buckets: vec![0; BUCKETS],
@@ -233,12 +233,12 @@ impl Times {
         self.nanoseconds += other.nanoseconds;
     }
 
-    /// How many there were.
+    /// The number of requests.
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }
 
-    /// For each power of two microseconds, how many took less: its end in seconds, and the count.
+    /// For each power of two in microseconds: its end in seconds, and the number of requests that took less.
     pub fn cumulated(&self) -> impl Iterator<Item = (f64, u64)> {
         let mut sum = 0;
         let whole = self.buckets[..BUCKETS - 1].chunks(PARTS as usize);
@@ -248,7 +248,7 @@ impl Times {
         })
     }
 
-    /// The time that this part of all requests took at most, in seconds.
+    /// The longest time of this part of all requests, in seconds.
     fn quantile(&self, part: f64) -> f64 {
         let rank = (self.count() as f64 * part).ceil() as u64;
         let mut sum = 0;
@@ -261,7 +261,7 @@ impl Times {
         0.0
     }
 
-    /// Its lines: microseconds.
+    /// Its lines, in microseconds.
     fn lines(&self, report: &mut Report<'_, '_>, name: &str) {
         let count = self.count();
         report.line(&format!("{name}_count"), count);
@@ -303,8 +303,8 @@ fn kinds(groups: &Groups) -> [(&'static str, Times); 3] {
     })
 }
 
-/// `stats latency_buckets`: of gets, sets and all others how many took about so many microseconds, as far as there are any.
-/// The difference of two answers is what happened between them.
+/// `stats latency_buckets`: for gets, sets and all others, the number of requests in each bucket that is not empty,
+/// named by its middle in microseconds. The difference of two answers counts the requests between them.
 pub fn buckets<'w>(
     report: &mut Report<'_, '_>,
     workers: impl Iterator<Item = &'w Latencies> + Clone,
@@ -318,7 +318,7 @@ pub fn buckets<'w>(
     }
 }
 
-/// `stats latency`: of gets, sets and all others; then of each of these others; then of gets and sets by size, as far as
+/// `stats latency`: for gets, sets and all others, then for each of these others, then for gets and sets by size, if
 /// there were any.
 pub fn report<'w>(
     report: &mut Report<'_, '_>,
@@ -347,7 +347,7 @@ mod tests {
         for nanoseconds in (0..200_000).step_by(77).chain([1 << 30, 1 << 40, u64::MAX]) {
             let time = Duration::from_nanos(nanoseconds);
             let bucket = bucket(time);
-            // What is left of an eighth of a microsecond is cut off.
+            // Times are rounded down to an eighth of a microsecond.
             let unit = 125e-9;
             assert!(
                 bucket == BUCKETS - 1 || time.as_secs_f64() < end(bucket) + unit,

@@ -1,5 +1,5 @@
-//! What a server counts of what it does, and who is told: counters with one writer each, latencies, hot keys, prefixes,
-//! connections, and clients that `watch`.
+//! The telemetry of a server: counters with one writer each, latencies, hot keys, prefixes, connections, and clients
+//! that `watch`.
 
 mod address;
 pub mod connections;

@@ -1,17 +1,17 @@
-//! The writer of statistics: a name and a value each, to a function.
+//! The writer of statistics: it passes names and values to a function.
 
 use std::fmt::Display;
 
-/// Hears of statistics, a name and a value each.
+/// A function that receives statistics, a name and a value each.
 pub type StatSink<'w> = dyn FnMut(&str, &str) + 'w;
 
-/// Statistics on their way to who hears of them.
+/// Statistics under way to such a function.
 pub struct Report<'w, 'h> {
     hear: &'w mut StatSink<'h>,
 }
 
 impl<'w, 'h> Report<'w, 'h> {
-    /// For who hears of them.
+    /// A report to this function.
     pub fn new(hear: &'w mut StatSink<'h>) -> Self {
         Self { hear }
     }
@@ -21,12 +21,12 @@ impl<'w, 'h> Report<'w, 'h> {
         (self.hear)(name, &value.to_string());
     }
 
-    /// One of many things, by its number.
+    /// A line of one of many things, by its number.
     pub fn line_of(&mut self, number: usize, name: &str, value: impl Display) {
         self.line(&format!("{number}:{name}"), value);
     }
 
-    /// One of a size class.
+    /// A line of a size class.
     pub fn line_of_items(&mut self, class: usize, name: &str, value: impl Display) {
         self.line(&format!("items:{class}:{name}"), value);
     }

@@ -1,14 +1,14 @@
-//! The size classes of keys and values, told without asking the engine.
+//! The size classes of keys and values, from a table instead of a call to the engine.
 
 use std::sync::Arc;
 
 use nuthatch_engine::request::KEY_LEN_MAX;
 use nuthatch_engine::{AnyEngine, Inspect};
 
-/// Numbers that classes can have, 0 included: memcached has fewer than 64 of them, and so has the store.
+/// The numbers that classes can have, with 0: memcached has fewer than 64 classes, and so has the store.
 pub const CLASSES: usize = 64;
 
-/// Keys and values of fewer bytes together are looked up.
+/// The table has keys and values of fewer bytes together.
 const LOOKED_UP: usize = 2048;
 
 /// Bytes of a key and of its value.
@@ -20,11 +20,11 @@ pub struct Lens {
     pub value: usize,
 }
 
-/// What class an item is in.
+/// Finds the class of an item.
 pub struct SizeClasses {
-    /// By the bytes of key and value together; 0 where something else decides.
+    /// The class by the bytes of key and value together. 0 if these do not decide alone.
     by_len: [u8; LOOKED_UP],
-    /// For all others.
+    /// The engine, for all other items.
     engine: Option<Arc<AnyEngine>>,
 }
 
@@ -39,7 +39,7 @@ impl Default for SizeClasses {
 }
 
 impl SizeClasses {
-    /// An engine's.
+    /// The classes of an engine.
     pub fn of(engine: &Arc<AnyEngine>) -> Self {
         let class = |key, value| engine.footprint(key, value).class;
         let of_sum = |sum: usize| {

@@ -1,4 +1,4 @@
-//! Where a key's prefix ends. Every key of a busy server comes by here: eight bytes at a time.
+//! The search for the end of a key's prefix, eight bytes at a time: a busy server does it for every key.
 
 /// Ends a prefix; keys without one are not counted.
 pub const DELIMITER: u8 = b':';
@@ -10,12 +10,12 @@ const DELIMITERS: u64 = ONES * DELIMITER as u64;
 /// The bytes of a word.
 pub const WORD: usize = size_of::<u64>();
 
-/// A key of at most eight bytes as a word, zeros behind it.
+/// A key of at most eight bytes as a word, with zeros behind it.
 #[inline]
 pub fn padded(key: &[u8]) -> u64 {
     debug_assert!(key.len() <= WORD);
     if let (Some(first), Some(last)) = (key.first_chunk(), key.last_chunk()) {
-        // Two halves: what both have is the same.
+        // Two halves: they agree in the bytes that they share.
         let [first, last] = [first, last].map(|half| u64::from(u32::from_le_bytes(*half)));
         return first | last << (8 * (key.len() - size_of::<u32>()));
     }
@@ -23,7 +23,8 @@ pub fn padded(key: &[u8]) -> u64 {
     word.fold(0, |word, &byte| word << 8 | u64::from(byte))
 }
 
-/// A word's bytes up to the first delimiter, with it, and zeros behind it. `None` if it has no delimiter.
+/// A word's bytes up to the first delimiter, the delimiter included, with zeros behind it. `None` if it has no
+/// delimiter.
 #[inline]
 pub fn through(word: u64) -> Option<u64> {
     let found = marks(word);
@@ -31,8 +32,8 @@ pub fn through(word: u64) -> Option<u64> {
     (found != 0).then(|| word & (found ^ (found - 1)))
 }
 
-/// The same in fewer steps. Where a byte beyond ASCII stands before the delimiter, or instead of it, this is some number whose
-/// last byte but zeros is no delimiter.
+/// The same in fewer steps. If a byte beyond ASCII is before the delimiter, or there is none but such a byte, the
+/// result is a number whose last non-zero byte is no delimiter.
 #[inline(always)]
 pub fn guess(word: u64) -> Option<u64> {
     let found = (word ^ DELIMITERS).wrapping_sub(ONES) & TOPS;
@@ -40,12 +41,12 @@ pub fn guess(word: u64) -> Option<u64> {
     (found != 0).then(|| word & (found - 1))
 }
 
-/// Where the first delimiter is.
+/// The position of the first delimiter.
 pub fn position(key: &[u8]) -> Option<usize> {
     memchr::memchr(DELIMITER, key)
 }
 
-/// The top bits of bytes of a word: the lowest that is set is that of the first delimiter.
+/// A mask of bytes' top bits: the lowest bit that is set marks the first delimiter.
 #[inline]
 fn marks(word: u64) -> u64 {
     // A delimiter becomes 0, and borrows.
@@ -75,14 +76,14 @@ mod tests {
             for at in 0..WORD {
                 let mut word = [other; WORD];
                 word[at] = DELIMITER;
-                // Another one behind it means nothing.
+                // A second delimiter behind it has no effect.
                 word[WORD - 1] = DELIMITER;
                 let mut expected = word;
                 expected[at + 1..].fill(0);
                 let expected = Some(u64::from_le_bytes(expected));
                 let word = u64::from_le_bytes(word);
                 assert_eq!(through(word), expected, "{other} {at}");
-                // A guess is right, or no prefix's word.
+                // A guess is right, or is not the word of any prefix.
                 let guess = guess(word);
                 let last = guess.map_or(0, |guess| {
                     guess

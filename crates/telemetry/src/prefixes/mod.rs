@@ -1,13 +1,14 @@
 //! Counts by key prefix: `stats detail on`, `off`, `dump`.
 //!
-//! The keys of gets, gats, sets, deletes and their variants are counted, as in memcached, in text and in the binary protocol. A
-//! prefix is written into a line as it is: one that has spaces or control characters is not counted.
+//! The keys of gets, gats, sets, deletes and their variants are counted, as in memcached, in text and in the binary
+//! protocol. The dump writes a prefix into a line as it is, so a prefix with spaces or control characters is not
+//! counted.
 //!
-//! Each worker counts for itself, and no two wait for each other: all that they share is which prefixes there are, and that
-//! is asked once for each. A report adds up what all of them counted.
+//! Each worker counts for itself, and no two wait for each other: they share only the set of known prefixes, and a
+//! worker looks there once for each prefix. A report adds up the counts of all workers.
 //!
-//! * `delimiter`: where a key's prefix ends.
-//! * `table`: what one worker counted, and how it finds the counts of a key's prefix.
+//! * `delimiter`: finds the end of a key's prefix.
+//! * `table`: the counts of one worker, and how it finds those of a key's prefix.
 
 mod delimiter;
 mod table;
@@ -24,16 +25,16 @@ use self::table::{Counts, Table, is_long};
 /// The control character above the printable ones.
 const DELETE: u8 = 0x7f;
 
-/// So many prefixes are told apart; later ones are not counted, so that clients who invent them
-/// cannot fill the memory, which is beside the engine's limit.
+/// The most prefixes that are counted. Later ones are not, so that clients that invent prefixes cannot fill the memory,
+/// which is not within the engine's limit.
 const PREFIXES_MAX: usize = 1 << 12;
 
-/// What is counted of a key.
+/// The events of a key that are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A get that found the key.
     Hit,
-    /// A get that did not.
+    /// A get that did not find it.
     Miss,
     /// A store.
     Set,
@@ -41,15 +42,15 @@ pub enum Event {
     Delete,
 }
 
-/// Whether prefixes are counted, and which there are. Off by default, and then they cost one load.
+/// The switch of counting, and the known prefixes. Off by default, and then it costs one load.
 #[derive(Default)]
 pub struct Prefixes {
     enabled: AtomicBool,
-    /// All that any worker counts.
+    /// All prefixes that any worker counts.
     known: Mutex<HashSet<Box<[u8]>>>,
 }
 
-/// What one worker counted.
+/// The counts of one worker.
 #[derive(Default)]
 pub struct Counted(Mutex<Table>);
 
@@ -61,7 +62,7 @@ pub struct Recorder<'p> {
 }
 
 impl Prefixes {
-    /// Counts events from the start, or when it is told to.
+    /// Counts from the start if `enabled`, else from a later [`Self::enable`].
     pub fn new(enabled: bool) -> Self {
         let prefixes = Self::default();
         prefixes.enable(enabled);
@@ -75,13 +76,13 @@ impl Prefixes {
         self.enabled.load(Ordering::Relaxed)
     }
 
-    /// Has events counted from now on, or no longer.
+    /// Switches counting on or off.
     pub fn enable(&self, enabled: bool) {
         // Relaxed: as is_enabled().
         self.enabled.store(enabled, Ordering::Relaxed);
     }
 
-    /// What counts a worker's events, if they are counted.
+    /// The recorder of a worker's events, if counting is on.
     #[inline]
     pub fn recorder<'p>(
         &'p self,
@@ -97,7 +98,8 @@ impl Prefixes {
 
     /// `stats reset`.
     pub fn clear<'p>(&self, workers: impl Iterator<Item = &'p Counted>) {
-        // First: what a worker counts then is known again, and never more than the limit.
+        // Clear these first: a prefix that a worker counts from now on is entered again, and there are never more than
+        // the limit.
         *self.known.lock() = HashSet::new();
         for worker in workers {
             *worker.0.lock() = Table::default();
@@ -123,14 +125,15 @@ impl Prefixes {
             let of = |event| counts.of(event);
             let (hit, set, del) = (of(Event::Hit), of(Event::Set), of(Event::Delete));
             let get = hit + of(Event::Miss);
-            // A Vec takes all that is written to it.
+            // A write to a Vec does not fail.
             let _ = write!(out, " get {get} hit {hit} set {set} del {del}\r\n");
         }
         out.extend_from_slice(b"END\r\n");
         out
     }
 
-    /// True if a prefix is counted. One that no text command can have is not: its bytes could end a line of the dump.
+    /// True if a prefix is counted. A prefix that no text command can have is not: its bytes could end a line of the
+    /// dump.
     fn admits(&self, prefix: &[u8]) -> bool {
         if !prefix.iter().all(|&byte| byte > b' ' && byte != DELETE) {
             return false;
@@ -163,7 +166,8 @@ impl Recorder<'_> {
         }
     }
 
-    /// The same for a key whose prefix has more than two words, or is new to this worker, or that has none.
+    /// The same for a key whose prefix has more than two words or is new to this worker, and for a key without a
+    /// prefix.
     #[inline(never)]
     fn record_long_or_new(&mut self, key: &[u8], event: Event) {
         let Some(end) = delimiter::position(key) else {
@@ -180,7 +184,7 @@ impl Recorder<'_> {
     #[inline(never)]
     fn begin(&mut self, prefix: &[u8], hash: u64, event: Event) {
         if self.prefixes.admits(prefix) {
-            // Nobody outside knows them: nobody can choose prefixes that are all looked for at one place.
+            // The factors are secret, so no client can choose prefixes that all collide at one place.
             let factors = [&b"first"[..], b"second"].map(|word| self.hasher.hash(word) | 1);
             self.table.begin(prefix, hash, factors, event);
         }
@@ -253,7 +257,7 @@ mod tests {
         let worker = Counted::default();
         let names: Vec<String> = (0..20).map(|len| "p".repeat(len)).collect();
         for name in names.iter().chain(&names) {
-            // Of a key that is shorter than a word, and of a longer one.
+            // A key that is shorter than a word, and a longer one.
             for rest in [":", ":and more of it"] {
                 record(
                     &prefixes,
@@ -282,7 +286,7 @@ mod tests {
         assert_eq!(prefixes.dump([&worker].into_iter()), b"END\r\n");
     }
 
-    /// Each of them has a place of its own, whichever came before, and however the table has grown meanwhile.
+    /// Each prefix has a place of its own, whichever came first, and however the table has grown meanwhile.
     #[test]
     fn counts_are_exact_while_prefixes_take_turns() {
         let prefixes = Prefixes::default();
@@ -294,7 +298,7 @@ mod tests {
             random = random
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1);
-            // More and more of them: of one word, of two, of more, and of bytes beyond ASCII.
+            // More and more prefixes: of one word, of two, of more, and with bytes beyond ASCII.
             let number = (random >> 33) % (1 + round / 20);
             let name = match number % 4 {
                 0 => format!("{number}"),
@@ -314,7 +318,7 @@ mod tests {
         }
     }
 
-    /// Class of bug: what is told by fewer steps is taken for a place that is free.
+    /// Class of bug: the result of a guess is taken for a free place.
     #[test]
     fn bytes_beyond_ascii_are_counted_from_the_first_one_on() {
         let prefixes = Prefixes::default();
@@ -345,7 +349,7 @@ mod tests {
         );
     }
 
-    /// A prefix of two words is not one whose first word it has.
+    /// A prefix of two words differs from a prefix that is its first word.
     #[test]
     fn prefixes_that_begin_alike_are_told_apart() {
         let prefixes = Prefixes::default();

@@ -1,8 +1,8 @@
-//! Counts by prefix of one worker: a line of memory each, in a table without chains.
+//! One worker's counts by prefix: a cache line each, in a table without chains.
 //!
-//! Each event of a busy server finds its counts here, so what is usual is found without a hash and without a comparison
-//! of strings: a prefix of up to fifteen bytes is, with its delimiter, one word or two, and two such prefixes are the
-//! same if their words are.
+//! Each event of a busy server finds its counts here, so usual prefixes are found without a hash and without a
+//! comparison of strings: a prefix of up to fifteen bytes is, with its delimiter, one word or two, and two such
+//! prefixes are the same if their words are.
 
 use std::mem;
 
@@ -12,23 +12,24 @@ use super::delimiter::{self, WORD};
 /// Places for prefixes of one word.
 const NEAR: usize = 1 << 10;
 
-/// The first places for others. There are twice as many when half of them are taken.
+/// The first number of places for other prefixes. It doubles when half of them are taken.
 const FAR_MIN: usize = 64;
 
-/// Marks the second word of a prefix of more than two: that of a shorter one has a delimiter at its end, or is 0.
+/// Marks the second word of a prefix of more than two words: the second word of a shorter one has a delimiter at its
+/// end, or is 0.
 const LONG: u64 = 0xff << 56;
 
-/// What was counted of a prefix.
+/// The counts of a prefix.
 #[derive(Clone, Copy, Default)]
 pub struct Counts([u64; 4]);
 
 impl Counts {
-    /// How many of one kind.
+    /// The number of events of a kind.
     pub fn of(&self, event: Event) -> u64 {
         self.0[event as usize]
     }
 
-    /// Adds what another counted.
+    /// Adds the counts of another worker.
     pub fn add(&mut self, other: &Self) {
         for (sum, count) in self.0.iter_mut().zip(other.0) {
             *sum += count;
@@ -41,15 +42,16 @@ impl Counts {
     }
 }
 
-/// What tells a prefix from others.
+/// The words that identify a prefix.
 ///
-/// The first word is the first eight bytes of the prefix and its delimiter, zeros behind the delimiter. The second is 0 if
-/// the first has the delimiter, the same of the next eight bytes if these have it, and of a longer prefix its hash.
+/// The first word is the first eight bytes of the prefix and its delimiter, with zeros behind the delimiter. The second
+/// is 0 if the first has the delimiter, the next eight bytes in the same form if these have it, and the hash for a
+/// longer prefix.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Words(u64, u64);
 
 impl Words {
-    /// Of a prefix and its hash.
+    /// The words of a prefix with this hash.
     fn new(prefix: &[u8], hash: u64) -> Self {
         let mut ended = [0; 2 * WORD];
         let len = prefix.len().min(ended.len());
@@ -71,7 +73,7 @@ pub fn is_long(prefix: &[u8]) -> bool {
     prefix.len() >= 2 * WORD
 }
 
-/// The words of a free place, which are no prefix's, and the first of them no guess.
+/// The words of a free place. No prefix has these words, and no guess is the first of them.
 const FREE: Words = Words(u64::MAX, 1);
 
 /// A prefix and its counts.
@@ -94,16 +96,16 @@ impl Entry {
 /// Counts by prefix.
 #[derive(Default)]
 pub struct Table {
-    /// A prefix of one word has its counts here, if no other had come to its place before: then it is found at once. Empty
-    /// before the first prefix.
+    /// The counts of prefixes of one word that found their place free: these are found in one step. Empty before the
+    /// first prefix.
     near: Box<[Entry]>,
-    /// All others. A power of two of them, or none. With linear probing.
+    /// All other prefixes, with linear probing. The number of places is a power of two, or 0.
     far: Box<[Entry]>,
-    /// How many of these are taken: never more than half.
+    /// The number of these places that are taken: never more than half.
     far_taken: usize,
-    /// What leaves as many of a product's upper bits as number these places.
+    /// The shift that leaves the upper bits of a product, as many as number these places.
     far_shift: u32,
-    /// What spreads words over the places: odd.
+    /// The factors that spread words over the places. They are odd.
     factors: [u64; 2],
 }
 
@@ -115,8 +117,8 @@ impl Table {
         taken.map(|place| (&*place.prefix, &place.counts))
     }
 
-    /// Counts an event of a key, if its prefix has one word and is near. This is as short as can be: it stands in the way
-    /// of every answer.
+    /// Counts an event of a key, if its prefix has one word and is in `near`. This is as short as possible: it is on
+    /// the path of every answer.
     #[inline(always)]
     pub fn count_near(&mut self, key: &[u8], event: Event) -> bool {
         let Some(word) = key.first_chunk::<WORD>() else {
@@ -134,8 +136,8 @@ impl Table {
         }
     }
 
-    /// Counts an event of a key wherever its prefix is, if it has one of up to two words. False if it is not there, or
-    /// longer.
+    /// Counts an event of a key whose prefix has up to two words, wherever the prefix is. A key without a prefix is not
+    /// counted. False if the prefix is not in the table, or longer.
     pub fn count(&mut self, key: &[u8], event: Event) -> bool {
         let Some((first, rest)) = key.split_first_chunk::<WORD>() else {
             let first = delimiter::through(delimiter::padded(key));
@@ -159,12 +161,12 @@ impl Table {
                 let found = self.find_far(Words(first, second), |_| true);
                 found.map(|counts| counts.bump(event)).is_some()
             }
-            // That was all of it.
+            // The key ends here, so it has no prefix.
             None => rest.len() <= WORD,
         }
     }
 
-    /// Counts an event of a prefix of more than two words. False if it is not there.
+    /// Counts an event of a prefix of more than two words. False if it is not in the table.
     pub fn count_long(&mut self, prefix: &[u8], hash: u64, event: Event) -> bool {
         let words = Words::new(prefix, hash);
         let found = self.find_far(words, |place| *place.prefix == *prefix);
@@ -182,7 +184,8 @@ impl Table {
         found.map(|counts| counts.bump(event)).is_some()
     }
 
-    /// The counts of a prefix that is not near, by its words, and, where these are not all of it, by what else it must be.
+    /// The counts of a prefix that is not in `near`. `is_it` compares the rest of a prefix that its words do not
+    /// identify.
     #[inline]
     fn find_far(&mut self, words: Words, is_it: impl Fn(&Entry) -> bool) -> Option<&mut Counts> {
         let mut number = self.far_number(words);
@@ -199,20 +202,20 @@ impl Table {
         }
     }
 
-    /// Where a prefix of one word may be near.
+    /// The place in `near` of a prefix of one word.
     #[inline(always)]
     fn near_number(&self, first: u64) -> usize {
         (first.wrapping_mul(self.factors[0]) >> (u64::BITS - NEAR.ilog2())) as usize
     }
 
-    /// Where words are looked for first among all others.
+    /// The place in `far` where the search for words begins.
     #[inline]
     fn far_number(&self, Words(first, second): Words) -> usize {
         let [one, other] = self.factors;
         let product = first
             .wrapping_mul(one)
             .wrapping_add(second.wrapping_mul(other));
-        // Before there are places: any number, for none is read.
+        // Before there are places this is any number, and none is read.
         (product >> self.far_shift) as usize
     }
 
@@ -221,7 +224,7 @@ impl Table {
         (number + 1) & (self.far.len() - 1)
     }
 
-    /// Counts an event of a prefix that is not there. `factors` are odd, and the same each time.
+    /// Enters a prefix that is not in the table, and counts its event. `factors` are odd, and the same each time.
     pub fn begin(&mut self, prefix: &[u8], hash: u64, factors: [u64; 2], event: Event) {
         if self.near.is_empty() {
             self.factors = factors;
@@ -255,7 +258,7 @@ impl Table {
         }
     }
 
-    /// Puts a prefix that is not there into the first free place.
+    /// Puts a prefix that is not in the table into the first free place.
     fn put(&mut self, place: Entry) {
         let mut number = self.far_number(place.words);
         while !self.far[number].is_free() {

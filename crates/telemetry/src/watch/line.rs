@@ -9,13 +9,13 @@ use nuthatch_engine::Evicted;
 use super::{Hub, Kind};
 use crate::connections::Peer;
 
-/// Lines that are told together.
+/// Lines that are sent to watchers together.
 pub struct Lines<'w> {
     hub: &'w Hub,
-    /// Since 1970, of all of them.
+    /// The time since 1970, the same for all lines.
     now: Duration,
     text: Vec<u8>,
-    /// The kind of each, and where it ends.
+    /// The kind of each line, and where the line ends.
     ends: Vec<(Kind, usize)>,
 }
 
@@ -31,7 +31,7 @@ impl<'w> Lines<'w> {
         }
     }
 
-    /// Adds a line if anybody wants its kind; `rest` writes what follows the number.
+    /// Adds a line if any watcher wants its kind. `rest` writes the text behind the number.
     pub fn add(&mut self, kind: Kind, rest: impl FnOnce(&mut Vec<u8>)) {
         if !self.hub.wanted().has(kind) {
             return;
@@ -47,12 +47,12 @@ impl<'w> Lines<'w> {
         self.ends.push((kind, self.text.len()));
     }
 
-    /// True if nobody wants any of them.
+    /// True if there is no line.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// Each with its end.
+    /// The lines, each with its line end.
     pub fn iter(&self) -> impl Iterator<Item = (Kind, &[u8])> {
         let starts = std::iter::once(0).chain(self.ends.iter().map(|&(_, end)| end));
         let lines = starts.zip(&self.ends);
@@ -65,7 +65,7 @@ pub fn write(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
     out.write_fmt(text).expect("a vector takes all");
 }
 
-/// An item that was thrown out. The time since its last access is told as that since its store, which is not less.
+/// An evicted item. The line shows the time since its store for the time since its last access, which is not longer.
 pub fn eviction(out: &mut Vec<u8>, item: &Evicted<'_>) {
     write(out, format_args!("type=eviction key="));
     key(out, item.key);
@@ -78,7 +78,7 @@ pub fn eviction(out: &mut Vec<u8>, item: &Evicted<'_>) {
     );
 }
 
-/// Tells what the server itself did: `type=...` and what belongs to it.
+/// Tells watchers what the server itself did: `type=...` and its fields.
 pub fn system(hub: &Hub, event: std::fmt::Arguments<'_>) {
     if !hub.wanted().has(Kind::System) {
         return;
@@ -88,7 +88,7 @@ pub fn system(hub: &Hub, event: std::fmt::Arguments<'_>) {
     hub.tell(&lines);
 }
 
-/// Writes a key so that it is one word: bytes that are not unreserved in a URI as %XX.
+/// Writes a key as one word: bytes that are not unreserved in a URI are written as %XX.
 pub fn key(out: &mut Vec<u8>, key: &[u8]) {
     for &byte in key {
         match byte {
@@ -103,7 +103,7 @@ pub fn key(out: &mut Vec<u8>, key: &[u8]) {
 pub enum Reason {
     /// The socket failed, or the client broke its protocol.
     Error,
-    /// Its client closed, or asked for it.
+    /// Its client closed, or asked the server to close.
     #[default]
     Normal,
     /// Nothing went either way for too long.
@@ -112,7 +112,7 @@ pub enum Reason {
     Shutdown,
 }
 
-/// Tells that a connection came, or with a reason that it was closed.
+/// Tells watchers that a connection was accepted, or with a reason, that it was closed.
 pub fn connection(hub: &Hub, peer: Peer, closed: Option<Reason>, fd: RawFd) {
     let kind = Kind::Connections;
     if !hub.wanted().has(kind) {

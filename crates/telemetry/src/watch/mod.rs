@@ -1,11 +1,11 @@
-//! memcached's `watch`: clients that are told what happens, a line an event.
+//! memcached's `watch`: clients that receive the server's events, a line per event.
 //!
-//! A thread writes the lines of what it does into the queue of each watcher that wants them, and never waits: a
-//! queue is bounded, a line that has no room is left out, and the watcher is told how many were. With no watcher it is
-//! one load a batch.
+//! A thread writes the lines of its events into the queue of each watcher that wants them, and never waits: a queue is
+//! bounded, a line without room is left out, and the watcher is told how many were left out. Without watchers this
+//! costs one load per batch.
 //!
-//! * [`mod@line`]: what a line looks like.
-//! * [`replies`]: a batch that is told about.
+//! * [`mod@line`]: the form of lines.
+//! * [`replies`]: the events of a batch.
 
 pub mod line;
 pub mod replies;
@@ -25,7 +25,7 @@ const WATCHERS_MAX: usize = 20;
 /// Bytes of lines that wait for one watcher.
 pub const QUEUE_BYTES: usize = 256 << 10;
 
-/// What can be watched.
+/// The kinds of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Items that are read.
@@ -34,11 +34,11 @@ pub enum Kind {
     Mutations = 2,
     /// Items that clients delete.
     Deletions = 4,
-    /// Connections that come and go.
+    /// Connections that open and close.
     Connections = 8,
-    /// Items that left because memory was short.
+    /// Items that were evicted because memory was short.
     Evictions = 16,
-    /// What the server itself does.
+    /// Events of the server itself.
     System = 32,
 }
 
@@ -48,14 +48,14 @@ impl Kind {
     }
 }
 
-/// Some kinds.
+/// A set of kinds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Kinds(u8);
 
 impl Kinds {
-    /// Adds what a word of `watch` names. False if it names nothing.
+    /// Adds the kind that a word of `watch` names. False if it names none.
     ///
-    /// Of commands as they are written, which memcached names too, no line is ever told.
+    /// Raw commands, which memcached has too, are accepted, but have no lines.
     pub fn add(&mut self, word: &[u8]) -> bool {
         let bits = match word {
             b"fetchers" => Kind::Fetches.bit(),
@@ -71,42 +71,43 @@ impl Kinds {
         true
     }
 
-    /// True if there is none.
+    /// True if the set is empty.
     pub fn is_empty(self) -> bool {
         self == Self::default()
     }
 
-    /// True if `kind` is one of them.
+    /// True if `kind` is in the set.
     pub fn has(self, kind: Kind) -> bool {
         self.0 & kind.bit() != 0
     }
 }
 
-/// Whom to call when a connection has lines to send: its worker.
+/// The worker to call when its connection has lines to send.
 pub trait Call: Send + Sync {
-    /// Has the worker give a connection a slice. It may be closed by then, and another may have its id: that one looks
-    /// in vain.
+    /// Makes the worker give a connection a slice. The connection may be closed by then, and another may have its id:
+    /// that one has nothing to send.
     fn call(&self, connection: usize);
 }
 
 /// All watchers of a server.
 #[derive(Default)]
 pub struct Hub {
-    /// The kinds that any of them wants. Relaxed everywhere: a watcher may miss what happens while it comes.
+    /// The kinds that any watcher wants. Relaxed everywhere: a watcher may miss events at the moment when it begins.
     wanted: AtomicU8,
     watchers: Mutex<Vec<Arc<Watcher>>>,
-    /// Lines so far. All of these are Relaxed: statistics, and numbers that only have to differ.
+    /// Lines so far. All these accesses are Relaxed: statistics, and numbers that only have to differ.
     written: AtomicU64,
     sent: AtomicU64,
     skipped: AtomicU64,
 }
 
-/// One watcher: what was told it and has not been sent.
+/// One watcher, with its lines that are not sent yet.
 struct Watcher {
     kinds: Kinds,
     queue: Mutex<Queue>,
-    /// Its worker was called and has not come yet. Set by an AcqRel swap and cleared with Release before the queue is
-    /// emptied, under whose lock all lines pass: who adds a line after that calls again.
+    /// True if its worker was called and has not taken the lines yet. Set by an AcqRel swap, and cleared with Release
+    /// before the queue is emptied. All lines pass under the queue's lock, so a thread that adds a line after that
+    /// calls again.
     called: AtomicBool,
     worker: Arc<dyn Call>,
     connection: usize,
@@ -115,11 +116,11 @@ struct Watcher {
 #[derive(Default)]
 struct Queue {
     text: Vec<u8>,
-    /// Lines left out behind it.
+    /// Lines left out behind the text.
     skipped: u64,
 }
 
-/// A connection that watches. Dropping it ends that.
+/// A connection that watches. Dropping this ends the watch.
 pub struct Watching {
     hub: Arc<Hub>,
     watcher: Arc<Watcher>,
@@ -129,7 +130,7 @@ pub struct Watching {
 pub struct Totals {
     /// Clients that watch now.
     pub watchers: usize,
-    /// Lines that somebody wanted.
+    /// Lines that a watcher wanted.
     pub written: u64,
     /// Lines that were sent.
     pub sent: u64,
@@ -138,14 +139,14 @@ pub struct Totals {
 }
 
 impl Hub {
-    /// The kinds that somebody wants to be told of.
+    /// The kinds that any watcher wants.
     #[inline]
     pub fn wanted(&self) -> Kinds {
         Kinds(self.wanted.load(Ordering::Relaxed))
     }
 
-    /// A connection begins to watch; its worker is called by its id when there are lines. None if there are
-    /// too many already.
+    /// A connection begins to watch. `worker` is called with the connection's id when there are lines. `None` if there
+    /// are too many watchers already.
     pub fn watch(
         self: &Arc<Self>,
         kinds: Kinds,
@@ -171,7 +172,7 @@ impl Hub {
         })
     }
 
-    /// Notes what all of them want.
+    /// Stores the kinds that any of the watchers wants.
     fn want(&self, watchers: &[Arc<Watcher>]) {
         let kinds = watchers
             .iter()
@@ -179,12 +180,12 @@ impl Hub {
         self.wanted.store(kinds, Ordering::Relaxed);
     }
 
-    /// Numbers a line.
+    /// The number of a new line.
     fn number(&self) -> u64 {
         self.written.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Tells lines to those who want them.
+    /// Adds lines to the queues of the watchers that want them.
     pub fn tell(&self, lines: &Lines) {
         if lines.is_empty() {
             return;
@@ -198,7 +199,7 @@ impl Hub {
         }
     }
 
-    /// What was told so far.
+    /// The statistics so far.
     pub fn totals(&self) -> Totals {
         Totals {
             watchers: self.watchers.lock().len(),
@@ -221,14 +222,14 @@ impl Evictions for Hub {
     }
 }
 
-/// What became of lines.
+/// The outcome of an addition of lines.
 struct Added {
     any: bool,
     skipped: u64,
 }
 
 impl Watcher {
-    /// Adds the lines that it wants and has room for.
+    /// Adds the lines that the watcher wants and has room for.
     fn add(&self, lines: &Lines) -> Added {
         let mut queue = self.queue.lock();
         let before = (queue.text.len(), queue.skipped);
@@ -236,7 +237,7 @@ impl Watcher {
             if !self.kinds.has(kind) {
                 continue;
             }
-            // Behind a gap nothing follows before the gap is told.
+            // After a gap, no line is added before the gap is reported.
             if queue.skipped > 0 || queue.text.len() + line.len() > QUEUE_BYTES {
                 queue.skipped += 1;
             } else {
@@ -251,7 +252,7 @@ impl Watcher {
 }
 
 impl Watching {
-    /// Moves all lines that wait into an output.
+    /// Moves all waiting lines into an output.
     pub fn take(&self, out: &mut Vec<u8>) {
         self.watcher.called.store(false, Ordering::Release);
         let Queue { text, skipped } = mem::take(&mut *self.watcher.queue.lock());
@@ -276,7 +277,7 @@ impl Drop for Watching {
 mod tests {
     use super::*;
 
-    /// Keeps the calls.
+    /// Records the calls.
     #[derive(Default)]
     struct Calls(Mutex<Vec<usize>>);
 

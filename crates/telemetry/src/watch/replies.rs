@@ -1,4 +1,4 @@
-//! The answers of a batch, on their way to who asked, told to watchers in passing.
+//! Passes the answers of a batch on to their clients, and makes lines for watchers.
 
 use std::mem::MaybeUninit;
 use std::os::fd::RawFd;
@@ -11,30 +11,30 @@ use nuthatch_engine::{
 use super::Kind;
 use super::line::{self, Lines};
 
-/// Passes answers on to `inner`, and makes a line of each that is watched.
+/// Passes answers on to `inner`, and makes a line of each answer that is watched.
 pub struct WatchedReplies<'w, 'a, R> {
-    /// Where the replies go.
+    /// The receiver of the replies.
     pub inner: &'w mut R,
-    /// What is told of them.
+    /// The lines made so far.
     pub lines: Lines<'w>,
-    /// Whose replies they are.
+    /// The requests of these replies.
     pub requests: &'w [Request<'a>],
-    /// The socket of who made a request.
+    /// The socket of a request's client.
     pub socket: &'w dyn Fn(usize) -> RawFd,
-    /// What a removal is called: `delete`, or `md`.
+    /// The name of a removal: `delete`, or `md`.
     pub removal: &'w dyn Fn(usize) -> &'static str,
-    /// Of lengths of key and value.
+    /// The footprint of an item, by the lengths of key and value.
     pub footprint: &'w dyn Fn(usize, usize) -> Footprint,
-    /// When.
+    /// The time of the batch.
     pub now: Time,
-    /// Bytes of the value that is laid down, or `None` for that of an item that the read has made.
+    /// Bytes of the value that the engine is writing. `None` if the read has made the item.
     pub value_len: Option<usize>,
 }
 
-/// True if a read has made this item: it found none.
+/// True if a read has made this item, because it found none.
 fn is_made(op: &Op<'_>, item: &Item) -> bool {
     let makes = matches!(op, Op::Read(read) if read.vivify.is_some());
-    // One that others made and nobody filled is told apart by its winner.
+    // An empty item that another client made is recognised by `won`: another client has won it.
     makes && item.won && !item.stale && !item.fetched && item.value_len == 0
 }
 
@@ -68,8 +68,8 @@ impl<R> WatchedReplies<'_, '_, R> {
         });
     }
 
-    /// A removal of an item that was there. What it leaves behind is a store; an item that it only marks is still there, and
-    /// not told of.
+    /// A removal of an item that existed. An item that it leaves behind is told as a store. An item that it only marks
+    /// still exists, and is not told.
     fn removed(&mut self, index: usize, leave: Leave) {
         if let Leave::Empty { expiry, .. } = leave {
             let ttl = expiry.map_or(0, |expiry| self.seconds_left(expiry));
@@ -86,7 +86,7 @@ impl<R> WatchedReplies<'_, '_, R> {
         }
     }
 
-    /// A line about a request's key; class and size are 0 if there is no item.
+    /// A line about a request's key. Class and size are 0 if there is no item.
     fn line(
         &mut self,
         index: usize,
@@ -114,7 +114,7 @@ impl<R> WatchedReplies<'_, '_, R> {
         }
     }
 
-    /// Makes the line of a reply, if there is one.
+    /// Makes the line of a reply, if it has one.
     pub fn note(&mut self, index: usize, reply: &Reply) {
         let (status, item) = match reply {
             Reply::Stored(item) | Reply::Number(_, item) | Reply::Found(item) => {
