@@ -1,4 +1,4 @@
-//! `stats`: the names are memcached's, where they mean something here.
+//! `stats`: with memcached's names, if they have a meaning in this server.
 
 use std::process;
 use std::sync::atomic::Ordering;
@@ -24,7 +24,7 @@ fn process_lines(report: &mut Report<'_, '_>, shared: &Shared, now: Time) {
     report.line("uptime", now.seconds());
     report.line("time", shared.clock.unix(now));
     report.line("version", &shared.config.version);
-    // What takes its place.
+    // This server uses no libevent.
     report.line("libevent", "none");
     report.line("pointer_size", usize::BITS);
     if let Some((user, system)) = system::cpu_time() {
@@ -146,13 +146,13 @@ fn engine_lines(report: &mut Report<'_, '_>, shared: &Shared) {
     report.line("reclaimed", stats.expired);
     report.line("crawler_items_checked", stats.swept);
 
-    // A page is what moves between uses; memory that no page has is free for any.
+    // Memory moves between uses by pages. Memory outside of pages is free for any use.
     let free = stats.memory_limit.saturating_sub(stats.memory_used);
     report.line("slab_global_page_pool", free >> 20);
     report.line("crawler_reclaimed", stats.expired);
     let log = stats.log.unwrap_or_default();
     report.line("evicted_active", log.evicted_main);
-    // The thread that stores evicts.
+    // The thread that stores an item also evicts.
     report.line("direct_reclaims", stats.evictions);
     report.line("moves_to_cold", 0);
     report.line("moves_to_warm", log.moved_to_main);

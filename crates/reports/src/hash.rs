@@ -1,8 +1,8 @@
-//! `stats hash`: how the index of the running server is doing. (The Linux paper's instrumentation, which
-//! wrote to the console, and its wish for something better: sections 2 and 6.)
+//! `stats hash`: statistics of the running server's index. (The Linux paper's instrumentation, which wrote to the
+//! console, and its wish for something better: sections 2 and 6.)
 //!
-//! Work and words are bounded: of a large index some buckets are looked at, and sizes have so many
-//! lines at most.
+//! Work and output are bounded: of a large index only some buckets are sampled, and the number of lines for sizes is
+//! limited.
 
 use nuthatch_context::shared::Shared;
 use nuthatch_engine::index_stats::{BucketKind, IndexHistogram};
@@ -11,14 +11,14 @@ use nuthatch_engine::{Engine, Inspect};
 use nuthatch_spread::{Histogram, Perfect};
 use nuthatch_telemetry::Report;
 
-/// Buckets looked at, about, of an index that has more: a worker's other clients wait meanwhile, and
-/// each bucket may cost a few misses of a processor's caches.
+/// About this many buckets of a larger index are sampled: the worker's other clients wait meanwhile, and each bucket
+/// may cost a few cache misses.
 const SAMPLE: u64 = 4096;
 
-/// Up to this size there is a line for each, and then for those that occur.
+/// Up to this size there is a line for each size, and above it only for sizes that occur.
 const DENSE_MAX: u64 = 15;
 
-/// Sizes that have lines at most.
+/// The most sizes that have lines.
 const SIZES_MAX: usize = 64;
 
 /// Writes all lines.
@@ -35,7 +35,7 @@ pub fn report(report: &mut Report<'_, '_>, shared: &Shared) {
     }
 }
 
-/// What was counted since the start or `stats reset`.
+/// The counts since the start or `stats reset`.
 fn searches(report: &mut Report<'_, '_>, stats: &EngineStats) {
     let misses = stats.lookups.saturating_sub(stats.lookup_hits);
     report.line("lookups", stats.lookups);
@@ -59,7 +59,7 @@ fn searches(report: &mut Report<'_, '_>, stats: &EngineStats) {
     }
 }
 
-/// Sizes of buckets, and beside them what a perfect hash would make of as many items and buckets.
+/// Sizes of buckets, and beside them the sizes that a perfect hash would give as many items and buckets.
 fn buckets(report: &mut Report<'_, '_>, index: &IndexHistogram) {
     let seen = Histogram::of_sizes((0..).zip(index.sizes.iter().copied()));
     let (items, looked_at) = (seen.items(), seen.buckets());

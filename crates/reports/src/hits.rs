@@ -1,4 +1,4 @@
-//! `stats hits`: what the memory is used for, why items left it and how old they were, and what more memory would give.
+//! `stats hits`: the uses of the memory, why items were evicted and how old they were, and what more memory would give.
 
 use nuthatch_context::shared::Shared;
 use nuthatch_engine::Engine;
@@ -31,7 +31,7 @@ pub fn report(report: &mut Report<'_, '_>, shared: &Shared) {
     }
 }
 
-/// Together `memory_used`.
+/// The parts of `memory_used`.
 fn memory_lines(report: &mut Report<'_, '_>, memory: &MemoryUse) {
     report.line("memory_values", memory.values);
     report.line("memory_keys", memory.keys);
@@ -43,7 +43,7 @@ fn memory_lines(report: &mut Report<'_, '_>, memory: &MemoryUse) {
     report.line("memory_ghosts", memory.ghosts);
 }
 
-/// How long ago what was evicted had been stored. Lines of nothing are left out.
+/// The ages of evicted items, counted from their store. Lines of 0 are left out.
 fn age_lines(report: &mut Report<'_, '_>, stats: &EngineStats) {
     if stats.evicted_ages.is_empty() {
         return;

@@ -1,5 +1,4 @@
-//! What a server says of itself: the topics of the `stats` commands, a file each where they are long, and the page of
-//! metrics.
+//! The reports of a server: the topics of the `stats` commands, with a file for each long one, and the page of metrics.
 
 mod general;
 mod hash;
@@ -15,25 +14,25 @@ use nuthatch_engine::{Engine, Inspect, Time};
 use nuthatch_telemetry::connections::Info;
 use nuthatch_telemetry::{Report, StatSink, hot, latency};
 
-/// What became of a wish for statistics.
+/// The outcome of a request for statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// They were told.
+    /// The statistics were written.
     All,
     /// There is no such topic.
     Unknown,
-    /// Their length is bounded by nothing, and buffers are many.
+    /// Their length is unbounded, and the connections' buffers hold much.
     NoMemory,
     /// They show keys, which `-X` forbids.
     Forbidden,
 }
 
-/// True for a topic that is told in answer to a datagram: numbers alone, which cost little.
+/// True for a topic that datagrams may ask for: it has numbers only, and costs little.
 pub fn is_for_datagrams(topic: &[u8]) -> bool {
     matches!(topic, b"" | b"settings" | b"items" | b"slabs" | b"latency")
 }
 
-/// Tells the statistics of a topic; the general ones if it is empty.
+/// Writes the statistics of a topic. If it is empty, the general ones.
 pub fn tell(
     shared: &Shared,
     asker: &Info,
@@ -55,7 +54,7 @@ pub fn tell(
         b"hotkeys" => hot::report(report, shared.inboxes.iter().map(|inbox| &inbox.hot)),
         b"items" => slabs::items(report, &shared.engine.stats(), now),
         b"slabs" => slabs::slabs(report, &shared.engine.stats(), &shared.totals()),
-        // Only the text protocol has time to count them: see `command`.
+        // Only the text protocol counts sizes, slice by slice: see its `stats`.
         b"sizes" => report.line("sizes_status", "disabled"),
         b"conns" if shared.account.level() >= Level::Full => return Outcome::NoMemory,
         b"conns" => shared.registry.report(
@@ -71,7 +70,7 @@ pub fn tell(
     Outcome::All
 }
 
-/// What only this engine has to tell, if it has anything.
+/// The statistics that only this engine has, if there are any.
 fn own(report: &mut Report<'_, '_>, shared: &Shared) -> Outcome {
     let lines = shared.engine.own_lines();
     if lines.is_empty() {
@@ -83,7 +82,7 @@ fn own(report: &mut Report<'_, '_>, shared: &Shared) -> Outcome {
     Outcome::All
 }
 
-/// `stats detail` with `on`, `off` or `dump`, which tells lines to their `END`.
+/// `stats detail` with `on`, `off` or `dump`. `dump` writes its lines and the `END`.
 pub fn detail(shared: &Shared, word: &[u8], hear: &mut dyn FnMut(&[u8])) -> Outcome {
     let prefixes = &shared.prefixes;
     match word {

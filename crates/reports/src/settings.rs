@@ -1,4 +1,4 @@
-//! `stats settings`: memcached's names, where this server has such a setting.
+//! `stats settings`: with memcached's names, if this server has such a setting.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -14,7 +14,7 @@ use nuthatch_telemetry::watch::QUEUE_BYTES;
 
 use crate::without_meaning;
 
-/// Bytes that a session of TLS keeps for its client: rustls' own limit.
+/// The most bytes that a session of TLS buffers for its client: rustls' own limit.
 const TLS_BUFFER: usize = 64 << 10;
 
 pub fn report(report: &mut Report<'_, '_>, shared: &Shared) {
@@ -87,7 +87,7 @@ pub fn report(report: &mut Report<'_, '_>, shared: &Shared) {
     );
     report.line("item_size_max", shared.engine.item_size_max());
     report.line("maxconns_fast", "yes");
-    // Every engine moves memory to where it is needed, by itself and always.
+    // Every engine moves memory to where it is needed by itself. This cannot be switched off.
     report.line("slab_reassign", "yes");
     report.line("slab_automove", 1);
     // Relaxed: a switch that only lru_crawler sets.
@@ -98,7 +98,7 @@ pub fn report(report: &mut Report<'_, '_>, shared: &Shared) {
     report.line("flush_enabled", yes_no(live.allow_flush()));
     report.line("dump_enabled", yes_no(live.allow_dump()));
     report.line("hash_algorithm", "rapidhash");
-    // Nor can the thread that sweeps be turned off. It knows no segments.
+    // Nor can the thread that sweeps be switched off. There are no segments.
     report.line("lru_maintainer_thread", "yes");
     report.line("lru_segmented", "no");
     report.line(
@@ -106,7 +106,7 @@ pub fn report(report: &mut Report<'_, '_>, shared: &Shared) {
         live.idle_timeout().map_or(0, |limit| limit.as_secs()),
     );
     report.line("read_buf_mem_limit", shared.account.bound());
-    // They need not be tracked to be told.
+    // `stats sizes` needs no tracking.
     report.line("track_sizes", "no");
     tls(report, shared);
     let memory_file = config.keeping.restart.as_ref();
@@ -133,7 +133,7 @@ fn tls(report: &mut Report<'_, '_>, shared: &Shared) {
     report.line("ssl_enabled", yes_no(shared.tls.is_some()));
     let buffer = shared.tls.as_ref().map_or(0, |_| TLS_BUFFER);
     report.line("ssl_wbuf_size", buffer);
-    // Those of now: SIGHUP may have brought other files.
+    // The present settings: after a SIGHUP the files may be others.
     let tls = shared.tls.as_ref().map(Tls::settings);
     let tls = tls.unwrap_or_default();
     report.line("ssl_chain_cert", or_null(&tls.chain_cert));
@@ -150,7 +150,7 @@ fn tls(report: &mut Report<'_, '_>, shared: &Shared) {
     );
 }
 
-/// A path as memcached writes one that may be missing.
+/// A path, or memcached's word for a missing one.
 fn or_null(path: &Path) -> String {
     match path.as_os_str().is_empty() {
         true => "NULL".to_owned(),
@@ -158,7 +158,7 @@ fn or_null(path: &Path) -> String {
     }
 }
 
-/// What memcached's clients may speak, in memcached's words.
+/// The protocols of memcached's clients, in memcached's words.
 fn binding_protocol(config: &Config) -> &'static str {
     let spoken = |protocol| {
         config

@@ -7,12 +7,12 @@ use nuthatch_telemetry::counters::{ClassTotals, Totals};
 
 use crate::without_meaning;
 
-/// The queues of pages, in memcached's words: what is new is hot, and what was used is warm.
+/// The queues of pages, in memcached's words: new items are hot, and used items are warm.
 #[derive(Clone, Copy, Default)]
 struct Queues {
     hot_age: u64,
     warm_age: u64,
-    /// Of all pages those of new items, as a part of one.
+    /// The share of pages with new items, from 0 to 1.
     hot_share: f64,
 }
 
@@ -27,7 +27,7 @@ impl Queues {
     }
 }
 
-/// Seconds since then.
+/// Seconds since `since`.
 fn age(since: Option<Time>, now: Time) -> u64 {
     since.map_or(0, |since| now.since(since).as_secs())
 }
@@ -55,7 +55,7 @@ pub fn items(report: &mut Report<'_, '_>, stats: &EngineStats, now: Time) {
     }
 }
 
-/// Since the store of the oldest item, as far as it is known: else that of the item that left last.
+/// The age of the oldest item if it is known, else the age of the queues, else that of the last evicted item.
 fn oldest(class: &ClassStats, queues: Queues, now: Time) -> u64 {
     let known = queues.hot_age.max(queues.warm_age);
     match class.oldest {
@@ -65,7 +65,7 @@ fn oldest(class: &ClassStats, queues: Queues, now: Time) -> u64 {
     }
 }
 
-/// What left, and what moved.
+/// Counts of items that were removed or moved.
 fn removals(line: &mut impl FnMut(&str, u64), class: &ClassStats) {
     line("evicted", class.evictions);
     line("evicted_nonzero", class.evicted_expiring);
@@ -78,12 +78,12 @@ fn removals(line: &mut impl FnMut(&str, u64), class: &ClassStats) {
     line("crawler_reclaimed", class.expired);
     line("moves_to_warm", class.moved_to_main);
     line("moves_within_lru", class.moved_within_main);
-    // The thread that stores evicts.
+    // The thread that stores an item also evicts.
     line("direct_reclaims", class.evictions);
 }
 
-/// Classes that have memory, and those of which something is counted though their items have left: what only rises
-/// must not vanish. And their sums.
+/// Classes that have memory, and classes without items that have counts: a counter, which only rises, must not vanish.
+/// And their sums.
 pub fn slabs(report: &mut Report<'_, '_>, stats: &EngineStats, totals: &Totals) {
     let counted = |class: &ClassStats| totals.classes.get(class.class).copied().unwrap_or_default();
     let vacant = stats.vacant_classes.iter();

@@ -1,10 +1,11 @@
-//! Names of memcached 1.6.45's statistics that mean nothing in this server. They are told all the same, with the value
-//! that a memcached has to which the thing never happened: exporters, dashboards and scripts take one that lacks a name
-//! for another program, or for one that is down. docs/statistics.md says what each of the others means here.
+//! Names of memcached 1.6.45's statistics that have no meaning in this server. The server reports them all the same,
+//! with the value of a memcached in which the event never happened: exporters, dashboards and scripts take a server
+//! that lacks a name for another program, or for one that is down. docs/statistics.md tells the meaning of each of the
+//! others.
 
 use nuthatch_telemetry::Report;
 
-/// Of `stats`.
+/// Names in `stats`.
 const GENERAL: [&str; 12] = [
     "response_obj_oom",
     "slab_reassign_rescues",
@@ -20,7 +21,7 @@ const GENERAL: [&str; 12] = [
     "lru_bumps_dropped",
 ];
 
-/// Of a class in `stats items`.
+/// Names of a class in `stats items`.
 const ITEMS: [&str; 8] = [
     "tailrepairs",
     "crawler_items_checked",
@@ -32,7 +33,7 @@ const ITEMS: [&str; 8] = [
     "hits_to_temp",
 ];
 
-/// Of `stats settings`, with what says that a feature is off.
+/// Names in `stats settings`, with the value for a feature that is off.
 const SETTINGS: [(&str, &str); 32] = [
     ("hashpower_init", "0"),
     ("slab_automove_ratio", "0.80"),

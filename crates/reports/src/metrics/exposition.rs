@@ -1,8 +1,8 @@
-//! Prometheus' text format, and OpenMetrics 1.0: families of samples with types, units and help.
+//! A writer of Prometheus' text format and of OpenMetrics 1.0: families of samples with types, units and help.
 
 use std::fmt::{Display, Write};
 
-/// Which of the two it is.
+/// The format of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Prometheus' text format, version 0.0.4.
@@ -12,7 +12,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Its name in HTTP.
+    /// The content type in HTTP.
     pub fn content_type(self) -> &'static str {
         match self {
             Self::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
@@ -21,7 +21,7 @@ impl Format {
     }
 }
 
-/// Names and values. Values here have no character that would have to be escaped.
+/// Names and values of labels. The values have no character that needs an escape.
 pub type Labels<'l> = &'l [(&'l str, &'l str)];
 
 /// A page of families.
@@ -46,7 +46,7 @@ impl Page {
         self.text
     }
 
-    /// What only rises. `name` is without `_total`.
+    /// A counter, which only rises. `name` is without `_total`.
     pub fn counter<'l>(
         &mut self,
         name: &str,
@@ -65,7 +65,7 @@ impl Page {
         }
     }
 
-    /// The same of a time in seconds.
+    /// A counter of seconds.
     pub fn seconds(&mut self, name: &str, help: &str, samples: &[(Labels<'_>, f64)]) {
         let total = format!("{name}_total");
         let family = match self.format {
@@ -78,7 +78,7 @@ impl Page {
         }
     }
 
-    /// What rises and falls.
+    /// A gauge, which rises and falls.
     pub fn gauge<'l, V: Display>(
         &mut self,
         name: &str,
@@ -96,7 +96,7 @@ impl Page {
         self.head(name, "histogram", help);
     }
 
-    /// Counts below ends, cumulated, their number and the sum of what was counted.
+    /// The cumulated counts below bucket ends, the number of all counts, and the sum of the values.
     pub fn histogram(
         &mut self,
         name: &str,

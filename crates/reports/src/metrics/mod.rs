@@ -1,4 +1,4 @@
-//! Metrics for Prometheus: what the page of `--metrics` says.
+//! Metrics for Prometheus: the page of `--metrics`.
 
 mod exposition;
 
@@ -16,7 +16,7 @@ use self::exposition::{Labels, Page};
 
 const NONE: Labels<'static> = &[];
 
-/// All that is told.
+/// The whole page.
 pub fn page(shared: &Shared, format: Format) -> String {
     let mut page = Page::new(format);
     process(&mut page, shared);
@@ -148,7 +148,7 @@ fn connections(page: &mut Page, shared: &Shared) {
     );
 }
 
-/// What is turned away, and who watches.
+/// Refused connections, and watchers.
 fn acceptance(page: &mut Page, shared: &Shared) {
     let accepting = &shared.accepting;
     page.counter(
