@@ -6,8 +6,8 @@ use std::fmt::{self, Display, Formatter};
 use rustls::SupportedCipherSuite;
 use rustls::crypto::ring::ALL_CIPHER_SUITES;
 
-/// A list of cipher suites (`ssl_ciphers`): of TLS 1.2, of 1.3, or of both. A version of which none is named keeps all of its
-/// own, as with memcached, whose list is about 1.2.
+/// A list of cipher suites (`ssl_ciphers`): of TLS 1.2, of 1.3, or of both. If the list names no suite of a version,
+/// that version keeps all of its suites, as with memcached, whose list is for 1.2.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ciphers(Vec<SupportedCipherSuite>);
 
@@ -15,7 +15,8 @@ pub struct Ciphers(Vec<SupportedCipherSuite>);
 impl Eq for Ciphers {}
 
 impl Ciphers {
-    /// Names with colons between. Errors: one that is not known, since a list is there to leave others out.
+    /// Parses names with colons between. Errors: an unknown name, because the purpose of a list is to exclude the
+    /// others.
     pub fn parse(names: &str) -> Result<Self, UnknownCipher> {
         let find = |name: &str| {
             let mut all = ALL_CIPHER_SUITES.iter();
@@ -29,7 +30,7 @@ impl Ciphers {
             .map(Self)
     }
 
-    /// Those of `suites` that the list lets.
+    /// Those of `suites` that the list allows.
     pub fn of(&self, suites: &[SupportedCipherSuite]) -> Vec<SupportedCipherSuite> {
         let names_version_of = |suite: &SupportedCipherSuite| {
             let mut named = self.0.iter();
@@ -65,7 +66,7 @@ impl Error for UnknownCipher {}
 /// IANA's name: `TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256`, `TLS_AES_128_GCM_SHA256`.
 fn iana(suite: &SupportedCipherSuite) -> String {
     let name = suite.suite().as_str().unwrap_or_default();
-    // In the library those of 1.3 begin otherwise.
+    // The library's names for 1.3 have another prefix.
     name.replacen("TLS13_", "TLS_", 1)
 }
 

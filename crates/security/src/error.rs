@@ -5,26 +5,26 @@ use std::fmt::{self, Display, Formatter};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a server cannot be what its settings say. What is wrong with a file is told without what stands in it: that may
-/// be a password.
+/// An error in the settings of a server. The error of a file does not repeat the file's content, which may be a
+/// password.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum SettingsError {
     /// Settings contradict each other.
     Contradiction(&'static str),
-    /// A file of certificates, keys or passwords cannot be read, or is none.
+    /// A file of certificates, keys or passwords cannot be read, or is invalid.
     File(PathBuf, Box<dyn Error + Send + Sync>),
     /// The TLS library refuses.
     Tls(Box<dyn Error + Send + Sync>),
 }
 
 impl SettingsError {
-    /// What is wrong with a file.
+    /// The error of a file.
     pub fn file(path: &Path, error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self::File(path.to_owned(), error.into())
     }
 
-    /// What the TLS library says.
+    /// The error of the TLS library.
     pub fn tls(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self::Tls(error.into())
     }
@@ -49,7 +49,7 @@ impl Error for SettingsError {
     }
 }
 
-/// An invalid input, since a server that starts says all that goes wrong as errors of I/O.
+/// An invalid input: a start of the server reports all errors as errors of I/O.
 impl From<SettingsError> for io::Error {
     fn from(error: SettingsError) -> Self {
         Self::new(io::ErrorKind::InvalidInput, error)

@@ -1,4 +1,4 @@
-//! What the log tells of logins and handshakes that fail: who tries many must not fill a disk by it.
+//! A limit on the log lines of failed logins and handshakes: a client that tries many must not fill a disk with them.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ const LINES: u32 = 10;
 
 const SPAN: Duration = Duration::from_secs(10);
 
-/// What failed of late.
+/// Recent failures of a kind.
 #[derive(Default)]
 pub struct Failures(Mutex<Span>);
 
@@ -22,7 +22,7 @@ struct Span {
 }
 
 impl Failures {
-    /// One more has failed. `Some` if it is to be told, with how many before it were not.
+    /// Counts a failure. `Some` if it is to be logged, with the number of earlier failures that were not.
     pub fn tell(&self, now: Time) -> Option<u64> {
         let mut span = self.0.lock();
         if now.since(span.begun) >= SPAN {

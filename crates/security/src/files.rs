@@ -1,4 +1,4 @@
-//! Files of secrets and certificates, read whole, up to a size that no such file has: a server that reads another one by
+//! Reads files of secrets and certificates, up to a size that no such file has: a server that reads a wrong file by
 //! mistake must not fill its memory with it.
 
 use std::fs::File;
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use nuthatch_file::check_no_fifo;
 
-/// Reads a file of so many bytes at most.
+/// Reads a file of at most `max` bytes.
 pub(crate) fn read(path: &Path, max: usize) -> io::Result<Vec<u8>> {
     check_no_fifo(path)?;
     let mut bytes = Vec::new();
@@ -23,7 +23,7 @@ pub(crate) fn read(path: &Path, max: usize) -> io::Result<Vec<u8>> {
     }
 }
 
-/// The same of a secret. Says so if everybody can read it, or write it.
+/// Reads a secret. Logs a warning if every user can read or write it.
 pub(crate) fn read_secret(path: &Path, max: usize, what: &str) -> io::Result<Vec<u8>> {
     let bytes = read(path, max)?;
     if path.metadata()?.permissions().mode() & 0o007 != 0 {

@@ -1,10 +1,10 @@
-//! How many passwords a peer may guess, by however many connections: some in a minute, and then none before that
-//! minute is over, the right one neither. A password that a peer has just tried is no other guess: a program that has an
-//! old one and comes again and again keeps nobody out who shares its address.
+//! A limit on the passwords that a peer may guess, over any number of connections: some in a minute, and then none
+//! before that minute is over, not even the right one. A password that the peer has just tried is not counted again: so
+//! a program that tries an old password again and again does not lock out other clients at its address.
 //!
-//! The peers that failed of late are in a table of a fixed size. One that is full forgets the one that has guessed least.
-//! So who guesses with more addresses than it has places is not bounded: to refuse all that are not in it would let that
-//! one keep everybody out.
+//! The peers that failed recently are in a table of a fixed size. A full table drops the peer that has guessed least.
+//! So an attacker with more addresses than the table has places is not bounded: a server that refused all peers that
+//! are not in the table would let that attacker lock everyone out.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -17,30 +17,30 @@ use std::time::Duration;
 use nuthatch_engine::Time;
 use nuthatch_sync::mutex::Mutex;
 
-/// How long guesses count, from the first one.
+/// How long guesses count, from the first guess on.
 pub const SPAN: Duration = Duration::from_secs(60);
 
-/// A peer is looked for in one set of so many places.
+/// The places of a set. A peer may be in one set only.
 const WAYS: usize = 8;
 
 const SETS: usize = 128;
 
-/// Guesses of a peer that are recognized when they come again.
+/// The number of a peer's last guesses that are recognised when they are repeated.
 const RECENT: usize = 8;
 
-/// Whose guesses count together.
+/// The origin of guesses that count together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Origin {
     /// An address.
     V4(Ipv4Addr),
-    /// The first 64 bits, zeros behind them: a host chooses the others as it likes.
+    /// The first 64 bits, with zeros behind them: a host can choose the others freely.
     V6(Ipv6Addr),
-    /// All by unix sockets.
+    /// All clients by unix sockets.
     Unix,
 }
 
 impl Origin {
-    /// Of a peer with this address; `None` for unix sockets.
+    /// The origin of a peer with this address. `None` for unix sockets.
     pub fn of(ip: Option<IpAddr>) -> Self {
         match ip.map(|ip| ip.to_canonical()) {
             None => Self::Unix,
@@ -63,15 +63,15 @@ impl fmt::Display for Origin {
     }
 }
 
-/// A name and a password; `None` is what is neither.
+/// A name and a password. `None` if the client sent something else.
 pub type Credentials<'s> = Option<(&'s [u8], &'s [u8])>;
 
 /// The guesses of all peers.
 pub struct Guesses {
-    /// Of a peer in a [`SPAN`]; 0 is no limit. Threads that look at the same time may each let one more pass. Relaxed: it
-    /// stands alone.
+    /// The most guesses of a peer in a [`SPAN`]. 0 is no limit. Threads that check at the same time may each allow one
+    /// more. Relaxed: no other memory depends on it.
     max: AtomicU32,
-    /// Places of peers, and what guesses are known by: nobody can choose them so that they collide.
+    /// The seed of the hashes of peers and of guesses, so that no client can choose them to collide.
     seed: RandomState,
     /// [`SETS`] times [`WAYS`], or empty before the first guess.
     places: Mutex<Vec<Option<Guesser>>>,
@@ -83,7 +83,7 @@ struct Guesser {
     origin: Origin,
     begun: Time,
     guesses: u32,
-    /// Hashes of the last ones, each at the place of its number.
+    /// Hashes of the last guesses, each at the place of its number.
     recent: [u64; RECENT],
 }
 
@@ -92,7 +92,7 @@ impl Guesser {
         now.since(self.begun) >= SPAN
     }
 
-    /// How many are known: the last ones.
+    /// True if a guess is one of the last ones.
     fn knows(&self, guess: u64) -> bool {
         let count = (self.guesses as usize).min(RECENT);
         self.recent[..count].contains(&guess)
@@ -100,7 +100,7 @@ impl Guesser {
 }
 
 impl Guesses {
-    /// With so many a peer.
+    /// Allows `max` guesses per peer.
     pub fn new(max: Option<NonZeroU32>) -> Self {
         Self {
             max: AtomicU32::new(max.map_or(0, NonZeroU32::get)),
@@ -109,7 +109,7 @@ impl Guesses {
         }
     }
 
-    /// From now on so many a peer.
+    /// From now on allows `max` guesses per peer.
     pub fn set_max(&self, max: Option<NonZeroU32>) {
         self.max.store(max.map_or(0, NonZeroU32::get), Relaxed);
     }
@@ -129,7 +129,7 @@ impl Guesses {
         guesser.is_none_or(|guesser| guesser.is_over(now) || guesser.guesses < max.get())
     }
 
-    /// A peer has tried a wrong password. True if that was the last one for now.
+    /// Counts a wrong password of a peer. True if that was its last guess for now.
     pub fn spend(&self, origin: Origin, said: Credentials<'_>, now: Time) -> bool {
         let Some(max) = self.max() else {
             return false;
@@ -165,7 +165,7 @@ impl Guesses {
         is_other && guesser.guesses == max.get()
     }
 
-    /// Where a peer may be. Empty before the first guess.
+    /// The set of places where a peer may be. Empty before the first guess.
     fn set<'p>(
         &self,
         places: &'p mut [Option<Guesser>],
@@ -203,7 +203,7 @@ mod tests {
         Guesses::new(NonZeroU32::new(max))
     }
 
-    /// Tries so many passwords that nobody else tried.
+    /// Tries this many passwords, all different.
     fn guess(guesses: &Guesses, origin: Origin, count: u32, now: Time) -> u32 {
         let spend = |number: u32| {
             let password = format!("{number}");

@@ -1,9 +1,11 @@
 //! Authentication and encryption: passwords and a bound on guesses, certificates and TLS.
 //!
-//! * [`passwords`]: names and passwords of a file, looked up in a time that does not tell how much of one is right.
-//! * [`guesses`]: how many wrong passwords a peer may try; [`login`]: and a connection.
-//! * [`failures`]: what of many failures is told in the log.
-//! * [`tls`]: certificates, which can be read again, and a connection's session; [`ciphers`]: how it may be encrypted.
+//! * [`passwords`]: names and passwords of a file, looked up in a time that does not reveal how much of a guess is
+//!   right.
+//! * [`guesses`]: how many wrong passwords a peer may try; [`login`]: how many a connection may.
+//! * [`failures`]: which of many failures are logged.
+//! * [`tls`]: certificates, which can be read again, and a connection's session; [`ciphers`]: the allowed cipher
+//!   suites.
 
 pub mod ciphers;
 mod error;

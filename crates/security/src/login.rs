@@ -1,16 +1,16 @@
-//! How far a connection's client has come in saying who it is.
+//! The login of a connection's client: counts its errors.
 
-/// Wrong passwords, and requests of those who have given none, after which a connection is closed.
+/// The number of wrong passwords, and of requests without a login, after which a connection is closed.
 const ERRORS_MAX: u8 = 8;
 
-/// What a client that is to log in has done so far.
+/// The errors so far of a client that has to log in.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Login {
     errors: u8,
 }
 
 impl Login {
-    /// Counts an error. True if it was the last that is borne.
+    /// Counts an error. True if it was the last one allowed.
     pub fn is_enough(&mut self) -> bool {
         self.errors += 1;
         self.errors >= ERRORS_MAX

@@ -1,9 +1,9 @@
 //! Names and passwords, from a file in memcached's form: a line `name:password` for each user.
 //!
-//! What a client says is looked up by its message authentication code, under a key that is drawn when the file is read and that
-//! nobody knows. How far one such code agrees with another tells nothing of a password, so the look-up may take what time it
-//! likes; and it takes the same for one user and for a thousand. A comparison in constant time would have to look at all of them,
-//! in each login of everybody who reaches the port.
+//! A client's name and password are looked up by their message authentication code, under a secret key that is drawn at
+//! random when the file is read. How far one such code agrees with another reveals nothing about a password, so the
+//! time of the look-up need not be constant. It takes the same for one user and for a thousand. A comparison in
+//! constant time would have to look at all users, in each login of every client that reaches the port.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -18,10 +18,10 @@ use crate::files;
 /// The longest name, and the longest password, in bytes.
 const LENGTH_MAX: usize = 255;
 
-/// Users that a file has at most.
+/// The most users of a file.
 const USERS_MAX: usize = 1024;
 
-/// Bytes of a file at most: twice those of as many users as there may be.
+/// The most bytes of a file: twice those of the most users.
 const FILE_MAX: usize = 2 * USERS_MAX * 2 * (LENGTH_MAX + 1);
 
 /// Bytes of a code: of HMAC-SHA-256.
@@ -30,7 +30,7 @@ const CODE: usize = 32;
 /// Users and their passwords.
 pub struct Passwords {
     key: hmac::Key,
-    /// Of each user's name and password.
+    /// The code of each user's name and password.
     codes: HashSet<[u8; CODE]>,
 }
 
@@ -83,7 +83,7 @@ impl Passwords {
 /// The code of a name of up to 255 bytes and a password.
 fn code(key: &hmac::Key, name: &[u8], password: &[u8]) -> [u8; CODE] {
     let mut context = hmac::Context::with_key(key);
-    // So that the border between the two counts.
+    // The length makes the border between the two count.
     context.update(&[name.len() as u8]);
     context.update(name);
     context.update(password);
@@ -135,7 +135,7 @@ mod tests {
         }
     }
 
-    /// The time of a login must not tell how many users there are, nor whether a name is one of them.
+    /// The time of a login must not reveal how many users there are, nor whether a name is one of theirs.
     #[test]
     fn a_login_takes_as_long_with_a_thousand_users_as_with_one() {
         let text = |users| (0..users).map(|user| format!("user{user}:secret{user}\n"));

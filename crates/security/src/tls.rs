@@ -18,30 +18,31 @@ use crate::ciphers::Ciphers;
 use crate::error::SettingsError;
 use crate::{files, validity};
 
-/// Bytes of a file of certificates or a key at most: all authorities that browsers know are a hundredth of that.
+/// The most bytes of a file of certificates or a key: the certificates of all authorities that browsers trust have a
+/// hundredth of that.
 const FILE_MAX: usize = 16 << 20;
 
-/// What listeners with TLS need (`-o ssl_*`).
+/// The settings of listeners with TLS (`-o ssl_*`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsSettings {
-    /// The server's certificate, and those behind it (`ssl_chain_cert`), in PEM.
+    /// The server's certificate, and the rest of its chain (`ssl_chain_cert`), in PEM.
     pub chain_cert: PathBuf,
     /// Its private key (`ssl_key`), in PEM.
     pub key: PathBuf,
     /// The certificates that sign clients' certificates (`ssl_ca_cert`), in PEM.
     pub ca_cert: Option<PathBuf>,
-    /// What is asked of clients (`ssl_verify_mode`), where a listener does not say otherwise.
+    /// How clients are verified (`ssl_verify_mode`), unless a listener has its own setting.
     pub verify: Verify,
-    /// Cipher suites (`ssl_ciphers`); `None`: all that there are.
+    /// Cipher suites (`ssl_ciphers`). `None` is all.
     pub ciphers: Option<Ciphers>,
     /// No version below 1.3 (`ssl_min_version=3`); else none below 1.2.
     pub only_1_3: bool,
-    /// Clients may go on with an earlier session (`ssl_session_cache`).
+    /// Clients may resume an earlier session (`ssl_session_cache`).
     pub session_cache: bool,
 }
 
 impl TlsSettings {
-    /// The files that are read, now and whenever certificates are read again.
+    /// The files that are read, at the start and at every later reading.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         let ca_cert = self.ca_cert.as_deref();
         [self.chain_cert.as_path(), &self.key]
@@ -49,7 +50,7 @@ impl TlsSettings {
             .chain(ca_cert)
     }
 
-    /// The same with another's files.
+    /// These settings with the files of `other`.
     fn with_files_of(&self, other: &Self) -> Self {
         Self {
             chain_cert: other.chain_cert.clone(),
@@ -60,7 +61,7 @@ impl TlsSettings {
     }
 }
 
-/// What is asked of clients, the least first.
+/// How clients are verified, the least demand first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verify {
     /// Nothing.
@@ -74,19 +75,19 @@ pub enum Verify {
 
 /// The certificates of a running server.
 pub struct Tls {
-    /// What listeners ask of their clients.
+    /// The ways in which listeners verify their clients.
     asked: Vec<Verify>,
     current: Mutex<Current>,
 }
 
-/// Clients' certificates are looked at, and nobody says who signs them.
+/// The error if clients' certificates are to be verified without the certificates that sign them.
 pub const NO_CA: &str = "-o ssl_verify_mode: needs ssl_ca_cert (so does -l mtls:)";
 
-/// The files as they were read last.
+/// The content of the files at the last reading.
 struct Current {
     settings: TlsSettings,
-    /// For each that is asked. Each has sessions of its own: one that a client began without a certificate is not gone on
-    /// with where one is demanded.
+    /// One for each way to verify. Each has sessions of its own: a client cannot resume a session that it began without
+    /// a certificate at a listener that demands one.
     configs: Vec<(Verify, Arc<ServerConfig>)>,
     since: Instant,
     /// When all of the chain's certificates are valid, in unix time.
@@ -115,8 +116,8 @@ impl Current {
         Ok(read)
     }
 
-    /// What an operator should know: certificates are over, soon will be, or are not valid yet. They are served all the same:
-    /// clients decide.
+    /// A warning for the operator: certificates have expired, expire soon, or are not valid yet. They are served all
+    /// the same: clients decide.
     fn concern(&self) -> Option<String> {
         let concern = validity::concern(self.valid.as_ref()?, validity::now())?;
         Some(format!("{}: {concern}", self.settings.chain_cert.display()))
@@ -130,7 +131,7 @@ impl Current {
 }
 
 impl Tls {
-    /// Reads the files, for listeners that ask this of their clients. Errors name the file.
+    /// Reads the files, for listeners that verify their clients in these ways. Errors name the file.
     pub fn read(settings: &TlsSettings, mut asked: Vec<Verify>) -> Result<Self, SettingsError> {
         asked.sort();
         asked.dedup();
@@ -140,8 +141,8 @@ impl Tls {
         })
     }
 
-    /// Reads the files again, or those that `newer` names, for connections that come from now on. Errors: what was read
-    /// before stays, and which files are read.
+    /// Reads the files again, or those that `newer` names, for connections from now on. Errors: the old content stays
+    /// in use, and so do the names of the files.
     pub fn refresh(&self, newer: Option<&TlsSettings>) -> Result<(), SettingsError> {
         let settings = self.settings();
         let settings = match newer {
@@ -153,7 +154,7 @@ impl Tls {
         Ok(())
     }
 
-    /// What is in use.
+    /// The settings in use.
     pub fn settings(&self) -> TlsSettings {
         self.current.lock().settings.clone()
     }
@@ -163,19 +164,20 @@ impl Tls {
         self.current.lock().since.elapsed().as_secs()
     }
 
-    /// From when to when all of its certificates are valid, in unix time, if that can be told.
+    /// The time in which all of its certificates are valid, in unix time, if it is known.
     pub fn validity(&self) -> Option<RangeInclusive<u64>> {
         self.current.lock().valid.clone()
     }
 
-    /// Days until the first of its certificates ends, less than 0 if it has.
+    /// Days until the first of its certificates expires. Negative if it has expired.
     pub fn days_left(&self) -> Option<i64> {
         let valid = self.validity()?;
         let [end, now] = [*valid.end(), validity::now()].map(|time| i64::try_from(time).ok());
         Some((end? - now?).div_euclid(validity::DAY as i64))
     }
 
-    /// A session for a connection that has just come, by a listener that asks this of its clients. Errors: no listener does.
+    /// A session for a new connection of a listener that verifies its clients like this. Errors: there is no such
+    /// listener.
     pub fn session(&self, verify: Verify) -> io::Result<Session> {
         let config = self.current.lock().config(verify);
         let config = config.ok_or_else(|| io::Error::other("no listener asks this"))?;
@@ -256,7 +258,7 @@ fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, SettingsError> {
     PrivateKeyDer::from_pem_slice(&text).map_err(|error| SettingsError::file(path, error))
 }
 
-/// All certificates of a file; one at least.
+/// All certificates of a file, at least one.
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, SettingsError> {
     let text = files::read(path, FILE_MAX).map_err(|error| SettingsError::file(path, error))?;
     let found = CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>();
@@ -271,13 +273,14 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, SettingsErr
 /// input, and 64 KiB of output.
 pub struct Session {
     connection: Box<ServerConnection>,
-    /// The last read left nothing, neither in the socket nor here.
+    /// True if the last read left no bytes, neither in the socket nor here.
     is_dry: bool,
-    /// The client has said that it says no more. A read that has returned all before that finds it.
+    /// True if the client has ended its stream (close_notify). A read finds the end after it has returned all earlier
+    /// bytes.
     has_ended: bool,
 }
 
-/// A socket that notes whether a read emptied it.
+/// A socket that records whether a read emptied it.
 struct ReadTracker<'s, S> {
     socket: &'s mut S,
     short: bool,
@@ -297,29 +300,29 @@ impl Session {
         !self.connection.is_handshaking()
     }
 
-    /// True if the handshake is done, and did not go on with an earlier session.
+    /// True if the handshake is done, and did not resume an earlier session.
     pub fn is_new(&self) -> bool {
         let kind = self.connection.handshake_kind();
         self.is_ready() && kind.is_some_and(|kind| kind != HandshakeKind::Resumed)
     }
 
-    /// True if what follows the last read makes an event.
+    /// True if bytes after the last read make an event.
     pub fn is_dry(&self) -> bool {
         self.is_dry
     }
 
-    /// True if something waits for the socket.
+    /// True if bytes wait for the socket.
     pub fn has_unsent(&self) -> bool {
         self.connection.wants_write()
     }
 
-    /// Clear text, as a socket's read.
+    /// Reads clear text, like a socket's read.
     pub fn read<S: Read + Write>(&mut self, socket: &mut S, room: &mut [u8]) -> io::Result<usize> {
         let mut emptied = false;
         loop {
             match self.connection.reader().read(room) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                // A client that just goes, without a word of TLS, has ended all the same.
+                // A client that closes the socket without TLS's close_notify has ended its stream too.
                 Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(0),
                 done => {
                     let is_short = matches!(done, Ok(count) if count < room.len());
@@ -334,7 +337,7 @@ impl Session {
             let count = self.connection.read_tls(&mut noted)?;
             emptied = noted.short;
             let processed = self.connection.process_new_packets();
-            // Its answer, or the alert that says what is wrong.
+            // Send the answer of TLS, or the alert that tells the error.
             let sent = self.send(socket);
             let state = processed.map_err(|error| match error {
                 rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
@@ -350,7 +353,7 @@ impl Session {
         }
     }
 
-    /// Takes clear text, as a socket's write: less than all only if the socket is full.
+    /// Accepts clear text, like a socket's write: less than all of it only if the socket is full.
     pub fn write<S: Write>(&mut self, socket: &mut S, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
         let mut taken = 0;
         for piece in pieces {
@@ -371,7 +374,7 @@ impl Session {
         Ok(taken)
     }
 
-    /// Sends what waits for the socket. False if the socket does not take all of it.
+    /// Sends the bytes that wait for the socket. False if the socket does not take all of them.
     pub fn send<S: Write>(&mut self, socket: &mut S) -> io::Result<bool> {
         while self.connection.wants_write() {
             match self.connection.write_tls(socket) {
@@ -384,7 +387,7 @@ impl Session {
         Ok(true)
     }
 
-    /// Says that nothing more comes.
+    /// Sends the end of the stream.
     pub fn finish<S: Write>(&mut self, socket: &mut S) -> io::Result<()> {
         self.connection.send_close_notify();
         self.send(socket).map(|_| ())

@@ -1,4 +1,4 @@
-//! From when to when certificates are valid.
+//! The validity of certificates in time.
 
 use std::ops::RangeInclusive;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -7,13 +7,14 @@ use rustls::pki_types::CertificateDer;
 use x509_cert::Certificate;
 use x509_cert::der::Decode;
 
-/// Days before the end of a certificate from which on it is told: as the alert in dist/ does.
+/// The warning begins this many days before a certificate expires, as the alert in dist/ does.
 const SOON: u64 = 14;
 
 /// Seconds of a day.
 pub const DAY: u64 = 86400;
 
-/// When all of a chain's certificates are valid, in unix time; of one that cannot be read nothing is known.
+/// The time in which all of a chain's certificates are valid, in unix time. A certificate that cannot be parsed is
+/// ignored.
 pub fn of_all(chain: &[CertificateDer<'_>]) -> Option<RangeInclusive<u64>> {
     let all = chain.iter().filter_map(of);
     all.reduce(|one, other| {
@@ -35,7 +36,7 @@ pub fn now() -> u64 {
     now.map_or(0, |since| since.as_secs())
 }
 
-/// What an operator should know of them at that time.
+/// The warning for the operator at the time `now`, if there is one.
 pub fn concern(valid: &RangeInclusive<u64>, now: u64) -> Option<String> {
     let (begin, end) = (*valid.start(), *valid.end());
     if end < now {
@@ -50,7 +51,7 @@ pub fn concern(valid: &RangeInclusive<u64>, now: u64) -> Option<String> {
     (end - now < SOON * DAY).then(|| format!("ends in {}", words(end - now)))
 }
 
-/// So much time, in the largest unit that it has one of.
+/// A time as text, in the largest unit of which it has at least one.
 fn words(seconds: u64) -> String {
     let (count, unit) = match seconds {
         DAY.. => (seconds / DAY, "day"),
