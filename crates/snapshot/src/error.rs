@@ -1,13 +1,13 @@
-//! What can go wrong with a file of items.
+//! The errors of a file of items.
 
 use std::path::PathBuf;
 use std::{fmt, io};
 
-/// Why a file was not written, or not taken.
+/// Why a file was not written, or not loaded.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The system says so.
+    /// An error of the system.
     Io(PathBuf, io::Error),
     /// It is not of this format.
     NotASnapshot(PathBuf),
@@ -15,7 +15,7 @@ pub enum Error {
     Version(PathBuf, u32),
     /// It has changed since it was written, or ends too early: near this byte.
     Damaged(PathBuf, u64),
-    /// The caller's `progress` answered that it shall stop.
+    /// The caller's `progress` returned a break.
     Stopped(PathBuf),
 }
 
@@ -39,7 +39,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// One that was stopped is an interrupted call.
+/// A stopped load becomes an interrupted call.
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
         let kind = match &error {

@@ -1,4 +1,4 @@
-//! The bytes of a file, all numbers little-endian:
+//! The format of a file of items, with all numbers little-endian:
 //!
 //! ```text
 //!  header   | NUTHATCH | version 4 | flush 4 | unix milliseconds 8 | checksum of these 8 |
@@ -9,9 +9,9 @@
 //!  item     | key length 1 | 1 if it expires 1 | flags 4 | cas 8 | expiry 8 | value length 4 | key | value |
 //! ```
 //!
-//! Checksums are XXH3 of 64 bits. An expiry is a moment in unix milliseconds, 0 for an item without one. The flush is how many
-//! ticks (sixteenths of a second) behind the header's moment all items are to die, 0 if nobody has asked for that; a reader that
-//! does not know it passes over it.
+//! Checksums are XXH3 of 64 bits. An expiry is a moment in unix milliseconds, 0 for an item without one. The flush is
+//! the number of ticks (sixteenths of a second) from the header's moment to a flush of all items that is still to come,
+//! 0 if there is none. A reader that does not know this field ignores it.
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
@@ -27,7 +27,7 @@ pub const HEADER: usize = 32;
 /// Bytes before a block's items.
 pub const BLOCK_HEAD: usize = 16;
 
-/// A block is written when it has so many bytes; a block with one item may have more.
+/// A block is written when it has this many bytes. A block with one item may have more.
 pub const BLOCK: usize = 1 << 20;
 
 /// Bytes of an item before its key.
@@ -51,16 +51,16 @@ pub struct Record<'a> {
     pub value: &'a [u8],
 }
 
-/// What a header tells.
+/// The content of a header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Head {
     /// When the file was begun, in unix milliseconds.
     pub unix_millis: u64,
-    /// Ticks from there to a flush that was asked for; 0 is none.
+    /// Ticks from there to a flush that is still to come. 0 is none.
     pub flush: u32,
 }
 
-/// Its bytes.
+/// The bytes of a header.
 pub fn header(head: &Head) -> [u8; HEADER] {
     let mut header = [0; HEADER];
     header[..8].copy_from_slice(&MAGIC);
@@ -72,7 +72,7 @@ pub fn header(head: &Head) -> [u8; HEADER] {
     header
 }
 
-/// Why a header is none.
+/// Why a header is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadHeader {
     /// Another kind of file.
@@ -83,7 +83,7 @@ pub enum BadHeader {
     Checksum,
 }
 
-/// What stands in a header.
+/// Parses a header.
 pub fn parse_header(header: &[u8; HEADER]) -> Result<Head, BadHeader> {
     if header[..8] != MAGIC {
         return Err(BadHeader::Magic);
@@ -109,7 +109,7 @@ pub(crate) fn number(bytes: &[u8]) -> u64 {
 
 /// Appends an item to a block.
 pub fn push(block: &mut Vec<u8>, record: &Record<'_>, value_len: usize) {
-    // Both have their limits: 250 bytes, 1 GiB.
+    // Both lengths fit: the limits are 250 bytes and 1 GiB.
     block.push(record.key.len() as u8);
     block.push(u8::from(record.expiry.is_some()));
     block.extend_from_slice(&record.flags.to_le_bytes());
@@ -120,7 +120,7 @@ pub fn push(block: &mut Vec<u8>, record: &Record<'_>, value_len: usize) {
     block.extend_from_slice(record.value);
 }
 
-/// Takes the item at the front of a block; `None` if there is no whole one.
+/// Takes the item at the front of a block. `None` if there is no complete one.
 pub fn pop<'a>(block: &mut &'a [u8]) -> Option<Record<'a>> {
     let (head, rest) = block.split_at_checked(ITEM_HEAD)?;
     let (key, rest) = rest.split_at_checked(usize::from(head[0]))?;
@@ -147,7 +147,7 @@ pub fn block_head(block: &[u8], items: u32) -> [u8; BLOCK_HEAD] {
     head
 }
 
-/// What the end of a file tells of its blocks.
+/// The summary of a file's blocks in its end.
 #[derive(Clone, Default)]
 pub struct Whole {
     checksums: Xxh3,
@@ -156,7 +156,7 @@ pub struct Whole {
 }
 
 impl Whole {
-    /// Takes a block's head into account.
+    /// Adds a block's head.
     pub fn add(&mut self, head: &[u8; BLOCK_HEAD]) {
         self.checksums.update(&head[8..]);
         self.items += number(&head[4..8]);

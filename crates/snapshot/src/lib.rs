@@ -1,21 +1,22 @@
-//! All items of an engine in a file with checksums, and back into an engine.
+//! Snapshots: all items of an engine into a file with checksums, and from the file back into an engine.
 //!
-//! A file is written under another name and appears when it is whole and on the disk; so a process that is killed leaves
-//! no half file. It is verified as a whole before the first item is stored: what is damaged, cut off or of a later
-//! version is refused with the reason, and nothing of it is used.
+//! A file is written under another name and gets its name when it is complete and on the disk. So a process that is
+//! killed leaves no partial file. A file is verified as a whole before the first item is stored: a file that is
+//! damaged, cut off or of a later version is refused with the reason, and none of its items is used.
 //!
-//! * [`mod@format`] has the bytes.
-//! * [`save()`] writes from an engine. If nobody stores or maintains it meanwhile, each item is in the file once. It may be in use: then a
-//!   file is of no one moment, and an item that the engine moves to make room may be in it twice or, where it moves them
-//!   faster than the file is written, be missed (see [`Handle::visit`](nuthatch_engine::Handle::visit)).
-//! * [`load()`] reads into an engine. What has expired since is left out.
-//! * [`write()`] and [`receive()`] do the same by a stream: from one process to another.
+//! * [`mod@format`] has the format.
+//! * [`save()`] writes from an engine. If no thread stores into the engine or maintains it meanwhile, each item is in
+//!   the file once. The engine may be in use: then the file does not show a single moment, and an item that the engine
+//!   moves to make room may be in it twice. An item may be missed if the engine moves items faster than the file is
+//!   written (see [`Handle::visit`](nuthatch_engine::Handle::visit)).
+//! * [`load()`] reads into an engine. Items that have expired since are left out.
+//! * [`write()`] and [`receive()`] do the same over a stream, from one process to another.
 //!
-//! Each of them calls `progress` after every block, which has a megabyte or one item: a caller can see that it goes on,
-//! and the answer says whether it shall.
+//! Each of them calls `progress` for every block, which has a megabyte or one item, so that the caller can see that the
+//! work goes on. When items are read, its result tells whether to go on.
 //!
-//! Items keep their flags, their cas and the end of their life, as far as a flush that is to come does not end it. Items
-//! that are marked stale are left out: a file has no word for the mark, and without it they would be taken for fresh.
+//! Items keep their flags, their cas and their expiry, unless a flush that is still to come removes them first. Items
+//! that are marked stale are left out: the format has no such mark, and without it they would be taken for fresh.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -30,21 +31,21 @@ pub use error::Error;
 pub use load::{load, load_file, receive, verify, verify_head};
 pub use save::{save, write};
 
-/// Told of each block that is taken, and says whether to go on.
+/// Called for each block that is read. Its result tells whether to go on.
 pub type Progress<'p> = dyn FnMut() -> ControlFlow<()> + 'p;
 
-/// What was saved or loaded.
+/// The summary of a save or a load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Items in the file, or taken from it.
+    /// Items in the file, or loaded from it.
     pub items: u64,
     /// Bytes of the file.
     pub bytes: u64,
     /// Items left out.
     pub left_out: LeftOut,
-    /// Items that left the engine while others were taken, for want of memory: mostly some of those.
+    /// Items that the engine evicted during the load, for want of memory: most of them are loaded items.
     pub evicted: u64,
-    /// Of items that were taken: all of them are to die so long from now, for a flush had been asked for.
+    /// After a load: the time from now to a flush of all items that is still to come, if there is one.
     pub flush: Option<Duration>,
 }
 
@@ -55,16 +56,16 @@ pub struct LeftOut {
     pub stale: u64,
     /// Expired since.
     pub expired: u64,
-    /// Their key had an item already.
+    /// The engine had an item with their key already.
     pub there: u64,
-    /// Larger than an item may be.
+    /// Larger than the limit of an item.
     pub too_large: u64,
-    /// No memory was found for them.
+    /// The engine found no memory for them.
     pub no_memory: u64,
 }
 
 impl LeftOut {
-    /// All of them.
+    /// The sum of all.
     pub fn total(&self) -> u64 {
         let Self {
             stale,

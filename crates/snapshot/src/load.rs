@@ -1,4 +1,4 @@
-//! From a file into an engine.
+//! Loads items from a file into an engine.
 
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read, Seek};
@@ -17,16 +17,17 @@ use crate::{Error, Progress, Summary};
 /// Stores that go to the engine at a time.
 const BATCH: usize = 64;
 
-/// A cas above this is taken for one that a client chose: numbering stores behind it might use all numbers up.
+/// A cas above this is taken for a number that a client chose: if the engine numbered its stores from it, it might run
+/// out of numbers.
 const NUMBERED_MAX: u64 = 1 << 47;
 
-/// Reads a whole file, and says whether it is as it was written. Nothing is stored.
+/// Reads a whole file and verifies it. Stores nothing.
 pub fn verify(path: &Path) -> Result<Summary, Error> {
     let file = open(path)?;
     verify_file(&file, path, &mut || ControlFlow::Continue(()))
 }
 
-/// Reads the head of a file. Errors: it is no file of items, or one of a later version. Whether it is whole, [`verify`] tells.
+/// Reads the head of a file. Errors: it is no file of items, or one of a later version. [`verify`] checks the rest.
 pub fn verify_head(path: &Path) -> Result<(), Error> {
     let file = open(path)?;
     Snapshot::of_file(&file, path).map(|_| ())
@@ -57,10 +58,10 @@ fn verify_file(file: &File, path: &Path, progress: &mut Progress<'_>) -> Result<
     }
 }
 
-/// Verifies a file, and stores its items that have not expired. Keys that are in the engine keep what they have. Later
-/// stores are numbered behind the items' cas, so that a client that holds one of before does not meet it again.
+/// Verifies a file, and stores its items that have not expired. Keys that are in the engine keep their items. Later
+/// stores get numbers above the items' cas, so that a client that holds an old cas does not meet the same number again.
 ///
-/// Errors: what the file is, or that it was stopped; some of the items may be stored by then.
+/// Errors: the file is invalid, or `progress` stopped the load. Some of the items may be stored by then.
 pub fn load<E: Engine>(
     engine: &Arc<E>,
     clock: &Clock,
@@ -71,7 +72,7 @@ pub fn load<E: Engine>(
     load_file(engine, clock, &file, path, progress)
 }
 
-/// The same from a file that was opened by the name `path`.
+/// Like [`load`], from a file that was opened by the name `path`.
 pub fn load_file<E: Engine>(
     engine: &Arc<E>,
     clock: &Clock,
@@ -83,8 +84,8 @@ pub fn load_file<E: Engine>(
     take(engine, clock, Snapshot::of_file(file, path)?, progress)
 }
 
-/// Stores what [`write`](crate::write) sends, each block when it has come and its checksum fits. Errors name `path`; the
-/// blocks before are stored by then.
+/// Stores the items that [`write`](crate::write) sends, each block after it has arrived and its checksum fits. Errors
+/// name `path`. The earlier blocks are stored by then.
 pub fn receive<E: Engine>(
     engine: &Arc<E>,
     clock: &Clock,
@@ -147,7 +148,7 @@ fn take<E: Engine, R: Read>(
     Ok(summary)
 }
 
-/// How long it is until the flush that a file tells of: no time if the moment is over.
+/// The time until the flush in a file's head: 0 if its moment is over.
 fn flush(clock: &Clock, head: &Head) -> Option<Duration> {
     let after = Time(head.flush).since(Time(0)).as_millis() as u64;
     let now = clock.unix_millis(clock.now());
@@ -155,7 +156,7 @@ fn flush(clock: &Clock, head: &Head) -> Option<Duration> {
     (head.flush > 0).then(|| Duration::from_millis(left))
 }
 
-/// How an item is stored; `None` if it has expired.
+/// The store of an item. `None` if it has expired.
 fn store<'a>(clock: &Clock, now: Time, record: &Record<'a>) -> Option<Store<'a>> {
     let expiry = match record.expiry {
         None => Expiry::Never,
@@ -175,7 +176,7 @@ fn store<'a>(clock: &Clock, now: Time, record: &Record<'a>) -> Option<Store<'a>>
     Some(store)
 }
 
-/// Counts what was stored.
+/// Counts the outcomes of the stores.
 struct Counted<'s>(&'s mut Summary);
 
 impl<V: Value> Replies<V> for Counted<'_> {
@@ -200,12 +201,12 @@ impl<V: Value> Replies<V> for Counted<'_> {
     }
 }
 
-/// Items that are read block by block.
+/// A reader of items, block by block.
 struct Snapshot<'p, R> {
     path: &'p Path,
     head: Head,
     input: R,
-    /// Bytes of the file when it was opened; none of a stream, behind whose end more may come.
+    /// Bytes of the file when it was opened. `None` for a stream, which may have more bytes behind the end.
     length: Option<u64>,
     /// Bytes read.
     position: u64,
@@ -214,7 +215,7 @@ struct Snapshot<'p, R> {
 }
 
 impl<'p, 'f> Snapshot<'p, BufReader<&'f File>> {
-    /// From its beginning.
+    /// Reads a file from its beginning.
     fn of_file(mut file: &'f File, path: &'p Path) -> Result<Self, Error> {
         let io = |error| Error::Io(path.to_owned(), error);
         file.rewind().map_err(io)?;
@@ -268,8 +269,8 @@ impl<'p, R: Read> Snapshot<'p, R> {
         }
     }
 
-    /// Reads a block and compares its checksum. False at the end, which must be that of the blocks before, and the
-    /// file's.
+    /// Reads a block and compares its checksum. False at the end, which must fit the blocks before it and be the end of
+    /// the file.
     fn next_block(&mut self) -> Result<bool, Error> {
         let mut head = [0; BLOCK_HEAD];
         self.read(&mut head)?;
@@ -286,14 +287,14 @@ impl<'p, R: Read> Snapshot<'p, R> {
                 false => Err(self.damaged()),
             };
         }
-        // Before memory is taken for it.
+        // Check the length before memory is taken for it.
         let left = self
             .length
             .map_or(u64::MAX, |length| length.saturating_sub(self.position));
         if len == 0 || len > BLOCK_MAX || len as u64 > left {
             return Err(self.damaged());
         }
-        // Of a stream, as it comes.
+        // From a stream, memory is taken as the bytes arrive.
         let mut block = std::mem::take(&mut self.block);
         block.clear();
         let read = (&mut self.input).take(len as u64).read_to_end(&mut block);

@@ -1,4 +1,4 @@
-//! From an engine into a file.
+//! Saves the items of an engine into a file.
 
 use std::io::{self, BufWriter, Write};
 use std::mem::MaybeUninit;
@@ -14,14 +14,14 @@ use nuthatch_file::{OWNER_ONLY, Unfinished};
 use crate::format::{self, BLOCK, Head, Record, Whole};
 use crate::{Error, Summary};
 
-/// Places looked at between two writes.
+/// Places that a visit looks at between two writes.
 const BUDGET: usize = 256;
 
-/// Writes all items into a file that appears when it is whole and on the disk. A file of that name is replaced then. `flush` is
-/// the moment at which all of them are to die, if that was asked for and is to come.
+/// Writes all items into a file that gets its name when it is complete and on the disk. A file of that name is replaced
+/// then. `flush` is the moment of a flush of all items that is still to come, if there is one.
 ///
-/// Errors: the file cannot be written, or another process is writing it, or what has its name is no file; what was there
-/// before is there still.
+/// Errors: the file cannot be written; another process is writing it; the path is no file. An existing file then stays
+/// as it is.
 pub fn save<E: Engine>(
     engine: &Arc<E>,
     clock: &Clock,
@@ -37,7 +37,7 @@ pub fn save<E: Engine>(
     Ok(summary)
 }
 
-/// Writes all items, in a file's form.
+/// Writes all items in the format of a file.
 pub fn write<E: Engine>(
     engine: &Arc<E>,
     clock: &Clock,
@@ -57,7 +57,7 @@ pub fn write<E: Engine>(
     writer.finish()
 }
 
-/// A file under way.
+/// A file that is being written.
 struct Writer<'p, W: Write> {
     out: W,
     progress: &'p mut dyn FnMut(),
@@ -109,7 +109,7 @@ impl<W: Write> Writer<'_, W> {
         self.items += 1;
     }
 
-    /// Asks for an item by its key: visits do not show large values.
+    /// Reads an item by its key: visits do not show large values.
     fn push_large<E: Engine>(
         &mut self,
         engine: &Arc<E>,
@@ -137,7 +137,7 @@ impl<W: Write> Writer<'_, W> {
         self.items += u32::from(taken.found);
     }
 
-    /// Writes the block if it has so many bytes.
+    /// Writes the block if it has at least this many bytes.
     fn write_if(&mut self, bytes: usize) -> io::Result<()> {
         if self.block.len() < bytes {
             return Ok(());
@@ -150,7 +150,7 @@ impl<W: Write> Writer<'_, W> {
         (self.progress)();
         self.block = block;
         self.block.clear();
-        // One huge value does not keep its memory.
+        // The memory of one huge value is not kept.
         self.block.shrink_to(2 * BLOCK);
         self.items = 0;
         Ok(())
@@ -192,7 +192,7 @@ struct Taken<'b, H> {
     block: &'b mut Vec<u8>,
     /// Where the item begins.
     start: usize,
-    /// Bytes that the engine lays down behind the block.
+    /// Bytes that the engine will write behind the block.
     promised: usize,
     head: H,
     found: bool,
@@ -207,7 +207,7 @@ impl<'k, H: Fn(&Item) -> Record<'k>> Taken<'_, H> {
 
 impl<'k, V: Value, H: Fn(&Item) -> Record<'k>> Replies<V> for Taken<'_, H> {
     fn begin(&mut self, _: usize, item: &Item) -> &mut [MaybeUninit<u8>] {
-        // It has become small meanwhile.
+        // The value has become small meanwhile.
         self.begin_item(item);
         self.promised = item.value_len;
         self.block.reserve(item.value_len);

@@ -1,4 +1,4 @@
-//! Items into a file and back, and every way in which a file can be wrong.
+//! Saves items into a file and loads them again, and tries every way in which a file can be invalid.
 
 use std::fs;
 use std::ops::ControlFlow::{Break, Continue};
@@ -31,7 +31,7 @@ fn cuckoo() -> Arc<Cuckoo> {
     Arc::new(Cuckoo::new(config).unwrap())
 }
 
-/// What an item is: flags, cas, whether it expires, value.
+/// An item: flags, cas, whether it expires, value.
 type Seen = (u32, u64, bool, Vec<u8>);
 
 /// Takes one value.
@@ -233,7 +233,7 @@ fn a_stream_has_the_same_items_and_is_refused_wherever_it_is_cut() {
     let name = Path::new("a stream");
     let receive = |bytes: &[u8]| {
         let (fresh, mut read) = (cuckoo(), 0);
-        // What comes behind its end belongs to somebody else.
+        // The bytes behind its end belong to another reader.
         let mut input = bytes;
         let mut progress = || {
             read += 1;
@@ -275,7 +275,7 @@ fn expiry<E: Engine>(engine: &Arc<E>, clock: &Clock, key: &[u8]) -> u64 {
     }
 }
 
-/// Whatever part of a second the clocks began at.
+/// This holds whatever part of a second the clocks began at.
 #[test]
 fn the_end_of_a_life_is_the_same_moment_by_another_clock() {
     let folder = tempfile::tempdir().unwrap();
@@ -330,7 +330,7 @@ fn who_wants_no_more_is_heeded_before_the_next_block() {
         Continue(())
     };
     nuthatch_snapshot::load(&cuckoo(), &clock, &path, &mut all).unwrap();
-    // Each is read twice: it is verified, then taken.
+    // Each block is read twice: it is verified, then loaded.
     assert!(blocks >= 4);
     for wanted in [0, 1, blocks / 2, blocks - 1] {
         let mut left = wanted;
@@ -367,7 +367,7 @@ fn what_a_killed_save_left_is_used_again_and_nothing_stays() {
     assert_eq!(verify(&path).unwrap().items, 1);
     let names = || fs::read_dir(folder.path()).unwrap().count();
     assert_eq!(names(), 1);
-    // Another process is at it: it is left alone, and so is what was there.
+    // Another process writes it: it is left alone, and so is the existing file.
     let other = fs::File::create(&unfinished).unwrap();
     other.lock().unwrap();
     let error = save(&engine, &clock, &path).unwrap_err();
