@@ -1,4 +1,4 @@
-//! Files by their names: how one is replaced as a whole, and what else may have a file's name.
+//! Files and their names: replaces a file as a whole, and checks that a name belongs to a file.
 
 #![forbid(unsafe_code)]
 
@@ -11,10 +11,10 @@ mod unfinished;
 
 pub use unfinished::{BY_MASK, OWNER_ONLY, Unfinished, remove_unfinished, try_begin};
 
-/// Whether a file may appear under this name: there is none, or a regular file, which is replaced then.
+/// Checks that a file may be put under this name: nothing has the name, or a regular file, which is then replaced.
 ///
-/// Errors: there is something else. A device or a pipe would be gone, and a file in its place that nobody reads; of a link
-/// the name would be replaced, not the file it leads to.
+/// Errors: something else has the name. A device or a pipe would be replaced by a file that no process reads. For a
+/// link, the link would be replaced, not the file to which it leads.
 pub fn check_replaceable(path: &Path) -> io::Result<()> {
     let kind = match fs::symlink_metadata(path) {
         Ok(there) => there.file_type(),
@@ -28,8 +28,9 @@ pub fn check_replaceable(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Errors: it is a pipe with a name, which waits for somebody who writes: for ever, by mistake. Files are read again by threads
-/// that have other things to do. A pipe that a process was given (`/dev/fd/63`) has no name, and a writer.
+/// Errors: the path is a named pipe. A reader of it waits for a writer, for ever if the path is a mistake, and files
+/// are read again by threads that have other work. A pipe that a process was given (`/dev/fd/63`) has no name, and has
+/// a writer.
 pub fn check_no_fifo(path: &Path) -> io::Result<()> {
     let real = fs::canonicalize(path).and_then(fs::symlink_metadata);
     match real.is_ok_and(|real| real.file_type().is_fifo()) {

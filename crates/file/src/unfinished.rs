@@ -1,7 +1,7 @@
-//! A file that gets its name when it is whole: a reader of that name sees what was there before, or all of the new content.
+//! A file that gets its name when it is complete: a reader of that name sees the old file, or all of the new content.
 //!
-//! It is written beside the one it replaces, always under the same name, so that what a killed process leaves is used
-//! again by the next one.
+//! The file is written beside the one that it replaces, always under the same name, so that the next process uses a
+//! file again that a killed process left.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Write};
@@ -10,24 +10,24 @@ use std::path::{Path, PathBuf};
 
 use crate::check_replaceable;
 
-/// Begins a file that would be called `path`, and leaves it: whether it could be written.
+/// Checks that a file `path` can be written: begins it, and discards it.
 pub fn try_begin(path: &Path) -> io::Result<()> {
     Unfinished::begin(path, OWNER_ONLY).map(|_| ())
 }
 
-/// Removes what a process that was killed amid writing left of a file that would be called `path`; true if there was something.
+/// Removes an unfinished file for `path` that a killed process left. True if there was one.
 ///
 /// Errors: another process is writing it; it cannot be removed.
 pub fn remove_unfinished(path: &Path) -> io::Result<bool> {
     let is_there = fs::symlink_metadata(beside(path)?.0).is_ok();
     if is_there {
-        // It is locked, and removed with the lock.
+        // `begin` locks the file, and the drop removes it under the lock.
         drop(Unfinished::begin(path, OWNER_ONLY)?);
     }
     Ok(is_there)
 }
 
-/// The name of a file that would be called `path` while it is written, and its folder.
+/// The name of the file for `path` while it is written, and its folder.
 fn beside(path: &Path) -> io::Result<(PathBuf, PathBuf)> {
     let Some(file_name) = path.file_name() else {
         return Err(io::Error::new(ErrorKind::InvalidInput, "not a file's name"));
@@ -47,7 +47,7 @@ pub const OWNER_ONLY: u32 = 0o600;
 /// Permissions of any program's files: the process's mask decides who may read.
 pub const BY_MASK: u32 = 0o666;
 
-/// A file under way. Dropped before it is [`finished`](Self::finish) it is removed.
+/// A file that is being written. If it is dropped before it is [`finished`](Self::finish), it is removed.
 pub struct Unfinished {
     file: File,
     name: PathBuf,
@@ -57,18 +57,19 @@ pub struct Unfinished {
 impl Unfinished {
     /// Begins a file that will be called `path`, with these permissions.
     ///
-    /// Errors: it cannot be made; another process is writing it; what has that name, or the name until then, is no file.
+    /// Errors: it cannot be made; another process is writing it; the path, or the name until then, belongs to something
+    /// that is no file.
     pub fn begin(path: &Path, permissions: u32) -> io::Result<Self> {
         let (name, folder) = beside(path)?;
         check_replaceable(path)?;
         loop {
-            // What is there may be another process's: it is not cut before it is locked.
+            // An existing file may be another process's, so it is not truncated before it is locked.
             let file = OpenOptions::new()
                 .write(true)
                 .create(true)
                 .truncate(false)
                 .mode(permissions)
-                // A pipe of that name would make it wait for a reader.
+                // Without O_NONBLOCK, the open of a pipe with that name would wait for a reader.
                 .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
                 .open(&name)?;
             if !file.metadata()?.is_file() {
@@ -82,7 +83,8 @@ impl Unfinished {
                 }
                 Err(TryLockError::Error(error)) => return Err(error),
             }
-            // Between the two it may have been finished: then this is what has the other name now.
+            // Between open and lock, another process may have finished the file: then this handle is the file under its
+            // final name.
             if is_at(&file, &name)? {
                 file.set_len(0)?;
                 return Ok(Self { file, name, folder });
@@ -90,13 +92,13 @@ impl Unfinished {
         }
     }
 
-    /// Gives it its name, once all of it is on the disk.
+    /// Gives the file its name, after all of it is on the disk.
     pub fn finish(self, path: &Path) -> io::Result<()> {
         self.file.sync_all()?;
-        // Something else may have got the name since it was begun.
+        // Something else may have got the name meanwhile.
         check_replaceable(path)?;
         fs::rename(&self.name, path)?;
-        // The name is on the disk when its folder is.
+        // The name is on the disk once its folder is.
         File::open(&self.folder)?.sync_all()
     }
 }
@@ -113,14 +115,15 @@ impl Write for Unfinished {
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        // It is locked until here: nobody else's is removed. A finished one is not there any more.
+        // The file is locked until here, so no other process's file is removed. A finished file does not have this name
+        // any more.
         if is_at(&self.file, &self.name).unwrap_or(false) {
             let _ = fs::remove_file(&self.name);
         }
     }
 }
 
-/// True if a name is this file's.
+/// True if this file has this name.
 fn is_at(file: &File, name: &Path) -> io::Result<bool> {
     let file = file.metadata()?;
     match fs::symlink_metadata(name) {
@@ -151,7 +154,7 @@ mod tests {
         assert!(!remove_unfinished(&path).unwrap());
     }
 
-    /// Opened as usual, a pipe waits for its other end.
+    /// A usual open of a pipe waits for its other end.
     #[test]
     fn a_pipe_is_neither_waited_for_nor_replaced() {
         let folder = tempfile::tempdir().unwrap();
