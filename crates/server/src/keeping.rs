@@ -72,8 +72,8 @@ impl Claim {
     /// changed since. So nothing that may fail comes between this call and the first client. A file that cannot be read
     /// is logged and put aside. `None` if there was nothing to take.
     ///
-    /// Errors: the path is no file of this user; the file cannot be opened or removed; the server is to stop, and then
-    /// the file stays.
+    /// Errors: it is no file, or another user's; it cannot be opened or removed; the server is to stop, and then the
+    /// file stays.
     pub(crate) fn take(
         &self,
         engine: &Arc<AnyEngine>,

@@ -14,7 +14,7 @@ use nuthatch_context::shutdown::Shutdown;
 /// How a thread ended.
 pub(crate) type Ended = io::Result<()>;
 
-/// Threads that wait for their begin. If this is dropped before it, they end.
+/// Threads that wait for their begin. If this is dropped before that, they end.
 pub(crate) struct Threads {
     shutdown: Shutdown,
     begin: Arc<OnceLock<()>>,

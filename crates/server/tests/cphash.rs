@@ -1,4 +1,4 @@
-//! The server with partitions that server threads own: with CPServer's protocol it is the paper's
+//! The server with the engine whose partitions belong to server threads: with CPServer's protocol it is the paper's
 //! CPServer.
 
 mod engine {

@@ -1,4 +1,4 @@
-//! The server with partitions behind locks: with CPServer's protocol it is the paper's LockServer.
+//! The server with the engine whose partitions are behind locks: with CPServer's protocol it is the paper's LockServer.
 
 mod engine {
     use std::sync::Arc;

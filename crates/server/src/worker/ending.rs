@@ -1,4 +1,4 @@
-//! How the server closes connections so that their clients get the last reply.
+//! The end of connections that the server closes: their clients can still read the last reply.
 //!
 //! A connection whose last reply the client may not have read is not closed at once: if there is unread input, the
 //! kernel resets the connection, and the client may lose that reply. So the server shuts its own side down, drops what

@@ -332,7 +332,7 @@ impl Worker {
         }
     }
 
-    /// Closes a connection for the usual reason.
+    /// Closes a connection whose client is done, or that a stopping server ends.
     fn close(&mut self, id: usize) {
         let reason = match self.draining {
             Some(_) => Reason::Shutdown,
