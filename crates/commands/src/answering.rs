@@ -120,7 +120,7 @@ pub struct Answering<'w, 'a> {
 }
 
 impl<'w, 'a> Answering<'w, 'a> {
-    /// For the batch of these slices.
+    /// The receiver of the answers to a batch of these slices.
     pub fn new(
         slices: &'w mut [Slice],
         batch: &'w Batch<'a>,

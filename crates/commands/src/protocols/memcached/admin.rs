@@ -67,7 +67,7 @@ pub fn absent(line: &[u8]) -> Option<&'static [u8]> {
     }
 }
 
-/// slabs. This engine moves pages by itself.
+/// slabs. In this server pages move by themselves.
 pub fn slabs(text: Words<'_>) -> (&'static [u8], bool) {
     let arguments = Arguments::of(text);
     let words: &'static [u8] = match *arguments.words() {

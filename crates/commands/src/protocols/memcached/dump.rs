@@ -77,7 +77,7 @@ pub struct Permit(Arc<AtomicBool>);
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        // Release: pairs with Dump::alone() — the next begins after this one ended.
+        // Release: pairs with Dump::alone(): the next dump begins after this one has ended.
         self.0.store(false, Ordering::Release);
     }
 }
