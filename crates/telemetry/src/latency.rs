@@ -1,5 +1,5 @@
 //! The latency of requests, by command and by the size of the value: the time from the read of the request to the write
-//! of its answer to the socket.
+//! of its answer, or of as much of it as the socket takes.
 //!
 //! All requests of an iteration have the same time, so two reads of the clock per iteration measure all of them.
 //! Buckets are a 32nd of a power of two wide, as in an HDR histogram, and a percentile is shown as the middle of its
