@@ -1,4 +1,4 @@
-//! Why a server cannot be what its settings say.
+//! Errors in the settings of a server.
 
 use std::error::Error;
 use std::fmt::{self, Display, Formatter};

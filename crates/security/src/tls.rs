@@ -269,8 +269,8 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, SettingsErr
     }
 }
 
-/// A connection's TLS, between its socket and its clear text. What it buffers is bounded by rustls: a record of
-/// input, and 64 KiB of output.
+/// A connection's TLS, between its socket and its clear text. rustls bounds its buffers: a record of input, and 64 KiB
+/// of output.
 pub struct Session {
     connection: Box<ServerConnection>,
     /// True if the last read left no bytes, neither in the socket nor here.
