@@ -3,7 +3,8 @@
 //! Each worker samples one of about 256 requests and counts keys by Space-Saving (Metwally, Agrawal, El Abbadi, ICDT
 //! 2005): there is a fixed number of counters, and a key without one takes over the smallest, whose count becomes the
 //! key's possible error. So a key of more than a 128th of the sampled requests certainly has a counter, and the memory
-//! is bounded whatever the requests are. Counts are halved from time to time, so that old counts lose their weight.
+//! is bounded whatever the requests are. Counts are halved from time to time, so that keys that were hot an hour ago
+//! are forgotten.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
