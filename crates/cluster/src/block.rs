@@ -1,4 +1,4 @@
-//! The bytes of a block, and what a reader believes of them.
+//! The layout of a block, and how a reader decides whether the words it has read are one whole pair.
 //!
 //! ```text
 //!  word 0      1         2         3        4          5     6 ...            ...     last
@@ -17,8 +17,8 @@
 //! Invariants (the slides' read-friendly exclusive write, with supplement 3.2's cures):
 //! 1. The writer of a block has set its lock by a compare-swap that also raises the tail version, from a tail that it
 //!    has seen together with an equal head. So there is one writer at a time, also between the unlock and the head.
-//! 2. The head is written behind the content. So a reader who sees equal versions sees a writer that has ended, or
-//!    words from before the next one: which of the two, word by word, the checksum tells.
+//! 2. The head is written behind the content. So when a reader sees equal versions, the writer has ended, or the words
+//!    are from before the next writer. The checksum tells which of the two, word by word.
 //! 3. A block that is readable (head and tail equal, checksum right, key's bytes not 0) is in the table, and is its
 //!    key's only readable one.
 
@@ -45,18 +45,18 @@ pub const OVERHEAD: usize = KEY + 1;
 /// Versions have 48 bits.
 pub const VERSION_MAX: u64 = (1 << 48) - 1;
 
-/// Somebody should refresh the pair.
+/// A client should refresh the pair.
 pub const STALE: u8 = 1;
-/// Somebody won the right to.
+/// A client has won the right to refresh it.
 pub const WON: u8 = 2;
 
 const NEVER: u32 = u32::MAX;
 
-/// Generations by which a pair may be ahead of who looks at it. Those that are behind are fewer than all others: the
-/// server's sweep sees to that.
+/// The number of generations by which a pair may be ahead of its reader. A pair that is behind is behind by fewer than
+/// all other generations: the server's sweep ensures that.
 pub const YOUNGER_MAX: u16 = 1 << 10;
 
-/// Words that so many bytes take.
+/// The number of words that hold `bytes` bytes.
 #[inline(always)]
 pub const fn words_of(bytes: usize) -> usize {
     bytes.div_ceil(8)
@@ -89,7 +89,7 @@ impl Tail {
         (self.0 >> 1 & 0x7fff) as usize
     }
 
-    /// True while it writes.
+    /// True while that session writes.
     #[inline(always)]
     pub fn is_locked(self) -> bool {
         self.0 & 1 != 0
@@ -106,7 +106,7 @@ pub struct Recency(pub u64);
 impl Recency {
     /// Used in an epoch; `read` if this version was.
     pub fn new(epoch: u32, version: u64, read: bool) -> Self {
-        // Of a version that was not read, another number.
+        // If this version was not read, the number stored is another one.
         let seen = if read { version } else { !version };
         Self(u64::from(epoch) << 32 | seen & 0xffff_ffff)
     }
@@ -124,14 +124,14 @@ impl Recency {
     }
 }
 
-/// What a block says of its pair, but the bytes.
+/// What a block says about its pair, without the bytes of key and value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
     /// 0: there is no pair.
     pub key_len: u8,
     /// [`STALE`], [`WON`].
     pub marks: u8,
-    /// Flushes before it.
+    /// The number of flushes before it.
     pub generation: u16,
     /// Bytes of the value.
     pub value_len: u32,
@@ -139,11 +139,11 @@ pub struct Header {
     pub flags: u32,
     /// A tick, or all ones.
     pub expiry: u32,
-    /// What clients see.
+    /// The cas number that clients see.
     pub cas: u64,
 }
 
-/// As a block holds it.
+/// An expiry as a block holds it.
 pub fn expiry_to_tick(expiry: Expiry) -> u32 {
     match expiry {
         Expiry::Never => NEVER,
@@ -151,7 +151,7 @@ pub fn expiry_to_tick(expiry: Expiry) -> u32 {
     }
 }
 
-/// As requests say it.
+/// An expiry as requests give it.
 #[inline(always)]
 pub fn expiry_of_tick(tick: u32) -> Expiry {
     match tick {
@@ -161,7 +161,7 @@ pub fn expiry_of_tick(tick: u32) -> Expiry {
 }
 
 impl Header {
-    /// Reads it from a block's words.
+    /// Reads the header from a block's words.
     #[inline]
     pub fn read(words: &[u64]) -> Self {
         let (meta, life) = (words[META], words[LIFE]);
@@ -200,7 +200,8 @@ impl Header {
     }
 
     /// True if there is a pair that no flush has reached and that has not expired. A generation that is a little
-    /// younger than this one is of a writer who was told of a flush, or whose clock came to it, before the caller.
+    /// younger than the caller's comes from a writer that learnt of a flush, or whose clock reached its moment, before
+    /// the caller.
     #[inline]
     pub fn is_live(&self, now: Time, generation: u16) -> bool {
         self.key_len != 0
@@ -208,7 +209,7 @@ impl Header {
             && !expiry_of_tick(self.expiry).is_past(now)
     }
 
-    /// What replies say of it.
+    /// The item, as replies describe it.
     #[inline]
     pub fn item(&self, was_read: bool) -> Item {
         Item {
@@ -232,7 +233,7 @@ pub enum Found {
     Pair(Header),
     /// Another key's pair, or none.
     Other,
-    /// A writer is at it, or was while it was read.
+    /// A writer is changing the block, or was while it was read.
     Torn,
 }
 
@@ -354,7 +355,7 @@ mod tests {
         assert_eq!((header.flags, header.cas), (0xdead_beef, 5));
         assert!(header.is_live(Time(98), 7));
         assert!(!header.is_live(Time(99), 7) && !header.is_live(Time(1), 8));
-        // Written by somebody who knows of a flush that this reader has not been told of.
+        // Written by a session that knows of a flush that this reader does not know of yet.
         assert!(header.is_live(Time(98), 6));
         assert_eq!(judge(&words, b"kez", None), Found::Other);
     }

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Invariant: a pair's entry changes its place in the bucket, or between bucket and overflow, only by being absent
-//! in between. So who sees no entry with the key's tag, and no overflow, in words that were read in any order, has
-//! seen a moment at which the key had no pair.
+//! in between. So a reader that finds no entry with the key's tag, and no overflow, in words that were read in any
+//! order, has seen a moment at which the key had no pair.
 
 use nuthatch_hash::split;
 
@@ -85,14 +85,14 @@ impl Entry {
         self.0 >> POINTER_BITS
     }
 
-    /// True if it may be that of a key with this hash.
+    /// True if it may be the entry of a key with this hash.
     #[inline(always)]
     pub fn matches(self, hash: u64) -> bool {
         self.tag() == split::tag16(hash)
     }
 }
 
-/// What a bucket's words say of a key.
+/// What a bucket's words say about a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lookup {
     /// One entry may be the key's.

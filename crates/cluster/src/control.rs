@@ -1,4 +1,5 @@
-//! What a server tells all clients, by a Put into each one's memory; they read it there at no cost.
+//! The control words: what a server tells all clients, by a Put into each client's memory. Clients read them there at
+//! no cost.
 //!
 //! ```text
 //!  word 0  63..32 epoch               31..0 expiration bar: who was last used before it is gone
@@ -13,21 +14,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use nuthatch_engine::Time;
 use nuthatch_sync::clock::TICKS_PER_SECOND;
 
-/// Words of it, and the one behind them that says that they have arrived.
+/// The number of control words, and the word behind them that says that they have arrived.
 pub const WORDS: usize = 4;
 pub const MARK: usize = WORDS;
 
-/// Which of them is the clock.
+/// The control word that holds the clock.
 pub const CLOCK: usize = 3;
 
-/// So many ticks before the next generation sessions leave to the server whatever a flush is about. A batch has the moment at
-/// which it began, and while it is carried out others come to a later one: what one missed by the flush another would hit.
+/// This many ticks before the next generation begins, sessions leave to the server all operations that a flush
+/// concerns. A batch keeps the moment at which it began, and while it is carried out other sessions reach a later one:
+/// what one session missed by the flush, another would hit.
 const EARLY: u32 = 2 * TICKS_PER_SECOND;
 
-/// Flushes: a pair is of a generation, and those of earlier ones are gone.
+/// Flushes: each pair belongs to a generation, and pairs of earlier generations are flushed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flushes {
-    /// The generation of what is stored now.
+    /// The generation of pairs that are stored now.
     pub generation: u16,
     /// When the next begins, unless another flush says otherwise before.
     pub next: Option<Time>,
@@ -42,9 +44,9 @@ impl Flushes {
         self.next.is_some_and(|next| next <= now)
     }
 
-    /// True if the present generation may be over, or soon is: a session that meets a live pair asks the server, and sets none
-    /// itself. So there is one moment, at the server, from which on nobody hits what is flushed, and before which nobody
-    /// misses it.
+    /// True if the present generation may be over, or will be soon. Then a session that meets a live pair asks the
+    /// server, and sets no pair itself. So there is one moment, at the server, from which on no session hits flushed
+    /// pairs, and before which no session misses them.
     #[inline(always)]
     pub fn may_be_over(&self, now: Time) -> bool {
         self.under_way || self.are_due(Time(now.0.saturating_add(EARLY)))
@@ -59,7 +61,7 @@ impl Flushes {
         };
     }
 
-    /// A generation that has begun is the present one. True if one has.
+    /// Makes the next generation the present one if its moment has come. True if it has.
     pub fn begin_due(&mut self, now: Time) -> bool {
         let begun = self.are_due(now);
         if begun {
@@ -73,12 +75,12 @@ impl Flushes {
     }
 }
 
-/// What a server tells.
+/// The content of a server's control words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Control {
     /// The present epoch.
     pub epoch: u32,
-    /// The oldest epoch of a pair that is there.
+    /// The oldest epoch in which the server lists a pair.
     pub bar: u32,
     /// Flushes.
     pub flushes: Flushes,
@@ -92,8 +94,8 @@ pub struct Control {
 const EPOCH: u32 = TICKS_PER_SECOND;
 
 impl Control {
-    /// True if another epoch is to begin. The client then sends a message, by which the server learns of it, unless it
-    /// has a clock of its own: direct operations do not call on it.
+    /// True if another epoch should begin. The client then sends a message, from which the server learns that, unless
+    /// the server has a clock of its own: direct operations do not involve the server.
     #[inline]
     pub fn is_overdue(&self, now: Time) -> bool {
         now.0 >= self.since.0.saturating_add(EPOCH)
@@ -118,11 +120,11 @@ impl Control {
     /// The server's clock alone.
     #[inline]
     pub fn read_clock(words: &[AtomicU64]) -> Time {
-        // Relaxed: nothing else is read by it.
+        // Relaxed: no other read depends on it.
         Time(words[CLOCK].load(Ordering::Relaxed) as u32)
     }
 
-    /// Of a client's words.
+    /// Reads a client's copy of the words.
     #[inline]
     pub fn read(words: &[AtomicU64]) -> Self {
         // Acquire: behind the caller's own words; they need not be of one moment.

@@ -1,4 +1,4 @@
-//! Where everything lies in symmetric memory. Each PE has the same places; who uses which:
+//! The layout of symmetric memory. Each PE has the same areas, and uses them as follows:
 //!
 //! ```text
 //!  on a server                                    on a client
@@ -10,11 +10,11 @@
 //!    buckets, pages             <--- Gets, CAS --   busy words, landing zones
 //! ```
 //!
-//! A ring's area is a line and its words. The line's first word is, where messages arrive, how far they reach, and
-//! where they are staged, how far they were taken. The word behind it is a mark that a session puts and gets. Where they
-//! are staged, as many words follow out of which the peer is told how far they reach; where they arrive, the line's last
-//! words are those out of which the sender is told. Behind a session's busy word lands what it gets of the first server's
-//! clock.
+//! A ring's area is a line and the ring's words. Where messages arrive, the line's first word says how far they reach.
+//! Where they are staged, it says how far they were taken. The line's second word is a mark that a session puts and
+//! gets. Where messages are staged, as many words follow, from which the sender signals how far they reach. Where they
+//! arrive, the receiver signals how far they were taken from the line's last words. In the word behind a session's busy
+//! word lands the session's Get of the first server's clock.
 
 use nuthatch_fabric::{Address, Fabric};
 
@@ -22,7 +22,7 @@ use crate::bucket::{self, Pointer};
 use crate::classes::{Classes, UNIT};
 use crate::config::{Config, ConfigError};
 
-/// Words of a line, so that no two sides write to one.
+/// Words of a line, so that no two sides write to the same one.
 pub const LINE: usize = 8;
 
 /// Words of a ring.
@@ -41,7 +41,7 @@ pub const WATCHES: usize = 2;
 const LANDING_MIN: usize = 1 << 14;
 const LANDING_MAX: usize = 1 << 17;
 
-/// The places.
+/// The addresses of all areas.
 #[derive(Clone, Debug)]
 pub struct Layout {
     /// Servers.
@@ -78,7 +78,7 @@ pub struct Layout {
     words: usize,
 }
 
-/// Hands out places one behind the other.
+/// Hands out addresses, one behind the other.
 struct Cursor(u64);
 
 impl Cursor {
@@ -90,13 +90,13 @@ impl Cursor {
 }
 
 impl Layout {
-    /// The layout of a store on so many PEs, from place 0 on.
+    /// The layout of a store on `pes` PEs, from address 0 on.
     pub fn new(config: &Config, pes: usize) -> Result<Self, ConfigError> {
         config.check(pes)?;
         let (servers, sessions) = (config.servers, config.sessions);
         let (pages, page_words) = (config.pages(), config.page_words());
         let all_sessions = pes * sessions;
-        // Two of the largest blocks, or a batch of small ones. What is larger is read alone, and does not land.
+        // Two of the largest blocks, or a batch of small ones. A larger block is read alone, and does not land here.
         let landing_words = (2 * page_words).clamp(LANDING_MIN, LANDING_MAX);
         let mut cursor = Cursor(0);
         Ok(Self {
@@ -127,7 +127,7 @@ impl Layout {
         })
     }
 
-    /// Asks the fabric for all of it. Collective.
+    /// Allocates all of it from the fabric. Collective.
     pub fn allocate(mut self, fabric: &impl Fabric) -> Result<Self, ConfigError> {
         let at = fabric.allocate(self.words)?;
         for place in [
@@ -152,12 +152,13 @@ impl Layout {
         Ok(self)
     }
 
-    /// Zeroes what must be zero before anybody looks at it: all but blocks, which are made by need, and landing zones.
+    /// Zeroes all words that must be zero before a PE reads them: all but blocks, which are made on demand, and landing
+    /// zones.
     pub fn zero(&self, fabric: &impl Fabric) {
         let (start, end) = (self.control.0, self.landing.0);
         let words = fabric.local(self.control, (end - start) as usize);
         for word in words {
-            // Relaxed: a barrier follows. What is zero already is not touched, so it costs no memory.
+            // Relaxed: a barrier follows. A word that is zero already is not written, so it costs no memory.
             if word.load(std::sync::atomic::Ordering::Relaxed) != 0 {
                 word.store(0, std::sync::atomic::Ordering::Relaxed);
             }
@@ -174,7 +175,7 @@ impl Layout {
         session / self.sessions
     }
 
-    /// On a client: what a server tells.
+    /// On a client: a server's control words.
     pub fn control(&self, server: usize) -> Address {
         self.control.plus(server * LINE)
     }
@@ -199,12 +200,12 @@ impl Layout {
         self.news.plus(pe * LINE)
     }
 
-    /// On a client: what a server has counted.
+    /// On a client: a server's statistics.
     pub fn tally(&self, server: usize) -> Address {
         self.tallies.plus(server * TALLY)
     }
 
-    /// On a server: what it has counted, to be put to all.
+    /// On a server: its own statistics, which it puts to all PEs.
     pub fn own_tally(&self) -> Address {
         self.own_tally
     }
@@ -224,7 +225,7 @@ impl Layout {
         self.requests.plus(session * AREA)
     }
 
-    /// On a server: a word of the session's alone, by which it sees that what it has sent is there.
+    /// On a server: a word that only the session writes, and by which it sees that its writes have arrived.
     pub fn arrived(&self, session: usize) -> Address {
         self.requests(session).plus(1)
     }
@@ -260,7 +261,7 @@ impl Layout {
         nuthatch_hash::split::bucket(hash, self.buckets as u64 - 1) as usize
     }
 
-    /// On a session's PE: where what it gets lands.
+    /// On a session's PE: the landing zone of its Gets.
     pub fn landing(&self, session: usize) -> Address {
         self.landing
             .plus(session % self.sessions * self.landing_words)
@@ -291,7 +292,7 @@ impl Layout {
         Pointer::new(class, (words / UNIT) as u64)
     }
 
-    /// True if the pointer is to a block that there can be: what a reader bounds its Get by.
+    /// True if a block can lie where the pointer leads: a reader bounds its Get by this.
     #[inline]
     pub fn is_block(&self, pointer: Pointer) -> bool {
         pointer.class() < self.classes.len()

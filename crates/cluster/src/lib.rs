@@ -12,23 +12,25 @@
 //! ```
 //!
 //! * `block`, `bucket`, `checksum`, `classes`, `layout`: the bytes
-//! * `ring`, `message`, `control`, `look`: what PEs tell each other, and look for
+//! * `ring`, `message`, `control`, `look`: messages and control words between PEs, and looks at single words of another
+//!   PE
 //! * `shift`: whose clock decides
-//! * `client`: a session: direct operations first, messages for what is left
-//! * `server`: a shard: the operations, memory, who goes, and how a page changes its class
-//! * `report`: what a PE tells of the store to who runs it
-//! * [`Member`], [`in_process`]: how a store comes to be; [`Cluster`]: the engine in front of it
+//! * `client`: a session: direct operations first, messages for the rest
+//! * `server`: a shard: the operations, memory, eviction, and how a page changes its class
+//! * `report`: the statistics of the store that a PE shows its operator
+//! * [`Member`], [`in_process`]: they open a store; [`Cluster`]: the engine in front of it
 //!
 //! The invariants are numbered where they are kept: `block` (1 to 3, the read-friendly exclusive write), `bucket`, `ring`
 //! (1 to 3), `server::pages` (1 to 3), `server::retire`. docs/cluster.md has the proofs.
 //!
 //! **Where an operation takes effect.** A direct set: when its head is stored. A direct get: at a moment between its reads
 //! of head and tail at which the version was its key's. A miss by a bucket: at a moment while it was read. An active
-//! operation: when the head of the block that it writes is stored, or, where it takes a pair out or refuses,
-//! while it has the block locked.
+//! operation: when the head of the block that it writes is stored, or, if it removes a pair or is refused, while it has
+//! the block locked.
 //!
-//! **What a dead PE means.** A fabric may answer that a peer is gone (OpenSHMEM never does: it ends the job). Gets of a server
-//! that is gone miss, stores are refused; what a writer that is gone had locked is dropped by its server.
+//! **What a dead PE means.** A fabric may answer that a peer is gone (OpenSHMEM never does: it ends the job). Gets from
+//! a server that is gone miss, and stores there are refused. If a writer is gone, the server drops the pairs that the
+//! writer had locked.
 
 mod block;
 mod bucket;

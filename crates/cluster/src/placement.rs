@@ -1,10 +1,11 @@
 //! Which server a key belongs to: jump consistent hashing (Lamping and Veach, 2014) of the same hash that its bucket
 //! comes from.
 //!
-//! It needs no table, and with one server more one key in so many moves. (Rendezvous hashing would let any server
-//! go, not just the last, at a cost that grows with their number; servers of a job do not go alone.)
+//! It needs no table, and when a server is added, only that server's share of the keys moves. (Rendezvous hashing would
+//! let any server leave, not just the last, at a cost that grows with the number of servers. Servers of a job do not
+//! leave alone.)
 
-/// The server of a hash, of so many.
+/// The server of a hash, out of `servers`.
 #[inline]
 pub fn server(hash: u64, servers: usize) -> usize {
     if servers == 1 {

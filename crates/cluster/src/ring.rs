@@ -7,23 +7,24 @@
 //!                  ----- fence, signal -------->   sent
 //! ```
 //!
-//! None of these waits for the peer: a server sends to those who stand still, too, and serves the others meanwhile. So
-//! what is sent may still lie in the sender's memory, to be read when it goes out, and nothing is written over before it
-//! has arrived. That is so of the words and of the positions that are told.
+//! No step waits for the peer: a server sends to PEs that stand still, too, and serves the others meanwhile. So words
+//! that were sent may still lie in the sender's memory, and are read when they go out. The sender overwrites nothing
+//! before it has arrived. That holds for the words of messages and for the positions that are signalled.
 //!
 //! As in CPHash's rings, many messages travel in one transfer, and each side keeps its own position. There is one
 //! shared word a direction instead of a mark in each line: the words of a Put arrive in any order, so a mark in a
 //! line would not say that the line is whole.
 //!
 //! Positions count words and never wrap. Invariants:
-//! 1. `taken <= sent <= staged <= taken + RING`: what is on its way is not staged over.
+//! 1. `taken <= sent <= staged <= taken + RING`: words that are on their way are not overwritten.
 //! 2. `sent` is signalled behind a fence after its words were put: a reader that sees it sees them.
-//! 3. A message's first word has its length in its upper half. A reader that meets words that cannot be a message, or a
-//!    position that cannot be, reads no further ([`Broken`]): nobody knows where the next message begins.
-//! 4. A position that is told goes out of a word that no other on its way goes out of. `sent = S` has the word S modulo
-//!    RING, which the position S + RING uses next; that is staged when S is taken, by which time S has arrived, because
-//!    fences keep positions in order. Of `taken`, every one is a quarter of the ring above the one before it: with
-//!    [`TOLD`] words in turn, who tells T has read beyond what could be sent before the one TOLD before it had arrived.
+//! 3. A message's first word has its length in its upper half. A reader that meets words that cannot be a message, or
+//!    an impossible position, reads no further ([`Broken`]): it cannot know where the next message begins.
+//! 4. A position is signalled from a word that no other position on its way uses. `sent = S` uses the word S modulo
+//!    RING, which the position S + RING uses next. That position is staged when S is taken. By then S has arrived,
+//!    because fences keep positions in order. Each `taken` is at least a quarter of the ring above the one before it.
+//!    With [`TOLD`] words used in turn, a receiver that signals T has read beyond what could be sent before the signal
+//!    TOLD earlier had arrived.
 
 use std::sync::atomic::Ordering;
 
@@ -31,10 +32,10 @@ use nuthatch_fabric::{Address, Fabric, Gone};
 
 use crate::layout::{LINE, RING};
 
-/// Words out of which a receiver tells how far it has read: the last ones of its line.
+/// Words from which a receiver signals how far it has read: the last ones of its line.
 const TOLD: usize = 4;
 
-/// How far is read between two times that it is told.
+/// How many words are read, at least, between two such signals.
 const STRIDE: u64 = (RING / TOLD) as u64;
 
 /// The longest message, in words. So there is room for another while one is acknowledged late.
@@ -45,7 +46,7 @@ pub fn first_word(words: usize, rest: u32) -> u64 {
     (words as u64) << 32 | u64::from(rest)
 }
 
-/// What is in a ring is not what a peer sends: somebody has written over it.
+/// The words in a ring are not what a peer sends: a PE has written over them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Broken;
 
@@ -106,7 +107,7 @@ impl Sender {
             self.sent += words as u64;
         }
         let told = self.ours.plus(LINE + RING + self.sent as usize % RING);
-        // Relaxed: the fabric reads it when it is called. It is free (invariant 4).
+        // Relaxed: the fabric reads the word when it is called. The word is free (invariant 4).
         fabric.local(told, 1)[0].store(self.sent, Ordering::Relaxed);
         fabric.fence();
         fabric.signal(self.peer, self.theirs, told)
@@ -121,7 +122,7 @@ pub struct Receiver {
     theirs: Address,
     taken: u64,
     told: u64,
-    /// How often it was told.
+    /// How many positions were signalled.
     times: usize,
 }
 
@@ -144,7 +145,7 @@ impl Receiver {
         self.arrived(fabric) != 0
     }
 
-    /// How many words have arrived that were not taken; more than a ring has if the position is none.
+    /// How many words have arrived that were not taken; more than a ring has if the position is invalid.
     #[inline]
     fn arrived(&self, fabric: &impl Fabric) -> u64 {
         // Acquire: pairs with the `signal` in `flush`, which comes behind the words (invariant 2).
@@ -178,7 +179,7 @@ impl Receiver {
         self.taken += words as u64;
     }
 
-    /// Tells the sender how far messages were taken, if that is far enough to be worth it.
+    /// Signals to the sender how far messages were taken, if that is far enough to be worth a signal.
     pub fn acknowledge(&mut self, fabric: &impl Fabric) -> Result<(), Gone> {
         if self.taken - self.told < STRIDE {
             return Ok(());
@@ -186,7 +187,7 @@ impl Receiver {
         self.told = self.taken;
         let told = self.ours.plus(LINE - TOLD + self.times % TOLD);
         self.times += 1;
-        // Relaxed: as in `flush`; it is free (invariant 4).
+        // Relaxed: as in `flush`. The word is free (invariant 4).
         fabric.local(told, 1)[0].store(self.taken, Ordering::Relaxed);
         // The words were read before: their loads gave what the caller has acted on.
         fabric.fence();

@@ -1,11 +1,11 @@
-//! What servers and sessions count, and how it is added up.
+//! The counters of servers and sessions, and how they are summed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytemuck::{Pod, Zeroable};
 use nuthatch_engine::stats::EngineStats;
 
-/// What a server counts and tells of itself, as it lies in a message.
+/// The statistics of a server, as they lie in a message.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub struct ServerStats {
@@ -15,7 +15,7 @@ pub struct ServerStats {
     pub item_bytes: u64,
     /// Pairs stored by messages.
     pub stored: u64,
-    /// Live pairs that went to make room.
+    /// Live pairs that were evicted to make room.
     pub evictions: u64,
     /// Those of them that no get had hit.
     pub evicted_unfetched: u64,
@@ -43,9 +43,9 @@ pub struct ServerStats {
     pub recovered: u64,
     /// Times that a session's messages had to wait because there was no room for replies to it.
     pub rings_full: u64,
-    /// Blocks that nobody may have any more, because a PE that is gone was writing to them.
+    /// Blocks that are never used again, because a PE that is gone was writing to them.
     pub blocks_lost: u64,
-    /// Messages that were none: somebody had written over them.
+    /// Messages that were invalid: a PE had written over them.
     pub refused: u64,
     /// The limit, in bytes.
     pub memory_limit: u64,
@@ -55,17 +55,17 @@ pub struct ServerStats {
     pub index_bytes: u64,
     /// The present epoch.
     pub epoch: u64,
-    /// When it tells this: a tick of its clock.
+    /// The server's present moment when it sends this, in ticks.
     pub tick: u64,
 }
 
-/// Words of them.
+/// The number of words of these statistics.
 pub(crate) const WORDS: usize = size_of::<ServerStats>() / 8;
 
 const _: () = assert!(WORDS <= crate::layout::TALLY);
 
 impl ServerStats {
-    /// As they were put to a PE. (Words are whole, but may be of two moments.)
+    /// Reads the statistics that a server has put to a PE. (Words are whole, but may be of two moments.)
     pub(crate) fn read(words: &[AtomicU64]) -> Self {
         let mut read = [0; WORDS];
         for (into, word) in read.iter_mut().zip(words) {
@@ -75,16 +75,16 @@ impl ServerStats {
         bytemuck::cast(read)
     }
 
-    /// Lays them down to be put.
+    /// Stores them in the words that are put to other PEs.
     pub(crate) fn lay(&self, words: &[AtomicU64]) {
         let all: &[u64] = bytemuck::cast_slice(std::slice::from_ref(self));
         for (into, word) in words.iter().zip(all) {
-            // Relaxed: the fabric reads them when it is called, or later: then they are younger.
+            // Relaxed: the fabric reads the words when it is called, or later, and then they are younger.
             into.store(*word, Ordering::Relaxed);
         }
     }
 
-    /// Adds a server's to the engine's.
+    /// Adds a server's counts to the engine's.
     pub fn add_to(&self, sum: &mut EngineStats) {
         sum.items += self.items;
         sum.total_items += self.stored;
@@ -130,13 +130,13 @@ pub(crate) const COUNTS: usize = Count::RecencySwaps as usize + 1;
 pub struct ClientStats {
     /// Gets that the directory led to a pair.
     pub directory_hits: u64,
-    /// Gets for which it had no pointer.
+    /// Gets for which the directory had no pointer.
     pub directory_misses: u64,
-    /// Pointers that led nowhere any more.
+    /// Pointers that no longer led to a pair of the key.
     pub stale_pointers: u64,
     /// Gets answered by one-sided reads alone.
     pub direct_gets: u64,
-    /// Misses told by a bucket alone.
+    /// Misses answered from a bucket alone.
     pub direct_misses: u64,
     /// Sets by one-sided operations alone.
     pub direct_sets: u64,
@@ -144,7 +144,7 @@ pub struct ClientStats {
     pub active: u64,
     /// Blocks that had to be read again.
     pub torn: u64,
-    /// Blocks that another had locked, or changed, before a set could.
+    /// Blocks that another writer had locked or changed before a set could lock them.
     pub locks_lost: u64,
     /// Messages that had to wait for room on their way to a server.
     pub rings_full: u64,
@@ -153,7 +153,7 @@ pub struct ClientStats {
 }
 
 impl ClientStats {
-    /// What these sums come to.
+    /// The statistics with these sums.
     pub(crate) fn of(sums: &[u64; COUNTS]) -> Self {
         let count = |count: Count| sums[count as usize];
         Self {

@@ -1,4 +1,4 @@
-//! How a store comes to be: every PE of a job opens it together.
+//! How a store is opened: all PEs of a job do it together.
 
 use std::sync::Arc;
 use std::thread;
@@ -23,13 +23,14 @@ pub struct Member<F: Fabric> {
 }
 
 impl<F: Fabric> Member<F> {
-    /// Opens a store. Collective: every PE gives the same settings, but the seed, which is the first PE's.
+    /// Opens a store. Collective: every PE passes the same settings, except for the seed, which is taken from the first
+    /// PE.
     pub fn open(fabric: Arc<F>, config: &Config) -> Result<Self, ConfigError> {
         let mut config = config.clone();
         let layout = Layout::new(&config, fabric.pes())?.allocate(&*fabric)?;
         layout.zero(&*fabric);
         let mut seed = [config.seed];
-        // No PE goes to another's memory before that one has made it.
+        // No PE accesses another PE's memory before that PE has zeroed it.
         fabric.broadcast(0, &mut seed);
         config.seed = seed[0];
         Ok(Self {
@@ -44,7 +45,7 @@ impl<F: Fabric> Member<F> {
         self.fabric.pe() < self.layout.servers
     }
 
-    /// This PE's server, which is to be run by one thread. Panics if it is none.
+    /// This PE's server, which one thread is to run. Panics if this PE does not serve.
     pub fn server(&self) -> Server<F> {
         assert!(self.is_server(), "the first PEs serve");
         let layout = Layout::clone(&self.layout);
@@ -63,7 +64,7 @@ impl<F: Fabric> Member<F> {
         })
     }
 
-    /// The engine through which this PE's threads ask; once a PE.
+    /// The engine that this PE's threads use. Each PE calls this once.
     pub fn engine(&self) -> Arc<Cluster<F>> {
         let counts = Arc::new(Registry::default());
         let clients = self.clients(&counts).collect();
@@ -74,7 +75,7 @@ impl<F: Fabric> Member<F> {
 
 /// A store in one process: its servers are threads, and each of `clients` PEs has its sessions.
 ///
-/// Errors: settings that cannot be.
+/// Errors: invalid settings.
 pub fn in_process(
     config: &Config,
     clients: usize,

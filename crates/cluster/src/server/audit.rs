@@ -1,4 +1,4 @@
-//! Recomputes the invariants of a server's part. No client may be at it meanwhile.
+//! Recomputes the invariants of a server's part of the store. No client may access it meanwhile.
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
@@ -70,7 +70,7 @@ impl<F: Fabric> Shard<F> {
         self.audit_dead()
     }
 
-    /// A block without a pair in the table is readable for nobody.
+    /// A block without a pair in the table is not readable.
     fn audit_dead(&self) -> Result<(), AuditError> {
         for page in 0..self.pages.started() {
             if self.pages.class_of(page).is_none() {
@@ -95,8 +95,8 @@ impl<F: Fabric> Shard<F> {
     }
 
     /// Entries of a bucket's overflow whose tags are not below one, in the order of their tags; as many as go into a
-    /// message. A pair keeps its tag, so one that is there all the time is told once, whatever comes and goes
-    /// between two messages. (Of one tag there can be no more than a message holds, but by a defect of the hash.)
+    /// message. A pair keeps its tag, so a pair that exists all the time is sent once, whatever is added or removed
+    /// between two messages. (One tag cannot have more entries than a message holds, unless the hash is defective.)
     pub fn overflow_of(&self, bucket: usize, from: u64) -> Vec<u64> {
         let entries = self.overflow.get(&bucket).into_iter().flatten();
         let mut words: Vec<u64> = entries
@@ -122,7 +122,7 @@ impl<F: Fabric> Shard<F> {
             .collect()
     }
 
-    /// Counts from zero what only rises.
+    /// Resets the counters that only rise.
     pub fn reset_counts(&mut self) {
         self.counts = ServerStats {
             items: self.counts.items,

@@ -11,18 +11,18 @@ struct Copy {
     since: u32,
 }
 
-/// Epochs after which nobody waits for who has a copy: its PE may stand still.
+/// Epochs after which no session waits for the holder of a copy any more: its PE may stand still.
 const LONG: u32 = 2;
 
 /// The values that are being taken.
 pub struct Copies {
     of: HashMap<usize, Copy>,
-    /// Bytes above which nobody gets another, those that were kept for long not counted.
+    /// Bytes above which no session gets another copy. Copies that were kept for long are not counted.
     enough: usize,
 }
 
 impl Copies {
-    /// With room for about so many bytes, and one value more.
+    /// With room for about `enough` bytes, and one value more.
     pub fn new(enough: usize) -> Self {
         Self {
             of: HashMap::new(),
@@ -42,7 +42,7 @@ impl Copies {
         self.of.insert(session, Copy { value, since });
     }
 
-    /// A piece of a session's value; empty if it has none, or not so many.
+    /// A piece of a session's value; empty if the session has no value, or the value fewer pieces.
     pub fn piece(&self, session: usize, number: usize) -> &[u8] {
         let value = self.of.get(&session).map_or(&[][..], |copy| &copy.value);
         value.chunks(INLINE_MAX).nth(number).unwrap_or_default()
@@ -54,12 +54,12 @@ impl Copies {
         copy.is_some_and(|copy| (number + 1).saturating_mul(INLINE_MAX) >= copy.value.len())
     }
 
-    /// A session needs its value no more.
+    /// A session no longer needs its value.
     pub fn drop_of(&mut self, session: usize) {
         self.of.remove(&session);
     }
 
-    /// Sessions that have had theirs since an epoch, or longer.
+    /// Sessions that have held a value since an epoch, or longer.
     pub fn held_since(&self, epoch: u32) -> impl Iterator<Item = usize> {
         let long = self.of.iter().filter(move |(_, copy)| copy.since <= epoch);
         long.map(|(&session, _)| session)

@@ -1,5 +1,5 @@
-//! Allocation and eviction: when memory is short, pairs of the oldest epoch go, many at a time (the slides' batch
-//! eviction).
+//! Allocation and eviction: when memory is short, the server evicts pairs of the oldest epoch, many at a time (the
+//! slides' batch eviction).
 //!
 //! A pair is listed by the epoch in which it was last known to be used. Clients raise the epoch in the block itself,
 //! by one compare-swap; the server looks at it when the pair's turn comes, and lists it again if it was used since.
@@ -14,16 +14,16 @@ use super::shard::{Shard, Wait};
 use crate::block::{KEY, Recency};
 use crate::bucket::Pointer;
 
-/// Pairs that go at once, at most: fewer of a class that has few blocks.
+/// The most pairs that are evicted at once: fewer of a class that has few blocks.
 const BATCH: usize = 16;
 
-/// The part of a class's blocks that goes at once.
+/// The part of a class's blocks that is evicted at once.
 const BATCH_PART: usize = 64;
 
 /// Batches that may be evicted for one block.
 const BATCHES: usize = 4;
 
-/// Pairs that are looked at for a batch: so a batch is bounded, though all were used since.
+/// Pairs that are looked at for a batch: so a batch is bounded, even if all of them were used since.
 const LOOKS: usize = 4 * BATCH;
 
 /// A class takes a page from another whose oldest pairs are older by more epochs than this.
@@ -34,7 +34,7 @@ const EPOCHS_APART: u32 = 2;
 pub enum NoBlock {
     /// There may be one soon.
     Wait,
-    /// All memory is in use, and nothing may or can go.
+    /// All memory is in use, and nothing may or can be evicted.
     Full,
 }
 
@@ -90,7 +90,7 @@ impl<F: Fabric> Shard<F> {
         let own = self.pages.oldest(class).map(|(epoch, _)| epoch);
         let mut looks = LOOKS;
         for victim in self.pages.others_by_age(class) {
-            // Nobody asked a class that makes nothing new how old its pairs are.
+            // A class that stores no new pairs evicts none, so its pairs were not listed again.
             while let Some((epoch, block)) = self.pages.oldest(victim)
                 && looks > 0
                 && self.list_again(block, epoch)
@@ -107,7 +107,7 @@ impl<F: Fabric> Shard<F> {
         }
     }
 
-    /// Evicts a batch of a class. An error: somebody writes to every one that could go.
+    /// Evicts a batch of a class. An error: every pair that could be evicted is being written.
     fn evict_batch(&mut self, class: usize, now: Time) -> Result<usize, Wait> {
         let batch = self.pages.blocks(class).div_ceil(BATCH_PART).min(BATCH);
         let mut evicted = 0;
@@ -115,14 +115,14 @@ impl<F: Fabric> Shard<F> {
             let Some((epoch, block)) = self.pages.oldest(class) else {
                 break;
             };
-            // When too many were used since, the oldest go all the same.
+            // When too many were used since, the oldest are evicted all the same.
             let spared = looked < LOOKS - BATCH && self.list_again(block, epoch);
             if spared {
                 continue;
             }
             match self.evict(block, now) {
                 Ok(()) => evicted += 1,
-                // Somebody writes to it now: it is used.
+                // A session writes to it now, so it is in use.
                 Err(_) => {
                     self.pages.unlist(block);
                     self.pages.list(block, self.epoch);
@@ -150,7 +150,7 @@ impl<F: Fabric> Shard<F> {
         true
     }
 
-    /// Evicts a listed pair. An error: somebody writes to it, or it is live and nothing may be evicted.
+    /// Evicts a listed pair. An error: a session writes to it, or it is live and nothing may be evicted.
     pub fn evict(&mut self, block: Block, now: Time) -> Result<(), Wait> {
         let pointer = self.pages.pointer(block);
         let held = self.lock(pointer)?;
@@ -174,7 +174,7 @@ impl<F: Fabric> Shard<F> {
         Ok(())
     }
 
-    /// Looks at some buckets for pairs that have expired or were flushed. True if it has come round.
+    /// Searches some buckets for pairs that have expired or were flushed. True if the sweep has come round.
     pub fn sweep(&mut self, now: Time, buckets: usize) -> bool {
         for _ in 0..buckets {
             for entry in self.entries(self.sweep_at) {
@@ -208,7 +208,7 @@ impl<F: Fabric> Shard<F> {
         self.remove(held);
     }
 
-    /// Empties a page a little further: pairs move to free blocks of their class, or go.
+    /// Empties a page a little further: pairs move to free blocks of their class, or are evicted.
     pub fn empty_page(&mut self, page: usize, now: Time) {
         for block in self.pages.blocks_of(page) {
             let State::Listed(_) = self.pages.state(block) else {
@@ -220,7 +220,7 @@ impl<F: Fabric> Shard<F> {
                 Some(free) if self.move_pair(block, free).is_err() => self.pages.give(free),
                 Some(_) => {}
                 None if listed(self) => {
-                    // Somebody writes to it: next time.
+                    // If a session writes to it, it is evicted next time.
                     let _ = self.evict(block, now);
                 }
                 None => {}
@@ -234,8 +234,8 @@ impl<F: Fabric> Shard<F> {
         }
     }
 
-    /// A free block elsewhere for a pair of a page that is emptied: made at the cost of older ones of its class, if
-    /// there are any.
+    /// A free block elsewhere for a pair of a page that is emptied. If none is free, older pairs of its class are
+    /// evicted for it, if there are any.
     fn room_for(&mut self, page: usize, block: Block, now: Time) -> Option<Block> {
         let class = self.pages.class_of(page)?;
         if let Some(free) = self.pages.take(class) {
@@ -246,7 +246,7 @@ impl<F: Fabric> Shard<F> {
         if !is_older || !self.config.evicts || self.evict_batch(class, now).is_err() {
             return None;
         }
-        // The batch may have been of this page, or the pair itself.
+        // The batch may have evicted pairs of this page, or the pair itself.
         let listed = matches!(self.pages.state(block), State::Listed(_));
         listed.then(|| self.pages.take(class)).flatten()
     }
@@ -269,7 +269,7 @@ impl<F: Fabric> Shard<F> {
             into.store(word.load(Ordering::Relaxed), Ordering::Relaxed);
         }
         self.write_header(new, &header);
-        // It moves, but nobody has used it.
+        // The pair moves, but no session has used it.
         let was_read = recency.was_read(old.version - 1);
         let recency = Recency::new(recency.epoch(), new.version, was_read);
         self.set_recency(new.pointer, recency);

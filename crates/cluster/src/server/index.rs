@@ -1,7 +1,7 @@
-//! The table as its server sees it: buckets that clients read, and what they have no room for.
+//! The table as its server sees it: buckets that clients read, and the overflow of full buckets.
 //!
 //! Only the server writes here. Each change is one store of a word (an overflow's count is raised before an entry is
-//! there and lowered after it has gone), and a pair's entry stays in its place until the pair goes.
+//! added and lowered after it is removed), and a pair's entry stays in its place until the pair is removed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -62,7 +62,7 @@ impl<F: Fabric> Shard<F> {
         let words = self.bucket(number);
         let free = (words[..ENTRIES].iter()).find(|word| word.load(Ordering::Relaxed) == 0);
         match free {
-            // Release: who sees the entry sees the block locked.
+            // Release: a reader that sees the entry sees the block locked.
             Some(word) => word.store(entry.0, Ordering::Release),
             None => {
                 words[OVERFLOW].fetch_add(1, Ordering::Release);

@@ -1,8 +1,8 @@
 //! A server: it takes messages out of its rings, carries them out on its shard, and answers.
 //!
 //! * [`shard`]: the shard, and how blocks are changed beside clients
-//! * [`pages`], [`evict`], [`retire`]: memory, who goes, and how a page changes its class
-//! * [`news`], [`watch`]: what all PEs are told, and waiting until they act on it
+//! * [`pages`], [`evict`], [`retire`]: memory, eviction, and how a page changes its class
+//! * [`news`], [`watch`]: how all PEs are told of changes, and the wait until they act on them
 //! * [`rest`]: how it waits for messages
 //! * [`validate`]: what is checked of a message before it is carried out
 //! * [`index`]: the table; [`operate`]: the operations; [`audit`]: the invariants
@@ -48,14 +48,15 @@ use watch::Watch;
 /// Messages of a session that an iteration of the event loop takes.
 const MESSAGES_MAX: usize = 64;
 
-/// How often an operation that waits for memory is tried before it is refused, and how long at least: who is waited for
-/// may be kept from its core in the middle of direct operations.
+/// How often an operation that waits for memory is tried before it is refused, and the least time that it waits: the
+/// session that it waits for may be kept from its core in the middle of direct operations.
 const TRIES: u32 = 20_000;
 const WAITED: Duration = Duration::from_secs(1);
 
-/// How far a message may be ahead of the first server's clock, if that decides. Sessions move their moments by it, and one
-/// that hears nothing of it goes on by its own: for far less than this. A moment that is further is a word that was written
-/// over, and would have all that expires swept, now and for ever.
+/// How far a message's moment may be ahead of the first server's clock, if that clock decides. Sessions adjust their
+/// moments to it, and a session that receives nothing of it goes on by its own clock: for far less than this. A moment
+/// that is further ahead is a word that was written over. It would have every pair with an expiry swept, now and for
+/// ever.
 const AHEAD_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Buckets that are swept in an iteration in which there is nothing else to do.
@@ -71,9 +72,9 @@ struct Session {
     /// How often its first message found no memory, and when it first did, by the fabric's clock.
     tries: u32,
     since: u64,
-    /// Its flush is done, and is to be heard up to this number of the news.
+    /// Its flush is among the news up to this number. It is answered when all PEs have heard these.
     flushed: Option<u64>,
-    /// Its PE is, or its ring is broken: nothing more of it is read.
+    /// Its PE is gone, or its ring is broken: nothing more is read from it.
     gone: bool,
 }
 
@@ -85,7 +86,7 @@ pub struct Server<F: Fabric> {
     reply: Vec<u64>,
     /// The latest moment of any message.
     now: Time,
-    /// The last moment that a message may be of, if the first server's clock decides.
+    /// The latest moment that a message may have, if the first server's clock decides.
     latest: Option<Time>,
     /// The epoch in which holders of blocks were last looked for.
     looked: u32,
@@ -144,17 +145,18 @@ impl<F: Fabric> Server<F> {
         }
     }
 
-    /// Checks every invariant. Nobody may be at its blocks.
+    /// Checks every invariant. No session may access its blocks meanwhile.
     pub fn audit(&mut self) -> Result<(), AuditError> {
         self.shard.audit()
     }
 
-    /// What it tells of itself.
+    /// Its statistics.
     pub fn stats(&self) -> ServerStats {
         self.shard.stats()
     }
 
-    /// True if every PE loads and stores words of this one. It does if this one does words of every PE.
+    /// True if every PE can load and store this PE's words. That is so if this PE can load and store the words of every
+    /// PE.
     fn is_reachable(&self) -> bool {
         let (fabric, at) = (&*self.shard.fabric, self.shard.layout.bucket(0));
         (0..fabric.pes()).all(|pe| fabric.direct(pe, at, 1).is_some())
@@ -166,7 +168,7 @@ impl<F: Fabric> Server<F> {
         if let Some(told) = self.shard.told_time() {
             self.now = self.now.max(told);
             self.latest = Some(told.after(AHEAD_MAX));
-            // Nobody need ask it for that.
+            // No client needs to send a message for that.
             self.shard.advance_epoch(self.now);
         }
         for session in 0..self.sessions.len() {
@@ -252,14 +254,14 @@ impl<F: Fabric> Server<F> {
         };
         self.now = self.now.max(asked.now);
         self.shard.advance_epoch(self.now);
-        // Before anything happens at that moment.
+        // A generation that is due begins before the request is carried out.
         self.shard.begin_generation_if_due(self.now);
         let done = self.carry_out(session, asked);
-        // A block is waited for as long as it takes: its writer ends, or is gone.
+        // A wait for a block has no limit: its writer ends, or is gone.
         if done == Err(Wait::Memory) && self.has_waited(session) {
             self.shard.counts.out_of_memory += 1;
             if let Ask::Commit(_, _, _, pointer) = asked.ask {
-                // As after any other refusal, the block is the session's no more.
+                // As after any other refusal, the session no longer holds the block.
                 self.shard.unpin(pointer, session);
             }
             ServerReply::Reply(Reply::OutOfMemory, None).encode(&mut self.reply);
@@ -322,7 +324,7 @@ impl<F: Fabric> Server<F> {
         Ok(())
     }
 
-    /// Carries out what is no operation on a key: it never waits.
+    /// Carries out a message that is no operation on a key. It never waits.
     fn manage(&mut self, session: usize, now: Time, ask: Ask<'_>) {
         let (shard, reply) = (&mut self.shard, &mut self.reply);
         let mut more = false;
@@ -364,12 +366,12 @@ impl<F: Fabric> Server<F> {
         ServerReply::Done(more).encode(&mut self.reply);
     }
 
-    /// Begins another generation, and is done when every client knows it. At once in two steps: first every session is
-    /// told to leave pairs of the present generation to the server, and those who may not have heard it are waited for;
-    /// then the generation changes. So once one PE misses a pair by the flush, no other hits it.
+    /// Begins another generation, and is done when every client knows it. A flush at once takes two steps: first the
+    /// server tells every session to leave pairs of the present generation to it, and waits for those that may not have
+    /// heard it; then it changes the generation. So once one PE misses a pair by the flush, no other hits it.
     fn flush(&mut self, session: usize, now: Time, at: Time) -> Result<(), Wait> {
         if self.sessions[session].flushed.is_none() {
-            // It would take the place of one whose moment has come, of which not all have heard yet.
+            // It would replace a flush whose moment has come, but of which not all PEs have heard yet.
             if self.shard.is_a_flush_late(self.now) {
                 return Err(Wait::Block);
             }
@@ -402,9 +404,9 @@ impl<F: Fabric> Server<F> {
         self.shard.flush_was_told();
     }
 
-    /// Waits until no session reads a pair that it took for one of a generation that lasts.
+    /// Waits until no session still reads pairs in the belief that the present generation lasts.
     fn wait_for_sessions(&mut self) -> Result<(), Wait> {
-        // One that was given up comes to its end first.
+        // A watch that was given up ends first.
         if !self.shard.flushes.under_way && self.advance_flush() {
             self.shard.flushes.under_way = true;
             self.tell();
@@ -417,7 +419,7 @@ impl<F: Fabric> Server<F> {
         }
     }
 
-    /// Looks which sessions a flush still waits for. True if there are none.
+    /// Checks which sessions a flush still waits for. True if there are none.
     fn advance_flush(&mut self) -> bool {
         let Shard {
             fabric,
@@ -446,7 +448,7 @@ impl<F: Fabric> Server<F> {
             .spread(&*shard.fabric, &shard.layout, shard.server);
     }
 
-    /// A message is none.
+    /// Refuses a message that is invalid.
     #[cold]
     fn refuse(&mut self, session: usize, message: &[u64]) {
         self.shard.counts.refused += 1;
@@ -455,13 +457,13 @@ impl<F: Fabric> Server<F> {
             ..
         }) = TimedAsk::decode(message)
         {
-            // As after any other refusal, the block is the session's no more.
+            // As after any other refusal, the session no longer holds the block.
             self.shard.unpin(pointer, session);
         }
         ServerReply::Refused.encode(&mut self.reply);
     }
 
-    /// A session's ring is broken: it is told so, and nothing more of it is read.
+    /// A session's ring is broken: the server tells the session, and reads nothing more from it.
     #[cold]
     fn close(&mut self, session: usize) -> Result<Activity, Gone> {
         self.shard.counts.refused += 1;
@@ -473,16 +475,16 @@ impl<F: Fabric> Server<F> {
         Ok(Activity::Served)
     }
 
-    /// A session is no more: its PE is gone, or its ring is broken.
+    /// Gives a session up: its PE is gone, or its ring is broken.
     fn lose(&mut self, session: usize) {
         self.sessions[session].gone = true;
         self.shard.forsake(session);
-        // It may have asked for the flush that is under way; if another did, that begins again.
+        // It may have asked for the flush that is under way. If another session did, that flush begins again.
         self.flush_watch.give_up();
         self.shard.flushes.under_way = false;
     }
 
-    /// Looks once an epoch for sessions that keep blocks in their hands: one that is gone says nothing.
+    /// Checks once an epoch whether sessions that hold blocks are gone: a dead session sends no message.
     fn look_after_holders(&mut self) {
         if self.looked == self.shard.epoch {
             return;
@@ -514,7 +516,7 @@ mod tests {
     use crate::config::Clocks;
     const NOW: Time = Time(1000);
 
-    /// A server of three PEs, whose sessions only their messages are there of.
+    /// A server on three PEs. Of its sessions only the messages exist.
     fn server() -> (Arc<Network>, Server<ThreadsFabric>) {
         server_of(128 << 10)
     }
@@ -587,7 +589,7 @@ mod tests {
         word.store(u64::from_ne_bytes(bytes), Ordering::Relaxed);
     }
 
-    /// Has what is no message refused; then all is as it was.
+    /// Checks that an invalid message is refused and changes nothing.
     fn is_refused(server: &mut Server<ThreadsFabric>, session: usize, words: &[u64]) {
         let before = server.shard.counts;
         server.message = words.to_vec();
@@ -634,7 +636,7 @@ mod tests {
         for now in [clock.after(day), Time::LAST] {
             is_refused(&mut server, 1, &message(now, Op::Get));
         }
-        // As far as any session may be.
+        // As far ahead as any session may be.
         server.message = message(clock.after(day / 3), Op::Get);
         assert!(server.answer(1));
         while !server.shard.sweep(server.now, server.shard.layout.buckets) {}
@@ -655,7 +657,7 @@ mod tests {
         };
         is_refused(&mut server, 1, &[1 << 32]);
         is_refused(&mut server, 1, &[u64::MAX; 40]);
-        // A key of another hash: its pair would be where nobody looks.
+        // A key with another key's hash: no lookup would find its pair.
         let other = Key::hashed(b"other", key.hash());
         let op = Op::Store(Store::set(b"value"));
         for ask in [
@@ -669,7 +671,7 @@ mod tests {
         ] {
             is_refused(&mut server, 1, &encoded(ask));
         }
-        // Bit by bit, a message is one or it is none; the server goes on.
+        // With any bit changed, a message is valid or it is not; the server goes on.
         for ask in [
             Ask::Op(Request { key, op }),
             Ask::Reserve(key, 5000),
@@ -742,7 +744,7 @@ mod tests {
         let ends = network.ends();
         let layout = server.shard.layout.clone();
         let key = Key::new(b"key", &server.shard.hasher);
-        // Somebody has written over how far the first client's messages reach.
+        // A PE has written over the word that says how far the first client's messages reach.
         let sent = layout.requests(1);
         ends[0].local(sent, 1)[0].store(u64::MAX, Ordering::Relaxed);
         let mut sender = Sender::new(0, layout.requests(2), layout.requests_staged(2, 0));
@@ -898,7 +900,7 @@ mod tests {
         assert_eq!(server.shard.audit(), Ok(()));
     }
 
-    /// Locks the block of a key as a session that dies then.
+    /// Locks the block of a key as a session that then dies.
     fn lock_as(server: &mut Server<ThreadsFabric>, name: &[u8], session: usize) -> (Pointer, Tail) {
         let pointer = find(server, name);
         let tail = server.shard.tail(pointer);
@@ -976,7 +978,7 @@ mod tests {
         assert!(try_once(&mut server, 1, Ask::Reserve(key, 5000)));
         assert_eq!(server.shard.pins.len(), 1);
         network.stop(1);
-        // It says nothing any more, and nobody asks for what it had.
+        // It sends nothing any more, and no session asks for what it held.
         for number in 0..1000_u32 {
             set(&mut server, &number.to_le_bytes());
             server.iterate();
@@ -1066,7 +1068,7 @@ mod tests {
                 assert!(try_once(&mut server, 2, copy));
                 assert!(matches!(told(&server), ServerReply::Copied(..)));
             }
-            // When it goes on, what it had is there.
+            // When the first holder goes on, its copy is still there.
             assert!(try_once(&mut server, session, Ask::Piece(1)));
             assert!(matches!(told(&server), ServerReply::Words(bytes) if !bytes.is_empty()));
         }

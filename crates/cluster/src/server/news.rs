@@ -1,14 +1,14 @@
-//! What a server tells all PEs, without waiting for any of them: control words, and that a page is about to change its
-//! class.
+//! News: what a server tells all PEs, without waiting for any of them. The news are control words, and pages that are
+//! about to change their class.
 //!
-//! News are numbered. Of each PE, in this order:
-//! 1. What there is to tell is laid down in own memory, and put to the PE.
-//! 2. Behind a fence, the mark is put: the number of the latest of the news.
-//! 3. The mark is got back into own memory. When that has landed, the PE has all of it.
-//! 4. Only then it is told what has come up meanwhile.
+//! News are numbered. For each PE, in this order:
+//! 1. The server writes the news into its own memory, and puts them to the PE.
+//! 2. Behind a fence, it puts the mark: the number of the latest of the news.
+//! 3. It gets the mark back into its own memory. When the mark has landed, the PE has all of these news.
+//! 4. Only then it tells the PE the news that have come up meanwhile.
 //!
-//! So nothing is written over that is still on its way (a non-blocking Put may read its words late), and to a PE that
-//! stands still one telling is on its way, however long it does.
+//! So the server overwrites nothing that is still on its way (a non-blocking Put may read its words late), and a PE
+//! that stands still has one set of news on its way to it, however long it stands still.
 
 use std::sync::atomic::Ordering;
 
@@ -18,27 +18,27 @@ use crate::control::{Control, MARK, WORDS};
 use crate::layout::{Layout, TALLY};
 use crate::look::{look, seen};
 
-/// To a PE that is gone there is nothing to tell.
+/// For a PE that is gone: there is nothing to tell it.
 const NEVER: u64 = u64::MAX;
 
-/// What of the news a PE has.
+/// How many of the news a PE has.
 #[derive(Clone, Copy, Default)]
 struct Peer {
-    /// Up to which they were put.
+    /// The number up to which news were put.
     sent: u64,
-    /// Up to which they have arrived.
+    /// The number up to which news have arrived.
     heard: u64,
 }
 
-/// The news, and who has heard them.
+/// The news, and which PEs have heard them.
 pub struct News {
     latest: u64,
     /// What they say.
     control: Control,
-    /// The page whose count changed last, and the number of that.
+    /// The page whose count changed last, and the number of that news.
     page: Option<(usize, u64)>,
     peers: Vec<Peer>,
-    /// Up to which all have heard them.
+    /// The number up to which all PEs have heard them.
     spread: u64,
 }
 
@@ -64,12 +64,12 @@ impl News {
         self.peers[pe].heard >= number
     }
 
-    /// True if all PEs have.
+    /// True if all PEs have heard all up to a number.
     pub fn is_spread(&self, number: u64) -> bool {
         self.spread >= number
     }
 
-    /// The words that clients are to know are these.
+    /// Sets the control words that clients are to know.
     pub fn say(&mut self, control: Control) {
         if control != self.control {
             self.control = control;
@@ -77,13 +77,13 @@ impl News {
         }
     }
 
-    /// A page's count of changes is another: it lies where this PE has it as a client.
+    /// A page's count of changes is a new one. It lies where this PE has it as a client.
     pub fn say_page(&mut self, page: usize) {
         self.latest += 1;
         self.page = Some((page, self.latest));
     }
 
-    /// Tells those who can be told, and looks who has heard.
+    /// Puts the news to PEs that have none on their way, and checks which PEs have heard them.
     pub fn spread<F: Fabric>(&mut self, fabric: &F, layout: &Layout, server: usize) {
         if self.spread >= self.latest {
             return;
@@ -128,7 +128,7 @@ fn sent_to(put: Result<(), Gone>, sent: u64, heard: u64) -> Peer {
     }
 }
 
-/// Whose news they are.
+/// The server that tells the news.
 struct Teller<'a, F> {
     fabric: &'a F,
     layout: &'a Layout,
@@ -152,7 +152,7 @@ impl<F: Fabric> Teller<'_, F> {
         }
         words[MARK].store(number, Ordering::Relaxed);
         self.fabric.put_nbi(pe, to, from, WORDS)?;
-        // Nobody acts on what was counted: it may be laid down anew while it is on its way.
+        // No PE acts on statistics: they may be overwritten while they are on their way.
         let counted = (self.layout.tally(self.server), self.layout.own_tally());
         self.fabric.put_nbi(pe, counted.0, counted.1, TALLY)?;
         if let Some(page) = page {

@@ -1,7 +1,7 @@
 //! The operations of the engine's seam, as a server carries them out for a session.
 //!
 //! Each first locks the key's block, if it has one, and changes nothing before that. It takes effect when the block that
-//! comes out of it is readable, or, where nothing does, at the lock.
+//! it makes is readable, or, if it makes none, at the lock.
 
 use std::sync::atomic::Ordering;
 
@@ -20,10 +20,10 @@ use crate::block::{self, Header, STALE, WON, expiry_to_tick};
 use crate::bucket::Pointer;
 use crate::message::{BlockState, INLINE_MAX};
 
-/// Epochs after which who has a block in his hands is looked for.
+/// Epochs after which the server checks whether the holder of a block is gone.
 const LONG: u32 = 2;
 
-/// What an operation answers.
+/// The answer of an operation.
 pub enum Outcome {
     /// A read that returns the value, whose words are in the scratch words with this header.
     Value(Item, BlockState, Header),
@@ -62,7 +62,7 @@ struct Target<'k> {
     held: Option<(LockedBlock, Header)>,
 }
 
-/// What comes of an attempt.
+/// The result of an attempt.
 type Attempt<T> = Result<T, Wait>;
 
 impl<F: Fabric> Shard<F> {
@@ -89,7 +89,7 @@ impl<F: Fabric> Shard<F> {
     ) -> Attempt<Outcome> {
         self.copies.drop_of(session);
         if !self.copies.has_room(self.epoch) {
-            // Others are taking theirs.
+            // Other sessions are taking their copies.
             return Err(Wait::Block);
         }
         let outcome = self.read_op(now, key, read, true)?;
@@ -157,7 +157,7 @@ impl<F: Fabric> Shard<F> {
         let held = self.lock(pointer)?;
         let header = self.header(pointer);
         if header != seen || !self.is_live(&header, now) {
-            // Somebody wrote meanwhile: from the start.
+            // A session wrote meanwhile: start again.
             self.abort(held);
             return Err(Wait::Block);
         }
@@ -177,7 +177,7 @@ impl<F: Fabric> Shard<F> {
         }
         self.write_header(held, &new);
         self.mark_used(pointer, held.version, before.fetched || read.bump);
-        // Before anybody else may write.
+        // The copy is made before another writer may lock the block.
         self.copy(pointer);
         self.finish(held);
         let known = self.known(pointer, held.version);
@@ -228,7 +228,7 @@ impl<F: Fabric> Shard<F> {
         }
     }
 
-    /// Finds and locks.
+    /// Finds a key's block, and locks it.
     fn target<'k>(&mut self, key: &Key<'k>) -> Attempt<Target<'k>> {
         let key_words = Self::key_words(key);
         let held = match self.find(key, &key_words) {
@@ -241,7 +241,7 @@ impl<F: Fabric> Shard<F> {
         Ok(Target { key: *key, held })
     }
 
-    /// The pair that is there, if it is live, as the rules look at it.
+    /// The target's pair, if it is live, as the rules see it.
     fn live(&self, target: &Target<'_>, now: Time) -> Option<Item> {
         let (held, header) = target.held.as_ref()?;
         let was_read = self.recency(held.pointer).was_read(held.version - 1);
@@ -256,7 +256,7 @@ impl<F: Fabric> Shard<F> {
         Ok(Outcome::Done(reply, None))
     }
 
-    /// Puts a changed pair in the place of what is there, and answers by `reply`.
+    /// Replaces the target's pair by a changed one, and answers by `reply`.
     fn put_and_reply(
         &mut self,
         now: Time,
@@ -463,8 +463,8 @@ impl<F: Fabric> Shard<F> {
         words * 8 > self.config.item_size_max || words > self.layout.classes.largest()
     }
 
-    /// Puts a changed pair in the place of what is there. On a refusal, and when it is to be tried again, nothing
-    /// has changed.
+    /// Replaces the target's pair by a changed one. On a refusal, and when it is to be tried again, nothing has
+    /// changed.
     fn put(
         &mut self,
         now: Time,
@@ -627,13 +627,13 @@ impl<F: Fabric> Shard<F> {
         }
     }
 
-    /// A session has a block in its hands.
+    /// Notes that a session holds a block.
     fn pin(&mut self, block: Block, session: usize) {
         let since = self.epoch;
         self.pins.insert(block, Pin { session, since });
     }
 
-    /// A block that a session has in its hands, which is locked.
+    /// A block that a session holds, which is locked.
     pub fn reserved(&self, pointer: Pointer, session: usize) -> Option<LockedBlock> {
         let is_held = self.pages.is_held(pointer);
         let block = is_held.then(|| self.pages.block(pointer))?;
@@ -641,7 +641,7 @@ impl<F: Fabric> Shard<F> {
         (pin.session == session).then(|| LockedBlock::of_locked(pointer, self.tail(pointer)))
     }
 
-    /// A session's PE is gone, and with it what it had in its hands. Its last words may arrive yet in its blocks.
+    /// Takes back what a session held that is given up. Its last words may still arrive in its blocks.
     pub fn forsake(&mut self, session: usize) {
         let pins: Vec<_> = (self.pins.extract_if(|_, pin| pin.session == session)).collect();
         for (block, _) in pins {
@@ -651,7 +651,7 @@ impl<F: Fabric> Shard<F> {
         self.copies.drop_of(session);
     }
 
-    /// Sessions that have had blocks or copies in their hands for so long that they may be gone.
+    /// Sessions that have held blocks or copies for so long that they may be gone.
     pub fn long_holders(&self) -> Vec<usize> {
         let pins = self.pins.values();
         let long = pins.filter(|pin| self.epoch.saturating_sub(pin.since) >= LONG);
@@ -662,7 +662,7 @@ impl<F: Fabric> Shard<F> {
         sessions
     }
 
-    /// A session has a block in its hands no more: it is free, unless its pair is in the table.
+    /// A session no longer holds a block: it is free, unless its pair is in the table.
     pub fn unpin(&mut self, pointer: Pointer, session: usize) {
         let Some(held) = self.reserved(pointer, session) else {
             return;
@@ -671,7 +671,8 @@ impl<F: Fabric> Shard<F> {
         self.bury(held);
     }
 
-    /// The block of a session's is in the table: it is the session's no more.
+    /// Stores a pair whose key and value lie in a block that the session holds. Unless it is to be tried again, the
+    /// session no longer holds the block.
     pub fn commit(
         &mut self,
         now: Time,

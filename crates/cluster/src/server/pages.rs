@@ -1,11 +1,11 @@
-//! Pages and their blocks: free lists, and lists by epoch in which pairs are evicted.
+//! Pages and their blocks: free lists, and lists by epoch, in whose order pairs are evicted.
 //!
 //! A page belongs to one class, or to none. Blocks with pairs are listed by the epoch in which they were last known to
-//! be used; the oldest epoch's go first. Links lie beside the blocks, in the server's own memory: clients write
-//! to blocks.
+//! be used; those of the oldest epoch are evicted first. Links lie beside the blocks, in the server's own memory,
+//! because clients write to blocks.
 //!
 //! Invariants:
-//! 1. A block is free, listed, in somebody's hands (reserved, a snapshot, or being filled), or lost.
+//! 1. A block is free, listed, held (reserved, a snapshot, or being filled), or lost.
 //! 2. No epoch's list of a class is empty.
 //! 3. A page that retires has no free block in its class's list.
 //! 4. A page is in the list of idle ones if it has a class, does not retire, and all its blocks are free.
@@ -45,19 +45,20 @@ impl Block {
     }
 }
 
-/// What a block is.
+/// The state of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     Free,
     /// It has a pair, last known to be used in this epoch.
     Listed(u32),
-    /// In somebody's hands.
+    /// A session or the server holds it.
     Held,
-    /// Nobody's for ever: a PE that is gone was writing to it.
+    /// Never used again: a PE that is gone was writing to it.
     Lost,
 }
 
-/// Neighbours are numbers of blocks in 32 bits: of their page, and below [`Pages::shift`] of their place there.
+/// Neighbours are numbers of blocks in 32 bits: the page's number, and in the [`Pages::shift`] low bits the block's
+/// number in it.
 #[derive(Clone, Copy)]
 struct Link {
     previous: u32,
@@ -110,7 +111,7 @@ pub struct Pages {
     classes: Vec<Class>,
     /// Pages that may be in classes.
     pub limit: usize,
-    /// Pages that are, those that retire included.
+    /// Pages that are in classes, those that retire included.
     pub used: usize,
 }
 
@@ -141,14 +142,14 @@ impl Pages {
         Block::new(page, units / self.layout.classes.words(pointer.class()))
     }
 
-    /// Its pointer.
+    /// The pointer of a block.
     pub fn pointer(&self, block: Block) -> Pointer {
         let class = self.pages[block.page()].class;
         let class = class.expect("a block's page has a class");
         self.layout.pointer(class, block.page(), block.number())
     }
 
-    /// True if a pointer is to a block that there is.
+    /// True if a pointer leads to a block that exists.
     pub fn is_block(&self, pointer: Pointer) -> bool {
         let Some(page) = self.pages.get(self.layout.page_of(pointer)) else {
             return false;
@@ -160,7 +161,7 @@ impl Pages {
         block.number() < page.links.len() && self.pointer(block) == pointer
     }
 
-    /// True if a pointer is to a block that is in somebody's hands.
+    /// True if a pointer leads to a block that is held.
     pub fn is_held(&self, pointer: Pointer) -> bool {
         self.is_block(pointer) && self.link(self.block(pointer)).state == State::Held
     }
@@ -184,7 +185,7 @@ impl Pages {
         &mut self.pages[block.page()].links[block.number()]
     }
 
-    /// Which class a page belongs to, and the block that has a number in it.
+    /// The class that a page belongs to.
     pub fn class_of(&self, page: usize) -> Option<usize> {
         self.pages[page].class
     }
@@ -203,7 +204,7 @@ impl Pages {
         self.link(block).state
     }
 
-    /// How often a page left a class: what pointers to it are compared by.
+    /// How often a page left a class. Pointers to it are compared by this count.
     pub fn changes(&self, page: usize) -> u64 {
         self.pages[page].changes
     }
@@ -252,7 +253,7 @@ impl Pages {
         list.last = number;
     }
 
-    /// A free block of a class, which is the caller's then.
+    /// Takes a free block of a class, which the caller then holds.
     pub fn take(&mut self, class: usize) -> Option<Block> {
         let mut free = self.classes[class].free;
         let first = Some(free.first).filter(|&first| first != NONE)?;
@@ -318,7 +319,7 @@ impl Pages {
         self.classes[class].listed.insert(epoch, list);
     }
 
-    /// A listed block is the caller's.
+    /// Takes a listed block out of its list. The caller then holds it.
     pub fn unlist(&mut self, block: Block) {
         let State::Listed(epoch) = self.state(block) else {
             unreachable!("only listed blocks are taken out of their list");
@@ -336,13 +337,13 @@ impl Pages {
         self.pages[block.page()].held += 1;
     }
 
-    /// The block of a class that goes first, and its epoch.
+    /// The block of a class that is evicted first, and its epoch.
     pub fn oldest(&self, class: usize) -> Option<(u32, Block)> {
         let (&epoch, list) = self.classes[class].listed.first_key_value()?;
         Some((epoch, self.of_number(list.first)))
     }
 
-    /// The oldest epoch of any class: what is older is gone.
+    /// The oldest epoch of any class: no pair is listed in an older one.
     pub fn bar(&self) -> Option<u32> {
         let classes = self.classes.iter();
         let oldest = classes.filter_map(|class| class.listed.first_key_value());
@@ -361,13 +362,13 @@ impl Pages {
         others.into_iter().map(|(_, class)| class).collect()
     }
 
-    /// A page with free blocks only, of another class than this; the first of them.
+    /// The first page of another class than this whose blocks are all free.
     pub fn idle_page(&self, not_of: usize) -> Option<usize> {
         let mut idle = self.idle.iter().copied();
         idle.find(|&page| self.pages[page].class != Some(not_of))
     }
 
-    /// Gives a class another page, if the limit allows. Its blocks are the caller's to make: they become free by
+    /// Gives a class another page, if the limit allows. The caller makes its blocks: they become free by
     /// [`Pages::open`].
     pub fn add(&mut self, class: usize) -> Option<usize> {
         if self.used >= self.limit {
@@ -416,7 +417,7 @@ impl Pages {
         }
     }
 
-    /// Begins to take a page from its class. False if somebody has blocks of it in his hands, or some are lost.
+    /// Begins to take a page from its class. False if some of its blocks are held or lost.
     pub fn retire(&mut self, page: usize) -> bool {
         let Page {
             class, held, lost, ..
@@ -458,7 +459,7 @@ impl Pages {
         page.links.len() - page.free - page.held - page.lost
     }
 
-    /// The page with the fewest pairs of those whose pairs have room elsewhere in their class.
+    /// Of the pages whose pairs have room elsewhere in their class, the one with the fewest pairs.
     pub fn movable(&self) -> Option<usize> {
         let has_room = |&page: &usize| {
             let Page {
@@ -491,7 +492,7 @@ impl Pages {
         page.changes
     }
 
-    /// Nobody is at a page that left its class: any class may have it.
+    /// No session accesses a page that left its class any more: any class may have it.
     pub fn release(&mut self, page: usize) {
         self.pages[page].retiring = false;
         self.pages[page].links = Vec::new();

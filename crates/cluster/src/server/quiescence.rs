@@ -1,5 +1,5 @@
-//! Tests of the wait for sessions before a page changes its class: without it, a writer with an old pointer locks what is
-//! no tail any more.
+//! Tests of the wait for sessions before a page changes its class: without it, a writer with an old pointer locks a
+//! word that is no longer a tail.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -38,8 +38,8 @@ fn store(server: &mut Server<ThreadsFabric>, key: Key<'_>, value: &[u8]) {
     panic!("no memory for {} bytes", value.len());
 }
 
-/// A session is about to lock a pair's block when the page changes its class, and a value lies there that looks like the
-/// pair's tail everywhere. What the audit says then.
+/// A session is about to lock a pair's block when the page changes its class, and then holds a value that looks like
+/// the pair's tail everywhere. Returns what the audit says then.
 fn write_by_an_old_pointer(fault: Fault) -> Result<(), AuditError> {
     let config = Config { fault, ..small() };
     let layout = Layout::new(&config, 3).unwrap();
@@ -54,7 +54,7 @@ fn write_by_an_old_pointer(fault: Fault) -> Result<(), AuditError> {
     let mut ask = |op| client.execute(NOW, &[Request { key, op }], &mut LastValue::default());
 
     store(&mut server.lock(), key, b"a value");
-    // It learns where the pair is.
+    // The client learns where the pair is.
     ask(Op::Get);
     let served = Arc::clone(&server);
     *fabric.before_swap.lock() = Some(Box::new(move || {
@@ -67,7 +67,7 @@ fn write_by_an_old_pointer(fault: Fault) -> Result<(), AuditError> {
         for _ in 0..100 {
             server.iterate();
         }
-        // Pages of the smallest number there is: the one that has left its class is the first to be taken.
+        // A page that has left its class is taken before new ones.
         let value: Vec<u8> = tail.0.to_le_bytes().repeat(370);
         let name = Key::new(b"large", &server.shard.hasher);
         store(&mut server, name, &value);
@@ -128,7 +128,7 @@ fn a_flush_waits_for_who_does_not_know_of_it() {
             assert!(!server.answer(2), "somebody may hit the pair yet");
             server.iterate();
         }
-        // Nobody misses it before that.
+        // No session misses the pair before that.
         let words = Shard::<ThreadsFabric>::key_words(&key);
         let pointer = server.shard.find(&key, &words).unwrap();
         let header = server.shard.header(pointer);

@@ -1,15 +1,15 @@
 //! How a server waits for messages: it looks, gives the core away between looks, then sleeps between them.
 //!
-//! It sleeps for a part of the time that nobody has asked it, so that a client that asks then waits longer by that
-//! part at most, and never for more than a millisecond.
+//! It sleeps for a part of the time in which no message has come. So a client that sends one then waits longer by that
+//! part at most, and never by more than a millisecond.
 //!
-//! A server that other work keeps from its core has not looked, and who asked it waits already: time counts only after
-//! many looks, or when it is long.
+//! A server that other work keeps from its core has not looked meanwhile, and a client may be waiting already. So idle
+//! time counts only after many looks, or when it is long.
 //!
-//! Where others reach this PE's memory by loads and stores, that is all there is to it. Where they do not, as over
-//! TCP, what they do there themselves is carried out when this PE calls the fabric, and it does not hear of it. But
-//! each client that asks a server sends it a message when its epoch is a second old. So after two seconds without one
-//! there is nobody.
+//! That is all if other PEs reach this PE's memory by loads and stores. If they do not, as over TCP, their direct
+//! operations are carried out when this PE calls the fabric, and the server does not notice them. But each client that
+//! uses a server sends it a message when its epoch is a second old. So two seconds without a message mean that no
+//! client uses the server.
 
 use std::time::Duration;
 
@@ -18,32 +18,32 @@ use nuthatch_fabric::Fabric;
 /// The part of the idle time for which a server sleeps.
 const PART: u32 = 16;
 
-/// The shortest sleep, which takes the system about as long to end, and the longest.
+/// The shortest sleep (the system takes about as long to end one), and the longest.
 const SHORTEST: Duration = Duration::from_micros(50);
 const LONGEST: Duration = Duration::from_millis(1);
 
-/// How long a server looks whose memory others reach by its calls alone.
+/// How long a server only looks if other PEs reach its memory by its calls alone.
 const LOOKS_ON: Duration = Duration::from_secs(2);
 
-/// Looks in vain, of half a microsecond, before the first sleep; so long without a message suffices, too.
+/// Looks in vain, of half a microsecond each, before the first sleep. `LONG` without a message suffices, too.
 const MANY: u32 = 2048;
 const LONG: Duration = Duration::from_millis(100);
 
 /// Looks in vain before the first look at the clock.
 const LOOKS: u32 = 64;
 
-/// What a look at all sessions came to.
+/// The result of a look at all sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Activity {
     /// There is nothing to do.
     Idle,
-    /// Somebody waits for what is not there yet.
+    /// A session waits for something that is not there yet.
     Waiting,
     /// Messages were carried out.
     Served,
 }
 
-/// How long nobody has asked.
+/// How long no message has come.
 pub struct Rest {
     looks_in_vain: u32,
     /// When the clock was first looked at.
@@ -53,7 +53,7 @@ pub struct Rest {
 }
 
 impl Rest {
-    /// Of a server that all PEs reach by loads and stores, or not.
+    /// `is_reachable`: all PEs reach the server's memory by loads and stores.
     pub fn new(is_reachable: bool) -> Self {
         Self {
             looks_in_vain: 0,

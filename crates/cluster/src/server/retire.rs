@@ -1,13 +1,13 @@
-//! A page changes its class: not before nobody can be at its blocks.
+//! How a page changes its class: not before it is certain that no client accesses its blocks.
 //!
-//! Clients may hold pointers into a page for as long as they like, and lock by a compare-swap what the pointer says is
-//! a tail. In a page of another class a word of somebody's value may lie there. So before a page leaves its class
-//! every client is told, and clients in the middle of direct operations are waited for:
+//! Clients may hold pointers into a page for as long as they like, and lock by a compare-swap the word that the pointer
+//! says is a tail. In a page of another class that word may be part of a value. So before a page leaves its class the
+//! server tells every client, and waits for clients in the middle of direct operations:
 //!
-//! 1. The page's pairs move or go, so that the table leads nobody there.
-//! 2. The page's count of changes is told to each PE (`news`). A client compares it with that of its pointer once its busy
-//!    word is odd, and before it goes there.
-//! 3. Each session is watched until it is out of what it had begun before (`watch`).
+//! 1. The page's pairs are moved or removed, so that the table leads no client there.
+//! 2. The server tells each PE the page's count of changes (`news`). A client compares it with its pointer's count
+//!    after it has made its busy word odd, and before it accesses the block.
+//! 3. The server watches each session until it is out of the operations that it had begun before (`watch`).
 
 use std::sync::atomic::Ordering;
 
@@ -22,7 +22,7 @@ pub struct Retirement {
     page: usize,
     /// The class that waits for it: no other may have it. `None`: a limit was lowered.
     heir: Option<usize>,
-    /// It has no pairs, and sessions that may still be there are watched.
+    /// It has no pairs, and sessions that may still access it are watched.
     empty: bool,
 }
 
@@ -40,7 +40,8 @@ impl<F: Fabric> Shard<F> {
         true
     }
 
-    /// True if a page is kept for the class that it came to: for an epoch or two, in which who waits for it asks again.
+    /// True if a page is kept for the class that it came to: for an epoch or two, in which the session that waits for
+    /// it tries again.
     pub fn is_promised(&self, page: usize) -> bool {
         self.promised
             .is_some_and(|(promised, epoch)| promised == page && self.epoch <= epoch + 1)
@@ -76,7 +77,7 @@ impl<F: Fabric> Shard<F> {
         });
     }
 
-    /// Nobody is at a page any more: it goes to who waits for it.
+    /// No session accesses a page any more: it goes to the class that waits for it.
     fn pass_on(&mut self, page: usize, heir: Option<usize>) {
         self.pages.release(page);
         self.counts.pages_moved += 1;
@@ -92,7 +93,7 @@ impl<F: Fabric> Shard<F> {
         self.pages.has_lost(page) || (!self.config.evicts && self.pages.pairs(page) > 0)
     }
 
-    /// Tells all clients that pointers to a page are stale, and watches those who may not have heard it.
+    /// Tells all clients that pointers to a page are stale, and watches sessions that may not have heard it.
     fn expel(&mut self, page: usize) {
         let changes = self.pages.leave(page);
         let at = self.layout.generations(self.server).plus(page);
@@ -105,7 +106,7 @@ impl<F: Fabric> Shard<F> {
         }
     }
 
-    /// There are more pages than a lowered limit allows: one goes.
+    /// There are more pages than a lowered limit allows: one page retires.
     fn shrink(&mut self) {
         if !self.config.evicts {
             if let Some(page) = self.pages.movable() {

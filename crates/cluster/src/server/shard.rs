@@ -1,7 +1,7 @@
 //! A server's part of the store, and how it changes blocks that clients read and write beside it.
 //!
 //! The server locks a block as clients do, by a compare-swap of its tail. It never waits for one: an operation that
-//! meets a block at which somebody writes has changed nothing yet, and is tried again later ([`Wait`]).
+//! meets a block which a session is writing has changed nothing yet, and is tried again later ([`Wait`]).
 //!
 //! A new pair is written into a block whose tail is locked, its entry is stored, and only then the block becomes
 //! readable; the block that the key had before is locked all the while. So a key has one readable block, and
@@ -33,7 +33,7 @@ use crate::stats::ServerStats;
 /// Why an operation is to be tried again. It has changed nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// Somebody writes to the key's block.
+    /// A session writes to the key's block.
     Block,
     /// Memory is on its way from another class.
     Memory,
@@ -42,27 +42,27 @@ pub enum Wait {
 /// The session number of servers, in tails.
 const SERVER: usize = SESSIONS_MAX;
 
-/// How often a block is met with the same tail, not to be locked, before its writer is looked for.
+/// How often a block with the same tail cannot be locked before the server checks whether its writer is gone.
 const PATIENCE: u32 = 64;
 
 /// The part of the memory's size that copies may take beside it before sessions wait for each other.
 const COPIES_PART: usize = 64;
 
-/// How often a block is copied without its lock before it is locked for that.
+/// How often a read copies a block without its lock before it takes the lock.
 const READS: u32 = 4;
 
-/// Blocks beside those that sessions wait for whose writers may come to be looked for.
+/// The most blocks, beside those that sessions wait for, of which the server counts failed attempts.
 const STUCK_MAX: usize = 1024;
 
-/// Bytes that are new in an epoch at least, in a store however small.
+/// The least number of new bytes after which an epoch ends, however small the store.
 const EPOCH_BYTES: u64 = 64 * 64;
 
-/// And the part of the memory that they are: where pairs come and go in a store that is nearly empty, nobody is evicted,
-/// and numbers of epochs would come to their end.
+/// And the least part of the memory that they are. In a store that is nearly empty, pairs can come and go without
+/// evictions, and without this limit the numbers of epochs would run out.
 const EPOCH_PART: u64 = 64;
 
-/// Beginnings of epochs that are remembered; above that those that tell an age no more exactly than by a part of it go.
-/// What is left of four years is half as many.
+/// The most beginnings of epochs that are remembered. Above that, the server forgets those that make an age more exact
+/// by less than a part of it. Of four years half as many are left.
 const EPOCHS_KEPT: usize = 1 << 14;
 const AGE_PART: u32 = 512;
 
@@ -70,7 +70,7 @@ const AGE_PART: u32 = 512;
 #[derive(Clone, Copy)]
 pub struct LockedBlock {
     pub pointer: Pointer,
-    /// The version that its next content has.
+    /// The version of its next content.
     pub version: u64,
     before: Tail,
 }
@@ -105,10 +105,10 @@ pub struct Shard<F> {
     pub pages: Pages,
     /// Entries for which their bucket has no room.
     pub overflow: HashMap<usize, Vec<Entry>>,
-    /// What is counted; what is measured is added by [`Shard::stats`].
+    /// The counters. [`Shard::stats`] adds what is measured.
     pub counts: ServerStats,
     pub flushes: Flushes,
-    /// When a generation is to begin of which not all have heard, and the number of the news that tell them.
+    /// When a generation is to begin of which not all PEs have heard, and the number of the news that announce it.
     coming: Option<(Time, u64)>,
     /// Flushes since the sweep last began at the first bucket.
     pub flushes_unswept: u32,
@@ -120,12 +120,12 @@ pub struct Shard<F> {
     pub news: News,
     /// Sessions that may be at a page that retires.
     pub page_watch: Watch,
-    /// Of the server whose clock decides.
+    /// The clock, on the server whose clock decides.
     clock: Option<Clock>,
     pub retirement: Option<Retirement>,
-    /// The page that came to the class that waited for it last, and when.
+    /// The last page that came to the class that waited for it, and the epoch in which it did.
     pub promised: Option<(usize, u32)>,
-    /// Blocks that sessions have in their hands.
+    /// Blocks that sessions hold.
     pub pins: HashMap<Block, Pin>,
     /// Values that sessions are taking.
     pub copies: Copies,
@@ -189,7 +189,7 @@ impl<F: Fabric> Shard<F> {
         self.fixed_bytes() + pages + self.pages.link_bytes() + overflow
     }
 
-    /// What clients are told of it.
+    /// The statistics that clients are told.
     pub fn stats(&self) -> ServerStats {
         ServerStats {
             memory_limit: self.config.memory as u64,
@@ -200,7 +200,8 @@ impl<F: Fabric> Shard<F> {
         }
     }
 
-    /// Pages for so much memory; what they need beside them is of it.
+    /// Sets the limit in bytes, and the number of pages that it allows. The memory that pages need beside their words
+    /// is part of it.
     pub fn set_limit(&mut self, bytes: usize) {
         let page = self.layout.page_words * 8;
         // The links of a page of the smallest blocks are the most that a page needs.
@@ -260,7 +261,7 @@ impl<F: Fabric> Shard<F> {
         Header::read(&words)
     }
 
-    /// True if the block holds this key: what clients write to a block leaves its key alone.
+    /// True if the block holds this key. Clients' writes do not change a block's key.
     pub fn holds(&self, pointer: Pointer, key: &[u8], key_words: &[u64]) -> bool {
         let header = self.header(pointer);
         let there = &self.words(pointer)[block::KEY..];
@@ -297,7 +298,7 @@ impl<F: Fabric> Shard<F> {
         if found != tail.0 {
             return Err(Wait::Block);
         }
-        // The content lies behind the lock, for those who read in order.
+        // The content lies behind the lock, for readers that read in order.
         self.order();
         Ok(LockedBlock {
             pointer,
@@ -320,9 +321,9 @@ impl<F: Fabric> Shard<F> {
         self.version = self.version.max(held.version);
     }
 
-    /// What was written into blocks lies before what is stored from now on.
+    /// Orders what was written into blocks before what is stored from now on.
     pub fn order(&self) {
-        // Release: pairs with the Acquire of who reads a later word.
+        // Release: pairs with the Acquire of a reader of a later word.
         fence(Ordering::Release);
         self.fabric.fence();
     }
@@ -334,7 +335,7 @@ impl<F: Fabric> Shard<F> {
         LockedBlock { version, ..held }
     }
 
-    /// Copies a locked block into the scratch words.
+    /// Copies a block into the scratch words. The copy of a locked block is whole.
     pub fn copy(&mut self, pointer: Pointer) {
         let mut words = std::mem::take(&mut self.scratch);
         words.clear();
@@ -405,7 +406,7 @@ impl<F: Fabric> Shard<F> {
         self.pages.give(block);
     }
 
-    /// The same, but words of a PE that is gone may arrive there yet: nobody may have the block again.
+    /// The same, but words of a PE that is gone may still arrive there: the block is never used again.
     pub fn abandon(&mut self, held: LockedBlock) {
         self.clear(held);
         let block = self.pages.block(held.pointer);
@@ -423,8 +424,8 @@ impl<F: Fabric> Shard<F> {
         self.set_recency(pointer, Recency::new(self.epoch, version, was_read));
     }
 
-    /// Notes for a session that it has used blocks: of each the pointer, its recency then, and what that is to be. What
-    /// has changed since, or is no block of this class any more, stays as it is.
+    /// Notes for a session that it has used blocks: for each the pointer, its recency then, and its new recency. A
+    /// recency that has changed since stays as it is, and so does a place that is no longer a block of this class.
     pub fn note_used(&self, words: &[u64]) {
         for used in words.as_chunks::<3>().0 {
             let [pointer, before, new] = *used;
@@ -437,7 +438,7 @@ impl<F: Fabric> Shard<F> {
         }
     }
 
-    /// Says when a pair was last used.
+    /// Sets when a pair was last used.
     pub fn set_recency(&self, pointer: Pointer, recency: Recency) {
         let at = self.layout.block(pointer).plus(RECENCY);
         let swapped = self.fabric.swap(self.server, at, recency.0);
@@ -458,7 +459,7 @@ impl<F: Fabric> Shard<F> {
         }
     }
 
-    /// Makes the words of a page that no pointer leads to the blocks of its class.
+    /// Makes the words of a page, to which no pointer leads, into the blocks of its class.
     pub fn make_blocks(&mut self, page: usize) {
         let version = self.next_version(0);
         for block in self.pages.blocks_of(page) {
@@ -472,8 +473,8 @@ impl<F: Fabric> Shard<F> {
         self.pages.open(page);
     }
 
-    /// Copies a whole, readable pair into the scratch words. Where writers are so fast that no copy is whole, under the
-    /// block's lock.
+    /// Copies a whole, readable pair into the scratch words. If writers are so fast that no copy is whole, it copies
+    /// under the block's lock.
     pub fn read(&mut self, pointer: Pointer, key: &[u8]) -> Result<Header, Wait> {
         for _ in 0..READS {
             self.copy(pointer);
@@ -507,7 +508,7 @@ impl<F: Fabric> Shard<F> {
         if session >= self.layout.all_sessions {
             return;
         }
-        // Each session waits for one block at most; what more there is was met by the way, and may be forgotten.
+        // Each session waits for one block at most. Other entries were met in passing, and may be forgotten.
         if self.stuck.len() > STUCK_MAX + self.layout.all_sessions {
             self.stuck.clear();
         }
@@ -525,7 +526,7 @@ impl<F: Fabric> Shard<F> {
         }
     }
 
-    /// Takes the lock of a writer that is gone, and the pair, of which nobody knows how much is there, out.
+    /// Takes over the lock of a writer that is gone, and removes the pair: it is unknown how much of it was written.
     fn recover(&mut self, pointer: Pointer, tail: Tail) {
         let version = tail.version() + 1;
         let locked = Tail::new(version, SERVER, true);
@@ -632,8 +633,9 @@ impl<F: Fabric> Shard<F> {
         self.epochs = kept;
     }
 
-    /// Another generation is to begin at a later moment. That is so at once if sessions leave everything to the server
-    /// from then on, as they do from a moment on of which they have heard; else once all have heard of it.
+    /// Another generation is to begin at a later moment. It takes effect at once if sessions leave everything to the
+    /// server from that moment on, which they do from a moment on that they have heard of. Otherwise it takes effect
+    /// once all have heard of it.
     pub fn flush_later(&mut self, at: Time) {
         match self.flushes.next {
             Some(heard) if heard <= at => self.flushes.next = Some(at),
@@ -642,19 +644,19 @@ impl<F: Fabric> Shard<F> {
         }
     }
 
-    /// What is to be known of flushes is among the news.
+    /// The pending flush is among the news now: notes their number.
     pub fn flush_was_told(&mut self) {
         if let Some((_, number)) = &mut self.coming {
             *number = self.news.latest();
         }
     }
 
-    /// True if the moment of a flush has come of which not all have heard.
+    /// True if a flush's moment has come, but not all PEs have heard of it.
     pub fn is_a_flush_late(&self, now: Time) -> bool {
         self.coming.is_some_and(|(at, _)| at <= now)
     }
 
-    /// True if it is so of every flush at a later moment.
+    /// True if all PEs have heard of every flush at a later moment.
     pub fn all_flushes_are_heard(&self) -> bool {
         self.coming.is_none()
     }
@@ -675,7 +677,7 @@ impl<F: Fabric> Shard<F> {
         self.flushes_unswept += u32::from(self.flushes.begin_due(now));
     }
 
-    /// What clients are to know.
+    /// The control words that clients are to know.
     pub fn control(&self) -> Control {
         let coming = self.coming.map(|(at, _)| at);
         Control {

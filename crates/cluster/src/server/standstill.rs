@@ -1,4 +1,5 @@
-//! Tests of a server beside a PE that stands still: it waits for nobody, and serves the others meanwhile.
+//! Tests of a server beside a PE that stands still: the server does not wait for that PE, and serves the others
+//! meanwhile.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,8 +21,8 @@ const STILL: usize = 1;
 
 type Deed = Box<dyn FnOnce(&ThreadsFabric) -> Result<(), Gone> + Send>;
 
-/// A server's end of a network on which one PE can stand still: what is sent to it, or asked of it, is done when it goes
-/// on. What would wait for a PE panics.
+/// A server's end of a network on which one PE can stand still: operations on its memory are carried out when it goes
+/// on. A call that would wait for a PE panics.
 struct Still {
     fabric: Arc<ThreadsFabric>,
     stands: AtomicBool,
@@ -131,7 +132,7 @@ fn server() -> (Server<Still>, Arc<Still>, Arc<ThreadsFabric>, Layout) {
     (server, still, Arc::clone(&ends[STILL]), layout)
 }
 
-/// Has a message of the PE that goes on tried once.
+/// Tries a message of the PE that goes on, once.
 fn try_once(server: &mut Server<Still>, ask: Ask<'_>) -> bool {
     TimedAsk { now: NOW, ask }.encode(&mut server.message);
     let done = server.answer(2);
@@ -196,11 +197,11 @@ fn a_page_waits_for_who_stands_still_and_nobody_else_does() {
     fill(&mut server, b"a value", 100);
     let page = server.shard.pages.idle_page(usize::MAX).unwrap_or(0);
     assert!(server.shard.retire(page, None));
-    // What comes up meanwhile is not put beside what is on its way.
+    // News that come up meanwhile are not put while others are on their way.
     fill(&mut server, &[7; 1000], 500);
     assert!(server.shard.retirement.is_some() && server.shard.counts.pages_moved == 0);
     assert!(still.held.lock().len() < 10);
-    // It is in the middle of direct operations.
+    // The PE is in the middle of direct operations.
     let busy = |word| end.local(layout.busy(STILL), 1)[0].store(word, Ordering::Relaxed);
     busy(1);
     still.go_on();
@@ -219,7 +220,7 @@ fn a_full_ring_of_who_stands_still_stops_nobody() {
     let mut sender = Sender::new(0, requests, staged);
     let key = Key::new(b"key", &server.shard.hasher);
     ask(&mut server, b"key", Op::Store(Store::set(&[7; 1000])));
-    // More than there is room for replies.
+    // More requests than there is room for replies.
     let mut message = Vec::new();
     let get = Ask::Op(Request { key, op: Op::Get });
     TimedAsk { now: NOW, ask: get }.encode(&mut message);

@@ -1,7 +1,7 @@
 //! What a server checks of a message before it carries it out.
 //!
-//! Sessions make no other messages. But any PE of the job can write over symmetric memory by mistake, and a server that acted on
-//! what lies there then would put a pair where nobody finds it, or end, and with it the job.
+//! Sessions send only valid messages. But any PE of the job can write over symmetric memory by mistake. A server that
+//! acted on such words would put a pair where no lookup finds it, or would end, and the job with it.
 
 use std::sync::atomic::Ordering;
 
@@ -14,8 +14,8 @@ use crate::bucket::Pointer;
 use crate::message::Ask;
 
 impl<F: Fabric> Shard<F> {
-    /// True if what is asked is about a key by its own hash, and a block that is to come into the table is the session's and
-    /// holds the pair.
+    /// True if the key comes with its own hash, and a block that is to come into the table is held by the session and
+    /// contains the pair.
     pub fn is_valid(&self, ask: &Ask<'_>, session: usize) -> bool {
         match ask {
             Ask::Op(Request { key, .. }) | Ask::Copy(key, _) | Ask::Reserve(key, _) => {
@@ -37,7 +37,7 @@ impl<F: Fabric> Shard<F> {
     /// True if a block has room for a pair, and its key lies there.
     fn is_laid(&self, key: &Key<'_>, value_len: usize, pointer: Pointer) -> bool {
         let block = self.words(pointer);
-        // Acquire: what was put lies before the message that tells of it.
+        // Acquire: the words were put before the message that announces them.
         let is_there = |(word, there): (&u64, &std::sync::atomic::AtomicU64)| {
             there.load(Ordering::Acquire) == *word
         };

@@ -20,7 +20,7 @@ use crate::layout::Layout;
 
 const NOW: Time = Time(1000);
 
-/// A session that a writer of another PE is.
+/// The session of a writer on another PE.
 const WRITER: usize = 2;
 
 struct World {
@@ -65,7 +65,7 @@ fn find(server: &mut Server<ThreadsFabric>, key: &Key<'_>) -> Pointer {
 }
 
 impl World {
-    /// What the server tells arrives.
+    /// Lets what the server tells arrive.
     fn pass(&mut self) {
         for _ in 0..10 {
             self.server.lock().iterate();
@@ -113,7 +113,7 @@ impl World {
     }
 }
 
-/// Something happens before the Get behind so many others.
+/// Calls `deed` before the Get that follows `others` other ones.
 fn before_later_get(fabric: &Arc<Interposed>, others: usize, deed: Deed) {
     let next = Arc::clone(fabric);
     *fabric.before_get.lock() = Some(Box::new(move || match others {
@@ -154,7 +154,7 @@ fn a_pair_whose_writer_takes_long_is_met() {
     let mut world = world();
     let (pointer, locked) = world.lock();
     let met = world.visit(|server| {
-        // The writer has nothing else to say than before.
+        // The writer changes nothing: it restores the tail.
         let before = Tail::new(locked.version() - 1, WRITER, false);
         let last = server.shard.layout.block_words(pointer) - 1;
         let tail = server.shard.word(pointer, last);

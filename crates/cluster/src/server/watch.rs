@@ -1,16 +1,16 @@
-//! Sessions that may be in the middle of direct operations which they began before they heard of something: they are
-//! watched until they are out of them, while the server goes on serving.
+//! A watch over sessions that may be in the middle of direct operations which they began before they heard some news.
+//! It lasts until they are out of these operations, and the server goes on serving meanwhile.
 //!
-//! Of each session, in this order:
+//! For each session, in this order:
 //! 1. Its PE has heard the news (`news`).
-//! 2. Its busy word is got. If it is even, the session hears the news before it goes anywhere; if it is odd, it is got
-//!    again until it is another.
+//! 2. The server gets its busy word. If the word is even, the session sees the news before its next direct operation.
+//!    If it is odd, the server gets it again until it has changed.
 //!
-//! The client stores its busy word and loads the news, the server has the news arrive and reads the busy word, each in
-//! that order (with a sequentially consistent fence in between): so one of them sees the other.
+//! The client stores its busy word and then loads the news. The server waits for the news to arrive and then reads the
+//! busy word. Each has a sequentially consistent fence in between, so one of them sees the other.
 //!
-//! A Get that is under way is waited for before there is another of the same session, also by who has given up (3): it
-//! may have been read at any time before it lands.
+//! (3) The server waits for a Get that is under way before it starts another for the same session, also after it has
+//! given the watch up: the Get may have read the word at any time before it lands.
 
 use std::sync::atomic::{Ordering, fence};
 
@@ -33,14 +33,14 @@ struct Waiting {
 pub struct Watch {
     /// Which of the server's watches it is.
     number: usize,
-    /// What they are to have heard.
+    /// The news that they are to have heard.
     news: u64,
     waiting: Vec<Waiting>,
     given_up: bool,
 }
 
 impl Watch {
-    /// The server's watch of a number, over nobody.
+    /// The server's watch of a number, over no session.
     pub fn new(number: usize) -> Self {
         Self {
             number,
@@ -50,7 +50,7 @@ impl Watch {
         }
     }
 
-    /// True if it waits for nobody.
+    /// True if it waits for no session.
     pub fn is_over(&self) -> bool {
         self.waiting.is_empty()
     }
@@ -67,13 +67,13 @@ impl Watch {
         }));
     }
 
-    /// Waits for nobody any more, but for what is under way (3).
+    /// Stops waiting, except for Gets that are under way (3).
     pub fn give_up(&mut self) {
         self.given_up = true;
         self.waiting.retain(|waiting| waiting.asked);
     }
 
-    /// Looks who is out. True if it is over.
+    /// Checks which sessions are out. True if the watch is over.
     pub fn advance<F: Fabric>(&mut self, fabric: &F, layout: &Layout, news: &News) -> bool {
         if self.is_over() {
             return true;
@@ -116,7 +116,7 @@ impl Watch {
             return true;
         }
         waiting.asked = look(fabric, pe, layout.busy(waiting.session), into).is_ok();
-        // Else it is gone.
+        // If the Get failed, the PE is gone.
         waiting.asked
     }
 }
