@@ -1,8 +1,8 @@
 //! A block's checksum: 64 bits over its content and its version.
 //!
-//! OpenSHMEM does not say in which order a Get reads, so equal versions at a block's two ends do not prove that what
-//! lies between is whole (supplement, 3.2). The checksum does, up to one torn read in 2^64. It is seeded, so that a
-//! value that somebody stores cannot be made to look like a block.
+//! OpenSHMEM does not say in which order a Get reads, so equal versions at a block's two ends do not prove that the
+//! words between them are whole (supplement, 3.2). The checksum does, up to one torn read in 2^64. It is seeded, so
+//! that no client can store a value that looks like a block.
 
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_inline};
 
@@ -16,7 +16,7 @@ impl Checksum {
         Self(RapidSecrets::seed(seed))
     }
 
-    /// Of the content's words, of which each version has another.
+    /// The checksum of the content's words. It differs for each version.
     #[inline]
     pub fn of(&self, version: u64, content: &[u64]) -> u64 {
         let bytes: &[u8] = bytemuck::cast_slice(content);

@@ -3,7 +3,7 @@
 /// Words of the smallest block.
 const SMALLEST: usize = 8;
 
-/// Blocks begin at multiples of so many words, 32 bytes, and places are counted in them.
+/// Blocks begin at multiples of this many words, 32 bytes, and places are counted in these units.
 pub const UNIT: usize = 4;
 
 /// The classes of a page.
@@ -19,7 +19,7 @@ impl Classes {
         let mut last = SMALLEST;
         while last < page_words {
             let next = (last * 5 / 4).next_multiple_of(UNIT).max(last + UNIT);
-            // As many as go into a page, each as large as so many can be.
+            // As many blocks as fit into a page, each as large as that many can be.
             let fit = page_words / next.min(page_words);
             last = (page_words / fit / UNIT * UNIT).max(last + UNIT);
             words.push(last);

@@ -1,4 +1,4 @@
-//! What a store is made from. Every PE of a job is given the same.
+//! The settings of a store. Every PE of a job gets the same ones.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use crate::block::SESSIONS_MAX;
 use crate::classes::UNIT;
 use crate::layout::Layout;
 
-/// Whether clients go to blocks themselves.
+/// Whether clients read and write blocks themselves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Operations {
     /// As measured costs suggest.
@@ -20,37 +20,37 @@ pub enum Operations {
     Active,
 }
 
-/// Whose clock says what has expired.
+/// Whose clock decides what has expired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Clocks {
-    /// The moments that callers give: there is one clock, as in one process, or none that goes by itself.
+    /// The moments that callers give: there is one clock, as in one process, or no clock that advances by itself.
     #[default]
     Callers,
     /// The first server's: callers' clocks may differ.
     FirstServers,
 }
 
-/// A cure of the protocol that is left out, so that checks can be seen to need it.
+/// A safeguard of the protocol that is left out, so that tests can show that they need it.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fault {
-    /// None is.
+    /// None is left out.
     #[default]
     None,
     /// Readers believe equal versions, whatever the order in which the words were read.
     NoChecksum,
     /// Writers lock a block whose head is behind its tail.
     LockBeforeHead,
-    /// A page changes its class while sessions may be at its blocks.
+    /// A page changes its class while sessions may access its blocks.
     NoQuiescence,
 }
 
 /// The store's settings.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Servers: the first so many PEs.
+    /// The number of servers, which are the first PEs.
     pub servers: usize,
-    /// Bytes of each server, for blocks and index and what it keeps of them.
+    /// Bytes of each server, for blocks, the index, and its own bookkeeping of them.
     pub memory: usize,
     /// Bytes to which that may be raised while it runs.
     pub memory_max: usize,
@@ -58,7 +58,7 @@ pub struct Config {
     pub item_size_max: usize,
     /// False: a full server refuses instead of evicting.
     pub evicts: bool,
-    /// Sessions of each PE: threads that ask at the same time.
+    /// Sessions of each PE: the threads that use the store at the same time.
     pub sessions: usize,
     /// Entries of each session's pointer directory.
     pub directory: usize,
@@ -68,7 +68,7 @@ pub struct Config {
     pub operations: Operations,
     /// Whose clock decides.
     pub clocks: Clocks,
-    /// Seeds the keys' hash and the checksum: the same on all PEs, and known to nobody else.
+    /// Seeds the keys' hash and the checksum: the same on all PEs, and secret.
     pub seed: u64,
     #[doc(hidden)]
     pub fault: Fault,
@@ -100,7 +100,7 @@ pub const MEMORY_MIN: usize = 128 << 10;
 const PAGE_MIN: usize = 4 << 10;
 const PAGE_USUAL: usize = 1 << 20;
 
-/// Pages of a server that most sizes of items can share.
+/// The least number of a server's pages that most sizes of items can share.
 const PAGES_GOOD: usize = 32;
 
 /// The most memory of a server: blocks of 64 bytes are numbered by 32 bits, of which one may be wasted.
@@ -109,12 +109,12 @@ pub const MEMORY_MAX: usize = 128 << 30;
 /// The most entries of a session's directory: 8 GiB.
 const DIRECTORY_MAX: usize = 1 << 28;
 
-/// A store that cannot be.
+/// Why a store cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConfigError {
     /// A setting is out of its range.
     Setting(String),
-    /// The fabric has not so much symmetric memory.
+    /// The fabric does not have enough symmetric memory.
     Memory(NoMemory),
 }
 
@@ -175,12 +175,12 @@ impl Config {
         asked.max(2).next_power_of_two()
     }
 
-    /// Words of symmetric memory that a store takes of each of so many PEs: what a fabric is to be opened with.
+    /// Words of symmetric memory that a store on `pes` PEs takes from each of them. A fabric is to be opened with them.
     pub fn symmetric_words(&self, pes: usize) -> Result<usize, ConfigError> {
         Ok(Layout::new(self, pes)?.words())
     }
 
-    /// What is wrong with it for so many PEs.
+    /// Checks the settings for `pes` PEs.
     pub(crate) fn check(&self, pes: usize) -> Result<(), ConfigError> {
         if self.servers == 0 || self.servers > pes {
             return refuse(format!(

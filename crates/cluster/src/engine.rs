@@ -21,7 +21,7 @@ use crate::report::{RequestCounts, SilentPes};
 use crate::shift::Moved;
 use crate::stats::{COUNTS, ClientStats, ServerStats};
 
-/// Values that are longer are handed out whole.
+/// Longer values are handed out whole.
 pub const COPY_MAX: usize = 8192;
 
 /// Bytes that reservations may have in a PE's own memory, where the largest item is not larger.
@@ -31,23 +31,23 @@ const RESERVED_MAX: usize = 64 << 20;
 pub struct Cluster<F: Fabric> {
     pub(crate) clients: Box<[Mutex<Client<F>>]>,
     next: AtomicUsize,
-    /// The PE's of the first session.
+    /// The fabric of the first session's PE.
     pub(crate) fabric: Arc<F>,
     pub(crate) layout: Arc<Layout>,
     pub(crate) config: Config,
     hasher: KeyHasher,
     counts: Arc<Registry<COUNTS>>,
-    /// Of each session, and what of it is counted no more, of each server.
+    /// Each session's requests, and for each server the requests before the last reset.
     pub(crate) asked: Vec<RequestCounts>,
     pub(crate) asked_before: Box<[AtomicU64]>,
     pub(crate) silent: SilentPes,
     reserved: Arc<AtomicUsize>,
-    /// What ends when the engine does.
+    /// What is dropped when the engine is.
     _keeper: Option<Box<dyn Send + Sync>>,
 }
 
 impl<F: Fabric> Cluster<F> {
-    /// With these sessions, which threads get in turn.
+    /// With these sessions, which are assigned to threads in turn.
     pub(crate) fn new(
         clients: Vec<Client<F>>,
         layout: Arc<Layout>,
@@ -76,7 +76,7 @@ impl<F: Fabric> Cluster<F> {
         ClientStats::of(&self.counts.sums_since_reset())
     }
 
-    /// What each server tells of itself; a server that is gone tells nothing.
+    /// The statistics of each server, except for servers that are gone.
     pub fn server_stats(&self) -> Vec<ServerStats> {
         let mut client = self.clients[0].lock();
         (0..self.layout.servers)
@@ -120,7 +120,7 @@ pub struct Pending {
     hash: u64,
     value: Vec<u8>,
     len: usize,
-    /// Of all reservations of the engine.
+    /// The bytes of all reservations of the engine.
     reserved: Arc<AtomicUsize>,
 }
 
@@ -194,7 +194,7 @@ impl<F: Fabric> Engine for Cluster<F> {
         let each = bytes / self.layout.servers;
         let servers = self.layout.servers;
         let (least, most) = (crate::config::MEMORY_MIN, self.config.memory_max);
-        // All servers' together, of which each has the same.
+        // The limit is that of all servers together, and each has the same part.
         let most = most.saturating_mul(servers).saturating_add(servers - 1);
         LimitError::check(bytes, least * servers, most)?;
         self.clients[0].lock().set_limit(each);
@@ -393,7 +393,7 @@ mod tests {
         let mut replies = Counted::default();
         handle.execute(Time(1000), &gets, &mut replies);
         assert_eq!(replies.values, names.len());
-        // Of a value that is delivered nobody else knows.
+        // A value that is delivered has no other owner.
         assert_eq!(replies.memory, names.len() * value.len());
         let (peak, kept) = engine.clients[0].lock().buffer_words();
         assert!(peak <= 2 * value.len() / 8, "{peak} words at once");

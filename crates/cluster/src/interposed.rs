@@ -1,5 +1,5 @@
-//! A fabric for tests on which something happens at the very moment that a test is about, a store's settings for them, and a
-//! place for what is answered.
+//! Tools for tests: a fabric that runs a closure right before a certain operation, settings of a small store, and a
+//! place for the answer.
 
 use std::mem::MaybeUninit;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use nuthatch_sync::mutex::Mutex;
 
 use crate::config::{Config, Operations};
 
-/// A store in which something has to move soon, and whose sessions go to the blocks themselves.
+/// A store so small that pages move soon, and whose sessions use direct operations.
 pub fn small() -> Config {
     Config {
         memory: 256 << 10,
@@ -24,21 +24,21 @@ pub fn small() -> Config {
     }
 }
 
-/// What happens once.
+/// A closure that runs once.
 pub type Deed = Box<dyn FnOnce() + Send>;
 
-/// A PE's end of a network, as seen by one that can load the memory of the first so many PEs.
+/// A PE's end of a network, as seen by a PE that can load the memory of the first `reachable` PEs.
 pub struct Interposed {
     fabric: Arc<ThreadsFabric>,
     reachable: usize,
-    /// Before the next Get.
+    /// Runs before the next Get.
     pub before_get: Mutex<Option<Deed>>,
-    /// Before the next compare-swap.
+    /// Runs before the next compare-swap.
     pub before_swap: Mutex<Option<Deed>>,
 }
 
 impl Interposed {
-    /// Nothing happens yet.
+    /// Without closures yet.
     pub fn new(fabric: Arc<ThreadsFabric>, reachable: usize) -> Arc<Self> {
         Arc::new(Self {
             fabric,

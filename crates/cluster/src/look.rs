@@ -1,22 +1,22 @@
-//! A look at one word of another PE, without waiting for it.
+//! A look: a Get of one word of another PE, without waiting for that PE.
 
 use std::sync::atomic::Ordering;
 
 use nuthatch_fabric::{Address, Fabric, Gone};
 
-/// In a word that is looked for: it has not landed. No mark, busy word or clock comes so far.
+/// In the word into which a look goes: the Get has not landed. No mark, busy word or clock reaches this value.
 const UNKNOWN: u64 = u64::MAX;
 
-/// Begins to look at a PE's word: what is there comes to `into`, where [`UNKNOWN`] is until then.
+/// Begins to look at a PE's word. Its value lands in `into`, which has [`UNKNOWN`] until then.
 pub fn look<F: Fabric>(fabric: &F, pe: usize, at: Address, into: Address) -> Result<(), Gone> {
-    // Release: what was laid down before is not laid down behind it.
+    // Release: earlier stores do not move behind this one.
     fabric.local(into, 1)[0].store(UNKNOWN, Ordering::Release);
     fabric.get_nbi(pe, at, into, 1)
 }
 
 /// The word that was looked at, once it has landed.
 pub fn seen<F: Fabric>(fabric: &F, at: Address) -> Option<u64> {
-    // Acquire: what is read from now on lies behind what the word tells of.
+    // Acquire: what is read from now on is read after the events that the word tells of.
     let word = fabric.local(at, 1)[0].load(Ordering::Acquire);
     (word != UNKNOWN).then_some(word)
 }

@@ -1,4 +1,4 @@
-//! What sessions and servers say to each other (active operations).
+//! The messages between sessions and servers (active operations), and their encoding.
 //!
 //! ```text
 //!  request  0  63..32 words  31..24 options of the kind  23..8 more of them  7..0 kind
@@ -13,8 +13,9 @@
 //!           8 ...  the value, in whole words
 //! ```
 //!
-//! Every request is answered, in order; what is none, with [`ServerReply::Refused`]. A value over [`INLINE_MAX`] does not travel in a message: the session writes it
-//! into a block that the server reserved, or reads it from where the reply points.
+//! Every request is answered, in order; an invalid one with [`ServerReply::Refused`]. A value over [`INLINE_MAX`] does
+//! not travel in a message: the session writes it into a block that the server reserved, or reads it from the block
+//! that the reply points to.
 
 use std::time::Duration;
 
@@ -42,7 +43,7 @@ pub const REPLY_MAX: usize = REPLY_VALUE_AT + words_of(INLINE_MAX);
 const _: () = assert!(KEY_AT + words_of(250) + words_of(INLINE_MAX) <= MESSAGE_MAX);
 const _: () = assert!(REPLY_MAX <= MESSAGE_MAX);
 
-/// What a server is asked.
+/// A request to a server.
 #[derive(Clone, Copy, Debug)]
 pub enum Ask<'a> {
     /// An operation of the engine's seam.
@@ -50,25 +51,25 @@ pub enum Ask<'a> {
     /// A read whose value no writer can take away, if it is too long for a message: the server keeps a copy until the
     /// session has taken its pieces.
     Copy(Key<'a>, Read),
-    /// A piece of that, of [`INLINE_MAX`] bytes but for the last one.
+    /// A piece of that copy, of [`INLINE_MAX`] bytes; the last one may be shorter.
     Piece(usize),
-    /// A block for a key and a value of so many bytes.
+    /// Reserve a block for a key and a value of this many bytes.
     Reserve(Key<'a>, usize),
-    /// The store of what was written into a reserved block; `value` is ignored.
+    /// Store the pair that was written into a reserved block; `value` is ignored.
     Commit(Key<'a>, Store<'a>, usize, Pointer),
-    /// Blocks that were read: of each its pointer, its recency, and what that is to be, as words.
+    /// Blocks that were read: for each its pointer, its recency, and its new recency, as words.
     Used(&'a [u8]),
-    /// Look at so many buckets for what has expired.
+    /// Search this many buckets for pairs that have expired.
     Maintain(usize),
-    /// Everything stored before this moment is to go.
+    /// Flush everything stored before this moment.
     Flush(Time),
     /// Another memory limit, in bytes.
     Limit(usize),
     /// Tell the statistics.
     Stats,
-    /// Tell of each class its pages, its blocks, and those that are free.
+    /// Tell for each class its pages, its blocks, and its free blocks.
     Classes,
-    /// Count from zero.
+    /// Reset the counters.
     Reset,
     /// Check every invariant.
     Audit,
@@ -81,7 +82,7 @@ pub enum Ask<'a> {
 pub struct TimedAsk<'a> {
     /// The moment at which it happens.
     pub now: Time,
-    /// What is asked.
+    /// The request.
     pub ask: Ask<'a>,
 }
 
@@ -162,7 +163,7 @@ impl Packed {
         self.parameters[self.parameter - 1]
     }
 
-    /// A word that says how long something is, or the how-manieth: values have 32 bits for that.
+    /// A word that is a length or a position: values have 32 bits for these.
     fn length(&mut self) -> Option<usize> {
         u32::try_from(self.word())
             .ok()
@@ -312,7 +313,7 @@ fn unpack_delta(packed: &mut Packed) -> Delta {
 }
 
 impl<'a> TimedAsk<'a> {
-    /// Lays the message down.
+    /// Encodes the message.
     pub fn encode(&self, into: &mut Vec<u64>) {
         let mut packed = Packed::default();
         let (kind, key, value): (u32, Option<&Key<'_>>, &[u8]) = match &self.ask {
@@ -400,7 +401,7 @@ impl<'a> TimedAsk<'a> {
         push_bytes(into, &[value]);
     }
 
-    /// Reads a message. `None` if it is none.
+    /// Decodes a message. `None` if it is invalid.
     pub fn decode(words: &'a [u64]) -> Option<Self> {
         let mut packed = Packed {
             options: words[0] as u32 >> 8,
@@ -457,14 +458,14 @@ pub struct BlockState {
     pub tail: u64,
 }
 
-/// What a server answers.
+/// A server's reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerReply<'a> {
     /// An answer without a value; where the pair is, if there is one.
     Reply(Reply, Option<BlockState>),
     /// A read hit, with its value.
     Value(Item, BlockState, &'a [u8]),
-    /// A read hit; the value is to be read there.
+    /// A read hit; the value is to be read from the block.
     At(Item, BlockState),
     /// A read that changes the pair, whose value is too long for a message: it was not carried out, and [`Ask::Copy`] is
     /// to ask for it.
@@ -479,9 +480,9 @@ pub enum ServerReply<'a> {
     Text(&'a [u8]),
     /// Words: pointers, or statistics.
     Words(&'a [u8]),
-    /// The message is none, and nothing was done: somebody has written over it.
+    /// The message was invalid, and nothing was done: a PE has written over it.
     Refused,
-    /// The same, and nobody knows where the next one begins: no more is read of this session.
+    /// The same, and it is unknown where the next message begins: the server reads nothing more from this session.
     Closed,
 }
 
@@ -519,7 +520,7 @@ fn idle_ticks(idle: Duration) -> u64 {
 }
 
 impl<'a> ServerReply<'a> {
-    /// Lays the message down.
+    /// Encodes the message.
     pub fn encode(&self, into: &mut Vec<u64>) {
         let none = Item::default();
         let (kind, item, known, number, value): (_, _, _, _, &[u8]) = match self {
@@ -580,7 +581,7 @@ impl<'a> ServerReply<'a> {
             .is_some_and(|&first| first as u32 & 0xff == CLOSED)
     }
 
-    /// Reads a message. `None` if it is none.
+    /// Decodes a message. `None` if it is invalid.
     pub fn decode(words: &'a [u64]) -> Option<Self> {
         let head: [u64; REPLY_VALUE_AT] = words.get(..REPLY_VALUE_AT)?.try_into().ok()?;
         let [first, life, cas, lengths, pointer, generation, tail, number] = head;

@@ -1,8 +1,8 @@
-//! What a PE tells of the distributed store to who runs it: a name and a value a line.
+//! The report of a PE about the distributed store, for its operator: a name and a value a line.
 //!
-//! It is for the hour in which something does not answer. So it asks nobody: servers put what they count to every PE, with
-//! the control words. And it waits for no session that a thread is busy with: what only one knows is left out then. The
-//! number of lines is bounded.
+//! It is for the hour in which something does not answer. So it sends no message: servers put their statistics to every
+//! PE, with the control words. And it waits for no session that a thread is using: what only such a session knows is
+//! left out. The number of lines is bounded.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -19,13 +19,13 @@ use crate::engine::Cluster;
 use crate::layout::TALLY;
 use crate::stats::ServerStats;
 
-/// Servers of which each is told; of more the first ones are.
+/// The most servers that are reported. If there are more, these are the first ones.
 const SERVERS_MAX: usize = 64;
 
-/// How many requests a session had for each server.
+/// How many requests a session had for each server, as running counts.
 pub type RequestCounts = Arc<[AtomicU64]>;
 
-/// PEs of which nothing has been heard for a while.
+/// PEs that have sent nothing for a while.
 #[derive(Default)]
 pub struct SilentPes(Mutex<BTreeSet<usize>>);
 
@@ -60,7 +60,7 @@ impl Lines {
 }
 
 impl<F: Fabric> Cluster<F> {
-    /// A PE is silent, or is heard again.
+    /// Notes that a PE is silent, or is no longer.
     pub fn note_silence(&self, pe: usize, is_silent: bool) {
         let mut silent = self.silent.0.lock();
         match is_silent {
@@ -69,7 +69,7 @@ impl<F: Fabric> Cluster<F> {
         };
     }
 
-    /// All there is to tell.
+    /// All lines of the report.
     pub(crate) fn report(&self) -> Vec<(String, String)> {
         let mut lines = Lines::default();
         self.tell_of_this_pe(&mut lines);
@@ -149,7 +149,7 @@ impl<F: Fabric> Cluster<F> {
         ServerStats::read(self.fabric.local(at, TALLY))
     }
 
-    /// The latest moment of which any server has told.
+    /// The latest moment that any server has told.
     fn latest_tick(&self) -> u64 {
         let ticks = (0..self.layout.servers).map(|server| self.told_by(server).tick);
         ticks.max().unwrap_or(0)
@@ -175,7 +175,7 @@ impl<F: Fabric> Cluster<F> {
     }
 }
 
-/// How the session would go about operations now, by how many of a kind a batch has.
+/// Which way the session would choose for operations now, by how many of a kind a batch has.
 fn tell_of_choices<F: Fabric>(lines: &mut Lines, server: usize, session: &Client<F>) {
     let reached_by = match session.reaches(server) {
         true => "loads",

@@ -1,4 +1,4 @@
-//! A server's thread, and what is done if it panics: nobody may wait for a server that is no more.
+//! A server's thread, and what is done if it panics: no PE may wait for a server that has ended.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,11 +8,11 @@ use nuthatch_fabric::Fabric;
 
 use crate::store::Member;
 
-/// Does something if the thread that holds it panics.
+/// Calls a closure if the thread that holds it panics.
 pub struct OnPanic<D: FnOnce()>(Option<D>);
 
 impl<D: FnOnce()> OnPanic<D> {
-    /// Does this.
+    /// Calls `deed` on a panic.
     pub fn new(deed: D) -> Self {
         Self(Some(deed))
     }
@@ -33,7 +33,7 @@ pub struct Serving {
 }
 
 impl Serving {
-    /// Starts the server of this PE. Panics if it is none.
+    /// Starts the server of this PE. Panics if this PE does not serve.
     pub fn start<F: Fabric>(member: &Member<F>, on_panic: impl FnOnce() + Send + 'static) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let (mut server, stopped) = (member.server(), Arc::clone(&stop));
@@ -56,7 +56,7 @@ impl Drop for Serving {
         // Relaxed: the flag is all there is to see.
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // A server that panicked has said so.
+            // A server that panicked has reported it.
             let _ = thread.join();
         }
     }

@@ -1,13 +1,14 @@
 //! Conversion of moments between a caller's clock and the store's.
 //!
-//! PEs' clocks begin with the job and drift apart. If each judged by its own, the one that is ahead would end others'
-//! pairs early. So the first server's clock decides: it tells every PE its tick, and a session moves the moments of
-//! requests by what its caller's clock differs.
+//! PEs' clocks begin with the job and drift apart. If each PE judged by its own clock, the PE that is ahead would end
+//! others' pairs early. So the first server's clock decides: that server tells every PE its tick, and a session moves
+//! the moments of requests by the difference to its caller's clock.
 //!
-//! What a PE was told may be old: over TCP words arrive when the PE calls the fabric, and not before; and a server tells
-//! nothing while it is kept from its core. So a word says that the store's clock is at least so far ahead. How far it is at
-//! most say two looks at the server's own word: if the second one sees a later moment, the clock came to it after the first
-//! one had begun. A session whose looks do not end, as the link is cut, or always see the same, keeps the shift.
+//! A PE's copy of the tick may be old: over TCP words arrive only when the PE calls the fabric, and a server tells
+//! nothing while it is kept from its core. So the copy says how far the store's clock is ahead at least. Two looks at
+//! the server's own word say how far it is ahead at most: if the second look sees a later moment, the clock reached
+//! that moment after the first look had begun. If the looks do not end, because the link is cut, or always see the same
+//! tick, the session keeps the shift.
 
 use std::mem::MaybeUninit;
 
@@ -15,26 +16,26 @@ use nuthatch_engine::{
     Delta, Expiry, Item, Leave, Op, Read, Removal, Replies, Reply, Request, Store, Time,
 };
 
-/// Ticks by which the clocks may differ before a session minds: they tick at different moments.
+/// Ticks by which the clocks may differ before a session changes its shift: they tick at different moments.
 const SLACK: i64 = 1;
 
-/// What the store's clock is ahead of a caller's, in ticks.
+/// How far the store's clock is ahead of a caller's, in ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shift(i64);
 
 impl Shift {
-    /// What it is if the two clocks show this at one moment.
+    /// The shift if the two clocks show these times at one moment.
     pub fn between(callers: Time, stores: Time) -> Self {
         Self(i64::from(stores.0) - i64::from(callers.0))
     }
 
-    /// True if the store's clock is further ahead than by this, more than a tick, if it shows this.
+    /// True if the store's clock, which shows `stores`, is further ahead than by this shift, by more than a tick.
     #[inline]
     pub fn is_short(self, callers: Time, stores: Time) -> bool {
         Self::between(callers, stores).0 > self.0 + SLACK
     }
 
-    /// True if it is less far ahead, by more than a tick, if it shows this.
+    /// True if the store's clock, which shows `stores`, is less far ahead, by more than a tick.
     #[inline]
     pub fn is_long(self, callers: Time, stores: Time) -> bool {
         Self::between(callers, stores).0 < self.0 - SLACK
@@ -46,14 +47,14 @@ impl Shift {
         self.0 == 0
     }
 
-    /// The way back.
+    /// The shift from the store's clock to the caller's.
     pub fn back(self) -> Self {
         Self(-self.0)
     }
 
-    /// A moment.
+    /// Moves a moment.
     pub fn time(self, time: Time) -> Time {
-        // What never happens does not happen by another clock either.
+        // A moment that never comes stays as it is.
         if time > Time::LAST {
             return time;
         }
@@ -61,7 +62,7 @@ impl Shift {
         Time(moved.clamp(0, Time::LAST.0.into()) as u32)
     }
 
-    /// When something expires.
+    /// Moves an expiry.
     pub fn expiry(self, expiry: Expiry) -> Expiry {
         match expiry {
             Expiry::Never => Expiry::Never,
@@ -69,7 +70,7 @@ impl Shift {
         }
     }
 
-    /// What is known of an item.
+    /// Moves the expiry of an item.
     pub fn item(self, item: &Item) -> Item {
         Item {
             expiry: self.expiry(item.expiry),
@@ -77,7 +78,7 @@ impl Shift {
         }
     }
 
-    /// A request.
+    /// Moves the moments of a request.
     pub fn request<'a>(self, request: &Request<'a>) -> Request<'a> {
         let expiry = |expiry: Option<Expiry>| expiry.map(|expiry| self.expiry(expiry));
         let op = match request.op {

@@ -16,13 +16,13 @@ use crate::message::{Ask, BlockState, INLINE_MAX, ServerReply, TimedAsk};
 use crate::ring::Broken;
 use crate::stats::Count;
 
-/// Attempts of a wait after which a server is looked for.
+/// Attempts of a wait after which the session checks whether the server is gone.
 const ATTEMPTS: u32 = 4096;
 
 /// How often a large value is read where it is, before the server makes a copy.
 const READS: u32 = 2;
 
-/// What is answered for a server that is gone: its part of the store misses.
+/// The answer in place of a server that is gone: its part of the store misses.
 pub fn lost(op: &Op<'_>) -> Reply {
     match op {
         Op::Get | Op::Read(_) => Reply::Miss,
@@ -129,8 +129,8 @@ impl<F: Fabric> Client<F> {
         Ok(some)
     }
 
-    /// What went to a server or came from it is no message. Not by a count alone: who asks is told of a miss or of a server
-    /// that is full, and it is neither.
+    /// Reports that words sent to a server, or received from it, are no message. A counter alone would not do: the
+    /// caller gets a miss, or the answer of a full server, and it is neither.
     #[cold]
     fn complain(&mut self, server: usize) {
         if std::mem::replace(&mut self.channels[server].complained, true) {
@@ -140,17 +140,17 @@ impl<F: Fabric> Client<F> {
         let text = format!(
             "nuthatch: PE {pe}: a message to server {server}, or from it, is none: somebody writes over the store's memory\n"
         );
-        // In one call, so that lines of PEs do not mix. There is no other place for it.
+        // In one call, so that lines of PEs do not mix. There is no other place to report it.
         let _ = std::io::stderr().write_all(text.as_bytes());
     }
 
-    /// A server is gone: nothing more comes.
+    /// Gives up a server that is gone: no more replies come.
     pub(super) fn lose(&mut self, server: usize) {
         self.channels[server].gone = true;
         self.channels[server].waiting.clear();
     }
 
-    /// Something was lost: with which servers is for each of them to tell.
+    /// Something was lost: asks for each server whether it is gone.
     #[cold]
     pub(super) fn lose_those_gone(&mut self) {
         for server in 0..self.channels.len() {
@@ -183,7 +183,7 @@ impl<F: Fabric> Client<F> {
         }
     }
 
-    /// What a reply says to a request.
+    /// The next step of a request, by its reply.
     pub(super) fn judge_reply(
         &mut self,
         server: usize,
@@ -239,7 +239,7 @@ impl<F: Fabric> Client<F> {
             .learn(hash, hint, control.epoch, control.bar, used);
     }
 
-    /// Reads a large value where its server said it is; has the server copy it if writers are faster.
+    /// Reads a large value from the block that its server named, or has the server copy it if writers are faster.
     pub(super) fn read_large(
         &mut self,
         now: Time,
@@ -272,8 +272,8 @@ impl<F: Fabric> Client<F> {
                 let tail = words[len - 1];
                 let was_read = Recency(words[RECENCY]).was_read(words[HEAD]);
                 self.learn(server, key.hash(), BlockState { tail, ..known }, false);
-                // What the server said of the pair is true of the version that it saw. Of another one it may have to say
-                // something else: that this read wins, how long the pair was idle.
+                // The server's item describes the version that it saw. For another version the answer may differ: that
+                // this read wins, or how long the pair was idle.
                 let item = match tail == known.tail {
                     true => item,
                     false if is_answered_by(&request.op, &header) => header.item(was_read),
@@ -314,8 +314,8 @@ impl<F: Fabric> Client<F> {
         Ok(answer)
     }
 
-    /// Takes the pieces of a copied value, many messages at a time, to where its words are in the wave's. False if one did
-    /// not come.
+    /// Takes the pieces of a copied value, many messages at a time, into its place in the wave's words. False if a
+    /// piece did not come.
     fn take_pieces(
         &mut self,
         now: Time,
@@ -457,7 +457,7 @@ mod tests {
         let op = Op::Store(Store::set(b"value"));
         let request = Request { key, op };
         let mut client = engine.clients[0].lock();
-        // Somebody writes over the first of two messages before they go out.
+        // The first of two messages is written over before they go out.
         let mut told = Vec::new();
         let mut judge = |client: &mut Client<_>, number: usize, words: &[u64]| {
             told.push((number, client.judge_reply(0, &request, words)));
@@ -480,7 +480,7 @@ mod tests {
         assert!(matches!(one, Answer::Done(Reply::OutOfMemory)));
         assert!(matches!(other, Answer::Done(Reply::Stored(_))));
         assert!(client.channels[0].complained);
-        // Of a message without an end nobody knows where the next one begins.
+        // After a message without an end it is unknown where the next one begins.
         let fabric = Arc::clone(&client.fabric);
         client.channels[0].sender.stage(&*fabric, &[0; 9]);
         client.channels[0].waiting.push_back(0);

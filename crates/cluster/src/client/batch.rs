@@ -1,7 +1,8 @@
 //! Execution of a batch, in waves of requests with different keys.
 //!
-//! Of a wave the direct operations go first, all their Gets under way at once, then the messages, one Put for each
-//! server. Replies go out in order. A long value is read when it is its turn, one at a time: so a wave holds one.
+//! In a wave the direct operations go first, with all their Gets under way at once, then the messages, with one Put for
+//! each server. Replies are delivered in order. A long value is read when it is its turn, one at a time: so a wave
+//! holds one.
 
 use nuthatch_engine::{Item, Key, Op, Read, Replies, Reply, Request, Time};
 use nuthatch_fabric::{Fabric, Gone};
@@ -29,15 +30,16 @@ const LONG: usize = (64 << 10) / 8;
 /// Words of a buffer that a session keeps after a batch.
 pub(super) const WORDS_KEPT: usize = (1 << 20) / 8;
 
-/// What a wave's requests work with.
+/// The working memory of a wave.
 #[derive(Default)]
 pub struct Wave {
     /// Words that were read: of blocks, of buckets, of replies.
     pub words: Vec<u64>,
     steps: Vec<Step>,
     servers: Vec<usize>,
-    /// Of each server: how many requests are carried out directly, by [`Kind`], or can be before that is chosen; how many
-    /// are to be messages, or must be before that is chosen; and how many were sent. Stores of large values count nowhere.
+    /// For each server: how many requests are carried out directly, by [`Kind`] (before the choice: how many can be);
+    /// how many are to be messages (before the choice: how many must be); and how many were sent. Stores of large
+    /// values are not counted.
     direct: Vec<[u32; KINDS]>,
     chosen: Vec<u32>,
     asked: Vec<u32>,
@@ -46,13 +48,13 @@ pub struct Wave {
     landed: usize,
     /// Recencies that are changed once all is read.
     pub used: Vec<Used>,
-    /// Servers to whose blocks was written.
+    /// Servers whose blocks were written.
     wrote: Vec<usize>,
-    /// One request is left, so long blocks are read, too.
+    /// One request is left, so a long block is read, too.
     alone: bool,
     /// Costs are measured.
     timed: bool,
-    /// The most words that there were.
+    /// The most words that were in use.
     #[cfg(test)]
     peak: usize,
 }
@@ -80,12 +82,12 @@ pub enum Answer {
     },
 }
 
-/// What is to be done for a request next.
+/// The next step of a request.
 #[derive(Clone, Copy, Debug)]
 pub enum Step {
     ReadBlock {
         pointer: Pointer,
-        /// Of its page, from before the block is read.
+        /// The generation of its page, read before the block is.
         generation: u64,
         /// The directory led there.
         hinted: bool,
@@ -111,7 +113,7 @@ pub enum Later {
     Copy,
 }
 
-/// What is being read for a request.
+/// A read that is under way for a request.
 #[derive(Clone, Copy)]
 struct Fetch {
     request: usize,
@@ -119,7 +121,7 @@ struct Fetch {
     /// Where the words will be in the wave's.
     start: usize,
     len: usize,
-    /// Where they land before that, if they do.
+    /// Where they land before that, if they land.
     landing: Option<usize>,
 }
 
@@ -161,8 +163,8 @@ impl<F: Fabric> Client<F> {
         }
     }
 
-    /// A get alone whose block is known, in one Get: what a directory is for, without a wave's lists. False if it comes
-    /// to nothing; then nothing was answered.
+    /// A single get whose block is known, in one Get: the directory's main case, without a wave's lists. False if this
+    /// does not answer the get.
     #[inline]
     fn get_known<R: Replies<LargeValue>>(
         &mut self,
@@ -173,13 +175,13 @@ impl<F: Fabric> Client<F> {
         let server = placement::server(key.hash(), self.layout.servers);
         let control = self.control(server);
         let channel = &self.channels[server];
-        // Elsewhere a message may be cheaper.
+        // If the server's memory cannot be loaded, a message may be cheaper.
         let is_cheapest = channel.reachable || self.config.operations == Operations::Direct;
         if channel.gone || !is_cheapest || !self.may_go_directly(server, &control, now) {
             return false;
         }
         self.enter();
-        // Behind that: a flush waits for those who have not seen it.
+        // Read after `enter`: a flush waits for sessions that may not have seen it.
         let control = self.control(server);
         let found = self.read_known(now, server, &control, key);
         self.exit();
@@ -199,8 +201,8 @@ impl<F: Fabric> Client<F> {
         true
     }
 
-    /// True if operations on a server's blocks need no message first. It needs one now and then if it has no clock, and
-    /// if it does not hear otherwise that somebody wants its help (`server::rest`).
+    /// True if operations on a server's blocks need no message first. It needs one now and then if it has no clock, or
+    /// if it does not notice otherwise that a client uses it (`server::rest`).
     #[inline(always)]
     fn may_go_directly(&self, server: usize, control: &Control, now: Time) -> bool {
         let channel = &self.channels[server];
@@ -226,7 +228,7 @@ impl<F: Fabric> Client<F> {
         self.ask_servers(now, wave);
     }
 
-    /// Reads a long value, if that is what is left of a request.
+    /// Reads a long value, if a request still waits for that.
     fn read_long(&mut self, now: Time, wave: &[Request<'_>], index: usize) {
         self.wave.alone = true;
         while let Step::Later(later) = self.wave.steps[index] {
@@ -249,7 +251,7 @@ impl<F: Fabric> Client<F> {
         }
     }
 
-    /// Direct operations, as far as they go.
+    /// Carries out direct operations, until every request is answered or left to its server.
     fn go_directly(&mut self, now: Time, wave: &[Request<'_>]) {
         self.enter();
         self.find_blocks(now, wave);
@@ -270,9 +272,9 @@ impl<F: Fabric> Client<F> {
         }
     }
 
-    /// Waits until what was written has arrived. Where all memory can be loaded and stored, [`Fabric::quiet`] does it at no
-    /// cost. Elsewhere that waits for every PE that this one has sent anything to, and one that stands still may be none
-    /// of those that were written to.
+    /// Waits until all written words have arrived. If all memory can be loaded and stored, [`Fabric::quiet`] does that
+    /// at no cost. Otherwise `quiet` waits for every PE that this one has sent anything to, and a PE that stands still
+    /// may not be one of those that were written to.
     fn settle_writes(&mut self) {
         let mut wrote = std::mem::take(&mut self.wave.wrote);
         if wrote.is_empty() {
@@ -296,9 +298,9 @@ impl<F: Fabric> Client<F> {
         self.wave.wrote = wrote;
     }
 
-    /// Waits until what was sent to a server before the last fence is there: a word that is put behind it is. (An atomic
-    /// fetch would say so if a fence ordered it, which OpenSHMEM 1.4 says of all atomic operations, and 1.5 of those that
-    /// fetch nothing.)
+    /// Waits until everything sent to a server before the last fence has arrived: a word that is put behind the fence
+    /// has. (An atomic fetch would show that if a fence ordered it. OpenSHMEM 1.4 has a fence order all atomic
+    /// operations, 1.5 only those that fetch nothing.)
     fn await_arrival(&mut self, server: usize) -> Result<(), Gone> {
         let at = self.layout.arrived(self.session);
         self.arrivals += 1;
@@ -315,7 +317,7 @@ impl<F: Fabric> Client<F> {
         }
     }
 
-    /// Finds out what can be carried out directly, and counts it.
+    /// Finds the requests that can be carried out directly, and counts them.
     fn find_blocks(&mut self, now: Time, wave: &[Request<'_>]) {
         self.wave.direct.clear();
         self.wave.direct.resize(self.channels.len(), [0; KINDS]);
@@ -341,14 +343,15 @@ impl<F: Fabric> Client<F> {
         }
     }
 
-    /// What a session would do for a request itself, if it can.
+    /// The first step of a request if the session can carry it out itself.
     fn direct_step(&mut self, now: Time, server: usize, request: &Request<'_>) -> Option<Step> {
         let control = self.control(server);
         if !self.may_go_directly(server, &control, now) {
             return None;
         }
         match &request.op {
-            // Which generation it would be of, the server knows: this one may have ended, and others may have missed.
+            // Only the server knows its generation: the present one may have ended, and other sessions may have missed
+            // pairs of it.
             Op::Store(_) if control.flushes.may_be_over(now) => None,
             Op::Store(store) if is_plain_set(store) => {
                 self.block_to_set(server, &request.key, store)
@@ -358,7 +361,7 @@ impl<F: Fabric> Client<F> {
         }
     }
 
-    /// Leaves to the servers what they do at less cost.
+    /// Leaves to the servers the requests that they carry out at less cost.
     fn choose(&mut self, wave: &[Request<'_>]) {
         self.wave.timed = false;
         let each = self.wave.direct.iter_mut().zip(&mut self.wave.chosen);
@@ -392,7 +395,7 @@ impl<F: Fabric> Client<F> {
         }
     }
 
-    /// Notes what an operation of a kind took, for each server that it was one of.
+    /// Notes how long an operation of a kind took, for each server that had one.
     fn note_direct(&mut self, kind: Kind, nanos: f64) {
         for (channel, counts) in self.channels.iter_mut().zip(&self.wave.direct) {
             let count = counts[kind as usize] as usize;
@@ -425,7 +428,7 @@ impl<F: Fabric> Client<F> {
         wrote
     }
 
-    /// Changes the recency of a block that was read, if it is the only one: that takes no more than a message.
+    /// Changes the recency of a block that was read, if it is the only one: that costs no more than a message.
     fn mark_the_only_one(&mut self) {
         if let [used] = self.wave.used[..] {
             self.wave.used.clear();
@@ -433,8 +436,9 @@ impl<F: Fabric> Client<F> {
         }
     }
 
-    /// Has servers change recencies of blocks that were read: one message a server, in place of a round trip a block. (A
-    /// Put would do as well, but for one that arrives after this PE has died, in a page of another class then.)
+    /// Has servers change the recencies of blocks that were read: one message for each server, instead of a round trip
+    /// for each block. (A Put would do as well, except that it could arrive after this PE has died, in a page that has
+    /// another class by then.)
     fn send_those_used(&mut self, now: Time, wave: &[Request<'_>]) {
         let mut used = std::mem::take(&mut self.wave.used);
         used.sort_unstable_by_key(|used| used.server);
@@ -463,7 +467,7 @@ impl<F: Fabric> Client<F> {
         Step::Answered(Answer::Done(lost(op)))
     }
 
-    /// Where a read begins.
+    /// The first step of a read.
     fn first_read(&mut self, server: usize, key: &Key<'_>) -> Step {
         if let Some((_, hint)) = self.hint(server, key.hash()) {
             return Step::ReadBlock {
@@ -477,7 +481,7 @@ impl<F: Fabric> Client<F> {
         Step::ReadBucket
     }
 
-    /// Reads blocks and buckets until every request is answered or is for its server.
+    /// Reads blocks and buckets until every request is answered or left to its server.
     fn read_until_done(&mut self, now: Time, wave: &[Request<'_>]) {
         let mut started = self.wave.timed.then(|| self.fabric.nanos());
         loop {
@@ -538,7 +542,7 @@ impl<F: Fabric> Client<F> {
         }
     }
 
-    /// Begins to read what the requests' next steps want.
+    /// Begins the reads of the requests' next steps.
     fn start_fetches(&mut self, wave: &[Request<'_>]) {
         self.wave.fetches.clear();
         self.wave.landed = 0;
@@ -561,12 +565,12 @@ impl<F: Fabric> Client<F> {
             }
             let start = self.wave.words.len();
             let landed = self.wave.landed;
-            // What has no room to land is read alone.
+            // A block that is longer than the landing zone is read alone.
             let lands = !self.channels[server].reachable
                 && !self.wave.alone
                 && len <= self.layout.landing_words;
             if lands && landed + len > self.layout.landing_words {
-                // No room left to land: in the next round.
+                // No room is left in the landing zone: it is read in the next round.
                 continue;
             }
             self.wave.words.resize(start + len, 0);
@@ -592,13 +596,13 @@ impl<F: Fabric> Client<F> {
         }
     }
 
-    /// Waits for what is landing, and copies it.
+    /// Waits for the words that are landing, and copies them.
     fn land(&mut self, fetches: &[Fetch]) {
         if fetches.iter().all(|fetch| fetch.landing.is_none()) {
             return;
         }
         if self.fabric.quiet().is_err() {
-            // What was to land may be from before.
+            // The words in the landing zone may be old.
             self.lose_those_gone();
         }
         for fetch in fetches {
@@ -615,7 +619,7 @@ impl<F: Fabric> Client<F> {
         }
     }
 
-    /// Asks servers for what is left.
+    /// Sends the remaining requests to their servers.
     fn ask_servers(&mut self, now: Time, wave: &[Request<'_>]) {
         let is_left = |step: &Step| !matches!(step, Step::Answered(_) | Step::Later(_));
         let marks = !self.wave.used.is_empty();
@@ -663,7 +667,7 @@ impl<F: Fabric> Client<F> {
         self.store_large_ones(now, wave);
     }
 
-    /// Stores of values that go into no message, and whatever has no answer because its server is gone.
+    /// Carries out stores of values that are too long for a message, and answers requests whose server is gone.
     fn store_large_ones(&mut self, now: Time, wave: &[Request<'_>]) {
         for (index, request) in wave.iter().enumerate() {
             if matches!(self.wave.steps[index], Step::Answered(_) | Step::Later(_)) {
@@ -683,7 +687,7 @@ impl<F: Fabric> Client<F> {
         }
     }
 
-    /// Hands a reply out.
+    /// Delivers a reply.
     fn deliver<R: Replies<LargeValue>>(&mut self, index: usize, of_wave: usize, replies: &mut R) {
         let Step::Answered(answer) = self.wave.steps[of_wave] else {
             unreachable!("every request of a wave is answered");
@@ -706,7 +710,7 @@ impl<F: Fabric> Client<F> {
 
 #[cfg(test)]
 impl<F: Fabric> Client<F> {
-    /// The most words that a wave had, and for how many there is room.
+    /// The most words that a wave had, and the capacity that is kept.
     pub(crate) fn buffer_words(&self) -> (usize, usize) {
         let kept = self.wave.words.capacity() + self.block.capacity();
         (self.wave.peak, kept)
@@ -722,7 +726,7 @@ impl<F: Fabric> Client<F> {
         self.start_fetches(wave);
     }
 
-    /// Waits for what was begun.
+    /// Waits for these reads.
     pub(super) fn end_reads(&mut self) {
         let fetches = std::mem::take(&mut self.wave.fetches);
         self.land(&fetches);
@@ -742,7 +746,7 @@ fn note_reply<'a, F: Fabric>(
     }
 }
 
-/// What a step that a session can carry out itself is.
+/// The kind of a step that a session can carry out itself.
 fn kind_of(step: &Step) -> Kind {
     match step {
         Step::Write(..) => Kind::KnownSet,
@@ -751,7 +755,7 @@ fn kind_of(step: &Step) -> Kind {
     }
 }
 
-/// Requests from the first on that are of different keys.
+/// The number of requests, from the first on, that have different keys.
 fn wave_len(batch: &[Request<'_>]) -> usize {
     let most = batch.len().min(WAVE);
     let same = |one: usize, other: usize| batch[one].key.hash() == batch[other].key.hash();

@@ -1,13 +1,13 @@
 //! Direct operations: a session reads and writes blocks itself.
 //!
 //! A get that the directory has a hint for is one Get of the block; without one it is a Get of the bucket, and one of
-//! the block. A set of a pair that is known, and whose block is of the new value's class, is a compare-swap, a
-//! Put, and a set of the head (read-friendly exclusive write).
+//! the block. A set of a known pair, if its block is of the new value's class, is a compare-swap, a Put, and a set of
+//! the head (read-friendly exclusive write).
 //!
-//! What a read takes effect by, and why no other is missed: `block`, invariants 1 to 3. With equal
-//! versions at both ends and the right checksum the words are those of one version, whose head was there when the
-//! head was read, and whose successor had not begun when the tail was read. Whichever of the two was read first, there
-//! is a moment in between at which the version was the key's.
+//! When a read takes effect, and why it misses no pair: `block`, invariants 1 to 3. With equal versions at both ends
+//! and the right checksum the words are those of one version. Its head was stored when the head was read, and its
+//! successor had not begun when the tail was read. Whichever of the two was read first, there is a moment in between at
+//! which the version was the key's.
 
 use nuthatch_engine::request::Condition;
 use nuthatch_engine::{Item, Key, Op, Read, Reply, Store, StoreMode, Time};
@@ -26,7 +26,7 @@ use crate::config::Fault;
 use crate::control::Control;
 use crate::stats::Count;
 
-/// How often a block is read again when a writer was at it, before the server is asked.
+/// How often a block is read again because it was being written, before the server is asked.
 const READS: u32 = 3;
 
 /// How often a block is locked in vain before the server is asked.
@@ -54,7 +54,7 @@ pub fn is_plain_set(store: &Store<'_>) -> bool {
 }
 
 impl<F: Fabric> Client<F> {
-    /// What the directory knows of a key, if the pointer is not stale.
+    /// The directory's hint for a key, if the pointer is not stale.
     #[inline]
     pub(super) fn hint(&mut self, server: usize, hash: u64) -> Option<(At, Hint)> {
         let (at, hint) = self.directory.find(hash)?;
@@ -67,8 +67,8 @@ impl<F: Fabric> Client<F> {
         Some((at, hint))
     }
 
-    /// Reads the block that the directory knows of a key into the block's words: the item, its header, and how many
-    /// words there are. `None` if that does not answer a plain get.
+    /// Reads the block that the directory has for a key into `self.block`. Returns the item, its header, and the number
+    /// of words. `None` if that does not answer a plain get.
     #[inline]
     pub(super) fn read_known(
         &mut self,
@@ -88,9 +88,9 @@ impl<F: Fabric> Client<F> {
             true => {
                 let theirs = self.fabric.direct(server, first, len)?;
                 load_in_order(theirs, &mut self.block[..len]);
-                // From the head to the tail equal versions suffice where every writer stores the words itself. What comes
-                // by the network from elsewhere the server's library stores, in an order of which OpenSHMEM says nothing to
-                // who loads it.
+                // Read from the head to the tail, equal versions suffice if every writer stores the words itself. Words
+                // that come over the network are stored by the server's library, in an order that OpenSHMEM does not
+                // define for a reader that loads them.
                 (!self.in_order).then_some(&self.checksum)
             }
             false => {
@@ -119,7 +119,7 @@ impl<F: Fabric> Client<F> {
         Some((item, header, len))
     }
 
-    /// Readers check words by it.
+    /// The checksum by which readers check words.
     #[inline(always)]
     fn checksum_used(&self) -> Option<&Checksum> {
         match self.config.fault {
@@ -138,11 +138,11 @@ impl<F: Fabric> Client<F> {
     ) {
         self.count(Count::RecencySwaps);
         let at = self.layout.block(pointer).plus(RECENCY);
-        // Lost against another reader, or with the server: the recency is a hint.
+        // It may fail because of another reader, or because the server is gone: the recency is a hint.
         let _ = self.fabric.compare_swap(server, at, before.0, new.0);
     }
 
-    /// The words of a block that were read at a place in the wave's words: what is to be done for the request next.
+    /// Judges a block that was read into the wave's words. Returns the request's next step.
     pub(super) fn judge_block(
         &mut self,
         now: Time,
@@ -188,7 +188,7 @@ impl<F: Fabric> Client<F> {
             }
             Found::Torn => Step::Ask,
             Found::Other if hinted => {
-                // The pair has gone from here. Where to is another Get, or a message.
+                // The pair is no longer here. Its new place takes another Get, or a message.
                 self.directory.forget_key(key.hash());
                 self.count(Count::StalePointers);
                 match self.channels[server].selector.reads_buckets() {
@@ -196,12 +196,12 @@ impl<F: Fabric> Client<F> {
                     false => Step::Ask,
                 }
             }
-            // A tag of another key's, or the pair moved meanwhile: the server knows.
+            // The tag was another key's, or the pair moved meanwhile: the server knows which.
             Found::Other => Step::Ask,
         }
     }
 
-    /// A whole pair of the key was read.
+    /// Accepts a whole pair of the key that was read.
     fn accept(
         &mut self,
         now: Time,
@@ -242,7 +242,7 @@ impl<F: Fabric> Client<F> {
             let new = Recency::new(control.epoch, version, true);
             match self.channels[server].reachable {
                 true => self.mark_used(server, pointer, recency, new),
-                // With others.
+                // It is changed together with others.
                 false => self.wave.used.push(Used {
                     server,
                     pointer,
@@ -264,13 +264,13 @@ impl<F: Fabric> Client<F> {
         })
     }
 
-    /// What a bucket's words, at a place in the wave's words, say of a key.
+    /// Judges a bucket that was read into the wave's words. Returns the next step of the key's request.
     pub(super) fn judge_bucket(&mut self, server: usize, key: &Key<'_>, start: usize) -> Step {
         let words = &self.wave.words[start..start + bucket::WORDS];
         match bucket::lookup(words, key.hash()) {
-            // The generation must not be younger than the pair that will be read: once a page has left its class, no
-            // pair of its is readable until this session is at no block. One looked up behind the read may be of the
-            // page's next class, and the directory would take a stale pointer for a fresh one.
+            // The generation must not be younger than the pair that will be read: once a page has left its class, none
+            // of its pairs is readable until this session has left the blocks. A generation that is looked up after the
+            // read may be that of the page's next class, and the directory would take a stale pointer for a fresh one.
             Lookup::One(pointer) if self.layout.is_block(pointer) => Step::ReadBlock {
                 pointer,
                 generation: self.page_changes(server, self.layout.page_of(pointer)),
@@ -299,7 +299,7 @@ impl<F: Fabric> Client<F> {
         fits.then_some(Step::Write(at, hint))
     }
 
-    /// Sets a pair whose block is known and fits. `None`: the server is to be asked.
+    /// Sets a pair whose block is known and fits. `None`: the session must ask the server.
     pub(super) fn direct_set(
         &mut self,
         server: usize,
@@ -316,7 +316,7 @@ impl<F: Fabric> Client<F> {
             if version >= VERSION_MAX {
                 return Ok(None);
             }
-            // Before the lock, which is held for as short a time as can be.
+            // The content is made before the lock, which is held for as short a time as possible.
             let header = self.lay(server, key, store, pointer, version);
             let locked = Tail::new(version, self.session, true);
             let tail_at = self.layout.block(pointer).plus(last);
@@ -336,7 +336,7 @@ impl<F: Fabric> Client<F> {
         Ok(None)
     }
 
-    /// Lays the content of a version, from its checksum to its tail, into the block's words.
+    /// Lays the content of a version, from its checksum to its tail, into `self.block`.
     fn lay(
         &mut self,
         server: usize,
@@ -369,7 +369,7 @@ impl<F: Fabric> Client<F> {
         header
     }
 
-    /// Writes what was laid to a block that is locked.
+    /// Writes the content in `self.block` to a block that is locked.
     fn write_locked(
         &mut self,
         server: usize,
@@ -386,8 +386,8 @@ impl<F: Fabric> Client<F> {
             let recency = Recency::new(epoch, version, false);
             self.fabric.set(server, first.plus(RECENCY), recency.0)?;
         }
-        // Invariant 2: the head lies behind the content and the unlock. It is the last word: of a block whose head has
-        // arrived nothing is under way, also if this PE is gone then.
+        // Invariant 2: the head lies behind the content and the unlock. It is the last word: once a block's head has
+        // arrived, nothing more is under way to the block, even if this PE is gone then.
         self.fabric.fence();
         self.fabric.put(server, first.plus(HEAD), &[version])?;
         let unlocked = Tail::new(version, self.session, false);
@@ -396,8 +396,8 @@ impl<F: Fabric> Client<F> {
         Ok(())
     }
 
-    /// Somebody wrote. What is locked next must have been seen with an equal head (invariant 1), and with this key: the
-    /// tail that was. `None`: the server is to be asked.
+    /// Another writer has changed the block. The tail from which it is locked next must have been seen with an equal
+    /// head (invariant 1), and with this key: reads such a tail. `None`: the session must ask the server.
     fn tail_seen(
         &mut self,
         server: usize,
@@ -430,7 +430,7 @@ impl<F: Fabric> Client<F> {
 pub struct Fetched {
     pub server: usize,
     pub pointer: Pointer,
-    /// Of its page, from before the block was read.
+    /// The generation of its page, read before the block was.
     pub generation: u64,
     /// Where its words are in the wave's.
     pub start: usize,

@@ -13,15 +13,16 @@
 //! do for tag and pointer, but its value is one word, and a writer needs the tail, too: two tables, which take twice as
 //! long, see docs/cluster.md.)
 //!
-//! Hashes are whole, not tags: a writer who has the right tail locks the block without another look at its key, so
-//! what was learnt of one key must not be found for another.
+//! Hashes are whole, not tags: a writer that has the right tail locks the block without another look at its key, so a
+//! hint for one key must not be found for another.
 //!
-//! A generation has 48 bits: at a page's change every ten microseconds, which is less than one takes, it comes round
-//! after 89 years.
+//! A generation has 48 bits: if a page changes every ten microseconds, which is less than one change takes, the
+//! generation comes round after 89 years.
 //!
-//! A pointer is a hint: the block it leads to tells whether it is right. Whose recency lies below the expiration bar is
-//! gone, and is the first to be replaced; else who was used least, and of those longest ago. Counts are halved every few
-//! epochs, so that what was asked for often makes way when it is no longer.
+//! A pointer is a hint: the block that it leads to tells whether it is right. An entry whose recency lies below the
+//! expiration bar has lost its pair, and is replaced first. Otherwise the entry that was used least is replaced, and
+//! among equals the one used longest ago. Counts are halved every few epochs, so that an entry that is no longer used
+//! often makes way.
 
 use crate::bucket::Pointer;
 
@@ -31,10 +32,10 @@ const EPOCH_BITS: u32 = 24;
 const EPOCH_MASK: u32 = (1 << EPOCH_BITS) - 1;
 const COUNT_MAX: u32 = 255;
 
-/// A count is halved when so many epochs have gone by since the last use.
+/// A count is halved each time this many epochs have gone by since the last use.
 const HALVED_AFTER: u32 = 2;
 
-/// What the directory knows of a key.
+/// A hint: what the directory has for a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hint {
     /// The block.
@@ -71,7 +72,7 @@ pub struct At {
 }
 
 impl Directory {
-    /// For about so many entries; none at all for 0.
+    /// For about `entries` entries; none at all for 0.
     pub fn new(entries: usize) -> Self {
         let sets = match entries {
             0 => 0,
@@ -95,7 +96,7 @@ impl Directory {
         hash as usize & self.mask
     }
 
-    /// What is known of a key with this hash, and where.
+    /// The hint for a key with this hash, and its place.
     #[inline]
     pub fn find(&self, hash: u64) -> Option<(At, Hint)> {
         let number = self.set_of(hash);
@@ -109,7 +110,7 @@ impl Directory {
         Some((At { set: number, way }, hint))
     }
 
-    /// The key was used in this epoch. True if it was not yet.
+    /// Notes a use of the key in this epoch. True if it is the first one.
     #[inline]
     pub fn touch(&mut self, at: At, epoch: u32) -> bool {
         let recency = &mut self.sets[at.set].recencies[at.way];
@@ -118,26 +119,26 @@ impl Directory {
         before >> 8 != *recency >> 8
     }
 
-    /// The block has another tail now.
+    /// Sets the block's new tail.
     #[inline]
     pub fn set_tail(&mut self, at: At, tail: u64) {
         self.sets[at.set].tails[at.way] = tail;
     }
 
-    /// The hint was wrong.
+    /// Removes a hint that was wrong.
     pub fn forget(&mut self, at: At) {
         self.sets[at.set].pointers[at.way] = 0;
     }
 
-    /// Whatever is known of a key with this hash is wrong.
+    /// Removes the hint for a key with this hash, if there is one.
     pub fn forget_key(&mut self, hash: u64) {
         if let Some((at, _)) = self.find(hash) {
             self.forget(at);
         }
     }
 
-    /// Learns where a key's pair is. `used`: in this epoch, as its block says, too. `bar`: who was last used before it
-    /// is gone.
+    /// Learns where a key's pair is. `used`: it was used in this epoch, and its block says so, too. `bar`: pairs last
+    /// used before it are gone.
     pub fn learn(&mut self, hash: u64, hint: Hint, epoch: u32, bar: u32, used: bool) {
         let number = self.set_of(hash);
         if self.sets.is_empty() {
@@ -159,7 +160,7 @@ impl Directory {
         }
     }
 
-    /// Which entry of a set is replaced. Of equals any, as the newcomer's hash has it: if it were always the first one,
+    /// The entry of a set that is replaced. Among equals the newcomer's hash picks one: if it were always the first,
     /// newcomers would push each other out, and an entry used once in this epoch would stay.
     fn victim(set: &Set, hash: u64, epoch: u32, bar: u32) -> usize {
         let any = (hash >> 40) as usize % WAYS;
@@ -167,7 +168,7 @@ impl Directory {
         (0..WAYS).min_by_key(rank).unwrap_or(0)
     }
 
-    /// How soon a way is replaced: the least goes first.
+    /// The rank of a way: the way with the least rank is replaced first.
     fn rank(set: &Set, way: usize, epoch: u32, bar: u32) -> (u32, u32) {
         if set.pointers[way] == 0 {
             return (0, 0);
@@ -185,7 +186,7 @@ fn age(recency: u32, epoch: u32) -> u32 {
     epoch.wrapping_sub(recency >> 8) & EPOCH_MASK
 }
 
-/// Uses, of which those of long ago count less.
+/// The count of uses, halved with age.
 fn aged_count(recency: u32, epoch: u32) -> u32 {
     let halvings = age(recency, epoch) / HALVED_AFTER;
     (recency & COUNT_MAX).checked_shr(halvings).unwrap_or(0)
@@ -249,7 +250,7 @@ mod tests {
 
     #[test]
     fn what_was_used_often_stays_for_some_epochs() {
-        // So many uses are two after four epochs, and after six no more than a newcomer's.
+        // This many uses count as two after four epochs, and after six no more than a newcomer's.
         const USES: usize = 8;
         for (later, stays) in [(1, true), (4, true), (6, false)] {
             let mut directory = Directory::new(8);

@@ -1,4 +1,4 @@
-//! Tests of a session that loads a server's memory while others write there from elsewhere.
+//! Tests of a session that loads a server's memory while PEs on other hosts write there.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,7 +38,7 @@ fn equal_versions_are_not_believed_where_words_are_stored_in_any_order() {
         ask(Op::Store(Store::set(b"a value")));
         ask(Op::Get);
         let (_, hint) = client.directory.find(key.hash()).unwrap();
-        // A word of the value is not there yet, though those at the ends are.
+        // A word of the value has not arrived yet, though those at the ends have.
         let at = layout.block(hint.pointer).plus(crate::block::KEY + 1);
         let word = &ends[0].local(at, 1)[0];
         let right = word.swap(0, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! What a session asks all servers for beside operations: maintenance, limits, statistics, visits.
+//! What a session sends to all servers beside operations: maintenance, limits, statistics, visits.
 
 use std::mem::MaybeUninit;
 
@@ -17,14 +17,14 @@ use crate::engine::{COPY_MAX, LargeValue};
 use crate::message::{Ask, ServerReply, TimedAsk};
 use crate::stats::ServerStats;
 
-/// How often a visit reads a block at which somebody writes, before the server is asked.
+/// How often a visit reads a block that is being written, before it asks the server.
 const READS: u32 = 64;
 
-/// How often a bucket is read because pairs of it were elsewhere by then: they move with their pages, one at a time.
+/// How often a bucket is read again because its pairs had moved: they move with their pages, one page at a time.
 const ROUNDS: usize = 16;
 
 impl<F: Fabric> Client<F> {
-    /// Asks a server; what it answers. A server that is gone answers nothing.
+    /// Asks a server, and returns its answer; nothing if the server is gone.
     fn ask(&mut self, server: usize, now: Time, ask: Ask<'_>) -> Option<Vec<u64>> {
         self.exchange(server, &TimedAsk { now, ask }).ok()
     }
@@ -39,12 +39,12 @@ impl<F: Fabric> Client<F> {
         more
     }
 
-    /// Has servers look for what has expired. True if there is more to do.
+    /// Has servers search for expired pairs. True if there is more to do.
     pub fn maintain(&mut self, now: Time, budget: usize) -> bool {
         self.ask_all(now, Ask::Maintain(budget))
     }
 
-    /// Everything stored before `at` goes then.
+    /// Flushes, at `at`, everything stored before that moment.
     pub fn flush(&mut self, now: Time, at: Time) {
         self.ask_all(now, Ask::Flush(at));
     }
@@ -54,12 +54,12 @@ impl<F: Fabric> Client<F> {
         self.ask_all(Time(0), Ask::Limit(bytes));
     }
 
-    /// Has servers count from zero.
+    /// Has servers reset their counters.
     pub fn reset_servers(&mut self) {
         self.ask_all(Time(0), Ask::Reset);
     }
 
-    /// What a server tells of itself.
+    /// A server's statistics.
     pub fn server_stats(&mut self, server: usize) -> Option<ServerStats> {
         let words = self.ask(server, Time(0), Ask::Stats)?;
         match ServerReply::decode(&words) {
@@ -68,7 +68,7 @@ impl<F: Fabric> Client<F> {
         }
     }
 
-    /// Adds what a server's classes have.
+    /// Adds the statistics of a server's classes.
     pub fn add_classes(&mut self, server: usize, sums: &mut [ClassStats]) {
         let Some(words) = self.ask(server, Time(0), Ask::Classes) else {
             return;
@@ -88,7 +88,7 @@ impl<F: Fabric> Client<F> {
             sum.items += (blocks - free) as u64;
             sum.used_chunks += blocks - free;
             sum.free_chunks += free;
-            // Clients change lengths without the server: what blocks can hold is all that is known.
+            // Clients change lengths without the server: only the sizes of blocks are known.
             sum.requested_bytes += ((blocks - free) * sum.chunk_size) as u64;
         }
     }
@@ -104,8 +104,8 @@ impl<F: Fabric> Client<F> {
         }
     }
 
-    /// Visits pairs, bucket by bucket, server by server. A pair keeps its bucket, and one that was not where the bucket said
-    /// has it read again: so none is met twice or missed.
+    /// Visits pairs, bucket by bucket, server by server. A pair keeps its bucket, and if a pair was not where the
+    /// bucket said, the bucket is read again: so no pair is met twice or missed.
     pub fn visit(
         &mut self,
         now: Time,
@@ -182,7 +182,7 @@ impl<F: Fabric> Client<F> {
         }
     }
 
-    /// Visits the pair of a block. False if it is there no more.
+    /// Visits the pair of a block. False if it is no longer there.
     fn visit_block(
         &mut self,
         now: Time,
@@ -215,7 +215,7 @@ impl<F: Fabric> Client<F> {
         true
     }
 
-    /// The words of a block, whole if nobody writes there for long.
+    /// The words of a block. They are whole unless it is being written all the time.
     fn read_for_visit(&mut self, server: usize, pointer: Pointer) -> Result<Vec<u64>, Gone> {
         let mut words = vec![0; self.layout.block_words(pointer)];
         for attempt in 0..READS {
@@ -245,8 +245,8 @@ impl<F: Fabric> Client<F> {
         KeyHasher::seeded(self.config.seed)
     }
 
-    /// Visits the pair of a key at whose block somebody writes all the time: as any get that finds it so, by its server,
-    /// which waits for the writer, or sees that it is gone. False if the key has no pair.
+    /// Visits the pair of a key whose block is being written all the time. The server does it, as for any get that
+    /// finds the block so: it waits for the writer, or finds out that the writer is gone. False if the key has no pair.
     fn visit_by_key(
         &mut self,
         now: Time,
@@ -292,14 +292,14 @@ impl<F: Fabric> Client<F> {
     }
 }
 
-/// What words of a block say of its pair, if they are of one version and nobody writes there.
+/// The header of a block's pair, if the words are of one version and the block is not locked.
 fn whole(words: &[u64], checksum: &Checksum) -> Option<Header> {
     let tail = block::Tail(words[words.len() - 1]);
     let is_left = words[block::HEAD] == tail.version() && !tail.is_locked();
     block::read_copy(words, checksum).filter(|header| is_left && header.key_len > 0)
 }
 
-/// What a get was answered.
+/// The answer of a get.
 #[derive(Default)]
 struct Got {
     item: Option<Item>,

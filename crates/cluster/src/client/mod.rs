@@ -36,7 +36,7 @@ use directory::Directory;
 pub use selector::Kind;
 use selector::Selector;
 
-/// What a session has to do with one server.
+/// A session's state for one server.
 struct Channel {
     sender: Sender,
     receiver: Receiver,
@@ -46,7 +46,7 @@ struct Channel {
     /// Its memory can be loaded and stored.
     reachable: bool,
     gone: bool,
-    /// It was said that what goes there, or comes from there, is no message.
+    /// The session has reported that words sent there, or received from there, are no message.
     complained: bool,
 }
 
@@ -59,26 +59,26 @@ pub struct Client<F: Fabric> {
     checksum: Checksum,
     directory: Directory,
     channels: Vec<Channel>,
-    /// Every PE's memory can be loaded and stored, and so every writer stores into a server's itself.
+    /// Every PE's memory can be loaded and stored, so every writer itself stores into a server's.
     in_order: bool,
-    /// Odd while it may be at blocks.
+    /// Odd while the session may access blocks.
     busy: u64,
-    /// The last mark that it put to see what it had sent arrive.
+    /// The last mark that it put to see its earlier writes arrive.
     arrivals: u64,
-    /// From the callers' clock to the store's; nothing before it was looked at.
+    /// From the callers' clock to the store's; nothing before the session has looked at that.
     shift: Option<Shift>,
-    /// When the look at the store's clock began that is under way, by the callers' clock.
+    /// When the present look at the store's clock began, by the callers' clock, if one is under way.
     clock_look: Option<Time>,
-    /// When the last look began that has ended, and what it saw.
+    /// When the last completed look began, and the time that it saw.
     clock_before: Option<(Time, Time)>,
     counts: Arc<Counters<COUNTS>>,
     asked: RequestCounts,
     wave: Wave,
-    /// Words of a message that is made.
+    /// Words of a message that is being made.
     message: Vec<u64>,
     /// Words of a message that was read.
     reply: Vec<u64>,
-    /// Words of a block that is written.
+    /// Words of a block that is read or written.
     block: Vec<u64>,
 }
 
@@ -133,19 +133,19 @@ impl<F: Fabric> Client<F> {
         }
     }
 
-    /// What a server told last.
+    /// The control words that a server told last.
     #[inline]
     fn control(&self, server: usize) -> Control {
         let at = self.layout.control(server);
         Control::read(self.fabric.local(at, control::WORDS))
     }
 
-    /// The generation of what is stored at a server, as it told last.
+    /// The generation of pairs that are stored at a server, as the server told last.
     fn generation(&self, server: usize) -> u16 {
         self.control(server).flushes.generation
     }
 
-    /// Brings the shift up to date with what the first server tells of its clock; waits until it has told anything.
+    /// Brings the shift up to date with the clock that the first server tells; waits until the server has told it once.
     pub fn shift(&mut self, now: Time) -> Shift {
         if self.config.clocks == Clocks::Callers {
             return Shift::default();
@@ -164,7 +164,7 @@ impl<F: Fabric> Client<F> {
         self.shift.unwrap_or_default()
     }
 
-    /// What the first server has told may lie there for long already: so its own word is got. Nothing if it is gone.
+    /// The first server's tick in this PE's memory may be old: so its own word is got. Nothing if the server is gone.
     #[cold]
     fn first_shift(&mut self, now: Time) -> Option<Shift> {
         let mut attempt = 0;
@@ -174,13 +174,13 @@ impl<F: Fabric> Client<F> {
         }
         let mut word = [0];
         self.fabric.get(0, self.clock_at(), &mut word).ok()?;
-        // It puts its words to itself as to any PE, one after the other.
+        // The server puts its words to itself as to any PE, one after the other.
         let clock = Time(word[0] as u32).max(self.told_time());
         Some(Shift::between(now, clock))
     }
 
-    /// The store's clock seems to be less far ahead than by the shift: or what it has told is old. Looks at it, without
-    /// waiting, since the server's link may be cut.
+    /// The store's clock seems to be less far ahead than by the shift, or the tick in this PE's memory is old. Looks at
+    /// the clock, without waiting, since the server's link may be cut.
     #[cold]
     fn look_at_clock(&mut self, shift: Shift, now: Time) {
         let into = self.layout.clock_seen(self.session);
@@ -192,8 +192,8 @@ impl<F: Fabric> Client<F> {
         {
             self.clock_look = None;
             let clock = Time(word as u32);
-            // A server that is kept from its core tells nothing while time goes on. But a clock that shows another moment
-            // than at the look before has come to it since: so it was no further at that look.
+            // A server that is kept from its core tells nothing while time goes on. But a clock that shows a later
+            // moment than at the look before has reached it since: so it was no further ahead at that look.
             if let Some((before, was)) = self.clock_before.replace((began, clock))
                 && clock > was
                 && shift.is_long(before, clock)
@@ -209,7 +209,7 @@ impl<F: Fabric> Client<F> {
         Control::read_clock(self.fabric.local(at, control::WORDS))
     }
 
-    /// On the first server: what it has told itself.
+    /// On the first server: the tick that it has told itself.
     fn clock_at(&self) -> Address {
         self.layout.control(0).plus(control::CLOCK)
     }
@@ -218,15 +218,16 @@ impl<F: Fabric> Client<F> {
         self.layout.busy(self.session)
     }
 
-    /// From here on this session may be at blocks that it knows.
+    /// From here on this session may access blocks that it knows.
     #[inline]
     fn enter(&mut self) {
         self.store_busy();
-        // SeqCst: pairs with the quiet between a server's Put of a page's count and its fetch of this word.
+        // SeqCst: pairs with the fence in `Watch::advance`, between the arrival of a server's news and its Get of this
+        // word.
         fence(Ordering::SeqCst);
     }
 
-    /// It is at no block any more: what it read is there, and what it wrote has arrived.
+    /// The session accesses no block any more: its reads are done, and its writes have arrived.
     #[inline]
     fn exit(&mut self) {
         self.store_busy();
@@ -234,7 +235,7 @@ impl<F: Fabric> Client<F> {
 
     fn store_busy(&mut self) {
         self.busy += 1;
-        // Release: what was read lies before it.
+        // Release: the session's reads lie before it.
         self.fabric.local(self.busy_at(), 1)[0].store(self.busy, Ordering::Release);
     }
 
@@ -246,7 +247,7 @@ impl<F: Fabric> Client<F> {
         self.fabric.local(at, 1)[0].load(Ordering::Acquire)
     }
 
-    /// One more request is a server's to answer.
+    /// Counts one more request for a server.
     #[inline(always)]
     fn note_asked(&self, server: usize) {
         let asked = &self.asked[server];
@@ -254,7 +255,7 @@ impl<F: Fabric> Client<F> {
         asked.store(asked.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
-    /// How many requests there were for each server: it counts on.
+    /// How many requests there were for each server, as running counts.
     pub fn asked(&self) -> RequestCounts {
         Arc::clone(&self.asked)
     }
@@ -269,7 +270,7 @@ impl<F: Fabric> Client<F> {
         self.channels[server].reachable
     }
 
-    /// How the session would go about operations of a kind on a server now.
+    /// Which way the session would choose now for operations of a kind on a server.
     pub fn choice(&self, server: usize, kind: Kind) -> String {
         self.channels[server].selector.choice(kind)
     }
@@ -329,7 +330,7 @@ mod tests {
         }
     }
 
-    /// Else a session that was silent for a while would hit what has expired meanwhile.
+    /// Otherwise a session that was silent for a while would hit pairs that have expired meanwhile.
     #[test]
     fn words_that_are_old_do_not_set_a_sessions_clock_back() {
         let config = Config {
@@ -372,8 +373,8 @@ mod tests {
         assert_eq!(moment(641), Time(1040), "its host had slept, and its clock");
     }
 
-    /// A session that leaves the blocks has completed its writes: else a page may change its class before the last word
-    /// arrives.
+    /// A session that leaves the blocks has completed its writes: otherwise a page may change its class before the last
+    /// word arrives.
     #[test]
     fn what_a_session_has_set_is_there_when_it_is_busy_no_more() {
         let config = Config {
@@ -402,7 +403,7 @@ mod tests {
                     server.run(&stop);
                 });
                 let _entered = ends[1].enter(1);
-                // By a message; then it knows where.
+                // The first set is a message; after it the session knows the block.
                 for value in [b"value 0", b"value 1", b"value 2", b"value 3"] {
                     let op = Op::Store(Store::set(value));
                     let request = Request { key, op };

@@ -1,28 +1,28 @@
 //! The selector: whether operations go to blocks directly or to the server as messages, by measured cost (Cell, ATC'16).
 //!
-//! A get of a known block is one Get, one without a pointer is two, one behind the other. A set of a known block is a
-//! compare-swap, which is waited for, and Puts. Messages take a round trip and some of the server's time, but those of
-//! a wave travel together. So what is cheaper depends on the transport, on the server's load, and on how many
-//! operations a wave has for one server: a direct operation by how many there are of its kind, a message by how many
-//! travel together, of all kinds. All of it is timed now and then, and the dearer way is tried now and then, a few times
-//! in a row: the dearer it is, the more seldom.
+//! A get of a known block is one Get. A get without a pointer is two Gets, one after the other. A set of a known block
+//! is a compare-swap, for which the session waits, and Puts. Messages take a round trip and some of the server's time,
+//! but those of a wave travel together. So the cheaper way depends on the transport, on the server's load, and on how
+//! many operations a wave has for one server. The cost of a direct operation depends on how many there are of its kind,
+//! the cost of a message on how many travel together, of all kinds. Both are timed now and then. The dearer way is
+//! tried now and then, a few times in a row: the dearer it is, the more seldom.
 
 use crate::config::Operations;
 
-/// One in so many waves is timed: a look at the clock takes as long as a Get from shared memory.
+/// One in this many waves is timed: a look at the clock takes as long as a Get from shared memory.
 const TIMED: u32 = 16;
 
 /// Trials of the dearer way may cost this part of what the cheaper way costs.
 const TRIAL_PART: f64 = 64.0;
 
-/// Trials are not more seldom than one in so many choices, on average.
+/// Trials are not more seldom than one in this many choices, on average.
 const TRIAL_MAX: f64 = 4096.0;
 
 /// Measurements that a cost is judged by.
 const SAMPLES: usize = 7;
 
-/// Trials come so many in a row: the first of a run meets what the other way has left of the caches, and is not judged
-/// by.
+/// Trials come this many in a row. The first of a run finds the caches as the other way has left them, and its time
+/// does not count.
 const RUN: u32 = SAMPLES as u32 + 1;
 
 /// An operation that a session may carry out itself.
@@ -42,7 +42,7 @@ impl Kind {
 }
 
 impl Kind {
-    /// As it is told.
+    /// Its name in the report.
     pub fn name(self) -> &'static str {
         match self {
             Self::KnownGet => "known_gets",
@@ -67,8 +67,8 @@ fn size_of_wave(operations: usize) -> usize {
     }
 }
 
-/// Nanoseconds an operation: the median of the last measurements. No mean: a page's first touch or a turn of the
-/// scheduler takes a thousand times as long as a Get, and what looks dear is hardly measured again.
+/// Nanoseconds an operation: the median of the last measurements. Not the mean: a page's first touch or a turn of the
+/// scheduler takes a thousand times as long as a Get, and a way that looks dear is hardly measured again.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cost {
     median: f64,
@@ -94,18 +94,18 @@ impl Cost {
 /// What was chosen for the operations of one wave on one server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
-    /// The session goes to blocks itself, by kind.
+    /// The session carries the operations out directly, by kind.
     pub direct: [bool; KINDS],
-    /// What the ways cost is to be measured: some are the dearer ones, or not known yet.
+    /// Costs are to be measured: some of the chosen ways are the dearer ones, or their cost is not known yet.
     pub trial: bool,
-    /// As many are messages.
+    /// How many operations are messages.
     pub messages: usize,
 }
 
-/// What was found of a kind.
+/// The judgement of a kind.
 #[derive(Clone, Copy, Debug, Default)]
 struct Verdict {
-    /// It leaves the messages, unless something is tried.
+    /// Its operations go directly and leave the messages, unless something is tried.
     direct: bool,
     /// It is the dearer way's turn.
     trial: bool,
@@ -142,8 +142,8 @@ impl Selector {
         self.operations != Operations::Active
     }
 
-    /// How a wave's operations on the server are carried out: so many of each kind, beside `others` that are messages in
-    /// any case.
+    /// How a wave's operations on the server are carried out: `counts` of each kind, beside `others` that are messages
+    /// in any case.
     pub fn choose(&mut self, counts: &[u32; KINDS], others: usize) -> Choice {
         let Operations::Chosen = self.operations else {
             return Choice {
@@ -156,8 +156,9 @@ impl Selector {
             ..Choice::default()
         };
         let mut verdicts = [Verdict::default(); KINDS];
-        // Kinds that leave make the messages that are left dearer: these are judged again until none leaves. So what is
-        // sent in the end is as much as those who stay were judged by, and what it takes is noted where it is looked for.
+        // Kinds that leave make the remaining messages dearer, so the remaining kinds are judged again until none
+        // leaves. So in the end as many messages are sent as the kinds that stay were judged by, and their cost is
+        // noted under the size at which it is looked up.
         loop {
             let mut leaves = [false; KINDS];
             for kind in 0..KINDS {
@@ -168,7 +169,7 @@ impl Selector {
             }
             let none_leaves = leaves == [false; KINDS];
             if (0..KINDS).any(|kind| leaves[kind] && verdicts[kind].trial) {
-                // It is the turn of so many messages.
+                // This number of messages is tried now.
                 break;
             }
             for kind in 0..KINDS {
@@ -190,13 +191,13 @@ impl Selector {
         choice
     }
 
-    /// Judges so many operations of a kind, were they among so many messages.
+    /// Judges `count` operations of a kind, as if they were among `messages` messages.
     fn judge(&self, kind: usize, count: usize, messages: usize) -> Verdict {
         let size = size_of_wave(count);
         let direct = &self.direct[kind][size];
         let active = &self.active[size_of_wave(messages)];
         if !direct.is_known() || !active.is_known() {
-            // What is not known is tried first, direct operations before messages.
+            // A way of unknown cost is tried first, direct operations before messages.
             return Verdict {
                 direct: !direct.is_known(),
                 ..Verdict::default()
@@ -210,8 +211,8 @@ impl Selector {
         }
     }
 
-    /// What is chosen for operations of a kind now, by how many of them a wave has: the way, and what an operation costs
-    /// directly and by a message, in nanoseconds.
+    /// The present choice for operations of a kind, by how many of them a wave has: the way, and the cost of an
+    /// operation directly and by a message, in nanoseconds.
     pub fn choice(&self, kind: Kind) -> String {
         match self.operations {
             Operations::Direct => return "direct".to_owned(),
@@ -268,13 +269,13 @@ impl Selector {
         self.operations == Operations::Chosen && self.waves.is_multiple_of(TIMED)
     }
 
-    /// So many operations took so long each, directly.
+    /// Notes that each of `count` direct operations took `nanos`.
     pub fn note_direct(&mut self, kind: Kind, count: usize, nanos: f64) {
         self.direct[kind as usize][size_of_wave(count)].note(nanos);
     }
 
-    /// So many messages took so long in all, where so many were chosen; 0 if there was nothing to choose. More are sent
-    /// if direct operations come to nothing.
+    /// Notes that `sent` messages took `nanos` in all, where `chosen` were chosen; 0 if there was nothing to choose.
+    /// More are sent than chosen if direct operations fail.
     pub fn note_active(&mut self, chosen: usize, sent: usize, nanos: u64) {
         let together = if chosen == 0 { sent } else { chosen };
         self.active[size_of_wave(together)].note(nanos as f64 / sent as f64);
@@ -285,14 +286,14 @@ impl Selector {
 mod tests {
     use super::*;
 
-    /// So many operations of one kind.
+    /// Counts of `count` operations of one kind.
     fn only(kind: Kind, count: usize) -> [u32; KINDS] {
         let mut counts = [0; KINDS];
         counts[kind as usize] = count as u32;
         counts
     }
 
-    /// Whether so many operations of a kind, and no others, go directly, and whether that is a trial.
+    /// Whether `count` operations of a kind, and no others, go directly, and whether that is a trial.
     fn choose(selector: &mut Selector, kind: Kind, count: usize) -> (bool, bool) {
         let choice = selector.choose(&only(kind, count), 0);
         (choice.direct[kind as usize], choice.trial)
@@ -402,7 +403,7 @@ mod tests {
         assert!(!choose(&mut selector, Kind::KnownSet, 50).0);
     }
 
-    /// What a wave costs: a direct operation, and so many messages.
+    /// The costs in a wave: of a direct operation, and of a number of messages.
     struct Prices {
         direct: f64,
         messages: fn(u64) -> u64,
@@ -413,7 +414,7 @@ mod tests {
         messages: |count| 40_000 + 1000 * count,
     };
 
-    /// Lets a selector choose for waves of such operations, and tells it what they take. Returns what it chose, wave by
+    /// Lets a selector choose for waves of such operations, and tells it their costs. Returns its choices, wave by
     /// wave.
     fn live(
         selector: &mut Selector,
@@ -467,7 +468,7 @@ mod tests {
         assert!((40..400).contains(&messages), "{messages}");
         let trials = choices.iter().filter(|choice| choice.trial).count();
         assert!(trials < 400, "{trials}");
-        // When they are cheap of a sudden, that is found out.
+        // When messages suddenly become cheap, the selector finds out.
         let cheap = Prices {
             direct: 300.0,
             messages: |count| 90 * count,
@@ -482,7 +483,7 @@ mod tests {
 
     #[test]
     fn messages_in_place_of_direct_operations_hide_no_cost() {
-        // One in ten direct operations comes to nothing, so that more are sent than were chosen.
+        // One in ten direct operations fails, so that more messages are sent than were chosen.
         let mut selector = Selector::new(Operations::Chosen);
         for _ in 0..3 * RUN {
             let choice = selector.choose(&[0, 30, 0], 6);
