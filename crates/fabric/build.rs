@@ -36,7 +36,7 @@ mod openshmem {
         link_hidden(&flags);
     }
 
-    /// One of the linker's words, as cargo wants it.
+    /// Passes one of the linker's flags to cargo.
     fn link(flag: &str) {
         if let Some(directory) = flag.strip_prefix("-L") {
             println!("cargo:rustc-link-search=native={directory}");

@@ -1,4 +1,4 @@
-//! What a fabric is: OpenSHMEM 1.4's one-sided operations on words of 64 bits, and nothing else.
+//! The trait of a fabric: OpenSHMEM 1.4's one-sided operations on words of 64 bits, and nothing else.
 
 use std::fmt;
 use std::sync::atomic::AtomicU64;
@@ -9,14 +9,14 @@ use std::time::Duration;
 pub struct Address(pub u64);
 
 impl Address {
-    /// The place so many words on.
+    /// The place `words` words on.
     #[inline(always)]
     pub const fn plus(self, words: usize) -> Self {
         Self(self.0 + words as u64)
     }
 }
 
-/// A PE does not answer any more. OpenSHMEM never says so: it ends the whole job.
+/// A PE does not answer any more. OpenSHMEM never reports that: it ends the whole job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gone {
     /// Which one.
@@ -31,7 +31,7 @@ impl fmt::Display for Gone {
 
 impl std::error::Error for Gone {}
 
-/// Symmetric memory of this size cannot be had.
+/// Symmetric memory of this size cannot be allocated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoMemory {
     /// Words that were asked for.
@@ -49,30 +49,30 @@ impl fmt::Display for NoMemory {
 
 impl std::error::Error for NoMemory {}
 
-/// Words of the longest copy whose words are whole. OpenSHMEM says nothing of it, and longer ones were seen torn inside
-/// of words: UCX over TCP sends more than some 8,100 bytes in pieces that end anywhere, and in shared memory a long copy
-/// may be one instruction that copies bytes and is interrupted between any two (seen once, with 512 words).
+/// Words of the longest copy whose words are whole. OpenSHMEM does not define it, and longer ones were seen torn inside
+/// of words: UCX over TCP sends more than some 8,100 bytes in pieces that end anywhere, and in shared memory a long
+/// copy may be one instruction that copies bytes and is interrupted between any two (seen once, with 512 words).
 pub const WHOLE: usize = 64;
 
 /// A PE's end of a fabric: one-sided operations on the symmetric memory of all PEs. Any thread of the PE may
 /// call it.
 ///
-/// What is promised is what OpenSHMEM promises, and no more:
+/// It promises what OpenSHMEM promises, and no more:
 ///
 /// * A Put is on its way when the call returns. The words of one Put, and those of several, arrive in any order
 ///   and at any time before [`quiet`](Fabric::quiet) returns.
 /// * [`fence`](Fabric::fence) puts all Puts and `set`s to a PE before those that follow to the same PE.
 /// * The words of one Get are read in any order. A word is read whole, and arrives whole, in a copy of up to
 ///   [`WHOLE`] words; in a longer one it may be half of one and half of another.
-/// * The words that one atomic operation changes are changed by atomic operations only, or by somebody who has them
-///   to himself. `compare_swap`, `fetch_add`, `swap` and `fetch` are done when they return. No fence puts them behind
-///   anything: OpenSHMEM 1.4 says so of all atomic operations, and 1.5 only of those that fetch nothing.
+/// * A word that atomic operations change is changed by atomic operations only, or by a PE that has it to itself.
+///   `compare_swap`, `fetch_add`, `swap` and `fetch` are done when they return. Callers must not rely on a fence to
+///   order them: OpenSHMEM 1.4 has a fence order all atomic operations, but 1.5 only those that fetch nothing.
 /// * The non-blocking operations work on this PE's own symmetric memory, so that no borrowed buffer is
-///   written behind its owner's back: what they read and write there is complete after `quiet`.
-///   One word that is read so may be looked for before that: it is as it was, or what was read, whole.
+///   written behind its owner's back. Their reads and writes there are complete after `quiet`. A single word that is
+///   read so may be polled before that: it has its old value, or the one that was read, whole.
 /// * `put_nbi`, `get_nbi`, `signal` and `fence` wait for no PE. All others may, for as long as a PE, or the way to it,
 ///   stands still: OpenSHMEM's atomic operations are answered by the PE, also `set` (Open MPI's is a swap), and a Put
-///   waits for room where the network takes no more.
+///   waits for room if the network takes no more.
 ///
 /// A PE loads and stores words of its own memory through [`local`](Fabric::local), and those of others that it can
 /// reach through [`direct`](Fabric::direct).
@@ -104,13 +104,13 @@ pub trait Fabric: Send + Sync + 'static {
     /// Reads words of a PE into this PE's own memory, where they are after [`quiet`](Fabric::quiet).
     fn get_nbi(&self, pe: usize, from: Address, into: Address, words: usize) -> Result<(), Gone>;
 
-    /// Stores `new` if the word is `expected`; returns what it was.
+    /// Stores `new` if the word is `expected`; returns its old value.
     fn compare_swap(&self, pe: usize, at: Address, expected: u64, new: u64) -> Result<u64, Gone>;
 
-    /// Adds to a word; returns what it was.
+    /// Adds to a word; returns its old value.
     fn fetch_add(&self, pe: usize, at: Address, by: u64) -> Result<u64, Gone>;
 
-    /// Stores a word; returns what it was.
+    /// Stores a word; returns its old value.
     fn swap(&self, pe: usize, at: Address, new: u64) -> Result<u64, Gone>;
 
     /// Reads a word that others change by atomic operations.
@@ -120,23 +120,23 @@ pub trait Fabric: Send + Sync + 'static {
     fn set(&self, pe: usize, at: Address, word: u64) -> Result<(), Gone>;
 
     /// Stores a word that lies in this PE's own memory at a PE, whole, and never waits for that PE: a [`put_nbi`] of one
-    /// word, of which the PE is told if it sleeps. Nobody changes that word by atomic operations, and it has one writer at
-    /// a time. Where it lies here it must stay as it is until it has arrived: a word that is read later would pass by a
+    /// word, of which a PE that sleeps is notified. No PE changes that word by atomic operations, and it has one writer
+    /// at a time. The source word must stay as it is until it has arrived: a source that is read later would pass by a
     /// [`fence`].
     ///
     /// [`put_nbi`]: Fabric::put_nbi
     /// [`fence`]: Fabric::fence
     fn signal(&self, pe: usize, to: Address, from: Address) -> Result<(), Gone>;
 
-    /// Orders what this PE has sent before what it is going to send, PE by PE.
+    /// Orders what this PE has sent before what it will send, for each target PE.
     fn fence(&self);
 
-    /// Returns when all that this PE has sent has arrived, and what it asked for is there. An error: something was
-    /// lost with a PE, or with several, of which it names one. It is said at every call from then on, so that every thread
-    /// of this PE hears of it; [`is_gone`](Fabric::is_gone) tells of each PE whether it is.
+    /// Returns when all that this PE has sent has arrived, and all that it has asked for. Error: something was lost
+    /// with a PE, or with several, of which it names one. Every later call returns the error, too, so that every thread
+    /// of this PE sees it; [`is_gone`](Fabric::is_gone) tells for each PE whether it is gone.
     fn quiet(&self) -> Result<(), Gone>;
 
-    /// True if a PE is known to be gone. Never waits; false says nothing.
+    /// True if a PE is known to be gone. Never waits; false proves nothing.
     fn is_gone(&self, pe: usize) -> bool;
 
     /// Returns when every PE has called it. Collective.
@@ -145,14 +145,14 @@ pub trait Fabric: Send + Sync + 'static {
     /// Hands the root's words to every PE. Collective.
     fn broadcast(&self, root: usize, words: &mut [u64]);
 
-    /// One attempt of a wait for another PE, counted from 0: lets the fabric get on, and gives the core away as the
-    /// wait grows long.
+    /// One attempt of a wait for another PE, counted from 0: lets the fabric make progress, and gives the core away as
+    /// the wait grows long.
     fn pause(&self, attempt: u32);
 
-    /// A rest of a PE that nobody has asked for a while: lets the fabric get on, and gives the core away for up to so
-    /// long.
+    /// A rest of a PE that has had no request for a while: lets the fabric make progress, and gives the core away for
+    /// up to `longest`.
     fn doze(&self, longest: Duration);
 
-    /// Nanoseconds of a clock of this PE's that only rises: to measure by, never to decide what is right.
+    /// Nanoseconds of a monotonic clock of this PE: for measurements, never for correctness.
     fn nanos(&self) -> u64;
 }

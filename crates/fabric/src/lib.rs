@@ -1,9 +1,9 @@
-//! One-sided operations on symmetric memory: what the distributed store is built on.
+//! One-sided operations on symmetric memory, on which the distributed store is built.
 //!
 //! * [`Fabric`]: what OpenSHMEM 1.4 offers, as a trait
-//! * [`threads`]: PEs are threads of one process; a network of its own delays, reorders and tears what OpenSHMEM
-//!   allows to be, from a seed
-//! * `openshmem`: the real thing, behind the feature of that name
+//! * [`threads`]: PEs are threads of one process; a simulated network delays, reorders and tears what OpenSHMEM allows
+//!   to be, from a seed
+//! * `openshmem`: real OpenSHMEM, behind the feature of that name
 //!
 //! PE: a processing element, OpenSHMEM's word for one process of a job.
 

@@ -1,4 +1,4 @@
-//! The shim's functions (`shim.c`). Each is OpenSHMEM's call of nearly that name.
+//! The shim's functions (`shim.c`). Each is the OpenSHMEM call of nearly the same name.
 
 use std::ffi::{c_char, c_int, c_void};
 

@@ -1,10 +1,11 @@
 //! How much memory the control groups of this process leave it: in a container that may be less than the machine has, and
-//! who takes more is killed without a word.
+//! the kernel kills a process that takes more without a word.
 
-/// Where groups of the second version are; those of the first have a tree for memory alone.
+/// The tree of groups of the second version; those of the first have a tree for memory alone.
 const TREE: &str = "/sys/fs/cgroup";
 
-/// The names of a group's files: its limit, what is used of that, and what of it are files' pages that could go.
+/// The names of a group's files: its limit, the bytes in use, and the part of these that is files' pages, which can be
+/// reclaimed.
 struct Names {
     limit: &'static str,
     used: &'static str,
@@ -29,7 +30,8 @@ pub fn available() -> Option<u64> {
     least(&groups, |path| std::fs::read_to_string(path).ok())
 }
 
-/// The least that any of the groups leaves, or any around them: of `/proc/self/cgroup`, and files by their names.
+/// The least that any of the groups leaves, or any group around them. `groups` is the text of `/proc/self/cgroup`, and
+/// `read` reads a file by its name.
 fn least(groups: &str, read: impl Fn(&str) -> Option<String>) -> Option<u64> {
     let of_group = |line: &str| {
         let mut fields = line.splitn(3, ':').skip(1);
@@ -50,7 +52,7 @@ fn least(groups: &str, read: impl Fn(&str) -> Option<String>) -> Option<u64> {
     groups.lines().filter_map(of_group).min()
 }
 
-/// What one group leaves. A limit that is no number is none.
+/// What one group leaves. A limit that is not a number means no limit.
 fn left(group: &str, names: &Names, read: impl Fn(&str) -> Option<String>) -> Option<u64> {
     let number =
         |file: &str| -> Option<u64> { read(&format!("{group}/{file}"))?.trim().parse().ok() };

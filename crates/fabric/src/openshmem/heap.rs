@@ -1,7 +1,7 @@
-//! How large the symmetric heap is: OpenSHMEM takes it when it starts, by a variable of the environment.
+//! The size of the symmetric heap. OpenSHMEM allocates the heap when it starts, by a variable of the environment.
 //!
-//! A heap that is larger than the memory there is must be noticed before: Open MPI then touches all of it, and the
-//! system ends whatever it likes.
+//! A heap that is larger than the available memory must be noticed before that: Open MPI touches all of it, and the
+//! kernel then kills any process that it chooses.
 
 use crate::NoMemory;
 
@@ -11,14 +11,14 @@ pub const STANDARD: &str = "SHMEM_SYMMETRIC_SIZE";
 /// The name that Open MPI 4 looks at instead.
 pub const OPEN_MPI: &str = "SHMEM_SYMMETRIC_HEAP_SIZE";
 
-/// Bytes of a heap for so many words: what the library's allocator takes besides is not told, and little.
+/// Bytes of a heap for `words` words. What the library's allocator takes besides is not documented, and little.
 pub fn bytes_for(words: usize) -> u64 {
     // No machine has so much, and sums of it do not overflow.
     let bytes = (words as u64).min(1 << 57) * 8;
     (bytes + bytes / 64 + (8 << 20)).next_multiple_of(1 << 20)
 }
 
-/// What was asked for, if somebody did: a number with K, M, G or T behind it, or without.
+/// Reads a size that the user has set: a number with K, M, G or T behind it, or without.
 pub fn parse(text: &str) -> Option<u64> {
     let text = text.trim();
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -34,12 +34,12 @@ pub fn parse(text: &str) -> Option<u64> {
     (number >= 0.0).then_some((number * (1_u64 << shift) as f64) as u64)
 }
 
-/// Whether the heaps of all PEs of this machine go into its memory.
+/// Checks that the heaps of all PEs of this machine fit into its memory.
 pub fn check(bytes: u64) -> Result<(), NoMemory> {
     let Some(available) = available() else {
         return Ok(());
     };
-    // As the launcher says; one that does not say it is not asked.
+    // The launcher may tell how many PEs are on this machine; otherwise one is assumed.
     let here = std::env::var("OMPI_COMM_WORLD_LOCAL_SIZE").ok();
     let here: u64 = here.and_then(|pes| pes.parse().ok()).unwrap_or(1);
     match bytes.saturating_mul(here) <= available {
@@ -63,7 +63,7 @@ pub fn advice() -> String {
     )
 }
 
-/// Bytes that are to be had: as the system says, without swapping, and in the control groups that this process is in.
+/// Bytes that are available: on the machine, without swapping, and in the control groups of this process.
 fn available() -> Option<u64> {
     let both = [of_machine(), super::group::available()];
     both.into_iter().flatten().min()

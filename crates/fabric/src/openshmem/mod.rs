@@ -1,15 +1,15 @@
 //! The fabric of OpenSHMEM 1.4: PEs are processes, which a launcher (`oshrun`) starts on one machine or many.
 //!
-//! Only the standard's calls are used (`shim.c`), and of Open MPI besides it some variables ([`prepare`]).
+//! It uses only the standard's calls (`shim.c`), and some variables of Open MPI ([`prepare`]).
 //!
 //! * Memory: each [`Fabric::allocate`] is one of the library's symmetric allocations, and words are numbered through
 //!   all of them (`segments.rs`). Every call looks up where its words lie, so that no safe call reaches memory that
 //!   is not ours.
-//! * Threads: the library is asked for `SHMEM_THREAD_MULTIPLE`. Where it gives less, one lock serializes the calls:
-//!   with `SERIALIZED` that is what the standard wants. With less it wants all calls from one thread, which no store
-//!   with progress and gateway threads can promise; libraries that say so mean that they have no locks of
-//!   their own, and one call at a time is what they need.
-//! * Progress: a PE that makes no call may answer nobody, see [`Fabric::pause`].
+//! * Threads: the library is asked for `SHMEM_THREAD_MULTIPLE`. If it gives less, one lock serializes the calls. With
+//!   `SERIALIZED` that is what the standard requires. With less the standard requires all calls from one thread, which
+//!   no store with progress and gateway threads can promise. Libraries with such levels mean that they have no locks of
+//!   their own, and need one call at a time.
+//! * Progress: a PE that makes no call may answer no other PE, see [`Fabric::pause`].
 //! * Failure: none is survived. When a PE dies the launcher ends the job, so [`Gone`] is never returned.
 
 mod backoff;
@@ -37,7 +37,7 @@ const ROUNDS: usize = 64;
 const BOARD: usize = 512;
 const OWN: usize = ROUNDS + 8 + BOARD;
 
-/// Attempts of a wait that only look; longer waits give the core away.
+/// Attempts of a wait that only spin; longer waits give the core away.
 const LOOKS: u32 = 64;
 
 /// How many threads of a PE may call the library.
@@ -93,9 +93,9 @@ impl From<NoMemory> for CannotOpen {
 /// Words that the fabric has for itself.
 #[derive(Clone, Copy)]
 struct Internals {
-    /// One word a round of a barrier: the last barrier of which that round's neighbour has told.
+    /// One word for each round of a barrier: the last barrier that the neighbour of that round has announced.
     rounds: Address,
-    /// A word that is put to the one behind it, to call the library.
+    /// A word that is put to the word behind it, to give the library a call.
     idle: Address,
     /// What is being broadcast.
     board: Address,
@@ -106,13 +106,13 @@ pub struct OpenShmem {
     pe: usize,
     pes: usize,
     threads: Threads,
-    /// Serializes the calls, unless the library bears them from any threads.
+    /// Serializes the calls, unless the library allows them from any threads.
     lock: Option<Mutex<()>>,
     segments: Segments,
     internals: Internals,
     /// Barriers that this PE has begun.
     barriers: AtomicU64,
-    /// Whether it is ours to end.
+    /// Whether this started OpenSHMEM, and ends it.
     started: bool,
     clock: Instant,
     backoff: Backoff,
@@ -137,7 +137,7 @@ impl OpenShmem {
     pub unsafe fn open_with(words: usize, most: Threads) -> Result<Self, CannotOpen> {
         // SAFETY: the caller's promise.
         unsafe { prepare(words)? };
-        // SAFETY: nobody else has started it, says the caller.
+        // SAFETY: the caller promises that nobody else has started it.
         let level = unsafe { calls::nuthatch_fabric_start(most as c_int) };
         if level < 0 {
             return Err(CannotOpen::Library);
@@ -185,9 +185,9 @@ impl OpenShmem {
         Ok(fabric)
     }
 
-    /// Connects this PE with all others while all are there to answer. UCX does it when something is first sent, or at
-    /// the first `quiet` behind anything, with all PEs: one that stood still just then would have a PE wait that wants
-    /// nothing of it (seen over TCP).
+    /// Connects this PE with all others while all of them answer. Otherwise UCX does it at the first send, or at the
+    /// first `quiet` after anything, with all PEs: a PE that stands still at that moment would make others wait that
+    /// need nothing of it (seen over TCP).
     fn connect(&self) {
         for pe in 0..self.pes {
             let _ = self.put_nbi(pe, self.internals.idle.plus(2), self.internals.idle, 1);
@@ -195,7 +195,7 @@ impl OpenShmem {
         self.barrier();
     }
 
-    /// What the library gives.
+    /// The level that the library gives.
     pub fn threads(&self) -> Threads {
         self.threads
     }
@@ -206,26 +206,26 @@ impl OpenShmem {
         std::process::exit(status.into());
     }
 
-    /// Enters the library, alone if it wants that.
+    /// Enters the library, alone if the library requires that.
     #[inline]
     fn serialize(&self) -> Option<MutexGuard<'_, ()>> {
         self.lock.as_ref().map(Mutex::lock)
     }
 
-    /// A PE as the library counts them. Panics if there is none of this number.
+    /// A PE's number as the library takes it. Panics if there is no such PE.
     #[inline]
     fn target(&self, pe: usize) -> c_int {
         assert!(pe < self.pes, "there is no PE {pe}");
         pe as c_int
     }
 
-    /// Where words lie, as the library is told it. Panics if they were not allocated.
+    /// Where words lie, as the library takes the address. Panics if they were not allocated.
     #[inline]
     fn words(&self, at: Address, words: usize) -> *mut u64 {
         self.segments.find(at, words).1.cast()
     }
 
-    /// Where each PE's words lie for this one.
+    /// Where each PE's words lie for this PE's loads and stores.
     fn reachable(&self, mine: *mut AtomicU64) -> Box<[*mut AtomicU64]> {
         let pes = 0..self.pes;
         // SAFETY: `mine` is symmetric memory, and there are so many PEs.
@@ -233,11 +233,11 @@ impl OpenShmem {
             .collect()
     }
 
-    /// Tells the neighbour of each round of this barrier, and waits to be told: after the round of distance 2^n each
-    /// PE has heard, by way of others, of the 2^(n+1) - 1 before it.
+    /// In each round of this barrier, signals to one neighbour and waits for the signal of another: after the round of
+    /// distance 2^n each PE has heard, by way of others, of the 2^(n+1) - 1 before it.
     ///
-    /// OpenSHMEM's own keeps the library's lock, or ours, while it waits, and then other threads of this PE could not
-    /// do what other PEs may wait for before they come to the barrier.
+    /// OpenSHMEM's own barrier keeps the library's lock, or ours, while it waits. Then other threads of this PE could
+    /// not do what other PEs may wait for before they come to the barrier.
     fn rounds(&self) {
         let barrier = self.barriers.fetch_add(1, Ordering::Relaxed) + 1;
         let mut distance = 1;
@@ -254,7 +254,7 @@ impl OpenShmem {
             }
             distance *= 2;
         }
-        // What was put must be on its way before this PE makes no more calls.
+        // The signals must be on their way before this PE makes no more calls.
         let _ = self.quiet();
     }
 }
@@ -283,21 +283,21 @@ impl Fabric for OpenShmem {
         if mine.is_null() {
             return Err(refused(heap::advice()));
         }
-        // SAFETY: these bytes are ours, and nobody else knows of them before the barrier below.
+        // SAFETY: these bytes are ours, and no other PE knows of them before the barrier below.
         unsafe { mine.cast::<u8>().write_bytes(0, bytes) };
         let mine = mine.cast::<AtomicU64>();
         let theirs = self.reachable(mine);
         // SAFETY: the library keeps the memory until `drop`; a peer's is as long.
         let first = unsafe { self.segments.add(words, mine, theirs) };
         drop(alone);
-        // Nobody puts anything to a PE that has yet to write its zeros.
+        // No PE may put anything to a PE that has yet to write its zeros.
         match first.0 {
             // The fabric's own words, which a barrier of ours needs.
             0 => calls::nuthatch_fabric_barrier_all(),
             _ => self.barrier(),
         }
-        // All pages are there now. Else the first Get from each would be a page fault of two microseconds, which
-        // also looks like the cost of a Get to who measures it.
+        // All pages exist now, so they are mapped. Otherwise the first Get from each would be a page fault of two
+        // microseconds, which a measurement would take for the cost of a Get.
         for peer in (0..self.pes).filter(|&peer| peer != self.pe) {
             if let Some(theirs) = self.direct(peer, first, words) {
                 // SAFETY: the peer's words are mapped there, for loads and stores.
@@ -311,15 +311,15 @@ impl Fabric for OpenShmem {
         let (_, at) = self.segments.find(at, words);
         // SAFETY: the words are there for as long as the segments, which live as long as `self`, and Rust accesses
         // them as atomics only. The library accesses them too, from outside of Rust: from other processes, or by C in
-        // this one, which moves whole aligned words or (a Put that comes in pieces) bytes. What is read of them is then
-        // any mixture, which is a value of a word as any other.
+        // this one, which moves whole aligned words or (a Put that comes in pieces) bytes. A word that is read may then
+        // be any mixture of bytes, which is a valid value of a word.
         unsafe { std::slice::from_raw_parts(at, words) }
     }
 
     fn direct(&self, pe: usize, at: Address, words: usize) -> Option<&[AtomicU64]> {
         let (segment, at) = self.segments.find(at, words);
         let theirs = segment.direct(pe, at)?;
-        // SAFETY: as in `local`; the library says that the peer's segment can be loaded and stored there.
+        // SAFETY: as in `local`; the library promises that the peer's segment can be loaded and stored there.
         Some(unsafe { std::slice::from_raw_parts(theirs, words) })
     }
 
@@ -391,13 +391,13 @@ impl Fabric for OpenShmem {
         Ok(())
     }
 
-    /// A non-blocking Put of eight aligned bytes. UCX stores them by a copy of eight bytes, also where the other PE's
+    /// A non-blocking Put of eight aligned bytes. UCX stores them by a copy of eight bytes, also when the other PE's
     /// library stores what came by TCP; the C library's copy of eight aligned bytes is one store (x86-64 and aarch64).
     fn signal(&self, pe: usize, to: Address, from: Address) -> Result<(), Gone> {
         self.put_nbi(pe, to, from, 1)
     }
 
-    /// Nobody is ever known to be: the job ends.
+    /// No PE is ever known to be gone: the job ends.
     fn is_gone(&self, _: usize) -> bool {
         false
     }
@@ -414,7 +414,7 @@ impl Fabric for OpenShmem {
     }
 
     fn barrier(&self) {
-        // As the library's would.
+        // As the library's own barrier would.
         let _ = self.quiet();
         self.rounds();
     }
@@ -427,7 +427,7 @@ impl Fabric for OpenShmem {
                     .iter()
                     .zip(&*words)
                 {
-                    // Relaxed: the barrier comes before anybody reads it.
+                    // Relaxed: the barrier comes before any PE reads it.
                     word.store(*value, Ordering::Relaxed);
                 }
             }
@@ -438,9 +438,9 @@ impl Fabric for OpenShmem {
         }
     }
 
-    /// Open MPI carries out what others ask of this PE over TCP in its calls only, and of those only in the ones that
-    /// find something to do: a load, a `shmem_test` or an atomic fetch from itself let nobody get on (measured: Gets
-    /// of another PE stood still). With the variable that [`prepare`] sets, a non-blocking Put does, also one to
+    /// Over TCP, Open MPI carries out other PEs' operations on this PE only in this PE's calls, and only in calls that
+    /// find something to do: a load, a `shmem_test` or an atomic fetch from itself let no other PE proceed (measured:
+    /// Gets of another PE stood still). With the variable that [`prepare`] sets, a non-blocking Put does, also one to
     /// this PE.
     fn pause(&self, attempt: u32) {
         let _ = self.put_nbi(self.pe, self.internals.idle.plus(1), self.internals.idle, 1);
@@ -468,7 +468,7 @@ impl Drop for OpenShmem {
         }
         let _ = self.quiet();
         if self.started {
-            // SAFETY: it was started by `open`, and nobody has anything of it any more.
+            // SAFETY: it was started by `open`, and nothing of it is in use any more.
             unsafe { calls::nuthatch_fabric_finalize() };
             return;
         }
@@ -479,19 +479,20 @@ impl Drop for OpenShmem {
     }
 }
 
-/// How many PEs the launcher says that it has started; `None` if it says nothing. Known before OpenSHMEM is started, when
-/// the heap must be asked for.
+/// How many PEs the launcher has started, as it tells by a variable; `None` if it does not. Known before OpenSHMEM is
+/// started, when the heap must be asked for.
 pub fn launched() -> Option<usize> {
     ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"]
         .iter()
         .find_map(|name| std::env::var(name).ok()?.parse().ok())
 }
 
-/// Sets what OpenSHMEM looks at when it starts, where the user has not, with a symmetric heap for so many words:
-/// [`OpenShmem::open`] does it by itself, a program that starts OpenSHMEM and then joins does it before.
+/// Sets the variables that OpenSHMEM reads when it starts, except for those that the user has set, with a symmetric
+/// heap for `words` words. [`OpenShmem::open`] calls it. A program that starts OpenSHMEM and then joins calls it
+/// before.
 ///
 /// # Safety
-/// No other thread looks at the environment meanwhile.
+/// No other thread uses the environment meanwhile.
 pub unsafe fn prepare(words: usize) -> Result<(), NoMemory> {
     let asked = [heap::OPEN_MPI, heap::STANDARD].map(|name| std::env::var(name).ok());
     let [open_mpi, standard] = asked;
@@ -504,12 +505,12 @@ pub unsafe fn prepare(words: usize) -> Result<(), NoMemory> {
     let defaults = [
         (heap::OPEN_MPI, size.as_str()),
         (heap::STANDARD, &size),
-        // Without, Debian's Open MPI 4.1 crashes when it ends, in a memory hook.
+        // Without this, Debian's Open MPI 4.1 crashes when it ends, in a memory hook.
         ("OMPI_MCA_memory", "^patcher"),
-        // A non-blocking Put carries out what others ask of this PE: see `pause`.
+        // A non-blocking Put carries out other PEs' operations on this PE: see `pause`.
         ("OMPI_MCA_spml_ucx_nb_put_progress_thresh", "1"),
-        // UCX gives a TCP connection up that nothing has come through for 16 seconds, and what is sent then is lost
-        // without a word. The system gives one up when what was sent has had no answer for some fifteen minutes.
+        // UCX gives up a TCP connection on which nothing has arrived for 16 seconds, and later sends are lost without a
+        // word. The system gives one up when data has had no acknowledgement for some fifteen minutes.
         ("UCX_TCP_KEEPIDLE", "inf"),
     ];
     for (name, value) in defaults {

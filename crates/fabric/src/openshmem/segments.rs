@@ -11,12 +11,12 @@ use crate::Address;
 /// Allocations of one job; the store takes a handful.
 const MOST: usize = 32;
 
-/// What one call of `allocate` got.
+/// The memory of one call of `allocate`.
 pub struct Segment {
     /// The number of its first word.
     first: u64,
     words: usize,
-    /// Where it lies on this PE, as the library is told it for any PE.
+    /// Where it lies on this PE. The library takes this address for any PE.
     mine: *mut AtomicU64,
     /// Where this PE finds each PE's, null where it cannot load and store it.
     theirs: Box<[*mut AtomicU64]>,
@@ -28,7 +28,7 @@ unsafe impl Send for Segment {}
 unsafe impl Sync for Segment {}
 
 impl Segment {
-    /// Where a PE's words begin for this one: `at` comes from [`Segments::find`].
+    /// Where a PE's words begin, as this PE can load and store them. `at` comes from [`Segments::find`].
     pub fn direct(&self, pe: usize, at: *mut AtomicU64) -> Option<*mut AtomicU64> {
         let theirs = self.theirs[pe];
         // SAFETY: `at` points into this segment, which begins at `mine`.
@@ -80,8 +80,8 @@ impl Segments {
         Address(first)
     }
 
-    /// Where words lie on this PE, in which segment. Panics if they were not allocated: what the library does then, no
-    /// test should find out.
+    /// Where words lie on this PE, in which segment. Panics if they were not allocated, before the library sees such an
+    /// address.
     #[inline]
     pub fn find(&self, at: Address, words: usize) -> (&Segment, *mut AtomicU64) {
         for segment in self.iter() {

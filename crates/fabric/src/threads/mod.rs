@@ -2,9 +2,9 @@
 //!
 //! * [`Network::free`]: threads run as they like, and words arrive at once. For benchmarks, and for a store of several
 //!   PEs in one process.
-//! * [`Network::seeded`]: one thread runs at a time, a seed draws which, and the network delays, reorders and tears
-//!   all that OpenSHMEM allows to be, words inside of long copies included; a PE can be stopped at any of its calls. The same seed gives the same
-//!   run, as long as what the threads do follows from what they read.
+//! * [`Network::seeded`]: one thread runs at a time, drawn from a seed, and the network delays, reorders and tears all
+//!   that OpenSHMEM allows to be, words inside of long copies included. A PE can be stopped at any of its calls. The
+//!   same seed gives the same run, as long as the threads' actions follow from what they read.
 
 mod seeded;
 
@@ -19,16 +19,16 @@ use crate::{Address, Fabric, Gone, NoMemory};
 pub use seeded::{Entered, Stopped};
 use seeded::{Seeded, Source, mixed};
 
-/// Attempts of a wait that spin; longer waits sleep until a word arrives, or so long.
+/// Attempts of a wait that spin; longer waits sleep until a word arrives, or for a nap.
 const SPINS: u32 = 64;
 const NAP: Duration = Duration::from_millis(1);
 
 /// Where a PE's threads wait for words.
 #[derive(Default)]
 struct Waiting {
-    /// Words that were set, and atomic operations.
+    /// Counts words that were set or signalled.
     arrivals: AtomicU64,
-    /// What of them the last attempt of a wait had seen.
+    /// The count that the last attempt of a wait saw.
     seen: AtomicU64,
     asleep: AtomicUsize,
     lock: Mutex<()>,
@@ -36,9 +36,9 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// A word has arrived.
+    /// Notes that a word has arrived, and wakes the threads that sleep.
     fn tell(&self) {
-        // SeqCst, here and below: either the waiter sees the arrival, or the teller sees it asleep.
+        // SeqCst, here and below: either the waiter sees the arrival, or this thread sees the waiter asleep.
         self.arrivals.fetch_add(1, Ordering::SeqCst);
         if self.asleep.load(Ordering::SeqCst) > 0 {
             let _guard = self.lock.lock();
@@ -46,8 +46,8 @@ impl Waiting {
         }
     }
 
-    /// Sleeps unless something has arrived since the last call. (Of several threads of a PE one may miss what another
-    /// has seen: then it sleeps for a nap.)
+    /// Sleeps unless something has arrived since the last call. (If a PE has several threads, one may miss an arrival
+    /// that another has seen: then it sleeps for a nap.)
     fn sleep(&self) {
         let arrivals = self.arrivals.load(Ordering::SeqCst);
         if self.seen.swap(arrivals, Ordering::SeqCst) != arrivals {
@@ -67,7 +67,7 @@ pub struct Network {
     memories: Vec<Mapped<AtomicU64>>,
     gone: Vec<AtomicBool>,
     waiting: Vec<Waiting>,
-    /// Calls of [`Fabric::barrier`], of all PEs.
+    /// Calls of [`Fabric::barrier`] by all PEs.
     arrived: AtomicUsize,
     /// What is being broadcast.
     board: Mutex<Vec<u64>>,
@@ -76,14 +76,14 @@ pub struct Network {
 }
 
 impl Network {
-    /// So many PEs, each with room for so many words; words cost memory when they are touched. Panics if there is no
-    /// address space for them.
+    /// A network of `pes` PEs, each with room for `words` words; words cost memory when they are touched. Panics if
+    /// there is no address space for them.
     pub fn free(pes: usize, words: usize) -> Arc<Self> {
         Arc::new(Self::new(pes, words, None))
     }
 
-    /// The same, run by a seed. It begins to run when so many threads have [entered](ThreadsFabric::enter); calls of
-    /// threads that have not are carried out at once.
+    /// The same, run by a seed. It begins to run when `threads` threads have [entered](ThreadsFabric::enter); calls of
+    /// threads that have not entered are carried out at once.
     pub fn seeded(pes: usize, words: usize, threads: usize, seed: u64) -> Arc<Self> {
         Arc::new(Self::new(pes, words, Some(Seeded::new(pes, threads, seed))))
     }
@@ -114,15 +114,15 @@ impl Network {
             .collect()
     }
 
-    /// Stops a PE: its threads end at their next call, by unwinding with [`Stopped`], and others are told that it is
-    /// gone.
+    /// Stops a PE: its threads end at their next call, by unwinding with [`Stopped`], and others' calls report that it
+    /// is gone.
     pub fn stop(&self, pe: usize) {
-        // SeqCst: a flag for itself; nothing is read behind it.
+        // SeqCst: the flag stands alone; no other read depends on it.
         self.gone[pe].store(true, Ordering::SeqCst);
     }
 
-    /// Stops a PE at its `calls`th call from now on. Of what it has under way then, some arrives and some does not.
-    /// Panics unless the network is seeded.
+    /// Stops a PE at its `calls`th call from now on. Of its words under way at that moment, some arrive and some do
+    /// not. Panics unless the network is seeded.
     pub fn stop_after(&self, pe: usize, calls: u64) {
         let seeded = self
             .seeded
@@ -131,8 +131,8 @@ impl Network {
         seeded.stop_after(pe, calls);
     }
 
-    /// Has threads panic that go on for more calls than this, all of them counted together: a run that does not
-    /// end is a fault, too. Panics unless the network is seeded.
+    /// Makes threads panic if they make more calls than this, all threads together: a run that does not end is a fault,
+    /// too. Panics unless the network is seeded.
     pub fn end_after(&self, calls: u64) {
         let seeded = self.seeded.as_ref();
         seeded
@@ -168,7 +168,7 @@ impl ThreadsFabric {
             .enter(thread)
     }
 
-    /// The seed's turn comes round, if this thread runs by one; a thread of a stopped PE ends here.
+    /// Gives the seed a chance to switch threads, if this thread runs by one; a thread of a stopped PE ends here.
     fn step(&self, pe: usize) -> Result<Option<&Seeded>, Gone> {
         let network = &*self.network;
         let seeded = network.seeded.as_ref().filter(|seeded| seeded.is_inside());
@@ -184,7 +184,7 @@ impl ThreadsFabric {
         }
     }
 
-    /// An atomic operation's word.
+    /// The word of an atomic operation.
     fn atomic(&self, pe: usize, at: Address) -> Result<&AtomicU64, Gone> {
         self.step(pe)?;
         Ok(self.network.word(pe, at))
@@ -203,7 +203,7 @@ impl ThreadsFabric {
         Ok(())
     }
 
-    /// Words arrive at once.
+    /// Stores words at once.
     fn store(&self, pe: usize, to: Address, words: impl ExactSizeIterator<Item = u64>) {
         let target = &self.network.memories[pe][to.0 as usize..][..words.len()];
         for (word, value) in target.iter().zip(words) {
@@ -242,7 +242,7 @@ impl Fabric for ThreadsFabric {
     }
 
     fn direct(&self, pe: usize, at: Address, words: usize) -> Option<&[AtomicU64]> {
-        // Loads and stores would pass by a seeded network's delays.
+        // Loads and stores would bypass a seeded network's delays.
         let reachable = self.network.seeded.is_none() && !self.network.is_gone(pe);
         reachable.then(|| &self.network.memories[pe][at.0 as usize..][..words])
     }
@@ -311,7 +311,7 @@ impl Fabric for ThreadsFabric {
 
     fn compare_swap(&self, pe: usize, at: Address, expected: u64, new: u64) -> Result<u64, Gone> {
         let word = self.atomic(pe, at)?;
-        // SeqCst, here and below: what is promised of atomic operations across PEs is one order of all of them.
+        // SeqCst, here and below: atomic operations across PEs promise one order of all of them.
         let swapped = word.compare_exchange(expected, new, Ordering::SeqCst, Ordering::SeqCst);
         Ok(swapped.unwrap_or_else(|found| found))
     }
@@ -452,7 +452,7 @@ mod tests {
         assert!(torn.count() > 5);
     }
 
-    /// True if a word is neither of two while the other is put in the place of the one, in copies of so many words.
+    /// True if a reader sees a word that is neither old nor new while a copy of `len` words replaces it.
     fn tears_words(len: usize) -> bool {
         (0..300).any(|seed| {
             let torn = AtomicBool::new(false);
@@ -495,7 +495,7 @@ mod tests {
                     let source = &end.local(Address(8), 1)[0];
                     source.store(1, Ordering::Relaxed);
                     end.put_nbi(1, Address(0), Address(8), 1).unwrap();
-                    // A fault of the caller's: it is to stay until `quiet`.
+                    // A fault of the caller: the source must stay as it is until `quiet`.
                     source.store(2, Ordering::Relaxed);
                     end.quiet().unwrap();
                 }

@@ -1,9 +1,9 @@
 //! The seeded network: a seed schedules the threads, and draws when each word arrives.
 //!
 //! Invariants:
-//! 1. Of the threads that have entered, only the one whose turn it is runs.
+//! 1. Of the threads that have entered, only the one that has the turn runs.
 //! 2. A word that was sent before a fence arrives before any that the same PE sends to the same PE after it.
-//! 3. When `quiet` returns, nothing of the PE is under way.
+//! 3. When `quiet` returns, none of the PE's words is under way.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -19,14 +19,14 @@ use crate::Address;
 use crate::fabric::WHOLE;
 
 thread_local! {
-    /// Which of the threads that the seed runs this one is.
+    /// This thread's number among those that the seed runs.
     static THREAD: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
-/// What a thread of a stopped PE unwinds with.
+/// The panic payload of a thread whose PE was stopped.
 pub struct Stopped;
 
-/// A word that is sent.
+/// The source of a word that is sent.
 #[derive(Clone, Copy)]
 pub enum Source {
     /// It was read when the call returned.
@@ -39,7 +39,7 @@ pub enum Source {
 struct Write {
     to: Address,
     source: Source,
-    /// Its bits that are.
+    /// The bits of it that are under way.
     part: u64,
 }
 
@@ -57,16 +57,16 @@ struct Read {
     part: u64,
 }
 
-/// A PE as the network knows it.
+/// The network's state of a PE.
 #[derive(Default)]
 struct Sender {
-    /// What is under way to each PE, by fences.
+    /// The words under way to each PE, grouped by fences.
     writes: Vec<VecDeque<Group>>,
     reads: Vec<Read>,
-    /// Words in all of them.
+    /// Words in all writes and reads.
     under_way: usize,
     fences: u64,
-    /// A PE with which something of this one's was lost.
+    /// A PE with which words of this one were lost.
     lost: Option<usize>,
     calls: u64,
     stop_at: Option<u64>,
@@ -77,7 +77,7 @@ struct State {
     senders: Vec<Sender>,
     /// Threads that run.
     inside: Vec<bool>,
-    /// Threads that are still to enter before it begins.
+    /// Threads that are still to enter before the run begins.
     missing: usize,
     turn: Option<usize>,
     steps: u64,
@@ -96,13 +96,13 @@ pub(super) struct Seeded {
     tears: u32,
 }
 
-/// Puts a part of a word in the place of another's.
+/// Replaces a part of a word by the same part of another.
 pub(super) fn mixed(old: u64, new: u64, part: u64) -> u64 {
     old & !part | new & part
 }
 
-/// The parts in which a word of a copy of so many travels: one, or in a long copy two now and then, cut between any
-/// two bytes.
+/// The parts in which a word of a copy of `words` words travels: one part, or in a long copy now and then two, cut
+/// between any two bytes.
 fn parts(draw: &mut SmallRng, words: usize) -> [u64; 2] {
     match words > WHOLE && chance(draw, 32) {
         true => {
@@ -188,8 +188,9 @@ impl Seeded {
         state
     }
 
-    /// Draws whose turn it is, and waits until it is `thread`'s own again. A wake is a call of the system even where
-    /// nobody sleeps, so nobody is woken who is awake, nor while the lock is held, for which it would sleep again.
+    /// Draws the thread that has the next turn, and waits until it is `thread`'s turn again. A wake is a system call
+    /// even if no thread sleeps, so a thread that is awake is not woken, and none is woken while the lock is held, for
+    /// which it would sleep again.
     fn pass_on(&self, mut state: MutexGuard<'_, State>, thread: Option<usize>) {
         let inside: Vec<usize> = (0..state.inside.len())
             .filter(|&thread| state.inside[thread])
@@ -209,7 +210,7 @@ impl Seeded {
         }
     }
 
-    /// A call of a PE's: words arrive, and others may have their turn.
+    /// One call of a PE: words arrive, and other threads may have their turn.
     pub fn step(&self, network: &Network, pe: usize) {
         let Some(thread) = THREAD.get() else { return };
         let mut state = self.state.lock();
@@ -244,7 +245,7 @@ impl Seeded {
         chance(&mut self.state.lock().draw, self.tears)
     }
 
-    /// The parts in which a Get of so many words reads one.
+    /// The parts in which a Get of `words` words reads one.
     pub fn parts(&self, words: usize) -> [u64; 2] {
         parts(&mut self.state.lock().draw, words)
     }
@@ -305,7 +306,8 @@ impl Seeded {
         self.state.lock().senders[pe].fences += 1;
     }
 
-    /// Delivers all of a PE's, others having their turns in between. Returns a PE with which something was lost.
+    /// Delivers all of a PE's words, with turns of other threads in between. Returns a PE with which something was
+    /// lost.
     pub fn quiet(&self, network: &Network, pe: usize) -> Option<usize> {
         loop {
             let mut state = self.state.lock();
@@ -326,7 +328,7 @@ impl Seeded {
 }
 
 impl State {
-    /// Delivers a word of any PE's. False if nothing is under way.
+    /// Delivers a word of any PE. False if nothing is under way.
     fn deliver_any(&mut self, network: &Network) -> bool {
         let busy: Vec<usize> = (0..self.senders.len())
             .filter(|&pe| self.senders[pe].under_way > 0)
@@ -401,8 +403,8 @@ impl State {
         }
     }
 
-    /// Of what a PE that stops has under way, some words arrive later, of those that no fence holds back; all else is
-    /// lost.
+    /// Of the words that a stopping PE has under way, some of those that no fence holds back arrive later; all others
+    /// are lost.
     fn lose_some(&mut self, pe: usize) {
         let (draw, sender) = (&mut self.draw, &mut self.senders[pe]);
         sender.reads.clear();
