@@ -35,7 +35,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Prints it.
+    /// Prints the text of this subcommand.
     pub fn print(self) -> Result<(), Failure> {
         let (mut text, mut line) = (Vec::new(), CommandLine::command());
         match self {

@@ -1,4 +1,4 @@
-//! How a job ends: a PE that wants it tells every PE, and none goes before all are ready.
+//! How a job ends: a PE that is to end tells every PE, and no PE exits before all are ready.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -24,7 +24,7 @@ impl<F: Fabric> Ending<F> {
     /// Tells all PEs that the job is to end.
     pub fn request(&self) {
         let own = self.fabric.pe();
-        // Release: what led to it lies before.
+        // Release: earlier writes lie before the request.
         self.fabric.local(self.word, 1)[0].store(1, Ordering::Release);
         for pe in (0..self.fabric.pes()).filter(|&pe| pe != own) {
             // A PE that is gone has ended. One that stands still keeps no other from being told.
@@ -34,9 +34,9 @@ impl<F: Fabric> Ending<F> {
         let _: Result<(), Gone> = self.fabric.quiet();
     }
 
-    /// True once any PE has asked for it.
+    /// True once any PE has requested the end.
     pub fn is_requested(&self) -> bool {
-        // Acquire: what led to it lies before.
+        // Acquire: pairs with the Release in `request`.
         self.fabric.local(self.word, 1)[0].load(Ordering::Acquire) != 0
     }
 }

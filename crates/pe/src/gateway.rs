@@ -1,4 +1,5 @@
-//! What one gateway of many is told: the words are the same for all, and each has ports of its own.
+//! The configuration of one gateway of many. The command line is the same for all, and each gateway has ports of its
+//! own.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -8,11 +9,11 @@ use nuthatch_server::{Config, Listen, ListenAddress, Protocol, TlsSettings, Veri
 
 use crate::options::Options;
 
-/// Where metrics are looked for, of the first gateway: the server's.
+/// The default port of the first gateway's metrics: the server's.
 const METRICS_PORT: u16 = 9150;
 
-/// Errors: the last gateway, which has the highest ports, would have one that cannot be. No name is looked for: one may be
-/// known on another host only.
+/// Checks the ports of the last gateway, which are the highest. Errors: one of them would be beyond the last port. No
+/// name is resolved: a name may be known on another host only.
 pub fn check_ports(options: &Options, last: usize) -> Result<(), Failure> {
     let everywhere = options.listen.is_empty().then_some(options.port);
     let typed = options.listen.iter();
@@ -31,7 +32,7 @@ pub fn check_ports(options: &Options, last: usize) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The `number`th gateway.
+/// The configuration of the `number`th gateway.
 pub fn config(options: &Options, number: usize) -> Result<Config, Failure> {
     let addresses = addresses(options)?;
     let tls = tls(options);
@@ -105,7 +106,7 @@ fn tls(options: &Options) -> Option<TlsSettings> {
     })
 }
 
-/// The first gateway's.
+/// The addresses of the first gateway.
 fn addresses(options: &Options) -> Result<Vec<SocketAddr>, Failure> {
     if options.listen.is_empty() {
         return Ok(tcp(ListenAddress::everywhere(options.port)));
@@ -159,10 +160,10 @@ fn port_of_gateway(flag: &str, first: u16, number: usize) -> Result<u16, Failure
         .map_err(|_| Failure::usage(format!("{flag}: gateway {number} would have port {port}")))
 }
 
-/// The port that is part of an address, if it is.
+/// The port in an address, if the address has one.
 fn port_of(place: &str) -> Option<u16> {
     let (host, port) = place.rsplit_once(':')?;
-    // Else it is the end of an address of IPv6.
+    // Otherwise it is the end of an IPv6 address.
     let has_port = !host.contains(':') || host.ends_with(']');
     has_port.then(|| port.parse().ok())?
 }
@@ -189,7 +190,7 @@ mod tests {
             .collect();
         let tcp = |port| ListenAddress::Tcp(([127, 0, 0, 1], port).into());
         let udp = |port| ListenAddress::Udp(([127, 0, 0, 1], port).into());
-        // What has one port for an address has it once.
+        // An address and port that come up twice are listened on once.
         assert_eq!(places, [&tcp(9001), &tcp(81), &udp(101), &tcp(6380)]);
         assert_eq!(second.listeners[3].protocol, Protocol::Redis);
         assert_eq!(second.metrics, Some(tcp(9151)));

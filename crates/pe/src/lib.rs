@@ -8,9 +8,9 @@
 //!         +-------------+---- Gets, Puts, compare-swaps --------+
 //! ```
 //!
-//! * [`Options`]: what is typed; [`Plan`]: what this PE does of it
+//! * [`Options`]: the command line; [`Plan`]: what this PE does of it
 //! * [`run`]: a PE's life, on any fabric
-//! * [`Ending`], [`Bound`]: how all PEs come to end together, and in what time
+//! * [`Ending`], [`Bound`]: how all PEs end together, and in what time
 
 mod ending;
 mod gateway;

@@ -1,13 +1,13 @@
 //! A PE's life: it opens the store with the others, serves, and ends with them.
 //!
 //! The end, in this order:
-//! 1. Any PE that is told to stop tells all ([`Ending`]).
+//! 1. A PE that is told to stop tells all PEs ([`Ending`]).
 //! 2. Gateways answer what they have read and close. Servers go on: gateways may be waiting for them.
-//! 3. All PEs meet at a barrier: nobody asks any more.
+//! 3. All PEs meet at a barrier: no PE sends requests any more.
 //! 4. Servers stop.
 //!
-//! All of it is bounded ([`Bound`]): a PE that does not come, because it stands still or is cut off, has the job end with
-//! an error instead of never.
+//! All of it is bounded ([`Bound`]): if a PE does not come, because it stands still or is cut off, the job ends with an
+//! error instead of never.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -25,17 +25,17 @@ use crate::ending::Ending;
 use crate::options::Plan;
 use crate::pulse::{Event, Pulse};
 
-/// How often a PE that is no server looks after the fabric: one that makes no calls lets nobody get on over TCP, not
-/// even what a server tells all clients.
+/// How often a PE that is no server calls the fabric. Over TCP a PE that makes no calls lets nothing arrive, not even
+/// the control words of a server.
 const BEAT: Duration = Duration::from_millis(1);
 
-/// How often a server's main thread looks whether the job is to end. Its serving thread calls the fabric all the time.
+/// How often a server's main thread checks whether the job is to end. Its serving thread calls the fabric all the time.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// How long the end may take.
 const END: Duration = Duration::from_secs(60);
 
-/// Ends the whole job at once: for what the others would wait for in vain.
+/// Ends the whole job at once, when the other PEs would wait in vain.
 pub type Abort = Arc<dyn Fn() + Send + Sync>;
 
 /// Words of symmetric memory that a job takes beside its store.
@@ -47,7 +47,7 @@ pub const fn own_words<F: Fabric>(pes: usize) -> usize {
 pub struct Bound(#[allow(dead_code)] Sender<()>);
 
 impl Bound {
-    /// From now on.
+    /// Begins the bound now.
     pub fn start(pe: usize, abort: &Abort) -> Self {
         Self::of(END, pe, abort)
     }
@@ -64,7 +64,7 @@ impl Bound {
                 abort();
             }
         };
-        // Without a thread more the end is not bounded; there is one.
+        // If no thread can be started, the end is not bounded; in practice one can.
         let _ = thread::Builder::new().name("bound".to_owned()).spawn(watch);
         Self(bound)
     }
@@ -104,7 +104,7 @@ pub fn run<F: Fabric>(
     };
     let lived = match plan.gateway.zip(engine) {
         Some((config, engine)) => gateway(&**fabric, engine, config).and_then(|gateway| {
-            // It is set here alone.
+            // It is set only here.
             let _ = plan.controls.set(gateway.controls());
             live(&mut waiting, stop, gateway)
         }),
@@ -114,7 +114,7 @@ pub fn run<F: Fabric>(
         }
     };
     let _bound = Bound::start(fabric.pe(), abort);
-    // For those who have not heard of it: every way to here brings the end.
+    // For PEs that have not heard of it: every way to this point ends the job.
     ending.request();
     fabric.barrier();
     drop(serving);
@@ -146,7 +146,7 @@ fn live<F: Fabric>(
     stop: &Shutdown,
     gateway: ServerHandle,
 ) -> Result<(), Failure> {
-    // Its own ends it too: the command `shutdown`, or a thread that failed.
+    // The gateway's own stop ends the wait, too: the command `shutdown`, or a thread that failed.
     let own = gateway.stopper();
     let _bound = waiting.until(|| stop.is_requested() || own.is_requested(), BEAT);
     gateway.shutdown();
@@ -155,18 +155,18 @@ fn live<F: Fabric>(
         .map_err(|error| Failure::run(error.to_string()))
 }
 
-/// What a PE's main thread does while it lives.
+/// The wait of a PE's main thread.
 struct Waiting<'a, F: Fabric> {
     fabric: &'a F,
     ending: &'a Ending<F>,
     pulse: Pulse<F>,
     abort: &'a Abort,
-    /// Whom its clients ask who is silent.
+    /// The engine, which reports silent PEs to the gateway's clients.
     engine: Option<Arc<Cluster<F>>>,
 }
 
 impl<F: Fabric> Waiting<'_, F> {
-    /// Waits until this PE is told to stop, or another was, and has all PEs know it: from then on the end is bounded.
+    /// Waits until this PE or another is told to stop, and tells all PEs. From then on the end is bounded.
     fn until(&mut self, is_stopped: impl Fn() -> bool, pause: Duration) -> Bound {
         while !self.ending.is_requested() && !is_stopped() {
             for event in self.pulse.beat(Instant::now()) {
@@ -209,7 +209,7 @@ impl<F: Fabric> Waiting<'_, F> {
     }
 }
 
-/// What a job is, in a line.
+/// The description of a job in one line.
 fn introduce(plan: &Plan, pes: usize) -> String {
     let servers = plan.store.servers;
     let (gateways, both) = match pes - servers {
@@ -222,7 +222,7 @@ fn introduce(plan: &Plan, pes: usize) -> String {
     )
 }
 
-/// Tells a person what this PE does. Not `eprintln!`, which panics if nobody listens.
+/// Prints what this PE does. Not `eprintln!`, which panics if standard error is closed.
 fn say(pe: usize, words: &str) {
     // There is no other place for the message. In one call, so that lines of PEs do not mix.
     let _ = io::stderr().write_all(format!("nuthatch-pe {pe}: {words}\n").as_bytes());
@@ -236,14 +236,14 @@ mod tests {
     fn an_end_that_takes_too_long_is_aborted() {
         let (aborted, has_aborted) = channel();
         let abort: Abort = Arc::new(move || {
-            // Nobody may be left to hear it.
+            // The receiver may have been dropped.
             let _ = aborted.send(());
         });
         drop(Bound::of(END, 0, &abort));
         let bound = Bound::of(Duration::ZERO, 0, &abort);
         assert_eq!(has_aborted.recv(), Ok(()));
         drop((bound, abort));
-        // By the other one it was not: all who could are gone.
+        // The other bound did not abort: all senders are dropped, and nothing more came.
         assert!(has_aborted.recv().is_err());
     }
 }

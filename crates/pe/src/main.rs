@@ -22,7 +22,7 @@ use tracing_subscriber::{fmt, reload};
 const ABORTED: u8 = 70;
 
 fn main() -> ExitCode {
-    // Ends by itself, with 2, for what is not a command line, and with 0 for help and version.
+    // It exits by itself: with 2 for an invalid command line, and with 0 for help and version.
     let line = CommandLine::parse();
     let outcome = match line.command {
         Some(command) => command.print(),
@@ -40,7 +40,7 @@ fn main() -> ExitCode {
 fn live(options: &Options) -> Result<(), Failure> {
     // Without a launcher there is one PE.
     let pes = openshmem::launched().unwrap_or(1);
-    // Every PE comes to the same words: nobody starts what the others do not.
+    // Every PE computes the same words, or fails: none starts OpenSHMEM when the others do not.
     let store = options.check(pes)?;
     let words = store.symmetric_words(pes).map_err(Failure::usage)?;
     // SAFETY: the only thread there is, and the only place that starts OpenSHMEM.
@@ -51,7 +51,7 @@ fn live(options: &Options) -> Result<(), Failure> {
     let fabric = Arc::new(fabric);
     let stop = Shutdown::default();
     let plan = begin(options, &fabric, &stop).unwrap_or_else(|failure| {
-        // The others are on their way to wait for this PE, and would for ever.
+        // The others will wait for this PE, and would do so for ever.
         say(&failure);
         fabric.abort(failure.code())
     });
@@ -61,7 +61,7 @@ fn live(options: &Options) -> Result<(), Failure> {
         None => std::process::exit(ABORTED.into()),
     });
     let lived = run(&fabric, plan, &stop, &abort);
-    // OpenSHMEM's end waits for all PEs, too.
+    // The end of OpenSHMEM waits for all PEs, too.
     let _bound = Bound::start(fabric.pe(), &abort);
     // The last holder of the fabric drops here, and OpenSHMEM ends on all PEs.
     drop(fabric);
@@ -98,12 +98,12 @@ fn read_again(controls: &Controls) {
     }
 }
 
-/// In one call: several PEs may say it.
+/// Prints a failure in one call: several PEs may print it.
 fn say(failure: &Failure) {
     let _ = io::stderr().write_all(format!("nuthatch-pe: {failure}\n").as_bytes());
 }
 
-/// Begins to log to standard error. What it returns turns it up and down.
+/// Begins to log to standard error. The returned handler changes the level.
 fn log(verbosity: u32) -> OnVerbosity {
     let (filter, handle) = reload::Layer::new(level(verbosity));
     let lines = fmt::layer().with_writer(io::stderr);
@@ -112,7 +112,7 @@ fn log(verbosity: u32) -> OnVerbosity {
         .with(lines)
         .init();
     OnVerbosity::new(move |verbosity| {
-        // It fails only when the subscriber is gone, and that lives as long as the process.
+        // It fails only when the subscriber has been dropped, and that lives as long as the process.
         let _ = handle.reload(level(verbosity));
     })
 }

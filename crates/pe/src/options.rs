@@ -1,4 +1,4 @@
-//! The command line of a PE, and what one PE does of it. All PEs of a job are given the same words.
+//! The command line of a PE, and what one PE does of it. All PEs of a job get the same command line.
 
 use std::hash::{BuildHasher, RandomState};
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -146,7 +146,7 @@ pub struct Plan {
 }
 
 impl Options {
-    /// The store on so many PEs.
+    /// The store on `pes` PEs.
     pub fn store(&self, pes: usize) -> Result<cluster::Config, Failure> {
         let servers = self.servers(pes)?;
         if !ITEM_SIZES.contains(&self.max_item_size) {
@@ -191,8 +191,8 @@ impl Options {
         Ok(servers)
     }
 
-    /// What would be wrong with any PE's plan of so many: said by all before OpenSHMEM is started, since a PE that
-    /// gives up later leaves the others waiting for it.
+    /// Checks the plans of all of `pes` PEs. Every PE does it before OpenSHMEM is started, since a PE that gives up
+    /// later leaves the others waiting for it.
     pub fn check(&self, pes: usize) -> Result<cluster::Config, Failure> {
         let store = self.store(pes)?;
         // The last gateway has the highest ports.
@@ -204,7 +204,7 @@ impl Options {
         Ok(store)
     }
 
-    /// What a PE of so many does.
+    /// The plan of one of `pes` PEs.
     pub fn plan(&self, pe: usize, pes: usize) -> Result<Plan, Failure> {
         let store = self.store(pes)?;
         let number = match self.co_located {

@@ -1,12 +1,14 @@
-//! Whether the PEs of a job hear each other: the first PE hears all, all hear the servers. (If they heard the first one alone
-//! nobody would notice a cut between a server and a gateway. Gateways tell no other server, because who waits until gets of
-//! several servers have landed waits for all that his PE has sent.)
+//! A heartbeat, by which the PEs of a job notice whether they reach each other: the first PE hears all, and all hear
+//! the servers. (If all heard the first PE alone, a cut between a server and a gateway would not be noticed. Gateways
+//! signal no other server, because a thread that waits until Gets from several servers have landed waits for all that
+//! its PE has sent.)
 //!
-//! No OpenSHMEM says that a PE does not answer. Requests to it wait, and if the system has given a connection up, what was
-//! sent is lost without a word and they wait for ever. So each PE counts up once a second where the others look: who is
-//! silent is told of, and a job in which somebody stays silent is ended, so that its supervisor can start another one.
+//! No OpenSHMEM reports that a PE does not answer. Requests to it wait, and if the system has given a connection up,
+//! sent data is lost without a word and they wait for ever. So each PE raises a count once a second in the memory of
+//! the PEs that hear it. A silent PE is reported, and a job in which a PE stays silent is ended, so that its supervisor
+//! can start another one.
 //!
-//! A beat is a non-blocking Put: it waits for nobody, and while a PE stands still, or a link is cut, there come few.
+//! A beat is a non-blocking Put: it waits for no PE, and while a PE stands still, or a link is cut, few of them add up.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,27 +16,27 @@ use std::time::{Duration, Instant};
 
 use nuthatch_fabric::{Address, Fabric, NoMemory};
 
-/// How often a PE is to be heard.
+/// How often a PE sends a beat.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// After how long a silence is told of.
+/// After how long a silence is reported.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// After how long it ends the job. Systems give a connection up that has had no answer for some fifteen minutes.
+/// After how long a silence ends the job. Systems give up a connection that has had no answer for some fifteen minutes.
 const END: Duration = Duration::from_secs(300);
 
-/// What has come up with a PE.
+/// A change in the state of a PE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// It has not been heard for a while.
     Silent(usize),
     /// It is heard again, after so long.
     Heard(usize, Duration),
-    /// It is not to be waited for any longer.
+    /// It has been silent for too long: the wait for it ends.
     Lost(usize),
 }
 
-/// A PE that is listened to.
+/// A PE whose beats are watched.
 struct Peer {
     pe: usize,
     beats: u64,
@@ -53,12 +55,13 @@ pub struct Pulse<F: Fabric> {
 }
 
 impl<F: Fabric> Pulse<F> {
-    /// Words of symmetric memory that it takes in a job of so many PEs: what each tells, and out of which word.
+    /// Words of symmetric memory that it takes in a job of `pes` PEs: each PE's count, and the word from which the own
+    /// count is sent.
     pub const fn words(pes: usize) -> usize {
         (pes + 1).next_multiple_of(8)
     }
 
-    /// Of a job whose first so many PEs serve. Collective.
+    /// The heartbeat of a job whose first `servers` PEs serve. Collective.
     pub fn new(fabric: Arc<F>, servers: usize) -> Result<Self, NoMemory> {
         let (pe, pes) = (fabric.pe(), fabric.pes());
         let words = fabric.allocate(Self::words(pes))?;
@@ -79,7 +82,7 @@ impl<F: Fabric> Pulse<F> {
         })
     }
 
-    /// Is heard, and listens: to be called often.
+    /// Sends a beat, and checks those of others. To be called often.
     pub fn beat(&mut self, now: Instant) -> Vec<Event> {
         if now.duration_since(self.last) < BEAT {
             return Vec::new();
@@ -92,7 +95,7 @@ impl<F: Fabric> Pulse<F> {
         self.fabric.local(own, 1)[0].store(self.beats, Ordering::Relaxed);
         let told = if pe < self.servers { pes } else { 1 };
         for hearer in (0..told).filter(|&hearer| hearer != pe) {
-            // A PE that is gone need not hear.
+            // A PE that is gone needs no beat.
             let _ = self.fabric.signal(hearer, self.words.plus(pe), own);
         }
         let heard = self.fabric.local(self.words, pes);
@@ -103,7 +106,7 @@ impl<F: Fabric> Pulse<F> {
     }
 }
 
-/// Whom a PE hears.
+/// The PEs that a PE hears.
 fn heard_by(pe: usize, pes: usize, servers: usize) -> impl Iterator<Item = usize> {
     let end = if pe == 0 { pes } else { servers };
     (0..end).filter(move |&other| other != pe)
@@ -144,7 +147,7 @@ mod tests {
         for second in 1..=400 {
             let now = start + Duration::from_secs(second);
             for (pe, pulse) in pulses.iter_mut().enumerate() {
-                // Each is heard a turn later. The second PE stands still for a minute, the third from then on.
+                // Each beat is heard a turn later. The second PE stands still for a minute, the third from then on.
                 let stands = (pe == 1 && second <= 60) || (pe == 2 && second > 60);
                 if !stands {
                     let said = pulse.beat(now).into_iter();

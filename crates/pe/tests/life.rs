@@ -54,7 +54,7 @@ fn job(
             asks(&stops, &|pe| address(&file(pe)));
         }));
         if let Err(panic) = asked {
-            // Else the PEs would live on.
+            // Otherwise the PEs would run on.
             stops[0].request();
             resume_unwind(panic);
         }
@@ -98,7 +98,7 @@ fn what_one_gateway_stores_another_finds() {
             assert_eq!(ask(at(3), "get k\r\n"), "VALUE k 5 3\r\nabc\r\nEND\r\n");
             assert_eq!(ask(at(3), "flush_all\r\n"), "OK\r\n");
             assert_eq!(ask(at(2), "get k\r\n"), "END\r\n");
-            // A server that is told ends the gateways too.
+            // A server that is told to stop ends the gateways, too.
             stops[0].request();
         },
     );
@@ -118,7 +118,7 @@ fn a_gateway_tells_of_the_job() {
                 text += &format!("set key{number} 0 0 1\r\nx\r\nget key{number}\r\n");
             }
             ask(at(3), &text);
-            // Servers tell what they count once a second.
+            // Servers send their statistics once a second.
             let told = loop {
                 let told = ask(at(3), "stats cluster\r\n");
                 let items = |told: &str| {
@@ -161,7 +161,7 @@ fn a_gateway_tells_of_the_job() {
                 assert!(number(&format!("server:{server}:epoch")) > 0);
                 assert!(number(&format!("server:{server}:memory_used")) > 0);
             }
-            // Others' requests are theirs, and what is counted begins anew.
+            // Requests of another gateway are not counted here, and a reset sets the counts to zero.
             assert!(ask(at(2), "stats cluster\r\n").contains("STAT server:0:requests 0\r\n"));
             assert_eq!(ask(at(3), "stats reset\r\n"), "RESET\r\n");
             assert!(ask(at(3), "stats cluster\r\n").contains("STAT server:1:requests 0\r\n"));
@@ -197,7 +197,7 @@ fn a_gateway_that_cannot_listen_ends_the_job_and_says_why() {
     let line = format!("--servers 1 {ANY_PORT}");
     let spoil = |pe, plan: &mut Plan| {
         if let (2, Some(gateway)) = (pe, &mut plan.gateway) {
-            // Nobody has this address: it is for documents.
+            // No host has this address: it is reserved for documentation.
             let nowhere = SocketAddr::from(([192, 0, 2, 1], 0));
             gateway.listeners = vec![nuthatch_server::Listen::tcp(nowhere)];
         }
@@ -208,7 +208,7 @@ fn a_gateway_that_cannot_listen_ends_the_job_and_says_why() {
     assert!(ended[0].is_ok() && ended[1].is_ok(), "{ended:?}");
 }
 
-/// How long a client waits for what is to happen; nothing depends on it but how a failure shows.
+/// How long a client waits for an event. Only how a failure shows depends on it.
 const WAIT: Duration = Duration::from_secs(120);
 
 #[test]
