@@ -1,4 +1,5 @@
-//! An OpenSHMEM program whose PEs share a cache: each counts up and asks for what the others have stored.
+//! An OpenSHMEM program whose PEs share a cache: each raises a common count, and gets what it and the others have
+//! stored.
 //!
 //! ```text
 //! cargo build -p nuthatch-shmem --features openshmem --example cache
@@ -23,10 +24,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         memory: 64 << 20,
         ..Options::default()
     };
-    // OpenSHMEM takes its memory when it starts, so how many PEs there are must be known before. Settings that cannot be
-    // are an error on every PE here, where nobody waits for another yet.
+    // OpenSHMEM takes its memory when it starts, so how many PEs there are must be known before. Invalid settings are
+    // an error on every PE here, where no PE waits for another yet.
     let words = options.symmetric_words(openshmem::launched().unwrap_or(1))?;
-    // SAFETY: no other thread is there that looks at the environment, and it is started nowhere else.
+    // SAFETY: no other thread exists that uses the environment, and OpenSHMEM is started nowhere else.
     let fabric = Arc::new(unsafe { OpenShmem::open(words) }?);
     let store = Store::open(Arc::clone(&fabric), &options).unwrap_or_else(|error| {
         // A PE that returned would leave the others waiting.
@@ -40,11 +41,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         fabric.abort(1);
     }
     store.close();
-    // OpenSHMEM ends when its last holder drops, on all PEs together.
+    // OpenSHMEM ends when the last reference to the fabric drops, on all PEs together.
     Ok(())
 }
 
-/// What one of so many clients does.
+/// The work of one of `clients` clients.
 fn ask(store: &Store<OpenShmem>, pe: usize, clients: usize) -> Result<(), nuthatch_shmem::Error> {
     let name = format!("greeting of {pe}");
     store.set(name.as_bytes(), b"hello", Some(Duration::from_secs(600)))?;

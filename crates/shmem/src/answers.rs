@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 
 use nuthatch_engine::{Item, Replies, Reply, Value};
 
-/// What a request was answered.
+/// The answer to a request.
 pub enum Answer {
     /// The value of a hit, and its unique number.
     Value(Vec<u8>, u64),
@@ -16,7 +16,7 @@ pub enum Answer {
 #[derive(Default)]
 pub struct Answers {
     answers: Vec<Answer>,
-    /// Of the reply that was begun.
+    /// The buffer of the reply that was begun.
     room: Vec<u8>,
     len: usize,
     unique: u64,

@@ -1,9 +1,8 @@
-//! The distributed store for programs that are OpenSHMEM programs already: their PEs open it together and share a
-//! cache.
+//! The distributed store as a library for OpenSHMEM programs: their PEs open it together and share a cache.
 //!
-//! With the feature `openshmem` there is [`fabric`]`::openshmem::OpenShmem`, which starts OpenSHMEM (`open`) or takes part in a
-//! program that has started it (`prepare` before that, then `join`). `examples/cache.rs` is a whole program. Without the
-//! feature PEs are threads, as in a test:
+//! With the feature `openshmem` there is [`fabric`]`::openshmem::OpenShmem`, which starts OpenSHMEM (`open`) or joins a
+//! program that starts it itself (`prepare` before that, then `join`). `examples/cache.rs` is a whole program. Without
+//! the feature PEs are threads, as in a test:
 //!
 //! ```
 //! use std::thread;

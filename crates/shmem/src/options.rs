@@ -1,4 +1,4 @@
-//! What a program says when it opens a store. All PEs say the same.
+//! The options with which a program opens a store. All PEs pass the same.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -6,12 +6,13 @@ use nuthatch_cluster::{Clocks, Config, ConfigError};
 
 use crate::store::OWN;
 
-/// How a store is to be.
+/// The options of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// PEs that do nothing but serve: the first so many. 0: every PE serves, in a thread beside the program's.
+    /// The number of PEs that do nothing but serve, which are the first ones. 0: every PE serves, in a thread beside
+    /// the program's.
     pub servers: usize,
-    /// Bytes of each server. OpenSHMEM's memory is of one size everywhere: each PE sets as much aside.
+    /// Bytes of each server. OpenSHMEM's memory is of one size on all PEs: each PE sets as much aside.
     pub memory: usize,
     /// Bytes of the largest item: its header, key and value. At most a quarter of the memory; with less than some forty times
     /// as much memory a server evicts early, see [`advice`](Self::advice).
@@ -36,12 +37,12 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Words of symmetric memory that it takes of each of so many PEs.
+    /// Words of symmetric memory that a store on `pes` PEs takes from each of them.
     pub fn symmetric_words(&self, pes: usize) -> Result<usize, ConfigError> {
         Ok(self.config(pes)?.symmetric_words(pes)? + OWN)
     }
 
-    /// What would make a store of so many PEs work badly, if something does: too little memory for such large items.
+    /// Advice if a store on `pes` PEs would work badly: too little memory for such large items.
     pub fn advice(&self, pes: usize) -> Result<Option<String>, ConfigError> {
         Ok(self.config(pes)?.advice())
     }

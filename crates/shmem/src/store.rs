@@ -1,4 +1,4 @@
-//! A store as a program's PE has it.
+//! One PE's part of a store, and its operations.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use nuthatch_sync::mutex::Mutex;
 use crate::answers::{Answer, Answers};
 use crate::options::Options;
 
-/// Words of symmetric memory of its own: a line.
+/// Words of symmetric memory that it takes beside the store's: a line.
 pub const OWN: usize = 8;
 
-/// How often a PE that waits for the others to close looks.
+/// How often a PE that waits for the others to close checks.
 const LOOK: Duration = Duration::from_millis(1);
 
 /// Why an operation was refused. It changed nothing.
@@ -31,9 +31,9 @@ pub enum Error {
     Key,
     /// The item is larger than the largest.
     TooLarge,
-    /// The server is full, and nothing of it may go.
+    /// The server is full, and nothing may be evicted.
     OutOfMemory,
-    /// What is there is no decimal number of 64 bits.
+    /// The value is not a decimal number of 64 bits.
     NotNumeric,
 }
 
@@ -50,7 +50,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// What became of a [`compare_and_set`](Store::compare_and_set).
+/// The result of a [`compare_and_set`](Store::compare_and_set).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Swapped {
     /// The value is stored.
@@ -61,7 +61,7 @@ pub enum Swapped {
     Missing,
 }
 
-/// What all servers have, in items and bytes, and what this PE has done since it opened the store.
+/// Items and bytes of all servers, and counts of this PE's operations since it opened the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     /// Items of all servers; expired ones count until their memory is needed.
@@ -72,7 +72,7 @@ pub struct Statistics {
     pub memory_limit: u64,
     /// Bytes that they use.
     pub memory_used: u64,
-    /// Live items that went to make room.
+    /// Live items that were evicted to make room.
     pub evictions: u64,
     /// Expired and flushed items whose memory came back.
     pub expired: u64,
@@ -80,13 +80,13 @@ pub struct Statistics {
     pub out_of_memory: u64,
     /// Gets of this PE for which its directory led to the item.
     pub directory_hits: u64,
-    /// Gets of this PE for which it did not.
+    /// Gets of this PE for which its directory did not.
     pub directory_misses: u64,
     /// Gets that this PE answered itself, without a message.
     pub direct_gets: u64,
-    /// Sets that it carried out itself.
+    /// Sets that this PE carried out itself.
     pub direct_sets: u64,
-    /// Operations for which it asked a server.
+    /// Operations for which this PE sent a message to a server.
     pub messages: u64,
 }
 
@@ -99,7 +99,7 @@ pub struct Store<F: Fabric> {
     clock: Clock,
     /// How many PEs have closed it: a word of each PE, to which each adds.
     closed: Address,
-    /// The thread that serves, where every PE serves.
+    /// The thread that serves, if every PE serves.
     serving: Option<Serving>,
     servers: usize,
     co_located: bool,
@@ -132,13 +132,13 @@ impl<F: Fabric> Store<F> {
         !self.co_located && self.member.is_server()
     }
 
-    /// Serves until every client has closed the store. Panics on a PE that is no server of its own.
+    /// Serves until every client has closed the store. Panics on a PE that is not a dedicated server.
     pub fn serve(&self) {
         assert!(self.is_server(), "only the first PEs serve");
         let stop = AtomicBool::new(false);
         let clients = self.fabric.pes() - self.servers;
         thread::scope(|scope| {
-            // It makes no call of the fabric: with OpenSHMEM, all are this thread's.
+            // This thread makes no call of the fabric: with OpenSHMEM, only the serving thread does.
             scope.spawn(|| {
                 while self.closed() < clients as u64 {
                     thread::sleep(LOOK);
@@ -152,17 +152,17 @@ impl<F: Fabric> Store<F> {
     }
 
     fn closed(&self) -> u64 {
-        // Acquire: what the others asked lies before.
+        // Acquire: the others' requests lie before.
         self.fabric.local(self.closed, 1)[0].load(Ordering::Acquire)
     }
 
-    /// Closes the store: collective, and what it held is gone. Nobody's symmetric memory is freed by it.
+    /// Closes the store. Collective; its content is lost. It frees no PE's symmetric memory.
     pub fn close(self) {
         for pe in 0..self.fabric.pes() {
-            // A PE that is gone has closed.
+            // A PE that is gone counts as closed.
             let _ = self.fabric.fetch_add(pe, self.closed, 1);
         }
-        // Others may still ask this PE's server, or wait for this PE's help.
+        // Others may still use this PE's server, or need this PE's calls of the fabric.
         while self.closed() < self.fabric.pes() as u64 {
             self.fabric.pause(0);
             thread::sleep(LOOK);
@@ -185,7 +185,7 @@ impl<F: Fabric> Store<F> {
         Ok(self.multi_get(&[key])?.pop().flatten())
     }
 
-    /// The values of many keys, in their order: what can travel together does.
+    /// The values of many keys, in their order. Requests that can travel together do.
     pub fn multi_get(&self, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, Error> {
         let keys: Vec<_> = keys
             .iter()
@@ -204,7 +204,7 @@ impl<F: Fabric> Store<F> {
             .collect())
     }
 
-    /// Stores a value, for so long or until it is evicted.
+    /// Stores a value, which lives for `live`, or without that until it is evicted.
     pub fn set(&self, key: &[u8], value: &[u8], live: Option<Duration>) -> Result<(), Error> {
         self.store(StoreMode::Set, key, value, live).map(|_| ())
     }
@@ -219,17 +219,17 @@ impl<F: Fabric> Store<F> {
         self.store(StoreMode::Replace, key, value, live)
     }
 
-    /// Adds bytes behind the value of a key. False if it has none.
+    /// Adds bytes behind the value of a key. False if the key has none.
     pub fn append(&self, key: &[u8], bytes: &[u8]) -> Result<bool, Error> {
         self.store(StoreMode::Append, key, bytes, None)
     }
 
-    /// Adds bytes before the value of a key. False if it has none.
+    /// Adds bytes before the value of a key. False if the key has none.
     pub fn prepend(&self, key: &[u8], bytes: &[u8]) -> Result<bool, Error> {
         self.store(StoreMode::Prepend, key, bytes, None)
     }
 
-    /// Stores a value if the key's is still the one that [`gets`](Self::gets) gave this number with.
+    /// Stores a value if the key still has the value for which [`gets`](Self::gets) gave this number.
     pub fn compare_and_set(
         &self,
         key: &[u8],
@@ -248,8 +248,8 @@ impl<F: Fabric> Store<F> {
         })
     }
 
-    /// Stores many values: what can travel together does. What became of each, in their order; an error of the whole is
-    /// a key's, and then nothing was stored.
+    /// Stores many values. Requests that can travel together do. Returns the result of each, in their order. An error
+    /// of the whole call is that of a key, and then nothing was stored.
     pub fn multi_set(
         &self,
         pairs: &[(&[u8], &[u8])],
@@ -289,7 +289,7 @@ impl<F: Fabric> Store<F> {
         self.engine.flush(now, now);
     }
 
-    /// What all servers have, and how this PE has gone about it.
+    /// The statistics of all servers, and of this PE's operations.
     pub fn statistics(&self) -> Statistics {
         let (servers, own) = (self.engine.stats(), self.engine.client_stats());
         Statistics {
@@ -388,7 +388,7 @@ impl<F: Fabric> Store<F> {
     }
 }
 
-/// Replies that say that it could not be.
+/// Turns a reply that is a refusal into an error.
 fn refused(reply: Reply) -> Result<Reply, Error> {
     match reply {
         Reply::TooLarge => Err(Error::TooLarge),
@@ -397,7 +397,7 @@ fn refused(reply: Reply) -> Result<Reply, Error> {
     }
 }
 
-/// Ends the process: after a server's panic everybody would wait for its answers for ever, and a launcher ends a job that
+/// Ends the process: after a server's panic all PEs would wait for its answers for ever, and a launcher ends a job that
 /// has lost a PE.
 fn end_process() {
     std::process::abort();
@@ -418,7 +418,7 @@ mod tests {
         }
     }
 
-    /// Opens a store on so many PEs; clients do `work`, with their number.
+    /// Opens a store on `pes` PEs; clients do `work`, with their number.
     fn job(options: &Options, pes: usize, work: impl Fn(usize, &Store<ThreadsFabric>) + Sync) {
         let words = options.symmetric_words(pes).unwrap() + 64;
         thread::scope(|scope| {

@@ -1,4 +1,5 @@
-//! A server that panics ends its process, in whichever thread it runs: the others would wait for it for ever.
+//! Tests that a server that panics ends its process, in whichever thread it runs: the others would wait for it for
+//! ever.
 
 use std::process::{Command, ExitStatus};
 use std::sync::Arc;
@@ -33,10 +34,10 @@ impl Fabric for Failing {
     }
 }
 
-/// Which test is to be the job itself.
+/// The variable that names the test which is to be the job itself.
 const JOB: &str = "NUTHATCH_TEST_PANIC";
 
-/// How long a job may take; nothing depends on it but how a failure shows.
+/// How long a job may take. Only how a failure shows depends on it.
 const WAIT: Duration = Duration::from_secs(120);
 
 fn job(servers: usize) {
