@@ -1,4 +1,4 @@
-//! The status codes of failed calls, and what all calls do about panics.
+//! The status codes of failed calls, and the guard by which all calls catch panics.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -82,7 +82,7 @@ impl From<Error> for Status {
     }
 }
 
-/// Runs the body of a function that C called: a panic must not go beyond it.
+/// Runs the body of a function that C called: a panic must not unwind into C.
 pub(crate) fn catch(body: impl FnOnce() -> Result<c_int, Status>) -> c_int {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(number)) => number,

@@ -1,4 +1,4 @@
-//! Stores, as C has them.
+//! The C functions of a store.
 
 use std::ffi::c_int;
 use std::io::Write;
@@ -122,14 +122,14 @@ fn options(config: &Config) -> Options {
     }
 }
 
-/// Says why on standard error.
+/// Prints the reason on standard error.
 fn explained(status: Status, why: &dyn std::fmt::Display) -> Status {
-    // In one write: several PEs may say it. There is no other place for it.
+    // In one write: several PEs may print it. There is no other place for it.
     let _ = std::io::stderr().write_all(format!("nuthatch_shmem: {why}\n").as_bytes());
     status
 }
 
-/// Why a store cannot be: by its settings, or for want of memory.
+/// The status of a store that cannot be opened: for its settings, or for want of memory.
 fn refused(error: &ConfigError) -> Status {
     let status = match error {
         ConfigError::Setting(_) => Status::Settings,
@@ -147,10 +147,10 @@ unsafe fn borrow<'a, T>(pointer: *const T) -> Result<&'a T, Status> {
     unsafe { pointer.as_ref() }.ok_or(Status::NullPointer)
 }
 
-/// Bytes that C points to. NULL is good for none.
+/// Bytes that C points to. NULL is valid for no bytes.
 ///
 /// # Safety
-/// NULL, or so many bytes that stay as they are for `'a`.
+/// NULL, or `len` bytes that stay as they are for `'a`.
 unsafe fn bytes<'a>(pointer: *const u8, len: usize) -> Result<&'a [u8], Status> {
     match (pointer.is_null(), len) {
         (_, 0) => Ok(&[]),
@@ -174,10 +174,10 @@ unsafe fn pair<'a>(
     Ok(unsafe { (bytes(key, key_len)?, bytes(value, value_len)?) })
 }
 
-/// What C gives a list of. NULL is good for none.
+/// A list that C points to. NULL is valid for an empty one.
 ///
 /// # Safety
-/// NULL, or so many, which nobody else uses for `'a`.
+/// NULL, or `count` elements, which nothing else uses for `'a`.
 unsafe fn list<'a, T>(first: *mut T, count: usize) -> Result<&'a mut [T], Status> {
     match (first.is_null(), count) {
         (_, 0) => Ok(&mut []),
@@ -187,7 +187,7 @@ unsafe fn list<'a, T>(first: *mut T, count: usize) -> Result<&'a mut [T], Status
     }
 }
 
-/// Stores a result where C wants it, if it does.
+/// Stores a result where C wants it, unless the pointer is NULL.
 ///
 /// # Safety
 /// NULL, or room for it.
@@ -198,12 +198,12 @@ unsafe fn tell<T>(to: *mut T, result: T) {
     }
 }
 
-/// How long 0 or more seconds are.
+/// The time to live of a number of seconds; 0: none.
 fn life(seconds: u32) -> Option<Duration> {
     (seconds > 0).then(|| Duration::from_secs(seconds.into()))
 }
 
-/// Copies a value to where C wants it: 1, or BUFFER_TOO_SMALL.
+/// Copies a value to C's buffer. Returns 1, or BUFFER_TOO_SMALL.
 ///
 /// # Safety
 /// `buffer` is NULL or has `capacity` bytes.
@@ -212,7 +212,7 @@ unsafe fn lay(value: &[u8], buffer: *mut u8, capacity: usize) -> c_int {
         return Status::BufferTooSmall as c_int;
     }
     if !value.is_empty() {
-        // SAFETY: there is so much room, and nothing of ours is C's buffer.
+        // SAFETY: the buffer has that much room, and none of our memory overlaps it.
         unsafe { buffer.copy_from_nonoverlapping(value.as_ptr(), value.len()) };
     }
     1
