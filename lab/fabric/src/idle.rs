@@ -1,4 +1,4 @@
-//! What a server that nobody asks costs, and how long the one waits who asks it then.
+//! What a server without requests costs, and how long the next request to it waits.
 
 use std::fmt::{self, Display};
 use std::sync::Arc;
@@ -27,17 +27,17 @@ pub const PAUSES: [Duration; 5] = [
 pub struct Idle {
     /// The pause, in microseconds.
     pub pause_us: u64,
-    /// The middle get, in nanoseconds.
+    /// The median get, in nanoseconds.
     pub p50_ns: u64,
-    /// One in ten takes longer.
+    /// One get in ten takes longer.
     pub p90_ns: u64,
-    /// One in a hundred does.
+    /// One get in a hundred takes longer.
     pub p99_ns: u64,
     /// The server's share of a core meanwhile.
     pub server: f64,
 }
 
-/// What the columns are.
+/// The names of the columns.
 pub const HEADING: &str = "pause us    p50 ns   p90 ns   p99 ns   server's share of a core";
 
 impl Display for Idle {
@@ -57,7 +57,7 @@ impl Display for Idle {
     }
 }
 
-/// Measures a pause for about a second, or `most` gets. Collective; the second PE has the result.
+/// Measures a pause for two seconds, or `most` gets. Collective; the second PE has the result.
 pub fn measure<F: Fabric>(
     fabric: &Arc<F>,
     pause: Duration,
@@ -97,7 +97,7 @@ pub fn measure<F: Fabric>(
         }))
 }
 
-/// Seconds of a core that this thread has had; 0 where the kernel does not say.
+/// Seconds of a core that this thread has used; 0 if the kernel does not tell.
 fn cpu_time() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanos = text.split(' ').next().and_then(|first| first.parse().ok());

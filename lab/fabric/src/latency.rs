@@ -1,10 +1,10 @@
 //! How long a fabric's operations take, one at a time, from one PE to the next.
 //!
-//! PE 0 measures with PE 1, which calls [`Fabric::pause`] and never gives its core away: a fabric may need it to answer,
-//! and what else the machine does is not what is measured. Give each of the two a core, and the launcher no word of
-//! more PEs than cores (`oshrun --oversubscribe` makes PE 0 yield while it waits). Each operation is timed by
-//! itself for the percentiles, less what the clock takes; the mean is that of all of them without a clock between,
-//! and so the better number where an operation takes as long as a look at the clock.
+//! PE 0 measures with PE 1, which calls [`Fabric::pause`] and never gives its core away: a fabric may need that PE to
+//! answer, and other work of the machine is not to be measured. Give each of the two a core, and do not let the
+//! launcher assume more PEs than cores (`oshrun --oversubscribe` makes PE 0 yield while it waits). Each operation is
+//! timed by itself for the percentiles, less the time that the clock takes. The mean is that of all of them without a
+//! clock in between, and so the better number where an operation takes as long as a look at the clock.
 
 use std::fmt::{self, Display};
 use std::time::Instant;
@@ -13,7 +13,7 @@ use hdrhistogram::Histogram;
 use nuthatch_fabric::{Address, Fabric, Gone, NoMemory};
 use serde::Serialize;
 
-/// Bytes that are copied.
+/// The sizes of copies, in bytes.
 pub const BYTES: [usize; 7] = [8, 32, 64, 512, 1024, 4096, 16_384];
 
 /// Words of symmetric memory that [`measure`] takes on each PE.
@@ -24,7 +24,7 @@ const LONGEST: usize = BYTES[BYTES.len() - 1] / 8;
 /// Non-blocking Gets under way at once.
 const WINDOW: usize = 8;
 
-/// What an operation is.
+/// The operations that are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Operation {
@@ -42,7 +42,7 @@ pub enum Operation {
     FetchAdd,
     /// A Put of a word, a fence, a set, and a quiet.
     PutFenceSet,
-    /// A load and copy by a pointer, where there is one.
+    /// A load and copy by a pointer, if the peer can be reached by one.
     Load,
 }
 
@@ -64,15 +64,15 @@ impl Display for Operation {
 /// How long one operation takes, in nanoseconds.
 #[derive(Clone, Debug, Serialize)]
 pub struct Latency {
-    /// Which.
+    /// The operation.
     pub operation: Operation,
-    /// What is copied.
+    /// The bytes that are copied.
     pub bytes: usize,
     /// How often it was carried out with a clock, and how often without.
     pub count: u64,
-    /// Of all of them without a clock between.
+    /// The mean of all of them without a clock in between.
     pub mean_ns: f64,
-    /// The middle one.
+    /// The median.
     pub p50_ns: u64,
     /// One in a hundred takes longer.
     pub p99_ns: u64,
@@ -95,11 +95,11 @@ impl Display for Latency {
     }
 }
 
-/// What the columns of a [`Latency`] are.
+/// The names of a [`Latency`]'s columns.
 pub const HEADING: &str = "operation                 bytes    mean ns   p50 ns   p99 ns";
 
-/// Measures each operation so many times. Collective; of two PEs or more, the first measures with the second, and
-/// has the result. Errors: no memory, or a PE that is gone.
+/// Measures each operation `count` times. Collective; of two PEs or more, the first measures with the second, and has
+/// the result. Errors: no memory, or a PE that is gone.
 pub fn measure<F: Fabric>(fabric: &F, count: u64) -> Result<Vec<Latency>, Failed> {
     let place = fabric.allocate(WORDS)?;
     let bench = Bench {
@@ -134,7 +134,7 @@ pub fn measure<F: Fabric>(fabric: &F, count: u64) -> Result<Vec<Latency>, Failed
 /// Why nothing was measured.
 #[derive(Clone, Debug)]
 pub enum Failed {
-    /// The memory is not to be had.
+    /// The memory cannot be allocated.
     Memory(NoMemory),
     /// A PE is gone.
     Gone(Gone),
@@ -163,7 +163,7 @@ impl From<Gone> for Failed {
     }
 }
 
-/// The middle time between two looks at the clock.
+/// The median time between two looks at the clock.
 fn clock_ns() -> u64 {
     let mut times: Vec<u64> = (0..1001)
         .map(|_| Instant::now().elapsed().as_nanos() as u64)
@@ -175,11 +175,11 @@ fn clock_ns() -> u64 {
 struct Bench<'a, F> {
     fabric: &'a F,
     peer: usize,
-    /// On the peer, what is read and written.
+    /// On the peer: the words that are read and written.
     place: Address,
-    /// Here, for operations that do not return what they read.
+    /// On this PE: for operations that do not return what they read.
     own: Address,
-    /// On the peer, for atomic operations.
+    /// On the peer: the word for atomic operations.
     word: Address,
     count: u64,
     clock_ns: u64,
@@ -238,7 +238,7 @@ impl<F: Fabric> Bench<'_, F> {
         self.time(Operation::Load, bytes, 1, |_| {
             let from = self.fabric.direct(self.peer, self.place, words);
             for (into, word) in into.iter_mut().zip(from.unwrap_or_default()) {
-                // Relaxed: nobody writes there.
+                // Relaxed: no PE writes there.
                 *into = word.load(Ordering::Relaxed);
             }
             std::hint::black_box(&mut into);
@@ -271,7 +271,7 @@ impl<F: Fabric> Bench<'_, F> {
         ])
     }
 
-    /// Times calls of `work`, each of which is so many operations.
+    /// Times calls of `work`, each of which is `each` operations.
     fn time(
         &self,
         operation: Operation,

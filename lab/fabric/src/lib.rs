@@ -1,8 +1,8 @@
 //! Fabrics under examination, with nothing on top of them.
 //!
-//! * [`conformance`]: what the trait promises, checked on any fabric with any number of PEs
-//! * [`idle`]: what a server costs that nobody asks
-//! * [`latency`]: how long its operations take, which is the measure for what is built on it
+//! * [`conformance`]: checks of the trait's promises, on any fabric with any number of PEs
+//! * [`idle`]: what a server without requests costs
+//! * [`latency`]: how long a fabric's operations take, which is the measure for everything that is built on it
 
 #![forbid(unsafe_code)]
 

@@ -101,7 +101,7 @@ fn main() -> ExitCode {
                 true => Threads::Serialized,
                 false => Threads::Multiple,
             };
-            // As for a dozen PEs: how many there are is known when it is open.
+            // Room for a dozen PEs: their number is known only when the fabric is open.
             with(sizes.words(12), most, |fabric| check(fabric, sizes))
         }
         Command::Store {
@@ -146,7 +146,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Opens the fabric for so many words, and does the work.
+/// Opens the fabric for `words` words, and does the work.
 fn with(
     words: usize,
     most: Threads,
@@ -280,7 +280,7 @@ fn draw(file: &str, svg: Result<String, impl ToString>) -> Result<(), String> {
     output::save(Path::new(file), svg.as_bytes()).map_err(|failure| failure.to_string())
 }
 
-/// Gets of a hundred, requests of a batch, entries of the directory.
+/// Percentage of gets, requests of a batch, entries of the directory.
 const CELLS: [(u32, usize, usize); 11] = [
     (0, 64, 1 << 16),
     (50, 32, 1 << 16),

@@ -1,6 +1,7 @@
 //! How long the distributed store's operations take, beside those of the fabric, and how many a second it carries out.
 //!
-//! The first PE serves. The second asks, one request at a time, for the latencies; for the throughput all others do.
+//! The first PE serves. For the latencies the second PE sends requests, one at a time; for the throughput all others
+//! do.
 
 use std::fmt::{self, Display};
 use std::io::{BufRead, BufReader, Read as _, Write};
@@ -27,7 +28,7 @@ pub(crate) const NOW: Time = Time(1);
 /// Bytes of a server.
 const MEMORY: usize = 64 << 20;
 
-/// What is measured.
+/// The cases that are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Case {
@@ -70,22 +71,22 @@ impl Display for Case {
     }
 }
 
-/// How long one takes.
+/// The latency of a case.
 #[derive(Clone, Debug, Serialize)]
 pub struct StoreLatency {
-    /// Which.
+    /// The case.
     pub case: Case,
     /// Bytes of the value.
     pub bytes: usize,
     /// The mean, without a clock in between, in nanoseconds.
     pub mean_ns: f64,
-    /// The middle one, of those that were timed by themselves.
+    /// The median of calls that were timed by themselves.
     pub p50_ns: u64,
     /// One in a hundred takes longer.
     pub p99_ns: u64,
 }
 
-/// What the columns are.
+/// The names of the columns.
 pub const HEADING: &str = "operation                        bytes    mean ns   p50 ns   p99 ns";
 
 impl Display for StoreLatency {
@@ -117,7 +118,7 @@ pub struct Throughput {
     pub directory: usize,
     /// Operations a second, of the calling PE.
     pub per_second: f64,
-    /// And of all clients.
+    /// Operations a second, of all clients.
     pub of_all_per_second: f64,
     /// Share of gets that the directory led to their pair.
     pub directory_hits: f64,
@@ -126,11 +127,11 @@ pub struct Throughput {
 /// Why nothing was measured.
 #[derive(Debug)]
 pub enum Failed {
-    /// The store cannot be.
+    /// The store cannot be opened.
     Config(ConfigError),
     /// A PE is gone.
     Gone(Gone),
-    /// The memcached does not answer as one.
+    /// The memcached gives no valid answer.
     Memcached(std::io::Error),
 }
 
@@ -162,7 +163,7 @@ impl From<std::io::Error> for Failed {
     }
 }
 
-/// Takes replies: the last value's length and nothing else.
+/// Takes replies, and keeps the last short value and the count of hits and stores.
 pub(crate) struct Sink {
     value: Vec<MaybeUninit<u8>>,
     hits: usize,
@@ -217,11 +218,11 @@ const RAW: usize = 4096;
 /// Words of symmetric memory that the latencies take on each PE.
 pub const WORDS: usize = 4 * (MEMORY / 8 + (2 << 20));
 
-/// Words beside a store: how many clients are through, and what they meet by ([`Meeting`]). One allocation holds all: a
-/// job has few, and some runs open many stores.
+/// Words beside a store: how many clients are through, and the words of their [`Meeting`]. One allocation holds all: a
+/// job can make few allocations, and some runs open many stores.
 const BESIDE: usize = 8;
 
-/// A store on the fabric; the first PE serves while `work` runs on the others, and is told where there are words for a
+/// A store on the fabric; the first PE serves while `work` runs on the others, and gets the place of the words for a
 /// [`Meeting`]. Collective.
 pub(crate) fn with_store<F: Fabric, T>(
     fabric: &Arc<F>,
@@ -270,8 +271,8 @@ fn time(case: Case, bytes: usize, count: u64, mut work: impl FnMut()) -> StoreLa
     }
 }
 
-/// Measures each case so many times. Collective; the second PE has the results. `memcached`: where one listens that is
-/// measured, too.
+/// Measures each case `count` times. Collective; the second PE has the results. `memcached`: the address of a memcached
+/// that is measured, too.
 pub fn latencies<F: Fabric>(
     fabric: &Arc<F>,
     count: u64,
@@ -334,7 +335,7 @@ fn raw<F: Fabric>(
     let mut found = Vec::new();
     let mut handle = engine.handle();
     let mut sink = Sink::new();
-    // Over TCP the server's calls carry these operations out, and one that nobody asks for two seconds rests.
+    // Over TCP the server's calls carry these operations out, and a server without a message for two seconds rests.
     let mut ask_server = || {
         let key = Key::new(b"key of none", engine.hasher());
         let op = Op::Remove(Removal::default());
@@ -400,7 +401,7 @@ fn of_store<F: Fabric>(
     found
 }
 
-/// A memcached, by a client that sends a request and waits for its answer.
+/// Measures a memcached, by a client that sends a request and waits for its answer.
 fn of_memcached(address: &str, count: u64) -> Result<Vec<StoreLatency>, Failed> {
     let stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;
@@ -457,7 +458,7 @@ struct Meeting<'f, F> {
 }
 
 impl<'f, F: Fabric> Meeting<'f, F> {
-    /// By two words that are zero.
+    /// A meeting by two words that are zero.
     fn new(fabric: &'f F, words: Address) -> Self {
         Self {
             fabric,
@@ -467,7 +468,7 @@ impl<'f, F: Fabric> Meeting<'f, F> {
         }
     }
 
-    /// Waits until so many times all clients have come here.
+    /// Waits until all clients have come here `times` times.
     fn wait(&self, times: u64) -> Result<(), Failed> {
         self.fabric.fetch_add(0, self.arrived, 1)?;
         let mut attempt = 0;

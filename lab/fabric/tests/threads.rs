@@ -1,4 +1,4 @@
-//! The fabric of threads does what a fabric must, and its operations can be timed.
+//! Tests that the fabric of threads passes the conformance checks, and that its operations can be timed.
 
 use std::sync::Arc;
 use std::thread;

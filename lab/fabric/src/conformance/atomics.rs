@@ -14,7 +14,7 @@ pub fn check<F: Fabric>(check: &mut Check<'_, F>) {
     sets(check);
 }
 
-/// What each returns and leaves, on every PE's own word there.
+/// What each operation returns and leaves, on a word of its own at every PE.
 fn results<F: Fabric>(check: &mut Check<'_, F>) {
     let fabric = check.fabric;
     let place = check.take(fabric.pes());
@@ -126,7 +126,7 @@ fn increments_by_comparison<F: Fabric>(check: &mut Check<'_, F>, target: usize) 
     fabric.barrier();
 }
 
-/// A `set` arrives: at `quiet` at the latest, and without it by and by, as long as somebody waits.
+/// A `set` arrives: at `quiet` at the latest, and without it by and by, as long as a PE waits.
 fn sets<F: Fabric>(check: &mut Check<'_, F>) {
     let fabric = check.fabric;
     let place: Address = check.take(2 * fabric.pes());
@@ -145,7 +145,7 @@ fn sets<F: Fabric>(check: &mut Check<'_, F>) {
     // Round a ring of PEs.
     let told = place.plus(fabric.pes());
     for round in 1..=check.sizes.rounds {
-        // Else an earlier one might arrive later.
+        // Otherwise an earlier one might arrive later.
         fabric.fence();
         let set = fabric.set(check.after(1), told, round);
         check.done("set", set);

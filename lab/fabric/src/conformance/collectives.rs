@@ -1,4 +1,4 @@
-//! Allocation, barriers, broadcasts, and the little rest.
+//! Checks of allocation, barriers, broadcasts, and the small rest.
 
 use nuthatch_fabric::Fabric;
 
@@ -51,7 +51,7 @@ fn allocation<F: Fabric>(check: &mut Check<'_, F>) {
     fabric.barrier();
 }
 
-/// Nobody leaves before all have come.
+/// No PE leaves a barrier before all have come.
 fn barriers<F: Fabric>(check: &mut Check<'_, F>) {
     let fabric = check.fabric;
     let pes = fabric.pes() as u64;

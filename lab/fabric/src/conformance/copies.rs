@@ -1,4 +1,5 @@
-//! Put and Get, at once and not, of all lengths, between all pairs of PEs; and direct loads where they can be had.
+//! Checks of Put and Get, blocking and non-blocking, of all lengths, between all pairs of PEs; and of direct loads
+//! where they are possible.
 
 use std::sync::atomic::Ordering;
 
@@ -9,7 +10,7 @@ use super::{Check, fill, own, pattern};
 /// Lengths around those at which transports change how they copy.
 const LENGTHS: [usize; 12] = [1, 2, 3, 7, 8, 9, 64, 127, 512, 1025, 8192, 32_766];
 
-/// Words that these checks take twice, at least.
+/// The least number of words that these checks take twice.
 pub const LEAST: usize = 1 << 10;
 
 pub fn check<F: Fabric>(check: &mut Check<'_, F>) {
@@ -132,7 +133,7 @@ fn many_at_once<F: Fabric>(check: &mut Check<'_, F>, place: Address, second: Add
     fabric.barrier();
 }
 
-/// What a pointer shows is what a Get brings, and what is stored there a Get brings.
+/// A load by a pointer and a Get read the same, and a Get reads what was stored by the pointer.
 fn direct<F: Fabric>(check: &mut Check<'_, F>, place: Address) {
     let fabric = check.fabric;
     fill(fabric, place, &pattern(fabric.pe(), 300, 100));

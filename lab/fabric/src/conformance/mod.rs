@@ -1,7 +1,7 @@
-//! What a fabric must do, checked on all PEs at once.
+//! Checks of what a fabric must do, on all PEs at once.
 //!
 //! Every check is collective, and passes the same barriers on every PE whatever it finds, so that a failure is
-//! told, not waited for. Nothing is checked that OpenSHMEM leaves open.
+//! reported instead of leaving PEs waiting. What OpenSHMEM leaves open is not checked.
 
 mod atomics;
 mod collectives;
@@ -11,7 +11,7 @@ mod threads;
 
 use nuthatch_fabric::{Address, Fabric, NoMemory};
 
-/// How often what may go wrong is tried.
+/// The sizes of the checks.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
     /// Rounds of a check.
@@ -22,17 +22,17 @@ pub struct Sizes {
     pub longest: usize,
 }
 
-/// What was found on this PE.
+/// The results on this PE.
 #[derive(Debug, Default)]
 pub struct Report {
     /// Checks that were made.
     pub checks: u64,
-    /// Those that found something else, the first of each kind in words.
+    /// Checks that failed, in words: the first ones.
     pub failures: Vec<String>,
 }
 
 impl Sizes {
-    /// Words of symmetric memory that [`check`] takes on each of so many PEs.
+    /// Words of symmetric memory that [`check`] takes on each of `pes` PEs.
     pub fn words(&self, pes: usize) -> usize {
         let counted = pes * (self.rounds as usize * pes + 64);
         let copied = 2 * self.longest.max(copies::LEAST)
@@ -42,7 +42,7 @@ impl Sizes {
     }
 }
 
-/// Failures that are told of.
+/// The most failures that are reported.
 const MOST_FAILURES: usize = 20;
 
 /// Checks all that a fabric promises. Collective, by one thread of each PE. Errors: no memory.
@@ -69,7 +69,7 @@ struct Check<'a, F> {
     fabric: &'a F,
     sizes: Sizes,
     report: Report,
-    /// Where what is left of the symmetric memory begins.
+    /// Where the unused symmetric memory begins.
     rest: Address,
 }
 
@@ -83,7 +83,7 @@ impl<'a, F: Fabric> Check<'a, F> {
         }
     }
 
-    /// That two things are the same.
+    /// Checks that two things are the same.
     fn equal<T: PartialEq + std::fmt::Debug>(&mut self, what: &str, found: T, expected: T) {
         let holds = found == expected;
         self.holds(holds, || {
@@ -91,7 +91,7 @@ impl<'a, F: Fabric> Check<'a, F> {
         });
     }
 
-    /// That an operation was carried out: no PE of a check dies.
+    /// Checks that an operation was carried out: no PE of a check dies.
     fn done<T: Default, E: std::fmt::Display>(&mut self, what: &str, result: Result<T, E>) -> T {
         let failed = result.as_ref().err().map(ToString::to_string);
         self.holds(failed.is_none(), || {
@@ -107,19 +107,19 @@ impl<'a, F: Fabric> Check<'a, F> {
         taken
     }
 
-    /// The PE so many after this one.
+    /// The PE `distance` after this one.
     fn after(&self, distance: usize) -> usize {
         (self.fabric.pe() + distance) % self.fabric.pes()
     }
 
-    /// The PE so many before this one.
+    /// The PE `distance` before this one.
     fn before(&self, distance: usize) -> usize {
         let pes = self.fabric.pes();
         (self.fabric.pe() + pes - distance % pes) % pes
     }
 }
 
-/// Words that tell who wrote them, when, and where they belong.
+/// Words that tell which PE wrote them, in which round, and where they belong.
 fn pattern(pe: usize, round: u64, words: usize) -> Vec<u64> {
     (0..words as u64)
         .map(|at| (pe as u64) << 48 | (round & 0xffff) << 32 | at)

@@ -1,4 +1,4 @@
-//! What `fence` and `quiet` order, and that words are whole.
+//! Checks of what `fence` and `quiet` order, and that words are whole.
 
 use std::sync::atomic::Ordering;
 
@@ -11,7 +11,7 @@ const LENGTHS: [usize; 4] = [1, 8, WHOLE, 5000];
 
 /// Words that these checks take.
 pub fn words(longest: usize) -> usize {
-    // Four messages of each length, and words to tell by.
+    // Four messages of each length, and words for signals.
     4 * lengths(longest).map(|words| words + 40).sum::<usize>()
 }
 
@@ -37,7 +37,7 @@ enum Signal {
     Put,
 }
 
-/// A message, a fence, a signal: who sees the signal sees the message. Round a ring of PEs.
+/// A message, a fence, a signal: a PE that sees the signal sees the message. Round a ring of PEs.
 fn fenced<F: Fabric>(check: &mut Check<'_, F>, words: usize, signal: Signal) {
     let fabric = check.fabric;
     let message = check.take(words);
@@ -81,7 +81,7 @@ fn seen<F: Fabric>(fabric: &F, word: Address, round: u64, signal: Signal) -> Opt
     (found >= round).then_some(())
 }
 
-/// A message to one PE, `quiet`, a signal to another: who sees the signal gets the message from where it is.
+/// A message to one PE, `quiet`, a signal to another: the PE that sees the signal gets the message from where it is.
 fn seen_by_a_third<F: Fabric>(check: &mut Check<'_, F>, words: usize) {
     let fabric = check.fabric;
     let message = check.take(words);
@@ -105,7 +105,7 @@ fn seen_by_a_third<F: Fabric>(check: &mut Check<'_, F>, words: usize) {
     }
 }
 
-/// A word is read as somebody has written it, while Puts of many come in pieces: by a Get, and by a load.
+/// A word is read as a PE has written it, by a Get and by a load, while Puts of many words come in pieces.
 fn whole_words<F: Fabric>(check: &mut Check<'_, F>, words: usize) {
     let fabric = check.fabric;
     let place = check.take(words);

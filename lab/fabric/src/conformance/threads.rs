@@ -1,4 +1,4 @@
-//! Several threads of each PE call the fabric at once.
+//! Checks with several threads of each PE that call the fabric at once.
 
 use std::thread;
 
@@ -29,7 +29,7 @@ pub fn check<F: Fabric>(check: &mut Check<'_, F>) {
             .collect()
     });
     check.equal("what threads found", failures, Vec::new());
-    // All of this PE's threads have ended, and others' calls may still want an answer.
+    // All of this PE's threads have ended, and other PEs' calls may still need an answer.
     fabric.barrier();
     let total = fabric.fetch(0, counter);
     let total = check.done("fetch", total);
