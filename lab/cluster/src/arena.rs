@@ -1,7 +1,8 @@
-//! A fabric whose memory is handed out again: a check wants many stores, and a fabric never takes memory back.
+//! An arena: a fabric whose memory is handed out again. A check needs many stores, and a fabric never takes memory
+//! back.
 //!
-//! It is not zero: the store does not count on that, and zeroing hundreds of megabytes for each case would take
-//! most of the time.
+//! The memory is not zeroed: the store does not rely on that, and zeroing hundreds of megabytes for each case would
+//! take most of the time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +18,7 @@ pub struct Arena<F: Fabric> {
 }
 
 impl<F: Fabric> Arena<F> {
-    /// So many words of a fabric. Collective.
+    /// An arena of `words` words of a fabric. Collective.
     pub fn new(fabric: Arc<F>, words: usize) -> Result<Self, NoMemory> {
         Ok(Self {
             start: fabric.allocate(words)?,
@@ -31,7 +32,7 @@ impl<F: Fabric> Arena<F> {
         &self.fabric
     }
 
-    /// All of it is free. Collective: nobody uses what was allocated any more.
+    /// Frees all of it. Collective: no PE uses what was allocated any more.
     pub fn reset(&self) {
         self.fabric.barrier();
         // Relaxed: a barrier follows in `allocate`.

@@ -1,7 +1,7 @@
-//! Histories of several PEs that ask one store at once, judged for linearizability.
+//! Histories of several PEs that use one store at once, judged for linearizability.
 //!
-//! The first PEs serve. Each of the others records what it asked and was told, by a clock that is a word of the first
-//! PE. Then all send what they have to the last one, which judges.
+//! The first PEs serve. Each of the others records its requests and replies, by a clock that is a word of the first PE.
+//! Then all send their records to the last one, which judges.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -17,27 +17,28 @@ use nuthatch_workload::Seed;
 /// Words of the fabric beside the stores': a line for the clock and one for the end, of each store.
 const OWN: usize = 64;
 
-/// How often is asked, and how.
+/// The extent of the histories.
 #[derive(Clone, Copy, Debug)]
 pub struct Extent {
     /// Rounds of each client.
     pub rounds: usize,
     /// PEs that serve.
     pub servers: usize,
-    /// How sessions go about it.
+    /// Which way sessions choose for operations.
     pub operations: Operations,
-    /// What the choice of operations follows from.
+    /// The seed of the random requests.
     pub seed: u64,
 }
 
-/// A store, and what is asked of it: in ample memory nothing may be missed, in tight memory items go.
+/// The stores, and the plans of their requests: with ample memory nothing may be missed, with tight memory items are
+/// evicted.
 fn cells(extent: Extent) -> [(Config, Plan); 2] {
     let config = |memory| Config {
         servers: extent.servers,
         memory,
         memory_max: memory,
         item_size_max: 64 << 10,
-        // Few, so that buckets overflow, and that pointers are forgotten.
+        // Few, so that buckets overflow and pointers are forgotten.
         buckets: Some(64),
         directory: 256,
         operations: extent.operations,
@@ -60,14 +61,14 @@ fn cells(extent: Extent) -> [(Config, Plan); 2] {
     [(config(64 << 20), ample), (config(512 << 10), tight)]
 }
 
-/// Words of the fabric that it takes on each of so many PEs.
+/// Words of the fabric that it takes on each of `pes` PEs.
 pub fn words(extent: Extent, pes: usize) -> Result<usize, ConfigError> {
     let words = cells(extent).map(|(config, _)| config.symmetric_words(pes));
     let words: Vec<_> = words.into_iter().collect::<Result<_, _>>()?;
     Ok(words.into_iter().sum::<usize>() + OWN)
 }
 
-/// Records and judges. Collective; the last PE has what was seen, of each cell.
+/// Records and judges. Collective; the last PE has the result of each cell.
 pub fn run<F: Fabric>(fabric: &Arc<F>, extent: Extent) -> Result<Vec<Seen>, String> {
     let mut all = Vec::new();
     for (config, plan) in cells(extent) {
@@ -90,7 +91,7 @@ fn record<F: Fabric>(
     let clients = (fabric.pes() - config.servers) as u64;
     let mut recorded = Vec::new();
     if member.is_server() {
-        // Acquire: what was asked lies before.
+        // Acquire: the clients' requests lie before.
         let done = || fabric.local(ended, 1)[0].load(Ordering::Acquire) == clients;
         member.server().run_until(done);
     } else {
@@ -110,7 +111,7 @@ fn record<F: Fabric>(
     Ok(recorded)
 }
 
-/// What each client has recorded. Collective.
+/// The records of each client. Collective.
 fn gather<F: Fabric>(fabric: &F, servers: usize, own: &[Recorded]) -> Vec<Recorded> {
     let own = history::to_words(own);
     let mut all = Vec::new();

@@ -67,7 +67,7 @@ impl From<How> for Operations {
 /// A check of the suite.
 type Check = fn(&dyn Fn(Setup) -> Arc<AnyEngine>, &SuiteExtent);
 
-/// Those that one driver can do.
+/// The checks that one driver can do.
 const CHECKS: &[(&str, Check)] = &[
     ("sequences", suite::answers_sequences_as_the_model_does),
     (
@@ -126,7 +126,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Several PEs ask at once.
+/// Runs histories: several PEs use a store at once.
 fn histories(rounds: usize, options: &Options, pes: usize) -> Result<(), String> {
     let extent = Extent {
         rounds,
@@ -171,12 +171,12 @@ fn check<F: Fabric>(rounds: &Rounds<F>, options: &Options) {
     });
 }
 
-/// That it is missing is no error.
+/// True if a file exists. A missing file is no error.
 fn is_there(file: &Path) -> bool {
     file.try_exists().expect("the end's file can be looked for")
 }
 
-/// The cases and checks that were asked for.
+/// Runs the chosen cases and checks once.
 fn once(make: &dyn Fn(Setup) -> Arc<AnyEngine>, options: &Options) {
     let cases: Vec<_> = options.cases.iter().map(String::as_str).collect();
     let (passed, failed) = nuthatch_check::conformance::judge(&cases, make);

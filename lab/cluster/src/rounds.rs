@@ -1,4 +1,5 @@
-//! Stores one after the other: the last PE makes them and asks, the first ones serve, and any others only take part.
+//! Rounds of checks on stores, one store after the other: the last PE makes the stores and sends requests, the first
+//! PEs serve, and any others only take part.
 //!
 //! A round begins with a command, which is broadcast, and ends when its driver sets a word of each PE.
 
@@ -15,13 +16,13 @@ use nuthatch_fabric::{Address, Fabric, NoMemory};
 
 use crate::Arena;
 
-/// Sessions of a PE: as many threads ask at the same time.
+/// Sessions of a PE: this many threads send requests at the same time.
 const SESSIONS: usize = 4;
 
 /// Words of the fabric that rounds take besides the stores'.
 pub const OWN: usize = 8;
 
-/// How often a PE looks whether the round has ended; meanwhile others may want its help.
+/// How often a PE checks whether the round has ended. Meanwhile others may need its calls of the fabric.
 const LOOK: Duration = Duration::from_millis(1);
 
 /// A PE of a job that checks stores.
@@ -29,11 +30,11 @@ pub struct Rounds<F: Fabric> {
     arena: Arc<Arena<F>>,
     servers: usize,
     operations: Operations,
-    /// How many rounds have ended, says the driver.
+    /// How many rounds have ended, set by the driver.
     ended: Address,
 }
 
-/// What the driver says at the beginning of a round.
+/// The driver's command at the beginning of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Command {
     Store(Setup),
@@ -77,7 +78,7 @@ fn config(setup: Setup, servers: usize, operations: Operations) -> Config {
         // Few, so that buckets overflow.
         buckets: Some(1 << 12),
         operations,
-        // So nothing of the store before passes for this one's.
+        // So that nothing of the previous store passes for this one's.
         seed: RandomState::new().hash_one(setup.memory_limit),
         ..Config::default()
     }
@@ -166,7 +167,7 @@ impl<F: Fabric> Rounds<F> {
                     scope.spawn(move || server.run(stop));
                 }
                 self.wait(rounds);
-                // Nobody asks any more.
+                // No PE sends requests any more.
                 self.arena.barrier();
                 // Relaxed: the flag is all there is to see.
                 stop.store(true, Ordering::Relaxed);
@@ -176,7 +177,7 @@ impl<F: Fabric> Rounds<F> {
 
     fn wait(&self, rounds: u64) {
         let ended = &self.arena.local(self.ended, 1)[0];
-        // Acquire: what was asked lies before.
+        // Acquire: the driver's requests lie before.
         while ended.load(Ordering::Acquire) < rounds {
             self.arena.pause(0);
             thread::sleep(LOOK);
