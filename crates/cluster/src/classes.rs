@@ -43,7 +43,7 @@ impl Classes {
         self.words[self.words.len() - 1]
     }
 
-    /// The smallest class with blocks of at least so many words.
+    /// The smallest class with blocks of at least `words` words.
     #[inline]
     pub fn class_of(&self, words: usize) -> Option<usize> {
         let class = self.words.partition_point(|&of_class| of_class < words);

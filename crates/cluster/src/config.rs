@@ -96,7 +96,7 @@ impl Default for Config {
 /// The least memory of a server.
 pub const MEMORY_MIN: usize = 128 << 10;
 
-/// Bytes of pages, between the least and what is usual.
+/// Bytes of a page: the least, and the usual most.
 const PAGE_MIN: usize = 4 << 10;
 const PAGE_USUAL: usize = 1 << 20;
 

@@ -73,7 +73,7 @@ impl Sender {
         }
     }
 
-    /// True if a message of so many words can be staged.
+    /// True if a message of `words` words can be staged.
     #[inline]
     pub fn has_room(&self, fabric: &impl Fabric, words: usize) -> bool {
         // Acquire: pairs with the peer's `signal`, which comes behind its reads of the words.
@@ -173,7 +173,7 @@ impl Receiver {
         Ok(true)
     }
 
-    /// Takes the message that was read, of so many words, out of the ring.
+    /// Takes the message that was read, of `words` words, out of the ring.
     #[inline]
     pub fn take(&mut self, words: usize) {
         self.taken += words as u64;

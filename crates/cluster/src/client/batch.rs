@@ -273,8 +273,8 @@ impl<F: Fabric> Client<F> {
     }
 
     /// Waits until all written words have arrived. If all memory can be loaded and stored, [`Fabric::quiet`] does that
-    /// at no cost. Otherwise `quiet` waits for every PE that this one has sent anything to, and a PE that stands still
-    /// may not be one of those that were written to.
+    /// at no cost. Otherwise `quiet` waits for every PE that this one has sent anything to, also for one that stands
+    /// still and was not written to.
     fn settle_writes(&mut self) {
         let mut wrote = std::mem::take(&mut self.wave.wrote);
         if wrote.is_empty() {

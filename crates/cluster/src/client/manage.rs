@@ -315,7 +315,7 @@ impl Replies<LargeValue> for Got {
     }
 
     fn commit(&mut self, _: usize) {
-        // SAFETY: there is room for so many bytes, and who commits has written all of them.
+        // SAFETY: there is room for so many bytes, and the session that commits has written all of them.
         unsafe { self.value.set_len(self.len) };
     }
 

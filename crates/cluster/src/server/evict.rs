@@ -62,7 +62,7 @@ impl<F: Fabric> Shard<F> {
             if let Some(block) = self.pages.take(class) {
                 return Ok(block);
             }
-            // Blocks of a page that retires are free for nobody.
+            // Free blocks of a page that retires are available to no class.
             if evicted.is_err() {
                 return Err(NoBlock::Wait);
             }

@@ -581,7 +581,7 @@ mod tests {
         server.shard.find(&key, &words).unwrap()
     }
 
-    /// Writes a key of up to eight bytes where a session writes that of a long value.
+    /// Writes a key of up to eight bytes where a session writes the key of a long value.
     fn lay_key(server: &Server<ThreadsFabric>, pointer: Pointer, name: &[u8]) {
         let mut bytes = [0; 8];
         bytes[..name.len()].copy_from_slice(name);
@@ -869,7 +869,7 @@ mod tests {
         let commit = Ask::Commit(key, store, 10_000, reserved[0]);
         assert!(!try_once(&mut server, 1, commit));
         server.sessions[1].tries = TRIES;
-        // By count alone nobody is refused.
+        // By count alone no operation is refused.
         assert!(!try_once(&mut server, 1, commit));
         let long = WAITED.as_nanos() as u64;
         server.sessions[1].since = server.shard.fabric.nanos().wrapping_sub(long);
@@ -1159,7 +1159,7 @@ mod tests {
         iterate_often(&mut server);
         assert_eq!(server.shard.counts.items, u64::from(stored));
         assert_eq!(server.shard.pages.used, pages);
-        // What is deleted makes room, and what is left moves together.
+        // Deleted pairs make room, and the remaining ones move together.
         for number in (0..stored).filter(|number| number % 4 != 0) {
             delete(&mut server, &number.to_le_bytes());
         }

@@ -372,7 +372,7 @@ impl<F: Fabric> Shard<F> {
         }
     }
 
-    /// The value's bytes in a block that nobody else writes.
+    /// The value's bytes in a block that no other writer changes.
     fn bytes_of(&self, pointer: Pointer, key_len: usize, len: usize) -> Vec<u8> {
         let start = block::KEY + block::words_of(key_len);
         let words = self.words(pointer)[start..][..block::words_of(len)].iter();

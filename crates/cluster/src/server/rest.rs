@@ -96,7 +96,7 @@ impl Rest {
     }
 }
 
-/// How long to sleep after so much idle time and so many looks.
+/// How long to sleep after this idle time and this many looks in vain.
 fn sleep_after(idle: Duration, looks_in_vain: u32, looks: Duration) -> Option<Duration> {
     let sleep = (idle / PART).min(LONGEST);
     let has_looked = idle >= looks && (looks_in_vain >= MANY || idle >= LONG);

@@ -119,8 +119,8 @@ pub struct OpenShmem {
 }
 
 impl OpenShmem {
-    /// Starts OpenSHMEM, with a symmetric heap for so many words unless the environment says how large it is.
-    /// Collective. It ends when the fabric drops, which is collective too.
+    /// Starts OpenSHMEM, with a symmetric heap for `words` words unless the environment sets its size. Collective. It
+    /// ends when the fabric drops, which is collective too.
     ///
     /// # Safety
     /// No other thread of the process looks at its environment meanwhile: it is changed. And OpenSHMEM is started
