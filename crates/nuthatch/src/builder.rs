@@ -1,4 +1,4 @@
-//! How a [`Cache`] is made.
+//! [`Builder`]: the settings of a [`Cache`], and how one is made from them.
 
 use std::fmt;
 use std::panic::catch_unwind;
@@ -13,11 +13,11 @@ use crate::error::BuildError;
 use crate::lifetime::{Defaults, Idle};
 use crate::listener::{self, Removed};
 
-/// The lowest item limit, and the one of a cache that is told none, in bytes.
+/// The lowest item limit that can be set, and the default one, in bytes.
 const ITEM_SIZE_LEAST: usize = 1 << 10;
 const ITEM_SIZE_DEFAULT: usize = 1 << 20;
 
-/// Work of the maintenance thread at a time, in items, and how long it rests in between.
+/// Work of the maintenance thread at a time, in items, and how long it sleeps in between.
 const MAINTENANCE_BUDGET: usize = 20_000;
 const MAINTENANCE_REST: Duration = Duration::from_millis(100);
 
@@ -54,9 +54,9 @@ impl Builder {
         self
     }
 
-    /// Bytes up to which [`Cache::set_memory_limit`] may raise the limit later: address space is reserved for
-    /// them. Without it, and if it is lower than the limit, the limit cannot be raised above where it began. A limit
-    /// below 64 MiB can be raised to 256 times of itself at most.
+    /// Bytes up to which [`Cache::set_memory_limit`] may raise the limit later: address space is reserved for them.
+    /// Without it, and if it is lower than the memory limit, the limit cannot be raised above its first value. A limit
+    /// below 64 MiB can be raised to at most 256 times its first value.
     pub fn memory_limit_max(mut self, bytes: usize) -> Self {
         self.config.memory_limit_max = bytes;
         self
@@ -75,15 +75,15 @@ impl Builder {
         self
     }
 
-    /// How many items the index has room for at the start, as far as memory allows. It grows by itself; a good
-    /// guess saves the work.
+    /// How many items the index has room for at the start, within what the memory limit allows. The index grows by
+    /// itself; a good guess saves that work.
     pub fn initial_capacity(mut self, items: usize) -> Self {
         self.config.initial_items = Some(items);
         self
     }
 
-    /// How long an item lives after it was stored, if its store says nothing else ([`Lifetime`](crate::Lifetime)).
-    /// Without it, until it is evicted.
+    /// How long an item lives after it was stored, unless its store sets another [`Lifetime`](crate::Lifetime). Without
+    /// a time to live, it lives until it is evicted.
     pub fn time_to_live(mut self, time: Duration) -> Self {
         self.defaults.time_to_live = Some(time);
         self
@@ -92,8 +92,8 @@ impl Builder {
     /// How long an item lives after it was last used: read, stored or changed. At most a sixteenth longer, so that a
     /// use seldom has to take a lock.
     ///
-    /// [`Cache::contains_key`] and iteration are no use. An item ends at the end of its time to live or to idle,
-    /// whichever comes first. Items that have both may take 16 bytes more.
+    /// [`Cache::contains_key`] and iteration do not count as a use. An item expires at the end of its time to live or
+    /// to idle, whichever comes first. Items that have both may take 16 bytes more.
     pub fn time_to_idle(mut self, time: Duration) -> Self {
         self.defaults.idle = Some(Idle::new(time));
         self
@@ -102,24 +102,24 @@ impl Builder {
     /// Called with each value that leaves the cache, once, with the [cause](crate::RemovalCause): evicted to make room,
     /// expired, removed, or replaced.
     ///
-    /// * *Replaced* is told by every store over a live item ([`Cache::insert`], [`Cache::replace`],
-    ///   [`Cache::compare_and_swap`]), also of an equal value, and by [`Cache::append`], [`Cache::prepend`],
-    ///   [`Cache::incr`] and [`Cache::decr`], with the value that was there before. Not by [`Cache::touch`] and an append
-    ///   of no bytes: the value stays. A store over an item that has expired tells *expired*.
-    /// * *Explicit* is told by [`Cache::remove`] and [`Cache::invalidate`]; of [`Cache::invalidate_all`] when the memory of
-    ///   each item is taken back.
-    /// * Of what is there when the cache is dropped nothing is told.
+    /// * *Replaced*: every store over a live item ([`Cache::insert`], [`Cache::replace`], [`Cache::compare_and_swap`]),
+    ///   also with an equal value, and [`Cache::append`], [`Cache::prepend`], [`Cache::incr`] and [`Cache::decr`]. The
+    ///   listener gets the value from before. [`Cache::touch`] and an append of no bytes do not call it: the value
+    ///   stays. For a store over an item that has expired the cause is *expired*.
+    /// * *Explicit*: [`Cache::remove`] and [`Cache::invalidate`]. After [`Cache::invalidate_all`], the listener is
+    ///   called for each item when its memory is taken back.
+    /// * The listener is not called for the items that are in the cache when it is dropped.
     ///
-    /// It runs on the thread whose operation made the value leave, after that operation and before its call returns, or
-    /// in between if an operation removes more than a MiB. So of two values of a key that two threads replace, the later
-    /// may be told first. It may use the cache as it likes. What leaves by that
-    /// is told later, by this operation and later ones; up to a MiB waits for that, and what is beyond is counted
-    /// ([`Stats::untold`](crate::Stats::untold)) and not told. If it panics, the caller of the operation sees the
-    /// panic, and the [maintenance thread](Builder::maintenance_thread) goes on; the cache is whole.
+    /// It runs on the thread whose operation removed the value, after the operation took effect and before its call
+    /// returns. If an operation removes more than a MiB, it also runs in between. So if two threads replace a key's
+    /// value one after the other, the listener may get the later of the two old values first. It may call the cache
+    /// freely. It is called for values that its own calls remove later, by this operation and by later ones. Up to a
+    /// MiB of these waits; values beyond that are dropped, and counted in [`Stats::untold`](crate::Stats::untold). If
+    /// it panics, the caller of the operation sees the panic, and the [maintenance thread](Builder::maintenance_thread)
+    /// goes on. The cache stays intact.
     ///
-    /// Each value is copied on its way out. A cache has one listener: the last one that its builder was given, of this
-    /// kind or the [other](Builder::eviction_listener). One that owns a clone of its cache keeps the cache alive for
-    /// ever.
+    /// Each value is copied when it leaves. A cache has one listener: the last one that was set, by this method or by
+    /// [`Builder::eviction_listener`]. A listener that owns a clone of its cache keeps the cache alive for ever.
     pub fn removal_listener(
         mut self,
         listener: impl Fn(&Removed<'_>) + Send + Sync + 'static,
@@ -128,8 +128,8 @@ impl Builder {
         self
     }
 
-    /// As [`Builder::removal_listener`], for the values alone that the cache removes by itself, evicted or expired. What
-    /// the program removes or replaces is not told, nor copied.
+    /// As [`Builder::removal_listener`], but called only for values that the cache removes by itself: evicted or
+    /// expired ones. Values that the program removes or replaces are neither reported nor copied.
     pub fn eviction_listener(
         mut self,
         listener: impl Fn(&Removed<'_>) + Send + Sync + 'static,
@@ -138,8 +138,8 @@ impl Builder {
         self
     }
 
-    /// A seed for the hash function, for tests that must repeat. Without it each cache draws its own, so that nobody
-    /// outside can choose keys that collide.
+    /// A seed for the hash function, for tests that must repeat. Without it each cache draws a random one, so that an
+    /// attacker cannot choose keys that collide.
     pub fn hash_seed(mut self, seed: u64) -> Self {
         self.config.hasher = KeyHasher::seeded(seed);
         self
@@ -151,8 +151,8 @@ impl Builder {
         self
     }
 
-    /// The cache. Errors: a limit that cannot be (the error says what can), or address space or a thread that the
-    /// system does not give.
+    /// Makes the cache. Errors: a limit is out of its bounds (the error gives the bounds), or the system refuses the
+    /// address space or the thread.
     pub fn build(mut self) -> Result<Cache, BuildError> {
         let (asked, least) = (self.config.memory_limit, MEMORY_MIN);
         if asked < least {
@@ -194,7 +194,8 @@ fn start_maintenance(cache: &Cache) -> std::io::Result<()> {
     let thread = std::thread::Builder::new().name("nuthatch-maintenance".into());
     thread.spawn(move || {
         while let Some(cache) = shared.upgrade() {
-            // A listener that panics has been told of one value. The others, and the thread, go on.
+            // A listener that panics has been called with one value. The other values follow in later passes, and the
+            // thread goes on.
             let more = catch_unwind(|| cache.maintain(MAINTENANCE_BUDGET)).unwrap_or(true);
             drop(cache);
             if !more {

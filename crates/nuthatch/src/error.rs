@@ -1,4 +1,4 @@
-//! What can go wrong, by operation.
+//! The errors: of operations, of computations that may fail themselves, and of building a cache.
 
 use std::fmt::{self, Display, Formatter};
 use std::{error, io};
@@ -9,23 +9,23 @@ use nuthatch_engine::reply::Reply;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Error {
-    /// The key is empty or longer than [`KEY_LEN_MAX`](crate::KEY_LEN_MAX) bytes. Only stores say so: a lookup of
-    /// such a key finds nothing.
+    /// The key is empty or longer than [`KEY_LEN_MAX`](crate::KEY_LEN_MAX) bytes. Only stores return this error: a
+    /// lookup of such a key finds nothing.
     KeyLength,
     /// Key, value and header together are over the item limit
     /// ([`Builder::item_size_max`](crate::Builder::item_size_max)).
     TooLarge,
-    /// The cache is full and may not evict ([`Builder::evict`](crate::Builder::evict)), or all that could be evicted
-    /// is being read in place.
+    /// The cache is full and may not evict ([`Builder::evict`](crate::Builder::evict)), or all items that could be
+    /// evicted are pinned by readers that read them in place.
     OutOfMemory,
     /// The value is not a decimal number under 2^64.
     NotNumeric,
-    /// The computation of a key's value asked the cache to compute the same key.
+    /// The computation of a key's value called the cache to compute the value of the same key.
     Recursion,
 }
 
 impl Error {
-    /// What the engine's answer says went wrong.
+    /// The error that an engine's reply stands for, if it is one.
     pub(crate) fn of(reply: &Reply) -> Option<Self> {
         match reply {
             Reply::TooLarge => Some(Error::TooLarge),
@@ -50,7 +50,7 @@ impl Display for Error {
 
 impl error::Error for Error {}
 
-/// The error of a computation that may fail itself, as that of
+/// The error of a method whose computation may fail itself, such as
 /// [`Cache::try_get_or_insert_with`](crate::Cache::try_get_or_insert_with).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LoadError<E> {
@@ -61,8 +61,8 @@ pub enum LoadError<E> {
 }
 
 impl<E: From<Error>> LoadError<E> {
-    /// The error within, as one of the computation's: for those that any error becomes but that are none themselves, such
-    /// as `Box<dyn Error>` and `anyhow::Error`.
+    /// The error within, converted to the computation's error type. It is for types that any error converts to but that
+    /// do not implement `Error` themselves, such as `Box<dyn Error>` and `anyhow::Error`.
     ///
     /// ```
     /// use nuthatch::{Cache, Lifetime, LoadError};
@@ -115,7 +115,7 @@ impl<E: error::Error> error::Error for LoadError<E> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// The memory limit is too low to hold anything.
+    /// The memory limit is below the lowest one.
     #[non_exhaustive]
     MemoryLimit {
         /// What was asked for.
@@ -133,7 +133,7 @@ pub enum BuildError {
         /// The highest item limit: half of the memory limit, at most 1 GiB.
         most: usize,
     },
-    /// The system does not give so much address space: the memory limit, or how far it may be raised, is too high.
+    /// The system refuses so much address space: the memory limit, or how far it may be raised, is too high.
     AddressSpace(io::Error),
     /// The maintenance thread cannot be started.
     Thread(io::Error),

@@ -10,7 +10,7 @@ use std::thread::{self, Thread, ThreadId};
 
 use nuthatch_sync::mutex::Mutex;
 
-/// Locks, so that flights of different keys seldom meet.
+/// Locks: many, so that flights of different keys seldom contend for one.
 const SHARDS: usize = 64;
 
 /// Computations under way, by key.
@@ -29,7 +29,7 @@ struct State {
     outcome: Outcome,
     /// The thread that runs the computation at this moment.
     runner: Option<ThreadId>,
-    /// Those who wait, by the number that they were given.
+    /// The wakers of the followers that wait, by the number that each was given.
     waiting: BTreeMap<u64, Waker>,
     next: u64,
 }
@@ -47,11 +47,11 @@ pub(crate) enum Role<'a> {
     Leader(Leader<'a>),
     /// Wait for the leader.
     Follower(Arc<Flight>),
-    /// Nothing: this thread is in the middle of computing the value, and would wait for itself.
+    /// Neither: this thread is computing the value already, and would wait for itself.
     Recursive,
 }
 
-/// The right and the duty to compute. Dropped without a value, it lets a follower try.
+/// The right and the duty to compute the value. If it is dropped without a value, a follower computes.
 pub(crate) struct Leader<'a> {
     flights: &'a Flights,
     key: &'a [u8],
@@ -122,13 +122,13 @@ impl Flight {
         loop {
             match landing.as_mut().poll(&mut context) {
                 Poll::Ready(value) => return value,
-                // Returns when `Unpark` was woken, and perhaps without a reason.
+                // Returns when `Unpark` was woken, or spuriously.
                 Poll::Pending => thread::park(),
             }
         }
     }
 
-    /// The end of the flight; `None` if the leader gave up. May be dropped before.
+    /// A future of the flight's end; `None` if the leader gave up. It may be dropped before that.
     pub fn landing(&self) -> Landing<'_> {
         Landing {
             flight: self,
@@ -136,14 +136,14 @@ impl Flight {
         }
     }
 
-    /// Ends the flight, and wakes all who wait.
+    /// Ends the flight, and wakes all followers that wait.
     fn end(&self, outcome: Outcome) {
         let waiting = {
             let mut state = self.state.lock();
             state.outcome = outcome;
             std::mem::take(&mut state.waiting)
         };
-        // Not under the lock: a waker is its executor's code.
+        // Not under the lock: a waker runs its executor's code.
         waiting.into_values().for_each(Waker::wake);
     }
 }
@@ -151,7 +151,7 @@ impl Flight {
 /// Waits for the end of a flight.
 pub(crate) struct Landing<'f> {
     flight: &'f Flight,
-    /// Under which its waker waits.
+    /// The number under which its waker waits.
     number: Option<u64>,
 }
 
@@ -195,7 +195,7 @@ impl Wake for Unpark {
 }
 
 impl Leader<'_> {
-    /// Runs the computation, or a part of it, on this thread: whatever in it asks for the same key is told so.
+    /// Runs the computation, or a part of it, on this thread. A call in it for the same key gets [`Role::Recursive`].
     pub fn run<T>(&self, compute: impl FnOnce() -> T) -> T {
         /// Ends the run, also by a panic.
         struct Running<'f>(&'f Flight);
@@ -209,18 +209,18 @@ impl Leader<'_> {
         compute()
     }
 
-    /// Hands the value to all who wait.
+    /// Hands the value to all followers.
     pub fn land(mut self, value: &[u8]) {
         self.landed = true;
         self.leave();
-        // Nobody joins any more. If nobody has, nothing is copied.
+        // No caller can join any more. If none has joined, nothing is copied.
         let followed = Arc::strong_count(&self.flight) > 1;
         if followed {
             self.flight.end(Outcome::Landed(value.into()));
         }
     }
 
-    /// Takes the flight out of the map, so that a caller who misses from now on starts one of his own.
+    /// Takes the flight out of the map, so that a caller that misses from now on starts a new one.
     fn leave(&self) {
         self.flights.shard(self.hash).lock().remove(self.key);
     }

@@ -47,10 +47,10 @@
 //!
 //! # Lifetimes
 //!
-//! A cache has a [time to live](Builder::time_to_live) (how long an item lives after it was stored) and a
-//! [time to idle](Builder::time_to_idle) (how long after it was last used), or neither. Each store can say another time
-//! to live by a [`Lifetime`], for which a [`Duration`](std::time::Duration) will do. Only [`Cache::insert`] takes none:
-//! it is the short form of [`Cache::insert_for`] with [`Lifetime::Default`], as nearly all stores are.
+//! A cache has a [time to live](Builder::time_to_live) (how long an item lives after it was stored) and a [time to
+//! idle](Builder::time_to_idle) (how long after it was last used), or neither. Each store can set another time to live
+//! by a [`Lifetime`]; a [`Duration`](std::time::Duration) converts to one. Only [`Cache::insert`] takes no lifetime: it
+//! is the short form of [`Cache::insert_for`] with [`Lifetime::Default`], which nearly all stores use.
 //!
 //! ```
 //! use std::time::Duration;
@@ -72,22 +72,23 @@
 //! # }
 //! ```
 //!
-//! Times are exact to a sixteenth of a second, and an idle item may live a sixteenth of its time to idle longer: so a
-//! use seldom has to write. Without a time to idle a use writes one bit at most. An expired item is never returned; its
-//! memory comes back when its room is needed, or by [maintenance](Builder::maintenance_thread).
+//! Times are exact to a sixteenth of a second, and an idle item may live a sixteenth of its time to idle longer, so
+//! that a use seldom has to write. Without a time to idle a use writes one bit at most. An expired item is never
+//! returned. Its memory is freed when a store needs the room, or by [maintenance](Builder::maintenance_thread).
 //!
 //! # Memory and eviction
 //!
 //! The [memory limit](Builder::memory_limit) bounds all that grows with the data. Address space for it is reserved when
 //! the cache is made; memory is taken as it is needed, and is given back when [the limit](Cache::set_memory_limit) is
-//! lowered or the cache dropped. An item takes its key, its value, 16 bytes of header and about 8 of the index,
-//! rounded up to 8 bytes; the largest is set by [`Builder::item_size_max`].
+//! lowered or the cache dropped. An item takes its key, its value, 16 bytes of header and about 8 bytes of the index,
+//! rounded up to 8 bytes. [`Builder::item_size_max`] sets the size of the largest item.
 //!
-//! When memory is full, a store evicts: new items that were not used after a while, and others that were not used of late (two
-//! queues and ghosts, as S3-FIFO has them, whatever sizes items have). With [`evict(false)`](Builder::evict) the store
-//! is refused instead.
+//! When memory is full, a store evicts new items that were not used for a while after they were stored, and other items
+//! that were not used lately. (The policy is S3-FIFO's: two queues and ghosts, for items of any size.) With
+//! [`evict(false)`](Builder::evict) the store is refused instead.
 //!
-//! [`Cache::stats`] tells what is there, what was evicted, and how many reads hit ([`Stats::hit_ratio`]).
+//! [`Cache::stats`] returns how many items are stored, how many were evicted, and how many reads hit
+//! ([`Stats::hit_ratio`]).
 //!
 //! # Conditional stores and counters
 //!
@@ -123,8 +124,8 @@
 //! # }
 //! ```
 //!
-//! A computation that asks for its own key gets [`Error::Recursion`] instead of waiting for itself. A value that is
-//! removed while it is computed is stored nevertheless.
+//! A computation that calls single flight for its own key gets [`Error::Recursion`] instead of waiting for itself. If
+//! the key is removed while its value is computed, the value is stored nevertheless.
 //!
 //! # Listeners
 //!
@@ -155,9 +156,9 @@
 //!
 //! # Batches
 //!
-//! A get of a key that is in no cache of the processor waits for memory, several times. [`Cache::get_many`] and
-//! [`Cache::get_many_with`] wait for many keys at once. That is worth it from a handful of keys on, in caches of more
-//! than some MiB; about 32 keys overlap all that a processor can.
+//! A get of a key that is in none of the processor's caches waits for memory several times. [`Cache::get_many`] and
+//! [`Cache::get_many_with`] overlap these waits of many keys. That pays from a handful of keys on, in caches of more
+//! than some MiB. About 32 keys overlap as many waits as a processor can.
 //!
 //! # Threads and tasks
 //!

@@ -1,12 +1,12 @@
-//! How long items live: to live, and to idle.
+//! How long items live: the time to live, the time to idle, and how both make the one expiry that the engine keeps.
 //!
-//! The engine knows one expiry of each item. In a cache with a time to idle that is the earlier of two moments: the
-//! end of its time to live, the *deadline*, and the end of its time to idle, which each use moves on. The deadline
-//! is kept in the item's flags then. (A deadline above 2^14 ticks, 17 minutes after the cache was made, takes a long
+//! The engine keeps one expiry for each item. In a cache with a time to idle the expiry is the earlier of two moments:
+//! the end of the time to live, the *deadline*, and the end of the time to idle, which each use moves on. Then the
+//! item's flags hold the deadline. (A deadline above 2^14 ticks, 17 minutes after the cache was made, takes a long
 //! header: 16 bytes more.)
 //!
-//! A use does not move the expiry each time, for that takes a lock. The expiry is set a sixteenth of the time to
-//! idle too late, the *slack*, and moved when the item was not moved for longer than that:
+//! A use does not move the expiry each time, because that takes a lock. The expiry is set a sixteenth of the time to
+//! idle too late, the *slack*, and a use moves it only when the last move is longer ago than that:
 //!
 //! ```text
 //!   used          used       used: expiry - now < idle, so the expiry moves
@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use nuthatch_engine::{Expiry, Item, Time};
 
-/// How long an item lives after it was stored. A [`Duration`] is one too.
+/// How long an item lives after it was stored. A [`Duration`] converts to one.
 ///
 /// ```
 /// use std::time::Duration;
@@ -38,7 +38,7 @@ use nuthatch_engine::{Expiry, Item, Time};
 /// ```
 ///
 /// Times are exact to a sixteenth of a second. In a cache with a [time to idle](crate::Builder::time_to_idle) an item
-/// ends when it was not used for that long, whatever its lifetime.
+/// expires when it was not used for that long, whatever its lifetime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Lifetime {
@@ -47,7 +47,8 @@ pub enum Lifetime {
     Default,
     /// Until it is removed or evicted.
     Unlimited,
-    /// For this long. One of more than eight years is unlimited; of zero, the item is gone at once.
+    /// For this long. A duration of more than eight years is unlimited; with a duration of zero the item expires at
+    /// once.
     TimeToLive(Duration),
 }
 
@@ -57,7 +58,7 @@ impl From<Duration> for Lifetime {
     }
 }
 
-/// The cache's own times, for the items that say nothing else.
+/// The cache's own times, for items whose store sets no others.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Defaults {
     pub time_to_live: Option<Duration>,
@@ -72,7 +73,7 @@ pub(crate) struct Idle {
     slack: Duration,
 }
 
-/// What the engine is told of an item's lifetime.
+/// An item's lifetime, as the engine stores it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Terms {
     pub expiry: Expiry,
@@ -115,7 +116,7 @@ impl Idle {
         self.time
     }
 
-    /// The expiry to be given to an item that was used at `now`, or `None` if the one it has will do.
+    /// The new expiry of an item that was used at `now`, or `None` if its present one will do.
     #[inline]
     pub fn due(&self, item: &Item, now: Time) -> Option<Expiry> {
         let Expiry::At(expiry) = item.expiry else {
@@ -139,10 +140,10 @@ impl Idle {
     }
 }
 
-/// The moment `after` later.
+/// The moment `after` later than `now`.
 fn at(now: Time, after: Duration) -> Expiry {
     match now.after(after) {
-        // Over eight years: the clock does not count so far.
+        // Over eight years: beyond the clock's range.
         Time(u32::MAX) => Expiry::Never,
         time => Expiry::At(time),
     }

@@ -1,4 +1,4 @@
-//! What a listener is told.
+//! The removed value that a listener is called with, and the adapter to the engine's listener.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use nuthatch_store::eviction::removals;
 
 pub use nuthatch_store::eviction::removals::RemovalCause;
 
-/// A value that has left the cache, as its [listener](crate::Builder::removal_listener) is told of it.
+/// A value that has left the cache, as its [listener](crate::Builder::removal_listener) gets it.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Removed<'a> {
@@ -15,14 +15,14 @@ pub struct Removed<'a> {
     pub cause: RemovalCause,
     /// Its key.
     pub key: &'a [u8],
-    /// The value; `None` if that is too large to be copied on its way out: over a MiB, which takes an
-    /// [item limit](crate::Builder::item_size_max) above the default.
+    /// The value; `None` if it is too large to be copied when it leaves: over a MiB, which takes an [item
+    /// limit](crate::Builder::item_size_max) above the default.
     pub value: Option<&'a [u8]>,
     /// Bytes of the value.
     pub value_len: usize,
 }
 
-/// The engine's listener for one of the library's.
+/// Wraps a listener of the library as one of the engine.
 pub(crate) fn adapt(
     listener: impl Fn(&Removed<'_>) + Send + Sync + 'static,
     hears_all: bool,

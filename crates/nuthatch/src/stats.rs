@@ -23,18 +23,18 @@ pub struct Stats {
     pub misses: u64,
     /// Searches for a key by the index, of any operation: a get is one, and a store is one.
     pub lookups: u64,
-    /// Those of them that found an item, expired ones included.
+    /// Lookups that found an item, expired ones included.
     pub lookup_hits: u64,
     /// Items stored.
     pub insertions: u64,
     /// Items removed to make room.
     pub evictions: u64,
-    /// Items whose memory was taken back because they had expired, or were there at an
-    /// [`invalidate_all`](crate::Cache::invalidate_all).
+    /// Items whose memory was taken back because they had expired, or because an
+    /// [`invalidate_all`](crate::Cache::invalidate_all) had removed them.
     pub expirations: u64,
-    /// Stores refused for want of memory.
+    /// Stores refused for lack of memory.
     pub out_of_memory: u64,
-    /// Notifications dropped: values that the listener was not told of, because too many waited; see
+    /// Notifications dropped: values that the listener was not called with, because too many waited; see
     /// [`Builder::removal_listener`](crate::Builder::removal_listener).
     pub untold: u64,
 }

@@ -1,4 +1,4 @@
-//! The library, used as a program would.
+//! Tests of the library's interface, which use it as a program does.
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -36,7 +36,7 @@ fn values_come_back_as_they_were_put() {
     cache.audit().unwrap();
 }
 
-/// What may be a key, and what may be a value.
+/// Which types may be a key, and which may be a value.
 #[test]
 fn keys_and_values_are_whatever_has_bytes() {
     let cache = cache();
@@ -54,7 +54,7 @@ fn keys_and_values_are_whatever_has_bytes() {
     );
 }
 
-/// The closure is lent the value as it was, whatever it and others do to the item.
+/// The closure is lent the value as it was, whatever it and other threads do to the item meanwhile.
 #[test]
 fn what_a_reader_is_lent_does_not_change() {
     let cache = cache();
@@ -157,7 +157,7 @@ fn bad_input_is_refused_and_changes_nothing() {
     assert_eq!(cache.insert("k", &large), Err(Error::TooLarge));
     assert_eq!(cache.append("k", &large), Err(Error::TooLarge));
     assert_eq!(cache.get("k").unwrap(), b"old");
-    // What cannot be stored is nowhere.
+    // Keys that cannot be stored are never found.
     for key in [&[][..], &[1; 251]] {
         assert_eq!(cache.get(key), None);
         assert_eq!(cache.get_with(key, <[u8]>::len), None);
@@ -217,7 +217,7 @@ fn a_batch_is_lent_in_the_order_of_its_keys() {
     cache.get_many_with(&keys, |index, value| {
         assert_eq!(index, lent.len());
         lent.push(value.map(<[u8]>::to_vec));
-        // Another batch, and what it is lent is not what this one is.
+        // Another batch, whose buffer is not the one of this batch.
         cache.get_many_with(&["1", "none"], |index, inner| {
             assert_eq!(inner, [Some(&[1][..]), None][index]);
         });
@@ -325,8 +325,8 @@ fn without_eviction_a_full_cache_refuses() {
         assert!(cache.contains_key(number.to_le_bytes()));
     }
     assert_eq!(cache.stats().evictions, 0);
-    // An item that is overwritten makes room for itself only if its memory is free first; those that
-    // were removed do. (Not one alone, if it is the index that is full: its slot may be out of reach.)
+    // An item that is overwritten makes room for itself only if its memory is free first; items that were removed make
+    // room. (One alone may not, if it is the index that is full: its slot may be out of reach.)
     for number in 0..100_u32 {
         assert!(cache.invalidate(number.to_le_bytes()));
     }
@@ -340,7 +340,7 @@ fn the_limit_is_raised_as_far_as_was_said() {
         let builder = Cache::builder().memory_limit(8 * MIB);
         builder.memory_limit_max(most).build().unwrap()
     };
-    // Nothing said, and less than the limit: the limit.
+    // No maximum, and one below the limit: both mean the limit.
     for cache in [build(0), build(MIB)] {
         assert!(cache.set_memory_limit(12 * MIB).is_err());
         assert_eq!(cache.set_memory_limit(6 * MIB), Ok(()));
@@ -411,7 +411,7 @@ fn the_maintenance_thread_ends_with_the_cache() {
 }
 
 /// Reads are counted by whether they found a value, each once: alone, in a batch, and where the value is computed; by
-/// threads that are gone, and from within a read. Nothing else is counted.
+/// threads that have ended, and from within a read. Nothing else is counted.
 #[test]
 fn reads_are_counted() {
     let cache = Cache::builder()

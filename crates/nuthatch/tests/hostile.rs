@@ -1,4 +1,4 @@
-//! Each test here broke the engine once, or was written to.
+//! Regression tests of hostile uses: each test here broke the engine once, or was written to.
 
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
@@ -16,9 +16,8 @@ use thread_local::ThreadLocal;
 const NOW: Time = Time(16);
 const MIB: usize = 1 << 20;
 
-/// Class: an eviction by the index instead of the memory. A cache that may not evict has a full index
-/// that cannot grow, because memory is short, but still free chunks: it refuses, and keeps what it
-/// has.
+/// Class: an eviction by the index instead of the memory. A cache that may not evict has a full index that cannot grow,
+/// because memory is short, but still free chunks: it refuses the store, and keeps its items.
 #[test]
 fn a_full_index_evicts_nothing_where_nothing_may_be_evicted() {
     // Limits at which the index fills up at different fillings of the memory.
@@ -47,8 +46,8 @@ fn a_full_index_evicts_nothing_where_nothing_may_be_evicted() {
     }
 }
 
-/// Class: user code under a lock. A listener may call the cache (a second level would), also when it
-/// is told of an item that goes because its page is emptied for another class.
+/// Class: user code under a lock. A listener may call the cache (a second level would), also when it is called for an
+/// item that is removed because its page is emptied for another class.
 #[test]
 fn a_listener_may_store_while_pages_move() {
     use std::sync::{Mutex, OnceLock};
@@ -63,7 +62,7 @@ fn a_listener_may_store_while_pages_move() {
                 told.fetch_add(1, Ordering::Relaxed);
                 // Not again for what this store evicts.
                 if let (Ok(_once), Some(cache)) = (busy.try_lock(), behind.get()) {
-                    // Refusals are lawful: the page that is being emptied is not there yet.
+                    // Refusals are lawful: the page that is being emptied is not free yet.
                     let _ = cache.insert([removed.key, b"'"].concat(), [7; 5000]);
                     let _ = cache.get(removed.key);
                 }
@@ -84,8 +83,7 @@ fn a_listener_may_store_while_pages_move() {
     cache.audit().unwrap();
 }
 
-/// Class: a poisoned lock taken for a busy one. A listener that panics while a page is emptied is its
-/// owner's problem, not the end of the cache.
+/// Class: a poisoned lock taken for a busy one. A listener that panics while a page is emptied does not stop the cache.
 #[test]
 fn a_listener_that_panics_once_does_not_stop_the_cache() {
     let told = Arc::new(AtomicU64::new(0));
@@ -122,7 +120,7 @@ fn a_listener_that_panics_once_does_not_stop_the_cache() {
     assert!(cache.engine_stats().pages_moved >= 4);
 }
 
-/// Uses a cache by all that a session is needed for, when its thread ends.
+/// Calls everything of a cache that needs a session, when its thread ends.
 struct AtTheEnd(Cache);
 
 impl Drop for AtTheEnd {
@@ -148,8 +146,8 @@ thread_local! {
     static AT_THE_END: RefCell<Option<AtTheEnd>> = const { RefCell::new(None) };
 }
 
-/// Class: a thread-local that is gone. What a thread leaves to its end may use a cache, whatever is destroyed first:
-/// the thread's session, what uses it, or what another user of thread-locals had.
+/// Class: a thread-local that is destroyed already. Destructors that run at a thread's end may use a cache, whatever is
+/// destroyed first: the thread's session, the value that uses it, or a value of another user of thread-locals.
 #[test]
 fn destructors_of_a_thread_that_ends_may_use_the_cache() {
     let leave = |cache: &Cache| AT_THE_END.set(Some(AtTheEnd(cache.clone())));
@@ -193,8 +191,8 @@ fn destructors_of_a_thread_that_ends_may_use_the_cache() {
     }
 }
 
-/// Class: work that ends only when others rest. Removals that return a value, and new lifetimes in a cache with a time
-/// to idle, take their turn beside a thread that never stops replacing what they are about.
+/// Class: work that ends only when other threads rest. Removals that return a value, and new lifetimes in a cache with
+/// a time to idle, make progress beside a thread that never stops replacing the same item.
 #[test]
 fn removals_and_touches_end_beside_a_writer_that_does_not() {
     let cache = Cache::builder()
@@ -228,7 +226,7 @@ fn removals_and_touches_end_beside_a_writer_that_does_not() {
     cache.audit().unwrap();
 }
 
-/// A thread that keeps only the last answer without a value.
+/// A receiver that keeps only the last reply without a value.
 struct Last(Option<Reply>);
 
 impl<V> Replies<V> for Last {
@@ -254,8 +252,8 @@ fn engine(memory: usize, item: usize) -> Arc<Cuckoo> {
     Arc::new(Cuckoo::new(config).unwrap())
 }
 
-/// Class: a bounded search for a victim that meets only chunks which cannot go. A huge value on its
-/// way holds more chunks in a row than are tried; another store must find the evictable ones behind.
+/// Class: a bounded search for a victim that meets only chunks that cannot be evicted. A huge value that is being
+/// received holds more chunks in a row than are tried; another store must find the evictable ones behind.
 #[test]
 fn a_huge_value_on_its_way_does_not_hide_what_can_be_evicted() {
     let engine = engine(400 * MIB, 180 * MIB);
@@ -282,7 +280,7 @@ fn a_huge_value_on_its_way_does_not_hide_what_can_be_evicted() {
     engine.audit().unwrap();
 }
 
-/// Class: arithmetic on what an operator types.
+/// Class: arithmetic on a number that an operator sets.
 #[test]
 fn any_number_of_initial_items_is_cut_to_what_fits() {
     for items in [0, 1, usize::MAX / 10, usize::MAX] {
@@ -298,9 +296,9 @@ fn any_number_of_initial_items_is_cut_to_what_fits() {
     }
 }
 
-/// Class: patience that is counted in pages, whose size is that of another limit. A cache that began small has small pages,
-/// and when it is full at a raised limit its ghosts want a hundred of them at once: a store that cleans them for those
-/// finds room for itself behind them.
+/// Class: a bound that is counted in pages, whose size comes from another limit. A cache that began small has small
+/// pages. When it is full at a raised limit, its ghosts want a hundred of them at once: a store that cleans pages for
+/// the ghosts finds room for itself behind them.
 #[test]
 fn a_store_in_small_pages_finds_room_behind_those_that_wait() {
     let cache = Cache::builder()

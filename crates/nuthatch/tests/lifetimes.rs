@@ -6,7 +6,7 @@ use nuthatch::{Cache, Lifetime};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
-/// A sixteenth of a second, and what the kernel's coarse clock may be behind.
+/// A sixteenth of a second, and as much as the kernel's coarse clock may lag.
 const EXACT: Duration = Duration::from_millis(80);
 
 fn cache(to_live: Option<Duration>, to_idle: Option<Duration>) -> Cache {
@@ -90,7 +90,7 @@ fn time_ends_items_and_touch_prolongs_them() {
     }
 }
 
-/// Whatever comes first ends an item: its time to live or its time to idle.
+/// An item expires at the end of its time to live or of its time to idle, whichever comes first.
 #[test]
 fn uses_never_prolong_the_time_to_live() {
     let idle = Duration::from_secs(600);
@@ -114,7 +114,7 @@ fn uses_never_prolong_the_time_to_live() {
     cache.audit().unwrap();
 }
 
-/// Each way of reading or changing an item is a use of it; looking whether it is there is none.
+/// Each way of reading or changing an item is a use of it; a check whether it exists is none.
 #[test]
 fn what_is_used_lives_and_what_is_not_used_ends() {
     let idle = Duration::from_millis(600);
@@ -142,7 +142,7 @@ fn what_is_used_lives_and_what_is_not_used_ends() {
         ("insert", |cache, key| cache.insert(key, "1").is_ok()),
     ];
     let large = vec![7; 20_000];
-    // A thread that does not run for long cannot use anything: it begins again.
+    // A thread that was not scheduled for long cannot have used the items in time: the test begins again.
     'again: loop {
         let cache = cache(None, Some(idle));
         for (key, _) in uses {

@@ -1,4 +1,4 @@
-//! Limits that cannot be, and limits at their ends.
+//! Limits out of their bounds, and limits at their bounds.
 
 use std::error::Error as _;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use nuthatch::{BuildError, Builder, Cache, Error, Lifetime, LoadError};
 
 const MIB: usize = 1 << 20;
 
-/// A cache does what a cache does.
+/// A cache of this builder stores, returns and removes items.
 fn assert_works(builder: Builder) {
     let cache = builder.build().unwrap();
     for number in 0..1000_u32 {
@@ -36,7 +36,7 @@ fn a_memory_limit_of_everything_is_refused() {
     for builder in [
         Cache::builder().memory_limit(usize::MAX),
         Cache::builder().memory_limit(usize::MAX / 2),
-        // A lower limit has smaller pages, of which there is only so much address space for.
+        // A lower limit has smaller pages, and the address space for those is bounded.
         Cache::builder()
             .memory_limit(256 * MIB)
             .memory_limit_max(usize::MAX),
@@ -73,7 +73,7 @@ fn the_item_limit_is_within_its_bounds() {
     for least in [1024, 2 * MIB] {
         assert_works(Cache::builder().memory_limit(4 * MIB).item_size_max(least));
     }
-    // Not said, it is what the memory limit allows.
+    // By default it is what the memory limit allows.
     let small = Cache::new(MIB).unwrap();
     assert_eq!(small.insert("k", vec![1; MIB / 2]), Err(Error::TooLarge));
     assert_eq!(small.insert("k", vec![1; MIB / 4]), Ok(()));
@@ -98,7 +98,7 @@ fn the_memory_limit_is_changed_to_what_can_be() {
     assert_eq!(cache.stats().memory_limit, 6 * MIB as u64);
 }
 
-/// A cache never serves what its lifetime forbids, nor panics at one.
+/// A cache never serves an item past its lifetime, and panics at no lifetime.
 #[test]
 fn times_of_nothing_and_of_everything() {
     let build = |builder: Builder| builder.memory_limit(4 * MIB).build().unwrap();
@@ -140,7 +140,7 @@ fn errors_are_errors() {
     assert!(shown(failed).contains("invalid digit"));
 }
 
-/// All that is public can be shown, and what threads share can be shared.
+/// All public types implement `Debug`, and those that threads share are `Sync`.
 #[test]
 fn everything_can_be_shown() {
     use std::panic::{RefUnwindSafe, UnwindSafe};

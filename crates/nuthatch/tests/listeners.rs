@@ -1,5 +1,5 @@
-//! Eviction listeners that do what they like: of the library's face, and of both designs of the engine that has
-//! them.
+//! Tests of listeners that do whatever a program may do: of the library's interface, and of both designs of the engine
+//! that has listeners.
 
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,10 +17,10 @@ use nuthatch_engine::{
 
 const MIB: usize = 1 << 20;
 const NOW: Time = Time(16);
-/// What waits to be told at most, in bytes.
+/// Most bytes of removed values that wait for the listener.
 const BACKLOG: usize = MIB;
 
-/// How deep the listener is called on top of itself, at most.
+/// How deep calls of the listener are nested, at most.
 #[derive(Default)]
 struct Depth {
     now: AtomicUsize,
@@ -37,7 +37,7 @@ impl Depth {
     }
 }
 
-/// Whether a request was stored.
+/// Receives whether a request was stored.
 struct Stored(bool);
 
 impl<V> Replies<V> for Stored {
@@ -62,7 +62,7 @@ fn set<D: Variant>(engine: &Arc<Cuckoo<D>>, key: &[u8], value: &[u8]) -> bool {
     stored.0
 }
 
-/// An engine of so many bytes whose listener is given the engine.
+/// An engine of `memory_limit` bytes whose listener is given the engine.
 fn engine<D: Variant>(
     memory_limit: usize,
     hears_all: bool,
@@ -88,7 +88,7 @@ fn engine<D: Variant>(
     engine
 }
 
-/// As many stores as removals are told: they would go on for ever, on top of each other.
+/// The listener makes one store for each removal that it is called for: without a bound the calls would nest for ever.
 fn storm<D: Variant>() {
     let (told, depth) = (Arc::new(AtomicUsize::new(0)), Arc::new(Depth::default()));
     let (count, within) = (Arc::clone(&told), Arc::clone(&depth));
@@ -107,7 +107,7 @@ fn storm<D: Variant>() {
         "{told} told, {} not",
         stats.untold
     );
-    // What was neither is waiting.
+    // Removals that were neither told nor counted as untold are waiting.
     let waiting = stats.evictions - told - stats.untold;
     assert!(
         waiting > 0 && waiting < (BACKLOG / 1000) as u64,
@@ -137,7 +137,7 @@ fn a_listener_of_the_cache_that_stores_for_each_removal_ends() {
             if let Some(cache) = seen.get() {
                 let key = format!("again {number}");
                 cache.insert(&key, removed.value.unwrap()).unwrap();
-                // The key it was stored under is there, unless that was evicted at once.
+                // The key it was stored under is found, unless it was evicted at once.
                 cache.get(&key);
             }
         })
@@ -159,8 +159,8 @@ fn a_listener_of_the_cache_that_stores_for_each_removal_ends() {
     cache.audit().unwrap();
 }
 
-/// A second level: what leaves goes in once more, under another key, and then it is gone. Everything is told, though
-/// some of it later.
+/// A second level: a value that leaves is stored once more, under another key, and then leaves for good. The listener
+/// is called for every removal, for some of them later.
 #[test]
 fn what_a_listener_removes_is_told_as_well() {
     fn check<D: Variant>() {
@@ -181,7 +181,7 @@ fn what_a_listener_removes_is_told_as_well() {
         engine.handle().maintain(NOW, 10_000);
         let stats = engine.stats();
         assert_eq!(told.lock().unwrap().len() as u64, stats.evictions);
-        // Until the first copy comes up, each removal makes another: one more waits after each store.
+        // Until the first copy is evicted, each removal makes another: one more waits after each store.
         assert!(stats.untold == 0 && waited < 600, "{waited} waited");
         engine.audit().unwrap();
     }
@@ -189,7 +189,8 @@ fn what_a_listener_removes_is_told_as_well() {
     check::<Paper>();
 }
 
-/// The caller sees the panic, the operation has taken effect, the others are told later, and no memory is lost.
+/// The caller sees the panic, the operation has taken effect, the listener is called for the other values later, and no
+/// memory is lost.
 #[test]
 fn a_listener_that_panics_loses_nothing() {
     fn check<D: Variant>() {
@@ -205,7 +206,7 @@ fn a_listener_that_panics_loses_nothing() {
         let mut last = [0; 4];
         for number in 0..20_000_u32 {
             last = number.to_le_bytes();
-            // Some take several others' room, of another class, and some pieces of many.
+            // Some need the room of several others, of another class, and some need pieces of many.
             let len = match number % 100 {
                 0 => 600_000,
                 1 => 20_000,
@@ -221,7 +222,7 @@ fn a_listener_that_panics_loses_nothing() {
         assert!(panics > 1000);
         let again = catch_unwind(AssertUnwindSafe(|| set(&engine, &last, b"")));
         assert!(again.is_err() || engine.stats().total_items > 10_000);
-        // Whatever waits is told by now, or panics as well.
+        // By its end the listener was called for all that waited; some of these calls panic as well.
         while catch_unwind(AssertUnwindSafe(|| engine.handle().maintain(NOW, 10_000))).is_err() {}
         let stats = engine.stats();
         let heard = told.load(Ordering::Relaxed) as u64 + stats.untold;
@@ -232,8 +233,8 @@ fn a_listener_that_panics_loses_nothing() {
     check::<Paper>();
 }
 
-/// An operation that removes very much tells of it on its way: copies of no more than a mebibyte, and what goes in
-/// one step, are held at a time.
+/// An operation that removes very much calls the listener before it ends: it holds copies of no more than a mebibyte,
+/// and of what one step removes, at a time.
 #[test]
 fn a_store_that_removes_much_tells_before_it_ends() {
     let behind: Arc<OnceLock<Cache>> = Arc::default();
@@ -265,7 +266,7 @@ fn a_store_that_removes_much_tells_before_it_ends() {
     cache.audit().unwrap();
 }
 
-/// Whatever a program may do with a cache, its listener may do, and wait for other threads that do it.
+/// A listener may do whatever a program may do with a cache, and may wait for other threads that do it.
 #[test]
 fn a_listener_does_what_it_likes() {
     fn check<D: Variant>() {
@@ -301,7 +302,7 @@ fn a_listener_does_what_it_likes() {
     check::<Paper>();
 }
 
-/// What each method of the cache tells: the cause and the value that left.
+/// What each method of the cache reports to the listener: the cause and the value that left.
 #[test]
 fn each_method_tells_what_left() {
     type Heard = Vec<(RemovalCause, String)>;
@@ -352,7 +353,7 @@ fn each_method_tells_what_left() {
     assert_eq!(left(), one(RemovalCause::Explicit, "alive"));
 }
 
-/// A long value is told whole, wherever its pieces lie.
+/// The listener gets a long value whole, wherever its pieces lie.
 #[test]
 fn a_value_of_a_mebibyte_is_told() {
     let heard = Arc::new(AtomicUsize::new(0));
@@ -372,8 +373,8 @@ fn a_value_of_a_mebibyte_is_told() {
     assert_eq!(heard.load(Ordering::Relaxed), long.len() + 1);
 }
 
-/// Class: a thread of ours that the caller's code ends. Behind a listener that panics, expired values go on to be freed and
-/// told.
+/// Class: a thread of the library that the caller's code ends. After a listener panicked, expired values are still
+/// freed and reported.
 #[test]
 fn the_maintenance_thread_outlives_a_listener_that_panics() {
     let (sender, told) = std::sync::mpsc::channel();

@@ -58,7 +58,7 @@ fn a_failed_computation_lets_another_try() {
     assert_eq!(attempts.load(Ordering::Relaxed), 2);
 }
 
-/// The value is computed, so all who wait for it get it.
+/// The value is computed, so all callers that wait for it get it.
 #[test]
 fn a_value_that_cannot_be_stored_is_returned() {
     let too_large = cache();
@@ -98,7 +98,7 @@ fn a_key_that_cannot_be_stored_is_not_computed() {
     }
 }
 
-/// A computation that asks for its own key is told so, however deep; other keys it may compute.
+/// A computation that calls for its own key gets an error, however deep the call; it may compute other keys.
 #[test]
 fn recursion_is_an_error() {
     let cache = cache();
@@ -125,8 +125,8 @@ fn recursion_is_an_error() {
     );
 }
 
-/// What runs between a computation and the end of its flight is the caller's code, too: a conversion of the value, and
-/// a listener that recomputes what has left. Neither waits for its own thread.
+/// Between a computation and the end of its flight the caller's code runs, too: a conversion of the value, and a
+/// listener that recomputes the value that left. Neither waits for its own thread.
 #[test]
 fn recursion_behind_the_computation_is_an_error() {
     struct Recursive<'c>(&'c Cache);
@@ -153,7 +153,7 @@ fn recursion_behind_the_computation_is_an_error() {
     assert!(behind.set(cache.clone()).is_ok());
     let value = cache.get_or_insert_with("k", KEPT, || Recursive(&cache));
     assert_eq!(value.unwrap(), b"converted");
-    // A store over what has expired tells it; the new value has expired at once as well.
+    // A store over an expired item reports that one as expired; the new value has expired at once as well.
     cache.insert_for("old", "value", Duration::ZERO).unwrap();
     asked.lock().unwrap().clear();
     let value = cache.get_or_insert_with("old", Duration::ZERO, || "new");
@@ -162,7 +162,7 @@ fn recursion_behind_the_computation_is_an_error() {
     assert_eq!(asked, [(RemovalCause::Expired, Err(Error::Recursion))]);
 }
 
-/// While a thread computes, others that ask for the same key wait, also those that it has started itself.
+/// While a thread computes, other threads that call for the same key wait, also threads that it has started itself.
 #[test]
 fn another_thread_of_the_computation_is_no_recursion() {
     let cache = cache();

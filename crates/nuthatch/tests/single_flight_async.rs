@@ -25,7 +25,7 @@ impl Wake for Woken {
     }
 }
 
-/// Polls once, and tells how often the waker was used since.
+/// Polls once; the second result counts how often the waker was used since.
 fn poll<F: Future>(future: Pin<&mut F>) -> (Poll<F::Output>, Arc<Woken>) {
     let woken = Arc::new(Woken::default());
     let waker = Waker::from(Arc::clone(&woken));
@@ -106,7 +106,7 @@ async fn threads_wait_for_tasks_and_tasks_for_threads() {
     assert_eq!(thread.join().unwrap().unwrap(), b"by the thread");
 }
 
-/// A leader that is dropped wakes those who wait, and one of them computes.
+/// A leader that is dropped wakes the followers, and one of them computes.
 #[test]
 fn a_dropped_leader_is_replaced() {
     let cache = cache();
@@ -128,7 +128,7 @@ fn a_dropped_leader_is_replaced() {
     assert_eq!(cache.get("k").unwrap(), b"second");
 }
 
-/// One who waits may leave, and may be moved to another task; only the last waker is used.
+/// A follower may leave, and may be moved to another task; only the last waker is used.
 #[test]
 fn a_dropped_follower_is_forgotten() {
     let cache = cache();
@@ -217,7 +217,7 @@ async fn a_value_that_cannot_be_stored_is_returned() {
     assert_eq!(refused, Err(Error::KeyLength));
 }
 
-/// A computation that waits for itself is told so, also after it went on another thread, and by either method.
+/// A computation that waits for itself gets an error, also after it moved to another thread, and by either method.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn recursion_is_an_error() {
     let cache = cache();

@@ -12,7 +12,7 @@ use nuthatch_store::slab::bytes;
 #[inline(always)]
 fn spare(into: &mut Vec<u8>, room: usize) -> &mut [MaybeUninit<u8>] {
     if into.capacity() == 0 {
-        // `reserve` would look at what there is to be kept: 60 instructions of a get that returns a new vector.
+        // `reserve` would check for contents to keep: 60 instructions of a get that returns a new vector.
         *into = Vec::with_capacity(room);
     } else {
         into.reserve(room);
@@ -20,7 +20,7 @@ fn spare(into: &mut Vec<u8>, room: usize) -> &mut [MaybeUninit<u8>] {
     &mut into.spare_capacity_mut()[..room]
 }
 
-/// Takes the bytes that an engine laid down into [`spare`] room.
+/// Adds to the vector the bytes that an engine wrote into its [`spare`] room.
 ///
 /// # Safety
 /// The engine has called `commit` after `begin` returned `spare(into, room)`: it promises to have
@@ -54,7 +54,7 @@ pub(super) trait Kept {
     fn of(item: &Item) -> Self;
 }
 
-/// All that was said of it.
+/// Its whole metadata.
 impl Kept for Item {
     #[inline(always)]
     fn of(item: &Item) -> Self {
@@ -62,7 +62,7 @@ impl Kept for Item {
     }
 }
 
-/// That there was one.
+/// Only that there was one.
 impl Kept for () {
     #[inline(always)]
     fn of(_: &Item) {}
@@ -77,7 +77,7 @@ pub(super) struct CopyOut<'a, K = Item> {
 }
 
 impl<'a, K> CopyOut<'a, K> {
-    /// To be laid behind what is in `into`.
+    /// The value will be appended to `into`.
     pub fn new(into: &'a mut Vec<u8>) -> Self {
         Self {
             into,
@@ -113,7 +113,7 @@ impl<V: Value, K: Kept> Replies<V> for CopyOut<'_, K> {
     fn done(&mut self, _: usize, _: Reply) {}
 }
 
-/// One value to be looked at: on the stack, or where it lies.
+/// One value to be lent: copied to the stack, or in place.
 pub(super) struct InPlace<V, K = Item> {
     buffer: [MaybeUninit<u8>; COPY_MAX],
     /// Bytes of the value in the buffer.
@@ -135,7 +135,7 @@ impl<V: Value, K> InPlace<V, K> {
         }
     }
 
-    /// What `read` makes of the value that was found, which it is lent; it is lent nothing if none was.
+    /// Lends the value that was found to `read`, and returns its result; lends an empty slice if none was found.
     #[inline(always)]
     pub fn lend<T>(&self, read: impl FnOnce(&[u8]) -> T) -> T {
         match &self.large {
@@ -185,20 +185,20 @@ impl<V: Value, K: Kept> Replies<V> for InPlace<V, K> {
 /// Each value of a batch lent to a closure, in the order of the keys.
 pub(super) struct LendMany<'p, F, V> {
     read: F,
-    /// The value on its way. (Borrowed, or its buffer would be moved with the rest.)
+    /// The value that is being received. (Borrowed, because its buffer would otherwise be moved with the rest.)
     place: &'p mut InPlace<V>,
-    /// The key whose turn it is to be told of.
+    /// The index of the key that `read` is called with next.
     next: usize,
-    /// Keys that are none, in order: they have no request, and are told of as misses.
+    /// Indexes of invalid keys, in order: they have no request, and are reported as misses.
     skipped: VecDeque<usize>,
     /// Values lent.
     hits: u64,
-    /// What was found for which request, if that is asked for.
+    /// Which item was found for which request, if the caller wants that.
     items: Option<Vec<(usize, Item)>>,
 }
 
 impl<'p, F: FnMut(usize, Option<&[u8]>), V: Value> LendMany<'p, F, V> {
-    /// Lends to `read` what comes into `place`; `items` if what was found is to be kept.
+    /// Lends to `read` the values that arrive in `place`. `items` is true if the items found are to be kept.
     #[inline(always)]
     pub fn new(place: &'p mut InPlace<V>, read: F, items: bool) -> Self {
         Self {
@@ -211,14 +211,14 @@ impl<'p, F: FnMut(usize, Option<&[u8]>), V: Value> LendMany<'p, F, V> {
         }
     }
 
-    /// The key with this index has no request. To be told in order, before the batch.
+    /// Marks the key with this index as one without a request. To be called in order, before the batch.
     #[cold]
     pub fn skip(&mut self, index: usize) {
         self.skipped.push_back(index);
     }
 
-    /// The end of the batch: tells of the keys behind the last request. Returns how many values there were, and what was
-    /// found for which request.
+    /// Ends the batch: calls `read` for the keys behind the last request. Returns how many values were found, and which
+    /// item was found for which request.
     pub fn finish(mut self) -> (u64, Vec<(usize, Item)>) {
         self.tell_skipped();
         (self.hits, self.items.unwrap_or_default())
@@ -232,7 +232,7 @@ impl<'p, F: FnMut(usize, Option<&[u8]>), V: Value> LendMany<'p, F, V> {
         }
     }
 
-    /// A request's key, with those before it that have none.
+    /// The index of the next request's key, after a call of `read` for each key before it that has no request.
     #[inline(always)]
     fn index(&mut self) -> usize {
         if !self.skipped.is_empty() {
@@ -242,7 +242,7 @@ impl<'p, F: FnMut(usize, Option<&[u8]>), V: Value> LendMany<'p, F, V> {
         self.next - 1
     }
 
-    /// Lends what was found for a request.
+    /// Lends the value that was found for a request.
     #[inline(always)]
     fn hit(&mut self, request: usize) {
         if let (Some(items), Some(item)) = (&mut self.items, self.place.item) {

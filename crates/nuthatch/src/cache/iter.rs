@@ -1,4 +1,4 @@
-//! All items of a cache.
+//! [`Iter`]: iteration over all items of a cache.
 
 use std::fmt;
 use std::iter::FusedIterator;
@@ -7,23 +7,25 @@ use nuthatch_engine::{Cursor, Handle};
 
 use super::Cache;
 
-/// Places that are visited at a time.
+/// Index places that are visited at a time.
 const AT_ONCE: usize = 256;
 
 /// All items of a [`Cache`], as copies: see [`Cache::iter`].
 pub struct Iter<'c> {
     cache: &'c Cache,
     from: Option<Cursor>,
-    /// Keys, and values if they were copied on the way.
+    /// Keys, and values if the visit copied them.
     ready: Vec<(Vec<u8>, Option<Vec<u8>>)>,
 }
 
 impl Cache {
-    /// All items, as copies, in no order. Blocks nobody, and is no use of the items. Values over 8 KiB are fetched by key.
+    /// All items, as copies, in no order. It blocks no other thread, and does not count as a use. Values over 8 KiB are
+    /// fetched by key.
     ///
-    /// If nothing is stored meanwhile, nor the limit lowered just before, all items are met once. What is stored or removed
-    /// meanwhile may or may not be met. A full cache moves items to make room for what is stored: one that was moved may
-    /// be met again, and where they are moved faster than they are iterated over, items may be missed although they stay.
+    /// If nothing is stored meanwhile, and the limit was not lowered just before, each item is returned once. Items
+    /// that are stored or removed meanwhile may or may not be returned. A full cache moves items to make room for new
+    /// ones. An item that was moved may be returned again. Where items move faster than the iteration goes, it may miss
+    /// some although they stay in the cache.
     pub fn iter(&self) -> Iter<'_> {
         Iter {
             cache: self,
@@ -64,7 +66,7 @@ impl Iterator for Iter<'_> {
                 self.visit_some(self.from?);
                 continue;
             };
-            // Removed since: as if it had never been met.
+            // An item that was removed since is skipped.
             if let Some(value) = value.or_else(|| Some(self.cache.peek(&key)?.0)) {
                 return Some((key, value));
             }

@@ -11,7 +11,7 @@ use crate::error::{Error, LoadError};
 use crate::flight::{Flight, Leader, Role};
 use crate::lifetime::Lifetime;
 
-/// What a caller finds when it asks for a value that it could compute.
+/// What a caller finds when it looks for a value that it could compute.
 enum Start<'a> {
     Found(Vec<u8>),
     Compute(Leader<'a>),
@@ -19,16 +19,17 @@ enum Start<'a> {
 }
 
 impl Cache {
-    /// The key's value, or the one that `compute` returns, which is then stored. Of all callers that miss a key at the
-    /// same time exactly one computes; the others wait for its value. If it panics, one of the others computes.
+    /// Returns the key's value. If there is none, returns the one that `compute` returns, and stores it. Of all callers
+    /// that miss a key at the same time exactly one computes; the others wait for its value. If it panics, one of the
+    /// others computes.
     ///
     /// The computed value is returned to all of them even if it cannot be stored, because it is too large or the cache
     /// is full and may not evict. The next caller computes it again then.
     ///
-    /// A `compute` that asks for its own key, by any of these methods, gets [`Error::Recursion`], and so does a
-    /// [listener](crate::Builder::removal_listener) that is called when its value is stored. But two threads that
-    /// compute two keys, each of which asks for the other's, wait for ever; so does one that hands the same key to
-    /// another thread and waits for that. A task of an executor uses
+    /// A `compute` that calls any of these methods for its own key gets [`Error::Recursion`], and so does a
+    /// [listener](crate::Builder::removal_listener) that is called when its value is stored. But two threads that each
+    /// compute a key and call for the other's key wait for ever. So does a thread whose `compute` has another thread
+    /// call for the same key and waits for that thread. A task of an executor uses
     #[cfg_attr(feature = "async", doc = "[`Cache::get_or_insert_async`],")]
     #[cfg_attr(
         not(feature = "async"),
@@ -48,7 +49,7 @@ impl Cache {
     /// # }
     /// ```
     ///
-    /// Errors: [`Error::KeyLength`], and then nothing is computed, and [`Error::Recursion`].
+    /// Errors: [`Error::KeyLength`], before anything is computed, and [`Error::Recursion`].
     pub fn get_or_insert_with<V: Into<Vec<u8>>>(
         &self,
         key: impl AsRef<[u8]>,
@@ -60,8 +61,8 @@ impl Cache {
     }
 
     /// As [`Cache::get_or_insert_with`], for computations that may fail. An error is returned to the caller that
-    /// computed; one of those that waited computes next. So callers that wait for a computation that keeps failing fail
-    /// one after the other: one that asks another machine should give up soon.
+    /// computed; one of the callers that waited computes next. So callers that wait for a computation that keeps
+    /// failing fail one after the other. A computation that calls another machine should have a short timeout.
     pub fn try_get_or_insert_with<V: Into<Vec<u8>>, E>(
         &self,
         key: impl AsRef<[u8]>,
@@ -88,15 +89,15 @@ impl Cache {
         }
     }
 
-    /// As [`Cache::get_or_insert_with`], for tasks: it waits without blocking the thread, in any executor. `compute`
-    /// is polled only by the caller that computes, and meets callers of the blocking methods as well.
+    /// As [`Cache::get_or_insert_with`], for tasks: it waits without blocking the thread, in any executor. `compute` is
+    /// polled only by the caller that computes. Tasks and callers of the blocking methods share one computation.
     ///
-    /// It may be dropped at any time. If that was the task that computes, its computation is dropped and one of the
-    /// others computes; a task that waits may leave. But a future that has begun to compute, and is kept without being
-    /// polled, keeps the others waiting.
+    /// The future may be dropped at any time. If it is the one that computes, its computation is dropped and one of the
+    /// other callers computes. One that waits just leaves. But a future that has begun to compute, and is kept without
+    /// being polled, keeps the others waiting.
     ///
-    /// Recursion is seen as far as it happens while `compute` is polled. The error is typed; but a `compute` that
-    /// spawns a task for its own key and waits for it, waits for ever.
+    /// Recursion is detected only while `compute` is polled, and then returns the typed error. A `compute` that spawns
+    /// a task for its own key and waits for it waits for ever.
     #[cfg(feature = "async")]
     pub async fn get_or_insert_async<V: Into<Vec<u8>>>(
         &self,
@@ -109,7 +110,7 @@ impl Cache {
     }
 
     /// As [`Cache::get_or_insert_async`], for computations that may fail. An error is returned to the caller that
-    /// computed; one of those that waited computes next, as in [`Cache::try_get_or_insert_with`].
+    /// computed; one of the callers that waited computes next, as in [`Cache::try_get_or_insert_with`].
     #[cfg(feature = "async")]
     pub async fn try_get_or_insert_async<V: Into<Vec<u8>>, E>(
         &self,
@@ -139,7 +140,8 @@ impl Cache {
         }
     }
 
-    /// Looks for the value, which is counted if it is the `first` time, and then for a flight.
+    /// Looks for the value, and counts that as a read if it is the `first` time; if there is none, joins or starts a
+    /// flight.
     fn start<'a>(&'a self, key: &Key<'a>, first: bool) -> Result<Start<'a>, Error> {
         let mut value = Vec::new();
         let (thread, is_hit) = self.copy(*key, &mut value);
@@ -163,7 +165,7 @@ impl Cache {
         }
     }
 
-    /// Stores a computed value, if that can be, and hands it to all who wait.
+    /// Stores a computed value, if the cache takes it, and hands it to all followers.
     fn finish(
         &self,
         key: &Key<'_>,
@@ -171,8 +173,8 @@ impl Cache {
         value: Vec<u8>,
         leader: Leader<'_>,
     ) -> Vec<u8> {
-        // Stored first: a caller that misses it after that begins a flight of its own. Within the run, because the store
-        // may call a listener, and one that asks for this key would wait for its own thread.
+        // Stored before the flight ends: a caller that misses the value after that begins a new flight. Within the run,
+        // because the store may call a listener, and one that calls for this key would wait for its own thread.
         let _refused = leader.run(|| self.store(key.bytes(), &value, lifetime));
         leader.land(&value);
         value

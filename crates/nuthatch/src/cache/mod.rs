@@ -1,4 +1,4 @@
-//! [`Cache`]: the library's face.
+//! [`Cache`], the type that users of the library hold: its state, and what its methods share.
 
 mod copy;
 mod iter;
@@ -39,11 +39,11 @@ type Session = CuckooHandle<EightWay>;
 
 /// An in-memory cache from byte keys (1 to 250 bytes) to byte values, with a hard memory bound.
 ///
-/// Clones share the same cache, and cost as much as those of an [`Arc`]. Every method may be called from any thread;
+/// Clones share the same cache, and cost as much as clones of an [`Arc`]. Every method may be called from any thread;
 /// readers take no lock. Each operation is atomic for its key.
 ///
-/// Keys and values are whatever is `AsRef<[u8]>`: `"k"`, `b"k"`, a `String`, a `Vec<u8>`. A key that is empty or over
-/// 250 bytes is refused when it is stored, and is found nowhere.
+/// Keys and values are whatever is `AsRef<[u8]>`: `"k"`, `b"k"`, a `String`, a `Vec<u8>`. A store of a key that is
+/// empty or over 250 bytes is refused, and a lookup of one finds nothing.
 ///
 /// ```
 /// use nuthatch::Cache;
@@ -75,7 +75,7 @@ pub(crate) struct Shared {
 impl UnwindSafe for Cache {}
 impl RefUnwindSafe for Cache {}
 
-/// A cache that may be gone.
+/// A cache that may have been dropped.
 pub(crate) struct WeakCache(Weak<Shared>);
 
 impl WeakCache {
@@ -86,12 +86,12 @@ impl WeakCache {
 }
 
 impl Cache {
-    /// A cache of at most so many bytes, with the defaults of [`Builder`] for the rest.
+    /// A cache of at most `memory_limit` bytes, with the defaults of [`Builder`] for the rest.
     pub fn new(memory_limit: usize) -> Result<Self, BuildError> {
         Self::builder().memory_limit(memory_limit).build()
     }
 
-    /// A cache to be configured.
+    /// A builder, which configures a cache.
     pub fn builder() -> Builder {
         Builder::default()
     }
@@ -113,7 +113,7 @@ impl Cache {
         WeakCache(Arc::downgrade(&self.shared))
     }
 
-    /// Items in the cache: a sum over all threads, of no single moment. Expired items count until their memory is
+    /// Items in the cache: a sum over all threads, not taken at one moment. Expired items count until their memory is
     /// taken back.
     pub fn entry_count(&self) -> u64 {
         self.stats().entry_count
@@ -131,16 +131,16 @@ impl Cache {
         Stats::of(&self.engine_stats(), hits, misses)
     }
 
-    /// Changes the memory limit, in bytes. Shrinking evicts gradually, in [`Cache::maintain`]. Raising goes up to
-    /// [`Builder::memory_limit_max`], lowering down to twice the item limit and what the index takes. The error says
+    /// Changes the memory limit, in bytes. Shrinking evicts gradually, in [`Cache::maintain`]. The limit can be raised
+    /// to [`Builder::memory_limit_max`], and lowered to twice the item limit and what the index takes. The error says
     /// what is possible.
     pub fn set_memory_limit(&self, bytes: usize) -> Result<(), LimitError> {
         self.shared.engine.set_memory_limit(bytes)
     }
 
     /// Frees expired items, moves memory to where it is needed, grows the index: about `budget` items' worth of work.
-    /// True if there is more to do at once. Everything is correct without it; what it saves is memory that expired
-    /// items hold until their room is needed. [`Builder::maintenance_thread`] calls it for you.
+    /// True if there is more to do at once. Nothing needs it to be correct. It saves memory: without it, expired items
+    /// hold theirs until a store needs the room. [`Builder::maintenance_thread`] calls it for you.
     pub fn maintain(&self, budget: usize) -> bool {
         let now = self.now();
         let more = self.session(&mut None).1.maintain(now, budget);
@@ -148,31 +148,31 @@ impl Cache {
         more
     }
 
-    /// Checks all that must be true of the cache's insides, while no other thread uses it. For Nuthatch's own tests.
+    /// Checks the invariants of the cache's data structures, while no other thread uses it. For Nuthatch's own tests.
     #[doc(hidden)]
     pub fn audit(&self) -> Result<(), AuditError> {
         self.shared.engine.audit()
     }
 
-    /// All that the engine counts, which is no promise. For Nuthatch's own tests.
+    /// All that the engine counts: not part of the stable interface. For Nuthatch's own tests.
     #[doc(hidden)]
     pub fn engine_stats(&self) -> EngineStats {
         self.shared.engine.stats()
     }
 
-    // A call, so that a get that needs no clock has no more of it than that.
+    // Never inlined, so that a get that needs no clock holds no code of it but a call.
     #[inline(never)]
     fn now(&self) -> Time {
         self.shared.clock.now()
     }
 
-    /// The key, if it is one.
+    /// These bytes as a key, or an error if their length is none of a key.
     #[inline(always)]
     fn key<'k>(&self, bytes: &'k [u8]) -> Result<Key<'k>, Error> {
         self.lookup_key(bytes).ok_or(Error::KeyLength)
     }
 
-    /// The same, for those who find nothing under another.
+    /// The same for lookups, which find nothing under such bytes.
     // A `Result` in registers would share the error's byte with the length, which costs a get six instructions.
     #[inline(always)]
     fn lookup_key<'k>(&self, bytes: &'k [u8]) -> Option<Key<'k>> {
@@ -180,7 +180,7 @@ impl Cache {
         is_key.then(|| Key::new(bytes, self.shared.engine.hasher()))
     }
 
-    /// Carries a request out whose answer is no value.
+    /// Carries out a request whose answer is no value.
     #[inline]
     fn change(&self, now: Time, key: Key<'_>, op: Op<'_>) -> Result<Reply, Error> {
         let mut last = LastReply(Reply::Miss);
@@ -189,7 +189,7 @@ impl Cache {
         Error::of(&last.0).map_or(Ok(last.0), Err)
     }
 
-    /// Carries a request out. Returns what this thread has of the cache, for [`Cache::count_read`].
+    /// Carries out a request. Returns this thread's part of the cache, for [`Cache::count_read`].
     #[inline(always)]
     fn ask(
         &self,
@@ -204,7 +204,7 @@ impl Cache {
         thread
     }
 
-    /// A plain get, of which nothing is to be told but the value: the shortest way. Returns what [`Cache::ask`] does.
+    /// A plain get that needs nothing but the value: the fast path. Returns what [`Cache::ask`] does.
     #[inline(always)]
     fn get_alone(
         &self,
@@ -221,7 +221,7 @@ impl Cache {
         self.ask_apart(key, replies)
     }
 
-    // Apart, so that gets have nothing on their way of a thread's first one, or of one within a batch.
+    // Out of line, so that the fast path holds no code for a thread's first get, or for one within a batch.
     #[cold]
     #[inline(never)]
     fn ask_apart(
@@ -241,7 +241,7 @@ impl Cache {
         }
     }
 
-    /// Notes a use of what was found: in a cache with a time to idle it lives on.
+    /// Notes a use of the item that was found: in a cache with a time to idle that prolongs its life.
     #[inline(always)]
     fn used(&self, now: Time, key: Key<'_>, found: &Option<Found>) {
         if let (Some(idle), Some(item)) = (&self.shared.defaults.idle, found) {
@@ -249,19 +249,19 @@ impl Cache {
         }
     }
 
-    // Apart, so that caches without a time to idle have nothing of it on their way.
+    // Out of line, so that caches without a time to idle do not pay for this code.
     #[inline(never)]
     fn prolong(&self, now: Time, key: Key<'_>, idle: &Idle, item: &Found) {
         if let Some(expiry) = idle.due(item, now) {
-            // If it is another item by now, that one has been used later.
+            // If the key has another item by now, that item was used later than this one.
             let mut spare = None;
             let (_, mut session) = self.session(&mut spare);
             session.touch_if(now, key, item.cas, expiry);
         }
     }
 
-    /// The thread's session, or one in `spare` if that is in use: a closure of the caller's calls the cache while it is
-    /// lent a value of a batch. So too if the thread is ending and has none any more.
+    /// The thread's session, or a new one in `spare` if that is in use: the caller's closure calls the cache while it
+    /// is lent a value of a batch. A thread that is ending and has lost its session gets a spare one too.
     #[inline(always)]
     fn session<'c, 's>(
         &'c self,
@@ -279,7 +279,8 @@ impl Cache {
         (own, session)
     }
 
-    /// Tells the listener, if there is one, of what this thread has removed, now that its session is not in use.
+    /// Calls the listener, if there is one, with the values that this thread has removed, now that its session is not
+    /// in use.
     #[inline]
     fn tell(&self, follow_up: usize) {
         if let Some(removals) = self.shared.engine.removals() {

@@ -10,16 +10,16 @@ use super::copy::{CopyOut, InPlace, LendMany};
 use super::thread::PerThread;
 use super::{Cache, Found};
 
-/// A value and what is known of it: see [`Cache::get_item`].
+/// A value and its metadata: see [`Cache::get_item`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Item {
     /// A copy of the value.
     pub value: Vec<u8>,
-    /// Changes whenever the item is stored or changed, and never comes again; see [`Cache::compare_and_swap`].
+    /// Changes whenever the item is stored or changed, and never repeats; see [`Cache::compare_and_swap`].
     pub version: u64,
-    /// How long it will be returned from now on, or `None` if it does not expire. With a time to idle, how long if it
-    /// is not used.
+    /// How long the item still lives, or `None` if it does not expire. With a time to idle, how long it lives if it is
+    /// not used.
     pub expires_in: Option<Duration>,
     /// Time since it was stored or changed, to the second.
     pub age: Duration,
@@ -32,11 +32,11 @@ impl Cache {
         self.get_into(key, &mut value).then_some(value)
     }
 
-    /// What `read` makes of the key's value, which it is lent. It is not called if there is none.
+    /// Lends the key's value to `read`, and returns its result. `read` is not called if there is no value.
     ///
-    /// Nothing is allocated. A value up to 8 KiB is copied to the stack; a larger one is read where it lies, and is
-    /// not evicted meanwhile (over about a 4096th of the memory limit, and over 64 KiB in any case, it lies in pieces and
-    /// is copied). `read` may use the cache, and what it is lent does not change by that.
+    /// Nothing is allocated. A value up to 8 KiB is copied to the stack; a larger one is read in place, and is not
+    /// evicted meanwhile. (A value over about a 4096th of the memory limit, and over 64 KiB in any case, lies in pieces
+    /// and is copied.) `read` may use the cache; that does not change the value that it is lent.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -74,8 +74,8 @@ impl Cache {
         self.get(key).map(bytes::Bytes::from)
     }
 
-    /// Puts the key's value into `into`, replacing what is there, and returns true; or empties it and returns false.
-    /// Gets into the same buffer allocate nothing once it is large enough.
+    /// Replaces the contents of `into` by the key's value and returns true, or empties `into` and returns false if
+    /// there is none. Gets into the same buffer allocate nothing once it is large enough.
     pub fn get_into(&self, key: impl AsRef<[u8]>, into: &mut Vec<u8>) -> bool {
         into.clear();
         let Some(key) = self.lookup_key(key.as_ref()) else {
@@ -129,11 +129,11 @@ impl Cache {
     /// Lends each key's value to `read`, or `None` if it has none, with the key's index, in the order of the keys.
     ///
     /// The keys are looked up in one batch, which overlaps their memory misses: several times as fast as one by one
-    /// when the cache is larger than the processor's caches. The lookups are not one atomic step. Nothing is allocated
-    /// for a value (one in pieces excepted, see [`Cache::get_with`]), and one vector for the batch.
+    /// when the cache is larger than the processor's caches. The lookups are not one atomic step. It allocates one
+    /// vector for the batch, and nothing for a value, except for one in pieces (see [`Cache::get_with`]).
     ///
-    /// `read` is called while the batch is on its way. It may use the cache, but such calls take longer than others.
-    /// If it panics, the keys after that are not looked at.
+    /// `read` is called while the batch runs. It may use the cache, but such calls take longer than others. If it
+    /// panics, it is not called for the keys after that.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -190,7 +190,8 @@ impl Cache {
         matches!(answer, Ok(Reply::Found(_)))
     }
 
-    /// Appends the key's value to `into`. False if there is none. Not counted: that is the caller's, with the thread.
+    /// Appends the key's value to `into`. False if there is none. The caller counts the read, by the thread that is
+    /// returned.
     #[inline(always)]
     pub(super) fn copy(&self, key: Key<'_>, into: &mut Vec<u8>) -> (Option<&PerThread>, bool) {
         if self.shared.defaults.idle.is_some() {

@@ -1,9 +1,10 @@
-//! What each thread has of a cache, a session and counts of its reads, and what is left of that when a thread ends.
+//! What each thread keeps of a cache, a session and counts of its reads, and which calls still work when a thread ends.
 //!
 //! When a thread ends, the destructors of its thread-locals run, and one of them may use a cache: a buffer that is
-//! written back, say. The crate `thread_local` keeps the thread's number in a thread-local too, and asking for one
-//! when that is gone is a panic, which in a destructor ends the process. So a guard of ours, which goes before the
-//! number does (what was registered last is destroyed first), says when to ask no more.
+//! written back, say. The crate `thread_local` keeps the thread's number in a thread-local too. A call for the number
+//! after its destruction panics, and a panic in a destructor ends the process. So a guard of ours, which is destroyed
+//! before the number (thread-locals are destroyed in the reverse order of their registration), marks when the number
+//! may not be used any more.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,14 +18,14 @@ use nuthatch_engine::counters::{Counters, Registry};
 
 use super::Session;
 
-/// What a cache's threads have of it.
+/// What all threads keep of a cache.
 #[derive(Default)]
 pub(super) struct Sessions {
     threads: ThreadLocal<PerThread>,
     reads: Registry<2>,
 }
 
-/// What a thread has of a cache.
+/// What one thread keeps of a cache.
 pub(super) struct PerThread {
     /// In use while the caller's code is lent a value of a batch.
     pub session: RefCell<Session>,
@@ -32,19 +33,19 @@ pub(super) struct PerThread {
     reads: Arc<Counters<2>>,
 }
 
-/// How far a thread is, as sessions see it.
+/// The phase of a thread's life, as far as sessions matter.
 #[derive(Clone, Copy)]
 enum Life {
     /// It has used no cache yet, or is ending and had used none before.
     New,
     /// It has a number.
     Known,
-    /// It is ending: its number is gone, or will be.
+    /// It is ending: its number is destroyed, or will be soon.
     Ending,
 }
 
 thread_local! {
-    /// Without a destructor, so that it can always be asked.
+    /// Without a destructor, so that it can always be read.
     static LIFE: Cell<Life> = const { Cell::new(Life::New) };
     static GUARD: Guard = const { Guard };
 }
@@ -58,19 +59,19 @@ impl Drop for Guard {
 }
 
 impl Sessions {
-    /// This thread's, which it gets now if it has none. `None` if the thread is ending and has none any more.
+    /// This thread's part, which is made now if it has none. `None` if the thread is ending and can have none any more.
     #[inline(always)]
     pub fn of_this_thread(&self, engine: &Arc<Cuckoo<EightWay>>) -> Option<&PerThread> {
         self.get().or_else(|| self.first(engine))
     }
 
-    /// This thread's, if it has one.
+    /// This thread's part, if it has one.
     #[inline(always)]
     pub fn get(&self) -> Option<&PerThread> {
         self.threads.get()
     }
 
-    /// Counts reads of a thread, which is this one: `None` if it is ending.
+    /// Counts reads of the calling thread, whose part is `thread`: `None` if it is ending.
     #[inline(always)]
     pub fn count_reads(&self, thread: Option<&PerThread>, hits: u64, misses: u64) {
         match thread {
@@ -103,10 +104,10 @@ impl Sessions {
             Life::Known => Some(make()),
             Life::Ending => None,
             Life::New => {
-                // Another user of the crate may have had the thread's number, and have lost it. Nothing tells but
-                // the panic, which cannot leave a session half made: it comes before that.
+                // Another user of the crate may have taken the thread's number, and it may be destroyed already. Only
+                // the panic shows that. It leaves no session half made, because it comes before the session is made.
                 let own = catch_unwind(AssertUnwindSafe(make)).ok();
-                // Registered behind the number, so that it goes first.
+                // Registered after the number, so that it is destroyed first.
                 let guarded = GUARD.try_with(|_| ()).is_ok();
                 let known = own.is_some() && guarded;
                 LIFE.set(if known { Life::Known } else { Life::Ending });

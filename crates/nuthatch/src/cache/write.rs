@@ -17,12 +17,12 @@ pub enum CasOutcome {
     Stored,
     /// The item was changed since its version was read.
     Changed,
-    /// The item is gone.
+    /// The key has no item any more.
     Missing,
 }
 
 impl Cache {
-    /// Stores a value for the cache's own lifetime.
+    /// Stores a value for the cache's default lifetime.
     pub fn insert(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<(), Error> {
         self.store(key.as_ref(), value.as_ref(), Lifetime::Default)
     }
@@ -67,7 +67,7 @@ impl Cache {
         )
     }
 
-    /// Stores a value only if the item still has the version that [`Cache::get_item`] told.
+    /// Stores a value only if the item still has the version that [`Cache::get_item`] returned.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -97,12 +97,12 @@ impl Cache {
         )
     }
 
-    /// Puts bytes behind the key's value, whose lifetime stays. False if there is none.
+    /// Puts bytes behind the key's value; its lifetime stays. False if there is no value.
     pub fn append(&self, key: impl AsRef<[u8]>, bytes: impl AsRef<[u8]>) -> Result<bool, Error> {
         self.extend(key.as_ref(), bytes.as_ref(), StoreMode::Append)
     }
 
-    /// Puts bytes before the key's value, whose lifetime stays. False if there is none.
+    /// Puts bytes before the key's value; its lifetime stays. False if there is no value.
     pub fn prepend(&self, key: impl AsRef<[u8]>, bytes: impl AsRef<[u8]>) -> Result<bool, Error> {
         self.extend(key.as_ref(), bytes.as_ref(), StoreMode::Prepend)
     }
@@ -119,7 +119,7 @@ impl Cache {
         self.delta(key.as_ref(), Delta::down(by))
     }
 
-    /// Gives the key's item a new lifetime, which begins now. False if there is none.
+    /// Gives the key's item a new lifetime, which begins now. False if there is no item.
     ///
     /// In a cache with a [time to idle](crate::Builder::time_to_idle) this stores the item anew, with a new version,
     /// and can fail as a store can. Reads prolong the time to idle by themselves.
@@ -166,8 +166,8 @@ impl Cache {
         key.is_ok_and(|key| self.change(self.now(), key, removal) == Ok(Reply::Removed))
     }
 
-    /// Removes everything that was stored before this call. It takes no time; the memory comes back as its room is
-    /// needed, and by [`Cache::maintain`]; then a [listener](crate::Builder::removal_listener) is told.
+    /// Removes everything that was stored before this call, in constant time. The memory is taken back when stores need
+    /// the room, and by [`Cache::maintain`]; then a [listener](crate::Builder::removal_listener) is called.
     pub fn invalidate_all(&self) {
         let now = self.now();
         self.shared.engine.flush(now, now);
@@ -219,14 +219,14 @@ impl Cache {
         })
     }
 
-    /// Stores the key's item as it is, for another lifetime.
+    /// Stores the key's item anew with the same value, for another lifetime.
     fn renew(&self, now: Time, key: Key<'_>, lifetime: Lifetime) -> Result<bool, Error> {
         let Terms { expiry, flags } = self.shared.defaults.terms(lifetime, now);
         let renewed = self.session(&mut None).1.renew(now, key, expiry, flags);
         self.tell(FOLLOW_UP);
         match renewed {
             Ok(_) => Ok(true),
-            // There is none, or it is refused as a store is.
+            // The key has no item, or the store is refused.
             Err(refusal) => Error::of(&refusal).map_or(Ok(false), Err),
         }
     }
