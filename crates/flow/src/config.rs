@@ -93,7 +93,7 @@ impl Config {
         (self.rounded_entries() + spare as u64) * self.entry.bytes() as u64
     }
 
-    /// An error if there can be no such table.
+    /// An error if no table can have this configuration.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let (layout, eviction) = (self.layout, self.eviction);
         if self.entries > ENTRIES_MAX {
@@ -108,7 +108,7 @@ impl Config {
         Ok(())
     }
 
-    /// An error if there can be no such table that threads share.
+    /// An error if no table that threads share can have this configuration.
     pub fn validate_shared(&self) -> Result<(), ConfigError> {
         self.validate()?;
         if !self.eviction.suits_shared() {
@@ -136,7 +136,7 @@ impl Config {
     }
 }
 
-/// Why there can be no such table.
+/// Why no table can have a configuration.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -155,7 +155,7 @@ pub enum ConfigError {
     EntryNotShared(Entry),
     /// This machine does not have the instructions.
     NoSuchVector(Vector),
-    /// The table's types are not what the configuration says.
+    /// The table's types are not those of the configuration.
     OtherTypes {
         /// The configuration's layout.
         layout: Layout,

@@ -1,4 +1,4 @@
-//! Entries: a tag and a value, in one word if they fit.
+//! The formats of an entry: a tag and a value, in one word if they fit.
 //!
 //! ```text
 //!            63            32 31      16 15       0

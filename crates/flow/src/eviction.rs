@@ -301,7 +301,7 @@ mod tests {
                 .map(|_| chance.bits(|| random.next_u64()).count_ones())
                 .sum();
             let share = f64::from(set) / f64::from(64 * words);
-            // Five standard deviations of so many draws.
+            // Five standard deviations of this number of draws.
             let bound = 5.0 * (probability * (1.0 - probability) / f64::from(64 * words)).sqrt();
             assert!(
                 (share - probability).abs() <= bound + 1e-6,

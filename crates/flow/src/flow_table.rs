@@ -33,7 +33,7 @@ use crate::stats::{Counters, Stats, StatsReader};
 /// Flows that are hashed, looked up and verified together: a word of hit bits.
 const GROUP: usize = 64;
 
-/// The number of no record.
+/// A number that no record has.
 const NONE: u32 = u32::MAX;
 
 /// An exact-match table of flows, for one thread. An insert never fails: if all candidates are taken,
@@ -59,7 +59,7 @@ pub struct FlowTable {
     cache: FlowCache,
     hasher: KeyHasher,
     records: Records,
-    /// Counts of flows. The cache's own are of entries, whose tag several flows may have.
+    /// Counts of flows. The cache's own counters count entries, and several flows may share an entry's tag.
     counters: Arc<Counters>,
 }
 
@@ -78,7 +78,7 @@ impl fmt::Debug for FlowTable {
 pub enum FlowInserted {
     /// An empty slot was taken.
     Filled,
-    /// The flow was there, with this value.
+    /// The flow was in the table, with this value.
     Updated {
         /// The value until now.
         old: u64,

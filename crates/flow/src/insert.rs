@@ -15,7 +15,7 @@ use crate::policy::Policy;
 pub enum Inserted {
     /// An empty slot was taken.
     Filled,
-    /// The key was there, or another one with the same tag in its candidates, with this value.
+    /// The key, or another one with the same tag in its candidates, was in the table with this value.
     Updated {
         /// The value until now.
         old: u64,
@@ -60,9 +60,9 @@ pub(crate) fn check<T: Slot>(value: u64) -> Result<(), ValueTooWide> {
 
 /// Inserts or updates a key. The caller has exclusive write access to its candidates.
 ///
-/// Keys of neighbouring buckets may have the same tag, so several candidates may match, and a later
-/// one may be an old entry of this key. All matches but the first are removed: otherwise a lookup could
-/// return an old value of the key after the first entry is gone.
+/// Keys of neighbouring buckets may have the same tag, so several candidates may match, and a later one may be an old
+/// entry of this key. All matches but the first are removed: otherwise a lookup could return an old value of the key
+/// after the first entry is removed.
 #[inline]
 pub(crate) fn insert<L: Shape, T: Slot>(
     buckets: &Buckets<L, T>,
@@ -73,7 +73,7 @@ pub(crate) fn insert<L: Shape, T: Slot>(
 ) -> Inserted {
     let (at, tag) = buckets.candidates(hash);
     let content = Content { tag, value };
-    // All tags before any empty slot: a key never has two slots.
+    // Compare all tags before taking an empty slot: a key never has two slots.
     let same = buckets.matches::<Baseline>(at, tag);
     if same != 0 {
         let number = lowest(same);

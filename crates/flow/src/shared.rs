@@ -1,17 +1,16 @@
 //! The table that threads share: readers without locks, and writers with locks on groups of slots.
 //!
-//! A hit takes no lock and, unless an entry moves up, writes nothing: an entry is one word, so a
-//! reader that sees a key's tag sees its value. A miss must be validated: while two entries are
-//! swapped, one of them is in both slots for a moment, and the other in neither. So each group of
-//! slots has a version ([`Stripes`]), which is also its lock, and a miss is one only if the versions
-//! were even and the same before and after the slots were read. A miss costs hundreds of cycles
-//! elsewhere anyway; a hit reads no version.
+//! A hit takes no lock and, unless an entry moves up, writes nothing: an entry is one word, so a reader that sees a
+//! key's tag sees its value. A miss must be validated: while two entries are swapped, one of them is in both slots for
+//! a moment, and the other in neither. So each group of slots has a version ([`Stripes`]), which is also its lock, and
+//! a miss is one only if the versions were even and the same before and after the slots were read. A miss costs its
+//! caller hundreds of cycles anyway; a hit reads no version.
 //!
 //! A hit that is to move its entry up does so only if the lock is free: PBLRU moves at random anyway.
 //!
 //! Invariants (on top of those of [`stripes`](nuthatch_sync::stripes) and of the crate):
-//! 1. A slot is written only by a thread that holds the lock of its group; a thread that inserts or
-//!    removes a key holds those of all its candidates.
+//! 1. A slot is written only by a thread that holds the lock of its group; a thread that inserts or removes a key holds
+//!    the locks of all its candidates.
 //! 2. While a group's version is even, each of its keys is in exactly one slot.
 //! 3. A word that a lookup returns was in its slot at some moment during the lookup, and had the
 //!    key's value at that moment: no slot keeps an old value of a key.
@@ -121,7 +120,7 @@ impl<L: Shape, T: Slot> SharedTable<L, T> {
     fn pair(&self, at: Candidates) -> Pair {
         let first = (at.first / L::GUARDED) as u64;
         let second = match L::LAYOUT.buckets() {
-            // Pairs are of two different stripes; the second is not needed.
+            // A pair needs two different stripes; the second one is not used.
             1 => first ^ 1,
             _ if L::LAYOUT.is_consecutive() => first + 1,
             _ => (at.second / L::GUARDED) as u64,
@@ -335,7 +334,7 @@ impl<L: Shape, T: Slot> Access<L, T> for SharedAccess<'_, L, T> {
         if matches != 0 {
             let number = lowest(matches);
             let Content { tag: now, value } = buckets.load(at, number);
-            // Otherwise it was replaced since the comparison: this word is another key's.
+            // If the tags differ, the entry was replaced since the comparison: this word is another key's.
             if now == tag {
                 let slot = at.slot::<L>(number);
                 return Found {

@@ -1,13 +1,13 @@
-//! What a table counts, and how other threads read it while the table is in use.
+//! The counters of a table, and how other threads read them while the table is in use.
 //!
-//! Each set of counters has one writer: the table or the handle that owns it, whose counting methods
-//! take `&mut self`. So no update can be lost, and an addition is a relaxed load and a relaxed store
-//! instead of a locked instruction: on x86-64 the same single `add` as for a plain integer. Any
-//! number of threads read. Counters order no other memory, so nothing stronger than Relaxed is
-//! needed; of one counter a reader never sees an older value after a newer one, by coherence.
+//! Each set of counters has one writer: the table or the handle that owns it, whose counting methods take `&mut self`.
+//! So no update can be lost, and an addition is a relaxed load and a relaxed store instead of a locked instruction: on
+//! x86-64 the same single `add` as for a plain integer. Any number of threads read. Counters order no other memory, so
+//! nothing stronger than Relaxed is needed. By coherence a reader never sees an older value of a counter after a newer
+//! one.
 //!
-//! The counters are an allocation of their own. The owner has `&mut` to its table, which no other
-//! thread may look into, not even at an atomic field.
+//! The counters are an allocation of their own. The owner has `&mut` to its table, so no other thread may access the
+//! table, not even an atomic field of it.
 
 use std::fmt;
 use std::ops::AddAssign;
@@ -26,7 +26,7 @@ pub struct Stats {
     pub hits: u64,
     /// Inserts that took an empty slot.
     pub filled: u64,
-    /// Inserts that replaced the value of a key that was there.
+    /// Inserts that replaced the value of a key that the table had.
     pub updated: u64,
     /// Inserts that evicted another key.
     pub evicted: u64,
@@ -68,9 +68,9 @@ impl AddAssign for Stats {
 
 /// Reads the counters of a table of one thread from any thread, while its owner uses the table.
 ///
-/// The counters are read one after the other while the owner goes on counting: they may be some
-/// operations apart from each other, and each is as new as the processor has it. No counter goes
-/// back between two reads by one thread. A reader may outlive its table.
+/// The counters are read one after the other while the owner goes on counting: they may be some operations apart from
+/// each other, and each is the newest value that has reached the reader's processor. No counter goes back between two
+/// reads by one thread. A reader may outlive its table.
 ///
 /// ```
 /// use nuthatch_flow::Config;
@@ -107,8 +107,7 @@ impl fmt::Debug for StatsReader {
     }
 }
 
-/// The counters of one writer, alone on their cache line: other threads' counters are written as
-/// often.
+/// The counters of one writer, alone on their cache line, because other threads write their own counters as often.
 #[derive(Default)]
 #[repr(align(64))]
 pub(crate) struct Counters {
@@ -153,8 +152,8 @@ impl Counters {
         let lookups = self.lookups.get();
         Stats {
             lookups,
-            // The owner may have counted a batch since: misses are never less than none. Of two
-            // counters that never go back the smaller one never goes back either.
+            // The owner may have counted a batch since: the bound keeps the misses from going below 0. Of two counters
+            // that never go back the smaller one never goes back either.
             hits: self.hits.get().min(lookups),
             filled: self.filled.get(),
             updated: self.updated.get(),

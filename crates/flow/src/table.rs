@@ -158,8 +158,8 @@ impl<L: Shape, T: Slot> Table<L, T> {
         self.buckets.prefetch(hash);
     }
 
-    /// The same for many keys: as many as the processor can fetch at a time, some 10 to 40 lines.
-    /// Requests beyond that it may drop or wait for.
+    /// The same for many keys: as many as the processor can fetch at a time, some 10 to 40 lines. The processor may
+    /// drop or wait for requests beyond that.
     #[inline]
     pub fn prefetch_many(&self, hashes: &[u64]) {
         for &hash in hashes {

@@ -62,8 +62,7 @@ pub fn neighbours(buckets: usize, slots: usize, alpha: f64, arrivals: Arrivals) 
     let mean = arrivals.mean(alpha * slots as f64);
     let counts = arrivals.probabilities(mean, room);
     let spill = spill(slots, room, &counts);
-    // Of j keys that arrive at a bucket, as many are placed as the l keys that were spilled into it leave
-    // room for.
+    // Of j keys that arrive at a bucket, those are placed for which the l keys that were spilled into it leave room.
     let placed = expected(&spill, &counts, |spilled, arrived| {
         arrived.min(room - spilled) as f64
     });

@@ -1,4 +1,4 @@
-//! The exact-match table finds only the flow itself, whatever other flows have its tag.
+//! Tests of the exact-match table: a lookup finds only the flow itself, whatever other flows have its tag.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -170,7 +170,7 @@ fn two_inserts_of_a_key_take_one_slot() {
     });
 }
 
-/// Invariant 4, the other way: what was removed before a lookup began is not found.
+/// The converse of invariant 4: a key that was removed before a lookup began is not found.
 #[test]
 fn a_removed_key_stays_away() {
     model(2, || {
@@ -189,8 +189,8 @@ fn a_removed_key_stays_away() {
     });
 }
 
-/// Statistics of a table of one thread, read while it counts: whatever relaxed loads return, there are
-/// never more hits than lookups, no counter goes back, and after a join all is there.
+/// Statistics of a table of one thread, read while it counts: whatever relaxed loads return, there are never more hits
+/// than lookups, no counter goes back, and after a join all counts are seen.
 #[test]
 fn statistics_are_read_beside_their_owner() {
     model(3, || {

@@ -88,8 +88,8 @@ fn soak() -> u64 {
     wanted.and_then(|times| times.parse().ok()).unwrap_or(1)
 }
 
-/// Reads some residents over and over, alone and in batches: each must always be there, with a value
-/// that never goes back.
+/// Reads some residents over and over, alone and in batches: each must always be found, with a value that never goes
+/// back.
 fn read_residents(handle: &mut FlowHandle, residents: &[u64], done: &AtomicBool) -> u64 {
     let mut last = vec![0; residents.len()];
     let (mut values, mut hits) = (
@@ -127,7 +127,7 @@ fn residents_are_never_missed_while_keys_move_up() {
                 .eviction(Eviction::PBLRU_AUTHORS);
             let cache = config.seed(3).build_shared().unwrap();
             let mut writer = cache.handle();
-            // As many as find an empty slot, so that none is evicted.
+            // Inserts keys only as long as they find an empty slot, so that none is evicted.
             let mut residents = Vec::new();
             for number in 0.. {
                 match writer.insert(hash(number), 0).unwrap() {
@@ -136,7 +136,7 @@ fn residents_are_never_missed_while_keys_move_up() {
                     Inserted::Evicted { .. } => break,
                 }
             }
-            // The last one evicted another.
+            // The last insert evicted another key.
             residents.retain(|&hash| writer.lookup(hash).is_some());
             let done = AtomicBool::new(false);
             let rounds = AtomicU64::new(0);
@@ -162,7 +162,7 @@ fn residents_are_never_missed_while_keys_move_up() {
     }
 }
 
-/// Values of a key are made of its number, so that another's is recognised.
+/// A key's values are made of its number, so that the value of another key is recognised.
 #[test]
 fn no_reader_ever_gets_the_value_of_another_key() {
     for layout in Layout::ALL {

@@ -1,4 +1,4 @@
-//! What every table does, for each layout, eviction and entry.
+//! Tests of what every table must do, for each layout, eviction and entry.
 
 mod invariants;
 
