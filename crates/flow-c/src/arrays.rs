@@ -10,7 +10,7 @@ pub(crate) const WORD: usize = u64::BITS as usize;
 /// An array from C, to be read.
 ///
 /// # Safety
-/// `first` is NULL or points to `count` valid elements that nobody changes for `'a`.
+/// `first` is NULL or points to `count` valid elements that no thread changes for `'a`.
 pub(crate) unsafe fn input<'a, T>(first: *const T, count: usize) -> Result<&'a [T], Status> {
     check(first, count)?;
     if count == 0 {
@@ -24,7 +24,7 @@ pub(crate) unsafe fn input<'a, T>(first: *const T, count: usize) -> Result<&'a [
 /// An array from C, to be written and not read: C need not have initialised it.
 ///
 /// # Safety
-/// `first` is NULL or points to `count` elements that nobody else uses for `'a`.
+/// `first` is NULL or points to `count` elements that no other code uses for `'a`.
 pub(crate) unsafe fn output<'a, T>(first: *mut T, count: usize) -> Result<&'a mut [T], Status> {
     check(first, count)?;
     if count == 0 {
@@ -54,8 +54,8 @@ impl<'a> Results<'a> {
     /// For `count` keys.
     ///
     /// # Safety
-    /// Each pointer is NULL or points to an array that nobody else uses for `'a`: of `count` values,
-    /// and of a word of hits for every 64 keys or part of 64.
+    /// Each pointer is NULL or points to an array that no other code uses for `'a`: of `count` values, and of a word of
+    /// hits for every 64 keys or part of 64.
     pub(crate) unsafe fn checked(
         count: usize,
         values: *mut u64,

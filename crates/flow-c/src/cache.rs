@@ -1,4 +1,4 @@
-//! What the thread that uses a table has, and what all other threads may use of it.
+//! The two parts of a table: the one of the thread that uses it, and the one that any thread may use.
 
 use nuthatch_flow::{Config, FlowCache, FlowHandle, Inserted, SharedFlowCache, StatsReader};
 
@@ -13,7 +13,7 @@ const GATHERED: usize = 4 * WORD;
 
 /// A cache of one thread, or one thread's handle of a shared one.
 ///
-/// The kind is looked at once a call, so a bulk lookup costs the same with either.
+/// The kind is checked once a call, so a bulk lookup costs the same with either.
 pub(crate) enum Cache {
     Exclusive(FlowCache),
     Shared(FlowHandle),

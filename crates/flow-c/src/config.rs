@@ -214,8 +214,8 @@ pub unsafe extern "C" fn nuthatch_flow_insert_at_from_name(
     catch(|| unsafe { INSERT_POSITIONS.number(name, insert_at) })
 }
 
-/// The values of an enumeration: the number and the name in C, and the value in Rust. C may pass any
-/// number, so it is looked for.
+/// The values of an enumeration: the number and the name in C, and the value in Rust. C may pass any number, so it is
+/// looked up.
 struct Values<T: 'static> {
     known: &'static [(u32, &'static CStr, T)],
     unknown: Status,
@@ -237,7 +237,7 @@ static LAYOUTS: Values<flow::Layout> = Values {
     unknown: Status::UnknownLayout,
 };
 
-/// Of PBLRU this has the default parameters: see [`pblru`].
+/// PBLRU stands here with its default parameters: see [`pblru`].
 static EVICTIONS: Values<flow::Eviction> = Values {
     known: &[
         (Eviction::Random as u32, c"random", flow::Eviction::Random),

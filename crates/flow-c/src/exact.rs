@@ -17,7 +17,7 @@ use crate::table::Outcome;
 /// value of another connection, for one more cache line a hit and 64 more bytes a flow. One thread at
 /// a time uses it; nuthatch_flow_exact_get_stats() may be called by any thread at any time.
 pub struct Exact {
-    /// Referred to by the thread that uses the table only.
+    /// Only the thread that uses the table refers to it.
     table: UnsafeCell<FlowTable>,
     /// Never changed, so that any thread may refer to them.
     config: flow::Config,

@@ -1,4 +1,4 @@
-//! The status codes of failed calls, and what all calls do about pointers and panics.
+//! The status codes of failed calls, and how all calls check pointers and catch panics.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -94,7 +94,7 @@ impl From<ConfigError> for Status {
             ConfigError::Unsuited { .. } => Status::Unsuited,
             ConfigError::EvictionNotShared(_) | ConfigError::EntryNotShared(_) => Status::NotShared,
             ConfigError::Memory(_) => Status::NoMemory,
-            // The others are about settings that C does not have.
+            // The other errors are about settings that C does not have.
             _ => Status::Defect,
         }
     }
@@ -123,17 +123,17 @@ pub(crate) fn catch<N: From<Status>>(body: impl FnOnce() -> Result<N, Status>) -
     }
 }
 
-/// A reference to what a pointer from C points to.
+/// A reference to the value that a pointer from C points to.
 ///
 /// # Safety
-/// `pointer` is NULL, or points to a valid `T` that nobody changes for `'a`.
+/// `pointer` is NULL, or points to a valid `T` that no thread changes for `'a`.
 pub(crate) unsafe fn borrow<'a, T>(pointer: *const T) -> Result<&'a T, Status> {
     // SAFETY: the caller's promise.
     unsafe { pointer.as_ref() }.ok_or(Status::NullPointer)
 }
 
-/// An output parameter. What it points to may be uninitialised: it is written if there is a result,
-/// and never read or referred to.
+/// An output parameter. Its target may be uninitialised: it is written if there is a result, and never read or referred
+/// to.
 pub(crate) struct Out<T>(NonNull<T>);
 
 impl<T> Out<T> {
@@ -143,7 +143,7 @@ impl<T> Out<T> {
         NonNull::new(pointer).map(Self).ok_or(Status::NullPointer)
     }
 
-    /// One that may be NULL: then nothing is stored.
+    /// An output parameter that may be NULL: then nothing is stored.
     ///
     /// # Safety
     /// As for [`Out::checked`].

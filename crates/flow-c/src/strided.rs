@@ -22,8 +22,8 @@ pub(crate) struct Strided<'a> {
 
 impl<'a> Strided<'a> {
     /// # Safety
-    /// `first` is NULL, or points into an array of the caller's that has four bytes, aligned or not, at
-    /// each of `count` multiples of `stride` bytes from it; nobody changes them for `'a`.
+    /// `first` is NULL, or points into an array of the caller's that has four bytes, aligned or not, at each of `count`
+    /// multiples of `stride` bytes from it; no thread changes them for `'a`.
     pub(crate) unsafe fn checked(
         first: *const c_void,
         stride: usize,
@@ -105,7 +105,7 @@ mod tests {
     fn sizes_and_pointers_are_checked() {
         let hash = 0_u32;
         let first = (&raw const hash).cast::<c_void>();
-        // SAFETY: what is refused is not read.
+        // SAFETY: arguments that `checked` refuses are not read.
         let check = |first, stride, count| unsafe { Strided::checked(first, stride, count) }.err();
         let null = std::ptr::null();
         let half = isize::MAX as usize;

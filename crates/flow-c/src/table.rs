@@ -19,7 +19,7 @@ use crate::strided::Strided;
 /// flows have a handle each: nuthatch_flow_create_shared() makes the first and nuthatch_flow_share()
 /// the others. They may all look up and change flows at the same time.
 pub struct Table {
-    /// Referred to by the thread that uses the table only.
+    /// Only the thread that uses the table refers to it.
     owned: UnsafeCell<Owned>,
     /// Never changed, so that any thread may refer to it.
     common: Common,
