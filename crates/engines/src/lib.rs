@@ -46,16 +46,16 @@ pub enum EngineName {
     ChainedGlobalClock,
 }
 
-/// What is done with an engine, whichever it is.
+/// Work on an engine, generic over its type.
 pub trait Job {
-    /// What comes of it.
+    /// The result.
     type Output;
 
-    /// Does it. Below this everything is made for one type of engine.
+    /// Does the work. The code below this call is compiled for one type of engine.
     fn run<E: Engine>(self, build: Build<E>) -> Self::Output;
 }
 
-/// Builds an engine. Errors: a configuration that cannot be is an invalid input.
+/// Builds an engine. Errors: for an impossible configuration, an `InvalidInput`.
 pub type Build<E> = fn(&EngineSettings) -> io::Result<Arc<E>>;
 
 impl EngineName {
@@ -86,7 +86,7 @@ impl EngineName {
         settings.name.choose(Erased(settings))
     }
 
-    /// What is true of it whatever its settings are.
+    /// Its properties that no setting changes.
     const fn kind(self) -> Kind {
         use EvictionName::{Clock, Lru, Random, S3Fifo};
         match self {
@@ -107,7 +107,7 @@ impl EngineName {
         self.kind().partitions
     }
 
-    /// True if it has threads of its own that carry requests out.
+    /// True if it has threads of its own that carry out requests.
     pub fn has_server_threads(self) -> bool {
         self.kind().server_threads
     }
@@ -120,12 +120,12 @@ impl EngineName {
         default.min(memory_limit / parts / 2)
     }
 
-    /// The evictions that it has; the first is its own choice.
+    /// The evictions that it has; the first is its default.
     pub fn evictions(self) -> &'static [EvictionName] {
         self.kind().evictions
     }
 
-    /// True if it has this one.
+    /// True if it has this eviction.
     pub fn has_eviction(self, eviction: EvictionName) -> bool {
         self.evictions().contains(&eviction)
     }
@@ -136,13 +136,13 @@ impl EngineName {
     }
 }
 
-/// What is true of an engine whatever its settings are.
+/// The properties of an engine that no setting changes.
 struct Kind {
-    /// The first is its own choice.
+    /// The first is its default.
     evictions: &'static [EvictionName],
     /// It divides its keys among partitions; else its items are counted by size classes.
     partitions: bool,
-    /// It has threads of its own that carry requests out.
+    /// It has threads of its own that carry out requests.
     server_threads: bool,
 }
 
@@ -214,23 +214,23 @@ fn chained(settings: &EngineSettings) -> io::Result<Arc<Chained>> {
 /// What an engine is built from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EngineSettings {
-    /// Which one.
+    /// Which engine.
     pub name: EngineName,
     /// Bytes for items and index.
     pub memory_limit: usize,
-    /// Bytes to which that may be raised while it runs; [`LIMIT_RAISED`] times as much if it is not said.
+    /// Bytes to which that may be raised while it runs; [`LIMIT_RAISED`] times the limit if it is `None`.
     pub memory_limit_max: Option<usize>,
     /// Bytes of the largest item.
     pub item_size_max: usize,
-    /// False: a full engine refuses instead of evicting.
+    /// False: a full engine refuses stores instead of evicting.
     pub evicts: bool,
-    /// Bytes of the smallest chunk, if not the engine's own choice.
+    /// Bytes of the smallest chunk, if not the engine's default.
     pub chunk_min: Option<usize>,
     /// Ratio of neighbouring chunk sizes.
     pub growth_factor: f64,
-    /// Items the index has room for at the start, if not the engine's own choice.
+    /// Items the index has room for at the start, if not the engine's default.
     pub initial_items: Option<usize>,
-    /// What only some engines can be told.
+    /// Settings that only some engines have.
     pub tuning: Tuning,
 }
 
@@ -251,18 +251,18 @@ impl Default for EngineSettings {
     }
 }
 
-/// How many times the memory limit it may be raised to, unless that is said: a memcached raises its limit
-/// as far as it is told to, and what is not used costs address space only.
+/// Up to how many times the memory limit it may be raised, if no maximum is set: a memcached raises its limit as far as
+/// a client asks, and unused memory costs address space only.
 const LIMIT_RAISED: usize = 4;
 
-/// memcached's smallest chunk, if nothing is said.
+/// memcached's smallest chunk: the default.
 const CHUNK_MIN: usize = 48;
 
 /// The smallest of the sizes by which a log counts its items.
 const LOG_MIN: usize = 32;
 
 impl EngineSettings {
-    /// Bytes to which the limit may be raised, in an engine that can do with so many.
+    /// Bytes to which the limit may be raised, in an engine that can use `most` of them.
     fn limit_max(&self, most: usize) -> usize {
         let raised = || self.memory_limit.saturating_mul(LIMIT_RAISED).min(most);
         self.memory_limit_max.unwrap_or_else(raised)
@@ -303,7 +303,7 @@ impl EngineSettings {
         }
     }
 
-    /// The eviction that was asked for, or else the engine's own choice.
+    /// The eviction that was set, or else the engine's default.
     fn eviction(&self) -> EvictionName {
         let asked = self.tuning.eviction_of(self.name);
         asked.unwrap_or(self.name.evictions()[0])
@@ -316,7 +316,7 @@ impl EngineSettings {
         }
     }
 
-    /// What `stats settings` shows of it, beside what all engines have.
+    /// The lines that `stats settings` shows for this engine, beside those of all engines.
     pub fn lines(&self) -> Vec<(&'static str, String)> {
         let mut lines = Vec::new();
         let most = if self.name.has_partitions() {
@@ -325,9 +325,9 @@ impl EngineSettings {
             usize::MAX
         };
         lines.push(("maxbytes_max", self.limit_max(most).to_string()));
-        // Where there are no size classes, as if there were: monitoring looks for the names.
+        // Engines without size classes show these lines too: monitoring looks for the names.
         lines.push(("growth_factor", format!("{:.2}", self.growth_factor)));
-        // In a log, of the sizes that its items are counted by.
+        // For a log, the smallest of the sizes by which it counts its items.
         let chunk_min = match self.eviction() {
             EvictionName::S3Fifo => self.chunk_min.unwrap_or(LOG_MIN),
             _ => self.chunk_min.unwrap_or(CHUNK_MIN),
@@ -374,7 +374,7 @@ mod tests {
         EngineName::build(&settings).unwrap()
     }
 
-    /// Each engine is what its name says, with whatever eviction it has.
+    /// Each engine is the one that its name says, with each eviction that it has.
     #[test]
     fn engines_are_known_by_the_names_that_they_are_typed_with() {
         for &name in EngineName::value_variants() {

@@ -1,4 +1,4 @@
-//! What only some of the engines can be told: flags of the server and of the benches alike.
+//! The settings that only some engines have: flags of the server and of the benches alike.
 
 use std::error::Error;
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::EngineName;
 /// Partitions of the paper's LockHash (section 6.1).
 const PAPER_PARTITIONS: usize = 4096;
 
-/// Bytes of a partition, at least, if there are as many as that.
+/// Bytes of a partition, at least, if there are as many as in the paper.
 const PARTITION_LEAST: usize = 64 << 10;
 
 /// Which item leaves when memory is short. Each engine has some of them: [`EngineName::evictions`].
@@ -29,7 +29,7 @@ pub enum EvictionName {
 }
 
 impl EvictionName {
-    /// As it is typed.
+    /// The name, as it is typed.
     pub fn name(self) -> &'static str {
         match self {
             Self::S3Fifo => "s3-fifo",
@@ -49,12 +49,12 @@ impl EvictionName {
     }
 }
 
-/// Server threads as typed: always so many, or from so many to so many.
+/// Server threads as typed: a fixed number, or a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct ThreadRange {
-    /// At least.
+    /// The fewest threads.
     pub min: usize,
-    /// At most.
+    /// The most threads.
     pub max: usize,
 }
 
@@ -128,17 +128,17 @@ pub struct Tuning {
     pub eviction: Option<EvictionName>,
 }
 
-/// Something is said that none of the engines can be told.
+/// A setting that none of the engines has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TuningError {
-    /// A flag is for other engines.
+    /// A flag of other engines.
     Flag {
         /// The flag.
         flag: &'static str,
         /// The engines that it is for.
         engines: &'static str,
     },
-    /// Other engines have this eviction.
+    /// An eviction of other engines.
     Eviction(EvictionName),
 }
 
@@ -157,7 +157,7 @@ impl fmt::Display for TuningError {
 impl Error for TuningError {}
 
 impl Tuning {
-    /// An error if something is said that none of these engines can be told.
+    /// An error if something is set that none of these engines has.
     pub fn check(&self, engines: &[EngineName]) -> Result<(), TuningError> {
         let partitions = engines.iter().any(|engine| engine.has_partitions());
         let threads = engines.iter().any(|engine| engine.has_server_threads());
@@ -184,14 +184,14 @@ impl Tuning {
         }
     }
 
-    /// What was said of eviction, if this engine has it.
+    /// The eviction that was set, if this engine has it.
     pub fn eviction_of(&self, engine: EngineName) -> Option<EvictionName> {
         self.eviction
             .filter(|&eviction| engine.has_eviction(eviction))
     }
 
-    /// LockHash as in the paper: as many partitions as there, where the engine's own choice leaves
-    /// room for the largest of items in each.
+    /// LockHash as in the paper: as many partitions as the paper has. The engine's default has fewer, which leaves room
+    /// for the largest item in each.
     pub fn for_small_items(&self, engine: EngineName, memory: usize) -> Tuning {
         let most = (memory / PARTITION_LEAST).max(1);
         let papers = (engine == EngineName::Lockhash).then(|| PAPER_PARTITIONS.min(most));
@@ -201,8 +201,8 @@ impl Tuning {
         }
     }
 
-    /// Divides `threads` between an engine's own and those that ask it, each on a core of its own
-    /// if there are so many: returns the latter, and what the engine is told.
+    /// Divides `threads` between an engine's own and those that send it requests, each on a core of its own if there
+    /// are so many. Returns the number of the latter, and the engine's settings.
     pub fn divided(&self, engine: EngineName, threads: usize) -> (usize, Tuning) {
         if !engine.has_server_threads() {
             return (threads, self.clone());

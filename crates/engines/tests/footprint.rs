@@ -1,4 +1,4 @@
-//! What a cache takes before anything is in it. A process of its own: it measures resident memory.
+//! Test of the memory that an empty cache takes. It is a process of its own, because it measures resident memory.
 #![cfg(not(loom))]
 
 use std::sync::Arc;
@@ -33,7 +33,7 @@ fn growth<E: Engine>(make: impl FnOnce() -> E) -> usize {
     resident().saturating_sub(before)
 }
 
-/// However far the limit may be raised, what is known of pages is taken by need.
+/// However far the limit may be raised, the memory that describes pages is taken by need.
 #[test]
 fn an_empty_cache_takes_no_memory_for_what_its_limit_may_become() {
     let cuckoo = growth(|| {

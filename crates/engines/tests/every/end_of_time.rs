@@ -42,7 +42,7 @@ fn nothing_is_flushed_that_nobody_flushed() {
     struct Still;
     impl Check for Still {
         fn of(&self, name: &str, make: &dyn Fn() -> Arc<AnyEngine>) {
-            // The last moment of a clock, and the last that can be told.
+            // The last moment of a clock, and the last one that a `Time` can hold.
             for now in [Time::LAST, Time(u32::MAX)] {
                 let engine = make();
                 set(&engine, now, b"a", Expiry::Never);
@@ -52,7 +52,7 @@ fn nothing_is_flushed_that_nobody_flushed() {
                     assert_eq!(found.as_deref(), Some(&b"value"[..]), "{name}, {turn}");
                 }
                 assert_eq!(engine.stats().expired, 0, "{name}");
-                // One that is asked for takes effect, and only once.
+                // A flush at that moment takes effect, and only once.
                 engine.flush(now, now);
                 assert_eq!(get(&engine, now, b"a"), None, "{name}");
                 set(&engine, now, b"b", Expiry::Never);
@@ -79,7 +79,7 @@ fn what_would_come_later_never_does() {
             assert!(get(&engine, before, b"a").is_some(), "{name}");
             assert!(get(&engine, Time::LAST, b"a").is_none(), "{name}");
             assert!(get(&engine, Time::LAST, b"b").is_some(), "{name}");
-            // And one that falls due does.
+            // And a flush that falls due takes effect.
             engine.flush(before, Time::LAST);
             assert!(get(&engine, before, b"b").is_some(), "{name}");
             assert!(get(&engine, Time::LAST, b"b").is_none(), "{name}");

@@ -1,4 +1,4 @@
-//! Every engine, for what all of them promise.
+//! Runs a check on every engine, of what all of them promise.
 
 use std::mem::MaybeUninit;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
 use nuthatch_engine::{AnyEngine, Engine, Handle, Item, Key, Op, Replies, Reply, Request, Time};
 use nuthatch_partition::{Eviction, LockHash, LockHashConfig};
 
-/// A check of any engine, made by `make` as often as it likes.
+/// A check of any engine; it calls `make` for each engine that it needs.
 pub trait Check {
     fn of(&self, name: &str, make: &dyn Fn() -> Arc<AnyEngine>);
 }
@@ -20,7 +20,7 @@ fn any<E: Engine>(engine: E) -> Arc<AnyEngine> {
     AnyEngine::new(Arc::new(engine))
 }
 
-/// Makes a check of each.
+/// Runs the check on each engine.
 pub fn every_engine(check: &impl Check) {
     check.of("cuckoo", &|| {
         any(Cuckoo::<EightWay>::new(CuckooConfig::default()).unwrap())

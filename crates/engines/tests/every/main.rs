@@ -1,4 +1,5 @@
-//! What every engine promises. In one program, because each that makes all engines compiles all of them.
+//! Tests of what every engine promises. They are one program, because each program that builds all engines compiles all
+//! of them.
 #![cfg(not(loom))]
 
 mod end_of_time;

@@ -1,5 +1,5 @@
-//! Reservations: values that arrive piece by piece, of every engine. Safe code must not be able to make one that
-//! writes where it has no memory.
+//! Reservations, which take values that arrive piece by piece, of every engine. Safe code must not be able to make one
+//! that writes outside its memory.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::engines::{Check, every_engine, get};
 
 const NOW: Time = Time(16);
 
-/// Class: arithmetic on what a caller asks for.
+/// Class: arithmetic on a size that the caller passes.
 #[test]
 fn no_length_is_reserved_that_the_engine_cannot_hold() {
     struct Lengths;
@@ -36,7 +36,7 @@ fn no_length_is_reserved_that_the_engine_cannot_hold() {
                     "{name}: {len} bytes"
                 );
             }
-            // And the largest that it does hold is whole.
+            // And the largest value that it holds is stored whole.
             let reserved = handle.reserve(NOW, key, most - 512).unwrap();
             assert_eq!(reserved.missing(), most - 512);
             drop(reserved);
@@ -64,7 +64,7 @@ fn a_reservation_is_not_written_beyond_its_length() {
     every_engine(&Beyond);
 }
 
-/// Its memory is the other engine's: here it would name whatever lies in the same place.
+/// A reservation's memory belongs to its own engine. In another engine it would name whatever lies in the same place.
 #[test]
 fn a_reservation_of_another_engine_is_refused() {
     struct Foreign;
@@ -86,7 +86,7 @@ fn a_reservation_of_another_engine_is_refused() {
                 assert_eq!(get(&abroad, NOW, b"a key"), None, "{name}");
                 home.audit().unwrap();
                 abroad.audit().unwrap();
-                // What is given to its own engine is stored there.
+                // A reservation that is given to its own engine is stored there.
                 let mut reserved = home.handle().reserve(NOW, key(&home), 5).unwrap();
                 reserved.write(b"value");
                 let stored = home.handle().commit(NOW, reserved, &Store::set(b""));
