@@ -7,19 +7,19 @@ use std::process::ExitCode;
 /// Why a command ended early.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The command line or its file cannot be meant so: exit code 2, as clap's own errors.
+    /// The command line, or the file that it names, is invalid: exit code 2, as clap's own errors.
     Usage(String),
-    /// It was meant well, and did not work (a file, the data in it, a server, the system): exit code 1.
+    /// The command line is valid, but the run failed (a file, the data in it, a server, the system): exit code 1.
     Run(String),
 }
 
 impl Failure {
-    /// Something about the command line.
+    /// A failure of the command line.
     pub fn usage(words: impl Display) -> Self {
         Self::Usage(words.to_string())
     }
 
-    /// Something that did not work.
+    /// A failure of the run.
     pub fn run(words: impl Display) -> Self {
         Self::Run(words.to_string())
     }
@@ -38,14 +38,14 @@ impl Failure {
     }
 }
 
-/// What was said without more is about the run.
+/// A plain text is a failure of the run.
 impl From<String> for Failure {
     fn from(words: String) -> Self {
         Self::Run(words)
     }
 }
 
-/// Engines call a configuration that cannot be an invalid input; it came from the command line.
+/// Engines report an impossible configuration as an invalid input; it came from the command line.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {

@@ -1,5 +1,4 @@
-//! What the programs share: why one ends and with which exit code, where it writes, sizes as people type
-//! them, and progress.
+//! Code that all programs share: failures and their exit codes, output, sizes as people type them, and progress.
 
 #![forbid(unsafe_code)]
 

@@ -8,13 +8,13 @@ use nuthatch_file::{BY_MASK, Unfinished};
 
 use crate::Failure;
 
-/// A stream of bytes that somebody reads.
+/// A destination of bytes.
 pub enum Output {
     /// Standard output.
     Standard(BufWriter<StdoutLock<'static>>),
-    /// A pipe, or a device, by its name: `/dev/null`, or what a shell's `>(COMMAND)` names.
+    /// A pipe, or a device, by its name: `/dev/null`, or the pipe of a shell's `>(COMMAND)`.
     Stream {
-        /// It, open.
+        /// The open stream.
         file: BufWriter<File>,
         /// Its name.
         path: PathBuf,
@@ -23,7 +23,7 @@ pub enum Output {
     File {
         /// What is being written.
         file: BufWriter<Unfinished>,
-        /// What it will be called.
+        /// The name that it will get.
         path: PathBuf,
     },
 }
@@ -31,12 +31,12 @@ pub enum Output {
 /// Bytes written at a time.
 const BUFFER: usize = 1 << 18;
 
-/// Whether anybody reads on.
+/// Whether the output still has a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reader {
-    /// It was written.
+    /// The bytes were written.
     Listens,
-    /// The other end of the pipe is closed: its reader has enough. Not an error.
+    /// The reader has closed its end of the pipe. Not an error.
     Left,
 }
 
@@ -49,7 +49,7 @@ impl Output {
             let standard = BufWriter::with_capacity(BUFFER, io::stdout().lock());
             return Ok(Self::Standard(standard));
         };
-        // Of a link the file that it leads to is written: the link stays one.
+        // If the path is a link, its target is written: the link stays one.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let is_stream = fs::metadata(&path).is_ok_and(|there| !there.is_file() && !there.is_dir());
         let opened = if is_stream {
@@ -68,7 +68,7 @@ impl Output {
         opened.map_err(|error| Failure::run(format!("{}: {error}", path.display())))
     }
 
-    /// Writes. Errors: what the system says, except that nobody reads.
+    /// Writes. Errors: those of the system, except that the reader has left.
     pub fn write(&mut self, bytes: &[u8]) -> Result<Reader, Failure> {
         let written = match self {
             Self::Standard(standard) => standard.write_all(bytes),
@@ -78,7 +78,7 @@ impl Output {
         self.judge(written)
     }
 
-    /// Shows what was written so far. Errors: as [`Output::write`].
+    /// Flushes the bytes written so far. Errors: as [`Output::write`].
     pub fn flush(&mut self) -> Result<Reader, Failure> {
         let flushed = match self {
             Self::Standard(standard) => standard.flush(),
@@ -88,7 +88,7 @@ impl Output {
         self.judge(flushed)
     }
 
-    /// Ends the output: a file takes its name now. Dropped without this, a file never was.
+    /// Ends the output: a file takes its name now. A file that is dropped without this call never appears.
     pub fn finish(mut self) -> Result<(), Failure> {
         self.flush()?;
         match self {
@@ -129,12 +129,12 @@ pub fn note(words: &str) {
     let _ = writeln!(io::stderr(), "{name}: {words}");
 }
 
-/// Prints a whole text. A closed pipe is no error: its reader wanted no more.
+/// Prints a whole text. A closed pipe is no error: its reader has left.
 pub fn print(text: &str) -> Result<(), Failure> {
     print_bytes(text.as_bytes())
 }
 
-/// The same of text that need not be UTF-8.
+/// The same for text that need not be UTF-8.
 pub fn print_bytes(text: &[u8]) -> Result<(), Failure> {
     let mut output = Output::open(None)?;
     match output.write(text)? {
@@ -143,8 +143,8 @@ pub fn print_bytes(text: &[u8]) -> Result<(), Failure> {
     }
 }
 
-/// Writes a whole file: a reader of `path` sees what was there before or all of the new content. Errors: what
-/// the file system says; `path` is then as it was.
+/// Writes a whole file: a reader of `path` sees the old file or all of the new content. Errors: those of the file
+/// system; `path` is then as it was.
 pub fn save(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let mut output = Output::open(Some(path))?;
     output.write(bytes)?;
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
-    /// A rename would put a file in their place, of `/dev/null` for all programs.
+    /// A rename would replace a device or a pipe by a file: `/dev/null` for all programs.
     #[test]
     fn a_link_stays_a_link_and_a_pipe_a_pipe() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Progress on standard error, if somebody looks at it there.
+//! A progress bar on standard error, if that is a terminal.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 pub struct Progress(ProgressBar);
 
 impl Progress {
-    /// Begins. `what` names what is being counted; `total` is there if it is known.
+    /// Begins. `what` names the things that are counted; `total` is their number, if it is known.
     pub fn new(what: &'static str, total: Option<u64>) -> Self {
-        // Hidden by itself where standard error is no terminal.
+        // The bar hides itself where standard error is no terminal.
         let bar = match total {
             Some(total) => ProgressBar::new(total),
             None => ProgressBar::no_length(),
@@ -29,7 +29,7 @@ impl Progress {
         Self(bar)
     }
 
-    /// Begins a command of so many `steps`, each of which has a name.
+    /// Begins a command of `steps` steps, each of which has a name.
     pub fn steps(steps: usize) -> Self {
         let bar = ProgressBar::new(steps as u64);
         if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg} {eta}") {
@@ -38,12 +38,12 @@ impl Progress {
         Self(bar)
     }
 
-    /// The step that begins.
+    /// Shows the name of the step that begins.
     pub fn step(&self, name: impl Into<String>) {
         self.0.set_message(name.into());
     }
 
-    /// So many more.
+    /// Adds to the count.
     pub fn add(&self, count: u64) {
         self.0.inc(count);
     }
