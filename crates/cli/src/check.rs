@@ -1,4 +1,4 @@
-//! `--check`: files, folders and users that a start needs besides settings that are right.
+//! `--check`: checks the files, folders and users that a start needs besides valid settings.
 
 use std::fs;
 use std::net::SocketAddr as IpAddress;
@@ -12,8 +12,8 @@ use nuthatch_server::ListenAddress;
 use crate::process;
 use crate::settings::Settings;
 
-/// Looks for the users and the folders that settings name, and reads the files that a server reads when it starts. Errors
-/// say what a start, or a save later, would.
+/// Looks for the users and the folders that settings name, and reads the files that a server reads when it starts.
+/// Errors are those of a start, or of a save later.
 pub fn all(settings: &Settings) -> Result<(), String> {
     let files = settings.server.check_files();
     files.map_err(|error| error.to_string())?;
@@ -23,7 +23,7 @@ pub fn all(settings: &Settings) -> Result<(), String> {
     }
     settings.process.log.check()?;
     each_address_once(settings)?;
-    // Whether another user may write there, only that user can tell.
+    // Only that user's process can find out whether another user may write there.
     let changes_user = user.is_some() && geteuid().is_root();
     for (flag, file) in written(settings) {
         let named = |error: String| format!("{flag} {}: {error}", file.display());
@@ -49,7 +49,7 @@ fn socket(path: &Path) -> Result<(), String> {
     }
 }
 
-/// Errors: two are to listen at the same address. Ports of the system's choice differ.
+/// Errors: two listeners have the same address. Ports that the system chooses differ.
 fn each_address_once(settings: &Settings) -> Result<(), String> {
     let server = &settings.server;
     let listeners = server.listeners.iter().map(|listen| &listen.place);
@@ -95,7 +95,7 @@ fn written(settings: &Settings) -> Vec<(&'static str, PathBuf)> {
         .collect()
 }
 
-/// Errors: the file cannot be made where it is to be.
+/// Errors: the file cannot be created in its folder.
 fn folder(file: &Path, changes_user: bool) -> Result<(), String> {
     if file.is_dir() {
         return Err("a folder, not a file".to_owned());

@@ -13,7 +13,7 @@ use crate::missing::Missing;
 use crate::settings::absolute;
 use crate::top::Top;
 
-/// What makes `-V` and `-h` begin with memcached's name, as the name of the program does.
+/// The flag that makes `-V` and `-h` begin with memcached's name, as a program of that name does.
 const AS_MEMCACHED: &str = "--as-memcached";
 
 /// An in-memory key-value cache at the speed of memory, for any memcached client.
@@ -35,16 +35,16 @@ pub struct CommandLine {
 }
 
 impl CommandLine {
-    /// Understands the words of a command line, the program's name first. Ends the process where there is
-    /// nothing to do: an error, the help, the version.
+    /// Parses the words of a command line, the program's name first. Ends the process after an error, the help or the
+    /// version.
     pub fn read(words: Vec<OsString>) -> Self {
         let matches = definition(&words).get_matches_from(words);
         Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
     }
 }
 
-/// The definition of the command line, named as the program is called: tools that look for a memcached
-/// read the beginning of what it says of itself.
+/// The definition of the command line, under the name that the program was called by: tools that look for a memcached
+/// read the beginning of its version and help.
 fn definition(words: &[OsString]) -> clap::Command {
     let command = CommandLine::command();
     let program = words.first().map(Path::new).and_then(Path::file_name);
@@ -59,7 +59,7 @@ fn definition(words: &[OsString]) -> clap::Command {
         .before_help(format!("memcached {version}").leak() as &str)
 }
 
-/// memcached's version, and whose it is. It is asked for once.
+/// memcached's version, and this program's. It is called once.
 fn memcached_version() -> &'static str {
     let (theirs, ours) = (MEMCACHED_VERSION, env!("CARGO_PKG_VERSION"));
     format!("{theirs} (nuthatch {ours})").leak()
@@ -140,7 +140,7 @@ pub fn completions(shell: Shell) -> Result<(), Failure> {
 
 /// Prints the manual page, of the program or of one of its commands.
 pub fn man(of: Option<&str>) -> Result<(), Failure> {
-    // A page leads to that of each command: the words that print a help have none.
+    // A page refers to the page of each command. The subcommand `help` has none.
     let mut program = CommandLine::command().disable_help_subcommand(true);
     program.build();
     let page = match of {

@@ -1,9 +1,10 @@
-//! `-o drop_privileges`: the process gives up what a server that is up does not need, so that who finds a hole in it gets
-//! little. Files go by Landlock: it opens those that it was told of, and starts no program. System calls go by seccomp:
-//! it makes no other process, no network socket, and asks the kernel for nothing that administers a machine.
+//! `-o drop_privileges`: the process gives up the files and system calls that a running server does not need, so that
+//! an attacker who exploits it gains little. Landlock restricts files: the process opens only those of its settings,
+//! and starts no program. Seccomp restricts system calls: the process creates no other process and no network socket,
+//! and makes no call that administers a machine.
 //!
-//! Calls are refused with EPERM, not answered by a signal, and those that are not known to be of use to an attacker are
-//! left: a C library that makes another call tomorrow must not end a cache.
+//! Refused calls return EPERM and raise no signal. Calls that are not known to help an attacker stay allowed: a later C
+//! library that makes another call must not end a cache.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,16 +22,16 @@ use seccompiler::{
 
 use crate::settings::Settings;
 
-/// The newest rules that are asked for; an older kernel has those that it knows.
+/// The newest rules that are requested; an older kernel applies those that it supports.
 const RULES: ABI = ABI::V6;
 
-/// What the server reads of the system: its own memory and files, processors and huge pages.
+/// The system's directories that the server reads: its own memory and files, processors and huge pages.
 const SYSTEM: [&str; 3] = ["/proc", "/sys", "/etc"];
 
 /// Where the log may go: its descriptor is opened anew.
 const DEVICES: [&str; 2] = ["/dev/null", "/dev/log"];
 
-/// What stays open to a confined process.
+/// The files that a confined process may still use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Confinement {
     /// Files that are read again while it runs. Their directories stay readable: a file is often replaced by a new one.
@@ -66,7 +67,8 @@ impl Confinement {
         }
     }
 
-    /// Gives up other files. Must run before any thread is started. Returns a warning if the kernel knows only a part.
+    /// Gives up all other files. Must run before any thread is started. Returns a warning if the kernel supports only a
+    /// part.
     pub fn files(&self) -> Result<Option<String>, String> {
         let error = |error: RulesetError| format!("-o drop_privileges: files: {error}");
         let read = AccessFs::from_read(RULES) & !AccessFs::Execute;
@@ -94,7 +96,7 @@ impl Confinement {
     }
 }
 
-/// Why the kernel does not do it: it is asked for its version once more, for the error.
+/// Why the kernel has no Landlock: calls for its version once more, for the error.
 #[allow(unsafe_code)]
 fn why_no_landlock() -> &'static str {
     const VERSION: libc::c_uint = 1;
@@ -117,7 +119,7 @@ fn why_no_landlock() -> &'static str {
     }
 }
 
-/// The directories of files, as they are named and as they are: names may be links, which are replaced too.
+/// The directories of files, by their names and by their resolved paths: names may be links, which are replaced too.
 fn folders(files: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
     files.iter().flat_map(|file| {
         let real = file.canonicalize().ok();
@@ -140,8 +142,8 @@ pub fn calls() -> Result<(), String> {
 }
 
 fn filters() -> Result<Vec<BpfProgram>, BackendError> {
-    // The flags of clone3 lie in memory, where no filter looks. The C library takes clone if it is told that there is
-    // no such call.
+    // The flags of clone3 lie in memory, which no filter can read. The C library falls back to clone if clone3 returns
+    // that there is no such call.
     let absent = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
     Ok(vec![
         filter(refused(), libc::EPERM)?,
@@ -151,8 +153,8 @@ fn filters() -> Result<Vec<BpfProgram>, BackendError> {
     ])
 }
 
-/// Refuses the calls of the x32 ABI, which a kernel may have beside its own: the same calls by numbers that no list has,
-/// from a machine that filters take for x86-64.
+/// Refuses the calls of the x32 ABI, which a kernel may have beside its own: the same calls under numbers that are in
+/// no list, and whose architecture filters take for x86-64.
 #[cfg(target_arch = "x86_64")]
 fn other_numbers() -> BpfProgram {
     /// The bit that their numbers have.
@@ -165,7 +167,7 @@ fn other_numbers() -> BpfProgram {
     };
     let answer = |with| instruction(libc::BPF_RET | libc::BPF_K, 0, with);
     vec![
-        // The number stands first in what a filter is shown.
+        // The call's number is the first field of a filter's input.
         instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0),
         instruction(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, 1, X32),
         answer(libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
@@ -180,12 +182,12 @@ fn filter(calls: BTreeMap<i64, Vec<SeccompRule>>, errno: i32) -> Result<BpfProgr
     SeccompFilter::new(calls, SeccompAction::Allow, refuse, machine)?.try_into()
 }
 
-/// What is refused; where there are conditions, only calls that meet one.
+/// The refused calls; a call with conditions is refused only if it meets one.
 fn refused() -> BTreeMap<i64, Vec<SeccompRule>> {
     let always = ALWAYS_REFUSED.iter().map(|&call| (call, Vec::new()));
-    // A thread is a process that shares all.
+    // `clone` makes threads too: only calls without CLONE_THREAD make a process.
     let no_thread = condition(0, SeccompCmpOp::MaskedEq(libc::CLONE_THREAD as u64), 0);
-    // The log goes to sockets of this machine, by a path.
+    // The log goes to unix sockets of this machine, by a path.
     let no_path = condition(0, SeccompCmpOp::Ne, libc::AF_UNIX as u64);
     let sometimes = [(libc::SYS_clone, no_thread), (libc::SYS_socket, no_path)];
     always.chain(sometimes).collect()
@@ -197,7 +199,7 @@ fn condition(argument: u8, is: SeccompCmpOp, value: u64) -> Vec<SeccompRule> {
     vec![rule.expect("a call has six arguments, and a rule one condition")]
 }
 
-/// Programs, other processes, listening, users, and what administers a machine.
+/// Calls for programs, other processes, listening, users, and the administration of a machine.
 const ALWAYS_REFUSED: &[i64] = &[
     libc::SYS_execve,
     libc::SYS_execveat,
@@ -260,7 +262,7 @@ const ALWAYS_REFUSED: &[i64] = &[
     libc::SYS_syslog,
     libc::SYS_vhangup,
     libc::SYS_fanotify_init,
-    // Other machines have clone alone.
+    // Other architectures have clone alone.
     #[cfg(target_arch = "x86_64")]
     libc::SYS_fork,
     #[cfg(target_arch = "x86_64")]
@@ -284,7 +286,7 @@ mod tests {
 
     use super::*;
 
-    /// In a thread of its own, since what it gives up does not come back.
+    /// In a thread of its own, since a thread cannot take back what it has given up.
     fn confined<T: Send>(body: impl FnOnce() -> T + Send) -> T {
         thread::scope(|scope| scope.spawn(body).join().expect("it does not panic"))
     }

@@ -6,7 +6,7 @@
 //!  child          setsid, start: binds, writes files --- sends it --- serves
 //! ```
 //!
-//! Until then the child has the parent's standard streams, so errors and warnings of the start are seen.
+//! Until then the child has the parent's standard streams, so that the user sees errors and warnings of the start.
 
 use std::fs::OpenOptions;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
@@ -47,7 +47,7 @@ fn wait(mut serves: PipeReader, child: Pid) -> ! {
     if matches!(serves.read(&mut [0]), Ok(1)) {
         exit(0);
     }
-    // It has said why.
+    // The child has printed why.
     exit(match waitpid(child, None) {
         Ok(WaitStatus::Exited(_, code)) => code,
         Ok(WaitStatus::Signaled(_, signal, _)) => {

@@ -1,5 +1,5 @@
-//! The options of memcached's `-o`: few matter here, most are how this server is anyway, and the
-//! rest are named in a warning, so that a memcached's command line keeps working.
+//! The options of memcached's `-o`: few change anything here, most ask for what this server does anyway, and a warning
+//! names the rest, so that a memcached's command line keeps working.
 
 use std::fmt::Write;
 use std::num::NonZeroUsize;
@@ -12,12 +12,12 @@ use toml::Value;
 
 use crate::settings::absolute;
 
-/// What `-o` asked for.
+/// The options of `-o`, parsed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Extended {
-    /// Close connections that were silent for so long.
+    /// Close connections that were silent for this long.
     pub idle_timeout: Option<Duration>,
-    /// How long a client may take until it is admitted.
+    /// How long a client may take until it has logged in.
     pub login_timeout: Option<Duration>,
     /// 0 is no limit.
     pub login_guesses: Option<u32>,
@@ -27,13 +27,13 @@ pub struct Extended {
     pub unix_peers: Option<Vec<String>>,
     /// Items the index has room for at the start.
     pub initial_items: Option<usize>,
-    /// Give up what a server that is up does not need.
+    /// Give up the files and calls that a running server does not need.
     pub drop_privileges: bool,
     /// Options of TLS, as typed.
     pub ssl: SslOptions,
-    /// Options that are not here, as typed.
+    /// Options that this server does not have, as typed.
     pub unknown: Vec<String>,
-    /// Options that ask for the opposite of how this server always is, as typed.
+    /// Options that ask for the opposite of what this server always does, as typed.
     pub contrary: Vec<String>,
 }
 
@@ -57,7 +57,7 @@ impl SslOptions {
     }
 }
 
-/// What there is, as the help and the manual page tell it.
+/// The options with their meanings, for the help and the manual page.
 const OPTIONS: [(&str, &str); 17] = [
     (
         "idle_timeout=SECONDS",
@@ -136,7 +136,7 @@ const HASHPOWER_MAX: u32 = 32;
 /// Lengths that the longest answer to a datagram may have: some numbers, and an item of a megabyte.
 const UDP_REPLIES: RangeInclusive<usize> = 64..=2 << 20;
 
-/// Options that change nothing: this server always behaves so, or has nothing to set.
+/// Options that change nothing: this server always behaves as they ask, or has nothing to set.
 const NATURAL: [&str; 6] = [
     "maxconns_fast",
     "modern",
@@ -147,7 +147,7 @@ const NATURAL: [&str; 6] = [
 ];
 
 impl Extended {
-    /// Reads options as typed. An option that exists with a value that cannot be is an error.
+    /// Parses options as typed. An existing option with an invalid value is an error.
     pub fn parse(options: &[String]) -> Result<Self, String> {
         let mut extended = Self::default();
         for option in options.iter().map(|option| option.trim()) {
@@ -201,7 +201,7 @@ impl Extended {
                     extended.ssl.verify = match number(name, value)? {
                         0 => Verify::Nothing,
                         1 => Verify::IfPresent,
-                        // 3, once a connection: there is no second time.
+                        // 3 means once a connection, and a connection is verified only once.
                         2 | 3 => Verify::Always,
                         _ => return Err("-o ssl_verify_mode: from 0 to 3".to_owned()),
                     };
@@ -211,7 +211,7 @@ impl Extended {
                     if version > 3 {
                         return Err("-o ssl_min_version: 2 for 1.2, or 3 for 1.3".to_owned());
                     }
-                    // There is nothing below 1.2.
+                    // Versions below 1.2 are not supported.
                     extended.ssl.only_1_3 = version == 3;
                     if version < 2 {
                         extended.contrary.push(option.to_owned());
@@ -251,9 +251,9 @@ impl Extended {
         Ok(extended)
     }
 
-    /// Each option that was said, and what it comes to: to tell what has changed in a file.
+    /// Each option that was set, and its value: to find what has changed in a file.
     pub fn said(&self) -> Vec<(&'static str, Value)> {
-        // All of them by name: one that is added has to be thought of here.
+        // All fields by name: a field that is added does not compile until it is handled here.
         let Self {
             idle_timeout,
             login_timeout,
@@ -355,7 +355,7 @@ mod tests {
                 assert!(extended.unknown.is_empty(), "{option}");
             }
         }
-        // The names in the parser itself, which stand there once.
+        // The names in the parser itself, the only place that has them.
         let source = include_str!("extended.rs");
         let (_, parser) = source.split_once("match name {").unwrap();
         let (parser, _) = parser.split_once("_ if NATURAL").unwrap();

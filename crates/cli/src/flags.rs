@@ -1,7 +1,7 @@
-//! What a user may say to a server, as said: memcached's flags, or the same in a TOML file.
+//! The settings of a server as the user typed them: memcached's flags, or the same in a TOML file.
 //!
-//! Nothing is checked here beyond its form, and nothing has a default: that is done by
-//! [`settings`](crate::settings), once, for both sources together.
+//! This module checks only the form of values, and sets no defaults: [`settings`](crate::settings) does both, once, for
+//! both sources together.
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -249,7 +249,7 @@ impl Flags {
             .map_err(|error| format!("{}{}", path.display(), in_a_line(&text, &error)))
     }
 
-    /// What is said to only some engines.
+    /// The settings that only some engines have.
     pub fn tuning(&self) -> Tuning {
         Tuning {
             partitions: self.partitions,
@@ -267,7 +267,7 @@ impl Flags {
         })
     }
 
-    /// These flags, and the file's where these say nothing.
+    /// These flags, and the file's value for each flag that is not set.
     pub fn over(self, file: Flags) -> Flags {
         Flags {
             port: self.port.or(file.port),
@@ -322,7 +322,7 @@ impl Flags {
         }
     }
 
-    /// The same without values that are empty, by which a flag unsets what the file says: `--metrics=`.
+    /// The same without values that are empty. An empty value is how a flag unsets a setting of the file: `--metrics=`.
     pub fn without_empty(mut self) -> Self {
         for text in [
             &mut self.protocol,
@@ -377,7 +377,7 @@ impl Verbosity {
     }
 }
 
-/// What is wrong with a file and where, in one line: the log has a line an event.
+/// The error of a file and its place, in one line: the log has a line an event.
 fn in_a_line(text: &str, error: &toml::de::Error) -> String {
     let message = error.message().replace('\n', ", ");
     let before = error.span().and_then(|span| text.get(..span.start));
@@ -547,7 +547,7 @@ mod tests {
         assert_eq!(short, file);
         assert_eq!(short.memory_limit, Some(1 << 30));
         assert_eq!(short.unix_mask, Some(0o770));
-        // A source over itself is itself, save that options add up.
+        // A source over itself is itself, except that options add up.
         let mut twice = short.clone().over(file);
         twice.extended.truncate(2);
         assert_eq!(twice, short);
@@ -573,7 +573,7 @@ mod tests {
             (Some(false), Some(false))
         );
         assert_eq!((flags.lock_memory, flags.verbosity()), (Some(true), 2));
-        // One behind the other in one word, as ever.
+        // Short flags in one word, as usual.
         let flags = typed("-dMkvv").unwrap();
         assert_eq!(
             (flags.daemon, flags.disable_evictions),
@@ -692,7 +692,7 @@ mod tests {
             Ok(Flags::default()),
             "all is commented out"
         );
-        // With the comment signs taken away it is still a file, and has every key there is.
+        // With the comment signs removed it is still a valid file, and has every key.
         let text: String = std::fs::read_to_string(path)
             .unwrap()
             .lines()

@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 
 use nuthatch_server::{Address, Protocol, ServerHandle, Verify};
 
-/// What a newcomer says to a server: in a shell's quotation marks.
+/// The commands of the suggested first request, in a shell's quotation marks.
 const WORDS: &str = r"set seed 0 0 5\r\nacorn\r\nget seed\r\nquit\r\n";
 
-/// What a person is told: what runs, and what to type next.
+/// The text of the greeting: what runs, and what to type next.
 pub fn words(says: &str, server: &ServerHandle, has_passwords: bool) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let mut text = format!("nuthatch {version}: {says}\n");
@@ -19,7 +19,7 @@ pub fn words(says: &str, server: &ServerHandle, has_passwords: bool) -> String {
     text
 }
 
-/// What a newcomer types next, if there is a place for memcached's text.
+/// The command to try next, if an address takes memcached's text protocol.
 fn what_next(server: &ServerHandle, has_passwords: bool) -> Option<String> {
     let speaks_text = |protocol: Protocol| protocol.is_memcached() && protocol != Protocol::Binary;
     let mut addresses = server.addresses_of(speaks_text);
@@ -27,8 +27,8 @@ fn what_next(server: &ServerHandle, has_passwords: bool) -> Option<String> {
     Some(command(address, server.tls_at(address), has_passwords))
 }
 
-/// A command for a shell that says [`WORDS`] there, with what any Debian has: bash, and for a unix socket python3. TLS
-/// needs openssl.
+/// A shell command that sends [`WORDS`] to this address, with programs that any Debian has: bash, and for a unix socket
+/// python3. TLS needs openssl.
 fn command(address: &Address, tls: Option<Verify>, has_passwords: bool) -> String {
     let login = if has_passwords {
         "login=\"NAME PASSWORD\"; "
@@ -76,7 +76,7 @@ fn command(address: &Address, tls: Option<Verify>, has_passwords: bool) -> Strin
     }
 }
 
-/// What a client on this machine calls it.
+/// The host of this address, as a client on this machine names it.
 fn host(address: &SocketAddr) -> String {
     match address.ip() {
         ip if ip.is_unspecified() => "localhost".to_owned(),

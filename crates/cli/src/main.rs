@@ -23,7 +23,7 @@ use std::process::ExitCode;
 use command::{Command, CommandLine};
 
 fn main() -> ExitCode {
-    // Ends by itself, with 2, for what is not a command line, and with 0 for help and version.
+    // Ends the process itself: with 2 for an invalid command line, and with 0 for help and version.
     let line = CommandLine::read(std::env::args_os().collect());
     let outcome = match line.command {
         None => serve::run(line.serve),

@@ -18,7 +18,7 @@ const METRICS_PORT: u16 = 9150;
 /// Bytes of a tag in front of an address, at most: memcached's.
 const TAG_MAX: usize = 8;
 
-/// Every place, and what is to be known of them.
+/// Every place, and the warnings about them.
 #[derive(Debug)]
 pub struct Places {
     pub listeners: Vec<Listen>,
@@ -26,7 +26,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// As flags say. `verify` is what TLS asks of clients, if there is TLS.
+    /// The places of these flags. `verify` says which certificates TLS demands of clients, if there is TLS.
     pub fn of(flags: &Flags, verify: Option<Verify>) -> Result<Self, String> {
         let protocol = match flags.protocol.as_deref() {
             None => Protocol::Memcached,
@@ -54,9 +54,9 @@ pub fn has_cpserver(flags: &Flags) -> bool {
     !flags.cpserver.is_empty() || !inherited_as(Some(CPSERVER)).is_empty()
 }
 
-/// The same flags with an address in place of each host's name, for a server that listens already. Where it does needs a
-/// restart to change, so nobody is asked for names then: that takes as long as it takes, on a thread that has other things to
-/// do, and `-o drop_privileges` forbids it.
+/// The same flags with an address in place of each host's name, for a server that listens already. A change of these
+/// addresses needs a restart, so names are not resolved then. To resolve them would block a thread that has other work
+/// for an unbounded time, and `-o drop_privileges` forbids it.
 pub fn without_names(flags: &Flags) -> Flags {
     let mut flags = flags.clone();
     for list in &mut flags.listen {
@@ -65,7 +65,7 @@ pub fn without_names(flags: &Flags) -> Flags {
                 let (words_in_front, address) = typed.split_at(typed.len() - words.address.len());
                 words_in_front.to_owned() + &without_name(address)
             }
-            // That is told by who reads it.
+            // The code that parses the list reports this error.
             Err(_) => typed.to_owned(),
         });
         *list = typed.collect::<Vec<_>>().join(";");
@@ -89,7 +89,7 @@ fn without_name(typed: &str) -> String {
     }
 }
 
-/// Flags about where to listen that something else decides.
+/// Flags about listening that have no effect, because another flag or systemd decides.
 fn elsewhere(flags: &Flags, verify: Option<Verify>) -> Vec<String> {
     let is_inherited = !inherited_as(None).is_empty();
     let says_where =
@@ -107,7 +107,7 @@ fn elsewhere(flags: &Flags, verify: Option<Verify>) -> Vec<String> {
     warnings
 }
 
-/// What was said, and what holds where nothing else is said.
+/// The flags, and the defaults of a place for which nothing else is set.
 struct ListenDefaults<'f> {
     flags: &'f Flags,
     verify: Option<Verify>,
@@ -115,7 +115,7 @@ struct ListenDefaults<'f> {
 }
 
 impl ListenDefaults<'_> {
-    /// For memcached's clients.
+    /// Places for memcached's clients.
     fn memcached(&self) -> Result<Vec<Listen>, String> {
         let inherited = inherited_as(None);
         if !inherited.is_empty() {
@@ -135,7 +135,7 @@ impl ListenDefaults<'_> {
         self.tcp(port)
     }
 
-    /// Where datagrams are taken, if they are: at the addresses of `-l`, whatever ports those have.
+    /// Places for datagrams, if UDP is on: the addresses of `-l`, whatever ports those have.
     fn udp(&self) -> Result<Vec<Listen>, String> {
         let inherited = inherited_as(Some("udp")).into_iter();
         let inherited = inherited.map(|place| match place {
@@ -156,7 +156,7 @@ impl ListenDefaults<'_> {
                 let place = ListenAddress::Udp(address);
                 match found.iter_mut().find(|other| other.place == place) {
                     None => found.push(place.of(listen.protocol)),
-                    // The first byte of a datagram tells.
+                    // The first byte of a datagram decides the protocol.
                     Some(other) if other.protocol != listen.protocol => {
                         other.protocol = Protocol::Memcached;
                     }
@@ -165,7 +165,7 @@ impl ListenDefaults<'_> {
             }
         }
         for listen in &mut found {
-            // A datagram that begins as Redis' do is none of theirs.
+            // Redis has no datagrams: one that begins as a request of Redis is none.
             if listen.protocol == Protocol::Any {
                 listen.protocol = Protocol::Memcached;
             }
@@ -173,7 +173,7 @@ impl ListenDefaults<'_> {
         Ok(found)
     }
 
-    /// For CPServer's clients. Clear text is not served by the way where all else is encrypted.
+    /// Places for CPServer's clients. Clear text is not served implicitly where all else is encrypted.
     fn cpserver(&self) -> Result<Vec<Listen>, String> {
         let inherited = inherited_as(Some(CPSERVER));
         let mut places = inherited;
@@ -193,8 +193,8 @@ impl ListenDefaults<'_> {
         Ok(places.map(|place| place.of(Protocol::CpServer)).collect())
     }
 
-    /// For Redis' clients, if they are served: at the addresses of memcached's, whatever ports those have. An address that
-    /// stands there more than once is served as securely as any of them.
+    /// Places for Redis' clients, if they are served: the addresses for memcached's clients, whatever ports those have.
+    /// An address that stands there more than once is served as securely as the most secure of them.
     fn redis(&self, warnings: &mut Vec<String>) -> Result<Vec<Listen>, String> {
         let inherited = inherited_as(Some("redis"));
         if !inherited.is_empty() {
@@ -228,7 +228,7 @@ impl ListenDefaults<'_> {
         Ok(found)
     }
 
-    /// These places, where nothing else is said.
+    /// These places with the defaults.
     fn all(&self, places: Vec<ListenAddress>) -> Vec<Listen> {
         let listen = |place: ListenAddress| Listen {
             place,
@@ -267,7 +267,7 @@ impl ListenDefaults<'_> {
     }
 }
 
-/// The words in front of an address. A tag is for a proxy's rules: nothing here asks for it.
+/// The words in front of an address. A tag is for a proxy's rules: nothing here uses it.
 struct Words<'t> {
     /// `Some(None)` is without TLS.
     tls: Option<Option<Verify>>,
@@ -315,7 +315,7 @@ impl<'t> Words<'t> {
     }
 }
 
-/// What memcached's clients speak, by its name.
+/// A protocol of memcached's clients, by its name.
 fn protocol_named(name: &str) -> Option<Protocol> {
     match name {
         "auto" | "negotiating" => Some(Protocol::Memcached),
@@ -339,7 +339,7 @@ fn addresses(flag: &str, place: &str, port: u16) -> Result<Vec<ListenAddress>, S
     ListenAddress::resolve(place, port).ok_or_else(|| format!("{flag} {place}: no address"))
 }
 
-/// Where metrics are told.
+/// Where metrics are served.
 pub fn metrics(flags: &Flags) -> Result<Option<ListenAddress>, String> {
     let mut inherited = inherited_as(Some("metrics")).into_iter();
     if let Some(place) = inherited.next() {
@@ -366,7 +366,7 @@ struct Inherited {
     name: String,
 }
 
-/// What sockets are for that have such a name; any other is memcached's.
+/// The names of sockets for other purposes; a socket of any other name is for memcached's clients.
 const PURPOSES: [&str; 4] = ["redis", CPSERVER, "udp", "metrics"];
 
 const CPSERVER: &str = "cpserver";
@@ -390,7 +390,7 @@ fn with_names(count: u32, names: &str) -> Vec<Inherited> {
     named.map(|(fd, name)| Inherited { fd, name }).collect()
 }
 
-/// Those for the clients of a purpose; without one, of memcached's protocols.
+/// The inherited sockets of a purpose; for `None`, those for memcached's protocols.
 fn inherited_as(purpose: Option<&str>) -> Vec<ListenAddress> {
     let is_it = |inherited: &Inherited| match purpose {
         Some(purpose) => inherited.name == purpose,
@@ -436,7 +436,7 @@ mod tests {
         }
     }
 
-    /// Each place with its protocol, and what TLS asks there.
+    /// Each place with its protocol, and the certificates that TLS demands there.
     fn listening(flags: &Flags, verify: Option<Verify>) -> Result<Vec<String>, String> {
         let all = Places::of(flags, verify)?.listeners.into_iter();
         let told = all.map(|listen| {

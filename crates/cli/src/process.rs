@@ -14,11 +14,11 @@ use crate::settings::ProcessSettings;
 /// Files that a server holds besides its connections: standard streams, epoll, wakers, listeners.
 const OTHER_FILES: u64 = 64;
 
-/// Becomes what the settings ask for, but for the background. Must run before any thread is started. Returns
-/// warnings.
+/// Gives the process what the settings ask for, except for the background. Must run before any thread is started.
+/// Returns warnings.
 pub fn prepare(settings: &ProcessSettings, connections: usize) -> Result<Vec<String>, String> {
     let mut warnings = Vec::new();
-    // While it may still be root. The server asks again, and warns if it is too little.
+    // While the process may still be root. The server raises the limit again, and warns if it stays too low.
     let _ = raise_file_limit(connections as u64 + OTHER_FILES);
     if settings.lock_memory
         && let Err(error) = lock_memory(settings.user.is_some())
@@ -32,15 +32,15 @@ pub fn prepare(settings: &ProcessSettings, connections: usize) -> Result<Vec<Str
     }
     match (&settings.user, geteuid().is_root()) {
         (Some(name), true) => become_user(name)?,
-        // memcached refuses to run as root without -u. In containers root is the usual user, and
-        // the first thing a newcomer does there should work: this is only said.
+        // memcached refuses to run as root without -u. In containers root is the usual user, and the first thing a
+        // newcomer does there should work: this is only a warning.
         (None, true) => warnings.push("running as root; -u USER gives that up".to_owned()),
         (Some(_), false) | (None, false) => {}
     }
     Ok(warnings)
 }
 
-/// As large as they may be: without a limit, or up to the one that is set.
+/// Core files as large as possible: without a limit, or up to the hard limit.
 fn allow_core_files() -> nix::Result<()> {
     setrlimit(Resource::RLIMIT_CORE, RLIM_INFINITY, RLIM_INFINITY).or_else(|_| {
         let (_, hard) = getrlimit(Resource::RLIMIT_CORE)?;
@@ -48,9 +48,9 @@ fn allow_core_files() -> nix::Result<()> {
     })
 }
 
-/// Locks what is mapped, and what will be.
+/// Locks all memory that is mapped now or later.
 fn lock_memory(changes_user: bool) -> Result<(), String> {
-    // While it may still be root, for the user that it becomes.
+    // While the process may still be root, for the user that it becomes.
     let unlimited = setrlimit(Resource::RLIMIT_MEMLOCK, RLIM_INFINITY, RLIM_INFINITY).is_ok()
         || getrlimit(Resource::RLIMIT_MEMLOCK).is_ok_and(|(soft, _)| soft == RLIM_INFINITY);
     let stays_root = geteuid().is_root() && !changes_user;
@@ -88,9 +88,10 @@ pub struct PidFile {
 }
 
 impl PidFile {
-    /// Makes it, or looks whether it could be written: another process may have it until this one has taken its place.
+    /// Creates the file, or checks whether it could be written: it may belong to another process until this one has
+    /// taken over from that.
     pub fn reserve(path: &Path) -> Result<Self, String> {
-        // A pipe would keep the start until somebody reads it.
+        // A pipe would block the start until it has a reader.
         nuthatch_file::check_no_fifo(path).map_err(|error| named(path, &error))?;
         let file = Self {
             path: path.to_owned(),
@@ -101,7 +102,7 @@ impl PidFile {
         opened.map(|_| file).map_err(|error| named(path, &error))
     }
 
-    /// Writes it.
+    /// Writes the process id.
     pub fn write(&mut self) -> Result<(), String> {
         self.written = true;
         let written = fs::write(&self.path, format!("{}\n", std::process::id()));
@@ -115,14 +116,14 @@ fn named(path: &Path, error: &io::Error) -> String {
 
 impl Drop for PidFile {
     fn drop(&mut self) {
-        // Nobody wrote into one that was just made. The process that took this one's place writes its own, and the file
-        // is empty while it does.
+        // A file that was only created is still empty. The process that took over from this one writes its own id, and
+        // the file is empty while it does.
         let own = match self.written {
             true => format!("{}\n", std::process::id()),
             false => String::new(),
         };
         if fs::read_to_string(&self.path).is_ok_and(|text| text == own) {
-            // Its directory's owner does not let this user: nothing to do.
+            // This user may not remove files of the directory: nothing can be done.
             let _ = fs::remove_file(&self.path);
         }
     }

@@ -1,4 +1,4 @@
-//! SIGHUP: the configuration file is read again, and what can change while the server runs does.
+//! SIGHUP: reads the configuration file again, and applies the settings that can change while the server runs.
 
 use nuthatch_server::{Controls, TlsSettings};
 use toml::{Table, Value};
@@ -10,7 +10,7 @@ use crate::log::Log;
 use crate::places;
 use crate::settings::Settings;
 
-/// What [`Controls::apply`] takes over.
+/// The settings that [`Controls::apply`] applies.
 const APPLIED: [&str; 11] = [
     "conn-limit",
     "max-reqs-per-event",
@@ -25,13 +25,13 @@ const APPLIED: [&str; 11] = [
     "-o unix_peers",
 ];
 
-/// What [`Controls::refresh_certificates`] takes over.
+/// The settings that [`Controls::refresh_certificates`] applies.
 const FILES: [&str; 3] = ["-o ssl_ca_cert", "-o ssl_chain_cert", "-o ssl_key"];
 
 /// Reads settings again.
 pub struct Reload {
     source: Serve,
-    /// What the server runs by, each setting under its key in the file.
+    /// The settings that are in effect, each under its key in the file.
     running: Table,
     log: Log,
 }
@@ -46,17 +46,17 @@ impl Reload {
         })
     }
 
-    /// Opens the log again, which is all that a server does that is not up.
+    /// Opens the log again: all that SIGHUP does before the server has started.
     pub fn reopen_log(&self) {
         self.log.reopen();
         tracing::warn!("SIGHUP: the server is not up, so nothing but the log was opened again");
     }
 
-    /// Opens the log again, reads the file again, and says in the log what came of it.
+    /// Opens the log again, reads the file again, and logs the outcome.
     pub fn run(&mut self, controls: &Controls) {
         self.log.reopen();
         let read = read(&self.source);
-        // A file that cannot be meant so names no other certificates: those of before may have changed in their place.
+        // An invalid file names no other certificates. The files that were named before may have changed in place.
         let files = read.as_ref().ok();
         let files = files.and_then(|(settings, _)| settings.server.tls.as_ref());
         let certificates = controls.refresh_certificates(files);
@@ -101,7 +101,7 @@ impl Reload {
                 "memory-limit" => controls.set_memory_limit(settings.engine.memory_limit),
                 file if FILES.contains(&file) && are_read.is_some() => match are_read {
                     Some(true) => Ok(()),
-                    // That was said.
+                    // Reported already.
                     _ => continue,
                 },
                 "verbose" => {
@@ -139,14 +139,14 @@ impl Reload {
     }
 }
 
-/// What the sources of settings say now, and each of them under its key in the file.
+/// The settings of all sources now, and each of them under its key in the file.
 fn read(source: &Serve) -> Result<(Settings, Table), String> {
     let flags = source.clone().flags()?;
     let settings = Settings::check(&places::without_names(&flags), None)?;
     Ok((settings, table(&flags)?))
 }
 
-/// Where certificates are by now, for `refresh_certs`.
+/// The newest paths of certificates, for `refresh_certs`.
 pub fn newest_tls(source: &Serve) -> Option<TlsSettings> {
     match read(source) {
         Ok((settings, _)) => settings.server.tls,
@@ -166,7 +166,7 @@ fn changes(running: &Table, wanted: &Table) -> Vec<String> {
     keys
 }
 
-/// Settings under their keys in the file; those that add up or are composed under what they come to.
+/// Settings under their keys in the file; those that add up or are composed, by their result.
 fn table(flags: &Flags) -> Result<Table, String> {
     let mut table = Table::try_from(flags).map_err(|error| error.to_string())?;
     let verbosity = Value::Integer(flags.verbosity().into());
@@ -207,7 +207,7 @@ mod tests {
         for key in APPLIED.iter().chain(&["verbose", "memory-limit"]) {
             assert!(all.contains_key(*key), "{key}");
         }
-        // What has a default is there once it is said, and else not.
+        // A setting that has a default is in the table only if it is set.
         assert_eq!(of("").len(), 1);
     }
 }

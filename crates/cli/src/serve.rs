@@ -20,7 +20,7 @@ use crate::settings::{PORT_FILE, Settings};
 use nuthatch_engines::EngineName;
 use nuthatch_program::{Failure, output};
 
-/// Serves until it is told to stop.
+/// Serves until it is stopped.
 pub fn run(serve: Serve) -> Result<(), Failure> {
     if serve.license {
         return command::license();
@@ -30,7 +30,7 @@ pub fn run(serve: Serve) -> Result<(), Failure> {
     let port_file = std::env::var_os(PORT_FILE).map(Into::into);
     let mut settings = Settings::check(&flags, port_file).map_err(Failure::Usage)?;
     if serve.check {
-        // What is said of files that are fine by and large: wherever the server's own log goes.
+        // Warnings about files that are otherwise fine go to standard error, wherever the server's own log goes.
         Log::begin(&LogTo::Stderr, LogFormat::Text, 0, Arc::default()).map_err(Failure::Run)?;
         check::all(&settings).map_err(Failure::Usage)?;
         settings
@@ -39,7 +39,7 @@ pub fn run(serve: Serve) -> Result<(), Failure> {
             .for_each(|warning| output::note(warning));
         return output::print("the settings are fine\n");
     }
-    // First, as it must be done by the only thread.
+    // First, because it must run while the process has one thread.
     let launch = settings.process.daemon.then(daemon::launch).transpose();
     let launch = launch.map_err(Failure::Run)?;
     let connections = settings.server.connections_max.get();
@@ -60,7 +60,7 @@ pub fn run(serve: Serve) -> Result<(), Failure> {
     settings.server.on_verbosity = OnVerbosity::new(move |level| turned.set_verbosity(level));
     let source = serve.clone();
     settings.server.newest_tls = NewestTls::new(move || reload::newest_tls(&source));
-    // Threads that are started from here on are confined with it.
+    // Threads that are started from here on are confined too.
     if settings.process.confined
         && let Some(warning) = confinement.files().map_err(Failure::Run)?
     {
@@ -93,7 +93,7 @@ fn live(
     let (threads, limit) = (settings.server.threads, settings.engine.memory_limit >> 20);
     let process = settings.process;
     let keeps_stderr = process.log == LogTo::Stderr && settings.server.verbosity > 0;
-    // What may fail comes before the start: that may take all items of another process, which ends then.
+    // Steps that may fail come before the start: the start may take all items of another process, which ends then.
     let pid_file = process.pid_file.as_deref().map(PidFile::reserve);
     let mut pid_file = pid_file.transpose().map_err(Failure::Run)?;
     let controls = Arc::new(OnceLock::new());
@@ -109,7 +109,7 @@ fn live(
         }
         Err(error) => return Err(Failure::Run(error.to_string())),
     };
-    // It is set here alone.
+    // It cannot fail: `controls` is set only here.
     let _ = controls.set(server.controls());
     let written = pid_file.as_mut().map_or(Ok(()), PidFile::write);
     let begun = written.and_then(|()| {
@@ -124,12 +124,12 @@ fn live(
         if process.daemon || process.log != LogTo::Stderr {
             tracing::info!("{says}");
         }
-        // For systemd's Type=notify; without systemd there is nobody to tell.
+        // For systemd's Type=notify; without systemd there is no receiver.
         if let Err(error) = sd_notify::notify(&[sd_notify::NotifyState::Ready]) {
             tracing::debug!(%error, "sd_notify");
         }
         if let Some(launch) = launch {
-            // Standard error may be closed by it.
+            // `done` may close standard error.
             log.flush();
             let done = launch.done(keeps_stderr);
             done.map_err(|error| format!("-d: {error}"))?;
@@ -148,8 +148,8 @@ fn live(
     begun.and(ended).map_err(Failure::Run)
 }
 
-/// Heeds signals from here on: one that ends the server ends its start as well. What others change is there when `controls`
-/// is set.
+/// Handles signals from here on: one that ends the server ends its start as well. Other signals take effect once
+/// `controls` is set.
 fn heed_signals(
     shutdown: Shutdown,
     controls: &Arc<OnceLock<Controls>>,

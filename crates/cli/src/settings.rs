@@ -1,5 +1,5 @@
-//! Checks flags, and makes settings of them that cannot be wrong. Defaults stand in the types that own them: the
-//! server's, the engine's.
+//! Checks flags, and makes valid settings of them. Defaults stand in the types that own them: the server's, the
+//! engine's.
 
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ const BATCH_OF_PAPER: NonZeroUsize = NonZeroUsize::new(1000).unwrap();
 const ITEM_SIZES: std::ops::RangeInclusive<usize> = 1 << 10..=1 << 30;
 /// Seconds between two copies of all items.
 const SAVE_EVERY: u32 = 300;
-/// Where memcached's tests, and those of its clients, look for the port.
+/// The environment variable by which memcached's tests, and those of its clients, learn the port.
 pub const PORT_FILE: &str = "MEMCACHED_PORT_FILENAME";
 
 /// All that `serve` needs.
@@ -38,11 +38,11 @@ pub struct Settings {
     pub server: Config,
     /// The process around them.
     pub process: ProcessSettings,
-    /// What the user should know: options without effect.
+    /// Warnings for the user: options without effect.
     pub warnings: Vec<String>,
 }
 
-/// What is asked of the process.
+/// The settings of the process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessSettings {
     /// Run in the background.
@@ -55,7 +55,7 @@ pub struct ProcessSettings {
     pub lock_memory: bool,
     /// Leave a core file after a crash.
     pub core_dumps: bool,
-    /// Give up what a server that is up does not need.
+    /// Give up the files and calls that a running server does not need.
     pub confined: bool,
     /// Where the log goes.
     pub log: LogTo,
@@ -113,7 +113,7 @@ impl Settings {
     }
 }
 
-/// Certificates without TLS: who names some believes that clients' requests are encrypted.
+/// A warning about certificates without TLS: a user who names some believes that clients' requests are encrypted.
 fn without_tls(flags: &Flags, extended: &Extended) -> Option<String> {
     let has_tls = flags.enable_ssl.unwrap_or_default();
     (!has_tls && extended.ssl.names_files())
@@ -134,7 +134,7 @@ fn log(flags: &Flags) -> Result<LogTo, String> {
     Ok(log)
 }
 
-/// With a small limit, items are smaller than memcached's unless it is said how large they may be.
+/// A warning: with a small limit, the largest item is smaller than memcached's unless -I is set.
 fn smaller_items(flags: &Flags, engine: &EngineSettings) -> Option<String> {
     let is_less = engine.item_size_max < EngineSettings::default().item_size_max;
     (is_less && flags.max_item_size.is_none()).then(|| {
@@ -145,8 +145,8 @@ fn smaller_items(flags: &Flags, engine: &EngineSettings) -> Option<String> {
     })
 }
 
-/// memcached's flags about size classes, where the engine has none: a memcached's command line keeps
-/// working, and it is said.
+/// memcached's flags about size classes, where the engine has none: a memcached's command line keeps working, with a
+/// warning.
 fn without_effect(flags: &Flags) -> Vec<String> {
     if flags.engine.unwrap_or_default().has_size_classes() {
         return Vec::new();
@@ -200,7 +200,7 @@ fn engine(flags: &Flags, extended: &Extended) -> Result<EngineSettings, String> 
     Ok(settings)
 }
 
-/// All of the server's but its listeners and what they need.
+/// All settings of the server except its listeners and their needs.
 fn server(
     flags: &Flags,
     extended: &Extended,
@@ -268,8 +268,8 @@ fn counts_prefixes(flags: &Flags) -> Result<bool, String> {
     }
 }
 
-/// True where a batch is worth its wait: messages are packed into lines, or a paper's client sends
-/// many requests at a time.
+/// True where a large batch pays for its wait: messages are packed into lines, or the paper's client sends many
+/// requests at a time.
 fn gains_by_large_batches(flags: &Flags) -> bool {
     let by_messages = flags.engine.is_some_and(EngineName::has_server_threads);
     by_messages || places::has_cpserver(flags)
@@ -296,7 +296,7 @@ fn keeping(flags: &Flags) -> Result<Keeping, String> {
     let every = Duration::from_secs(every.into());
     let (restart, load) = (file(&flags.memory_file)?, file(&flags.load)?);
     let save = file(&flags.save)?;
-    // A file of a restart is there only if nothing has changed since; a copy is there after a crash too.
+    // A restart's file is kept only if nothing has changed since; a copy is kept after a crash too.
     for (flag, other) in [("--save", &save), ("--load", &load)] {
         if other.is_some() && *other == restart {
             return Err(format!("{flag}: not the file of a restart (-e)"));
@@ -309,7 +309,7 @@ fn keeping(flags: &Flags) -> Result<Keeping, String> {
     })
 }
 
-/// Whose processes may connect by unix sockets.
+/// The users whose processes may connect by unix sockets.
 fn unix_peers(extended: &Extended) -> Result<Option<Vec<u32>>, String> {
     let Some(users) = &extended.unix_peers else {
         return Ok(None);
@@ -343,7 +343,7 @@ fn tls(flags: &Flags, extended: &Extended) -> Result<Option<TlsSettings>, String
     }
 }
 
-/// A daemon changes its directory: paths are meant from where it was started.
+/// A daemon changes its directory: relative paths start from the directory in which it was started.
 pub fn absolute(path: &Path) -> Result<PathBuf, String> {
     std::path::absolute(path).map_err(|error| format!("{}: {error}", path.display()))
 }
@@ -358,7 +358,7 @@ mod tests {
         Settings::check(&flags, None)
     }
 
-    /// What no start can be meant by, and the words that say so.
+    /// Settings that contradict each other, and the errors that they cause.
     #[test]
     fn settings_that_contradict_each_other() {
         let none = Flags::default;

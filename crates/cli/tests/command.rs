@@ -153,7 +153,7 @@ fn what_it_says_to_type_next_works() {
             );
         }
     }
-    // There is no word of text to say.
+    // There is no text command to suggest.
     let mut binary = Running::start("-l 127.0.0.1 -p 0 -t 1 -B binary");
     binary.signal(Signal::SIGTERM);
     let mut rest = String::new();
@@ -165,7 +165,7 @@ fn what_it_says_to_type_next_works() {
 fn verbosity_turns_the_log_up_and_down() {
     let running = Running::start("-p 0 -l 127.0.0.1 -t 1");
     let connections = |said: &str| said.matches("connected").count();
-    // Before, between, behind: only the one between is told of.
+    // Requests before, between and after: only the one between is logged.
     running.ask("version\r\nverbosity 2\r\nquit\r\n");
     running.ask("verbosity 0\r\nquit\r\n");
     running.ask("version\r\nquit\r\n");
@@ -355,7 +355,7 @@ fn memory_is_locked_or_else_it_is_said() {
         assert_eq!(running.ask(SET_AND_GET), SET_AND_GOT);
         let warned = running.warnings.concat().contains("memory is not locked");
         assert_eq!(running.status("VmLck:") == 0, warned, "{line}");
-        // In kilobytes: what is only reserved is not touched.
+        // In kilobytes: memory that is only reserved is not touched.
         assert!(running.status("VmRSS:") < 200_000);
     }
 }

@@ -16,7 +16,7 @@ use running::*;
 struct Daemon(Pid);
 
 impl Daemon {
-    /// Starts one that writes its process id there. When this returns its parent has gone.
+    /// Starts one that writes its process id there. When this returns its parent has exited.
     fn start(line: &str, pid: &Path) -> (Self, String) {
         let output = run(&format!("-d -P {} {line}", pid.display()));
         assert!(output.status.success(), "{output:?}");

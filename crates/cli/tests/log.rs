@@ -1,4 +1,4 @@
-//! The log: its contents, its destinations, and that a log that cannot be written stops nothing.
+//! Tests of the log: its contents, its destinations, and that a log that cannot be written blocks nothing.
 
 use std::fs;
 use std::io::{BufRead, BufReader, PipeWriter, Read, Write};
@@ -28,7 +28,7 @@ fn wait_for(path: &Path, text: &str) -> String {
     }
 }
 
-/// What was said to and by the connection that talked, without the log's own words before it.
+/// The requests and replies of the connection, as logged, without the log's own words before each.
 fn conversation(log: &str) -> Vec<String> {
     let line = log
         .lines()
@@ -51,7 +51,7 @@ fn commands_and_replies_are_in_the_log() {
     let running = Running::start("-l 127.0.0.1 -p 0 -t 1 -vv");
     let large = "v".repeat(20_000);
     let mut stream = TcpStream::connect(running.address()).unwrap();
-    // In pieces, so that a value comes by itself: nothing of it is taken for a command.
+    // In pieces, so that a value arrives by itself: nothing of it is taken for a command.
     let request = format!("set a 7 0 3\r\nabc\r\nget a b\r\nset big 0 0 20000\r\n{large}");
     stream.write_all(request.as_bytes()).unwrap();
     while running.stat("", "cmd_get") == "0" {}
@@ -107,7 +107,7 @@ fn commands_and_replies_are_in_the_log() {
             "> END",
         ]
     );
-    // What was asked stands before what was answered.
+    // A request stands before its reply.
     let place = |line: &str| said.iter().position(|said| said == line).unwrap();
     assert!(place("< get a b") < place("> VALUE a 7 3"));
     assert!(place("> VALUE big 0 20000") < place("< version"));
@@ -149,7 +149,7 @@ fn nobody_need_read_standard_error() {
         assert!(replies.starts_with("OK\r\nVERSION "), "{replies}");
     }
     assert_eq!(running.end(Signal::SIGTERM).0, Some(0));
-    // Nor when it says what runs.
+    // The line that says what runs needs no reader either.
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("socket");
     let (reader, writer) = std::io::pipe().unwrap();
@@ -157,7 +157,7 @@ fn nobody_need_read_standard_error() {
     serves_and_ends(&[], &socket, writer);
 }
 
-/// A server with this standard error and these words answers at a socket, and ends when it is told to.
+/// Checks that a server with this standard error and these words answers at a socket, and ends at a signal.
 fn serves_and_ends(words: &[&str], socket: &Path, stderr: PipeWriter) {
     let mut server = Command::new(nuthatch())
         .args(words)
@@ -198,7 +198,7 @@ fn a_pipe_that_nobody_reads_keeps_nobody() {
     }
     let lost: u64 = running.stat("", "log_lines_lost").parse().unwrap();
     assert!(lost > 0);
-    // Others that log are not kept either.
+    // Other threads that log are not blocked either.
     running.signal(Signal::SIGHUP);
     running.signal(Signal::SIGUSR2);
     assert!(
@@ -242,7 +242,7 @@ fn a_pipe_that_nobody_reads_keeps_no_end() {
     }
 }
 
-/// What was logged is in the log when the process has ended, in the order in which it was.
+/// When the process has ended, all that was logged is in the log, in its order.
 #[test]
 fn nothing_is_lost_at_the_end() {
     let folder = TempDir::new().unwrap();
@@ -362,7 +362,8 @@ fn datagram(socket: &UnixDatagram, text: &str) -> String {
     }
 }
 
-/// Nobody reads it, so who opens it would wait: the thread that heeds signals, and none would end the server.
+/// A pipe without a reader would block the thread that opens it: the one that handles signals, and then no signal would
+/// end the server.
 #[test]
 fn a_log_that_has_become_a_pipe_is_told_and_stops_nothing() {
     let folder = TempDir::new().unwrap();
@@ -374,7 +375,7 @@ fn a_log_that_has_become_a_pipe_is_told_and_stops_nothing() {
     running.signal(Signal::SIGHUP);
     wait_for(&old, "the old one is still written");
     assert_eq!(running.end(Signal::SIGTERM).0, Some(0));
-    // Nor does a start wait.
+    // A start does not wait either.
     let output = run(&line);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(
@@ -424,7 +425,7 @@ fn the_systems_logs_are_written() {
         assert!(warning.contains(priority), "{warning}");
         assert!(command.contains(detail), "{command}");
         assert!(warning.contains("nuthatch"), "{warning}");
-        // Nor does anybody wait for them: a socket takes few datagrams that nobody reads.
+        // No thread waits for these logs either: a socket takes few datagrams without a reader.
         let replies = running.ask(&format!("{}quit\r\n", "get k\r\n".repeat(1_000)));
         assert_eq!(replies, "END\r\n".repeat(1_000));
         assert_eq!(running.end(Signal::SIGTERM).0, Some(0));

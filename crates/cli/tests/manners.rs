@@ -11,7 +11,7 @@ mod running;
 
 use running::*;
 
-/// What it says when it is called by this name.
+/// The output of the program when it is called by this name.
 fn called(name: &str, line: &str) -> String {
     let mut command = Command::new(nuthatch());
     let output = command.arg0(name).args(line.split_whitespace()).output();
@@ -53,7 +53,7 @@ fn lines_of_the_log_are_objects_when_asked_for() {
     assert!(said.contains("--log-format json: journald"), "{said}");
 }
 
-/// Where systemd's log listens, on machines with systemd.
+/// The socket of systemd's log, on machines with systemd.
 const JOURNALD: &str = "/run/systemd/journal/socket";
 
 /// True if all lines are objects.
@@ -76,7 +76,7 @@ fn standard_error_has_objects_alone_if_the_log_has() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(said.contains("no_such=1") && are_objects(&said), "{said}");
-    // An address that is nobody's.
+    // An address that no interface has.
     let output = run("-l 192.0.2.1 -p 1 -t 1 --log-format json");
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1));
@@ -177,7 +177,7 @@ fn a_closed_pipe_ends_quietly() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!((output.status.code(), &*said), (Some(0), ""), "{line}");
     }
-    // Nor does an error need a reader: its code is its code.
+    // An error needs no reader either: its exit code stays the same.
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let mut command = Command::new(nuthatch());
@@ -198,7 +198,7 @@ fn a_megabyte_is_enough_for_every_engine() {
         "chained-clock",
         "chained-global-clock",
     ] {
-        // Where each request is a message to a thread, many of them take long on a busy machine.
+        // Where each request is a message to a thread, many requests take long on a busy machine.
         let limits = match engine.starts_with("cphash") {
             true => &[1][..],
             false => &[1, 3, 8],
@@ -228,7 +228,7 @@ fn a_megabyte_is_enough_for_every_engine() {
             assert!(bytes <= limit && bytes > limit / 3, "{line}: {bytes} bytes");
             assert!(items > megabytes * 300, "{line}: {items} items");
             assert!(number("evictions") > 0);
-            // In kilobytes: what is resident grows by the limit, and by the pages and buffers around it.
+            // In kilobytes: resident memory grows by the limit, and by the pages and buffers around it.
             let grown = running.status("VmRSS:").saturating_sub(before);
             assert!(grown < (limit >> 10) + (16 << 10), "{line}: {grown} KiB");
             assert_eq!(running.end(Signal::SIGTERM).0, Some(0), "{line}");

@@ -48,7 +48,7 @@ fn sighup_reads_the_file_again() {
     let [config, log] = ["config", "log"].map(|name| folder.path().join(name));
     let fixed = "listen = \"127.0.0.1\"\nport = 0\n";
     fs::write(&config, format!("{fixed}threads = 1\nmemory-limit = 64\n")).unwrap();
-    // What stands on the command line stays, whatever the file says later.
+    // Settings of the command line stay, whatever the file says later.
     let line = format!(
         "--config {} --log {} -R 77",
         config.display(),
@@ -62,7 +62,7 @@ fn sighup_reads_the_file_again() {
         loop {
             let said = fs::read_to_string(&log).unwrap();
             let news = said[heard..].to_owned();
-            // The last line of what a SIGHUP says.
+            // The last line that a SIGHUP logs.
             if ["restart: ", "nothing was changed"]
                 .iter()
                 .any(|end| news.contains(end))
@@ -104,14 +104,14 @@ fn sighup_reads_the_file_again() {
         running.ask("flush_all\r\nquit\r\n"),
         "CLIENT_ERROR flush_all not allowed\r\n"
     );
-    // A file that cannot be meant so changes nothing.
+    // An invalid file changes nothing.
     for wrong in ["no_such = 1\n", "conn-limit = 0\n", "threads = [\n"] {
         let news = hang_up(wrong);
         assert_eq!(news.lines().count(), 1, "{news}");
         assert!(news.contains("nothing was changed"), "{news}");
     }
     assert_eq!(running.stat("settings", "maxconns"), "9");
-    // Back to the defaults, and what an engine refuses stays.
+    // Back to the defaults; a setting that the engine refuses stays as it was.
     let news = hang_up("threads = 2\nmemory-limit = 1\n");
     assert!(news.contains("memory-limit stays: "), "{news}");
     assert!(news.contains("conn-limit as by default"), "{news}");
@@ -121,7 +121,7 @@ fn sighup_reads_the_file_again() {
     assert_eq!(running.stat("settings", "maxconns"), "1024");
     assert_eq!(running.stat("settings", "idle_timeout"), "0");
     assert_eq!(running.stat("settings", "maxbytes"), "83886080");
-    // What is empty is as by default too, where it can be empty.
+    // An empty value means the default too, where a value can be empty.
     hang_up("threads = 3\nextended = \"idle_timeout=100\"\n");
     assert_eq!(running.stat("settings", "idle_timeout"), "100");
     hang_up("threads = 3\nextended = \"\"\n");
@@ -133,7 +133,7 @@ fn sighup_reads_the_file_again() {
     );
 }
 
-/// Class of bug: a worker that sleeps without a timeout does not learn that there is one.
+/// Class of bug: a worker that sleeps without a timeout does not learn of a new one.
 #[test]
 fn an_idle_timeout_reaches_who_is_asleep() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Lines to standard error or to a file.
+//! The writer of the log's lines to standard error or to a file.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -14,7 +14,7 @@ use nix::libc::O_NONBLOCK;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nuthatch_sync::mutex::Mutex;
 
-/// Bytes that a pipe takes in one piece, so that the lines of several processes do not mix (PIPE_BUF).
+/// Bytes that a pipe takes atomically, so that the lines of several processes do not mix (PIPE_BUF).
 const PIECE: usize = 4096;
 
 /// Collects lines and writes some at a time.
@@ -41,7 +41,7 @@ impl Lines {
         Self::to(To::Stderr, lost)
     }
 
-    /// To a file, behind what it has. Errors: it cannot be opened.
+    /// To a file, behind its contents. Errors: it cannot be opened.
     pub fn to_file(path: &Path, lost: Arc<AtomicU64>) -> Result<Self, String> {
         let file = append_to(path)?;
         Ok(Self::to(To::File(path.to_owned(), file), lost))
@@ -58,7 +58,7 @@ impl Lines {
         }
     }
 
-    /// Takes whole lines.
+    /// Adds whole lines to the buffer.
     pub fn append(&self, lines: &[u8]) {
         let mut state = self.state.lock();
         if state.held.len() + lines.len() > PIECE {
@@ -70,7 +70,7 @@ impl Lines {
         }
     }
 
-    /// Writes what it has taken.
+    /// Writes the buffered lines.
     pub fn flush(&self) {
         self.write_held(&mut self.state.lock());
     }
@@ -86,9 +86,9 @@ impl Lines {
         Ok(())
     }
 
-    /// How often something was written.
+    /// How many writes were made.
     pub fn progress(&self) -> u64 {
-        // Relaxed: who asks asks again.
+        // Relaxed: the caller polls this counter.
         self.progress.load(Ordering::Relaxed)
     }
 
@@ -104,7 +104,7 @@ impl Lines {
             match nix::unistd::write(to, rest) {
                 Ok(written) => rest = &rest[written..],
                 Err(Errno::EINTR) => {}
-                // Another process that has it made it so.
+                // Another process that shares it made it non-blocking.
                 Err(Errno::EAGAIN) => {
                     has_room(to, PollTimeout::NONE);
                 }
@@ -133,14 +133,14 @@ impl Write for &Lines {
     }
 }
 
-/// Waits until something can be written there without waiting, or for so long. Returns false if there is no room by then.
+/// Waits until a write there would not block, or until this timeout. Returns false if there is no room by then.
 pub fn has_room(to: BorrowedFd<'_>, most: PollTimeout) -> bool {
-    // If it does not tell, the write will.
+    // If `poll` reports nothing, the write returns the error.
     poll(&mut [PollFd::new(to, PollFlags::POLLOUT)], most) != Ok(0)
 }
 
-/// A pipe that nobody reads is an error at once: a start does not wait for a reader, nor does who heeds signals. Later one
-/// waits for its reader.
+/// A pipe without a reader is an error at once: neither a start nor the thread that handles signals waits for a reader.
+/// Once it is open, writes wait for the reader.
 fn append_to(path: &Path) -> Result<File, String> {
     let mut options = OpenOptions::new();
     let options = options.create(true).append(true).custom_flags(O_NONBLOCK);

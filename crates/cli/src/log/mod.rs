@@ -23,7 +23,7 @@ use tracing_subscriber::reload::{self, Handle};
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Registry, fmt};
 
-/// Where systemd's log listens.
+/// The socket of systemd's log.
 const JOURNALD: &str = "/run/systemd/journal/socket";
 
 /// Where the log goes.
@@ -36,7 +36,7 @@ pub enum LogTo {
     Syslog,
     /// To systemd's.
     Journald,
-    /// To this file, behind what it has.
+    /// To this file, behind its contents.
     File(PathBuf),
 }
 
@@ -49,7 +49,7 @@ impl LogTo {
         }
     }
 
-    /// Errors: the system has no such log. Of a file, its folder tells.
+    /// Errors: the system has no such log. For a file the check of its folder does this.
     pub fn check(&self) -> Result<(), String> {
         match self {
             Self::Syslog => is_heard("syslog", SYSLOG),
@@ -80,7 +80,7 @@ pub enum LogFormat {
     Json,
 }
 
-/// How long a message waits for a standard error that takes nothing, in milliseconds.
+/// How long a message waits for a standard error that is full, in milliseconds.
 const PATIENCE: u16 = 1000;
 
 /// The process's log, once there is one.
@@ -97,8 +97,8 @@ pub struct Log {
 }
 
 impl Log {
-    /// Begins to log. `lost` counts lines that were not written. Errors: the file cannot be written, or there is no such log on
-    /// this machine.
+    /// Begins to log. `lost` counts lines that were not written. Errors: the file cannot be written, or this machine
+    /// has no such log.
     pub fn begin(
         to: &LogTo,
         format: LogFormat,
@@ -122,19 +122,19 @@ impl Log {
         Ok(LOG.get_or_init(|| log).clone())
     }
 
-    /// Starts the thread that writes what was logged and will be. It is confined as who calls this.
+    /// Starts the thread that writes the log. It is confined as the calling thread is.
     pub fn write_apart(&self) -> io::Result<()> {
         self.queue.begin()
     }
 
-    /// Waits until all is written, unless the log takes nothing any more.
+    /// Waits until all is written, unless the log is stuck.
     pub fn flush(&self) {
         self.queue.flush();
     }
 
     /// Changes how much is logged.
     pub fn set_verbosity(&self, verbosity: u32) {
-        // It fails only when the subscriber is gone, and that lives as long as the process.
+        // It fails only if the subscriber was dropped, and that lives as long as the process.
         let _ = self.level.reload(level(verbosity));
     }
 
@@ -148,7 +148,7 @@ impl Log {
         self.is_json && !self.is_elsewhere
     }
 
-    /// Writes text for people to standard error, behind what was logged there before.
+    /// Writes text for people to standard error, behind the lines that were logged before.
     pub fn say(&self, text: String) {
         match self.is_elsewhere {
             true => to_stderr(&text),
@@ -156,11 +156,11 @@ impl Log {
         }
     }
 
-    /// Logs what is of interest in any case.
+    /// Logs a message at any verbosity.
     pub fn tell(&self, words: &str) {
         let level = self.level.with_current(|level| *level);
         let level = level.unwrap_or(LevelFilter::WARN);
-        // It fails only when the subscriber is gone, and that lives as long as the process.
+        // It fails only if the subscriber was dropped, and that lives as long as the process.
         let _ = self.level.reload(level.max(LevelFilter::INFO));
         tracing::info!("{words}");
         let _ = self.level.reload(level);
@@ -177,7 +177,7 @@ impl Log {
         }
     }
 
-    /// Logs why the process ends, if the log is not standard error, where `main` writes it.
+    /// Logs why the process ends, unless the log is standard error: there `main` writes it.
     pub fn error(&self, words: &str) {
         if self.is_elsewhere {
             tracing::error!("{words}");
@@ -185,7 +185,7 @@ impl Log {
     }
 }
 
-/// What writes events there. Lines that cannot be written are passed over: a log must not end the server.
+/// The sink that writes events to the log. Lines that cannot be written are dropped: a log must not end the server.
 fn sink(to: &LogTo, is_json: bool, lost: &Arc<AtomicU64>) -> Result<Sink, String> {
     let lines = match to {
         LogTo::Stderr => Some(Arc::new(Lines::to_stderr(Arc::clone(lost)))),
@@ -193,7 +193,7 @@ fn sink(to: &LogTo, is_json: bool, lost: &Arc<AtomicU64>) -> Result<Sink, String
         LogTo::Syslog | LogTo::Journald => None,
     };
     let text = fmt::layer().with_timer(TimeOfEvent);
-    // Lines that are objects: `timestamp`, `level`, `target`, `message` and what else an event has.
+    // Lines that are objects: `timestamp`, `level`, `target`, `message` and the event's other fields.
     let json = fmt::layer()
         .json()
         .flatten_event(true)
@@ -201,7 +201,7 @@ fn sink(to: &LogTo, is_json: bool, lost: &Arc<AtomicU64>) -> Result<Sink, String
     let layer = match (to, &lines, is_json) {
         (_, Some(lines), true) => json.with_writer(Arc::clone(lines)).boxed(),
         (_, Some(lines), false) => text.with_ansi(false).with_writer(Arc::clone(lines)).boxed(),
-        // It keeps the fields of an event as they are.
+        // Journald keeps the fields of an event as they are.
         (LogTo::Journald, None, _) => tracing_journald::layer()
             .map_err(|error| format!("--log journald: {JOURNALD}: {error}"))?
             .boxed(),
@@ -219,7 +219,7 @@ fn sink(to: &LogTo, is_json: bool, lost: &Arc<AtomicU64>) -> Result<Sink, String
     })
 }
 
-/// Tells on standard error why the process ends.
+/// Writes to standard error why the process ends.
 pub fn fail(words: &str) {
     match LOG.get() {
         Some(log) if log.is_json_on_stderr() => tracing::error!("{words}"),
@@ -228,7 +228,7 @@ pub fn fail(words: &str) {
     }
 }
 
-/// Waits until the log is written, if there is one, unless it takes nothing any more.
+/// Waits until the log is written, if there is one, unless it is stuck.
 pub fn flush() {
     if let Some(log) = LOG.get() {
         log.flush();
@@ -241,7 +241,7 @@ pub fn say(words: &str) {
     let _ = io::stderr().write_all(line(words).as_bytes());
 }
 
-/// The same of a server with another log, which does not wait for ever: it has clients.
+/// The same for a server whose log goes elsewhere. It does not wait for ever, because it has clients.
 fn to_stderr(text: &str) {
     let mut stderr = io::stderr().lock();
     if lines::has_room(stderr.as_fd(), PATIENCE.into()) {
@@ -253,7 +253,7 @@ fn line(words: &str) -> String {
     format!("nuthatch: {words}\n")
 }
 
-/// Warnings in any case; more as -v or `verbosity` asks for.
+/// Warnings at any verbosity; more by -v or `verbosity`.
 fn level(verbosity: u32) -> LevelFilter {
     match verbosity {
         0 => LevelFilter::WARN,

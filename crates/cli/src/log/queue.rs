@@ -1,8 +1,9 @@
-//! What lies between the threads that log and the one that writes.
+//! The queue between the threads that log and the one that writes.
 //!
-//! A log may be slow, or stuck for ever: a pipe that nobody reads, a disk that hangs, a system's log that does. So no thread
-//! of the server writes. It puts its lines in here, and if there is no more room, it drops and counts them: a log that is
-//! not read costs lines, never a client's time. The log itself says how many were lost, at the place where they would stand.
+//! A log may be slow, or stuck for ever: a pipe without a reader, a disk or a system's log that hangs. So no thread of
+//! the server writes to it. It puts its lines into this queue, and if there is no more room, it drops and counts them:
+//! a log that is not read costs lines, never a client's time. The log itself says how many were lost, at the place
+//! where they would stand.
 
 use std::collections::VecDeque;
 use std::mem::{replace, take};
@@ -18,19 +19,19 @@ use tracing_subscriber::layer::{Context, Layer};
 use super::lines::Lines;
 use super::record::Record;
 
-/// Bytes of what waits, at most; twice that while as much is being written.
+/// Bytes of waiting items, at most; twice that while as much is being written.
 const ROOM: usize = 2 << 20;
 
-/// How long the end waits for a log that takes nothing.
+/// How long the end of the process waits for a log that is stuck.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What is to be done.
+/// Work for the thread that writes.
 pub enum Item {
     /// An event.
     Event(Record),
-    /// Words for people, as they are.
+    /// Text for people, written as it is.
     Words(String),
-    /// The file is to be opened again: what comes before this goes to the old one.
+    /// Open the file again: items before this one go to the old file.
     Reopen,
 }
 
@@ -44,11 +45,11 @@ impl Item {
     }
 }
 
-/// Where items end.
+/// The destination of items.
 pub struct Sink {
     /// Writes events.
     pub events: Box<dyn Subscriber + Send + Sync>,
-    /// The lines that those become, if they are not the system's log.
+    /// The writer of the events' lines, if the destination is not the system's log.
     pub lines: Option<Arc<Lines>>,
 }
 
@@ -72,13 +73,13 @@ impl Sink {
         }
     }
 
-    /// How often something was written.
+    /// How many writes were made.
     fn progress(&self) -> u64 {
         self.lines.as_ref().map_or(0, |lines| lines.progress())
     }
 }
 
-/// Items in their order, and who writes them.
+/// Items in their order, and the sink that writes them.
 pub struct Queue {
     state: Mutex<State>,
     /// There is something to write.
@@ -93,7 +94,7 @@ pub struct Queue {
 struct State {
     waiting: VecDeque<Item>,
     bytes: usize,
-    /// Dropped behind what waits.
+    /// Items dropped behind those that wait.
     lost: u64,
     /// There is a thread that writes.
     has_writer: bool,
@@ -103,7 +104,7 @@ struct State {
 }
 
 impl Queue {
-    /// An empty one, without a thread. `lost` counts what is dropped.
+    /// An empty queue, without a thread. `lost` counts the items that are dropped.
     pub fn new(sink: Sink, lost: Arc<AtomicU64>) -> Self {
         Self {
             state: Mutex::default(),
@@ -146,7 +147,7 @@ impl Queue {
         loop {
             let (items, lost) = self.next();
             if lost > 0 {
-                // First of what waits by now: behind all of `items`, as what was lost.
+                // It is the next item of the queue: behind all of `items`, where the lost ones were.
                 tracing::warn!(lost, "lines of the log were lost: it is written too slowly");
             }
             for item in items {
@@ -170,9 +171,9 @@ impl Queue {
         (take(&mut state.waiting), take(&mut state.lost))
     }
 
-    /// Waits until all is written, unless the log takes nothing any more.
+    /// Waits until all is written, unless the log is stuck.
     pub fn flush(self: &Arc<Self>) {
-        // The process may end before it was begun. Without a thread there is nobody to tell.
+        // The process may end before `begin` was called. If no thread can be started, no error can be reported.
         let _ = self.begin();
         let mut state = self.state.lock();
         while state.is_writing || !state.waiting.is_empty() {
@@ -185,7 +186,7 @@ impl Queue {
     }
 }
 
-/// Takes every event.
+/// The subscriber that puts every event into the queue.
 pub struct Queueing(pub Arc<Queue>);
 
 impl<S: Subscriber> Layer<S> for Queueing {

@@ -1,4 +1,4 @@
-//! An event that outlives the moment in which it happened, so that another thread can write it.
+//! A copy of an event that outlives its call, so that another thread can write it.
 
 use std::cell::RefCell;
 use std::error::Error;
@@ -14,18 +14,18 @@ use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 pub struct Record {
     metadata: &'static Metadata<'static>,
     time: String,
-    /// In the order of the event's fields, each of which has at most one.
+    /// In the order of the event's fields; each field has at most one value.
     values: Vec<Option<Box<dyn Value + Send>>>,
     text_bytes: usize,
 }
 
 thread_local! {
-    /// When the event happened that this thread writes.
+    /// The time of the event that this thread writes now.
     static TIME: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
 impl Record {
-    /// Of an event that happens now.
+    /// The record of an event that happens now.
     pub fn of(event: &Event<'_>) -> Self {
         let mut time = String::with_capacity(size_of::<[u8; 32]>());
         // Writing to a String does not fail.
@@ -41,19 +41,19 @@ impl Record {
         record
     }
 
-    /// Tells it to another subscriber, which has the time by [`TimeOfEvent`].
+    /// Sends the event to another subscriber, which gets the time by [`TimeOfEvent`].
     pub fn tell(&self, to: &dyn Subscriber) {
         TIME.with_borrow_mut(|time| time.clone_from(&self.time));
         let values = self.values.iter();
         let values: Vec<_> = values
             .map(|value| value.as_deref().map(|value| value as &dyn Value))
             .collect();
-        // It is what tracing's own macros come to.
+        // tracing's own macros expand to the same.
         let values = self.metadata.fields().value_set_all(&values);
         to.event(&Event::new(self.metadata, &values));
     }
 
-    /// How much memory it holds, by and large.
+    /// About how much memory it holds, in bytes.
     pub fn bytes(&self) -> usize {
         let value = size_of::<Option<Box<dyn Value>>>() + size_of::<String>();
         size_of::<Self>() + self.time.len() + self.values.len() * value + self.text_bytes
@@ -71,7 +71,7 @@ impl Record {
     }
 }
 
-/// Numbers and words keep their types, by which JSON writes them; of the rest its text is kept.
+/// Numbers and texts keep their types, by which JSON writes them; of any other value its text is kept.
 impl Visit for Record {
     fn record_f64(&mut self, field: &Field, value: f64) {
         self.keep(field, value);

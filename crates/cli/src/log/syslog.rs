@@ -1,4 +1,4 @@
-//! The system's log.
+//! Writing to the system's log.
 
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::net::UnixDatagram;
@@ -8,10 +8,10 @@ use nix::syslog::{Facility, LogFlags, Priority, Severity, openlog, syslog};
 use tracing::{Level, Metadata};
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Where it listens.
+/// The socket of the system's log.
 pub const SYSLOG: &str = "/dev/log";
 
-/// Errors: nobody listens there.
+/// Errors: no log listens at this path.
 pub fn is_heard(name: &str, path: &str) -> Result<(), String> {
     match UnixDatagram::unbound().and_then(|socket| socket.connect(path)) {
         // It listens for streams instead, which the C library tries too.
@@ -24,7 +24,7 @@ pub struct Syslog;
 
 impl Syslog {
     pub fn open() -> Result<Self, String> {
-        // The C library would lose all lines without a word.
+        // Without this check the C library would drop all lines silently.
         is_heard("syslog", SYSLOG)?;
         openlog(Some(c"nuthatch"), LogFlags::LOG_PID, Facility::LOG_DAEMON)
             .map_err(|error| format!("--log syslog: {SYSLOG}: {error}"))?;

@@ -22,14 +22,14 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const LINE_MAX: u64 = 4096;
 const LINES_MAX: usize = 20_000;
 
-/// Where systems keep the certificates that they trust.
+/// The files in which systems keep the certificates that they trust.
 const TRUSTED: [&str; 3] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
     "/etc/ssl/cert.pem",
 ];
 
-/// A server, and how one is admitted to it.
+/// A server, and how to log in to it.
 pub(super) struct Target {
     /// HOST, HOST:PORT, an address of IPv6 with or without brackets and port, or a path.
     pub(super) server: String,
@@ -110,7 +110,7 @@ fn host(server: &str) -> &str {
     }
 }
 
-/// Whom to believe under TLS: the certificates of a file in PEM, or those that the system trusts.
+/// The certificates to trust under TLS: those of a file in PEM, or those that the system trusts.
 pub(super) fn trusting(ca: Option<&Path>) -> Result<Arc<ClientConfig>, String> {
     let system = || TRUSTED.iter().map(PathBuf::from).find(|path| path.exists());
     let Some(path) = ca.map(Path::to_owned).or_else(system) else {
@@ -120,7 +120,7 @@ pub(super) fn trusting(ca: Option<&Path>) -> Result<Arc<ClientConfig>, String> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_file_iter(&path).map_err(|error| named(&error))? {
         let certificate = certificate.map_err(|error| named(&error))?;
-        // Of the system's some are of kinds that are not known: they are passed over, as browsers do.
+        // Some of the system's certificates are of unsupported kinds: they are skipped, as browsers do.
         let added = roots.add(certificate);
         if ca.is_some() {
             added.map_err(|error| named(&error))?;
@@ -170,7 +170,7 @@ impl Connection {
         said.and_then(|()| stream.flush()).map_err(lost)
     }
 
-    /// As memcached's `-Y` has it: a set whose value is the name and the password.
+    /// As for memcached's `-Y`: a set whose value is the name and the password.
     fn log_in(&mut self, name: &str, password: &str) -> Result<(), String> {
         let value = format!("{name} {password}");
         self.say(&format!("set login 0 0 {}\r\n{value}\r\n", value.len()))?;

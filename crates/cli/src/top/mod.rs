@@ -1,7 +1,7 @@
 //! `nuthatch top`: what a server of memcached's protocol does, live in a terminal.
 //!
 //! * [`connect`]: a connection to a server.
-//! * [`sample`]: statistics, asked for once a while, and what they come to between two moments.
+//! * [`sample`]: statistics, requested at intervals, and their changes between two moments.
 //! * [`times`]: how long requests took.
 //! * [`view`]: the lines of a screen.
 
@@ -133,13 +133,13 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // There is nobody to tell if the terminal has gone.
+        // An error means that the terminal is closed: there is nowhere to report it.
         let _ = execute!(io::stdout(), cursor::Show, terminal::LeaveAlternateScreen);
         let _ = terminal::disable_raw_mode();
     }
 }
 
-/// What somebody who looks has chosen.
+/// What the user has chosen by keys.
 #[derive(Default)]
 struct Choice {
     order: Order,
@@ -155,13 +155,14 @@ fn live(mut asker: Asker, every: Duration) -> Result<(), Failure> {
     };
     let end = ended_by_signals().map_err(failed)?;
     let mut asking = Asking::begin(asker).map_err(failed)?;
-    // A terminal that has gone is an error here as soon as a signal: the server is left as it was found in any case.
+    // A closed terminal may cause an error here before its signal arrives: the server is left as it was found in any
+    // case.
     let ended = look(&mut asking, looks, &server, every, &end);
     asking.end();
     ended.map_err(failed)
 }
 
-/// Looks, and heeds keys, until a key or a signal says to end.
+/// Takes samples and handles keys until a key or a signal ends it.
 fn look(
     asking: &mut Asking,
     mut looks: Looks,
@@ -208,20 +209,20 @@ fn look(
     Ok(())
 }
 
-/// What the thread that asks is to do.
+/// Requests to the thread that talks to the server.
 enum Question {
     Look,
     TogglePrefixes,
 }
 
-/// What a look found; nothing, if it was another question.
+/// The sample of a look; `None` for another question.
 type Answer = Result<Option<Box<Sample>>, String>;
 
-/// A thread that asks: keys are heeded, too, while the server does not answer.
+/// The thread that talks to the server, so that keys work while the server does not answer.
 struct Asking {
     questions: Sender<Question>,
     answers: Receiver<Answer>,
-    /// When the look began that has no answer yet.
+    /// When the look that has no answer yet began.
     since: Option<Instant>,
 }
 
@@ -237,10 +238,10 @@ impl Asking {
                         Question::Look => asker.sample().map(|sample| Some(Box::new(sample))),
                         Question::TogglePrefixes => asker.toggle_prefixes().map(|()| None),
                     };
-                    // Nobody listens any more: then nobody asks either.
+                    // An error means that the receiver has ended: then no more questions arrive either.
                     let _ = answering.send(answer);
                 }
-                // It leaves the server as it was found, before who waits for the end of the answers goes on.
+                // Leaves the server as it was found, before the thread that waits for the end of the answers goes on.
                 drop(asker);
                 drop(answering);
             })?;
@@ -255,7 +256,7 @@ impl Asking {
         if matches!(question, Question::Look) {
             self.since = Some(Instant::now());
         }
-        // It ends after this.
+        // An error means that the thread has failed: the program ends after this.
         let _ = self.questions.send(question);
     }
 
@@ -268,7 +269,7 @@ impl Asking {
         Some(answer)
     }
 
-    /// How long the server has been silent, if that is worth a word.
+    /// How long the server has been silent, if that is long enough to show.
     fn silence(&self) -> Option<Duration> {
         let silence = self.since?.elapsed();
         (silence > SILENCE).then_some(silence)
@@ -298,8 +299,8 @@ const ANSWER_NAP: Duration = Duration::from_millis(10);
 /// How long a signal may wait to be seen.
 const NAP: Duration = Duration::from_millis(200);
 
-/// Is asked to end by the signals that would end this process: the terminal, and what the server counts, are left as they
-/// were found. SIGHUP, too: the terminal has gone.
+/// A shutdown that the signals that would end this process trigger, so that the terminal, and what the server counts,
+/// are left as they were found. SIGHUP, too: the terminal is closed.
 fn ended_by_signals() -> io::Result<Shutdown> {
     let end = Shutdown::default();
     let hung_up = end.clone();
@@ -307,10 +308,10 @@ fn ended_by_signals() -> io::Result<Shutdown> {
     Ok(end)
 }
 
-/// What was seen so far.
+/// The results so far.
 #[derive(Default)]
 struct Looks {
-    /// The last look; there is none when the server has gone.
+    /// The last look; `None` when the connection is lost.
     before: Option<Sample>,
     history: History,
     shown: Option<Between>,
@@ -351,7 +352,7 @@ fn draw(
     last: &str,
 ) -> io::Result<()> {
     let (columns, rows) = match terminal::size()? {
-        // It does not know: a serial line, say.
+        // The terminal does not know its size: a serial line, say.
         (0, _) | (_, 0) => (80, 24),
         (columns, rows) => (usize::from(columns), usize::from(rows)),
     };
@@ -362,7 +363,7 @@ fn draw(
     Screen::draw(&lines)
 }
 
-/// Does what a key says. False if it says to end.
+/// Carries out a key's command. False if it is to end.
 fn pressed(key: KeyEvent, choice: &mut Choice, asking: &mut Asking) -> bool {
     let control = key.modifiers.contains(KeyModifiers::CONTROL);
     match key.code {

@@ -1,4 +1,4 @@
-//! Statistics of a server, and what they come to between two moments.
+//! Statistics of a server, and their changes between two moments.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -9,16 +9,16 @@ use super::times::Times;
 /// Statistics by their names.
 type Stats = HashMap<String, String>;
 
-/// Prefixes that are looked at.
+/// Most prefixes that are read.
 const PREFIXES_MAX: usize = 4096;
 
-/// Asks a server for its statistics, and connects again when it has gone.
+/// Requests a server's statistics, and connects again when the connection is lost.
 pub(super) struct Asker {
     target: Target,
     connection: Option<Connection>,
     /// Prefixes are wanted.
     counts_prefixes: bool,
-    /// The server did not count them before: it is told to stop at the end.
+    /// The server did not count them before: counting is switched off at the end.
     switched_on: bool,
 }
 
@@ -34,7 +34,7 @@ impl Asker {
         })
     }
 
-    /// As it was typed.
+    /// The server as it was typed.
     pub(super) fn server(&self) -> &str {
         &self.target.server
     }
@@ -86,9 +86,9 @@ impl Asker {
         }
     }
 
-    /// Asks for all.
+    /// Requests all statistics.
     pub(super) fn sample(&mut self) -> Result<Sample, String> {
-        // It is another process: whatever was switched on has gone with the one before.
+        // It may be another process: a setting that was switched on ended with the one before.
         if self.connection.is_none() {
             self.connection = Some(self.target.open()?);
             self.switched_on = false;
@@ -100,7 +100,7 @@ impl Asker {
         if general.is_empty() {
             return Err("no server of memcached's protocol answers there".to_owned());
         }
-        // Ours alone has these; another server says ERROR.
+        // Only Nuthatch has these; another server answers ERROR.
         let is_ours = general.contains_key("engine");
         let (buckets, hits) = match is_ours {
             true => (self.ask("stats latency_buckets")?, self.stats("hits")?),
@@ -128,15 +128,15 @@ impl Asker {
 
 impl Drop for Asker {
     fn drop(&mut self) {
-        // Where the server has gone, there is nothing to leave as it was.
+        // If the connection is lost, there is no setting to restore.
         if self.connection.is_some() {
             let _ = self.leave_prefixes();
         }
     }
 }
 
-/// Names of keys that are asked for most, and their percentage of the requests: `STAT key:1 user%3A7` and
-/// `STAT key:1:percent 12.34`.
+/// Names of the most requested keys, and their percentage of the requests: `STAT key:1 user%3A7` and `STAT
+/// key:1:percent 12.34`.
 fn hot_keys(lines: &[String]) -> Vec<(String, f64)> {
     let stats = lines.iter().filter_map(|line| line.strip_prefix("STAT "));
     let named: HashMap<&str, &str> = stats.filter_map(|stat| stat.split_once(' ')).collect();
@@ -169,7 +169,7 @@ fn unescaped(name: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// What a prefix of keys was asked for.
+/// The requests for a prefix of keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Prefix {
     pub(super) name: String,
@@ -209,10 +209,10 @@ pub(super) struct Between {
     seconds: f64,
     before: Stats,
     general: Stats,
-    /// How long requests took, if the server tells.
+    /// How long requests took, if the server reports it.
     pub(super) times: Option<Times>,
     hits: Stats,
-    /// Keys that are asked for most, and their percentage of the requests.
+    /// The most requested keys, and their percentage of the requests.
     pub(super) hot: Vec<(String, f64)>,
     pub(super) prefixes: Vec<Prefix>,
 }
@@ -283,7 +283,7 @@ impl Between {
         names.iter().map(|name| self.rate(name)).sum()
     }
 
-    /// A line of `stats hits`, if the server tells.
+    /// A line of `stats hits`, if the server has it.
     pub(super) fn of_hits(&self, name: &str) -> Option<f64> {
         number(&self.hits, name)
     }
@@ -295,7 +295,7 @@ fn number(stats: &Stats, name: &str) -> Option<f64> {
 
 #[cfg(test)]
 impl Between {
-    /// Of statistics that are said here.
+    /// Made from the given statistics.
     pub(super) fn of(before: &[(&str, &str)], now: &[(&str, &str)]) -> Self {
         let map = |stats: &[(&str, &str)]| {
             let stats = stats.iter();

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-/// What is told of the times: parts of all requests.
+/// The percentiles that are shown, as parts of all requests.
 pub(super) const PARTS: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
 
-/// Buckets that are looked at, of each kind.
+/// Most buckets that are read of each kind.
 const BUCKETS_MAX: usize = 4096;
 
 /// Requests by their nanoseconds, of gets, sets and others.
@@ -31,7 +31,8 @@ impl Times {
         times
     }
 
-    /// What came since. Where there is less than before, the server has begun anew, and all of it came since.
+    /// The requests since `before`. If a count is lower than before, the server has restarted, and all its requests
+    /// came since.
     pub(super) fn since(&self, before: &Self) -> Self {
         let mut times = self.clone();
         for (now, before) in times.0.iter_mut().zip(&before.0) {
@@ -46,7 +47,8 @@ impl Times {
         times
     }
 
-    /// Of a kind, the microseconds that these parts of its requests took at most; `None` if there were none.
+    /// The percentiles of a kind: the microseconds that these parts of its requests took at most; `None` if there were
+    /// no requests.
     pub(super) fn percentiles(&self, kind: usize) -> Option<[f64; PARTS.len()]> {
         let buckets = &self.0[kind];
         let all: u64 = buckets.values().sum();

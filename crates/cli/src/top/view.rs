@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::sample::{Between, Prefix};
 use super::times::KINDS;
 
-/// Looks that the curve shows at most.
+/// Most looks that the curve shows.
 const HISTORY: usize = 200;
 
 /// The columns that the hottest keys need, and those between them and the prefixes.
@@ -39,7 +39,7 @@ impl History {
     }
 }
 
-/// By what prefixes are ordered.
+/// The order of prefixes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Order {
     #[default]
@@ -138,7 +138,7 @@ impl<'v> View<'v> {
 
     fn memory(&self, columns: usize) -> String {
         let limit = self.between.number("limit_maxbytes");
-        // memcached tells no more than the bytes of items.
+        // memcached reports only the bytes of items.
         let used = match self.between.number("memory_used") {
             used if used > 0.0 => used,
             _ => self.between.number("bytes"),
@@ -161,7 +161,7 @@ impl<'v> View<'v> {
         )
     }
 
-    /// What the memory is used for, if the server tells.
+    /// What the memory is used for, if the server reports it.
     fn memory_use(&self) -> Option<String> {
         let parts = [
             "values", "keys", "headers", "padding", "gaps", "index", "ghosts",
@@ -187,7 +187,7 @@ impl<'v> View<'v> {
         )
     }
 
-    /// What more memory would have given, if the server tells.
+    /// What more memory would have gained, if the server reports it.
     fn more_memory(&self) -> Option<String> {
         let gets = self.between.number("cmd_get");
         let told = [10, 25, 50, 100].iter().map(|more| {
@@ -208,7 +208,7 @@ impl<'v> View<'v> {
         )
     }
 
-    /// Percentiles of the requests since the last look, if the server tells.
+    /// Percentiles of the requests since the last look, if the server reports them.
     fn latencies(&self) -> Vec<String> {
         let Some(times) = &self.between.times else {
             return Vec::new();
@@ -224,7 +224,7 @@ impl<'v> View<'v> {
         std::iter::once(head.to_owned()).chain(lines).collect()
     }
 
-    /// The hottest keys and the prefixes, in so many rows: beside each other if there are both.
+    /// The hottest keys and the prefixes, in `rows` rows: beside each other if there are both.
     fn keys(&self, columns: usize, rows: usize) -> Vec<String> {
         let left = columns * 4 / 9;
         let both = !self.between.hot.is_empty() && !self.between.prefixes.is_empty();
@@ -242,7 +242,7 @@ impl<'v> View<'v> {
         lines.map(|line| line.trim_end().to_owned()).collect()
     }
 
-    /// Keys that are asked for most, in so many rows.
+    /// The most requested keys, in `rows` rows.
     fn hot(&self, columns: usize, rows: usize) -> Vec<String> {
         let hot = &self.between.hot;
         if hot.is_empty() || rows < 3 {
@@ -256,7 +256,7 @@ impl<'v> View<'v> {
         [String::new(), head].into_iter().chain(lines).collect()
     }
 
-    /// Prefixes in order, in so many rows.
+    /// Prefixes in order, in `rows` rows.
     fn prefixes(&self, columns: usize, rows: usize) -> Vec<String> {
         if self.between.prefixes.is_empty() || rows < 3 {
             return Vec::new();

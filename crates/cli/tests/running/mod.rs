@@ -43,12 +43,12 @@ pub struct Running {
     pub stderr: BufReader<std::process::ChildStderr>,
     /// The line that says what runs.
     pub says: String,
-    /// What was said before it.
+    /// The lines before it.
     pub warnings: Vec<String>,
 }
 
 impl Running {
-    /// Starts a server and waits until it says what runs.
+    /// Starts a server and waits for the line that says what runs.
     pub fn start(line: &str) -> Self {
         Self::start_with(line, |_| {})
     }
@@ -60,7 +60,7 @@ impl Running {
         Self::spawn(command)
     }
 
-    /// Starts a server by a command of any form that becomes one.
+    /// Starts a server by any command that becomes one.
     pub fn spawn(mut command: Command) -> Self {
         command.stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -83,7 +83,7 @@ impl Running {
         }
     }
 
-    /// The address that it says it listens at.
+    /// The address at which it reports to listen.
     pub fn address(&self) -> &str {
         let memcached = self.says.split(", CPServer at ").next().unwrap();
         let memcached = memcached.split(", Redis at ").next().unwrap();
@@ -131,7 +131,7 @@ impl Running {
         line.unwrap_or_else(|| panic!("{name}: {stats}")).to_owned()
     }
 
-    /// Ends it, and returns its exit code and the rest of what it said.
+    /// Ends it by a signal, and returns its exit code and the rest of its output.
     pub fn end(mut self, signal: Signal) -> (Option<i32>, String) {
         self.signal(signal);
         let mut rest = String::new();
