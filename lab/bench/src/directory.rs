@@ -1,8 +1,8 @@
 //! The pointer directory of the distributed store's clients beside one of the same bytes on the flow cache's layout.
 //!
-//! What the directory knows of a key is a pointer and a tail, and a flow cache's entry has one word beside the hash. So
-//! the other one is two flow caches, and a key that is not in both is not found. (It lacks the lower half of the generation,
-//! for which there is no room.) Keys come as YCSB has them; who is not found is learnt.
+//! The directory stores a pointer and a tail for a key, and a flow cache's entry has one word beside the hash. So the
+//! other side is two flow caches, and a key that is not in both is not found. (It lacks the lower half of the
+//! generation, for which it has no room.) Keys are drawn as in YCSB; a key that is not found is inserted.
 
 use std::fmt::{self, Display};
 use std::time::Instant;
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::host::Host;
 use crate::report::Spread;
 
-/// Keys asked for in an epoch.
+/// Requests of an epoch.
 const EPOCH: usize = 100_000;
 
 /// The flow cache's entries are 16 bytes, two of which are one of the directory's.
@@ -47,35 +47,35 @@ pub struct Options {
     pub json: bool,
 }
 
-/// What one size of directory gave.
+/// The results of one size of directory.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Row {
     /// Entries of each.
     pub entries: u32,
     /// The directory's share of keys found.
     pub hit_ratio: f64,
-    /// That of the flow caches.
+    /// The flow caches' share of keys found.
     pub flow_hit_ratio: f64,
     /// The directory's nanoseconds for a request.
     pub nanoseconds: Spread,
-    /// Those of the flow caches.
+    /// The flow caches' nanoseconds for a request.
     pub flow_nanoseconds: Spread,
-    /// The flow caches' by the directory's.
+    /// The flow caches' nanoseconds / the directory's.
     pub ratio: Spread,
 }
 
-/// What was found.
+/// The results.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
     /// What it was measured on.
     pub host: Host,
-    /// How.
+    /// How it was measured.
     pub options: Options,
     /// A row a size.
     pub rows: Vec<Row>,
 }
 
-/// What finds keys, and learns those that it has not found.
+/// A directory that finds keys, and inserts those that it has not found.
 trait Remembers {
     /// True if it found the key.
     fn ask(&mut self, hash: u64, epoch: u32) -> bool;
@@ -132,7 +132,7 @@ impl Remembers for FlowCaches {
     }
 }
 
-/// What is to be known of a key.
+/// What the directory stores for a key.
 fn hint_of(hash: u64) -> Hint {
     Hint {
         pointer: Pointer::new(3, hash >> 40),
@@ -141,7 +141,7 @@ fn hint_of(hash: u64) -> Hint {
     }
 }
 
-/// Asks for all keys: the share that was found, and nanoseconds for each.
+/// Looks up all keys: returns the share that was found, and nanoseconds for each.
 fn round(directory: &mut dyn Remembers, hashes: &[u64], epoch: &mut u32) -> (f64, f64) {
     let mut found = 0;
     let started = Instant::now();

@@ -1,5 +1,5 @@
-//! Tables in Markdown of what benches found, as `scripts/bench.sh` puts them into README.md and docs: nobody copies a
-//! figure by hand.
+//! Tables in Markdown of the benches' results, as `scripts/bench.sh` puts them into README.md and docs, so that no
+//! figure is copied by hand.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -47,7 +47,7 @@ pub fn run(options: &Options) -> Result<(), String> {
         .map_err(|error| format!("standard output: {error}"))
 }
 
-/// A line of what a bench printed.
+/// A line of a bench's output.
 #[derive(Deserialize)]
 #[serde(tag = "bench", rename_all = "snake_case")]
 enum Line {
@@ -57,14 +57,14 @@ enum Line {
     Versus(versus::Report),
 }
 
-/// What benches found, in the order in which they ran.
+/// The results of benches, in the order in which they ran.
 #[derive(Default)]
 struct Found {
     engines: Vec<engine::Report>,
     fills: Vec<fill::Report>,
     growths: Vec<growth::Report>,
     versus: Vec<versus::Report>,
-    /// On what; the same for all.
+    /// The machine; the same for all.
     host: Option<crate::host::Host>,
 }
 
@@ -133,7 +133,7 @@ impl Found {
         names
     }
 
-    /// What must be known of them, each once.
+    /// The warnings about the rivals, each once.
     fn warnings(&self) -> BTreeSet<&str> {
         let rivals = self.versus.iter().flat_map(|report| &report.rivals);
         rivals
@@ -174,7 +174,7 @@ fn server_name(side: &versus::Side) -> String {
     }
 }
 
-/// What keys are asked for, how, in words.
+/// The load on an engine, in words.
 fn work(report: &engine::Report) -> String {
     let gets = match report.get_ratio {
         1.0 => "GET".to_owned(),
@@ -209,7 +209,7 @@ fn load(report: &versus::Report) -> String {
     }
 }
 
-/// A median with its spread, with as many digits as say something.
+/// A median with its spread, with as many digits as are significant.
 fn spread(spread: &Spread) -> String {
     let places = places(spread.median);
     format!(

@@ -1,4 +1,4 @@
-//! Fill: how many items a memory limit holds, and how full the index is before it grows.
+//! The fill bench: how many items a memory limit holds, and how full the index is before it grows.
 
 use std::fmt::{self, Display};
 use std::io;
@@ -33,7 +33,7 @@ pub struct Options {
     pub json: bool,
 }
 
-/// What the fill bench found.
+/// The results of the fill bench.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
     /// What it was measured on.
@@ -48,7 +48,7 @@ pub struct Report {
     pub memory_limit: u64,
     /// Bytes used of it at the end.
     pub memory_used: u64,
-    /// Items held when the first had to go.
+    /// Items held at the first eviction.
     pub items_before_eviction: u64,
     /// Items held after as many again were stored.
     pub items_held: u64,
@@ -73,7 +73,7 @@ pub fn run<E: Engine>(
         memory: options.memory,
         items: None,
     })?;
-    // A piece at a time, so that engines whose requests travel are not waited for one by one.
+    // A piece at a time, so that the bench does not wait for each request of an engine that works by messages.
     let ours = Ours::new(engine.clone(), PIECE as usize);
     let items = options.sizes.items(1)?;
     let mut worker = ours.worker();
@@ -125,7 +125,7 @@ fn fill<E: Engine, W: Worker>(
     let mut before = engine.stats();
     let mut stored = 0;
     loop {
-        // How many there will be, nobody knows before: keys that are too short are found out on the way.
+        // The number of items is not known beforehand: keys that are too short for it are found on the way.
         let items = sizes.items(stored + PIECE)?;
         set(worker, &items, stored..stored + PIECE);
         stored += PIECE;
@@ -161,7 +161,7 @@ fn set<W: Worker>(worker: &mut W, items: &Items, numbers: std::ops::Range<u64>) 
     tally
 }
 
-/// How many of the first `stored` items are there.
+/// How many of the first `stored` items the table still has.
 fn count<W: Worker>(worker: &mut W, items: &Items, stored: u64) -> Result<u64, String> {
     let mut tally = Tally::default();
     for from in (0..stored).step_by(PIECE as usize) {

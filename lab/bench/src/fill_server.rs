@@ -1,4 +1,4 @@
-//! Fill of another server: how many items it holds when the first had to go.
+//! Fill of another server: how many items it holds at the first eviction.
 
 use std::fmt::{self, Display};
 use std::io::{self, BufRead, BufReader, Write};
@@ -15,16 +15,16 @@ use nuthatch_program::Failure;
 /// Items stored between two looks at the server's numbers.
 const PIECE: u64 = 64;
 
-/// What was found.
+/// The results.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FilledServer {
-    /// What it says of its version.
+    /// Its version, as the server reports it.
     pub version: String,
-    /// Items held when the first had to go.
+    /// Items held at the first eviction.
     pub items_before_eviction: u64,
 }
 
-/// Starts a server, stores items until it says that one was evicted or refuses one, and ends it.
+/// Starts a server, stores items until it reports an eviction or refuses one, and ends it.
 pub(crate) fn run(command: &str, sizes: &Sizes) -> Result<FilledServer, Failure> {
     let server = Started::start(command, &os::cores(), &AtomicBool::new(false))?;
     let named = |error: io::Error| format!("{}: {error}", server.command());
@@ -51,7 +51,7 @@ struct Client {
     line: String,
 }
 
-/// What a server says of itself.
+/// A server's statistics.
 #[derive(Default)]
 struct Numbers {
     items: u64,

@@ -1,8 +1,8 @@
-//! Full: how long sets take in a memory that is full, side by side.
+//! The bench of a full memory: how long sets take in it, side by side.
 //!
-//! One thread asks for keys by their popularity, of four times as many as fit, and half of its requests are sets: of new
-//! items, of items that are there, and of such as were evicted. Each set is timed. Rounds of all sides take turns, since
-//! on a shared machine the longest calls are the machine's doing.
+//! One thread requests keys by their popularity, out of four times as many as fit. Half of its requests are sets: of
+//! new items, of items in the cache, and of evicted ones. Each set is timed. Rounds of all sides take turns, since on a
+//! shared machine the machine causes the longest calls.
 
 use std::fmt::{self, Display};
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use nuthatch_program::Failure;
 /// Requests between two pieces of background work.
 const REQUESTS_PER_MAINTENANCE: usize = 64;
 
-/// Keys asked for, by those that fit if an item takes nothing beside key and value.
+/// Keys requested / keys that would fit if an item took nothing beside key and value.
 const KEYS: u64 = 4;
 
-/// Requests written down at a time.
+/// Requests made beforehand at a time.
 const PIECE: u64 = 1 << 17;
 
 /// Options of the bench of a full memory.
@@ -75,7 +75,7 @@ pub struct Side {
     pub evictions_per_set: f64,
 }
 
-/// What the bench found.
+/// The results of the bench.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
     /// What it was measured on.
@@ -151,7 +151,7 @@ impl Run {
         }
     }
 
-    /// Stores items until as much was evicted as fits.
+    /// Stores items until as many were evicted as fit.
     fn fill(&mut self, engine: &AnyEngine, items: &Items) -> Result<(), Failure> {
         let full = |engine: &AnyEngine| {
             let stats = engine.stats();

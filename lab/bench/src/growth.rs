@@ -1,11 +1,11 @@
-//! Growth: how long the longest request waits while the index becomes many times larger.
+//! The growth bench: how long the longest request waits while the index becomes many times larger.
 //!
-//! One thread stores new items, one after the other, with a piece of the engine's background work
-//! now and then; beside it another thread reads items that are there. Each call is timed.
+//! One thread stores new items, one after the other, with a piece of the engine's background work now and then; beside
+//! it another thread reads stored items. Each call is timed.
 //!
-//! Two things are measured with it in the same run, since on a shared machine the longest call is likely to be
-//! the machine's doing: as many sets while nothing grows, and the same two threads without any engine, for as
-//! long and with as much new memory ([`machine`]).
+//! The same run also measures two controls, since on a shared machine the longest call is likely to come from the
+//! machine: as many sets while nothing grows, and the same two threads without any engine, for as long and with as much
+//! new memory ([`machine`]).
 
 use std::fmt::{self, Display};
 use std::io;
@@ -30,7 +30,7 @@ use nuthatch_program::Failure;
 /// Sets between two pieces of background work.
 const SETS_PER_MAINTENANCE: usize = 64;
 
-/// Items written down at a time.
+/// Items listed at a time.
 const PIECE: u64 = 1 << 16;
 
 /// From how many items to how many.
@@ -70,7 +70,7 @@ pub struct Phase {
     pub maintenance: Times,
 }
 
-/// What the growth bench found.
+/// The results of the growth bench.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
     /// What it was measured on.
@@ -85,9 +85,9 @@ pub struct Report {
     pub index_slots_from: u64,
     /// Slots of the index at the end.
     pub index_slots_to: u64,
-    /// While items are only replaced, as often as new ones come afterwards.
+    /// While items are only replaced, with as many sets as the growth has.
     pub steady: Phase,
-    /// While new items come.
+    /// While new items are stored.
     pub growing: Phase,
     /// What this machine does to two threads without an engine.
     pub machine: Machine,
@@ -151,7 +151,7 @@ fn phase<E: Engine>(
         move || {
             if thread == 0 {
                 timed.set(items, numbers, sets);
-                // Relaxed: nothing but the flag itself is handed over.
+                // Relaxed: the flag publishes no other memory.
                 done.store(true, Ordering::Relaxed);
             } else {
                 timed.get_until(reads, done);
@@ -178,7 +178,7 @@ struct Timed<H> {
     worker: OurWorker<H>,
     calls: Timings,
     maintenance: Timings,
-    /// Answers that were not as they must be; a miss is one, for nothing is evicted here.
+    /// Wrong answers; a miss is one, because nothing is evicted here.
     wrong: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What a figure was measured on: without it no figure says anything.
+//! The program, machine and system that a figure was measured on: without them a figure means nothing.
 
 use std::fmt::{self, Display};
 use std::fs;
@@ -6,7 +6,7 @@ use std::thread::available_parallelism;
 
 use serde::{Deserialize, Serialize};
 
-/// The program, the machine and its system. What the system does not tell is left empty.
+/// The program, the machine and its system. Fields that the system does not report are empty.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Host {
     /// The version of this program.
@@ -56,7 +56,7 @@ fn read(path: &str) -> String {
         .to_owned()
 }
 
-/// The first processor that `/proc/cpuinfo` tells of.
+/// The first processor in `/proc/cpuinfo`.
 fn processor(cpuinfo: &str) -> String {
     let field = |name: &str| {
         let mut fields = cpuinfo.lines().filter_map(|line| line.split_once(':'));

@@ -4,16 +4,15 @@
 //! * [`working_set`]: the CPHash paper's benchmark, engines side by side.
 //! * [`growth`]: the longest request while the index grows, and what the machine alone does ([`machine`]).
 //! * [`fill`]: how many items a memory limit holds.
-//! * [`full`]: how long sets take when it holds no more.
+//! * [`full`]: how long sets take when the memory is full.
 //! * [`server`]: load on any server that speaks memcached's text protocol.
 //! * [`versus`]: servers in turn under the same load.
-//! * [`started`]: servers that a run starts and ends, and [`os`]: what the system is asked, for others that measure.
+//! * [`started`]: servers that a run starts and ends, and [`os`]: calls to the system, for other measuring crates too.
 //! * [`directory`]: the distributed store's pointer directory beside one on the flow cache's layout.
-//! * [`figures`]: tables in Markdown of what those found.
+//! * [`figures`]: tables in Markdown of the results.
 //!
-//! Operations are written down before the clock starts, every answer is checked, and a result is a
-//! median over rounds with its spread: machines are shared, and a ratio of two things measured side
-//! by side says more than either of them.
+//! Lists of operations are made before the clock starts, every answer is checked, and a result is a median over rounds
+//! with its spread: machines are shared, and a ratio of two things measured side by side says more than either of them.
 
 pub mod directory;
 pub mod engine;

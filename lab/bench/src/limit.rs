@@ -1,7 +1,7 @@
 //! The raw limit: how many independent random lines a second this memory gives.
 //!
-//! How many depends on how many are asked for at a time and on how they are asked for, and what is best differs
-//! from one processor to the next. So it is measured in several ways ([`WAYS`]), and the best is the limit.
+//! This depends on how many lines are requested at a time and on the instructions that request them, and the best way
+//! differs between processors. So it is measured in several ways ([`WAYS`]), and the best is the limit.
 
 use std::array;
 use std::fmt::{self, Display};
@@ -24,14 +24,14 @@ const LINE: usize = 64;
 /// Lines between two looks at the clock, about.
 const LINES_PER_LOOK: usize = 4096;
 
-/// How lines are asked for.
+/// The instructions that request lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum By {
     /// Chains of loads: where a chain reads next depends on what it read last, so that exactly as many reads are
     /// under way as there are chains, if the processor can hold all their instructions.
     Loads,
-    /// Prefetches into the first-level cache, and a load when so many others were asked for.
+    /// Prefetches into the first-level cache, and a load of each line after the others in flight were requested.
     NearPrefetches,
     /// The same into the second-level cache.
     FarPrefetches,
@@ -90,10 +90,10 @@ impl Way {
     }
 }
 
-/// What one way gave, in million operations a second of [`LINES_PER_OPERATION`] lines.
+/// The result of one way, in million operations a second of [`LINES_PER_OPERATION`] lines.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct WayReport {
-    /// How lines were asked for.
+    /// The instructions that requested lines.
     pub by: By,
     /// How many at a time.
     pub in_flight: usize,
@@ -112,7 +112,7 @@ impl Display for WayReport {
     }
 }
 
-/// What all ways gave in all rounds.
+/// The results of all ways in all rounds.
 pub(crate) struct Limits {
     /// Million operations a second, a list for each way.
     mops: Vec<Vec<f64>>,
@@ -143,7 +143,7 @@ impl Limits {
         best.expect("there are ways")
     }
 
-    /// What each way gave, the best first.
+    /// The result of each way, the best first.
     pub fn ways(&self) -> Vec<WayReport> {
         let mut ways: Vec<WayReport> = WAYS
             .iter()
@@ -196,7 +196,7 @@ fn follow_chains<const N: usize>(lines: &[Line], seed: u64, time: Duration) -> f
     mops
 }
 
-/// Asks for lines that are known beforehand, and reads each after `N - 1` others were asked for.
+/// Prefetches lines that are known beforehand, and reads each after `N - 1` others were prefetched.
 fn ask_ahead<const N: usize, const NEAR: bool>(lines: &[Line], seed: u64, time: Duration) -> f64 {
     let mut random = SmallRng::seed_from_u64(seed);
     let mut asked: [usize; N] = array::from_fn(|_| place(lines, random.random()));
@@ -213,7 +213,7 @@ fn ask_ahead<const N: usize, const NEAR: bool>(lines: &[Line], seed: u64, time: 
     mops
 }
 
-/// Repeats what reads `N` lines for about `time`; million lines a second.
+/// Repeats a function that reads `N` lines for about `time`; returns million lines a second.
 #[inline(always)]
 fn measure<const N: usize>(time: Duration, mut read: impl FnMut()) -> f64 {
     let started = Instant::now();

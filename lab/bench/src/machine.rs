@@ -1,8 +1,8 @@
 //! What the machine alone does to two busy threads: how long it stops them, and how long new memory takes.
 //!
-//! A thread that does nothing but read the clock sees each stop as a gap between two readings. The one of the two
-//! threads also touches new memory, page by page at even distances, since a machine may stop those
-//! who take memory longer than others: for the time in which its host backs it, or by a quota of its host's.
+//! A thread that does nothing but read the clock sees each stop as a gap between two readings. One of the two threads
+//! also touches new memory, page by page at even distances, since a machine may stop threads that take memory longer
+//! than others: while its host backs the memory, or by a quota of its host.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ const PAGE: usize = 1 << 20;
 /// Bytes of the smallest page that a system backs.
 const SMALLEST: usize = 4096;
 
-/// What was found.
+/// The results.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Machine {
     /// Distances of two readings of the clock, in the thread that also touches memory.
@@ -30,7 +30,7 @@ pub struct Machine {
     pub pages: Times,
 }
 
-/// Looks for `time`, with `bytes` of new memory.
+/// Measures for `time`, with `bytes` of new memory.
 pub(crate) fn measure(time: Duration, bytes: usize) -> Result<Machine, String> {
     let done = AtomicBool::new(false);
     let each = on_cores(2, |thread| {
@@ -38,7 +38,7 @@ pub(crate) fn measure(time: Duration, bytes: usize) -> Result<Machine, String> {
         move || {
             if thread == 0 {
                 let found = touch(time, bytes);
-                // Relaxed: nothing but the flag itself is handed over.
+                // Relaxed: the flag publishes no other memory.
                 done.store(true, Ordering::Relaxed);
                 found
             } else {
@@ -61,7 +61,7 @@ pub(crate) fn measure(time: Duration, bytes: usize) -> Result<Machine, String> {
 
 /// Touches `bytes` of new memory in about `time`, and reads the clock in between.
 fn touch(time: Duration, bytes: usize) -> Result<(Timings, Timings), String> {
-    // As the engines have it.
+    // Mapped as for the engines.
     let mut new = Mapped::<u8>::reserve(bytes.max(PAGE))
         .map_err(|error| format!("cannot map {bytes} bytes: {error}"))?;
     let (mut clock, mut touching) = (Timings::new(), Timings::new());

@@ -1,4 +1,4 @@
-//! What the operating system is asked: pinned threads, memory in use, another process's CPU time, its end.
+//! Calls to the operating system: pinned threads, memory in use, another process's CPU time, its end.
 
 use std::fs;
 use std::time::Duration;
@@ -49,17 +49,18 @@ fn on_cpu(schedstat: &str) -> Option<u64> {
     schedstat.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// Bytes of memory that this process has now; 0 where the system does not tell.
+/// Bytes of memory that this process has now; 0 where the system does not report it.
 pub fn resident() -> usize {
     bytes_in("/proc/self/status", "VmRSS:")
 }
 
-/// Bytes of it that lie in huge pages; 0 where the system does not tell.
+/// Bytes of it that lie in huge pages; 0 where the system does not report it.
 pub fn in_huge_pages() -> usize {
     bytes_in("/proc/self/smaps_rollup", "AnonHugePages:")
 }
 
-/// A number of `/proc/PID/status` in bytes, as `VmRSS:`; `None` if there is no such process or the system does not tell.
+/// A number of `/proc/PID/status` in bytes, as `VmRSS:`; `None` if there is no such process or the system does not
+/// report it.
 pub fn memory_of(pid: u32, name: &str) -> Option<u64> {
     match bytes_in(&format!("/proc/{pid}/status"), name) {
         0 => None,

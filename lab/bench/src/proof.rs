@@ -1,6 +1,6 @@
-//! Values that vouch for their keys at next to no cost: a value begins with the end of its key,
-//! where keys differ most, so that a reader knows a wrong answer without a second table. (The
-//! workload's self-checking values prove more, but are longer and dearer than what is measured.)
+//! Values that prove their keys at next to no cost: a value begins with the end of its key, where keys differ most, so
+//! that a reader detects a wrong answer without a second table. (The workload's self-checking values prove more, but
+//! they are longer, and cost more than the operation under measurement.)
 
 /// Bytes of a value that are compared with its key.
 const PROOF: usize = 8;

@@ -5,7 +5,7 @@ use std::fmt::{self, Display};
 
 use serde::{Deserialize, Serialize};
 
-/// What several rounds of one measurement gave.
+/// The results of several rounds of one measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
     /// The middle round.
@@ -63,7 +63,7 @@ struct Line<'r, R> {
     report: &'r R,
 }
 
-/// Prints what a bench of this name found: one line of JSON for programs, or lines for people.
+/// Prints the results of a bench of this name: one line of JSON for programs, or lines for people.
 pub fn print<R: Serialize + Display>(bench: &str, report: &R, json: bool) -> Result<(), Failure> {
     let text = if json {
         let line = Line { bench, report };

@@ -1,11 +1,11 @@
-//! Scale: a model of the distributed store on many machines. Not a measurement: what one-sided operations cost is given
-//! (by default the orders of an FDR InfiniBand card, see docs/cluster.md), and throughput follows from that, from how
-//! keys are asked for, and from what each server's network card and processor can take.
+//! A model of the distributed store on many machines. It is not a measurement. The costs of one-sided operations are
+//! given (by default the orders of an FDR InfiniBand card, see docs/cluster.md). Throughput follows from them, from the
+//! popularity of keys, and from the capacity of each server's network card and processor.
 //!
-//! Clients have a fixed number of requests under way. A request takes the client's own work, the latencies of its
-//! operations one behind the other, and the waits at the servers, which are queues: of a server that is busy for a share
-//! of the time `b`, a request of service time `s` takes `s / (1 - b)`. The throughput is the one at which all of
-//! that makes the requests under way.
+//! Clients have a fixed number of requests under way. The time of a request is the client's own work, the latencies of
+//! its operations one after the other, and the waits at the servers, which are queues: at a server that is busy for a
+//! share `b` of the time, a request of service time `s` takes `s / (1 - b)`. The throughput is the one at which these
+//! times yield the fixed number of requests under way.
 
 use std::fmt::{self, Display};
 
@@ -70,16 +70,16 @@ pub struct Options {
     pub json: bool,
 }
 
-/// What the model says of a number of machines.
+/// The model's results for a number of machines.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Row {
     /// Machines.
     pub machines: usize,
     /// Millions of requests a second.
     pub mops: f64,
-    /// Of what it would be if every server were as busy as every other and nobody waited.
+    /// The throughput / the one with all servers equally busy and no waits.
     pub of_ideal: f64,
-    /// The hottest server's load by the mean.
+    /// The hottest server's load / the mean load.
     pub hottest: f64,
     /// How busy the hottest server is.
     pub busy: f64,
@@ -87,23 +87,23 @@ pub struct Row {
     pub latency: f64,
 }
 
-/// What the model says.
+/// The model's results.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
-    /// What it was given.
+    /// The parameters.
     pub options: Options,
     /// By machines.
     pub rows: Vec<Row>,
 }
 
-/// Keys whose shares are counted one by one; the others are many and small, and alike to all servers.
+/// Keys whose shares are counted one by one; the others are many and small, and spread evenly over all servers.
 const COUNTED: u64 = 200_000;
 
-/// Machines, at most: more than anybody has in one store, and still few enough to be asked one by one.
+/// Machines, at most: more than any store has, and still few enough to compute one by one.
 const MACHINES_MAX: usize = 1 << 16;
 
 impl Options {
-    /// An error if the model cannot be asked so.
+    /// An error if the parameters are out of the model's range.
     fn check(&self) -> Result<(), Failure> {
         let (more_than_none, none) = (f64::MIN_POSITIVE, 0.0);
         for (name, value, least, most) in [
@@ -180,7 +180,7 @@ impl Options {
             .collect()
     }
 
-    /// The weights of all keys behind the first so many: an integral.
+    /// The weights of all keys behind the first `counted`: an integral.
     fn weight_beyond(&self, counted: u64) -> f64 {
         let (from, to) = (counted as f64, self.keys as f64);
         match (1.0 - self.theta).abs() < 1e-9 {
@@ -204,7 +204,8 @@ impl Options {
             });
             alone + waits.sum::<f64>()
         };
-        // Requests a microsecond: the more, the longer each takes, so there is one at which they are those under way.
+        // Requests a microsecond: the more, the longer each takes, so there is one rate at which their number is that
+        // of the requests under way.
         let (mut low, mut high) = (0.0, 1.0 / (hottest * service));
         for _ in 0..100 {
             let rate = (low + high) / 2.0;
@@ -225,7 +226,7 @@ impl Options {
     }
 }
 
-/// Asks the model.
+/// Computes the model.
 pub fn run(options: &Options) -> Result<Report, Failure> {
     options.check()?;
     let machines = (0..).map(|power| 1 << power);

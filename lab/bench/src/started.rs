@@ -13,13 +13,13 @@ use std::time::Duration;
 use crate::os;
 use crate::server::{Answer, ask, connect_patiently};
 
-/// How often a starting server is tried, and an ending one looked after.
+/// The interval between two attempts to connect to a starting server, or two checks whether one has ended.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// So often an ending server is looked after before it is killed.
+/// How many such checks an ending server gets before it is killed.
 const LOOKS_BEFORE_KILL: usize = 500;
 
-/// How long a server that has ended is given for its last words to arrive.
+/// How long to wait for the last output of a server that has ended.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A server.
@@ -76,7 +76,7 @@ impl Started {
         connect_patiently(self.address)
     }
 
-    /// What it says of its version, in memcached's protocol.
+    /// The version that it reports in memcached's protocol.
     pub fn version(&self, tls: bool) -> Result<String, String> {
         self.find(b"version\r\n", tls, 1, "VERSION ")
     }
@@ -88,7 +88,7 @@ impl Started {
         self.find(request, tls, 8, "redis_version:")
     }
 
-    /// What follows `name` at the beginning of one of so many lines of the answer.
+    /// The text behind `name` at the beginning of one of the first `lines` lines of the answer.
     fn find(&self, request: &[u8], tls: bool, lines: usize, name: &str) -> Result<String, String> {
         let named = |error: std::io::Error| format!("{}: {error}", self.command);
         let mut first = None;
@@ -118,7 +118,7 @@ impl Drop for Started {
             }
             thread::sleep(LOOK);
         }
-        // It did not listen. Errors mean that it has just ended.
+        // It ignored the request to end. Errors mean that it has just ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -134,13 +134,13 @@ pub fn stop_on_signals() -> Result<Arc<AtomicBool>, String> {
     Ok(stop)
 }
 
-/// Ports below those that Linux gives to who asks for any, be it a server or the near end of a connection.
+/// Ports below the range from which Linux assigns free ports to servers and to the near ends of connections.
 const PORTS: Range<u16> = 20_000..32_768;
 
-/// So many of them are tried.
+/// How many of them are tried.
 const TRIES: usize = 100;
 
-/// A port that was free a moment ago, and that nobody gets by chance before the server does.
+/// A port that was free a moment ago, and that the system assigns to no other program before the server binds it.
 fn free_address() -> std::io::Result<SocketAddr> {
     let any = || TcpListener::bind((Ipv4Addr::LOCALHOST, rand::random_range(PORTS)));
     let found = (0..TRIES).find_map(|_| any().ok());

@@ -41,7 +41,7 @@ impl Timings {
         self.histogram.value_at_quantile(quantile) as f64 / 1e3
     }
 
-    /// What there is to say of them.
+    /// The summary of these times.
     pub fn times(&self) -> Times {
         let millisecond = Duration::from_millis(1).as_nanos() as u64;
         Times {

@@ -1,4 +1,4 @@
-//! Servers in turn under the same load: A B A B, pinned to other cores than the load.
+//! The versus bench: servers in turn under the same load, A B A B, pinned to other cores than the load.
 
 use std::fmt::{self, Display};
 use std::path::Path;
@@ -50,11 +50,11 @@ pub struct Options {
 /// One server's side.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Side {
-    /// What its protocol is known by: memcached, redis-server.
+    /// The program that its protocol is named after: memcached, redis-server.
     pub program: String,
     /// Its command line.
     pub command: String,
-    /// What it says of its version, if its protocol lets one ask.
+    /// The version that it reports, if its protocol has such a request.
     pub version: Option<String>,
     /// Keys a second.
     pub ops_per_s: Spread,
@@ -73,14 +73,14 @@ pub struct RivalSide {
     pub ratio_ops_per_s: Spread,
     /// Ours / the rival, round by round: less than 1 is cheaper.
     pub ratio_server_cpu: Spread,
-    /// What it did.
+    /// Its results.
     #[serde(flatten)]
     pub side: Side,
-    /// What must be known of its figures.
+    /// A warning about its figures.
     pub warning: Option<String>,
 }
 
-/// What the versus bench found.
+/// The results of the versus bench.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
     /// What it was measured on.
@@ -195,7 +195,7 @@ fn side(command: &str, version: Option<String>, runs: &[Run]) -> Side {
     }
 }
 
-/// What must be known of a memcached of this version.
+/// The warning about a memcached of this version.
 fn warning(version: &str) -> Option<String> {
     let mut numbers = version.split('.').map_while(|number| number.parse().ok());
     let version_numbers: [u32; 3] = [numbers.next()?, numbers.next()?, numbers.next()?];
@@ -286,7 +286,7 @@ mod tests {
         for old in ["1.4.39", "1.6.18", "1.6.34"] {
             assert!(warning(old).is_some_and(|text| text.contains(old)), "{old}");
         }
-        // Ours is called 1.6.45-nuthatch-0.1.0: of what is no memcached nothing is said.
+        // Ours reports 1.6.45-nuthatch-0.1.0: there is no warning about servers that are no memcached.
         for other in ["1.6.35", "1.6.45", "1.10.0", "2.0.0", "1.6.18-other-1", "x"] {
             assert_eq!(warning(other), None, "{other}");
         }

@@ -2,10 +2,9 @@
 //! several engines side by side, and for engines that work by messages the counts that explain
 //! their throughput (section 6.2).
 //!
-//! A working set is given in bytes, as the paper's table counts them: an element is a line of header
-//! and a line of value, so a working set of 1 MiB is 8192 keys. A key has 8 bytes, and its value is
-//! the same 8 bytes. Threads are hardware threads: an engine with threads of its own has so many
-//! clients fewer.
+//! A working set is given in bytes, as the paper's table counts them: an element is a line of header and a line of
+//! value, so a working set of 1 MiB is 8192 keys. A key has 8 bytes, and its value is the same 8 bytes. Threads are
+//! hardware threads: an engine with threads of its own has fewer clients by that number.
 
 use std::fmt::{self, Display};
 use std::io;
@@ -35,7 +34,7 @@ const ROOM: usize = 256;
 /// Memory beside the elements: 4096 partitions need some each, however small the working set is.
 const ROOM_LEAST: usize = 256 << 20;
 
-/// The least and the most operations that a thread has before it begins again.
+/// The fewest and the most operations of a thread's list before it repeats.
 const OPERATIONS: (usize, usize) = (1 << 16, 1 << 22);
 
 /// The paper's batch.
@@ -66,17 +65,17 @@ pub struct Parameters {
     pub insert_ratio: f64,
 }
 
-/// An engine of the comparison: how it is made, and with how many threads that ask.
+/// An engine of the comparison: how it is made, and how many client threads it has.
 pub struct Contender {
     clients: usize,
     build: BuildSide,
 }
 
-/// Makes a side with this room that is asked so many operations at a time.
+/// Makes a side with this room that gets this many operations at a time.
 type BuildSide = Box<dyn Fn(Room, usize) -> io::Result<Box<dyn Side>>>;
 
 impl Contender {
-    /// The engine that `build` makes, asked by `clients` threads.
+    /// The engine that `build` makes, with `clients` client threads.
     pub fn new<E: Engine>(
         clients: usize,
         build: impl Fn(Room) -> io::Result<Arc<E>> + 'static,
@@ -96,7 +95,7 @@ impl Contender {
     }
 }
 
-/// What one engine did in its rounds.
+/// The results of one engine's rounds.
 #[derive(Default)]
 struct Rounds {
     mops: Vec<f64>,
@@ -122,7 +121,7 @@ trait Side {
         time: Duration,
     ) -> Result<(), String>;
 
-    /// What it did.
+    /// The results.
     fn rounds(&self) -> &Rounds;
 
     /// Its name, and bytes in use.
@@ -178,7 +177,7 @@ impl<E: Engine> Side for EngineSide<E> {
     }
 }
 
-/// Adds to `sum` what was counted between two moments.
+/// Adds to `sum` the differences of the counters between two moments.
 fn add_difference(sum: &mut MessageStats, after: &MessageStats, before: &MessageStats) {
     // Another thread that resets the counters meanwhile gets strange figures, but no panic.
     let counted = |after: u64, before: u64| after.saturating_sub(before);
@@ -196,7 +195,7 @@ fn add_difference(sum: &mut MessageStats, after: &MessageStats, before: &Message
     sum.hand_overs += counted(after.hand_overs, before.hand_overs);
 }
 
-/// What the benchmark found.
+/// The results of the benchmark.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// Operations at a time.
@@ -207,7 +206,7 @@ pub struct Report {
     pub working_sets: Vec<WorkingSet>,
 }
 
-/// What it found over one working set.
+/// The results for one working set.
 #[derive(Clone, Debug, Serialize)]
 pub struct WorkingSet {
     /// Its bytes.
@@ -220,12 +219,12 @@ pub struct WorkingSet {
     pub engines: Vec<EngineReport>,
 }
 
-/// What it found of one engine.
+/// The results of one engine.
 #[derive(Clone, Debug, Serialize)]
 pub struct EngineReport {
     /// The engine's name.
     pub engine: &'static str,
-    /// Threads that asked.
+    /// Client threads.
     pub clients: usize,
     /// Bytes that the engine used.
     pub memory_used: u64,
@@ -239,11 +238,11 @@ pub struct EngineReport {
     pub hit_ratio: f64,
     /// Evictions an insert.
     pub evictions_per_insert: f64,
-    /// Of engines that work by messages: what these were.
+    /// The messages, for engines that work by messages.
     pub messages: Option<MessageReport>,
 }
 
-/// What explains the throughput of an engine that works by messages (section 6.2).
+/// The counts that explain the throughput of an engine that works by messages (section 6.2).
 #[derive(Clone, Debug, Serialize)]
 pub struct MessageReport {
     /// The engine's own threads.
@@ -363,7 +362,7 @@ fn measure(
     })
 }
 
-/// Operations for as many threads as any of the engines is asked by.
+/// Lists of operations for the largest number of client threads of any engine.
 fn lists(contenders: &[Contender], options: &Options, items: &Items) -> Vec<Operations> {
     let threads = contenders.iter().map(|one| one.clients).max().unwrap_or(0);
     let count = (2 * items.count as usize).clamp(OPERATIONS.0, OPERATIONS.1);

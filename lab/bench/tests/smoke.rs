@@ -277,7 +277,7 @@ fn a_server_that_holds_items_is_left_alone() {
         "--target {} --keys 50 --seconds 0.05 --conns 1",
         fake.address()
     );
-    // Empty at first, and then full of the load's own.
+    // The server is empty at first, and then holds the load's items.
     server::run(&options(&line)).unwrap();
     let error = server::run(&options(&line)).unwrap_err().to_string();
     assert!(

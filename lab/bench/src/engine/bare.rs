@@ -1,6 +1,6 @@
-//! A bare table: the cuckoo engine's index and items with nothing around them. Sizes that the compiler knows,
-//! one writer, no versions, no expiry, no recency, no statistics, nothing that is ever taken out. It tells how
-//! much of what an engine is slower than memory is the layout's: two buckets, then an item.
+//! A bare table: the cuckoo engine's index and items with nothing around them. It has sizes that the compiler knows and
+//! one writer, but no versions, no expiry, no recency, no statistics and no removal. It shows how much of an engine's
+//! distance from the memory's limit is due to the layout: two buckets, then an item.
 
 use std::sync::{PoisonError, RwLock};
 
@@ -56,7 +56,7 @@ impl<const K: usize, const V: usize> Bare<K, V> {
     }
 }
 
-/// Memory as the engines have it.
+/// Memory mapped as for the engines.
 fn map(bytes: usize) -> Result<Mapped<u8>, String> {
     Mapped::reserve(bytes).map_err(|error| format!("cannot map memory: {error}"))
 }
@@ -142,7 +142,7 @@ impl<const K: usize, const V: usize> Table<K, V> {
                     return true;
                 }
             }
-            // The one pushed aside goes to its other bucket; a different slot each time.
+            // The displaced item goes to its other bucket; a different slot each time.
             let (from, slot) = (buckets[1], (displaced as usize + kick) % SLOTS);
             let pushed = self.slot(from, slot);
             self.set_slot(from, slot, displaced);
@@ -272,7 +272,7 @@ mod tests {
         let tally = bare.worker().run(&list, 0, list.len());
         assert_eq!((tally.wrong, tally.hits), (0, tally.gets));
         assert!(tally.gets > 17_000);
-        // Keys that are not there are not found.
+        // Keys that were never stored are not found.
         let others = Items {
             count: 70_000,
             ..items

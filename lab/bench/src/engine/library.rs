@@ -1,5 +1,5 @@
-//! [`nuthatch::Cache`], the library's face, under measurement: what a program asks that does not use the engine
-//! itself. Beside the engine it reads a clock in each call and finds the thread's handle.
+//! [`nuthatch::Cache`], the library's interface, under measurement: the calls of a program that does not use the engine
+//! directly. Beside the engine's work each call reads a clock and finds the thread's handle.
 
 use nuthatch::Cache;
 
@@ -7,14 +7,14 @@ use crate::engine::Room;
 use crate::engine::operations::{Operation, Operations};
 use crate::engine::subject::{Subject, Tally, Worker};
 
-/// A cache, asked so many keys at a time.
+/// A cache that is called for `batch` keys at a time.
 pub struct Library {
     cache: Cache,
     batch: usize,
 }
 
 impl Library {
-    /// A cache with this room, asked `batch` keys at a time.
+    /// A cache with this room, called for `batch` keys at a time.
     pub fn new(room: Room, batch: usize) -> Result<Self, String> {
         let builder = Cache::builder().memory_limit(room.memory);
         let builder = match room.items {

@@ -1,7 +1,7 @@
-//! Engines in process, beside the memory's limit and other crates.
+//! The engine bench: engines in process, beside the memory's limit and other crates.
 //!
-//! Rounds alternate: the raw limit, our engine, each rival, and again, so that all of them meet the
-//! same machine. Keys are hashed, values copied out and checked inside the measured time.
+//! Rounds alternate: the raw limit, our engine, each rival, and again, so that all sides run on the machine in the same
+//! state. Keys are hashed, values copied out and checked inside the measured time.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
@@ -46,7 +46,7 @@ pub(crate) const LIBRARY: &str = "nuthatch::Cache";
 /// Operations at a time: about as many as overlap all memory misses of an engine.
 const BATCH: usize = 32;
 
-/// The least and the most operations that a thread has before it begins again.
+/// The fewest and the most operations of a thread's list before it repeats.
 const OPERATIONS: (u64, u64) = (1 << 16, 1 << 23);
 
 /// The sizes of [`Sizes`] by default, and the only ones that arrays are compiled for.
@@ -65,7 +65,7 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// `count` items of these sizes, if they can be.
+    /// `count` items of these sizes; an error if they are impossible.
     pub fn items(&self, count: u64) -> Result<Items, Failure> {
         if !(1..=250).contains(&self.key_size) || self.value_size == 0 || count == 0 {
             let words = "a key has 1 to 250 bytes, a value at least 1; at least 1 item";
@@ -83,7 +83,7 @@ impl Sizes {
         })
     }
 
-    /// Memory that surely holds `count` items of these sizes, whatever the class they fall into.
+    /// Memory that is enough for `count` items of these sizes, whatever the class they fall into.
     pub fn memory_for(&self, count: u64) -> usize {
         let item = (self.key_size + self.value_size + 40) * 5 / 4 + 20;
         count as usize * item + (64 << 20)
@@ -192,7 +192,7 @@ pub struct Room {
     pub items: Option<usize>,
 }
 
-/// What the engine bench found.
+/// The results of the engine bench.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
     /// What it was measured on.
@@ -239,7 +239,7 @@ pub struct Report {
     pub rivals: BTreeMap<String, RivalReport>,
 }
 
-/// What the engine bench found of a rival.
+/// The results of a rival.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RivalReport {
     /// Its version.
@@ -305,7 +305,7 @@ struct Rival<'a> {
 }
 
 impl<E: Engine> Bench<'_, E> {
-    /// Our side, with as much known of the sizes as the form says.
+    /// Our side, for which the compiler knows as much of the sizes as the form says.
     fn ours<F: Form>(&self) -> Result<Box<dyn Side>, String> {
         let ours = Ours::<E, F>::of_form(self.engine.clone(), self.options.batch());
         filled(ours, &self.items, &self.lists)
@@ -324,8 +324,8 @@ impl<E: Engine> Bench<'_, E> {
         })
     }
 
-    /// All tables from crates.io, with keys and values in one form: `G` where values are given out, `S` where they
-    /// are shown.
+    /// All tables from crates.io, with keys and values in one form: `G` where a table gives values out, `S` where it
+    /// shows them.
     fn rivals<K: KeyForm, G: ValueForm + Clone, S: ValueForm>(
         &self,
     ) -> Result<Vec<Rival<'static>>, String> {
@@ -361,7 +361,7 @@ impl<E: Engine> Bench<'_, E> {
         let (batch, time) = (options.batch(), options.round_time());
         let memory_used = self.engine.stats().memory_used;
         let memory = ReadBuffer::new(memory_used as usize)?;
-        // Where several threads are asked for, also one alone.
+        // If there are several threads, also measure one alone.
         let mut alone =
             (options.threads > 1).then(|| as_it_is(Ours::<E>::new(self.engine.clone(), batch)));
 

@@ -1,12 +1,12 @@
-//! What a thread is going to ask, written down before the clock starts: keys lie one behind the
-//! other, so that reading them costs a stream and not a cache miss each.
+//! The list of operations of a thread, made before the clock starts. Keys lie one behind the other, so that reading
+//! them costs a stream and not a cache miss each.
 
 use clap::ValueEnum;
 use nuthatch_workload::{KeyMaker, Mix, Popularity, Seed};
 
 use crate::proof::write_value;
 
-/// Which keys are asked for.
+/// Which keys are requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Distribution {
     /// Each alike.

@@ -1,4 +1,4 @@
-//! Our engines under measurement, through the seam that the server uses.
+//! Our engines under measurement, through the interface that the server uses.
 
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
@@ -14,8 +14,8 @@ use crate::engine::subject::{Subject, Tally, Worker};
 /// Places that the engine's background work looks at between two pieces of a list.
 const MAINTENANCE: usize = 64;
 
-/// What the compiler knows of the sizes of keys and values: in a cache for any keys nothing ([`Any`]). A program whose
-/// items are all alike can tell it, as a table of arrays does ([`Known`]).
+/// What the compiler knows of the sizes of keys and values. In a cache for any keys it knows nothing ([`Any`]). A
+/// program whose items all have the same sizes can state them, as a table of arrays does ([`Known`]).
 pub trait Form: Send + Sync + 'static {
     /// Room for one value.
     type Room: AsMut<[MaybeUninit<u8>]>;
@@ -27,7 +27,7 @@ pub trait Form: Send + Sync + 'static {
     fn room(size: usize) -> Self::Room;
 }
 
-/// Sizes that are met when the program runs.
+/// Sizes that are known only at run time.
 pub struct Any;
 
 impl Form for Any {
@@ -79,14 +79,15 @@ pub struct Ours<E, F = Any> {
 }
 
 impl<E: Engine> Ours<E> {
-    /// The engine, asked `batch` operations at a time, with sizes that are met when the program runs.
+    /// The engine, called with `batch` operations at a time, with sizes that are known only at run time.
     pub fn new(engine: Arc<E>, batch: usize) -> Self {
         Self::of_form(engine, batch)
     }
 }
 
 impl<E: Engine, F: Form> Ours<E, F> {
-    /// The engine, asked `batch` operations at a time, with as much known of their sizes as the form says.
+    /// The engine, called with `batch` operations at a time; the compiler knows as much of their sizes as the form
+    /// says.
     pub fn of_form(engine: Arc<E>, batch: usize) -> Self {
         Self {
             engine,
@@ -157,7 +158,7 @@ impl<H: Handle, F: Form> OurWorker<H, F> {
         }
     }
 
-    /// As a program does that has one key at a time: each request is built, sent and judged alone.
+    /// As a program with one key at a time does: each request is built, executed and checked alone.
     fn ask_singly(&mut self, now: Time, list: &Operations, from: usize, to: usize) -> Tally {
         let mut tally = Tally::default();
         let mut lone = Lone {
@@ -184,7 +185,7 @@ impl<H: Handle, F: Form> OurWorker<H, F> {
         tally
     }
 
-    /// Not inlined: gets, one after the other, shall not share their registers with it.
+    /// Not inlined, so that a sequence of gets does not share its registers with this code.
     #[inline(never)]
     fn set_alone(
         &mut self,
@@ -213,7 +214,7 @@ impl<H: Handle, F: Form> Worker for OurWorker<H, F> {
     }
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Answer {
     None,
@@ -240,7 +241,7 @@ struct Answers<F> {
     value_size: usize,
     values: Vec<MaybeUninit<u8>>,
     answers: Vec<Answer>,
-    /// Room for a value of another size: one that is wrong, or that moves while it is read.
+    /// Room for a value of another size: a wrong one, or one that moves while it is read.
     odd: Vec<MaybeUninit<u8>>,
 }
 
@@ -294,8 +295,8 @@ fn judge_get(answer: Answer, value: &[MaybeUninit<u8>], key: &[u8], tally: &mut 
     tally.gets += 1;
     match answer {
         Answer::Hit => {
-            // SAFETY: each byte was initialised when the room was made, and the thread that wrote
-            // there since (see `Replies::begin`) laid down bytes.
+            // SAFETY: each byte was initialised when the room was made, and every write there since (see
+            // `Replies::begin`) stored initialised bytes.
             let value = unsafe { value.assume_init_ref() };
             tally.hit(value, key, value.len());
         }

@@ -44,7 +44,7 @@ pub fn filled<'a, S: Subject + 'a>(
     }
 }
 
-/// A side of what holds the items and has had its warm-up already.
+/// A side of a table that holds the items and has had its warm-up already.
 pub fn as_it_is<'a, S: Subject + 'a>(subject: S) -> Box<dyn Side + 'a> {
     Box::new(Rounds {
         subject,

@@ -1,4 +1,4 @@
-//! What a table must do to be measured, and the round that measures it.
+//! The interface of a table under measurement, and the round that measures it.
 
 use std::sync::Barrier;
 use std::thread;
@@ -34,7 +34,7 @@ pub trait Worker: Send {
     fn run(&mut self, list: &Operations, from: usize, to: usize) -> Tally;
 }
 
-/// What operations did.
+/// The results of operations.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
     /// Gets and sets.
@@ -45,7 +45,7 @@ pub struct Tally {
     pub hits: u64,
     /// Values that were not their key's, and sets that were refused.
     pub wrong: u64,
-    /// Made of the values' bytes, so that they are really read.
+    /// Computed from the values' bytes, so that the compiler cannot leave out the reads.
     pub consumed: u64,
 }
 
@@ -77,7 +77,7 @@ impl Tally {
     }
 }
 
-/// Stores all items, before anything is measured, and looks that none was refused.
+/// Stores all items, before anything is measured, and checks that none was refused.
 pub fn preload<S: Subject>(subject: &S, items: &Items) -> Result<(), String> {
     let mut worker = subject.worker();
     let mut refused = 0;

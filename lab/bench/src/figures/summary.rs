@@ -50,7 +50,7 @@ fn engines(found: &Found) -> Option<Table> {
     Some(table)
 }
 
-/// What the library made of the same run. Its rounds were compared with the engine's only, so this has quotients of
+/// The library's row, from the same run. Its rounds were compared with the engine's only, so this row has quotients of
 /// medians.
 fn library_row(
     report: &engine::Report,
@@ -73,7 +73,7 @@ fn library_row(
     row
 }
 
-/// The server's CPU time / that of others.
+/// The server's CPU time / the rivals' CPU time.
 fn servers(found: &Found) -> Option<Table> {
     found.versus.first()?;
     let servers = found.servers();
@@ -92,7 +92,7 @@ fn servers(found: &Found) -> Option<Table> {
     Some(table)
 }
 
-/// What is no comparison with a rival's speed.
+/// The results that compare no speed with a rival.
 fn others(found: &Found) -> Option<Table> {
     let mut table = Table::new(["and", "measured"]);
     let empty = table.text.len();

@@ -1,8 +1,8 @@
-//! memcached's binary requests and answers, as a client sees them: written out here once more, so that a mistake of the
-//! server's own is not repeated.
+//! memcached's binary requests and answers, as a client sees them. This is a second implementation, so that it does not
+//! repeat a mistake of the server's code.
 //!
-//! As clients do, a block asks quietly, and loudly at last: a quiet get that misses has no answer, which the answer to the
-//! next request tells.
+//! As with real clients, all gets of a block are quiet except the last: a quiet get that misses has no answer, and the
+//! answer to the next request shows that.
 
 use std::io::Read;
 
@@ -22,7 +22,7 @@ const SET: u8 = 0x01;
 const QUIET_GET: u8 = 0x09;
 const STAT: u8 = 0x10;
 
-/// Asks for the statistics.
+/// The request for the statistics.
 pub const STATS: [u8; HEADER] = {
     let mut request = [0; HEADER];
     request[0] = 0x80;
@@ -33,7 +33,7 @@ pub const STATS: [u8; HEADER] = {
 /// Bytes of one statistic, at most.
 const STATISTIC_MAX: usize = 1 << 16;
 
-/// The mark of a set's answer; that of a get's is where its key stands.
+/// The opaque of a set; the opaque of a get is the place of its key.
 const SET_OPAQUE: u32 = u32::MAX;
 
 fn header(text: &mut Vec<u8>, opcode: u8, key: usize, extras: usize, value: usize, opaque: u32) {
@@ -45,18 +45,18 @@ fn header(text: &mut Vec<u8>, opcode: u8, key: usize, extras: usize, value: usiz
     text.extend_from_slice(&[0; 8]);
 }
 
-/// Writes what stands before the key of a get: a quiet one.
+/// Writes the bytes before the key of a quiet get.
 pub fn get(text: &mut Vec<u8>, key_size: usize) {
     let opaque = (text.len() + HEADER) as u32;
     header(text, QUIET_GET, key_size, 0, 0, opaque);
 }
 
-/// Makes the get loud whose key stands there.
+/// Makes the get loud whose key is at `keys_at`.
 pub fn make_loud(text: &mut [u8], keys_at: usize) {
     text[keys_at - HEADER + 1] = GET;
 }
 
-/// Writes what stands before the key and the value of a set.
+/// Writes the bytes before the key and the value of a set.
 pub fn set(text: &mut Vec<u8>, key_size: usize, value_size: usize) {
     header(text, SET, key_size, 8, value_size, SET_OPAQUE);
     text.extend_from_slice(&[0; 8]);
@@ -129,7 +129,7 @@ impl Replies {
             Request::Set if opaque != SET_OPAQUE => Err(wrong()),
             Request::Set if status == 0 && body == 0 => Ok(Scan::Complete(HEADER, Counts::STORED)),
             Request::Set => Err(format!("a set was refused: status {status}")),
-            // It is the answer to a later request.
+            // This is the answer to a later request.
             Request::Get { keys_at, .. } if opaque != keys_at as u32 => {
                 match opaque > keys_at as u32 {
                     true => Ok(Scan::Complete(0, misses)),
@@ -216,7 +216,7 @@ mod tests {
             other => panic!("{other:?}"),
         };
         assert_eq!(scanned(first, &hit), (hit.len(), 1, 0));
-        // The first get missed, and so said nothing.
+        // The first get missed, so it has no answer.
         let next = answer(0, HIT, 0x3a);
         assert_eq!(scanned(first, &next), (0, 0, 1));
         let miss = answer(1, b"Not found", 0x3a);

@@ -13,10 +13,10 @@ use crate::server::scan::Scanner;
 use crate::server::script::Script;
 use crate::server::stream::Stream;
 
-/// How often a wait looks whether it must end early.
+/// How often a wait checks whether it must end early.
 pub const LOOK: Duration = Duration::from_millis(50);
 
-/// What the connections of a thread send next, and who counts what comes back.
+/// Decides what the connections of a thread send next, and counts the replies.
 pub trait Course {
     /// The block for a connection that is ready for one; nothing if it is to rest.
     fn next(&mut self) -> Option<usize>;
@@ -92,7 +92,7 @@ impl Client {
             {
                 return Err(error.to_string());
             }
-            // Relaxed: nothing but the flag itself is handed over.
+            // Relaxed: the flag publishes no other memory.
             if stop.load(Ordering::Relaxed) {
                 return Err("interrupted".to_owned());
             }

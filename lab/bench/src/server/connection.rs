@@ -23,11 +23,11 @@ pub struct Connection {
     answered: usize,
     progress: Progress,
     buffer: Box<[u8]>,
-    /// What was read and not yet understood: the front of the buffer.
+    /// Bytes that were read and not yet parsed: the front of the buffer.
     filled: usize,
 }
 
-/// What an event brought forward.
+/// The progress that an event made.
 pub struct Advance {
     /// Keys answered.
     pub counts: Counts,
@@ -61,7 +61,7 @@ impl Connection {
         self.stream.socket()
     }
 
-    /// Turns to another block and sends what the socket takes of it.
+    /// Begins another block and sends as much of it as the socket takes.
     pub fn begin(&mut self, script: &Script, block: usize) -> Result<(), String> {
         self.block = block;
         self.sent = 0;
@@ -70,7 +70,7 @@ impl Connection {
         self.send(script)
     }
 
-    /// Sends what the socket takes of the block's rest.
+    /// Sends as much of the block's rest as the socket takes.
     pub fn send(&mut self, script: &Script) -> Result<(), String> {
         let text = script.text(self.block);
         while self.sent < text.len() {
@@ -87,7 +87,7 @@ impl Connection {
             .map_err(|error| format!("sending: {error}"))
     }
 
-    /// Reads what has come and looks through it, up to the end of the block.
+    /// Reads the bytes that have arrived and parses them, up to the end of the block.
     pub fn receive(&mut self, script: &Script, scanner: &Scanner) -> Result<Advance, String> {
         let mut advance = Advance {
             counts: Counts::default(),
@@ -126,7 +126,7 @@ impl Connection {
         Ok(advance)
     }
 
-    /// True if something was read, false if nothing more is there.
+    /// True if something was read, false if the socket has no more.
     fn read(&mut self) -> Result<bool, String> {
         loop {
             match self.stream.read(&mut self.buffer[self.filled..]) {

@@ -1,5 +1,5 @@
-//! CPServer's requests and answers, as a client sees them: written out here once more, so that a
-//! mistake of the server's own is not repeated.
+//! CPServer's requests and answers, as a client sees them. This is a second implementation, so that it does not repeat
+//! a mistake of the server's code.
 
 use crate::proof::vouches;
 use crate::server::scan::{Counts, Scan};
@@ -8,7 +8,7 @@ use crate::server::script::{Request, Script};
 /// Bytes of a key.
 pub const KEY_SIZE: usize = 8;
 
-/// Which of its requests a load is made of.
+/// Which of the protocol's requests a load has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// LOOKUP and INSERT.
@@ -18,18 +18,18 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// True if nothing says that a value was stored.
+    /// True if no answer confirms that a value was stored.
     pub fn stores_silently(self) -> bool {
         self == Self::Paper
     }
 
-    /// Writes what stands before the key of a get.
+    /// Writes the bytes before the key of a get.
     pub fn get(self, text: &mut Vec<u8>) {
         let op: u32 = if self == Self::Paper { 0 } else { 2 };
         head(text, op, 0);
     }
 
-    /// Writes what stands before the key and the value of a set.
+    /// Writes the bytes before the key and the value of a set.
     pub fn set(self, text: &mut Vec<u8>, value_size: usize) {
         let op: u32 = if self == Self::Paper { 1 } else { 3 };
         head(text, op, value_size as u32);
@@ -83,7 +83,7 @@ impl Replies {
             u32::from_le_bytes(bytes.unwrap_or_default())
         };
         let (status, size) = match self.dialect {
-            // An empty value cannot be told from a miss; none is ever stored here.
+            // An empty value looks like a miss; none is ever stored here.
             Dialect::Paper => (u32::from(word(0) == 0), word(0) as usize),
             Dialect::Extended => (word(0), word(4) as usize),
         };

@@ -101,7 +101,7 @@ pub struct Options {
     pub json: bool,
 }
 
-/// What the server bench found. Percentiles are of requests, in microseconds.
+/// The results of the server bench. Percentiles are of requests, in microseconds.
 #[derive(Clone, Debug, Serialize)]
 #[allow(missing_docs)]
 pub struct Report {
@@ -139,7 +139,7 @@ pub fn run(options: &Options) -> Result<Report, Failure> {
     Ok(load.run(target, options.pid, None, &stop)?)
 }
 
-/// A load, ready to be put on servers.
+/// A load, ready to run on servers.
 pub(crate) struct Load {
     protocol: Protocol,
     items: Items,
@@ -212,7 +212,7 @@ impl Load {
         Ok(())
     }
 
-    /// Puts the load on a server and measures. Threads of the load are pinned to `cores`, if given.
+    /// Runs the load on a server and measures. Threads of the load are pinned to `cores`, if given.
     pub fn run(
         &self,
         target: SocketAddr,
@@ -343,7 +343,7 @@ impl Course for Measured {
 
     fn advance(&mut self, advance: &Advance) {
         self.over = advance.at >= self.window.to;
-        // Something counts even if the machine slept through the window.
+        // Something is counted even if the machine stood still during the whole window.
         let late = self.over && self.part.last.is_some();
         if advance.at >= self.window.from && !late {
             self.part.record(advance);
@@ -354,7 +354,7 @@ impl Course for Measured {
 /// What a thread of the load counted.
 struct Part {
     counts: Counts,
-    /// When the last of it came.
+    /// When its last reply arrived.
     last: Option<Instant>,
     /// In nanoseconds.
     latency: Histogram<u64>,

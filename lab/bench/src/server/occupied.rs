@@ -1,5 +1,5 @@
-//! A load stores items, replaces those of the same keys, and evicts others. So a server that holds items
-//! already is refused, whatever it speaks; one that cannot be asked too.
+//! The check that a server is empty. A load stores items, replaces those of the same keys, and evicts others. So a
+//! server that holds items already is refused, whatever its protocol; one that cannot report it too.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use super::binary;
 use super::scan::Protocol;
 use super::stream::{Answer, ask};
 
-/// How many items a server says it holds, by its answer.
+/// Parses a server's answer: how many items it holds.
 type Counting = fn(Answer) -> Result<u64, String>;
 
 /// Refuses a server that holds items, or that does not say whether it does.

@@ -1,5 +1,5 @@
-//! memcached's replies, looked through as cheaply as can be, and checked all the same: each is the answer to its
-//! request, each value is its key's and has the right length.
+//! The parser of memcached's text replies. It is as cheap as possible, and still checks that each reply answers its
+//! request, and that each value is the one of its key and has the right length.
 
 use crate::proof::vouches;
 use crate::server::scan::{Counts, Progress, Scan};
@@ -9,7 +9,7 @@ use crate::server::script::{Request, Script};
 pub struct Replies {
     key_size: usize,
     value_size: usize,
-    /// What stands between key and value: flags and length.
+    /// The bytes between key and value: flags and length.
     middle: Vec<u8>,
 }
 
@@ -50,7 +50,7 @@ impl Replies {
                 return Ok(Scan::Partial(at));
             };
             let key = &record[HEAD.len()..HEAD.len() + self.key_size];
-            // Keys without a value are passed over: the reply is silent about them.
+            // Keys without a value are skipped: the reply does not contain them.
             while progress.passed < keys && script.requested_key(keys_at, progress.passed) != key {
                 progress.passed += 1;
             }

@@ -1,5 +1,5 @@
-//! Redis' requests and answers (RESP2), as a client sees them: written out here once more, so that a mistake of the
-//! server's own is not repeated.
+//! Redis' requests and answers (RESP2), as a client sees them. This is a second implementation, so that it does not
+//! repeat a mistake of the server's code.
 
 use crate::proof::vouches;
 use crate::server::scan::{Counts, Scan};
@@ -8,17 +8,17 @@ use crate::server::script::{Request, Script};
 const NULL: &[u8] = b"$-1\r\n";
 const OK: &[u8] = b"+OK\r\n";
 
-/// Writes what stands before the key of a GET. Behind it comes the end of a line.
+/// Writes the bytes before the key of a GET. Behind the key comes the end of a line.
 pub fn get(text: &mut Vec<u8>, key_size: usize) {
     text.extend_from_slice(format!("*2\r\n$3\r\nGET\r\n${key_size}\r\n").as_bytes());
 }
 
-/// Writes what stands before the key of a SET.
+/// Writes the bytes before the key of a SET.
 pub fn set(text: &mut Vec<u8>, key_size: usize) {
     text.extend_from_slice(format!("*3\r\n$3\r\nSET\r\n${key_size}\r\n").as_bytes());
 }
 
-/// Writes what stands between key and value.
+/// Writes the bytes between key and value.
 pub fn between(text: &mut Vec<u8>, value_size: usize) {
     text.extend_from_slice(format!("\r\n${value_size}\r\n").as_bytes());
 }

@@ -1,4 +1,4 @@
-//! What comes back, whatever the protocol: who looks through it and what is counted.
+//! Parsing of replies, whatever the protocol, and the counts of their keys.
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -47,17 +47,16 @@ impl Protocol {
     }
 }
 
-/// What a scan met.
+/// The result of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scan {
-    /// The reply is complete: so many bytes of it (none, if the request has no answer), so many
-    /// hits and misses.
+    /// The reply is complete: its bytes (none, if the request has no answer), and its hits and misses.
     Complete(usize, Counts),
-    /// More bytes are needed; these need not be looked at again.
+    /// More bytes are needed; this many need not be parsed again.
     Partial(usize),
 }
 
-/// What became of the keys of a request.
+/// The outcomes of a request's keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Keys with a value.
@@ -89,7 +88,7 @@ impl Counts {
     }
 }
 
-/// How far the reply to one request has been seen.
+/// How far the reply to one request was parsed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Progress {
     /// Values seen.

@@ -1,4 +1,4 @@
-//! What a connection sends: blocks of requests, made before the clock starts.
+//! The script of a connection: blocks of requests, made before the clock starts.
 
 use std::ops::Range;
 
@@ -159,7 +159,7 @@ impl Script {
         self.text.extend_from_slice(b"\r\n");
     }
 
-    /// Writes a key and says where.
+    /// Writes a key and returns its place.
     fn key_range(&mut self, number: u64) -> Range<usize> {
         let at = self.text.len();
         self.key(number);
@@ -174,8 +174,8 @@ impl Script {
         write_value(value, &before[key]);
     }
 
-    /// True if nothing would say that the requests so far have been carried out: then a get must
-    /// follow, before the block ends.
+    /// True if no answer would show that the requests so far were carried out: then a get must follow, before the block
+    /// ends.
     fn ends_silently(&self) -> bool {
         let silent = self
             .protocol

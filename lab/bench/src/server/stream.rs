@@ -55,7 +55,8 @@ impl Stream {
         let Some(session) = &mut self.tls else {
             return self.socket.write(bytes);
         };
-        // What is kept goes first: then a socket that is full is what it waits for, and tells when it is not.
+        // Bytes that the session keeps are sent first. So when the socket is full, the wait is for that socket, and its
+        // next event says that it has room.
         while session.wants_write() {
             session.write_tls(&mut self.socket)?;
         }
@@ -123,7 +124,7 @@ fn session(target: SocketAddr) -> io::Result<ClientConnection> {
     ClientConnection::new(config()?, name).map_err(io::Error::other)
 }
 
-/// What all sessions do alike.
+/// The configuration of all sessions.
 fn config() -> io::Result<Arc<ClientConfig>> {
     let provider = Arc::new(ring::default_provider());
     let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
@@ -135,7 +136,7 @@ fn config() -> io::Result<Arc<ClientConfig>> {
     Ok(Arc::new(config))
 }
 
-/// Takes any certificate: the server under load is one's own.
+/// Accepts any certificate: the server under load is the user's own.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 

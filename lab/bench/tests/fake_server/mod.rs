@@ -19,7 +19,7 @@ pub enum Manner {
     Refusing,
     /// Closes after the first line.
     Closing,
-    /// Tells no statistics.
+    /// Answers no request for statistics.
     Silent,
 }
 

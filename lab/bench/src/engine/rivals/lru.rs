@@ -1,4 +1,5 @@
-//! The lru crate in shards, each behind a mutex: a hash table and a linked list, what is written most often by hand.
+//! The lru crate in shards, each behind a mutex: a hash table and a linked list, the cache that programs most often
+//! write by hand.
 
 use std::hash::BuildHasher;
 use std::num::NonZeroUsize;

@@ -1,8 +1,8 @@
-//! The papaya crate: a lock-free hash map. It evicts nothing and knows no limit.
+//! The papaya crate: a lock-free hash map. It evicts nothing and has no limit.
 //!
-//! It reads under a guard, and what was removed while one is held cannot be freed. A program takes it for as long as
-//! it has requests at hand, so it is taken once a batch here; and beside that once for a thousand operations
-//! whatever the batch, because giving a guard back is a full barrier, which a get alone feels.
+//! It reads under a guard, and values that were removed while a guard is held cannot be freed. A program holds a guard
+//! for as long as it has requests at hand, so it is taken once a batch here. It is also measured with one guard for a
+//! thousand operations whatever the batch, because releasing a guard is a full barrier, which slows a single get.
 
 use std::iter;
 use std::sync::Arc;
@@ -85,7 +85,7 @@ impl<K: KeyForm, V: ValueForm> Worker for PapayaWorker<'_, K, V> {
         let size = list.value_size();
         let mut tally = Tally::default();
         if self.0.guarded == 1 {
-            // A loop of its own: nothing is counted but what there is to do.
+            // A loop of its own, so that nothing but the operations themselves is measured.
             for one in list.range(from, to) {
                 self.guarded(iter::once(one), size, &mut tally);
             }
