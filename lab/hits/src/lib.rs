@@ -1,10 +1,10 @@
-//! How many requests find their item in a cache: the only thing that a cache is bought for.
+//! Measures how many requests find their item in a cache, which is what a cache is for.
 //!
 //! * [`mod@hit_ratio`]: traces on policies at several sizes, as tables, JSON, and pictures.
 //! * [`items_held`]: how many items caches hold.
 //! * [`live`]: engines and servers that hold real items.
-//! * [`policy`]: which item leaves, simulated.
-//! * [`trace`]: who asked for what, in order.
+//! * [`policy`]: eviction policies, simulated.
+//! * [`trace`]: recorded requests, in order.
 
 #![forbid(unsafe_code)]
 

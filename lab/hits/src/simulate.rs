@@ -1,4 +1,4 @@
-//! A trace played on a simulated policy.
+//! Replays a trace on a simulated policy.
 
 use crate::policy::{Future, Movement, PolicyName, Room};
 use crate::size::By;
@@ -9,11 +9,11 @@ use crate::trace::Trace;
 pub struct Hits {
     /// All requests.
     pub requests: u64,
-    /// Those that found their item.
+    /// Requests that found their item.
     pub hits: u64,
-    /// Bytes of values that were asked for.
+    /// Bytes of values requested.
     pub bytes: u64,
-    /// Bytes of those that were found.
+    /// Bytes of values found.
     pub hit_bytes: u64,
 }
 
@@ -30,17 +30,17 @@ impl Hits {
         }
     }
 
-    /// Hits by requests.
+    /// Hits / requests.
     pub fn ratio(&self) -> f64 {
         share(self.hits, self.requests)
     }
 
-    /// Bytes found by bytes asked for.
+    /// Bytes found / bytes requested.
     pub fn byte_ratio(&self) -> f64 {
         share(self.hit_bytes, self.bytes)
     }
 
-    /// Requests that did not hit, by requests.
+    /// Misses / requests.
     pub fn miss_ratio(&self) -> f64 {
         1.0 - self.ratio()
     }
@@ -53,7 +53,7 @@ fn share(part: u64, whole: u64) -> f64 {
     }
 }
 
-/// What an item takes of the capacity.
+/// How an item's charge against the capacity is computed.
 #[derive(Clone, Copy, Debug)]
 pub struct Charging {
     /// What is counted.
@@ -83,7 +83,8 @@ impl Charging {
     }
 }
 
-/// Plays a trace on an empty cache of a policy. `future` is the trace's, if the policy must know it. Also what a store moved.
+/// Plays a trace on an empty cache of a policy. `future` is the trace's, if the policy must know it. Also returns what
+/// a store moved.
 pub fn simulate(
     trace: &Trace,
     policy: &PolicyName,

@@ -1,4 +1,4 @@
-//! Sizes of a cache, as typed, and as they are for a trace.
+//! Sizes of a cache, as typed, and converted to bytes or items of a trace.
 
 use std::fmt::{self, Display};
 use std::str::FromStr;
@@ -51,7 +51,7 @@ impl CacheSize {
     }
 }
 
-/// What 100 % of a trace are: all its values, each key's once, or all its keys.
+/// 100 % of a trace: all its values, each key's once, or all its keys.
 pub fn whole(trace: &Trace, by: By) -> u64 {
     match by {
         By::Bytes => trace.distinct_bytes(),

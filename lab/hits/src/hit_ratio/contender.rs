@@ -1,4 +1,4 @@
-//! What is compared: simulated policies, engines, servers and libraries, as typed behind `--policies`.
+//! The contenders of a comparison: simulated policies, engines, servers and libraries, as typed behind `--policies`.
 
 use std::fmt::{self, Display};
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use crate::live::EngineChoice;
 use crate::policy::{self, PolicyName};
 
-/// What an engine's name begins with, to tell it from a policy's.
+/// The prefix of an engine's name, which distinguishes it from a policy's.
 const ENGINE: &str = "engine:";
 
 /// Something that a trace is replayed on in this process.

@@ -18,19 +18,20 @@ use crate::trace::Trace;
 /// A trace, and the sizes of cache that it is replayed on.
 pub struct Jobs<'a> {
     pub trace: &'a Trace,
-    /// In the unit that the charges have.
+    /// In the unit of the charges.
     pub sizes: &'a [u64],
     pub charging: Charging,
-    /// So many at a time. A server and its client count as one: each waits for the other.
+    /// How many replays run at a time. A server and its client count as one: each waits for the other.
     pub threads: usize,
     pub progress: &'a Progress,
-    /// The only trace: then a server that starts in no size is an error. Others may have sizes that it takes.
+    /// True if it is the only trace: then a server that starts in no size is an error. With other traces it may start
+    /// in their sizes.
     pub alone: bool,
     /// Set when the run is interrupted.
     pub stop: &'a AtomicBool,
 }
 
-/// What the trace is replayed on.
+/// A cache that the trace is replayed on.
 enum Entrant<'a> {
     Contender(&'a Contender),
     Server(&'a SpawnCommand),
@@ -73,8 +74,8 @@ impl Jobs<'_> {
             .collect()
     }
 
-    /// Calls `job` with each number below `count`, on several threads, and returns what came of each. The first error
-    /// ends all.
+    /// Calls `job` with each number below `count`, on several threads, and returns the results. The first error ends
+    /// all.
     fn in_parallel(
         &self,
         count: usize,
@@ -84,7 +85,7 @@ impl Jobs<'_> {
         let failed: Mutex<Option<String>> = Mutex::default();
         let (next, failing) = (AtomicUsize::new(0), AtomicBool::new(false));
         let work = || {
-            // Relaxed, here and below: nothing but the flags and the number is handed over.
+            // Relaxed, here and below: the flags and the number publish no other memory.
             while !self.stop.load(Ordering::Relaxed) && !failing.load(Ordering::Relaxed) {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 if number >= count {
@@ -143,7 +144,7 @@ impl Jobs<'_> {
             },
             Entrant::Server(command) => match command.start(size, self.stop) {
                 Ok(server) => servers::replay(&server, self.trace, self.stop),
-                // It may refuse to start in too small a size.
+                // The server may refuse to start in too small a size.
                 Err(error) => Ok(Cell::none(error)),
             },
         }

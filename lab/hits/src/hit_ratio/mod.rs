@@ -106,21 +106,21 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let outcome = replay_all(options, &baseline, &servers, &progress, &stop, &mut done);
     drop(progress);
     output::print(&done.summary.text(&baseline))?;
-    // What was replayed is kept, whatever became of the rest.
+    // Results of finished replays are written even if a later one failed.
     if let Some(path) = options.json.as_ref().filter(|_| !done.json.is_empty()) {
         output::save(path, done.json.as_bytes())?;
     }
     outcome
 }
 
-/// What has come of the traces so far.
+/// The results of the traces so far.
 #[derive(Default)]
 struct Done {
     json: String,
     summary: Summary,
 }
 
-/// The name of the row that all are compared with.
+/// The name of the row that all rows are compared with.
 fn baseline(options: &Options) -> Result<String, Failure> {
     let Some(typed) = &options.baseline else {
         return Ok("lru".to_owned());
@@ -137,7 +137,8 @@ fn baseline(options: &Options) -> Result<String, Failure> {
     Ok(typed.clone())
 }
 
-/// Replays each trace that can be read. The error is that of the first that cannot, once all others are done.
+/// Replays each trace that can be read. If some cannot be read, returns the error of the first of them, after all
+/// replays.
 fn replay_all(
     options: &Options,
     baseline: &str,
@@ -176,7 +177,7 @@ fn replay_all(
     let Some(first) = unreadable.next() else {
         return Ok(());
     };
-    // The first ends the run and is told then.
+    // The first error ends the run and is printed then.
     unreadable.for_each(|failure| output::note(&failure.to_string()));
     Err(first)
 }

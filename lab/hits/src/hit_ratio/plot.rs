@@ -51,8 +51,8 @@ pub fn figure(results: &Results, baseline: &str, bytes: bool) -> Result<String, 
     chart.svg().map_err(|error| Failure::run(error.to_string()))
 }
 
-/// All that are no simulated online policies, the baseline, and of the others those with the fewest misses, in the
-/// order of the table.
+/// All contenders that are no simulated online policies, the baseline, and of the other policies those with the fewest
+/// misses, in the order of the table.
 fn shown<'a>(results: &'a Results, baseline: &str, bytes: bool) -> Vec<&'a Row> {
     let misses = |row: &Row| -> f64 {
         let shares = row.cells.iter().filter_map(|cell| cell.share(bytes));

@@ -12,21 +12,21 @@ use crate::simulate::Hits;
 use crate::size::{By, CacheSize, bytes_in_words, whole};
 use crate::trace::Trace;
 
-/// What one contender did at one size.
+/// The result of one contender at one size.
 #[derive(Clone, Debug, Default)]
 pub struct Cell {
     /// None if it cannot have this size.
     pub hits: Option<Hits>,
     pub memory: MemoryUse,
-    /// What an engine says of more memory.
+    /// An engine's estimate of its hits with more memory.
     pub more_hits: Option<MoreHits>,
-    /// What a simulated store holds and moved.
+    /// What a simulated store holds, and what it moved.
     pub movement: Option<Movement>,
     /// Why there are no hits.
     pub note: Option<String>,
 }
 
-/// What one contender did at each size.
+/// The results of one contender at each size.
 #[derive(Clone, Debug)]
 pub struct Row {
     pub name: String,
@@ -35,7 +35,7 @@ pub struct Row {
     pub cells: Vec<Cell>,
 }
 
-/// What all did on one trace.
+/// The results of all contenders on one trace.
 #[derive(Clone, Debug)]
 pub struct Results {
     pub trace: String,
@@ -47,11 +47,11 @@ pub struct Results {
     /// As typed, and in bytes or items.
     pub sizes: Vec<(CacheSize, u64)>,
     pub rows: Vec<Row>,
-    /// Servers that ran before, each in its own size.
+    /// Servers that were running already, each in its own size.
     pub running: Vec<Running>,
 }
 
-/// What a server that ran before did.
+/// The result of a server that was running already.
 #[derive(Clone, Debug)]
 pub struct Running {
     pub name: String,
@@ -265,7 +265,7 @@ impl Cell {
         Some(all.ratio())
     }
 
-    /// Of a policy.
+    /// The cell of a policy.
     pub fn simulated(hits: Hits, movement: Option<Movement>) -> Self {
         Self {
             movement,
@@ -273,7 +273,7 @@ impl Cell {
         }
     }
 
-    /// Of a cache that takes memory.
+    /// The cell of a cache that takes memory.
     pub fn live(hits: Hits, memory: MemoryUse) -> Self {
         Self {
             hits: Some(hits),
@@ -282,7 +282,7 @@ impl Cell {
         }
     }
 
-    /// Of a cache that cannot have the size.
+    /// The cell of a cache that cannot have the size.
     pub fn none(note: String) -> Self {
         Self {
             note: Some(note),
@@ -363,12 +363,12 @@ pub struct Summary {
 #[derive(Clone, Debug)]
 struct SummaryRow {
     name: String,
-    /// For each size the logarithms of its misses by the baseline's, a trace each.
+    /// For each size the logarithms of misses / the baseline's misses, one for each trace.
     ratios: Vec<Vec<f64>>,
 }
 
 impl Summary {
-    /// Adds a trace, if the baseline was among those that it was replayed on.
+    /// Adds a trace, if it was replayed on the baseline.
     pub fn add(&mut self, results: &Results, baseline: &str) {
         let Some(base) = results.rows.iter().find(|row| row.name == baseline) else {
             return;
@@ -400,7 +400,7 @@ impl Summary {
         }
     }
 
-    /// For people; nothing if the baseline was not there.
+    /// For people; empty if no trace was replayed on the baseline.
     pub fn text(&self, baseline: &str) -> String {
         if self.rows.is_empty() {
             return String::new();

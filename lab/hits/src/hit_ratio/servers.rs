@@ -52,16 +52,16 @@ impl FromStr for SpawnCommand {
 }
 
 impl SpawnCommand {
-    /// What tables call it.
+    /// Its name in tables.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Starts it on a free port with the size that is closest in whole MiB. It ends when what is returned is dropped.
+    /// Starts it on a free port with the size that is closest in whole MiB. It ends when the returned value is dropped.
     pub fn start(&self, bytes: u64, stop: &AtomicBool) -> Result<Started, String> {
         let mib = whole_mib(bytes) / MIB;
         let command = self.command.replace("{mib}", &mib.to_string());
-        // One after the other: a free port that is found for one may else be taken for another before it listens.
+        // One after the other: otherwise two servers may get the same free port before one of them listens.
         let _starting = STARTING.lock();
         Started::start(&command, &os::cores(), stop)
     }
@@ -91,7 +91,7 @@ pub struct RunningServer {
 }
 
 impl RunningServer {
-    /// Finds the server, and looks that it holds nothing: a replay stores items and throws them away.
+    /// Finds the server, and checks that it is empty: a replay stores items and then flushes all.
     pub fn find(name: &str) -> Result<Self, Failure> {
         let addresses = name.to_socket_addrs().ok();
         let address = addresses.and_then(|mut addresses| addresses.next());
@@ -110,7 +110,7 @@ impl RunningServer {
         Ok(Self { name, address })
     }
 
-    /// Replays a trace, and throws the items away afterwards. Returns its memory limit in bytes too.
+    /// Replays a trace, and flushes all items afterwards. Returns the server's memory limit in bytes too.
     pub fn replay(&self, trace: &Trace, stop: &AtomicBool) -> Result<(u64, Cell), String> {
         let named = |error: String| format!("{}: {error}", self.name);
         let replay = || {

@@ -1,7 +1,7 @@
 //! `nuthatch-lab items-held`: how many items a cache holds, and what it takes for them.
 //!
-//! Keys and values of three times the limit are written, then all keys are asked for, the newest first: a get evicts
-//! nothing, so what is found is what was held.
+//! It writes keys and values of three times the limit, and then gets all keys, the newest first. A get evicts nothing,
+//! so the items found are the items held.
 
 mod report;
 mod sizes;
@@ -59,9 +59,9 @@ pub struct Options {
 
 /// Bytes of a key.
 const KEY_SIZE: usize = 16;
-/// The keys and values that are written, by the memory's limit.
+/// Bytes of keys and values written / the memory limit.
 const TIMES: u64 = 3;
-/// Keys asked for at once.
+/// Keys of one get.
 const BATCH: usize = 256;
 /// The same keys and sizes in each run.
 const SEED: u64 = 0x6865_6c64;
@@ -115,7 +115,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     }
 }
 
-/// Writes, then counts what is there.
+/// Writes items, then counts those that the cache still holds.
 fn fill(
     cache: &mut impl Cache,
     values: &ValueSizes,
@@ -156,7 +156,7 @@ fn write(
     let mut random = SmallRng::seed_from_u64(SEED);
     let mut sizes: Vec<u32> = Vec::new();
     let mut written = 0;
-    // What is overwritten is among the newest items, which take half of the limit, so that it is there.
+    // An overwritten item is one of the newest, which take half of the limit, so that the cache still holds it.
     let (mut recent, mut recent_bytes) = (0, 0);
     let taken = |size: u32| KEY_SIZE as u64 + u64::from(size);
     while written < TIMES * limit {
@@ -184,11 +184,11 @@ fn write(
     Ok(sizes)
 }
 
-/// Sixteen digits that look random, and are another for each number.
+/// Sixteen digits that look random, and differ for each number.
 fn key(number: usize) -> [u8; KEY_SIZE] {
     let mut mixed = number as u64;
     for factor in [0x9e37_79b9_7f4a_7c15, 0xd6e8_feb8_6659_fd93_u64] {
-        // An odd factor and a shift to the right can both be undone: no two numbers become one.
+        // Multiplication by an odd factor and a shift to the right can both be undone: no two numbers become the same.
         mixed = mixed.wrapping_mul(factor);
         mixed ^= mixed >> 32;
     }

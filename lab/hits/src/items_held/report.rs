@@ -71,7 +71,7 @@ impl Report {
         text
     }
 
-    /// A table, unless nothing is known for it.
+    /// A table, unless all its cells are empty.
     fn table(&self, text: &mut String, title: &str, of: impl Fn(&Cell) -> Option<String>) {
         let known = |row: &&Row| row.cells.iter().any(|cell| of(cell).is_some());
         let rows: Vec<&Row> = self.rows.iter().filter(known).collect();

@@ -64,7 +64,7 @@ fn by_name<N: ValueEnum>(name: &str, what: &str) -> Result<N, String> {
     })
 }
 
-/// An engine that is asked.
+/// An engine under replay.
 pub struct EngineCache {
     engine: Arc<AnyEngine>,
     handle: AnyHandle,
@@ -97,7 +97,7 @@ impl EngineCache {
         })
     }
 
-    /// Hits that it would have had besides, by its own estimate, with so much more memory as [`MORE_MEMORY`] says.
+    /// Additional hits that it would have had with each step of [`MORE_MEMORY`], by its own estimate.
     pub fn more_hits(&self) -> Option<MoreHits> {
         self.engine.stats().log.map(|log| log.more_hits)
     }
@@ -138,7 +138,7 @@ impl Cache for EngineCache {
     }
 }
 
-/// Whether a get hit, and room for the value, which nobody reads.
+/// Receives whether a get hit; has room for the value, which is not read.
 #[derive(Default)]
 struct Answer {
     hit: bool,
@@ -196,7 +196,7 @@ mod tests {
                 cache.set(&key, size).unwrap();
                 assert_eq!(cache.get(&key), Ok(true), "{name}, {size}");
             }
-            // More than an item may have: not stored, and no error.
+            // Larger than an item may be: not stored, and no error.
             cache.set(b"large", 2 << 20).unwrap();
             assert_eq!(cache.get(b"large"), Ok(false), "{name}");
             assert!(cache.memory().used.unwrap() > 20_000);

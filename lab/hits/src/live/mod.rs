@@ -11,15 +11,15 @@ pub use server::ServerCache;
 use crate::simulate::Hits;
 use crate::trace::Trace;
 
-/// Requests between two looks at whether the run is interrupted.
+/// Requests between two checks whether the run is interrupted.
 const LOOK: usize = 1 << 10;
 
-/// A cache that is asked for keys and given values.
+/// A cache with gets and sets.
 pub trait Cache {
-    /// True if the key has an item. Errors: it cannot be asked.
+    /// True if the key has an item. Errors: the cache does not answer.
     fn get(&mut self, key: &[u8]) -> Result<bool, String>;
 
-    /// Stores a value of this size, if the cache takes one so large. Errors: it cannot be asked.
+    /// Stores a value of this size, if the cache takes one so large. Errors: the cache does not answer.
     fn set(&mut self, key: &[u8], size: u32) -> Result<(), String>;
 
     /// The same for several keys, in their order.
@@ -27,7 +27,7 @@ pub trait Cache {
         keys.iter().map(|key| self.get(key.as_ref())).collect()
     }
 
-    /// What it takes: bytes, as far as that can be told.
+    /// The memory that it takes, in bytes; fields that are not known are `None`.
     fn memory(&mut self) -> MemoryUse;
 }
 
@@ -38,7 +38,7 @@ pub struct MemoryUse {
     pub resident: Option<u64>,
     /// The most that it ever was.
     pub resident_peak: Option<u64>,
-    /// What an engine says that it uses of its limit.
+    /// What an engine reports to use of its limit.
     pub used: Option<u64>,
 }
 
@@ -66,7 +66,7 @@ pub fn read_through(
 
 /// An error if the run is interrupted.
 pub fn refuse_if(stop: &AtomicBool) -> Result<(), String> {
-    // Relaxed: nothing but the flag itself is handed over.
+    // Relaxed: the flag publishes no other memory.
     match stop.load(Ordering::Relaxed) {
         true => Err("interrupted".to_owned()),
         false => Ok(()),

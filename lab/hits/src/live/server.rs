@@ -1,4 +1,4 @@
-//! Servers that speak memcached's text protocol, one request at a time.
+//! A client of servers that speak memcached's text protocol, one request at a time.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -10,7 +10,7 @@ use super::{Cache, MemoryUse, Values};
 
 /// How long a server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Bytes of sets that wait for a get to travel with, at most.
+/// Most bytes of sets that wait for the next get to be sent with it.
 const UNSENT_MAX: usize = 1 << 18;
 /// Bytes read at a time.
 const BUFFER: usize = 64 << 10;
@@ -23,9 +23,9 @@ pub struct ServerCache {
     /// What is sent with the next get.
     unsent: Vec<u8>,
     received: Vec<u8>,
-    /// Where bytes are read to.
+    /// The buffer of reads.
     buffer: Box<[u8]>,
-    /// Bytes of what was received that are understood.
+    /// How many of the received bytes are parsed.
     at: usize,
     values: Values,
 }
@@ -51,7 +51,7 @@ impl ServerCache {
         })
     }
 
-    /// A number that `stats` tells; None if it does not.
+    /// A number of `stats`; None if the server does not have it.
     pub fn stat(&mut self, name: &str) -> Result<Option<u64>, String> {
         self.unsent.extend_from_slice(b"stats\r\n");
         self.send()?;
@@ -71,7 +71,7 @@ impl ServerCache {
         }
     }
 
-    /// Throws all items away.
+    /// Flushes all items.
     pub fn flush(&mut self) -> Result<(), String> {
         self.unsent.extend_from_slice(b"flush_all\r\n");
         self.send()?;
@@ -107,7 +107,8 @@ impl ServerCache {
             } else if !line.starts_with(b"SERVER_ERROR ") {
                 return Err(odd(line));
             }
-            // Otherwise the set before was refused: too large an item, or no memory for it.
+            // An error line belongs to the set before, which was refused: the item is too large, or there is no memory
+            // for it.
         }
     }
 
@@ -117,7 +118,7 @@ impl ServerCache {
         sent.map_err(|error| format!("sending: {error}"))
     }
 
-    /// The next line, without its end: where it is in what was received.
+    /// The next line, without its end, as a range of the received bytes.
     fn line(&mut self) -> Result<std::ops::Range<usize>, String> {
         let mut looked = self.at;
         loop {
@@ -132,7 +133,7 @@ impl ServerCache {
         }
     }
 
-    /// Passes over so many bytes.
+    /// Skips this number of bytes.
     fn skip(&mut self, bytes: usize) -> Result<(), String> {
         while self.received.len() - self.at < bytes {
             self.receive()?;
@@ -172,7 +173,7 @@ impl Cache for ServerCache {
     }
 
     fn set(&mut self, key: &[u8], size: u32) -> Result<(), String> {
-        // It goes out with the next get, which is carried out after it.
+        // The set is sent with the next get, which the server carries out after it.
         let head = format!(" 0 0 {size} noreply\r\n");
         let value = self.values.of(size);
         for part in [b"set ", key, head.as_bytes(), value, b"\r\n"] {

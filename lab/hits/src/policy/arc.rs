@@ -3,7 +3,7 @@
 use super::queue::{Nodes, Queue};
 use super::{Policy, Room};
 
-/// Two LRU queues, of keys that were asked for once (T1) and more often (T2), and the ghosts of each (B1, B2). A ghost
+/// Two LRU queues, of keys that were requested once (T1) and more often (T2), and the ghosts of each (B1, B2). A ghost
 /// that comes back moves the share of the queue that it left: p, T1's. As in the paper where all charges are 1;
 /// otherwise its counts of pages are sums of charges.
 pub struct Arc {

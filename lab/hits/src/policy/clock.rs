@@ -1,17 +1,17 @@
-//! CLOCK, as a queue: what was used since the hand came by gets another round.
+//! CLOCK, as a queue: an item that was used since the hand last passed it gets another round.
 
 use super::one_queue::Order;
 use super::queue::{Nodes, Queue};
 
-/// Evicts the oldest whose counter is 0; others it passes give up a count and go round again. A hit adds a count. A new
-/// item has none. With one bit a count says whether there was a hit, which is CLOCK (second chance, FIFO with
-/// reinsertion).
+/// Evicts the oldest item whose counter is 0; items that the hand passes lose a count and go round again. A hit adds a
+/// count. A new item has none. With one bit a count says whether there was a hit, which is CLOCK (second chance, FIFO
+/// with reinsertion).
 pub struct Clock {
     most: u8,
 }
 
 impl Clock {
-    /// Counters of so many bits, up to 8.
+    /// Counters of `bits` bits, up to 8.
     pub fn new(bits: u32) -> Self {
         Self {
             most: u8::MAX >> (u8::BITS - bits),

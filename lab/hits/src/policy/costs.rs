@@ -1,4 +1,5 @@
-//! What a store of real items takes beside their keys and values: of both families alike, so that they can be compared.
+//! The memory that a store of real items takes beside their keys and values. Both families have the same model, so that
+//! they can be compared.
 
 /// Bytes of a page, and of what items take besides.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -9,7 +10,7 @@ pub struct Costs {
     pub header: u64,
     /// Bytes in front of each piece of a value that is cut.
     pub piece_header: u64,
-    /// What begins at a multiple of so many bytes.
+    /// The alignment of items and pieces, in bytes.
     pub unit: u64,
     /// Bytes outside of pages for each item.
     pub outside: f64,
@@ -46,7 +47,7 @@ impl Costs {
         }
     }
 
-    /// Of chunks in size classes, whose queues have so many ghosts for each item.
+    /// The costs of chunks in size classes, whose queues have `ghosts` ghosts for each item.
     pub fn slab(limit: u64, pages: u64, ghosts: f64) -> Self {
         let costs = Self::new(limit, pages);
         Self {
@@ -55,7 +56,7 @@ impl Costs {
         }
     }
 
-    /// Of records one behind the other.
+    /// The costs of a log, whose records lie one behind the other.
     pub fn log(limit: u64, pages: u64, ghosts: f64) -> Self {
         let costs = Self::new(limit, pages);
         Self {
@@ -65,7 +66,7 @@ impl Costs {
         }
     }
 
-    /// Pages that fit into the limit beside what so many items take outside of them.
+    /// Pages that fit into the limit beside what `items` items take outside of pages.
     pub fn pages(&self, limit: u64, items: u64) -> usize {
         let left = limit as f64 - self.outside * items as f64;
         (left / (self.page as f64 * (1.0 + self.bits))).max(0.0) as usize

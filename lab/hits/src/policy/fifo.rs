@@ -3,7 +3,7 @@
 use super::one_queue::Order;
 use super::queue::{Nodes, Queue};
 
-/// Evicts what has been there longest; a hit changes nothing.
+/// Evicts the item that was stored first; a hit changes nothing.
 pub struct Fifo;
 
 impl Order for Fifo {

@@ -3,8 +3,8 @@
 use super::heap::Heap;
 use super::{Policy, Room};
 
-/// Evicts the least of `clock + requests / size`. The clock is the priority of what was evicted last, so that items
-/// which are not asked for any more grow old. With all sizes 1 it is LFU with aging.
+/// Evicts the item with the least `clock + requests / size`. The clock is the priority of the last evicted item, so
+/// that items without further requests age. With all sizes 1 it is LFU with aging.
 pub struct Gdsf {
     capacity: u64,
     used: u64,

@@ -15,7 +15,7 @@ pub struct Heap<P> {
 }
 
 impl<P: PartialOrd + Copy> Heap<P> {
-    /// For so many keys. None is in it.
+    /// An empty heap for `keys` keys.
     pub fn new(keys: usize) -> Self {
         Self {
             keys: Vec::new(),
@@ -23,12 +23,12 @@ impl<P: PartialOrd + Copy> Heap<P> {
         }
     }
 
-    /// True if the key is in it.
+    /// True if the heap has the key.
     pub fn has(&self, key: u32) -> bool {
         self.places[key as usize] != NO_KEY
     }
 
-    /// Gives a key a priority, a new one if it is there.
+    /// Adds a key with a priority, or changes its priority.
     pub fn put(&mut self, key: u32, priority: P) {
         let place = match self.places[key as usize] {
             NO_KEY => {
@@ -57,7 +57,7 @@ impl<P: PartialOrd + Copy> Heap<P> {
         Some((priority, key))
     }
 
-    /// Moves what is at a place up to where it belongs.
+    /// Moves the key at a place up to its position.
     fn rise(&mut self, mut place: usize) -> usize {
         let moving = self.keys[place];
         while place > 0 {
@@ -72,7 +72,7 @@ impl<P: PartialOrd + Copy> Heap<P> {
         place
     }
 
-    /// Moves what is at a place down to where it belongs.
+    /// Moves the key at a place down to its position.
     fn sink(&mut self, mut place: usize) {
         let moving = self.keys[place];
         loop {

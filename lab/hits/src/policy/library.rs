@@ -1,8 +1,8 @@
 //! Caches of other crates, each with its own policy: moka (W-TinyLFU that climbs) and quick_cache (S3-FIFO's relative).
 //!
-//! An item is its charge, and the crate weighs it so. What a crate keeps beside its items takes nothing, as in a
-//! simulation. Work that moka leaves for later is done after each store: so it never holds more than its capacity when it
-//! is asked.
+//! An item is its charge, and the crate weighs it by that. The crate's own memory beside its items counts as nothing,
+//! as in a simulation. Work that moka defers is done after each store, so that it never holds more than its capacity at
+//! a request.
 
 use std::hash::RandomState;
 
@@ -82,7 +82,7 @@ impl quick_cache::Weighter<u32, u32> for Charge {
     }
 }
 
-/// Its cache for one thread: what it has for several is this one in shards.
+/// Its cache for one thread: its cache for several threads is this one in shards.
 struct QuickCache(quick_cache::unsync::Cache<u32, u32, Charge, RandomState>);
 
 impl QuickCache {

@@ -3,7 +3,7 @@
 use super::queue::{NOWHERE, Nodes, Queue};
 use super::{Policy, Room};
 
-/// What LIRS can be told.
+/// The parameters of LIRS.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LirsShape {
     /// The share of items that are resident though their recency is high (HIR).
@@ -23,15 +23,15 @@ impl Default for LirsShape {
 }
 
 /// A stack by recency (S) that ends with the oldest LIR item, and a queue (Q) of the resident HIR items, from which is
-/// evicted. An item that is asked for while it is in the stack becomes LIR, in the place of the oldest one. What is in
-/// the stack, and neither LIR nor resident, is a ghost.
+/// evicted. An item that is requested while it is in the stack becomes LIR, in the place of the oldest LIR item. A key
+/// in the stack that is neither LIR nor resident is a ghost.
 pub struct Lirs {
     capacity: u64,
     low_max: u64,
     ghosts_max: u64,
     /// What the LIR items take.
     low: u64,
-    /// The LIR items have had all their share once: from then on an item becomes LIR by its recency only.
+    /// The LIR items have filled their share once: from then on an item becomes LIR by its recency only.
     filled: bool,
     stacked: Nodes,
     stack: Queue,

@@ -1,10 +1,10 @@
 //! A log of segments, S3-FIFO by the page.
 //!
-//! The other family of docs/hits.md, as the engine has it (`crates/store/src/log`), but with the rules of plain S3-FIFO
-//! and a page cleaned at once, so that it can be compared with size classes under the same rules. Items lie one behind the
-//! other; a longer one is cut into records. A page of the probation queue is emptied into the main queue (what was used)
-//! and the ghosts, the main queue's oldest into its newest. Pages with many gaps are emptied first, and nothing leaves for
-//! that: gaps are records of items that left with a record in another page.
+//! The second family of docs/hits.md, like the engine's log (`crates/store/src/log`), but with the rules of plain
+//! S3-FIFO and a page cleaned at once, so that it can be compared with size classes under the same rules. Items lie one
+//! behind the other; a longer one is cut into records. A page of the probation queue is emptied into the main queue
+//! (used items) and the ghosts, the main queue's oldest page into its newest. Pages with many gaps are emptied first,
+//! and no item leaves for that. Gaps are records of items that left by a record in another page.
 
 use std::collections::VecDeque;
 
@@ -14,10 +14,10 @@ use super::s3fifo::{HITS_MAX, S3FifoShape};
 use super::{Movement, Policy, Room, share_of};
 use crate::trace::NO_KEY;
 
-/// The longest record is one part in so many of a page.
+/// The longest record is one part in `LONGEST` of a page.
 const LONGEST: u64 = 16;
 
-/// Of a page that is all but full, records of at least one part in so many of the longest fill the rest.
+/// The rest of an almost full page takes records of at least one part in `LONG` of the longest.
 const LONG: u64 = 8;
 
 /// Pages that only a cleaning may take.
@@ -26,13 +26,13 @@ const RESERVE: usize = 1;
 /// A page is emptied for its gaps if no more than this part of it is in use.
 const COMPACT_AT: f64 = 0.75;
 
-/// Pages that may be cleaned in vain for one store: after so many, nothing stays.
+/// Pages that may be cleaned in vain for one store: after that many, no item stays.
 const IN_VAIN: usize = 68;
 
-/// What the log can be told.
+/// The parameters of the log.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LogShape {
-    /// A page is about one part in so many of the limit.
+    /// About how many pages the limit has.
     pub pages: u64,
     /// The two queues.
     pub queues: S3FifoShape,
@@ -47,7 +47,7 @@ impl Default for LogShape {
     }
 }
 
-/// Which of the two queues a page is in, and who appends to it.
+/// The two queues: a page is in one of them, and appends go to one of them.
 const PROBATION: usize = 0;
 const MAIN: usize = 1;
 
@@ -57,7 +57,7 @@ struct Record {
     /// None: a gap.
     key: u32,
     bytes: u32,
-    /// The item is judged when this one is met.
+    /// True for the record at which a cleaning judges the item.
     is_head: bool,
 }
 
@@ -77,14 +77,14 @@ struct Place {
     at: u32,
 }
 
-/// What is known of a key.
+/// The state of a key.
 #[derive(Clone, Default)]
 struct Entry {
-    /// Its records, the head first. None: its item is not there.
+    /// Its records, the head first. Empty: the store does not hold its item.
     places: Vec<Place>,
     charge: u32,
     uses: u8,
-    /// What had come to the probation queue before.
+    /// The total that had entered the probation queue before it.
     entered: u64,
 }
 
@@ -132,7 +132,7 @@ impl Log {
         }
     }
 
-    /// Pages that can be taken, those that were never used among them.
+    /// Free pages, including those that were never used.
     fn pages_free(&self) -> usize {
         let used = self.pages.len() - self.free.len();
         let most = self.costs.pages(self.limit, self.movement.items + 1);
@@ -166,7 +166,7 @@ impl Log {
         Some(Place { page, at })
     }
 
-    /// A new page for a queue, which goes on with the page that had more room beside it.
+    /// Opens a new page for a queue, which keeps the one of its open pages that has more room beside it.
     fn open_page(&mut self, queue: usize) -> Option<u32> {
         if self.pages_free() == 0 {
             return None;
@@ -194,7 +194,7 @@ impl Log {
         Some(page)
     }
 
-    /// Cleans until so many pages can be taken. False if that is not to be had.
+    /// Cleans until `wanted` pages are free. False if that is impossible.
     fn clean(&mut self, wanted: usize) -> bool {
         let mut cleaned = 0;
         while self.pages_free() < wanted {
@@ -227,7 +227,7 @@ impl Log {
         Some(page)
     }
 
-    /// The oldest page of the queue that has more than its part, or else of the other.
+    /// The oldest page of the queue that has more than its share, or else of the other queue.
     fn oldest(&self) -> Option<u32> {
         let total = self.pages_of(PROBATION) + self.pages_of(MAIN);
         let has_more = self.pages_of(PROBATION) as u64 > share_of(total as u64, self.shape.small);
@@ -243,7 +243,7 @@ impl Log {
         first.into_iter().find_map(oldest)
     }
 
-    /// Moves what is to stay out of a page, and frees it. What finds no room leaves.
+    /// Moves the items that stay out of a page, and frees it. An item that finds no room leaves.
     fn empty(&mut self, page: u32, nothing_stays: bool) {
         let (queue, held) = {
             let page = &self.pages[page as usize];
@@ -337,7 +337,7 @@ impl Log {
         let newer = self.open[queue][0].map(|page| &self.pages[page as usize]);
         match newer {
             Some(page) if page.end + bytes <= self.costs.page => 0,
-            // At the end of each as much as the longest record stays empty.
+            // At the end of each page up to the length of the longest record stays empty.
             _ => bytes.div_ceil(self.costs.page + 1 - self.longest) as usize,
         }
     }
@@ -349,7 +349,7 @@ impl Log {
         }
         let queue = if returns { MAIN } else { PROBATION };
         let records = self.records(charge);
-        // A cleaning may fill the open page of the main queue, so it is looked at again.
+        // A cleaning may fill the open page of the main queue, so check again.
         loop {
             let needed = self.pages_for(queue, &records);
             if needed == 0 || self.pages_free() >= RESERVE + needed {
@@ -423,7 +423,7 @@ impl Policy for Log {
 
 #[cfg(test)]
 impl Log {
-    /// Panics if what lies where does not agree.
+    /// Panics if the structures do not agree with each other.
     pub(super) fn audit(&self) {
         let mut held = 0;
         for (key, entry) in self.entries.iter().enumerate() {

@@ -3,7 +3,7 @@
 use super::one_queue::Order;
 use super::queue::{Nodes, Queue};
 
-/// Evicts what has not been asked for longest.
+/// Evicts the item whose last request is oldest.
 pub struct Lru;
 
 impl Order for Lru {

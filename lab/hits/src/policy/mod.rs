@@ -1,9 +1,9 @@
-//! Policies of eviction, simulated exactly: a request comes, it hits or misses, and what misses is stored.
+//! Eviction policies, simulated exactly: each request hits or misses, and a miss stores its item.
 //!
 //! A policy counts charges against a capacity: bytes (the value's size and an overhead) or items (1 each). The charge
-//! of an item is that of the request that stored it. What is larger than the capacity is never stored.
+//! of an item is that of the request that stored it. An item larger than the capacity is never stored.
 //!
-//! Keys are numbers without gaps, so that what a policy knows of a key lies in arrays.
+//! Keys are numbers without gaps, so that a policy keeps its state of a key in arrays.
 
 mod arc;
 mod clock;
@@ -33,13 +33,14 @@ pub use optimum::Future;
 
 /// A cache without values.
 pub trait Policy: Send {
-    /// A request for a key, whose item takes `charge`, at least 1. True if it was there; otherwise it may be now.
+    /// A request for a key, whose item takes `charge`, at least 1. True if the cache held it; otherwise it may hold it
+    /// now.
     fn request(&mut self, key: u32, charge: u32) -> bool;
 
-    /// What the items that are there take together: never more than the capacity.
+    /// What all items held take together: never more than the capacity.
     fn used(&self) -> u64;
 
-    /// True if the key's item is there.
+    /// True if the cache holds the key's item.
     fn holds(&self, key: u32) -> bool;
 
     /// What a simulated store of real items moved.
@@ -51,7 +52,7 @@ pub trait Policy: Send {
 /// What a store holds, and what was copied to make room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Movement {
-    /// Items that are there.
+    /// Items held.
     pub items: u64,
     /// Bytes of all items that were ever stored.
     pub stored: u64,
@@ -75,7 +76,7 @@ pub struct Room<'a> {
     pub keys: usize,
     /// About how many items the capacity holds.
     pub items: u64,
-    /// What the trace will ask for, if the policy needs to know.
+    /// The future requests of the trace, if the policy needs them.
     pub future: Option<&'a Future>,
 }
 

@@ -106,7 +106,7 @@ impl PolicyName {
         }
     }
 
-    /// True if it is a crate that is asked, and no simulation.
+    /// True if it is another crate's cache, and no simulation.
     pub fn is_library(&self) -> bool {
         matches!(self.kind, Kind::Library(_))
     }
@@ -224,7 +224,7 @@ impl Parameters<'_> {
         self.number(default, taken, "a share between 0 and 1")
     }
 
-    /// How many times the capacity, which may be without bound.
+    /// A multiple of the capacity, which may be infinite.
     fn ghosts(&mut self, default: f64) -> Result<f64, String> {
         let taken = |times: &f64| *times >= 0.0;
         self.number(default, taken, "a number of capacities")

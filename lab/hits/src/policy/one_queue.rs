@@ -1,11 +1,11 @@
-//! What policies of one queue do alike.
+//! The common part of policies with one queue.
 
 use super::queue::{Nodes, Queue};
 use super::{Policy, Room};
 
-/// What tells one of them from another.
+/// What such policies do differently.
 pub trait Order: Send {
-    /// An item that is there was asked for.
+    /// A request hit an item.
     fn hit(&mut self, nodes: &mut Nodes, queue: &mut Queue, key: u32);
 
     /// Takes an item out of the queue.
@@ -16,7 +16,7 @@ pub trait Order: Send {
     }
 }
 
-/// A cache whose items are all in one queue: new ones come in as the newest, without a mark.
+/// A cache whose items are all in one queue: new ones enter as the newest, without a mark.
 pub struct OneQueue<O> {
     capacity: u64,
     nodes: Nodes,

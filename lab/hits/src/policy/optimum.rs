@@ -1,4 +1,4 @@
-//! The offline optimum: what no policy can surpass, by one that knows the future.
+//! The offline optimum: a policy that knows the future, whose hits no policy can exceed.
 
 use super::heap::Heap;
 use super::{Policy, Room};
@@ -10,7 +10,7 @@ const NEVER: u32 = u32::MAX;
 pub struct Future(Vec<u32>);
 
 impl Future {
-    /// Of the keys of a trace, in order. None if there are more than 2^32 - 1.
+    /// The future of a trace, whose keys are given in order. None if there are more than 2^32 - 1.
     pub fn of(requests: impl ExactSizeIterator<Item = u32>, keys: usize) -> Option<Self> {
         u32::try_from(requests.len()).ok()?;
         let mut next = vec![NEVER; requests.len()];
@@ -25,9 +25,9 @@ impl Future {
     }
 }
 
-/// Evicts what is asked for latest, which may be the new item itself (Belady, 1966). Where all charges are 1 nothing
-/// has more hits. With sizes it is a greedy approximation: keeping several small items instead of a large one may be
-/// better, and to find out how much better is hard.
+/// Evicts the item whose next request is latest, which may be the new item itself (Belady, 1966). Where all charges are
+/// 1 no policy has more hits. With sizes it is a greedy approximation: keeping several small items instead of a large
+/// one may be better, and it is hard to compute by how much.
 pub struct Optimum<'a> {
     capacity: u64,
     used: u64,

@@ -4,7 +4,7 @@ use std::ops::{Index, IndexMut};
 
 use crate::trace::NO_KEY;
 
-/// What a policy knows of a key. A key is in one queue of its array at most.
+/// A policy's state of a key. A key is in one queue of its array at most.
 #[derive(Clone, Copy, Debug)]
 pub struct Node {
     /// The next newer one of its queue.
@@ -30,7 +30,7 @@ pub const NOWHERE: QueueId = 0;
 pub struct Nodes(Vec<Node>);
 
 impl Nodes {
-    /// So many keys, none in a queue.
+    /// Nodes for `keys` keys, none in a queue.
     pub fn new(keys: usize) -> Self {
         let node = Node {
             newer: NO_KEY,

@@ -6,7 +6,7 @@ use super::{Policy, Room, share_of};
 /// The greatest count of hits that is kept.
 pub(super) const HITS_MAX: u8 = 3;
 
-/// What S3-FIFO can be told.
+/// The parameters of S3-FIFO.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct S3FifoShape {
     /// The share of the small queue.
@@ -31,15 +31,15 @@ impl Default for S3FifoShape {
     }
 }
 
-/// What queues know of keys. Those of several caches may share it, if no key is in two of them.
+/// The queues' state of keys. The queues of several caches may share it, if no key is in two of them.
 pub struct S3Keys {
     pub nodes: Nodes,
-    /// What had come into the small queue before the key did.
+    /// The total that had entered the small queue before the key did.
     entered: Vec<u64>,
 }
 
 impl S3Keys {
-    /// So many keys, none in a queue.
+    /// The state of `keys` keys, none in a queue.
     pub fn new(keys: usize) -> Self {
         Self {
             nodes: Nodes::new(keys),
@@ -48,8 +48,9 @@ impl S3Keys {
     }
 }
 
-/// A small queue for what is new, a main queue for what was asked for again, and ghosts: keys that left the small queue
-/// unused. A key that comes back as a ghost goes into the main queue at once. The main queue is CLOCK with counts up to
+/// A small queue for new items, a main queue for items that were requested again, and ghosts: keys that left the small
+/// queue unused. A key that comes back as a ghost goes into the main queue at once. The main queue is CLOCK with counts
+/// up to
 /// 3. The ghosts' queue is as long as the main one: in bytes, where bytes are counted.
 pub struct S3Queues {
     shape: S3FifoShape,
@@ -59,7 +60,7 @@ pub struct S3Queues {
     small: Queue,
     main: Queue,
     ghosts: Queue,
-    /// All that ever came into the small queue.
+    /// The total that ever entered the small queue.
     entered: u64,
 }
 
@@ -80,7 +81,7 @@ impl S3Queues {
         queues
     }
 
-    /// Another capacity. What is over it stays until something is stored.
+    /// Sets another capacity. Items over it stay until the next store.
     pub fn resize(&mut self, capacity: u64) {
         self.capacity = capacity;
         self.small_share = share_of(capacity, self.shape.small);
@@ -97,12 +98,12 @@ impl S3Queues {
         self.small.charge() + self.main.charge()
     }
 
-    /// True if the key's item is there.
+    /// True if the cache holds the key's item.
     pub fn holds(&self, keys: &S3Keys, key: u32) -> bool {
         self.small.has(&keys.nodes, key) || self.main.has(&keys.nodes, key)
     }
 
-    /// An item that is there was asked for.
+    /// A request hit an item.
     pub fn hit(&self, keys: &mut S3Keys, key: u32) {
         if self.small.has(&keys.nodes, key) {
             let since = self.entered - keys.entered[key as usize];
@@ -114,8 +115,8 @@ impl S3Queues {
         *mark = (*mark + 1).min(HITS_MAX);
     }
 
-    /// Evicts until an item of this charge has room, and tells of each that is gone. True if the item was a ghost: it is
-    /// none from then on.
+    /// Evicts until an item of this charge has room, and adds each evicted key to `gone`. True if the new item's key
+    /// was a ghost: it is none from then on.
     pub fn make_room(
         &mut self,
         keys: &mut S3Keys,
@@ -140,7 +141,7 @@ impl S3Queues {
         returns
     }
 
-    /// A new item comes, for which there is room.
+    /// Stores a new item, for which there is room.
     pub fn push(&mut self, keys: &mut S3Keys, key: u32, charge: u32, returns: bool) {
         keys.nodes[key].mark = 0;
         if returns {
@@ -171,7 +172,7 @@ impl S3Queues {
             }
             keys.nodes[key].mark = 0;
             self.main.push(&mut keys.nodes, key, charge);
-            // The main queue has its own share: what is promoted over it takes the place of what is there.
+            // The main queue has its own share: an item promoted beyond it replaces one of the main queue.
             if self.main.charge() > self.capacity - self.small_share.min(self.capacity) {
                 self.evict_main(keys, gone);
             }

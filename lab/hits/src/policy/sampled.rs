@@ -3,10 +3,10 @@
 use super::{Policy, Room};
 use crate::trace::NO_KEY;
 
-/// What sampled LRU can be told.
+/// The parameters of sampled LRU.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SampledShape {
-    /// Items that each eviction looks at.
+    /// Items that each eviction samples.
     pub samples: u32,
     /// The oldest items of earlier samples that are remembered; 0: none.
     pub pool: u32,
@@ -23,15 +23,15 @@ impl Default for SampledShape {
 }
 
 /// Each eviction looks at random items and evicts the one that was used least recently, of these and of a pool of the
-/// oldest that it saw before. How old an item in the pool is counts as it was when it was seen.
+/// oldest that it saw before. An item in the pool keeps the age that it had when it was sampled.
 pub struct SampledLru {
     capacity: u64,
     used: u64,
     shape: SampledShape,
     items: Vec<Item>,
-    /// The keys that are there.
+    /// The keys held.
     held: Vec<u32>,
-    /// When they were used last, and keys, the least recently used last.
+    /// Times of last use with keys, the least recently used last.
     pool: Vec<(u64, u32)>,
     now: u64,
     random: u64,
@@ -40,7 +40,7 @@ pub struct SampledLru {
 #[derive(Clone, Copy)]
 struct Item {
     charge: u32,
-    /// The place among the keys that are there.
+    /// The place among the keys held.
     place: u32,
     last_used: u64,
 }
@@ -66,7 +66,7 @@ impl SampledLru {
         }
     }
 
-    /// A random key of those that are there.
+    /// A random key of those held.
     fn sample(&mut self) -> u32 {
         // Marsaglia's xorshift.
         self.random ^= self.random << 13;
@@ -90,7 +90,7 @@ impl SampledLru {
                 oldest = key;
             }
         }
-        // What is in the pool may be gone already.
+        // An item in the pool may be evicted already.
         while let Some((_, key)) = self.pool.pop() {
             if self.holds(key) {
                 oldest = key;

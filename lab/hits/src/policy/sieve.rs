@@ -3,8 +3,9 @@
 use super::one_queue::Order;
 use super::queue::{Nodes, Queue};
 
-/// One queue that nothing moves in, and a hand that goes from the oldest to the newest: it takes the mark of a hit from
-/// what it passes, and evicts what has none. So new items are sieved soon, while the old ones that are used stay.
+/// One queue in which no item moves, and a hand that goes from the oldest to the newest. The hand removes the mark of a
+/// hit from each item that it passes, and evicts an item without a mark. So new items are sieved soon, while old items
+/// that are used stay.
 #[derive(Default)]
 pub struct Sieve {
     hand: Option<u32>,

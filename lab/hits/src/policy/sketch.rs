@@ -1,4 +1,4 @@
-//! How often keys came lately, estimated: TinyLFU's count-min sketch (Einziger, Friedman, Manes, ToS'17).
+//! An estimate of how often keys were requested lately: TinyLFU's count-min sketch (Einziger, Friedman, Manes, ToS'17).
 
 /// Rows, each with a hash function of its own.
 const ROWS: usize = 4;
@@ -9,8 +9,8 @@ const COUNTERS: u64 = 4;
 /// Requests for each item that the cache holds, after which all counts are halved.
 const SAMPLE: u64 = 10;
 
-/// Counters that age. (The paper's doorkeeper, a Bloom filter that keeps keys out which come once, is left out: it
-/// saves space, of which there is enough here.)
+/// Counters that age. (The paper's doorkeeper, a Bloom filter that keeps out keys that are requested once, is left out:
+/// it saves space, of which there is enough here.)
 #[derive(Clone, Debug)]
 pub struct Sketch {
     /// The rows, one behind the other.
@@ -21,7 +21,7 @@ pub struct Sketch {
 }
 
 impl Sketch {
-    /// For a cache of so many items.
+    /// A sketch for a cache of `items` items.
     pub fn new(items: u64) -> Self {
         let items = items.max(16);
         let row = (items * COUNTERS).next_power_of_two();
@@ -75,7 +75,7 @@ impl Sketch {
         }
     }
 
-    /// About how often the key came, up to 15.
+    /// About how often the key was requested, up to 15.
     pub fn count(&self, key: u32) -> u8 {
         self.least(&self.places(key))
     }

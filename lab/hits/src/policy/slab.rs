@@ -1,13 +1,13 @@
 //! A slab store with fine size classes, S3-FIFO in each, and pages that move between classes.
 //!
-//! One of the two families of docs/hits.md, with what a real one pays: each item takes a chunk of its class, and beside
-//! the pages there are index, queues and ghosts in the same limit. An item longer than the largest chunk takes several of
-//! them, and one of another class for the rest.
+//! One of the two families of docs/hits.md, with the costs of a real one: each item takes a chunk of its class, and
+//! beside the pages there are index, queues and ghosts in the same limit. An item longer than the largest chunk takes
+//! several of them, and one of another class for the rest.
 //!
-//! When a class has no free chunk, a page is taken as long as the limit has one. Then the class evicts, unless its pages
-//! are worth much more than those of the class whose pages are worth least: that one gives a page. It evicts as many items
-//! as a page has, by its own queues, and those that are left in the emptiest page move to free chunks. *Worth* is hits by
-//! page in the time that as many stores take as there are items.
+//! When a class has no free chunk, a page is taken as long as the limit has one. Then the class evicts, unless its
+//! pages are worth much more than those of the class whose pages are worth least: that one gives a page. It evicts as
+//! many items as a page has, by its own queues, and those that are left in the emptiest page move to free chunks.
+//! *Worth* is hits / pages, over a time in which as many stores happen as there are items.
 
 use super::costs::Costs;
 use super::s3fifo::{S3FifoShape, S3Keys, S3Queues};
@@ -17,21 +17,21 @@ use crate::trace::NO_KEY;
 /// The smallest chunk.
 const CHUNK_MIN: u64 = 32;
 
-/// The largest chunk is one part in so many of a page.
+/// The largest chunk is one part in `LARGEST` of a page.
 const LARGEST: u64 = 2;
 
-/// A class gives a page to another whose pages are worth more than so many times as much.
+/// A class gives a page to another if that one's pages are worth more than this many times as much.
 const MUCH: f64 = 1.5;
 
-/// Steps to make room for one item, at most: what has no room by then is not stored.
+/// Steps to make room for one item, at most: an item without room by then is not stored.
 const STEPS_MAX: usize = 10_000;
 
-/// What the slab store can be told.
+/// The parameters of the slab store.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SlabShape {
     /// How many times as large as the one before each class is.
     pub growth: f64,
-    /// A page is about one part in so many of the limit.
+    /// About how many pages the limit has.
     pub pages: u64,
     /// The queues of each class.
     pub queues: S3FifoShape,
@@ -69,7 +69,7 @@ struct Class {
     free: Vec<Chunk>,
     /// Chunks with the rest of an item of the largest class.
     rests: u64,
-    /// Hits, of which fewer count the longer ago they are.
+    /// Hits, which count less the older they are.
     hits: f64,
     /// Stores since it took a page from another class.
     stores: usize,
@@ -82,9 +82,9 @@ pub struct Slab {
     classes: Vec<Class>,
     pages: Vec<Page>,
     keys: S3Keys,
-    /// Chunks of each key that is there: of its class first, then the rest's.
+    /// Chunks of each key held: those of its class first, then those of the rest.
     chunks: Vec<Vec<Chunk>>,
-    /// What each of these takes of the capacity.
+    /// The charge of each of these keys.
     charges: Vec<u32>,
     pages_used: usize,
     free_pages: Vec<u32>,
@@ -193,20 +193,20 @@ impl Slab {
         self.free_gone();
     }
 
-    /// Hits by page.
+    /// Hits / pages.
     fn worth(&self, number: usize) -> f64 {
         let class = &self.classes[number];
         class.hits / class.pages.len().max(1) as f64
     }
 
-    /// The class with pages that are worth least, of those without these.
+    /// The class whose pages are worth least, except `without`.
     fn poorest(&self, without: &[usize]) -> Option<usize> {
         let others = (0..self.classes.len())
             .filter(|number| !without.contains(number) && !self.classes[*number].pages.is_empty());
         others.min_by(|&one, &other| self.worth(one).total_cmp(&self.worth(other)))
     }
 
-    /// A class gives a page away. What of it is to stay moves.
+    /// Takes a page from a class. Items on it that stay move to other pages.
     fn take_from(&mut self, number: usize) {
         let class = &self.classes[number];
         let per_page = class.per_page;
@@ -248,7 +248,7 @@ impl Slab {
         self.resize(number);
     }
 
-    /// A class gets a page that is in no use.
+    /// Gives a class a page that is not in use.
     fn give_to(&mut self, number: usize) {
         let class = &mut self.classes[number];
         let fresh = Page {
@@ -277,13 +277,14 @@ impl Slab {
         self.costs.pages(self.limit, self.movement.items + 1)
     }
 
-    /// One step towards a free chunk of a class, for an item with chunks of these. False if there is none to be had.
+    /// One step towards a free chunk of a class, for an item that takes chunks of the classes `needs`. False if that is
+    /// impossible.
     fn step(&mut self, number: usize, needs: [usize; 2]) -> bool {
         if self.pages_used < self.pages_max() {
             self.give_to(number);
             return true;
         }
-        // Not what the item needs too, if there is another: the two would take pages from each other.
+        // Not a class whose chunks the item needs too, if there is another: the two would take pages from each other.
         let poorest = self.poorest(&needs).or_else(|| self.poorest(&[number]));
         let class = &self.classes[number];
         let is_due = class.stores >= class.per_page;
@@ -303,7 +304,7 @@ impl Slab {
         evicts
     }
 
-    /// Makes room for an item. False if there is none to be had.
+    /// Makes room for an item. False if that is impossible.
     fn make_room(&mut self, needs: &[(usize, usize); 2]) -> bool {
         for _ in 0..STEPS_MAX {
             if self.pages_used > self.pages_max() {
@@ -366,7 +367,7 @@ impl Slab {
         queues.take_ghost(&mut self.keys, key)
     }
 
-    /// Hits count less the longer ago they are.
+    /// Counts a store, and ages the hits: they count less the older they are.
     fn note_store(&mut self, home: usize) {
         self.classes[home].stores += 1;
         match self.halving.checked_sub(1) {
@@ -424,7 +425,7 @@ impl Policy for Slab {
 
 #[cfg(test)]
 impl Slab {
-    /// Panics if what lies where does not agree.
+    /// Panics if the structures do not agree with each other.
     pub(super) fn audit(&self) {
         let mut used = 0;
         let mut rests = vec![0; self.classes.len()];

@@ -3,12 +3,12 @@
 use super::queue::{NOWHERE, Nodes, Queue};
 use super::{Policy, Room};
 
-/// What the segmented LRU can be told.
+/// The parameters of the segmented LRU.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SlruShape {
-    /// The share of what is new.
+    /// The share of new items.
     pub hot: f64,
-    /// The share of what was used more than once.
+    /// The share of items that were used more than once.
     pub warm: f64,
 }
 
@@ -24,13 +24,13 @@ impl Default for SlruShape {
 
 /// A mark: it was hit since it was stored (`ITEM_FETCHED`).
 const FETCHED: u8 = 1;
-/// A mark: it was hit again, and its queue has not looked since (`ITEM_ACTIVE`).
+/// A mark: it was hit again, and its queue has not checked it since (`ITEM_ACTIVE`).
 const ACTIVE: u8 = 2;
 
-/// Three queues: new items are HOT; from its end, and from that of WARM, what is active goes to WARM, and the rest to
-/// COLD where the queue is over its share. An item in COLD that becomes active goes to WARM. The end of COLD is
-/// evicted. Hits within HOT and WARM move nothing. memcached's thread that moves items runs beside; here items move
-/// before the next request. Its rules of age, in seconds, are left out: a replay lasts seconds.
+/// Three queues. New items are HOT. From the ends of HOT and of WARM active items go to WARM, and others to COLD if the
+/// queue is over its share. An item in COLD that becomes active goes to WARM. The end of COLD is evicted. Hits within
+/// HOT and WARM move nothing. memcached's thread that moves items runs beside; here items move before the next request.
+/// Its rules of age, in seconds, are left out: a replay lasts seconds.
 pub struct Slru {
     capacity: u64,
     hot_max: u64,

@@ -1,4 +1,4 @@
-//! All policies: what holds for each, and some beside naive models.
+//! Tests of all policies: properties of each, and comparisons of some with naive models.
 
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -169,7 +169,7 @@ fn nothing_has_more_hits_than_the_optimum() {
     }
 }
 
-/// A policy as its paper's words have it, without links and marks in arrays.
+/// A policy written directly after its paper's text, without links and marks in arrays.
 trait Naive {
     fn request(&mut self, key: u32, charge: u32, capacity: u64) -> bool;
 }
@@ -375,7 +375,7 @@ fn beside_naive_models() {
     });
 }
 
-/// Pages of so many bytes, of which items take nothing else.
+/// Costs of pages of `page` bytes, in which items take nothing beside themselves.
 fn no_costs(page: u64) -> Costs {
     Costs {
         page,
@@ -479,7 +479,7 @@ fn stores_hold_what_they_say_at_real_costs() {
             let movement = store.movement().unwrap();
             let items = (0..4000).filter(|&key| store.holds(key)).count();
             assert_eq!(movement.items, items as u64);
-            // Of large values of all sizes a slab store of so few pages holds little.
+            // A slab store of so few pages holds few large values of all sizes.
             let wanted = u64::from(most) * 1000;
             assert!(
                 store.used() > limit.min(wanted) / part,

@@ -3,7 +3,7 @@
 use super::queue::{Nodes, Queue};
 use super::{Policy, Room};
 
-/// What 2Q can be told.
+/// The parameters of 2Q.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TwoQShape {
     /// The share of the queue of new items (Kin).
@@ -22,8 +22,8 @@ impl Default for TwoQShape {
     }
 }
 
-/// A queue for new items, in which hits change nothing (A1in); ghosts of what left it (A1out); and an LRU queue (Am)
-/// for keys that come back as ghosts.
+/// A queue for new items, in which hits change nothing (A1in); ghosts of the items that left it (A1out); and an LRU
+/// queue (Am) for keys that come back as ghosts.
 pub struct TwoQ {
     capacity: u64,
     new_max: u64,

@@ -5,7 +5,7 @@ use super::queue::{NOWHERE, Nodes, Queue};
 use super::sketch::Sketch;
 use super::{Policy, Room};
 
-/// The window's share, unless it is said.
+/// The default share of the window.
 pub const WINDOW: f64 = 0.01;
 /// The share of the main part that is protected.
 const PROTECTED: f64 = 0.8;
@@ -16,9 +16,9 @@ const STEP_DECAY: f64 = 0.98;
 /// A hit ratio that changes by this begins the climb anew.
 const RESTART: f64 = 0.05;
 
-/// A window with LRU for what is new; a main part with segmented LRU (probation and protected); and a sketch of how
-/// often keys came. What leaves the window goes into the main part only if it came more often than what it would
-/// evict: with sizes, more often than all of that together.
+/// A window with LRU for new items; a main part with segmented LRU (probation and protected); and a sketch of how often
+/// keys were requested. An item that leaves the window enters the main part only if it was requested more often than
+/// the item that it would evict: with sizes, more often than all such items together.
 pub struct WTinyLfu {
     capacity: u64,
     window_max: u64,
@@ -32,7 +32,7 @@ pub struct WTinyLfu {
     climb: Option<Climb>,
 }
 
-/// Changes the window's share in the direction in which hits become more.
+/// Changes the window's share in the direction in which hits increase.
 struct Climb {
     requests: u64,
     hits: u64,
@@ -91,7 +91,7 @@ impl WTinyLfu {
             self.window.pass_on(&mut self.nodes, &mut self.probation);
             self.candidates.push(key);
         }
-        // The first to have left the window is the first to be judged.
+        // The first item that left the window is judged first.
         self.candidates.reverse();
         while self.used() > self.capacity {
             match self.candidates.pop() {
@@ -101,7 +101,7 @@ impl WTinyLfu {
         }
     }
 
-    /// Evicts the candidate, or what it needs to stay.
+    /// Evicts the candidate, or the items whose room it needs to stay.
     fn judge(&mut self, candidate: u32) {
         let excess = self.used() - self.capacity;
         let (mut freed, mut counts) = (0, 0);
@@ -153,7 +153,7 @@ impl WTinyLfu {
             step * STEP_DECAY
         };
         (climb.last_ratio, climb.requests, climb.hits) = (ratio, 0, 0);
-        // What the window is over its new share leaves it with the next insert.
+        // Items of the window beyond its new share leave it with the next insert.
         let window = self.window_max as f64 + step;
         let most = self.capacity.saturating_sub(1).max(1) as f64;
         self.window_max = window.clamp(1.0, most) as u64;

@@ -115,7 +115,7 @@ pub(super) fn read(
     for column in &given.sizes {
         sizes.push(column.find(&names)?);
     }
-    // Without being told, a column of this name is believed.
+    // Without --columns a column of this name is the size.
     if columns.is_none()
         && let Ok(size) = Column::Name("size".to_owned()).find(&names)
     {

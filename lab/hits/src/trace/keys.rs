@@ -19,7 +19,7 @@ pub struct Keys {
     /// Key numbers, found by identity.
     numbers: HashTable<u32>,
     identities: Vec<u64>,
-    /// What each is called in a memcached, one behind the other.
+    /// The keys' names in a memcached, one behind the other.
     names: Vec<u8>,
     ends: Vec<usize>,
 }
@@ -35,8 +35,8 @@ impl Keys {
         self.identities.is_empty()
     }
 
-    /// What key number `key` is called in a memcached: as in the trace if the protocol takes that, otherwise its
-    /// identity in hexadecimal.
+    /// The name of key number `key` in a memcached: as in the trace if the protocol takes that, otherwise its identity
+    /// in hexadecimal.
     pub fn bytes(&self, key: u32) -> &[u8] {
         &self.names[self.range(key as usize)]
     }

@@ -1,4 +1,4 @@
-//! Lines: a key, or a key and a size.
+//! The format `lines`: each line is a key, or a key and a size.
 
 use std::io::{self, BufRead};
 

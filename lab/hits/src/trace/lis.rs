@@ -1,4 +1,4 @@
-//! The ARC traces: a line asks for several blocks.
+//! The format of the ARC traces: a line is a request for several blocks.
 //!
 //! Four numbers: the first block, how many blocks, one to be ignored, the number of the request.
 

@@ -1,4 +1,4 @@
-//! Traces: who asked for what, in order.
+//! Traces: the requests of a real workload, in order.
 //!
 //! | format | a request | sizes |
 //! |---|---|---|
@@ -7,8 +7,8 @@
 //! | `lis` | the blocks of a line of the ARC traces, one by one | none |
 //! | `csv` | a row, whose columns are named | from columns |
 //!
-//! Any of them may be compressed by gzip or zstd. Requests without a size get the one that the reader is told.
-//! What cannot be read is left out, counted, and the first of it named: a trace of a million requests is not lost
+//! Any of them may be compressed by gzip or zstd. Requests without a size get the default of the options. Records that
+//! cannot be read are skipped and counted, and the first of them are named: a trace of a million requests is not lost
 //! for one bad line.
 
 mod csv;
@@ -98,7 +98,7 @@ pub struct Trace {
     pub requests: Vec<Request>,
     /// The keys themselves.
     pub keys: Keys,
-    /// What could not be read.
+    /// The records that could not be read.
     pub broken: Broken,
 }
 
@@ -147,7 +147,7 @@ impl Trace {
         bytes
     }
 
-    /// Bytes of all values, as often as they are asked for.
+    /// Bytes of all values, as often as they are requested.
     pub fn requested_bytes(&self) -> u64 {
         let sizes = self.requests.iter().map(|request| u64::from(request.size));
         sizes.sum()
@@ -209,7 +209,7 @@ impl Broken {
     }
 }
 
-/// Where readers of formats put what they find.
+/// Collects the requests that readers of formats find.
 struct Reader {
     trace: Trace,
     value_size: u32,

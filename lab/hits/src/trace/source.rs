@@ -8,11 +8,11 @@ use flate2::bufread::MultiGzDecoder;
 
 /// Bytes read at a time.
 const BUFFER: usize = 1 << 18;
-/// What gzip's and zstd's files begin with.
+/// The first bytes of gzip's and zstd's files.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// Opens a file, or standard input for `-`, and uncompresses what it begins with a mark of.
+/// Opens a file, or standard input for `-`, and uncompresses it if its first bytes are those of gzip or zstd.
 pub fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
     let input: Box<dyn Read> = if path == Path::new("-") {
         Box::new(stdin().lock())
