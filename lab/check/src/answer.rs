@@ -1,10 +1,10 @@
-//! Owned replies, for those who want to look at them after the batch.
+//! Owned replies, for tests that check them after the batch.
 
 use std::mem::MaybeUninit;
 
 use nuthatch_engine::{Handle, Item, Key, KeyHasher, Op, Replies, Reply, Request, Time, Value};
 
-/// What a request was answered.
+/// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// A read that returned the value.
@@ -14,7 +14,7 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// What is said of the item, if anything is.
+    /// The item's metadata, if the answer has it.
     pub fn item(&self) -> Option<&Item> {
         match self {
             Answer::Value(item, _)
@@ -34,8 +34,8 @@ impl Answer {
     }
 }
 
-/// Where an engine's replies become [`Answer`]s. Panics if the engine breaks the order of calls
-/// that [`Replies`] promises.
+/// Collects an engine's replies as [`Answer`]s. Panics if the engine breaks the order of calls that [`Replies`]
+/// promises.
 #[derive(Debug, Default)]
 pub struct Collector {
     answers: Vec<Answer>,
@@ -49,7 +49,7 @@ struct Room {
     bytes: Vec<MaybeUninit<u8>>,
 }
 
-/// What room holds before the engine lays a value down.
+/// The bytes of room before the engine writes a value.
 const UNWRITTEN: u8 = 0xEE;
 
 impl Collector {
@@ -79,7 +79,7 @@ impl<V: Value> Replies<V> for Collector {
 
     fn commit(&mut self, index: usize) {
         let room = self.room.take().expect("commit follows begin");
-        // SAFETY: `begin` wrote every byte, and an engine lays down only bytes that it has read.
+        // SAFETY: `begin` wrote every byte, and an engine stores only bytes that it has read.
         let bytes = room.bytes.iter().map(|byte| unsafe { byte.assume_init() });
         self.push(index, Answer::Value(room.item, bytes.collect()));
     }
@@ -116,8 +116,8 @@ pub fn to_vec(value: &impl Value) -> Vec<u8> {
 
 /// Carries out a batch and returns its answers.
 ///
-/// Before it, none, some or all of its keys are announced, or more than there are: whatever an engine is told
-/// by that, its answers are the same.
+/// Before the batch, none, some or all of its keys are announced to the engine, or more keys than it has. The answers
+/// must not depend on that.
 pub fn ask<H: Handle>(handle: &mut H, now: Time, batch: &[Request<'_>]) -> Vec<Answer> {
     let hash = batch.last().map_or(0, |last| last.key.hash() as usize);
     for request in batch.iter().cycle().take(hash % (2 * batch.len() + 1)) {

@@ -1,23 +1,23 @@
 //! Checks that every engine must pass.
 //!
-//! * [`naive`]: the oracle, an engine so simple that it can be read: the definition of the seam.
+//! * [`naive`]: the oracle, an engine so simple that it can be read: it defines the engine's interface.
 //! * [`conformance`]: what every engine must do, case by case.
 //! * [`sequence`]: random sequences of operations against the oracle, which shrink.
 //! * [`stress`]: many threads on values that check themselves.
-//! * [`zones`]: histories of values that are each written once, judged for what comes back.
+//! * [`zones`]: histories of values that are each written once, judged for values that come back.
 //! * [`history`]: concurrent histories of batches, judged for linearizability key by key.
 //! * [`suite`](mod@suite): all of these as tests of an engine in one configuration.
 //! * [`answer`]: owned replies, and the ways tests ask for them.
 
-/// How much of a random check is wanted where `usual` is usual: that many times the number in the
-/// environment variable `NUTHATCH_SOAK`, which may be a part of one (`1/8`) for a slow build, but at
-/// least 1. It says how much is tried, never what is asked.
+/// The amount of a random check whose usual amount is `usual`: `usual` times the number in the environment variable
+/// `NUTHATCH_SOAK`, which may be a fraction (`1/8`) for a slow build, but at least 1. It sets how much is tried, never
+/// what is checked.
 pub fn soak(usual: usize) -> usize {
     let wanted = std::env::var("NUTHATCH_SOAK").unwrap_or_default();
     times(usual, &wanted)
 }
 
-/// `usual` times what `wanted` says, or times 1 if that is no number.
+/// `usual` times `wanted`, or times 1 if that is no number.
 fn times(usual: usize, wanted: &str) -> usize {
     let (times, part) = wanted.split_once('/').unwrap_or((wanted, "1"));
     let number = |text: &str| text.parse::<usize>().ok().filter(|&number| number > 0);

@@ -21,7 +21,7 @@ use rand::rngs::SmallRng;
 use crate::answer::{Answer, ask};
 use crate::zones::{Action, Log, Span};
 
-/// How much of a stress.
+/// The amount of a stress.
 #[derive(Clone, Debug)]
 pub struct Load {
     /// Threads, all of which read and write.
@@ -34,7 +34,7 @@ pub struct Load {
     pub keys: u64,
     /// Lengths of values. The shorter ones come more often.
     pub value_len: Range<usize>,
-    /// Everything random follows from it, but the order of threads.
+    /// The seed of everything random except the order of threads.
     pub seed: Seed,
 }
 
@@ -58,7 +58,7 @@ impl Load {
     };
 }
 
-/// What a stress has seen. A test may ask that there was something to see.
+/// What a stress has seen. A test may demand that it is not nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     /// Reads that returned a value.
@@ -72,16 +72,15 @@ pub struct Seen {
 /// Length of a key in bytes.
 const KEY_SIZE: usize = 16;
 
-/// Reads, stores, deletes, expiries and maintenance by all threads on all keys: whatever is read
-/// must check, and must not have been overwritten or removed before. Misses are lawful. Ends with an
-/// audit.
+/// Reads, stores, deletes, expiries and maintenance by all threads on all keys: each value read must check, and must
+/// not have been overwritten or removed before. Misses are lawful. Ends with an audit.
 pub fn everything(engine: &Arc<AnyEngine>, load: &Load) -> Seen {
     let ticks = AtomicUsize::new(1000);
     let clock = AtomicUsize::new(0);
     let workers = on_threads(load.threads, |thread| {
         let mut worker = Worker::new(engine, load, &clock, thread);
         for round in 0..load.batches {
-            // A tick passes every now and then, for expiries to come true.
+            // A tick passes every now and then, so that items expire.
             let now = ticks.fetch_add(usize::from(round % 64 == 0), Ordering::Relaxed);
             worker.batch(Time(now as u32));
         }
@@ -132,7 +131,7 @@ pub fn residents(engine: &Arc<AnyEngine>, load: &Load) -> usize {
             // On a busy machine a round of all batches may be over before the first reader runs.
             loop {
                 churn(engine, load, thread, residents, &mut random);
-                // Relaxed: nothing but the flag itself is handed over.
+                // Relaxed: the flag publishes no other memory.
                 if watched.load(Ordering::Relaxed) {
                     break;
                 }
@@ -327,7 +326,7 @@ struct Worker<'a> {
     log: Log,
 }
 
-/// What is asked about a key, and how its value or its removal can be told from all others.
+/// A request for a key, and the stamp that distinguishes its value or its removal from all others.
 struct Wish {
     number: u64,
     name: Vec<u8>,
@@ -422,9 +421,8 @@ impl<'a> Worker<'a> {
 }
 
 impl Seen {
-    /// Judges an answer by itself, and tells what it says of the key. (That nothing was found says
-    /// nothing: an item that has expired for one thread has not yet for another, whose batch has an
-    /// earlier moment.)
+    /// Judges an answer by itself, and returns the action on the key that it shows. (A miss shows nothing: an item that
+    /// has expired for one thread has not yet for another, whose batch has an earlier moment.)
     fn judge(&mut self, now: Time, wish: &Wish, answer: &Answer) -> Option<Action> {
         match answer {
             Answer::Value(item, found) => {
@@ -460,7 +458,7 @@ fn one(
     crate::answer::ask_one(handle, engine.hasher(), now, key, op)
 }
 
-/// Runs `work` on so many threads that start together, and returns what they return.
+/// Runs `work` on this many threads that start together, and returns their results.
 pub(crate) fn on_threads<T: Send>(threads: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let open = AtomicBool::new(false);
     let (open, work) = (&open, &work);

@@ -1,7 +1,7 @@
-//! Every check, on an engine in one configuration.
+//! The test suite: every check, on an engine in one configuration.
 //!
-//! [`suite!`](crate::suite!) makes a test of each check in here. So what an engine's own file says is
-//! how its configurations are made, how much of each check they get, and what is particular to it.
+//! [`suite!`](crate::suite!) makes a test of each check in here. So an engine's own file contains only how its
+//! configurations are made, how much of each check they get, and the tests that are particular to it.
 
 use std::sync::Arc;
 
@@ -46,10 +46,10 @@ macro_rules! suite {
     };
 }
 
-/// How much of each check is usual: [`soak`] says how much of that there is.
+/// The usual amount of each check, which [`soak`] multiplies.
 #[derive(Clone, Copy, Debug)]
 pub struct Extent {
-    /// Cases of conformance: those with one of these in their names.
+    /// Cases of conformance: those whose names contain one of these.
     pub cases: &'static [&'static str],
     /// Random sequences in ample memory.
     pub sequences: usize,
@@ -86,8 +86,8 @@ impl Extent {
         histories: Plan::GROWTH.rounds,
     };
 
-    /// All cases of conformance but those of large values in use: they may be more than a partition's share, and
-    /// which partition has room is up to the hash's seed.
+    /// All cases of conformance but those of large values in use: they may be more than a partition's share, and which
+    /// partition has room depends on the hash's seed.
     pub const CASES_OF_PARTITIONS: &'static [&'static str] = &[
         "read",
         "store",
@@ -107,8 +107,8 @@ impl Extent {
         "memory_limit",
     ];
 
-    /// All cases of conformance, and the so-manieth part of everything random: for one of several
-    /// configurations that share it.
+    /// All cases of conformance, and one part in `of` of everything random: for one of several configurations that
+    /// share it.
     pub const fn part(&self, of: usize) -> Self {
         Self {
             cases: self.cases,
@@ -147,7 +147,7 @@ pub fn answers_sequences_as_the_model_does(
     sequence::property(cases, Misses::Never, || make(Setup::AMPLE));
 }
 
-/// Random sequences on an engine that evicts: items may go at any time, whole.
+/// Random sequences on an engine that evicts: an item may be evicted at any time, but only whole.
 pub fn forgets_only_whole_items_under_pressure(
     make: &dyn Fn(Setup) -> Arc<AnyEngine>,
     extent: &Extent,
@@ -260,7 +260,7 @@ pub fn histories_are_linearizable_under_flushes(
         flushes: 40,
         ..Plan::EVICTION
     };
-    // What a flush takes makes room, so it happens that nothing has to be forgotten.
+    // Flushed items make room, so in some runs nothing has to be forgotten.
     let seen = (0..10)
         .map(|_| history::linearizable(&make(Setup::SMALL), &tight))
         .find(|seen| seen.forgotten > 0)
@@ -283,7 +283,7 @@ pub fn histories_are_linearizable_under_eviction(
     assert_it_keeps(seen.hits, seen.misses);
 }
 
-/// Each miss may be lawful; that nearly all reads miss is not.
+/// Each miss may be lawful, but it is not lawful that nearly all reads miss.
 fn assert_it_keeps(hits: usize, misses: usize) {
     assert!(
         10 * hits > misses,

@@ -1,4 +1,4 @@
-//! Bytes of values.
+//! The bytes of the values that checks store.
 //!
 //! Checks make gigabytes of them in a build that hardly optimises, so they are copied and not computed.
 
@@ -18,7 +18,7 @@ static BYTES: [u8; PERIOD] = {
     bytes
 };
 
-/// A value of `len` bytes. It begins with the seed, so that not even one byte is like that of the next 255.
+/// A value of `len` bytes. It begins with the seed, so that even values of one byte differ for 256 seeds in a row.
 pub(crate) fn bytes(seed: usize, len: usize) -> Vec<u8> {
     let mut value = Vec::with_capacity(len);
     let mut from = seed * 17 % PERIOD;

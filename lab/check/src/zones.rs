@@ -1,11 +1,11 @@
 //! Histories of values that are each written once, judged in little more than one pass.
 //!
-//! A value that carries its stamp tells which write a read saw. So no order has to be searched for
-//! (Gibbons and Korach, "Testing shared memories", 1997): a write and its reads stand together in any
-//! order, next to no other write of the key. If one of them ended before one of another value's began,
-//! all of them come before all of those. Two values of a key that each come before the other convict:
-//! one was read after it had been overwritten. A removal is a write that nobody reads. What is missed
-//! proves nothing, since items may expire or be evicted; what comes back does.
+//! A value that carries its stamp shows which write a read saw. So no search for an order is needed (Gibbons and
+//! Korach, "Testing shared memories", 1997): in any order a write and its reads stand together, with no other write of
+//! the key between them. If one of them ended before an operation of another value began, all operations of the first
+//! value come before all of the other. Two values of a key that each come before the other convict: one was read after
+//! it had been overwritten. A removal is a write without reads. A miss proves nothing, since items may expire or be
+//! evicted; a value that comes back does.
 //!
 //! Time is the count of a clock at the batch's begin and end, and inside a batch the order of its
 //! requests.
@@ -15,7 +15,7 @@ use std::collections::{HashMap, HashSet};
 /// A key by its number.
 pub type Key = u64;
 
-/// What tells a write from all others.
+/// A number that distinguishes a write from all others.
 pub type Stamp = u64;
 
 /// When a batch was carried out, and by which thread.
@@ -32,17 +32,17 @@ pub struct Span {
 /// What one request of a batch did to its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// It stored the value with this stamp, or removed what was there.
+    /// It stored the value with this stamp, or removed the item.
     Wrote(Stamp),
     /// It saw the value with this stamp.
     Read(Stamp),
 }
 
-/// What a thread, or several, saw.
+/// What one thread, or several, saw.
 #[derive(Debug, Default)]
 pub struct Log {
     zones: HashMap<(Key, Stamp), Zone>,
-    /// Which value came before which in a batch.
+    /// Pairs of values in their order within a batch.
     in_batches: HashSet<(Key, Stamp, Stamp)>,
 }
 
@@ -70,7 +70,7 @@ impl Log {
             self.add((key, stamp), zone);
             let before = deeds[..index].iter().filter(|(other, _)| *other == key);
             for earlier in before.map(|(_, deed)| deed.stamp()) {
-                // What it reads before it writes it comes before itself.
+                // A value that is read before the batch writes it comes before itself.
                 if earlier != stamp || written.is_some() {
                     self.in_batches.insert((key, earlier, stamp));
                 }
@@ -86,7 +86,7 @@ impl Log {
         self.in_batches.extend(other.in_batches);
     }
 
-    /// An error tells of two values, or one, that no order explains.
+    /// An error names two values, or one, that no order explains.
     pub fn judge(&self) -> Result<(), String> {
         let mut keys: HashMap<Key, Vec<(Stamp, &Zone)>> = HashMap::new();
         for (&(key, stamp), zone) in &self.zones {
@@ -139,7 +139,7 @@ impl Action {
 }
 
 impl Zone {
-    /// True if something of this value ended before something of the other began.
+    /// True if an operation of this value ended before one of the other began.
     fn precedes(&self, other: &Zone) -> bool {
         self.ended_first.ended < other.began_last.began
     }
@@ -184,7 +184,7 @@ fn entangled(zones: Vec<(Stamp, &Zone)>) -> Option<[(Stamp, &Zone); 2]> {
     None
 }
 
-/// What was seen of these values of a key.
+/// Describes what was seen of these values of a key.
 fn tell(key: Key, zones: &[(Stamp, &Zone)]) -> String {
     let mut told = format!("no order explains what was seen of key {key}:\n");
     for (stamp, zone) in zones {
@@ -262,7 +262,7 @@ mod tests {
         let wrong: [&[(usize, usize, &[Action])]; 8] = [
             // Read after it was overwritten, or removed.
             &[(0, 1, &[Wrote(1)]), (2, 3, &[Wrote(2)]), (4, 5, &[Read(1)])],
-            // Nobody wrote it; or only later.
+            // A value that was never written; or only later.
             &[(0, 1, &[Read(1)])],
             &[(0, 1, &[Read(1)]), (2, 3, &[Wrote(1)])],
             &[(0, 1, &[Read(1), Wrote(1)])],

@@ -1,4 +1,4 @@
-//! Engines with a fault, each of which the checks must convict.
+//! Tests of the checks themselves: engines with a fault, each of which the checks must convict.
 
 mod faulty;
 
@@ -13,7 +13,7 @@ use nuthatch_check::sequence::{self, Misses};
 use nuthatch_check::stress::{self, Load};
 use nuthatch_check::suite::{self, Extent};
 
-/// Few keys, which are asked for often.
+/// Few keys, which are requested often.
 const LOAD: Load = Load {
     batches: 300,
     keys: 200,
@@ -30,7 +30,7 @@ const EVICTION: Plan = Plan {
     ..Plan::EVICTION
 };
 
-/// What makes a value come back, or go without a word.
+/// Faults that make an old value come back, or a value disappear silently.
 const OF_KEYS: [Fault; 4] = [
     Fault::ServesStale,
     Fault::LosesUpdates,
@@ -38,7 +38,7 @@ const OF_KEYS: [Fault; 4] = [
     Fault::Reorders,
 ];
 
-/// What a check says when it fails, as it has to.
+/// The panic message of a check, which has to fail.
 fn conviction<T>(check: impl FnOnce() -> T) -> String {
     let Err(panic) = catch_unwind(AssertUnwindSafe(check)) else {
         panic!("nothing was seen");
@@ -82,7 +82,7 @@ fn histories_convict_under_growth_and_eviction() {
             println!("{fault:?}, {setup:?}:");
             let said = conviction(|| history::linearizable(&engine, &plan));
             assert_says(&said, "histories are not linearizable");
-            // What convicts is told, not all that happened.
+            // The message has only the part that convicts, not the whole history.
             assert!(said.lines().count() < 20, "{fault:?}: {said}");
         }
     }
@@ -94,7 +94,7 @@ fn a_counter_convicts_who_counts_in_two_steps() {
     conviction(|| stress::counter(&engine, &LOAD));
 }
 
-/// All cases but those about what is not there, or about nothing.
+/// All cases convict, except those about missing items, or about no item.
 #[test]
 fn conformance_convicts_who_forgets_or_refuses_all() {
     const OF_NOTHING: [&str; 6] = [
@@ -107,7 +107,7 @@ fn conformance_convicts_who_forgets_or_refuses_all() {
     ];
     let (passed, _) = conformance::judge(&[""], &Faulty::maker(Fault::Refuses));
     assert_eq!(passed, OF_NOTHING);
-    // It refuses what has to be refused.
+    // This engine also passes the cases about stores that must be refused.
     const OF_REFUSALS: [&str; 4] = [
         "expiry_dead_on_arrival",
         "size_too_large_goes_first",
@@ -128,7 +128,7 @@ fn conformance_convicts_who_keeps_its_limit() {
     assert_eq!(passed, ["engine_says_how_it_was_made"]);
 }
 
-/// Where misses are lawful, nothing but misses are not.
+/// Where misses are lawful, it is not lawful that all reads miss.
 #[test]
 fn under_pressure_who_forgets_all_is_convicted() {
     let make = || Faulty::maker(Fault::Forgets);
@@ -152,7 +152,7 @@ fn under_pressure_who_refuses_all_is_convicted() {
     conviction(|| suite::residents_are_never_missed(&make(), &extent));
 }
 
-/// An engine that forgets, where none may.
+/// An engine that forgets, where no item may be forgotten.
 mod forgetful {
     use super::*;
 

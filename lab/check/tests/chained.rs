@@ -36,8 +36,8 @@ fn clock(setup: Setup) -> Arc<Chained> {
     make(setup, Locks::Buckets, &chained::clock::KIND)
 }
 
-/// A third of the sequences, which are the slow ones; what threads do to each other depends on the
-/// design's locks and lists, so each design has all of that.
+/// A third of the sequences, which are the slow checks. The interaction of threads depends on the design's locks and
+/// lists, so each design has all checks of that.
 const THIRD: Extent = Extent {
     batches: Extent::SMOKE.batches,
     batches_of_churn: Extent::SMOKE.batches_of_churn,

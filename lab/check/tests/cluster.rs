@@ -27,7 +27,7 @@ fn start(config: Config) -> Engine {
     in_process(&config, 4).expect("there are memory and threads")
 }
 
-/// One server, and whatever is cheaper.
+/// One server, and for each operation whatever is cheaper.
 fn one(setup: Setup) -> Engine {
     start(config(setup, 1))
 }
@@ -82,7 +82,7 @@ const ONE: Extent = Extent {
 
 const DIRECT: Extent = ONE.part(2);
 
-/// What has to do with messages.
+/// The checks that concern messages.
 const ACTIVE: Extent = Extent {
     cases: &["read", "store", "remove", "delta", "batch", "reserve"],
     ..ONE.part(4)

@@ -1,4 +1,4 @@
-//! Cases of the distributed store that chance seldom meets.
+//! Cases of the distributed store that random tests seldom meet.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -19,7 +19,7 @@ fn start(config: &Config) -> Arc<AnyEngine> {
     AnyEngine::new(in_process(config, 1).expect("there are memory and threads"))
 }
 
-/// Two keys of which a directory of one set might take one for the other: their hashes are alike in the upper half.
+/// Two keys that a directory of one set might confuse: the upper halves of their hashes are equal.
 fn alike(hasher: &KeyHasher) -> (String, String) {
     let mut seen: HashMap<u32, String> = HashMap::new();
     for number in 0_u32.. {
@@ -65,7 +65,7 @@ fn a_read_of_a_large_value_tells_of_the_item_what_its_server_knows() {
         let key = value_len.to_string();
         let mut ask = |now, op| ask_one(&mut handle, engine.hasher(), now, key.as_bytes(), op);
         ask(first, Op::Store(Store::set(&text)));
-        // Somebody else's message begins another epoch.
+        // Another client's message begins another epoch.
         let later = Time(first.0 + 160);
         ask(later, Op::Get);
         let latest = Time(later.0 + 160);
@@ -134,7 +134,7 @@ fn who_is_ahead_does_not_end_others_pairs() {
                 panic!("it expired by another's clock");
             };
             assert!(end > ahead && end.0 <= ahead.0 + minute + 2, "{end:?}");
-            // Its own pairs do not live longer for it, nor others' shorter.
+            // The clock that is ahead lengthens no life of its own pairs, and shortens none of others'.
             let brief = Store {
                 expiry: Expiry::At(Time(ahead.0 + 8)),
                 ..Store::set(b"brief")

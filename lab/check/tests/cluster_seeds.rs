@@ -1,5 +1,5 @@
-//! The distributed store on a network that a seed delays, reorders and tears: histories are judged, and what the
-//! protocol's cures are for is shown by leaving them out.
+//! The distributed store on a simulated network, which delays, reorders and tears operations by a seed. Histories are
+//! judged, and each safeguard of the protocol is shown to be needed by leaving it out.
 //!
 //! `NUTHATCH_SEED=n` replays one seed, `NUTHATCH_SEED=a..b` runs others; `NUTHATCH_SOAK=n` runs n times as many.
 
@@ -22,8 +22,8 @@ use nuthatch_fabric::threads::{Network, Stopped, ThreadsFabric};
 use nuthatch_sync::mutex::Mutex;
 use nuthatch_workload::Seed;
 
-/// A run takes some ten thousand calls, or a million where much is stored; one that takes this many has no end. (With
-/// a fault there may be none: then it is given up sooner.)
+/// A run takes some ten thousand calls, or a million where much is stored; one that takes this many does not end. (With
+/// a fault a run may not end: then it is given up sooner.)
 const CALLS_MAX: u64 = 20_000_000;
 
 const NOW: Time = Time(1000);
@@ -33,7 +33,7 @@ struct Job {
     network: Arc<Network>,
     members: Vec<(Arc<ThreadsFabric>, Member<ThreadsFabric>)>,
     servers: usize,
-    /// What servers say when they have ended.
+    /// The events of the servers that have ended.
     told: Mutex<Events>,
 }
 
@@ -44,7 +44,7 @@ struct Events {
     expired: u64,
     pages_moved: u64,
     overflowed: u64,
-    /// Pairs of writers that were gone.
+    /// Pairs of writers that had died.
     recovered: u64,
     stale_pointers: u64,
     direct_sets: u64,
@@ -54,12 +54,12 @@ struct Events {
 }
 
 impl Job {
-    /// Opens it; nobody has entered yet, so this part is the same for every seed.
+    /// Opens the store. No PE has entered yet, so this part is the same for every seed.
     fn open(config: &Config, clients: usize, seed: u64) -> Self {
         Self::open_for(config, clients, seed, CALLS_MAX)
     }
 
-    /// The same, for so many calls at most.
+    /// The same, for at most `calls` calls.
     fn open_for(config: &Config, clients: usize, seed: u64, calls: u64) -> Self {
         let pes = config.servers + clients;
         let network = Network::seeded(pes, 1 << 18, pes, seed);
@@ -93,7 +93,7 @@ impl Job {
         clients.map(|(_, member)| member.engine()).collect()
     }
 
-    /// Runs the servers while `work` does, which is to count `done` up to the number of clients.
+    /// Runs the servers while `work` runs, which must count `done` up to the number of clients.
     fn serve<T: Send>(&self, done: &AtomicUsize, work: impl FnOnce() -> T + Send) -> T {
         let clients = self.members.len() - self.servers;
         let stop = AtomicBool::new(false);
@@ -107,7 +107,7 @@ impl Job {
                     ends_or_is_stopped(|| {
                         server.run_until(|| stop.load(Ordering::Relaxed) || all_done());
                         if all_done() {
-                            // Before the lock: an audit is calls, and others have their turns.
+                            // Before the lock: an audit makes calls, at which other PEs run.
                             let broken = server.audit().err();
                             self.told.lock().note_server(broken, &server.stats());
                         }
@@ -149,7 +149,7 @@ impl Events {
     }
 }
 
-/// Counts a client out before its turns end, so that servers stop at a moment that follows from the seed.
+/// Counts a client as done before its turns end, so that servers stop at a moment that depends only on the seed.
 struct Out<'a, G>(&'a AtomicUsize, #[allow(dead_code)] G);
 
 impl<G> Drop for Out<'_, G> {
@@ -217,7 +217,7 @@ fn histories(
     }
 }
 
-/// The first ones, as many as are usual or asked for, or those that the environment names: one, or `first..end`.
+/// The first seeds, in the usual or the configured number, or those that the environment names: one, or `first..end`.
 fn seeds(count: usize) -> Range<u64> {
     let Ok(named) = std::env::var("NUTHATCH_SEED") else {
         return 0..soak(count) as u64;
@@ -229,7 +229,7 @@ fn seeds(count: usize) -> Range<u64> {
     }
 }
 
-/// Says which seed it was if what is done with it panics, wherever.
+/// Prints the seed if the test panics while it is used.
 struct Named(u64);
 
 impl Drop for Named {
@@ -240,7 +240,7 @@ impl Drop for Named {
     }
 }
 
-/// False if the environment names seeds: a few of them need not meet everything.
+/// False if the environment names seeds: a few seeds need not meet every event.
 fn are_usual() -> bool {
     std::env::var("NUTHATCH_SEED").is_err()
 }
@@ -271,7 +271,7 @@ fn histories_are_linearizable_whatever_the_network_does() {
             stale_pointers,
             direct_sets,
             torn,
-            // Nobody dies here.
+            // No PE dies here.
             recovered: _,
             broken: _,
         } = happened;
@@ -288,7 +288,7 @@ fn histories_are_linearizable_whatever_the_network_does() {
     }
 }
 
-/// True if one of some seeds convicts a store with a fault: its run breaks, or has no end, and the same run without
+/// True if one of these seeds convicts a store with a fault: its run breaks, or does not end, and the same run without
 /// the fault ends well in as many calls.
 fn is_convicted(seeds: Range<u64>, fault: Fault) -> bool {
     let ends_well = |seed, fault| {
@@ -306,11 +306,11 @@ fn equal_versions_alone_do_not_make_a_read_whole() {
 
 #[test]
 fn a_lock_taken_before_the_head_is_there_breaks_a_write() {
-    // One of the first hundred: a run that has no end takes half a second.
+    // One of the first hundred seeds convicts: a run that does not end takes half a second.
     assert!(is_convicted(0..2000, Fault::LockBeforeHead));
 }
 
-/// A value that tells whether it is whole: its first byte, as often as that says.
+/// A value that shows whether it is whole: its first byte, repeated as often as that byte says.
 fn value(number: u64) -> Vec<u8> {
     let byte = 1 + (number % 200) as u8;
     vec![byte; usize::from(byte) * 3]
@@ -340,7 +340,7 @@ fn set_and_get(engine: &Arc<AnyEngine>, keys: u64, rounds: u64, first: u64) -> u
     hits
 }
 
-/// Runs clients of which each gets its engine and its number; a PE that is stopped just ends.
+/// Runs clients, each with its engine and its number; a PE that is stopped just ends.
 fn run_clients(job: &Job, work: impl Fn(&Arc<AnyEngine>, usize) + Sync) {
     let engines: Vec<_> = job.engines().into_iter().map(AnyEngine::new).collect();
     let done = AtomicUsize::new(0);
@@ -366,8 +366,8 @@ fn ends_or_is_stopped(work: impl FnOnce()) {
     }
 }
 
-/// Somebody flushes, another misses by that, and then a third one sets the pair whose block it knows: it is to stay, also
-/// if nobody has told the third one yet that the flush is over.
+/// One client flushes, another misses by that, and then a third one sets the pair whose block it knows. The pair must
+/// stay, also if the third client has not been told yet that the flush is over.
 #[test]
 fn what_is_set_after_somebody_missed_by_a_flush_stays() {
     for seed in seeds(400) {
@@ -453,7 +453,7 @@ fn the_part_of_a_dead_server_misses_and_the_others_go_on() {
             // Of one seed in 65,536 it has none of sixteen.
             let has_keys = (0..16).any(|key| server_of(hash(key), config.servers) == 1);
             set_and_get(engine, 16, 150, 10 * number as u64);
-            // Whatever became of the other, the second server has its keys.
+            // Whatever happened to the other server, the second one has its keys.
             let hits = set_and_get(engine, 16, 60, 0);
             assert_eq!(hits > 0, has_keys, "seed {seed}");
         });

@@ -42,7 +42,7 @@ fn single(setup: Setup) -> Arc<CpHash<Single>> {
     start(config(setup))
 }
 
-/// More server threads than cores, and partitions of which each has several.
+/// More server threads than cores, and several partitions for each thread.
 fn crowded(setup: Setup) -> Arc<CpHash> {
     start(CpHashConfig {
         partitions: 8,
@@ -51,7 +51,7 @@ fn crowded(setup: Setup) -> Arc<CpHash> {
     })
 }
 
-/// What waits for an answer at each step waits for another thread here, so there is less of it.
+/// Checks that wait for an answer at each step wait for another thread here, so they are smaller.
 const ARRAY: Extent = Extent {
     cases: Extent::CASES_OF_PARTITIONS,
     sequences: 70,
@@ -64,18 +64,18 @@ const ARRAY: Extent = Extent {
     ..Extent::SMOKE
 };
 
-/// What has to do with the rings.
+/// The checks that concern the rings.
 const SINGLE: Extent = Extent {
     cases: &["batch", "read", "store", "reserve", "size"],
     histories: 700,
     ..ARRAY.part(4)
 };
 
-/// What has to do with the threads.
+/// The checks that concern the threads.
 const CROWDED: Extent = Extent {
     cases: &["batch", "read", "delta", "expiry", "visit"],
     threads: 8,
-    // Of two it happens that neither asks for what it stored.
+    // With two sequences it can happen that neither reads what it stored.
     sequences_full: 6,
     batches: 350,
     histories: 700,
@@ -86,8 +86,8 @@ suite!(array, array, ARRAY);
 suite!(single, single, SINGLE);
 suite!(crowded, crowded, CROWDED);
 
-/// Not where sizes drift: an element's chance to go is the same whatever its size, so small ones of
-/// long ago keep their share for long.
+/// Without the case of drifting sizes: each element is evicted with the same chance whatever its size, so old small
+/// ones keep their share for long.
 #[test]
 fn evicts_at_random() {
     let random = |setup| {
@@ -99,8 +99,7 @@ fn evicts_at_random() {
     conformance::run(&["memory_full"], &random);
 }
 
-/// What elements take when everything has been flushed and swept: nothing, unless a reference is
-/// lost.
+/// Memory of elements after everything was flushed and swept: nothing, unless a reference was lost.
 fn lines_left<D: Rings>(engine: &Arc<CpHash<D>>) -> usize {
     let now = Time(2000);
     engine.flush(now, now);
@@ -159,7 +158,7 @@ impl<V> Replies<V> for Keeper<V> {
     }
 }
 
-/// A batch of every kind of request, about half of which are hits by their turn.
+/// A batch of every kind of request, about half of which hit when they are carried out.
 fn mixture<'b>(hasher: &KeyHasher, keys: &'b [Vec<u8>], value: &'b [u8]) -> Vec<Request<'b>> {
     let op = |number: usize| match number % 6 {
         0 | 1 => Op::Get,
@@ -183,7 +182,7 @@ fn keys(count: usize, different: usize) -> Vec<Vec<u8>> {
     (0..count).map(key).collect()
 }
 
-/// A client that panics with messages under way: they are waited for, nothing is lost or kept.
+/// A client panics with messages under way: it waits for them, and no memory is lost or kept.
 #[test]
 fn a_client_may_panic_in_the_middle_of_a_batch() {
     fn check<D: Rings>(engine: &Arc<CpHash<D>>) {
@@ -245,7 +244,7 @@ fn clients_come_and_go() {
     assert_eq!(lines_left(&engine), 0);
 }
 
-/// Slow readers hold all there is: a store is refused, and nothing hangs. Then they let go.
+/// Slow readers pin all memory: a store is refused, and nothing hangs. Then they release it.
 #[test]
 fn what_is_being_read_is_not_evicted() {
     let engine = array(Setup {

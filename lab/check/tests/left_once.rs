@@ -1,7 +1,7 @@
-//! The listener of the engine that has one: every value that was stored leaves once, with the cause that it left for.
+//! Tests of the engine's listener: it is called once for every stored value, with the right cause.
 //!
-//! A model holds what was stored and has not left. Whatever operations do, what the listener is told of a key is the
-//! value that the model holds of it, and a value that takes its place finds it gone.
+//! A model holds the values that were stored and have not left. Whatever operations do, the listener must get the value
+//! that the model holds for the key, and before another value takes its place.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -21,7 +21,7 @@ use rand::{Rng, SeedableRng};
 
 const MIB: usize = 1 << 20;
 
-/// What the listener was told.
+/// A call of the listener.
 struct Removals {
     cause: RemovalCause,
     key: Vec<u8>,
@@ -70,7 +70,7 @@ trait Check {
     fn on<D: Variant>(&self, eviction: CuckooEviction);
 }
 
-/// A value that is there.
+/// A value that the model holds.
 #[derive(Clone)]
 struct StoredValue {
     value: Vec<u8>,
@@ -90,7 +90,7 @@ struct Model<D: Variant> {
     log: Log,
     held: HashMap<Vec<u8>, StoredValue>,
     now: Time,
-    /// Values told, by cause: evicted, expired, removed, replaced.
+    /// Values that the listener got, by cause: evicted, expired, removed, replaced.
     told: [usize; 4],
 }
 
@@ -107,7 +107,7 @@ impl<D: Variant> Model<D> {
         }
     }
 
-    /// Takes what was told while `operation`, which is one of `key` or of none, ran.
+    /// Takes the listener's calls during `operation`, which is one on `key` or on no key.
     fn hear(&mut self, operation: &Operation, key: &[u8]) {
         let told = std::mem::take(&mut *self.log.lock().unwrap());
         for Removals {
@@ -231,7 +231,7 @@ impl<D: Variant> Model<D> {
         })
     }
 
-    /// What the model holds is there, and nothing else; and all of it leaves at the end.
+    /// Checks that the engine holds the model's values and no others, and that all of them leave at the end.
     fn finish(mut self) -> [usize; 4] {
         let keys: Vec<_> = self.held.keys().cloned().collect();
         for key in keys {
@@ -352,7 +352,7 @@ impl Operation {
         }
     }
 
-    /// When what it stores ends: a few steps of the clock later, or never.
+    /// The expiry of the value that it stores: a few steps of the clock later, or never.
     fn expiry(&self, now: Time) -> Expiry {
         match self {
             Operation::Store(_, value) | Operation::Cas(value) if value.len() % 5 == 0 => {
@@ -363,7 +363,7 @@ impl Operation {
         }
     }
 
-    /// Whether another value comes in the place of the key's.
+    /// Whether it replaces the key's value.
     fn replaces(&self) -> bool {
         matches!(
             self,
@@ -418,7 +418,7 @@ fn every_value_leaves_once_with_its_cause() {
     on_each_engine(&Once);
 }
 
-/// Threads that replace and remove each other's values: each is told once, by whichever of them it left.
+/// Threads replace and remove each other's values: the listener is called once for each, whichever thread removed it.
 #[test]
 fn every_value_leaves_once_of_those_that_threads_replace() {
     struct Once;
@@ -478,7 +478,7 @@ fn every_value_leaves_once_of_those_that_threads_replace() {
     on_each_engine(&Once);
 }
 
-/// A batch that replaces much is told on its way, and no more is held than that.
+/// The listener is called during a batch that replaces much, so that few copies are held at a time.
 #[test]
 fn a_batch_that_replaces_much_is_told_on_its_way() {
     struct Bounded;
@@ -497,7 +497,7 @@ fn a_batch_that_replaces_much_is_told_on_its_way() {
             );
             let (told, untold) = (log.lock().unwrap().len() as u64, engine.stats().untold);
             assert_eq!(told + untold, 99);
-            // The paper's one writer holds its lock throughout, and no more than 8 MiB.
+            // The paper's one writer holds its lock throughout, and keeps copies of no more than 8 MiB.
             assert!(D::ONE_WRITER || untold == 0, "{untold} untold");
         }
     }

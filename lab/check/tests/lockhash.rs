@@ -44,7 +44,7 @@ fn scattered(setup: Setup) -> Arc<LockHash> {
     make(setup, Eviction::Lru, Some(100))
 }
 
-/// A quarter of what is slow, half of what depends on the locks.
+/// A quarter of the slow checks, half of those that depend on the locks.
 const EXTENT: Extent = Extent {
     cases: Extent::CASES_OF_PARTITIONS,
     batches: Extent::SMOKE.batches / 2,
@@ -54,7 +54,7 @@ const EXTENT: Extent = Extent {
     ..Extent::SMOKE.part(4)
 };
 
-/// As above; of the cases, those of reads and of what changes what is read.
+/// As above; only the cases of reads and of operations that change the values read.
 const EXTENT_BESIDE: Extent = Extent {
     cases: &["batch", "read", "store", "delta", "expiry", "visit"],
     ..EXTENT

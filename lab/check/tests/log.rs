@@ -1,4 +1,4 @@
-//! Items in a log: what becomes of them while pages fill, are cleaned, given away and taken back.
+//! Tests of items in a log while pages fill, are cleaned, given away and taken back.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
@@ -17,20 +17,20 @@ const MIB: usize = 1 << 20;
 /// The longest value.
 const LONGEST: usize = 1_000_000;
 
-/// What values are cut from.
+/// The bytes that values are cut from.
 static BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut random = SmallRng::seed_from_u64(1);
     (0..LONGEST + STAMPS).map(|_| random.random()).collect()
 });
 
-/// So many values of one length differ.
+/// How many values of one length differ.
 const STAMPS: usize = 65_521;
 
 fn bytes(stamp: usize, len: usize) -> &'static [u8] {
     &BYTES[stamp % STAMPS..][..len]
 }
 
-/// A client of an engine of so many MiB, whose keys always hash alike.
+/// A client of an engine of `mib` MiB, whose keys have the same hashes in each run.
 fn client(mib: usize, evicts: bool) -> Client {
     let config = CuckooConfig {
         memory_limit: mib * MIB,
@@ -66,7 +66,7 @@ fn delete(client: &mut Client, number: usize) -> bool {
     removed.item().is_none() && format!("{removed:?}").contains("Removed")
 }
 
-/// True if a key's value is there; it is the one that was stored last then.
+/// True if the key has a value, which must be the one that was stored last.
 fn holds(client: &mut Client, number: usize, stamp: usize, len: usize) -> bool {
     let value = client.get(&key(number));
     if let Some(value) = &value {
@@ -86,7 +86,7 @@ fn any_len(random: &mut SmallRng, most: usize) -> usize {
     (most as f64).powf(random.random::<f64>()) as usize
 }
 
-/// Stores values of some length, one key after the other, until one is refused: how many there are.
+/// Stores values of some length, one key after the other, until one is refused: returns how many were stored.
 fn fill(client: &mut Client, from: usize, len: impl Fn(usize) -> usize) -> usize {
     (from..)
         .find(|&number| !set(client, number, number, len(number)))
@@ -132,7 +132,7 @@ fn never_a_wrong_value(mib: usize, most: usize, keys: usize, operations: usize) 
             }
             _ => {
                 client.wait(2);
-                // What had a second to live may be gone or not: it is not asked for its presence.
+                // An item with a second to live may be gone or not: its presence is not checked.
             }
         }
         keeps_limit(&client);
@@ -200,15 +200,15 @@ fn an_adversary_who_only_writes_is_never_refused() {
     }
 }
 
-/// Half of the keys have short values, half have long ones, and all are asked for alike; some with long values besides
-/// in each fifth request. With the memory of one long value that is seldom asked for sixteen short ones stay.
+/// Half of the keys have short values, half have long ones, and all are requested equally; some keys with long values
+/// get each fifth request besides. The memory of one seldom requested long value keeps sixteen short ones.
 #[test]
 fn short_values_stay_longer_and_long_ones_that_are_used_stay() {
     const KEYS: usize = 20_000;
     const HOT: usize = 20;
     let mut client = client(8, true);
     let mut random = SmallRng::seed_from_u64(7);
-    // Of short values, of long ones, and of those that are used much.
+    // Requests for short values, for long ones, and for those that are used much.
     let mut asked = [0; 3];
     let mut hits = [0; 3];
     for request in 0..100_000 {
@@ -234,8 +234,8 @@ fn short_values_stay_longer_and_long_ones_that_are_used_stay() {
     client.audit();
 }
 
-/// Without eviction gaps are filled again: of what was deleted nearly all can be stored once more, and nothing else
-/// leaves. (Of what lies in a dozen pieces, less: at the end of a page a piece's length may be lost.)
+/// Without eviction gaps are filled again: nearly as much as was deleted can be stored once more, and nothing else
+/// leaves. (Less for values in a dozen pieces: at the end of a page a piece's length may be lost.)
 #[test]
 fn gaps_are_filled_where_nothing_is_evicted() {
     type Len = fn(usize) -> usize;
@@ -297,7 +297,7 @@ fn a_walk_meets_what_moves() {
                 delete(&mut client, number);
             }
             for &number in next.clone().take(10) {
-                // A place that is not its own; refused if another has its room.
+                // Its item gets another place; the store is refused if another item has taken the room.
                 delete(&mut client, number);
                 set(&mut client, number, turn, len(number + turn));
             }
@@ -367,7 +367,7 @@ fn a_walk_meets_what_is_kept() {
     assert!(kept > 1000, "{kept} stayed");
 }
 
-/// What has expired makes room, by a sweep or when room is needed.
+/// Expired items make room, by a sweep or when a store needs room.
 #[test]
 fn pages_of_what_has_expired_are_used_again() {
     for (evicts, sweeps) in [(false, false), (false, true), (true, true)] {
@@ -398,12 +398,12 @@ fn pages_of_what_has_expired_are_used_again() {
     }
 }
 
-/// Items of this length that a memory of so many MiB holds.
+/// Items of this length that a memory of `mib` MiB holds.
 fn capacity(mib: usize, len: usize) -> usize {
     fill(&mut client(mib, false), 0, |_| len)
 }
 
-/// Stores an item that lives for so many seconds, or for ever.
+/// Stores an item that lives for `seconds` seconds, or for ever.
 fn put_for(client: &mut Client, number: usize, len: usize, seconds: Option<u64>) {
     let expiry = seconds.map_or(Expiry::Never, |seconds| client.in_seconds(seconds));
     let store = Store {
@@ -413,13 +413,13 @@ fn put_for(client: &mut Client, number: usize, len: usize, seconds: Option<u64>)
     assert!(put(client, number, store), "{number} is refused");
 }
 
-/// The dead first: the memory is full of items that nobody has used, most of which expire within minutes of each other.
-/// Then there is room for as many again, without a sweep in the background, and none of those that live leave.
+/// Dead items leave first. The memory is full of unused items, most of which expire within minutes of each other. Then
+/// there is room for as many again, without a sweep in the background, and no live item leaves.
 #[test]
 fn what_has_expired_makes_room_before_what_is_alive() {
     const LEN: usize = 200;
     let fits = capacity(4, LEN) * 9 / 10;
-    // Of so many items all but one expire.
+    // One in this many items lives, all others expire.
     for lives in [2, 3, 10, usize::MAX] {
         for flushes in [false, true] {
             let mut client = client(4, true);
@@ -458,7 +458,7 @@ fn what_has_expired_makes_room_before_what_is_alive() {
     }
 }
 
-/// The same for numbers that got their lives when they were counted up.
+/// The same for numbers whose expiry was set when they were counted up.
 #[test]
 fn numbers_that_have_expired_make_room_before_what_is_alive() {
     let fits = capacity(1, 8) * 9 / 10;
@@ -475,7 +475,7 @@ fn numbers_that_have_expired_make_room_before_what_is_alive() {
     }
     assert_eq!(client.engine.stats().evictions, 0, "they fit");
     client.wait(10);
-    // What is left of a page when a quarter of it is dead is not worth a move.
+    // When a quarter of a page is dead, the rest is not worth a move.
     for number in fits..2 * fits - fits / 4 {
         assert!(put(&mut client, number, Store::set(b"12345678")));
     }
@@ -484,8 +484,8 @@ fn numbers_that_have_expired_make_room_before_what_is_alive() {
     client.audit();
 }
 
-/// The same all the time: a third of the memory lives for ever, and what else comes lives shortly. The cost is bounded:
-/// a few looks for each store.
+/// The same continuously: a third of the memory lives for ever, and all other items live shortly. The cost is bounded:
+/// a few checked items for each store.
 #[test]
 fn short_lives_push_out_nothing_that_is_alive() {
     const LEN: usize = 200;
@@ -539,7 +539,8 @@ fn maintain(client: &mut Client) {
     assert!(turns.is_some(), "maintenance has no end");
 }
 
-/// A limit that is lowered to what items need, and raised again, costs none of them; lowered further it is kept.
+/// A limit that is lowered to what items need, and raised again, evicts none of them; a limit that is lowered further
+/// is kept.
 #[test]
 fn items_outlive_a_limit_that_goes_down_and_up() {
     for evicts in [true, false] {
@@ -600,9 +601,9 @@ fn items_outlive_a_limit_that_goes_down_and_up() {
     }
 }
 
-/// Class of bug: a value in many pieces lost one of them, and so itself, although it was used. Its head had been moved within the
-/// probation queue for the gaps of its page, where uses did not count yet; or there was no room for a piece, because new items
-/// had taken it. That hung on where the keys lie: these hashes met both.
+/// Class of bug: a value in many pieces lost one of them, and so itself, although it was used. Its head had been moved
+/// within the probation queue for the gaps of its page, where uses did not count yet; or there was no room for a piece,
+/// because new items had taken it. Both depended on the places of the keys: these hashes meet both.
 #[test]
 fn large_values_in_use_keep_all_of_their_pieces() {
     let cases = conformance::cases();

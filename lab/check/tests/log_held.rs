@@ -1,4 +1,4 @@
-//! How much of a log's memory is keys and values, whatever is written to it: the aims of docs/hits.md.
+//! Tests of how much of a log's memory is keys and values, whatever is written to it: the aims of docs/hits.md.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use rand::{Rng, SeedableRng};
 
 const LIMIT: usize = 64 << 20;
 
-/// So many times the limit is written.
+/// Bytes written / the limit.
 const TIMES: usize = 3;
 
 /// Bytes of each key, and of the header in front of each item.
@@ -24,7 +24,7 @@ fn key(number: usize) -> [u8; KEY] {
     key
 }
 
-/// What is in the cache when all is written.
+/// What the cache holds after all writes.
 struct Held {
     items: usize,
     /// Bytes of their keys and values.
@@ -36,14 +36,14 @@ impl Held {
         100.0 * self.bytes as f64 / LIMIT as f64
     }
 
-    /// Of the memory that is no item's header.
+    /// Percent of the memory that is no item's header.
     fn percent_less_headers(&self) -> f64 {
         100.0 * self.bytes as f64 / (LIMIT - self.items * HEADER) as f64
     }
 }
 
-/// Writes values whose lengths are drawn, given how much of the run is over. A share of the writes, `overwrites`, gives an
-/// item that is there a value of another length: one of the newest, which take half of the limit.
+/// Writes values whose lengths are drawn, given how much of the run is over. A share of the writes, `overwrites`, gives
+/// an item in the cache a value of another length: one of the newest items, which take half of the limit.
 fn held(overwrites: f64, draw: impl Fn(&mut SmallRng, f64) -> usize) -> Held {
     let config = CuckooConfig {
         memory_limit: LIMIT,
@@ -102,7 +102,8 @@ fn drift(from: f64, to: f64) -> Held {
 
 #[test]
 fn values_of_one_length() {
-    // The aim is 95 of all from 300 bytes on. There each item has 8 bytes and more of the index besides.
+    // The aim is 95 percent of all memory from 300 bytes on. At that length each item has 8 bytes and more of the index
+    // besides.
     for (len, percent) in [(300, 90.9), (1000, 95.0), (4000, 95.0), (20_000, 94.9)] {
         let found = held(0.0, |_, _| len).percent_less_headers();
         assert!(found >= percent, "{len}: {found}");

@@ -1,5 +1,5 @@
-//! Items in a log under several threads while its pages are cleaned: whatever is read checks itself, the limit is kept, and
-//! memory gives way.
+//! Stress tests of items in a log under several threads while its pages are cleaned: each value read is verified, the
+//! limit is kept, and stores find room.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -21,7 +21,7 @@ use rand::rngs::SmallRng;
 const MIB: usize = 1 << 20;
 const KEY_SIZE: usize = 16;
 
-/// The tick at which all begins.
+/// The tick at which a storm begins.
 const START: u32 = 1000;
 
 /// Operations of a tick.
@@ -31,7 +31,7 @@ const TICK: u32 = 64;
 const APPENDED: u64 = 1 << 40;
 const UNIT: usize = 64;
 
-/// What threads do.
+/// The work of the threads.
 #[derive(Clone, Debug)]
 struct Storm {
     mib: usize,
@@ -47,11 +47,11 @@ struct Storm {
     sets: u32,
     deletes: u32,
     appends: u32,
-    /// Gets of which large values are held for a while.
+    /// Gets that hold large values for a while.
     holds: u32,
     /// Values that arrive in two pieces, some of them late or never.
     arrivals: u32,
-    /// What is stored or touched lives for up to so many ticks; 0: for ever.
+    /// An item that is stored or touched lives for up to this many ticks; 0: for ever.
     lives: u32,
 }
 
@@ -104,7 +104,7 @@ impl Storm {
 struct Sky<'a> {
     engine: &'a Arc<AnyEngine>,
     storm: &'a Storm,
-    /// Operations so far: so many of them are a tick.
+    /// Operations so far: [`TICK`] of them are a tick.
     done: AtomicU32,
     working: AtomicUsize,
     /// Stores that took place, and those for which there was no room: of all lengths, and of one piece.
@@ -116,12 +116,12 @@ struct Sky<'a> {
 }
 
 impl Sky<'_> {
-    // Relaxed, here and below: nothing is handed over but the numbers.
+    // Relaxed, here and below: the numbers publish no other memory.
     fn now(&self) -> Time {
         Time(START + self.done.load(Ordering::Relaxed) / TICK)
     }
 
-    /// True until all threads that work are through.
+    /// True until all threads that work have finished.
     fn blows(&self) -> bool {
         self.working.load(Ordering::Relaxed) > 0
     }
@@ -133,7 +133,7 @@ impl Sky<'_> {
     }
 }
 
-/// Counts a thread out, also if it panics.
+/// Counts a thread as finished, also if it panics.
 struct Working<'a>(&'a AtomicUsize);
 
 impl Drop for Working<'_> {
@@ -142,8 +142,8 @@ impl Drop for Working<'_> {
     }
 }
 
-/// A storm on an engine, and what others do beside it until it is over. Ends with an audit, when maintenance has nothing to
-/// do any more.
+/// A storm on an engine, and the work of other threads beside it until it is over. Ends with an audit, when maintenance
+/// has nothing to do any more.
 fn blow<'a>(
     engine: &'a Arc<AnyEngine>,
     storm: &'a Storm,
@@ -184,7 +184,7 @@ fn blow<'a>(
     sky
 }
 
-/// Values that are held in place, with their keys; values that are copied are thrown away.
+/// Values that are held in place, with their keys; values that are copied are dropped.
 #[derive(Default)]
 struct Held {
     values: Vec<(Vec<u8>, AnyValue)>,
@@ -209,7 +209,7 @@ impl Replies<AnyValue> for Held {
     fn done(&mut self, _: usize, _: Reply) {}
 }
 
-/// A value of which half has come.
+/// A value of which half has arrived.
 struct HalfWay {
     reservation: AnyReservation,
     value: Vec<u8>,
@@ -337,7 +337,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// One unit more; now and then the value begins anew.
+    /// Appends one unit; now and then the value begins anew.
     fn append(&mut self, number: u64) {
         let name = self.keys.key(APPENDED + number % 50);
         self.stamp += 1;
@@ -359,7 +359,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// A large value that is read in place, for a while.
+    /// Reads a large value in place, for a while.
     fn hold(&mut self, number: u64) {
         let name = self.keys.key(number);
         let key = Key::new(&name, &self.hasher);
@@ -385,7 +385,7 @@ impl<'a> Worker<'a> {
             }
             Err(refusal) => self.count(&Answer::Done(refusal), value.len()),
         }
-        // Another one has come, or does not come.
+        // Another value has arrived, or is dropped.
         if self.half_way.len() > self.random.random_range(0..3) {
             let which = self.random.random_range(0..self.half_way.len());
             let HalfWay {
@@ -460,7 +460,7 @@ fn values_of_all_lengths_check_themselves_while_they_move() {
     }
 }
 
-/// Several threads only write, values of all lengths: each store takes place, and what is moved for it is bounded.
+/// Several threads only write, values of all lengths: each store takes place, and the bytes moved for it are bounded.
 #[test]
 fn memory_gives_way_to_those_who_only_write() {
     for lens in [40..1000, 40..100_000, 40_000..40_001, 900..1100] {
@@ -486,7 +486,7 @@ fn memory_gives_way_to_those_who_only_write() {
     }
 }
 
-/// A limit that goes down and up while all write: nobody is refused, and in the end it is kept.
+/// A limit that goes down and up while all threads write: no store is refused, and in the end the limit is kept.
 #[test]
 fn a_limit_that_goes_down_and_up_refuses_nobody() {
     const TO: [usize; 2] = [4, 16];
@@ -512,8 +512,9 @@ fn a_limit_that_goes_down_and_up_refuses_nobody() {
     assert_eq!(engine.stats().memory_limit as usize, TO[0] * MIB);
 }
 
-/// Without eviction: near the limit threads store, delete, hold values in place and walk. Then what is deleted can be
-/// stored again. (While new items took the room for what was being moved, no page was free any more, and nothing could.)
+/// Without eviction: near the limit threads store, delete, hold values in place and walk. Then as much as was deleted
+/// can be stored again. (When new items took the room for moved records, no page was free any more, and nothing could
+/// be stored.)
 #[test]
 fn gaps_are_filled_where_nothing_is_evicted_and_all_write() {
     let large = Storm {
@@ -555,7 +556,7 @@ fn gaps_are_filled_where_nothing_is_evicted_and_all_write() {
     }
 }
 
-/// Deletes half of the keys, and stores short values until one is refused: the bytes of either.
+/// Deletes half of the keys, and stores short values until one is refused: returns the bytes of both.
 fn delete_half(engine: &Arc<AnyEngine>, storm: &Storm) -> (usize, usize) {
     let (keys, mut handle) = (KeyMaker::new(KEY_SIZE), engine.handle());
     let mut ask = |number: u64, op: Op<'_>| {
@@ -581,8 +582,8 @@ fn delete_half(engine: &Arc<AnyEngine>, storm: &Storm) -> (usize, usize) {
     ((before - after) as usize, (end - after) as usize)
 }
 
-/// Without eviction a walk meets all that stays, while pages are cleaned around it. (Not more of them than there are: of
-/// a walk that is slower than the cleaning nothing is promised.)
+/// Without eviction a walk meets all items that stay, while pages are cleaned around it. (No more pages than there are:
+/// nothing is promised for a walk that is slower than the cleaning.)
 #[test]
 fn walks_meet_what_stays_while_all_write() {
     let storm = Storm {
@@ -654,9 +655,9 @@ fn store_residents(engine: &Arc<AnyEngine>, storm: &Storm, residents: Range<u64>
     }
 }
 
-/// A third of the memory lives for ever, and what else comes dies within seconds: the dead make room, and hardly anything
-/// that is alive. (Another thread may be at the page that is due, and then a store does not wait for it for long: 2 % on a
-/// busy machine.)
+/// A third of the memory lives for ever, and all other items die within seconds: dead items make room, and hardly any
+/// live ones. (Another thread may be sweeping the page that is due, and then a store does not wait for it for long: 2 %
+/// on a busy machine.)
 #[test]
 fn short_lives_push_out_hardly_anything_while_all_write() {
     const PERMANENT: u64 = 5000;

@@ -1,5 +1,5 @@
-//! What an engine tells those who operate it: what the memory is used for, why items left and how old they were, and
-//! what more memory would have given.
+//! Tests of the statistics for operators: what the memory is used for, why items left and how old they were, and how
+//! many hits more memory would have gained.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ fn chained(kib: usize, eviction: &'static PolicyKind) -> Client {
     Client::new(AnyEngine::new(Arc::new(engine)))
 }
 
-/// Each engine that tells what its memory is used for.
+/// Each engine that reports what its memory is used for.
 fn all(kib: usize) -> [Client; 4] {
     [
         cuckoo(kib, CuckooEviction::S3Fifo),
@@ -79,7 +79,7 @@ fn set(client: &mut Client, number: usize, len: usize) {
     assert!(matches!(reply, Reply::Stored(_)), "{reply:?}");
 }
 
-/// The parts are the whole.
+/// Asserts that the parts add up to the whole.
 fn assert_sums(stats: &EngineStats) {
     let memory = stats.memory_use.expect("it tells");
     assert_eq!(memory.total(), stats.memory_used, "{memory:?}");
@@ -130,7 +130,7 @@ fn evictions_are_told_by_reason_and_age() {
     for mut client in all(1024) {
         let name = client.engine.name();
         let one = 500;
-        // All of these leave at the age of 100 seconds, but for those that are used.
+        // All of these leave at the age of 100 seconds, except those that are used.
         for number in 0..1000 {
             set(&mut client, number, one);
         }
@@ -181,7 +181,7 @@ fn what_was_flushed_is_told_from_what_has_expired() {
     }
 }
 
-/// Requests that hit of so many, and what the engine says of more memory.
+/// How many of `requests` requests hit, and the engine's estimates for more memory.
 fn hits(percent: u64, requests: usize) -> (u64, [u64; MORE_MEMORY.len()]) {
     let kib = 2048 * percent as usize / 100;
     let mut client = cuckoo(kib, CuckooEviction::S3Fifo);
@@ -201,7 +201,7 @@ fn hits(percent: u64, requests: usize) -> (u64, [u64; MORE_MEMORY.len()]) {
     (hits, log.more_hits)
 }
 
-/// The estimate is near what a run with so much more memory gives.
+/// The estimate is near the result of a run with that much more memory.
 #[test]
 fn more_memory_gives_about_what_was_estimated() {
     let requests = 400_000;

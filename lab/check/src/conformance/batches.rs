@@ -1,4 +1,4 @@
-//! Batches: order, duplicates, and reading one's own writes.
+//! Cases of batches: order, duplicates, and reads of writes of the same batch.
 
 use nuthatch_engine::{Delta, Op, Read, Removal, Reply, Store, StoreMode};
 

@@ -1,4 +1,4 @@
-//! What cases talk to engines with.
+//! The client by which cases call engines.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ pub struct Client {
     pub now: Time,
 }
 
-/// A read that wants no value and leaves no trace.
+/// A read that returns no value and leaves no trace.
 pub(super) const PEEK: Read = Read {
     value: false,
     touch: None,
@@ -55,7 +55,7 @@ impl Client {
         self.now = self.now.after(Duration::from_secs(seconds));
     }
 
-    /// The expiry of what lives for so many seconds from now.
+    /// The expiry of an item that lives for this many seconds from now.
     pub fn in_seconds(&self, seconds: u64) -> Expiry {
         Expiry::At(self.now.after(Duration::from_secs(seconds)))
     }
@@ -94,7 +94,7 @@ impl Client {
         self.ask(key, Op::Read(read))
     }
 
-    /// A read that must hit, and returns what it learns beside the value.
+    /// A read that must hit; returns the metadata.
     pub fn meta(&mut self, key: &[u8], read: Read) -> Item {
         match self.read(key, read) {
             Answer::Value(item, _) | Answer::Done(Reply::Found(item)) => item,
@@ -102,7 +102,7 @@ impl Client {
         }
     }
 
-    /// The item, looked at without a trace.
+    /// The item's metadata, read without a trace.
     pub fn peek(&mut self, key: &[u8]) -> Item {
         self.meta(key, PEEK)
     }

@@ -1,4 +1,4 @@
-//! incr, decr, and `ma`.
+//! Cases of incr, decr, and `ma`.
 
 use nuthatch_engine::{Condition, Delta, Expiry, Read, Reply, Store};
 
@@ -79,7 +79,7 @@ fn not_numeric(client: &mut Client) {
     }
 }
 
-/// Numbers that nobody writes who counts by these commands alone.
+/// Numbers that a client never writes if it counts by these commands only.
 fn odd_numbers(client: &mut Client) {
     let zeros = [&[b'0'; 255][..], b"5"].concat();
     let values: [&[u8]; 8] = [
@@ -180,7 +180,7 @@ fn condition(client: &mut Client) {
     assert_ne!(after, cas);
     let delta = delta(Condition::CasOrStale(after));
     assert_eq!(client.number(b"key", delta), 7);
-    // The condition is judged before the value.
+    // The engine checks the condition before the value.
     client.set(b"key", b"five");
     assert_eq!(client.delta(b"key", delta), Reply::Exists);
 }

@@ -1,4 +1,4 @@
-//! Expiry and flush.
+//! Cases of expiry and flush.
 
 use nuthatch_engine::{
     Condition, Delta, Engine, Expiry, Handle, Read, Removal, Reply, Store, StoreMode, Time,
@@ -38,7 +38,7 @@ fn exact(client: &mut Client) {
     assert_eq!(client.get(b"key"), None);
     client.now = Time(201);
     assert_eq!(client.get(b"key"), None);
-    // The last moment that can be told.
+    // The last moment that a `Time` can hold.
     client.must_store(b"last", expiring(b"value", u32::MAX));
     client.now = Time(u32::MAX - 1);
     assert!(client.get(b"last").is_some());
@@ -152,7 +152,7 @@ fn flush_now(client: &mut Client) {
     for number in 0..1000 {
         assert_eq!(client.get(format!("key {number}").as_bytes()), None);
     }
-    // What is stored after the flush lives, even in the same tick.
+    // An item stored after the flush lives, even in the same tick.
     client.set(b"key 1", b"new");
     assert_eq!(client.get(b"key 1").as_deref(), Some(&b"new"[..]));
     let append = Store {
@@ -200,7 +200,7 @@ fn flush_replaced(client: &mut Client) {
         "the flush of 400 was replaced"
     );
 
-    // One that is due has happened, though no request came to see it.
+    // A flush that is due has happened, though no request has met it.
     client.engine.flush(client.now, Time(500));
     client.now = Time(500);
     client.engine.flush(client.now, Time(600));

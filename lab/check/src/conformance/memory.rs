@@ -1,4 +1,4 @@
-//! The memory limit, what happens at it, and what is counted.
+//! Cases of the memory limit: what happens at it, and what is counted.
 
 use nuthatch_engine::{Engine, Handle, Inspect, Op, Removal, Reply, Store};
 use nuthatch_workload::value;
@@ -7,7 +7,7 @@ use super::client::Client;
 use super::{Case, Setup};
 use crate::answer::Answer;
 
-/// Answers that there is no room.
+/// An engine that answers that it is out of memory.
 const REFUSING: Setup = Setup {
     evicts: false,
     ..Setup::TIGHT
@@ -29,7 +29,7 @@ pub(super) fn cases() -> Vec<Case> {
     ]
 }
 
-/// Stores a self-checking value, which must succeed, and checks the books.
+/// Stores a self-checking value, which must succeed, and checks the limit and the counters.
 fn put(client: &mut Client, number: usize, len: usize) {
     let key = format!("key {number}");
     let len = len.max(value::len_min(key.len()));
@@ -39,7 +39,7 @@ fn put(client: &mut Client, number: usize, len: usize) {
     );
 }
 
-/// Reads it: a miss is lawful, a wrong value is not. True if it was there.
+/// Reads it: a miss is lawful, a wrong value is not. True if it was found.
 fn look(client: &mut Client, number: usize) -> bool {
     let key = format!("key {number}");
     let Some(found) = client.get(key.as_bytes()) else {
@@ -52,7 +52,7 @@ fn look(client: &mut Client, number: usize) -> bool {
 /// How many requests a batch has where a case moves much: on a fabric between PEs each batch costs turns of the scheduler.
 const BATCH: usize = 128;
 
-/// Asks the same of each of these keys, a few at a time.
+/// Carries out the same operation on each of these keys, a few at a time.
 fn ask_each(client: &mut Client, numbers: &[usize], op: Op<'_>) -> Vec<Answer> {
     let keys = numbers.iter().map(|number| format!("key {number}"));
     let keys: Vec<String> = keys.collect();
@@ -86,7 +86,7 @@ fn store_all(client: &mut Client, numbers: &[usize], len: usize) -> Vec<usize> {
     stored.collect()
 }
 
-/// As [`look`], in batches: how many were there.
+/// As [`look`], in batches: how many were found.
 fn look_all(client: &mut Client, numbers: &[usize]) -> usize {
     let answers = ask_each(client, numbers, Op::Get);
     let present = numbers
@@ -117,7 +117,8 @@ fn within_limit(client: &Client) {
 fn evicts(client: &mut Client) {
     const LEN: usize = 1000;
     let count = 4 * Setup::TIGHT.memory_limit / LEN;
-    // Not in batches: an engine that evicts at random may take what came a moment ago, but not the newest.
+    // Not in batches: an engine that evicts at random may evict an item that was stored a moment ago, but not the
+    // newest.
     for number in 0..count {
         put(client, number, LEN);
         assert!(look(client, number), "the newest is there");
@@ -177,7 +178,7 @@ fn mix(client: &mut Client) {
         }
         within_limit(client);
     }
-    // A seventh of them fit, and as many are asked for.
+    // A seventh of them fit, and the reads should find about as many.
     assert!(hits > 100, "{hits} of 3000 were there");
     assert_eq!(client.engine.stats().out_of_memory, 0);
 }
@@ -188,7 +189,7 @@ fn recent(client: &mut Client) {
     for number in 0..HOT {
         put(client, number, LEN);
     }
-    // The hot items are hit often while four times the memory goes through.
+    // The hot items are hit often while items of four times the memory are stored.
     let mut misses = 0;
     for number in HOT..4 * Setup::TIGHT.memory_limit / LEN {
         put(client, number, LEN);
@@ -197,7 +198,7 @@ fn recent(client: &mut Client) {
             put(client, number % HOT, LEN);
         }
     }
-    // How many is up to the engine; one that forgets what is in use all the time is broken.
+    // The number of misses is the engine's choice; an engine that forgets items in constant use is broken.
     let reads = 4 * Setup::TIGHT.memory_limit / LEN - HOT;
     assert!(misses * 10 < reads, "{misses} misses of {reads}");
 }
@@ -215,7 +216,7 @@ fn recent_large(client: &mut Client) {
         (700_000, 300_000),
     ] {
         let stores = ROUNDS * Setup::TIGHT.memory_limit / others;
-        // Hits come when other values have taken as many bytes as the large one: more often says no more.
+        // Hits come when other values have taken as many bytes as the large one: more frequent hits test no more.
         let gap = hot.div_ceil(others);
         let [small, large] =
             [SMALL, hot].map(|hot| misses_of_hot(client, hot, stores, others, gap));
@@ -252,7 +253,7 @@ fn misses_of_hot(
                 misses += 1;
                 store(client);
             }
-            // The bytes need no second look.
+            // The bytes need no second check.
             let hits = client.ask_all(&[(b"key 0", Op::Get), (b"key 0", Op::Get)]);
             assert_eq!(hits.len(), 2);
         }
@@ -283,8 +284,8 @@ fn refuses(client: &mut Client) {
     assert_eq!((stats.evictions, stats.items), (0, count as u64));
     assert!(stats.out_of_memory >= 1);
     within_limit(client);
-    // What is deleted makes room. For the same keys, because where servers share keys out other ones would be shared out
-    // otherwise: one server would be full before the other.
+    // Deleted items make room. The same keys are stored, because where servers divide the keys, other keys would be
+    // divided differently: one server would be full before the other.
     let half = &stored[..count / 2];
     for answer in ask_each(client, half, Op::Remove(Removal::default())) {
         assert_eq!(answer, Answer::Done(Reply::Removed));
@@ -325,7 +326,7 @@ fn limit_changes(client: &mut Client) {
     within_limit(client);
 }
 
-/// Stores values of this length for a whole limit; returns how many were there at the end.
+/// Stores values of this length for a whole limit; returns how many the engine held at the end.
 fn fill(client: &mut Client, len: usize) -> usize {
     let count = Setup::TIGHT.memory_limit / len;
     let all: Vec<usize> = (0..count).collect();
@@ -404,11 +405,11 @@ fn searches(client: &mut Client) {
         assert!(client.get(key.as_bytes()).is_some());
         assert!(client.get(format!("no {key}").as_bytes()).is_none());
     }
-    // In batches as well, and by the way of reads with options.
+    // In batches as well, and by reads with options.
     let gets: Vec<(&[u8], Op<'_>)> = keys.iter().map(|key| (key.as_bytes(), Op::Get)).collect();
     client.ask_all(&gets);
     client.peek(keys[0].as_bytes());
-    // An engine that has no index to search counts nothing.
+    // An engine without an index counts no searches.
     if client.engine.index_histogram(1).is_none() {
         return;
     }

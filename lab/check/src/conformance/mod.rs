@@ -1,6 +1,6 @@
 //! What every engine must do, case by case.
 //!
-//! A case asserts what the seam's documentation says, with plain values: no oracle. It runs on an
+//! A case asserts what the documentation of the engine's interface says, with plain values: no oracle. It runs on an
 //! engine of its own with ample memory, unless its setup says otherwise, and ends with
 //! [`Audit::audit`](nuthatch_engine::Audit::audit). Each runs in a thread named after it, so a failure has a name.
 
@@ -59,9 +59,9 @@ impl Setup {
 pub struct Case {
     /// Its name.
     pub name: &'static str,
-    /// The engine it wants.
+    /// The engine that it needs.
     pub setup: Setup,
-    /// Panics if the engine does not.
+    /// Panics if the engine fails.
     pub check: fn(&mut Client),
 }
 

@@ -1,4 +1,4 @@
-//! Gets, touches, and what `mg` can ask for.
+//! Cases of gets, touches, and the options of `mg`.
 
 use nuthatch_engine::request::Leave;
 use nuthatch_engine::{Expiry, Read, Removal, Reply, Store};

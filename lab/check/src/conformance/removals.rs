@@ -1,4 +1,4 @@
-//! delete, and `md`'s ways of leaving something behind.
+//! Cases of delete, and of `md`'s removals that leave an item behind.
 
 use nuthatch_engine::request::Leave;
 use nuthatch_engine::{Condition, Expiry, Read, Removal, Reply, Store, StoreMode};

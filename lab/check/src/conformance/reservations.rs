@@ -1,4 +1,4 @@
-//! Stores whose value arrives piece by piece.
+//! Cases of stores whose value arrives piece by piece.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -151,7 +151,7 @@ fn panics(client: &mut Client) {
 }
 
 fn dropped(client: &mut Client) {
-    // Ten times the memory, in reservations that come to nothing.
+    // Ten times the memory, in reservations that are dropped.
     for round in 0..160 {
         let mut reservation = reserve(client, b"key", 1_000_000);
         reservation.write(&bytes(round, round * 5000));

@@ -1,4 +1,4 @@
-//! Values from nothing to the largest, and a byte more.
+//! Cases of values from 0 bytes to the largest, and a byte more.
 
 use std::mem::MaybeUninit;
 
@@ -12,7 +12,7 @@ use super::{Case, Setup};
 use crate::answer::to_vec;
 use crate::values::bytes;
 
-/// Larger items than the usual, to have them span pages.
+/// Larger items than usual, so that they span pages.
 const WIDE: Setup = Setup {
     item_size_max: 8 << 20,
     ..Setup::AMPLE
@@ -44,7 +44,7 @@ fn every_small_one(client: &mut Client) {
     }
 }
 
-/// Lengths around those at which an engine changes its ways.
+/// Lengths around those at which an engine changes its representation.
 fn borders(client: &Client) -> Vec<usize> {
     let middles = [
         AnyHandle::COPY_MAX,
@@ -189,7 +189,7 @@ fn held(client: &mut Client) {
     for (seed, len) in lens.into_iter().enumerate() {
         client.set(b"key", &bytes(seed, len));
         values.push(keep(client, b"key"));
-        // What is read is replaced at once.
+        // Each value is replaced as soon as it is read.
     }
     client.delete(b"key");
     for round in 0..20 {

@@ -1,4 +1,4 @@
-//! set, add, replace, append, prepend, and cas.
+//! Cases of set, add, replace, append, prepend, and cas.
 
 use nuthatch_engine::request::Leave;
 use nuthatch_engine::{Condition, Delta, Engine, Expiry, Read, Removal, Reply, Store, StoreMode};
@@ -71,7 +71,7 @@ fn add(client: &mut Client) {
     assert_eq!(client.store(b"key", add(b"second")), Reply::NotStored);
     assert_eq!(client.get(b"key").as_deref(), Some(&b"first"[..]));
     assert_eq!(client.peek(b"key").cas, item.cas, "nothing changed");
-    // A condition on an add is not looked at.
+    // A condition on an add is ignored.
     let add = |value| demanding(StoreMode::Add, value, Condition::Cas(item.cas));
     assert_eq!(client.store(b"key", add(b"third")), Reply::NotStored);
     client.must_store(b"other", add(b"fourth"));
@@ -161,7 +161,7 @@ fn append_vivify(client: &mut Client) {
     }
     assert_eq!(client.get(b"a").as_deref(), Some(&b"12"[..]));
     assert_eq!(client.get(b"p").as_deref(), Some(&b"21"[..]));
-    // Creating goes before demanding.
+    // Creating takes precedence over the condition.
     let store = Store {
         vivify: Some(vivified),
         ..demanding(StoreMode::Append, b"x", Condition::Cas(1))
@@ -198,7 +198,7 @@ fn cas_of_missing(client: &mut Client) {
             assert_eq!(client.get(b"key"), None);
         }
     }
-    // The cas of an item that is gone is no good either.
+    // The cas of an item that was removed does not match either.
     let cas = client.set(b"key", b"value").cas;
     client.delete(b"key");
     let store = demanding(StoreMode::Set, b"again", Condition::Cas(cas));
@@ -349,7 +349,7 @@ fn cas_rises(client: &mut Client) {
 }
 
 /// Two clients change one key in turn: its cas never repeats and always rises, by not much more than one for each
-/// change. Engines have a limited number of them.
+/// change. Engines have a limited number of cas values.
 fn cas_is_not_wasted(client: &mut Client) {
     const CHANGES: u64 = 2000;
     let mut other = Client::new(Arc::clone(&client.engine));
@@ -374,7 +374,8 @@ fn cas_is_not_wasted(client: &mut Client) {
     }
     let used = last - first;
     assert!(used <= 4 * CHANGES + 4096, "{used} for {CHANGES} changes");
-    // After a flush, what either client stored before it is gone, and what either stores is there.
+    // After a flush, the items that either client stored before it are gone, and items that either stores later are
+    // found.
     client.engine.flush(client.now, client.now);
     other.set(b"key", b"other");
     client.set(b"own", b"client");

@@ -1,4 +1,4 @@
-//! Walking over all items.
+//! Cases of walks over all items.
 
 use std::collections::BTreeMap;
 
@@ -65,7 +65,7 @@ fn churn(client: &mut Client) {
         client.set(format!("stays {number}").as_bytes(), b"value");
         client.set(format!("goes {number}").as_bytes(), b"value");
     }
-    // Between two steps of the walk the table grows, shrinks, and moves its items about.
+    // Between two steps of the walk the table grows, shrinks, and moves its items.
     let mut step = 0;
     let met = walk(client, 50, |client| {
         let numbers = step * 20..(step + 1) * 20;

@@ -1,4 +1,4 @@
-//! What a thread does to a key, what it is told, and what may be told: the sequential specification.
+//! The operations on a key, their answers, and the sequential specification, which says which answers are lawful.
 
 use std::fmt;
 
@@ -62,24 +62,24 @@ pub enum Act {
     Flush(Time),
 }
 
-/// What is told of an item, as far as a history can be judged by it.
+/// The part of an item's metadata by which a history is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Traits {
     /// Its cas.
     pub cas: u64,
     /// Its end.
     pub expiry: Expiry,
-    /// Somebody should refresh it.
+    /// Some client should refresh it.
     pub stale: bool,
-    /// This request won the right to.
+    /// This request won the right to refresh it.
     pub won: bool,
-    /// Another had.
+    /// Another request had won it before.
     pub won_before: bool,
 }
 
-/// What was answered, as far as a history can be judged by it: every change has a new cas, which
-/// only the engine chooses, so the cas of a changed item is told and that of others is checked. (What tells no
-/// cas brings its own.)
+/// The part of an answer by which a history is judged. Every change has a new cas, which only the engine chooses: so
+/// the cas of a changed item is taken from the answer, and the cas of others is checked. (An operation whose answer has
+/// no cas brings its own.)
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Observed {
     /// A value, and its item.
@@ -188,7 +188,7 @@ fn end(random: &mut SmallRng, now: Time) -> Expiry {
 }
 
 impl Act {
-    /// A random act at a moment; what demands a cas demands `cas`, and what brings one brings `new_cas`.
+    /// A random act at a moment. An act that demands a cas demands `cas`, and one that brings a cas brings `new_cas`.
     pub(super) fn random(random: &mut SmallRng, now: Time, cas: u64, new_cas: u64) -> Self {
         let text = Text::random(random);
         let short = Text { len: 1, ..text };
@@ -328,7 +328,7 @@ impl Act {
         matches!(self, Act::Store(StoreMode::Set, ..))
     }
 
-    /// True if it has changed nothing, being told this.
+    /// True if an act with this answer has changed nothing.
     pub(super) fn changed_nothing(&self, told: &Observed) -> bool {
         let touches = matches!(self, Act::Touch(_) | Act::GetAndTouch(_));
         match told {
@@ -347,7 +347,7 @@ pub(super) struct Register {
 }
 
 impl Register {
-    /// The item after an operation at a moment that was told this; `None` if it cannot be told this here.
+    /// The item after an operation with this answer; `None` if this state cannot give this answer.
     pub(super) fn after(&self, now: Time, act: &Act, told: &Observed) -> Option<Self> {
         let mut after = self.flushed_by(now).unwrap_or_else(|| self.clone());
         if let Act::Flush(at) = *act {
@@ -364,7 +364,8 @@ impl Register {
             next_cas: told.new_cas(),
             value_max: usize::MAX,
         };
-        // An item ends for each by his own moment: who began before its end may hit it though another has missed it.
+        // An item expires for each thread by that thread's moment: one that began before the expiry may hit the item
+        // though another thread has missed it.
         let ended = after.item.clone();
         let ended = ended.filter(|item| item.expiry.is_past(now));
         let value = act.value();
@@ -376,14 +377,14 @@ impl Register {
         };
         after.item = after.item.or(ended);
         if let Some(item) = &mut after.item {
-            // No answer tells them.
+            // No answer contains these fields.
             item.fetched = false;
             (item.stored, item.accessed) = (Time(0), Time(0));
         }
         agrees.then_some(after)
     }
 
-    /// What is left if a flush begins, if one is to by a moment.
+    /// The state after the delayed flush, if one is due by this moment.
     pub(super) fn flushed_by(&self, moment: Time) -> Option<Self> {
         self.flush_at
             .is_some_and(|at| at <= moment)

@@ -1,14 +1,13 @@
-//! Is there an order of all operations on a key that explains every answer?
+//! The search for an order of all operations on a key that explains every answer.
 //!
-//! The search of Wing and Gong, with the memory that Lowe gave it ("Testing for linearizability",
-//! 2017): an operation may come next if no other one that has not come yet had ended before it
-//! began; a configuration (how far each thread has come, and the item) that was met before is not
-//! looked at again. A thread's operations on the key keep their order, those of one batch too, whose
-//! interval is the batch's. So a configuration is a number for each thread and an item, and a history
-//! costs about its length times how much of it is concurrent.
+//! It is the search of Wing and Gong, with the memory that Lowe added ("Testing for linearizability", 2017). An
+//! operation may come next if no other pending one had ended before it began. A configuration (the position of each
+//! thread, and the item) that was met before is not searched again. A thread's operations on the key keep their order,
+//! also those of one batch, whose interval is the batch's. So a configuration is a number for each thread and an item,
+//! and the cost of a history is about its length times its concurrency.
 //!
-//! Under pressure the item may be forgotten between any two operations. What is not lawful then is
-//! that it comes back.
+//! Under memory pressure the item may be forgotten between any two operations. It is not lawful then that it comes
+//! back.
 
 use std::collections::HashMap;
 
@@ -24,13 +23,13 @@ pub struct Event {
     pub thread: usize,
     /// Which batch of the thread's.
     pub batch: usize,
-    /// The moment at which it was asked.
+    /// The moment of the request.
     pub now: Time,
-    /// The moment when it was answered: a flush that was to begin between the two may have come first.
+    /// The moment of the answer: a flush that was due between the two may have come first.
     pub until: Time,
-    /// What was asked.
+    /// The operation.
     pub act: Act,
-    /// What was answered.
+    /// The answer.
     pub told: Observed,
     /// The clock's count before the batch.
     pub began: usize,
@@ -83,7 +82,7 @@ pub fn judge(history: &[Event], misses: Misses) -> Option<Order> {
     None
 }
 
-/// How far each thread has come, and what item there is.
+/// The position of each thread, and the item.
 struct Configuration {
     done: Vec<usize>,
     item: Register,
@@ -91,7 +90,7 @@ struct Configuration {
 }
 
 impl Configuration {
-    /// Pushes what may come next. The last of them is tried first: the operation that ended first,
+    /// Pushes the configurations that may come next. The last of them is tried first: the operation that ended first,
     /// on an item that is not forgotten.
     fn push_next(&self, threads: &[Vec<&Event>], misses: Misses, ahead: &mut Vec<Self>) {
         let next = threads.iter().zip(&self.done).enumerate();
@@ -104,7 +103,7 @@ impl Configuration {
         next.retain(|(_, event)| event.began <= first_end);
         next.sort_by_key(|(_, event)| std::cmp::Reverse(event.ended));
         let mut push = |thread: usize, event: &Event, item: &Register, forgotten| {
-            // Under pressure what finds no memory is refused, and changes nothing.
+            // Under pressure an operation that finds no memory is refused, and changes nothing.
             let is_refused = event.told == Observed::Plain(Reply::OutOfMemory);
             let after = match misses {
                 Misses::Lawful if is_refused => Some(item.clone()),

@@ -1,7 +1,7 @@
-//! The least part of a history that convicts.
+//! Shrinks a history that convicts to the least part of it that still does.
 //!
-//! What is left out must not be what the rest needs: a part is only taken if it is certain that the
-//! whole could not be explained either.
+//! The operations left out must not be needed to explain the rest: a part is only taken if it proves that the whole
+//! cannot be explained either.
 
 use super::judge::{Event, PENDING, judge};
 use crate::sequence::Misses;
@@ -44,9 +44,9 @@ pub fn listing(history: &[Event]) -> String {
     events.iter().map(line).collect()
 }
 
-/// What happened until the first moment at which no order explains what had ended by then. What was
-/// under way may have taken effect or not; if a whole is explained by an order, so is each such part,
-/// by the order's start.
+/// The history up to the first moment at which no order explains the operations that had ended by then. Operations
+/// under way may have taken effect or not. If an order explains the whole, the start of that order explains each such
+/// part.
 fn first_part(history: &[Event], convicts: &impl Fn(&[Event]) -> bool) -> Vec<Event> {
     let until = |moment: usize| -> Vec<Event> {
         let begun = history.iter().filter(|event| event.began < moment);
@@ -66,8 +66,8 @@ fn first_part(history: &[Event], convicts: &impl Fn(&[Event]) -> bool) -> Vec<Ev
     ends.get(first).map_or(history.to_vec(), |&end| until(end))
 }
 
-/// What happened from a set on, without what had ended before it began. What the set overlaps, or
-/// what began during it, may take effect before it, and so must be blind too.
+/// The history from a set on, without the operations that had ended before it began. Operations that overlap the set
+/// may take effect before it, so they must be blind too.
 fn last_part(history: Vec<Event>, convicts: &impl Fn(&[Event]) -> bool) -> Vec<Event> {
     let resets = |set: &Event| {
         let beside = history
@@ -85,7 +85,7 @@ fn last_part(history: Vec<Event>, convicts: &impl Fn(&[Event]) -> bool) -> Vec<E
     shorter.unwrap_or(history)
 }
 
-/// What changed nothing is not needed to explain anything else.
+/// Leaves out operations that changed nothing: they are not needed to explain others.
 fn without_idle(mut history: Vec<Event>, convicts: &impl Fn(&[Event]) -> bool) -> Vec<Event> {
     for index in (0..history.len()).rev() {
         if history[index].act.changed_nothing(&history[index].told) {

@@ -6,8 +6,8 @@
 //! an order is sought in which the oracle's transition gives every answer ([`judge()`]). Of the
 //! histories that cannot be explained, the least is printed ([`least()`]).
 //!
-//! Beside them, batches store ballast that nobody asks for: under it the index grows, or items are
-//! evicted. A flush is an operation on every key, and stands in the history of each.
+//! Beside them, batches store ballast that is never read: it makes the index grow, or items be evicted. A flush is an
+//! operation on every key, and is in the history of each.
 
 mod act;
 mod judge;
@@ -35,7 +35,7 @@ pub use judge::{Event, Order, PENDING, judge};
 pub use least::{least, listing};
 pub use wire::{from_words, to_words};
 
-/// How many histories, of what size.
+/// The number and size of histories.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// Times that the threads meet and start together.
@@ -56,12 +56,12 @@ pub struct Plan {
     pub ballast_len: Range<usize>,
     /// Whether items may be forgotten.
     pub misses: Misses,
-    /// One batch in so many is a flush in its place; 0: none is.
+    /// One batch in this many is replaced by a flush; 0: none is.
     pub flushes: u32,
-    /// Counts of the clock in a tick, so that items end and flushes at a later moment begin; 0: time stands still, as it
-    /// must where nothing may be forgotten, because an item may end while it is asked for.
+    /// Counts of the clock in a tick, so that items expire and delayed flushes begin. 0: time stands still, as it must
+    /// where nothing may be forgotten, because an item may expire during a request for it.
     pub counts_in_tick: usize,
-    /// What the choice of operations follows from.
+    /// The seed of the choice of operations.
     pub seed: Seed,
 }
 
@@ -111,7 +111,7 @@ const FLUSH_AHEAD: u32 = 4;
 /// In place of a key: all of them.
 const EVERY_KEY: (usize, usize) = (usize::MAX, usize::MAX);
 
-/// What was seen. A test may ask that there was something to see.
+/// What the histories contained. A test may demand that it is not nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     /// Operations on the keys.
@@ -129,8 +129,8 @@ pub struct Seen {
 /// Rounds that are judged together: a soak's histories would take much memory. Few enough that each run has several parts.
 const ROUNDS_AT_ONCE: usize = 200;
 
-/// Records histories of an engine and judges them; panics with the least that cannot be explained,
-/// then audits.
+/// Records histories of an engine and judges them; panics with the least one that cannot be explained; then audits the
+/// engine.
 pub fn linearizable(engine: &Arc<AnyEngine>, plan: &Plan) -> Seen {
     let mut seen = Seen::default();
     // One for all parts: no engine's time goes back.
@@ -142,7 +142,7 @@ pub fn linearizable(engine: &Arc<AnyEngine>, plan: &Plan) -> Seen {
             ..plan.clone()
         };
         let histories = record(engine, &part, first, &clock);
-        // What the last flushes take is gone before there are items that nobody expects them to take.
+        // The last flushes are over before the next part stores items, which they must not remove.
         clock.fetch_add(
             plan.counts_in_tick * (FLUSH_AHEAD as usize + 1),
             Ordering::SeqCst,
@@ -155,9 +155,9 @@ pub fn linearizable(engine: &Arc<AnyEngine>, plan: &Plan) -> Seen {
     seen
 }
 
-/// The same of threads that each have an engine of their own, a part of one store. Each calls `enter` first, and keeps
-/// what it gives until it has done; nobody waits for anybody in between. An error is the least history that cannot
-/// be explained.
+/// The same for threads that each have an engine of their own, a part of one store. Each thread calls `enter` first,
+/// and keeps the result until its end; no thread waits for another in between. An error is the least history that
+/// cannot be explained.
 pub fn apart<G>(
     engines: &[Arc<AnyEngine>],
     plan: &Plan,
@@ -175,8 +175,8 @@ pub fn apart<G>(
 /// An event, and its key: a generation, and which key of the round.
 pub type Recorded = ((usize, usize), Event);
 
-/// Records one thread's part of a history. Other parts may be recorded in other processes: `tick` is everybody's clock,
-/// sequentially consistent, and [`judge_parts`] gets all of them.
+/// Records one thread's part of a history. Other parts may be recorded in other processes: `tick` is the common clock,
+/// sequentially consistent, and [`judge_parts`] gets all parts.
 pub fn part(
     engine: &Arc<AnyEngine>,
     plan: &Plan,
@@ -203,7 +203,7 @@ pub fn judge_parts(
 /// The history of each key: its generation, and which key of the round it is.
 type Histories = HashMap<(usize, usize), Vec<Event>>;
 
-/// What each key met, flushes included.
+/// The events of each key, flushes included.
 fn by_key(recorded: impl IntoIterator<Item = Recorded>) -> Histories {
     let mut histories = Histories::new();
     for (key, event) in recorded {
@@ -220,8 +220,8 @@ fn by_key(recorded: impl IntoIterator<Item = Recorded>) -> Histories {
     histories
 }
 
-/// True if a flush may change what a history is told: others came before the first of it, or behind the last, while
-/// time stood still.
+/// True if a flush may change the answers of a history. Other flushes came before its first event, or after its last,
+/// while time stood still.
 fn is_met(flush: &Event, history: &[Event]) -> bool {
     let first = history.iter().min_by_key(|event| event.began);
     let last = history.iter().max_by_key(|event| event.ended);
@@ -232,7 +232,7 @@ fn is_met(flush: &Event, history: &[Event]) -> bool {
     !stands || (flush.ended >= first.began && flush.began <= last.ended)
 }
 
-/// Of the histories that cannot be explained, so many are made as short as can be.
+/// How many of the histories that cannot be explained are shrunk.
 const SHORTENED: usize = 30;
 
 fn explain(histories: &Histories, misses: Misses, seen: &mut Seen) -> Result<(), String> {
@@ -265,7 +265,7 @@ fn explain(histories: &Histories, misses: Misses, seen: &mut Seen) -> Result<(),
     ))
 }
 
-/// All threads' rounds on one engine. The keys of later ones are others than those of earlier ones.
+/// All threads' rounds on one engine. Later rounds have other keys than earlier ones.
 fn record(engine: &Arc<AnyEngine>, plan: &Plan, first: usize, clock: &AtomicUsize) -> Histories {
     let tick = || clock.fetch_add(1, Ordering::SeqCst);
     let meeting = Meeting::default();
@@ -283,19 +283,19 @@ fn record(engine: &Arc<AnyEngine>, plan: &Plan, first: usize, clock: &AtomicUsiz
     by_key(recorded.into_iter().flatten())
 }
 
-/// Where threads meet before a round. Nobody waits for one that has panicked.
+/// The barrier before a round. No thread waits for one that has panicked.
 #[derive(Default)]
 struct Meeting {
     arrived: AtomicUsize,
 }
 
-/// Says that a thread will not come again.
+/// Marks that a thread will not come again.
 struct Gone<'a>(&'a Meeting);
 
 impl Meeting {
-    /// True when so many have arrived in all; false if one never will.
+    /// True when this many have arrived in all; false if one never will.
     fn wait(&self, all: usize) -> bool {
-        // Relaxed, both: nothing is handed over, the clock alone says what came before what.
+        // Relaxed, both: they publish no other memory; the order of events is the clock's.
         self.arrived.fetch_add(1, Ordering::Relaxed);
         loop {
             match self.arrived.load(Ordering::Relaxed) {
@@ -324,8 +324,8 @@ struct Recorder<'a> {
     engine: &'a Arc<AnyEngine>,
     handle: AnyHandle,
     plan: &'a Plan,
-    /// Sequentially consistent: the counts are the history's real time, and an operation must not be taken for
-    /// earlier or later than it was.
+    /// Sequentially consistent: the counts are the history's real time, and an operation must not appear earlier or
+    /// later than it was.
     tick: &'a dyn Fn() -> usize,
     thread: usize,
     random: SmallRng,
@@ -394,8 +394,7 @@ impl<'a> Recorder<'a> {
         self.moment(self.began)
     }
 
-    /// The moment at a count of the clock. So of two batches of which one begins when the other has ended the later one
-    /// has no earlier moment.
+    /// The moment at a count of the clock. So if one batch begins after another has ended, its moment is not earlier.
     fn moment(&self, count: usize) -> Time {
         let ticks = count.checked_div(self.plan.counts_in_tick).unwrap_or(0);
         Time(START.0 + ticks as u32)
@@ -404,7 +403,7 @@ impl<'a> Recorder<'a> {
     fn flush(&mut self) {
         let now = self.now();
         let ahead = self.random.random_range(0..=2 * FLUSH_AHEAD);
-        // Most are at once.
+        // Most flushes are immediate.
         let at = Time(now.0 + ahead.saturating_sub(FLUSH_AHEAD));
         self.engine.flush(now, at);
         let ended = (self.tick)();
@@ -415,7 +414,7 @@ impl<'a> Recorder<'a> {
 
     fn deed(&mut self, generation: usize) -> Action {
         let key = self.random.random_range(0..self.plan.keys);
-        // Another one than engines choose, and each another.
+        // A cas that no engine chooses, and that differs for each act.
         let new_cas = ((self.thread as u64 + 1) << 40) + self.events.len() as u64 * 8;
         let new_cas = new_cas + self.random.random_range(0..8);
         let now = self.now();
@@ -428,7 +427,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// A batch of all of them, with ballast before, between and behind.
+    /// A batch of all these actions, with ballast before, between and behind.
     fn batch(&mut self, generation: usize, deeds: &[Action]) {
         let ballast = self.ballast(generation);
         let hasher = self.engine.hasher();
@@ -440,7 +439,7 @@ impl<'a> Recorder<'a> {
             .iter()
             .map(|deed| request(&deed.name, deed.act.op(&deed.value)))
             .collect();
-        // Where the deeds are, in their order.
+        // The places of the deeds, in their order.
         let mut places: Vec<_> = (0..deeds.len()).collect();
         for (name, value) in &ballast {
             let at = self.random.random_range(0..=batch.len());
@@ -502,7 +501,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Keys that nobody asks for, and their values.
+    /// Keys that are never read, and their values.
     fn ballast(&mut self, generation: usize) -> Vec<(Vec<u8>, Vec<u8>)> {
         let count = self.random.random_range(0..=self.plan.ballast_max);
         let one = |_| {
@@ -597,7 +596,7 @@ mod tests {
         };
         let get = |told, began| (1, Act::Get, told, began, began + 1);
         for misses in [Misses::Never, Misses::Lawful] {
-            // While it is under way either may be, but not a hit behind a miss.
+            // While the flush is under way a hit or a miss is lawful, but not a hit behind a miss.
             let during = [stored.clone(), flush(2, 2), get(value(1, 8), 3)];
             assert!(explained(&during, misses));
             let behind = [stored.clone(), flush(2, 2), get(value(1, 8), 6)];
@@ -648,7 +647,7 @@ mod tests {
         let wrong = batch([(Act::Get, value(1, 8)), (set(1), Observed::New(1, 8))]);
         assert!(explained(&right, Misses::Never));
         assert!(!explained(&wrong, Misses::Lawful));
-        // What others do may come between them.
+        // Operations of other threads may come between them.
         let other = (1, Act::Delete, Observed::Plain(Reply::Removed), 3, 4);
         let between = batch([(set(1), Observed::New(1, 8)), (Act::Get, MISS)]);
         assert!(explained(&[&between[..], &[other]].concat(), Misses::Never));
@@ -671,7 +670,7 @@ mod tests {
         whole.push((0, Act::Delete, Observed::Plain(Reply::Removed), 86, 87));
         let part = least(&history(&whole), Misses::Lawful);
         let acts: Vec<_> = part.iter().map(|event| event.act).collect();
-        // The last set, and a read of what it replaced; who wrote that does not matter.
+        // The last set, and a read of the value that it replaced; which set wrote that does not matter.
         assert_eq!(acts, [set(8), Act::Get]);
         let listing = listing(&part);
         assert_eq!(listing.lines().count(), 2, "{listing}");

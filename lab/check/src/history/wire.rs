@@ -1,4 +1,4 @@
-//! Histories as words: what processes that recorded parts of one send to the one that judges it.
+//! Histories as words: the format in which processes send their parts of one to the process that judges it.
 
 use nuthatch_engine::{Expiry, Reply, StoreMode, Time};
 
@@ -13,7 +13,7 @@ const MODES: [StoreMode; 5] = [
     StoreMode::Prepend,
 ];
 
-/// Replies that say nothing of an item.
+/// Replies without an item.
 const PLAIN: [Reply; 8] = [
     Reply::Miss,
     Reply::NotStored,
@@ -157,7 +157,7 @@ fn told_of([kind, one, cas, rest]: [u64; 4], bytes: &[u64]) -> Observed {
     }
 }
 
-/// What was recorded, as words.
+/// Converts recorded events to words.
 pub fn to_words(recorded: &[Recorded]) -> Vec<u64> {
     let mut words = Vec::new();
     for ((generation, key), event) in recorded {
@@ -177,7 +177,7 @@ pub fn to_words(recorded: &[Recorded]) -> Vec<u64> {
     words
 }
 
-/// What these words say was recorded. Panics if they say nothing.
+/// Converts words back to recorded events. Panics if they encode none.
 pub fn from_words(mut words: &[u64]) -> Vec<Recorded> {
     let mut recorded = Vec::new();
     while !words.is_empty() {

@@ -25,8 +25,8 @@ impl NaiveHandle {
 #[derive(Debug)]
 pub struct NaiveValue(Arc<[u8]>);
 
-/// The oracle's large values come in pieces of this many bytes, so that nobody who is tested
-/// against it takes values for contiguous.
+/// The oracle's large values come in pieces of this many bytes, so that code that is tested against it does not assume
+/// contiguous values.
 const PIECE: usize = 64 * 1024;
 
 impl Value for NaiveValue {
@@ -40,7 +40,7 @@ impl Value for NaiveValue {
     }
 }
 
-/// A value on its way.
+/// A value that is arriving.
 #[derive(Debug)]
 pub struct NaiveReservation {
     key: Vec<u8>,

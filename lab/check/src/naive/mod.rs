@@ -1,7 +1,7 @@
 //! The oracle: every operation under one lock, on two ordinary maps.
 //!
-//! [`transition`] says what an operation does to its key; this file keeps the items, and does what
-//! concerns more than one key: memory, flush, visits, counters.
+//! [`transition`] defines what an operation does to its key. This file keeps the items, and does all work that concerns
+//! more than one key: memory, flush, visits, counters.
 //!
 //! ```text
 //!  places: key -> place        items: place -> (key, item), oldest place first
@@ -38,7 +38,7 @@ pub struct Options {
     pub item_size_max: usize,
     /// False: answer [`Reply::OutOfMemory`] instead of evicting.
     pub evicts: bool,
-    /// The function that hashes keys. The oracle itself has no use for it.
+    /// The function that hashes keys. The oracle itself does not use it.
     pub hasher: KeyHasher,
 }
 
@@ -77,8 +77,8 @@ impl Naive {
         })
     }
 
-    /// The whole state. A thread that panicked under the lock left it whole: nothing in here
-    /// panics between two changes that belong together.
+    /// The whole state. A thread that panicked under the lock left it consistent: nothing in here panics between two
+    /// changes that belong together.
     fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -167,7 +167,7 @@ impl Engine for Naive {
 
     fn flush(&self, now: Time, at: Time) {
         let mut table = self.table();
-        // One that was due but met no request yet is not replaced.
+        // A flush that is due but has met no request yet takes effect before it is replaced.
         table.flush_if_due(now);
         table.flush_at = Some(at);
         if at <= now {
@@ -288,7 +288,7 @@ impl Table {
         }
     }
 
-    /// Removes what a delayed flush has reached.
+    /// Removes the items that a delayed flush has reached.
     fn flush_if_due(&mut self, now: Time) {
         if let Some(at) = self.flush_at
             && at <= now
@@ -308,8 +308,8 @@ impl Table {
         }
     }
 
-    /// Makes room for an item of `size` bytes under `key`, in place of the one that is there. False
-    /// if there is none to be made. The key's own item is not evicted.
+    /// Makes room for an item of `size_after` bytes under `key`, in place of the present one. False if that is
+    /// impossible. The key's own item is not evicted.
     fn make_room(&mut self, now: Time, key: &[u8], size_after: usize, evicts: bool) -> bool {
         let size_before = self.get(key).map_or(0, |item| size(key, item));
         let fits = |table: &Self| table.item_bytes - size_before + size_after <= table.memory_limit;

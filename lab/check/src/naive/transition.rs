@@ -1,4 +1,4 @@
-//! What one operation does to one key: a pure function, and the definition that engines obey.
+//! The transition of one operation on one key: a pure function, and the definition that engines obey.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,9 +22,9 @@ pub struct StoredItem {
     pub expiry: Expiry,
     /// Changes with every change.
     pub cas: u64,
-    /// Usable, but somebody should refresh it.
+    /// Usable, but some client should refresh it.
     pub stale: bool,
-    /// Somebody holds the right to refresh it.
+    /// Some client holds the right to refresh it.
     pub token_sent: bool,
     /// A read has hit it.
     pub fetched: bool,
@@ -49,7 +49,7 @@ impl StoredItem {
         }
     }
 
-    /// What a reply says of the item.
+    /// The item's metadata in a reply.
     pub fn describe(&self, now: Time) -> Item {
         Item {
             flags: self.flags,
@@ -65,7 +65,7 @@ impl StoredItem {
     }
 }
 
-/// What an operation finds around the key: all that it depends on but the item itself.
+/// The inputs of an operation beside the item itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Circumstances {
     /// The moment of the operation.
@@ -76,7 +76,7 @@ pub struct Circumstances {
     pub value_max: usize,
 }
 
-/// What an operation answers.
+/// The answer of an operation.
 #[derive(Clone, Debug)]
 pub enum Outcome {
     /// A read that returns the value.
@@ -151,7 +151,7 @@ fn found(seen: Item, item: &StoredItem, with_value: bool) -> Outcome {
     }
 }
 
-/// True if so little is left of the item's life that the reader asked to recache it.
+/// True if the item's remaining life is below the limit at which the reader asked to recache it.
 fn is_due(item: &StoredItem, options: &Read, now: Time) -> bool {
     match (options.recache_below, item.expiry) {
         (Some(seconds), Expiry::At(moment)) => {
@@ -211,9 +211,9 @@ fn store(slot: &mut Option<StoredItem>, request: &Store<'_>, around: Circumstanc
 /// How a condition judges an item's cas.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verdict {
-    /// It is the one demanded, or none is.
+    /// It is the demanded one, or no cas is demanded.
     Current,
-    /// The demanded one is older, and such a change is allowed for.
+    /// The demanded one is older, and the operation allows that.
     Older,
     /// Neither.
     Wrong,
@@ -294,8 +294,8 @@ fn decimal(number: u64) -> Arc<[u8]> {
     number.to_string().into_bytes().into()
 }
 
-/// The number that decimal digits say, a sign before them or none, white space around both, if they have at most 256 bytes
-/// and it fits 64 bits. One below zero is what it wraps to, if that has no sign.
+/// Parses decimal digits, with or without a sign before them and white space around both, if they have at most 256
+/// bytes and the number fits 64 bits. A number below zero is the one that it wraps to, if that has no sign.
 fn number(value: &[u8]) -> Option<u64> {
     let is_space = |c: char| c.is_ascii_whitespace() || c == '\u{b}';
     let text = str::from_utf8(value).ok()?.trim_matches(is_space);

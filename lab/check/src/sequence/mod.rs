@@ -1,12 +1,11 @@
 //! Sequences of operations, compared with the oracle answer by answer.
 //!
-//! A sequence is data ([`Step`]), so it can be generated, shrunk, and read from a fuzzer's bytes.
-//! [`run`] carries it out on an engine and judges each answer by the oracle's own transition. An
-//! engine has cas values of its own: requests name them by when they were seen, and what is asked
-//! of them is that they rise when the model's do.
+//! A sequence is data ([`Step`]), so it can be generated, shrunk, and read from a fuzzer's bytes. [`run`] carries it
+//! out on an engine and judges each answer by the oracle's own transition. An engine has cas values of its own:
+//! requests name them by when they were seen, and the check demands that they rise when the model's do.
 //!
-//! Without memory pressure all answers must be equal. Under pressure an engine may have forgotten
-//! any item at any time, but once; what it answers must be right for the item or for none.
+//! Without memory pressure all answers must be equal. Under pressure an engine may have forgotten any item at any time,
+//! but only once; its answer must be right for the item or for no item.
 
 mod model;
 pub mod step;
@@ -30,15 +29,15 @@ use step::{
     Ask, CasSpec, ConditionSpec, KeyNumber, LeaveSpec, ModeSpec, NEVER_CAS, OpSpec, Step, StoreSpec,
 };
 
-/// Carries out `cases` random sequences, each on a new engine, and panics with the least sequence
-/// that convicts it. An engine that may forget must not do so with every second item.
+/// Carries out `cases` random sequences, each on a new engine, and panics with the least sequence that convicts it. An
+/// engine that may forget must not forget every second item.
 pub fn property(cases: usize, misses: Misses, make: impl Fn() -> Arc<AnyEngine>) {
     let config = Config {
         cases: cases as u32,
         max_shrink_iters: 20_000,
         // The failing sequence is printed in full; no file beside the sources is needed.
         failure_persistence: None,
-        // The default one takes a tenth of the checks' time.
+        // The default generator takes a tenth of the checks' time.
         rng_algorithm: RngAlgorithm::XorShift,
         ..Config::default()
     };
@@ -72,7 +71,7 @@ pub enum Room {
 }
 
 impl Room {
-    /// Which of them one bit of the fuzzer's says.
+    /// Chooses one of them by a bit of the fuzzer's byte.
     pub fn of(byte: u8) -> Self {
         match byte & 1 {
             0 => Room::Ample,
@@ -97,8 +96,8 @@ impl Room {
     }
 }
 
-/// Carries out the sequence that `bytes` make, and panics if an answer is wrong: what a fuzz target
-/// calls. The engine is new.
+/// Carries out the sequence that `bytes` encode, and panics if an answer is wrong. Fuzz targets call it. The engine is
+/// new.
 pub fn run_bytes(engine: &Arc<AnyEngine>, bytes: &[u8], misses: Misses) {
     let mut source = Unstructured::new(bytes);
     let steps = source.arbitrary_iter::<Step>().into_iter().flatten();
@@ -124,8 +123,8 @@ fn listing(steps: &[Step]) -> String {
     lines
 }
 
-/// Carries out a sequence on an engine that is new, or under memory pressure has been filled with
-/// other keys; an error says what was answered wrongly, or which invariant does not hold at the end.
+/// Carries out a sequence on an engine that is new, or under memory pressure has been filled with other keys; an error
+/// names the wrong answer, or the invariant that does not hold at the end.
 pub fn run(engine: &Arc<AnyEngine>, steps: &[Step], misses: Misses) -> Result<Tally, String> {
     let mut driver = Driver {
         handle: engine.handle(),
@@ -151,7 +150,7 @@ struct Driver {
     now: Time,
 }
 
-/// An operation with what it names resolved: the same for the model and the engine but for cas values.
+/// An operation whose names are resolved: the same for the model and the engine except for cas values.
 struct ResolvedOp {
     key: Vec<u8>,
     index: usize,

@@ -1,4 +1,4 @@
-//! What is expected of the engine: the oracle's transition on a few keys, in numbers of its own.
+//! The model of the engine: the oracle's transition on a few keys, with cas values of its own.
 
 use std::collections::BTreeMap;
 
@@ -11,24 +11,24 @@ use crate::naive::transition::{Circumstances, Outcome, StoredItem, apply};
 /// Whether the engine may have forgotten an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Misses {
-    /// It has memory for all: never.
+    /// Never: it has memory for all.
     Never,
-    /// It is short of memory: at any time.
+    /// At any time: it is short of memory.
     Lawful,
 }
 
 /// How often an answer was about an item, and how often an item had been forgotten.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// The item was there.
+    /// The engine had the item.
     pub kept: usize,
-    /// It would have been, with more memory.
+    /// The engine had forgotten the item.
     pub forgotten: usize,
 }
 
 /// The keys' items, as they must be.
 pub struct Model {
-    /// What the answers told.
+    /// The counts of the answers.
     pub tally: Tally,
     misses: Misses,
     item_size_max: usize,
@@ -45,8 +45,7 @@ struct KeyModel {
     seen: Vec<u64>,
 }
 
-/// An engine's header may be anything up to this: an item that is so little below the limit may be
-/// refused or not.
+/// An engine's header may be anything up to this: an item that is less than this below the limit may be refused or not.
 const HEADER_MAX: usize = 512;
 
 impl Model {
@@ -62,7 +61,7 @@ impl Model {
         }
     }
 
-    /// The cas that was seen for a key so many sights ago: the model's and the engine's.
+    /// The cas that was seen for a key `ago` sights ago: the model's and the engine's.
     pub fn seen_cas(&self, key: usize, ago: u8) -> Option<(u64, u64)> {
         let key = &self.keys[key];
         let seen = key.seen.iter().rev().nth(ago.into())?;
@@ -194,8 +193,7 @@ impl KeyModel {
         }
     }
 
-    /// Compares all but the hints (idle time, fetched), which an engine need not know exactly, and
-    /// learns the cas.
+    /// Compares all but the hints (idle time, fetched), which an engine need not keep exactly, and learns the cas.
     fn same_item(&mut self, expected: &Item, item: &Item) -> bool {
         let alike = Item {
             cas: item.cas,

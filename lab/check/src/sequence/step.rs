@@ -1,5 +1,5 @@
-//! What a sequence is made of. All of it is small numbers that are given a meaning late, so that it
-//! shrinks well and any bytes make one.
+//! The steps of a sequence. They consist of small numbers that are interpreted late, so that a sequence shrinks well
+//! and any bytes encode one.
 
 use arbitrary::Arbitrary;
 use nuthatch_engine::{Expiry, Time};
@@ -16,7 +16,7 @@ pub enum Step {
         #[proptest(strategy = "proptest::collection::vec(proptest::prelude::any::<Ask>(), 0..40)")]
         Vec<Ask>,
     ),
-    /// Time passes: so many ticks.
+    /// Time passes: this many ticks.
     #[proptest(weight = 3)]
     Later(u8),
     /// A store whose value arrives in pieces.
@@ -24,7 +24,7 @@ pub enum Step {
     Reserve {
         /// The key that it is about.
         key: KeyNumber,
-        /// What is committed.
+        /// The store that is committed.
         store: StoreSpec,
         /// Bytes of a piece, less one, in units of 64.
         piece: u8,
@@ -36,10 +36,10 @@ pub enum Step {
     /// Background work.
     #[proptest(weight = 2)]
     Maintain(u8),
-    /// A walk over all items, so many at a time.
+    /// A walk over all items, this many at a time.
     #[proptest(weight = 2)]
     Visit(u8),
-    /// A flush after so many ticks; `None` is one tick ago.
+    /// A flush after this many ticks; `None` is one tick ago.
     #[proptest(weight = 1)]
     Flush(Option<u8>),
 }
@@ -130,11 +130,11 @@ pub struct ReadSpec {
     pub touch: Option<ExpirySpec>,
     /// Create on a miss.
     pub vivify: Option<ExpirySpec>,
-    /// Recache below so many seconds.
+    /// Recache below this many seconds.
     pub recache_below: Option<u8>,
     /// No value at this cas.
     pub unless_cas: Option<CasSpec>,
-    /// The cas of what is created.
+    /// The cas of the item created.
     pub new_cas: Option<OwnCas>,
     /// Takes part in winning.
     pub may_win: bool,
@@ -145,7 +145,7 @@ pub struct ReadSpec {
 /// A store.
 #[derive(Clone, Debug, Arbitrary, Generate)]
 pub struct StoreSpec {
-    /// How it treats the item that is there.
+    /// How it treats an existing item.
     pub mode: ModeSpec,
     /// The value.
     pub value: ValueSpec,
@@ -210,7 +210,7 @@ pub enum ConditionSpec {
 /// A cas to be demanded.
 #[derive(Clone, Copy, Debug, Arbitrary, Generate)]
 pub enum CasSpec {
-    /// The one that was seen so many sights ago for the key.
+    /// The one that was seen for the key this many sights ago.
     #[proptest(weight = 4)]
     Seen(#[proptest(strategy = "0..4_u8")] u8),
     /// One that some request may have brought.
@@ -242,7 +242,7 @@ pub enum ExpirySpec {
     /// Never.
     #[proptest(weight = 3)]
     Never,
-    /// So many ticks from now; 0 is dead on arrival.
+    /// This many ticks from now; 0 is dead on arrival.
     After(u8),
     /// Long ago.
     Past,

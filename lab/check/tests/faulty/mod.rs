@@ -1,4 +1,4 @@
-//! The oracle with a fault: what the checks must see.
+//! The oracle with a fault, which the checks must detect.
 
 use std::collections::HashMap;
 use std::mem::MaybeUninit;
@@ -15,30 +15,30 @@ use nuthatch_engine::{
     Time, Value, Visit,
 };
 
-/// What is wrong.
+/// The fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Nothing.
     None,
-    /// A get returns now and then what one returned before.
+    /// A get returns now and then the result of an earlier one.
     ServesStale,
     /// A set is acknowledged now and then, and lost.
     LosesUpdates,
-    /// What was removed is back now and then.
+    /// A removed item comes back now and then.
     Resurrects,
-    /// Of two requests of a batch on one key, the second is carried out first now and then.
+    /// Now and then the second of two requests of a batch on one key is carried out first.
     Reorders,
-    /// It counts in two steps, between which others have their turn.
+    /// It counts in two steps, between which other threads run.
     CountsInTwoSteps,
-    /// It has forgotten each item before it is asked for.
+    /// It has forgotten each item before a request for it.
     Forgets,
     /// It stores nothing, ever.
     Refuses,
-    /// It has the memory limit that it was made with.
+    /// It never changes its first memory limit.
     KeepsItsLimit,
 }
 
-/// Of the chances to be wrong, every so-manieth is taken.
+/// One in this many chances to be wrong is taken.
 const NOW_AND_THEN: usize = 40;
 
 /// The oracle with a fault.
@@ -46,12 +46,12 @@ pub struct Faulty {
     inner: Arc<Naive>,
     fault: Fault,
     chances: AtomicUsize,
-    /// Of each key a value that it had.
+    /// For each key a value that it had.
     old: Mutex<HashMap<Vec<u8>, Answer>>,
 }
 
 impl Faulty {
-    /// Makes them for a suite.
+    /// A function that makes such engines for a suite.
     pub fn maker(fault: Fault) -> impl Fn(Setup) -> Arc<AnyEngine> {
         move |setup| {
             let inner = Naive::new(Options {
@@ -75,7 +75,7 @@ impl Faulty {
         self.fault == fault && chance().is_multiple_of(NOW_AND_THEN)
     }
 
-    /// Keeps a value of the key's, and now and then returns the one that was kept.
+    /// Keeps a value of the key, and now and then returns the one that was kept.
     fn remember(&self, key: &[u8], now: Answer) -> Answer {
         let mut old = self.old.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = old.entry(key.to_vec()).or_insert_with(|| now.clone());
@@ -151,7 +151,7 @@ pub struct FaultyHandle {
 }
 
 impl FaultyHandle {
-    /// What it answers to one request.
+    /// The answer to one request.
     fn answer(&mut self, now: Time, request: &Request<'_>) -> Answer {
         let Request { key, op } = *request;
         match (self.engine.fault, op) {
@@ -176,7 +176,7 @@ impl FaultyHandle {
             return answer;
         };
         match self.engine.remember(key.bytes(), answer) {
-            // With a life that is not over, which would be seen at once.
+            // Only with a life that is not over: an expired item would be detected at once.
             Answer::Value(item, value) => {
                 let expiry = current.expiry;
                 Answer::Value(Item { expiry, ..item }, value)
@@ -216,7 +216,7 @@ impl FaultyHandle {
             Answer::Value(_, value) => String::from_utf8_lossy(&value).parse::<u64>().ok(),
             Answer::Done(_) => None,
         };
-        // Its own way is for plain numbers; all else is done right.
+        // Only plain numbers are counted wrongly; all else is done right.
         let Some(number) = number else {
             return self.one(now, key, Op::Delta(delta));
         };
@@ -233,7 +233,7 @@ impl FaultyHandle {
         ask(&mut self.inner, now, &[Request { key, op }]).remove(0)
     }
 
-    /// In which order a batch is carried out.
+    /// The order in which a batch is carried out.
     fn order(&self, batch: &[Request<'_>]) -> Vec<usize> {
         let mut order: Vec<_> = (0..batch.len()).collect();
         for index in 1..batch.len() {

@@ -43,7 +43,7 @@ struct Both {
     victims: Arc<Victims>,
     model: Model,
     hasher: KeyHasher,
-    /// Values on their way.
+    /// Values that are arriving.
     arriving: Vec<(AnyReservation, Arriving)>,
 }
 
@@ -58,7 +58,7 @@ impl Both {
             memory_limit: LIMIT,
             memory_limit_max: LIMIT_MAX,
             item_size_max: ITEM_MAX,
-            // The index is not to grow, nor to be full: what leaves then is not the policy's choice.
+            // The index must neither grow nor fill up: evictions for the index are not the policy's choice.
             initial_items: Some(12_000),
             hasher: hasher.clone(),
             ..CuckooConfig::default()
@@ -83,7 +83,7 @@ impl Both {
         Key::new(&key(number), &self.hasher).hash()
     }
 
-    /// When what is stored now for so many seconds expires: for the engine, and for the model.
+    /// The expiry of an item that is stored now for this many seconds: for the engine, and for the model.
     fn expiry(&self, seconds: Option<u64>) -> (Expiry, u64) {
         match seconds.map(|seconds| self.client.in_seconds(seconds)) {
             None | Some(Expiry::Never) => (Expiry::Never, u64::MAX),
@@ -141,7 +141,7 @@ impl Both {
         }
     }
 
-    /// One of them has come, or does not come.
+    /// One of them has arrived, or is dropped.
     fn arrive(&mut self, which: usize, comes: bool) {
         let (reserved, known) = self.arriving.swap_remove(which);
         if comes {
@@ -212,7 +212,7 @@ impl Both {
         );
     }
 
-    /// The same keys are there.
+    /// Both hold the same keys.
     fn compare_keys(&mut self, keys: usize) {
         let alive: HashSet<usize> = self
             .model
@@ -235,12 +235,12 @@ impl Both {
     }
 }
 
-/// How a sequence asks: drawn for each.
+/// The mix of a sequence's operations: drawn for each sequence.
 struct Mix {
     keys: usize,
     /// The longest value of most keys.
     most: usize,
-    /// Of so many keys one has a value in several pieces; 0: none has.
+    /// One key in this many has a value in several pieces; 0: none has.
     long: usize,
     /// Percent of operations that set a key anew, delete one, set one that expires, touch one, and store a value that
     /// arrives.
@@ -249,7 +249,7 @@ struct Mix {
     expiring: u32,
     touches: u32,
     arrivals: u32,
-    /// In so many operations there is one flush, one other limit, and one look by the background; 0: none.
+    /// Operations for each flush, each change of the limit, and each run of background work; 0: none.
     flushes: u32,
     limits: u32,
     maintains: u32,
@@ -301,7 +301,7 @@ fn sequence(seed: u64, operations: usize) -> Told {
     let mut both = Both::new();
     let mut scan = 0;
     for step in 0..operations {
-        // Some keys are asked for more, and some come one after the other.
+        // Some keys are requested more often, and some in sequence.
         let number = match random.random_range(0..10) {
             0..6 => random.random_range(0..mix.keys) * random.random_range(0..mix.keys) / mix.keys,
             6..8 => {

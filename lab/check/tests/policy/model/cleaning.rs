@@ -1,9 +1,9 @@
-//! Which page is cleaned, and what becomes of its items.
+//! Cleaning: which page is cleaned, and what happens to its items.
 
 use super::pages::{Holds, Record};
 use super::{Item, MAIN, Model, PAGE, PROBATION, Stream, WORDS};
 
-/// What a page is cleaned for.
+/// The reason to clean a page.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Need {
     Order,
@@ -26,11 +26,11 @@ pub struct Cleaning {
     at: usize,
 }
 
-/// Words of a page that are looked at for each item that the background is told to look at.
+/// Words of a page that are checked for each item of the background's budget.
 const WORDS_A_LOOK: usize = 39;
 
 impl Model {
-    /// So many words were appended: some are cleaned for each of them.
+    /// Cleans some words for each word that was appended.
     pub fn keep_pace(&mut self, appended: usize) {
         if self.free < 2 {
             let more = self.sweep_words(8 * appended);
@@ -44,7 +44,7 @@ impl Model {
     /// Where no page is free: cleans until there is room.
     pub fn append_hard(&mut self, stream: Stream, words: usize) -> Option<((usize, usize), usize)> {
         let (mut cleaned, mut swept, mut in_vain) = (0, 0, 0);
-        // Of four pages, or as many as two of the largest items have, what is used stays.
+        // While it cleans the first four pages, or as many as two of the largest items have, used items stay.
         let patience = (4 * WORDS).max(2 * (self.item_max / 8));
         while cleaned < patience + 64 * WORDS {
             if let Some(appended) = self.append(stream, words, false) {
@@ -56,7 +56,7 @@ impl Model {
             match self.clean(need, cleaned >= patience, WORDS) {
                 Step::Nothing if due => {}
                 Step::Looked(_) => {}
-                // It is kept for the index or the ghosts.
+                // The freed page is kept for the index or the ghosts.
                 Step::Freed(_) if self.used() <= self.limit && self.is_over() => {}
                 Step::Freed(_) => cleaned += WORDS,
                 Step::Nothing => {
@@ -133,7 +133,8 @@ impl Model {
         if need != Need::Room {
             return None;
         }
-        // The oldest of the queue that has more than its part. What was used too early has the main queue pay, too.
+        // The oldest page of the queue that has more than its share. If items that were used too early were evicted,
+        // the main queue pays, too.
         let [probation, main] = self.lengths();
         let order = match probation * 64 > (probation + main) * 10 && self.refused <= PAGE {
             true => [PROBATION, MAIN],
@@ -160,7 +161,7 @@ impl Model {
         })
     }
 
-    /// Memory is short for the first time: all but the newest become the main queue.
+    /// When memory is short for the first time, all pages but the newest become the main queue.
     fn divide(&mut self) {
         let all = std::mem::take(&mut self.queues[PROBATION]);
         let mut old = all.len() - all.len() * 10 / 64;
@@ -183,7 +184,7 @@ impl Model {
         let from = cleaning.at;
         let end = from + budget;
         while cleaning.at < end {
-            // As many records as the budget has room for are looked at together.
+            // As many records as the budget has room for are checked together.
             let record = (self.mean() / 8).max(1);
             let count = ((end - cleaning.at) / record + 1).clamp(4, 16);
             let page = cleaning.page;
@@ -215,13 +216,13 @@ impl Model {
         Step::Looked(looked)
     }
 
-    /// What stays in its queue is appended to that, and what was used to the main one.
+    /// Appends a record that is kept: to its own queue in a compaction, and otherwise to the main queue.
     fn append_kept(&mut self, cleaning: &Cleaning, words: usize) -> Option<(usize, usize)> {
         let stream = match cleaning.compacts && cleaning.queue == PROBATION {
             true => Stream::New,
             false => Stream::Kept,
         };
-        // If there is no room for it, to the other.
+        // If there is no room in that stream, to the other.
         let other = match stream {
             Stream::Kept => Stream::New,
             _ => Stream::Kept,
@@ -236,7 +237,7 @@ impl Model {
         if !self.lives(met) {
             return self.bury(met.key, place);
         }
-        // It may have left since the records were read, with a piece of its value.
+        // The item may have left since the records were read, with a piece of its value.
         let known = self.places.get(&met.key);
         if known.is_none_or(|known| known.head != place) {
             return;
@@ -265,7 +266,7 @@ impl Model {
         }
     }
 
-    /// A piece goes where its item goes: behind its head, if that was moved before, or as is decided of the head.
+    /// A piece follows its item: behind its head, if that was moved before, or as the head is judged.
     fn clean_piece(&mut self, cleaning: &Cleaning, record: &Record, all_leave: bool) {
         let place = (cleaning.page, record.at);
         let Some(Holds::Piece(key, index)) = self.record(place).holds else {
@@ -302,7 +303,7 @@ impl Model {
         }
     }
 
-    /// The uses that are left to an item that stays.
+    /// The uses that an item has left if it stays; `None` if it leaves.
     fn judge(
         &self,
         queue: usize,
@@ -311,11 +312,11 @@ impl Model {
         all_leave: bool,
     ) -> Option<u8> {
         let (mean, bytes) = (self.mean(), item.shape.bytes());
-        // What takes less than a quarter of the mean goes to the main queue without a use.
+        // An item of less than a quarter of the mean enters the main queue without a use.
         if all_leave || queue == PROBATION && item.uses == 0 && 4 * bytes >= mean.max(1) {
             return None;
         }
-        // What takes more than twice the mean pays two, what takes less than the mean one or none, by lot.
+        // An item of more than twice the mean pays two uses; one of less than the mean pays one or none, by lot.
         let place = (page * WORDS + at) as u64;
         let lot = (item.hash ^ place).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         let pays = match bytes > 2 * mean {

@@ -1,8 +1,8 @@
-//! What has expired or was flushed: it leaves before anything that is alive.
+//! Dead items, which have expired or were flushed: they leave before any live item.
 
 use super::{Item, Model, NEVER, WORDS};
 
-/// A page that is swept for what is dead; how long the others live yet, in words.
+/// A page that is swept for dead items, and how long its other items still live, counted in words.
 pub struct Sweep {
     page: usize,
     sequence: u64,
@@ -20,7 +20,7 @@ impl Model {
         self.item_of(key).is_some_and(|item| self.lives(&item))
     }
 
-    /// What is dead leaves, if it is still in its place.
+    /// Removes a dead item, if it is still in its place.
     pub fn bury(&mut self, key: usize, head: (usize, usize)) {
         if self
             .places
@@ -116,7 +116,7 @@ impl Model {
         Some(looked)
     }
 
-    /// A page that was swept is due again when an eighth of it has died.
+    /// A page that was swept is due again when an eighth of its words has died.
     fn note_next_due(&mut self, page: usize, mut sweep: Sweep) {
         sweep.living.sort_unstable();
         let all: usize = sweep.living.iter().map(|&(_, words, _)| words).sum();
@@ -132,7 +132,7 @@ impl Model {
     }
 }
 
-/// The longest life that is told apart from this one only to an eighth.
+/// The longest life that counts as the same as this one: lives are known to an eighth.
 fn last_of(ticks: u64) -> u64 {
     let shift = ticks.max(8).ilog2() - 3;
     (((ticks >> shift) + 1) << shift) - 1

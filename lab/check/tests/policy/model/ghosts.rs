@@ -1,4 +1,4 @@
-//! Ghosts of what has left the probation queue.
+//! Ghosts of items that have left the probation queue.
 
 pub struct Ghosts {
     /// Buckets of eight, the newest first: fingerprint and epoch.
@@ -20,7 +20,7 @@ impl Ghosts {
         self.all.len()
     }
 
-    /// Has so many buckets at most from now on: how many it had more.
+    /// Reduces the buckets to `most`; returns how many were dropped.
     pub fn shrink(&mut self, most: usize) -> usize {
         let old = self.buckets;
         self.buckets = old.min(most.max(1));
@@ -54,7 +54,7 @@ impl Ghosts {
         bucket[0] = Some(ghost);
     }
 
-    /// About how many ghosts came after this one; then it is none any more.
+    /// Removes a ghost; returns about how many ghosts came after it.
     pub fn take(&mut self, hash: u64) -> Option<u64> {
         if self.buckets == 0 {
             return None;

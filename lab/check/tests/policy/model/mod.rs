@@ -1,15 +1,15 @@
-//! The policy of the log, once more and as plainly as it can be said: which page is cleaned, what stays, what leaves.
+//! A second, plain implementation of the log's policy: which page is cleaned, which items stay, which leave.
 //!
-//! For one thread. Words, pages and bytes are the engine's, since what leaves depends on them; the index, locks and
-//! readers are not here. Its constants are said again, so that the engine's do not change unnoticed.
+//! It has one thread. Words, pages and bytes are those of the engine, since evictions depend on them; there is no
+//! index, no locks and no readers. The constants are repeated, so that the engine's do not change unnoticed.
 //!
-//! * this file: what clients do
+//! * this file: the operations of clients
 //! * [`pages`]: records and pages, and the account of memory
-//! * [`cleaning`]: which page is cleaned, and what becomes of its items
-//! * [`ghosts`]: what has left
-//! * [`dead`]: what has expired or was flushed
+//! * [`cleaning`]: which page is cleaned, and what happens to its items
+//! * [`ghosts`]: ghosts of items that have left
+//! * [`dead`]: items that have expired or were flushed
 //!
-//! Not here: numbers, and values that are made from others; an index that grows; values that are read in place.
+//! Not in the model: numbers, and values that are made from others; an index that grows; values that are read in place.
 
 mod cleaning;
 mod dead;
@@ -29,7 +29,7 @@ const WORDS: usize = PAGE / 8;
 const PAGE_COST: usize = PAGE + 3 * (PAGE / 32 / 8) + 7 * 8;
 /// The longest record.
 const LONGEST: usize = 1 << 10;
-/// Of a value in several pieces each takes so many bytes.
+/// Bytes of each piece of a value in several pieces.
 const PIECE: usize = LONGEST - 16;
 const NEVER: u64 = u64::MAX;
 const PROBATION: usize = 0;
@@ -96,7 +96,7 @@ impl Shape {
         }
     }
 
-    /// Of the record with the header: with the value, or with a word for each piece of it.
+    /// Words of the record with the header: with the value, or with a word for each piece of it.
     fn head_words(&self) -> usize {
         match self.pieces() {
             0 => words_of(self.bytes()),
@@ -120,7 +120,7 @@ struct Place {
     pieces: Vec<(usize, usize)>,
 }
 
-/// What the model and the engine are compared by.
+/// The counters by which the model and the engine are compared.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Told {
     pub expired: u64,
@@ -153,7 +153,7 @@ pub struct Model {
     shrinking_from: Option<usize>,
     charged: usize,
     earmarked: usize,
-    /// Free pages, as they were when somebody looked last.
+    /// Free pages, as of the last check.
     free: usize,
     returned: Vec<usize>,
     taken: usize,
@@ -163,7 +163,7 @@ pub struct Model {
     opened: u64,
     divided: bool,
     gappy: bool,
-    /// The pages that each stream appends to: the newer and the older; and the words since somebody cleaned.
+    /// The pages that each stream appends to, the newer and the older; and the words since the last cleaning.
     open: [[Option<usize>; 2]; 3],
     appended: [usize; 3],
     /// Pages of records that are in no index yet, one for each of these: they are not cleaned.
@@ -171,7 +171,7 @@ pub struct Model {
     cleaning: Option<Cleaning>,
     first_due: u64,
     sweep: Option<Sweep>,
-    /// Stores so far, those that a flush has taken, and those of a flush that sweeps know of.
+    /// Stores so far, those that a flush has removed, and those removed by a flush that sweeps have noted.
     stores: u64,
     flushed: u64,
     flush_noted: u64,
@@ -183,7 +183,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// Of so many bytes, of which so many are taken by others, and which may become so many.
+    /// A model of `limit` bytes, of which other uses take `charged`, and which may be raised to `limit_max`.
     pub fn new(limit: usize, charged: usize, limit_max: usize, item_max: usize) -> Self {
         Self {
             now: 0,
@@ -245,7 +245,7 @@ impl Model {
         }
     }
 
-    /// Takes all that was stored before.
+    /// Removes all items stored before.
     pub fn flush(&mut self) {
         self.flushed = self.stores;
     }
@@ -282,7 +282,7 @@ impl Model {
         true
     }
 
-    /// What takes the same room is written over, which is a use. False: it does not.
+    /// Overwrites the item in place if the new one takes the same room, which is a use. False if it does not.
     fn overwrite(&mut self, key: usize, value_len: usize, expiry: u64) -> bool {
         if !self.is_live(key) {
             return false;
@@ -311,7 +311,7 @@ impl Model {
         true
     }
 
-    /// Memory for a value that comes later. `None`: there is no room.
+    /// Memory for a value that arrives later. `None`: there is no room.
     pub fn reserve(
         &mut self,
         key: usize,
@@ -331,12 +331,12 @@ impl Model {
         })
     }
 
-    /// The value has come.
+    /// The value has arrived.
     pub fn commit(&mut self, arriving: Arriving, expiry: u64) {
         self.link(arriving, expiry);
     }
 
-    /// It does not come.
+    /// The value will not arrive.
     pub fn forget(&mut self, arriving: Arriving) {
         self.discard(&arriving.records);
     }
@@ -381,7 +381,7 @@ impl Model {
         self.private.swap_remove(at.expect("it was private"));
     }
 
-    /// The item takes the place of the one that is there.
+    /// The item replaces the present one.
     fn link(&mut self, fresh: Arriving, expiry: u64) {
         let mut uses = fresh.uses;
         let is_live = self.is_live(fresh.key);
@@ -408,7 +408,7 @@ impl Model {
         self.put(item, &fresh.records);
     }
 
-    /// The keys that are there, and whether they are alive.
+    /// The keys held, and whether they are alive.
     pub fn keys(&self) -> impl Iterator<Item = (usize, bool)> {
         self.places.keys().map(|&key| (key, self.is_live(key)))
     }

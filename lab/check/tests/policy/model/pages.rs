@@ -13,7 +13,7 @@ pub struct Record {
     pub holds: Option<Holds>,
 }
 
-/// What is in a record, if it is no gap.
+/// The contents of a record, if it is no gap.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Holds {
     Item(Item),
@@ -50,7 +50,7 @@ impl Page {
         self.records.partition_point(|record| record.at < at)
     }
 
-    /// Up to so many records from this word on, and the word behind them; `None` if there are no more.
+    /// Up to `count` records from this word on, and the word behind them; `None` if there are no more.
     pub fn run(&self, at: usize, count: usize) -> (Vec<Record>, Option<usize>) {
         let from = self.number(at);
         let run: Vec<Record> = self.records[from..].iter().take(count).copied().collect();
@@ -110,7 +110,7 @@ impl Model {
         self.pages[at.0].held -= words;
     }
 
-    /// The record, and the words that are to be cleaned for.
+    /// Appends a record; returns it, and the words that cleaning must keep pace with.
     pub fn append(
         &mut self,
         stream: Stream,
@@ -205,7 +205,7 @@ impl Model {
         }
     }
 
-    /// A ghost comes back soon that was away for less than seven eighths of a lap of the main queue.
+    /// Notes the age below which a ghost comes back soon: seven eighths of a lap of the main queue.
     fn note_lap(&mut self) {
         let [probation, main] = [0, 1].map(|queue| self.queues[queue].len());
         if main == 0 {
@@ -263,7 +263,7 @@ impl Model {
         self.free = room.min(self.returned.len() + self.pages.len() - self.taken);
     }
 
-    /// One page is kept for what is moved. While a limit was lowered and is not reached, what is moved may take more.
+    /// One page is kept for moved records. While a lowered limit is not reached yet, moved records may take more.
     fn take_page(&mut self, moves: bool) -> Option<usize> {
         let (wanted, limit) = match moves {
             true => (PAGE_COST, self.limit.max(self.shrinking_from.unwrap_or(0))),
@@ -289,7 +289,7 @@ impl Model {
         self.note_free();
     }
 
-    /// Memory for others. Pages that come back are kept for it if there is none.
+    /// Memory for other uses. If there is none, pages that come back are kept for it.
     pub fn charge(&mut self, bytes: usize) -> bool {
         let fits = self.used() + bytes + PAGE_COST <= self.limit;
         if fits {
