@@ -1,4 +1,4 @@
-//! How often each key is asked for.
+//! Popularity: how often each key is requested.
 
 use rand::Rng;
 use rand_distr::{Distribution as _, Zipf};
@@ -8,9 +8,9 @@ use crate::seed::mix;
 /// The shape of a workload's popularity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Distribution {
-    /// Every key alike.
+    /// All keys equally often.
     Uniform,
-    /// The key of rank r is asked for in proportion to 1 / r^theta. YCSB's theta is 0.99.
+    /// The key of rank r is requested in proportion to 1 / r^theta. YCSB's theta is 0.99.
     Zipf {
         /// The exponent, 0 or more.
         theta: f64,
@@ -45,7 +45,7 @@ impl Popularity {
         Self { count, ranks }
     }
 
-    /// The number of the next key to ask for.
+    /// The number of the next key to request.
     pub fn draw(&self, random: &mut impl Rng) -> u64 {
         match &self.ranks {
             None => random.random_range(0..self.count),
@@ -59,8 +59,8 @@ impl Popularity {
     /// The number of the key with this rank, the first being 1.
     pub fn key_of_rank(&self, rank: u64) -> u64 {
         debug_assert!((1..=self.count).contains(&rank));
-        // A permutation of the least power of two that holds all ranks; a number that falls
-        // outside is sent round again, and comes back inside since it started there.
+        // A permutation of the least power of two that holds all ranks. A number that falls outside is permuted again,
+        // until it is inside, which it reaches because it started there.
         let bits = self.count.next_power_of_two().trailing_zeros().max(1);
         let mut number = rank - 1;
         loop {

@@ -14,7 +14,7 @@ pub struct KeyMaker {
 /// 32 digits, so that a digit is 5 bits of the number. None of them is the filler.
 const DIGITS: &[u8; 32] = b"0123456789abcdefghijlmnopqrstuvw";
 
-/// Stands where leading zeros would.
+/// Takes the place of leading zeros.
 const FILLER: u8 = b'k';
 
 impl KeyMaker {
@@ -37,7 +37,7 @@ impl KeyMaker {
 
     /// Writes the key with this number over `room`, which has the keys' size.
     ///
-    /// Panics if keys of this size cannot tell so many apart.
+    /// Panics if there are not so many different keys of this size.
     pub fn write(&self, number: u64, room: &mut [u8]) {
         assert_eq!(room.len(), self.size, "room for exactly one key");
         room.fill(FILLER);

@@ -1,4 +1,4 @@
-//! What to ask of a cache: keys, how often each, which operation, and values that check themselves.
+//! Workloads for caches: keys, their popularity, a mix of operations, and values that check themselves.
 //!
 //! Everything is made from one [`Seed`] and made before the clock starts: [`Mix::plan`] returns the
 //! operations of a thread as a vector.

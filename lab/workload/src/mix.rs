@@ -1,4 +1,4 @@
-//! Which operations, in which order: planned before the clock starts.
+//! The mix and order of operations, planned before the clock starts.
 
 use rand::Rng;
 
@@ -47,7 +47,7 @@ impl Mix {
     }
 }
 
-/// The operations of one thread, 8 bytes each: reading them must not disturb what is measured.
+/// The operations of one thread, 8 bytes each: reading them must not disturb the measurement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// The key's number shifted left by one; the lowest bit is set for a set.

@@ -1,4 +1,4 @@
-//! One number that a whole run follows from.
+//! The seed: one number that determines a whole run.
 
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -8,7 +8,7 @@ use rand::rngs::SmallRng;
 pub struct Seed(pub u64);
 
 impl Seed {
-    /// The generator of one thread: unlike that of any other thread of this seed.
+    /// The generator of one thread, which differs from those of all other threads of this seed.
     pub fn thread(self, thread: usize) -> SmallRng {
         // Multiplying by an odd number keeps distinct threads distinct; `mix` spreads them.
         let stream = (thread as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -16,7 +16,7 @@ impl Seed {
     }
 }
 
-/// Spreads the bits of a number over all 64; every step can be undone, so no two numbers meet.
+/// Spreads the bits of a number over all 64; every step can be undone, so no two numbers become the same.
 pub(crate) fn mix(mut bits: u64) -> u64 {
     bits ^= bits >> 30;
     bits = bits.wrapping_mul(0xBF58_476D_1CE4_E5B9);

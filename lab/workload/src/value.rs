@@ -7,14 +7,14 @@
 //! +----------+----------+--------+---------+-----------+----------------- - -
 //! ```
 //!
-//! The checksum covers everything behind it, so a value put together from two others is found out.
+//! The checksum covers everything behind it, so a value put together from two others is detected.
 
 use nuthatch_hash::KeyHasher;
 
 /// Bytes in front of the key.
 const FIXED: usize = 24;
 
-/// The checksum's function. Its seed has no meaning, but to be the same for writer and reader.
+/// The checksum's function. Its seed is arbitrary, but must be the same for writer and reader.
 const CHECKSUM: KeyHasher = KeyHasher::seeded(0x5EED);
 
 /// The shortest value that can check itself, for keys of this length.
