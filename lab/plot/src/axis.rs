@@ -1,8 +1,8 @@
-//! Axes: which values are shown, where each lies, and ticks whose numbers do not overlap.
+//! Axes: the range of values, the place of each value, and ticks whose numbers do not overlap.
 
 use crate::canvas::TICK;
 
-/// How values lie on an axis.
+/// The scale of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
     /// Equal steps for equal differences.
@@ -56,7 +56,7 @@ impl Scale {
         match self {
             _ if low > high => (1.0, 2.0),
             _ if low < high => (low, high),
-            // One value: something around it.
+            // One value: a range around it.
             Self::Linear if low == 0.0 => (0.0, 1.0),
             Self::Linear => (low - low.abs() * 0.05, low + low.abs() * 0.05),
             Self::Logarithmic | Self::Binary => (low / 2.0, low * 2.0),
@@ -106,7 +106,7 @@ pub struct Ruler {
 /// Pixels between two numbers of a horizontal axis, and between lines of a vertical one.
 const BESIDE: f64 = 12.0;
 const ABOVE: f64 = 32.0;
-/// Ticks at most: more say no more.
+/// Ticks at most: more would add nothing.
 const TICKS_MAX: usize = 10;
 
 impl Ruler {
@@ -196,7 +196,7 @@ fn two_digits(value: f64) -> String {
     }
 }
 
-/// True if the value lies between the ends, but for what rounding takes.
+/// True if the value lies between the ends, within rounding.
 fn inside(value: f64, (low, high): (f64, f64)) -> bool {
     let around = (high - low) * 1e-9;
     (low - around..=high + around).contains(&value)
@@ -339,7 +339,7 @@ mod tests {
         let sizes = [0.749, 2.993, 9.72, 29.9, 0.749];
         assert_eq!(at(&sizes), ["0.75", "3", "9.7", "30"]);
         assert_eq!(at(&[1000.0, 2500.0, 123_456.0]), ["1000", "2500", "120k"]);
-        // Too near, or too many: round numbers.
+        // Values too close together, or too many: ticks at round numbers.
         assert_eq!(at(&[1.0, 1.01, 31.0]), ["1", "2", "5", "10", "20"]);
     }
 

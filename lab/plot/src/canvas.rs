@@ -1,4 +1,4 @@
-//! What is drawn on: shapes and text in pixels, from the upper left corner.
+//! The canvas: draws shapes and text, in pixels from the upper left corner.
 
 use plotters::coord::Shift;
 use plotters::drawing::{DrawingArea, IntoDrawingArea};
@@ -89,12 +89,12 @@ pub enum Anchor {
     End,
 }
 
-/// The drawing under work.
+/// The drawing in progress.
 pub struct Canvas<'a> {
     area: DrawingArea<SVGBackend<'a>, Shift>,
 }
 
-/// A figure of this height with what `content` draws: the text of an SVG file.
+/// A figure of this height that `content` draws: the text of an SVG file.
 pub fn picture(
     height: f64,
     content: impl FnOnce(&Canvas<'_>) -> Result<(), PlotError>,

@@ -1,4 +1,4 @@
-//! Dots: which design is better, and whether the difference is more than noise.
+//! Dot charts, which show which design is better, and whether the difference is more than noise.
 
 use plotters::style::RGBColor;
 
@@ -9,7 +9,7 @@ use crate::frame::{Area, Header, Label, NUMBERS, foot, grid_across, numbers_acro
 use crate::names::colours;
 use crate::theme::{GRID, INK};
 
-/// What was measured of one thing: a middle value, and how far the rounds lay apart.
+/// A measurement: a middle value, and the spread of the rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// Where the dot is.
@@ -18,7 +18,7 @@ pub struct Estimate {
     pub low: f64,
     /// Where the line ends.
     pub high: f64,
-    /// What theory expects: a tick.
+    /// The value that theory expects: a tick.
     pub expected: Option<f64>,
 }
 
@@ -51,7 +51,7 @@ impl Estimate {
 pub struct DotRow {
     /// Its name, left of the plot.
     pub name: String,
-    /// What was measured of it, one for each panel.
+    /// Its measurements, one for each panel.
     pub estimates: Vec<Estimate>,
 }
 
@@ -65,7 +65,7 @@ pub struct DotGroup {
 }
 
 impl DotGroup {
-    /// What its colour goes by.
+    /// The name that decides its colour.
     fn known_as(&self) -> &str {
         match self.rows.first() {
             Some(first) if self.name.is_empty() => &first.name,
@@ -79,7 +79,7 @@ impl DotGroup {
 pub struct DotChart {
     /// What it shows.
     pub title: String,
-    /// What a reader has to know besides; may be empty.
+    /// Further notes for the reader; may be empty.
     pub note: String,
     /// The axis, which all panels share.
     pub axis: Axis,
@@ -101,7 +101,7 @@ const INDENT: f64 = 10.0;
 /// Pixels between panels.
 const GAP: f64 = 22.0;
 
-/// A row or a heading, and where it is.
+/// A row or a heading, and its place.
 struct Line<'a> {
     label: Label,
     /// The middle, from above.

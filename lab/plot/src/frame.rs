@@ -1,4 +1,4 @@
-//! What all charts have: title and note above, and axes.
+//! The parts that all charts have: title and note above, and axes.
 
 use crate::axis::Tick;
 use crate::canvas::{Anchor, Canvas, LABEL, MARGIN, NOTE, Point, Style, TICK, TITLE, WIDTH};

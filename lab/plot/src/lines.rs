@@ -1,4 +1,4 @@
-//! Lines: how a value changes with another.
+//! Line charts, which show how a value changes with another.
 
 use plotters::style::RGBColor;
 
@@ -25,7 +25,7 @@ pub struct Curve {
 pub struct LineChart {
     /// What it shows.
     pub title: String,
-    /// What a reader has to know besides; may be empty.
+    /// Further notes for the reader; may be empty.
     pub note: String,
     /// The horizontal axis: from the first point to the last. A logarithmic one has its numbers at the points, if these
     /// are few.
@@ -112,7 +112,7 @@ impl LineChart {
         )
     }
 
-    /// The curves with their visible points; those without are left out.
+    /// The curves with their visible points; curves without any are left out.
     fn visible(&self) -> Result<Vec<Curve>, PlotError> {
         let mut visible = Vec::new();
         for curve in &self.curves {

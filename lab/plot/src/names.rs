@@ -4,17 +4,18 @@ use plotters::style::RGBColor;
 
 use crate::theme::{INK, SERIES};
 
-/// What a known name is drawn in.
+/// The tone of a known name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tone {
-    /// As text: what others are compared with, and nobody can build.
+    /// The colour of text: an ideal that others are compared with, and that cannot be built.
     Ideal,
     /// A colour of [`SERIES`].
     Series(usize),
 }
 
-/// Names that keep their colour. One stands for itself and for what follows it behind a space, a comma or a colon
-/// ("blp-2-4" for "blp-2-4, random"), if no longer one does. Those that one figure shows together differ.
+/// Names that keep their colour. A name stands for itself and for every name that continues it behind a space, a comma
+/// or a colon ("blp-2-4" for "blp-2-4, random"), unless a longer known name matches. Names that one figure shows
+/// together have different colours.
 const KNOWN: [(&str, Tone); 34] = [
     // Engines and servers.
     ("nuthatch", Tone::Series(0)),
@@ -57,8 +58,8 @@ const KNOWN: [(&str, Tone); 34] = [
     ("get, directory miss", Tone::Series(4)),
 ];
 
-/// The colours of one figure's series, in the order of their names: known ones theirs, then the others those that are
-/// left, first come first. Only where there are more series than colours do two share one.
+/// The colours of one figure's series, in the order of their names. Known names get their own colours, and then the
+/// others get the remaining colours, in order. Two series share a colour only if there are more series than colours.
 pub fn colours<'n>(names: impl IntoIterator<Item = &'n str>) -> Vec<RGBColor> {
     let tones: Vec<Option<Tone>> = names.into_iter().map(known).collect();
     let mut taken = [false; SERIES.len()];
@@ -69,7 +70,7 @@ pub fn colours<'n>(names: impl IntoIterator<Item = &'n str>) -> Vec<RGBColor> {
             Some(Tone::Series(number)) if !std::mem::replace(&mut taken[number], true) => {
                 Some(SERIES[number])
             }
-            // Two that share a colour: the second is treated as unknown.
+            // Two known names share this colour: the second is treated as unknown.
             Some(Tone::Series(_)) | None => None,
         });
     }
@@ -104,7 +105,7 @@ mod tests {
         assert_eq!(colours(["arc", "memcached over TCP: get"])[1], alone[0]);
         assert_eq!(colours(["x", "y", "memcached"])[2], alone[0]);
         assert_eq!(colours(["optimum"]), [INK]);
-        // Longer names are others.
+        // A longer name that is known itself has its own colour.
         let both = colours(["engine:cuckoo", "engine:cuckoo:clock"]);
         assert_eq!(both, [SERIES[0], SERIES[5]]);
         assert_eq!(known("cuckoo-lite-2"), None);
@@ -117,7 +118,7 @@ mod tests {
         assert_eq!(four, [SERIES[1], SERIES[2], SERIES[3], SERIES[0]]);
     }
 
-    /// As far as there are colours, no two series of a figure share one, whatever their names.
+    /// As long as there are enough colours, no two series of a figure share one, whatever their names.
     #[test]
     fn series_of_a_figure_differ() {
         let known: Vec<&str> = KNOWN.iter().map(|(name, _)| *name).collect();

@@ -26,7 +26,7 @@ pub enum Mark {
 pub enum Tone {
     /// Grey: for comparison only.
     Context,
-    /// As text: a reference.
+    /// The colour of text: a reference.
     Reference,
     /// The colour of what is shown.
     Subject,
@@ -71,7 +71,7 @@ pub enum PanelX {
 pub struct PanelChart {
     /// What it shows.
     pub title: String,
-    /// What a reader has to know besides; may be empty.
+    /// Further notes for the reader; may be empty.
     pub note: String,
     /// The horizontal axis.
     pub x: PanelX,
@@ -88,7 +88,7 @@ const HEIGHT_OF_MANY: f64 = 130.0;
 const GAP: f64 = 18.0;
 const ROW_GAP: f64 = 14.0;
 
-/// Where a panel's plot is, and what is written at it.
+/// The place of a panel's plot, and its texts.
 struct Cell {
     area: Area,
     x: Ruler,
@@ -322,7 +322,7 @@ fn draw_layer(canvas: &Canvas<'_>, layer: &Layer, x: &Ruler, y: &Ruler) -> Resul
             .filter(|point| point.1 > 0.0)
             .try_for_each(|point| {
                 let (left, right) = (x.at(point.0 - 0.4), x.at(point.0 + 0.4));
-                // What is there is seen, however little it is.
+                // A bar is at least one pixel high, so that even the smallest value is seen.
                 let top = y.at(point.1).min(y.at(0.0) - 1.0);
                 canvas.rectangle((left, top), (right, y.at(0.0)), colour)
             }),

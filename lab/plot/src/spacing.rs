@@ -1,4 +1,4 @@
-//! Where labels go that would overlap where they belong.
+//! Spacing of labels that would overlap at their own places.
 
 /// Places for labels that belong at `wanted`, at least `gap` apart and between `top` and `bottom`, as near to where
 /// they belong as that allows (in the sum of squares). The order of `wanted` is kept. If there is not room for all,

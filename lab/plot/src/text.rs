@@ -1,4 +1,4 @@
-//! How wide text is, estimated: an SVG is laid out before any font is known.
+//! An estimate of the width of text: an SVG is laid out before any font is known.
 //!
 //! Widths are those of a wide sans-serif font (DejaVu Sans), so that narrower ones leave room instead of overlapping.
 

@@ -8,7 +8,7 @@ pub const PAPER: RGBColor = RGBColor(0xff, 0xff, 0xff);
 pub const INK: RGBColor = RGBColor(0x24, 0x29, 0x2f);
 /// Notes and the numbers of axes.
 pub const MUTED: RGBColor = RGBColor(0x57, 0x60, 0x6a);
-/// What is there for comparison only.
+/// Values for comparison only.
 pub const CONTEXT: RGBColor = RGBColor(0xaf, 0xb8, 0xc1);
 /// Grid lines.
 pub const GRID: RGBColor = RGBColor(0xdf, 0xe4, 0xe9);

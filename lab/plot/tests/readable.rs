@@ -1,4 +1,5 @@
-//! Every chart, of one value and of many, can be read: its texts lie inside the picture and apart from one another.
+//! Tests that every chart, of one value and of many, is readable: its texts lie inside the picture and apart from one
+//! another.
 
 use nuthatch_plot::{
     Axis, Curve, DotChart, DotGroup, DotRow, Estimate, Layer, LineChart, Mark, Panel, PanelChart,
