@@ -1,4 +1,4 @@
-//! What several commands take on their command lines, and how it is read.
+//! Arguments that several commands share, and their parsers.
 
 use clap::{Args, ValueEnum};
 use nuthatch_flow::{ENTRIES_MAX, Vector};
@@ -39,12 +39,12 @@ impl Skew {
         }
     }
 
-    /// True if all keys are alike: then theory says what to expect.
+    /// True if all keys are equally popular: then theory has an expected value.
     pub fn is_uniform(&self) -> bool {
         self.dist == DistName::Uniform || self.theta == 0.0
     }
 
-    /// What to call it.
+    /// Its name.
     pub fn name(&self) -> String {
         match self.dist {
             DistName::Uniform => "uniform".to_owned(),

@@ -28,7 +28,7 @@ use crate::report::{self, Row};
 use nuthatch_program::Failure;
 use nuthatch_program::progress::Progress;
 
-/// Bursts that are judged together.
+/// Bursts whose times are averaged together.
 const CHUNK: usize = 32;
 
 /// What the attack takes.
@@ -76,7 +76,7 @@ pub struct Options {
     pub svg: Option<PathBuf>,
 }
 
-/// What a phase gave.
+/// The results of a phase.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Phase {
     /// Packets of normal flows that the microflow cache decided, / packets of normal flows.
@@ -94,7 +94,7 @@ pub struct Phase {
     pub mpps: f64,
 }
 
-/// What was measured of a design.
+/// The measurements of a design.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measurement {
     /// Which slots may hold a key, or which rival it is.
@@ -109,7 +109,7 @@ pub struct Measurement {
     pub share: f64,
     /// The hit rate of normal flows during the attack.
     pub hit_rate: f64,
-    /// There is no analysis of it.
+    /// Always none: there is no analysis of an attack.
     pub theory: Option<f64>,
     /// Cycles of the microflow stage for a packet during the attack.
     pub cycles_per_lookup: f64,
@@ -235,7 +235,7 @@ fn attack(
     })
 }
 
-/// What is attacked, and by what.
+/// The pipeline under attack, and its traffic.
 struct Scenario<'a> {
     pipeline: Pipeline<'a>,
     traffic: Traffic,

@@ -1,11 +1,10 @@
 //! `nuthatch-lab flow bench`: tables alone, with the parameters of the paper's micro-benchmark (section 6).
 //!
-//! Keys are drawn from a working set, looked up in batches, and what is missed costs a penalty of so
-//! many cycles and is inserted. After a warm-up, rounds of all designs alternate. A round goes
-//! through so many lookups twice: with misses and inserts, for the hit rate and the packet rate; and
-//! lookups alone, for their cycles. A round's value is that of its median block, which the system's
-//! interruptions hardly move: a block is much shorter than a time slice. A value says which key it is of, so that a
-//! tag that two keys share counts as a miss, as it would with the flow's key compared.
+//! Keys are drawn from a working set and looked up in batches; a missed key costs a penalty in cycles and is inserted.
+//! After a warm-up, rounds of all designs alternate. A round makes its lookups twice: with misses and inserts, for the
+//! hit rate and the packet rate; and lookups alone, for their cycles. A round's value is that of its median block,
+//! which the system's interruptions hardly change: a block is much shorter than a time slice. A value identifies its
+//! key, so that a tag that two keys share counts as a miss, as it would if the flow's key were compared.
 
 use std::path::PathBuf;
 
@@ -82,7 +81,7 @@ pub struct Options {
     pub svg: Option<PathBuf>,
 }
 
-/// What was measured of a design.
+/// The measurements of a design.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measurement {
     /// Which slots may hold a key, or which rival it is.
@@ -109,7 +108,7 @@ pub struct Measurement {
     pub hit_rate: f64,
     /// The same round by round, with its spread.
     pub hit_rate_spread: Spread,
-    /// What the analysis expects of it, if keys are equally likely.
+    /// The hit rate that the analysis expects, if keys are equally likely.
     pub theory: Option<f64>,
     /// Cycles of a lookup in a batch, hit or miss: the median round.
     pub cycles_per_lookup: f64,
@@ -188,7 +187,7 @@ pub fn measure(options: &Options) -> Result<Vec<Measurement>, Failure> {
     for (entries, keys) in points {
         let mut candidates = Vec::new();
         for &design in &designs {
-            // Rivals compare as they like.
+            // Rivals have comparisons of their own.
             let of_ours = matches!(design, Design::Table { .. });
             let count = if of_ours { vectors.len() } else { 1 };
             for &vector in &vectors[..count] {
@@ -416,7 +415,7 @@ impl Keys {
         for _ in 0..count {
             let key = self.popularity.draw(&mut self.random);
             self.hashes.push(self.hasher.hash(&key.to_le_bytes()));
-            // All of its bits take part, so that two keys of one tag hardly have one value.
+            // All bits of the key take part, so that two keys of the same tag hardly ever have the same value.
             self.values.push((key ^ key >> 16) & self.value_max);
         }
     }

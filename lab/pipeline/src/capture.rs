@@ -1,4 +1,4 @@
-//! Captures: the frames of pcap and pcapng files, and a count of what in them could not be used.
+//! Captures: the frames of pcap and pcapng files, and counts of the parts that could not be used.
 //!
 //! A capture that is broken somewhere gives the frames before the break, and reports it.
 
@@ -27,7 +27,7 @@ const PCAPNG_MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 /// How files of gzip, xz, zstd and bzip2 begin, in which captures are often kept.
 const COMPRESSED: [&[u8]; 4] = [b"\x1f\x8b", b"\xfd7zX", b"\x28\xb5\x2f\xfd", b"BZh"];
 
-/// Where a frame's bytes are.
+/// The place of a frame's bytes.
 #[derive(Clone, Copy, Debug)]
 struct FrameRange {
     start: usize,
@@ -43,7 +43,7 @@ pub struct Capture {
     faults: Faults,
 }
 
-/// What could not be used, and why.
+/// The parts that could not be used, and why.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
     /// Packets by the number of their link type, where that cannot be read.
@@ -52,7 +52,7 @@ pub struct Faults {
     pub empty: u64,
     /// Blocks of a pcapng file that contradict themselves.
     pub bad_blocks: u64,
-    /// What ended a file before its end.
+    /// The errors that ended a file early.
     pub broken_off: Vec<String>,
 }
 
@@ -137,8 +137,8 @@ impl Capture {
         let mut reader = PcapReader::new(stream).map_err(no_capture)?;
         // The upper half may hold the length of a frame check sequence.
         let link_type = DataLink::from(u32::from(reader.header().datalink) & 0xffff);
-        // Not `next_packet`: it refuses what capture programs do write, as a packet that was longer
-        // than the snap length.
+        // Not `next_packet`: it refuses packets that capture programs do write, such as one that was longer than the
+        // snap length.
         while let Some(packet) = reader.next_raw_packet() {
             match packet {
                 Ok(packet) => self.add(link_type, &packet.data)?,
@@ -257,7 +257,7 @@ fn no_capture(error: PcapError) -> CaptureError {
     }
 }
 
-/// The error with its cause, which the library's own sentence leaves out.
+/// The error with its cause, which the library's own message leaves out.
 fn describe(error: &PcapError) -> String {
     match error {
         PcapError::IoError(cause) if cause.kind() == io::ErrorKind::UnexpectedEof => {

@@ -1,14 +1,13 @@
-//! The classifier: the rule that decides a packet, and the packets that are decided alike.
+//! The classifier: finds the rule that decides a packet, and the mask of all packets that get the same decision.
 //!
 //! Rules become entries, a mask and the key under it; a range of ports becomes the prefixes
 //! that make it up. Entries of one mask share a hash table, a tuple. A lookup searches the tuples in
 //! the order of the best rule in each, until no remaining tuple has a better rule than the one found.
 //!
-//! What the answer depends on is its mask, in the terms of Open vSwitch: the bits that are not
-//! wildcarded. The fewer, the more packets a megaflow covers. So a tuple without a match
-//! proves it by as few bits as it can: by the kind of packet, or by the front of one field, as long as
-//! it has in common with what the entries have there, and one bit more. "No entry for port 53 or 80"
-//! takes one bit of port 50000.
+//! The bits that an answer depends on are its mask, in the terms of Open vSwitch: the bits that are not wildcarded. The
+//! fewer bits, the more packets a megaflow covers. So a tuple without a match proves this by as few bits as it can: by
+//! the kind of packet, or by a prefix of one field, which is one bit longer than the longest prefix that the field
+//! shares with an entry. "No entry for port 53 or 80" takes one bit of port 50000.
 //!
 //! Invariant: every packet that agrees with this one in the bits of the answer's mask gets the same
 //! answer. It holds because the mask has, for each tuple that was searched, bits that alone prove
@@ -59,9 +58,9 @@ struct Tuple {
     mask: Mask,
     /// The least rule in it: the first to decide.
     best: u32,
-    /// What its entries have under the bits of [`Mask::KIND`].
+    /// The values of its entries under the bits of [`Mask::KIND`].
     kinds: KeyTable<()>,
-    /// What they have in each field of which the mask has a prefix.
+    /// The values of its entries in each field of which the mask has a prefix.
     fields: Vec<Prefixes>,
     rules: KeyTable<u32>,
 }
@@ -82,7 +81,7 @@ impl std::fmt::Display for TooManyEntries {
 impl std::error::Error for TooManyEntries {}
 
 impl Classifier {
-    /// Readies rules.
+    /// Builds a classifier of these rules.
     pub fn new(rules: &Rules) -> Result<Self, TooManyEntries> {
         let hasher = KeyHasher::random();
         let mut places: HashMap<Mask, usize> = HashMap::new();

@@ -1,4 +1,4 @@
-//! Time, in the processor's finest unit.
+//! Time in ticks of the processor's counter.
 
 use std::time::Instant;
 
@@ -28,7 +28,7 @@ pub fn now() -> u64 {
     START.elapsed().as_nanos() as u64
 }
 
-/// Does nothing for about `ticks` of [`now`]: a miss that costs so much.
+/// Does nothing for about `ticks` of [`now`]: simulates a miss of that cost.
 #[inline(always)]
 pub fn spin(ticks: u64) {
     let end = now() + ticks;
@@ -37,7 +37,7 @@ pub fn spin(ticks: u64) {
     }
 }
 
-/// Finds out how many ticks of [`now`] are a second, from its making to the question.
+/// Measures how many ticks of [`now`] are a second, from its start to the call.
 #[derive(Clone, Copy, Debug)]
 pub struct Rate {
     instant: Instant,
@@ -59,7 +59,7 @@ impl Rate {
         ticks as f64 / self.instant.elapsed().as_secs_f64()
     }
 
-    /// Million a second, if one takes so many ticks.
+    /// Millions a second, if one takes `ticks` ticks.
     pub fn millions(&self, ticks: f64) -> f64 {
         self.per_second() / ticks / 1e6
     }

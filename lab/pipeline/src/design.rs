@@ -10,8 +10,8 @@ use crate::microflow::{FlowCache, MapCache, NoCache};
 use nuthatch_program::Failure;
 use nuthatch_program::output::note;
 
-/// The designs without a choice: the baseline, the paper's design with either of its evictions, and
-/// the two layouts next to it in cost.
+/// The default designs: the baseline, the paper's design with either of its evictions, and the two layouts next to it
+/// in cost.
 const DEFAULT: [(Layout, Eviction); 5] = [
     (Layout::FourWay, Eviction::Random),
     (Layout::EightWay, Eviction::Random),
@@ -136,7 +136,7 @@ pub(crate) fn chosen<T: Copy + PartialEq>(names: &[OneOrAll<T>], all: &[T]) -> V
 }
 
 impl Design {
-    /// Its layout, or what it is instead.
+    /// Its layout, or the rival's name.
     pub fn layout(&self) -> String {
         match self {
             Self::Table { layout, .. } => layout.to_string(),
@@ -217,7 +217,7 @@ pub fn rivals() -> Vec<Design> {
     rivals
 }
 
-/// Says on standard error how entries were rounded up, if they were.
+/// Prints on standard error how entries were rounded up, if they were.
 pub fn note_rounding(requested: u64) {
     let entries = Config::new(requested).rounded_entries();
     if entries != requested {

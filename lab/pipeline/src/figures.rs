@@ -124,7 +124,7 @@ fn dots_of_designs(
     .svg()
 }
 
-/// A panel for each design: theory as a line, the other designs' grey, what was measured as dots.
+/// A panel for each design: theory as a line, that of other designs in grey, the measurements as dots.
 fn panels_over_factors(designs: &AllDesigns<'_>, title: String) -> Result<String, PlotError> {
     let rows = designs.0.iter().flat_map(|design| &design.rows);
     let factors: Vec<f64> = rows.map(|row| row.oversubscription).collect();
@@ -197,7 +197,7 @@ pub(crate) fn packet_costs(rows: &[replay::Measurement]) -> Result<String, PlotE
         };
         add(&mut groups, &row.layout, dots);
     }
-    // So far from the others that beside it they would look alike.
+    // It is so far from the others that beside it they would look the same.
     let without = without.first().map_or(String::new(), |row| {
         format!("; without a microflow cache: {:.0}", row.cycles_per_packet)
     });
@@ -227,7 +227,7 @@ pub(crate) fn scan(
         };
         add(&mut groups, &row.layout, dots);
     }
-    // The rows say it: most layouts have one.
+    // The rows name the layout: most layouts have one row.
     groups.iter_mut().for_each(|group| group.name.clear());
     let flows = rows.first().map_or(String::new(), |row| {
         format!("{} flows in {} entries, ", row.flows, row.entries)

@@ -8,7 +8,7 @@ use rand::rngs::SmallRng;
 
 use crate::key::{FlowKey, Fragment, Header, TAGGED};
 
-/// Where packets of generated flows go, and how many of a hundred: what is common on a small site.
+/// The services that generated flows go to, with their percentages: typical of a small site.
 const SERVICES: [(u8, u16, u32); 9] = [
     (6, 443, 40),
     (6, 80, 12),
@@ -21,15 +21,14 @@ const SERVICES: [(u8, u16, u32); 9] = [
     (17, 6881, 6),
 ];
 
-/// Flows that are alive at any time, and how traffic goes over them.
+/// The flows that are alive at any time, and the traffic over them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shape {
     /// How many.
     pub flows: u64,
     /// How popular each is.
     pub distribution: Distribution,
-    /// How probably a packet is the moment at which some flow ends, and a new one takes its place
-    /// and its popularity.
+    /// The probability that at a packet some flow ends, and a new one takes its place and its popularity.
     pub churn: f64,
 }
 
@@ -45,7 +44,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Traffic that follows from a seed. Panics without a flow, and if churn is no probability.
+    /// Traffic that a seed determines. Panics without a flow, and if churn is no probability.
     pub fn new(shape: &Shape, seed: u64) -> Self {
         assert!((0.0..=1.0).contains(&shape.churn), "churn is a probability");
         let places = if shape.churn > 0.0 { shape.flows } else { 0 };
@@ -79,7 +78,7 @@ pub struct Scan {
 }
 
 impl Scan {
-    /// A scan that follows from a seed.
+    /// A scan that a seed determines.
     pub fn new(seed: u64) -> Self {
         Self {
             random: Seed(seed).thread(1),

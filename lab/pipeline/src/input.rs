@@ -1,4 +1,4 @@
-//! Files that commands are given: captures and rules, and what is said about their faults.
+//! Input files of commands: captures and rules, and the messages about their faults.
 
 use std::path::{Path, PathBuf};
 
@@ -28,7 +28,7 @@ pub(crate) fn load_rules(path: Option<&Path>) -> Result<Rules, Failure> {
         .map_err(|errors: RuleErrors| Failure::Run(format!("{name}: {errors}")))
 }
 
-/// Reads captures, and says on standard error what in them cannot be used.
+/// Reads captures, and prints on standard error which parts cannot be used.
 pub(crate) fn load_frames(files: &[PathBuf]) -> Result<Frames, Failure> {
     let mut capture = Capture::default();
     for path in files {

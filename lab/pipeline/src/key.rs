@@ -185,10 +185,9 @@ impl FlowKey {
         hasher.hash(&bytes)
     }
 
-    /// The same flow between other hosts: copy 0 is itself, and other copies differ from it and
-    /// (but for a chance of 2^-48 a pair) from those of all other flows. Networks stay, so that
-    /// rules that go by them still do: the low 24 bits of an IPv4 address change, the low 64 of an
-    /// IPv6 one.
+    /// The same flow between other hosts: copy 0 is itself, and other copies differ from it and (but for a chance of
+    /// 2^-48 a pair) from those of all other flows. Networks stay the same, so that rules that match networks still
+    /// match: the low 24 bits of an IPv4 address change, the low 64 of an IPv6 one.
     #[inline(always)]
     pub fn copy(mut self, copy: u64) -> Self {
         // An odd factor: different copies get different bits, and copy 0 gets none.

@@ -32,7 +32,7 @@ impl<V> KeyTable<V> {
         Some(&found.1)
     }
 
-    /// Adds a value, unless there is one: the value that is there afterwards.
+    /// Adds a value, unless the key has one; returns the value that the key has afterwards.
     pub(crate) fn get_or_insert(&mut self, key: FlowKey, value: V) -> &mut V {
         let hash = key.hash(&self.hasher);
         let is_key = |(other, _): &(FlowKey, V)| *other == key;

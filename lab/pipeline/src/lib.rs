@@ -1,4 +1,4 @@
-//! A packet pipeline to judge flow caches by, each stage of it real, and the commands that run it.
+//! A packet pipeline of real stages, in which flow caches are measured, and the commands that run it.
 //!
 //! ```text
 //! capture -> packet -> key -+-> microflow -> megaflow -> classifier -> action      (pipeline)
@@ -6,12 +6,12 @@
 //!                              any flow cache           a rule file
 //! ```
 //!
-//! * [`capture`] reads pcap and pcapng files, [`packet`] a frame's headers, [`generate`] makes flows
-//!   up; [`source`] gives the packets of either in bursts.
-//! * [`rules`] is the format of rule files, [`classifier`] finds the rule for a packet and says which
-//!   of its bits it looked at, [`megaflow`] keeps that for all packets that it holds for.
+//! * [`capture`] reads pcap and pcapng files, [`packet`] parses a frame's headers, [`generate`] makes artificial flows;
+//!   [`source`] returns the packets of either in bursts.
+//! * [`rules`] is the format of rule files, [`classifier`] finds the rule for a packet and the bits that the decision
+//!   depends on, [`megaflow`] caches the decision for all packets that it holds for.
 //! * [`microflow`] is the first cache: any of [`design`].
-//! * [`replay`], [`mod@bench`], [`attack`] and [`theory`] are what `nuthatch-lab flow` does.
+//! * [`replay`], [`mod@bench`], [`attack`] and [`theory`] are the commands of `nuthatch-lab flow`.
 //!
 //! Packets are drawn before the clock starts, and rounds of the designs alternate, so that a machine
 //! that slows down affects them all.

@@ -1,13 +1,12 @@
-//! The megaflow cache: what the classifier found, for all packets that it holds for.
+//! The megaflow cache: keeps the classifier's decisions, each for all packets that it holds for.
 //!
-//! A megaflow is a mask and a key under it. Megaflows of one mask share a hash table; a lookup
-//! searches one table after the other, the one with the most recent hits first, and ends with the first hit:
-//! megaflows may overlap, but those that do say the same (the classifier's invariant).
+//! A megaflow is a mask and a key under it. Megaflows of one mask share a hash table; a lookup searches one table after
+//! the other, the one with the most recent hits first, and ends with the first hit: megaflows may overlap, but
+//! overlapping ones have the same verdict (the classifier's invariant).
 //!
-//! A megaflow has a number for as long as it lives, which is what the microflow cache in front keeps.
-//! When the cache is full, CLOCK evicts one that was not used recently, and its number names the new
-//! one. A stale number does no harm: [`Megaflows::holds`] compares the packet with what the number
-//! means now.
+//! A megaflow has a number for as long as it lives. The microflow cache in front stores these numbers. When the cache
+//! is full, CLOCK evicts one that was not used recently, and its number names the new one. A stale number does no harm:
+//! [`Megaflows::holds`] compares the packet with the megaflow that has the number now.
 
 use std::collections::HashMap;
 
@@ -24,7 +23,7 @@ const SORT_INTERVAL: u32 = 1 << 14;
 #[derive(Clone, Debug)]
 pub struct Megaflows {
     tables: Vec<Table>,
-    /// Where the table of a mask is, for masks that have a megaflow.
+    /// The place of the table of each mask that has a megaflow.
     places: HashMap<Mask, u32>,
     /// Tables without megaflows, to be used again: there are never more tables than megaflows.
     free: Vec<u32>,
@@ -57,7 +56,7 @@ struct Megaflow {
     verdict: Verdict,
 }
 
-/// What the cache did.
+/// The counters of the cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MegaflowStats {
     /// Lookups.
@@ -102,7 +101,7 @@ impl Megaflows {
         self.order.len()
     }
 
-    /// What it did so far.
+    /// The counters so far.
     pub fn stats(&self) -> MegaflowStats {
         self.stats
     }
@@ -140,8 +139,8 @@ impl Megaflows {
         None
     }
 
-    /// Adds what the classifier found for a packet, and returns its number. What is there already
-    /// keeps the number that it has.
+    /// Adds the classifier's decision for a packet, and returns its number. A megaflow that exists already keeps its
+    /// number.
     pub fn insert(&mut self, key: &FlowKey, found: &Classified) -> u32 {
         let key = key.masked(&found.mask);
         if let Some(&place) = self.places.get(&found.mask)

@@ -1,4 +1,4 @@
-//! The microflow cache, whichever it is: the library's tables, rivals, or none.
+//! The interface of the microflow cache, and its implementations: the library's tables, rivals, or none.
 
 use hashbrown::HashMap;
 use nuthatch_hash::KeyHasher;
@@ -66,11 +66,10 @@ impl FlowCache for NoCache {
     }
 }
 
-/// A rival: hashbrown's map with as many keys as a table of ours has entries, of which a random one
-/// goes when they are all taken.
+/// A rival: hashbrown's map with as many keys as a table of ours has entries. When it is full, a random key is evicted.
 #[derive(Clone, Debug)]
 pub struct MapCache {
-    /// Value, and place in `keys`, by hash. The hash is random enough to be hashed no more.
+    /// Value, and place in `keys`, by hash. The key is a hash already, so it is not hashed again.
     map: HashMap<u64, (u64, usize), PassHash>,
     keys: Vec<u64>,
     limit: usize,
@@ -98,7 +97,7 @@ impl MapCache {
     }
 }
 
-/// The system has no memory for so many keys.
+/// The system has no memory for this many keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfMemory;
 

@@ -1,4 +1,5 @@
-//! From a frame's bytes to its key. Whatever the bytes are, the answer is a key or why there is none.
+//! The parser: from a frame's bytes to its key. Whatever the bytes are, the result is a key or the reason why there is
+//! none.
 
 use etherparse::{
     EtherType, Ipv6ExtensionSlice, LaxIpPayloadSlice, LaxLinkExtSlice, LaxNetSlice,
@@ -59,7 +60,7 @@ impl Skip {
         Self::TooManyTags,
     ];
 
-    /// What to call it in a report.
+    /// Its name in a report.
     pub const fn name(self) -> &'static str {
         match self {
             Self::NotIp => "not IP",
@@ -105,8 +106,8 @@ fn key(packet: &LaxSlicedPacket<'_>) -> Result<FlowKey, Skip> {
     let (source, destination, fragment, payload) = match &packet.net {
         Some(LaxNetSlice::Arp(_)) => return Err(Skip::NotIp),
         None => return Err(why_not_ip(packet)),
-        // Before its headers are read: etherparse 0.20 reads beyond the frame when it goes
-        // through IPv6's extensions behind which one more was announced that is not whole.
+        // Before its headers are read: etherparse 0.20 reads beyond the frame when it walks IPv6 extensions of which
+        // the last one announced is cut.
         Some(_) if stopped_below_transport(packet) => return Err(why_not_ip(packet)),
         Some(LaxNetSlice::Ipv4(ip)) => {
             let header = ip.header();

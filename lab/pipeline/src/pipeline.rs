@@ -1,4 +1,4 @@
-//! The pipeline: a burst of packets' keys in, a verdict for each out.
+//! The pipeline: takes the keys of a burst of packets, and returns a verdict for each.
 //!
 //! ```text
 //! keys -> microflow cache -> megaflow cache -> classifier -> action
@@ -57,11 +57,11 @@ pub struct Ticks {
     pub microflow: u64,
     /// Looking misses up in the megaflow cache.
     pub megaflow: u64,
-    /// Classifying what it missed, and adding the megaflows.
+    /// Classifying the packets that the megaflow cache missed, and adding the megaflows.
     pub classifier: u64,
     /// Adding the misses to the microflow cache.
     pub insert: u64,
-    /// Doing what was decided.
+    /// Carrying out the action.
     pub action: u64,
 }
 
@@ -93,7 +93,7 @@ impl AddAssign for Ticks {
     }
 }
 
-/// Counts of what was done.
+/// The counters of a pipeline.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Packets that each stage decided.
@@ -208,7 +208,7 @@ impl<'a> Pipeline<'a> {
         ticks.action += cycles::now() - insert;
     }
 
-    /// What was done since the beginning or the last call.
+    /// The counters since the beginning or the last call.
     pub fn take_tally(&mut self) -> Tally {
         std::mem::take(&mut self.tally)
     }

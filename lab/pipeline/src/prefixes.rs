@@ -1,5 +1,5 @@
-//! What the entries of a tuple have in one field, and how few bits of a packet prove that none of them
-//! has what it has.
+//! The prefixes that a tuple's entries have in one field, and the fewest bits of a packet that prove that no entry has
+//! its prefix.
 
 use crate::key::{End, Field, FlowKey, Mask};
 
@@ -52,7 +52,7 @@ impl Prefixes {
         })
     }
 
-    /// Adds what an entry has.
+    /// Adds an entry's prefix.
     pub(crate) fn add(&mut self, key: &FlowKey) {
         self.values.push(self.value(key));
     }
@@ -63,8 +63,8 @@ impl Prefixes {
         self.values.dedup();
     }
 
-    /// If no entry has this packet's prefix: the length of the shortest front of it that no entry
-    /// has, and its bits.
+    /// If no entry has this packet's prefix: the length of its shortest front that no entry has, and the bits of that
+    /// front.
     pub(crate) fn absence(&self, key: &FlowKey) -> Option<(u8, Mask)> {
         let value = self.value(key);
         let place = self.values.binary_search(&value).err()?;

@@ -84,7 +84,7 @@ pub struct Options {
     pub svg: Option<PathBuf>,
 }
 
-/// What was measured of a design.
+/// The measurements of a design.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measurement {
     /// Which slots may hold a key, or `none`.
@@ -97,7 +97,7 @@ pub struct Measurement {
     pub flows: u64,
     /// Packets that the microflow cache decided / packets.
     pub hit_rate: f64,
-    /// What the analysis expects of it, if flows are equally likely and stay.
+    /// The hit rate that the analysis expects, if flows are equally likely and stay.
     pub theory: Option<f64>,
     /// Packets that the megaflow cache decided / those that reached it.
     pub megaflow_hit_rate: f64,
@@ -105,7 +105,7 @@ pub struct Measurement {
     pub false_hit_rate: f64,
     /// Megaflows at the end.
     pub megaflows: usize,
-    /// Masks of theirs: what a lookup may have to ask.
+    /// Masks of the megaflows: the most tables that a lookup may search.
     pub masks: usize,
     /// Cycles of the microflow stage for a packet: hash, lookup, comparison with the megaflow.
     pub cycles_per_lookup: f64,
@@ -176,7 +176,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     output::print(&advice(&rows))
 }
 
-/// What is measured: packets, sizes and designs.
+/// The plan of a measurement: packets, sizes and designs.
 struct Plan<'a> {
     options: &'a Options,
     frames: Option<&'a Frames>,

@@ -21,8 +21,8 @@ pub(crate) struct Candidate<'a> {
     pub(crate) rounds: Vec<Round>,
 }
 
-/// What a round gave: counts of all of it, and ticks of a packet in the median chunk, which
-/// the system's interruptions hardly move.
+/// The results of a round: its counters, and the ticks of a packet in the median chunk, which the system's
+/// interruptions hardly change.
 pub(crate) struct Round {
     pub(crate) tally: Tally,
     pub(crate) stages: BTreeMap<&'static str, f64>,
@@ -32,7 +32,7 @@ pub(crate) struct Round {
     pub(crate) parsed: f64,
 }
 
-/// What some bursts gave.
+/// The results of some bursts.
 struct Chunk {
     tally: Tally,
     parse: u64,
@@ -58,7 +58,7 @@ impl Round {
 }
 
 impl Candidate<'_> {
-    /// Takes so many packets in bursts of `batch`, and keeps what they gave.
+    /// Processes `packets` packets in bursts of `batch`, and keeps the results.
     pub(crate) fn round(&mut self, packets: u64, batch: usize) {
         let mut keys = vec![FlowKey::default(); batch];
         let mut outcomes = vec![Outcome::default(); batch];

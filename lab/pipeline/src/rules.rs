@@ -1,4 +1,4 @@
-//! Rule files: which packets, and what to do with them.
+//! Rule files, which say what to do with which packets.
 //!
 //! One rule a line; `#` begins a comment:
 //!
@@ -84,7 +84,7 @@ pub enum FragmentMatch {
     Any,
 }
 
-/// Which packets: those that agree with all that is said.
+/// Matches packets that agree with every field that is set.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Match {
     /// Where they come from.
@@ -108,9 +108,9 @@ pub struct Match {
 /// One rule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
-    /// Higher decides.
+    /// The rule with the higher priority decides.
     pub priority: u32,
-    /// The packets that it is about.
+    /// The packets that it matches.
     pub matches: Match,
     /// What is done with them.
     pub action: Action,
@@ -118,7 +118,7 @@ pub struct Rule {
     pub line: usize,
 }
 
-/// The rules of a file, those that decide before others first.
+/// The rules of a file, in the order in which they decide.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rules {
     rules: Vec<Rule>,
@@ -155,7 +155,7 @@ impl Rules {
         Self { rules }
     }
 
-    /// The rules, those that decide before others first.
+    /// The rules, in the order in which they decide.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Rule> {
         self.rules.iter()
     }
@@ -199,8 +199,8 @@ impl FromStr for Rules {
 }
 
 impl Match {
-    /// True if a packet is one of them. Field by field, as a reader of the file would: the
-    /// classifier, which is quicker, is tested against this.
+    /// True if it matches a packet. Field by field, as a reader of the file would: the classifier, which is quicker, is
+    /// tested against this.
     pub fn matches(&self, key: &FlowKey) -> bool {
         let version = key.get(Field::Version);
         let fragment = key.get(Field::Fragment);

@@ -1,4 +1,4 @@
-//! Where packets come from: captures, whose flows may be multiplied, or generated traffic.
+//! The sources of packets: captures, whose flows may be multiplied, or generated traffic.
 
 use crate::capture::Capture;
 use crate::generate::Traffic;
@@ -14,7 +14,7 @@ pub enum Source<'a> {
 }
 
 impl Source<'_> {
-    /// Chooses the packets of the next burst: what a network card would have done.
+    /// Chooses the packets of the next burst: the part of a network card.
     pub fn draw(&mut self, keys: &mut [FlowKey]) {
         match self {
             Self::Capture(replay) => replay.draw(keys.len()),
@@ -46,7 +46,7 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// Looks which frames have keys, and counts those that have none.
+    /// Finds the frames that have keys, and counts those that have none.
     pub fn new(capture: Capture) -> Self {
         let (mut usable, mut keys) = (Vec::new(), Vec::new());
         let mut skipped = [0; Skip::ALL.len()];

@@ -30,11 +30,11 @@ pub struct Options {
     pub svg: Option<PathBuf>,
 }
 
-/// What is expected at one factor.
+/// The expected values at one factor.
 #[derive(Clone, Debug, Serialize)]
 struct Expected {
     layout: String,
-    /// Which eviction the warm-up is of; the hit rate is that of all.
+    /// The eviction of the warm-up; the hit rate is the same for all evictions.
     eviction: &'static str,
     oversubscription: f64,
     theory: f64,
@@ -46,7 +46,7 @@ struct Expected {
     warm_up_rounds: Option<u32>,
 }
 
-/// A factor, and what is expected of each layout there.
+/// A factor, and the expected hit rate of each layout there.
 struct RatesAtFactor {
     oversubscription: f64,
     rates: Vec<f64>,

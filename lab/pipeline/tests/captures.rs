@@ -1,4 +1,4 @@
-//! Captures of both formats, whole, cut and broken in every place; and any bytes instead of them.
+//! Tests with captures of both formats, whole, cut and broken in every place; and with any bytes instead of them.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use proptest::prelude::*;
 
 mod invariants;
 
-/// A UDP packet from this port, with a payload of so many bytes.
+/// A UDP packet from this port, with a payload of `payload` bytes.
 fn frame(port: u16, payload: usize) -> Vec<u8> {
     let mut frame = Vec::new();
     PacketBuilder::ethernet2([1; 6], [2; 6])

@@ -1,5 +1,5 @@
-//! The classifier and the megaflow cache against a plain list of rules, over random rules and packets
-//! from a small world, where everything overlaps.
+//! Compares the classifier and the megaflow cache with a plain list of rules, over random rules and packets from small
+//! ranges, so that everything overlaps.
 
 use std::net::IpAddr;
 
@@ -12,7 +12,7 @@ use proptest::option::weighted;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// The first rule that matches, looked for in a list.
+/// The first rule that matches, by a linear search.
 fn by_linear_search(rules: &Rules, key: &FlowKey) -> Verdict {
     let found = rules
         .iter()
@@ -182,7 +182,7 @@ proptest! {
             };
             prop_assert_eq!(verdict, by_linear_search(&rules, key), "{:?}", key);
             prop_assert!(megaflows.len() <= limit);
-            // Numbers that were kept too long are found out, or say the same.
+            // A stale number is detected, or its megaflow has the same verdict.
             for number in 0..limit as u64 {
                 if let Some(verdict) = megaflows.holds(number, key) {
                     prop_assert_eq!(verdict, by_linear_search(&rules, key));

@@ -1,5 +1,5 @@
-//! The whole pipeline against a plain list of rules: whatever the caches remember or forget, a packet
-//! gets the verdict that the list has for it.
+//! Compares the whole pipeline with a plain list of rules: whatever the caches keep or evict, a packet gets the verdict
+//! of the list.
 
 use nuthatch_flow::{Entry, Eviction, Layout, Vector};
 use nuthatch_hash::KeyHasher;
@@ -52,7 +52,7 @@ fn every_design_decides_as_the_list_does() {
     let rules: Rules = DEFAULT_RULES.parse().unwrap();
     let classifier = Classifier::new(&rules).unwrap();
     for design in designs() {
-        // So few megaflows that their numbers change hands all the time.
+        // So few megaflows that their numbers are reused all the time.
         for megaflows in [3, 1 << 16] {
             let cache = design.build(512, Vector::detect(), 1).unwrap();
             let hasher = KeyHasher::seeded(1);

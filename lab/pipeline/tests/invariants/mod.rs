@@ -1,4 +1,4 @@
-//! What must hold for any bytes, as a capture and as a frame. Also the body of the fuzz target.
+//! Invariants of any bytes, as a capture and as a frame. Also the body of the fuzz target.
 
 use std::sync::LazyLock;
 
@@ -38,8 +38,8 @@ pub fn check(bytes: &[u8]) {
     }
 }
 
-/// A frame that is cut short has the key of the whole frame, or none. The classifier says of a key
-/// what the list of rules says.
+/// A frame that is cut short has the key of the whole frame, or none. The classifier has the same verdict on a key as
+/// the list of rules.
 pub fn check_frame(link: Link, frame: &[u8]) {
     let whole = parse(link, frame);
     for length in 0..frame.len() {
