@@ -1,4 +1,4 @@
-//! The same face without DPDK: there is never a table.
+//! The same interface without DPDK: no table can be made.
 
 use crate::{Error, Eviction};
 
@@ -12,7 +12,7 @@ impl RteHash {
         Err(Error::NotBuilt)
     }
 
-    /// What a table of so many places holds well: 15 of 16.
+    /// How many flows a table of `entries` places holds well: 15 of 16.
     pub const fn room_for(entries: u32) -> u32 {
         entries - entries / 16
     }

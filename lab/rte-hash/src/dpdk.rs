@@ -1,4 +1,4 @@
-//! The table over the C beside it.
+//! The table, implemented by the C code beside this crate's sources.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::fs;
@@ -47,17 +47,17 @@ pub struct RteHash {
     huge_pages: bool,
 }
 
-// SAFETY: one thread at a time may use a table, whichever it is: nothing in it belongs to a thread.
+// SAFETY: a table may be used by any thread, one at a time: nothing in it belongs to a thread.
 unsafe impl Send for RteHash {}
 
 impl RteHash {
-    /// A table of `entries` places, of which at most `room` are taken: the last few are dear to
-    /// fill, [`RteHash::room_for`] leaves them free. The first call in a process starts DPDK's
-    /// environment, on huge pages if enough are free.
+    /// A table of `entries` places, of which at most `room` are taken: the last few are expensive to fill, and
+    /// [`RteHash::room_for`] leaves them free. The first call in a process starts DPDK's environment, on huge pages if
+    /// enough are free.
     pub fn new(entries: u32, room: u32, eviction: Eviction) -> Result<Self, Error> {
-        // Its result, for all later calls: it starts once a process, or never.
+        // The result of the start, for all later calls: DPDK starts once in a process, or never.
         static STARTED: OnceLock<Result<bool, Error>> = OnceLock::new();
-        // Tables live in one directory of names.
+        // All tables share one namespace.
         static TABLES: AtomicU32 = AtomicU32::new(0);
         let huge_pages = STARTED.get_or_init(start).clone()?;
         // Relaxed: the numbers must differ, and nothing else.
@@ -79,21 +79,20 @@ impl RteHash {
         }
     }
 
-    /// What a table of so many places holds well: 15 of 16.
+    /// How many flows a table of `entries` places holds well: 15 of 16.
     pub const fn room_for(entries: u32) -> u32 {
         entries - entries / 16
     }
 
-    /// Stores a flow's value, after another flow left if need be; a flow that is there gets the new
-    /// value.
+    /// Stores a flow's value, and evicts another flow if necessary. A flow that the table holds gets the new value.
     pub fn insert(&mut self, flow: u64, hash: u64, value: u64) {
         let key = (&raw const flow).cast();
         // SAFETY: the table lives, nobody else uses it (`&mut`), and the key has its 8 bytes.
         unsafe { bounded_insert(self.table.as_ptr(), key, hash as u32, value) };
     }
 
-    /// Looks flows up, 64 at a time: their values, a bit in `hits` for each that is there (flow `i`
-    /// is bit `i % 64` of word `i / 64`), and how many there are. The value of a miss is 0.
+    /// Looks flows up, 64 at a time: their values, a bit in `hits` for each that is found (flow `i` is bit `i % 64` of
+    /// word `i / 64`), and how many are found. The value of a miss is 0.
     ///
     /// # Panics
     ///
@@ -146,7 +145,7 @@ impl RteHash {
 
 impl Drop for RteHash {
     fn drop(&mut self) {
-        // SAFETY: `bounded_create` made it, and nobody has it any more.
+        // SAFETY: `bounded_create` made it, and no other owner is left.
         unsafe { bounded_destroy(self.table.as_ptr()) };
     }
 }
@@ -162,7 +161,7 @@ fn start() -> Result<bool, Error> {
     Ok(huge_pages)
 }
 
-/// Free huge pages of 2 MiB, in MiB; none where the system does not tell.
+/// Free huge pages of 2 MiB, in MiB; 0 where the system does not report them.
 fn free_huge_mib() -> u32 {
     let free = fs::read_to_string("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages");
     let pages: u32 = free.map_or(0, |text| text.trim().parse().unwrap_or(0));

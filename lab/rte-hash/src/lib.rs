@@ -1,8 +1,8 @@
-//! DPDK's `rte_hash` with bulk lookups, as a cache: what a packet engineer would take today.
+//! DPDK's `rte_hash` with bulk lookups, as a cache: the table that a packet engineer would use today.
 //!
-//! It has no eviction of its own, so one is put beside it in `c/bounded.c`: when there is no room,
-//! the oldest key or a random one leaves. Keys are 8 bytes, flows that a bench has numbered, and
-//! the caller's 64-bit hash serves as `rte_hash`'s signature, so that both sides hash alike.
+//! It has no eviction of its own, so `c/bounded.c` adds one: when there is no room, the oldest key or a random one is
+//! evicted. Keys are 8 bytes, flows that a bench has numbered, and the caller's 64-bit hash serves as `rte_hash`'s
+//! signature, so that both sides use the same hash.
 //!
 //! Everything but the declarations needs the feature `rte-hash`, which links libdpdk. Without it
 //! [`RteHash::new`] is [`Error::NotBuilt`], so that callers need no `cfg`.
@@ -22,7 +22,7 @@ pub use absent::RteHash;
 /// Which key leaves when there is no room for a new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Eviction {
-    /// The one that came first.
+    /// The one that was stored first.
     Oldest,
     /// Any, with equal chances.
     Random,
@@ -33,7 +33,7 @@ pub enum Eviction {
 pub enum Error {
     /// This program was built without the feature `rte-hash`.
     NotBuilt,
-    /// DPDK does not start, or has no memory for the table; with its words for it.
+    /// DPDK does not start, or has no memory for the table; with its error message.
     Dpdk(String),
 }
 

@@ -1,4 +1,4 @@
-//! The rival behaves as a cache does: what it says is right, and it is never fuller than asked.
+//! Tests that the rival behaves as a cache: its values are right, and it is never fuller than its limit.
 #![cfg(feature = "rte-hash")]
 
 use nuthatch_rte_hash::{Eviction, RteHash};
@@ -30,7 +30,7 @@ fn it_is_a_cache() {
         let right = (0..flows.len()).filter(|&at| hit(at) && values[at] == flows[at] * 7);
         assert_eq!(right.count(), found, "{eviction:?}");
         assert!(found <= ROOM as usize, "{eviction:?}: {found}");
-        // A path of moves may end nowhere, and more than one leave for a new one.
+        // A search for a path of moves may fail, and then more than one key is evicted for a new one.
         assert!(found > ROOM as usize * 15 / 16, "{eviction:?}: {found}");
         if eviction == Eviction::Oldest {
             assert!(hit(flows.len() - 1), "the newest left");
