@@ -1,13 +1,13 @@
 //! Addresses that a kernel of the paper's time would give its structures.
 //!
-//! The paper's keys hold addresses of in-core inodes, dentries and superblocks. Those of a running
-//! kernel cannot be had, and would not be those of 1999; but the allocator of that time is known to
-//! put structures of one kind side by side in pages, in the order in which they are needed. So the
-//! n-th structure of a walk gets the n-th place. Sizes other than a page's are ours.
+//! The paper's keys hold addresses of in-core inodes, dentries and superblocks. The addresses of a running kernel are
+//! not accessible, and would not be those of 1999. But the allocator of that time is known to put structures of one
+//! kind side by side in pages, in the order in which they are needed. So the n-th structure of a walk gets the n-th
+//! place. Sizes other than a page's are ours.
 
 use nuthatch_functions::functions::page_cache::INODE_BYTES;
 
-/// Where a kernel of 32 bits has its memory.
+/// Where the memory of a 32-bit kernel begins.
 const KERNEL: u64 = 0xc000_0000;
 /// Inodes begin here.
 const INODES: u64 = KERNEL + 0x0040_0000;

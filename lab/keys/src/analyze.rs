@@ -95,7 +95,7 @@ pub struct Assessment {
     pub chi_squared: ChiSquared,
     /// Bits of the bucket that flip with a bit of the key.
     pub avalanche: Option<Avalanche>,
-    /// What it costs.
+    /// Its cost.
     pub cost: Cost,
     /// In our cuckoo table and in MemC3's, for functions of 64 bits.
     pub cuckoo: Option<[cuckoo::Filled; 2]>,
@@ -104,7 +104,7 @@ pub struct Assessment {
 }
 
 impl Assessment {
-    /// What a perfect hash would do.
+    /// The expected values of a perfect hash.
     pub fn perfect(&self) -> Perfect {
         Perfect::of(self.histogram.items(), self.histogram.buckets())
     }
@@ -115,7 +115,7 @@ impl Assessment {
 pub struct Analysis {
     /// What the keys are made of.
     pub kind: Kind,
-    /// Keys that were equal to others and are counted once; `None` if equal ones were not looked for.
+    /// Keys that were equal to others and are counted once; `None` if the analysis did not search for equal keys.
     pub repeated: Option<u64>,
     /// One for each function.
     pub assessments: Vec<Assessment>,
@@ -124,11 +124,11 @@ pub struct Analysis {
     /// What the best function would search in tables of other sizes: buckets, hit, miss. Empty where
     /// the keys were streamed.
     pub sizes: Vec<(u64, f64, f64)>,
-    /// What to know about the keys, in words.
+    /// Warnings about the keys, in words.
     pub warnings: Vec<String>,
 }
 
-/// Analyses, and prints what was found.
+/// Analyses, and prints the results.
 pub fn run(options: &Options) -> Result<(), Failure> {
     let registry = Registry::new(SEED);
     let chosen = choose(&registry, &options.functions)?;
@@ -186,7 +186,7 @@ enum Named {
     No,
 }
 
-/// Those of the functions that take such keys and tables, and the names of those that would take the keys.
+/// The functions that take such keys and tables, and the names of those that take the keys but not the table.
 fn fitting<'a>(
     chosen: &[(&'a Entry, Named)],
     kind: Kind,
@@ -264,7 +264,7 @@ fn held(source: &mut Source, kind: Kind, entries: &[&Entry]) -> Result<Analysis,
     Ok(analysis)
 }
 
-/// Counts keys as they come, and keeps a sample.
+/// Counts keys as they are read, and keeps a sample.
 fn streamed(
     source: &mut Source,
     kind: Kind,
@@ -315,7 +315,7 @@ fn streamed(
     Ok(analysis)
 }
 
-/// Errors: keys from which nothing follows about a function.
+/// Errors: the keys allow no conclusion about a function.
 fn check_worth(keys: u64, differ: bool) -> Result<(), Failure> {
     match (keys, differ) {
         (0, _) => Err(Failure::run("no keys")),
@@ -365,7 +365,7 @@ impl<'a> Counters<'a> {
         }
     }
 
-    /// Judges each function by its counts, and by what it does with a sample of the keys.
+    /// Judges each function by its counts, and by its results on a sample of the keys.
     fn analysis(self, kind: Kind, sample: &Keys, items: u64) -> Analysis {
         let costs = sample.visit(Measure {
             entries: self.entries,
@@ -403,7 +403,7 @@ impl<'a> Counters<'a> {
     }
 }
 
-/// What a function does in tables of other kinds.
+/// A function's results in tables of other kinds.
 struct InTables {
     avalanche: Option<Avalanche>,
     cuckoo: Option<[cuckoo::Filled; 2]>,
@@ -426,7 +426,7 @@ impl Visit for Tables<'_> {
     fn visit<K: AnyKey>(self, keys: &[K]) -> Vec<InTables> {
         let one = |entry: &&Entry| {
             let function = K::function(entry);
-            // All over the keys, which may be sorted.
+            // A sample spread over all keys, which may be sorted.
             let some = keys.iter().step_by(keys.len().div_ceil(FILLED_KEYS));
             let hashes: Option<Vec<u64>> =
                 function.and_then(|function| some.map(|&key| function.hash(key)).collect());

@@ -1,4 +1,5 @@
-//! The figure of bucket sizes: where the keys of a table lie, under several functions and under a perfect hash.
+//! The figure of bucket sizes: the shares of keys in buckets of each size, under several functions and under a perfect
+//! hash.
 
 use nuthatch_plot::{Axis, Layer, Mark, Panel, PanelChart, PanelX, Tone};
 use nuthatch_program::Failure;
@@ -62,7 +63,7 @@ struct Bins {
 }
 
 impl Bins {
-    /// So wide that this size has a bin of its own.
+    /// Bins wide enough that this size has a bin of its own.
     fn up_to(size: u64) -> Self {
         Self {
             width: size.div_ceil(BINS).max(1),
@@ -83,7 +84,7 @@ impl Bins {
         (0..BINS).map(name).chain([rest]).collect()
     }
 
-    /// Percent of the keys in each bin, if there are so many buckets of each size.
+    /// Percent of the keys in each bin, if `buckets_of` gives the buckets of each size.
     fn shares(&self, keys: u64, buckets_of: impl Fn(u64) -> f64) -> Vec<f64> {
         let share = |bin| {
             let sizes = self.end(bin) - self.width + 1..=self.end(bin);
@@ -92,7 +93,7 @@ impl Bins {
         };
         let mut shares: Vec<f64> = (0..BINS).map(share).collect();
         let rest = 100.0 - shares.iter().sum::<f64>();
-        // What rounding leaves is not a share.
+        // A rest that is only rounding is not a share.
         shares.push(if rest < 1e-6 { 0.0 } else { rest });
         shares
     }

@@ -11,10 +11,9 @@
 //! | `block` | device number, block number | blocks |
 //! | `page` | address of the in-core inode, offset in bytes | pages |
 //!
-//! Numbers are decimal, or hexadecimal behind `0x`; two of them are apart by spaces, tabs or a comma.
-//! Except in `lines`, empty lines and those that begin with `#` are comments. A collector begins with the
-//! comment `# nuthatch keys: FORMAT` and ends with `# end: COUNT`, so that a reader knows what it reads,
-//! and that it has all of it.
+//! Numbers are decimal, or hexadecimal behind `0x`; two of them are apart by spaces, tabs or a comma. Except in
+//! `lines`, empty lines and those that begin with `#` are comments. A collector begins with the comment `# nuthatch
+//! keys: FORMAT` and ends with `# end: COUNT`, so that a reader knows the format, and that the file is complete.
 
 use std::fmt;
 use std::io::Write;
@@ -60,7 +59,7 @@ impl Format {
         }
     }
 
-    /// What its keys are made of.
+    /// The kind of its keys.
     pub fn kind(self) -> Kind {
         match self {
             Self::Lines | Self::Hex => Kind::Bytes,
@@ -154,7 +153,7 @@ fn unhex(word: &[u8]) -> Result<Vec<u8>, LineError> {
         .collect()
 }
 
-/// A word as an error shows it: not too long, and nothing that a terminal would obey.
+/// A word as an error shows it: not too long, and without control characters of a terminal.
 fn shown(word: &[u8]) -> String {
     let start = &word[..word.len().min(40)];
     let dots = if start.len() < word.len() { "…" } else { "" };
@@ -179,7 +178,7 @@ const TRAILER: &str = "# end: ";
 pub enum Comment {
     /// The file's format.
     Header(Format),
-    /// It ends here, after so many keys.
+    /// The end of the file, after this many keys.
     Trailer(u64),
     /// Nothing.
     Other,
@@ -285,7 +284,7 @@ mod tests {
             .visit(Check(b"# a key \r"));
     }
 
-    /// One key, and what a function of bytes makes of it shows which.
+    /// Checks for a single key by its hash under a function of bytes.
     struct Check(&'static [u8]);
 
     impl crate::keys::Visit for Check {

@@ -1,8 +1,8 @@
-//! How many buckets the tables of a kernel have: Linux' rules through time, and the paper's advice.
+//! Rules for the number of buckets of a kernel's tables: Linux' rules through time, and the paper's advice.
 //!
-//! The paper (sections 1 and 3) shows why a fixed size fails: 2048 buckets are enough for the page
-//! cache of 32 MB, and far too few for 512 MB. It asks for sizes from the machine's memory at start,
-//! and finds those of Linux 2.2.16 larger than they need be.
+//! The paper (sections 1 and 3) shows why a fixed size fails: 2048 buckets are enough for the page cache of 32 MB, and
+//! far too few for 512 MB. It proposes sizes computed from the machine's memory at start, and finds those of Linux
+//! 2.2.16 larger than necessary.
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
@@ -98,8 +98,8 @@ pub struct Size {
     pub bytes: u64,
 }
 
-/// The size that a rule gives a kernel's table on a machine with so many bytes of memory. `None` where
-/// the rule has no such table: today's kernel finds pages and buffers by trees.
+/// The size that a rule gives a kernel's table on a machine with `memory` bytes. `None` where the rule has no such
+/// table: today's kernel finds pages and buffers by trees.
 pub fn kernel(rule: Rule, table: KernelTable, memory: u64) -> Option<Size> {
     let pages = (memory / PAGE).max(1);
     let buckets = match rule {
@@ -124,8 +124,8 @@ fn fixed(table: KernelTable) -> u64 {
     }
 }
 
-/// Linux 2.2.16 as the paper tells it: on 64 MB, 16384 page buckets, 64 K buffer buckets, 8192 dentry
-/// buckets, and the inode table as before.
+/// Linux 2.2.16 as the paper describes it: on 64 MB, 16384 page buckets, 64 K buffer buckets, 8192 dentry buckets, and
+/// the inode table as before.
 fn from_pages(table: KernelTable, pages: u64) -> u64 {
     match table {
         KernelTable::Page => pages.next_power_of_two(),

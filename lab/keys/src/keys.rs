@@ -61,9 +61,8 @@ impl ByteKeys {
 
 /// A type of key that can be analysed.
 pub trait AnyKey: HashedKey {
-    /// How many bits of the bucket flip with one bit of the key, over the bits in which the keys
-    /// differ: no key has the others. `None` for tables that are no power of two, where a bucket's
-    /// bits mean little.
+    /// How many bits of the bucket flip with one bit of the key, over the bits in which the keys differ: the other bits
+    /// are the same in all keys. `None` for tables that are no power of two, where a bucket's bits mean little.
     fn avalanche(entry: &Entry, keys: &[Self], table: Table) -> Option<Avalanche>;
 }
 
@@ -141,12 +140,12 @@ impl AnyKey for &[u8] {
     }
 }
 
-/// What is done with keys, whichever type they are.
+/// Work on keys, generic over their type.
 pub trait Visit {
-    /// What comes of it.
+    /// The result.
     type Output;
 
-    /// Does it.
+    /// Does the work.
     fn visit<K: AnyKey>(self, keys: &[K]) -> Self::Output;
 }
 
@@ -187,7 +186,7 @@ impl Keys {
         }
     }
 
-    /// Does something with them.
+    /// Calls the visitor with these keys.
     pub fn visit<V: Visit>(&self, visit: V) -> V::Output {
         match self {
             Self::Page(keys) => visit.visit(keys),

@@ -1,9 +1,9 @@
-//! Real keys, and what becomes of them in a hash table.
+//! Collects real keys, and analyses how they spread over a hash table.
 //!
 //! * [`collect`]: keys of this machine's file systems, as the tables of the Linux paper have them.
 //! * [`analyze`]: which function and which table size suit a file of keys, and why.
 //! * [`size`]: how many buckets each rule gives a machine.
-//! * [`live`]: how the index of a running server is doing.
+//! * [`live`]: the histogram of a running server's index.
 //! * [`figures`]: the paper's histograms and tables, in kind.
 //!
 //! A key file is text, one key a line ([`mod@format`]); it is read as a stream, so that a collector and an

@@ -1,7 +1,7 @@
-//! What a function costs: alone, and in a search whose misses it overlaps.
+//! The cost of a function: alone, and in a search whose cache misses it overlaps.
 //!
-//! All functions are measured alternately, in one run, and each cost is a median over the rounds. Time is the
-//! thread's own CPU time: machines are shared, and what others do is not the function's doing.
+//! All functions are measured alternately, in one run, and each cost is a median over the rounds. Time is the thread's
+//! own CPU time: machines are shared, and other processes must not count as a function's cost.
 
 use nuthatch_functions::distribution::chained::{Chained, Searched};
 use nuthatch_functions::functions::{Entry, Function};
@@ -24,17 +24,17 @@ const COMPUTED_PER_ROUND: usize = 1 << 17;
 /// Rounds of a function alone, and of searches.
 const ROUNDS: usize = 5;
 const SEARCH_ROUNDS: usize = 3;
-/// Objects that the searches of one round look at, about, at most.
+/// About the most objects that the searches of one round examine.
 const OBJECTS_PER_ROUND: f64 = 4e6;
 
-/// What a function costs.
+/// The cost of a function.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
     /// Nanoseconds a key, the function alone.
     pub ns_per_key: f64,
-    /// Nanoseconds a search of a chained table, hashing included; half of the keys are there.
+    /// Nanoseconds a search of a chained table, hashing included; half of the keys are stored.
     pub ns_per_search: f64,
-    /// What those searches looked at.
+    /// The objects that those searches examined.
     pub searched: Searched,
 }
 
@@ -44,7 +44,7 @@ pub struct Measure<'a> {
     pub entries: &'a [&'a Entry],
     /// The table, of a size that all take, for the whole of the keys.
     pub table: Table,
-    /// How many keys the table holds of which the sample was taken.
+    /// How many keys the whole table holds, from which the sample was taken.
     pub items: u64,
 }
 
@@ -99,8 +99,8 @@ pub struct Sample<K> {
 }
 
 impl<K: AnyKey> Sample<K> {
-    /// Half of the keys are stored, and all are searched for, in another order. The table is so much
-    /// smaller than `table` as the stored keys are fewer than `items`, a power of two.
+    /// Half of the keys are stored, and all are searched for, in another order. The table is smaller than `table` by
+    /// the same power of two by which the stored keys are fewer than `items`.
     pub fn of(keys: &[K], table: Table, items: u64) -> Self {
         let mut random = SmallRng::seed_from_u64(1);
         let mut searched = keys.to_vec();
@@ -116,7 +116,7 @@ impl<K: AnyKey> Sample<K> {
         }
     }
 
-    /// The median time of a search, and what all of one round looked at.
+    /// The median time of a search, and the objects that one round's searches examined.
     fn search(&self, function: &dyn Function<K>) -> (f64, Searched) {
         let bucketed = self
             .stored
@@ -193,7 +193,7 @@ mod tests {
         assert_eq!((good.hits, good.misses), (10_000, 10_000));
         // 10,000 objects in 8192 buckets.
         assert!(good.per_miss() < 2.0);
-        // And in one: a part of the searches is enough to know.
+        // All in one bucket: a part of the searches is enough to show that.
         let bad = costs[1].searched;
         assert_eq!(bad.per_miss(), 10_000.0);
         assert!(bad.hits + bad.misses <= 400, "{bad:?}");

@@ -1,13 +1,13 @@
-//! Which function to take.
+//! The ranking of functions, and the advice which one to take.
 //!
-//! A function is good enough when a hit and a miss together search at most 5 % more objects than
-//! under a perfect hash: a better one would not be noticed. Among the good ones the cheapest comes
-//! first; the others follow by what they search. Where untrusted parties choose the keys,
-//! take the cheapest good one with a seed, independent of its rank.
+//! A function is good enough when a hit and a miss together search at most 5 % more objects than under a perfect hash:
+//! a better one would make no visible difference. Among the good ones the cheapest comes first; the others follow by
+//! what they search. Where untrusted parties choose the keys, take the cheapest good one with a seed, independent of
+//! its rank.
 
 use crate::analyze::Assessment;
 
-/// What a good function may search more than a perfect one.
+/// How many objects a good function may search / those of a perfect one.
 const SLACK: f64 = 1.05;
 
 /// The order of the functions, and which to take.

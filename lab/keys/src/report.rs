@@ -120,7 +120,7 @@ fn flips(assessment: &Assessment) -> String {
     }
 }
 
-/// Tables whose buckets have slots, for the functions with bits enough.
+/// Tables whose buckets have slots, for the functions with enough bits.
 fn slots_table<'a>(text: &mut String, assessments: impl Iterator<Item = &'a Assessment>) {
     let rows: Vec<String> = assessments
         .filter_map(|assessment| {

@@ -53,7 +53,7 @@ fn bytes(text: &str) -> Result<u64, String> {
     }
 }
 
-/// What one rule gives for one table.
+/// The result of one rule for one table.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
     /// The rule.
@@ -133,8 +133,8 @@ pub fn rows(memory: u64, items: u64) -> Vec<Row> {
     rows
 }
 
-/// Our index: a hit looks at the item and at those with a false tag match, a miss at the latter. While
-/// it holds fewer items than are given, it holds what it can.
+/// Our index: a hit examines the item and those with a false tag match, a miss only the latter. If not all given items
+/// fit, it holds as many as it can.
 fn index(rule: &str, size: sizing::IndexSize, memory: u64, items: u64) -> Row {
     let held = items.min(size.buckets * size.slots);
     let false_tags = size.false_tags(held);

@@ -23,7 +23,7 @@ pub struct Source {
     size: Option<u64>,
     read: u64,
     format: Option<Format>,
-    /// Bytes read and not yet understood: a line whose end has not come.
+    /// Bytes read and not yet parsed: a line whose end has not arrived.
     rest: Vec<u8>,
     line: u64,
     keys: u64,
@@ -88,7 +88,7 @@ impl Source {
     pub fn format(&mut self) -> Result<Format, Failure> {
         if !self.started {
             self.started = true;
-            // A pipe may give less than the first line at once.
+            // One read of a pipe may return less than the first line.
             while !self.ended && self.rest.len() < HEADER_MAX && !self.rest.contains(&b'\n') {
                 self.fill()?;
             }
@@ -143,7 +143,7 @@ impl Source {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(self.failed(&error.to_string())),
             }
-            // A pipe gives what it has: waiting for more would hold up the keys that came.
+            // A pipe returns what it has: waiting for more would delay the keys that have arrived.
             if self.size.is_none() && filled > start {
                 break;
             }
@@ -153,7 +153,7 @@ impl Source {
         Ok(())
     }
 
-    /// Believes the collector's first line, unless the format was given and differs.
+    /// Takes the format from the collector's first line, unless the format was given and differs.
     fn find_header(&mut self) -> Result<(), Failure> {
         let end = memchr::memchr(b'\n', &self.rest).unwrap_or(self.rest.len());
         let Comment::Header(found) = comment(&self.rest[..end.min(HEADER_MAX)]) else {
@@ -252,7 +252,7 @@ impl Source {
 mod tests {
     use super::*;
 
-    /// Gives its bytes in pieces of so many.
+    /// A reader that returns its bytes in pieces of this size.
     struct Pieces(Vec<u8>, usize);
 
     impl Read for Pieces {

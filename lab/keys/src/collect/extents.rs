@@ -1,4 +1,4 @@
-//! Where a file lies on its device: the ioctl FIEMAP (linux/fiemap.h).
+//! The extents of a file on its device, by the ioctl FIEMAP (linux/fiemap.h).
 //!
 //! The only unsafe code of this crate: one system call on memory that is ours.
 
@@ -103,9 +103,9 @@ impl<'a> Extents<'a> {
             extent_count: BATCH as u32,
             ..Header::default()
         };
-        // SAFETY: `Fiemap` says truly what FS_IOC_FIEMAP does: it reads the header, and writes the
-        // header and at most `extent_count` extents behind it, all inside the `Request` that the
-        // pointer is to and that lives, mutably borrowed, until the call returns.
+        // SAFETY: `Fiemap` describes correctly what FS_IOC_FIEMAP does: it reads the header, and writes the header and
+        // at most `extent_count` extents behind it, all inside the `Request` that the pointer is to and that lives,
+        // mutably borrowed, until the call returns.
         let result = unsafe { ioctl(self.file, Fiemap(&mut self.request)) };
         self.next = 0;
         result.map_err(|error| match error {
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(FIEMAP, 0xc020_660b);
     }
 
-    /// A file of several blocks covers its bytes; a file system without support says so.
+    /// The extents of a file of several blocks cover its bytes; a file system without support returns that error.
     #[test]
     fn a_file_lies_somewhere() {
         let mut file = tempfile::tempfile().unwrap();

@@ -82,7 +82,7 @@ pub fn gather<K>(
     Ok(keys)
 }
 
-/// Where a collector puts its keys; it breaks when no more are wanted.
+/// Receives a collector's keys; it breaks when no more are wanted.
 pub type Sink<'a, K> = &'a mut dyn FnMut(K) -> Result<ControlFlow<()>, Failure>;
 
 /// Keys between two reports of progress.
@@ -117,8 +117,8 @@ fn stream<K: Line>(
     if reader == Reader::Left {
         return Ok(());
     }
-    // Not before it is known that nothing was missing: a file with keys left out is not put in place,
-    // and a pipe that ends without its last line is noticed by its reader.
+    // Only after the walk has found that no key is missing: an incomplete file is not put in place, and the reader of a
+    // pipe detects that the last line is missing.
     walk.finish()?;
     if count == 0 {
         let root = options.root.display();
@@ -148,7 +148,7 @@ pub fn dentries(walk: &mut Walk, sink: Sink<'_, Dentry>) -> Result<(), Failure> 
     Ok(())
 }
 
-/// One key for each name's inode; a file with several names comes as often.
+/// One key for each name's inode; a file with several names is counted once for each.
 pub fn inodes(walk: &mut Walk, sink: Sink<'_, Inode>) -> Result<(), Failure> {
     let superblock = address::superblock();
     for visited in walk.by_ref() {

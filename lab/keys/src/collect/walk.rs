@@ -1,4 +1,4 @@
-//! The walk over a directory's tree: what cannot be read is reported, counted, and in the end an error.
+//! The walk over a directory tree. Entries that cannot be read are reported and counted, and cause an error at the end.
 
 use std::fs::Metadata;
 use std::os::unix::ffi::OsStrExt;
@@ -40,12 +40,12 @@ impl Visited {
         self.0.ino()
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         self.0.path()
     }
 
-    /// True for files and directories, false for what has no blocks of its own.
+    /// True for files and directories, false for entries without blocks of their own.
     pub fn has_blocks(&self) -> bool {
         self.0.file_type().is_file() || self.0.file_type().is_dir()
     }
@@ -55,7 +55,7 @@ impl Walk {
     /// Begins. Errors: the root is no directory, or cannot be read.
     pub fn begin(root: &Path, skip_unreadable: bool) -> Result<Self, Failure> {
         let failed = |words: String| Failure::run(format!("{}: {words}", root.display()));
-        // Read here, so that a wrong root is an error whatever may be left out below it.
+        // Read here, so that a wrong root is an error even if unreadable entries below it may be skipped.
         std::fs::read_dir(root).map_err(|error| failed(error.to_string()))?;
         Ok(Self {
             entries: WalkDir::new(root).same_file_system(true).into_iter(),
@@ -64,7 +64,7 @@ impl Walk {
         })
     }
 
-    /// Bytes of a file that are stored somewhere; `None` for what is no file, or cannot be examined.
+    /// Bytes of a file that are stored somewhere; `None` for an entry that is no file, or cannot be examined.
     pub fn stored_bytes(&mut self, visited: &Visited) -> Option<u64> {
         if !visited.0.file_type().is_file() {
             return None;
@@ -80,7 +80,7 @@ impl Walk {
         }
     }
 
-    /// Says that something is left out.
+    /// Reports that an entry is left out.
     pub fn left_out(&mut self, words: &str) {
         self.unreadable += 1;
         if self.unreadable <= NAMED_MAX {

@@ -1,9 +1,9 @@
 //! The paper's section 4 in kind: all four caches together, the old kernel and combinations of the
 //! best.
 //!
-//! What kernels A to D of its Table 6 were is in no text that is left. Those here are ours, put together
-//! from the winners of the single tables. The caches are searched alternately, a few lookups at a time, so that each
-//! finds in the processor's caches what the others left there.
+//! No surviving text says what kernels A to D of its Table 6 were. The kernels here are ours, combined from the winners
+//! of the single tables. The caches are searched alternately, a few lookups at a time, so that each runs with the
+//! processor's caches as the others left them.
 
 use std::fmt::Write;
 

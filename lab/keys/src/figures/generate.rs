@@ -20,7 +20,7 @@ const DEVICE: u64 = 0x0801;
 /// Bitmaps and the like: cached in half of the groups.
 const BITMAPS: u64 = 4;
 const BITMAPS_CACHED: f64 = 0.5;
-/// Blocks of a group that may be cached: what lies further is file data, not kept.
+/// Blocks of a group that may be cached: blocks further on are file data, not cached.
 const REACH: u64 = 2600;
 /// Blocks of a group that stay cached when the load is over: bitmaps and the inode table's beginning.
 const STAYING: u64 = 20;
@@ -44,7 +44,7 @@ pub fn full(seed: u64) -> Vec<Block> {
     choose(blocks, FULL, &mut random)
 }
 
-/// What is left of them afterwards: [`AFTER`].
+/// The blocks that stay cached afterwards: [`AFTER`].
 pub fn after(full: &[Block], seed: u64) -> Vec<Block> {
     let mut random = SmallRng::seed_from_u64(seed);
     let (staying, others): (Vec<Block>, Vec<Block>) =
@@ -89,7 +89,7 @@ fn block(group: u64, distance: u64) -> Block {
     }
 }
 
-/// So many of them, by chance, sorted.
+/// `count` of them at random, sorted.
 fn choose(mut blocks: Vec<Block>, count: usize, random: &mut SmallRng) -> Vec<Block> {
     blocks.shuffle(random);
     blocks.truncate(count);

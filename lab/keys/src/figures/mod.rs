@@ -1,8 +1,8 @@
 //! `nuthatch-lab hash figures`: the Linux paper's histograms and tables, in kind.
 //!
-//! Block numbers are generated with the regularity of the paper's file system ([`generate`]) and
-//! collected from a real one; dentries, inodes and pages are collected. The figures go into a folder, the
-//! tables to standard output as Markdown: those of docs/hashing.md were made so.
+//! Block numbers are generated with the regularity of the paper's file system ([`generate`]) and collected from a real
+//! one; dentries, inodes and pages are collected. The figures go into a folder, the tables to standard output as
+//! Markdown. The tables of docs/hashing.md were made this way.
 
 mod combined;
 pub mod generate;

@@ -1,8 +1,8 @@
 //! Tables 1 to 5 of the paper in kind: lookups a second under each function and size.
 //!
-//! The paper ran a whole benchmark on each kernel and counted scripts an hour; here the tables alone
-//! are searched, so differences are larger than theirs and the order is what can be compared. All
-//! kernels of a table are searched alternately, round by round, in one run.
+//! The paper ran a whole benchmark on each kernel and counted scripts an hour; here only the tables are searched, so
+//! the differences are larger than the paper's, and only the order can be compared. All kernels of a table are searched
+//! alternately, round by round, in one run.
 
 use std::fmt::Write;
 
@@ -114,7 +114,7 @@ pub const TABLE_5: [Kernel; 6] = [
     modern("rapidhash-seeded", 12),
 ];
 
-/// What was measured of a kernel.
+/// The measurements of a kernel.
 #[derive(Clone, Debug)]
 pub struct Measured {
     /// Which.

@@ -1,7 +1,7 @@
 //! `nuthatch-lab hash live`: the histogram of a running server's index, and what its searches cost.
 //!
-//! * [`target`]: which server, and one question to it.
-//! * [`view`]: what the server answered, read and checked.
+//! * [`target`]: the server's address, and the request to it.
+//! * [`view`]: the server's answer, parsed and checked.
 //! * [`show`]: the same for people and for programs.
 
 mod show;

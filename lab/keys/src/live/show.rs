@@ -11,8 +11,8 @@ use super::view::{Buckets, Searches, View};
 use crate::report::{Bar, Perfect, histogram_rows};
 use nuthatch_program::Failure;
 
-/// For people: the report of `hash analyze`, with searches as they were counted. `since` is how long ago
-/// the last look was, and what it saw.
+/// For people: the report of `hash analyze`, with searches as they were counted. `since` is the time since the last
+/// look, and its view.
 pub fn text(target: &Target, view: &View, since: Option<(Duration, &View)>) -> String {
     let mut text = String::new();
     let View { engine, items, .. } = view;
@@ -117,7 +117,7 @@ struct Line<'a> {
     index: Option<Index>,
 }
 
-/// The buckets that were looked at.
+/// The buckets that were examined.
 #[derive(Serialize)]
 struct Index {
     buckets: u64,

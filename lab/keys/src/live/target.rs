@@ -113,7 +113,7 @@ impl<'t> Connection<'t> {
     }
 }
 
-/// What a server says that is no Nuthatch, in a form fit to be shown.
+/// The error for an answer of a server that is no Nuthatch, in a form fit to be shown.
 fn unknown(target: &Target, line: &str) -> Failure {
     let shown: String = line.chars().take(60).collect();
     Failure::run(format!(

@@ -1,4 +1,4 @@
-//! What the server answered, read and checked.
+//! The server's answer, parsed and checked.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,11 +16,11 @@ const TAG_BITS_MAX: u64 = 64;
 pub struct Searches {
     /// Searches that found their key.
     pub hits: u64,
-    /// Those that did not.
+    /// Searches that did not.
     pub misses: u64,
-    /// Objects that the former looked at.
+    /// Objects that the hits examined.
     pub searched_hit: u64,
-    /// Objects that the latter looked at.
+    /// Objects that the misses examined.
     pub searched_miss: u64,
 }
 
@@ -35,7 +35,7 @@ impl Searches {
         (self.misses > 0).then(|| self.searched_miss as f64 / self.misses as f64)
     }
 
-    /// Those since an earlier look; `None` if the counters were reset between.
+    /// The counts since an earlier look; `None` if the counters were reset between.
     pub fn since(&self, before: &Self) -> Option<Self> {
         Some(Self {
             hits: self.hits.checked_sub(before.hits)?,
@@ -46,23 +46,23 @@ impl Searches {
     }
 }
 
-/// The buckets that were looked at.
+/// The buckets that were examined.
 #[derive(Clone, Debug)]
 pub struct Buckets {
     /// Buckets of the whole index.
     pub all: u64,
     /// Slots of each, if they have slots; else each begins a chain.
     pub slots: Option<u64>,
-    /// Sizes of those that were looked at.
+    /// Sizes of the buckets that were examined.
     pub seen: Histogram,
-    /// What a perfect hash would do with them.
+    /// The expected values of a perfect hash for them.
     pub perfect: Perfect,
     /// Sizes for which there were too many lines.
     pub left_out: u64,
 }
 
 impl Buckets {
-    /// True if not all were looked at.
+    /// True if not all were examined.
     pub fn is_sample(&self) -> bool {
         self.seen.buckets() < self.all
     }
@@ -144,7 +144,7 @@ impl Stats<'_> {
         let Some(value) = self.values.get(name) else {
             return Ok(None);
         };
-        // Sums of a few such must fit: no count of a real server is near it.
+        // Sums of a few such numbers must not overflow: no count of a real server is near this bound.
         let number = value.parse().ok().filter(|&number: &u64| number >> 62 == 0);
         match number {
             Some(number) => Ok(Some(number)),
@@ -166,7 +166,7 @@ impl Stats<'_> {
         for (size, name) in sizes {
             by_size.insert(size, self.number(name)?);
         }
-        // What all items and buckets are together must fit into a number.
+        // The sums of all items and buckets must not overflow.
         let items = by_size.iter().try_fold(0_u64, |sum, (&size, &buckets)| {
             size.checked_mul(buckets)?.checked_add(sum)
         });
