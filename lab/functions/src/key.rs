@@ -1,7 +1,7 @@
-//! Keys as the tables of the Linux paper have them (section 3), and as everybody else has them.
+//! Keys as in the tables of the Linux paper (section 3), and keys of other programs: numbers and bytes.
 //!
-//! The paper's kernels hash the addresses of structures. Those belong to a running kernel, so anybody who
-//! collects keys elsewhere gives addresses of its own; see each field.
+//! The paper's kernels hash the addresses of structures. Those belong to a running kernel, so a collector of keys
+//! elsewhere makes up addresses; see each field.
 
 /// What a key is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -82,14 +82,13 @@ pub struct Inode {
 
 /// Keys that are made of numbers.
 pub trait Numeric: Copy + Ord + Send + Sync + 'static {
-    /// What it is made of.
+    /// Its kind.
     const KIND: Kind;
-    /// Bits that tell keys apart.
+    /// Bits in which keys may differ.
     const BITS: u32;
 
-    /// The one number that a multiplicative function takes. What is folded into it is what the
-    /// paper's functions fold: for a page the sum of its parts, for a dentry too, for a block the
-    /// block alone. The paper does not say for inodes: the sum.
+    /// The one number that a multiplicative function takes. It is folded as in the paper's functions: for a page and
+    /// for a dentry the sum of its parts, for a block the block alone. For inodes the paper does not say: the sum.
     fn number(self) -> u64;
 
     /// The parts, the first first; the second is 0 for a plain number.
@@ -160,7 +159,7 @@ pub fn with_bytes<K: Numeric, R>(key: K, take: impl FnOnce(&[u8]) -> R) -> R {
     take(&bytes[..(K::BITS / 8) as usize])
 }
 
-/// The key with one of its [`Numeric::BITS`] bits turned over.
+/// The key with one of its [`Numeric::BITS`] bits flipped.
 pub fn flipped<K: Numeric>(key: K, bit: u32) -> K {
     let mut parts = key.parts();
     parts[(bit / 64) as usize] ^= 1 << (bit % 64);

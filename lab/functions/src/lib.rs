@@ -1,7 +1,7 @@
-//! Hash functions that others use, and how keys spread under them: for those who choose a function. The engines have
-//! one function of their own, in `nuthatch-hash`.
+//! Hash functions of other programs, and how keys spread under them: for the choice of a function. The engines have one
+//! function of their own, in `nuthatch-hash`.
 //!
-//! * [`functions`]: the Linux paper's and those that came after, by name
+//! * [`functions`]: the Linux paper's and later ones, by name
 //! * [`key`]: the keys that they take; [`table`]: the tables that they spread keys over
 //! * [`distribution`]: how they spread, and what a search costs
 

@@ -7,7 +7,7 @@ use std::num::NonZeroU64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Table(NonZeroU64);
 
-/// Why there is no such table.
+/// Why a table is not possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableError {
     /// No buckets.
@@ -41,7 +41,7 @@ impl Table {
     /// Buckets at most (2^32): bucket numbers have 32 bits.
     pub const BUCKETS_MAX: u64 = 1 << 32;
 
-    /// A table of so many buckets. Errors: none, or too many.
+    /// A table of `buckets` buckets. Errors: no buckets, or too many.
     pub const fn new(buckets: u64) -> Result<Self, TableError> {
         match NonZeroU64::new(buckets) {
             None => Err(TableError::Empty),

@@ -1,4 +1,4 @@
-//! Chosen keys: who knows a function can fill one bucket. Under the seeded default he cannot.
+//! Tests of chosen keys: an attacker who knows a function can fill one bucket, but not under the seeded default.
 
 use nuthatch_functions::functions::{DEFAULT, Entry, HashedKey, Registry};
 use nuthatch_functions::key::{Block, Dentry, Inode, Kind, Numeric, Page};
@@ -28,8 +28,7 @@ fn largest<K: HashedKey>(entry: &Entry, keys: &[K]) -> u64 {
 
 /// Attacks every function over this type of key. Returns how many.
 fn attack<K: HashedKey>(candidates: impl Iterator<Item = K> + Clone) -> usize {
-    // What the attacker has, and what runs in the attacked process: the code is the same, the seed
-    // is not.
+    // The attacker's registry, and the one of the attacked process: the code is the same, the seed is not.
     let attacker = Registry::new(1);
     let victim = Registry::new(rand_seed());
     let default = victim.find(DEFAULT).unwrap();
@@ -41,7 +40,7 @@ fn attack<K: HashedKey>(candidates: impl Iterator<Item = K> + Clone) -> usize {
         assert_eq!(keys.len(), CHOSEN, "{name}: not enough candidates");
         let same = victim.find(name).unwrap();
         if entry.seeded {
-            // Another seed: what the attacker found at home says nothing here.
+            // The seed differs, so the keys that the attacker found do not collide here.
             assert!(largest(same, &keys) <= perfect + 6, "{name}");
         } else {
             assert_eq!(largest(same, &keys), CHOSEN as u64, "{name}");
@@ -61,8 +60,8 @@ fn rand_seed() -> u64 {
     RandomState::new().hash_one(0_u8)
 }
 
-/// Numbers without a pattern that a function might follow (Weyl's sequence, folded). 32 bits: what
-/// the paper's machines have.
+/// Numbers without a pattern that a function might follow (Weyl's sequence, folded). They have 32 bits, as on the
+/// paper's machines.
 fn numbers() -> impl Iterator<Item = u64> + Clone {
     (1..4_000_000_u64).map(|number| {
         let turned = number.wrapping_mul(0xd129_0d3d_65e7_b1a5);

@@ -1,9 +1,9 @@
-//! A table of two buckets a key is what the theory says.
+//! Test of a table with two buckets a key against the theory.
 
 use nuthatch_functions::distribution::cuckoo::{Shape, fill};
 use nuthatch_spread::Perfect;
 
-/// A table of two buckets a key, filled with random hashes, is what the theory says.
+/// A table of two buckets a key, filled with random hashes, has the load and false tags that the theory expects.
 #[test]
 fn a_cuckoo_table_fills_as_expected() {
     let mut state = 1_u64;

@@ -1,4 +1,4 @@
-//! What holds for every function, key and table size.
+//! Properties of every function, key and table size.
 
 use nuthatch_functions::distribution::ChiSquared;
 use nuthatch_functions::functions::{HashedKey, Registry, Sizes};
@@ -61,7 +61,7 @@ proptest! {
         if histogram.items() > 0 {
             prop_assert!(histogram.searched_hit() >= 1.0);
             prop_assert!(histogram.searched_hit() <= histogram.largest() as f64);
-            // Each hit is half of its bucket: the two averages hang together.
+            // A hit searches half of its bucket on average, so the two averages are related.
             let from_miss = 1.0 + histogram.searched_miss() / 2.0;
             prop_assert!((histogram.searched_hit() - from_miss).abs() < 1e-9 * from_miss);
         }

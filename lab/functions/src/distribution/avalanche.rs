@@ -1,6 +1,6 @@
-//! Avalanche: each bit of a key should turn each bit of the bucket over with a chance of a half.
+//! Avalanche: each bit of a key should flip each bit of the bucket with a chance of a half.
 
-/// What turning bits over did.
+/// The results of flipping bits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Avalanche {
     /// The mean chance, over all pairs of a bit in and a bit out. 0.5 is perfect.
@@ -12,11 +12,10 @@ pub struct Avalanche {
     pub good: f64,
 }
 
-/// Turns each of the bits `bits_in` of each key over, and watches the low `bits_out` bits of what `hash`
-/// gives.
+/// Flips each of the bits `bits_in` of each key, and observes the low `bits_out` bits of the result of `hash`.
 ///
-/// The chances are as exact as the keys are many: with 1000, about 0.016. `None` if there are no keys
-/// or no bits.
+/// The precision of the chances depends on the number of keys: with 1000, about 0.016. `None` if there are no keys or
+/// no bits.
 pub fn avalanche<K: Copy>(
     keys: &[K],
     bits_in: &[u32],
@@ -69,7 +68,7 @@ mod tests {
     fn identity_passes_one_bit_on() {
         let keys: Vec<u64> = (0..100).collect();
         let seen = avalanche(&keys, &ALL, 8, flipped::<u64>, |key| key).unwrap();
-        // 8 of 512 pairs always turn, the others never.
+        // 8 of 512 pairs always flip, the others never.
         assert_eq!(seen.mean, 8.0 / 512.0);
         assert_eq!((seen.worst - 0.5).abs(), 0.5);
         assert_eq!(seen.good, 0.0);

@@ -1,4 +1,4 @@
-//! A table of chains, as the paper's kernels have, whose searches are counted.
+//! A table of chains, as in the paper's kernels, whose searches are counted.
 //!
 //! A new object goes to the head of its chain (last in, first out); objects lie in memory in the
 //! order of their insertion, each in a place of its own, so that a search misses the processor's
@@ -9,8 +9,7 @@ use crate::table::Table;
 /// No object.
 const NONE: u32 = u32::MAX;
 
-/// An object: the key, the next in its chain, and what else an object has, so that two never share
-/// a cache line.
+/// An object: the key, the next in its chain, and padding for its other fields, so that two never share a cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Object<K> {
@@ -29,9 +28,9 @@ pub struct Chained<K> {
 /// How one search ended, and after how many objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Search {
-    /// Found; so many objects were looked at, the found one included.
+    /// Found, after this many objects, the found one included.
     Hit(u32),
-    /// Not there; so many objects were looked at.
+    /// Not found, after this many objects.
     Miss(u32),
 }
 
@@ -42,9 +41,9 @@ pub struct Searched {
     pub hits: u64,
     /// Searches that did not.
     pub misses: u64,
-    /// Objects looked at by those that found.
+    /// Objects examined by hits.
     pub hit_objects: u64,
-    /// Objects looked at by those that did not.
+    /// Objects examined by misses.
     pub miss_objects: u64,
 }
 

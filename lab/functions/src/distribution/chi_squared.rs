@@ -1,4 +1,4 @@
-//! Whether keys spread as evenly as chance would have it.
+//! The chi-squared test: whether keys spread as evenly as at random.
 
 use nuthatch_spread::Histogram;
 
@@ -20,7 +20,7 @@ pub struct ChiSquared {
 }
 
 impl ChiSquared {
-    /// Of a histogram. A table of one bucket, or without items, has no degree of freedom: z 0, p 1.
+    /// The statistic of a histogram. A table of one bucket, or without items, has no degree of freedom: z 0, p 1.
     pub fn of(histogram: &Histogram) -> Self {
         let (mean, degrees) = (histogram.mean(), histogram.buckets().saturating_sub(1));
         if mean == 0.0 || degrees == 0 {

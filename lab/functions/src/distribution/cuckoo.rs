@@ -1,8 +1,8 @@
 //! How full a cuckoo table becomes under a function, and how often its tags mislead.
 //!
-//! The table is the engines': a bucket of slots, a tag from the hash's top bits, and a second bucket
-//! that bucket and tag alone decide ([`split`]). A function whose bits hang together shows here as a
-//! lower load or as more tags that match where the key does not.
+//! The table is the engines': a bucket of slots, a tag from the hash's top bits, and a second bucket that bucket and
+//! tag alone decide ([`split`]). A function with correlated bits shows here as a lower load or as more tags that match
+//! where the key does not.
 
 use nuthatch_hash::split;
 use nuthatch_spread::Histogram;
@@ -40,7 +40,7 @@ pub struct Filled {
     pub slots: u64,
     /// Items it holds.
     pub items: u64,
-    /// True if it was the table that had enough, not the items.
+    /// True if the table was full before the items ended.
     pub full: bool,
     /// Slots whose tag matches though they hold another item, for each search that hits.
     pub false_tags: f64,
@@ -55,8 +55,7 @@ impl Filled {
     }
 }
 
-/// Fills the largest table that so many hashes can fill. `None` for fewer hashes than two buckets have
-/// slots.
+/// Fills the largest table that these hashes can fill. `None` for fewer hashes than two buckets have slots.
 pub fn fill(hashes: &[u64], shape: Shape) -> Option<Filled> {
     let buckets = 1_u64 << (hashes.len() / shape.slots).checked_ilog2()?;
     if buckets < 2 {

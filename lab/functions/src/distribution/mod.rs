@@ -1,7 +1,7 @@
 //! How keys spread over a table, and what a search there costs (sections 2 and 3 of the Linux paper).
 //!
-//! * [`ChiSquared`]: whether the difference is chance.
-//! * [`avalanche`]: how many bits of the bucket turn with one bit of the key.
+//! * [`ChiSquared`]: whether the difference from a perfect hash is chance.
+//! * [`avalanche`]: how many bits of the bucket flip with one bit of the key.
 //! * [`chained`]: a table of chains whose searches are counted.
 //! * [`cuckoo`], [`set_associative`]: tables whose buckets have a fixed number of slots.
 

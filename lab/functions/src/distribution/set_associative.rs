@@ -1,5 +1,5 @@
-//! How much of a working set a set-associative table keeps under a function: an item has one set,
-//! and what a set has no way for is not kept.
+//! How much of a working set a set-associative table keeps under a function. An item has one set, and items for which
+//! the set has no way are not kept.
 
 use nuthatch_hash::split;
 use nuthatch_spread::Histogram;
@@ -13,7 +13,7 @@ pub struct Filled {
     pub ways: u64,
     /// Items stored.
     pub items: u64,
-    /// Items that are still there: of each set as many as it has ways.
+    /// Items kept: in each set as many as it has ways.
     pub kept: u64,
     /// What a perfect hash would keep, after Poisson.
     pub kept_perfect: f64,
@@ -27,7 +27,7 @@ impl Filled {
         self.kept as f64 / (self.sets * self.ways) as f64
     }
 
-    /// Share of the items that are kept: the hit rate of a working set that is asked for evenly.
+    /// Share of the items that are kept: the hit rate of a working set whose items are requested equally.
     pub fn kept_share(&self) -> f64 {
         self.kept as f64 / self.items.max(1) as f64
     }
@@ -61,7 +61,7 @@ pub fn fill(hashes: &[u64], ways: u64) -> Option<Filled> {
             .chunk_by(|one, other| one.1 == other.1)
             .map(|same| same.len() as u64 * (same.len() as u64 - 1))
             .sum();
-        // Of a set that overflows, a pair is there when both of its items are.
+        // In a set that overflows, a pair is kept if both of its items are.
         kept_searches += pairs * held * held / (size * size);
     }
     let empty = sets - sizes.len() as u64;

@@ -1,4 +1,4 @@
-//! The functions over bytes that others have written: one place that says how each is called.
+//! The functions over bytes from other crates: the one place that calls each.
 
 use std::hash::Hasher;
 
@@ -26,8 +26,7 @@ pub fn xxh3(bytes: &[u8]) -> u64 {
     xxhash_rust::xxh3::xxh3_64(bytes)
 }
 
-/// rapidhash V3 with its default seed: what [`KeyHasher`](nuthatch_hash::KeyHasher) would be if all the world
-/// knew its seed.
+/// rapidhash V3 with its default seed: what [`KeyHasher`](nuthatch_hash::KeyHasher) would be with a public seed.
 #[inline(always)]
 pub fn rapidhash(bytes: &[u8]) -> u64 {
     rapidhash_v3(bytes)

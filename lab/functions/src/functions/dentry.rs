@@ -4,9 +4,8 @@ use super::word::{masked, shift_right, word};
 use crate::key::Dentry;
 use crate::table::Table;
 
-/// The hash of a name, "a simplified CRC": each byte is xored into a word that turns by four bits.
-/// The paper gives the words only; the four bits are Linux 2.2's, as far as its sources are
-/// remembered.
+/// The hash of a name, "a simplified CRC": each byte is xored into a word that turns by four bits. The paper gives only
+/// a description; the four bits are those of Linux 2.2, from memory of its sources.
 #[inline(always)]
 pub fn name_hash(name: &[u8]) -> u32 {
     name.iter()

@@ -1,6 +1,6 @@
-//! What the paper's multiplicative function has become: `hash_32` and `hash_64` of today's Linux
-//! (include/linux/hash.h). The multiplier is the negative golden section of the word, and the top bits
-//! of the product are taken, whatever the table's size.
+//! The successors of the paper's multiplicative function: `hash_32` and `hash_64` of today's Linux
+//! (include/linux/hash.h). The multiplier is the negative golden section of the word, and the top bits of the product
+//! are taken, whatever the table's size.
 
 use crate::table::Table;
 

@@ -1,4 +1,4 @@
-//! Bob Jenkins's lookup3, which Linux calls jhash and takes for its rhashtable.
+//! Bob Jenkins's lookup3, which Linux calls jhash and uses for its rhashtable.
 //!
 //! The function is in the public domain: <http://burtleburtle.net/bob/c/lookup3.c>, `hashlittle`.
 
@@ -35,7 +35,8 @@ fn add(state: &mut [u32; 3], piece: &[u8]) {
     }
 }
 
-/// Each of six steps: one part less another, xor that other turned; the other grows by the third.
+/// Six steps. Each subtracts one part from another and xors the result with the first one rotated; then the first one
+/// adds the third part.
 #[inline(always)]
 fn mix(state: &mut [u32; 3]) {
     let [mut a, mut b, mut c] = *state;
@@ -55,7 +56,7 @@ fn mix(state: &mut [u32; 3]) {
     *state = [a, b, c];
 }
 
-/// Seven steps: one part xor another, less that other turned.
+/// Seven steps. Each xors a part with another, and subtracts that other one rotated.
 #[inline(always)]
 fn finish(state: &mut [u32; 3]) {
     let [mut a, mut b, mut c] = *state;

@@ -1,4 +1,4 @@
-//! Hash functions: the paper's, and those that came after.
+//! Hash functions: the paper's, and later ones.
 //!
 //! One file a family, as plain functions from a typed key and a [`Table`] to a bucket. [`Registry`]
 //! knows them all by name; [`Function`] is one of them, made for one type of key.
@@ -29,7 +29,7 @@ pub trait Function<K: Copy>: Send + Sync {
     /// The key's bucket, below `table.buckets()`.
     fn bucket(&self, key: K, table: Table) -> u64;
 
-    /// All 64 bits, of a function that makes so many good ones.
+    /// All 64 bits, if the function makes 64 good ones.
     fn hash(&self, key: K) -> Option<u64>;
 
     /// Counts the keys of each bucket. `counts` has `table.buckets()` places.
@@ -40,15 +40,15 @@ pub trait Function<K: Copy>: Send + Sync {
         }
     }
 
-    /// Computes the bucket of each key and does nothing with it: what the function costs alone. Keys
-    /// are taken one at a time; a compiler that took eight would measure what no lookup does.
+    /// Computes the bucket of each key and discards it: the cost of the function alone. Keys are processed one at a
+    /// time: vectorised code for eight keys would measure something that no lookup does.
     fn compute(&self, keys: &[K], table: Table) {
         for &key in keys {
             black_box(self.bucket(key, table));
         }
     }
 
-    /// Looks each key up: what the function costs where it overlaps the misses of the search.
+    /// Looks each key up: the cost of the function where it overlaps the cache misses of the search.
     fn look_up(&self, keys: &[K], chained: &Chained<K>) -> Searched
     where
         K: PartialEq,

@@ -21,9 +21,9 @@ pub fn top(number: u64, table: Table) -> u64 {
     masked(shift_right(product, 32 - table.bits()), table)
 }
 
-/// The same where an `unsigned long` has 64 bits: the experiment that the paper asks for in its last
-/// section. The constant has 32 bits, so the top of the product of a small number is 0, and a larger
-/// constant is needed; see [`super::golden::hash_64`].
+/// The same where an `unsigned long` has 64 bits: the experiment that the paper proposes in its last section. The
+/// constant has 32 bits, so the top of the product of a small number is 0, and a larger constant is needed; see
+/// [`super::golden::hash_64`].
 #[inline(always)]
 pub fn top_64(number: u64, table: Table) -> u64 {
     let product = number.wrapping_mul(GOLDEN_PRIME as u64);

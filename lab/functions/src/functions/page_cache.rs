@@ -19,8 +19,8 @@ pub fn shift_add(key: Page, table: Table) -> u64 {
     mixed(index(key), table)
 }
 
-/// The same with the unshifted offset added, `s(i + o + offset)`: Stephen Tweedie's suggestion, for
-/// offsets whose low bits tell something. Needs a power of two.
+/// The same with the unshifted offset added, `s(i + o + offset)`: Stephen Tweedie's suggestion, for offsets whose low
+/// bits carry information. Needs a power of two.
 #[inline(always)]
 pub fn shift_add_offset(key: Page, table: Table) -> u64 {
     mixed(index(key).wrapping_add(word(key.offset)), table)

@@ -25,8 +25,7 @@ pub struct Entry {
     pub about: &'static str,
     /// The paper's section, or the source.
     pub source: &'static str,
-    /// True if it depends on the seed of the registry: nobody who does not know the seed can choose
-    /// keys that collide.
+    /// True if it depends on the seed of the registry: without the seed an attacker cannot choose keys that collide.
     pub seeded: bool,
     /// The tables it can be used with.
     pub sizes: Sizes,
@@ -55,7 +54,7 @@ struct Forms {
 
 /// A type of key that the registry has functions for.
 pub trait HashedKey: Copy + Ord + Send + Sync {
-    /// What it is made of.
+    /// Its kind.
     const KIND: Kind;
 
     /// An entry's function over this type of key.
@@ -395,7 +394,7 @@ fn seeded(seed: u64) -> Vec<Entry> {
         sizes: Sizes::Any,
         forms,
     };
-    // A second word for SipHash's key, which nobody can tell without knowing the first.
+    // A second word for SipHash's key, which cannot be computed without the first.
     let sip_key = [seed, KeyHasher::seeded(seed).hash(b"the second word")];
     vec![
         entry(

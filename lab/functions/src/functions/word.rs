@@ -2,13 +2,13 @@
 
 use crate::table::Table;
 
-/// What of a number fits an `unsigned long`.
+/// The part of a number that fits an `unsigned long`.
 #[inline(always)]
 pub const fn word(number: u64) -> u32 {
     number as u32
 }
 
-/// A shift that may be as wide as the word: nothing is left then.
+/// A shift that may be as wide as the word: the result is 0 then.
 #[inline(always)]
 pub const fn shift_right(number: u32, bits: u32) -> u32 {
     match number.checked_shr(bits) {
@@ -17,7 +17,7 @@ pub const fn shift_right(number: u32, bits: u32) -> u32 {
     }
 }
 
-/// What the mask of a table leaves.
+/// The bits that the mask of a table leaves.
 #[inline(always)]
 pub const fn masked(number: u32, table: Table) -> u64 {
     number as u64 & table.mask()
