@@ -1,4 +1,4 @@
-//! `nuthatch-lab bench`: the benches, on the engine that is asked for.
+//! `nuthatch-lab bench`: the benches, on the chosen engine.
 
 use std::path::PathBuf;
 
@@ -64,7 +64,7 @@ pub struct OnEngines<O: Args> {
 }
 
 impl Bench {
-    /// Runs it and prints what it found.
+    /// Runs the bench and prints its results.
     pub fn run(self) -> Result<(), Failure> {
         match self {
             Bench::Engine(bench) => bench.run(),
@@ -110,7 +110,7 @@ impl OnEngines<full::Options> {
             let said = tuning.eviction.as_ref().map(std::slice::from_ref);
             for &eviction in said.unwrap_or(own) {
                 let one = Tuning {
-                    // Engines of one eviction take no word about it.
+                    // Engines with only one eviction have no such setting.
                     eviction: (own.len() > 1).then_some(eviction),
                     ..tuning.clone()
                 };
@@ -222,7 +222,7 @@ impl Job for OnEngine<fill::Options> {
     }
 }
 
-/// The settings of an engine under measurement: as a server has it, but with this room.
+/// The settings of an engine under measurement: as in a server, but with this room.
 fn for_bench(name: EngineName, tuning: &Tuning, room: Room) -> EngineSettings {
     EngineSettings {
         name,
@@ -234,7 +234,7 @@ fn for_bench(name: EngineName, tuning: &Tuning, room: Room) -> EngineSettings {
     }
 }
 
-/// The server: `nuthatch` beside this program, or else wherever the system finds it.
+/// The server's program: `nuthatch` beside this program, or else the one that the system finds.
 fn server_program() -> Result<PathBuf, String> {
     let this = std::env::current_exe().map_err(|error| error.to_string())?;
     let beside = this.with_file_name("nuthatch");

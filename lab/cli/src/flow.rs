@@ -19,7 +19,7 @@ pub enum Flow {
 }
 
 impl Flow {
-    /// Does it, and prints what it found.
+    /// Runs the command, and prints its results.
     pub fn run(self) -> Result<(), Failure> {
         match self {
             Self::Replay(options) => replay::run(&options),

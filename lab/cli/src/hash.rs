@@ -23,7 +23,7 @@ pub enum Hash {
 }
 
 impl Hash {
-    /// Does it.
+    /// Runs the command.
     pub fn run(self) -> Result<(), Failure> {
         match self {
             Self::Analyze(options) => analyze::run(&options),

@@ -1,4 +1,4 @@
-//! The binary `nuthatch-lab`: measures and explains.
+//! The binary `nuthatch-lab`: parses the command line and runs the laboratory's command.
 
 #![forbid(unsafe_code)]
 
@@ -16,7 +16,7 @@ use nuthatch_program::output;
 use command::{Command, CommandLine};
 
 fn main() -> ExitCode {
-    // Ends by itself, with 2, for what is not a command line, and with 0 for help and version.
+    // Ends the process itself: with 2 for an invalid command line, and with 0 for help and version.
     let outcome = match CommandLine::parse().command {
         Command::Bench(bench) => bench.run(),
         Command::Flow(flow) => flow.run(),

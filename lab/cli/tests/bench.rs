@@ -1,4 +1,4 @@
-//! `nuthatch-lab bench` from outside: what it prints, what it refuses, and what it leaves alone.
+//! Tests of `nuthatch-lab bench` from outside: what it prints, what it refuses, and what it leaves unchanged.
 
 use std::net::TcpStream;
 use std::path::Path;
@@ -19,7 +19,7 @@ fn run_lab(line: &str) -> Output {
     Command::new(LAB).args(words).output().unwrap()
 }
 
-/// What it prints if it succeeds.
+/// Its output; it must succeed.
 fn lab(line: &str) -> String {
     let output = run_lab(line);
     assert!(output.status.success(), "{line}: {output:?}");
@@ -68,7 +68,7 @@ fn values_that_are_refused_end_with_2() {
     }
 }
 
-/// Without a word about the largest item, it is what the memory allows.
+/// By default the largest item is what the memory allows.
 #[test]
 fn the_smallest_memory_is_enough_for_every_engine() {
     for (engine, memory) in [
@@ -387,7 +387,7 @@ fn the_bench_leaves_a_foreign_servers_items_alone() {
     let running = Running::start("-l 127.0.0.1 -p 0 -t 1");
     let address = running.address();
     let load = format!("bench server --target {address} --conns 1 --keys 100 --seconds 0.05");
-    // The very key that the load begins with.
+    // The same key that the load begins with.
     let mine = "set kkkkkkkkkkkkkkk0 0 0 4\r\nmine\r\nquit\r\n";
     assert_eq!(
         talk(TcpStream::connect(address).unwrap(), mine),
@@ -428,7 +428,7 @@ fn the_bench_asks_in_every_protocol_whether_there_are_items() {
     for (flags, target) in targets {
         let load =
             format!("bench server {flags} --target {target} --conns 1 --keys 100 --seconds 0.05");
-        // An empty server is loaded; then it holds what the load left.
+        // An empty server is loaded; then it holds the load's items.
         lab(&format!("{load} --overwrite"));
         let output = run_lab(&load);
         let said = String::from_utf8_lossy(&output.stderr);

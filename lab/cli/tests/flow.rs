@@ -1,5 +1,5 @@
-//! `nuthatch-lab flow` from outside: captures and rule files that are right and wrong, what is printed for
-//! people and for programs, and how it ends.
+//! Tests of `nuthatch-lab flow` from outside: valid and invalid captures and rule files, output for people and for
+//! programs, and exit codes.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -31,7 +31,7 @@ fn succeeds(line: &str, files: &[&Path]) -> (String, String) {
     (text(output.stdout), text(output.stderr))
 }
 
-/// What it says when it ends with this code.
+/// Its standard error; it must end with this code.
 fn fails(code: i32, line: &str, files: &[&Path]) -> String {
     let output = flow(line, files);
     assert_eq!(output.status.code(), Some(code), "{line}: {output:?}");
@@ -114,7 +114,7 @@ fn a_replay_shows_every_design() {
         assert!(table.contains(&format!("\n  {layout} ")), "{table}");
     }
     assert!(table.contains("Fastest here: "), "{table}");
-    // No progress where nobody watches.
+    // No progress bar where standard error is no terminal.
     assert_eq!(said, "");
 }
 

@@ -1,4 +1,4 @@
-//! `nuthatch-lab hash` from outside: what it prints, what it refuses, what it leaves behind.
+//! Tests of `nuthatch-lab hash` from outside: what it prints, what it refuses, what it leaves behind.
 
 use std::fs;
 use std::io::Write;
@@ -17,7 +17,7 @@ fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-/// Ends with this code, and says why in one line on standard error and nothing on standard output.
+/// Asserts that it ends with this code, prints why in one line on standard error, and nothing on standard output.
 fn refused(output: &Output, code: i32, why: &str) {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(code), "{said}");
@@ -35,7 +35,7 @@ fn analyze(keys: &[u8], words: &[&str]) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // A command that refuses its options does not read; then the pipe may be closed.
+    // A command that refuses its options does not read its input; then the pipe may be closed.
     let _ = child.stdin.take().unwrap().write_all(keys);
     child.wait_with_output().unwrap()
 }
@@ -88,7 +88,7 @@ fn json_has_one_object_a_function() {
             assert_eq!(line["used_buckets"].as_u64(), Some(16_384 - empty));
         }
         let find = |name: &str| lines.iter().find(|line| line["function"] == name).unwrap();
-        // Consecutive numbers: identity keeps them apart, and a 64-bit word wants a larger constant.
+        // Consecutive numbers: identity keeps them apart, and a 64-bit word needs a larger constant.
         assert_eq!(field(find("identity"), "largest"), 1.0);
         assert_eq!(field(find("identity"), "searched_miss"), 0.0);
         assert!(field(find("mult-top-64"), "largest") > 1000.0);
@@ -147,10 +147,10 @@ fn a_collector_and_an_analysis_are_joined_by_a_pipe() {
             text.ends_with(&format!("# end: {keys}\n")),
             "{kind}: {text}"
         );
-        // The file says its format itself.
+        // The file contains its format.
         let lines = json(&analyze(&collected.stdout, &["--json"]));
         assert_eq!(field(&lines[0], "items"), keys as f64, "{kind}");
-        // A part of it is analysed, and said to be one.
+        // A part of the file is analysed, with a warning that it is a part.
         let part = text.lines().take(10).collect::<Vec<_>>().join("\n");
         let analysed = analyze(part.as_bytes(), &[]);
         assert!(analysed.status.success());
@@ -179,7 +179,7 @@ fn blocks_come_from_the_file_system_or_it_is_said_to_have_none() {
     }
 }
 
-/// Ends with 1 after it had begun to write.
+/// Asserts that it ends with 1 after it had begun to write.
 fn refused_late(output: &Output, why: &str) {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
@@ -300,7 +300,7 @@ fn keys_with_any_byte() {
         .collect();
     let lines = json(&analyze(&binary, &["--format", "u64le", "--json"]));
     assert_eq!(field(&lines[0], "items"), 300.0);
-    // In lines any byte but a newline is part of a key, and a key twice is one.
+    // In `lines` any byte but a newline is part of a key, and equal keys count once.
     let words = ["--format", "lines", "--json", "--functions", "fnv-1a"];
     let lines = json(&analyze(b"a\0b\n\n#\na\0b\n\xff", &words));
     assert_eq!(field(&lines[0], "items"), 4.0);
@@ -329,7 +329,8 @@ fn files_appear_whole_or_not_at_all() {
     let before = fs::read_to_string(&keys).unwrap();
     assert!(before.ends_with("# end: 2\n"), "{before}");
 
-    // A directory that cannot be read: what was there stays, unless it may be left out. Root reads all.
+    // With a directory that cannot be read the old file stays, unless unreadable entries may be skipped. Root can read
+    // all.
     fs::set_permissions(tree.join("closed"), PermissionsExt::from_mode(0o000)).unwrap();
     if fs::read_dir(tree.join("closed")).is_err() {
         fs::write(tree.join("another"), "x").unwrap();

@@ -1,4 +1,4 @@
-//! `nuthatch-lab hit-ratio` and `items-held` from outside: what they print, write, and refuse.
+//! Tests of `nuthatch-lab hit-ratio` and `items-held` from outside: what they print, write, and refuse.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ fn lab(arguments: &[&str]) -> Output {
     Command::new(LAB).args(arguments).output().unwrap()
 }
 
-/// What it prints if it succeeds.
+/// Its output; it must succeed.
 fn printed(arguments: &[&str]) -> String {
     let output = lab(arguments);
     assert!(output.status.success(), "{arguments:?}: {output:?}");
@@ -110,7 +110,7 @@ fn engines_and_servers_are_replayed_under_real_limits() {
     }
     assert!(text.contains("ours, resident"), "{text}");
     assert!(text.contains("engine:cuckoo, used"), "{text}");
-    // More memory gives nothing. lockhash does not say.
+    // More memory gains nothing. lockhash has no estimate.
     let estimate = row(&text, "engine:cuckoo, 10 % more");
     assert_eq!(estimate[0], most, "{text}");
     assert!(!text.contains("lockhash:random, 10"), "{text}");
@@ -212,7 +212,7 @@ fn a_baseline_is_one_of_those_that_are_compared() {
         &["fifo,s3-fifo:0.2", "--baseline", "s3-fifo:0.2"],
     ));
     assert!(text.contains("misses / those of s3-fifo:0.2,"), "{text}");
-    // Without one that was asked for there is no comparison, and no error.
+    // Without the default baseline there is no comparison, and no error.
     assert!(!printed(&with(&base, &["fifo"])).contains("misses / those"));
     let output = lab(&with(&base, &["fifo", "--baseline", "typo"]));
     let said = String::from_utf8(output.stderr).unwrap();
@@ -249,7 +249,7 @@ fn traces_that_cannot_be_read_are_named_and_the_others_are_replayed() {
     );
     assert!(String::from_utf8(output.stdout).unwrap().contains("fifo"));
     assert_eq!(fs::read_to_string(&json).unwrap().lines().count(), 1);
-    // What is there is not lost for nothing.
+    // A run that fails does not replace the existing file.
     let line = [
         "hit-ratio",
         "/no/such/trace",

@@ -1,4 +1,4 @@
-//! `nuthatch-lab hash live` with real servers: what it shows, and what it says of others.
+//! Tests of `nuthatch-lab hash live` with real servers: what it shows, and its errors for other servers.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -12,7 +12,7 @@ use running::nuthatch;
 
 const LAB: &str = env!("CARGO_BIN_EXE_nuthatch-lab");
 
-/// Items that a server is given.
+/// Items that a test stores in a server.
 const ITEMS: u64 = 2000;
 
 /// A server, ended by its process id.
@@ -24,7 +24,7 @@ struct Server {
 }
 
 impl Server {
-    /// Starts one on a free port and waits until it says where it listens.
+    /// Starts one on a free port and waits for the line with its address.
     fn start(engine: &str) -> Self {
         Self::start_with(engine, &[])
     }
@@ -54,7 +54,7 @@ impl Server {
         self.says.trim_end().rsplit(' ').next().unwrap()
     }
 
-    /// Stores items, gets each once, and asks for as many that are not there.
+    /// Stores items, gets each once, and gets as many missing ones.
     fn use_it(&self) {
         let mut stream = TcpStream::connect(self.address()).unwrap();
         let mut request = String::new();
@@ -200,7 +200,7 @@ fn a_server_that_goes_away_ends_it_with_words() {
     assert!(said.starts_with("nuthatch-lab: 127.0.0.1:"), "{said}");
 }
 
-/// A server that gives one answer to whatever it is asked.
+/// A server that gives the same answer to every request.
 fn answering(answer: &'static str) -> (String, thread::JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
