@@ -1,4 +1,4 @@
-//! Where a server listens, and for whom: from flags, or from sockets that systemd has bound.
+//! The places where a server listens, each with its protocol: from flags, or from sockets that systemd has bound.
 //!
 //! An address of `-l` may have words in front, as memcached's: `notls:`, `btls:` or `mtls:`, then `proto[NAME]:`, then
 //! `tag[NAME]:` or `tag_NAME_:`.

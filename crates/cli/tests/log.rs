@@ -206,7 +206,8 @@ fn a_pipe_that_nobody_reads_keeps_nobody() {
             .ask("verbosity 0\r\nversion\r\nquit\r\n")
             .contains("VERSION")
     );
-    // A reader that goes on is told of it, behind the lines that had waited, and gets all that came since.
+    // When the reader goes on, it gets the number of lost lines, behind the lines that had waited, and then all lines
+    // since.
     let mut read = || {
         let mut line = String::new();
         running.stderr.read_line(&mut line).unwrap();

@@ -10,7 +10,7 @@ pub(crate) const WORD: usize = u64::BITS as usize;
 /// An array from C, to be read.
 ///
 /// # Safety
-/// `first` is NULL or points to `count` valid elements that no thread changes for `'a`.
+/// `first` is NULL or points to `count` valid elements that no code changes for `'a`.
 pub(crate) unsafe fn input<'a, T>(first: *const T, count: usize) -> Result<&'a [T], Status> {
     check(first, count)?;
     if count == 0 {

@@ -126,7 +126,7 @@ pub(crate) fn catch<N: From<Status>>(body: impl FnOnce() -> Result<N, Status>) -
 /// A reference to the value that a pointer from C points to.
 ///
 /// # Safety
-/// `pointer` is NULL, or points to a valid `T` that no thread changes for `'a`.
+/// `pointer` is NULL, or points to a valid `T` that no code changes for `'a`.
 pub(crate) unsafe fn borrow<'a, T>(pointer: *const T) -> Result<&'a T, Status> {
     // SAFETY: the caller's promise.
     unsafe { pointer.as_ref() }.ok_or(Status::NullPointer)

@@ -23,7 +23,7 @@ pub(crate) struct Strided<'a> {
 impl<'a> Strided<'a> {
     /// # Safety
     /// `first` is NULL, or points into an array of the caller's that has four bytes, aligned or not, at each of `count`
-    /// multiples of `stride` bytes from it; no thread changes them for `'a`.
+    /// multiples of `stride` bytes from it; no code changes them for `'a`.
     pub(crate) unsafe fn checked(
         first: *const c_void,
         stride: usize,

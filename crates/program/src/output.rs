@@ -1,4 +1,4 @@
-//! Where a command writes: standard output, or a file that appears when it is whole.
+//! The output of a command: standard output, or a file that appears when it is whole.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, StdoutLock, Write};

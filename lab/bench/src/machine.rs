@@ -1,4 +1,4 @@
-//! What the machine alone does to two busy threads: how long it stops them, and how long new memory takes.
+//! The effect of the machine alone on two busy threads: how long it stops them, and how long new memory takes.
 //!
 //! A thread that does nothing but read the clock sees each stop as a gap between two readings. One of the two threads
 //! also touches new memory, page by page at even distances, since a machine may stop threads that take memory longer

@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(started.err().as_deref(), Some("interrupted"));
     }
 
-    /// memcached refuses to run as root, for example: the user is told so.
+    /// The user gets the reason why a server does not start: memcached refuses to run as root, for example.
     #[test]
     fn a_server_that_ends_at_once_says_why() {
         let stop = AtomicBool::new(false);

@@ -38,7 +38,7 @@ struct Storm {
     item_max: usize,
     evicts: bool,
     threads: usize,
-    /// Of each thread.
+    /// Operations of each thread.
     operations: usize,
     keys: u64,
     /// Lengths of values: each order of magnitude as often as another.

@@ -60,7 +60,7 @@ pub struct Options {
 pub enum Buckets {
     /// One for each key.
     Auto,
-    /// So many.
+    /// This many.
     Count(Table),
 }
 

@@ -87,7 +87,7 @@ impl RteHash {
     /// Stores a flow's value, and evicts another flow if necessary. A flow that the table holds gets the new value.
     pub fn insert(&mut self, flow: u64, hash: u64, value: u64) {
         let key = (&raw const flow).cast();
-        // SAFETY: the table lives, nobody else uses it (`&mut`), and the key has its 8 bytes.
+        // SAFETY: the table lives, no other code uses it (`&mut`), and the key has its 8 bytes.
         unsafe { bounded_insert(self.table.as_ptr(), key, hash as u32, value) };
     }
 

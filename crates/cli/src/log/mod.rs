@@ -1,4 +1,4 @@
-//! Where the log goes, and how much of it.
+//! The process's log: its destination, its format and its level.
 
 mod lines;
 mod queue;

@@ -10,7 +10,7 @@ use nuthatch_engine::{
 
 use crate::engines::{Check, every_engine, get};
 
-/// Replies that nobody reads.
+/// A receiver that drops all replies.
 struct Ignored;
 
 impl<V> Replies<V> for Ignored {

@@ -33,7 +33,7 @@ pub(super) struct PerThread {
     reads: Arc<Counters<2>>,
 }
 
-/// The phase of a thread's life, as far as sessions matter.
+/// The phase of a thread's life, for its sessions.
 #[derive(Clone, Copy)]
 enum Life {
     /// It has used no cache yet, or is ending and had used none before.

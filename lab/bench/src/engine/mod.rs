@@ -215,7 +215,8 @@ pub struct Report {
     pub memory_used: u64,
     /// Bytes that the whole process had when all sides were filled.
     pub resident: usize,
-    /// Bytes of it in huge pages. The engines ask for them; the heap, where rivals are, only if it is told to.
+    /// Bytes of it in huge pages. The engines request huge pages; the heap, where rivals are, does so only if it is
+    /// configured to.
     pub resident_in_huge_pages: usize,
     /// Million operations a second of the engine.
     pub mops: f64,

@@ -1,4 +1,4 @@
-//! What every engine must do, case by case.
+//! The conformance cases: what every engine must do, case by case.
 //!
 //! A case asserts what the documentation of the engine's interface says, with plain values: no oracle. It runs on an
 //! engine of its own with ample memory, unless its setup says otherwise, and ends with

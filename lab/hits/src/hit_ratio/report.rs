@@ -352,7 +352,7 @@ struct Line<'a> {
     note: Option<&'a str>,
 }
 
-/// Misses of all contenders beside those of one, over traces.
+/// Misses of all contenders compared with the misses of one, over all traces.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
     sizes: Vec<String>,

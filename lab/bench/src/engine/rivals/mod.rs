@@ -26,7 +26,7 @@ pub use quick_cache::QuickCache;
 /// The hash function of all of them.
 type Hasher = foldhash::fast::RandomState;
 
-/// Room for so many items, and a quarter more: shards do not fill evenly.
+/// Room for `items` items, and a quarter more: shards do not fill evenly.
 fn room_for(items: usize) -> usize {
     items + items / 4
 }
