@@ -2,10 +2,8 @@
 # The tests with several threads under ThreadSanitizer: locks, all engines, shared flow caches, and the server
 # over sockets. A data race that it sees fails the test program it is in.
 #
-# The standard library is not built with it, for its sources are seldom at hand, so it does not see what the library's own
-# locks order. Ours are others then, which are built with it (`crates/sync/src/shim/instrumented.rs`); what is left are the
-# library's channels, through which the test harness hears of its threads, and the last owner of an `Arc`, which a fence
-# orders behind the others. Those are passed over by name, and with the second what destructors do that it calls.
+# The standard library is built with it, too, from its sources, which are a component of the nightly toolchain: else
+# ThreadSanitizer would not see what the library's locks, channels, joins and reference counts order.
 #
 # ThreadSanitizer knows what an Acquire sees of a Release, but not what fences order. That is enough here: what
 # only fences order is loaded and stored atomically (`crates/sync/src/stripes.rs`), and all else passes
@@ -21,20 +19,17 @@ skip() {
 }
 host=$(rustc +nightly -vV 2>/dev/null | sed -n 's/^host: //p')
 [ -n "$host" ] || skip "no nightly compiler"
-# `--cfg tsan`: atomics instead of `asm!`, which ThreadSanitizer does not look into, and locks that it sees.
-export RUSTFLAGS="-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer --cfg tsan ${RUSTFLAGS:-}"
+sources=$(rustc +nightly --print sysroot)/lib/rustlib/src/rust/library/Cargo.lock
+[ -e "$sources" ] || rustup component add rust-src --toolchain nightly || skip "no sources of the standard library"
+# `--cfg tsan`: atomics instead of `asm!`, which ThreadSanitizer does not look into.
+export RUSTFLAGS="-Zsanitizer=thread --cfg tsan ${RUSTFLAGS:-}"
 # A build of its own, so that the usual one is not thrown away.
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/tsan"
-mkdir -p "$CARGO_TARGET_DIR"
-passed_over=$(cd "$CARGO_TARGET_DIR" && pwd)/passed-over
-printf '%s\n' race:std::sync::mpmc race:std::sync::mpsc race:test::run_test race:std::sys::thread_local::guard \
-    'race:<alloc::sync::Arc<*>>::drop_slow' >"$passed_over"
-export TSAN_OPTIONS="suppressions=$passed_over ${TSAN_OPTIONS:-}"
 # Everything takes several times as long, so a part of the random checks.
 export NUTHATCH_SOAK="${NUTHATCH_SOAK:-1/4}"
 # A failure hides no other. The tests not named here have one thread, or ask how much memory a process takes,
 # of which ThreadSanitizer takes most, or put the oracle behind the server, which is slow and all one lock.
-cargo +nightly test --target "$host" --no-fail-fast \
+cargo +nightly test -Zbuild-std --target "$host" --no-fail-fast \
     -p nuthatch-sync -p nuthatch-engine -p nuthatch-store -p nuthatch-cuckoo -p nuthatch-chained -p nuthatch-partition \
     -p nuthatch-cphash -p nuthatch -p nuthatch-flow -p nuthatch-check \
     -p nuthatch-telemetry -p nuthatch-context -p nuthatch-commands -p nuthatch-server --lib \

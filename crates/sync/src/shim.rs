@@ -1,19 +1,11 @@
-//! The shim: the standard library, or loom's model of it under `--cfg loom`. Under `--cfg tsan` it has other locks: see
-//! `shim/instrumented.rs`.
-
-#[cfg(tsan)]
-mod instrumented;
+//! The shim: the standard library, or loom's model of it under `--cfg loom`.
 
 #[cfg(not(loom))]
 mod real {
     pub use std::hint::spin_loop;
     pub use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
-    #[cfg(not(tsan))]
     pub use std::sync::{Condvar, Mutex, MutexGuard};
     pub use std::thread::yield_now;
-
-    #[cfg(tsan)]
-    pub use super::instrumented::{Condvar, Mutex, MutexGuard};
 
     /// One turn of a short wait: busy at first, later it yields the core.
     #[inline]
