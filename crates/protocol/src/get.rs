@@ -36,7 +36,7 @@ fn command(keys: Words<'_>, with_cas: bool, touch: Option<Exptime>) -> Result<Ge
 }
 
 /// Checks that `text` is one key or more, in one pass: a space must follow each key.
-#[inline]
+#[inline(always)]
 fn check_keys(text: &[u8]) -> Result<(), Error> {
     let mut rest = words::skip_spaces(text);
     if rest.is_empty() {

@@ -23,7 +23,9 @@ mod requests;
 mod stats;
 
 use nuthatch_engine::{AnyReservation, Reservation};
-use nuthatch_protocol::{Exptime, KEY_ROOM, Parsed, awaited, awaited_block, decode_key, parse};
+use nuthatch_protocol::{
+    Command, Exptime, KEY_ROOM, Parsed, awaited, awaited_block, decode_key, parse,
+};
 use nuthatch_security::login::Login;
 use nuthatch_telemetry::watch::Watching;
 
@@ -170,6 +172,11 @@ fn command<'a>(
         return Flow::Starved;
     }
     match parse(front, &stage.limits) {
+        // Apart, so that the whole of a command is not moved for it.
+        Parsed::Command {
+            command: Command::Get(get),
+            consumed,
+        } => requests::begin_get(stage, slice, phase, input, &get, consumed),
         Parsed::Incomplete if slice.in_batch == 0 && super::speaks_tls(front) => {
             super::refuse_tls(slice, NO_TLS);
             slice.position = input.len();

@@ -24,11 +24,7 @@ pub fn command<'a>(
     consumed: usize,
 ) -> Flow {
     match command {
-        Command::Get(get) => {
-            begin_get(stage, slice, phase, input, &get, consumed);
-            slice.commands_left -= 1;
-            return Flow::Next;
-        }
+        Command::Get(get) => return begin_get(stage, slice, phase, input, &get, consumed),
         Command::Store(command) if set_may_be_refused(stage, &command) => {
             if slice.in_batch > 0 {
                 return Flow::Barrier;
@@ -129,14 +125,16 @@ fn noop(stage: &mut Stage<'_, '_>, slice: &mut Slice) -> bool {
     }
 }
 
-fn begin_get<'a>(
+/// Takes a get of `consumed` bytes.
+#[inline]
+pub fn begin_get<'a>(
     stage: &mut Stage<'_, 'a>,
     slice: &mut Slice,
     phase: &mut Phase,
     input: &'a [u8],
     command: &Get<'a>,
     consumed: usize,
-) {
+) -> Flow {
     let text = command.keys.0;
     let start = offset(input, text);
     let end = slice.position + consumed;
@@ -148,6 +146,8 @@ fn begin_get<'a>(
     };
     slice.position = start;
     get(stage, slice, phase, input, text, keys);
+    slice.commands_left -= 1;
+    Flow::Next
 }
 
 /// Adds gets of the keys in `text`, which begins at the slice's position, to the batch. If the batch becomes full
