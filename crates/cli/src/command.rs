@@ -26,10 +26,10 @@ const AS_MEMCACHED: &str = "--as-memcached";
     args_override_self = true
 )]
 pub struct CommandLine {
-    /// What to do; serving is the default.
+    /// The subcommand; serving is the default.
     #[command(subcommand)]
     pub command: Option<Command>,
-    /// Flags of the default.
+    /// The flags of serving, the default.
     #[command(flatten)]
     pub serve: Serve,
 }
@@ -65,21 +65,21 @@ fn memcached_version() -> &'static str {
     format!("{theirs} (nuthatch {ours})").leak()
 }
 
-/// What to do.
+/// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Serve memcached clients (the default: the same flags)
+    /// Serve memcached clients; the default command, with the same flags
     Serve(Box<Serve>),
-    /// Show what a server of memcached's protocol does, live in a terminal
+    /// Show live statistics of a server that speaks memcached's protocol, in a terminal
     Top(Top),
     /// Print completions for a shell
     Completions {
-        /// Which shell
+        /// The shell that the completions are for
         shell: Shell,
     },
     /// Print the manual page
     Man {
-        /// Of this command, instead of the program's: serve, top, completions, man
+        /// Print the page of this command instead of the program's: serve, top, completions or man
         command: Option<String>,
     },
 }
@@ -87,23 +87,23 @@ pub enum Command {
 /// How to serve.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Serve {
-    /// A TOML file that says the same as the flags; flags override it
+    /// Read settings from this TOML file, whose keys are the long names of the flags; flags override it
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Check the settings, with the files that they name, say what is wrong, and end
+    /// Check the settings and the files that they name, report errors, and exit
     #[arg(long)]
     pub check: bool,
-    /// Begin -V and -h with memcached's name and the version that clients are told, as if the program
-    /// were called memcached
+    /// Begin the output of -V and -h with memcached's name and the version that clients see, as if the program were
+    /// called memcached
     #[arg(long)]
     pub as_memcached: bool,
-    /// Print the license, and end
+    /// Print the license and exit
     #[arg(short = 'i', long)]
     pub license: bool,
-    /// Said on the command line.
+    /// The flags as typed on the command line.
     #[command(flatten)]
     pub flags: Flags,
-    /// Flags of memcached's that are refused.
+    /// memcached's flags that are refused.
     #[command(flatten)]
     pub missing: Missing,
 }

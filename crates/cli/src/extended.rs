@@ -61,7 +61,7 @@ impl SslOptions {
 const OPTIONS: [(&str, &str); 17] = [
     (
         "idle_timeout=SECONDS",
-        "close TCP connections that were silent for so long; 0: never",
+        "close TCP connections that are silent for this long; 0: never",
     ),
     (
         "hashpower=NUM",
@@ -69,65 +69,65 @@ const OPTIONS: [(&str, &str); 17] = [
     ),
     (
         "ssl_chain_cert=FILE",
-        "with -Z: the server's certificate with those behind it, in PEM",
+        "with -Z: the server's certificate chain, in PEM",
     ),
-    ("ssl_key=FILE", "its key, in PEM"),
-    ("ssl_keyformat=PEM", "the only form there is"),
+    ("ssl_key=FILE", "the key of that certificate, in PEM"),
+    ("ssl_keyformat=PEM", "the only supported format"),
     (
         "ssl_ca_cert=FILE",
-        "who signs clients' certificates, in PEM",
+        "the CA certificates that sign clients' certificates, in PEM",
     ),
     (
         "ssl_verify_mode=NUM",
-        "of clients' certificates 0: none is asked for, 1: one that is shown is looked at, 2 or 3: one is demanded",
+        "clients' certificates are 0: not requested, 1: verified if presented, 2 or 3: required",
     ),
     (
         "ssl_ciphers=NAME:NAME",
-        "suites for TLS 1.2, by the names of OpenSSL or the IANA",
+        "cipher suites by OpenSSL or IANA name; a TLS version without a named suite keeps its own",
     ),
     (
         "ssl_min_version=NUM",
-        "2: TLS 1.2, the least there is; 3: TLS 1.3",
+        "2: TLS 1.2, the lowest supported version; 3: TLS 1.3",
     ),
     (
         "ssl_session_cache",
-        "clients may go on with an earlier session",
+        "clients may resume an earlier TLS session",
     ),
     (
         "drop_privileges",
-        "give up files, programs and system calls that a server that is up does not need",
+        "give up files, programs and system calls that a running server does not need",
     ),
     (
         "udp_reply_max=BYTES",
-        "the longest answer to a datagram, 64 to 2097152 [default: 16384]",
+        "size of the longest answer to a datagram, 64 to 2097152 [default: 16384]",
     ),
     (
         "login_timeout=SECONDS",
-        "how long a client may take to be admitted [default: 30]",
+        "how long a client may take for its TLS handshake and its login [default: 30]",
     ),
     (
         "login_guesses=NUM",
-        "different wrong passwords that an address may try in a minute; 0: any number [default: 60]",
+        "different wrong passwords that an address may try per minute; 0: any number [default: 60]",
     ),
     (
         "unix_peers=USER:USER",
-        "users whose processes may connect by unix sockets, besides the server's own and root",
+        "users, besides the server's own and root, whose processes may connect by unix sockets",
     ),
     (
         "maxconns_fast, modern, slab_reassign, slab_automove, lru_crawler, lru_maintainer",
-        "accepted: it behaves so in any case",
+        "accepted, without effect: the server always behaves this way",
     ),
-    ("no_drop_privileges", "takes that back"),
+    ("no_drop_privileges", "revokes drop_privileges"),
 ];
 
 /// The help of `-o`.
 pub fn help() -> String {
-    let mut text = "More options, with commas between:\n".to_owned();
+    let mut text = "More options, separated by commas:\n".to_owned();
     for (option, meaning) in OPTIONS {
         // Writing to a String does not fail.
         let _ = write!(text, "\n{option}: {meaning}");
     }
-    text + "\n\nAny other is named in a warning and has no effect."
+    text + "\n\nAny other option is named in a warning and has no effect."
 }
 
 /// The index is sized for at most 2 to this power of items at once, as memcached's table.

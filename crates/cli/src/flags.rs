@@ -23,7 +23,7 @@ const MEGABYTES: usize = 1 << 20;
 #[derive(Args, Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Flags {
-    /// TCP port; 0 or -1: any free one [default: 11211]
+    /// TCP port; 0 or -1: any free port [default: 11211]
     #[arg(short, long, value_name = "NUM", allow_negative_numbers = true)]
     pub port: Option<i32>,
 
@@ -39,7 +39,7 @@ pub struct Flags {
     )]
     pub listen: Vec<String>,
 
-    /// Addresses for clients of CPServer's protocol, besides; with or without a port [port: 2117]
+    /// Also listen for clients of CPServer's protocol at these addresses, with or without a port [default port: 2117]
     #[arg(long, value_name = "ADDR", value_delimiter = ',')]
     #[serde(
         deserialize_with = "one_or_many",
@@ -47,7 +47,7 @@ pub struct Flags {
     )]
     pub cpserver: Vec<String>,
 
-    /// TCP port for Redis' clients, besides; 0 or -1: any free one [default: none]
+    /// Also listen for Redis' clients on this TCP port; 0 or -1: any free port [default: none]
     #[arg(long, value_name = "NUM", allow_negative_numbers = true)]
     pub redis_port: Option<i32>,
 
@@ -60,17 +60,17 @@ pub struct Flags {
     #[serde(deserialize_with = "octal_text")]
     pub unix_mask: Option<u32>,
 
-    /// Memory for items and index, in megabytes, or with k, m, g behind it [default: 64]
+    /// Memory for items and index, in megabytes or with a suffix k, m or g [default: 64]
     #[arg(short = 'm', long, value_name = "NUM", value_parser = megabytes)]
     #[serde(deserialize_with = "megabytes_or_text")]
     pub memory_limit: Option<usize>,
 
-    /// To what cache_memlimit may raise the limit, written alike [default: four times the limit]
+    /// The highest limit that cache_memlimit may set, in the units of -m [default: four times the limit]
     #[arg(long, value_name = "NUM", value_parser = megabytes)]
     #[serde(deserialize_with = "megabytes_or_text")]
     pub memory_limit_max: Option<usize>,
 
-    /// Connections at the same time [default: 1024]
+    /// Maximum number of simultaneous connections [default: 1024]
     #[arg(short, long, value_name = "NUM")]
     pub conn_limit: Option<usize>,
 
@@ -78,20 +78,20 @@ pub struct Flags {
     #[arg(short, long, value_name = "NUM")]
     pub threads: Option<usize>,
 
-    /// Connections waiting to be accepted [default: 1024]
+    /// Maximum number of connections that wait to be accepted [default: 1024]
     #[arg(short = 'b', long, value_name = "NUM")]
     pub listen_backlog: Option<u32>,
 
-    /// Commands a connection may run before others have their turn [default: 1024]
+    /// Maximum number of commands that a connection runs before other connections get their turn [default: 1024]
     #[arg(short = 'R', long, value_name = "NUM")]
     pub max_reqs_per_event: Option<u32>,
 
-    /// The largest item, in bytes, or with k, m, g behind it; 1k to 1g [default: 1m]
+    /// Size of the largest item, in bytes or with a suffix k, m or g; 1k to 1g [default: 1m]
     #[arg(short = 'I', long, value_name = "NUM", value_parser = size::parse)]
     #[serde(deserialize_with = "bytes_or_text")]
     pub max_item_size: Option<usize>,
 
-    /// The smallest chunk, in bytes
+    /// Size of the smallest chunk, in bytes
     #[arg(short = 'n', long, value_name = "BYTES")]
     pub slab_min_size: Option<usize>,
 
@@ -99,7 +99,7 @@ pub struct Flags {
     #[arg(short = 'f', long, value_name = "NUM")]
     pub slab_growth_factor: Option<f64>,
 
-    /// Answer an error when memory is full, instead of evicting
+    /// Return an error when memory is full, instead of evicting items
     #[arg(short = 'M', long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub disable_evictions: Option<bool>,
 
@@ -115,11 +115,11 @@ pub struct Flags {
     #[arg(short = 'W', long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub disable_watch: Option<bool>,
 
-    /// Count commands by key prefix from the start, as stats detail on does; prefixes end at a colon, the only CHAR there is
+    /// Count commands by key prefix from the start, as stats detail on does; CHAR ends a prefix and must be a colon
     #[arg(short = 'D', long, value_name = "CHAR")]
     pub prefix_delimiter: Option<String>,
 
-    /// Say in stats that cas is off (items have one in any case)
+    /// Report in stats that cas is disabled; items have a cas in any case
     #[arg(short = 'C', long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub disable_cas: Option<bool>,
 
@@ -127,7 +127,8 @@ pub struct Flags {
     #[arg(short = 'A', long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub enable_shutdown: Option<bool>,
 
-    /// Large memory pages: always used where the system has them; accepted for memcached's sake
+    /// Accepted for compatibility with memcached, without effect: large memory pages are used wherever the system has
+    /// them
     #[arg(short = 'L', long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub enable_largepages: Option<bool>,
 
@@ -135,49 +136,50 @@ pub struct Flags {
     #[arg(short = 'k', long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub lock_memory: Option<bool>,
 
-    /// Let a crash leave a core file, however large
+    /// Let a crash leave a core file of any size
     #[arg(short = 'r', long, alias = "enable-coredumps", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub coredumps: Option<bool>,
 
-    /// The protocol: ascii, binary, auto, which tells by a connection's first byte, or any, which knows Redis' too
+    /// Protocol: ascii, binary, auto (ascii or binary, by the first byte of a connection) or any (also Redis' protocol)
     /// [default: auto]
     #[arg(short = 'B', long, value_name = "NAME")]
     pub protocol: Option<String>,
 
-    /// Clients say a name and a password of this file first, which has a line NAME:PASSWORD for each
+    /// Require clients to log in with a name and a password from this file, which has one line NAME:PASSWORD per user
     #[arg(short = 'Y', long, value_name = "FILE", value_parser = path())]
     pub auth_file: Option<PathBuf>,
 
-    /// SASL, by the names and passwords of -Y, which suffices
+    /// Enable SASL with the names and passwords of -Y; needs -Y, which enables SASL by itself
     #[arg(short = 'S', long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub enable_sasl: Option<bool>,
 
-    /// TLS, with the certificate and key of -o ssl_chain_cert=FILE,ssl_key=FILE
+    /// Enable TLS, with the certificate and key of -o ssl_chain_cert=FILE,ssl_key=FILE
     #[arg(short = 'Z', long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     pub enable_ssl: Option<bool>,
 
-    /// Serve metrics for Prometheus by HTTP there; with or without a port [port: 9150]
+    /// Serve metrics for Prometheus over HTTP at this address, with or without a port [default port: 9150]
     #[arg(long, value_name = "ADDR")]
     pub metrics: Option<String>,
 
-    /// Take the items of the server before from this file, and leave one's own in it at the end
+    /// Restore the items of the previous server from this file at the start, and write all items to it at the end
     #[arg(short = 'e', long, value_name = "FILE", value_parser = path())]
     pub memory_file: Option<PathBuf>,
 
-    /// Begin with the items of this file, which stays; it may be missing if it is that of --save
+    /// Load the items of this file at the start, and keep the file; it may be missing only if it is also the file of
+    /// --save
     #[arg(long, value_name = "FILE", value_parser = path())]
     pub load: Option<PathBuf>,
 
-    /// Copy all items to this file now and then, at SIGUSR2, and at the end
+    /// Copy all items to this file every --save-every seconds, at SIGUSR2, and at the end
     #[arg(long, value_name = "FILE", value_parser = path())]
     pub save: Option<PathBuf>,
 
-    /// Seconds between two copies [default: 300]
+    /// Seconds between two copies of --save [default: 300]
     #[arg(long, value_name = "SECONDS")]
     pub save_every: Option<u32>,
 
-    /// Take over the sockets and the items of the server that listens at this unix socket, if there is one, and listen
-    /// there for the next one
+    /// Take over the sockets and the items of the server that listens at this unix socket, if there is one, and then
+    /// listen there for the next server
     #[arg(long, value_name = "PATH", value_parser = path())]
     pub handover: Option<PathBuf>,
 
@@ -189,30 +191,30 @@ pub struct Flags {
     #[arg(short, long, value_name = "USER")]
     pub user: Option<String>,
 
-    /// Write the process id here
+    /// Write the process id to this file
     #[arg(short = 'P', long, value_name = "FILE", value_parser = path())]
     pub pidfile: Option<PathBuf>,
 
-    /// Say more: -v events, -vv commands and replies, -vvv batches and statistics too; =NUM: just so much
+    /// Log more: -v events, -vv also commands and replies, -vvv also batches and statistics; =NUM sets the level
     #[arg(short, long, value_name = "NUM", value_parser = Verbosity::parse, num_args = 0..=1, require_equals = true, default_missing_value = "", action = ArgAction::Append)]
     #[serde(deserialize_with = "level", skip_serializing)]
     pub verbose: Vec<Verbosity>,
 
-    /// Where the log goes: stderr, syslog, journald, or a file, which is opened again at SIGHUP [default:
-    /// stderr]
+    /// Destination of the log: stderr, syslog, journald, or a file, which SIGHUP opens again [default: stderr]
     #[arg(long, value_name = "DEST")]
     pub log: Option<String>,
 
-    /// How a line of the log is written [default: text]
+    /// Format of the log's lines [default: text]
     #[arg(long, value_enum, value_name = "FORM")]
     pub log_format: Option<LogFormat>,
 
-    /// Requests of all connections of a thread that go to the engine at a time [default: 256; with
+    /// Maximum number of requests, from all connections of a thread, in one batch to the engine [default: 256; with
     /// --cpserver or the engine cphash: 1000]
     #[arg(long, value_name = "NUM")]
     pub batch: Option<usize>,
 
-    /// More options, with commas between: idle_timeout=SECONDS, hashpower=NUM, ssl_chain_cert=FILE, ... (--help has all)
+    /// More options, separated by commas: idle_timeout=SECONDS, hashpower=NUM, ssl_chain_cert=FILE, ... (--help lists
+    /// all)
     #[arg(short = 'o', long, value_name = "OPTIONS", value_delimiter = ',', long_help = extended::help())]
     #[serde(deserialize_with = "one_or_many", skip_serializing)]
     pub extended: Vec<String>,
@@ -221,7 +223,7 @@ pub struct Flags {
     #[arg(long, value_enum)]
     pub engine: Option<EngineName>,
 
-    /// See [`Tuning`], as the three that follow.
+    /// See [`Tuning`], as for the three fields that follow.
     #[arg(long, value_name = "NUM", help = help::PARTITIONS, long_help = None)]
     pub partitions: Option<usize>,
 

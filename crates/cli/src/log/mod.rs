@@ -69,14 +69,14 @@ impl LogTo {
     }
 }
 
-/// How a line is written.
+/// The format of a line of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
-    /// For people.
+    /// Lines for people to read.
     #[default]
     Text,
-    /// For programs: an object a line.
+    /// Lines for programs: one JSON object per line.
     Json,
 }
 

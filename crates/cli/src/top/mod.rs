@@ -26,28 +26,29 @@ use self::connect::Target;
 use self::sample::{Asker, Between, Sample};
 use self::view::{History, Order, View};
 
-/// What to look at.
+/// The server to observe, and how to print its statistics.
 #[derive(Args, Clone, Debug)]
 pub struct Top {
     /// The server: HOST, HOST:PORT, an address (`::1`, `[::1]:11211`) or the path of a unix socket
     #[arg(default_value = "127.0.0.1:11211")]
     pub server: String,
-    /// Seconds between two looks
+    /// Seconds between two samples, 0.1 to 3600
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
     pub every: f64,
-    /// Print so many looks without a terminal's controls, and end
+    /// Print this number of samples as plain lines, without a terminal, and exit
     #[arg(long, value_name = "COUNT")]
     pub print: Option<u32>,
-    /// Log in by this name, where the server has passwords
+    /// Log in with this name, if the server requires a password
     #[arg(long, value_name = "NAME", requires = "password_file")]
     pub user: Option<String>,
-    /// The file whose first line is the password: not the command line, which others can read
+    /// File whose first line is the password; other users could read a password on the command line
     #[arg(long, value_name = "FILE", requires = "user")]
     pub password_file: Option<PathBuf>,
-    /// Connect under TLS
+    /// Connect over TLS
     #[arg(long)]
     pub tls: bool,
-    /// Certificates in PEM that sign the server's [default: those that the system trusts]
+    /// File of the CA certificates, in PEM, that may sign the server's certificate [default: the CAs that the system
+    /// trusts]
     #[arg(long, value_name = "FILE", requires = "tls")]
     pub ca: Option<PathBuf>,
 }
