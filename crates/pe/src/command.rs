@@ -22,12 +22,12 @@ pub struct CommandLine {
     pub command: Option<Command>,
 }
 
-/// What is printed instead of living a PE's life.
+/// The subcommands, which print something instead of running a PE.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Print completions for a shell
     Completions {
-        /// Which shell
+        /// The shell that the completions are for
         shell: Shell,
     },
     /// Print the manual page

@@ -22,24 +22,24 @@ const ITEM_SIZES: RangeInclusive<usize> = 1 << 10..=1 << 30;
 /// The largest `-t`.
 const THREADS_MAX: usize = 1024;
 
-/// How a job is to be.
+/// The settings of a job.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "nuthatch-pe", version, args_override_self = true)]
 pub struct Options {
-    /// PEs that serve: the first so many [default: half of them]
+    /// Number of PEs that serve, which are the first ones [default: half of the PEs]
     #[arg(long, value_name = "NUM", conflicts_with = "co_located")]
     pub servers: Option<usize>,
 
-    /// Every PE serves, in a thread of its own, and is a gateway too
+    /// Make every PE both a server, in a thread of its own, and a gateway
     #[arg(long)]
     pub co_located: bool,
 
-    /// Memory of each server, in megabytes, or with k, m, g behind it. Every PE sets as much aside: OpenSHMEM's
-    /// memory is of one size everywhere
+    /// Memory of each server, in megabytes or with a suffix k, m or g. Every PE reserves as much, because OpenSHMEM's
+    /// memory has the same size on all PEs
     #[arg(short = 'm', long, value_name = "NUM", default_value = "64", value_parser = megabytes)]
     pub memory_limit: usize,
 
-    /// TCP port of the first gateway; each of the others has the next one; 0: any free ones
+    /// TCP port of the first gateway; each further gateway has the next port; 0: any free ports
     #[arg(short, long, value_name = "NUM", default_value_t = PORT)]
     pub port: u16,
 
@@ -47,17 +47,17 @@ pub struct Options {
     #[arg(short, long, value_name = "ADDR", value_delimiter = ',')]
     pub listen: Vec<String>,
 
-    /// UDP port of the first gateway, at the addresses of -l; each of the others has the next one; 0: none
+    /// UDP port of the first gateway, at the addresses of -l; each further gateway has the next port; 0: none
     #[arg(short = 'U', long, value_name = "NUM", default_value_t = 0)]
     pub udp_port: u16,
 
-    /// TCP port of the first gateway for Redis' clients, at the addresses of -l; each of the others has the next one; 0: any
-    /// free ones [default: none]
+    /// TCP port of the first gateway for Redis' clients, at the addresses of -l; each further gateway has the next
+    /// port; 0: any free ports [default: none]
     #[arg(long, value_name = "NUM")]
     pub redis_port: Option<u16>,
 
-    /// Serve a gateway's metrics for Prometheus by HTTP there, with or without the first gateway's port; each of the others
-    /// has the next one [port: 9150]
+    /// Serve each gateway's metrics for Prometheus over HTTP at this address, with or without the first gateway's port;
+    /// each further gateway has the next port [default port: 9150]
     #[arg(long, value_name = "ADDR")]
     pub metrics: Option<String>,
 
@@ -65,27 +65,28 @@ pub struct Options {
     #[arg(short, long, value_name = "NUM", default_value = "4")]
     pub threads: NonZeroUsize,
 
-    /// Connections of each gateway at the same time
+    /// Maximum number of simultaneous connections of each gateway
     #[arg(short, long, value_name = "NUM", default_value = "1024")]
     pub conn_limit: NonZeroUsize,
 
-    /// Connections of each gateway waiting to be accepted
+    /// Maximum number of connections of each gateway that wait to be accepted
     #[arg(short = 'b', long, value_name = "NUM", default_value_t = Config::default().backlog)]
     pub listen_backlog: u32,
 
-    /// Commands a connection may run before others have their turn
+    /// Maximum number of commands that a connection runs before other connections get their turn
     #[arg(short = 'R', long, value_name = "NUM", default_value_t = Config::default().commands_per_slice)]
     pub max_reqs_per_event: NonZeroU32,
 
-    /// Close connections that were silent for so long; 0: never
+    /// Close connections that are silent for this long; 0: never
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     pub idle_timeout: u32,
 
-    /// The largest item, in bytes, or with k, m, g behind it; 1k to 1g, and at most a quarter of a server's memory
+    /// Size of the largest item, in bytes or with a suffix k, m or g; 1k to 1g, and at most a quarter of a server's
+    /// memory
     #[arg(short = 'I', long, value_name = "NUM", default_value = "1m", value_parser = size::parse)]
     pub max_item_size: usize,
 
-    /// Answer an error when a server is full, instead of evicting
+    /// Return an error when a server is full, instead of evicting items
     #[arg(short = 'M', long)]
     pub disable_evictions: bool,
 
@@ -105,31 +106,31 @@ pub struct Options {
     #[arg(short = 'W', long)]
     pub disable_watch: bool,
 
-    /// Clients say a name and a password of this file first, which has a line NAME:PASSWORD for each
+    /// Require clients to log in with a name and a password from this file, which has one line NAME:PASSWORD per user
     #[arg(short = 'Y', long, value_name = "FILE")]
     pub auth_file: Option<PathBuf>,
 
-    /// TLS, with the certificate of --ssl-chain-cert and the key of --ssl-key
+    /// Enable TLS, with the certificate of --ssl-chain-cert and the key of --ssl-key
     #[arg(short = 'Z', long, requires_all = ["ssl_chain_cert", "ssl_key"])]
     pub enable_ssl: bool,
 
-    /// The gateways' certificate with those behind it, in PEM
+    /// File of the gateways' certificate chain, in PEM
     #[arg(long, value_name = "FILE", requires = "enable_ssl")]
     pub ssl_chain_cert: Option<PathBuf>,
 
-    /// Its key, in PEM
+    /// File of the key of that certificate, in PEM
     #[arg(long, value_name = "FILE", requires = "enable_ssl")]
     pub ssl_key: Option<PathBuf>,
 
-    /// Demand a certificate of each client, signed by one of these, in PEM
+    /// Require each client to have a certificate that is signed by a CA certificate of this file, in PEM
     #[arg(long, value_name = "FILE", requires = "enable_ssl")]
     pub ssl_ca_cert: Option<PathBuf>,
 
-    /// Allow the shutdown command: it ends the job
+    /// Allow the shutdown command, which ends the job
     #[arg(short = 'A', long)]
     pub enable_shutdown: bool,
 
-    /// Say more: -v events, -vv commands and replies, -vvv batches and statistics too
+    /// Log more: -v events, -vv also commands and replies, -vvv also batches and statistics
     #[arg(short, long, action = ArgAction::Count)]
     pub verbose: u8,
 }
