@@ -28,21 +28,21 @@ pub enum EngineName {
     /// Optimistic cuckoo hashing, items in a log, two queues and ghosts
     #[default]
     Cuckoo,
-    /// The same with the constants of the MemC3 paper: 4 slots, 1-byte tags, one writer
+    /// cuckoo with the constants of the MemC3 paper: 4 slots, 1-byte tags, one writer
     CuckooPaper,
-    /// Partitions owned by server threads that are sent messages (CPHash)
+    /// Partitions owned by server threads, which receive requests as messages (CPHash)
     Cphash,
-    /// The same with a single buffer for each client and server: one message at a time
+    /// cphash with a single buffer for each client and server: one message at a time
     CphashSingle,
-    /// The same partitions, each behind a lock (LockHash)
+    /// The partitions of cphash, each behind a lock (LockHash)
     Lockhash,
-    /// Classic memcached's table: bucket locks, strict LRU
+    /// The table of classic memcached: bucket locks, strict LRU
     Chained,
-    /// The same with one lock
+    /// chained with one lock
     ChainedGlobal,
-    /// The same with bucket locks and CLOCK eviction
+    /// chained with CLOCK eviction
     ChainedClock,
-    /// The same with one lock and CLOCK eviction
+    /// chained with one lock and CLOCK eviction
     ChainedGlobalClock,
 }
 

@@ -14,17 +14,17 @@ const PAPER_PARTITIONS: usize = 4096;
 /// Bytes of a partition, at least, if there are as many as in the paper.
 const PARTITION_LEAST: usize = 64 << 10;
 
-/// Which item leaves when memory is short. Each engine has some of them: [`EngineName::evictions`].
+/// Which item is evicted when memory is short. Each engine has some of these: [`EngineName::evictions`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EvictionName {
-    /// Of cuckoo: two queues and ghosts, in a log without size classes
+    /// For cuckoo: two queues and ghosts, in a log without size classes
     S3Fifo,
-    /// Of cuckoo and chained: one recency bit, in size classes, as MemC3 has it
+    /// For cuckoo and chained: one recency bit, in size classes, as in MemC3
     Clock,
-    /// Of cphash, lockhash and chained: the least recently used item, strictly
+    /// For cphash, lockhash and chained: strict LRU, the least recently used item
     Lru,
-    /// Of cphash and lockhash: the first one of a random bucket
+    /// For cphash and lockhash: the first item of a random bucket
     Random,
 }
 
@@ -92,23 +92,23 @@ impl ThreadRange {
     }
 }
 
-/// What `--help` says of them, here and where a program has such flags among its own.
+/// The help texts of these settings, for the flags here and for programs that have such flags among their own.
 pub mod help {
     /// Of [`Tuning::partitions`](super::Tuning).
     pub const PARTITIONS: &str =
-        "Partitions of cphash and lockhash [default: 4096 for lockhash, two or more for cphash]";
+        "Partitions of cphash and lockhash [default: 4096 for lockhash, 2 or more for cphash]";
     /// Of [`Tuning::server_threads`](super::Tuning).
-    pub const SERVER_THREADS: &str = "Threads of cphash that carry requests out: always so many, or from so many to so \
-         many as the load asks for, as in 1-4 [default: 1 to the number of cores]";
+    pub const SERVER_THREADS: &str = "Threads of cphash that carry out requests: a fixed number, or a range such as \
+         1-4, within which the load decides [default: 1 to the number of cores]";
     /// Of [`Tuning::pin`](super::Tuning).
     pub const PIN: &str =
-        "Pin the first of these threads to this core, and the others to those that follow";
+        "Pin the first server thread of cphash to this core, the others to the cores behind it";
     /// Of [`Tuning::eviction`](super::Tuning).
-    pub const EVICTION: &str = "Which item leaves when memory is short [default: s3-fifo for cuckoo, lru for cphash, \
-         lockhash and chained]";
+    pub const EVICTION: &str = "Which item is evicted when memory is short [default: s3-fifo for cuckoo, lru for \
+         cphash, lockhash and chained]";
 }
 
-/// What only some of the engines can be told.
+/// The settings that only some engines have.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 pub struct Tuning {
     /// See [`help::PARTITIONS`].
