@@ -29,7 +29,7 @@ const _: () = assert!(Entry::Hash64.bytes() == 16);
 /// Options of the comparison.
 #[derive(Args, Clone, Debug, Serialize, Deserialize)]
 pub struct Options {
-    /// Keys, asked for by Zipf 0.99
+    /// Number of keys, which are requested by Zipf 0.99
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub keys: u64,
     /// Entries of each directory
@@ -39,7 +39,7 @@ pub struct Options {
     /// Requests of a round
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub requests: u32,
-    /// Rounds, in turn
+    /// Number of rounds, in which the two directories take turns
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     pub rounds: u32,
     /// Print JSON

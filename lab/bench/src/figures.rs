@@ -21,13 +21,13 @@ mod summary;
 /// Options of the tables.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
-    /// What benches printed with --json, a line each
+    /// File of the lines that benches printed with --json
     #[arg(long, value_name = "FILE")]
     pub from: PathBuf,
-    /// Every figure, not only those of the README
+    /// Print every figure, not only those of the README
     #[arg(long)]
     pub detail: bool,
-    /// The program's commit, to be named
+    /// Commit of the program, which the tables name
     #[arg(long, value_name = "COMMIT", default_value = "")]
     pub commit: String,
 }

@@ -25,7 +25,8 @@ pub struct Options {
     /// Sizes of keys and values.
     #[command(flatten)]
     pub sizes: Sizes,
-    /// Also fill a server: its command line, with its own memory limit, split at spaces; {port} becomes a free port
+    /// Also fill the server of this command line, with its own memory limit, split at spaces; {port} becomes a free
+    /// port
     #[arg(long, value_name = "COMMAND")]
     pub rival: Option<String>,
     /// Print one line of JSON

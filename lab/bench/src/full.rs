@@ -38,7 +38,7 @@ pub struct Options {
     /// Requests in a round, of which half are sets
     #[arg(long, value_name = "N", default_value_t = 2_000_000, value_parser = clap::value_parser!(u64).range(1000..))]
     pub requests: u64,
-    /// Rounds of each side
+    /// Number of rounds of each engine and eviction
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub rounds: u64,
     /// Print one line of JSON

@@ -20,46 +20,46 @@ pub struct Options {
     /// Latency of a Get of a block, in microseconds
     #[arg(long, value_name = "US", default_value_t = 2.0)]
     pub get: f64,
-    /// Latency of a Put until it has arrived
+    /// Latency of a Put until it has arrived, in microseconds
     #[arg(long, value_name = "US", default_value_t = 1.5)]
     pub put: f64,
-    /// Latency of a compare-swap
+    /// Latency of a compare-swap, in microseconds
     #[arg(long, value_name = "US", default_value_t = 2.2)]
     pub cas: f64,
-    /// Round trip of a message, the server's work not counted
+    /// Round trip of a message without the server's work, in microseconds
     #[arg(long, value_name = "US", default_value_t = 4.0)]
     pub message: f64,
-    /// A client's own work for a request
+    /// A client's own work for a request, in microseconds
     #[arg(long, value_name = "US", default_value_t = 0.3)]
     pub client: f64,
-    /// A server's work for a message
+    /// A server's work for a message, in microseconds
     #[arg(long, value_name = "US", default_value_t = 0.5)]
     pub server: f64,
-    /// One-sided operations that a server's network card takes, in millions a second
+    /// One-sided operations that a server's network card takes, in millions per second
     #[arg(long, value_name = "MOPS", default_value_t = 35.0)]
     pub card: f64,
-    /// Bytes that it carries, in gigabytes a second
+    /// Bytes that this card carries, in gigabytes per second
     #[arg(long, value_name = "GB", default_value_t = 6.0)]
     pub bandwidth: f64,
-    /// Gets of a hundred requests
+    /// Percentage of gets among the requests
     #[arg(long, default_value_t = 95.0)]
     pub gets: f64,
-    /// Share of gets that the pointer directory leads to their block
+    /// Share of gets whose block the pointer directory finds, 0 to 1
     #[arg(long, default_value_t = 0.85)]
     pub directory: f64,
-    /// Share of sets that need a message
+    /// Share of sets that need a message, 0 to 1
     #[arg(long, default_value_t = 0.05)]
     pub active: f64,
     /// Bytes of a value
     #[arg(long, default_value_t = 32)]
     pub value: usize,
-    /// Keys
+    /// Number of keys
     #[arg(long, default_value_t = 10_000_000)]
     pub keys: u64,
-    /// Zipf's exponent; 0: all keys alike
+    /// Zipf's exponent; 0: all keys equally popular
     #[arg(long, default_value_t = 0.99)]
     pub theta: f64,
-    /// Requests that each client has under way
+    /// Requests that each client has in flight
     #[arg(long, default_value_t = 8)]
     pub window: usize,
     /// The largest number of machines, each a server and a client

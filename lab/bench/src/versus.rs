@@ -19,7 +19,7 @@ const JOINS_REPLIES: [u32; 3] = [1, 6, 35];
 /// Options of the versus bench.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
-    /// A rival's command line, split at spaces; {port} becomes a free port. Once for each rival
+    /// Command line of a rival, split at spaces; {port} becomes a free port. Repeat the option for each rival
     #[arg(long = "rival", value_name = "COMMAND", required = true)]
     pub rivals: Vec<String>,
     /// Arguments of `nuthatch serve`, split at spaces; {port} becomes a free port
@@ -30,13 +30,13 @@ pub struct Options {
         allow_hyphen_values = true
     )]
     pub ours: String,
-    /// Rounds of each server
+    /// Number of rounds of each server
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub rounds: usize,
-    /// Cores of the servers [default: the first]
+    /// Cores of the servers [default: the first core]
     #[arg(long, value_name = "CORE", value_delimiter = ',')]
     pub server_cores: Vec<usize>,
-    /// Cores of the load [default: the others]
+    /// Cores of the load [default: the other cores]
     #[arg(long, value_name = "CORE", value_delimiter = ',')]
     pub load_cores: Vec<usize>,
     /// The load; `--seconds` are those of each round.

@@ -43,7 +43,7 @@ pub const BATCH: usize = 1000;
 /// The paper's parameters, beside those that every engine bench has.
 #[derive(Args, Clone, Debug)]
 pub struct Parameters {
-    /// The CPHash paper's benchmark instead, over working sets of these sizes: 64K,1M,1G
+    /// Run the CPHash paper's benchmark instead, over working sets of these sizes, as in 64K,1M,1G
     #[arg(
         long,
         value_name = "BYTES",
@@ -52,7 +52,7 @@ pub struct Parameters {
         conflicts_with_all = ["rivals", "items", "grow", "get_ratio", "memory"]
     )]
     pub working_set: Vec<usize>,
-    /// Room for so much of a working set [default: all of it]
+    /// Room for this many bytes of a working set [default: all of it]
     #[arg(long, value_name = "BYTES", value_parser = nuthatch_program::size::parse, requires = "working_set")]
     pub capacity: Option<usize>,
     /// The share of inserts; the rest are lookups

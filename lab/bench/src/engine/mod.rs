@@ -102,32 +102,32 @@ pub struct Options {
     /// Threads, each pinned to a core
     #[arg(long, value_name = "T", default_value_t = 1)]
     pub threads: usize,
-    /// Operations given to the engine at a time [default: 32; with --working-set: 1000]
+    /// Operations in one batch to the engine [default: 32; with --working-set: 1000]
     #[arg(long, value_name = "B")]
     pub batch: Option<usize>,
     /// The share of gets; the rest are sets of existing keys
     #[arg(long, value_name = "R", default_value_t = 1.0)]
     pub get_ratio: f64,
-    /// Which keys are asked for
+    /// Distribution of the requested keys
     #[arg(long, value_enum, default_value_t = Distribution::Uniform)]
     pub dist: Distribution,
-    /// Seconds for each of limit, engine and rivals, over all rounds
+    /// Seconds for each of the limit, the engine and the rivals, over all rounds
     #[arg(long, value_name = "S", default_value_t = 10.0)]
     pub seconds: f64,
-    /// Rounds
+    /// Number of rounds
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub rounds: usize,
     /// Memory for the engine, as 64M or 1G [default: enough for all items]
     #[arg(long, value_name = "BYTES", value_parser = nuthatch_program::size::parse)]
     pub memory: Option<usize>,
-    /// Measure the longest request while so many items become so many, instead: 1000000:16000000
+    /// Instead, measure the longest request while the number of items grows from FROM to TO, as in 1000000:16000000
     #[arg(long, value_name = "FROM:TO", conflicts_with_all = ["rivals", "items"])]
     pub grow: Option<crate::growth::Growth>,
     /// The CPHash paper's parameters.
     #[command(flatten)]
     pub paper: working_set::Parameters,
-    /// Also measure quick_cache, papaya, moka and lru in shards, with keys and values in this form: like with
-    /// like, our engine is asked with sizes that are as well known
+    /// Also measure quick_cache, papaya, moka and lru in shards, with keys and values in this form; for a fair
+    /// comparison, our engine gets requests whose sizes are known as well
     #[arg(
         long,
         value_enum,
@@ -176,10 +176,10 @@ impl Options {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RivalForm {
-    /// Byte strings of any size: what a cache for any keys is made of. nuthatch's library is measured with them
+    /// Byte strings of any size, as a cache for any keys needs them. nuthatch's library is measured too
     Bytes,
-    /// Arrays of the default sizes, which the compiler knows. A bare table of the cuckoo engine's layout, without
-    /// anything that an engine must do, is measured with them
+    /// Arrays of the default sizes, which the compiler knows. A bare table of the cuckoo engine's layout, without the
+    /// other work of an engine, is measured too
     Arrays,
 }
 

@@ -9,9 +9,9 @@ use crate::proof::write_value;
 /// Which keys are requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Distribution {
-    /// Each alike.
+    /// All keys equally often.
     Uniform,
-    /// A few often: Zipf with exponent 0.99, as YCSB has it.
+    /// A few keys often: Zipf with exponent 0.99, as in YCSB.
     Zipf,
 }
 

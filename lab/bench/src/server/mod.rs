@@ -45,16 +45,16 @@ const PRELOAD: u64 = 1 << 14;
 /// A load, as typed.
 #[derive(Args, Clone, Debug)]
 pub struct LoadOptions {
-    /// What the server speaks. CPServer's keys have 8 bytes, whatever --key-size says
+    /// Protocol of the server. CPServer's keys have 8 bytes, whatever --key-size says
     #[arg(long, value_enum, default_value_t = Protocol::Memcached)]
     pub protocol: Protocol,
-    /// Connections
+    /// Number of connections
     #[arg(long, value_name = "C", default_value_t = 50)]
     pub conns: usize,
     /// Requests sent at once on a connection
     #[arg(long, value_name = "P", default_value_t = 1)]
     pub pipeline: usize,
-    /// Keys of each get
+    /// Number of keys of each get
     #[arg(long, value_name = "K", default_value_t = 1)]
     pub multiget: usize,
     /// The share of gets; the rest are sets
@@ -66,16 +66,16 @@ pub struct LoadOptions {
     /// Sizes of keys and values.
     #[command(flatten)]
     pub sizes: Sizes,
-    /// Which keys are asked for
+    /// Distribution of the requested keys
     #[arg(long, value_enum, default_value_t = Distribution::Uniform)]
     pub dist: Distribution,
-    /// Seconds measured
+    /// Seconds to measure
     #[arg(long, value_name = "S", default_value_t = 5.0)]
     pub seconds: f64,
-    /// Speak TLS, with any certificate of the server's
+    /// Use TLS, and accept any certificate of the server
     #[arg(long)]
     pub tls: bool,
-    /// Threads of the load
+    /// Number of threads of the load
     #[arg(long, value_name = "T", default_value_t = 1)]
     pub threads: usize,
 }
@@ -86,11 +86,11 @@ pub struct Options {
     /// The server
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:11211")]
     pub target: String,
-    /// The server's process: its CPU time is measured too
+    /// Process id of the server, to measure its CPU time too
     #[arg(long)]
     pub pid: Option<u32>,
-    /// Go on if the server holds items already, which the load replaces or evicts, or does not say whether it does,
-    /// as CPServer's protocol cannot
+    /// Run even if the server already holds items, which the load replaces or evicts, or if it does not say whether it
+    /// does, as by CPServer's protocol
     #[arg(long)]
     pub overwrite: bool,
     /// The load.

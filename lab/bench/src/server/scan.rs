@@ -10,20 +10,20 @@ use crate::server::replies::Replies as TextReplies;
 use crate::server::resp::Replies as RedisReplies;
 use crate::server::script::{Request, Script};
 
-/// What the server under load speaks.
+/// The protocol of the server under load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Protocol {
     /// memcached's text protocol
     #[default]
     Memcached,
-    /// memcached's binary protocol: a block's gets are quiet but for the last
+    /// memcached's binary protocol; all gets of a block but the last are quiet
     Binary,
     /// Redis' GET and SET, in RESP2
     Redis,
-    /// CPServer's LOOKUP and INSERT, which has no answer
+    /// CPServer's LOOKUP and INSERT; an INSERT has no answer
     Cpserver,
-    /// CPServer's FIND and STORE, which tell what became of them
+    /// CPServer's FIND and STORE, which both have an answer
     CpserverExtended,
 }
 
