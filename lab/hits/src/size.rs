@@ -7,7 +7,7 @@ use clap::ValueEnum;
 
 use crate::trace::Trace;
 
-/// What a cache's size counts.
+/// The unit of a cache's size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum By {
     /// Bytes of values, and --overhead for each item

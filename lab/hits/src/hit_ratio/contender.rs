@@ -53,8 +53,8 @@ impl FromStr for Contender {
 /// The help on `--policies`.
 pub fn help() -> String {
     format!(
-        "Which policies, with their parameters: {}. SMALL, HOT, WARM, NEW, HIR, WINDOW are shares of the size, GHOSTS \
-         is a number of sizes. engine:NAME and engine:NAME:EVICTION are engines with the size as their memory limit",
+        "The policies, with their parameters: {}. SMALL, HOT, WARM, NEW, HIR, WINDOW are shares of the size, GHOSTS is \
+         a multiple of the size. engine:NAME and engine:NAME:EVICTION are engines with the size as their memory limit",
         policy::names()
     )
 }

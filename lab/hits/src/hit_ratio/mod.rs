@@ -30,10 +30,10 @@ pub struct Options {
     /// The traces: files, or - for standard input
     #[arg(required = true, value_name = "TRACE")]
     pub traces: Vec<PathBuf>,
-    /// How they are read.
+    /// How the traces are read.
     #[command(flatten)]
     pub read: ReadOptions,
-    /// Sizes of the cache: percent of the trace's values, each key's counted once, or bytes, as 64m
+    /// Sizes of the cache: percent of the trace's values, with each key counted once, or bytes such as 64m
     #[arg(
         long,
         value_name = "SIZES",
@@ -41,7 +41,7 @@ pub struct Options {
         default_value = "0.1%,0.3%,1%,3%,10%,30%"
     )]
     pub sizes: Vec<CacheSize>,
-    /// Which policies, with their parameters
+    /// The policies, with their parameters
     #[arg(
         long,
         value_name = "NAMES",
@@ -50,14 +50,15 @@ pub struct Options {
         long_help = contender::help()
     )]
     pub policies: Vec<Contender>,
-    /// Also start a server for each size, and replay on it: its command line, split at spaces; {mib} becomes the size,
-    /// rounded to MiB for all, and {port} a free port. NAME= in front names it. Once for each server
+    /// Also start this server for each size, and replay on it. COMMAND is its command line, split at spaces; {mib}
+    /// becomes the size, rounded to MiB for all policies, and {port} a free port. NAME= in front names the server.
+    /// Repeat the option for each server
     #[arg(long, value_name = "COMMAND")]
     pub spawn: Vec<SpawnCommand>,
-    /// Also replay on these running servers, which must be empty, and are emptied after each trace
+    /// Also replay on these running servers; they must be empty, and are emptied after each trace
     #[arg(long, value_name = "HOST:PORT", value_delimiter = ',')]
     pub servers: Vec<String>,
-    /// What the simulated sizes count
+    /// Unit of the simulated sizes
     #[arg(long, value_enum, default_value_t = By::Bytes)]
     pub by: By,
     /// Bytes that each simulated item takes beside its value
@@ -66,20 +67,21 @@ pub struct Options {
     /// Show hits by bytes instead of by requests
     #[arg(long)]
     pub bytes: bool,
-    /// Also show what engines say that they would have had with more memory: an estimate from what comes back
+    /// Also show the hits that engines would have had with more memory, as they estimate from evicted items that are
+    /// stored again
     #[arg(long)]
     pub estimate: bool,
-    /// Compare the misses of all with those of this one, over all traces: a policy, an engine, or a spawned server
-    /// [default: lru, if it is among them]
+    /// Compare all misses with those of this policy, engine or spawned server, over all traces [default: lru, if it is
+    /// replayed on]
     #[arg(long, value_name = "NAME")]
     pub baseline: Option<String>,
-    /// Replay so many at a time [default: one a core]
+    /// Number of simultaneous replays [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
-    /// Write a line of JSON for each trace, policy and size into this file
+    /// Write one line of JSON for each trace, policy and size to this file
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Draw the misses of each trace into this folder, of up to seven
+    /// Draw the misses of each trace, with up to seven curves, into a file in this folder
     #[arg(long, value_name = "DIR")]
     pub plot: Option<PathBuf>,
 }

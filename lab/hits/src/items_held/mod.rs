@@ -27,12 +27,12 @@ pub struct Options {
     /// Engines in this process, as NAME or NAME:EVICTION [default: cuckoo, unless there is a server]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub engines: Vec<EngineChoice>,
-    /// Start a server: its command line, split at spaces; {mib} becomes the memory and {port} a free port. NAME= in
-    /// front names it. Once for each server
+    /// Start this server. COMMAND is its command line, split at spaces; {mib} becomes the memory and {port} a free
+    /// port. NAME= in front names the server. Repeat the option for each server
     #[arg(long, value_name = "COMMAND")]
     pub spawn: Vec<SpawnCommand>,
-    /// Sizes of values, each filled alone: bytes, pareto (1.2 from 60 bytes), pareto:SHAPE:LEAST, uniform:FROM-TO,
-    /// drift:FROM-TO
+    /// Sizes of values, each with a fill of its own: a number of bytes, pareto (shape 1.2, from 60 bytes),
+    /// pareto:SHAPE:LEAST, uniform:FROM-TO, drift:FROM-TO
     #[arg(
         long,
         value_name = "SIZES",
@@ -49,10 +49,10 @@ pub struct Options {
         value_parser = clap::value_parser!(u64).range(1..=1 << 20)
     )]
     pub memory: u64,
-    /// The share of writes that give an item which is there another value, of a size drawn anew
+    /// Share of writes that overwrite an existing item with a value of a size drawn anew, from 0 to less than 1
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = parse_share)]
     pub overwrite: f64,
-    /// Write a line of JSON for each cache and size of values into this file
+    /// Write one line of JSON for each cache and size of values to this file
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 }

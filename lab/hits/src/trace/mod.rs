@@ -31,16 +31,16 @@ pub use keys::{Keys, NO_KEY};
 /// Records that cannot be read and are named one by one.
 const NAMED_MAX: usize = 5;
 
-/// How a trace is written.
+/// The format of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// A key a line, or a key and a size in bytes
+    /// One key per line, or a key and a size in bytes
     Lines,
-    /// Binary, 24 bytes a request: libCacheSim's oracleGeneral
+    /// Binary, 24 bytes per request: libCacheSim's oracleGeneral
     OracleGeneral,
-    /// The ARC traces: first block, number of blocks, two more numbers
+    /// The format of the ARC traces: first block, number of blocks, two more numbers
     Lis,
-    /// Columns with commas between: see --columns
+    /// Columns separated by commas: see --columns
     Csv,
 }
 
@@ -65,17 +65,17 @@ impl Format {
 /// How traces are read.
 #[derive(Args, Clone, Debug)]
 pub struct ReadOptions {
-    /// How the traces are written [default: by their names]
+    /// Format of the traces [default: by their file names]
     #[arg(long, value_enum)]
     pub format: Option<Format>,
-    /// Which columns a CSV has, as key=NAME,size=NAME; numbers, from 1 on, where it has no names. The size may be
-    /// a sum: size=3+4
+    /// Columns of a CSV file, as key=NAME,size=NAME, or as numbers from 1 on if the columns have no names. The size may
+    /// be a sum: size=3+4
     #[arg(long, value_name = "COLUMNS")]
     pub columns: Option<Columns>,
-    /// Bytes of a value, for traces that do not say
+    /// Bytes of a value, for traces that do not tell sizes
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..))]
     pub value_size: u32,
-    /// Read so many requests at most
+    /// Maximum number of requests to read
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub limit: Option<u64>,
 }
