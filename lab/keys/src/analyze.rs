@@ -32,22 +32,22 @@ const COUNTER_BYTES_MAX: u64 = 4 << 30;
 /// The seed of the seeded functions: fixed, so that the same keys give the same report.
 pub const SEED: u64 = 0x6e75_7468_6174_6368;
 
-/// How to analyse.
+/// The options of the analysis.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
     /// The keys: a file, or - for standard input
     #[arg(long, value_name = "FILE")]
     pub keys: PathBuf,
-    /// How they are written; files of `collect` say so themselves, others are lines
+    /// Format of the keys [default: the one that a file of collect names, else lines]
     #[arg(long, value_enum)]
     pub format: Option<Format>,
-    /// Functions to compare: all that take such keys, or names with commas between them
+    /// Functions to compare: all, which are those that take such keys, or names separated by commas
     #[arg(long, value_name = "NAMES", default_value = "all")]
     pub functions: String,
     /// Buckets of the table; auto: one for each key, rounded up to a power of two
     #[arg(long, value_name = "N", default_value = "auto")]
     pub buckets: Buckets,
-    /// One line of JSON for each function, the best first
+    /// Print one line of JSON for each function, the best first
     #[arg(long)]
     pub json: bool,
     /// Draw the histograms into this file

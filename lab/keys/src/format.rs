@@ -23,14 +23,14 @@ use nuthatch_functions::key::{Block, Dentry, Inode, Kind, Numeric, Page};
 
 use crate::keys::Keys;
 
-/// How a key file is written.
+/// The format of a key file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// Any bytes but a newline, one key a line
+    /// Any bytes but a newline, one key per line
     Lines,
-    /// A number a line, decimal or 0x…
+    /// One number per line, decimal or 0x…
     U64,
-    /// Bytes in hexadecimal, one key a line
+    /// Bytes in hexadecimal, one key per line
     Hex,
     /// Address of the directory's dentry and hash of the name
     Dentry,
@@ -40,7 +40,7 @@ pub enum Format {
     Block,
     /// Address of the in-core inode and offset in the file in bytes
     Page,
-    /// Binary: 8 bytes a key, least first
+    /// Binary: 8 bytes per key, little-endian
     U64le,
 }
 

@@ -21,13 +21,13 @@ const BUCKETS_MIN: u64 = 64;
 /// What to size for.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
-    /// Memory in bytes, or with K, M, G or T behind it; this machine's if not given
+    /// Memory in bytes or with a suffix K, M, G or T [default: this machine's memory]
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub memory: Option<u64>,
-    /// Items that a table holds; one for each page of memory if not given
+    /// Items that a table holds [default: one for each page of memory]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub items: Option<u64>,
-    /// One line of JSON for each rule and table
+    /// Print one line of JSON for each rule and table
     #[arg(long)]
     pub json: bool,
 }

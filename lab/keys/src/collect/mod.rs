@@ -20,7 +20,7 @@ use nuthatch_program::output::{Output, Reader};
 use nuthatch_program::progress::Progress;
 pub use walk::Walk;
 
-/// Which keys.
+/// The kinds of keys.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Collect {
     /// Names in their directories: the dentry cache's keys
@@ -33,19 +33,19 @@ pub enum Collect {
     PageCache(Options),
 }
 
-/// From where and to where.
+/// The options of a collection.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
     /// The directory to begin at
     #[arg(value_name = "DIR")]
     pub root: PathBuf,
-    /// Write to this file, which appears when it is whole, and not to standard output
+    /// Write to this file instead of standard output; the file appears when it is complete
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Stop after so many keys
+    /// Maximum number of keys
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub limit: Option<u64>,
-    /// Leave out, without ending in an error, what cannot be read
+    /// Leave out what cannot be read, without ending in an error
     #[arg(long)]
     pub skip_unreadable: bool,
 }

@@ -32,10 +32,10 @@ pub struct Options {
     /// The folder for the figures
     #[arg(long, value_name = "DIR", default_value = "docs/figures/hash")]
     pub output: PathBuf,
-    /// Where dentries, inodes, pages and real blocks are collected
+    /// Directory in which dentries, inodes, pages and real blocks are collected
     #[arg(long, value_name = "DIR", default_value = "/usr")]
     pub root: PathBuf,
-    /// Fewer searches: a trial that measures little
+    /// Run fewer searches: a trial that measures little
     #[arg(long)]
     pub quick: bool,
 }

@@ -24,14 +24,14 @@ pub struct Options {
     /// The server: HOST:PORT, or the path of its unix socket
     #[arg(long, value_name = "HOST:PORT")]
     pub target: Target,
-    /// Look again every so many seconds (0.1 to 86400), until the server or the reader goes away
+    /// Take samples at this interval, in seconds (0.1 to 86400), until the server or the reader of the output ends
     #[arg(long, value_name = "S", value_parser = interval)]
     pub interval: Option<Duration>,
-    /// With --interval: look so many times
+    /// With --interval: the number of samples
     #[arg(long, value_name = "N", requires = "interval",
           value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
-    /// One line of JSON for each look
+    /// Print one line of JSON for each sample
     #[arg(long)]
     pub json: bool,
 }
