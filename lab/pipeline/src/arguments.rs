@@ -13,10 +13,10 @@ pub(crate) const FLOWS_MAX: u64 = 1 << 30;
 /// How popular keys or flows are.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct Skew {
-    /// How popular the keys are
+    /// Distribution of the keys' popularity
     #[arg(long, value_enum, default_value_t = DistName::Uniform)]
     pub dist: DistName,
-    /// Exponent of zipf: 0 is uniform, YCSB has 0.99
+    /// Exponent of zipf: 0 is uniform, YCSB uses 0.99
     #[arg(long, default_value_t = 0.99, value_parser = not_negative)]
     pub theta: f64,
 }
@@ -24,9 +24,9 @@ pub struct Skew {
 /// Distributions of popularity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum DistName {
-    /// All alike
+    /// All keys equally popular
     Uniform,
-    /// The key of rank r in proportion to 1 / r^theta
+    /// The key of rank r with a popularity proportional to 1 / r^theta
     Zipf,
 }
 

@@ -31,7 +31,7 @@ use nuthatch_program::progress::Progress;
 /// Bursts whose times are averaged together.
 const CHUNK: usize = 32;
 
-/// What the attack takes.
+/// The options of the attack.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
     /// The designs.
@@ -40,19 +40,19 @@ pub struct Options {
     /// Entries of the microflow cache; k and m are powers of 1024
     #[arg(long, default_value = "64k", value_parser = arguments::entries)]
     pub entries: u64,
-    /// Flows of normal traffic: without, four of five entries
+    /// Flows of normal traffic [default: 4/5 of the entries]
     #[arg(long, value_parser = flow_count)]
     pub flows: Option<u64>,
-    /// How popular they are.
+    /// How popular the flows are.
     #[command(flatten)]
     pub skew: Skew,
     /// The scan's share of all packets
     #[arg(long, default_value_t = 0.5, value_parser = share)]
     pub share: f64,
-    /// Rules of the classifier; without, those of a small site
+    /// File of the classifier's rules [default: built-in rules of a small site]
     #[arg(long, value_name = "FILE")]
     pub rules: Option<PathBuf>,
-    /// Megaflows at most; no more than 2^16 with entries of 16+16
+    /// Maximum number of megaflows; at most 2^16 with entries of 16+16
     #[arg(long, value_name = "N", default_value = "64k", value_parser = positive_count)]
     pub megaflows: u64,
     /// Packets of a burst
@@ -62,10 +62,10 @@ pub struct Options {
     /// Packets of each phase: normal traffic, and the attack
     #[arg(long, default_value = "1m", value_parser = positive_count)]
     pub packets: u64,
-    /// Beside them: hashbrown's map with random eviction (and rte_hash, in builds that have it)
+    /// Also measure hashbrown's map with random eviction (and rte_hash, in builds that have it)
     #[arg(long)]
     pub rivals: bool,
-    /// What flows and evictions are drawn from
+    /// Seed of the flows and evictions
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Print one line of JSON for each design

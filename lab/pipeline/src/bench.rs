@@ -28,7 +28,7 @@ use nuthatch_program::progress::Progress;
 /// Keys that are drawn before the clock starts.
 const BLOCK: usize = 4096;
 
-/// What the bench takes.
+/// The options of the bench.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
     /// The designs.
@@ -50,27 +50,27 @@ pub struct Options {
     /// Lookups of the warm-up / keys of the working set
     #[arg(long, value_name = "TIMES", default_value_t = 100.0, value_parser = arguments::not_negative)]
     pub warm_up: f64,
-    /// What a miss costs: cycles of the time-stamp counter (nanoseconds where there is none)
+    /// Cost of a miss, in cycles of the time-stamp counter (nanoseconds where there is none)
     #[arg(long, value_name = "CYCLES", default_value_t = 500)]
     pub miss_penalty: u64,
-    /// Keys that are looked up at a time
+    /// Number of keys in one bulk lookup
     #[arg(long, value_name = "KEYS", default_value_t = 32,
         value_parser = clap::value_parser!(u64).range(1..=BLOCK as u64))]
     pub batch: u64,
     /// Lookups of a round
     #[arg(long, default_value = "1m", value_parser = arguments::positive_count)]
     pub lookups: u64,
-    /// Rounds: the median counts
+    /// Number of rounds; the median counts
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub rounds: u64,
-    /// Comparisons, separated by commas: scalar, and what this machine has of sse2, avx2, avx512, neon; or all;
-    /// the best if not said
+    /// Tag comparisons, separated by commas: scalar, and those of sse2, avx2, avx512, neon that this machine has; or
+    /// all [default: the best]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = arguments::vector)]
     pub vector: Vec<OneOrAll<Vector>>,
-    /// Beside them: hashbrown's map with random eviction (and rte_hash, in builds that have it)
+    /// Also measure hashbrown's map with random eviction (and rte_hash, in builds that have it)
     #[arg(long)]
     pub rivals: bool,
-    /// What keys and evictions are drawn from
+    /// Seed of the keys and evictions
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Print one line of JSON for each design

@@ -46,8 +46,8 @@ pub struct DesignOptions {
     /// Layouts, separated by commas: 4-way, 8-way, cuckoo-lite, window, blp-2-4, blp-2-8; or all
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub layout: Vec<OneOrAll<Layout>>,
-    /// Evictions, separated by commas: random, random-second, lru, bubble, pblru, pblru:second-to-last (as its
-    /// authors' code), pblru:last:PROBABILITY (how probably a hit moves a key), dc-bubble; or all
+    /// Evictions, separated by commas: random, random-second, lru, bubble, pblru, pblru:second-to-last (as in its
+    /// authors' code), pblru:last:PROBABILITY (that a hit moves a key), dc-bubble; or all
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub eviction: Vec<OneOrAll<Eviction>>,
     /// Bits of tag and of value: 16+16, 32+32 or 64+64

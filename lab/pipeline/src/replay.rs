@@ -31,55 +31,55 @@ const PACKETS_MIN: u64 = 1 << 18;
 /// Packets of a round at most, unless more are requested.
 const PACKETS_MAX: u64 = 1 << 24;
 
-/// What a replay takes.
+/// The options of a replay.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
-    /// Captures, pcap or pcapng, one behind the other
+    /// Captures, pcap or pcapng, replayed one after the other
     #[arg(value_name = "FILE", required_unless_present = "generate")]
     pub files: Vec<PathBuf>,
-    /// Copies of the captures' flows between other hosts, one packet of each in turn
+    /// Number of copies of the captures' flows, each between other hosts; their packets alternate
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = flow_count)]
     pub flows_times: u64,
-    /// Instead of captures: packets of so many generated flows
+    /// Generate the packets of this many flows, instead of reading captures
     #[arg(long, value_name = "FLOWS", value_parser = flow_count,
         conflicts_with_all = ["files", "flows_times"])]
     pub generate: Option<u64>,
     /// How popular generated flows are.
     #[command(flatten)]
     pub skew: Skew,
-    /// How probably a packet is the moment at which a generated flow ends and another begins
+    /// Probability, at each packet, that a generated flow ends and another one begins
     #[arg(long, value_name = "PROBABILITY", default_value_t = 0.0, value_parser = probability)]
     pub churn: f64,
-    /// Rules of the classifier; without, those of a small site
+    /// File of the classifier's rules [default: built-in rules of a small site]
     #[arg(long, value_name = "FILE")]
     pub rules: Option<PathBuf>,
     /// The designs.
     #[command(flatten)]
     pub designs: DesignOptions,
-    /// Entries of the microflow cache; without, about as many as there are flows
+    /// Entries of the microflow cache [default: about as many as there are flows]
     #[arg(long, value_parser = arguments::entries)]
     pub entries: Option<u64>,
-    /// Megaflows at most; no more than 2^16 with entries of 16+16
+    /// Maximum number of megaflows; at most 2^16 with entries of 16+16
     #[arg(long, value_name = "N", default_value = "64k", value_parser = positive_count)]
     pub megaflows: u64,
     /// Packets of a burst
     #[arg(long, value_name = "PACKETS", default_value_t = 32,
         value_parser = clap::value_parser!(u64).range(1..=4096))]
     pub batch: u64,
-    /// Packets of a round: without, all of the captures or four of each generated flow, several
-    /// times if they are few, and 16 million at most
+    /// Packets of a round [default: all packets of the captures, or four of each generated flow, several times if they
+    /// are few, and 16 million at most]
     #[arg(long, value_parser = positive_count)]
     pub packets: Option<u64>,
-    /// Rounds, after one to warm up: the median counts
+    /// Number of rounds, after one warm-up round; the median counts
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub rounds: u64,
-    /// What generated flows and evictions are drawn from
+    /// Seed of the generated flows and evictions
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Print one line of JSON for each design
     #[arg(long)]
     pub json: bool,
-    /// Draw cycles a packet, stage by stage, into a file
+    /// Draw the cycles per packet, stage by stage, into a file
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
 }

@@ -10,10 +10,10 @@ use crate::figures;
 use crate::report::{self, Row};
 use nuthatch_program::{Failure, output};
 
-/// What is computed.
+/// The options of the analysis.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
-    /// Oversubscription factors (keys / entry), separated by commas
+    /// Oversubscription factors (keys / entries), separated by commas
     #[arg(
         long,
         value_name = "FACTORS",
