@@ -13,7 +13,7 @@ use nuthatch_fabric_lab::store::{StoreLatency, Throughput};
 use nuthatch_fabric_lab::{figure, idle, latency, store};
 use nuthatch_program::output;
 
-/// Examines the OpenSHMEM of this machine. Started by its launcher, once for each PE.
+/// Examines the OpenSHMEM library of this machine. Its launcher starts this program once for each PE.
 #[derive(Parser)]
 #[command(version)]
 struct Options {
@@ -23,19 +23,19 @@ struct Options {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Checks that it does what the store is built on
+    /// Check that OpenSHMEM does what the store relies on
     Check {
         /// Rounds of each check
         #[arg(long, default_value_t = 100)]
         rounds: u64,
-        /// Threads of each PE that call it at once
+        /// Threads of each PE that call the library at the same time
         #[arg(long, default_value_t = 3)]
         threads: usize,
-        /// Ask the library for turns: as if it had no threads
+        /// Start the library with SHMEM_THREAD_SERIALIZED, so that threads take turns, as if it did not support threads
         #[arg(long)]
         serialized: bool,
     },
-    /// Measures the distributed store, whose server is the first PE
+    /// Measure the distributed store, whose server is the first PE
     Store {
         /// Calls of each kind
         #[arg(long, default_value_t = 20_000)]
@@ -50,31 +50,32 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Measures how many operations a second the store carries out for all PEs but the first
+    /// Measure how many operations per second the store carries out for all PEs but the first
     Throughput {
         /// Batches of each client
         #[arg(long, default_value_t = 20_000)]
         rounds: u64,
-        /// How sessions go about it
+        /// How sessions carry out operations: direct (themselves, where they can), active (by messages to the server)
+        /// or chosen (as measured costs suggest)
         #[arg(long, value_enum, default_value = "chosen")]
         operations: How,
-        /// Draw the directory's hits into this file
+        /// Draw the hits of the directory into this file
         #[arg(long, value_name = "FILE")]
         figure: Option<String>,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Measures what a server costs that is seldom asked, and how long who asks it waits
+    /// Measure the processor time of a server that gets few requests, and the latency of these requests
     Idle {
-        /// Gets for each pause, or two seconds
+        /// Number of gets for each length of pause; they end after two seconds at most
         #[arg(long, default_value_t = 20_000)]
         count: u64,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Measures its operations between the first two PEs
+    /// Measure the latency of OpenSHMEM's operations between the first two PEs
     Latency {
         /// Calls of each kind
         #[arg(long, default_value_t = 20_000)]
