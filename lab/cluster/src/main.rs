@@ -15,33 +15,35 @@ use nuthatch_engine::AnyEngine;
 use nuthatch_fabric::Fabric;
 use nuthatch_fabric::openshmem::{self, OpenShmem};
 
-/// Checks the distributed store on the OpenSHMEM of this machine, or of several. Started by its launcher, once for each
-/// PE: the first PEs serve, the last one asks.
+/// Checks the distributed store on the OpenSHMEM library of this machine, or of several. Its launcher starts this
+/// program once for each PE: the first PEs serve, the last one sends the requests.
 #[derive(Parser)]
 #[command(version)]
 struct Options {
-    /// PEs that serve
+    /// Number of PEs that serve, which are the first ones
     #[arg(long, default_value_t = 1)]
     servers: usize,
-    /// How sessions go about it
+    /// How sessions carry out operations: direct (themselves, where they can), active (by messages to the server) or
+    /// chosen (as measured costs suggest)
     #[arg(long, value_enum, default_value = "chosen")]
     operations: How,
-    /// Cases of conformance: those with one of these in their names
+    /// Run the conformance cases whose names contain one of these words; the empty word selects all
     #[arg(long, value_delimiter = ',', default_value = "")]
     cases: Vec<String>,
-    /// Random checks: those with one of these in their names; see --part
+    /// Run the random checks whose names contain one of these words; the empty word selects all; see --part
     #[arg(long, value_delimiter = ',', default_value = "")]
     checks: Vec<String>,
-    /// The so-manieth part of what an engine gets of random checks; 0: none
+    /// Run 1/PART of the random operations that an engine in one process gets; 0: no random checks
     #[arg(long, default_value_t = 20)]
     part: usize,
-    /// All of it again and again until there is such a file, and once more then; says how many stores it has made
+    /// Repeat all cases and checks until this file exists, then once more, and print the number of stores made so far
     #[arg(long, value_name = "FILE")]
     until: Option<PathBuf>,
-    /// In place of all that: histories of all PEs that do not serve, at once, of so many rounds
+    /// Instead of cases and checks, record and check a history of this many rounds of all PEs that do not serve, at the
+    /// same time
     #[arg(long, value_name = "ROUNDS")]
     histories: Option<usize>,
-    /// What the histories follow from
+    /// Seed of the histories' requests
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
