@@ -16,21 +16,21 @@ use nuthatch_program::{Failure, output};
 /// The benches.
 #[derive(Debug, Subcommand)]
 pub enum Bench {
-    /// Engines in process, beside the memory's limit, other crates, or each other
+    /// Measure engines in this process, beside the throughput limit of the memory, other crates, or each other
     Engine(OnEngines<engine::Options>),
-    /// How many items a memory limit holds
+    /// Count the items that a memory limit holds
     Fill(OnEngine<fill::Options>),
-    /// How long sets take in a full memory, with each eviction that the engines have
+    /// Measure how long sets take in a full memory, with each eviction that the engines have
     Full(OnEngines<full::Options>),
-    /// Load on a server that speaks memcached's protocol or CPServer's
+    /// Measure a server under load, by memcached's, Redis' or CPServer's protocol
     Server(server::Options),
-    /// Servers in turn under the same load
+    /// Measure servers in turn under the same load
     Versus(versus::Options),
-    /// The pointer directory of the distributed store beside one on the flow cache's layout
+    /// Compare the pointer directory of the distributed store with one on the flow cache's layout
     Directory(directory::Options),
-    /// A model of the distributed store on up to a thousand machines: not a measurement
+    /// Model the distributed store on up to a thousand machines: not a measurement
     Scale(scale::Options),
-    /// Tables in Markdown of what other benches printed with --json
+    /// Print Markdown tables of the results that other benches printed with --json
     Figures(figures::Options),
 }
 
@@ -49,7 +49,7 @@ pub struct OnEngine<O: Args> {
 /// Options of a bench that compares engines, and those that it runs on.
 #[derive(Debug, Args)]
 pub struct OnEngines<O: Args> {
-    /// The engines, with commas between; `bench engine` takes several with --working-set only
+    /// The engines, separated by commas; `bench engine` takes several with --working-set only
     #[arg(
         long = "engine",
         value_enum,

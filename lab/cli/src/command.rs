@@ -13,30 +13,30 @@ use crate::hash::Hash;
 #[derive(Debug, Parser)]
 #[command(name = "nuthatch-lab", version)]
 pub struct CommandLine {
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What to do.
+/// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Measure engines and servers
     #[command(subcommand)]
     Bench(Bench),
-    /// Compare flow caches: on captures, on made-up keys, under attack
+    /// Compare flow caches: on captures, on generated keys, under attack
     #[command(subcommand)]
     Flow(Flow),
     /// Find the hash function and the table size that suit a set of keys
     #[command(subcommand)]
     Hash(Hash),
-    /// Replay traces of requests on policies of eviction, and compare their hits
+    /// Replay request traces on eviction policies, and compare their hits
     HitRatio(hit_ratio::Options),
     /// Fill engines and servers, and count the items that they hold
     ItemsHeld(items_held::Options),
     /// Print completions for a shell
     Completions {
-        /// Which shell
+        /// The shell that the completions are for
         shell: Shell,
     },
     /// Print the manual page

@@ -5,16 +5,16 @@ use nuthatch_pipeline::{attack, bench, replay, theory};
 
 use nuthatch_program::Failure;
 
-/// What to do with flow caches.
+/// The subcommands for flow caches.
 #[derive(Debug, Subcommand)]
 pub enum Flow {
     /// Send captures or generated packets through the pipeline, once for each design
     Replay(replay::Options),
-    /// Measure the tables alone, by the parameters of the paper
+    /// Measure the tables alone, with the parameters of the paper
     Bench(bench::Options),
     /// Print the hit rates that the analysis expects
     Theory(theory::Options),
-    /// Scan beside normal traffic, each packet a new flow
+    /// Measure normal traffic during a scan, each packet of which is a new flow
     Attack(attack::Options),
 }
 

@@ -6,7 +6,7 @@ use nuthatch_keys::{analyze, collect, figures, live, size};
 
 use nuthatch_program::Failure;
 
-/// What about hashing.
+/// The subcommands for hashing.
 #[derive(Debug, Subcommand)]
 pub enum Hash {
     /// Compare hash functions on a file of keys, and recommend one
@@ -14,11 +14,11 @@ pub enum Hash {
     /// Write real keys of this machine's file systems to standard output
     #[command(subcommand)]
     Collect(collect::Collect),
-    /// The table that each rule gives for an amount of memory
+    /// Print the table size that each rule gives for an amount of memory
     Size(size::Options),
-    /// Show how the index of a running server is doing
+    /// Show the state of a running server's index
     Live(live::Options),
-    /// Reproduce the Linux paper's histograms and tables, in kind
+    /// Draw histograms and print tables of the same kinds as those of the Linux paper
     Figures(figures::Options),
 }
 
