@@ -14,9 +14,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* For GCC: that a function reads (writes) as many elements of the array that is its argument number
- * `array` as its argument number `count` says. The compiler then finds arrays that are too short, and
- * does not take an array for uninitialised that is filled in up to a variable count. */
+/* For GCC: argument number `array` of a function is an array, of which the function reads (writes) as
+ * many elements as argument number `count` says. The compiler then finds arrays that are too short,
+ * and does not take an array for uninitialised that is filled in up to a variable count. */
 #if defined(__GNUC__) && defined(__has_attribute)
 #if __has_attribute(access)
 #define NUTHATCH_FLOW_READS(array, count) __attribute__((access(read_only, array, count)))
@@ -42,8 +42,8 @@ static inline uint64_t nuthatch_flow_widen(uint32_t hash)
 }
 
 /**
- * Why a call failed and did nothing: all but the first are negative. A function that returns a count
- * returns one of these instead.
+ * The result of a call. All but the first are negative: the call failed and did nothing. A function
+ * that returns a count returns one of these instead when it fails.
  */
 typedef enum nuthatch_flow_status {
     /**
@@ -51,7 +51,7 @@ typedef enum nuthatch_flow_status {
      */
     NUTHATCH_FLOW_STATUS_OK = 0,
     /**
-     * A pointer is NULL that must not be.
+     * A pointer that must not be NULL is NULL.
      */
     NUTHATCH_FLOW_STATUS_NULL_POINTER = -1,
     /**
@@ -155,7 +155,7 @@ typedef enum nuthatch_flow_eviction {
      */
     NUTHATCH_FLOW_EVICTION_RANDOM_SECOND = 1,
     /**
-     * The least recently used one; 8 more bytes a slot. Not for shared tables.
+     * The least recently used one; 8 more bytes per slot. Not for shared tables.
      */
     NUTHATCH_FLOW_EVICTION_LRU = 2,
     /**
@@ -169,8 +169,8 @@ typedef enum nuthatch_flow_eviction {
      */
     NUTHATCH_FLOW_EVICTION_PBLRU = 4,
     /**
-     * Divide-and-conquer bubble: the first entry of a bucket without hits is replaced, the last
-     * one of others; a flag a bucket. Not for shared tables.
+     * Divide-and-conquer bubble: in a bucket without hits the first entry is replaced, in others the
+     * last one; one flag per bucket. Not for shared tables.
      */
     NUTHATCH_FLOW_EVICTION_DC_BUBBLE = 5,
 } nuthatch_flow_eviction;
@@ -180,8 +180,8 @@ typedef enum nuthatch_flow_eviction {
  */
 typedef enum nuthatch_flow_entry {
     /**
-     * 4 bytes: 16 bits of the hash, values up to 0xffff. Of lookups of absent flows one in some
-     * 8,000 finds another flow's value: compare the packet with what the value refers to.
+     * 4 bytes: 16 bits of the hash, values up to 0xffff. One in some 8,000 lookups of absent flows
+     * finds another flow's value: compare the packet with what the value refers to.
      */
     NUTHATCH_FLOW_ENTRY_TAG16 = 0,
     /**
@@ -204,7 +204,7 @@ typedef enum nuthatch_flow_insert_at {
     NUTHATCH_FLOW_INSERT_AT_LAST = 0,
     /**
      * Before the last one: a new flow survives one more eviction without a hit. The code of PBLRU's
-     * authors has this, and a swap probability of 1.
+     * authors uses this, and a swap probability of 1.
      */
     NUTHATCH_FLOW_INSERT_AT_SECOND_TO_LAST = 1,
 } nuthatch_flow_insert_at;
@@ -218,7 +218,7 @@ typedef enum nuthatch_flow_outcome {
      */
     NUTHATCH_FLOW_OUTCOME_FILLED = 1,
     /**
-     * The flow was there, and has a new value.
+     * The flow was in the table, and has a new value.
      */
     NUTHATCH_FLOW_OUTCOME_UPDATED = 2,
     /**
@@ -229,23 +229,24 @@ typedef enum nuthatch_flow_outcome {
 
 /**
  * An exact-match table of connections: a lookup compares the whole five-tuple and never returns the
- * value of another connection, for one more cache line a hit and 64 more bytes a flow. One thread at
- * a time uses it; nuthatch_flow_exact_get_stats() may be called by any thread at any time.
+ * value of another connection. This costs one more cache line per hit and 64 more bytes per flow.
+ * One thread at a time uses the table; any thread may call nuthatch_flow_exact_get_stats() at any
+ * time.
  */
 typedef struct nuthatch_flow_exact nuthatch_flow_exact;
 
 /**
- * A seeded hash function. Threads may use one at the same time.
+ * A seeded hash function. Many threads may use the same one at the same time.
  */
 typedef struct nuthatch_flow_hasher nuthatch_flow_hasher;
 
 /**
  * A flow cache, or one thread's handle of a flow cache that threads share.
  *
- * One thread at a time uses a nuthatch_flow_table, of either kind; nuthatch_flow_get_stats() and
- * nuthatch_flow_share() may be called by any thread at any time. Threads that work on the same
+ * One thread at a time uses a nuthatch_flow_table, of either kind; any thread may call
+ * nuthatch_flow_get_stats() and nuthatch_flow_share() at any time. Threads that work on the same
  * flows have a handle each: nuthatch_flow_create_shared() makes the first and nuthatch_flow_share()
- * the others. They may all look up and change flows at the same time.
+ * the others. These threads may all look up and change flows at the same time.
  */
 typedef struct nuthatch_flow_table nuthatch_flow_table;
 
@@ -260,13 +261,13 @@ typedef struct nuthatch_flow_config {
      */
     uint64_t entries;
     /**
-     * The seed of random choices: the same calls on tables of the same seed do the same.
+     * The seed of random choices: the same calls on tables with the same seed do the same.
      */
     uint64_t seed;
     /**
-     * PBLRU: the probability that a hit moves an entry up, at most 1. 0 stands for the best of the
-     * kind of table: 1 for one thread, which has the most hits, and 1/4 for a shared table, where
-     * most hits then write nothing.
+     * PBLRU: the probability that a hit moves an entry up, at most 1. 0 selects the best value for
+     * the kind of table: 1 for a table of one thread, which gives the most hits, and 1/4 for a
+     * shared table, where most hits then write nothing.
      */
     double swap_probability;
     /**
@@ -293,7 +294,7 @@ typedef struct nuthatch_flow_config {
  */
 typedef struct nuthatch_flow_tuple {
     /**
-     * The source address: 16 bytes, or of version 4 the first four.
+     * The source address: all 16 bytes, or the first four for IP version 4.
      */
     uint8_t source[16];
     /**
@@ -335,7 +336,7 @@ typedef struct nuthatch_flow_stats {
      */
     uint64_t filled;
     /**
-     * Inserts that replaced the value of a flow that was there.
+     * Inserts that replaced the value of a flow that was in the table.
      */
     uint64_t updated;
     /**
@@ -355,7 +356,7 @@ typedef struct nuthatch_flow_stats {
      */
     uint64_t occupied;
     /**
-     * Slots: the configured entries, rounded up. The few spare ones at the end do not count.
+     * Slots: the configured entries, rounded up. The few spare slots at the end do not count.
      */
     uint64_t entries;
     /**
@@ -369,7 +370,7 @@ extern "C" {
 #endif // __cplusplus
 
 /**
- * Returns the version of the library that is linked, as "1.2.3". It is not to be freed.
+ * Returns the version of the library that is linked, as "1.2.3". The caller must not free it.
  */
 const char *nuthatch_flow_version(void);
 
@@ -385,8 +386,8 @@ const char *nuthatch_flow_version(void);
 int nuthatch_flow_config_default(struct nuthatch_flow_config *config);
 
 /**
- * Returns the name of a layout, such as "blp-2-4", or NULL if there is no layout of this number. It
- * is not to be freed. The program nuthatch-lab has the same names.
+ * Returns the name of a layout, such as "blp-2-4", or NULL if there is no layout of this number. The
+ * caller must not free it. The program nuthatch-lab uses the same names.
  */
 const char *nuthatch_flow_layout_name(uint32_t layout);
 
@@ -403,7 +404,7 @@ int nuthatch_flow_layout_from_name(const char *name, uint32_t *layout);
 
 /**
  * Returns the name of an eviction, such as "pblru", or NULL if there is no eviction of this number.
- * It is not to be freed.
+ * The caller must not free it.
  */
 const char *nuthatch_flow_eviction_name(uint32_t eviction);
 
@@ -421,8 +422,8 @@ int nuthatch_flow_eviction_from_name(const char *name,
                                      uint32_t *eviction);
 
 /**
- * Returns the name of an entry, bits of hash + bits of value: "16+16", "32+32" or "64+64". NULL if
- * there is no entry of this number. It is not to be freed.
+ * Returns the name of an entry, bits of hash + bits of value: "16+16", "32+32" or "64+64". Returns
+ * NULL if there is no entry of this number. The caller must not free it.
  */
 const char *nuthatch_flow_entry_name(uint32_t entry);
 
@@ -439,7 +440,7 @@ int nuthatch_flow_entry_from_name(const char *name, uint32_t *entry);
 
 /**
  * Returns the name of an insert position, "last" or "second-to-last", or NULL if there is none of
- * this number. It is not to be freed.
+ * this number. The caller must not free it.
  */
 const char *nuthatch_flow_insert_at_name(uint32_t insert_at);
 
@@ -457,8 +458,8 @@ int nuthatch_flow_insert_at_from_name(const char *name, uint32_t *insert_at);
 
 /**
  * Creates an empty table and stores it in `*table`; NULL if it fails. Destroy it after use. The
- * entry of the configuration is not used, and values have 64 bits. `hash_seed` should be random: see
- * nuthatch_flow_random_seed().
+ * field `entry` of the configuration is not used, and values have 64 bits. `hash_seed` should be
+ * random: see nuthatch_flow_random_seed().
  *
  * Returns 0 or a negative status.
  *
@@ -491,11 +492,11 @@ int nuthatch_flow_exact_lookup(struct nuthatch_flow_exact *table,
                                uint64_t *value);
 
 /**
- * Looks any number of connections up in one call, with their cache misses overlapped. Values and
- * hits are as those of nuthatch_flow_lookup_many(), and untouched after an error; the version of a
- * tuple that is neither 4 nor 6 is one.
+ * Looks any number of connections up in one call, with their cache misses overlapped. `values` and
+ * `hits` are filled in as by nuthatch_flow_lookup_many(), and untouched after an error. A tuple
+ * whose version is neither 4 nor 6 is an error.
  *
- * Returns how many were there, or a negative status. Without tuples the arrays may be NULL.
+ * Returns how many were found, or a negative status. Without tuples the arrays may be NULL.
  *
  * # Safety
  * `table` is NULL or a table that no other thread uses; each array is NULL or has its length: `count`
@@ -557,8 +558,8 @@ int64_t nuthatch_flow_exact_forget_value(struct nuthatch_flow_exact *table, uint
 int64_t nuthatch_flow_exact_clear(struct nuthatch_flow_exact *table);
 
 /**
- * Stores what the table counted in `*stats`; only verified hits are hits, and the bytes are those
- * of the slots alone. Any thread may call this while another one uses the table, as
+ * Stores what the table counted in `*stats`; only verified hits count as hits, and `bytes` are those
+ * of the slots alone. Any thread may call this while another one uses the table, as with
  * nuthatch_flow_get_stats().
  *
  * Returns 0 or a negative status.
@@ -597,8 +598,8 @@ void nuthatch_flow_hasher_destroy(struct nuthatch_flow_hasher *hasher);
 uint64_t nuthatch_flow_random_seed(void);
 
 /**
- * Stores the hashes of `count` connections in `hashes`. If the version of one is wrong, those
- * before it have their hashes.
+ * Stores the hashes of `count` connections in `hashes`. If a tuple has a wrong version, the hashes
+ * of the tuples before it are stored.
  *
  * Returns 0 or a negative status. Without tuples the arrays may be NULL.
  *
@@ -629,7 +630,7 @@ int nuthatch_flow_hash_keys(const struct nuthatch_flow_hasher *hasher,
                             uint64_t *hashes);
 
 /**
- * Returns a sentence for what a function returned, never NULL. It is not to be freed.
+ * Returns a sentence that describes `status`, never NULL. The caller must not free it.
  */
 const char *nuthatch_flow_error_string(int status);
 
@@ -645,7 +646,8 @@ int nuthatch_flow_create(const struct nuthatch_flow_config *config,
                          struct nuthatch_flow_table **table);
 
 /**
- * The same for a table that threads share; the calling thread has its first handle.
+ * As nuthatch_flow_create(), for a table that threads share: `*table` is its first handle, for the
+ * calling thread.
  *
  * Not for the evictions LRU and DC_BUBBLE, nor for the entry HASH64. PBLRU with a swap probability
  * of 1/4, the default here, lets three hits in four leave the table's cache lines unwritten.
@@ -719,10 +721,10 @@ int64_t nuthatch_flow_lookup_many(struct nuthatch_flow_table *table,
                                   uint64_t *hits);
 
 /**
- * The same for hashes of 32 bits that are fields of the structs of an array: hash number i is at
- * `hashes` + i * `stride` bytes, and is widened as by nuthatch_flow_widen(). For an array `packet` of
- * structs with a field `hash`, pass `&packet[0].hash` and `sizeof(packet[0])`. The hashes need not
- * be aligned.
+ * As nuthatch_flow_lookup_many(), for hashes of 32 bits that are fields of the structs of an array:
+ * hash number i is at `hashes` + i * `stride` bytes, and is widened as by nuthatch_flow_widen(). For
+ * an array `packet` of structs with a field `hash`, pass `&packet[0].hash` and `sizeof(packet[0])`.
+ * The hashes need not be aligned.
  *
  * Returns how many were found, or a negative status: STRIDE if `stride` is below 4,
  * COUNT_TOO_LARGE if the hashes would take more than half the address space.
@@ -742,7 +744,7 @@ int64_t nuthatch_flow_lookup_strided(struct nuthatch_flow_table *table,
 /**
  * Prefetches the cache lines that a lookup or an insert of this flow will read. Call it as soon as
  * the hash is known, some hundred nanoseconds before the lookup. It changes and counts nothing.
- * nuthatch_flow_lookup_many() does this by itself for all but the first flows.
+ * nuthatch_flow_lookup_many() prefetches by itself for all but the first flows.
  *
  * Returns 0 or a negative status.
  *
@@ -752,8 +754,8 @@ int64_t nuthatch_flow_lookup_strided(struct nuthatch_flow_table *table,
 int nuthatch_flow_prefetch(const struct nuthatch_flow_table *table, uint64_t hash);
 
 /**
- * The same for many flows: as many as the processor can fetch at a time, some 10 to 40 lines.
- * Requests beyond that it may drop or wait for.
+ * As nuthatch_flow_prefetch(), for many flows: as many as the processor can fetch at a time, some 10
+ * to 40 lines. The processor may drop requests beyond that, or wait for them.
  *
  * Returns 0 or a negative status. Without flows the array may be NULL.
  *
@@ -766,9 +768,10 @@ int nuthatch_flow_prefetch_many(const struct nuthatch_flow_table *table,
                                 size_t count);
 
 /**
- * The same for hashes of 32 bits that are fields of structs, as for nuthatch_flow_lookup_strided().
+ * As nuthatch_flow_prefetch_many(), for hashes of 32 bits that are fields of structs, which are
+ * passed as to nuthatch_flow_lookup_strided().
  *
- * Returns 0 or a negative status, as that does.
+ * Returns 0, or a negative status as nuthatch_flow_lookup_strided() does.
  *
  * # Safety
  * `table` is NULL or a table that no other thread uses; `hashes` is NULL or points into an array in
@@ -806,8 +809,8 @@ int nuthatch_flow_insert(struct nuthatch_flow_table *table,
 int nuthatch_flow_remove(struct nuthatch_flow_table *table, uint64_t hash, uint64_t *old);
 
 /**
- * Removes all flows with a value, as when a rule is deleted. Reads the whole table. Other threads
- * go on meanwhile: what they insert with that value may stay.
+ * Removes all flows with a value, as when a rule is deleted. Reads the whole table. Flows that other
+ * threads insert with this value meanwhile may stay.
  *
  * Returns how many there were, or a negative status.
  *
@@ -829,8 +832,8 @@ int64_t nuthatch_flow_clear(struct nuthatch_flow_table *table);
 /**
  * Stores what the table counted in `*stats`; for a shared one, what all its handles counted.
  *
- * Any thread may call this while another one uses the table. Each number is then read by itself:
- * they may be some operations apart from each other, but none goes back between two calls of a
+ * Any thread may call this while another one uses the table. Each number is then read by itself: the
+ * numbers may be some operations apart from each other, but none decreases between two calls of a
  * thread.
  *
  * Returns 0 or a negative status.

@@ -33,7 +33,7 @@ pub enum Eviction {
     Random = 0,
     /// A random one of the second bucket; needs a layout with two buckets.
     RandomSecond = 1,
-    /// The least recently used one; 8 more bytes a slot. Not for shared tables.
+    /// The least recently used one; 8 more bytes per slot. Not for shared tables.
     Lru = 2,
     /// A hit moves an entry up by one slot in its bucket; the last one of a random bucket is
     /// replaced.
@@ -41,8 +41,8 @@ pub enum Eviction {
     /// Probabilistic Bubble LRU: the same, but a hit moves an entry up with the probability
     /// `swap_probability`, and a new one is inserted at `insert_at`.
     Pblru = 4,
-    /// Divide-and-conquer bubble: the first entry of a bucket without hits is replaced, the last
-    /// one of others; a flag a bucket. Not for shared tables.
+    /// Divide-and-conquer bubble: in a bucket without hits the first entry is replaced, in others the
+    /// last one; one flag per bucket. Not for shared tables.
     DcBubble = 5,
 }
 
@@ -50,8 +50,8 @@ pub enum Eviction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub enum Entry {
-    /// 4 bytes: 16 bits of the hash, values up to 0xffff. Of lookups of absent flows one in some
-    /// 8,000 finds another flow's value: compare the packet with what the value refers to.
+    /// 4 bytes: 16 bits of the hash, values up to 0xffff. One in some 8,000 lookups of absent flows
+    /// finds another flow's value: compare the packet with what the value refers to.
     Tag16 = 0,
     /// 8 bytes: 32 bits of the hash, values up to 0xffffffff.
     Tag32 = 1,
@@ -66,7 +66,7 @@ pub enum InsertAt {
     /// Last, in place of the evicted flow: more hits on skewed traffic and during a scan.
     Last = 0,
     /// Before the last one: a new flow survives one more eviction without a hit. The code of PBLRU's
-    /// authors has this, and a swap probability of 1.
+    /// authors uses this, and a swap probability of 1.
     SecondToLast = 1,
 }
 
@@ -78,11 +78,11 @@ pub struct Config {
     /// Slots, at most 2^32; buckets are rounded up to a power of two, at least 8.
     /// nuthatch_flow_get_stats() tells how many slots there are.
     pub entries: u64,
-    /// The seed of random choices: the same calls on tables of the same seed do the same.
+    /// The seed of random choices: the same calls on tables with the same seed do the same.
     pub seed: u64,
-    /// PBLRU: the probability that a hit moves an entry up, at most 1. 0 stands for the best of the
-    /// kind of table: 1 for one thread, which has the most hits, and 1/4 for a shared table, where
-    /// most hits then write nothing.
+    /// PBLRU: the probability that a hit moves an entry up, at most 1. 0 selects the best value for
+    /// the kind of table: 1 for a table of one thread, which gives the most hits, and 1/4 for a
+    /// shared table, where most hits then write nothing.
     pub swap_probability: f64,
     /// One of enum nuthatch_flow_layout.
     pub layout: u32,
@@ -120,8 +120,8 @@ pub unsafe extern "C" fn nuthatch_flow_config_default(config: *mut Config) -> c_
     })
 }
 
-/// Returns the name of a layout, such as "blp-2-4", or NULL if there is no layout of this number. It
-/// is not to be freed. The program nuthatch-lab has the same names.
+/// Returns the name of a layout, such as "blp-2-4", or NULL if there is no layout of this number. The
+/// caller must not free it. The program nuthatch-lab uses the same names.
 #[unsafe(no_mangle)]
 pub extern "C" fn nuthatch_flow_layout_name(layout: u32) -> *const c_char {
     LAYOUTS.name(layout)
@@ -144,7 +144,7 @@ pub unsafe extern "C" fn nuthatch_flow_layout_from_name(
 }
 
 /// Returns the name of an eviction, such as "pblru", or NULL if there is no eviction of this number.
-/// It is not to be freed.
+/// The caller must not free it.
 #[unsafe(no_mangle)]
 pub extern "C" fn nuthatch_flow_eviction_name(eviction: u32) -> *const c_char {
     EVICTIONS.name(eviction)
@@ -167,8 +167,8 @@ pub unsafe extern "C" fn nuthatch_flow_eviction_from_name(
     catch(|| unsafe { EVICTIONS.number(name, eviction) })
 }
 
-/// Returns the name of an entry, bits of hash + bits of value: "16+16", "32+32" or "64+64". NULL if
-/// there is no entry of this number. It is not to be freed.
+/// Returns the name of an entry, bits of hash + bits of value: "16+16", "32+32" or "64+64". Returns
+/// NULL if there is no entry of this number. The caller must not free it.
 #[unsafe(no_mangle)]
 pub extern "C" fn nuthatch_flow_entry_name(entry: u32) -> *const c_char {
     ENTRIES.name(entry)
@@ -191,7 +191,7 @@ pub unsafe extern "C" fn nuthatch_flow_entry_from_name(
 }
 
 /// Returns the name of an insert position, "last" or "second-to-last", or NULL if there is none of
-/// this number. It is not to be freed.
+/// this number. The caller must not free it.
 #[unsafe(no_mangle)]
 pub extern "C" fn nuthatch_flow_insert_at_name(insert_at: u32) -> *const c_char {
     INSERT_POSITIONS.name(insert_at)

@@ -14,8 +14,9 @@ use crate::status::{Out, Status, borrow, catch};
 use crate::table::Outcome;
 
 /// An exact-match table of connections: a lookup compares the whole five-tuple and never returns the
-/// value of another connection, for one more cache line a hit and 64 more bytes a flow. One thread at
-/// a time uses it; nuthatch_flow_exact_get_stats() may be called by any thread at any time.
+/// value of another connection. This costs one more cache line per hit and 64 more bytes per flow.
+/// One thread at a time uses the table; any thread may call nuthatch_flow_exact_get_stats() at any
+/// time.
 pub struct Exact {
     /// Only the thread that uses the table refers to it.
     table: UnsafeCell<FlowTable>,
@@ -39,8 +40,8 @@ unsafe fn table_of<'a>(table: *mut Exact) -> Result<&'a mut FlowTable, Status> {
 }
 
 /// Creates an empty table and stores it in `*table`; NULL if it fails. Destroy it after use. The
-/// entry of the configuration is not used, and values have 64 bits. `hash_seed` should be random: see
-/// nuthatch_flow_random_seed().
+/// field `entry` of the configuration is not used, and values have 64 bits. `hash_seed` should be
+/// random: see nuthatch_flow_random_seed().
 ///
 /// Returns 0 or a negative status.
 ///
@@ -106,11 +107,11 @@ pub unsafe extern "C" fn nuthatch_flow_exact_lookup(
     })
 }
 
-/// Looks any number of connections up in one call, with their cache misses overlapped. Values and
-/// hits are as those of nuthatch_flow_lookup_many(), and untouched after an error; the version of a
-/// tuple that is neither 4 nor 6 is one.
+/// Looks any number of connections up in one call, with their cache misses overlapped. `values` and
+/// `hits` are filled in as by nuthatch_flow_lookup_many(), and untouched after an error. A tuple
+/// whose version is neither 4 nor 6 is an error.
 ///
-/// Returns how many were there, or a negative status. Without tuples the arrays may be NULL.
+/// Returns how many were found, or a negative status. Without tuples the arrays may be NULL.
 ///
 /// # Safety
 /// `table` is NULL or a table that no other thread uses; each array is NULL or has its length: `count`
@@ -227,8 +228,8 @@ pub unsafe extern "C" fn nuthatch_flow_exact_clear(table: *mut Exact) -> i64 {
     catch(|| Ok(unsafe { table_of(table) }?.clear() as i64))
 }
 
-/// Stores what the table counted in `*stats`; only verified hits are hits, and the bytes are those
-/// of the slots alone. Any thread may call this while another one uses the table, as
+/// Stores what the table counted in `*stats`; only verified hits count as hits, and `bytes` are those
+/// of the slots alone. Any thread may call this while another one uses the table, as with
 /// nuthatch_flow_get_stats().
 ///
 /// Returns 0 or a negative status.

@@ -13,7 +13,7 @@ use crate::status::{Out, Status, borrow, catch};
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Tuple {
-    /// The source address: 16 bytes, or of version 4 the first four.
+    /// The source address: all 16 bytes, or the first four for IP version 4.
     pub source: [u8; 16],
     /// The destination address, likewise.
     pub destination: [u8; 16],
@@ -76,7 +76,7 @@ impl Tuple {
 /// The bytes of an address of version 4.
 const FIRST_FOUR: [u8; 16] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
-/// A seeded hash function. Threads may use one at the same time.
+/// A seeded hash function. Many threads may use the same one at the same time.
 pub struct Hasher {
     hasher: KeyHasher,
 }
@@ -124,8 +124,8 @@ pub extern "C" fn nuthatch_flow_random_seed() -> u64 {
     flow::Config::new(0).seed
 }
 
-/// Stores the hashes of `count` connections in `hashes`. If the version of one is wrong, those
-/// before it have their hashes.
+/// Stores the hashes of `count` connections in `hashes`. If a tuple has a wrong version, the hashes
+/// of the tuples before it are stored.
 ///
 /// Returns 0 or a negative status. Without tuples the arrays may be NULL.
 ///

@@ -48,7 +48,7 @@ pub use table::{
 /// The version as a C string.
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
 
-/// Returns the version of the library that is linked, as "1.2.3". It is not to be freed.
+/// Returns the version of the library that is linked, as "1.2.3". The caller must not free it.
 #[unsafe(no_mangle)]
 pub extern "C" fn nuthatch_flow_version() -> *const c_char {
     let version = CStr::from_bytes_with_nul(VERSION.as_bytes());

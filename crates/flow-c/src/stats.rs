@@ -10,7 +10,7 @@ pub struct Stats {
     pub hits: u64,
     /// Inserts that took an empty slot.
     pub filled: u64,
-    /// Inserts that replaced the value of a flow that was there.
+    /// Inserts that replaced the value of a flow that was in the table.
     pub updated: u64,
     /// Inserts that evicted another flow.
     pub evicted: u64,
@@ -20,7 +20,7 @@ pub struct Stats {
     pub forgotten: u64,
     /// Flows that are in the table now.
     pub occupied: u64,
-    /// Slots: the configured entries, rounded up. The few spare ones at the end do not count.
+    /// Slots: the configured entries, rounded up. The few spare slots at the end do not count.
     pub entries: u64,
     /// Bytes of all slots.
     pub bytes: u64,

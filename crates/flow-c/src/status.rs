@@ -6,14 +6,14 @@ use std::ptr::NonNull;
 
 use nuthatch_flow::ConfigError;
 
-/// Why a call failed and did nothing: all but the first are negative. A function that returns a count
-/// returns one of these instead.
+/// The result of a call. All but the first are negative: the call failed and did nothing. A function
+/// that returns a count returns one of these instead when it fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub enum Status {
     /// The call succeeded.
     Ok = 0,
-    /// A pointer is NULL that must not be.
+    /// A pointer that must not be NULL is NULL.
     NullPointer = -1,
     /// No such layout.
     UnknownLayout = -2,
@@ -169,7 +169,7 @@ impl<T> OptionalOut<T> {
     }
 }
 
-/// Returns a sentence for what a function returned, never NULL. It is not to be freed.
+/// Returns a sentence that describes `status`, never NULL. The caller must not free it.
 #[unsafe(no_mangle)]
 pub extern "C" fn nuthatch_flow_error_string(status: c_int) -> *const c_char {
     let known = Status::ALL.iter().find(|&&known| known as c_int == status);

@@ -14,10 +14,10 @@ use crate::strided::Strided;
 
 /// A flow cache, or one thread's handle of a flow cache that threads share.
 ///
-/// One thread at a time uses a nuthatch_flow_table, of either kind; nuthatch_flow_get_stats() and
-/// nuthatch_flow_share() may be called by any thread at any time. Threads that work on the same
+/// One thread at a time uses a nuthatch_flow_table, of either kind; any thread may call
+/// nuthatch_flow_get_stats() and nuthatch_flow_share() at any time. Threads that work on the same
 /// flows have a handle each: nuthatch_flow_create_shared() makes the first and nuthatch_flow_share()
-/// the others. They may all look up and change flows at the same time.
+/// the others. These threads may all look up and change flows at the same time.
 pub struct Table {
     /// Only the thread that uses the table refers to it.
     owned: UnsafeCell<Owned>,
@@ -61,7 +61,7 @@ unsafe fn cache_of<'a>(table: *const Table) -> Result<&'a mut Cache, Status> {
 pub enum Outcome {
     /// An empty slot was taken.
     Filled = 1,
-    /// The flow was there, and has a new value.
+    /// The flow was in the table, and has a new value.
     Updated = 2,
     /// All slots were taken: another flow was evicted.
     Evicted = 3,
@@ -88,7 +88,8 @@ pub unsafe extern "C" fn nuthatch_flow_create(
     })
 }
 
-/// The same for a table that threads share; the calling thread has its first handle.
+/// As nuthatch_flow_create(), for a table that threads share: `*table` is its first handle, for the
+/// calling thread.
 ///
 /// Not for the evictions LRU and DC_BUBBLE, nor for the entry HASH64. PBLRU with a swap probability
 /// of 1/4, the default here, lets three hits in four leave the table's cache lines unwritten.
@@ -220,10 +221,10 @@ pub unsafe extern "C" fn nuthatch_flow_lookup_many(
     })
 }
 
-/// The same for hashes of 32 bits that are fields of the structs of an array: hash number i is at
-/// `hashes` + i * `stride` bytes, and is widened as by nuthatch_flow_widen(). For an array `packet` of
-/// structs with a field `hash`, pass `&packet[0].hash` and `sizeof(packet[0])`. The hashes need not
-/// be aligned.
+/// As nuthatch_flow_lookup_many(), for hashes of 32 bits that are fields of the structs of an array:
+/// hash number i is at `hashes` + i * `stride` bytes, and is widened as by nuthatch_flow_widen(). For
+/// an array `packet` of structs with a field `hash`, pass `&packet[0].hash` and `sizeof(packet[0])`.
+/// The hashes need not be aligned.
 ///
 /// Returns how many were found, or a negative status: STRIDE if `stride` is below 4,
 /// COUNT_TOO_LARGE if the hashes would take more than half the address space.
@@ -257,7 +258,7 @@ pub unsafe extern "C" fn nuthatch_flow_lookup_strided(
 
 /// Prefetches the cache lines that a lookup or an insert of this flow will read. Call it as soon as
 /// the hash is known, some hundred nanoseconds before the lookup. It changes and counts nothing.
-/// nuthatch_flow_lookup_many() does this by itself for all but the first flows.
+/// nuthatch_flow_lookup_many() prefetches by itself for all but the first flows.
 ///
 /// Returns 0 or a negative status.
 ///
@@ -272,8 +273,8 @@ pub unsafe extern "C" fn nuthatch_flow_prefetch(table: *const Table, hash: u64) 
     })
 }
 
-/// The same for many flows: as many as the processor can fetch at a time, some 10 to 40 lines.
-/// Requests beyond that it may drop or wait for.
+/// As nuthatch_flow_prefetch(), for many flows: as many as the processor can fetch at a time, some 10
+/// to 40 lines. The processor may drop requests beyond that, or wait for them.
 ///
 /// Returns 0 or a negative status. Without flows the array may be NULL.
 ///
@@ -294,9 +295,10 @@ pub unsafe extern "C" fn nuthatch_flow_prefetch_many(
     })
 }
 
-/// The same for hashes of 32 bits that are fields of structs, as for nuthatch_flow_lookup_strided().
+/// As nuthatch_flow_prefetch_many(), for hashes of 32 bits that are fields of structs, which are
+/// passed as to nuthatch_flow_lookup_strided().
 ///
-/// Returns 0 or a negative status, as that does.
+/// Returns 0, or a negative status as nuthatch_flow_lookup_strided() does.
 ///
 /// # Safety
 /// `table` is NULL or a table that no other thread uses; `hashes` is NULL or points into an array in
@@ -367,8 +369,8 @@ pub unsafe extern "C" fn nuthatch_flow_remove(
     })
 }
 
-/// Removes all flows with a value, as when a rule is deleted. Reads the whole table. Other threads
-/// go on meanwhile: what they insert with that value may stay.
+/// Removes all flows with a value, as when a rule is deleted. Reads the whole table. Flows that other
+/// threads insert with this value meanwhile may stay.
 ///
 /// Returns how many there were, or a negative status.
 ///
@@ -394,8 +396,8 @@ pub unsafe extern "C" fn nuthatch_flow_clear(table: *mut Table) -> i64 {
 
 /// Stores what the table counted in `*stats`; for a shared one, what all its handles counted.
 ///
-/// Any thread may call this while another one uses the table. Each number is then read by itself:
-/// they may be some operations apart from each other, but none goes back between two calls of a
+/// Any thread may call this while another one uses the table. Each number is then read by itself: the
+/// numbers may be some operations apart from each other, but none decreases between two calls of a
 /// thread.
 ///
 /// Returns 0 or a negative status.
