@@ -14,8 +14,8 @@
 #include <stdint.h>
 
 /**
- * Why a call failed and did nothing: all but the first are negative. A function that returns a count returns one of
- * these instead.
+ * The result of a call. All but the first are negative: the call failed and did nothing. A function that returns a
+ * count returns one of these instead when it fails.
  */
 typedef enum nuthatch_shmem_status {
     /**
@@ -23,23 +23,23 @@ typedef enum nuthatch_shmem_status {
      */
     NUTHATCH_SHMEM_STATUS_OK = 0,
     /**
-     * A pointer is NULL that must not be.
+     * A pointer that must not be NULL is NULL.
      */
     NUTHATCH_SHMEM_STATUS_NULL_POINTER = -1,
     /**
-     * A key has 1 to 250 bytes.
+     * The key does not have 1 to 250 bytes.
      */
     NUTHATCH_SHMEM_STATUS_KEY = -2,
     /**
-     * The item is larger than the largest.
+     * The item is larger than the configuration allows: see `item_size_max`.
      */
     NUTHATCH_SHMEM_STATUS_TOO_LARGE = -3,
     /**
-     * The server is full, and nothing of it may go.
+     * The server is full, and nothing may be evicted.
      */
     NUTHATCH_SHMEM_STATUS_OUT_OF_MEMORY = -4,
     /**
-     * What is there is no decimal number of 64 bits.
+     * The value is not a decimal number of 64 bits.
      */
     NUTHATCH_SHMEM_STATUS_NOT_NUMERIC = -5,
     /**
@@ -47,19 +47,19 @@ typedef enum nuthatch_shmem_status {
      */
     NUTHATCH_SHMEM_STATUS_BUFFER_TOO_SMALL = -6,
     /**
-     * Settings that cannot be, described on standard error.
+     * The configuration is not possible. The reason is on standard error.
      */
     NUTHATCH_SHMEM_STATUS_SETTINGS = -7,
     /**
-     * No symmetric memory for it; what to do is said on standard error.
+     * There is no symmetric memory for the store. Standard error says what to do.
      */
     NUTHATCH_SHMEM_STATUS_NO_MEMORY = -8,
     /**
-     * Servers beside the program want SHMEM_THREAD_MULTIPLE of shmem_init_thread().
+     * Every PE serves in a thread beside the program's, but shmem_init_thread() did not provide SHMEM_THREAD_MULTIPLE.
      */
     NUTHATCH_SHMEM_STATUS_THREADS = -9,
     /**
-     * This PE is no server of its own.
+     * This PE is not one that only serves, so it must not call nuthatch_shmem_serve().
      */
     NUTHATCH_SHMEM_STATUS_NO_SERVER = -10,
     /**
@@ -78,20 +78,21 @@ typedef enum nuthatch_shmem_status {
 typedef struct nuthatch_shmem_store nuthatch_shmem_store;
 
 /**
- * How a store is to be: the same on all PEs. Fill it in with nuthatch_shmem_config_default() first.
+ * The configuration of a store: the same on all PEs. Fill it in with nuthatch_shmem_config_default() first.
  */
 typedef struct nuthatch_shmem_config {
     /**
-     * PEs that do nothing but serve: the first so many. 0: every PE serves, in a thread beside the program's.
+     * The number of PEs that do nothing but serve, which are the first ones. 0: every PE serves, in a thread beside
+     * the program's.
      */
     size_t servers;
     /**
-     * Bytes of each server. Every PE sets as much of its symmetric memory aside.
+     * Bytes of memory of each server. Every PE reserves as many bytes of its symmetric memory.
      */
     size_t memory;
     /**
-     * Bytes of the largest item: its header, key and value. At most a quarter of the memory; with less than some forty
-     * times as much memory a server evicts early.
+     * Bytes of the largest item: its header, key and value. At most a quarter of `memory`. A server evicts early if
+     * `memory` is less than some forty times as much.
      */
     size_t item_size_max;
     /**
@@ -99,7 +100,7 @@ typedef struct nuthatch_shmem_config {
      */
     size_t directory;
     /**
-     * 0: a full server refuses instead of evicting.
+     * 0: a full server refuses to store, instead of evicting items.
      */
     int evicts;
 } nuthatch_shmem_config;
@@ -109,29 +110,29 @@ typedef struct nuthatch_shmem_config {
  */
 typedef struct nuthatch_shmem_pair {
     /**
-     * The key's bytes.
+     * The key.
      */
     const uint8_t *key;
     /**
-     * How many they are.
+     * Bytes of the key.
      */
     size_t key_len;
     /**
-     * The value's bytes.
+     * The value.
      */
     const uint8_t *value;
     /**
-     * How many they are.
+     * Bytes of the value.
      */
     size_t value_len;
     /**
-     * Out: 0 if it was stored, or a negative status.
+     * Out: 0 if the pair was stored, or a negative status.
      */
     int status;
 } nuthatch_shmem_pair;
 
 /**
- * What all servers have, in items and bytes, and what this PE has done since it opened the store.
+ * Items and bytes of all servers, and counts of this PE's operations since it opened the store.
  */
 typedef struct nuthatch_shmem_statistics {
     /**
@@ -139,23 +140,23 @@ typedef struct nuthatch_shmem_statistics {
      */
     uint64_t items;
     /**
-     * Bytes of their blocks.
+     * Bytes of the blocks of these items.
      */
     uint64_t item_bytes;
     /**
-     * Bytes that the servers may use.
+     * Bytes of memory that all servers may use.
      */
     uint64_t memory_limit;
     /**
-     * Bytes that they use.
+     * Bytes of memory that all servers use.
      */
     uint64_t memory_used;
     /**
-     * Live items that went to make room.
+     * Live items that were evicted to make room.
      */
     uint64_t evictions;
     /**
-     * Expired and flushed items whose memory came back.
+     * Expired and flushed items whose memory was reclaimed.
      */
     uint64_t expired;
     /**
@@ -167,7 +168,7 @@ typedef struct nuthatch_shmem_statistics {
      */
     uint64_t directory_hits;
     /**
-     * Gets of this PE for which it did not.
+     * Gets of this PE for which its directory did not.
      */
     uint64_t directory_misses;
     /**
@@ -175,11 +176,11 @@ typedef struct nuthatch_shmem_statistics {
      */
     uint64_t direct_gets;
     /**
-     * Sets that it carried out itself.
+     * Sets that this PE carried out itself.
      */
     uint64_t direct_sets;
     /**
-     * Operations for which it asked a server.
+     * Operations for which this PE sent a message to a server.
      */
     uint64_t messages;
 } nuthatch_shmem_statistics;
@@ -189,27 +190,27 @@ typedef struct nuthatch_shmem_statistics {
  */
 typedef struct nuthatch_shmem_item {
     /**
-     * The key's bytes.
+     * The key.
      */
     const uint8_t *key;
     /**
-     * How many they are.
+     * Bytes of the key.
      */
     size_t key_len;
     /**
-     * Where the value goes.
+     * The buffer for the value.
      */
     uint8_t *buffer;
     /**
-     * Bytes that it has.
+     * Bytes of the buffer.
      */
     size_t capacity;
     /**
-     * Out: bytes of the value, also if they do not fit.
+     * Out: bytes of the value, also if it does not fit.
      */
     size_t value_len;
     /**
-     * Out: 1 for a hit, 0 for a miss, NUTHATCH_SHMEM_STATUS_BUFFER_TOO_SMALL.
+     * Out: 1 for a hit, 0 for a miss, or NUTHATCH_SHMEM_STATUS_BUFFER_TOO_SMALL for a hit that does not fit.
      */
     int found;
 } nuthatch_shmem_item;
@@ -219,7 +220,7 @@ extern "C" {
 #endif // __cplusplus
 
 /**
- * Returns a sentence for what a function returned, never NULL. It is not to be freed.
+ * Returns a sentence that describes `status`, never NULL. The caller must not free it.
  */
 const char *nuthatch_shmem_error_string(int status);
 
@@ -232,9 +233,10 @@ const char *nuthatch_shmem_error_string(int status);
 int nuthatch_shmem_config_default(struct nuthatch_shmem_config *config);
 
 /**
- * Sets what OpenSHMEM looks at when it starts, where the user has not: a symmetric heap for this store and for
- * `more` bytes of the program's, and what Open MPI needs. Call it before shmem_init_thread(); without it, those who start
- * the program set SHMEM_SYMMETRIC_SIZE (Open MPI 4: SHMEM_SYMMETRIC_HEAP_SIZE) by themselves.
+ * Sets the environment variables that OpenSHMEM reads when it starts, except for those that the user has set: a
+ * symmetric heap for this store and for `more` bytes of the program's, and what Open MPI needs. Call it before
+ * shmem_init_thread(). Without it, whoever starts the program must set SHMEM_SYMMETRIC_SIZE (Open MPI 4:
+ * SHMEM_SYMMETRIC_HEAP_SIZE).
  *
  * Returns 0 or a negative status.
  *
@@ -246,20 +248,20 @@ int nuthatch_shmem_prepare(const struct nuthatch_shmem_config *config,
 
 /**
  * Opens a store and stores it in `*store`; NULL if it fails. Collective: all PEs call it, with the same configuration,
- * after shmem_init_thread(). With config->servers of 0 that must have given SHMEM_THREAD_MULTIPLE.
+ * after shmem_init_thread(). If config->servers is 0, shmem_init_thread() must have provided SHMEM_THREAD_MULTIPLE.
  *
  * Returns 0 or a negative status.
  *
  * # Safety
  * `config` is NULL or points to a configuration; `store` is NULL or points to a pointer. OpenSHMEM is started, and not
- * ended before the store is closed. If it was started for fewer threads than any, only one thread of the PE calls this
- * library.
+ * ended before the store is closed. If OpenSHMEM was started with less than SHMEM_THREAD_MULTIPLE, only one thread of
+ * the PE calls this library.
  */
 int nuthatch_shmem_open(const struct nuthatch_shmem_config *config,
                         struct nuthatch_shmem_store **store);
 
 /**
- * Returns 1 on a PE that is to call nuthatch_shmem_serve(), 0 on others.
+ * Returns 1 on a PE that only serves, which must call nuthatch_shmem_serve(), and 0 on other PEs.
  *
  * # Safety
  * `store` is NULL or open.
@@ -267,7 +269,7 @@ int nuthatch_shmem_open(const struct nuthatch_shmem_config *config,
 int nuthatch_shmem_is_server(const struct nuthatch_shmem_store *store);
 
 /**
- * Serves until every client has closed the store. Then close it too.
+ * Serves until every client has closed the store. The caller then closes it too.
  *
  * Returns 0 or a negative status.
  *
@@ -277,23 +279,23 @@ int nuthatch_shmem_is_server(const struct nuthatch_shmem_store *store);
 int nuthatch_shmem_serve(const struct nuthatch_shmem_store *store);
 
 /**
- * Closes a store: collective, and what it held is gone. NULL is closed already. A PE that ends without it leaves the
- * others waiting, as at any barrier; shmem_global_exit() ends all of them.
+ * Closes a store. Collective: all PEs call it. The items of the store are lost. Does nothing with NULL. A PE that ends
+ * without this call leaves the others waiting, as at any barrier; shmem_global_exit() ends all of them.
  *
  * Returns 0 or a negative status.
  *
  * # Safety
- * `store` is NULL or open, and nobody uses it any more.
+ * `store` is NULL or open, and no thread uses it during this call or after it.
  */
 int nuthatch_shmem_close(struct nuthatch_shmem_store *store);
 
 /**
- * Stores a value, for so many seconds; 0: until it is evicted.
+ * Stores a value with a time to live of `seconds`; 0: until it is evicted.
  *
  * Returns 0 or a negative status.
  *
  * # Safety
- * `store` is NULL or open; `key` and `value` are NULL or have so many bytes.
+ * `store` is NULL or open; `key` and `value` are NULL or have `key_len` and `value_len` bytes.
  */
 int nuthatch_shmem_set(const struct nuthatch_shmem_store *store,
                        const uint8_t *key,
@@ -303,9 +305,9 @@ int nuthatch_shmem_set(const struct nuthatch_shmem_store *store,
                        uint32_t seconds);
 
 /**
- * The same, unless the key has a value.
+ * Stores a value as nuthatch_shmem_set() does, unless the key has one.
  *
- * Returns 1 if it was stored, 0 if there is a value, or a negative status.
+ * Returns 1 if the value was stored, 0 if the key has a value, or a negative status.
  *
  * # Safety
  * As nuthatch_shmem_set().
@@ -318,9 +320,9 @@ int nuthatch_shmem_add(const struct nuthatch_shmem_store *store,
                        uint32_t seconds);
 
 /**
- * The same, if the key has a value.
+ * Stores a value as nuthatch_shmem_set() does, if the key has one.
  *
- * Returns 1 if it was stored, 0 if there is none, or a negative status.
+ * Returns 1 if the value was stored, 0 if the key has none, or a negative status.
  *
  * # Safety
  * As nuthatch_shmem_set().
@@ -333,9 +335,9 @@ int nuthatch_shmem_replace(const struct nuthatch_shmem_store *store,
                            uint32_t seconds);
 
 /**
- * Adds bytes behind the value of a key, which expires when it did.
+ * Adds bytes behind the value of a key. The time at which it expires stays the same.
  *
- * Returns 1, or 0 if the key is not there, or a negative status.
+ * Returns 1, 0 if the key has no value, or a negative status.
  *
  * # Safety
  * As nuthatch_shmem_set().
@@ -347,9 +349,9 @@ int nuthatch_shmem_append(const struct nuthatch_shmem_store *store,
                           size_t bytes_len);
 
 /**
- * Adds bytes before the value of a key, which expires when it did.
+ * Adds bytes before the value of a key. The time at which it expires stays the same.
  *
- * Returns 1, or 0 if the key is not there, or a negative status.
+ * Returns 1, 0 if the key has no value, or a negative status.
  *
  * # Safety
  * As nuthatch_shmem_set().
@@ -361,10 +363,10 @@ int nuthatch_shmem_prepend(const struct nuthatch_shmem_store *store,
                            size_t bytes_len);
 
 /**
- * Stores a value if the key's is still the one that nuthatch_shmem_gets() gave `unique` with.
+ * Stores a value if the key still has the value for which nuthatch_shmem_gets() stored `unique`.
  *
- * Returns 1 if it was stored, 0 if the key is not there, NUTHATCH_SHMEM_STATUS_CHANGED if it has another value, or another
- * negative status.
+ * Returns 1 if the value was stored, 0 if the key has none, NUTHATCH_SHMEM_STATUS_CHANGED if it has another value, or
+ * another negative status.
  *
  * # Safety
  * As nuthatch_shmem_set().
@@ -378,13 +380,14 @@ int nuthatch_shmem_compare_and_set(const struct nuthatch_shmem_store *store,
                                    uint32_t seconds);
 
 /**
- * Stores many values at once, for so many seconds; 0: until they are evicted. What can travel together does. Each pair
- * tells what became of it.
+ * Stores many values at once, with a time to live of `seconds`; 0: until they are evicted. Requests that can travel
+ * together do. The `status` of each pair says whether it was stored.
  *
- * Returns how many were stored, or a negative status: then none was.
+ * Returns how many pairs were stored, or a negative status: then none was.
  *
  * # Safety
- * `store` is NULL or open; `pairs` is NULL or has `count` pairs, whose keys and values are NULL or have so many bytes.
+ * `store` is NULL or open; `pairs` is NULL or has `count` pairs, whose keys and values are NULL or have `key_len` and
+ * `value_len` bytes.
  */
 int nuthatch_shmem_multi_set(const struct nuthatch_shmem_store *store,
                              struct nuthatch_shmem_pair *pairs,
@@ -392,12 +395,12 @@ int nuthatch_shmem_multi_set(const struct nuthatch_shmem_store *store,
                              uint32_t seconds);
 
 /**
- * Gives a value another time to live, in seconds from now on; 0: until it is evicted.
+ * Sets the time to live of a value to `seconds` from now on; 0: until it is evicted.
  *
- * Returns 1, or 0 if the key is not there, or a negative status.
+ * Returns 1, 0 if the key has no value, or a negative status.
  *
  * # Safety
- * `store` is NULL or open; `key` is NULL or has so many bytes.
+ * `store` is NULL or open; `key` is NULL or has `key_len` bytes.
  */
 int nuthatch_shmem_touch(const struct nuthatch_shmem_store *store,
                          const uint8_t *key,
@@ -415,7 +418,7 @@ int nuthatch_shmem_touch(const struct nuthatch_shmem_store *store,
 int nuthatch_shmem_flush(const struct nuthatch_shmem_store *store);
 
 /**
- * Stores in `*statistics` what all servers have, and what this PE has done.
+ * Stores the statistics of all servers, and of this PE's operations, in `*statistics`.
  *
  * Returns 0 or a negative status.
  *
@@ -426,8 +429,8 @@ int nuthatch_shmem_get_statistics(const struct nuthatch_shmem_store *store,
                                   struct nuthatch_shmem_statistics *statistics);
 
 /**
- * Copies a key's value to `buffer`, and stores its length in `*value_len`, also if it does not fit, and in `*unique` the
- * number that tells it from every other value that the key has or had.
+ * Copies a key's value to `buffer`, and stores its length in `*value_len`, also if it does not fit. Stores in
+ * `*unique` the number that tells the value from every other value that the key has or had.
  *
  * Returns 1 for a hit, 0 for a miss, or a negative status.
  *
@@ -448,8 +451,8 @@ int nuthatch_shmem_gets(const struct nuthatch_shmem_store *store,
  * Returns 1 for a hit, 0 for a miss, or a negative status.
  *
  * # Safety
- * `store` is NULL or open; `key` is NULL or has so many bytes; `buffer` is NULL or has `capacity` bytes; `value_len` is
- * NULL or points to a number.
+ * `store` is NULL or open; `key` is NULL or has `key_len` bytes; `buffer` is NULL or has `capacity` bytes; `value_len`
+ * is NULL or points to a number.
  */
 int nuthatch_shmem_get(const struct nuthatch_shmem_store *store,
                        const uint8_t *key,
@@ -459,7 +462,7 @@ int nuthatch_shmem_get(const struct nuthatch_shmem_store *store,
                        size_t *value_len);
 
 /**
- * Gets many keys at once: what can travel together does. Each item tells what became of it.
+ * Gets many keys at once. Requests that can travel together do. The `found` of each item says whether it was a hit.
  *
  * Returns the number of hits, or a negative status.
  *
@@ -473,10 +476,10 @@ int nuthatch_shmem_multi_get(const struct nuthatch_shmem_store *store,
 /**
  * Removes a key.
  *
- * Returns 1 if it was there, 0 if not, or a negative status.
+ * Returns 1 if the key had a value, 0 if not, or a negative status.
  *
  * # Safety
- * `store` is NULL or open; `key` is NULL or has so many bytes.
+ * `store` is NULL or open; `key` is NULL or has `key_len` bytes.
  */
 int nuthatch_shmem_delete(const struct nuthatch_shmem_store *store,
                           const uint8_t *key,
@@ -485,10 +488,10 @@ int nuthatch_shmem_delete(const struct nuthatch_shmem_store *store,
 /**
  * Adds to the decimal number that a key has as its value, modulo 2^64, and stores the sum in `*number`.
  *
- * Returns 1, or 0 if the key is not there, or a negative status.
+ * Returns 1, 0 if the key has no value, or a negative status.
  *
  * # Safety
- * `store` is NULL or open; `key` is NULL or has so many bytes; `number` is NULL or points to a number.
+ * `store` is NULL or open; `key` is NULL or has `key_len` bytes; `number` is NULL or points to a number.
  */
 int nuthatch_shmem_incr(const struct nuthatch_shmem_store *store,
                         const uint8_t *key,
@@ -499,7 +502,7 @@ int nuthatch_shmem_incr(const struct nuthatch_shmem_store *store,
 /**
  * Subtracts from the decimal number that a key has as its value, down to 0, and stores the rest in `*number`.
  *
- * Returns 1, or 0 if the key is not there, or a negative status.
+ * Returns 1, 0 if the key has no value, or a negative status.
  *
  * # Safety
  * As nuthatch_shmem_incr().

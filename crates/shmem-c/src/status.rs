@@ -5,32 +5,32 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use nuthatch_shmem::Error;
 
-/// Why a call failed and did nothing: all but the first are negative. A function that returns a count returns one of
-/// these instead.
+/// The result of a call. All but the first are negative: the call failed and did nothing. A function that returns a
+/// count returns one of these instead when it fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub enum Status {
     /// The call succeeded.
     Ok = 0,
-    /// A pointer is NULL that must not be.
+    /// A pointer that must not be NULL is NULL.
     NullPointer = -1,
-    /// A key has 1 to 250 bytes.
+    /// The key does not have 1 to 250 bytes.
     Key = -2,
-    /// The item is larger than the largest.
+    /// The item is larger than the configuration allows: see `item_size_max`.
     TooLarge = -3,
-    /// The server is full, and nothing of it may go.
+    /// The server is full, and nothing may be evicted.
     OutOfMemory = -4,
-    /// What is there is no decimal number of 64 bits.
+    /// The value is not a decimal number of 64 bits.
     NotNumeric = -5,
     /// The value does not fit into the buffer.
     BufferTooSmall = -6,
-    /// Settings that cannot be, described on standard error.
+    /// The configuration is not possible. The reason is on standard error.
     Settings = -7,
-    /// No symmetric memory for it; what to do is said on standard error.
+    /// There is no symmetric memory for the store. Standard error says what to do.
     NoMemory = -8,
-    /// Servers beside the program want SHMEM_THREAD_MULTIPLE of shmem_init_thread().
+    /// Every PE serves in a thread beside the program's, but shmem_init_thread() did not provide SHMEM_THREAD_MULTIPLE.
     Threads = -9,
-    /// This PE is no server of its own.
+    /// This PE is not one that only serves, so it must not call nuthatch_shmem_serve().
     NoServer = -10,
     /// A defect of this library, described on standard error.
     Defect = -11,
@@ -91,7 +91,7 @@ pub(crate) fn catch(body: impl FnOnce() -> Result<c_int, Status>) -> c_int {
     }
 }
 
-/// Returns a sentence for what a function returned, never NULL. It is not to be freed.
+/// Returns a sentence that describes `status`, never NULL. The caller must not free it.
 #[unsafe(no_mangle)]
 pub extern "C" fn nuthatch_shmem_error_string(status: c_int) -> *const c_char {
     let known = Status::ALL

@@ -11,20 +11,21 @@ use nuthatch_shmem::{ConfigError, Options, Swapped};
 
 use crate::status::{Status, catch};
 
-/// How a store is to be: the same on all PEs. Fill it in with nuthatch_shmem_config_default() first.
+/// The configuration of a store: the same on all PEs. Fill it in with nuthatch_shmem_config_default() first.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Config {
-    /// PEs that do nothing but serve: the first so many. 0: every PE serves, in a thread beside the program's.
+    /// The number of PEs that do nothing but serve, which are the first ones. 0: every PE serves, in a thread beside
+    /// the program's.
     pub servers: usize,
-    /// Bytes of each server. Every PE sets as much of its symmetric memory aside.
+    /// Bytes of memory of each server. Every PE reserves as many bytes of its symmetric memory.
     pub memory: usize,
-    /// Bytes of the largest item: its header, key and value. At most a quarter of the memory; with less than some forty
-    /// times as much memory a server evicts early.
+    /// Bytes of the largest item: its header, key and value. At most a quarter of `memory`. A server evicts early if
+    /// `memory` is less than some forty times as much.
     pub item_size_max: usize,
     /// Entries of each PE's directory of pointers.
     pub directory: usize,
-    /// 0: a full server refuses instead of evicting.
+    /// 0: a full server refuses to store, instead of evicting items.
     pub evicts: c_int,
 }
 
@@ -34,62 +35,62 @@ pub struct Store(nuthatch_shmem::Store<OpenShmem>);
 /// One key of nuthatch_shmem_multi_get().
 #[repr(C)]
 pub struct Item {
-    /// The key's bytes.
+    /// The key.
     pub key: *const u8,
-    /// How many they are.
+    /// Bytes of the key.
     pub key_len: usize,
-    /// Where the value goes.
+    /// The buffer for the value.
     pub buffer: *mut u8,
-    /// Bytes that it has.
+    /// Bytes of the buffer.
     pub capacity: usize,
-    /// Out: bytes of the value, also if they do not fit.
+    /// Out: bytes of the value, also if it does not fit.
     pub value_len: usize,
-    /// Out: 1 for a hit, 0 for a miss, NUTHATCH_SHMEM_STATUS_BUFFER_TOO_SMALL.
+    /// Out: 1 for a hit, 0 for a miss, or NUTHATCH_SHMEM_STATUS_BUFFER_TOO_SMALL for a hit that does not fit.
     pub found: c_int,
 }
 
 /// One pair of nuthatch_shmem_multi_set().
 #[repr(C)]
 pub struct Pair {
-    /// The key's bytes.
+    /// The key.
     pub key: *const u8,
-    /// How many they are.
+    /// Bytes of the key.
     pub key_len: usize,
-    /// The value's bytes.
+    /// The value.
     pub value: *const u8,
-    /// How many they are.
+    /// Bytes of the value.
     pub value_len: usize,
-    /// Out: 0 if it was stored, or a negative status.
+    /// Out: 0 if the pair was stored, or a negative status.
     pub status: c_int,
 }
 
-/// What all servers have, in items and bytes, and what this PE has done since it opened the store.
+/// Items and bytes of all servers, and counts of this PE's operations since it opened the store.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Statistics {
     /// Items of all servers; expired ones count until their memory is needed.
     pub items: u64,
-    /// Bytes of their blocks.
+    /// Bytes of the blocks of these items.
     pub item_bytes: u64,
-    /// Bytes that the servers may use.
+    /// Bytes of memory that all servers may use.
     pub memory_limit: u64,
-    /// Bytes that they use.
+    /// Bytes of memory that all servers use.
     pub memory_used: u64,
-    /// Live items that went to make room.
+    /// Live items that were evicted to make room.
     pub evictions: u64,
-    /// Expired and flushed items whose memory came back.
+    /// Expired and flushed items whose memory was reclaimed.
     pub expired: u64,
     /// Stores that were refused because a server was full.
     pub out_of_memory: u64,
     /// Gets of this PE for which its directory led to the item.
     pub directory_hits: u64,
-    /// Gets of this PE for which it did not.
+    /// Gets of this PE for which its directory did not.
     pub directory_misses: u64,
     /// Gets that this PE answered itself, without a message.
     pub direct_gets: u64,
-    /// Sets that it carried out itself.
+    /// Sets that this PE carried out itself.
     pub direct_sets: u64,
-    /// Operations for which it asked a server.
+    /// Operations for which this PE sent a message to a server.
     pub messages: u64,
 }
 
@@ -244,9 +245,10 @@ pub unsafe extern "C" fn nuthatch_shmem_config_default(config: *mut Config) -> c
     })
 }
 
-/// Sets what OpenSHMEM looks at when it starts, where the user has not: a symmetric heap for this store and for
-/// `more` bytes of the program's, and what Open MPI needs. Call it before shmem_init_thread(); without it, those who start
-/// the program set SHMEM_SYMMETRIC_SIZE (Open MPI 4: SHMEM_SYMMETRIC_HEAP_SIZE) by themselves.
+/// Sets the environment variables that OpenSHMEM reads when it starts, except for those that the user has set: a
+/// symmetric heap for this store and for `more` bytes of the program's, and what Open MPI needs. Call it before
+/// shmem_init_thread(). Without it, whoever starts the program must set SHMEM_SYMMETRIC_SIZE (Open MPI 4:
+/// SHMEM_SYMMETRIC_HEAP_SIZE).
 ///
 /// Returns 0 or a negative status.
 ///
@@ -268,14 +270,14 @@ pub unsafe extern "C" fn nuthatch_shmem_prepare(config: *const Config, more: usi
 }
 
 /// Opens a store and stores it in `*store`; NULL if it fails. Collective: all PEs call it, with the same configuration,
-/// after shmem_init_thread(). With config->servers of 0 that must have given SHMEM_THREAD_MULTIPLE.
+/// after shmem_init_thread(). If config->servers is 0, shmem_init_thread() must have provided SHMEM_THREAD_MULTIPLE.
 ///
 /// Returns 0 or a negative status.
 ///
 /// # Safety
 /// `config` is NULL or points to a configuration; `store` is NULL or points to a pointer. OpenSHMEM is started, and not
-/// ended before the store is closed. If it was started for fewer threads than any, only one thread of the PE calls this
-/// library.
+/// ended before the store is closed. If OpenSHMEM was started with less than SHMEM_THREAD_MULTIPLE, only one thread of
+/// the PE calls this library.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nuthatch_shmem_open(
     config: *const Config,
@@ -305,7 +307,7 @@ pub unsafe extern "C" fn nuthatch_shmem_open(
     })
 }
 
-/// Returns 1 on a PE that is to call nuthatch_shmem_serve(), 0 on others.
+/// Returns 1 on a PE that only serves, which must call nuthatch_shmem_serve(), and 0 on other PEs.
 ///
 /// # Safety
 /// `store` is NULL or open.
@@ -315,7 +317,7 @@ pub unsafe extern "C" fn nuthatch_shmem_is_server(store: *const Store) -> c_int 
     catch(|| Ok(unsafe { borrow(store) }?.0.is_server().into()))
 }
 
-/// Serves until every client has closed the store. Then close it too.
+/// Serves until every client has closed the store. The caller then closes it too.
 ///
 /// Returns 0 or a negative status.
 ///
@@ -334,13 +336,13 @@ pub unsafe extern "C" fn nuthatch_shmem_serve(store: *const Store) -> c_int {
     })
 }
 
-/// Closes a store: collective, and what it held is gone. NULL is closed already. A PE that ends without it leaves the
-/// others waiting, as at any barrier; shmem_global_exit() ends all of them.
+/// Closes a store. Collective: all PEs call it. The items of the store are lost. Does nothing with NULL. A PE that ends
+/// without this call leaves the others waiting, as at any barrier; shmem_global_exit() ends all of them.
 ///
 /// Returns 0 or a negative status.
 ///
 /// # Safety
-/// `store` is NULL or open, and nobody uses it any more.
+/// `store` is NULL or open, and no thread uses it during this call or after it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nuthatch_shmem_close(store: *mut Store) -> c_int {
     catch(|| {
@@ -352,12 +354,12 @@ pub unsafe extern "C" fn nuthatch_shmem_close(store: *mut Store) -> c_int {
     })
 }
 
-/// Stores a value, for so many seconds; 0: until it is evicted.
+/// Stores a value with a time to live of `seconds`; 0: until it is evicted.
 ///
 /// Returns 0 or a negative status.
 ///
 /// # Safety
-/// `store` is NULL or open; `key` and `value` are NULL or have so many bytes.
+/// `store` is NULL or open; `key` and `value` are NULL or have `key_len` and `value_len` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nuthatch_shmem_set(
     store: *const Store,
@@ -375,9 +377,9 @@ pub unsafe extern "C" fn nuthatch_shmem_set(
     })
 }
 
-/// The same, unless the key has a value.
+/// Stores a value as nuthatch_shmem_set() does, unless the key has one.
 ///
-/// Returns 1 if it was stored, 0 if there is a value, or a negative status.
+/// Returns 1 if the value was stored, 0 if the key has a value, or a negative status.
 ///
 /// # Safety
 /// As nuthatch_shmem_set().
@@ -397,9 +399,9 @@ pub unsafe extern "C" fn nuthatch_shmem_add(
     })
 }
 
-/// The same, if the key has a value.
+/// Stores a value as nuthatch_shmem_set() does, if the key has one.
 ///
-/// Returns 1 if it was stored, 0 if there is none, or a negative status.
+/// Returns 1 if the value was stored, 0 if the key has none, or a negative status.
 ///
 /// # Safety
 /// As nuthatch_shmem_set().
@@ -419,9 +421,9 @@ pub unsafe extern "C" fn nuthatch_shmem_replace(
     })
 }
 
-/// Adds bytes behind the value of a key, which expires when it did.
+/// Adds bytes behind the value of a key. The time at which it expires stays the same.
 ///
-/// Returns 1, or 0 if the key is not there, or a negative status.
+/// Returns 1, 0 if the key has no value, or a negative status.
 ///
 /// # Safety
 /// As nuthatch_shmem_set().
@@ -440,9 +442,9 @@ pub unsafe extern "C" fn nuthatch_shmem_append(
     })
 }
 
-/// Adds bytes before the value of a key, which expires when it did.
+/// Adds bytes before the value of a key. The time at which it expires stays the same.
 ///
-/// Returns 1, or 0 if the key is not there, or a negative status.
+/// Returns 1, 0 if the key has no value, or a negative status.
 ///
 /// # Safety
 /// As nuthatch_shmem_set().
@@ -461,10 +463,10 @@ pub unsafe extern "C" fn nuthatch_shmem_prepend(
     })
 }
 
-/// Stores a value if the key's is still the one that nuthatch_shmem_gets() gave `unique` with.
+/// Stores a value if the key still has the value for which nuthatch_shmem_gets() stored `unique`.
 ///
-/// Returns 1 if it was stored, 0 if the key is not there, NUTHATCH_SHMEM_STATUS_CHANGED if it has another value, or another
-/// negative status.
+/// Returns 1 if the value was stored, 0 if the key has none, NUTHATCH_SHMEM_STATUS_CHANGED if it has another value, or
+/// another negative status.
 ///
 /// # Safety
 /// As nuthatch_shmem_set().
@@ -490,13 +492,14 @@ pub unsafe extern "C" fn nuthatch_shmem_compare_and_set(
     })
 }
 
-/// Stores many values at once, for so many seconds; 0: until they are evicted. What can travel together does. Each pair
-/// tells what became of it.
+/// Stores many values at once, with a time to live of `seconds`; 0: until they are evicted. Requests that can travel
+/// together do. The `status` of each pair says whether it was stored.
 ///
-/// Returns how many were stored, or a negative status: then none was.
+/// Returns how many pairs were stored, or a negative status: then none was.
 ///
 /// # Safety
-/// `store` is NULL or open; `pairs` is NULL or has `count` pairs, whose keys and values are NULL or have so many bytes.
+/// `store` is NULL or open; `pairs` is NULL or has `count` pairs, whose keys and values are NULL or have `key_len` and
+/// `value_len` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nuthatch_shmem_multi_set(
     store: *const Store,
@@ -522,12 +525,12 @@ pub unsafe extern "C" fn nuthatch_shmem_multi_set(
     })
 }
 
-/// Gives a value another time to live, in seconds from now on; 0: until it is evicted.
+/// Sets the time to live of a value to `seconds` from now on; 0: until it is evicted.
 ///
-/// Returns 1, or 0 if the key is not there, or a negative status.
+/// Returns 1, 0 if the key has no value, or a negative status.
 ///
 /// # Safety
-/// `store` is NULL or open; `key` is NULL or has so many bytes.
+/// `store` is NULL or open; `key` is NULL or has `key_len` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nuthatch_shmem_touch(
     store: *const Store,
@@ -557,7 +560,7 @@ pub unsafe extern "C" fn nuthatch_shmem_flush(store: *const Store) -> c_int {
     })
 }
 
-/// Stores in `*statistics` what all servers have, and what this PE has done.
+/// Stores the statistics of all servers, and of this PE's operations, in `*statistics`.
 ///
 /// Returns 0 or a negative status.
 ///
@@ -581,8 +584,8 @@ pub unsafe extern "C" fn nuthatch_shmem_get_statistics(
     })
 }
 
-/// Copies a key's value to `buffer`, and stores its length in `*value_len`, also if it does not fit, and in `*unique` the
-/// number that tells it from every other value that the key has or had.
+/// Copies a key's value to `buffer`, and stores its length in `*value_len`, also if it does not fit. Stores in
+/// `*unique` the number that tells the value from every other value that the key has or had.
 ///
 /// Returns 1 for a hit, 0 for a miss, or a negative status.
 ///
@@ -618,8 +621,8 @@ pub unsafe extern "C" fn nuthatch_shmem_gets(
 /// Returns 1 for a hit, 0 for a miss, or a negative status.
 ///
 /// # Safety
-/// `store` is NULL or open; `key` is NULL or has so many bytes; `buffer` is NULL or has `capacity` bytes; `value_len` is
-/// NULL or points to a number.
+/// `store` is NULL or open; `key` is NULL or has `key_len` bytes; `buffer` is NULL or has `capacity` bytes; `value_len`
+/// is NULL or points to a number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nuthatch_shmem_get(
     store: *const Store,
@@ -643,7 +646,7 @@ pub unsafe extern "C" fn nuthatch_shmem_get(
     })
 }
 
-/// Gets many keys at once: what can travel together does. Each item tells what became of it.
+/// Gets many keys at once. Requests that can travel together do. The `found` of each item says whether it was a hit.
 ///
 /// Returns the number of hits, or a negative status.
 ///
@@ -677,10 +680,10 @@ pub unsafe extern "C" fn nuthatch_shmem_multi_get(
 
 /// Removes a key.
 ///
-/// Returns 1 if it was there, 0 if not, or a negative status.
+/// Returns 1 if the key had a value, 0 if not, or a negative status.
 ///
 /// # Safety
-/// `store` is NULL or open; `key` is NULL or has so many bytes.
+/// `store` is NULL or open; `key` is NULL or has `key_len` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nuthatch_shmem_delete(
     store: *const Store,
@@ -696,10 +699,10 @@ pub unsafe extern "C" fn nuthatch_shmem_delete(
 
 /// Adds to the decimal number that a key has as its value, modulo 2^64, and stores the sum in `*number`.
 ///
-/// Returns 1, or 0 if the key is not there, or a negative status.
+/// Returns 1, 0 if the key has no value, or a negative status.
 ///
 /// # Safety
-/// `store` is NULL or open; `key` is NULL or has so many bytes; `number` is NULL or points to a number.
+/// `store` is NULL or open; `key` is NULL or has `key_len` bytes; `number` is NULL or points to a number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nuthatch_shmem_incr(
     store: *const Store,
@@ -722,7 +725,7 @@ pub unsafe extern "C" fn nuthatch_shmem_incr(
 
 /// Subtracts from the decimal number that a key has as its value, down to 0, and stores the rest in `*number`.
 ///
-/// Returns 1, or 0 if the key is not there, or a negative status.
+/// Returns 1, 0 if the key has no value, or a negative status.
 ///
 /// # Safety
 /// As nuthatch_shmem_incr().
