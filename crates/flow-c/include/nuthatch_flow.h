@@ -817,7 +817,8 @@ int nuthatch_flow_remove(struct nuthatch_flow_table *table, uint64_t hash, uint6
  * # Safety
  * `table` is NULL or a table that no other thread uses.
  */
-int64_t nuthatch_flow_forget_value(struct nuthatch_flow_table *table, uint64_t value);
+int64_t nuthatch_flow_forget_value(struct nuthatch_flow_table *table,
+                                   uint64_t value);
 
 /**
  * Removes all flows.

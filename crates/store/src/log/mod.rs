@@ -26,12 +26,12 @@
 //!    and the owner of a record that leaves counts it down.
 //! 3. Only a closed page without private records is cleaned, by one thread at a time; so nothing becomes private in
 //!    it any more, and its records are complete.
-//! 4. A page is used again only when nothing in it is held. Before, its sequence is taken from it.
 //! 4. A page is used again only when nothing in it is held. Before that its sequence is taken from it.
+//! 5. A record that is kept is in the index at every moment at which its stripes are even: the slot is changed from the
 //!    old place to the new one under the lock of its buckets, after the copy is complete. Pinned items do not move.
-//! 6. Where nothing may leave, there is [room] for what is still to be moved out of each page whose cleaning has begun.
 //! 6. Where nothing may leave, there is [room] for all records still to be moved out of each page whose cleaning has
 //!    begun.
+//!
 //! Order of locks: a stream's, then the pool's or the queues'. A cleaning's lock, or a sweep's, comes before all of them
 //! and before those of buckets. No listener is called under any.
 
