@@ -42,6 +42,7 @@
 //! 5. A key's new element takes the place of the old one while the bucket's lock is held once: no reader misses it.
 //! 6. No element stored before a flush is returned by a read that began after the flush ended, or that saw the flush or
 //!    any later change.
+//!
 //! Linearization point of a read: the release of its bucket's lock. If it misses because there are no buckets at all:
 //! the load of their number.
 
