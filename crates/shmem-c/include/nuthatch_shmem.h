@@ -235,7 +235,7 @@ int nuthatch_shmem_config_default(struct nuthatch_shmem_config *config);
 /**
  * Sets the environment variables that OpenSHMEM reads when it starts, except for those that the user has set: a
  * symmetric heap for this store and for `more` bytes of the program's, and what Open MPI needs. Call it before
- * shmem_init_thread(). Without it, whoever starts the program must set SHMEM_SYMMETRIC_SIZE (Open MPI 4:
+ * shmem_init_thread(). Without it, the user who starts the program must set SHMEM_SYMMETRIC_SIZE (Open MPI 4:
  * SHMEM_SYMMETRIC_HEAP_SIZE).
  *
  * Returns 0 or a negative status.
