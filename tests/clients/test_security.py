@@ -724,6 +724,7 @@ def test_a_pipe_is_no_file_of_settings_passwords_or_certificates(start, certific
             process.terminate()
             assert process.wait() == 0
         (tmp_path / "ports").unlink(missing_ok=True)
+        (tmp_path / "ports.lck").unlink()
         assert users.read_text() == "untouched"
     # The name that it has until it is whole is the server's own: a start is refused, and nothing is written elsewhere.
     for made in [os.mkfifo, lambda path: os.symlink(users, path)]:
