@@ -24,6 +24,7 @@ pub fn command<'a>(
     consumed: usize,
 ) -> Flow {
     match command {
+        // The caller has done so already: taken as a part of `Command`, each get would move the whole of one.
         Command::Get(get) => return begin_get(stage, slice, phase, input, &get, consumed),
         Command::Store(command) if set_may_be_refused(stage, &command) => {
             if slice.in_batch > 0 {
