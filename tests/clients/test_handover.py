@@ -303,6 +303,36 @@ def test_a_newcomer_that_is_killed_in_between_takes_nothing(start, tmp_path, por
         assert converse(At(port).address, b"stats\r\n").count(b"STAT curr_items 100000\r\n") == 1
 
 
+@pytest.mark.parametrize("load", [False, True])
+def test_if_the_server_that_hands_over_is_killed_the_newcomer_serves(start, tmp_path, port, load):
+    """It has the sockets by then, so nobody else could serve. It has no items but those of a copy."""
+    copy, log = tmp_path / "copy", tmp_path / "log"
+    flags = ["-l", "127.0.0.1", "-p", str(port), "--handover", str(tmp_path / "control"), "-m", "512"]
+    flags += ["--save", str(copy), "--save-every", "100000"] + ["--load", str(copy)] * load
+    server = start(*flags)
+    assert converse(At(port).address, b"set old 0 0 1\r\nx\r\n") == b"STORED\r\n"
+    server.process.send_signal(signal.SIGUSR2)
+    server.until("1 items")
+    value = b"x" * 1000
+    text = b"".join(b"set k%d 0 0 1000 noreply\r\n%b\r\n" % (number, value) for number in range(100_000))
+    assert converse(At(port).address, text + b"mn\r\n") == b"MN\r\n"
+    other = start(*flags, "--log", str(log), ready=False)
+    server.until("nothing more is accepted")
+    server.process.send_signal(signal.SIGSTOP)
+    assert "went to another process" not in server.log.read_text(), "it was too quick"
+    server.process.kill()
+    server.process.wait()
+    held = b"VALUE old 0 1\r\nx\r\nEND\r\n" if load else b"END\r\n"
+    assert converse(At(port).address, b"get old k1 k50000 k99999\r\n") == held
+    conftest.said(log, "was killed: its items are lost")
+    assert converse(At(port).address, b"set k1 0 0 1\r\ny\r\nget k1\r\n") == b"STORED\r\nVALUE k1 0 1\r\ny\r\nEND\r\n"
+    # It hands over in its turn.
+    third = start(*flags)
+    assert other.process.wait() == 0
+    assert converse(At(port).address, b"get k1\r\n") == b"VALUE k1 0 1\r\ny\r\nEND\r\n"
+    assert third.end() == 0
+
+
 def test_a_newcomer_that_is_stopped_in_between_takes_nothing(start, tmp_path, port):
     """Ctrl-C before it is up does not mean the items."""
     flags = ["-l", "127.0.0.1", "-p", str(port), "--handover", str(tmp_path / "control"), "-m", "512"]

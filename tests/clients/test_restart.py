@@ -332,6 +332,27 @@ def test_a_copy_is_made_when_it_is_asked_for_and_at_the_end(start, tmp_path):
     assert "--load" in refused("--load", str(tmp_path / "none"), "--save", str(path))
 
 
+def test_a_copy_that_is_damaged_does_not_keep_the_server_down(start, tmp_path):
+    """If it is the server's own: then it is put aside. A copy that somebody names must be right."""
+    path, aside = tmp_path / "copy", tmp_path / "copy.refused"
+    own = ("--save", str(path), "--load", str(path), "--save-every", "100000")
+    first = start(*own)
+    fill(first)
+    assert first.end() == 0
+    whole = path.read_bytes()
+    later = whole[:8] + (99).to_bytes(4, "little") + whole[12:]
+    for number, bad in enumerate([whole[:-1], b"", whole[:5000] + b"\0" + whole[5001:], later, b"no such file"]):
+        path.write_bytes(bad)
+        log = tmp_path / f"log{number}"
+        assert f"--load: {path}" in refused("--load", str(path))
+        assert path.read_bytes() == bad and not aside.exists()
+        server = start(*own, "--log", str(log))
+        assert count(server) == 0 and aside.read_bytes() == bad
+        conftest.said(log, f"started empty: --load: {path}")
+        assert server.end() == 0 and path.exists()
+        aside.unlink()
+
+
 def test_a_signal_without_a_file_is_told(start, tmp_path):
     log = tmp_path / "log"
     server = start("--log", str(log))

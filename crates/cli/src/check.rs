@@ -1,7 +1,9 @@
-//! `--check`: checks the files, folders and users that a start needs besides valid settings.
+//! `--check`: checks what a start needs besides valid settings: files, folders, users, addresses, and an engine that
+//! can have these settings.
 
 use std::fs;
-use std::net::SocketAddr as IpAddress;
+use std::io;
+use std::net::{SocketAddr as IpAddress, TcpListener, UdpSocket};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::SocketAddr as UnixAddress;
 use std::path::{Path, PathBuf};
@@ -9,11 +11,13 @@ use std::path::{Path, PathBuf};
 use nix::unistd::{AccessFlags, access, geteuid};
 use nuthatch_server::ListenAddress;
 
+use crate::engine;
 use crate::process;
 use crate::settings::Settings;
 
-/// Looks for the users and the folders that settings name, and reads the files that a server reads when it starts.
-/// Errors are those of a start, or of a save later.
+/// Looks for the users, the folders and the addresses that settings name, reads the files that a server reads when it
+/// starts, and makes the engine, which takes address space and no memory yet. Errors are those of a start, or of a save
+/// later.
 pub fn all(settings: &Settings) -> Result<(), String> {
     let files = settings.server.check_files();
     files.map_err(|error| error.to_string())?;
@@ -23,6 +27,8 @@ pub fn all(settings: &Settings) -> Result<(), String> {
     }
     settings.process.log.check()?;
     each_address_once(settings)?;
+    addresses(settings)?;
+    engine::make(&settings.engine).map_err(|error| error.to_string())?;
     // Only that user's process can find out whether another user may write there.
     let changes_user = user.is_some() && geteuid().is_root();
     for (flag, file) in written(settings) {
@@ -71,6 +77,35 @@ fn each_address_once(settings: &Settings) -> Result<(), String> {
     Ok(())
 }
 
+/// Errors: a listener has an address that this machine has not. Another server may listen there now, so a port of the
+/// system's choice is tried.
+fn addresses(settings: &Settings) -> Result<(), String> {
+    let server = &settings.server;
+    let listeners = server.listeners.iter().map(|listen| &listen.place);
+    for place in listeners.chain(&server.metrics) {
+        let any_port = |address: &IpAddress| {
+            let mut address = *address;
+            address.set_port(0);
+            address
+        };
+        let (address, tried) = match place {
+            ListenAddress::Tcp(address) => {
+                (address, TcpListener::bind(any_port(address)).map(drop))
+            }
+            ListenAddress::Udp(address) => (address, UdpSocket::bind(any_port(address)).map(drop)),
+            _ => continue,
+        };
+        // A server does without IPv6 where the machine has none.
+        if let Err(error) = tried
+            && error.kind() == io::ErrorKind::AddrNotAvailable
+            && !address.ip().is_unspecified()
+        {
+            return Err(format!("{}: no address of this machine", address.ip()));
+        }
+    }
+    Ok(())
+}
+
 /// The files that a server writes or makes, and the flags that name them.
 fn written(settings: &Settings) -> Vec<(&'static str, PathBuf)> {
     let (server, process) = (&settings.server, &settings.process);
@@ -111,6 +146,7 @@ fn folder(file: &Path, changes_user: bool) -> Result<(), String> {
 mod tests {
     use super::*;
     use crate::flags::Flags;
+    use nuthatch_engines::EngineName;
 
     fn check(flags: Flags) -> Result<(), String> {
         all(&Settings::check(&flags, None)?)
@@ -252,6 +288,57 @@ mod tests {
                 Flags {
                     listen: vec!["127.0.0.1".into()],
                     redis_port: Some(11211),
+                    ..good()
+                },
+            ),
+            (
+                "192.0.2.1: no address of this machine",
+                Flags {
+                    listen: vec!["192.0.2.1".into()],
+                    ..good()
+                },
+            ),
+            (
+                "192.0.2.1: no address of this machine",
+                Flags {
+                    metrics: Some("192.0.2.1:9150".into()),
+                    ..good()
+                },
+            ),
+            (
+                "-I",
+                Flags {
+                    max_item_size: Some(40 << 20),
+                    ..good()
+                },
+            ),
+            (
+                "-n",
+                Flags {
+                    slab_min_size: Some(10_000_000),
+                    ..good()
+                },
+            ),
+            (
+                "--partitions",
+                Flags {
+                    engine: Some(EngineName::Cphash),
+                    partitions: Some(3),
+                    ..good()
+                },
+            ),
+            (
+                "--partitions",
+                Flags {
+                    engine: Some(EngineName::Lockhash),
+                    partitions: Some(0),
+                    ..good()
+                },
+            ),
+            (
+                "-m, --memory-limit-max",
+                Flags {
+                    memory_limit: Some(100_000 << 30),
                     ..good()
                 },
             ),

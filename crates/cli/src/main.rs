@@ -6,6 +6,7 @@ mod check;
 mod command;
 mod confine;
 mod daemon;
+mod engine;
 mod extended;
 mod flags;
 mod greeting;

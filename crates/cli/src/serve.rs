@@ -12,12 +12,12 @@ use crate::check;
 use crate::command::{self, Serve};
 use crate::confine::{self, Confinement};
 use crate::daemon::{self, Launch};
+use crate::engine;
 use crate::greeting;
 use crate::log::{Log, LogFormat, LogTo};
 use crate::process::{self, PidFile};
 use crate::reload::{self, Reload};
 use crate::settings::{PORT_FILE, Settings};
-use nuthatch_engines::EngineName;
 use nuthatch_program::{Failure, output};
 
 /// Serves until it is stopped.
@@ -83,12 +83,7 @@ fn live(
     reload: Reload,
     log: &Log,
 ) -> Result<(), Failure> {
-    let engine = EngineName::build(&settings.engine).map_err(|error| match error.kind() {
-        io::ErrorKind::OutOfMemory => Failure::run(format!(
-            "-m, --memory-limit-max: the system does not give so much address space: {error}"
-        )),
-        _ => error.into(),
-    })?;
+    let engine = engine::make(&settings.engine)?;
     let (name, index) = (engine.name(), index(&engine.stats()));
     let (threads, limit) = (settings.server.threads, settings.engine.memory_limit >> 20);
     let process = settings.process;

@@ -108,9 +108,11 @@ impl Claim {
             }
             Err(error @ Error::Stopped(_)) => Err(error.into()),
             Err(error) => {
-                tracing::error!("started empty: {error}");
-                // If this fails too, the file is replaced at the next stop.
-                let _ = self.put_aside();
+                let aside = match self.put_aside() {
+                    Ok(()) => "put aside".to_owned(),
+                    Err(error) => format!("stays until the next stop replaces it: {error}"),
+                };
+                tracing::error!("started empty: {error}; {aside}");
                 Ok(None)
             }
         }
@@ -144,9 +146,7 @@ impl Claim {
     }
 
     fn put_aside(&self) -> io::Result<()> {
-        let mut aside = self.path.clone().into_os_string();
-        aside.push(".refused");
-        fs::rename(&self.path, aside)
+        put_aside(&self.path)
     }
 
     /// Leaves all items for the next server.
@@ -155,6 +155,13 @@ impl Claim {
             .map(|_| ())
             .map_err(io::Error::other)
     }
+}
+
+/// Renames a file that is not taken, so that no later start takes it and no save replaces it.
+fn put_aside(path: &Path) -> io::Result<()> {
+    let mut aside = path.as_os_str().to_owned();
+    aside.push(".refused");
+    fs::rename(path, aside)
 }
 
 /// Errors: it is no file, or it belongs to another user, who could have written anything into it.
@@ -204,23 +211,37 @@ fn patience() -> impl FnMut() {
     }
 }
 
-/// Takes the items of the process that hands over, which then ends. Errors: that process goes on. It is an error, too,
+/// Takes the items of the process that hands over, which then ends. `None` if that process was killed meanwhile: this
+/// one has its sockets by then, and serves without its items. Errors: the other process goes on. It is an error, too,
 /// if this server is to stop.
 pub(crate) fn take_over(
-    newcomer: Newcomer,
+    newcomer: &Newcomer,
     path: &Path,
     engine: &Arc<AnyEngine>,
     clock: &Clock,
     shutdown: &Shutdown,
-) -> io::Result<Summary> {
+) -> io::Result<Option<Summary>> {
     let begun = Instant::now();
-    let summary = newcomer.take_over(engine, clock, &mut until(shutdown))?;
-    tell("taken by handover from", path, &summary, begun);
-    Ok(summary)
+    match newcomer.take_over(engine, clock, &mut until(shutdown)) {
+        Ok(summary) => {
+            tell("taken by handover from", path, &summary, begun);
+            Ok(Some(summary))
+        }
+        Err(error) if !shutdown.is_requested() && newcomer.succeeds_a_dead_process() => {
+            tracing::error!(
+                "the server that was handing over was killed: its items are lost ({error})"
+            );
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
 }
 
-/// Takes the items of a copy, which stays. If the server saves its copies to the same path, the file does not exist
-/// before the first save: then the server starts empty, so that the same flags work for every start.
+/// Takes the items of a copy, which stays. If the server saves its own copies to that path, it starts empty where there
+/// is no copy yet, so that the same flags work for every start, and also where the copy is damaged or of a later
+/// version: then it puts the file aside, so that the next save does not replace it.
+///
+/// Errors: a copy that only another program writes is missing or cannot be read; the server is to stop.
 pub(crate) fn begin_with(
     path: &Path,
     keeping: &Keeping,
@@ -230,18 +251,29 @@ pub(crate) fn begin_with(
 ) -> io::Result<Option<Summary>> {
     let begun = Instant::now();
     let is_missing = |error: &Error| matches!(error, Error::Io(_, error) if error.kind() == io::ErrorKind::NotFound);
-    match load(engine, clock, path, &mut until(shutdown)) {
+    let error = match load(engine, clock, path, &mut until(shutdown)) {
         Ok(summary) => {
             tell("taken from", path, &summary, begun);
-            Ok(Some(summary))
+            return Ok(Some(summary));
         }
-        Err(error @ Error::Stopped(_)) => Err(error.into()),
-        Err(error) if keeping.loads_what_it_saves() && is_missing(&error) => {
-            tracing::warn!("started empty: no copy is at {} yet", path.display());
-            Ok(None)
-        }
-        Err(error) => Err(io::Error::other(format!("--load: {error}"))),
+        Err(error @ Error::Stopped(_)) => return Err(error.into()),
+        Err(error) => error,
+    };
+    if !keeping.loads_what_it_saves() {
+        return Err(io::Error::other(format!("--load: {error}")));
     }
+    if is_missing(&error) {
+        tracing::warn!("started empty: no copy is at {} yet", path.display());
+    } else {
+        put_aside(path).map_err(|failed| {
+            io::Error::new(
+                failed.kind(),
+                format!("--load: {error}; put aside: {failed}"),
+            )
+        })?;
+        tracing::error!("started empty: --load: {error}; put aside");
+    }
+    Ok(None)
 }
 
 /// Begins a copy and discards it, so that a server that can never write one fails at its start and not at its stop.

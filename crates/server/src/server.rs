@@ -19,6 +19,7 @@ use nuthatch_engine::{AnyEngine, Clock, Engine, Inspect};
 use nuthatch_security::guesses::Guesses;
 use nuthatch_security::passwords::Passwords;
 use nuthatch_security::tls::Tls;
+use nuthatch_snapshot::Summary;
 use nuthatch_sync::mutex::Mutex;
 use nuthatch_telemetry::Address;
 use nuthatch_telemetry::connections::Registry;
@@ -213,33 +214,53 @@ fn take_items(
         config,
         ..
     } = shared;
-    let taken = match (newcomer, &config.handover) {
+    let handed_over = match (newcomer, &config.handover) {
         (Some(newcomer), Some(path)) => {
-            let taken = keeping::take_over(newcomer, path, engine, clock, shutdown)?;
+            let taken = keeping::take_over(&newcomer, path, engine, clock, shutdown)?;
             if let Some(claim) = claim {
                 claim.pass_over();
             }
+            if taken.is_none() {
+                // Some items may have come that the other process changed before it was killed.
+                let now = clock.now();
+                engine.flush(now, now);
+            }
             Some(taken)
         }
-        _ => {
-            let left = claim.map(|claim| claim.take(engine, clock, shutdown));
-            let left = left.transpose()?.flatten();
-            match &config.keeping.load {
-                Some(path) if left.is_some() => {
-                    let path = path.display();
-                    tracing::info!("--load {path}: not read, for what the last stop left is newer");
-                    left
-                }
-                Some(path) => keeping::begin_with(path, &config.keeping, engine, clock, shutdown)?,
-                None => left,
-            }
-        }
+        _ => None,
+    };
+    let taken = match handed_over {
+        Some(Some(taken)) => Some(taken),
+        Some(None) => items_of_before(shared, None)?,
+        None => items_of_before(shared, claim)?,
     };
     if let Some(left) = taken.and_then(|taken| taken.flush) {
         let now = clock.now();
         shared.flush(now, now.after(left));
     }
     Ok(())
+}
+
+/// Takes the items that a stop left, else those of a copy.
+fn items_of_before(shared: &Shared, claim: Option<&Claim>) -> io::Result<Option<Summary>> {
+    let Shared {
+        engine,
+        clock,
+        shutdown,
+        config,
+        ..
+    } = shared;
+    let left = claim.map(|claim| claim.take(engine, clock, shutdown));
+    let left = left.transpose()?.flatten();
+    match &config.keeping.load {
+        Some(path) if left.is_some() => {
+            let path = path.display();
+            tracing::info!("--load {path}: not read, for what the last stop left is newer");
+            Ok(left)
+        }
+        Some(path) => keeping::begin_with(path, &config.keeping, engine, clock, shutdown),
+        None => Ok(left),
+    }
 }
 
 /// Binds every listener. Only IPv6 may be missing, on a machine without it.

@@ -1,7 +1,7 @@
 //! Handover, the side of the running server: it gives its sockets and its items to a newcomer.
 
 use std::fs::File;
-use std::io::{self, BufWriter, ErrorKind, Write};
+use std::io::{self, BufWriter, ErrorKind, PipeReader, PipeWriter, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use nuthatch_context::shutdown::Shutdown;
 
 use super::taking::Newcomer;
 use super::wire::Wire;
-use super::{CONTROL, HELLO, Named};
+use super::{ALIVE, CONTROL, HELLO, Named};
 use crate::unix_path::UnixPath;
 
 /// Newcomers that wait: more than one at a time is a mistake.
@@ -35,6 +35,9 @@ pub(crate) struct Control {
     sockets: Vec<Named>,
     /// The lock file of the file of a restart.
     lock: Option<(PathBuf, File)>,
+    /// The end to read from, for newcomers; nothing is ever written, and the other end closes with this process.
+    alive: PipeReader,
+    _kept_open: PipeWriter,
 }
 
 impl Control {
@@ -56,6 +59,7 @@ impl Control {
             None => UnixPath::listen(path, OWNER_ALONE, BACKLOG).map_err(named)?,
         };
         let mut listener = UnixListener::from_std(socket.into());
+        let (alive, _kept_open) = io::pipe()?;
         let poll = Poll::new()?;
         let registry = poll.registry();
         registry.register(&mut listener, Token(0), Interest::READABLE)?;
@@ -66,6 +70,8 @@ impl Control {
             file,
             sockets: Vec::new(),
             lock: None,
+            alive,
+            _kept_open,
         })
     }
 
@@ -123,6 +129,7 @@ impl Control {
         if let Some((path, lock)) = &self.lock {
             wire.send(&format!("lock {}", path.display()), Some(lock.as_fd()))?;
         }
+        wire.send(ALIVE, Some(self.alive.as_fd()))?;
         wire.send("end", None)?;
         wire.wait(goes_on)?;
         wire.expect("ready")?;

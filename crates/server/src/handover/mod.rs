@@ -3,7 +3,7 @@
 //! ```text
 //!  newcomer                                the running server
 //!   "nuthatch handover 1"     ------->      is it of the same user? of this version?
-//!                             <-------      "socket NAME" with its descriptor, for each; "lock FILE" of -e; "end"
+//!                             <-------      "socket NAME" with its descriptor, for each; "lock FILE" of -e; "alive"; "end"
 //!   binds what else it needs
 //!   "ready"                   ------->      accepts no more, answers what it has read, closes its connections
 //!                             <-------      all items, as a snapshot
@@ -15,6 +15,11 @@
 //! Both processes hold the sockets, so clients that connect meanwhile wait in the kernel's queue until either process
 //! accepts them. Until the newcomer has all items and says so, the running server has lost nothing: if the newcomer
 //! fails, refuses or falls silent, the running server goes on where it was. After "go" only the newcomer serves.
+//!
+//! If the running server is killed meanwhile, the newcomer alone has the sockets. It then serves without the items: some
+//! of them may have come, but the running server may have gone on for a moment and changed them. "alive" comes with a
+//! pipe whose other end only the running server has, so that the newcomer can tell a process that ended from one that
+//! gave up.
 //!
 //! * `wire`: messages, and descriptors that go with them.
 //! * [`pause`](nuthatch_context::pause): how the running server stops serving, and goes on.
@@ -32,6 +37,9 @@ const HELLO: &str = "nuthatch handover 1";
 
 /// How long one side waits for the other's next message or bytes.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The message that comes with a pipe of which the sender has the only end to write to.
+const ALIVE: &str = "alive";
 
 /// The name of the socket at which newcomers ask for a handover.
 const CONTROL: &str = "control";

@@ -1,23 +1,28 @@
 //! Handover, the side of the newcomer: it takes the sockets and the items of the running server.
 
 use std::fs::File;
-use std::io::{self, BufReader, ErrorKind};
+use std::io::{self, BufReader, ErrorKind, PipeReader};
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use nix::poll::{PollFd, PollFlags};
 use nuthatch_engine::{AnyEngine, Clock};
 use nuthatch_snapshot::{Progress, Summary};
 use socket2::{Socket, Type};
 
-use super::HELLO;
 use super::wire::Wire;
+use super::{ALIVE, HELLO};
 use crate::unix_path::UnixPath;
 
 /// The most descriptors that a newcomer takes. The workers' datagram sockets may be many.
 const SOCKETS_MAX: usize = 8192;
+
+/// How long a process that ends may take to close its files, in milliseconds.
+const CLOSING_MS: u16 = 1000;
 
 /// Bytes of items that are read at a time.
 const PIECE: usize = 1 << 20;
@@ -28,6 +33,8 @@ pub(crate) struct Newcomer {
     path: PathBuf,
     sockets: Vec<(String, Socket)>,
     lock: Option<(PathBuf, File)>,
+    /// A pipe that only the other process can write to, so it ends with that process.
+    alive: Option<PipeReader>,
     /// True when the other process has handed everything over to this one.
     has_taken_over: Arc<AtomicBool>,
 }
@@ -58,6 +65,7 @@ impl Newcomer {
             path: path.to_owned(),
             sockets: Vec::new(),
             lock: None,
+            alive: None,
             has_taken_over: Arc::default(),
         };
         for _ in 0..SOCKETS_MAX {
@@ -69,6 +77,9 @@ impl Newcomer {
                 }
                 (Some(("lock", path)), Some(lock)) => {
                     newcomer.lock = Some((path.into(), File::from(lock)));
+                }
+                (None, Some(pipe)) if text == ALIVE => {
+                    newcomer.alive = Some(PipeReader::from(pipe))
                 }
                 (None, None) if text == "end" => return Ok(newcomer),
                 _ => return Err(io::Error::new(ErrorKind::InvalidData, text)),
@@ -120,7 +131,7 @@ impl Newcomer {
     /// Takes all items. When this returns, the other process serves no client any more. Errors: the other process goes
     /// on.
     pub(crate) fn take_over(
-        self,
+        &self,
         engine: &Arc<AnyEngine>,
         clock: &Clock,
         progress: &mut Progress<'_>,
@@ -135,6 +146,22 @@ impl Newcomer {
         // Release: pairs with the Acquire of UnixPath::remove().
         self.has_taken_over.store(true, Ordering::Release);
         Ok(taken)
+    }
+
+    /// After an error of [`take_over`](Self::take_over): true if the other process has ended, so that its sockets are
+    /// this one's, and nobody else serves. A process that merely gave up goes on, and then this is false.
+    pub(crate) fn succeeds_a_dead_process(&self) -> bool {
+        let Some(alive) = &self.alive else {
+            return false;
+        };
+        // The kernel closes the files of a process that ends one after the other.
+        let mut poll = [PollFd::new(alive.as_fd(), PollFlags::empty())];
+        let ended = nix::poll::poll(&mut poll, CLOSING_MS).is_ok_and(|count| count > 0);
+        if ended {
+            // Release: pairs with the Acquire of UnixPath::remove().
+            self.has_taken_over.store(true, Ordering::Release);
+        }
+        ended
     }
 }
 
