@@ -493,13 +493,10 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
         };
         self.local.counters().one(reason);
         let policy = &self.log.policy;
+        policy.note_eviction(queue, met.hash);
         match queue {
-            Queue::Probation => {
-                policy.ghosts.insert(met.hash);
-                if fetched {
-                    policy.note_refused(bytes);
-                }
-            }
+            Queue::Probation if fetched => policy.note_refused(bytes),
+            Queue::Probation => {}
             Queue::Main => self.count(met, ClassCount::EvictedMain),
         }
         if policy.depths.follows(met.hash) {

@@ -1,4 +1,4 @@
-//! Ghosts: fingerprints of items that left before they were used (S3-FIFO, SOSP 2023, section 4).
+//! Ghosts: fingerprints of items that left a queue (S3-FIFO, SOSP 2023, section 4).
 //!
 //! ```text
 //!  a bucket, 16 bytes:   | newest | .. | .. | .. |   | .. | .. | .. | oldest |

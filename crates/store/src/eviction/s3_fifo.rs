@@ -1,9 +1,9 @@
 //! S3-FIFO on pages: two queues and ghosts (S3-FIFO, SOSP 2023; on segments, as in Segcache, NSDI 2021).
 //!
-//! New items go through a probation queue, a sixth of the memory. Items that were used in its older half go to the main
-//! queue, the others become ghosts. A ghost that comes back soon goes to the main queue at once. At the end of the main
-//! queue an item stays for each use since it came or was passed last. So a scan passes without pushing out items that
-//! are used.
+//! New items go through a probation queue, at least a sixth of the memory. Items that were used in its older half go to
+//! the main queue, the others become ghosts. A ghost that comes back soon goes to the main queue at once. At the end of
+//! the main queue an item stays for each use since it came or was passed last. So a scan passes without pushing out
+//! items that are used.
 //!
 //! *Soon* is judged as in LIRS (SIGMETRICS 2002), which compares the time since an item's last use with the time since
 //! the last use of the item that it would push out. Here: in a lap of the main queue an item goes from its end to its
@@ -17,6 +17,12 @@
 //! nothing later, the main queue would keep for ever what was used long ago. So for each page's worth of items that
 //! leave although they were used there, a page of the main queue is cleaned. Items that are not used at all, as in a
 //! scan or in a loop that is longer than the memory, leave the main queue as it is.
+//!
+//! How long the probation queue should be depends on the requests. Where items are requested a few times within some
+//! while and then no more, a short one lets them leave too early, and those that come back fill the main queue although
+//! they are not requested much longer. So its length adapts, as in ARC (FAST 2003): items that leave the main queue
+//! become ghosts, too. An item that comes back soon after it left the probation queue makes that queue longer; one that
+//! comes back after it left the main queue makes it shorter, and counts several times, since fewer items leave there.
 //!
 //! What an item pays for staying depends on its size, as with GDSF (greedy dual by size and frequency): in the place of
 //! a large item several others could stay. An item of more than twice the mean size pays two uses, one of the mean size
@@ -41,9 +47,28 @@ use crate::slab::Store;
 /// The unit of the shares of the memory: 64ths.
 const UNIT: usize = 64;
 
-/// The probation queue's share of all pages. This and the two constants below were chosen on all traces of
+/// The probation queue's least share of all pages. This and the constants below were chosen on all traces of
 /// docs/hits.md, at four sizes each; docs/notebook.md has the results of other values.
 const PROBATION: usize = 10;
+
+/// The probation queue's greatest share.
+const PROBATION_MAX: usize = 48;
+
+/// A longer probation queue would have kept an item that comes back before this part of the items that the memory holds
+/// became ghosts.
+const NEAR_PROBATION: u64 = 16;
+
+/// The same of the main queue. It is longer, because fewer of those ghosts are the main queue's.
+const NEAR_MAIN: u64 = 64;
+
+/// The probation queue becomes longer by so many items for one that comes back.
+const LENGTHENED_BY: usize = 2;
+
+/// It becomes shorter by so many items for one that comes back after it left the main queue.
+const SHORTENED_BY: usize = 6;
+
+/// What distinguishes a ghost of the main queue: these bits of its fingerprint are inverted.
+const OF_MAIN: u64 = 0x2a5;
 
 /// The newest part of the probation queue, in which uses do not count.
 const UNCOUNTED: usize = 32;
@@ -137,7 +162,7 @@ pub struct Candidate {
 
 /// The policy that decides which items of a log leave.
 pub struct S3Fifo {
-    /// Items that left the probation queue.
+    /// Items that left. Those that left the main queue have [`OF_MAIN`] in their hashes.
     pub ghosts: Ghosts,
     /// What more memory would have given.
     pub depths: Depths,
@@ -147,6 +172,8 @@ pub struct S3Fifo {
     refused: AtomicUsize,
     /// A ghost comes back soon if at most this many ghosts were added since it left.
     soon: AtomicU64,
+    /// Bytes that the probation queue may have beyond its least share.
+    extra: AtomicUsize,
 }
 
 /// The queues, at the moment when a page is opened.
@@ -173,6 +200,7 @@ impl S3Fifo {
             lately: AtomicUsize::new(0),
             refused: AtomicUsize::new(0),
             soon: AtomicU64::new(u64::MAX),
+            extra: AtomicUsize::new(0),
         })
     }
 
@@ -183,7 +211,7 @@ impl S3Fifo {
             main => {
                 // The length of a lap when the main queue has its share.
                 let pages = lengths.main + lengths.probation;
-                let wanted = pages - pages * PROBATION / UNIT;
+                let wanted = pages - pages * self.probation() / UNIT;
                 let lap = lengths.lap * wanted as u64 / main;
                 // Before it left, it was on probation since its last use: for half of a stay there, by assumption.
                 let bytes = lengths.probation * lengths.page_bytes;
@@ -198,10 +226,53 @@ impl S3Fifo {
         self.soon.store(soon, Ordering::Relaxed);
     }
 
-    /// True if an item with this hash is a ghost that comes back soon. It is no ghost from then on.
+    /// True if an item with this hash is a ghost of the probation queue that comes back soon. It is no ghost from then
+    /// on. The lengths of the queues follow what comes back.
     pub fn take_ghost(&self, hash: u64) -> bool {
-        let age = self.ghosts.take(hash);
-        age.is_some_and(|age| age <= self.soon.load(Ordering::Relaxed))
+        if let Some(age) = self.ghosts.take(hash) {
+            if age <= self.items_held() * NEAR_PROBATION / UNIT as u64 {
+                self.lengthen_probation();
+            }
+            return age <= self.soon.load(Ordering::Relaxed);
+        }
+        let age = self.ghosts.take(hash ^ OF_MAIN);
+        if age.is_some_and(|age| age <= self.items_held() * NEAR_MAIN / UNIT as u64) {
+            self.shorten_probation();
+        }
+        false
+    }
+
+    /// An item with this hash has left a queue.
+    pub fn note_eviction(&self, queue: Queue, hash: u64) {
+        match queue {
+            Queue::Probation => self.ghosts.insert(hash),
+            Queue::Main => self.ghosts.insert(hash ^ OF_MAIN),
+        }
+    }
+
+    /// How many items of the mean size the memory holds.
+    fn items_held(&self) -> u64 {
+        (self.depths.limit() / self.mean_bytes().max(1)) as u64
+    }
+
+    fn lengthen_probation(&self) {
+        let most = self.depths.limit() / UNIT * (PROBATION_MAX - PROBATION);
+        // Relaxed, here and below: a hint for the choice of a page. A change that another thread overwrites is lost.
+        let extra = self.extra.load(Ordering::Relaxed) + LENGTHENED_BY * self.mean_bytes();
+        self.extra.store(extra.min(most), Ordering::Relaxed);
+    }
+
+    fn shorten_probation(&self) {
+        let extra = self.extra.load(Ordering::Relaxed);
+        let less = SHORTENED_BY * self.mean_bytes();
+        self.extra
+            .store(extra.saturating_sub(less), Ordering::Relaxed);
+    }
+
+    /// The probation queue's share of all pages.
+    fn probation(&self) -> usize {
+        let extra = self.extra.load(Ordering::Relaxed) * UNIT / self.depths.limit().max(1);
+        (PROBATION + extra).min(PROBATION_MAX)
     }
 
     /// The plan for a need.
@@ -210,7 +281,7 @@ impl S3Fifo {
             need,
             evicts,
             unit: UNIT,
-            probation: PROBATION,
+            probation: self.probation(),
             compact_at: match need {
                 Need::Order => COMPACT_AT_EASE,
                 Need::EveryGap => UNIT,

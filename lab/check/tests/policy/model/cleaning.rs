@@ -136,10 +136,11 @@ impl Model {
         // The oldest page of the queue that has more than its share. If items that were used too early were evicted,
         // the main queue pays, too.
         let [probation, main] = self.lengths();
-        let order = match probation * 64 > (probation + main) * 10 && self.refused <= PAGE {
-            true => [PROBATION, MAIN],
-            false => [MAIN, PROBATION],
-        };
+        let order =
+            match probation * 64 > (probation + main) * self.probation() && self.refused <= PAGE {
+                true => [PROBATION, MAIN],
+                false => [MAIN, PROBATION],
+            };
         let oldest = |queue: usize| {
             Some((
                 queue,
@@ -164,7 +165,7 @@ impl Model {
     /// When memory is short for the first time, all pages but the newest become the main queue.
     fn divide(&mut self) {
         let all = std::mem::take(&mut self.queues[PROBATION]);
-        let mut old = all.len() - all.len() * 10 / 64;
+        let mut old = all.len() - all.len() * self.probation() / 64;
         for page in all {
             let queue = if old > 0 && self.pages[page].closed {
                 MAIN
@@ -300,6 +301,8 @@ impl Model {
         if queue == PROBATION {
             self.ghosts.insert(item.hash);
             self.refused += if item.fetched { item.shape.bytes() } else { 0 };
+        } else {
+            self.ghosts.insert(item.hash ^ super::OF_MAIN);
         }
     }
 

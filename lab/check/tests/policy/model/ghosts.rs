@@ -1,4 +1,4 @@
-//! Ghosts of items that have left the probation queue.
+//! Ghosts of items that have left a queue.
 
 pub struct Ghosts {
     /// Buckets of eight, the newest first: fingerprint and epoch.

@@ -179,8 +179,13 @@ pub struct Model {
     lately: usize,
     refused: usize,
     soon: u64,
+    /// Bytes that the probation queue may have beyond its ten 64ths.
+    extra: usize,
     ghosts: Ghosts,
 }
+
+/// The fingerprints of ghosts of the main queue differ in these bits.
+const OF_MAIN: u64 = 0x2a5;
 
 impl Model {
     /// A model of `limit` bytes, of which other uses take `charged`, and which may be raised to `limit_max`.
@@ -215,6 +220,7 @@ impl Model {
             lately: 0,
             refused: 0,
             soon: NEVER,
+            extra: 0,
             ghosts: Ghosts::new(limit_max / 64 / 16),
         }
     }
@@ -342,9 +348,27 @@ impl Model {
     }
 
     fn is_missed(&mut self, hash: u64) -> bool {
-        let missed = self.ghosts.take(hash).is_some_and(|age| age <= self.soon);
+        let held = (self.limit / self.mean().max(1)) as u64;
+        let missed = if let Some(age) = self.ghosts.take(hash) {
+            // A longer probation queue would have kept it.
+            if age <= held / 4 {
+                self.extra = (self.extra + 2 * self.mean()).min(self.limit / 64 * 38);
+            }
+            age <= self.soon
+        } else {
+            let age = self.ghosts.take(hash ^ OF_MAIN);
+            if age.is_some_and(|age| age <= held) {
+                self.extra = self.extra.saturating_sub(6 * self.mean());
+            }
+            false
+        };
         self.told.ghost_hits += u64::from(missed);
         missed
+    }
+
+    /// The probation queue's share, in 64ths.
+    fn probation(&self) -> usize {
+        (10 + self.extra * 64 / self.limit).min(48)
     }
 
     /// A record for each piece of an item, the head's first.

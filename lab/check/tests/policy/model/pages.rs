@@ -217,7 +217,7 @@ impl Model {
             .find(|&&page| self.pages[page].closed);
         let since = oldest.map_or(self.ghosts.inserted, |&page| self.pages[page].ghosts);
         let pages = main + probation;
-        let wanted = (pages - pages * 10 / 64) as u64;
+        let wanted = (pages - pages * self.probation() / 64) as u64;
         let lap = (self.ghosts.inserted - since) * wanted / main as u64;
         let on_probation = (probation * PAGE / self.mean().max(1)) as u64;
         let soon = (lap * 56 / 64).saturating_sub(on_probation / 2);
