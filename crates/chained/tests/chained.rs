@@ -298,7 +298,7 @@ fn searches_are_counted() {
 /// arriving; an item of that class gets a page of another one.
 #[test]
 fn a_class_of_values_on_their_way_gets_a_page() {
-    for eviction in POLICIES {
+    for &eviction in POLICIES {
         let mut client = Client::new(tight(Locks::Buckets, eviction));
         for number in 0..20_000 {
             assert!(client.set(number, &[1; 40]));
@@ -325,7 +325,7 @@ fn a_class_of_values_on_their_way_gets_a_page() {
 /// Class of bug: dead items in a strict order. With nothing to evict, dead items still make room.
 #[test]
 fn the_dead_make_room_where_nothing_is_evicted() {
-    for eviction in POLICIES {
+    for &eviction in POLICIES {
         let mut client = Client::new(ChainedConfig {
             evicts: false,
             ..tight(Locks::Buckets, eviction)

@@ -7,7 +7,9 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
 
+use clap::ValueEnum;
 use nix::sys::signal::Signal;
+use nuthatch_engines::EngineName;
 
 mod running;
 
@@ -173,21 +175,10 @@ fn verbosity_turns_the_log_up_and_down() {
     assert_eq!((code, connections(&rest)), (Some(0), 1), "{rest}");
 }
 
-const ENGINES: [&str; 9] = [
-    "cuckoo",
-    "cuckoo-paper",
-    "cphash",
-    "cphash-single",
-    "lockhash",
-    "chained",
-    "chained-global",
-    "chained-clock",
-    "chained-global-clock",
-];
-
 #[test]
 fn every_engine_serves() {
-    for engine in ENGINES {
+    for engine in EngineName::value_variants() {
+        let engine = engine.name();
         let running = Running::start(&format!("serve --engine {engine} -p 0 -l 127.0.0.1 -t 1"));
         assert!(running.says.contains(&format!("engine {engine},")));
         assert_eq!(running.ask(SET_AND_GET), SET_AND_GOT);

@@ -5,7 +5,9 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use clap::ValueEnum;
 use nix::sys::signal::Signal;
+use nuthatch_engines::EngineName;
 
 mod running;
 
@@ -187,17 +189,8 @@ fn a_closed_pipe_ends_quietly() {
 
 #[test]
 fn a_megabyte_is_enough_for_every_engine() {
-    for engine in [
-        "cuckoo",
-        "cuckoo-paper",
-        "cphash",
-        "cphash-single",
-        "lockhash",
-        "chained",
-        "chained-global",
-        "chained-clock",
-        "chained-global-clock",
-    ] {
+    for engine in EngineName::value_variants() {
+        let engine = engine.name();
         // Where each request is a message to a thread, many requests take long on a busy machine.
         let limits = match engine.starts_with("cphash") {
             true => &[1][..],

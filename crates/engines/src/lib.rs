@@ -73,6 +73,11 @@ impl EngineName {
         }
     }
 
+    /// The name, as it is typed.
+    pub fn name(self) -> String {
+        tuning::typed(self)
+    }
+
     /// Builds the engine that is named in `settings`. Errors: as [`Build`].
     pub fn build(settings: &EngineSettings) -> io::Result<Arc<AnyEngine>> {
         struct Erased<'a>(&'a EngineSettings);
@@ -205,7 +210,7 @@ fn chained(settings: &EngineSettings) -> io::Result<Arc<Chained>> {
         growth_factor: settings.growth_factor,
         initial_items: settings.initial_items,
         locks,
-        eviction: PolicyKind::named(settings.eviction().name()).unwrap_or(default.eviction),
+        eviction: PolicyKind::named(&settings.eviction().name()).unwrap_or(default.eviction),
         ..default
     };
     Chained::new(config).map(Arc::new)
@@ -333,10 +338,10 @@ impl EngineSettings {
             _ => self.chunk_min.unwrap_or(CHUNK_MIN),
         };
         lines.push(("chunk_size", chunk_min.to_string()));
-        if self.name.has_partitions() {
-            lines.push(("partitions", self.partition_count().to_string()));
+        if let Some(count) = self.partition_count() {
+            lines.push(("partitions", count.to_string()));
         }
-        lines.push(("eviction", self.eviction().name().to_owned()));
+        lines.push(("eviction", self.eviction().name()));
         if self.name.has_server_threads() {
             let (min, max) = self.cphash().threads();
             let range = ThreadRange { min, max };
@@ -347,10 +352,17 @@ impl EngineSettings {
         lines
     }
 
-    fn partition_count(&self) -> usize {
+    /// `None` for an engine without partitions.
+    fn partition_count(&self) -> Option<usize> {
         match self.name {
-            EngineName::Lockhash => self.lockhash().partition_count() as usize,
-            _ => self.cphash().partition_count(),
+            EngineName::Cphash | EngineName::CphashSingle => Some(self.cphash().partition_count()),
+            EngineName::Lockhash => Some(self.lockhash().partition_count() as usize),
+            EngineName::Cuckoo
+            | EngineName::CuckooPaper
+            | EngineName::Chained
+            | EngineName::ChainedGlobal
+            | EngineName::ChainedClock
+            | EngineName::ChainedGlobalClock => None,
         }
     }
 }
@@ -378,8 +390,7 @@ mod tests {
     #[test]
     fn engines_are_known_by_the_names_that_they_are_typed_with() {
         for &name in EngineName::value_variants() {
-            let typed = name.to_possible_value().unwrap();
-            assert_eq!(built(name, None).name(), typed.get_name());
+            assert_eq!(built(name, None).name(), name.name());
             for &eviction in name.evictions() {
                 built(name, Some(eviction));
             }
@@ -398,5 +409,48 @@ mod tests {
             let chained = EngineName::Chained.evictions();
             assert!(chained.iter().any(|typed| typed.name() == kind.name));
         }
+    }
+
+    #[test]
+    fn an_engine_has_a_count_of_partitions_if_it_has_partitions() {
+        for &name in EngineName::value_variants() {
+            let settings = EngineSettings {
+                name,
+                ..EngineSettings::default()
+            };
+            let count = settings.partition_count();
+            assert_eq!(count.is_some(), name.has_partitions(), "{name:?}");
+        }
+    }
+
+    /// The part of a text between two others.
+    fn between<'t>(text: &'t str, from: &str, to: &str) -> &'t str {
+        let begun = text.split_once(from).map(|(_, rest)| rest);
+        let part = begun.and_then(|rest| rest.split_once(to));
+        part.unwrap_or_else(|| panic!("no {from:?} with {to:?} behind it"))
+            .0
+    }
+
+    fn assert_names<T: ValueEnum>(place: &str, text: &str) {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        let words: Vec<_> = text.split(|c| !is_part(c)).collect();
+        for value in T::value_variants() {
+            let possible = value.to_possible_value().unwrap();
+            let name = possible.get_name();
+            assert!(words.contains(&name), "{place} lacks {name}");
+        }
+    }
+
+    /// Class of bug: an engine or an eviction that the program has, and that an operator cannot find.
+    #[test]
+    fn operators_find_every_engine_and_every_eviction() {
+        let engines = include_str!("../../../docs/engines.md");
+        let running = include_str!("../../../docs/running.md");
+        let dist = include_str!("../../../dist/nuthatch.toml");
+        assert_names::<EngineName>("engines.md", between(engines, "| `--engine` |", "\n\n"));
+        assert_names::<EngineName>("running.md", between(running, "| `--engine` |", "\n"));
+        assert_names::<EvictionName>("running.md", between(running, "| `--eviction` |", "\n"));
+        assert_names::<EngineName>("nuthatch.toml", between(dist, "# The engine: ", "#engine"));
+        assert_names::<EvictionName>("nuthatch.toml", between(dist, "# Which item ", "#eviction"));
     }
 }

@@ -30,23 +30,22 @@ pub enum EvictionName {
 
 impl EvictionName {
     /// The name, as it is typed.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::S3Fifo => "s3-fifo",
-            Self::Clock => "clock",
-            Self::Lru => "lru",
-            Self::Random => "random",
-        }
+    pub fn name(self) -> String {
+        typed(self)
     }
+}
 
-    /// The names of the engines that have it.
-    fn engines(self) -> String {
-        let all = EngineName::value_variants().iter();
-        let having = all.filter(|engine| engine.has_eviction(self));
-        let names =
-            having.filter_map(|engine| Some(engine.to_possible_value()?.get_name().to_owned()));
-        names.collect::<Vec<_>>().join(", ")
-    }
+/// The name of a value, as it is typed.
+pub(crate) fn typed(value: impl ValueEnum) -> String {
+    let possible = value.to_possible_value();
+    possible.map_or_else(String::new, |possible| possible.get_name().to_owned())
+}
+
+/// The names of the engines that have a property.
+fn engines_with(has: impl Fn(EngineName) -> bool) -> String {
+    let all = EngineName::value_variants().iter().copied();
+    let names: Vec<String> = all.filter(|&engine| has(engine)).map(typed).collect();
+    names.join(", ")
 }
 
 /// Server threads as typed: a fixed number, or a range.
@@ -129,14 +128,14 @@ pub struct Tuning {
 }
 
 /// A setting that none of the engines has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TuningError {
     /// A flag of other engines.
     Flag {
         /// The flag.
         flag: &'static str,
         /// The engines that it is for.
-        engines: &'static str,
+        engines: String,
     },
     /// An eviction of other engines.
     Eviction(EvictionName),
@@ -147,7 +146,8 @@ impl fmt::Display for TuningError {
         match self {
             Self::Flag { flag, engines } => write!(out, "{flag}: only for {engines}"),
             Self::Eviction(eviction) => {
-                let (name, engines) = (eviction.name(), eviction.engines());
+                let engines = engines_with(|engine| engine.has_eviction(*eviction));
+                let name = eviction.name();
                 write!(out, "--eviction {name}: only for {engines}")
             }
         }
@@ -159,21 +159,20 @@ impl Error for TuningError {}
 impl Tuning {
     /// An error if something is set that none of these engines has.
     pub fn check(&self, engines: &[EngineName]) -> Result<(), TuningError> {
-        let partitions = engines.iter().any(|engine| engine.has_partitions());
-        let threads = engines.iter().any(|engine| engine.has_server_threads());
-        let (both, one) = ("cphash and lockhash", "cphash");
-        for (flag, is_said, applies, to) in [
-            ("--partitions", self.partitions.is_some(), partitions, both),
+        let has_partitions: fn(EngineName) -> bool = EngineName::has_partitions;
+        let has_threads: fn(EngineName) -> bool = EngineName::has_server_threads;
+        for (flag, is_set, has) in [
+            ("--partitions", self.partitions.is_some(), has_partitions),
             (
                 "--server-threads",
                 self.server_threads.is_some(),
-                threads,
-                one,
+                has_threads,
             ),
-            ("--pin", self.pin.is_some(), threads, one),
+            ("--pin", self.pin.is_some(), has_threads),
         ] {
-            if is_said && !applies {
-                return Err(TuningError::Flag { flag, engines: to });
+            if is_set && !engines.iter().copied().any(has) {
+                let engines = engines_with(has);
+                return Err(TuningError::Flag { flag, engines });
             }
         }
         match self.eviction {
@@ -248,7 +247,7 @@ mod tests {
         let error = tuning.check(&[EngineName::Cuckoo]).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "--partitions: only for cphash and lockhash"
+            "--partitions: only for cphash, cphash-single, lockhash"
         );
         let both = [EngineName::Cuckoo, EngineName::Lockhash];
         assert_eq!(tuning.check(&both), Ok(()));

@@ -28,7 +28,7 @@ pub fn every_engine(check: &impl Check) {
     check.of("cuckoo-paper", &|| {
         any(Cuckoo::<Paper>::new(CuckooConfig::default()).unwrap())
     });
-    for eviction in POLICIES {
+    for &eviction in POLICIES {
         let config = ChainedConfig {
             eviction,
             ..ChainedConfig::default()

@@ -10,8 +10,8 @@
 //! * [`reclaim`]: making room by evicting, by moving pages between classes, and by taking expired items back
 //! * [`removals`]: listeners that are told of values that left
 //!
-//! A policy of the slab store is a file here that implements [`Policy`], and one line of [`POLICIES`]. In the log items
-//! leave by the page: there [`s3_fifo`] decides, and nothing else fits.
+//! A policy of the slab store is a file here that implements [`Policy`], its `mod`, and its name in [`POLICIES`]. In the
+//! log items leave by the page: there [`s3_fifo`] decides, and nothing else fits.
 
 pub mod clean;
 pub mod clock;
@@ -45,12 +45,12 @@ pub struct PolicyKind {
 }
 
 /// All policies of the slab store.
-pub static POLICIES: [&PolicyKind; 2] = [&clock::KIND, &lru::KIND];
+pub static POLICIES: &[&PolicyKind] = &[&clock::KIND, &lru::KIND];
 
 impl PolicyKind {
     /// The policy with this name.
     pub fn named(name: &str) -> Option<&'static Self> {
-        POLICIES.into_iter().find(|kind| kind.name == name)
+        POLICIES.iter().copied().find(|kind| kind.name == name)
     }
 }
 
