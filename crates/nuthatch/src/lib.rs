@@ -192,7 +192,7 @@
 //!
 //! | there | here |
 //! |---|---|
-//! | `max_capacity`, `capacity` and a weigher | [`Builder::memory_limit`], in bytes of all that grows with the data; 1 MiB at least |
+//! | `max_capacity`, `capacity` and a weigher | [`Builder::memory_limit`], in bytes of all that grows with the data. At least 1 MiB, so 0 is refused; so is more than the address space, as `usize::MAX` ([`BuildError`]) |
 //! | moka's `get_with(key, init)`, quick_cache's `get_or_insert_with`, foyer's `get_or_fetch` | [`Cache::get_or_insert_with`]; here [`Cache::get_with`] lends the value that is there |
 //! | `try_get_with`, which shares an error as an `Arc` | [`Cache::try_get_or_insert_with`]: an error goes to the caller that computed, and the next one computes |
 //! | `future::Cache`, `get_or_insert_async`, foyer's `get_or_fetch` | `get_or_insert_async` and `try_get_or_insert_async`, with the feature `async` |
