@@ -414,7 +414,7 @@ impl Header {
 
     /// True if it has an expiry.
     #[inline(always)]
-    pub fn is_mortal(&self) -> bool {
+    pub fn is_expiring(&self) -> bool {
         self.word0 >> EXPIRY_SHIFT != 0
     }
 

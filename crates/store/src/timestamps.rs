@@ -175,7 +175,7 @@ impl Timestamps {
     #[inline(always)]
     pub fn is_live_by(&self, header: &Header, clock: impl Fn() -> Time) -> bool {
         // Relaxed: as above.
-        !(header.is_mortal() && header.is_expired(clock()))
+        !(header.is_expiring() && header.is_expired(clock()))
             && header.sequence() >= self.flush_before.load(Ordering::Relaxed)
     }
 

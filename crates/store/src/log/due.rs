@@ -1,7 +1,7 @@
 //! The times at which the items of each page die, so that a page is swept when it pays, and only then.
 //!
 //! A page is *due* at the tick at which the first of its items expires. After a sweep that becomes the tick at which an
-//! eighth of its words will be dead, or all of its mortal items if those are fewer. So each sweep but the first in a
+//! eighth of its words will be dead, or all of its expiring items if those are fewer. So each sweep but the first in a
 //! page's life finds something, however expiries are spread. Items that never expire cost nothing.
 //!
 //! ```text
@@ -212,7 +212,7 @@ const PARTS: u32 = 8;
 
 const SLOTS: usize = ((u32::BITS - PARTS.ilog2() + 1) * PARTS) as usize;
 
-/// Words of the mortal items of a page, by the time that they still live, to an eighth of it.
+/// Words of the expiring items of a page, by the time that they still live, to an eighth of it.
 struct Expiring {
     from: Time,
     words: [u32; SLOTS],

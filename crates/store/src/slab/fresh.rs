@@ -251,13 +251,13 @@ mod tests {
         }
     }
 
-    fn house() -> Arc<TestStore> {
+    fn test_store() -> Arc<TestStore> {
         let sizes = Sizes::new(16 * PAGE, CHUNK_MIN, 1.25);
         Arc::new(TestStore(Store::new(16 * PAGE, 16 * PAGE, sizes).unwrap()))
     }
 
-    fn fresh(house: &TestStore, shape: Shape) -> Fresh {
-        let store = house.store();
+    fn fresh(owner: &TestStore, shape: Shape) -> Fresh {
+        let store = owner.store();
         let chunk_of = |bytes, _: Option<&Shape>| store.allocate(store.class_of(bytes)).ok();
         let chunk = store.allocate_item(&shape, chunk_of);
         Fresh {
@@ -269,24 +269,24 @@ mod tests {
 
     #[test]
     fn what_fits_its_chunks_is_reserved_and_given_back() {
-        let house = house();
-        let max = house.store().chunk_max();
+        let owner = test_store();
+        let max = owner.store().chunk_max();
         for value_len in [0, 20, 5000, max - 100, max, 2 * max + 7] {
-            let fresh = fresh(&house, Shape::new(3, value_len, true, max));
-            let mut reserved = Reserved::new(Arc::clone(&house), b"key", fresh);
+            let fresh = fresh(&owner, Shape::new(3, value_len, true, max));
+            let mut reserved = Reserved::new(Arc::clone(&owner), b"key", fresh);
             reserved.write(&vec![7; value_len]);
             assert_eq!(reserved.missing(), 0);
             assert!(reserved.to_bytes().iter().all(|&byte| byte == 7));
         }
-        house.store().audit().unwrap();
-        house.store().audit_linked(0).unwrap();
+        owner.store().audit().unwrap();
+        owner.store().audit_linked(0).unwrap();
     }
 
     /// Otherwise a write would go on into the next items.
     #[test]
     fn what_does_not_fit_its_chunks_is_not_reserved() {
-        let house = house();
-        let max = house.store().chunk_max();
+        let owner = test_store();
+        let max = owner.store().chunk_max();
         let small = Shape::new(3, 100, true, max);
         let large = Shape::new(3, 2 * max, true, max);
         for (made, shape) in [
@@ -308,13 +308,13 @@ mod tests {
                 },
             ),
         ] {
-            let chunk = fresh(&house, made).chunk;
+            let chunk = fresh(&owner, made).chunk;
             let claimed = Fresh {
                 chunk,
                 shape,
                 uses: 0,
             };
-            let reserve = || Reserved::new(Arc::clone(&house), b"key", claimed);
+            let reserve = || Reserved::new(Arc::clone(&owner), b"key", claimed);
             let reserve = std::panic::AssertUnwindSafe(reserve);
             assert!(std::panic::catch_unwind(reserve).is_err(), "{shape:?}");
         }
