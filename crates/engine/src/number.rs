@@ -56,6 +56,8 @@ fn trimmed(text: &[u8]) -> &[u8] {
     }
 }
 
+/// A number of digits alone, of any length, for which the standard library's parser would need a `str` without a sign.
+/// `nuthatch-protocol` has one as well: neither of the two crates depends on the other, and they share no crate below.
 fn digits(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
         return None;

@@ -77,7 +77,8 @@ pub(crate) fn stored_exptime(text: &[u8]) -> Option<Exptime> {
     Some(Exptime(seconds as i32))
 }
 
-/// A number of digits alone, of any length.
+/// A number of digits alone, of any length. `nuthatch-engine` has one as well, for the values of counters: this crate
+/// knows no engine, and the two share no crate below.
 #[inline]
 pub(crate) fn digits(text: &[u8]) -> Option<u64> {
     if text.is_empty() {

@@ -19,12 +19,13 @@ mod handle;
 pub mod transition;
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use nuthatch_engine::stats::{ClassStats, EngineStats};
 use nuthatch_engine::{
     Audit, AuditError, Engine, Footprint, Inspect, KeyHasher, LimitError, Op, Reply, Time,
 };
+use nuthatch_sync::mutex::{Mutex, MutexGuard};
 
 pub use handle::{NaiveHandle, NaiveReservation, NaiveValue};
 use transition::{Circumstances, HEADER, Outcome, StoredItem, apply};
@@ -80,7 +81,7 @@ impl Naive {
     /// The whole state. A thread that panicked under the lock left it consistent: nothing in here panics between two
     /// changes that belong together.
     fn table(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock()
     }
 
     /// Carries out one operation on the table: the linearization point of everything.

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 use std::mem::MaybeUninit;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use nuthatch_check::answer::{Answer, ask};
 use nuthatch_check::conformance::Setup;
@@ -14,6 +14,7 @@ use nuthatch_engine::{
     Item, Key, KeyHasher, LimitError, Op, Read, Removal, Replies, Reply, Request, Store, StoreMode,
     Time, Value, Visit,
 };
+use nuthatch_sync::mutex::Mutex;
 
 /// The fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +78,7 @@ impl Faulty {
 
     /// Keeps a value of the key, and now and then returns the one that was kept.
     fn remember(&self, key: &[u8], now: Answer) -> Answer {
-        let mut old = self.old.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut old = self.old.lock();
         let kept = old.entry(key.to_vec()).or_insert_with(|| now.clone());
         match self.does(Fault::ServesStale) {
             true => std::mem::replace(kept, now),
