@@ -9,7 +9,7 @@
 //!
 //!  HEAD     version
 //!  RECENCY  63..32 epoch of the last use      31..0 low bits of the version that was last read
-//!  META     63..32 value's bytes  31..16 generation  15..8 marks  7..0 key's bytes, 0: no pair
+//!  META     63..32 value's bytes  31..16 generation  15..8 status  7..0 key's bytes, 0: no pair
 //!  LIFE     63..32 flags          31..0 expiry, all ones: never
 //!  TAIL     63..16 version  15..1 session of the last writer  0 lock
 //! ```
@@ -32,7 +32,7 @@ pub const HEAD: usize = 0;
 pub const RECENCY: usize = 1;
 /// Word of the checksum: the first that a writer's Put carries.
 pub const CHECK: usize = 2;
-/// Word of lengths and marks.
+/// Word of lengths and status.
 pub const META: usize = 3;
 const LIFE: usize = 4;
 const CAS: usize = 5;
@@ -130,7 +130,7 @@ pub struct Header {
     /// 0: there is no pair.
     pub key_len: u8,
     /// [`STALE`], [`WON`].
-    pub marks: u8,
+    pub status: u8,
     /// The number of flushes before it.
     pub generation: u16,
     /// Bytes of the value.
@@ -167,7 +167,7 @@ impl Header {
         let (meta, life) = (words[META], words[LIFE]);
         Self {
             key_len: meta as u8,
-            marks: (meta >> 8) as u8,
+            status: (meta >> 8) as u8,
             generation: (meta >> 16) as u16,
             value_len: (meta >> 32) as u32,
             flags: (life >> 32) as u32,
@@ -181,7 +181,7 @@ impl Header {
     pub fn words(&self) -> [u64; 3] {
         let meta = u64::from(self.value_len) << 32
             | u64::from(self.generation) << 16
-            | u64::from(self.marks) << 8
+            | u64::from(self.status) << 8
             | u64::from(self.key_len);
         let life = u64::from(self.flags) << 32 | u64::from(self.expiry);
         [meta, life, self.cas]
@@ -217,9 +217,9 @@ impl Header {
             value_len: self.value_len as usize,
             cas: self.cas,
             expiry: expiry_of_tick(self.expiry),
-            stale: self.marks & STALE != 0,
+            stale: self.status & STALE != 0,
             won: false,
-            won_before: self.marks & WON != 0,
+            won_before: self.status & WON != 0,
             fetched: was_read,
             idle: Default::default(),
         }
@@ -321,7 +321,7 @@ mod tests {
     fn block(version: u64, value: &[u8]) -> Vec<u64> {
         let header = Header {
             key_len: 3,
-            marks: STALE,
+            status: STALE,
             generation: 7,
             value_len: value.len() as u32,
             flags: 0xdead_beef,

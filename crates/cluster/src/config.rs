@@ -171,8 +171,8 @@ impl Config {
     /// Buckets of a server's table, a power of two.
     pub(crate) fn bucket_count(&self) -> usize {
         let bytes = crate::bucket::WORDS * 8;
-        let asked = self.buckets.unwrap_or(self.memory / 8 / bytes);
-        asked.max(2).next_power_of_two()
+        let wanted = self.buckets.unwrap_or(self.memory / 8 / bytes);
+        wanted.max(2).next_power_of_two()
     }
 
     /// Words of symmetric memory that a store on `pes` PEs takes from each of them. A fabric is to be opened with them.
@@ -251,13 +251,13 @@ mod tests {
         };
         let advice = few.advice().unwrap();
         assert!(advice.contains("3 pages of 16384 KiB"), "{advice}");
-        let asked = Config {
+        let config = Config {
             memory: 683 << 20,
             memory_max: 683 << 20,
             ..few
         };
         assert!(
-            advice.contains("683 MiB") && asked.advice().is_none(),
+            advice.contains("683 MiB") && config.advice().is_none(),
             "{advice}"
         );
     }

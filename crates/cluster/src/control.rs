@@ -6,7 +6,7 @@
 //!       1  63..48 generation  33 set: a flush is under way  32 set: another generation begins  31..0 at this tick
 //!       2  when the epoch began, in ticks
 //!       3  the tick of the server's clock, if it has one
-//!       4  mark: the number of the news that these words, or younger ones, are of (`server::news`)
+//!       4  number of the notices that these words, or younger ones, are of (`server::notices`)
 //! ```
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,9 +14,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use nuthatch_engine::Time;
 use nuthatch_sync::clock::TICKS_PER_SECOND;
 
-/// The number of control words, and the word behind them that says that they have arrived.
+/// The number of control words, and the word behind them, whose number says that they have arrived.
 pub const WORDS: usize = 4;
-pub const MARK: usize = WORDS;
+pub const NUMBER: usize = WORDS;
 
 /// The control word that holds the clock.
 pub const CLOCK: usize = 3;

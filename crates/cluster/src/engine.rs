@@ -38,7 +38,7 @@ pub struct Cluster<F: Fabric> {
     hasher: KeyHasher,
     counts: Arc<Registry<COUNTS>>,
     /// Each session's requests, and for each server the requests before the last reset.
-    pub(crate) asked: Vec<RequestCounts>,
+    pub(crate) requests: Vec<RequestCounts>,
     pub(crate) asked_before: Box<[AtomicU64]>,
     pub(crate) silent: SilentPes,
     reserved: Arc<AtomicUsize>,
@@ -57,7 +57,7 @@ impl<F: Fabric> Cluster<F> {
     ) -> Self {
         Self {
             fabric: Arc::clone(clients[0].fabric()),
-            asked: clients.iter().map(Client::asked).collect(),
+            requests: clients.iter().map(Client::requests).collect(),
             asked_before: (0..layout.servers).map(|_| AtomicU64::new(0)).collect(),
             silent: SilentPes::default(),
             clients: clients.into_iter().map(Mutex::new).collect(),

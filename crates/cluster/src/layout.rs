@@ -6,7 +6,7 @@
 //!    replies staged             ------ Puts ---->   replies of each server
 //!    what it tells each PE      ------ Puts ---->   control of each server, generations of its pages
 //!    its statistics             ------ Puts ---->   statistics of each server
-//!    looks: at marks, at words  <----- Gets -----   the mark behind its control, busy words
+//!    polled numbers and words   <----- Gets -----   the number behind its control, busy words
 //!    buckets, pages             <--- Gets, CAS --   busy words, landing zones
 //! ```
 //!
@@ -34,7 +34,7 @@ const STAGED: usize = AREA + RING;
 /// Words of a server's statistics.
 pub const TALLY: usize = 32;
 
-/// Watches that a server has: each looks at all sessions' busy words.
+/// Watches that a server has: each polls all sessions' busy words.
 pub const WATCHES: usize = 2;
 
 /// Words of a landing zone: 128 KiB to 1 MiB.
@@ -63,11 +63,11 @@ pub struct Layout {
     control: Address,
     generations: Address,
     busy: Address,
-    news: Address,
+    notices: Address,
     tallies: Address,
     own_tally: Address,
-    marks: Address,
-    looks: Address,
+    received: Address,
+    polled: Address,
     requests: Address,
     requests_staged: Address,
     replies: Address,
@@ -111,11 +111,11 @@ impl Layout {
             control: cursor.take(servers * LINE),
             generations: cursor.take(servers * pages),
             busy: cursor.take(sessions * LINE),
-            news: cursor.take(pes * LINE),
+            notices: cursor.take(pes * LINE),
             tallies: cursor.take(servers * TALLY),
             own_tally: cursor.take(TALLY),
-            marks: cursor.take(pes),
-            looks: cursor.take(WATCHES * all_sessions),
+            received: cursor.take(pes),
+            polled: cursor.take(WATCHES * all_sessions),
             requests: cursor.take(all_sessions * AREA),
             requests_staged: cursor.take(sessions * servers * STAGED),
             replies: cursor.take(sessions * servers * AREA),
@@ -134,11 +134,11 @@ impl Layout {
             &mut self.control,
             &mut self.generations,
             &mut self.busy,
-            &mut self.news,
+            &mut self.notices,
             &mut self.tallies,
             &mut self.own_tally,
-            &mut self.marks,
-            &mut self.looks,
+            &mut self.received,
+            &mut self.polled,
             &mut self.requests,
             &mut self.requests_staged,
             &mut self.replies,
@@ -196,8 +196,8 @@ impl Layout {
     }
 
     /// On a server: the words that it tells a PE, as they lie at the PE from [`Layout::control`] on.
-    pub fn news(&self, pe: usize) -> Address {
-        self.news.plus(pe * LINE)
+    pub fn notices(&self, pe: usize) -> Address {
+        self.notices.plus(pe * LINE)
     }
 
     /// On a client: a server's statistics.
@@ -210,14 +210,14 @@ impl Layout {
         self.own_tally
     }
 
-    /// On a server: the mark that it has seen at a PE.
-    pub fn mark(&self, pe: usize) -> Address {
-        self.marks.plus(pe)
+    /// On a server: the number of the notices that it has seen at a PE.
+    pub fn received(&self, pe: usize) -> Address {
+        self.received.plus(pe)
     }
 
     /// On a server: the busy word of a session, as a watch has seen it.
-    pub fn look(&self, watch: usize, session: usize) -> Address {
-        self.looks.plus(watch * self.all_sessions + session)
+    pub fn polled(&self, watch: usize, session: usize) -> Address {
+        self.polled.plus(watch * self.all_sessions + session)
     }
 
     /// On a server: the area of a session's requests.
@@ -331,10 +331,10 @@ mod tests {
             areas.push((layout.busy(session).0, LINE));
             areas.push((layout.landing(session).0, layout.landing_words));
         }
-        areas.extend((0..4).map(|pe| (layout.news(pe).0, LINE)));
-        areas.extend((0..4).map(|pe| (layout.mark(pe).0, 1)));
+        areas.extend((0..4).map(|pe| (layout.notices(pe).0, LINE)));
+        areas.extend((0..4).map(|pe| (layout.received(pe).0, 1)));
         for watch in 0..WATCHES {
-            areas.extend((0..12).map(|session| (layout.look(watch, session).0, 1)));
+            areas.extend((0..12).map(|session| (layout.polled(watch, session).0, 1)));
         }
         areas.push((layout.own_tally().0, TALLY));
         areas.push((layout.bucket(0).0, layout.buckets * bucket::WORDS));

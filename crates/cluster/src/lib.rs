@@ -6,13 +6,13 @@
 //!    directory: key -> block                                buckets -> blocks, in pages of size classes
 //!    get, known:     one Get of the block  --------------->   (the server does nothing)
 //!    set, known:     compare-swap, Put, set of the head -->   (nothing)
-//!    anything else:  message in a ring  ------------------>   looks, locks, writes, evicts
+//!    anything else:  message in a ring  ------------------>   polls, locks, writes, evicts
 //!                    reply in a ring    <------------------
 //!    control words   <------------- Put -------------------   epoch, expiration bar, flushes, pages that moved
 //! ```
 //!
 //! * `block`, `bucket`, `checksum`, `classes`, `layout`: the bytes
-//! * `ring`, `message`, `control`, `look`: messages and control words between PEs, and looks at single words of another
+//! * `ring`, `message`, `control`, `poll`: messages and control words between PEs, and polls of single words of another
 //!   PE
 //! * `shift`: whose clock decides
 //! * `client`: a session: direct operations first, messages for the rest
@@ -43,9 +43,9 @@ mod engine;
 #[cfg(test)]
 mod interposed;
 mod layout;
-mod look;
 mod message;
 mod placement;
+mod poll;
 mod report;
 mod ring;
 mod server;

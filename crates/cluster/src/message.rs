@@ -7,7 +7,7 @@
 //!           3  63..56 key's bytes
 //!           4 ...  five parameters; the key, in whole words; the value, in whole words
 //!
-//!  reply    0  63..32 words  15..8 marks  7..0 kind
+//!  reply    0  63..32 words  15..8 status  7..0 kind
 //!           1  flags, expiry      2  cas      3  63..32 value's bytes  31..0 idle ticks
 //!           4  pointer      5  generation of its page      6  tail      7  number
 //!           8 ...  the value, in whole words
@@ -45,7 +45,7 @@ const _: () = assert!(REPLY_MAX <= MESSAGE_MAX);
 
 /// A request to a server.
 #[derive(Clone, Copy, Debug)]
-pub enum Ask<'a> {
+pub enum ServerRequest<'a> {
     /// An operation of the engine's seam.
     Op(Request<'a>),
     /// A read whose value no writer can take away, if it is too long for a message: the server keeps a copy until the
@@ -79,11 +79,11 @@ pub enum Ask<'a> {
 
 /// A request as a server reads it.
 #[derive(Clone, Copy, Debug)]
-pub struct TimedAsk<'a> {
+pub struct TimedRequest<'a> {
     /// The moment at which it happens.
     pub now: Time,
     /// The request.
-    pub ask: Ask<'a>,
+    pub request: ServerRequest<'a>,
 }
 
 const GET: u32 = 1;
@@ -105,7 +105,7 @@ const STATS: u32 = 16;
 const CLASSES: u32 = 17;
 const USED: u32 = 18;
 
-/// Bytes of a block that was read, in [`Ask::Used`].
+/// Bytes of a block that was read, in [`ServerRequest::Used`].
 const USED_BYTES: usize = 24;
 
 /// Options and parameters of a request, packed and unpacked in the same order.
@@ -312,12 +312,12 @@ fn unpack_delta(packed: &mut Packed) -> Delta {
     }
 }
 
-impl<'a> TimedAsk<'a> {
+impl<'a> TimedRequest<'a> {
     /// Encodes the message.
     pub fn encode(&self, into: &mut Vec<u64>) {
         let mut packed = Packed::default();
-        let (kind, key, value): (u32, Option<&Key<'_>>, &[u8]) = match &self.ask {
-            Ask::Op(Request { key, op }) => match op {
+        let (kind, key, value): (u32, Option<&Key<'_>>, &[u8]) = match &self.request {
+            ServerRequest::Op(Request { key, op }) => match op {
                 Op::Get => (GET, Some(key), b""),
                 Op::Read(read) => {
                     pack_read(&mut packed, read);
@@ -336,42 +336,42 @@ impl<'a> TimedAsk<'a> {
                     (DELTA, Some(key), b"")
                 }
             },
-            Ask::Copy(key, read) => {
+            ServerRequest::Copy(key, read) => {
                 pack_read(&mut packed, read);
                 (COPY, Some(key), b"")
             }
-            Ask::Piece(number) => {
+            ServerRequest::Piece(number) => {
                 packed.put(*number as u64);
                 (PIECE, None, b"")
             }
-            Ask::Reserve(key, value_len) => {
+            ServerRequest::Reserve(key, value_len) => {
                 packed.put(*value_len as u64);
                 (RESERVE, Some(key), b"")
             }
-            Ask::Commit(key, store, value_len, pointer) => {
+            ServerRequest::Commit(key, store, value_len, pointer) => {
                 pack_store(&mut packed, store);
                 packed.put(pointer.word());
                 // The value is elsewhere, so its length stands for no bytes here.
                 return self.finish(into, COMMIT, &packed, Some(key), b"", *value_len);
             }
-            Ask::Used(words) => (USED, None, *words),
-            Ask::Maintain(budget) => {
+            ServerRequest::Used(words) => (USED, None, *words),
+            ServerRequest::Maintain(budget) => {
                 packed.put(*budget as u64);
                 (MAINTAIN, None, b"")
             }
-            Ask::Flush(at) => {
+            ServerRequest::Flush(at) => {
                 packed.put(at.0.into());
                 (FLUSH, None, b"")
             }
-            Ask::Limit(bytes) => {
+            ServerRequest::Limit(bytes) => {
                 packed.put(*bytes as u64);
                 (LIMIT, None, b"")
             }
-            Ask::Stats => (STATS, None, b""),
-            Ask::Classes => (CLASSES, None, b""),
-            Ask::Reset => (RESET, None, b""),
-            Ask::Audit => (AUDIT, None, b""),
-            Ask::Overflow(bucket, from) => {
+            ServerRequest::Stats => (STATS, None, b""),
+            ServerRequest::Classes => (CLASSES, None, b""),
+            ServerRequest::Reset => (RESET, None, b""),
+            ServerRequest::Audit => (AUDIT, None, b""),
+            ServerRequest::Overflow(bucket, from) => {
                 packed.put(*bucket as u64);
                 packed.put(*from);
                 (OVERFLOW, None, b"")
@@ -418,32 +418,34 @@ impl<'a> TimedAsk<'a> {
                 .then(|| Key::hashed(key, words[2]))
         };
         let value = || bytes.get(8 * words_of(key_len)..)?.get(..value_len);
-        let op = |op| key().map(|key| Ask::Op(Request { key, op }));
-        let ask = match words[0] as u32 & 0xff {
+        let op = |op| key().map(|key| ServerRequest::Op(Request { key, op }));
+        let request = match words[0] as u32 & 0xff {
             GET => op(Op::Get)?,
             READ => op(Op::Read(unpack_read(&mut packed)))?,
             STORE => op(Op::Store(unpack_store(&mut packed, value()?)))?,
             REMOVE => op(Op::Remove(unpack_removal(&mut packed)))?,
             DELTA => op(Op::Delta(unpack_delta(&mut packed)))?,
-            COPY => Ask::Copy(key()?, unpack_read(&mut packed)),
-            PIECE => Ask::Piece(packed.length()?),
-            RESERVE => Ask::Reserve(key()?, packed.length()?),
+            COPY => ServerRequest::Copy(key()?, unpack_read(&mut packed)),
+            PIECE => ServerRequest::Piece(packed.length()?),
+            RESERVE => ServerRequest::Reserve(key()?, packed.length()?),
             COMMIT => {
                 let store = unpack_store(&mut packed, b"");
-                Ask::Commit(key()?, store, value_len, Pointer::of_word(packed.word()))
+                ServerRequest::Commit(key()?, store, value_len, Pointer::of_word(packed.word()))
             }
-            USED => Ask::Used(value().filter(|words| words.len().is_multiple_of(USED_BYTES))?),
-            MAINTAIN => Ask::Maintain(packed.word() as usize),
-            FLUSH => Ask::Flush(Time(packed.word() as u32)),
-            LIMIT => Ask::Limit(packed.word() as usize),
-            STATS => Ask::Stats,
-            CLASSES => Ask::Classes,
-            RESET => Ask::Reset,
-            AUDIT => Ask::Audit,
-            OVERFLOW => Ask::Overflow(packed.word() as usize, packed.word()),
+            USED => {
+                ServerRequest::Used(value().filter(|words| words.len().is_multiple_of(USED_BYTES))?)
+            }
+            MAINTAIN => ServerRequest::Maintain(packed.word() as usize),
+            FLUSH => ServerRequest::Flush(Time(packed.word() as u32)),
+            LIMIT => ServerRequest::Limit(packed.word() as usize),
+            STATS => ServerRequest::Stats,
+            CLASSES => ServerRequest::Classes,
+            RESET => ServerRequest::Reset,
+            AUDIT => ServerRequest::Audit,
+            OVERFLOW => ServerRequest::Overflow(packed.word() as usize, packed.word()),
             _ => return None,
         };
-        Some(Self { now, ask })
+        Some(Self { now, request })
     }
 }
 
@@ -467,8 +469,8 @@ pub enum ServerReply<'a> {
     Value(Item, BlockState, &'a [u8]),
     /// A read hit; the value is to be read from the block.
     At(Item, BlockState),
-    /// A read that changes the pair, whose value is too long for a message: it was not carried out, and [`Ask::Copy`] is
-    /// to ask for it.
+    /// A read that changes the pair, whose value is too long for a message: it was not carried out, and
+    /// [`ServerRequest::Copy`] is to ask for it.
     Long,
     /// A read hit; the value is kept for the session, which is to ask for its pieces.
     Copied(Item, BlockState),
@@ -551,19 +553,19 @@ impl<'a> ServerReply<'a> {
             ServerReply::Refused => (REFUSED, &none, None, 0, b""),
             ServerReply::Closed => (CLOSED, &none, None, 0, b""),
         };
-        let marks = [
+        let status = [
             (item.stale, MARK_STALE),
             (item.won, MARK_WON),
             (item.won_before, MARK_WON_BEFORE),
             (item.fetched, MARK_FETCHED),
         ];
-        let marks = marks
+        let status = status
             .iter()
-            .map(|&(is, mark)| u32::from(is) * mark)
+            .map(|&(is, bit)| u32::from(is) * bit)
             .sum::<u32>();
         let words = REPLY_VALUE_AT + words_of(value.len());
         into.clear();
-        into.push(first_word(words, marks << 8 | kind));
+        into.push(first_word(words, status << 8 | kind));
         into.push(u64::from(item.flags) << 32 | u64::from(expiry_to_tick(item.expiry)));
         into.push(item.cas);
         into.push((item.value_len as u64) << 32 | idle_ticks(item.idle));
@@ -585,7 +587,7 @@ impl<'a> ServerReply<'a> {
     pub fn decode(words: &'a [u64]) -> Option<Self> {
         let head: [u64; REPLY_VALUE_AT] = words.get(..REPLY_VALUE_AT)?.try_into().ok()?;
         let [first, life, cas, lengths, pointer, generation, tail, number] = head;
-        let has = |mark| first as u32 >> 8 & mark != 0;
+        let has = |bit| first as u32 >> 8 & bit != 0;
         let item = Item {
             flags: (life >> 32) as u32,
             value_len: (lengths >> 32) as usize,
@@ -643,13 +645,16 @@ mod tests {
         Key::new(bytes, &KeyHasher::seeded(1))
     }
 
-    fn there_and_back(ask: Ask<'_>) {
-        let asked = TimedAsk { now: Time(77), ask };
+    fn there_and_back(request: ServerRequest<'_>) {
+        let timed = TimedRequest {
+            now: Time(77),
+            request,
+        };
         let mut words = Vec::new();
-        asked.encode(&mut words);
+        timed.encode(&mut words);
         assert_eq!(words.len() as u64, words[0] >> 32);
-        let back = TimedAsk::decode(&words).expect("it is a message");
-        assert_eq!(format!("{back:?}"), format!("{asked:?}"));
+        let back = TimedRequest::decode(&words).expect("it is a message");
+        assert_eq!(format!("{back:?}"), format!("{timed:?}"));
     }
 
     #[test]
@@ -706,15 +711,15 @@ mod tests {
             ..Delta::down(1)
         }));
         for op in ops {
-            there_and_back(Ask::Op(Request { key: key(b"k"), op }));
-            there_and_back(Ask::Op(Request {
+            there_and_back(ServerRequest::Op(Request { key: key(b"k"), op }));
+            there_and_back(ServerRequest::Op(Request {
                 key: key(&long),
                 op,
             }));
         }
-        there_and_back(Ask::Copy(key(b"key"), Read::default()));
-        there_and_back(Ask::Piece(7));
-        there_and_back(Ask::Reserve(key(b"key"), 1 << 20));
+        there_and_back(ServerRequest::Copy(key(b"key"), Read::default()));
+        there_and_back(ServerRequest::Piece(7));
+        there_and_back(ServerRequest::Reserve(key(b"key"), 1 << 20));
         let store = Store {
             value: b"",
             new_cas: Some(1),
@@ -723,19 +728,19 @@ mod tests {
             ..Store::set(b"")
         };
         let pointer = Pointer::new(200, (1 << 40) - 1);
-        there_and_back(Ask::Commit(key(&long), store, 1 << 20, pointer));
-        for ask in [
-            Ask::Used(&[7; 48]),
-            Ask::Maintain(usize::MAX),
-            Ask::Flush(Time(u32::MAX)),
-            Ask::Limit(1 << 40),
-            Ask::Stats,
-            Ask::Classes,
-            Ask::Reset,
-            Ask::Audit,
-            Ask::Overflow(9, 8),
+        there_and_back(ServerRequest::Commit(key(&long), store, 1 << 20, pointer));
+        for request in [
+            ServerRequest::Used(&[7; 48]),
+            ServerRequest::Maintain(usize::MAX),
+            ServerRequest::Flush(Time(u32::MAX)),
+            ServerRequest::Limit(1 << 40),
+            ServerRequest::Stats,
+            ServerRequest::Classes,
+            ServerRequest::Reset,
+            ServerRequest::Audit,
+            ServerRequest::Overflow(9, 8),
         ] {
-            there_and_back(ask);
+            there_and_back(request);
         }
     }
 
@@ -792,8 +797,8 @@ mod tests {
 
     #[test]
     fn other_words_are_no_messages() {
-        assert!(TimedAsk::decode(&[first_word(3, GET), 0, 0]).is_none());
-        assert!(TimedAsk::decode(&[0; 12]).is_none());
+        assert!(TimedRequest::decode(&[first_word(3, GET), 0, 0]).is_none());
+        assert!(TimedRequest::decode(&[0; 12]).is_none());
         assert!(ServerReply::decode(&[0; 12]).is_none());
         let mut cut = Vec::new();
         ServerReply::Text(b"text").encode(&mut cut);
@@ -803,18 +808,22 @@ mod tests {
 
     #[test]
     fn messages_of_impossible_lengths_are_none() {
-        let change = |ask: Ask<'_>, at: usize, word: u64| {
+        let change = |request: ServerRequest<'_>, at: usize, word: u64| {
             let mut words = Vec::new();
-            TimedAsk { now: Time(77), ask }.encode(&mut words);
-            assert!(TimedAsk::decode(&words).is_some());
+            TimedRequest {
+                now: Time(77),
+                request,
+            }
+            .encode(&mut words);
+            assert!(TimedRequest::decode(&words).is_some());
             words[at] = word;
-            TimedAsk::decode(&words).is_none()
+            TimedRequest::decode(&words).is_none()
         };
-        let get = Ask::Op(Request {
+        let get = ServerRequest::Op(Request {
             key: key(b"key"),
             op: Op::Get,
         });
-        let set = Ask::Op(Request {
+        let set = ServerRequest::Op(Request {
             key: key(b"key"),
             op: Op::Store(Store::set(b"value")),
         });
@@ -823,7 +832,7 @@ mod tests {
             assert!(change(get, 3, long << 56));
         }
         let long = [b'k'; 250];
-        let get_long = Ask::Op(Request {
+        let get_long = ServerRequest::Op(Request {
             key: key(&long),
             op: Op::Get,
         });
@@ -832,10 +841,12 @@ mod tests {
         assert!(change(get, 0, first_word(10, 0)) && change(get, 0, u64::MAX));
         // A block and a half; a piece and a value of more bytes than there are.
         assert!(
-            change(Ask::Used(&[7; 48]), 1, 47 << 32) && change(Ask::Used(&[7; 48]), 1, 32 << 32)
+            change(ServerRequest::Used(&[7; 48]), 1, 47 << 32)
+                && change(ServerRequest::Used(&[7; 48]), 1, 32 << 32)
         );
         assert!(
-            change(Ask::Piece(1), 4, u64::MAX) && change(Ask::Reserve(key(b"k"), 9), 4, 1 << 61)
+            change(ServerRequest::Piece(1), 4, u64::MAX)
+                && change(ServerRequest::Reserve(key(b"k"), 9), 4, 1 << 61)
         );
     }
 }

@@ -162,8 +162,8 @@ impl<F: Fabric> Cluster<F> {
 
     fn requests_in_all(&self, server: usize) -> u64 {
         // Relaxed, here and above: counts.
-        let asked = |asked: &RequestCounts| asked[server].load(Ordering::Relaxed);
-        self.asked.iter().map(asked).sum()
+        let of_session = |counts: &RequestCounts| counts[server].load(Ordering::Relaxed);
+        self.requests.iter().map(of_session).sum()
     }
 
     /// Counts requests from zero.

@@ -5,9 +5,9 @@
 //! the moments of requests by the difference to its caller's clock.
 //!
 //! A PE's copy of the tick may be old: over TCP words arrive only when the PE calls the fabric, and a server tells
-//! nothing while it is kept from its core. So the copy says how far the store's clock is ahead at least. Two looks at
-//! the server's own word say how far it is ahead at most: if the second look sees a later moment, the clock reached
-//! that moment after the first look had begun. If the looks do not end, because the link is cut, or always see the same
+//! nothing while it is kept from its core. So the copy says how far the store's clock is ahead at least. Two polls of
+//! the server's own word say how far it is ahead at most: if the second poll sees a later moment, the clock reached
+//! that moment after the first poll had begun. If the polls do not end, because the link is cut, or always see the same
 //! tick, the session keeps the shift.
 
 use std::mem::MaybeUninit;

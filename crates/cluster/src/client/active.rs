@@ -12,7 +12,7 @@ use super::direct::is_plain_read;
 use super::directory::Hint;
 use crate::block::{self, Found, HEAD, Header, KEY, RECENCY, Recency, STALE, WON};
 use crate::bucket::Pointer;
-use crate::message::{Ask, BlockState, INLINE_MAX, ServerReply, TimedAsk};
+use crate::message::{BlockState, INLINE_MAX, ServerReply, ServerRequest, TimedRequest};
 use crate::ring::Broken;
 use crate::stats::Count;
 
@@ -34,7 +34,7 @@ pub fn lost(op: &Op<'_>) -> Reply {
 /// True if a pair's block is all that a read with a value needs.
 fn is_answered_by(op: &Op<'_>, header: &Header) -> bool {
     is_plain_read(op).is_some_and(|read| {
-        let wins = read.may_win && header.marks & (STALE | WON) == STALE;
+        let wins = read.may_win && header.status & (STALE | WON) == STALE;
         !wins && wants_value(&read, &header.item(false))
     })
 }
@@ -44,12 +44,12 @@ impl<F: Fabric> Client<F> {
     pub(super) fn send(
         &mut self,
         server: usize,
-        asked: &TimedAsk<'_>,
+        timed: &TimedRequest<'_>,
         request: usize,
         replied: &mut impl FnMut(&mut Self, usize, &[u64]),
     ) -> Result<(), Gone> {
         let mut message = std::mem::take(&mut self.message);
-        asked.encode(&mut message);
+        timed.encode(&mut message);
         let mut attempt = 0;
         while !self.channels[server]
             .sender
@@ -164,7 +164,7 @@ impl<F: Fabric> Client<F> {
     pub(super) fn exchange(
         &mut self,
         server: usize,
-        asked: &TimedAsk<'_>,
+        timed: &TimedRequest<'_>,
     ) -> Result<Vec<u64>, Gone> {
         if self.channels[server].gone {
             return Err(Gone { pe: server });
@@ -172,7 +172,7 @@ impl<F: Fabric> Client<F> {
         let mut words = Vec::new();
         let mut replied = |_: &mut Self, _, reply: &[u64]| words = reply.to_vec();
         let done = self
-            .send(server, asked, 0, &mut replied)
+            .send(server, timed, 0, &mut replied)
             .and_then(|()| self.collect(server, &mut replied));
         match done {
             Ok(()) => Ok(words),
@@ -299,8 +299,11 @@ impl<F: Fabric> Client<F> {
             Op::Read(read) => read,
             _ => Read::default(),
         };
-        let ask = Ask::Copy(request.key, read);
-        let words = self.exchange(server, &TimedAsk { now, ask })?;
+        let copy = TimedRequest {
+            now,
+            request: ServerRequest::Copy(request.key, read),
+        };
+        let words = self.exchange(server, &copy)?;
         let Step::Answered(answer) = self.judge_reply(server, request, &words) else {
             unreachable!("a copy is made at once")
         };
@@ -335,8 +338,8 @@ impl<F: Fabric> Client<F> {
             }
         };
         for piece in 0..len.div_ceil(INLINE_MAX) {
-            let ask = Ask::Piece(piece);
-            self.send(server, &TimedAsk { now, ask }, piece, &mut replied)?;
+            let request = ServerRequest::Piece(piece);
+            self.send(server, &TimedRequest { now, request }, piece, &mut replied)?;
         }
         self.collect(server, &mut replied)?;
         Ok(whole)
@@ -361,8 +364,8 @@ impl<F: Fabric> Client<F> {
         key: &Key<'_>,
         store: &Store<'_>,
     ) -> Result<Answer, Gone> {
-        let ask = Ask::Reserve(*key, store.value.len());
-        let words = self.exchange(server, &TimedAsk { now, ask })?;
+        let request = ServerRequest::Reserve(*key, store.value.len());
+        let words = self.exchange(server, &TimedRequest { now, request })?;
         let pointer = match ServerReply::decode(&words) {
             Some(ServerReply::Reserved(pointer)) => pointer,
             Some(ServerReply::Reply(refusal, _)) => return Ok(Answer::Done(refusal)),
@@ -380,8 +383,8 @@ impl<F: Fabric> Client<F> {
         self.block = content;
         put?;
         // The message is sent behind a fence, so its reader finds the bytes.
-        let ask = Ask::Commit(*key, *store, store.value.len(), pointer);
-        let words = self.exchange(server, &TimedAsk { now, ask })?;
+        let request = ServerRequest::Commit(*key, *store, store.value.len(), pointer);
+        let words = self.exchange(server, &TimedRequest { now, request })?;
         let request = Request {
             key: *key,
             op: Op::Store(*store),
@@ -426,11 +429,11 @@ mod tests {
             ..Read::default()
         });
         let request = Request { key, op };
-        let ask = |client: &mut Client<_>, op| {
-            let ask = Ask::Op(Request { key, op });
-            client.exchange(0, &TimedAsk { now, ask }).unwrap()
+        let exchange = |client: &mut Client<_>, op| {
+            let request = ServerRequest::Op(Request { key, op });
+            client.exchange(0, &TimedRequest { now, request }).unwrap()
         };
-        let words = ask(&mut client, op);
+        let words = exchange(&mut client, op);
         let Some(ServerReply::At(item, known)) = ServerReply::decode(&words) else {
             panic!("it is long");
         };
@@ -442,7 +445,7 @@ mod tests {
             leave,
             ..Removal::default()
         };
-        ask(&mut client, Op::Remove(removal));
+        exchange(&mut client, Op::Remove(removal));
         match client.read_large(now, 0, &request, item, known) {
             Ok(Answer::Value { item, .. }) => assert!(item.stale && item.won),
             other => panic!("{other:?}"),
@@ -462,9 +465,9 @@ mod tests {
         let mut judge = |client: &mut Client<_>, number: usize, words: &[u64]| {
             told.push((number, client.judge_reply(0, &request, words)));
         };
-        let ask = Ask::Op(request);
+        let request = ServerRequest::Op(request);
         for (number, spoilt) in [(0, true), (1, false)] {
-            TimedAsk { now, ask }.encode(&mut client.message);
+            TimedRequest { now, request }.encode(&mut client.message);
             if spoilt {
                 client.message[2] ^= 1;
             }
@@ -490,8 +493,8 @@ mod tests {
         assert_eq!(lost, Err(Gone { pe: 0 }));
         drop(client);
         let mut other = engine.clients[1].lock();
-        let ask = Ask::Op(Request { key, op: Op::Get });
-        let words = other.exchange(0, &TimedAsk { now, ask }).unwrap();
+        let request = ServerRequest::Op(Request { key, op: Op::Get });
+        let words = other.exchange(0, &TimedRequest { now, request }).unwrap();
         assert!(matches!(
             ServerReply::decode(&words),
             Some(ServerReply::Value(_, _, b"value"))

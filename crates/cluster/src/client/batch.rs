@@ -17,7 +17,7 @@ use crate::bucket::{self, Pointer};
 use crate::config::{Clocks, Operations};
 use crate::control::Control;
 use crate::engine::{COPY_MAX, LargeValue};
-use crate::message::{Ask, BlockState, TimedAsk};
+use crate::message::{BlockState, ServerRequest, TimedRequest};
 use crate::placement;
 use crate::stats::Count;
 
@@ -42,7 +42,7 @@ pub struct Wave {
     /// values are not counted.
     direct: Vec<[u32; KINDS]>,
     chosen: Vec<u32>,
-    asked: Vec<u32>,
+    sent: Vec<u32>,
     fetches: Vec<Fetch>,
     /// Words of the landing zone in use.
     landed: usize,
@@ -96,7 +96,8 @@ pub enum Step {
     ReadBucket,
     /// A set, to the block that the directory knows.
     Write(At, Hint),
-    Ask,
+    /// A message to the server.
+    Send,
     /// A long value, to be read when it is its turn.
     Later(Later),
     Answered(Answer),
@@ -188,7 +189,7 @@ impl<F: Fabric> Client<F> {
         let Some((item, header, len)) = found else {
             return false;
         };
-        self.note_asked(server);
+        self.count_request(server);
         self.count(Count::DirectGets);
         self.count(Count::DirectoryHits);
         let value = block::value_bytes(&self.block[..len], &header);
@@ -202,7 +203,7 @@ impl<F: Fabric> Client<F> {
     }
 
     /// True if operations on a server's blocks need no message first. It needs one now and then if it has no clock, or
-    /// if it does not notice otherwise that a client uses it (`server::rest`).
+    /// if it does not notice otherwise that a client uses it (`server::backoff`).
     #[inline(always)]
     fn may_go_directly(&self, server: usize, control: &Control, now: Time) -> bool {
         let channel = &self.channels[server];
@@ -217,15 +218,15 @@ impl<F: Fabric> Client<F> {
         self.wave.alone = wave.len() == 1;
         for request in wave {
             let server = placement::server(request.key.hash(), self.layout.servers);
-            self.note_asked(server);
+            self.count_request(server);
             self.wave.servers.push(server);
             self.wave.steps.push(match self.channels[server].gone {
                 true => Step::Answered(Answer::Done(lost(&request.op))),
-                false => Step::Ask,
+                false => Step::Send,
             });
         }
         self.go_directly(now, wave);
-        self.ask_servers(now, wave);
+        self.send_to_servers(now, wave);
     }
 
     /// Reads a long value, if a request still waits for that.
@@ -236,9 +237,9 @@ impl<F: Fabric> Client<F> {
             let answer = match later {
                 _ if self.channels[server].gone => Err(Gone { pe: server }),
                 Later::Read => {
-                    self.wave.steps[index] = Step::Ask;
+                    self.wave.steps[index] = Step::Send;
                     self.go_directly(now, wave);
-                    self.ask_servers(now, wave);
+                    self.send_to_servers(now, wave);
                     continue;
                 }
                 Later::At(item, known) => self.read_large(now, server, request, item, known),
@@ -262,7 +263,7 @@ impl<F: Fabric> Client<F> {
         self.read_until_done(now, wave);
         self.mark_the_only_one();
         let started = self.wave.timed.then(|| self.fabric.nanos());
-        self.settle_writes();
+        self.complete_writes();
         self.exit();
         if let (Some(written), Some(started)) = (written, started)
             && wrote > 0
@@ -275,7 +276,7 @@ impl<F: Fabric> Client<F> {
     /// Waits until all written words have arrived. If all memory can be loaded and stored, [`Fabric::quiet`] does that
     /// at no cost. Otherwise `quiet` waits for every PE that this one has sent anything to, also for one that stands
     /// still and was not written to.
-    fn settle_writes(&mut self) {
+    fn complete_writes(&mut self) {
         let mut wrote = std::mem::take(&mut self.wave.wrote);
         if wrote.is_empty() {
             return;
@@ -324,7 +325,7 @@ impl<F: Fabric> Client<F> {
         self.wave.chosen.clear();
         self.wave.chosen.resize(self.channels.len(), 0);
         for (index, request) in wave.iter().enumerate() {
-            if !matches!(self.wave.steps[index], Step::Ask) {
+            if !matches!(self.wave.steps[index], Step::Send) {
                 continue;
             }
             let server = self.wave.servers[index];
@@ -386,11 +387,11 @@ impl<F: Fabric> Client<F> {
         }
         let servers = wave.iter().zip(&self.wave.servers);
         for (step, (request, &server)) in self.wave.steps.iter_mut().zip(servers) {
-            if !matches!(step, Step::Ask | Step::Later(_) | Step::Answered(_))
+            if !matches!(step, Step::Send | Step::Later(_) | Step::Answered(_))
                 && !Self::is_large(&request.op)
                 && self.wave.direct[server][kind_of(step) as usize] == 0
             {
-                *step = Step::Ask;
+                *step = Step::Send;
             }
         }
     }
@@ -421,7 +422,7 @@ impl<F: Fabric> Client<F> {
                     self.wave.wrote.push(server);
                     Step::Answered(Answer::Done(reply))
                 }
-                Ok(None) => Step::Ask,
+                Ok(None) => Step::Send,
                 Err(Gone { .. }) => self.lost_step(server, &request.op),
             };
         }
@@ -448,8 +449,8 @@ impl<F: Fabric> Client<F> {
                 .iter()
                 .flat_map(|used| [used.pointer.word(), used.before.0, used.new.0])
                 .collect();
-            let ask = Ask::Used(bytemuck::cast_slice(&words));
-            let message = TimedAsk { now, ask };
+            let request = ServerRequest::Used(bytemuck::cast_slice(&words));
+            let message = TimedRequest { now, request };
             let sent = match self.channels[server].gone {
                 true => Ok(()),
                 false => self.send(server, &message, NO_REQUEST, &mut note_reply(wave)),
@@ -557,7 +558,7 @@ impl<F: Fabric> Client<F> {
                     let number = self.layout.bucket_of(request.key.hash());
                     (self.layout.bucket(number), bucket::WORDS)
                 }
-                Step::Write(..) | Step::Ask | Step::Later(_) | Step::Answered(_) => continue,
+                Step::Write(..) | Step::Send | Step::Later(_) | Step::Answered(_) => continue,
             };
             if len > LONG && !self.wave.alone {
                 self.wave.steps[index] = Step::Later(Later::Read);
@@ -613,25 +614,25 @@ impl<F: Fabric> Client<F> {
             let landing = self.fabric.local(from, fetch.len);
             let into = &mut self.wave.words[fetch.start..][..fetch.len];
             for (into, word) in into.iter_mut().zip(landing) {
-                // Relaxed: settled by `quiet`.
+                // Relaxed: `quiet` has completed the Gets.
                 *into = word.load(std::sync::atomic::Ordering::Relaxed);
             }
         }
     }
 
     /// Sends the remaining requests to their servers.
-    fn ask_servers(&mut self, now: Time, wave: &[Request<'_>]) {
+    fn send_to_servers(&mut self, now: Time, wave: &[Request<'_>]) {
         let is_left = |step: &Step| !matches!(step, Step::Answered(_) | Step::Later(_));
-        let marks = !self.wave.used.is_empty();
-        if !marks && !self.wave.steps.iter().any(is_left) {
+        let any_used = !self.wave.used.is_empty();
+        if !any_used && !self.wave.steps.iter().any(is_left) {
             return;
         }
         self.send_those_used(now, wave);
-        self.wave.asked.clear();
-        self.wave.asked.resize(self.channels.len(), 0);
+        self.wave.sent.clear();
+        self.wave.sent.resize(self.channels.len(), 0);
         let started = self.wave.timed.then(|| self.fabric.nanos());
         for index in 0..wave.len() {
-            if !matches!(self.wave.steps[index], Step::Ask) || Self::is_large(&wave[index].op) {
+            if !matches!(self.wave.steps[index], Step::Send) || Self::is_large(&wave[index].op) {
                 continue;
             }
             let server = self.wave.servers[index];
@@ -640,28 +641,28 @@ impl<F: Fabric> Client<F> {
                 continue;
             }
             let mut replied = note_reply(wave);
-            let ask = Ask::Op(wave[index]);
+            let request = ServerRequest::Op(wave[index]);
             if self
-                .send(server, &TimedAsk { now, ask }, index, &mut replied)
+                .send(server, &TimedRequest { now, request }, index, &mut replied)
                 .is_err()
             {
                 self.lose(server);
             }
-            self.wave.asked[server] += 1;
+            self.wave.sent[server] += 1;
         }
         for server in 0..self.channels.len() {
-            let asked = self.wave.asked[server] as usize;
+            let sent = self.wave.sent[server] as usize;
             if self.channels[server].waiting.is_empty() {
                 // All is answered, or it is gone.
                 continue;
             }
             if self.collect(server, &mut note_reply(wave)).is_err() {
                 self.lose(server);
-            } else if let Some(started) = started.filter(|_| asked > 0) {
+            } else if let Some(started) = started.filter(|_| sent > 0) {
                 let nanos = self.fabric.nanos() - started;
                 let chosen = self.wave.chosen[server] as usize;
                 let selector = &mut self.channels[server].selector;
-                selector.note_active(chosen, asked, nanos);
+                selector.note_active(chosen, sent, nanos);
             }
         }
         self.store_large_ones(now, wave);

@@ -186,18 +186,18 @@ impl<F: Fabric> Client<F> {
                     tries: tries + 1,
                 }
             }
-            Found::Torn => Step::Ask,
+            Found::Torn => Step::Send,
             Found::Other if hinted => {
                 // The pair is no longer here. Its new place takes another Get, or a message.
                 self.directory.forget_key(key.hash());
                 self.count(Count::StalePointers);
                 match self.channels[server].selector.reads_buckets() {
                     true => Step::ReadBucket,
-                    false => Step::Ask,
+                    false => Step::Send,
                 }
             }
             // The tag was another key's, or the pair moved meanwhile: the server knows which.
-            Found::Other => Step::Ask,
+            Found::Other => Step::Send,
         }
     }
 
@@ -225,10 +225,10 @@ impl<F: Fabric> Client<F> {
             return Step::Answered(Answer::Done(Reply::Miss));
         }
         if control.flushes.may_be_over(now) {
-            return Step::Ask;
+            return Step::Send;
         }
-        if read.may_win && header.marks & (STALE | WON) == STALE {
-            return Step::Ask;
+        if read.may_win && header.status & (STALE | WON) == STALE {
+            return Step::Send;
         }
         let item: Item = header.item(recency.was_read(version));
         let hint = Hint {
@@ -281,7 +281,7 @@ impl<F: Fabric> Client<F> {
                 self.count(Count::DirectMisses);
                 Step::Answered(Answer::Done(Reply::Miss))
             }
-            Lookup::One(_) | Lookup::Unclear => Step::Ask,
+            Lookup::One(_) | Lookup::Unclear => Step::Send,
         }
     }
 
@@ -347,7 +347,7 @@ impl<F: Fabric> Client<F> {
     ) -> Header {
         let header = Header {
             key_len: key.bytes().len() as u8,
-            marks: 0,
+            status: 0,
             generation: self.generation(server),
             value_len: store.value.len() as u32,
             flags: store.flags,

@@ -30,13 +30,13 @@ fn equal_versions_are_not_believed_where_words_are_stored_in_any_order() {
     std::thread::scope(|scope| {
         scope.spawn(|| server.run(&stop));
         let key = Key::new(b"key", &KeyHasher::seeded(config.seed));
-        let mut ask = |op| {
+        let mut request = |op| {
             let mut value = LastValue::default();
             client.execute(NOW, &[Request { key, op }], &mut value);
             value.bytes()
         };
-        ask(Op::Store(Store::set(b"a value")));
-        ask(Op::Get);
+        request(Op::Store(Store::set(b"a value")));
+        request(Op::Get);
         let (_, hint) = client.directory.find(key.hash()).unwrap();
         // A word of the value has not arrived yet, though those at the ends have.
         let at = layout.block(hint.pointer).plus(crate::block::KEY + 1);

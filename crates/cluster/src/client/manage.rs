@@ -14,7 +14,7 @@ use crate::block::{self, Header, RECENCY, Recency};
 use crate::bucket::{ENTRIES, Entry, OVERFLOW, Pointer, WORDS};
 use crate::checksum::Checksum;
 use crate::engine::{COPY_MAX, LargeValue};
-use crate::message::{Ask, ServerReply, TimedAsk};
+use crate::message::{ServerReply, ServerRequest, TimedRequest};
 use crate::stats::ServerStats;
 
 /// How often a visit reads a block that is being written, before it asks the server.
@@ -25,14 +25,19 @@ const ROUNDS: usize = 16;
 
 impl<F: Fabric> Client<F> {
     /// Asks a server, and returns its answer; nothing if the server is gone.
-    fn ask(&mut self, server: usize, now: Time, ask: Ask<'_>) -> Option<Vec<u64>> {
-        self.exchange(server, &TimedAsk { now, ask }).ok()
+    fn request(
+        &mut self,
+        server: usize,
+        now: Time,
+        request: ServerRequest<'_>,
+    ) -> Option<Vec<u64>> {
+        self.exchange(server, &TimedRequest { now, request }).ok()
     }
 
-    fn ask_all(&mut self, now: Time, ask: Ask<'_>) -> bool {
+    fn request_all(&mut self, now: Time, request: ServerRequest<'_>) -> bool {
         let mut more = false;
         for server in 0..self.channels.len() {
-            let words = self.ask(server, now, ask);
+            let words = self.request(server, now, request);
             more |= words
                 .is_some_and(|words| ServerReply::decode(&words) == Some(ServerReply::Done(true)));
         }
@@ -41,27 +46,27 @@ impl<F: Fabric> Client<F> {
 
     /// Has servers search for expired pairs. True if there is more to do.
     pub fn maintain(&mut self, now: Time, budget: usize) -> bool {
-        self.ask_all(now, Ask::Maintain(budget))
+        self.request_all(now, ServerRequest::Maintain(budget))
     }
 
     /// Flushes, at `at`, everything stored before that moment.
     pub fn flush(&mut self, now: Time, at: Time) {
-        self.ask_all(now, Ask::Flush(at));
+        self.request_all(now, ServerRequest::Flush(at));
     }
 
     /// Gives each server another limit, in bytes.
     pub fn set_limit(&mut self, bytes: usize) {
-        self.ask_all(Time(0), Ask::Limit(bytes));
+        self.request_all(Time(0), ServerRequest::Limit(bytes));
     }
 
     /// Has servers reset their counters.
     pub fn reset_servers(&mut self) {
-        self.ask_all(Time(0), Ask::Reset);
+        self.request_all(Time(0), ServerRequest::Reset);
     }
 
     /// A server's statistics.
     pub fn server_stats(&mut self, server: usize) -> Option<ServerStats> {
-        let words = self.ask(server, Time(0), Ask::Stats)?;
+        let words = self.request(server, Time(0), ServerRequest::Stats)?;
         match ServerReply::decode(&words) {
             Some(ServerReply::Words(bytes)) => bytemuck::try_pod_read_unaligned(bytes).ok(),
             _ => None,
@@ -70,7 +75,7 @@ impl<F: Fabric> Client<F> {
 
     /// Adds the statistics of a server's classes.
     pub fn add_classes(&mut self, server: usize, sums: &mut [ClassStats]) {
-        let Some(words) = self.ask(server, Time(0), Ask::Classes) else {
+        let Some(words) = self.request(server, Time(0), ServerRequest::Classes) else {
             return;
         };
         let Some(ServerReply::Words(bytes)) = ServerReply::decode(&words) else {
@@ -95,7 +100,7 @@ impl<F: Fabric> Client<F> {
 
     /// Has a server check its invariants.
     pub fn audit(&mut self, server: usize) -> Result<(), AuditError> {
-        let words = self.ask(server, Time(0), Ask::Audit);
+        let words = self.request(server, Time(0), ServerRequest::Audit);
         let Some(words) = words else { return Ok(()) };
         match ServerReply::decode(&words) {
             Some(ServerReply::Text(b"")) => Ok(()),
@@ -169,7 +174,8 @@ impl<F: Fabric> Client<F> {
 
     fn add_overflow(&mut self, server: usize, bucket: usize, pointers: &mut Vec<Pointer>) {
         let mut from = 0;
-        while let Some(words) = self.ask(server, Time(0), Ask::Overflow(bucket, from)) {
+        while let Some(words) = self.request(server, Time(0), ServerRequest::Overflow(bucket, from))
+        {
             let Some(ServerReply::Words(bytes)) = ServerReply::decode(&words) else {
                 return;
             };

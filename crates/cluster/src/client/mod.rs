@@ -26,7 +26,7 @@ use crate::checksum::Checksum;
 use crate::config::{Clocks, Config};
 use crate::control::{self, Control};
 use crate::layout::Layout;
-use crate::look::{look, seen};
+use crate::poll::{begin_poll, polled};
 use crate::report::RequestCounts;
 use crate::ring::{Receiver, Sender};
 use crate::shift::Shift;
@@ -65,14 +65,14 @@ pub struct Client<F: Fabric> {
     busy: u64,
     /// The last mark that it put to see its earlier writes arrive.
     arrivals: u64,
-    /// From the callers' clock to the store's; nothing before the session has looked at that.
+    /// From the callers' clock to the store's; nothing before the session has polled that.
     shift: Option<Shift>,
-    /// When the present look at the store's clock began, by the callers' clock, if one is under way.
-    clock_look: Option<Time>,
-    /// When the last completed look began, and the time that it saw.
+    /// When the present poll of the store's clock began, by the callers' clock, if one is under way.
+    clock_poll: Option<Time>,
+    /// When the last completed poll began, and the time that it saw.
     clock_before: Option<(Time, Time)>,
     counts: Arc<Counters<COUNTS>>,
-    asked: RequestCounts,
+    requests: RequestCounts,
     wave: Wave,
     /// Words of a message that is being made.
     message: Vec<u64>,
@@ -120,10 +120,10 @@ impl<F: Fabric> Client<F> {
             busy: 0,
             arrivals: 0,
             shift: None,
-            clock_look: None,
+            clock_poll: None,
             clock_before: None,
             counts,
-            asked: (0..layout.servers).map(|_| AtomicU64::new(0)).collect(),
+            requests: (0..layout.servers).map(|_| AtomicU64::new(0)).collect(),
             wave: Wave::default(),
             message: Vec::new(),
             reply: Vec::new(),
@@ -156,7 +156,7 @@ impl<F: Fabric> Client<F> {
                 if shift.is_short(now, told) {
                     self.shift = Some(Shift::between(now, told));
                 } else if shift.is_long(now, told) {
-                    self.look_at_clock(shift, now);
+                    self.poll_clock(shift, now);
                 }
             }
             None => self.shift = self.first_shift(now),
@@ -179,21 +179,22 @@ impl<F: Fabric> Client<F> {
         Some(Shift::between(now, clock))
     }
 
-    /// The store's clock seems to be less far ahead than by the shift, or the tick in this PE's memory is old. Looks at
+    /// The store's clock seems to be less far ahead than by the shift, or the tick in this PE's memory is old. Polls
     /// the clock, without waiting, since the server's link may be cut.
     #[cold]
-    fn look_at_clock(&mut self, shift: Shift, now: Time) {
+    fn poll_clock(&mut self, shift: Shift, now: Time) {
         let into = self.layout.clock_seen(self.session);
-        if self.clock_look.is_none() && look(&*self.fabric, 0, self.clock_at(), into).is_ok() {
-            self.clock_look = Some(now);
-        }
-        if let Some(began) = self.clock_look
-            && let Some(word) = seen(&*self.fabric, into)
+        if self.clock_poll.is_none() && begin_poll(&*self.fabric, 0, self.clock_at(), into).is_ok()
         {
-            self.clock_look = None;
+            self.clock_poll = Some(now);
+        }
+        if let Some(began) = self.clock_poll
+            && let Some(word) = polled(&*self.fabric, into)
+        {
+            self.clock_poll = None;
             let clock = Time(word as u32);
             // A server that is kept from its core tells nothing while time goes on. But a clock that shows a later
-            // moment than at the look before has reached it since: so it was no further ahead at that look.
+            // moment than at the poll before has reached it since: so it was no further ahead at that poll.
             if let Some((before, was)) = self.clock_before.replace((began, clock))
                 && clock > was
                 && shift.is_long(before, clock)
@@ -222,8 +223,8 @@ impl<F: Fabric> Client<F> {
     #[inline]
     fn enter(&mut self) {
         self.store_busy();
-        // SeqCst: pairs with the fence in `Watch::advance`, between the arrival of a server's news and its Get of this
-        // word.
+        // SeqCst: pairs with the fence in `Watch::advance`, between the arrival of a server's notices and its Get of
+        // this word.
         fence(Ordering::SeqCst);
     }
 
@@ -249,15 +250,15 @@ impl<F: Fabric> Client<F> {
 
     /// Counts one more request for a server.
     #[inline(always)]
-    fn note_asked(&self, server: usize) {
-        let asked = &self.asked[server];
+    fn count_request(&self, server: usize) {
+        let count = &self.requests[server];
         // Relaxed: a count, and this session is the only one that writes it.
-        asked.store(asked.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
     /// How many requests there were for each server, as running counts.
-    pub fn asked(&self) -> RequestCounts {
-        Arc::clone(&self.asked)
+    pub fn requests(&self) -> RequestCounts {
+        Arc::clone(&self.requests)
     }
 
     /// This PE's end of the fabric.

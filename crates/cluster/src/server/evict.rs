@@ -2,7 +2,7 @@
 //! slides' batch eviction).
 //!
 //! A pair is listed by the epoch in which it was last known to be used. Clients raise the epoch in the block itself,
-//! by one compare-swap; the server looks at it when the pair's turn comes, and lists it again if it was used since.
+//! by one compare-swap; the server reads it when the pair's turn comes, and lists it again if it was used since.
 
 use std::sync::atomic::Ordering;
 
@@ -23,8 +23,8 @@ const BATCH_PART: usize = 64;
 /// Batches that may be evicted for one block.
 const BATCHES: usize = 4;
 
-/// Pairs that are looked at for a batch: so a batch is bounded, even if all of them were used since.
-const LOOKS: usize = 4 * BATCH;
+/// Pairs that are examined for a batch: so a batch is bounded, even if all of them were used since.
+const EXAMINED_MAX: usize = 4 * BATCH;
 
 /// A class takes a page from another whose oldest pairs are older by more epochs than this.
 const EPOCHS_APART: u32 = 2;
@@ -88,14 +88,14 @@ impl<F: Fabric> Shard<F> {
             return;
         }
         let own = self.pages.oldest(class).map(|(epoch, _)| epoch);
-        let mut looks = LOOKS;
+        let mut left = EXAMINED_MAX;
         for victim in self.pages.others_by_age(class) {
             // A class that stores no new pairs evicts none, so its pairs were not listed again.
             while let Some((epoch, block)) = self.pages.oldest(victim)
-                && looks > 0
+                && left > 0
                 && self.list_again(block, epoch)
             {
-                looks -= 1;
+                left -= 1;
             }
             let Some((epoch, block)) = self.pages.oldest(victim) else {
                 continue;
@@ -111,12 +111,12 @@ impl<F: Fabric> Shard<F> {
     fn evict_batch(&mut self, class: usize, now: Time) -> Result<usize, Wait> {
         let batch = self.pages.blocks(class).div_ceil(BATCH_PART).min(BATCH);
         let mut evicted = 0;
-        for looked in 0..LOOKS {
+        for examined in 0..EXAMINED_MAX {
             let Some((epoch, block)) = self.pages.oldest(class) else {
                 break;
             };
             // When too many were used since, the oldest are evicted all the same.
-            let spared = looked < LOOKS - BATCH && self.list_again(block, epoch);
+            let spared = examined < EXAMINED_MAX - BATCH && self.list_again(block, epoch);
             if spared {
                 continue;
             }

@@ -2,21 +2,21 @@
 //!
 //! * [`shard`]: the shard, and how blocks are changed beside clients
 //! * [`pages`], [`evict`], [`retire`]: memory, eviction, and how a page changes its class
-//! * [`news`], [`watch`]: how all PEs are told of changes, and the wait until they act on them
-//! * [`rest`]: how it waits for messages
+//! * [`notices`], [`watch`]: how all PEs are told of changes, and the wait until they act on them
+//! * [`backoff`]: how it waits for messages
 //! * [`validate`]: what is checked of a message before it is carried out
 //! * [`index`]: the table; [`operate`]: the operations; [`audit`]: the invariants
 
 mod audit;
+mod backoff;
 mod copies;
 mod evict;
 mod index;
-mod news;
+mod notices;
 mod operate;
 mod pages;
 #[cfg(test)]
 mod quiescence;
-mod rest;
 mod retire;
 mod shard;
 #[cfg(test)]
@@ -37,11 +37,11 @@ use crate::block;
 use crate::config::Config;
 use crate::control;
 use crate::layout::{LINE, Layout, TALLY};
-use crate::message::{Ask, REPLY_MAX, ServerReply, TimedAsk};
+use crate::message::{REPLY_MAX, ServerReply, ServerRequest, TimedRequest};
 use crate::ring::{Broken, Receiver, Sender};
 use crate::stats::ServerStats;
+use backoff::{Activity, IdleBackoff};
 use operate::Outcome;
-use rest::{Activity, Rest};
 use shard::{Shard, Wait};
 use watch::Watch;
 
@@ -72,7 +72,7 @@ struct Session {
     /// How often its first message found no memory, and when it first did, by the fabric's clock.
     tries: u32,
     since: u64,
-    /// Its flush is among the news up to this number. It is answered when all PEs have heard these.
+    /// Its flush is among the notices up to this number. It is answered when all PEs have received these.
     flushed: Option<u64>,
     /// Its PE is gone, or its ring is broken: nothing more is read from it.
     gone: bool,
@@ -88,8 +88,8 @@ pub struct Server<F: Fabric> {
     now: Time,
     /// The latest moment that a message may have, if the first server's clock decides.
     latest: Option<Time>,
-    /// The epoch in which holders of blocks were last looked for.
-    looked: u32,
+    /// The epoch in which holders of blocks were last searched for.
+    searched: u32,
     /// Sessions that a flush waits for.
     flush_watch: Watch,
 }
@@ -124,7 +124,7 @@ impl<F: Fabric> Server<F> {
             reply: Vec::new(),
             now: Time::default(),
             latest: None,
-            looked: 0,
+            searched: 0,
             flush_watch: Watch::new(1),
         }
     }
@@ -137,11 +137,11 @@ impl<F: Fabric> Server<F> {
 
     /// Serves until `stopped` returns true.
     pub fn run_until(&mut self, mut stopped: impl FnMut() -> bool) {
-        let mut rest = Rest::new(self.is_reachable());
+        let mut backoff = IdleBackoff::new(self.is_reachable());
         self.tell();
         while !stopped() {
             let activity = self.iterate();
-            rest.after(activity, &*self.shard.fabric);
+            backoff.after(activity, &*self.shard.fabric);
         }
     }
 
@@ -162,7 +162,7 @@ impl<F: Fabric> Server<F> {
         (0..fabric.pes()).all(|pe| fabric.direct(pe, at, 1).is_some())
     }
 
-    /// One iteration of the event loop: looks at every session once.
+    /// One iteration of the event loop: polls every session once.
     fn iterate(&mut self) -> Activity {
         let mut activity = Activity::Idle;
         if let Some(told) = self.shard.told_time() {
@@ -243,24 +243,25 @@ impl<F: Fabric> Server<F> {
     /// Carries out a session's message and lays down the reply. False if it is to be tried again.
     fn answer(&mut self, session: usize) -> bool {
         let message = std::mem::take(&mut self.message);
-        let asked = TimedAsk::decode(&message);
+        let timed = TimedRequest::decode(&message);
         let latest = self.latest.unwrap_or(Time::LAST);
-        let is_valid =
-            |asked: &TimedAsk<'_>| asked.now <= latest && self.shard.is_valid(&asked.ask, session);
-        let Some(asked) = asked.filter(is_valid) else {
+        let is_valid = |timed: &TimedRequest<'_>| {
+            timed.now <= latest && self.shard.is_valid(&timed.request, session)
+        };
+        let Some(timed) = timed.filter(is_valid) else {
             self.refuse(session, &message);
             self.message = message;
             return true;
         };
-        self.now = self.now.max(asked.now);
+        self.now = self.now.max(timed.now);
         self.shard.advance_epoch(self.now);
         // A generation that is due begins before the request is carried out.
         self.shard.begin_generation_if_due(self.now);
-        let done = self.carry_out(session, asked);
+        let done = self.carry_out(session, timed);
         // A wait for a block has no limit: its writer ends, or is gone.
         if done == Err(Wait::Memory) && self.has_waited(session) {
             self.shard.counts.out_of_memory += 1;
-            if let Ask::Commit(_, _, _, pointer) = asked.ask {
+            if let ServerRequest::Commit(_, _, _, pointer) = timed.request {
                 // As after any other refusal, the session no longer holds the block.
                 self.shard.unpin(pointer, session);
             }
@@ -284,15 +285,15 @@ impl<F: Fabric> Server<F> {
         session.tries > TRIES && waited() >= WAITED
     }
 
-    fn carry_out(&mut self, session: usize, asked: TimedAsk<'_>) -> Result<(), Wait> {
-        let (now, shard) = (asked.now, &mut self.shard);
-        let outcome = match asked.ask {
-            Ask::Op(request) => shard.operate(now, &request)?,
-            Ask::Copy(key, read) => shard.copy_value(now, &key, &read, session)?,
-            Ask::Commit(key, store, value_len, pointer) => {
+    fn carry_out(&mut self, session: usize, timed: TimedRequest<'_>) -> Result<(), Wait> {
+        let (now, shard) = (timed.now, &mut self.shard);
+        let outcome = match timed.request {
+            ServerRequest::Op(request) => shard.operate(now, &request)?,
+            ServerRequest::Copy(key, read) => shard.copy_value(now, &key, &read, session)?,
+            ServerRequest::Commit(key, store, value_len, pointer) => {
                 shard.commit(now, &key, &store, value_len, pointer, session)?
             }
-            Ask::Reserve(key, value_len) => {
+            ServerRequest::Reserve(key, value_len) => {
                 let told = match shard.reserve(now, &key, value_len, session)? {
                     Ok(pointer) => ServerReply::Reserved(pointer),
                     Err(refusal) => ServerReply::Reply(refusal, None),
@@ -300,13 +301,13 @@ impl<F: Fabric> Server<F> {
                 told.encode(&mut self.reply);
                 return Ok(());
             }
-            Ask::Flush(at) => {
+            ServerRequest::Flush(at) => {
                 self.flush(session, now, at)?;
                 ServerReply::Done(false).encode(&mut self.reply);
                 return Ok(());
             }
-            ask => {
-                self.manage(session, now, ask);
+            request => {
+                self.manage(session, now, request);
                 return Ok(());
             }
         };
@@ -325,41 +326,45 @@ impl<F: Fabric> Server<F> {
     }
 
     /// Carries out a message that is no operation on a key. It never waits.
-    fn manage(&mut self, session: usize, now: Time, ask: Ask<'_>) {
+    fn manage(&mut self, session: usize, now: Time, request: ServerRequest<'_>) {
         let (shard, reply) = (&mut self.shard, &mut self.reply);
         let mut more = false;
-        match ask {
-            Ask::Piece(number) => {
+        match request {
+            ServerRequest::Piece(number) => {
                 ServerReply::Words(shard.copies.piece(session, number)).encode(reply);
                 if shard.copies.is_last(session, number) {
                     shard.copies.drop_of(session);
                 }
                 return;
             }
-            Ask::Used(words) => shard.note_used(bytemuck::cast_slice(words)),
-            Ask::Maintain(budget) => {
+            ServerRequest::Used(words) => shard.note_used(bytemuck::cast_slice(words)),
+            ServerRequest::Maintain(budget) => {
                 let round = shard.sweep(now, budget.clamp(1, shard.layout.buckets));
                 more = !round && shard.counts.items > 0;
             }
-            Ask::Limit(bytes) => shard.set_limit(bytes),
-            Ask::Reset => shard.reset_counts(),
-            Ask::Stats => {
+            ServerRequest::Limit(bytes) => shard.set_limit(bytes),
+            ServerRequest::Reset => shard.reset_counts(),
+            ServerRequest::Stats => {
                 return ServerReply::Words(bytemuck::bytes_of(&shard.stats())).encode(reply);
             }
-            Ask::Classes => {
+            ServerRequest::Classes => {
                 return ServerReply::Words(bytemuck::cast_slice(&shard.classes())).encode(reply);
             }
-            Ask::Overflow(bucket, from) => {
+            ServerRequest::Overflow(bucket, from) => {
                 let words = shard.overflow_of(bucket, from);
                 return ServerReply::Words(bytemuck::cast_slice(&words)).encode(reply);
             }
-            Ask::Audit => {
+            ServerRequest::Audit => {
                 let broken = shard.audit().err();
                 let text = broken.map_or_else(String::new, |broken| broken.to_string());
                 let text = &text.as_bytes()[..text.len().min(1000)];
                 return ServerReply::Text(text).encode(reply);
             }
-            Ask::Op(_) | Ask::Copy(..) | Ask::Reserve(..) | Ask::Commit(..) | Ask::Flush(_) => {
+            ServerRequest::Op(_)
+            | ServerRequest::Copy(..)
+            | ServerRequest::Reserve(..)
+            | ServerRequest::Commit(..)
+            | ServerRequest::Flush(_) => {
                 unreachable!("it may have to wait")
             }
         }
@@ -379,11 +384,12 @@ impl<F: Fabric> Server<F> {
                 self.wait_for_sessions()?;
             }
             self.begin_generation(now, at);
-            self.sessions[session].flushed = Some(self.shard.news.latest());
+            self.sessions[session].flushed = Some(self.shard.notices.latest());
         }
         let shard = &self.shard;
-        let is_heard = |number| shard.news.is_spread(number) && shard.all_flushes_are_heard();
-        if !self.sessions[session].flushed.is_none_or(is_heard) {
+        let is_delivered =
+            |number| shard.notices.is_delivered(number) && shard.all_flushes_are_delivered();
+        if !self.sessions[session].flushed.is_none_or(is_delivered) {
             return Err(Wait::Block);
         }
         self.sessions[session].flushed = None;
@@ -410,8 +416,9 @@ impl<F: Fabric> Server<F> {
         if !self.shard.flushes.under_way && self.advance_flush() {
             self.shard.flushes.under_way = true;
             self.tell();
-            let news = self.shard.news.latest();
-            self.flush_watch.begin(news, self.shard.layout.all_sessions);
+            let notices = self.shard.notices.latest();
+            self.flush_watch
+                .begin(notices, self.shard.layout.all_sessions);
         }
         match self.shard.flushes.under_way && self.advance_flush() {
             true => Ok(()),
@@ -424,19 +431,19 @@ impl<F: Fabric> Server<F> {
         let Shard {
             fabric,
             layout,
-            news,
+            notices,
             ..
         } = &self.shard;
-        self.flush_watch.advance(&**fabric, layout, news)
+        self.flush_watch.advance(&**fabric, layout, notices)
     }
 
     /// Tells all clients what has changed.
     fn tell(&mut self) {
         let shard = &mut self.shard;
         shard.begin_generation_if_due(self.now);
-        let (control, latest) = (shard.control(), shard.news.latest());
-        shard.news.say(control);
-        if shard.news.latest() != latest {
+        let (control, latest) = (shard.control(), shard.notices.latest());
+        shard.notices.publish(control);
+        if shard.notices.latest() != latest {
             let stats = ServerStats {
                 tick: self.now.0.into(),
                 ..shard.stats()
@@ -444,18 +451,18 @@ impl<F: Fabric> Server<F> {
             stats.lay(shard.fabric.local(shard.layout.own_tally(), TALLY));
         }
         shard
-            .news
-            .spread(&*shard.fabric, &shard.layout, shard.server);
+            .notices
+            .send(&*shard.fabric, &shard.layout, shard.server);
     }
 
     /// Refuses a message that is invalid.
     #[cold]
     fn refuse(&mut self, session: usize, message: &[u64]) {
         self.shard.counts.refused += 1;
-        if let Some(TimedAsk {
-            ask: Ask::Commit(_, _, _, pointer),
+        if let Some(TimedRequest {
+            request: ServerRequest::Commit(_, _, _, pointer),
             ..
-        }) = TimedAsk::decode(message)
+        }) = TimedRequest::decode(message)
         {
             // As after any other refusal, the session no longer holds the block.
             self.shard.unpin(pointer, session);
@@ -486,10 +493,10 @@ impl<F: Fabric> Server<F> {
 
     /// Checks once an epoch whether sessions that hold blocks are gone: a dead session sends no message.
     fn look_after_holders(&mut self) {
-        if self.looked == self.shard.epoch {
+        if self.searched == self.shard.epoch {
             return;
         }
-        self.looked = self.shard.epoch;
+        self.searched = self.shard.epoch;
         for session in self.shard.long_holders() {
             if self.shard.fabric.is_gone(self.shard.layout.pe(session)) {
                 self.lose(session);
@@ -498,7 +505,7 @@ impl<F: Fabric> Server<F> {
     }
 }
 
-const _: () = assert!(control::MARK < LINE);
+const _: () = assert!(control::NUMBER < LINE);
 
 // A pair may be older by as many flushes as there are in two sweeps.
 const _: () = assert!(2 * (FLUSHES_MAX + 1) < (1 << 16) - block::YOUNGER_MAX as u32);
@@ -540,8 +547,12 @@ mod tests {
     }
 
     /// Has a session's message tried once.
-    fn try_once(server: &mut Server<ThreadsFabric>, session: usize, ask: Ask<'_>) -> bool {
-        TimedAsk { now: NOW, ask }.encode(&mut server.message);
+    fn try_once(
+        server: &mut Server<ThreadsFabric>,
+        session: usize,
+        request: ServerRequest<'_>,
+    ) -> bool {
+        TimedRequest { now: NOW, request }.encode(&mut server.message);
         server.answer(session)
     }
 
@@ -552,7 +563,7 @@ mod tests {
     fn set(server: &mut Server<ThreadsFabric>, name: &[u8]) {
         let key = Key::new(name, &server.shard.hasher);
         let op = Op::Store(Store::set(b"a value"));
-        while !try_once(server, 0, Ask::Op(Request { key, op })) {
+        while !try_once(server, 0, ServerRequest::Op(Request { key, op })) {
             // Memory is on its way.
             server.iterate();
         }
@@ -565,7 +576,7 @@ mod tests {
     fn delete(server: &mut Server<ThreadsFabric>, name: &[u8]) {
         let key = Key::new(name, &server.shard.hasher);
         let op = Op::Remove(Removal::default());
-        assert!(try_once(server, 0, Ask::Op(Request { key, op })));
+        assert!(try_once(server, 0, ServerRequest::Op(Request { key, op })));
         assert_eq!(told(server), ServerReply::Reply(Reply::Removed, None));
     }
 
@@ -624,9 +635,9 @@ mod tests {
             ..Store::set(b"a value")
         };
         let message = |now: Time, op| {
-            let ask = Ask::Op(Request { key, op });
+            let request = ServerRequest::Op(Request { key, op });
             let mut words = Vec::new();
-            TimedAsk { now, ask }.encode(&mut words);
+            TimedRequest { now, request }.encode(&mut words);
             words
         };
         server.message = message(clock, Op::Store(store));
@@ -650,9 +661,9 @@ mod tests {
         let (_network, mut server) = server();
         set(&mut server, b"key");
         let key = Key::new(b"key", &server.shard.hasher);
-        let encoded = |ask| {
+        let encoded = |request| {
             let mut words = Vec::new();
-            TimedAsk { now: NOW, ask }.encode(&mut words);
+            TimedRequest { now: NOW, request }.encode(&mut words);
             words
         };
         is_refused(&mut server, 1, &[1 << 32]);
@@ -660,26 +671,26 @@ mod tests {
         // A key with another key's hash: no lookup would find its pair.
         let other = Key::hashed(b"other", key.hash());
         let op = Op::Store(Store::set(b"value"));
-        for ask in [
-            Ask::Op(Request { key: other, op }),
-            Ask::Op(Request {
+        for request in [
+            ServerRequest::Op(Request { key: other, op }),
+            ServerRequest::Op(Request {
                 key: other,
                 op: Op::Get,
             }),
-            Ask::Copy(other, Read::default()),
-            Ask::Reserve(other, 5000),
+            ServerRequest::Copy(other, Read::default()),
+            ServerRequest::Reserve(other, 5000),
         ] {
-            is_refused(&mut server, 1, &encoded(ask));
+            is_refused(&mut server, 1, &encoded(request));
         }
         // With any bit changed, a message is valid or it is not; the server goes on.
-        for ask in [
-            Ask::Op(Request { key, op }),
-            Ask::Reserve(key, 5000),
-            Ask::Used(&[7; 48]),
-            Ask::Piece(3),
-            Ask::Overflow(1, 2),
+        for request in [
+            ServerRequest::Op(Request { key, op }),
+            ServerRequest::Reserve(key, 5000),
+            ServerRequest::Used(&[7; 48]),
+            ServerRequest::Piece(3),
+            ServerRequest::Overflow(1, 2),
         ] {
-            let words = encoded(ask);
+            let words = encoded(request);
             for bit in 0..64 * words.len() {
                 let mut changed = words.clone();
                 changed[bit / 64] ^= 1 << (bit % 64);
@@ -697,7 +708,7 @@ mod tests {
         let key = Key::new(b"key", &server.shard.hasher);
         let store = Store::set(b"");
         let lives = |server: &mut Server<ThreadsFabric>| {
-            assert!(try_once(server, 0, Ask::Reserve(key, 5000)));
+            assert!(try_once(server, 0, ServerRequest::Reserve(key, 5000)));
             match told(server) {
                 ServerReply::Reserved(pointer) => pointer,
                 other => panic!("{other:?}"),
@@ -717,7 +728,7 @@ mod tests {
             assert!(try_once(
                 &mut server,
                 session,
-                Ask::Commit(key, store, len, other)
+                ServerRequest::Commit(key, store, len, other)
             ));
             assert_eq!(told(&server), ServerReply::Refused);
             server.shard.unpin(pointer, 0);
@@ -729,7 +740,7 @@ mod tests {
         assert!(try_once(
             &mut server,
             0,
-            Ask::Commit(key, store, 5000, pointer)
+            ServerRequest::Commit(key, store, 5000, pointer)
         ));
         assert!(matches!(
             told(&server),
@@ -749,8 +760,8 @@ mod tests {
         ends[0].local(sent, 1)[0].store(u64::MAX, Ordering::Relaxed);
         let mut sender = Sender::new(0, layout.requests(2), layout.requests_staged(2, 0));
         let mut words = Vec::new();
-        let ask = Ask::Op(Request { key, op: Op::Get });
-        TimedAsk { now: NOW, ask }.encode(&mut words);
+        let request = ServerRequest::Op(Request { key, op: Op::Get });
+        TimedRequest { now: NOW, request }.encode(&mut words);
         sender.stage(&*ends[2], &words);
         sender.flush(&*ends[2]).unwrap();
         iterate_often(&mut server);
@@ -771,10 +782,10 @@ mod tests {
     fn a_flush_whose_moment_has_come_is_not_replaced_before_all_have_heard_of_it() {
         let (_network, mut server) = server();
         let try_at = |server: &mut Server<ThreadsFabric>, session, now: u32, at: u32| {
-            let ask = Ask::Flush(Time(at));
-            TimedAsk {
+            let request = ServerRequest::Flush(Time(at));
+            TimedRequest {
                 now: Time(now),
-                ask,
+                request,
             }
             .encode(&mut server.message);
             server.answer(session)
@@ -799,28 +810,28 @@ mod tests {
     fn a_page_goes_to_the_class_that_has_waited_for_it() {
         let (_network, mut server) = server();
         server.shard.pages.limit = 2;
-        let ask = |server: &mut Server<ThreadsFabric>, name: u32, len: usize| {
+        let request = |server: &mut Server<ThreadsFabric>, name: u32, len: usize| {
             let name = name.to_le_bytes();
             let key = Key::new(&name, &server.shard.hasher);
             let op = Op::Store(Store::set(&[7; 3000][..len]));
-            try_once(server, 0, Ask::Op(Request { key, op }))
+            try_once(server, 0, ServerRequest::Op(Request { key, op }))
         };
         while server.shard.pages.used < 2 {
             let items = server.shard.counts.items as u32;
-            assert!(ask(&mut server, items, 10));
+            assert!(request(&mut server, items, 10));
         }
         // Epochs later.
         for _ in 0..4 {
             server.shard.epoch += 1;
         }
-        assert!(!ask(&mut server, 1 << 20, 1000));
+        assert!(!request(&mut server, 1 << 20, 1000));
         while server.shard.retirement.is_some() {
             server.shard.advance_retirement(NOW);
             server.tell();
         }
         // Another class wants the page as well, and asks first.
-        ask(&mut server, 1 << 21, 3000);
-        assert!(ask(&mut server, 1 << 20, 1000));
+        request(&mut server, 1 << 21, 3000);
+        assert!(request(&mut server, 1 << 20, 1000));
         assert!(matches!(
             told(&server),
             ServerReply::Reply(Reply::Stored(_), _)
@@ -836,7 +847,11 @@ mod tests {
             let key = Key::new(&name, &server.shard.hasher);
             let op = Op::Store(Store::set(&[7; 3000]));
             let gone = server.shard.counts.evictions;
-            assert!(try_once(&mut server, 0, Ask::Op(Request { key, op })));
+            assert!(try_once(
+                &mut server,
+                0,
+                ServerRequest::Op(Request { key, op })
+            ));
             assert!(server.shard.counts.evictions <= gone + 1);
         }
         assert!(server.shard.counts.evictions > 100);
@@ -850,7 +865,11 @@ mod tests {
         let mut reserved = Vec::new();
         // All blocks of a page.
         for _ in 0..3 {
-            assert!(try_once(&mut server, 1, Ask::Reserve(key, 10_000)));
+            assert!(try_once(
+                &mut server,
+                1,
+                ServerRequest::Reserve(key, 10_000)
+            ));
             let ServerReply::Reserved(pointer) = told(&server) else {
                 panic!("there is room");
             };
@@ -866,7 +885,7 @@ mod tests {
             mode: StoreMode::Append,
             ..Store::set(b"")
         };
-        let commit = Ask::Commit(key, store, 10_000, reserved[0]);
+        let commit = ServerRequest::Commit(key, store, 10_000, reserved[0]);
         assert!(!try_once(&mut server, 1, commit));
         server.sessions[1].tries = TRIES;
         // By count alone no operation is refused.
@@ -891,8 +910,8 @@ mod tests {
         for _ in 0..1000 {
             for (index, name) in names.into_iter().enumerate() {
                 let key = Key::new(name, &server.shard.hasher);
-                let ask = Ask::Op(Request { key, op: Op::Get });
-                answered[index] |= try_once(&mut server, 2 * index, ask);
+                let request = ServerRequest::Op(Request { key, op: Op::Get });
+                answered[index] |= try_once(&mut server, 2 * index, request);
             }
         }
         assert_eq!(answered, [true; 2]);
@@ -914,8 +933,8 @@ mod tests {
     /// Has a get tried until it is answered. Panics if that takes too long.
     fn get(server: &mut Server<ThreadsFabric>, name: &[u8]) {
         let key = Key::new(name, &server.shard.hasher);
-        let ask = Ask::Op(Request { key, op: Op::Get });
-        let answered = (0..10_000).any(|_| try_once(server, 2, ask));
+        let request = ServerRequest::Op(Request { key, op: Op::Get });
+        let answered = (0..10_000).any(|_| try_once(server, 2, request));
         assert!(answered, "a get waits for ever");
     }
 
@@ -973,9 +992,13 @@ mod tests {
         let (network, mut server) = server();
         let key = Key::new(b"key", &server.shard.hasher);
         set_long(&mut server, b"key");
-        assert!(try_once(&mut server, 1, Ask::Copy(key, Read::default())));
+        assert!(try_once(
+            &mut server,
+            1,
+            ServerRequest::Copy(key, Read::default())
+        ));
         assert!(matches!(told(&server), ServerReply::Copied(..)));
-        assert!(try_once(&mut server, 1, Ask::Reserve(key, 5000)));
+        assert!(try_once(&mut server, 1, ServerRequest::Reserve(key, 5000)));
         assert_eq!(server.shard.pins.len(), 1);
         network.stop(1);
         // It sends nothing any more, and no session asks for what it held.
@@ -1000,7 +1023,7 @@ mod tests {
         };
         for store in [large, append] {
             let op = Op::Store(store);
-            assert!(try_once(server, 0, Ask::Op(Request { key, op })));
+            assert!(try_once(server, 0, ServerRequest::Op(Request { key, op })));
             assert!(matches!(
                 told(server),
                 ServerReply::Reply(Reply::Stored(_), _)
@@ -1018,7 +1041,11 @@ mod tests {
             let name = number.to_le_bytes();
             let key = Key::new(&name, &server.shard.hasher);
             let op = Op::Store(Store::set(&[7; 3000]));
-            assert!(try_once(&mut server, 0, Ask::Op(Request { key, op })));
+            assert!(try_once(
+                &mut server,
+                0,
+                ServerRequest::Op(Request { key, op })
+            ));
             if told(&server) == ServerReply::Reply(Reply::OutOfMemory, None) {
                 break;
             }
@@ -1030,12 +1057,16 @@ mod tests {
             ..Read::default()
         };
         let op = Op::Read(read);
-        assert!(try_once(&mut server, 0, Ask::Op(Request { key, op })));
+        assert!(try_once(
+            &mut server,
+            0,
+            ServerRequest::Op(Request { key, op })
+        ));
         // Nothing has changed yet.
         assert_eq!(told(&server), ServerReply::Long);
         let pointer = find(&mut server, b"key");
         assert_eq!(server.shard.header(pointer).expiry, u32::MAX);
-        assert!(try_once(&mut server, 0, Ask::Copy(key, read)));
+        assert!(try_once(&mut server, 0, ServerRequest::Copy(key, read)));
         let ServerReply::Copied(item, _) = told(&server) else {
             panic!("it is there");
         };
@@ -1044,7 +1075,7 @@ mod tests {
             (6000, Expiry::At(Time(5000)))
         );
         for piece in 0..2 {
-            assert!(try_once(&mut server, 0, Ask::Piece(piece)));
+            assert!(try_once(&mut server, 0, ServerRequest::Piece(piece)));
             let ServerReply::Words(bytes) = told(&server) else {
                 panic!("it is there");
             };
@@ -1059,7 +1090,7 @@ mod tests {
         let (_network, mut server) = server();
         set_long(&mut server, b"key");
         let key = Key::new(b"key", &server.shard.hasher);
-        let copy = Ask::Copy(key, Read::default());
+        let copy = ServerRequest::Copy(key, Read::default());
         assert!(try_once(&mut server, 1, copy));
         assert!(!try_once(&mut server, 2, copy), "it is full");
         server.shard.epoch += 2;
@@ -1069,7 +1100,7 @@ mod tests {
                 assert!(matches!(told(&server), ServerReply::Copied(..)));
             }
             // When the first holder goes on, its copy is still there.
-            assert!(try_once(&mut server, session, Ask::Piece(1)));
+            assert!(try_once(&mut server, session, ServerRequest::Piece(1)));
             assert!(matches!(told(&server), ServerReply::Words(bytes) if !bytes.is_empty()));
         }
     }
@@ -1089,17 +1120,21 @@ mod tests {
     fn how_long_a_pair_was_idle_is_known_after_more_epochs_than_are_remembered() {
         let (_network, mut server) = server();
         let key = Key::new(b"key", &server.shard.hasher);
-        let ask = |server: &mut Server<ThreadsFabric>, at: u32| {
+        let request = |server: &mut Server<ThreadsFabric>, at: u32| {
             let read = Read {
                 idle: true,
                 bump: false,
                 ..Read::default()
             };
-            let ask = Ask::Op(Request {
+            let request = ServerRequest::Op(Request {
                 key,
                 op: Op::Read(read),
             });
-            TimedAsk { now: Time(at), ask }.encode(&mut server.message);
+            TimedRequest {
+                now: Time(at),
+                request,
+            }
+            .encode(&mut server.message);
             assert!(server.answer(0));
             match told(server) {
                 ServerReply::Value(item, ..) => item.idle.as_secs(),
@@ -1112,7 +1147,7 @@ mod tests {
                 .shard
                 .advance_epoch(Time(NOW.0 + TICKS_PER_SECOND * second));
         }
-        let told = ask(&mut server, NOW.0 + TICKS_PER_SECOND * 100_000);
+        let told = request(&mut server, NOW.0 + TICKS_PER_SECOND * 100_000);
         assert!((100_000..100_400).contains(&told), "{told}");
     }
 
@@ -1132,9 +1167,9 @@ mod tests {
         set(&mut server, b"key");
         lock_as(&mut server, b"key", 1);
         let key = Key::new(b"key", &server.shard.hasher);
-        let ask = Ask::Op(Request { key, op: Op::Get });
+        let request = ServerRequest::Op(Request { key, op: Op::Get });
         for _ in 0..100 {
-            assert!(!try_once(&mut server, 2, ask));
+            assert!(!try_once(&mut server, 2, request));
         }
         assert_eq!(server.sessions[2].tries, 0);
     }
@@ -1148,7 +1183,11 @@ mod tests {
             let name = stored.to_le_bytes();
             let key = Key::new(&name, &server.shard.hasher);
             let op = Op::Store(Store::set(b"a value"));
-            assert!(try_once(&mut server, 0, Ask::Op(Request { key, op })));
+            assert!(try_once(
+                &mut server,
+                0,
+                ServerRequest::Op(Request { key, op })
+            ));
             if told(&server) == ServerReply::Reply(Reply::OutOfMemory, None) {
                 break;
             }
@@ -1230,7 +1269,11 @@ mod tests {
             let name = number.to_le_bytes();
             let key = Key::new(&name, &server.shard.hasher);
             let op = Op::Store(Store::set(&[7; 3000]));
-            assert!(try_once(&mut server, 0, Ask::Op(Request { key, op })));
+            assert!(try_once(
+                &mut server,
+                0,
+                ServerRequest::Op(Request { key, op })
+            ));
         }
         assert!(server.shard.epoch >= 16, "{}", server.shard.epoch);
     }

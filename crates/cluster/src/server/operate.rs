@@ -151,7 +151,7 @@ impl<F: Fabric> Shard<F> {
         known
     }
 
-    /// A read that changes the pair's expiry or marks.
+    /// A read that changes the pair's expiry or status.
     fn read_and_mark(&mut self, now: Time, pointer: Pointer, read: &Read) -> Attempt<Outcome> {
         let seen = Header::read(&self.scratch);
         let held = self.lock(pointer)?;
@@ -173,7 +173,7 @@ impl<F: Fabric> Shard<F> {
             new.expiry = expiry_to_tick(expiry);
         }
         if won {
-            new.marks |= WON;
+            new.status |= WON;
         }
         self.write_header(held, &new);
         self.mark_used(pointer, held.version, before.fetched || read.bump);
@@ -554,7 +554,7 @@ impl<F: Fabric> Shard<F> {
         let rewrite = &change.rewrite;
         Header {
             key_len: target.key.bytes().len() as u8,
-            marks: if rewrite.stale { STALE } else { 0 } | if rewrite.won { WON } else { 0 },
+            status: if rewrite.stale { STALE } else { 0 } | if rewrite.won { WON } else { 0 },
             generation: self.flushes.generation,
             value_len: value_len as u32,
             flags: rewrite.flags,

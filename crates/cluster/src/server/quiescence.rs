@@ -10,7 +10,7 @@ use nuthatch_fabric::threads::{Network, ThreadsFabric};
 use nuthatch_sync::mutex::Mutex;
 
 use super::shard::Shard;
-use super::{Ask, Server, TimedAsk};
+use super::{Server, ServerRequest, TimedRequest};
 use crate::client::Client;
 use crate::config::{Config, Fault};
 use crate::interposed::{Interposed, LastValue, small};
@@ -21,11 +21,11 @@ const NOW: Time = Time(1000);
 /// Has a store of another session's carried out.
 fn store(server: &mut Server<ThreadsFabric>, key: Key<'_>, value: &[u8]) {
     let op = Op::Store(Store::set(value));
-    let asked = TimedAsk {
+    let timed = TimedRequest {
         now: NOW,
-        ask: Ask::Op(Request { key, op }),
+        request: ServerRequest::Op(Request { key, op }),
     };
-    asked.encode(&mut server.message);
+    timed.encode(&mut server.message);
     for _ in 0..1000 {
         let done = server.answer(2);
         // It tells clients what is new, too.
@@ -33,7 +33,7 @@ fn store(server: &mut Server<ThreadsFabric>, key: Key<'_>, value: &[u8]) {
         if done {
             return;
         }
-        asked.encode(&mut server.message);
+        timed.encode(&mut server.message);
     }
     panic!("no memory for {} bytes", value.len());
 }
@@ -51,11 +51,11 @@ fn write_by_an_old_pointer(fault: Fault) -> Result<(), AuditError> {
     let counts = Registry::default().register();
     let mut client = Client::new(Arc::clone(&fabric), Arc::new(layout), &config, 0, counts);
     let key = Key::new(b"key", &KeyHasher::seeded(config.seed));
-    let mut ask = |op| client.execute(NOW, &[Request { key, op }], &mut LastValue::default());
+    let mut request = |op| client.execute(NOW, &[Request { key, op }], &mut LastValue::default());
 
     store(&mut server.lock(), key, b"a value");
     // The client learns where the pair is.
-    ask(Op::Get);
+    request(Op::Get);
     let served = Arc::clone(&server);
     *fabric.before_swap.lock() = Some(Box::new(move || {
         let mut server = served.lock();
@@ -80,7 +80,7 @@ fn write_by_an_old_pointer(fault: Fault) -> Result<(), AuditError> {
                 std::thread::yield_now();
             }
         });
-        ask(Op::Store(Store::set(b"b value")));
+        request(Op::Store(Store::set(b"b value")));
         stop.store(true, Ordering::Relaxed);
     });
     assert!(fabric.before_swap.lock().is_none(), "it went to the block");
@@ -123,8 +123,8 @@ fn a_flush_waits_for_who_does_not_know_of_it() {
     *fabric.before_swap.lock() = Some(Box::new(move || {
         let mut server = served.lock();
         for _ in 0..10 {
-            let ask = Ask::Flush(NOW);
-            TimedAsk { now: NOW, ask }.encode(&mut server.message);
+            let request = ServerRequest::Flush(NOW);
+            TimedRequest { now: NOW, request }.encode(&mut server.message);
             assert!(!server.answer(2), "somebody may hit the pair yet");
             server.iterate();
         }
@@ -138,8 +138,8 @@ fn a_flush_waits_for_who_does_not_know_of_it() {
     assert!(fabric.before_swap.lock().is_none(), "it went to the block");
     let mut server = server.lock();
     let flushed = (0..10).any(|_| {
-        let ask = Ask::Flush(NOW);
-        TimedAsk { now: NOW, ask }.encode(&mut server.message);
+        let request = ServerRequest::Flush(NOW);
+        TimedRequest { now: NOW, request }.encode(&mut server.message);
         let done = server.answer(2);
         server.iterate();
         done

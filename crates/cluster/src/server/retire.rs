@@ -5,7 +5,7 @@
 //! server tells every client, and waits for clients in the middle of direct operations:
 //!
 //! 1. The page's pairs are moved or removed, so that the table leads no client there.
-//! 2. The server tells each PE the page's count of changes (`news`). A client compares it with its pointer's count
+//! 2. The server tells each PE the page's count of changes (`notices`). A client compares it with its pointer's count
 //!    after it has made its busy word odd, and before it accesses the block.
 //! 3. The server watches each session until it is out of the operations that it had begun before (`watch`).
 
@@ -67,7 +67,7 @@ impl<F: Fabric> Shard<F> {
             is_left = true;
         }
         let watch = &mut self.page_watch;
-        if is_left && watch.advance(&*self.fabric, &self.layout, &self.news) {
+        if is_left && watch.advance(&*self.fabric, &self.layout, &self.notices) {
             return self.pass_on(page, heir);
         }
         self.retirement = Some(Retirement {
@@ -99,10 +99,10 @@ impl<F: Fabric> Shard<F> {
         let at = self.layout.generations(self.server).plus(page);
         // Release: for clients of this PE. All have heard of the count before this one, so none of it is on its way.
         self.fabric.local(at, 1)[0].store(changes, Ordering::Release);
-        self.news.say_page(page);
+        self.notices.publish_page(page);
         if self.config.fault != Fault::NoQuiescence {
             self.page_watch
-                .begin(self.news.latest(), self.layout.all_sessions);
+                .begin(self.notices.latest(), self.layout.all_sessions);
         }
     }
 

@@ -15,7 +15,7 @@ use nuthatch_engine::{Clock, Item, Key, KeyHasher, Time};
 use nuthatch_fabric::Fabric;
 
 use super::copies::Copies;
-use super::news::News;
+use super::notices::Notices;
 use super::pages::{Block, Pages};
 use super::retire::Retirement;
 use super::watch::Watch;
@@ -108,7 +108,7 @@ pub struct Shard<F> {
     /// The counters. [`Shard::stats`] adds what is measured.
     pub counts: ServerStats,
     pub flushes: Flushes,
-    /// When a generation is to begin of which not all PEs have heard, and the number of the news that announce it.
+    /// When a generation is to begin of which not all PEs have heard, and the number of the notices that announce it.
     coming: Option<(Time, u64)>,
     /// Flushes since the sweep last began at the first bucket.
     pub flushes_unswept: u32,
@@ -117,7 +117,7 @@ pub struct Shard<F> {
     epochs: VecDeque<(u32, Time)>,
     /// Bytes of the blocks of pairs made in this epoch.
     made: u64,
-    pub news: News,
+    pub notices: Notices,
     /// Sessions that may be at a page that retires.
     pub page_watch: Watch,
     /// The clock, on the server whose clock decides.
@@ -157,7 +157,7 @@ impl<F: Fabric> Shard<F> {
             epoch: 1,
             epochs: VecDeque::from([(1, Time(0))]),
             made: 0,
-            news: News::new(fabric.pes()),
+            notices: Notices::new(fabric.pes()),
             page_watch: Watch::new(0),
             retirement: None,
             promised: None,
@@ -644,10 +644,10 @@ impl<F: Fabric> Shard<F> {
         }
     }
 
-    /// The pending flush is among the news now: notes their number.
+    /// The pending flush is among the notices now: notes their number.
     pub fn flush_was_told(&mut self) {
         if let Some((_, number)) = &mut self.coming {
-            *number = self.news.latest();
+            *number = self.notices.latest();
         }
     }
 
@@ -657,7 +657,7 @@ impl<F: Fabric> Shard<F> {
     }
 
     /// True if all PEs have heard of every flush at a later moment.
-    pub fn all_flushes_are_heard(&self) -> bool {
+    pub fn all_flushes_are_delivered(&self) -> bool {
         self.coming.is_none()
     }
 
@@ -666,7 +666,7 @@ impl<F: Fabric> Shard<F> {
         self.begin_due(now);
         let coming = self
             .coming
-            .filter(|&(_, number)| self.news.is_spread(number));
+            .filter(|&(_, number)| self.notices.is_delivered(number));
         if let Some((at, _)) = coming {
             (self.flushes.next, self.coming) = (Some(at), None);
             self.begin_due(now);

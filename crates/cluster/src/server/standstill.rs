@@ -9,7 +9,7 @@ use nuthatch_fabric::threads::{Network, ThreadsFabric};
 use nuthatch_fabric::{Address, Fabric, Gone, forward_fabric};
 use nuthatch_sync::mutex::Mutex;
 
-use super::{Ask, Server, ServerReply, TimedAsk};
+use super::{Server, ServerReply, ServerRequest, TimedRequest};
 use crate::config::Config;
 use crate::layout::{Layout, RING};
 use crate::ring::Sender;
@@ -133,39 +133,39 @@ fn server() -> (Server<Still>, Arc<Still>, Arc<ThreadsFabric>, Layout) {
 }
 
 /// Tries a message of the PE that goes on, once.
-fn try_once(server: &mut Server<Still>, ask: Ask<'_>) -> bool {
-    TimedAsk { now: NOW, ask }.encode(&mut server.message);
+fn try_once(server: &mut Server<Still>, request: ServerRequest<'_>) -> bool {
+    TimedRequest { now: NOW, request }.encode(&mut server.message);
     let done = server.answer(2);
     server.iterate();
     done
 }
 
 /// Has an operation of that PE carried out.
-fn ask(server: &mut Server<Still>, name: &[u8], op: Op<'_>) {
+fn request(server: &mut Server<Still>, name: &[u8], op: Op<'_>) {
     let key = Key::new(name, &server.shard.hasher);
-    let done = (0..1000).any(|_| try_once(server, Ask::Op(Request { key, op })));
+    let done = (0..1000).any(|_| try_once(server, ServerRequest::Op(Request { key, op })));
     assert!(done, "it waits for who stands still");
 }
 
 #[test]
 fn a_flush_waits_for_who_stands_still_and_nobody_else_does() {
     let (mut server, still, ..) = server();
-    ask(&mut server, b"key", Op::Store(Store::set(b"a value")));
+    request(&mut server, b"key", Op::Store(Store::set(b"a value")));
     for _ in 0..100 {
         assert!(
-            !try_once(&mut server, Ask::Flush(NOW)),
+            !try_once(&mut server, ServerRequest::Flush(NOW)),
             "it may hit the pair"
         );
-        ask(&mut server, b"key", Op::Get);
+        request(&mut server, b"key", Op::Get);
         assert!(matches!(
             ServerReply::decode(&server.reply),
             Some(ServerReply::Value(..))
         ));
     }
     still.go_on();
-    let done = (0..10).any(|_| try_once(&mut server, Ask::Flush(NOW)));
+    let done = (0..10).any(|_| try_once(&mut server, ServerRequest::Flush(NOW)));
     assert!(done, "nobody stands still");
-    ask(&mut server, b"key", Op::Get);
+    request(&mut server, b"key", Op::Get);
     assert_eq!(
         ServerReply::decode(&server.reply),
         Some(ServerReply::Reply(Reply::Miss, None))
@@ -177,10 +177,10 @@ fn a_flush_at_a_later_time_is_answered_when_all_have_heard_of_it() {
     let (mut server, still, ..) = server();
     let later = Time(NOW.0 + 80);
     for _ in 0..100 {
-        assert!(!try_once(&mut server, Ask::Flush(later)));
+        assert!(!try_once(&mut server, ServerRequest::Flush(later)));
     }
     still.go_on();
-    assert!((0..10).any(|_| try_once(&mut server, Ask::Flush(later))));
+    assert!((0..10).any(|_| try_once(&mut server, ServerRequest::Flush(later))));
     assert_eq!(server.shard.flushes.next, Some(later));
 }
 
@@ -191,13 +191,13 @@ fn a_page_waits_for_who_stands_still_and_nobody_else_does() {
     let mut fill = |server: &mut Server<Still>, value: &[u8], times: usize| {
         for _ in 0..times {
             number += 1;
-            ask(server, &number.to_le_bytes(), Op::Store(Store::set(value)));
+            request(server, &number.to_le_bytes(), Op::Store(Store::set(value)));
         }
     };
     fill(&mut server, b"a value", 100);
     let page = server.shard.pages.idle_page(usize::MAX).unwrap_or(0);
     assert!(server.shard.retire(page, None));
-    // News that come up meanwhile are not put while others are on their way.
+    // Notices that come up meanwhile are not put while others are on their way.
     fill(&mut server, &[7; 1000], 500);
     assert!(server.shard.retirement.is_some() && server.shard.counts.pages_moved == 0);
     assert!(still.held.lock().len() < 10);
@@ -219,11 +219,15 @@ fn a_full_ring_of_who_stands_still_stops_nobody() {
     let (requests, staged) = (layout.requests(STILL), layout.requests_staged(STILL, 0));
     let mut sender = Sender::new(0, requests, staged);
     let key = Key::new(b"key", &server.shard.hasher);
-    ask(&mut server, b"key", Op::Store(Store::set(&[7; 1000])));
+    request(&mut server, b"key", Op::Store(Store::set(&[7; 1000])));
     // More requests than there is room for replies.
     let mut message = Vec::new();
-    let get = Ask::Op(Request { key, op: Op::Get });
-    TimedAsk { now: NOW, ask: get }.encode(&mut message);
+    let get = ServerRequest::Op(Request { key, op: Op::Get });
+    TimedRequest {
+        now: NOW,
+        request: get,
+    }
+    .encode(&mut message);
     let mut sent = 0;
     while sender.has_room(&*end, message.len()) {
         sender.stage(&*end, &message);
@@ -236,7 +240,7 @@ fn a_full_ring_of_who_stands_still_stops_nobody() {
         ..Store::set(b"")
     };
     for _ in 0..100 {
-        ask(&mut server, b"key", Op::Store(append));
+        request(&mut server, b"key", Op::Store(append));
     }
     let served = server.shard.counts.messages;
     assert!(served > 0 && (served as usize) < sent);

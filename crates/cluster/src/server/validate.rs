@@ -11,17 +11,17 @@ use nuthatch_fabric::Fabric;
 use super::shard::Shard;
 use crate::block::{self, KEY};
 use crate::bucket::Pointer;
-use crate::message::Ask;
+use crate::message::ServerRequest;
 
 impl<F: Fabric> Shard<F> {
     /// True if the key comes with its own hash, and a block that is to come into the table is held by the session and
     /// contains the pair.
-    pub fn is_valid(&self, ask: &Ask<'_>, session: usize) -> bool {
-        match ask {
-            Ask::Op(Request { key, .. }) | Ask::Copy(key, _) | Ask::Reserve(key, _) => {
-                self.is_hashed(key)
-            }
-            Ask::Commit(key, _, value_len, pointer) => {
+    pub fn is_valid(&self, request: &ServerRequest<'_>, session: usize) -> bool {
+        match request {
+            ServerRequest::Op(Request { key, .. })
+            | ServerRequest::Copy(key, _)
+            | ServerRequest::Reserve(key, _) => self.is_hashed(key),
+            ServerRequest::Commit(key, _, value_len, pointer) => {
                 self.is_hashed(key)
                     && self.reserved(*pointer, session).is_some()
                     && self.is_laid(key, *value_len, *pointer)

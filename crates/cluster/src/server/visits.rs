@@ -9,9 +9,9 @@ use nuthatch_engine::{Cursor, Key, KeyHasher, Op, Request, Store, Time};
 use nuthatch_fabric::threads::{Network, ThreadsFabric};
 use nuthatch_sync::mutex::Mutex;
 
-use super::rest::Activity;
+use super::backoff::Activity;
 use super::shard::Shard;
-use super::{Ask, Server, TimedAsk};
+use super::{Server, ServerRequest, TimedRequest};
 use crate::block::Tail;
 use crate::bucket::Pointer;
 use crate::client::Client;
@@ -51,8 +51,8 @@ fn world() -> World {
     let op = Op::Store(Store::set(b"a value"));
     let key = world.key;
     let mut server = world.server.lock();
-    let ask = Ask::Op(Request { key, op });
-    TimedAsk { now: NOW, ask }.encode(&mut server.message);
+    let request = ServerRequest::Op(Request { key, op });
+    TimedRequest { now: NOW, request }.encode(&mut server.message);
     assert!(server.answer(WRITER));
     drop(server);
     world.pass();

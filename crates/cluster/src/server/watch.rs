@@ -1,13 +1,13 @@
-//! A watch over sessions that may be in the middle of direct operations which they began before they heard some news.
+//! A watch over sessions that may be in the middle of direct operations which they began before they saw some notices.
 //! It lasts until they are out of these operations, and the server goes on serving meanwhile.
 //!
 //! For each session, in this order:
-//! 1. Its PE has heard the news (`news`).
-//! 2. The server gets its busy word. If the word is even, the session sees the news before its next direct operation.
-//!    If it is odd, the server gets it again until it has changed.
+//! 1. Its PE has received the notices (`notices`).
+//! 2. The server gets its busy word. If the word is even, the session sees the notices before its next direct
+//!    operation. If it is odd, the server gets it again until it has changed.
 //!
-//! The client stores its busy word and then loads the news. The server waits for the news to arrive and then reads the
-//! busy word. Each has a sequentially consistent fence in between, so one of them sees the other.
+//! The client stores its busy word and then loads the notices. The server waits for the notices to arrive and then reads
+//! the busy word. Each has a sequentially consistent fence in between, so one of them sees the other.
 //!
 //! (3) The server waits for a Get that is under way before it starts another for the same session, also after it has
 //! given the watch up: the Get may have read the word at any time before it lands.
@@ -16,9 +16,9 @@ use std::sync::atomic::{Ordering, fence};
 
 use nuthatch_fabric::Fabric;
 
-use super::news::News;
+use super::notices::Notices;
 use crate::layout::Layout;
-use crate::look::{look, seen};
+use crate::poll::{begin_poll, polled};
 
 /// A session that is waited for.
 struct Waiting {
@@ -26,15 +26,15 @@ struct Waiting {
     /// Its busy word when it was first read.
     first: Option<u64>,
     /// A Get of it is under way.
-    asked: bool,
+    polling: bool,
 }
 
 /// A watch over all sessions.
 pub struct Watch {
     /// Which of the server's watches it is.
     number: usize,
-    /// The news that they are to have heard.
-    news: u64,
+    /// The notices that they are to have seen.
+    notices: u64,
     waiting: Vec<Waiting>,
     given_up: bool,
 }
@@ -44,7 +44,7 @@ impl Watch {
     pub fn new(number: usize) -> Self {
         Self {
             number,
-            news: 0,
+            notices: 0,
             waiting: Vec::new(),
             given_up: false,
         }
@@ -55,68 +55,68 @@ impl Watch {
         self.waiting.is_empty()
     }
 
-    /// Waits for all sessions to act on news. It must be over.
-    pub fn begin(&mut self, news: u64, sessions: usize) {
+    /// Waits for all sessions to act on notices. It must be over.
+    pub fn begin(&mut self, notices: u64, sessions: usize) {
         debug_assert!(self.is_over(), "a Get may be under way");
-        self.news = news;
+        self.notices = notices;
         self.given_up = false;
         self.waiting.extend((0..sessions).map(|session| Waiting {
             session,
             first: None,
-            asked: false,
+            polling: false,
         }));
     }
 
     /// Stops waiting, except for Gets that are under way (3).
     pub fn give_up(&mut self) {
         self.given_up = true;
-        self.waiting.retain(|waiting| waiting.asked);
+        self.waiting.retain(|waiting| waiting.polling);
     }
 
     /// Checks which sessions are out. True if the watch is over.
-    pub fn advance<F: Fabric>(&mut self, fabric: &F, layout: &Layout, news: &News) -> bool {
+    pub fn advance<F: Fabric>(&mut self, fabric: &F, layout: &Layout, notices: &Notices) -> bool {
         if self.is_over() {
             return true;
         }
-        // SeqCst: pairs with the one in `Client::enter`. The news arrived before it, busy words are read behind it.
+        // SeqCst: pairs with the one in `Client::enter`. The notices arrived before it, busy words are read behind it.
         fence(Ordering::SeqCst);
         let mut waiting = std::mem::take(&mut self.waiting);
-        waiting.retain_mut(|session| self.may_be_there(session, fabric, layout, news));
+        waiting.retain_mut(|session| self.may_be_there(session, fabric, layout, notices));
         self.waiting = waiting;
         self.is_over()
     }
 
-    /// True if a session may not have acted on the news.
+    /// True if a session may not have acted on the notices.
     fn may_be_there<F: Fabric>(
         &self,
         waiting: &mut Waiting,
         fabric: &F,
         layout: &Layout,
-        news: &News,
+        notices: &Notices,
     ) -> bool {
         let (pe, into) = (
             layout.pe(waiting.session),
-            layout.look(self.number, waiting.session),
+            layout.polled(self.number, waiting.session),
         );
         if fabric.is_gone(pe) {
             return false;
         }
-        if waiting.asked {
-            let Some(word) = seen(fabric, into) else {
+        if waiting.polling {
+            let Some(word) = polled(fabric, into) else {
                 return true;
             };
-            waiting.asked = false;
+            waiting.polling = false;
             let is_out = word.is_multiple_of(2) || waiting.first.is_some_and(|first| first != word);
             if is_out || self.given_up {
                 return false;
             }
             waiting.first = Some(word);
         }
-        if !news.has_heard(pe, self.news) {
+        if !notices.has_received(pe, self.notices) {
             return true;
         }
-        waiting.asked = look(fabric, pe, layout.busy(waiting.session), into).is_ok();
+        waiting.polling = begin_poll(fabric, pe, layout.busy(waiting.session), into).is_ok();
         // If the Get failed, the PE is gone.
-        waiting.asked
+        waiting.polling
     }
 }

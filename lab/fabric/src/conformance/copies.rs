@@ -77,7 +77,7 @@ fn gets<F: Fabric>(
     fabric.barrier();
 }
 
-/// The same, settled by `quiet`: a Put there, and a Get back of what was put.
+/// The same, completed by `quiet`: a Put there, and a Get back of what was put.
 fn non_blocking<F: Fabric>(
     check: &mut Check<'_, F>,
     [place, second]: [Address; 2],

@@ -1,0 +1,27 @@
+//! A poll: a Get of one word of another PE, without waiting for that PE.
+
+use std::sync::atomic::Ordering;
+
+use nuthatch_fabric::{Address, Fabric, Gone};
+
+/// In the word in which a poll lands: the Get has not landed. No number, busy word or clock reaches this value.
+const UNKNOWN: u64 = u64::MAX;
+
+/// Begins to get a PE's word. Its value lands in `into`, which has [`UNKNOWN`] until then.
+pub fn begin_poll<F: Fabric>(
+    fabric: &F,
+    pe: usize,
+    at: Address,
+    into: Address,
+) -> Result<(), Gone> {
+    // Release: earlier stores do not move behind this one.
+    fabric.local(into, 1)[0].store(UNKNOWN, Ordering::Release);
+    fabric.get_nbi(pe, at, into, 1)
+}
+
+/// The word that was polled, once it has landed.
+pub fn polled<F: Fabric>(fabric: &F, at: Address) -> Option<u64> {
+    // Acquire: what is read from now on is read after the events that the word tells of.
+    let word = fabric.local(at, 1)[0].load(Ordering::Acquire);
+    (word != UNKNOWN).then_some(word)
+}
