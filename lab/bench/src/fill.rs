@@ -74,6 +74,7 @@ pub fn run<E: Engine>(
         memory: options.memory,
         items: None,
     })?;
+    options.sizes.check_on(&*engine)?;
     // A piece at a time, so that the bench does not wait for each request of an engine that works by messages.
     let ours = Ours::new(engine.clone(), PIECE as usize);
     let items = options.sizes.items(1)?;

@@ -23,7 +23,7 @@ const REQUESTS_PER_MAINTENANCE: usize = 64;
 /// Keys requested / keys that would fit if an item took nothing beside key and value.
 const KEYS: u64 = 4;
 
-/// Requests made beforehand at a time.
+/// Requests made beforehand at a time, at most.
 const PIECE: u64 = 1 << 17;
 
 /// Options of the bench of a full memory.
@@ -92,6 +92,9 @@ pub struct Report {
 
 /// Runs the bench.
 pub fn run(contenders: Vec<Contender>, options: &Options) -> Result<Report, Failure> {
+    for contender in &contenders {
+        options.sizes.check_on(&*contender.engine)?;
+    }
     let item = (options.sizes.key_size + options.sizes.value_size).max(1) as u64;
     let items = options
         .sizes
@@ -162,7 +165,7 @@ impl Run {
             if from == items.count {
                 return Err(Failure::run("nothing is evicted: less --memory is needed"));
             }
-            let to = (from + PIECE / 8).min(items.count);
+            let to = (from + items.at_most(PIECE / 8)).min(items.count);
             let list = Operations::sets(items, from, to);
             for at in 0..list.len() {
                 self.request(&list, at);
@@ -177,7 +180,7 @@ impl Run {
         let mut timings = Timings::new();
         let mut left = requests;
         for piece in 0.. {
-            let count = left.min(PIECE) as usize;
+            let count = left.min(items.at_most(PIECE)) as usize;
             let seed = (round << 32 | piece) as usize;
             let zipf = Distribution::Zipf;
             let list = Operations::random(items, count, 0.5, zipf, seed);

@@ -30,7 +30,7 @@ use nuthatch_program::Failure;
 /// Sets between two pieces of background work.
 const SETS_PER_MAINTENANCE: usize = 64;
 
-/// Items listed at a time.
+/// Items listed at a time, at most.
 const PIECE: u64 = 1 << 16;
 
 /// From how many items to how many.
@@ -107,6 +107,7 @@ pub fn run<E: Engine>(
             .unwrap_or_else(|| options.sizes.memory_for(growth.to)),
         items: Some(growth.from as usize),
     })?;
+    options.sizes.check_on(&*engine)?;
     let ours = Ours::new(engine.clone(), 1);
     preload(&ours, &first)?;
     let index_slots_from = engine.stats().index_slots;
@@ -194,8 +195,9 @@ impl<H: nuthatch_engine::Handle> Timed<H> {
 
     fn set(&mut self, items: &Items, numbers: Range<u64>, sets: u64) {
         let mut left = sets;
-        for from in numbers.clone().step_by(PIECE as usize).cycle() {
-            let list = Operations::sets(items, from, (from + PIECE.min(left)).min(numbers.end));
+        let piece = items.at_most(PIECE);
+        for from in numbers.clone().step_by(piece as usize).cycle() {
+            let list = Operations::sets(items, from, (from + piece.min(left)).min(numbers.end));
             for at in 0..list.len() {
                 self.call(&list, at);
                 if at % SETS_PER_MAINTENANCE == 0 {

@@ -68,6 +68,52 @@ fn values_that_are_refused_end_with_2() {
     }
 }
 
+/// Before, such values ended with "items are lost" after some time, or with an allocation that failed.
+#[test]
+fn values_that_no_engine_takes_are_named_at_once() {
+    for bench in [
+        "fill",
+        "fill --engine lockhash",
+        "full",
+        "full --engine chained,cphash",
+        "engine --items 10",
+        "engine --grow 1:10",
+    ] {
+        for size in ["1048576", "2000000", "40000000", "9999999999"] {
+            let line = format!("bench {bench} --value-size {size}");
+            let output = run_lab(&line);
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{line}: {said}");
+            assert!(
+                said.contains(&format!("--value-size {size}")),
+                "{line}: {said}"
+            );
+        }
+    }
+    // The largest item follows from the memory.
+    let line = "bench fill --memory 1M --value-size 600000";
+    assert_eq!(run_lab(line).status.code(), Some(2));
+}
+
+/// Class of bug: requests made beforehand take more memory than there is, since their number does not depend on the
+/// size of values.
+#[test]
+fn values_near_the_largest_are_measured() {
+    lab("bench fill --value-size 1000000");
+    lab("bench engine --value-size 1000000 --items 10 --get-ratio 0.9 --rounds 1 --seconds 0.1");
+    let running = Running::start("-p 0 -l 127.0.0.1 -t 1 -m 64");
+    let line = format!(
+        "bench server --target {} --keys 10 --get-ratio 0.5 --seconds 0.1 --conns 2",
+        running.address()
+    );
+    lab(&format!("{line} --value-size 1000000"));
+    let output = run_lab(&format!("{line} --value-size 2000000 --overwrite"));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("--value-size 2000000"), "{said}");
+    let output = run_lab(&format!("{line} --value-size 9999999999 --overwrite"));
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+}
+
 /// By default the largest item is what the memory allows.
 #[test]
 fn the_smallest_memory_is_enough_for_every_engine() {

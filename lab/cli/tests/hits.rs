@@ -132,6 +132,8 @@ fn a_running_server_is_replayed_if_it_is_empty_and_emptied_again() {
     let text = printed(&line);
     assert!(text.contains(" of 64.0 MiB: "), "{text}");
     assert!(!text.contains("resident -"), "{text}");
+    // Again at once: flushed items are still counted for a moment.
+    printed(&line);
     assert_eq!(running.ask("get often-0\r\nquit\r\n"), "END\r\n");
     running.ask("set k 0 0 1\r\nx\r\nquit\r\n");
     let output = lab(&line);
@@ -258,6 +260,68 @@ fn traces_that_cannot_be_read_are_named_and_the_others_are_replayed() {
     ];
     assert_eq!(lab(&line).status.code(), Some(1));
     assert_eq!(fs::read_to_string(&json).unwrap().lines().count(), 1);
+}
+
+/// Before, the later trace's picture replaced the other's, and lines of JSON did not tell them apart.
+#[test]
+fn traces_of_the_same_name_are_told_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let traces = ["one", "two"].map(|inner| {
+        fs::create_dir(place(inner)).unwrap();
+        trace(&folder.path().join(inner))
+    });
+    let (json, pictures) = (place("results.json"), place("pictures"));
+    printed(&[
+        "hit-ratio",
+        &traces[0],
+        &traces[1],
+        "--policies",
+        "lru",
+        "--sizes",
+        "1%",
+        "--json",
+        &json,
+        "--plot",
+        &pictures,
+    ]);
+    for name in ["half.svg", "half-2.svg"] {
+        assert!(Path::new(&pictures).join(name).is_file(), "{name}");
+    }
+    let lines = fs::read_to_string(json).unwrap();
+    let paths: Vec<String> = lines
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+        .map(|line| line["path"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(paths, traces);
+}
+
+/// Class of bug: a file that cannot be written is found out only when hours of replays are over.
+#[test]
+fn a_file_for_json_is_opened_before_anything_is_replayed() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = trace(folder.path());
+    for line in [
+        vec!["hit-ratio", &trace, "--policies", "lru", "--json", "/no/x"],
+        vec![
+            "items-held",
+            "-m",
+            "8",
+            "--values",
+            "1000",
+            "--json",
+            "/no/x",
+        ],
+    ] {
+        let output = lab(&line);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert!(output.stdout.is_empty(), "{output:?}");
+        assert!(
+            String::from_utf8_lossy(&output.stderr).contains("/no/x"),
+            "{output:?}"
+        );
+    }
 }
 
 #[test]

@@ -46,12 +46,15 @@ pub(crate) const LIBRARY: &str = "nuthatch::Cache";
 /// Operations at a time: about as many as overlap all memory misses of an engine.
 const BATCH: usize = 32;
 
-/// The fewest and the most operations of a thread's list before it repeats.
+/// The fewest and the most operations of a thread's list before it repeats. With large values there are fewer.
 const OPERATIONS: (u64, u64) = (1 << 16, 1 << 23);
 
 /// The sizes of [`Sizes`] by default, and the only ones that arrays are compiled for.
 const KEY_SIZE: usize = 16;
 const VALUE_SIZE: usize = 32;
+
+/// The longest value that any server or engine takes, whatever its settings.
+const VALUE_SIZE_MAX: usize = 1 << 30;
 
 /// Sizes that every engine bench takes.
 #[derive(Args, Clone, Debug)]
@@ -71,6 +74,11 @@ impl Sizes {
             let words = "a key has 1 to 250 bytes, a value at least 1; at least 1 item";
             return Err(Failure::usage(words));
         }
+        if self.value_size > VALUE_SIZE_MAX {
+            let size = self.value_size;
+            let words = format!("--value-size {size}: at most {VALUE_SIZE_MAX}");
+            return Err(Failure::Usage(words));
+        }
         if KeyMaker::new(self.key_size).capacity() < count {
             let size = self.key_size;
             let words = format!("--key-size {size}: too short to tell {count} items apart");
@@ -83,10 +91,25 @@ impl Sizes {
         })
     }
 
+    /// Checks that the engine takes items of these sizes. Its largest item follows from its memory.
+    pub fn check_on<E: Engine>(&self, engine: &E) -> Result<(), Failure> {
+        let (size, most) = (self.value_size, engine.item_size_max());
+        let item = engine.footprint(self.key_size, size).size;
+        if item > most {
+            return Err(Failure::usage(format!(
+                "--value-size {size}: such an item takes {item} bytes, and the largest of {} in this memory {most}",
+                engine.name()
+            )));
+        }
+        Ok(())
+    }
+
     /// Memory that is enough for `count` items of these sizes, whatever the class they fall into.
     pub fn memory_for(&self, count: u64) -> usize {
         let item = (self.key_size + self.value_size + 40) * 5 / 4 + 20;
-        count as usize * item + (64 << 20)
+        (count as usize)
+            .saturating_mul(item)
+            .saturating_add(64 << 20)
     }
 }
 
@@ -261,8 +284,10 @@ pub fn run<E: Engine>(
     options: &Options,
 ) -> Result<Report, Failure> {
     let items = options.check()?;
+    let engine = build(room(options, &items))?;
+    options.sizes.check_on(&*engine)?;
     let bench = Bench {
-        engine: build(room(options, &items))?,
+        engine,
         options,
         items,
         lists: lists(options, &items),
@@ -434,7 +459,7 @@ fn room(options: &Options, items: &Items) -> Room {
 }
 
 fn lists(options: &Options, items: &Items) -> Vec<Operations> {
-    let count = items.count.clamp(OPERATIONS.0, OPERATIONS.1) as usize;
+    let count = items.at_most(items.count.clamp(OPERATIONS.0, OPERATIONS.1)) as usize;
     (0..options.threads)
         .map(|thread| Operations::random(items, count, options.get_ratio, options.dist, thread))
         .collect()

@@ -48,6 +48,9 @@ const GET: u32 = u32::MAX;
 /// The same operations in every run: runs are compared.
 pub(crate) const SEED: Seed = Seed(1);
 
+/// Bytes of the values that are made beforehand, at most.
+const VALUES_MAX: usize = 512 << 20;
+
 /// Sizes and numbers of the items that operations are about.
 #[derive(Clone, Copy, Debug)]
 pub struct Items {
@@ -57,6 +60,13 @@ pub struct Items {
     pub key_size: usize,
     /// Bytes of a value.
     pub value_size: usize,
+}
+
+impl Items {
+    /// `count`, or as many items as have values of [`VALUES_MAX`] bytes together if those are fewer: at least 1.
+    pub fn at_most(&self, count: u64) -> u64 {
+        count.min((VALUES_MAX / self.value_size).max(1) as u64)
+    }
 }
 
 impl Operations {
@@ -173,6 +183,18 @@ mod tests {
             list.range(0, 3)
                 .all(|one| vouches(one.set.unwrap(), one.key))
         );
+    }
+
+    #[test]
+    fn large_values_are_made_a_few_at_a_time() {
+        assert_eq!(ITEMS.at_most(1000), 1000);
+        for (value_size, count) in [(VALUES_MAX / 8, 8), (VALUES_MAX, 1), (2 * VALUES_MAX, 1)] {
+            let large = Items {
+                value_size,
+                ..ITEMS
+            };
+            assert_eq!(large.at_most(1000), count);
+        }
     }
 
     #[test]

@@ -8,8 +8,8 @@ use crate::engine::operations::{Items, Operations};
 use crate::os;
 use crate::proof::{consume, vouches};
 
-/// Items stored in one piece while preloading.
-const PRELOAD: usize = 1 << 14;
+/// Items stored in one piece while preloading, at most.
+const PRELOAD: u64 = 1 << 14;
 
 /// Operations between two looks at the clock, at least.
 const OPERATIONS_PER_LOOK: usize = 1024;
@@ -81,8 +81,9 @@ impl Tally {
 pub fn preload<S: Subject>(subject: &S, items: &Items) -> Result<(), String> {
     let mut worker = subject.worker();
     let mut refused = 0;
-    for from in (0..items.count).step_by(PRELOAD) {
-        let to = (from + PRELOAD as u64).min(items.count);
+    let piece = items.at_most(PRELOAD);
+    for from in (0..items.count).step_by(piece as usize) {
+        let to = (from + piece).min(items.count);
         let list = Operations::sets(items, from, to);
         refused += worker.run(&list, 0, list.len()).wrong;
     }

@@ -7,7 +7,7 @@
 use std::io::Read;
 
 use crate::proof::vouches;
-use crate::server::scan::{Counts, Scan};
+use crate::server::scan::{Counts, Scan, refused};
 use crate::server::script::{Request, Script};
 
 /// Bytes of a header.
@@ -128,7 +128,7 @@ impl Replies {
         match request {
             Request::Set if opaque != SET_OPAQUE => Err(wrong()),
             Request::Set if status == 0 && body == 0 => Ok(Scan::Complete(HEADER, Counts::STORED)),
-            Request::Set => Err(format!("a set was refused: status {status}")),
+            Request::Set => Err(refused(self.value_size, &format!("status {status}"))),
             // This is the answer to a later request.
             Request::Get { keys_at, .. } if opaque != keys_at as u32 => {
                 match opaque > keys_at as u32 {

@@ -2,7 +2,7 @@
 //! a mistake of the server's code.
 
 use crate::proof::vouches;
-use crate::server::scan::{Counts, Scan};
+use crate::server::scan::{Counts, Scan, refused};
 use crate::server::script::{Request, Script};
 
 /// Bytes of a key.
@@ -109,7 +109,7 @@ impl Replies {
                 };
                 Ok(Scan::Complete(head.len() + size, counts))
             }
-            (Request::Set, _) => Err(format!("a set was refused: status {status}")),
+            (Request::Set, _) => Err(refused(self.value_size, &format!("status {status}"))),
             _ => Err(format!("a wrong reply: status {status}, {size} bytes")),
         }
     }

@@ -39,7 +39,7 @@ pub(crate) use stream::{Answer, ask, connect_patiently};
 /// The share of a run's time that is spent before it, uncounted.
 const WARM_UP: f64 = 0.1;
 
-/// Items stored in one piece while preloading.
+/// Items stored in one piece while preloading, at most.
 const PRELOAD: u64 = 1 << 14;
 
 /// A load, as typed.
@@ -204,8 +204,9 @@ impl Load {
     /// Stores all items.
     pub fn preload(&self, target: SocketAddr, stop: &AtomicBool) -> Result<(), String> {
         let mut client = Client::connect(target, 1, self.tls, &self.scanner)?;
-        for from in (0..self.items.count).step_by(PRELOAD as usize) {
-            let numbers = from..(from + PRELOAD).min(self.items.count);
+        let piece = self.items.at_most(PRELOAD);
+        for from in (0..self.items.count).step_by(piece as usize) {
+            let numbers = from..(from + piece).min(self.items.count);
             let script = Script::preload(self.protocol, &self.items, numbers);
             client.drive(&script, &self.scanner, &mut (0..script.blocks()), stop)?;
         }

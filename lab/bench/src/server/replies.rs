@@ -2,7 +2,7 @@
 //! request, and that each value is the one of its key and has the right length.
 
 use crate::proof::vouches;
-use crate::server::scan::{Counts, Progress, Scan};
+use crate::server::scan::{Counts, Progress, Scan, refused};
 use crate::server::script::{Request, Script};
 
 /// How replies to values of one size look.
@@ -42,7 +42,7 @@ impl Replies {
         bytes: &[u8],
     ) -> Result<Scan, String> {
         let Request::Get { keys_at, keys } = request else {
-            return scan_stored(bytes);
+            return self.scan_stored(bytes);
         };
         let mut at = 0;
         while bytes[at..].first() == Some(&b'V') {
@@ -85,16 +85,16 @@ impl Replies {
             && value.ends_with(b"\r\n")
             && vouches(&value[..self.value_size], key)
     }
-}
 
-#[inline]
-fn scan_stored(bytes: &[u8]) -> Result<Scan, String> {
-    if bytes.starts_with(STORED) {
-        Ok(Scan::Complete(STORED.len(), Counts::STORED))
-    } else if STORED.starts_with(bytes) {
-        Ok(Scan::Partial(0))
-    } else {
-        Err(format!("a set was refused: {}", show(bytes)))
+    #[inline]
+    fn scan_stored(&self, bytes: &[u8]) -> Result<Scan, String> {
+        if bytes.starts_with(STORED) {
+            Ok(Scan::Complete(STORED.len(), Counts::STORED))
+        } else if STORED.starts_with(bytes) {
+            Ok(Scan::Partial(0))
+        } else {
+            Err(refused(self.value_size, &show(bytes)))
+        }
     }
 }
 
@@ -187,7 +187,9 @@ mod tests {
         }
         let twice = [HIT, HIT, END].concat();
         assert!(scan(1, &twice).is_err());
-        assert!(scan_stored(b"SERVER_ERROR out of memory\r\n").is_err());
-        assert_eq!(scan_stored(b"STOR"), Ok(Scan::Partial(0)));
+        let replies = Replies::new(10, 9);
+        let refused = replies.scan_stored(b"SERVER_ERROR out of memory\r\n");
+        assert!(refused.unwrap_err().contains("--value-size 9"));
+        assert_eq!(replies.scan_stored(b"STOR"), Ok(Scan::Partial(0)));
     }
 }

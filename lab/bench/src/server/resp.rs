@@ -2,7 +2,7 @@
 //! repeat a mistake of the server's code.
 
 use crate::proof::vouches;
-use crate::server::scan::{Counts, Scan};
+use crate::server::scan::{Counts, Scan, refused};
 use crate::server::script::{Request, Script};
 
 const NULL: &[u8] = b"$-1\r\n";
@@ -48,7 +48,7 @@ impl Replies {
     pub fn scan(&self, script: &Script, request: Request, bytes: &[u8]) -> Result<Scan, String> {
         let Request::Get { keys_at, .. } = request else {
             return whole(OK, Counts::STORED, bytes)
-                .ok_or_else(|| format!("a set was refused: {}", show(bytes)));
+                .ok_or_else(|| refused(self.value_size, &show(bytes)));
         };
         if bytes.starts_with(&self.head) {
             let Some(record) = bytes.get(..self.record()) else {

@@ -97,6 +97,11 @@ pub struct Progress {
     pub passed: usize,
 }
 
+/// The error of a set that the server refuses: often its value is larger than the server's largest item.
+pub fn refused(value_size: usize, reply: &str) -> String {
+    format!("a set was refused (--value-size {value_size}): {reply}")
+}
+
 /// Looks through replies of one protocol.
 pub enum Scanner {
     /// memcached's.

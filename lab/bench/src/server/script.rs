@@ -11,7 +11,7 @@ use crate::server::cpserver::Dialect;
 use crate::server::scan::Protocol;
 use crate::server::{binary, resp};
 
-/// Keys in a script, at least, so that requests do not repeat soon.
+/// Keys in a script, at least, so that requests do not repeat soon. With large values there are fewer.
 const KEYS: usize = 1 << 18;
 
 /// Requests in a block while preloading.
@@ -65,7 +65,8 @@ impl Script {
         let popularity = Popularity::new(shape.distribution.into(), shape.items.count);
         let mut script = Self::empty(shape.protocol, shape.items);
         let keys_in_block = shape.pipeline * shape.multiget;
-        for _ in 0..KEYS.div_ceil(keys_in_block) {
+        let keys = shape.items.at_most(KEYS as u64) as usize;
+        for _ in 0..keys.div_ceil(keys_in_block) {
             let mut requests = 0;
             while requests < shape.pipeline || script.ends_silently() {
                 requests += 1;

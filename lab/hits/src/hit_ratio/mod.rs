@@ -6,12 +6,14 @@ mod plot;
 mod report;
 mod servers;
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 
 use clap::Args;
 use nuthatch_bench::started::stop_on_signals;
+use nuthatch_program::output::Output;
 use nuthatch_program::progress::Progress;
 use nuthatch_program::{Failure, output};
 
@@ -100,6 +102,9 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let servers = options.servers.iter().map(|name| RunningServer::find(name));
     let servers: Vec<RunningServer> = servers.collect::<Result<_, _>>()?;
     let baseline = baseline(options)?;
+    // Now, and not after hours of replays: it may be a file that cannot be written.
+    let json = options.json.as_deref().map(|path| Output::open(Some(path)));
+    let json = json.transpose()?;
     let stop = stop_on_signals()?;
     let rows = options.policies.len() + options.spawn.len();
     let cells = rows * options.sizes.len() + servers.len();
@@ -109,8 +114,9 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     drop(progress);
     output::print(&done.summary.text(&baseline))?;
     // Results of finished replays are written even if a later one failed.
-    if let Some(path) = options.json.as_ref().filter(|_| !done.json.is_empty()) {
-        output::save(path, done.json.as_bytes())?;
+    if let Some(mut file) = json.filter(|_| !done.json.is_empty()) {
+        file.write(done.json.as_bytes())?;
+        file.finish()?;
     }
     outcome
 }
@@ -120,6 +126,20 @@ pub fn run(options: &Options) -> Result<(), Failure> {
 struct Done {
     json: String,
     summary: Summary,
+    /// The traces' names.
+    names: HashSet<String>,
+}
+
+impl Done {
+    /// A trace's name, with a number if another trace has it: the name of its figure is made of it.
+    fn own_name(&mut self, name: &str) -> String {
+        let numbered = (2..).map(|number| format!("{name}-{number}"));
+        let names = std::iter::once(name.to_owned()).chain(numbered);
+        let mut free = names.filter(|name| !self.names.contains(name));
+        let name = free.next().expect("there is a number for each trace");
+        self.names.insert(name.clone());
+        name
+    }
 }
 
 /// The name of the row that all rows are compared with.
@@ -152,13 +172,14 @@ fn replay_all(
     let mut unreadable = Vec::new();
     for path in &options.traces {
         progress.step(format!("reading {}", path.display()));
-        let trace = match Trace::read(path, &options.read) {
+        let mut trace = match Trace::read(path, &options.read) {
             Ok(trace) => trace,
             Err(failure) => {
                 unreadable.push(failure);
                 continue;
             }
         };
+        trace.name = done.own_name(&trace.name);
         if trace.broken.count > 0 {
             output::note(&format!("{}{}", path.display(), trace.broken.in_words()));
         }

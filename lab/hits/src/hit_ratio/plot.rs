@@ -94,6 +94,7 @@ mod tests {
         };
         Results {
             trace: "t".to_owned(),
+            path: "t".to_owned(),
             by: By::Items,
             requests: 100,
             keys: 10,

@@ -39,6 +39,8 @@ pub struct Row {
 #[derive(Clone, Debug)]
 pub struct Results {
     pub trace: String,
+    /// The trace's file.
+    pub path: String,
     pub by: By,
     pub requests: u64,
     pub keys: u64,
@@ -67,6 +69,7 @@ impl Results {
     pub fn new(trace: &Trace, by: By, sizes: Vec<(CacheSize, u64)>, rows: Vec<Row>) -> Self {
         Self {
             trace: trace.name.clone(),
+            path: trace.path.clone(),
             by,
             requests: trace.requests.len() as u64,
             keys: trace.keys.len() as u64,
@@ -219,6 +222,7 @@ impl Results {
     ) -> Result<String, Failure> {
         let line = Line {
             trace: &self.trace,
+            path: &self.path,
             name,
             size_typed: typed,
             size,
@@ -331,6 +335,7 @@ fn line(text: &mut String, width: usize, name: &str, cells: impl Iterator<Item =
 #[derive(Serialize)]
 struct Line<'a> {
     trace: &'a str,
+    path: &'a str,
     name: &'a str,
     size_typed: &'a str,
     size: u64,
@@ -452,6 +457,7 @@ mod tests {
         let size = |text: &str| (text.parse().unwrap(), 2048);
         Results {
             trace: "t".to_owned(),
+            path: "traces/t.txt".to_owned(),
             by: By::Bytes,
             requests: 100,
             keys: 10,

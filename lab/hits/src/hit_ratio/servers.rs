@@ -5,6 +5,8 @@ use std::path::Path;
 use std::str::FromStr;
 use std::sync::LazyLock;
 use std::sync::atomic::AtomicBool;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use nuthatch_bench::os;
 use nuthatch_bench::started::Started;
@@ -17,6 +19,9 @@ use crate::trace::Trace;
 
 /// Held while a server is started.
 static STARTING: LazyLock<Mutex<()>> = LazyLock::new(Mutex::default);
+
+/// How long items that were flushed may still be counted.
+const FLUSHING: Duration = Duration::from_secs(2);
 
 /// Bytes of a MiB.
 const MIB: u64 = 1 << 20;
@@ -97,7 +102,7 @@ impl RunningServer {
         let address = addresses.and_then(|mut addresses| addresses.next());
         let address =
             address.ok_or_else(|| Failure::usage(format!("--servers {name}: not a HOST:PORT")))?;
-        match ServerCache::connect(address, None)?.stat("curr_items")? {
+        match items_left(address)? {
             Some(0) => {}
             items => {
                 let items = items.map_or("it does not say how many".to_owned(), |n| n.to_string());
@@ -127,6 +132,20 @@ impl RunningServer {
             Ok((limit, cell))
         };
         replay().map_err(named)
+    }
+}
+
+/// The number of a server's items. It is asked again for a moment while there are any: those that a run before this one
+/// flushed are counted until the server has removed them.
+fn items_left(address: SocketAddr) -> Result<Option<u64>, String> {
+    let mut cache = ServerCache::connect(address, None)?;
+    let end = Instant::now() + FLUSHING;
+    loop {
+        let items = cache.stat("curr_items")?;
+        if items.is_none_or(|items| items == 0) || Instant::now() > end {
+            return Ok(items);
+        }
+        thread::sleep(Duration::from_millis(50));
     }
 }
 

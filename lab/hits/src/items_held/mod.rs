@@ -11,6 +11,7 @@ use std::sync::atomic::AtomicBool;
 
 use clap::Args;
 use nuthatch_bench::started::stop_on_signals;
+use nuthatch_program::output::Output;
 use nuthatch_program::progress::Progress;
 use nuthatch_program::{Failure, output};
 use rand::rngs::SmallRng;
@@ -75,6 +76,9 @@ fn parse_share(text: &str) -> Result<f64, String> {
 
 /// Fills and counts, and prints the tables.
 pub fn run(options: &Options) -> Result<(), Failure> {
+    // Now, and not after all engines and servers: it may be a file that cannot be written.
+    let json = options.json.as_deref().map(|path| Output::open(Some(path)));
+    let json = json.transpose()?;
     let stop = stop_on_signals()?;
     let limit = options.memory << 20;
     let engines = match (options.engines.is_empty(), options.spawn.is_empty()) {
@@ -109,10 +113,11 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     }
     drop(progress);
     output::print(&report.text())?;
-    match &options.json {
-        Some(path) => output::save(path, report.json()?.as_bytes()),
-        None => Ok(()),
+    if let Some(mut file) = json {
+        file.write(report.json()?.as_bytes())?;
+        file.finish()?;
     }
+    Ok(())
 }
 
 /// Writes items, then counts those that the cache still holds.

@@ -92,8 +92,10 @@ pub struct Request {
 /// A trace in memory.
 #[derive(Clone, Debug)]
 pub struct Trace {
-    /// The file's name without folder and endings.
+    /// The file's name without folder and endings. Of several traces with the same one, the later ones get a number.
     pub name: String,
+    /// The path, as it was typed.
+    pub path: String,
     /// In order.
     pub requests: Vec<Request>,
     /// The keys themselves.
@@ -111,6 +113,7 @@ impl Trace {
         let mut reader = Reader {
             trace: Self {
                 name,
+                path: path.display().to_string(),
                 requests: Vec::new(),
                 keys: Keys::default(),
                 broken: Broken::default(),
