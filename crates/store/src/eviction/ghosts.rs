@@ -10,6 +10,8 @@
 //! lock: two threads that write to one bucket at the same time may lose a ghost. About one item in 250 is taken for a
 //! ghost although it is none.
 
+mod audit;
+
 use std::io;
 
 use nuthatch_sync::shim::{AtomicU64, AtomicUsize, Ordering};

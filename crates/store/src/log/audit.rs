@@ -10,8 +10,9 @@ use crate::slab::Store;
 use crate::slab::arena::Chunk;
 
 impl Log {
-    /// Checks that each page is listed once, and recounts what it holds.
+    /// Checks that each page is listed once, and recounts what it holds. Checks the ghosts.
     pub fn audit(&self, store: &Store) -> Result<(), AuditError> {
+        self.policy.ghosts.audit()?;
         let mut listed = HashSet::new();
         let queues = self.queues.lock();
         let cleaned = self.cleanings.iter().filter_map(|cleaning| {
