@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Reading order: [`slice`](mod@slice) (one connection's part in an iteration), [`stage`] (what a request can use),
-//! [`protocols`], [`batch`] and [`answering`] (the way there and back), [`output`], [`conversation`] (the log of
+//! [`partial`] (a value that arrives piece by piece), [`protocols`], [`batch`] and [`answering`] (the way there and back), [`output`], [`conversation`] (the log of
 //! requests).
 
 pub mod answering;
@@ -16,6 +16,7 @@ pub mod batch;
 pub mod conversation;
 pub mod executing;
 pub mod output;
+pub mod partial;
 pub mod protocols;
 pub mod slice;
 pub mod stage;

@@ -7,8 +7,8 @@ use bumpalo::Bump;
 use nuthatch_context::inbox::Inbox;
 use nuthatch_context::shared::Shared;
 use nuthatch_engine::{
-    AnyHandle, AnyReservation, AnyValue, Engine, Handle, Inspect, Item, Key, KeyHasher, Op,
-    Removal, Replies, Reply, Request, Store, Time, Value,
+    AnyHandle, AnyValue, Engine, Handle, Inspect, Item, Key, KeyHasher, Op, Removal, Replies,
+    Reply, Request, Store, Time, Value,
 };
 use nuthatch_protocol::Limits;
 use nuthatch_reports::{self as reports, Outcome};
@@ -21,6 +21,7 @@ use nuthatch_telemetry::watch::line::Lines;
 use nuthatch_telemetry::watch::replies::WatchedReplies;
 
 use crate::batch::{Batch, Ticket};
+use crate::partial::PartialValue;
 use crate::protocols::{self, Style};
 use crate::slice::Slice;
 
@@ -187,11 +188,22 @@ impl<'a> Stage<'_, 'a> {
         self.shared.watch.tell(&told.lines);
     }
 
-    /// Commits a reservation that was made for `key`. Watchers are told.
-    pub fn commit(&mut self, key: &[u8], reservation: AnyReservation, store: &Store<'_>) -> Reply {
+    /// Begins a store whose value is too long to await in a buffer. Errors: those of [`Handle::reserve`].
+    pub fn reserve(&mut self, key: &[u8], value_len: usize) -> Result<PartialValue, Reply> {
+        // Before the engine reserves: to make room it may evict.
+        let share = self.shared.begin_upload(value_len);
+        let share = share.ok_or(Reply::OutOfMemory)?;
+        let key = self.key(key);
+        let reservation = self.handle.reserve(self.now, key, value_len)?;
+        Ok(PartialValue::new(reservation, share, self.now))
+    }
+
+    /// Stores a complete value that was reserved for `key`. Watchers are told.
+    pub fn commit(&mut self, key: &[u8], value: PartialValue, store: &Store<'_>) -> Reply {
         let lock = self.inbox.lock.take();
-        let reply = self.handle.commit(self.now, reservation, store);
+        let reply = self.handle.commit(self.now, value.reservation, store);
         drop(lock);
+        drop(value.share);
         let request = Request {
             key: self.key(key),
             op: Op::Store(*store),

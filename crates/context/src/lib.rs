@@ -2,9 +2,9 @@
 //! counters, and the ways in which its threads reach each other.
 //!
 //! Reading order: [`config`] (all settings), [`live`] (settings that can change while it runs), [`shared`], [`inbox`]
-//! (how threads reach a worker), [`stream`] (a connection's socket), [`account`] (the memory of buffers), [`shutdown`]
-//! and [`pause`] (how all threads stop, for good or for a while), [`isolation`] (how one worker has the engine to
-//! itself for a moment).
+//! (how threads reach a worker), [`stream`] (a connection's socket), [`account`] (the memory of buffers), [`uploads`]
+//! (the engine's memory for values under way), [`shutdown`] and [`pause`] (how all threads stop, for good or for a
+//! while), [`isolation`] (how one worker has the engine to itself for a moment).
 
 pub mod account;
 pub mod config;
@@ -18,3 +18,4 @@ pub mod shared;
 pub mod shutdown;
 pub mod stream;
 pub mod system;
+pub mod uploads;

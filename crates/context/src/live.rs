@@ -219,7 +219,7 @@ impl Control for Arc<Shared> {
         self.live.take(config);
         self.guesses.set_max(config.login_guesses);
         // This also wakes the workers: a worker that sleeps without a timeout must learn that there is one now.
-        self.bound_buffers();
+        self.set_bounds();
         self.tell_watchers(format_args!("type=settings state=applied"));
     }
 

@@ -25,6 +25,7 @@ use crate::live::Live;
 use crate::pause::Pause;
 use crate::scans::Scans;
 use crate::shutdown::Shutdown;
+use crate::uploads::{self, Share, Uploads};
 
 /// One server: its engine, its settings, its counters.
 pub struct Shared {
@@ -60,6 +61,8 @@ pub struct Shared {
     pub inboxes: Vec<Arc<Inbox>>,
     /// The account of connections' buffers.
     pub account: Account,
+    /// The account of values that have not arrived completely.
+    pub uploads: Arc<Uploads>,
     /// The acceptor's counters.
     pub accepting: AcceptorCounters,
     /// Open connections.
@@ -152,17 +155,29 @@ impl Shared {
     pub fn follow_memory_limit(&self) {
         let memory = self.engine.stats().memory_limit;
         self.tell_watchers(format_args!("type=memory_limit bytes={memory}"));
-        self.bound_buffers();
+        self.set_bounds();
     }
 
-    /// Sets the bound of the connections' buffers, which depends on the memory limit and on the allowed number of
-    /// connections.
-    pub fn bound_buffers(&self) {
+    /// Sets the bounds that depend on the memory limit: of the connections' buffers, also by the allowed number of
+    /// connections, and of values under way.
+    pub fn set_bounds(&self) {
         let connections_max = self.live.connections_max().get();
         let memory = self.engine.stats().memory_limit;
         self.account
             .set_bound(account::bound(connections_max, memory));
+        self.uploads
+            .set_bound(uploads::bound(memory, self.engine.item_size_max()));
         self.wake_workers();
+    }
+
+    /// Enters a value that is about to arrive in the account of such values. `None` if there is no room for it.
+    pub fn begin_upload(&self, len: usize) -> Option<Share> {
+        let begun = self.uploads.begin(len)?;
+        if begun.turns_many {
+            // A worker that sleeps without a timeout may have clients that do not bring their values.
+            self.wake_workers();
+        }
+        Some(begun.share)
     }
 
     /// The counters of all workers, summed.

@@ -15,6 +15,7 @@ use nuthatch_context::shared::Shared;
 use nuthatch_context::shared::addresses_of;
 use nuthatch_context::shutdown::Shutdown;
 use nuthatch_context::system;
+use nuthatch_context::uploads::{self, Uploads};
 use nuthatch_engine::{AnyEngine, Clock, Engine, Inspect};
 use nuthatch_security::guesses::Guesses;
 use nuthatch_security::passwords::Passwords;
@@ -99,7 +100,9 @@ impl Server {
             inboxes.push(Arc::new(Inbox::new(waker, SizeClasses::of(&engine))));
             polls.push(poll);
         }
-        let bound = account::bound(config.connections_max.get(), engine.stats().memory_limit);
+        let memory = engine.stats().memory_limit;
+        let buffers = account::bound(config.connections_max.get(), memory);
+        let uploads = uploads::bound(memory, engine.item_size_max());
         let shared = Arc::new(Shared {
             tls,
             guesses: Guesses::new(config.login_guesses),
@@ -115,7 +118,8 @@ impl Server {
             pause: Default::default(),
             inboxes,
             live: Live::new(&config),
-            account: Account::new(bound),
+            account: Account::new(buffers),
+            uploads: Arc::new(Uploads::new(uploads)),
             accepting: AcceptorCounters::default(),
             registry: Registry::default(),
             prefixes: Prefixes::new(config.count_prefixes),

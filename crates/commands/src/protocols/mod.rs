@@ -17,12 +17,13 @@ pub(crate) mod resp;
 use std::os::fd::RawFd;
 
 use nuthatch_context::config::Protocol;
-use nuthatch_engine::{AnyReservation, AnyValue, Item, Reply, Reservation};
+use nuthatch_engine::{AnyValue, Item, Reply};
 use nuthatch_protocol::binary::MAGIC;
 use nuthatch_security::login::Login;
 
 use crate::answering::{AnswerContext, Answers, OldValue};
 use crate::output::Output;
+use crate::partial::PartialValue;
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
 
@@ -94,6 +95,17 @@ impl Phase {
             Self::Memcached(phase) => phase.missing(),
             Self::Binary(phase) => phase.missing(),
             Self::CpServer(phase) => phase.missing(),
+        }
+    }
+
+    /// The value under way that goes straight to the engine, if there is one.
+    pub fn partial(&mut self) -> Option<&mut PartialValue> {
+        match self {
+            Self::Undecided { .. } => None,
+            Self::Resp(phase) => phase.partial(),
+            Self::Memcached(phase) => phase.partial(),
+            Self::Binary(phase) => phase.partial(),
+            Self::CpServer(phase) => phase.partial(),
         }
     }
 
@@ -249,12 +261,12 @@ fn swallow(slice: &mut Slice, left: &mut u64, input: &[u8]) -> Flow {
 }
 
 /// Passes the bytes of a large value that have arrived to the engine. True if the value is complete.
-fn receive(reservation: &mut AnyReservation, slice: &mut Slice, input: &[u8]) -> bool {
+fn receive(value: &mut PartialValue, slice: &mut Slice, input: &[u8]) -> bool {
     let here = &input[slice.position..];
-    let of_value = here.len().min(reservation.missing());
-    reservation.write(&here[..of_value]);
+    let of_value = here.len().min(value.missing());
+    value.write(&here[..of_value]);
     slice.position += of_value;
-    reservation.missing() == 0
+    value.missing() == 0
 }
 
 /// The protocol of an answer, and what the answer depends on.

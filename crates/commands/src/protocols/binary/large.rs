@@ -1,7 +1,7 @@
 //! Stores whose value is too long to await in a buffer: the engine reserves an item, and the value's bytes go there as
 //! they arrive. The key keeps its old value until the last byte has arrived.
 
-use nuthatch_engine::{Handle, Reply};
+use nuthatch_engine::Reply;
 use nuthatch_protocol::binary::{Head, Parsed, Store, StoreVerb, parse};
 use nuthatch_telemetry::prefixes::Event;
 use nuthatch_telemetry::sizes::Lens;
@@ -24,10 +24,9 @@ pub fn begin(
 ) -> Flow {
     slice.commands_left -= 1;
     slice.position += request.len();
-    let key = stage.key(store.key);
-    *phase = match stage.handle.reserve(stage.now, key, value_len) {
-        Ok(reservation) => Phase::Value(Box::new(Incoming {
-            reservation,
+    *phase = match stage.reserve(store.key, value_len) {
+        Ok(value) => Phase::Value(Box::new(Incoming {
+            value,
             head,
             request: request.into(),
         })),
@@ -50,12 +49,12 @@ pub fn go_on(
     let Phase::Value(incoming) = phase else {
         return Flow::Next;
     };
-    if !protocols::receive(&mut incoming.reservation, slice, input) {
+    if !protocols::receive(&mut incoming.value, slice, input) {
         return Flow::Starved;
     }
     if let Phase::Value(incoming) = std::mem::replace(phase, Phase::Requests) {
         let Incoming {
-            reservation,
+            value,
             head,
             request,
         } = *incoming;
@@ -67,7 +66,7 @@ pub fn go_on(
             return Flow::Next;
         };
         let op = requests::store_op(stage, &store);
-        let reply = stage.commit(store.key, reservation, &op);
+        let reply = stage.commit(store.key, value, &op);
         answer(stage, slice, head, &store, value_len, &reply);
     }
     Flow::Next

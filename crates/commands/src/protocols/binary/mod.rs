@@ -12,11 +12,12 @@ pub mod log;
 mod login;
 mod requests;
 
-use nuthatch_engine::{AnyReservation, Reply, Reservation};
+use nuthatch_engine::Reply;
 use nuthatch_protocol::binary::{self, Command, Head, Parsed, Refusal, Status, encode, parse};
 use nuthatch_protocol::{Awaited, Limits};
 use nuthatch_security::login::Login;
 
+use crate::partial::PartialValue;
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
 pub use answers::Style;
@@ -35,7 +36,7 @@ pub enum Phase {
 
 /// A large value that arrives piece by piece.
 pub struct Incoming {
-    reservation: AnyReservation,
+    value: PartialValue,
     head: Head,
     /// The request without its value, parsed again when the value is complete.
     request: Box<[u8]>,
@@ -46,8 +47,16 @@ impl Phase {
     #[inline]
     pub fn missing(&self) -> usize {
         match self {
-            Self::Value(incoming) => incoming.reservation.missing(),
+            Self::Value(incoming) => incoming.value.missing(),
             _ => 0,
+        }
+    }
+
+    /// The value under way that goes straight to the engine, if there is one.
+    pub fn partial(&mut self) -> Option<&mut PartialValue> {
+        match self {
+            Self::Value(incoming) => Some(&mut incoming.value),
+            _ => None,
         }
     }
 

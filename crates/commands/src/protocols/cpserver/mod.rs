@@ -4,11 +4,12 @@
 mod answers;
 pub mod log;
 
-use nuthatch_engine::{AnyReservation, Handle, Op, Reply, Reservation, Store};
+use nuthatch_engine::{Op, Reply, Store};
 use nuthatch_protocol::Awaited;
 use nuthatch_protocol::cpserver::{self, Dialect, HEADER, Parsed, StoreHeader, parse};
 use nuthatch_telemetry::sizes::Lens;
 
+use crate::partial::PartialValue;
 use crate::protocols;
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
@@ -27,9 +28,10 @@ pub enum Phase {
 
 /// A large value that arrives piece by piece.
 pub struct Incoming {
-    reservation: AnyReservation,
+    value: PartialValue,
+    key: Box<[u8]>,
     dialect: Dialect,
-    lens: Lens,
+    value_len: usize,
 }
 
 impl Phase {
@@ -37,8 +39,16 @@ impl Phase {
     #[inline]
     pub fn missing(&self) -> usize {
         match self {
-            Self::Value(incoming) => incoming.reservation.missing(),
+            Self::Value(incoming) => incoming.value.missing(),
             _ => 0,
+        }
+    }
+
+    /// The value under way that goes straight to the engine, if there is one.
+    pub fn partial(&mut self) -> Option<&mut PartialValue> {
+        match self {
+            Self::Value(incoming) => Some(&mut incoming.value),
+            _ => None,
         }
     }
 }
@@ -131,16 +141,13 @@ fn begin(
     phase: &mut Phase,
     announced: &StoreHeader<'_>,
 ) {
-    let key = stage.key(announced.key);
-    match stage.handle.reserve(stage.now, key, announced.value_len) {
-        Ok(reservation) => {
+    match stage.reserve(announced.key, announced.value_len) {
+        Ok(value) => {
             *phase = Phase::Value(Box::new(Incoming {
-                reservation,
+                value,
+                key: announced.key.into(),
                 dialect: announced.dialect,
-                lens: Lens {
-                    key: announced.key.len(),
-                    value: announced.value_len,
-                },
+                value_len: announced.value_len,
             }));
         }
         Err(reply) => refuse(stage, slice, phase, announced, &reply),
@@ -167,20 +174,21 @@ fn go_on(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, input:
     let Phase::Value(incoming) = phase else {
         return Flow::Next;
     };
-    if !protocols::receive(&mut incoming.reservation, slice, input) {
+    if !protocols::receive(&mut incoming.value, slice, input) {
         return Flow::Starved;
     }
     if let Phase::Value(incoming) = std::mem::replace(phase, Phase::Requests) {
         let Incoming {
-            reservation,
+            value,
+            key,
             dialect,
-            lens,
+            value_len,
         } = *incoming;
-        let store = Store::set(&[]);
-        let lock = stage.inbox.lock.take();
-        let reply = stage.handle.commit(stage.now, reservation, &store);
-        drop(lock);
-        stage.counters.count_set(lens);
+        let reply = stage.commit(&key, value, &Store::set(&[]));
+        stage.counters.count_set(Lens {
+            key: key.len(),
+            value: value_len,
+        });
         let status = insert_status(stage.counters, &reply);
         cpserver::stored(slice.output.text(), dialect, status);
     }

@@ -1,7 +1,7 @@
 //! Stores whose value is too long to await in a buffer: the engine reserves an item, and the value's bytes go there as
 //! they arrive. The key keeps its old value until the last byte has arrived.
 
-use nuthatch_engine::{Handle, Reply};
+use nuthatch_engine::Reply;
 use nuthatch_protocol::{Error, KEY_ROOM, Parsed, Store, decode_key, encode, parse};
 use nuthatch_telemetry::prefixes::Event;
 use nuthatch_telemetry::sizes::Lens;
@@ -32,11 +32,10 @@ pub fn begin<'a>(
     slice.position += line.len();
     let base64 = store.meta.is_some_and(|flags| flags.base64);
     let bytes = key_bytes(stage, store.key, base64).unwrap_or(&store.key[..1]);
-    let key = stage.key(bytes);
-    match stage.handle.reserve(stage.now, key, value_len) {
-        Ok(reservation) => {
+    match stage.reserve(bytes, value_len) {
+        Ok(value) => {
             *phase = Phase::Value(Box::new(Incoming {
-                reservation,
+                value,
                 line: line.into(),
                 end_seen: 0,
                 end_good: true,
@@ -75,7 +74,7 @@ pub fn go_on(
     let Phase::Value(incoming) = phase else {
         return Flow::Next;
     };
-    let is_whole = protocols::receive(&mut incoming.reservation, slice, input);
+    let is_whole = protocols::receive(&mut incoming.value, slice, input);
     let here = &input[slice.position..];
     let of_end = here.len().min(BLOCK_END.len() - incoming.end_seen);
     let expected = &BLOCK_END[incoming.end_seen..][..of_end];
@@ -116,7 +115,7 @@ fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice, incoming: Incoming) {
         true => decode_key(store.key, &mut room).unwrap_or_default(),
         false => store.key,
     };
-    let reply = stage.commit(key, incoming.reservation, &op);
+    let reply = stage.commit(key, incoming.value, &op);
     let offered = Lens {
         key: key.len(),
         value: value_len,

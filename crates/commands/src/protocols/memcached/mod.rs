@@ -22,7 +22,6 @@ mod login;
 mod requests;
 mod stats;
 
-use nuthatch_engine::{AnyReservation, Reservation};
 use nuthatch_protocol::{
     Command, Exptime, KEY_ROOM, Parsed, awaited, awaited_block, decode_key, parse,
 };
@@ -30,6 +29,7 @@ use nuthatch_security::login::Login;
 use nuthatch_telemetry::watch::Watching;
 
 use self::dump::Dump;
+use crate::partial::PartialValue;
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
 pub use answers::{MetaTicket, Style};
@@ -85,7 +85,7 @@ pub struct Keys {
 
 /// A large value that arrives piece by piece.
 pub struct Incoming {
-    reservation: AnyReservation,
+    value: PartialValue,
     /// Its command's line, parsed again when the value is complete.
     line: Box<[u8]>,
     /// Bytes of the `\r\n` behind the value that have arrived.
@@ -99,8 +99,16 @@ impl Phase {
     #[inline]
     pub fn missing(&self) -> usize {
         match self {
-            Self::Value(incoming) => incoming.reservation.missing(),
+            Self::Value(incoming) => incoming.value.missing(),
             _ => 0,
+        }
+    }
+
+    /// The value under way that goes straight to the engine, if there is one.
+    pub fn partial(&mut self) -> Option<&mut PartialValue> {
+        match self {
+            Self::Value(incoming) => Some(&mut incoming.value),
+            _ => None,
         }
     }
 

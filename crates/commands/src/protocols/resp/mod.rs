@@ -41,6 +41,7 @@ use self::many::Run;
 use self::session::Session;
 use self::transaction::Collected;
 use self::upload::Upload;
+use crate::partial::PartialValue;
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
 pub use answers::Style;
@@ -113,6 +114,14 @@ impl Phase {
         match &self.state {
             State::Upload(upload) => upload.missing(),
             _ => 0,
+        }
+    }
+
+    /// The value under way that goes straight to the engine, if there is one.
+    pub fn partial(&mut self) -> Option<&mut PartialValue> {
+        match &mut self.state {
+            State::Upload(upload) => upload.partial(),
+            _ => None,
         }
     }
 

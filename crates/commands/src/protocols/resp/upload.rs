@@ -1,9 +1,7 @@
 //! Values that are too long to await in a buffer: the engine reserves an item, and the value's bytes go there as they
 //! arrive. The key keeps its old value until the whole request has arrived, because options follow the value.
 
-use nuthatch_engine::{
-    AnyReservation, Condition, Expiry, Handle, Reply, Reservation, Store, StoreMode,
-};
+use nuthatch_engine::{Condition, Expiry, Reply, Store, StoreMode};
 use nuthatch_protocol::resp::{
     Body, Command, Element, Error, Lifetime, Many, Parsed, Rest, Set, SetAnswer, StoreCondition,
     element, emptied, parse,
@@ -13,6 +11,7 @@ use nuthatch_telemetry::sizes::Lens;
 use super::answers::failure;
 use super::many::Run;
 use super::{Phase, RequestReader, State, request, spot, values};
+use crate::partial::PartialValue;
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
 
@@ -33,7 +32,7 @@ pub struct Upload {
 
 /// Where the bytes go.
 enum Target {
-    Item(AnyReservation),
+    Item(PartialValue),
     /// SETRANGE's bytes are only a part of an item's value, so they are collected first.
     Buffer {
         bytes: Vec<u8>,
@@ -45,8 +44,16 @@ impl Upload {
     /// Bytes of the value that are still to come.
     pub fn missing(&self) -> usize {
         match &self.target {
-            Target::Item(reservation) => reservation.missing(),
+            Target::Item(value) => value.missing(),
             Target::Buffer { missing, .. } => *missing,
+        }
+    }
+
+    /// The value under way, if it goes straight to the engine.
+    pub fn partial(&mut self) -> Option<&mut PartialValue> {
+        match &mut self.target {
+            Target::Item(value) => Some(value),
+            Target::Buffer { .. } => None,
         }
     }
 
@@ -66,7 +73,7 @@ impl Upload {
 
     fn write(&mut self, piece: &[u8]) {
         match &mut self.target {
-            Target::Item(reservation) => reservation.write(piece),
+            Target::Item(value) => value.write(piece),
             Target::Buffer { bytes, missing } => {
                 bytes.extend_from_slice(piece);
                 *missing -= piece.len();
@@ -81,8 +88,7 @@ fn reserve(
     body: &Body<'_>,
 ) -> Result<Upload, Error<'static>> {
     let target = if body.whole {
-        let key = stage.key(body.key);
-        let reserved = stage.handle.reserve(stage.now, key, body.value_len);
+        let reserved = stage.reserve(body.key, body.value_len);
         Target::Item(reserved.map_err(|reply| {
             stage.counters.count_failure(&reply);
             failure(&reply)
@@ -191,10 +197,10 @@ fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, uploa
         ..
     } = upload;
     if let Some(mut run) = run {
-        if let (Target::Item(reservation), Element::Item { key, .. }) =
+        if let (Target::Item(value), Element::Item { key, .. }) =
             (target, element(Many::Set, &emptied, &stage.limits))
         {
-            let stored = commit(stage, key, value_len, reservation, &Store::set(&[]));
+            let stored = commit(stage, key, value_len, value, &Store::set(&[]));
             run.has_stored(stored.map(|_| ()));
         }
         phase.state = State::Many(run);
@@ -216,34 +222,34 @@ fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, uploa
         (Command::SetRange { key, offset, .. }, Target::Buffer { bytes, .. }) => {
             values::set_range(stage, slice, phase, key, offset, &bytes);
         }
-        (Command::Append { key, .. }, Target::Item(reservation)) => {
+        (Command::Append { key, .. }, Target::Item(value)) => {
             let store = Store {
                 mode: StoreMode::Append,
                 vivify: Some(Expiry::Never),
                 ..Store::set(&[])
             };
-            match commit(stage, key, value_len, reservation, &store) {
+            match commit(stage, key, value_len, value, &store) {
                 Ok(Reply::Stored(item)) => phase.writer(slice).integer(item.value_len as i64),
                 Ok(_) => phase.writer(slice).error(&Error::BUSY),
                 Err(error) => phase.writer(slice).error(&error),
             }
         }
-        (Command::Set(set), Target::Item(reservation)) => {
-            store(stage, slice, phase, &set, value_len, reservation);
+        (Command::Set(set), Target::Item(value)) => {
+            store(stage, slice, phase, &set, value_len, value);
         }
         (other, _) => debug_assert!(false, "{other:?} has no value to be announced"),
     }
 }
 
-/// Commits a reservation.
+/// Stores a value that has arrived.
 fn commit(
     stage: &mut Stage<'_, '_>,
     key: &[u8],
     value_len: usize,
-    reservation: AnyReservation,
+    value: PartialValue,
     store: &Store<'_>,
 ) -> Result<Reply, Error<'static>> {
-    let reply = stage.commit(key, reservation, store);
+    let reply = stage.commit(key, value, store);
     stage.counters.count_set(Lens {
         key: key.len(),
         value: value_len,
@@ -263,7 +269,7 @@ fn store(
     phase: &mut Phase,
     set: &Set<'_>,
     value_len: usize,
-    reservation: AnyReservation,
+    value: PartialValue,
 ) {
     let old = match set.answer {
         SetAnswer::Old => spot::read(stage, set.key),
@@ -290,7 +296,7 @@ fn store(
     if let (Some(item), StoreCondition::Always | StoreCondition::Present) = (looked, set.when) {
         store.condition = Condition::Cas(item.cas);
     }
-    let outcome = commit(stage, set.key, value_len, reservation, &store);
+    let outcome = commit(stage, set.key, value_len, value, &store);
     let mut writer = phase.writer(slice);
     let stored = match outcome {
         Ok(Reply::Stored(_)) => true,
