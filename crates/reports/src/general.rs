@@ -48,7 +48,10 @@ fn connection_lines(report: &mut Report<'_, '_>, shared: &Shared) {
     let idle = shared.inboxes.iter().map(|inbox| &inbox.idle);
     let free: usize = idle.clone().map(IdleMemory::buffers).sum();
     report.line("read_buf_bytes_free", free);
-    report.line("read_buf_oom", shared.totals().read_buf_oom);
+    let totals = shared.totals();
+    report.line("read_buf_oom", totals.read_buf_oom);
+    report.line("upload_bytes", shared.uploads.reserved());
+    report.line("upload_kicks", totals.upload_kicks);
     let answers = idle.map(IdleMemory::answers);
     let (count, bytes) = answers.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
     report.line("response_obj_count", count);

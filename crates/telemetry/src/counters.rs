@@ -140,6 +140,8 @@ counters! {
     bytes_written,
     /// Connections closed for what they held while all connections held too much.
     read_buf_oom,
+    /// Connections closed because they did not bring the values that they had announced.
+    upload_kicks,
     /// Slices cut short so that other connections get theirs.
     conn_yields,
     /// Closed by the idle timeout.

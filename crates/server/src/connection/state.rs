@@ -228,6 +228,11 @@ impl State {
         (was_watched == all).then_some(!all)
     }
 
+    /// True if it is in the run queue.
+    pub(crate) fn is_queued(&self) -> bool {
+        self.run == Run::Queued
+    }
+
     /// Marks it as queued. True if it was not queued: then the caller adds it to the run queue.
     #[inline]
     #[must_use]

@@ -1,7 +1,7 @@
 //! A worker's loop: it waits for events, and serves all connections that have something to do.
 //!
 //! * [`iteration`]: a round of reads, batches and writes.
-//! * [`reclaim`]: closes connections that hold too much memory.
+//! * [`reclaim`]: closes connections that hold too much memory, or do not bring the values that hold it.
 //! * [`datagrams`]: requests by UDP, each for itself.
 //! * [`ending`]: how the server closes a connection, and which connections it closes for their silence.
 
@@ -366,7 +366,8 @@ impl Worker {
             && (self.shared.live.idle_timeout().is_some()
                 || self.shared.admits_late()
                 || self.lingering > 0
-                || self.shared.account.level() != Level::Plenty)
+                || self.shared.account.level() != Level::Plenty
+                || self.shared.uploads.are_many())
     }
 
     /// Closes the connections whose time is over, once per [`SWEEP`].
@@ -377,6 +378,7 @@ impl Worker {
         self.swept = self.now;
         self.reclaim();
         self.reclaim_from_stuck();
+        self.close_stuck_uploads();
         self.close_lingering();
         self.close_silent();
         self.close_late();

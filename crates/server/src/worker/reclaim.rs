@@ -4,6 +4,8 @@
 //! Each worker judges its own connections; the acceptor spreads them evenly. The worker that raised the account's level
 //! woke the others to do the same. A connection's cost is what it holds, times how long: a connection that has just
 //! begun a long line is closed after connections that have held less for longer.
+//!
+//! The engine's memory that values under way take has an account of its own, [`uploads`](nuthatch_context::uploads).
 
 use nuthatch_context::account::{Level, PATIENCE, PATIENCE_WHEN_FULL};
 use nuthatch_engine::Time;
@@ -54,19 +56,48 @@ impl Worker {
             if self.shared.account.is_relieved_of(level) {
                 return;
             }
+            let connection = &self.connections[id];
+            tracing::warn!(
+                peer = %connection.info.peer(),
+                bytes = connection.accounted,
+                "closed: connections hold too much, and this one more than its share"
+            );
+            self.inbox.counters.read_buf_oom.bump();
+            self.close_for_memory(id);
+        }
+    }
+
+    /// While values under way take much of the engine's memory, closes connections that bring hardly anything of
+    /// theirs. A connection whose next slice is due may have brought more than was read: it is spared.
+    pub(super) fn close_stuck_uploads(&mut self) {
+        if !self.shared.uploads.are_many() {
+            return;
+        }
+        let now = self.now;
+        let connections = self.connections.iter_mut();
+        let stuck: Vec<usize> = connections
+            .filter(|(_, connection)| !connection.state.is_queued())
+            .filter_map(|(id, connection)| {
+                let value = connection.phase.partial()?;
+                value.is_stuck(now).then_some(id)
+            })
+            .collect();
+        for id in stuck {
+            let connection = &mut self.connections[id];
+            let missing = connection.phase.missing();
+            tracing::warn!(
+                peer = %connection.info.peer(),
+                missing,
+                "closed: values under way take much memory, and this one does not come"
+            );
+            self.inbox.counters.upload_kicks.bump();
             self.close_for_memory(id);
         }
     }
 
     /// Closes a connection for the memory that it holds. The client is told why if no reply is under way.
     fn close_for_memory(&mut self, id: usize) {
-        self.inbox.counters.read_buf_oom.bump();
         let connection = &mut self.connections[id];
-        tracing::warn!(
-            peer = %connection.info.peer(),
-            bytes = connection.accounted,
-            "closed: connections hold too much, and this one more than its share"
-        );
         if connection.output.is_empty() && connection.state.is_open() {
             connection.phase.say_out_of_memory(connection.output.text());
             connection.forget_input();
