@@ -13,3 +13,4 @@ mod meta;
 mod redis;
 mod stop;
 mod text;
+mod uploads;

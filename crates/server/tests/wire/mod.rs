@@ -13,6 +13,7 @@
 //! * [`cpserver`]: the CPHash paper's protocol on a port of its own
 //! * [`redis`]: Redis' protocol on a port of its own
 //! * [`stop`]: graceful stops
+//! * [`uploads`]: values that clients announce and do not send
 
 mod admin;
 mod bad_input;
@@ -28,3 +29,4 @@ mod pressure;
 mod redis;
 mod stop;
 mod text;
+mod uploads;
