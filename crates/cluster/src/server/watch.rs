@@ -6,8 +6,8 @@
 //! 2. The server gets its busy word. If the word is even, the session sees the notices before its next direct
 //!    operation. If it is odd, the server gets it again until it has changed.
 //!
-//! The client stores its busy word and then loads the notices. The server waits for the notices to arrive and then reads
-//! the busy word. Each has a sequentially consistent fence in between, so one of them sees the other.
+//! The client stores its busy word and then loads the notices. The server waits for the notices to arrive and then
+//! reads the busy word. Each has a sequentially consistent fence in between, so one of them sees the other.
 //!
 //! (3) The server waits for a Get that is under way before it starts another for the same session, also after it has
 //! given the watch up: the Get may have read the word at any time before it lands.

@@ -10,8 +10,8 @@
 //! * [`reclaim`]: making room by evicting, by moving pages between classes, and by taking expired items back
 //! * [`removals`]: listeners that are told of values that left
 //!
-//! A policy of the slab store is a file here that implements [`Policy`], its `mod`, and its name in [`POLICIES`]. In the
-//! log items leave by the page: there [`s3_fifo`] decides, and nothing else fits.
+//! A policy of the slab store is a file here that implements [`Policy`], its `mod`, and its name in [`POLICIES`]. In
+//! the log items leave by the page: there [`s3_fifo`] decides, and nothing else fits.
 
 pub mod clean;
 pub mod clock;
