@@ -532,6 +532,29 @@ mod tests {
         assert!(!policy.take_ghost(hash), "it is no ghost");
     }
 
+    #[test]
+    fn what_comes_back_moves_the_border_between_the_queues() {
+        let policy = policy(&store());
+        policy.ghosts.begin(1 << 14);
+        policy.depths.note_limit(64_000);
+        // 640 items of 100 bytes: each 64th is ten items.
+        let hash = |number: u64| (number + 1) << 48 | 77;
+        let returns = |queue, number| {
+            policy.note_eviction(queue, hash(number));
+            policy.take_ghost(hash(number))
+        };
+        assert_eq!(policy.probation(), PROBATION);
+        (0..50).for_each(|number| assert!(returns(Queue::Probation, number)));
+        assert_eq!(policy.probation(), PROBATION + 10);
+        // It is no ghost that was used: it goes through the probation queue again.
+        (0..5).for_each(|number| assert!(!returns(Queue::Main, number)));
+        assert_eq!(policy.probation(), PROBATION + 7);
+        (0..1000).for_each(|number| assert!(returns(Queue::Probation, number)));
+        assert_eq!(policy.probation(), PROBATION_MAX);
+        (0..1000).for_each(|number| assert!(!returns(Queue::Main, number)));
+        assert_eq!(policy.probation(), PROBATION);
+    }
+
     /// Class of bug: in a table that was made for smaller items, epochs are long, and nothing came back soon in the
     /// later part of each.
     #[test]
