@@ -8,8 +8,8 @@ use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::SocketAddr as UnixAddress;
 use std::path::{Path, PathBuf};
 
-use nix::unistd::{AccessFlags, access, geteuid};
-use nuthatch_server::ListenAddress;
+use nix::unistd::{AccessFlags, access};
+use nuthatch_server::{ListenAddress, SettingsError};
 
 use crate::engine;
 use crate::process;
@@ -17,31 +17,48 @@ use crate::settings::Settings;
 
 /// Looks for the users, the folders and the addresses that settings name, reads the files that a server reads when it
 /// starts, and makes the engine, which takes address space and no memory yet. Errors are those of a start, or of a save
-/// later.
-pub fn all(settings: &Settings) -> Result<(), String> {
-    let files = settings.server.check_files();
-    files.map_err(|error| error.to_string())?;
-    let user = settings.process.user.as_deref();
-    if let Some(name) = user {
+/// later. The process becomes the user of `-u` where a start does: what is checked from there on is checked with the
+/// rights of that user.
+pub fn all(settings: &mut Settings) -> Result<(), String> {
+    let said = |error: SettingsError| error.to_string();
+    settings.server.check().map_err(said)?;
+    settings.server.read_certificates().map_err(said)?;
+    if let Some(tls) = &settings.server.certificates {
+        tls.warn();
+    }
+    if let Some(name) = &settings.process.user {
         process::user(name).map_err(|error| format!("-u {error}"))?;
     }
+    let user = process::change_user(&settings.process)?;
+    settings.server.check_files().map_err(said)?;
     settings.process.log.check()?;
     each_address_once(settings)?;
-    addresses(settings)?;
+    let named = |error: String| match user {
+        Some(name) => format!("{error} (-u {name})"),
+        None => error,
+    };
+    addresses(settings).map_err(named)?;
     engine::make(&settings.engine).map_err(|error| error.to_string())?;
-    // Only that user's process can find out whether another user may write there.
-    let changes_user = user.is_some() && geteuid().is_root();
+    files(settings).map_err(named)
+}
+
+/// Errors: a file cannot be made or written, or cannot be one of the items.
+fn files(settings: &Settings) -> Result<(), String> {
     for (flag, file) in written(settings) {
         let named = |error: String| format!("{flag} {}: {error}", file.display());
-        folder(&file, changes_user).map_err(named)?;
+        // These two are written in place.
+        let possible = match ["-P", "--log"].contains(&flag) && file.is_file() {
+            true => in_place(&file),
+            false => folder(&file),
+        };
+        possible.map_err(|error| named(error.to_owned()))?;
         if ["-s", "--handover"].contains(&flag) {
             socket(&file).map_err(named)?;
         }
     }
-    let replaced = settings.server.keeping.check();
-    replaced.map_err(|error| error.to_string())?;
-    let copy = settings.server.keeping.check_copy();
-    copy.map_err(|error| error.to_string())
+    let keeping = &settings.server.keeping;
+    let checked = keeping.check().and_then(|()| keeping.check_copy());
+    checked.map_err(|error| error.to_string())
 }
 
 /// Errors: no socket can be made there.
@@ -77,15 +94,20 @@ fn each_address_once(settings: &Settings) -> Result<(), String> {
     Ok(())
 }
 
-/// Errors: a listener has an address that this machine has not. Another server may listen there now, so a port of the
-/// system's choice is tried.
+/// The first port that is not for root alone.
+const UNPRIVILEGED: u16 = 1024;
+
+/// Errors: a listener has an address that this machine has not, or a port that this user may not have. Another server
+/// may listen there now, so of ports that any user may have, one of the system's choice is tried.
 fn addresses(settings: &Settings) -> Result<(), String> {
     let server = &settings.server;
     let listeners = server.listeners.iter().map(|listen| &listen.place);
     for place in listeners.chain(&server.metrics) {
         let any_port = |address: &IpAddress| {
             let mut address = *address;
-            address.set_port(0);
+            if address.port() >= UNPRIVILEGED {
+                address.set_port(0);
+            }
             address
         };
         let (address, tried) = match place {
@@ -95,12 +117,15 @@ fn addresses(settings: &Settings) -> Result<(), String> {
             ListenAddress::Udp(address) => (address, UdpSocket::bind(any_port(address)).map(drop)),
             _ => continue,
         };
-        // A server does without IPv6 where the machine has none.
-        if let Err(error) = tried
-            && error.kind() == io::ErrorKind::AddrNotAvailable
-            && !address.ip().is_unspecified()
-        {
-            return Err(format!("{}: no address of this machine", address.ip()));
+        match tried.map_err(|error| error.kind()) {
+            // A server does without IPv6 where the machine has none.
+            Err(io::ErrorKind::AddrNotAvailable) if !address.ip().is_unspecified() => {
+                return Err(format!("{}: no address of this machine", address.ip()));
+            }
+            Err(io::ErrorKind::PermissionDenied) => {
+                return Err(format!("{address}: this user may not listen there"));
+            }
+            _ => {}
         }
     }
     Ok(())
@@ -131,15 +156,20 @@ fn written(settings: &Settings) -> Vec<(&'static str, PathBuf)> {
 }
 
 /// Errors: the file cannot be created in its folder.
-fn folder(file: &Path, changes_user: bool) -> Result<(), String> {
+fn folder(file: &Path) -> Result<(), &'static str> {
     if file.is_dir() {
-        return Err("a folder, not a file".to_owned());
+        return Err("a folder, not a file");
     }
     let folder = file.parent().filter(|folder| folder.is_dir());
     let folder = folder.ok_or("there is no such folder")?;
-    let may = changes_user || access(folder, AccessFlags::W_OK | AccessFlags::X_OK).is_ok();
-    may.then_some(())
-        .ok_or_else(|| "its folder cannot be written to".to_owned())
+    let may = access(folder, AccessFlags::W_OK | AccessFlags::X_OK).is_ok();
+    may.then_some(()).ok_or("its folder cannot be written to")
+}
+
+/// Errors: the file cannot be written to.
+fn in_place(file: &Path) -> Result<(), &'static str> {
+    let may = access(file, AccessFlags::W_OK).is_ok();
+    may.then_some(()).ok_or("it cannot be written to")
 }
 
 #[cfg(test)]
@@ -149,7 +179,7 @@ mod tests {
     use nuthatch_engines::EngineName;
 
     fn check(flags: Flags) -> Result<(), String> {
-        all(&Settings::check(&flags, None)?)
+        all(&mut Settings::check(&flags, None)?)
     }
 
     #[test]

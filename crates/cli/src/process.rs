@@ -30,14 +30,21 @@ pub fn prepare(settings: &ProcessSettings, connections: usize) -> Result<Vec<Str
     {
         warnings.push(format!("-r: core files stay limited: {error}"));
     }
-    match (&settings.user, geteuid().is_root()) {
-        (Some(name), true) => become_user(name)?,
-        // memcached refuses to run as root without -u. In containers root is the usual user, and the first thing a
-        // newcomer does there should work: this is only a warning.
-        (None, true) => warnings.push("running as root; -u USER gives that up".to_owned()),
-        (Some(_), false) | (None, false) => {}
+    change_user(settings)?;
+    // memcached refuses to run as root without -u. In containers root is the usual user, and the first thing a newcomer
+    // does there should work: this is only a warning.
+    if settings.user.is_none() && geteuid().is_root() {
+        warnings.push("running as root; -u USER gives that up".to_owned());
     }
     Ok(warnings)
+}
+
+/// Becomes the user of `-u`, as root alone can. Returns its name if the process became this user.
+pub fn change_user(settings: &ProcessSettings) -> Result<Option<&str>, String> {
+    let user = settings.user.as_deref();
+    let user = user.filter(|_| geteuid().is_root());
+    user.map(become_user).transpose()?;
+    Ok(user)
 }
 
 /// Core files as large as possible: without a limit, or up to the hard limit.

@@ -32,7 +32,7 @@ pub fn run(serve: Serve) -> Result<(), Failure> {
     if serve.check {
         // Warnings about files that are otherwise fine go to standard error, wherever the server's own log goes.
         Log::begin(&LogTo::Stderr, LogFormat::Text, 0, Arc::default()).map_err(Failure::Run)?;
-        check::all(&settings).map_err(Failure::Usage)?;
+        check::all(&mut settings).map_err(Failure::Usage)?;
         settings
             .warnings
             .iter()
@@ -42,6 +42,8 @@ pub fn run(serve: Serve) -> Result<(), Failure> {
     // First, because it must run while the process has one thread.
     let launch = settings.process.daemon.then(daemon::launch).transpose();
     let launch = launch.map_err(Failure::Run)?;
+    // As root, if it is root: the key is often for root alone. The log, which tells an error, belongs to the user of -u.
+    let certificates = settings.server.read_certificates();
     let connections = settings.server.connections_max.get();
     let warnings = process::prepare(&settings.process, connections).map_err(Failure::Run)?;
     let confinement = Confinement::new(&settings, serve.config.as_deref());
@@ -69,7 +71,10 @@ pub fn run(serve: Serve) -> Result<(), Failure> {
     log.write_apart()
         .map_err(|error| Failure::Run(format!("the log's thread: {error}")))?;
     let reload = Reload::new(serve, &flags, log.clone()).map_err(Failure::Usage)?;
-    let outcome = live(settings, launch, reload, &log);
+    let outcome = match certificates {
+        Ok(()) => live(settings, launch, reload, &log),
+        Err(error) => Err(Failure::Run(error.to_string())),
+    };
     if let Err(Failure::Usage(error) | Failure::Run(error)) = &outcome {
         log.error(error);
     }

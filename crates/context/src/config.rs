@@ -47,6 +47,8 @@ pub struct Config {
     pub auth_file: Option<PathBuf>,
     /// Certificates for listeners with TLS (`-Z`).
     pub tls: Option<TlsSettings>,
+    /// The content of these certificates, if it has been read: see [`Config::read_certificates`].
+    pub certificates: Option<Arc<Tls>>,
     /// Where to serve metrics by HTTP (`--metrics`).
     pub metrics: Option<ListenAddress>,
     /// Items that outlive the process.
@@ -169,6 +171,7 @@ impl Default for Config {
             batch_max: const { NonZeroUsize::new(256).unwrap() },
             auth_file: None,
             tls: None,
+            certificates: None,
             metrics: None,
             keeping: Keeping::default(),
             handover: None,
@@ -246,13 +249,23 @@ impl Config {
             .collect()
     }
 
+    /// Reads certificates and key, unless that is done. A start does this itself. A process that gives its rights up
+    /// does it before: often only root may read the key.
+    pub fn read_certificates(&mut self) -> Result<(), SettingsError> {
+        if self.certificates.is_none()
+            && let Some(tls) = &self.tls
+        {
+            let read = Tls::read(tls, self.asked_of_clients())?;
+            self.certificates = Some(Arc::new(read));
+        }
+        Ok(())
+    }
+
     /// Checks that settings do not contradict each other, and reads the files that a server reads at its start. Errors:
     /// the same as at a start.
-    pub fn check_files(&self) -> Result<(), SettingsError> {
+    pub fn check_files(&mut self) -> Result<(), SettingsError> {
         self.check()?;
-        let tls = self.tls.as_ref();
-        tls.map(|tls| Tls::read(tls, self.asked_of_clients()))
-            .transpose()?;
+        self.read_certificates()?;
         self.auth_file.as_deref().map(Passwords::read).transpose()?;
         Ok(())
     }

@@ -50,7 +50,7 @@ pub struct Shared {
     /// Users that may not connect by a unix socket, for the log.
     pub refused_users: Failures,
     /// Certificates, if there are listeners with TLS.
-    pub tls: Option<Tls>,
+    pub tls: Option<Arc<Tls>>,
     /// The clock.
     pub clock: Clock,
     /// The stop of the server.

@@ -63,7 +63,7 @@ pub fn config(options: &Options, number: usize) -> Result<Config, Failure> {
         None => None,
     };
     let metrics = metrics.map(|address| of_gateway("--metrics", address, number));
-    let config = Config {
+    let mut config = Config {
         listeners,
         tls,
         metrics: metrics.transpose()?.map(ListenAddress::Tcp),

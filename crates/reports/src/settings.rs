@@ -7,7 +7,6 @@ use std::sync::atomic::Ordering;
 use nuthatch_context::config::{Config, ListenAddress, Protocol};
 use nuthatch_context::shared::Shared;
 use nuthatch_engine::Engine;
-use nuthatch_security::tls::Tls;
 use nuthatch_telemetry::Address;
 use nuthatch_telemetry::Report;
 use nuthatch_telemetry::watch::QUEUE_BYTES;
@@ -134,7 +133,7 @@ fn tls(report: &mut Report<'_, '_>, shared: &Shared) {
     let buffer = shared.tls.as_ref().map_or(0, |_| TLS_BUFFER);
     report.line("ssl_wbuf_size", buffer);
     // The present settings: after a SIGHUP the files may be others.
-    let tls = shared.tls.as_ref().map(Tls::settings);
+    let tls = shared.tls.as_ref().map(|tls| tls.settings());
     let tls = tls.unwrap_or_default();
     report.line("ssl_chain_cert", or_null(&tls.chain_cert));
     report.line("ssl_key", or_null(&tls.key));

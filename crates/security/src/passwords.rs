@@ -38,7 +38,10 @@ impl Passwords {
     /// Reads a file. Errors name the line, never a password.
     pub fn read(path: &Path) -> Result<Self, SettingsError> {
         let named = |error: std::io::Error| SettingsError::file(path, error);
-        let text = files::read_secret(path, FILE_MAX, "passwords").map_err(named)?;
+        let (text, warning) = files::read_secret(path, FILE_MAX, "passwords").map_err(named)?;
+        if let Some(warning) = warning {
+            tracing::warn!("{warning}");
+        }
         Self::parse(&text).map_err(|error| SettingsError::file(path, error))
     }
 

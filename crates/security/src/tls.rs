@@ -1,5 +1,6 @@
 //! TLS: certificates, which can be read again while the server runs, and a connection's session.
 
+use std::fmt;
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -92,28 +93,34 @@ struct Current {
     since: Instant,
     /// When all of the chain's certificates are valid, in unix time.
     valid: Option<RangeInclusive<u64>>,
+    /// The warning about a key that everybody can read.
+    open_key: Option<String>,
 }
 
 impl Current {
     fn read(settings: TlsSettings, asked: &[Verify]) -> Result<Self, SettingsError> {
         let chain = certificates(&settings.chain_cert)?;
         let valid = validity::of_all(&chain);
-        let key = private_key(&settings.key)?;
+        let (key, open_key) = private_key(&settings.key)?;
         let configs = asked.iter().map(|&verify| {
             let config = configure(&settings, verify, chain.clone(), key.clone_key())?;
             Ok((verify, config))
         });
         let configs = configs.collect::<Result<_, SettingsError>>()?;
-        let read = Self {
+        Ok(Self {
             settings,
             configs,
             since: Instant::now(),
             valid,
-        };
-        if let Some(concern) = read.concern() {
-            tracing::warn!("{concern}");
+            open_key,
+        })
+    }
+
+    /// Logs the warnings for the operator.
+    fn warn(&self) {
+        for warning in self.open_key.clone().into_iter().chain(self.concern()) {
+            tracing::warn!("{warning}");
         }
-        Ok(read)
     }
 
     /// A warning for the operator: certificates have expired, expire soon, or are not valid yet. They are served all
@@ -131,7 +138,8 @@ impl Current {
 }
 
 impl Tls {
-    /// Reads the files, for listeners that verify their clients in these ways. Errors name the file.
+    /// Reads the files, for listeners that verify their clients in these ways. Errors name the file. Logs nothing:
+    /// there may be no log yet. See [`warn`](Self::warn).
     pub fn read(settings: &TlsSettings, mut asked: Vec<Verify>) -> Result<Self, SettingsError> {
         asked.sort();
         asked.dedup();
@@ -139,6 +147,11 @@ impl Tls {
             current: Mutex::new(Current::read(settings.clone(), &asked)?),
             asked,
         })
+    }
+
+    /// Logs the warnings about the files: everybody can read the key; certificates end soon.
+    pub fn warn(&self) {
+        self.current.lock().warn();
     }
 
     /// Reads the files again, or those that `newer` names, for connections from now on. Errors: the old content stays
@@ -150,6 +163,7 @@ impl Tls {
             None => settings,
         };
         let fresh = Current::read(settings, &self.asked)?;
+        fresh.warn();
         *self.current.lock() = fresh;
         Ok(())
     }
@@ -187,6 +201,12 @@ impl Tls {
             is_dry: false,
             has_ended: false,
         })
+    }
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Tls")
     }
 }
 
@@ -251,11 +271,13 @@ fn configure(
     Ok(Arc::new(config))
 }
 
-/// The first private key of a file.
-fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, SettingsError> {
+/// The first private key of a file, and a warning if everybody can read it.
+fn private_key(path: &Path) -> Result<(PrivateKeyDer<'static>, Option<String>), SettingsError> {
     let text = files::read_secret(path, FILE_MAX, "private key");
-    let text = text.map_err(|error| SettingsError::file(path, error))?;
-    PrivateKeyDer::from_pem_slice(&text).map_err(|error| SettingsError::file(path, error))
+    let (text, warning) = text.map_err(|error| SettingsError::file(path, error))?;
+    let key = PrivateKeyDer::from_pem_slice(&text);
+    let key = key.map_err(|error| SettingsError::file(path, error))?;
+    Ok((key, warning))
 }
 
 /// All certificates of a file, at least one.

@@ -12,7 +12,6 @@ use nuthatch_context::inbox::Arrival;
 use nuthatch_context::shared::Shared;
 use nuthatch_context::stream::{Socket, Stream};
 use nuthatch_security::failures::Failures;
-use nuthatch_security::tls::Tls;
 use nuthatch_telemetry::connections::Peer;
 
 use crate::listen::Listener;
@@ -177,7 +176,7 @@ impl Acceptor {
             return;
         }
         let tls = shared.tls.as_ref().zip(listener.tls());
-        let tls = tls.map(|(tls, verify)| Tls::session(tls, verify));
+        let tls = tls.map(|(tls, verify)| tls.session(verify));
         let tls = match tls.transpose() {
             Ok(tls) => tls,
             Err(error) => return tracing::warn!(%error, "a TLS session"),

@@ -19,7 +19,6 @@ use nuthatch_context::uploads::{self, Uploads};
 use nuthatch_engine::{AnyEngine, Clock, Engine, Inspect};
 use nuthatch_security::guesses::Guesses;
 use nuthatch_security::passwords::Passwords;
-use nuthatch_security::tls::Tls;
 use nuthatch_snapshot::Summary;
 use nuthatch_sync::mutex::Mutex;
 use nuthatch_telemetry::Address;
@@ -54,7 +53,7 @@ impl Server {
     /// take many items needs a while, and a start that is given up takes none from another process or a file. It is
     /// then an error of the kind [`io::ErrorKind::Interrupted`].
     pub fn start_unless(
-        config: Config,
+        mut config: Config,
         engine: Arc<AnyEngine>,
         shutdown: Shutdown,
     ) -> io::Result<ServerHandle> {
@@ -66,9 +65,10 @@ impl Server {
         let mut newcomer = newcomer.flatten();
         // Steps that may fail come before steps that take something from a running server: it keeps all that it has
         // until this one serves.
-        let tls = config.tls.as_ref();
-        let tls = tls.map(|tls| Tls::read(tls, config.asked_of_clients()));
-        let tls = tls.transpose()?;
+        config.read_certificates()?;
+        if let Some(tls) = &config.certificates {
+            tls.warn();
+        }
         let passwords = config
             .auth_file
             .as_deref()
@@ -104,7 +104,7 @@ impl Server {
         let buffers = account::bound(config.connections_max.get(), memory);
         let uploads = uploads::bound(memory, engine.item_size_max());
         let shared = Arc::new(Shared {
-            tls,
+            tls: config.certificates.clone(),
             guesses: Guesses::new(config.login_guesses),
             failed_logins: Default::default(),
             failed_handshakes: Default::default(),

@@ -8,7 +8,6 @@ use nuthatch_context::shared::Shared;
 use nuthatch_context::system;
 use nuthatch_engine::Engine;
 use nuthatch_engine::stats::{EngineStats, LogStats, MORE_MEMORY};
-use nuthatch_security::tls::Tls;
 use nuthatch_telemetry::latency::{Group, Times};
 
 pub use self::exposition::Format;
@@ -178,7 +177,7 @@ fn acceptance(page: &mut Page, shared: &Shared) {
         "Lines of the log that could not be written, or not in time.",
         [(NONE, shared.config.log_lost.load(Ordering::Relaxed))],
     );
-    if let Some(valid) = shared.tls.as_ref().and_then(Tls::validity) {
+    if let Some(valid) = shared.tls.as_ref().and_then(|tls| tls.validity()) {
         page.gauge(
             "nuthatch_tls_certificate_begin_seconds",
             "From when on all of the certificates are valid, in unix time.",
