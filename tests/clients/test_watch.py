@@ -6,6 +6,7 @@ import socket
 import pytest
 from judge import converse, needs_right
 from test_binary import SET, store
+from test_security import certificates, login, tls_flags  # noqa: F401
 
 WORK = (
     b"set a 0 0 1\r\nx\r\nget a b\r\nadd a 0 0 1\r\nx\r\nmg a v\r\nms c 3\r\nabc\r\nappend a 0 0 2\r\nyz\r\n"
@@ -17,10 +18,14 @@ WORK = (
 class Watcher:
     """A client that watches."""
 
-    def __init__(self, server, kinds):
+    def __init__(self, server, kinds, before=b""):
+        """`before` logs in."""
         self.socket = socket.create_connection(server.address)
         self.socket.settimeout(120)
         self.file = self.socket.makefile("rb")
+        if before:
+            self.socket.sendall(before)
+            assert self.file.readline() == b"STORED\r\n"
         self.socket.sendall(b"watch%s\r\n" % b"".join(b" " + kind.encode() for kind in kinds))
         assert self.file.readline() == b"OK\r\n"
 
@@ -163,6 +168,61 @@ def test_connections_come_and_go(server):
     new, close = plain(own)
     assert new == "type=conn_new rip=127.0.0.1 rport=N transport=tcp cfd=N"
     assert close == "type=conn_close rip=127.0.0.1 rport=N transport=tcp reason=normal cfd=N"
+
+
+def closed(server, watcher, *texts):
+    """Why each of these conversations was closed."""
+    reasons = []
+    for text in texts:
+        with socket.create_connection(server) as client:
+            port = client.getsockname()[1]
+            client.settimeout(120)
+            client.sendall(text)
+            try:
+                while client.recv(1 << 16):
+                    pass
+            except ConnectionResetError:
+                pass
+        close = watcher.until(f"type=conn_close rip=127.0.0.1 rport={port} ")[-1]
+        reasons.append(re.search(r"reason=(\S+)", close)[1])
+    return reasons
+
+
+BINARY_QUIT = bytes([0x80, 0x07]) + bytes(22)
+
+
+@needs_right
+def test_reasons_as_memcached_tells_them(pair):
+    told = []
+    for server in pair:
+        watcher = Watcher(server, ["connevents"])
+        texts = [b"quit\r\n", b"GET / HTTP/1.0\r\n\r\n", b"x" * 3000, BINARY_QUIT]
+        told.append(closed(server.address, watcher, *texts))
+    assert told[0] == told[1] == ["normal", "error", "error", "normal"]
+
+
+def test_reasons_of_logins_and_handshakes(start, certificates, tmp_path):  # noqa: F811
+    users = tmp_path / "users"
+    users.write_text("ann:secret\n")
+    users.chmod(0o600)
+    flags = [*tls_flags(certificates), "-l", "notls:127.0.0.1:0", "-Y", str(users), "-o", "login_timeout=2"]
+    server = start(*flags)
+    ports = [int(line.split()[-1]) for line in (tmp_path / "0" / "ports").read_text().splitlines()]
+    plain, secured = (("127.0.0.1", port) for port in reversed(ports))
+    watcher = Watcher(server, ["connevents"], before=login("ann", "secret"))
+    quit_redis = b"*1\r\n$4\r\nQUIT\r\n"
+    wrong = login("ann", "no")
+    assert closed(plain, watcher, login("ann", "secret") + b"quit\r\n", wrong * 8, b"", wrong) == ["normal"] + ["error"] * 3
+    # A client that speaks no TLS, and half a handshake.
+    assert closed(secured, watcher, b"get a\r\n", b"\x16\x03\x01\x02\x00\x01\x00") == ["error"] * 2
+    with socket.create_connection(secured) as client:
+        client.sendall(b"get a\r\n")
+        line = watcher.until("type=conntlserr")[-1]
+        assert re.fullmatch(r"ts=\d+\.\d{6} gid=\d+ type=conntlserr fd=\d+ msg=the client does not speak TLS", line), line
+    redis = start("--redis-port", "0")
+    watcher = Watcher(redis, ["connevents"])
+    place = ("127.0.0.1", redis.told["REDIS INET"])
+    assert closed(place, watcher, quit_redis, b"*1\r\n!") == ["normal", "error"]
 
 
 def test_words(start):

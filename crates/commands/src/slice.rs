@@ -50,6 +50,8 @@ pub struct Slice {
     pub awaited: Awaited,
     /// Close when the output is sent.
     pub closing: bool,
+    /// Its client has asked for that. Otherwise `closing` is the end of an error.
+    pub has_quit: bool,
 }
 
 /// Why a slice stopped.
@@ -68,6 +70,11 @@ pub enum Stop {
 }
 
 impl Slice {
+    /// The client asks the server to close.
+    pub fn quit(&mut self) {
+        (self.closing, self.has_quit) = (true, true);
+    }
+
     /// Called after a batch: allows more or fewer of this slice's requests in the next.
     #[inline]
     pub fn adapt(&mut self) {

@@ -16,6 +16,7 @@ use nuthatch_context::inbox::Arrival;
 use nuthatch_context::stream::Stream;
 use nuthatch_engine::{AnyValue, Time};
 use nuthatch_telemetry::connections::Info;
+use nuthatch_telemetry::watch::line::Reason;
 
 use self::state::State;
 use crate::pending_input::PendingInput;
@@ -52,6 +53,9 @@ pub(crate) struct Connection {
     /// Requests that this connection may have in a batch: see [`Slice`](nuthatch_commands::slice::Slice).
     pub(crate) in_batch_max: usize,
     pub(crate) state: State,
+    /// What watchers hear when it is closed, unless the server stops: the reason is known before the client has taken
+    /// the last reply.
+    pub(crate) end: Reason,
 }
 
 impl Connection {
@@ -72,6 +76,7 @@ impl Connection {
             untaken: 0,
             in_batch_max: IN_BATCH_FIRST,
             state: State::new(),
+            end: Reason::Normal,
         }
     }
 

@@ -100,6 +100,7 @@ impl Worker {
                 stop: Stop::Batch,
                 awaited: Default::default(),
                 closing: false,
+                has_quit: false,
             });
             self.datagrams.push(Datagram {
                 socket: index,

@@ -32,7 +32,7 @@ use nuthatch_context::account::{AWAITED_MAX, Terms};
 use nuthatch_engine::{Engine, Time};
 use nuthatch_protocol::{Awaited, GET_LINE_MAX, LINE_MAX};
 use nuthatch_telemetry::connections::Info;
-use nuthatch_telemetry::watch::line::Reason;
+use nuthatch_telemetry::watch::line::{self, Reason};
 use slab::Slab;
 
 use super::Worker;
@@ -193,6 +193,7 @@ impl Worker {
             stop: Stop::Batch,
             awaited: Awaited::default(),
             closing: false,
+            has_quit: false,
         });
     }
 
@@ -233,6 +234,7 @@ impl Worker {
                             true => counters.ssl_proto_errors.bump(),
                             false => counters.ssl_handshake_errors.bump(),
                         }
+                        line::tls_error(&self.shared.watch, &error, connection.stream.as_fd());
                         // The warning tells of a misconfigured client. A client that tries in a loop must not fill the
                         // disk.
                         if let Some(untold) = self.shared.failed_handshakes.tell(self.now) {
@@ -387,6 +389,9 @@ impl Worker {
             connection.touch(now);
             connection.in_batch_max = slice.in_batch_max;
             connection.state.stopped(slice.stop, slice.closing);
+            if slice.closing && !slice.has_quit {
+                connection.end = Reason::Error;
+            }
             connection.output = slice.output;
             if slice.stop == Stop::Yielded {
                 self.inbox.counters.conn_yields.bump();

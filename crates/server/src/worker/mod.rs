@@ -308,7 +308,7 @@ impl Worker {
             .stream
             .watch_writable(registry, Token(id), blocked);
         if watched.is_err() {
-            self.close(id);
+            self.close_for(id, Reason::Error);
         }
         watched.is_ok()
     }
@@ -332,11 +332,11 @@ impl Worker {
         }
     }
 
-    /// Closes a connection whose client is done, or that a stopping server ends.
+    /// Closes a connection, for the reason that it has, or because the server stops.
     fn close(&mut self, id: usize) {
         let reason = match self.draining {
             Some(_) => Reason::Shutdown,
-            None => Reason::Normal,
+            None => self.connections[id].end,
         };
         self.close_for(id, reason);
     }

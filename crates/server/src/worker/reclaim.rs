@@ -9,6 +9,7 @@
 
 use nuthatch_context::account::{Level, PATIENCE, PATIENCE_WHEN_FULL};
 use nuthatch_engine::Time;
+use nuthatch_telemetry::watch::line::Reason;
 
 use super::Worker;
 use crate::connection::Connection;
@@ -98,6 +99,7 @@ impl Worker {
     /// Closes a connection for the memory that it holds. The client is told why if no reply is under way.
     fn close_for_memory(&mut self, id: usize) {
         let connection = &mut self.connections[id];
+        connection.end = Reason::Error;
         if connection.output.is_empty() && connection.state.is_open() {
             connection.phase.say_out_of_memory(connection.output.text());
             connection.forget_input();

@@ -1,7 +1,7 @@
 //! Lines for watchers, in the form of memcached's logger: `ts=SECONDS.MICROSECONDS gid=NUMBER type=EVENT ...`.
 
-use std::io::Write;
-use std::os::fd::RawFd;
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::time::{Duration, SystemTime};
 
 use nuthatch_engine::Evicted;
@@ -148,6 +148,19 @@ pub fn connection(hub: &Hub, peer: Peer, closed: Option<Reason>, fd: RawFd) {
             write(line, format_args!(" reason={reason}"));
         }
         write(line, format_args!(" cfd={fd}"));
+    });
+    hub.tell(&lines);
+}
+
+/// Tells watchers that a client broke TLS.
+pub fn tls_error(hub: &Hub, error: &io::Error, socket: BorrowedFd<'_>) {
+    if !hub.wanted().has(Kind::Connections) {
+        return;
+    }
+    let mut lines = Lines::new(hub);
+    let fd = socket.as_raw_fd();
+    lines.add(Kind::Connections, |line| {
+        write(line, format_args!("type=conntlserr fd={fd} msg={error}"));
     });
     hub.tell(&lines);
 }

@@ -134,7 +134,7 @@ fn at_once(stage: &mut Stage<'_, '_>, slice: &mut Slice, head: Head, command: &C
         Command::Noop => encode::done(slice.output.text(), head, 0),
         Command::Version => version(stage, slice, head),
         Command::Quit => {
-            slice.closing = true;
+            slice.quit();
             if !quiet {
                 encode::done(slice.output.text(), head, 0);
             }

@@ -45,10 +45,7 @@ pub fn command(
         Command::Watch(words) => (watch(stage, slice.id, phase, words), false),
         Command::RefreshCerts => (refresh_certs(stage), false),
         Command::Shutdown(words) => return shutdown(stage, slice, words),
-        Command::Quit => {
-            slice.closing = true;
-            return;
-        }
+        Command::Quit => return slice.quit(),
         Command::Get(_)
         | Command::Store(_)
         | Command::Delete { .. }
@@ -143,7 +140,7 @@ fn refresh_certs(stage: &Stage<'_, '_>) -> &'static [u8] {
     match stage.shared.refresh_certificates(newest.as_ref()) {
         Some(Ok(())) => encode::OK,
         Some(Err(error)) => {
-            tracing::warn!(%error, "refresh_certs");
+            tracing::warn!(%error, "refresh_certs: the certificates of before stay");
             // The name of the file is not for every client.
             b"SERVER_ERROR the certificates cannot be read: see the log\r\n"
         }
@@ -161,7 +158,7 @@ fn shutdown(stage: &Stage<'_, '_>, slice: &mut Slice, words: Words<'_>) {
     );
     let allowed = stage.shared.live.allow_shutdown();
     if allowed && known {
-        slice.closing = true;
+        slice.quit();
         stage.shared.shutdown.request();
     } else if words.iter().last() != Some(b"noreply") {
         let words: &[u8] = if allowed {
