@@ -168,6 +168,65 @@ def test_conversations(pair, text):
     judge(pair, [line(words) for words in text.strip().replace("\n", "|").split("|")])
 
 
+# Each ends with all replies switched on.
+REPLIES = """
+CLIENT REPLY OFF|SET k v|GET k|foo|GET|MGET k none k|CLIENT REPLY ON|GET k
+CLIENT REPLY SKIP|GET k|GET k|CLIENT REPLY SKIP|foo|PING|CLIENT REPLY SKIP|MGET k none|MGET k none|CLIENT REPLY SKIP|SET k w|GET k
+CLIENT REPLY SKIP|CLIENT REPLY SKIP|PING|ECHO x|CLIENT REPLY SKIP|CLIENT REPLY ON|PING|CLIENT REPLY ON|PING
+CLIENT REPLY OFF|CLIENT REPLY SKIP|PING|CLIENT REPLY OFF|PING|CLIENT REPLY ON|PING
+CLIENT REPLY SKIP|CLIENT REPLY OFF|PING|PING|CLIENT REPLY ON|PING
+CLIENT REPLY SKIP|MULTI|SET k 1|INCR k|EXEC|PING|MULTI|INCR k|CLIENT REPLY SKIP|EXEC|PING|PING
+MULTI|INCR k|CLIENT REPLY SKIP|INCR k|EXEC|ECHO a|ECHO b|CLIENT REPLY SKIP|EXEC|PING
+MULTI|SET k 1|CLIENT REPLY OFF|INCR k|EXEC|PING|CLIENT REPLY ON|GET k
+CLIENT REPLY OFF|MULTI|INCR k|GET k|EXEC|CLIENT REPLY ON|GET k|WATCH k|CLIENT REPLY OFF|MULTI|INCR k|EXEC|CLIENT REPLY ON|GET k
+WATCH k|MULTI|INCR k|CLIENT REPLY OFF|INCR k|EXEC|PING|CLIENT REPLY ON|GET k
+CLIENT REPLY OFF|RESET|PING|CLIENT REPLY OFF|HELLO 3|GET none|CLIENT REPLY ON|GET none|RESET
+CLIENT REPLY foo|CLIENT REPLY|CLIENT REPLY ON x|CLIENT REPLY OFF x|client reply skip|PING|PING|CLIENT REPLY OFF|CLIENT REPLY foo|CLIENT REPLY ON
+CLIENT REPLY OFF|DBSIZE|KEYS *|SCAN 0|CLIENT ID|MSET a 1 b 2|DEL a none|MSETNX c 1 d 2|CLIENT REPLY ON|MGET a b c d
+"""
+
+
+@pytest.mark.parametrize("piece", [1, 1 << 16])
+def test_replies_that_are_not_wanted(pair, piece):
+    for conversation in REPLIES.strip().splitlines():
+        text = line("FLUSHALL") + b"".join(line(words) for words in conversation.split("|"))
+        redis, ours = (converse(server.port, text, piece) for server in pair)
+        assert ours == redis, conversation
+
+
+def test_replies_that_are_not_wanted_odd_ones(pair):
+    on = line("CLIENT REPLY ON") + line("GET k")
+    big = bytes(range(256)) * 4000
+    for text in [
+        b"CLIENT REPLY SKIP\r\nPING\r\nPING\r\nCLIENT REPLY OFF\r\nPING\r\n",
+        line("CLIENT REPLY SKIP") + b"*0\r\n" + line("PING") * 2,
+        line("CLIENT REPLY SKIP") + b"\r\n" + line("PING") * 2,
+        line("CLIENT REPLY OFF") + request("SET", "k", big) + line("GET k") * 9 + line("APPEND k x"),
+        line("CLIENT REPLY SKIP") + request("SET", "k", big) + line("STRLEN k"),
+        request("SET", "k", big) + line("GET k") + line("CLIENT REPLY SKIP") + line("GET k") + line("GET k"),
+        line("CLIENT REPLY OFF") + request("MSET", "a", "1", "k", big, "b", big) + request("MGET", *["k"] * 200),
+        line("CLIENT REPLY OFF") + line("QUIT") + line("PING"),
+        line("CLIENT REPLY OFF") + b"*1\r\n$x\r\n",
+        line("PING") * 3000 + line("CLIENT REPLY OFF") + line("INCR k") * 3000 + line("CLIENT REPLY SKIP"),
+    ]:
+        redis, ours = (converse(server.port, line("FLUSHALL") + text + on) for server in pair)
+        assert ours == redis, text[:200]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_random_conversations_without_some_replies(pair, seed):
+    pick = random.Random(1000 + seed)
+    requests = []
+    for one in random_requests(seed, 300):
+        requests.append(one)
+        if pick.random() < 0.2:
+            requests.append(line("CLIENT REPLY " + pick.choice(["ON", "OFF", "SKIP", "SKIP"])))
+    # Outside of a transaction.
+    text = line("FLUSHALL") + b"".join(requests) + line("DISCARD") + line("CLIENT REPLY ON")
+    redis, ours = (converse(server.port, text) for server in pair)
+    assert ours == redis
+
+
 ODD = [
     b"PING\r\n",
     b"  PING  \n",

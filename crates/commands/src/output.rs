@@ -42,6 +42,13 @@ struct Pin<V> {
     sent: usize,
 }
 
+/// The end of an output at some moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Mark {
+    bytes: usize,
+    pins: usize,
+}
+
 /// How far a write got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
@@ -171,6 +178,23 @@ impl<V: Value> Output<V> {
                 value,
                 sent: 0,
             });
+        }
+    }
+
+    /// The present end, for [`cut`](Self::cut).
+    pub fn mark(&self) -> Mark {
+        Mark {
+            bytes: self.bytes.len(),
+            pins: self.pins.len(),
+        }
+    }
+
+    /// Drops what was appended since the mark, of which nothing has been written.
+    pub fn cut(&mut self, mark: Mark) {
+        self.bytes.truncate(mark.bytes);
+        for pin in self.pins.drain(mark.pins..) {
+            self.pinned -= pin.value.len();
+            self.pinned_memory -= pin.value.memory();
         }
     }
 
@@ -372,6 +396,31 @@ mod tests {
             assert_eq!(output.copied(), if count < 1000 { 1500 } else { 500 });
         }
         assert_eq!((count, output.copied()), (1500, 0));
+    }
+
+    #[test]
+    fn what_is_cut_is_not_sent() {
+        let (mut output, expected) = filled();
+        let memory = output.pinned_memory;
+        let mark = output.mark();
+        output.text().extend_from_slice(b"unwanted ");
+        output.pin(Pieces(vec![7; 100]));
+        output.text().extend_from_slice(b"too");
+        output.cut(mark);
+        assert_eq!(
+            (output.len(), output.pinned_memory),
+            (expected.len(), memory)
+        );
+        let mut socket = Slow {
+            a_call: 1 << 20,
+            taken: Vec::new(),
+        };
+        let mut count = 0;
+        assert_eq!(
+            output.write_to(&mut socket, &mut count).unwrap(),
+            Written::All
+        );
+        assert_eq!(socket.taken, expected);
     }
 
     #[test]

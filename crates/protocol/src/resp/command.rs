@@ -420,14 +420,27 @@ pub enum Client<'a> {
     Name,
     /// SETNAME.
     SetName(&'a [u8]),
-    /// SETINFO, and other subcommands that are accepted and change nothing: NO-EVICT, NO-TOUCH, REPLY ON, UNPAUSE.
+    /// SETINFO, and other subcommands that are accepted and change nothing: NO-EVICT, NO-TOUCH, UNPAUSE.
     Noted,
+    /// REPLY.
+    Reply(ReplyMode),
     /// INFO.
     Info,
     /// LIST of these.
     List(ClientFilter<'a>),
     /// GETREDIR: no client's keys are tracked.
     Redirection,
+}
+
+/// CLIENT REPLY: which requests get an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplyMode {
+    /// All, this one too.
+    On,
+    /// None, from this one on.
+    Off,
+    /// Neither this one nor the next.
+    Skip,
 }
 
 /// SCRIPT.

@@ -2,8 +2,8 @@
 
 use super::arguments::{Arguments, Stop};
 use super::command::{
-    Ask, Client, ClientFilter, Command, Commands, Config, Hello, Login, Memory, Object, Scan,
-    Scripts,
+    Ask, Client, ClientFilter, Command, Commands, Config, Hello, Login, Memory, Object, ReplyMode,
+    Scan, Scripts,
 };
 use super::error::Error;
 use super::glob::PATTERN_LEN_MAX;
@@ -190,7 +190,7 @@ fn client_name(name: &[u8]) -> Result<&[u8], Error<'static>> {
 }
 
 /// Subcommands, for the answer to HELP.
-const CLIENT: &str = "GETNAME, GETREDIR, ID, INFO, LIST [TYPE type | ID id ...], NO-EVICT, NO-TOUCH, REPLY ON, SETINFO, SETNAME name, \
+const CLIENT: &str = "GETNAME, GETREDIR, ID, INFO, LIST [TYPE type | ID id ...], NO-EVICT, NO-TOUCH, REPLY (ON | OFF | SKIP), SETINFO, SETNAME name, \
      UNPAUSE";
 const COMMAND: &str =
     "COUNT, DOCS, INFO [name ...], LIST [FILTERBY PATTERN pattern | FILTERBY MODULE name]";
@@ -281,7 +281,16 @@ fn client<'a>(arguments: &mut Arguments<'a>) -> Result<Command<'a>, Stop<'a>> {
         }
         b"reply" => {
             exactly(arguments, 1, "client|reply")?;
-            return switch(arguments, &[b"on"]);
+            let word = arguments.next()?;
+            let modes = [
+                (&b"on"[..], ReplyMode::On),
+                (b"off", ReplyMode::Off),
+                (b"skip", ReplyMode::Skip),
+            ];
+            let mut modes = modes.into_iter();
+            let mode = modes.find(|(name, _)| word.eq_ignore_ascii_case(name));
+            let (_, mode) = mode.ok_or(Error::SYNTAX)?;
+            return Ok(Command::Client(Client::Reply(mode)));
         }
         b"kill" | b"pause" | b"tracking" | b"trackinginfo" | b"caching" | b"unblock" => {
             return Err(Error::NotHere("client kill, pause, tracking, caching, unblock").into());

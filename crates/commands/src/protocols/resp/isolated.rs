@@ -38,8 +38,8 @@ pub fn carry_out(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase
     slice.commands_left = share.saturating_sub(used).max(1);
 }
 
-/// Executes the batch on the engine.
-fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice) {
+/// Executes a batch of this slice alone.
+pub fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice) {
     if stage.batch.is_empty() {
         return;
     }

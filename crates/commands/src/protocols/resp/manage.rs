@@ -7,12 +7,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use nuthatch_engine::{Engine, Inspect};
 use nuthatch_protocol::resp::{
     Ask, Client, ClientFilter, Command, Commands, Config, Described, Error, Glob, Hello, Memory,
-    Object, Values, Version, Writer, described, integer,
+    Object, ReplyMode, Values, Version, Writer, described, integer,
 };
 
 use super::login::authenticate;
 use super::spot::{look, read};
-use super::{Phase, info, keys};
+use super::{Phase, info, keys, muted};
 use crate::slice::Slice;
 use crate::stage::Stage;
 
@@ -55,7 +55,7 @@ pub fn command(
         Command::Select(_) => writer.error(&Error::DATABASE),
         Command::Quit => {
             writer.ok();
-            slice.closing = true;
+            slice.quit();
         }
         Command::Reset => {
             let errors = phase.errors;
@@ -154,6 +154,12 @@ fn client(stage: &Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, client: C
             }
         }
         Client::Noted => phase.writer(slice).ok(),
+        Client::Reply(ReplyMode::On) => {
+            muted::unmute(slice, phase);
+            phase.writer(slice).ok();
+        }
+        Client::Reply(ReplyMode::Off) => phase.session().unwanted.switch_off(),
+        Client::Reply(ReplyMode::Skip) => phase.session().unwanted.skip(),
         Client::Info => {
             let line = format!(
                 "{} resp={}\n",

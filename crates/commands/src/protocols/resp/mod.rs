@@ -10,6 +10,7 @@
 //! * [`login`]: how clients log in.
 //! * [`manage`], [`info`]: CLIENT, CONFIG, COMMAND, INFO...
 //! * [`spot`]: requests to the engine outside of the batch.
+//! * [`muted`]: CLIENT REPLY.
 //! * [`expiry`]: how clients write an item's expiry.
 //! * [`answers`]: its answers. [`log`]: its lines in the log of commands.
 //!
@@ -24,6 +25,7 @@ pub mod log;
 mod login;
 mod manage;
 mod many;
+mod muted;
 mod request;
 mod scripts;
 mod session;
@@ -108,6 +110,12 @@ impl Phase {
         !self.login
     }
 
+    /// True if the request that is under way gets no answer.
+    fn is_muted(&self) -> bool {
+        let session = self.session.as_ref();
+        session.is_some_and(|session| session.unwanted.is_muted())
+    }
+
     /// Bytes still to come of a value that goes straight to the engine.
     #[inline]
     pub fn missing(&self) -> usize {
@@ -170,15 +178,36 @@ pub fn step<'a>(
     input: &'a [u8],
 ) -> Flow {
     if let Some(session) = &phase.session
-        && session.has_replay()
+        && !session.is_plain()
     {
-        return replay(stage, slice, phase);
+        return step_of_session(stage, slice, phase, input);
     }
     let mut reader = RequestReader {
         input: &input[slice.position..],
         used: 0,
     };
     let flow = advance(stage, slice, phase, &mut reader);
+    slice.position += reader.used;
+    flow
+}
+
+/// Like [`step`], for a connection that has queued requests, or whose client does not want all answers.
+#[cold]
+fn step_of_session<'a>(
+    stage: &mut Stage<'_, 'a>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    input: &'a [u8],
+) -> Flow {
+    if phase.session().has_replay() {
+        return replay(stage, slice, phase);
+    }
+    phase.session().unwanted.begin();
+    let mut reader = RequestReader {
+        input: &input[slice.position..],
+        used: 0,
+    };
+    let flow = muted::advance_unheard(stage, slice, phase, &mut reader);
     slice.position += reader.used;
     flow
 }
@@ -201,7 +230,7 @@ fn replay(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) -> Fl
             input: stage.decoded.alloc_slice_copy(part),
             used: 0,
         };
-        let flow = advance(stage, slice, phase, &mut reader);
+        let flow = muted::advance_unheard(stage, slice, phase, &mut reader);
         let is_starved = flow == Flow::Starved;
         if is_starved && reader.used == 0 && shown < left {
             shown *= 2;

@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use super::muted::Unwanted;
 use super::transaction::{Transaction, Watched};
+use crate::output::Mark;
 
 /// The connection's name, its transaction, and its queued requests.
 #[derive(Default)]
@@ -13,6 +15,9 @@ pub struct Session {
     /// The requests since MULTI.
     pub transaction: Option<Transaction>,
     pub watched: Vec<Watched>,
+    pub unwanted: Unwanted,
+    /// Where the output ends for a client that does not want the answer that is being written.
+    pub unheard: Option<Mark>,
     /// Queued requests, which are executed before any input is parsed.
     replay: VecDeque<QueuedRequest>,
 }
@@ -37,6 +42,12 @@ impl Session {
         let replay: usize = self.replay.iter().map(|kept| kept.bytes.len()).sum();
         let watched: usize = self.watched.iter().map(Watched::memory).sum();
         self.name.len() + transaction + replay + watched
+    }
+
+    /// True if input is parsed next, and what it asks is answered.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        !self.has_replay() && self.unwanted.is_nothing()
     }
 
     #[inline]
