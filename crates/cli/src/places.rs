@@ -15,6 +15,8 @@ use crate::settings::absolute;
 const UNIX_MODE: u32 = 0o700;
 /// The port of memcached's exporter, which this takes the place of.
 const METRICS_PORT: u16 = 9150;
+/// Redis' port, for an address of Redis' clients without one.
+const REDIS_PORT: u16 = 6379;
 /// Bytes of a tag in front of an address, at most: memcached's.
 const TAG_MAX: usize = 8;
 
@@ -71,7 +73,7 @@ pub fn without_names(flags: &Flags) -> Flags {
         *list = typed.collect::<Vec<_>>().join(";");
     }
     for place in flags.cpserver.iter_mut().chain(&mut flags.metrics) {
-        let address = place.strip_prefix("notls:").unwrap_or(place);
+        let (_, address) = tls_word(place);
         let (words, address) = place.split_at(place.len() - address.len());
         *place = words.to_owned() + &without_name(address);
     }
@@ -100,9 +102,6 @@ fn elsewhere(flags: &Flags, verify: Option<Verify>) -> Vec<String> {
     }
     if !is_inherited && verify.is_some() && flags.unix_socket.is_some() {
         warnings.push("-Z: a unix socket has no TLS".to_owned());
-    }
-    if verify.is_some() && !inherited_as(Some(CPSERVER)).is_empty() {
-        warnings.push("-Z: CPServer's protocol has no TLS".to_owned());
     }
     warnings
 }
@@ -148,7 +147,7 @@ impl ListenDefaults<'_> {
                 None | Some(0) => return Ok(Vec::new()),
                 Some(port) => port_of("-U", port)?,
             };
-            for listen in self.tcp(port)? {
+            for listen in self.of_memcached(port)? {
                 let ListenAddress::Tcp(mut address) = listen.place else {
                     continue;
                 };
@@ -173,24 +172,22 @@ impl ListenDefaults<'_> {
         Ok(found)
     }
 
-    /// Places for CPServer's clients. Clear text is not served implicitly where all else is encrypted.
+    /// Places for CPServer's clients.
     fn cpserver(&self) -> Result<Vec<Listen>, String> {
-        let inherited = inherited_as(Some(CPSERVER));
-        let mut places = inherited;
+        let mut places = self.all(inherited_as(Some(CPSERVER)));
         if places.is_empty() {
             for typed in &self.flags.cpserver {
-                let address = typed.strip_prefix("notls:");
-                if address.is_none() && self.verify.is_some() {
-                    return Err(format!(
-                        "--cpserver {typed}: its protocol has no TLS (-Z); notls:{typed} says that this is known"
-                    ));
-                }
-                let address = address.unwrap_or(typed);
-                places.extend(addresses("--cpserver", address, cpserver::PORT)?);
+                let (word, address) = tls_word(typed);
+                let tls = self.tls("--cpserver", typed, word)?;
+                let found = addresses("--cpserver", address, cpserver::PORT)?.into_iter();
+                places.extend(found.map(|place| Listen {
+                    tls,
+                    ..place.of(self.protocol)
+                }));
             }
         }
         let places = places.into_iter();
-        Ok(places.map(|place| place.of(Protocol::CpServer)).collect())
+        Ok(places.map(|listen| listen.of(Protocol::CpServer)).collect())
     }
 
     /// Places for Redis' clients, if they are served: the addresses for memcached's clients, whatever ports those have.
@@ -206,7 +203,7 @@ impl ListenDefaults<'_> {
         };
         let port = port_of("--redis-port", port)?;
         let mut found: Vec<Listen> = Vec::new();
-        for mut listen in self.tcp(port)? {
+        for mut listen in self.of_memcached(port)? {
             if let ListenAddress::Tcp(address) = &mut listen.place {
                 address.set_port(port);
             }
@@ -238,6 +235,29 @@ impl ListenDefaults<'_> {
         places.into_iter().map(listen).collect()
     }
 
+    /// The addresses of `-l` that are for memcached's clients.
+    fn of_memcached(&self, port: u16) -> Result<Vec<Listen>, String> {
+        let mut found = self.tcp(port)?;
+        found.retain(|listen| !listen.protocol.is_redis());
+        Ok(found)
+    }
+
+    /// The TLS of an address with this word in front.
+    fn tls(&self, flag: &str, typed: &str, word: TlsWord) -> Result<Option<Verify>, String> {
+        match word {
+            None => Ok(self.verify),
+            Some(None) => Ok(None),
+            Some(asked) if self.verify.is_some() => Ok(asked),
+            Some(Some(_)) => Err(format!("{flag} {typed}: needs TLS (-Z)")),
+        }
+    }
+
+    /// The port of an address of `-l` for Redis' clients that has none.
+    fn redis_port(&self) -> Result<u16, String> {
+        let port = self.flags.redis_port;
+        port.map_or(Ok(REDIS_PORT), |port| port_of("--redis-port", port))
+    }
+
     /// The addresses of `-l`.
     fn tcp(&self, port: u16) -> Result<Vec<Listen>, String> {
         if self.flags.listen.is_empty() {
@@ -248,13 +268,12 @@ impl ListenDefaults<'_> {
         let typed = self.flags.listen.iter().flat_map(|list| list.split(';'));
         for typed in typed.filter(|typed| !typed.is_empty()) {
             let words = Words::read(typed)?;
-            let tls = match words.tls {
-                None => self.verify,
-                Some(None) => None,
-                Some(asked) if self.verify.is_some() => asked,
-                Some(Some(_)) => return Err(format!("-l {typed}: needs TLS (-Z)")),
-            };
+            let tls = self.tls("-l", typed, words.tls)?;
             let protocol = words.protocol.unwrap_or(self.protocol);
+            let port = match protocol.is_redis() {
+                true => self.redis_port()?,
+                false => port,
+            };
             for place in addresses("-l", words.address, port)? {
                 found.push(Listen {
                     place,
@@ -267,36 +286,46 @@ impl ListenDefaults<'_> {
     }
 }
 
+/// The TLS that a word in front of an address asks for, if there is one. `Some(None)` is without TLS.
+type TlsWord = Option<Option<Verify>>;
+
+/// The word about TLS in front of an address, and what is behind it.
+fn tls_word(typed: &str) -> (TlsWord, &str) {
+    let words = [
+        ("notls:", None),
+        ("btls:", Some(Verify::Nothing)),
+        ("mtls:", Some(Verify::Always)),
+    ];
+    let mut words = words.into_iter();
+    let found = words.find_map(|(word, tls)| Some((Some(tls), typed.strip_prefix(word)?)));
+    found.unwrap_or((None, typed))
+}
+
 /// The words in front of an address. A tag is for a proxy's rules: nothing here uses it.
 struct Words<'t> {
-    /// `Some(None)` is without TLS.
-    tls: Option<Option<Verify>>,
+    tls: TlsWord,
     protocol: Option<Protocol>,
     address: &'t str,
 }
 
 impl<'t> Words<'t> {
     fn read(typed: &'t str) -> Result<Self, String> {
+        let (tls, address) = tls_word(typed);
         let mut words = Self {
-            tls: None,
+            tls,
             protocol: None,
-            address: typed,
+            address,
         };
-        for (prefix, tls) in [
-            ("notls:", None),
-            ("btls:", Some(Verify::Nothing)),
-            ("mtls:", Some(Verify::Always)),
-        ] {
-            if let Some(rest) = typed.strip_prefix(prefix) {
-                (words.tls, words.address) = (Some(tls), rest);
-            }
-        }
         if let Some(rest) = words.address.strip_prefix("proto[") {
             let (name, rest) = rest
                 .split_once("]:")
                 .ok_or_else(|| format!("-l {typed}: a protocol as in proto[ascii]:"))?;
-            let protocol = protocol_named(name).ok_or_else(|| {
-                format!("-l {typed}: ascii, binary, negotiating (as auto) or any")
+            let protocol = match name {
+                "redis" => Some(Protocol::Redis),
+                name => protocol_named(name),
+            };
+            let protocol = protocol.ok_or_else(|| {
+                format!("-l {typed}: ascii, binary, negotiating (as auto), any or redis")
             })?;
             (words.protocol, words.address) = (Some(protocol), rest);
         }
@@ -594,18 +623,60 @@ mod tests {
     }
 
     #[test]
-    fn clear_text_for_cpserver_beside_tls_is_said() {
-        let flags = |typed: &str| Flags {
-            cpserver: vec![typed.to_owned()],
-            ..flags(&["127.0.0.1"])
+    fn cpservers_clients_have_the_same_words_for_tls() {
+        let place = |typed: &str, tls| {
+            let flags = Flags {
+                cpserver: vec![typed.to_owned()],
+                ..flags(&["127.0.0.1"])
+            };
+            listening(&flags, tls).map(|mut places| places.remove(1))
         };
+        let tls = Some(Verify::IfPresent);
+        for (typed, has) in [
+            ("127.0.0.1:5", " IfPresent"),
+            ("notls:127.0.0.1:5", ""),
+            ("btls:127.0.0.1:5", " Nothing"),
+            ("mtls:127.0.0.1:5", " Always"),
+        ] {
+            let expected = format!("127.0.0.1:5 CpServer{has}");
+            assert_eq!(place(typed, tls), Ok(expected), "{typed}");
+        }
+        assert_eq!(place("127.0.0.1", None).unwrap(), "127.0.0.1:2117 CpServer");
+        let error = place("btls:127.0.0.1", None).unwrap_err();
+        assert_eq!(error, "--cpserver btls:127.0.0.1: needs TLS (-Z)");
+    }
+
+    #[test]
+    fn redis_clients_may_have_addresses_of_their_own() {
+        let typed = [
+            "127.0.0.1:1",
+            "notls:proto[redis]:127.0.0.2",
+            "mtls:proto[redis]:127.0.0.3:4",
+        ];
         let tls = Some(Verify::Nothing);
-        assert!(listening(&flags("127.0.0.1"), None).is_ok());
-        let error = listening(&flags("127.0.0.1"), tls).unwrap_err();
-        assert!(error.contains("notls:127.0.0.1"), "{error}");
+        let own = [
+            "127.0.0.1:1 Nothing",
+            "127.0.0.2:6379 Redis",
+            "127.0.0.3:4 Redis Always",
+        ];
+        assert_eq!(listening(&flags(&typed), tls).unwrap(), own);
+        // The port of all addresses is for memcached's addresses, and datagrams are none of Redis'.
+        let more = Flags {
+            redis_port: Some(7),
+            ..flags(&typed)
+        };
+        let places = listening(&more, tls).unwrap();
         assert_eq!(
-            listening(&flags("notls:127.0.0.1:5"), tls).unwrap()[1],
-            "127.0.0.1:5 CpServer"
+            places[1..],
+            ["127.0.0.2:7 Redis", own[2], "127.0.0.1:7 Redis Nothing"]
+        );
+        let datagrams = Flags {
+            udp_port: Some(9),
+            ..flags(&typed)
+        };
+        assert_eq!(
+            listening(&datagrams, tls).unwrap()[3..],
+            ["udp 127.0.0.1:9"]
         );
     }
 

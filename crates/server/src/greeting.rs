@@ -16,20 +16,19 @@ pub fn places(server: &ServerHandle) -> String {
             server.tls_at(address).is_some()
         })
     };
-    let mut places = list(Protocol::is_memcached);
-    // Writing to a String does not fail.
-    for (name, others) in [
-        ("CPServer", list(Protocol::is_cpserver)),
-        ("Redis", list(Protocol::is_redis)),
-    ] {
-        if !others.is_empty() {
-            let _ = write!(places, ", {name} at {others}");
-        }
-    }
+    let named = [
+        ("", list(Protocol::is_memcached)),
+        ("CPServer at ", list(Protocol::is_cpserver)),
+        ("Redis at ", list(Protocol::is_redis)),
+    ];
+    let named = named.into_iter().filter(|(_, places)| !places.is_empty());
+    let mut places: Vec<String> = named
+        .map(|(name, places)| name.to_owned() + &places)
+        .collect();
     if let Some(address) = server.metrics_address() {
-        let _ = write!(places, ", metrics at http://{address}/metrics");
+        places.push(format!("metrics at http://{address}/metrics"));
     }
-    places
+    places.join(", ")
 }
 
 /// A sentence for each kind of address that other machines reach without a password or a certificate.
