@@ -2,18 +2,21 @@
 
 import contextlib
 import os
+import pathlib
 import re
 import resource
+import shutil
 import signal
 import socket
 import ssl
+import struct
 import subprocess
 import time
 
 import bmemcached
 import conftest
 import pytest
-from judge import converse
+from judge import MEMCACHED, converse, needs_right
 from pymemcache.client.base import Client
 from test_binary import NOOP, SET, VERSION, answers, request, store
 
@@ -82,9 +85,10 @@ def test_text_clients_log_in_as_with_memcached(start, passwords):
     assert converse(address, login("ann", "secret") + asked) == b"STORED\r\nEND\r\n"
     assert converse(address, login("bob", "other:word") + asked) == b"STORED\r\nEND\r\n"
     refused = b"CLIENT_ERROR unauthenticated\r\n"
-    for before in [b"get a\r\n", b"version\r\n", b"set a 0 0 1 noreply\r\nx y\r\n", b"mg a v\r\n", b"no such thing\r\n"]:
+    for before in [b"get a\r\n", b"version\r\n", b"mg a v\r\n", b"no such thing\r\n"]:
         said = converse(address, before)
         assert said.startswith((refused, b"CLIENT_ERROR authentication failure\r\n")), said
+    assert converse(address, b"set a 0 0 1 noreply\r\nx y\r\n") == b"CLIENT_ERROR bad command line termination\r\n"
     failure = b"CLIENT_ERROR authentication failure\r\n"
     for name, password in [("ann", "secre"), ("ann", "other:word"), ("eve", "secret"), ("", ""), ("ann", "")]:
         assert converse(address, login(name, password)) == failure
@@ -794,27 +798,193 @@ def test_a_certificate_that_is_soon_over_or_not_yet_valid_is_told(start, tmp_pat
         assert ended.returncode in (1, 2) and "does not belong to the key" in ended.stderr, ended
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
-def test_a_certificate_that_cannot_be_read_is_an_error_at_the_start_and_changes_nothing_later(certificates, tmp_path):
-    tmp_path.chmod(0o755)
-    for folder in [*tmp_path.parents][:3]:
+@pytest.fixture
+def of_nobody(certificates, tmp_path):
+    """A folder of the user nobody with certificates, and a key that is for root alone."""
+    for folder in [tmp_path, *tmp_path.parents][:4]:
         folder.chmod(0o755)
-    for name in ["pem", "key"]:
+    for name, mode in [("pem", 0o644), ("key", 0o600)]:
         (tmp_path / f"server.{name}").write_bytes((certificates / f"server.{name}").read_bytes())
-        (tmp_path / f"server.{name}").chmod(0o644)
-    key = tmp_path / "server.key"
-    key.chmod(0o600)
-    flags = [*tls_flags(tmp_path), "-u", "nobody"]
-    ended = subprocess.run([conftest.NUTHATCH, "-l", "127.0.0.1", "-p", "-1", *flags], capture_output=True, text=True, timeout=60, check=False)
-    assert ended.returncode == 1 and f"{key}: " in ended.stderr and "denied" in ended.stderr, ended.stderr
-    key.chmod(0o644)
-    (tmp_path / "of-nobody").mkdir(mode=0o777)
-    (tmp_path / "of-nobody").chmod(0o777)
-    server = conftest.Server(tmp_path / "of-nobody", *flags)
-    key.chmod(0o600)
+        (tmp_path / f"server.{name}").chmod(mode)
+    folder = tmp_path / "of-nobody"
+    folder.mkdir()
+    shutil.chown(folder, "nobody")
+    return folder
+
+
+def of_root(folder, name="users"):
+    path = folder / name
+    path.write_text(USERS)
+    path.chmod(0o600)
+    return path
+
+
+only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
+MAY_NOT = "the user nobody may not read it"
+
+
+@only_root
+@pytest.mark.parametrize("more", [(), ("-o", "drop_privileges")], ids=["", "confined"])
+def test_a_key_for_root_alone_is_read_before_the_user_changes(certificates, of_nobody, more):
+    log = of_nobody / "log"
+    flags = [*tls_flags(of_nobody.parent), "-u", "nobody", "--log", str(log), *more]
+    server = conftest.Server(of_nobody, *flags)
+    assert "\nUid:\t65534\t65534\t65534\t" in pathlib.Path(f"/proc/{server.process.pid}/status").read_text()
+    assert converse_tls(server, certificates, b"get k\r\nquit\r\n") == b"END\r\n"
+    # Later it is this user who reads, and what was read stays.
     said = converse_tls(server, certificates, b"refresh_certs\r\nget k\r\nquit\r\n")
     assert said == b"SERVER_ERROR the certificates cannot be read: see the log\r\nEND\r\n"
+    conftest.said(log, f"refresh_certs: the certificates of before stay.*server.key: {MAY_NOT}")
+    server.process.send_signal(signal.SIGHUP)
+    conftest.said(log, f"SIGHUP: the certificates of before stay: .*server.key: {MAY_NOT}")
+    assert converse_tls(server, certificates, b"get k\r\nquit\r\n") == b"END\r\n"
     assert server.end() == 0
+
+
+@only_root
+def test_a_key_for_root_alone_in_the_background_and_by_handover(certificates, of_nobody):
+    flags = [*tls_flags(of_nobody.parent), "-u", "nobody"]
+    ports, pid = of_nobody / "ports", of_nobody / "pid"
+    command = [conftest.NUTHATCH, "-l", "127.0.0.1", "-p", "-1", "-d", "-P", str(pid), *flags]
+    subprocess.run(command, env={**os.environ, "MEMCACHED_PORT_FILENAME": str(ports)}, timeout=60, check=True)
+    port = int(ports.read_text().split()[-1])
+    with socket.create_connection(("127.0.0.1", port)) as plain:
+        with context(certificates).wrap_socket(plain, server_hostname="localhost") as secured:
+            secured.sendall(b"get k\r\nquit\r\n")
+            assert secured.makefile("rb").read() == b"END\r\n"
+    os.kill(int(pid.read_text()), signal.SIGTERM)
+    servers = []
+    for name in ("first", "second"):
+        folder = of_nobody / name
+        folder.mkdir()
+        shutil.chown(folder, "nobody")
+        servers.append(conftest.Server(folder, *flags, "--handover", str(of_nobody / "handover")))
+    assert servers[0].process.wait() == 0
+    assert converse_tls(servers[1], certificates, b"get k\r\nquit\r\n") == b"END\r\n"
+    assert servers[1].end() == 0
+
+
+@only_root
+def test_a_check_is_that_of_the_user_who_serves(of_nobody):
+    """Passwords are read when the user has changed, as in memcached, and so are the items; so a start fails, and
+    --check says it with the same words."""
+    root, folder = of_nobody.parent, of_root(of_nobody.parent).parent
+    base = [conftest.NUTHATCH, "-l", "127.0.0.1", "-p", "-1"]
+    nobody = ["-u", "nobody"]
+
+    def ends(*flags):
+        ended = subprocess.run([*base, *flags], capture_output=True, text=True, timeout=60, check=False)
+        # The certificates of these tests end soon.
+        told = [line for line in ended.stderr.splitlines(keepends=True) if "WARN" not in line]
+        return ended.returncode, ended.stdout + "".join(told)
+
+    fine = (0, "the settings are fine\n")
+    assert ends("--check", *tls_flags(root), *nobody) == fine
+    assert ends("--check", "-Y", str(root / "users")) == fine
+    for check, code in [(["--check"], 2), ([], 1)]:
+        got, said = ends(*check, "-Y", str(root / "users"), *nobody)
+        assert got == code and f"{root}/users: {MAY_NOT}" in said, said
+        got, said = ends(*check, "-P", str(folder / "pid"), *nobody)
+        assert got == code and f"-P {folder}/pid: " in said, said
+    for flags, words in [
+        (("-e", str(folder / "items")), "-e .*/items: its folder cannot be written to [(]-u nobody[)]"),
+        (("-s", str(folder / "socket")), "-s .*/socket: its folder cannot be written to [(]-u nobody[)]"),
+        (("--load", str(folder / "users")), "--load: .*denied.* [(]-u nobody[)]"),
+        (("-l", "127.0.0.1:81"), "127.0.0.1:81: this user may not listen there [(]-u nobody[)]"),
+    ]:
+        got, said = ends("--check", *flags, *nobody)
+        assert got == 2 and re.search(words, said), said
+    # What is there and may be written needs no folder.
+    for name in ("pid", "log"):
+        (folder / name).touch()
+        shutil.chown(folder / name, "nobody")
+    assert ends("--check", "-P", str(folder / "pid"), "--log", str(folder / "log"), *nobody) == fine
+    # Of a user who is not root.
+    said = subprocess.run([*base, "--check", *tls_flags(root)], capture_output=True, text=True, user=65534, check=False)
+    assert said.returncode == 2 and f"server.key: {MAY_NOT}" in said.stderr
+
+
+def test_cpserver_and_redis_under_tls_of_their_own(start, certificates):
+    places = ("-l", "notls:proto[redis]:127.0.0.1:0", "--cpserver", "127.0.0.1:0")
+    server = start(*tls_flags(certificates), *places)
+    with socket.create_connection(("127.0.0.1", server.told["CPSERVER INET"])) as plain:
+        with context(certificates).wrap_socket(plain, server_hostname="localhost") as secured:
+            secured.sendall(struct.pack("<IIQ", 1, 4, 7) + b"seed" + struct.pack("<IIQ", 0, 0, 7))
+            assert secured.recv(100) == struct.pack("<I", 4) + b"seed"
+    assert converse(("127.0.0.1", server.told["REDIS INET"]), b"PING\r\n") == b"+PONG\r\n"
+    asked = struct.pack("<IIQ", 0, 0, 7)
+    for word, secured in [("btls:", True), ("notls:", False)]:
+        server = start(*tls_flags(certificates), "--cpserver", f"{word}127.0.0.1:0")
+        said = converse(("127.0.0.1", server.told["CPSERVER INET"]), asked)
+        assert (said != b"\0\0\0\0") == secured, said
+
+
+def test_redis_alone(tmp_path):
+    """No address for memcached's clients."""
+    log = tmp_path / "log"
+    ports = tmp_path / "ports"
+    command = [conftest.NUTHATCH, "-l", "proto[redis]:127.0.0.1:0", "--log", str(log), "-v"]
+    server = subprocess.Popen(command, env={**os.environ, "MEMCACHED_PORT_FILENAME": str(ports)})
+    while not (ports.exists() and ports.read_text().endswith("\n")):
+        assert server.poll() is None
+    [(kind, port)] = re.findall(r"(.*): (\d+)", ports.read_text())
+    assert kind == "REDIS INET" and converse(("127.0.0.1", int(port)), b"PING\r\n") == b"+PONG\r\n"
+    conftest.said(log, r"slots \(.*\), at Redis at 127.0.0.1:")
+    server.terminate()
+    assert server.wait() == 0
+
+
+def before_login(address, text):
+    """The answers to a text and to a login behind it. None is the end of the connection."""
+    said = []
+    with socket.create_connection(address) as connection, connection.makefile("rb") as answers:
+        connection.settimeout(60)
+        # One at a time: memcached answers only the last of several.
+        for words in (text, login("ann", "secret")):
+            try:
+                connection.sendall(words)
+                said.append(answers.readline() or None)
+            except ConnectionError:
+                said.append(None)
+    return said
+
+
+BEFORE_LOGIN = [
+    b"set a 0 0 6\r\nsecret\r\n",
+    b"set a 0 0 0\r\n\r\n",
+    b"set a 0 0 1\r\n \r\n",
+    b"set a 0 0 7\r\nann wro\r\n",
+    b"set a 0 0 10\r\nann secretxx",
+    b"mn\r\n",
+    b"foo\r\n",
+    b"quit\r\n",
+    b"version\r\n",
+    b"get key\r\n",
+    b"delete a\r\n",
+    b"mg key v\r\n",
+    b"set a 0 0\r\n",
+    b"set a 0 0 x\r\n",
+]
+
+
+@needs_right
+@pytest.mark.parametrize("number", range(len(BEFORE_LOGIN)))
+def test_before_login_as_memcached(start, passwords, tmp_path, number):
+    (tmp_path / "memcached").mkdir()
+    judge = conftest.Server(tmp_path / "memcached", "-Y", str(passwords), program=MEMCACHED)
+    try:
+        text = BEFORE_LOGIN[number]
+        ours = before_login(start("-Y", str(passwords)).address, text)
+        assert ours == before_login(judge.address, text)
+    finally:
+        judge.end()
+
+
+def test_a_token_that_is_too_long(start, passwords):
+    """memcached takes its rest for commands; here the connection ends."""
+    address = start("-Y", str(passwords)).address
+    said = before_login(address, b"set a 0 0 99999\r\n" + b"x" * 99_999 + b"\r\n")
+    assert said == [b"CLIENT_ERROR auth token too long\r\n", None]
 
 
 def test_who_says_that_it_ends_hears_the_end(start, certificates):

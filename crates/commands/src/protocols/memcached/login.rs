@@ -17,6 +17,12 @@ const LIMITS: Limits = Limits { value_max: 1024 };
 
 const UNAUTHENTICATED: Error = Error::Client("unauthenticated");
 const FAILURE: Error = Error::Client("authentication failure");
+const BAD_TOKEN: Error = Error::Client("bad authentication token format");
+const TOKEN_TOO_LONG: Error = Error::Client("auth token too long");
+const BAD_END: Error = Error::Client("bad command line termination");
+
+/// Bytes up to the line end of the shortest line that memcached answers before a login.
+const LINE_MIN: usize = 6;
 
 /// Parses the front of the input of a client that has not logged in.
 pub fn step(
@@ -46,25 +52,36 @@ pub fn step(
         Parsed::Command {
             command: Command::Store(store),
             consumed,
-        } if store.verb == StoreVerb::Set => {
-            if stage.login(slice, name_and_password(store.value)) {
+        } if store.verb == StoreVerb::Set => match name_and_password(store.value) {
+            None => (consumed, 0, BAD_TOKEN),
+            said if stage.login(slice, said) => {
                 slice.position += consumed;
                 slice.output.text().extend_from_slice(encode::STORED);
                 *phase = Phase::Commands;
                 return Flow::Next;
             }
-            (consumed, 0, FAILURE)
-        }
+            Some(_) => (consumed, 0, FAILURE),
+        },
         Parsed::Command {
             command: Command::Quit,
             ..
         } => {
+            slice.quit();
+            return Flow::Next;
+        }
+        // As in memcached: who says so little means another protocol.
+        Parsed::Command { .. } | Parsed::Refused(_) if is_short(front) => {
             slice.closing = true;
             return Flow::Next;
         }
         Parsed::Command { consumed, .. } => (consumed, 0, UNAUTHENTICATED),
         Parsed::Refused(refusal) if !refusal.close => {
-            (refusal.consumed, refusal.swallow, UNAUTHENTICATED)
+            let error = match refusal.error {
+                Error::TOO_LARGE if front.starts_with(b"set ") => TOKEN_TOO_LONG,
+                Error::BAD_DATA_CHUNK if front.starts_with(b"set ") => BAD_END,
+                _ => UNAUTHENTICATED,
+            };
+            (refusal.consumed, refusal.swallow, error)
         }
         // The start of the next line is unknown.
         Parsed::Refused(_) | Parsed::Binary(_) | Parsed::Incomplete => {
@@ -78,6 +95,11 @@ pub fn step(
     slice.closing |= swallow > 0 || login.is_enough();
     *phase = Phase::Login(login);
     Flow::Next
+}
+
+/// True if the first line is shorter than that of any login.
+fn is_short(front: &[u8]) -> bool {
+    front.iter().take(LINE_MIN).any(|&byte| byte == b'\n')
 }
 
 /// The name and the password, with a space between.
