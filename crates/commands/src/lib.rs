@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Reading order: [`slice`](mod@slice) (one connection's part in an iteration), [`stage`] (what a request can use),
-//! [`partial`] (a value that arrives piece by piece), [`protocols`], [`batch`] and [`answering`] (the way there and back), [`output`], [`conversation`] (the log of
-//! requests).
+//! [`partial`] (a value that arrives piece by piece), [`protocols`], [`batch`] and [`answering`] (the way there and
+//! back), [`output`], [`conversation`] (the log of requests).
 
 pub mod answering;
 pub mod batch;

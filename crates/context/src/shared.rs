@@ -158,8 +158,8 @@ impl Shared {
         self.set_bounds();
     }
 
-    /// Sets the bounds that depend on the memory limit: that of the connections' buffers, for which the allowed number of
-    /// connections counts too, and that of values under way.
+    /// Sets the bounds that depend on the memory limit: that of the connections' buffers, for which the allowed number
+    /// of connections counts too, and that of values under way.
     pub fn set_bounds(&self) {
         let connections_max = self.live.connections_max().get();
         let memory = self.engine.stats().memory_limit;
