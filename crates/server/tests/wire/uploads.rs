@@ -1,9 +1,9 @@
 //! Values that clients announce and do not send.
 
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use super::client::Client;
+use super::client::{Client, PATIENCE};
 use super::fixture::{Fixture, Wants, any_port, config};
 use nuthatch_server::{Config, Protocol};
 
@@ -35,6 +35,7 @@ fn announce(server: &Fixture, count: usize) -> Vec<Client> {
 
 /// Waits until the server has heard of this many values: it has reserved them, refused them, or closed their clients.
 fn await_announced(client: &mut Client, count: usize) {
+    let begun = Instant::now();
     loop {
         let stats = client.stats("");
         let number = |name: &str| stats[name].parse::<usize>().unwrap();
@@ -42,6 +43,7 @@ fn await_announced(client: &mut Client, count: usize) {
         if reserved + number("store_no_memory") + number("upload_kicks") == count {
             return;
         }
+        assert!(begun.elapsed() < PATIENCE, "not all were heard: {stats:?}");
     }
 }
 
@@ -106,7 +108,7 @@ fn who_brings_a_value_slowly_stays_beside_the_silent() {
     client.until("upload_bytes", |bytes| bytes == VALUE as u64);
     let _silent = announce(&server, 66);
     await_announced(&mut client, 67);
-    while client.stat("upload_bytes") > 16 << 20 {
+    client.until("upload_bytes", |bytes| {
         match pieces.next() {
             Some(piece) => slow.send(piece),
             None => {
@@ -115,7 +117,8 @@ fn who_brings_a_value_slowly_stays_beside_the_silent() {
             }
         }
         thread::sleep(Duration::from_millis(250));
-    }
+        bytes <= 16 << 20
+    });
     pieces.for_each(|piece| slow.send(piece));
     slow.expect("STORED\r\n");
     assert!(client.stat("upload_kicks") > 0);
