@@ -60,7 +60,7 @@ fn what_is_no_command_line_ends_with_2() {
         ("--batch 0", "--batch: 1 to"),
         (
             "--partitions 8",
-            "--partitions: only for cphash and lockhash",
+            "--partitions: only for cphash, cphash-single, lockhash",
         ),
         ("--engine lockhash --pin 0", "--pin: only for cphash"),
         (
