@@ -99,7 +99,7 @@ pub struct Progress {
 
 /// The error of a set that the server refuses: often its value is larger than the server's largest item.
 pub fn refused(value_size: usize, reply: &str) -> String {
-    format!("a set was refused (--value-size {value_size}): {reply}")
+    format!("a set was refused: {reply} (--value-size {value_size})")
 }
 
 /// Looks through replies of one protocol.
