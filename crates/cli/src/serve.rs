@@ -42,7 +42,8 @@ pub fn run(serve: Serve) -> Result<(), Failure> {
     // First, because it must run while the process has one thread.
     let launch = settings.process.daemon.then(daemon::launch).transpose();
     let launch = launch.map_err(Failure::Run)?;
-    // As root, if it is root: the key is often for root alone. The log, which tells an error, belongs to the user of -u.
+    // As root, if it is root: the key is often for root alone. The log, which tells an error, belongs to the user of
+    // -u.
     let certificates = settings.server.read_certificates();
     let connections = settings.server.connections_max.get();
     let warnings = process::prepare(&settings.process, connections).map_err(Failure::Run)?;

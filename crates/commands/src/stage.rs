@@ -87,6 +87,18 @@ impl<'a> Stage<'_, 'a> {
         slice.in_batch += 1;
     }
 
+    /// The same with a batch of its own, for requests of the running slice that are executed at once: the iteration's
+    /// batch holds requests of other slices.
+    pub fn with_batch<'s>(&'s mut self, batch: &'s mut Batch<'a>) -> Stage<'s, 'a> {
+        Stage {
+            shared: self.shared,
+            handle: &mut *self.handle,
+            batch,
+            slice: 0,
+            ..*self
+        }
+    }
+
     /// True if an engine could refuse a value that replaces any existing one: then the old value must be removed before
     /// its connection's next request, so that request waits until the batch is over. If the engine evicts, a store
     /// finds no memory only if readers pin all of it. Then the old value is removed after the batch, and requests in

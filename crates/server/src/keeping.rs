@@ -227,7 +227,7 @@ pub(crate) fn take_over(
             tell("taken by handover from", path, &summary, begun);
             Ok(Some(summary))
         }
-        Err(error) if !shutdown.is_requested() && newcomer.succeeds_a_dead_process() => {
+        Err(error) if !shutdown.is_requested() && newcomer.inherit() => {
             tracing::error!(
                 "the server that was handing over was killed: its items are lost ({error})"
             );
@@ -241,7 +241,8 @@ pub(crate) fn take_over(
 /// is no copy yet, so that the same flags work for every start, and also where the copy is damaged or of a later
 /// version: then it puts the file aside, so that the next save does not replace it.
 ///
-/// Errors: a copy that only another program writes is missing or cannot be read; the server is to stop.
+/// Errors: the copy cannot be read; one that this server does not save is missing, damaged or of a later version; the
+/// server is to stop.
 pub(crate) fn begin_with(
     path: &Path,
     keeping: &Keeping,
@@ -251,29 +252,29 @@ pub(crate) fn begin_with(
 ) -> io::Result<Option<Summary>> {
     let begun = Instant::now();
     let is_missing = |error: &Error| matches!(error, Error::Io(_, error) if error.kind() == io::ErrorKind::NotFound);
-    let error = match load(engine, clock, path, &mut until(shutdown)) {
+    let is_its_own = keeping.loads_what_it_saves();
+    match load(engine, clock, path, &mut until(shutdown)) {
         Ok(summary) => {
             tell("taken from", path, &summary, begun);
-            return Ok(Some(summary));
+            Ok(Some(summary))
         }
-        Err(error @ Error::Stopped(_)) => return Err(error.into()),
-        Err(error) => error,
-    };
-    if !keeping.loads_what_it_saves() {
-        return Err(io::Error::other(format!("--load: {error}")));
+        Err(error @ Error::Stopped(_)) => Err(error.into()),
+        Err(error) if is_its_own && is_missing(&error) => {
+            tracing::warn!("started empty: no copy is at {} yet", path.display());
+            Ok(None)
+        }
+        Err(error @ (Error::Damaged(..) | Error::NotASnapshot(_) | Error::Version(..)))
+            if is_its_own =>
+        {
+            put_aside(path).map_err(|failed| {
+                let words = format!("--load: {error}; not put aside: {failed}");
+                io::Error::new(failed.kind(), words)
+            })?;
+            tracing::error!("started empty: --load: {error}; put aside");
+            Ok(None)
+        }
+        Err(error) => Err(io::Error::other(format!("--load: {error}"))),
     }
-    if is_missing(&error) {
-        tracing::warn!("started empty: no copy is at {} yet", path.display());
-    } else {
-        put_aside(path).map_err(|failed| {
-            io::Error::new(
-                failed.kind(),
-                format!("--load: {error}; put aside: {failed}"),
-            )
-        })?;
-        tracing::error!("started empty: --load: {error}; put aside");
-    }
-    Ok(None)
 }
 
 /// Begins a copy and discards it, so that a server that can never write one fails at its start and not at its stop.

@@ -211,32 +211,23 @@ fn take_items(
     claim: Option<&Claim>,
     newcomer: Option<Newcomer>,
 ) -> io::Result<()> {
-    let Shared {
-        engine,
-        clock,
-        shutdown,
-        config,
-        ..
-    } = shared;
-    let handed_over = match (newcomer, &config.handover) {
+    let Shared { engine, clock, .. } = shared;
+    let taken = match (newcomer, &shared.config.handover) {
         (Some(newcomer), Some(path)) => {
-            let taken = keeping::take_over(&newcomer, path, engine, clock, shutdown)?;
+            let taken = keeping::take_over(&newcomer, path, engine, clock, &shared.shutdown)?;
             if let Some(claim) = claim {
                 claim.pass_over();
             }
-            if taken.is_none() {
+            if taken.is_some() {
+                taken
+            } else {
                 // Some items may have come that the other process changed before it was killed.
                 let now = clock.now();
                 engine.flush(now, now);
+                items_of_before(shared, None)?
             }
-            Some(taken)
         }
-        _ => None,
-    };
-    let taken = match handed_over {
-        Some(Some(taken)) => Some(taken),
-        Some(None) => items_of_before(shared, None)?,
-        None => items_of_before(shared, claim)?,
+        _ => items_of_before(shared, claim)?,
     };
     if let Some(left) = taken.and_then(|taken| taken.flush) {
         let now = clock.now();
@@ -247,22 +238,17 @@ fn take_items(
 
 /// Takes the items that a stop left, else those of a copy.
 fn items_of_before(shared: &Shared, claim: Option<&Claim>) -> io::Result<Option<Summary>> {
-    let Shared {
-        engine,
-        clock,
-        shutdown,
-        config,
-        ..
-    } = shared;
+    let (engine, clock, shutdown) = (&shared.engine, &shared.clock, &shared.shutdown);
+    let keeping = &shared.config.keeping;
     let left = claim.map(|claim| claim.take(engine, clock, shutdown));
     let left = left.transpose()?.flatten();
-    match &config.keeping.load {
+    match &keeping.load {
         Some(path) if left.is_some() => {
             let path = path.display();
             tracing::info!("--load {path}: not read, for what the last stop left is newer");
             Ok(left)
         }
-        Some(path) => keeping::begin_with(path, &config.keeping, engine, clock, shutdown),
+        Some(path) => keeping::begin_with(path, keeping, engine, clock, shutdown),
         None => Ok(left),
     }
 }

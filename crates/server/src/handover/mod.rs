@@ -3,7 +3,8 @@
 //! ```text
 //!  newcomer                                the running server
 //!   "nuthatch handover 1"     ------->      is it of the same user? of this version?
-//!                             <-------      "socket NAME" with its descriptor, for each; "lock FILE" of -e; "alive"; "end"
+//!                             <-------      "socket NAME" with its descriptor, for each; "lock FILE" of -e;
+//!                                         "alive"; "end"
 //!   binds what else it needs
 //!   "ready"                   ------->      accepts no more, answers what it has read, closes its connections
 //!                             <-------      all items, as a snapshot
@@ -16,9 +17,9 @@
 //! accepts them. Until the newcomer has all items and says so, the running server has lost nothing: if the newcomer
 //! fails, refuses or falls silent, the running server goes on where it was. After "go" only the newcomer serves.
 //!
-//! If the running server is killed meanwhile, the newcomer alone has the sockets. It then serves without the items: some
-//! of them may have come, but the running server may have gone on for a moment and changed them. "alive" comes with a
-//! pipe whose other end only the running server has, so that the newcomer can tell a process that ended from one that
+//! If the running server is killed meanwhile, the newcomer alone has the sockets. It then serves without the items:
+//! some of them may have come, but the running server may have gone on for a moment and changed them. "alive" comes with
+//! a pipe whose other end only the running server has, so that the newcomer can tell a process that ended from one that
 //! gave up.
 //!
 //! * `wire`: messages, and descriptors that go with them.

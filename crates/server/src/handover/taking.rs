@@ -129,7 +129,7 @@ impl Newcomer {
     }
 
     /// Takes all items. When this returns, the other process serves no client any more. Errors: the other process goes
-    /// on.
+    /// on, unless it has ended: see [`inherit`](Self::inherit).
     pub(crate) fn take_over(
         &self,
         engine: &Arc<AnyEngine>,
@@ -148,9 +148,9 @@ impl Newcomer {
         Ok(taken)
     }
 
-    /// After an error of [`take_over`](Self::take_over): true if the other process has ended, so that its sockets are
-    /// this one's, and nobody else serves. A process that merely gave up goes on, and then this is false.
-    pub(crate) fn succeeds_a_dead_process(&self) -> bool {
+    /// After an error of [`take_over`](Self::take_over): takes the place of the other process if it has ended, so that
+    /// no process serves but this one. False if it merely gave up, and goes on.
+    pub(crate) fn inherit(&self) -> bool {
         let Some(alive) = &self.alive else {
             return false;
         };

@@ -31,7 +31,7 @@ impl Subject for Library {
 
     fn worker(&self) -> LibraryWorker<'_> {
         LibraryWorker {
-            library: self,
+            subject: self,
             value: Vec::new(),
         }
     }
@@ -39,7 +39,7 @@ impl Subject for Library {
 
 /// A thread's access to a [`Library`].
 pub struct LibraryWorker<'a> {
-    library: &'a Library,
+    subject: &'a Library,
     value: Vec<u8>,
 }
 
@@ -47,7 +47,7 @@ impl LibraryWorker<'_> {
     /// One operation.
     #[inline(always)]
     fn call(&mut self, one: Operation<'_>, value_size: usize, tally: &mut Tally) {
-        let cache = &self.library.cache;
+        let cache = &self.subject.cache;
         tally.operations += 1;
         match one.set {
             Some(value) => tally.wrong += u64::from(cache.insert(one.key, value).is_err()),
@@ -64,7 +64,7 @@ impl LibraryWorker<'_> {
     fn gets(&self, keys: &[&[u8]], value_size: usize, tally: &mut Tally) {
         tally.operations += keys.len() as u64;
         tally.gets += keys.len() as u64;
-        self.library.cache.get_many_with(keys, |index, value| {
+        self.subject.cache.get_many_with(keys, |index, value| {
             if let Some(value) = value {
                 tally.hit(value, keys[index], value_size);
             }
@@ -74,7 +74,7 @@ impl LibraryWorker<'_> {
 
 impl Worker for LibraryWorker<'_> {
     fn run(&mut self, list: &Operations, from: usize, to: usize) -> Tally {
-        let (batch, size) = (self.library.batch, list.value_size());
+        let (batch, size) = (self.subject.batch, list.value_size());
         let mut tally = Tally::default();
         if batch == 1 {
             for one in list.range(from, to) {

@@ -171,7 +171,7 @@ impl FromStr for PolicyName {
                 queues: parameters.s3_fifo()?,
             }),
             "optimum" => Kind::Optimum,
-            "lib" => Kind::Library(parameters.library()?),
+            "lib" => Kind::Library(parameters.named_crate()?),
             _ => return Err(format!("`{text}` is no policy; there are {}", names())),
         };
         parameters.end()?;
@@ -188,7 +188,7 @@ struct Parameters<'a> {
 
 impl Parameters<'_> {
     /// The crate that is meant.
-    fn library(&mut self) -> Result<Library, String> {
+    fn named_crate(&mut self) -> Result<Library, String> {
         let library = self.words.next().and_then(Library::by_name);
         library.ok_or_else(|| self.wrong("moka or quick_cache"))
     }

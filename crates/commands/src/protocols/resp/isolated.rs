@@ -23,14 +23,7 @@ pub fn carry_out(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase
     let limit = Limit::of(stage, slice);
     let share = std::mem::replace(&mut slice.commands_left, u32::MAX);
     while phase.session().has_replay() && !slice.closing && !limit.is_reached(stage, slice) {
-        // The iteration's batch holds requests of other slices, so this slice uses a batch of its own.
-        let mut own = Stage {
-            shared: stage.shared,
-            handle: &mut *stage.handle,
-            batch: &mut batch,
-            slice: 0,
-            ..*stage
-        };
+        let mut own = stage.with_batch(&mut batch);
         replay(&mut own, slice, phase);
         finish(&mut own, slice);
     }

@@ -81,13 +81,7 @@ pub fn advance_unheard<'a>(
     let outer = phase.session().unheard;
     phase.session().unheard = outer.or(Some(mark));
     let mut batch = BatchBuffers::default().take(BATCH);
-    let mut own = Stage {
-        shared: stage.shared,
-        handle: &mut *stage.handle,
-        batch: &mut batch,
-        slice: 0,
-        ..*stage
-    };
+    let mut own = stage.with_batch(&mut batch);
     let flow = advance(&mut own, slice, phase, reader);
     isolated::finish(&mut own, slice);
     // CLIENT REPLY ON has cut off what was before it, and is answered itself. RESET, which is answered too, ends the
@@ -98,7 +92,8 @@ pub fn advance_unheard<'a>(
         slice.output.cut(mark);
         session.unheard = outer;
     }
-    // A transaction's requests, and one that was typed by hand, are queued, and belong to the request that is under way.
+    // A transaction's requests, and one that was typed by hand, are queued, and belong to the request that is under
+    // way.
     if flow == Flow::Next
         && phase.is_at_request()
         && let Some(session) = &mut phase.session
