@@ -10,6 +10,7 @@ use nuthatch_check::suite::Extent;
 fn make(setup: Setup) -> Arc<Naive> {
     Naive::new(Options {
         memory_limit: setup.memory_limit,
+        memory_limit_max: setup.memory_limit,
         item_size_max: setup.item_size_max,
         evicts: setup.evicts,
         ..Options::default()

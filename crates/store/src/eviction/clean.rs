@@ -42,11 +42,16 @@ const PATIENCE_ITEMS: usize = 2;
 /// Pages of which all items may be evicted, at most, for one piece of memory.
 const PAGES_MAX: usize = 64;
 
+/// A thread that finds no page to clean closes the open ones. The second time it lets all items leave that can, and the
+/// third time it gives up.
+const IN_VAIN_MAX: usize = 2;
+
 /// In a store that evicts nothing, this many pages' worth of gaps stay.
 const PAGES_UNUSED: usize = 2;
 
 /// A page that is stuck, because something in it is being read in place, counts as one part in `STUCK_COST` of an
-/// emptied page: a thread may meet many stuck pages before one that can be emptied.
+/// emptied page: a thread may meet many stuck pages before one that can be emptied. Each is met once: it is passed over
+/// until a reader has dropped a pin in it, or something in it was freed.
 const STUCK_COST: usize = if cfg!(loom) { 1 } else { 16 };
 
 /// Records whose buckets are loaded side by side.
@@ -278,14 +283,16 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
             {
                 return Some(appended);
             }
-            self.mode = if words < patience {
+            // To move items into the few pages that can be emptied at all may gain nothing.
+            let desperate = in_vain == IN_VAIN_MAX;
+            self.mode = if words < patience && !desperate {
                 CleaningMode::Normal
             } else {
                 CleaningMode::EvictAll
             };
             let due = swept < dead::SWEPT_PAGES_MAX && self.sweep_words(self.log.page_words());
             swept += usize::from(due);
-            self.spare_the_living(due);
+            self.spare_the_living(due, if desperate { Need::AnyRoom } else { Need::Room });
             match self.clean(self.log.page_words()) {
                 // There may be more in the next page that is due, or in the one that another thread sweeps.
                 Step::Nothing if due => {
@@ -298,17 +305,16 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
                 // pages are small: that is no failure to find room.
                 Step::Freed(_) if self.engine.store().pool().keeps_for_others() => {}
                 Step::Freed(_) => words += self.log.page_words(),
-                // Without eviction a page that is stuck again is the only page left to clean.
-                Step::Stuck { again } if self.engine.evicts() || !again => {
-                    words += self.log.page_words() / STUCK_COST;
-                }
+                Step::Stuck { again: false } => words += self.log.page_words() / STUCK_COST,
                 Step::Elsewhere => {
                     spin(waited);
                     waited += 1;
                 }
-                Step::Stuck { .. } | Step::Nothing => {
-                    in_vain += 1;
-                    if in_vain > 2 {
+                // A page that is stuck again is the only page left to clean.
+                Step::Stuck { again: true } | Step::Nothing => {
+                    if in_vain < IN_VAIN_MAX {
+                        in_vain += 1;
+                    } else if !self.log.give_up_waiting(self.engine.store()) {
                         return None;
                     }
                     if self.engine.evicts() {
@@ -672,20 +678,26 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
     fn shrink(&mut self, budget: usize) -> bool {
         let mut left = budget * CHANGED_MAX;
         let mut pages = 0;
+        let mut in_vain = false;
         while left > 0 && self.engine.store().pool().is_over() {
             if pages >= PATIENCE {
                 self.mode = CleaningMode::EvictAll;
             }
             let due = self.sweep_words(left);
-            self.spare_the_living(due);
+            self.spare_the_living(due, if in_vain { Need::AnyRoom } else { Need::Room });
             match self.clean(left) {
                 // There is more to clean after the sweep.
                 Step::Nothing if due => return true,
                 Step::Freed(looked) | Step::Looked(looked) => {
                     left = left.saturating_sub(looked.max(1));
                 }
-                Step::Nothing if self.engine.evicts() => {
-                    self.log.close_open();
+                // No page was cleaned in vain: the readers will finish.
+                Step::Stuck { again: false } if self.engine.evicts() => {
+                    left = left.saturating_sub(self.log.page_words() / STUCK_COST);
+                    continue;
+                }
+                Step::Nothing if self.engine.evicts() && !in_vain => {
+                    in_vain = !self.log.close_open();
                     left = left.saturating_sub(self.log.page_words());
                 }
                 Step::Stuck { .. } | Step::Elsewhere | Step::Nothing => return false,

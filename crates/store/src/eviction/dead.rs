@@ -21,13 +21,13 @@ impl<E: Reclaim> Cleaner<'_, E> {
     /// Sweeps in proportion to what was appended, and sets for what need pages are cleaned meanwhile.
     pub(super) fn sweep_for(&mut self, appended: usize) {
         let due = self.sweep_words(SWEPT_PER_APPENDED * appended);
-        self.spare_the_living(due);
+        self.spare_the_living(due, Need::Room);
     }
 
-    /// While pages are due, only dead items make room.
-    pub(super) fn spare_the_living(&mut self, due: bool) {
+    /// While pages are due, only dead items make room. `otherwise` is the need if none is.
+    pub(super) fn spare_the_living(&mut self, due: bool, otherwise: Need) {
         if self.engine.evicts() {
-            let need = if due { Need::Dead } else { Need::Room };
+            let need = if due { Need::Dead } else { otherwise };
             self.plan = self.log.policy.plan(need, true);
         }
     }

@@ -138,6 +138,9 @@ pub enum Need {
     Dead,
     /// Memory is short, and items leave.
     Room,
+    /// Memory is short, and the usual cleaning finds no page: nothing is moved any more, and pages that a cleaning has
+    /// left are tried again.
+    AnyRoom,
 }
 
 /// How strict a cleaning is.
@@ -286,6 +289,7 @@ impl S3Fifo {
                 Need::Order => COMPACT_AT_EASE,
                 Need::EveryGap => UNIT,
                 Need::Room | Need::Dead => COMPACT_AT,
+                Need::AnyRoom => 0,
             },
         }
     }

@@ -272,6 +272,14 @@ impl Log {
         self.gappy.store(usize::from(gappy), Ordering::Relaxed);
     }
 
+    /// Other users of the memory wait for more than there is. False if none waits.
+    pub fn give_up_waiting(&self, store: &Store) -> bool {
+        let mut pool = store.pool();
+        let waited = pool.give_up_earmark();
+        self.note_free(&pool);
+        waited
+    }
+
     /// Takes note of how many pages are free.
     pub fn note_free(&self, pool: &Pool) {
         self.free.store(pool.free_pages(), Ordering::Relaxed);
@@ -433,16 +441,19 @@ impl Log {
         }
     }
 
-    /// Closes the pages that streams append to, so that they can be cleaned.
-    pub fn close_open(&self) {
+    /// Closes the pages that streams append to, so that they can be cleaned. False if there are none.
+    pub fn close_open(&self) -> bool {
+        let mut closed = false;
         for stream in &self.streams {
             for open in std::mem::take(&mut stream.lock().pages)
                 .into_iter()
                 .flatten()
             {
                 self.pages.close(open.page);
+                closed = true;
             }
         }
+        closed
     }
 
     /// Where nothing may leave, closes the open pages that have gaps, unless pages are owed room.
@@ -490,7 +501,8 @@ impl Log {
         }
         if let Some(mut idle) = idle {
             *idle = self.choose(store, plan);
-            if idle.is_some() {
+            if let Some(cleaning) = &*idle {
+                self.pages.note_tried(cleaning.page);
                 return Ok(idle);
             }
         }
@@ -516,7 +528,7 @@ impl Log {
         }
         match plan.need {
             Need::Order | Need::Dead | Need::EveryGap => None,
-            Need::Room => self.oldest(&mut queues, plan),
+            Need::Room | Need::AnyRoom => self.oldest(&mut queues, plan),
         }
     }
 
@@ -561,7 +573,8 @@ impl Log {
         } else {
             [main, probation]
         };
-        let tries = [false, true].into_iter();
+        let retries = plan.need == Need::AnyRoom;
+        let tries = [false, true].into_iter().take(1 + usize::from(retries));
         let mut tries = tries.flat_map(|stuck| first.map(|queue| (queue, stuck)));
         let cleaning =
             tries.find_map(|(queue, stuck)| self.take_oldest(queues, queue, stuck, |_| true))?;
@@ -655,6 +668,11 @@ impl Log {
         }
         queues.pages[0] = probation;
         queues.pages[1].extend(main);
+    }
+
+    /// A reader has dropped its pin of an item of which a record lies at this place.
+    pub fn note_unpinned(&self, chunk: Chunk) {
+        self.pages.note_unpinned(self.page_of(chunk));
     }
 
     /// Ends a cleaning that has come to the end of its page: the page goes back to the pool if nothing in it is in use.

@@ -18,7 +18,7 @@ const END: usize = 1;
 const HELD: usize = 2;
 /// The queue that it is in, [`CLOSED`], and [`COUNTS`].
 const STATE: usize = 3;
-/// [`HELD`] and 1 more when a cleaning left something in the page; 0: none did.
+/// [`HELD`] and 1 more when a cleaning left something in the page; [`TRIED`]; 0: another cleaning may find more.
 const STUCK: usize = 4;
 /// The tick at which it is to be swept, or [`NEVER`]: see [`due`](super::due).
 const DUE: usize = 5;
@@ -28,6 +28,9 @@ const FIELDS: usize = 7;
 
 /// [`DUE`] of a page in which nothing dies.
 pub const NEVER: u64 = u64::MAX;
+
+/// [`STUCK`] of a page that is being cleaned.
+const TRIED: u64 = u64::MAX;
 
 /// One private record.
 const PRIVATE: u64 = 1 << 32;
@@ -139,13 +142,32 @@ impl Pages {
         Occupancy(self.of(page)[HELD].load(Ordering::Acquire))
     }
 
-    /// Notes that a cleaning left these records in the page. The queues' lock is held.
-    pub fn note_stuck(&self, page: u32, held: Occupancy) {
-        // Relaxed, here and below: a hint for the choice of a page.
-        self.of(page)[STUCK].store(held.0 + 1, Ordering::Relaxed);
+    /// Notes that a cleaning of the page begins.
+    pub fn note_tried(&self, page: u32) {
+        // Relaxed, here and below: a hint for the choice of a page. The lock of the pins orders it: a reader of an item
+        // that the cleaning finds pinned drops the pin later, and calls `note_unpinned` after that.
+        self.of(page)[STUCK].store(TRIED, Ordering::Relaxed);
     }
 
-    /// True if a cleaning left something in the page, and nothing has been freed there since.
+    /// Notes that the cleaning left these records in the page, unless a pin was dropped there meanwhile.
+    pub fn note_stuck(&self, page: u32, held: Occupancy) {
+        let (relaxed, stuck) = (Ordering::Relaxed, &self.of(page)[STUCK]);
+        let _ = stuck.compare_exchange(TRIED, held.0 + 1, relaxed, relaxed);
+    }
+
+    /// Notes that a reader has dropped a pin in the page, if there is such a page.
+    pub fn note_unpinned(&self, page: u32) {
+        let Some(state) = self.all().get(page as usize) else {
+            return;
+        };
+        // Mostly nothing is stuck, and nothing is written. If a cleaning ends at the same time, one of the two
+        // exchanges sees the other.
+        if state[STUCK].load(Ordering::Relaxed) != 0 {
+            state[STUCK].swap(0, Ordering::Relaxed);
+        }
+    }
+
+    /// True if a cleaning left something in the page, and since then nothing was freed and no pin dropped there.
     pub fn is_stuck(&self, page: u32) -> bool {
         let left = self.of(page)[STUCK].load(Ordering::Relaxed);
         left != 0 && left == self.held(page).0 + 1

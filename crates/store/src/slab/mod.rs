@@ -128,32 +128,32 @@ impl Store {
     ) -> io::Result<Self> {
         let (page, page_words) = (sizes.page(), sizes.page_words());
         let page_cost = page + Recency::bytes_for(page_words, false) + size_of::<PageState>();
-        let pages = limit_max.max(limit) / page;
-        Self::reserve(limit, sizes, front, pages, page_cost, None)
+        Self::reserve(limit, limit_max, sizes, front, page_cost, None)
     }
 
     /// A store of the same limits whose items lie in a log.
     pub fn log(limit: usize, limit_max: usize, sizes: Sizes) -> io::Result<Self> {
         let (page, page_words) = (sizes.page(), sizes.page_words());
         let page_cost = page + Recency::bytes_for(page_words, true) + PAGE_STATE;
-        let pages = limit_max.max(limit) / page;
-        let log = Log::new(limit, pages, page_words)?;
-        Self::reserve(limit, sizes, 0, pages, page_cost, Some(log))
+        let log = Log::new(limit, limit_max.max(limit) / page, page_words)?;
+        Self::reserve(limit, limit_max, sizes, 0, page_cost, Some(log))
     }
 
     fn reserve(
         limit: usize,
+        limit_max: usize,
         sizes: Sizes,
         front: usize,
-        pages: usize,
         page_cost: usize,
         log: Option<Log>,
     ) -> io::Result<Self> {
         let page_words = sizes.page_words();
+        let limit_max = limit_max.max(limit);
+        let pages = limit_max / sizes.page();
         let words = pages * page_words;
         let class = |class| Mutex::new(Class::new(page_words, sizes.chunk(class), front));
         let classes = (0..sizes.count()).map(class);
-        let mut pool = Pool::new(limit, pages as u32, page_cost);
+        let mut pool = Pool::new(limit, limit_max, pages as u32, page_cost);
         if log.is_some() {
             pool.keep_spare(RESERVE);
         }

@@ -7,6 +7,7 @@ use super::{HasStore, Store};
 #[cfg(not(loom))]
 use crate::item::SEGMENT_HEADER;
 use crate::item::{Header, Shape};
+use crate::log::Log;
 use nuthatch_engine::Value;
 
 /// A pinned value. Its bytes neither move nor change until it is dropped.
@@ -65,7 +66,7 @@ impl<E: HasStore> Value for Pinned<E> {
 
 impl<E: HasStore> Drop for Pinned<E> {
     fn drop(&mut self) {
-        self.engine.store().unpin(self.chunk);
+        self.engine.store().unpin(self.chunk, &self.shape);
     }
 }
 
@@ -100,15 +101,29 @@ impl<'s> PinnedItem<'s> {
 
 impl Drop for PinnedItem<'_> {
     fn drop(&mut self) {
-        self.store.unpin(self.chunk);
+        let shape = self.header.shape(self.store.chunk_max());
+        self.store.unpin(self.chunk, &shape);
     }
 }
 
 impl Store {
     /// Gives a pin of an item back. The last reader of an item that has left the index frees it.
-    fn unpin(&self, chunk: Chunk) {
-        if let Some(item) = self.pins.unpin(chunk) {
+    fn unpin(&self, chunk: Chunk, shape: &Shape) {
+        let orphan = self.pins.unpin(chunk);
+        if let Some(log) = &self.log {
+            self.note_unpinned(log, chunk, shape);
+        }
+        if let Some(item) = orphan {
             self.free_item(item);
+        }
+    }
+
+    /// Pages in which a cleaning left the item may be tried again. If it has left, or was moved, since its pin was
+    /// dropped, other pages may be tried in vain; its own have lost a record, and so are not stuck.
+    fn note_unpinned(&self, log: &Log, chunk: Chunk, shape: &Shape) {
+        log.note_unpinned(chunk);
+        for index in 0..shape.segments() {
+            log.note_unpinned(self.segment(chunk, shape, index));
         }
     }
 }

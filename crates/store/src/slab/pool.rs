@@ -6,12 +6,16 @@ use nuthatch_engine::LimitError;
 pub struct Pool {
     /// The limit in bytes, for pages, their recency bits and the index together.
     limit: usize,
+    /// The highest limit that may be set.
+    limit_max: usize,
     /// Bytes that a page costs: itself and its recency bits.
     page_cost: usize,
     /// Bytes taken by users other than pages (the index).
     charged: usize,
     /// Bytes that the index waits for: classes get no page before it has got them.
     earmarked: usize,
+    /// Pages that may still be taken before bytes are earmarked again: others waited for bytes, and nothing made room.
+    grace: usize,
     /// Bytes that only [`Pool::take_last`] may take.
     spare: usize,
     /// The limit was lowered below what was in use, and has not been reached yet.
@@ -32,13 +36,15 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// All pages free.
-    pub fn new(limit: usize, pages_max: u32, page_cost: usize) -> Self {
+    /// All pages free. The limit may be raised to `limit_max`.
+    pub fn new(limit: usize, limit_max: usize, pages_max: u32, page_cost: usize) -> Self {
         Self {
             limit,
+            limit_max,
             page_cost,
             charged: 0,
             earmarked: 0,
+            grace: 0,
             spare: 0,
             shrinking: false,
             shrinking_from: 0,
@@ -96,6 +102,7 @@ impl Pool {
         })?;
         self.released = self.released.min(self.returned.len());
         self.used_pages += 1;
+        self.grace = self.grace.saturating_sub(1);
         Some(page)
     }
 
@@ -182,7 +189,21 @@ impl Pool {
 
     /// Notes that the index, or another user, waits for `bytes` bytes: pages that come back are kept for it.
     pub fn earmark(&mut self, bytes: usize) {
-        self.earmarked = bytes + self.spare;
+        if self.grace == 0 {
+            self.earmarked = bytes + self.spare;
+        }
+    }
+
+    /// Ends the waiting of the index, or of another user, for bytes that nothing makes free: or else no page could be
+    /// taken any more. It begins again when as many pages were taken as the limit allows, at the earliest. False if
+    /// none waits.
+    pub fn give_up_earmark(&mut self) -> bool {
+        let waited = self.earmarked > 0;
+        if waited {
+            self.earmarked = 0;
+            self.grace = self.pages_allowed();
+        }
+        waited
     }
 
     /// Pages that were ever given out.
@@ -231,11 +252,11 @@ impl Pool {
         self.shrinking || self.used() <= self.limit
     }
 
-    /// Changes the limit. The least is `floor`, and the arena bounds it.
+    /// Changes the limit. The least is `floor`; the configured maximum and the arena bound it.
     pub fn set_limit(&mut self, limit: usize, floor: usize) -> Result<(), LimitError> {
         let least = floor.max(self.charged + 2 * self.page_cost);
-        let most = self.charged + self.pages_max as usize * self.page_cost;
-        LimitError::check(limit, least, most)?;
+        let usable = self.charged + self.pages_max as usize * self.page_cost;
+        LimitError::check(limit, least, usable.min(self.limit_max))?;
         self.limit = limit;
         self.note_excess();
         Ok(())
@@ -249,7 +270,7 @@ mod tests {
 
     #[test]
     fn pages_are_warmed_once_and_only_within_the_limit() {
-        let mut pool = Pool::new(4 * PAGE, 10, PAGE);
+        let mut pool = Pool::new(4 * PAGE, 10 * PAGE, 10, PAGE);
         assert_eq!(pool.next_to_warm(2), None);
         assert_eq!(pool.take(), Some(0));
         assert_eq!(
@@ -266,7 +287,7 @@ mod tests {
 
     #[test]
     fn the_spare_page_is_for_what_is_moved() {
-        let mut pool = Pool::new(4 * PAGE, 10, PAGE);
+        let mut pool = Pool::new(4 * PAGE, 10 * PAGE, 10, PAGE);
         pool.keep_spare(1);
         assert!((0..3).all(|page| pool.take_sparing(1) == Some(page)));
         assert_eq!(pool.take_sparing(1), None);
@@ -282,7 +303,7 @@ mod tests {
 
     #[test]
     fn pages_that_the_limit_allows_to_nobody_are_released_once() {
-        let mut pool = Pool::new(8 * PAGE, 10, PAGE);
+        let mut pool = Pool::new(8 * PAGE, 10 * PAGE, 10, PAGE);
         (0..6).for_each(|page| assert_eq!(pool.take(), Some(page)));
         (1..6).for_each(|page| pool.give_back(page));
         assert_eq!(pool.next_to_release(), None);
@@ -298,8 +319,24 @@ mod tests {
     }
 
     #[test]
+    fn others_that_wait_in_vain_give_way_for_a_while() {
+        let mut pool = Pool::new(4 * PAGE, 10 * PAGE, 10, PAGE);
+        pool.earmark(4 * PAGE);
+        assert_eq!(pool.take(), None);
+        assert!(pool.give_up_earmark());
+        assert!(!pool.give_up_earmark(), "none waits any more");
+        for _ in 0..4 {
+            pool.earmark(PAGE);
+            assert!(pool.take().is_some());
+        }
+        pool.give_back(0);
+        pool.earmark(PAGE);
+        assert_eq!(pool.take(), None);
+    }
+
+    #[test]
     fn the_limit_holds_pages_and_index_together() {
-        let mut pool = Pool::new(4 * PAGE, 10, PAGE + 100);
+        let mut pool = Pool::new(4 * PAGE, 10 * PAGE, 10, PAGE + 100);
         assert!(pool.charge(PAGE));
         assert!(!pool.charge(3 * PAGE + 1));
         assert_eq!(
@@ -310,7 +347,7 @@ mod tests {
         pool.give_back(0);
         assert_eq!(pool.take(), Some(0));
         assert!(pool.set_limit(PAGE, 0).is_err());
-        assert!(pool.set_limit(100 * PAGE, 0).is_err());
+        assert!(pool.set_limit(10 * PAGE + 1, 0).is_err());
         assert!(pool.set_limit(6 * PAGE, 7 * PAGE).is_err());
         assert!(pool.set_limit(6 * PAGE, 6 * PAGE).is_ok());
         assert_eq!((pool.take(), pool.take()), (Some(2), Some(3)));

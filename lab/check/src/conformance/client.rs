@@ -1,11 +1,12 @@
 //! The client by which cases call engines.
 
+use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::time::Duration;
 
 use nuthatch_engine::{
-    AnyEngine, AnyHandle, Audit, Delta, Engine, Expiry, Item, Key, Op, Read, Removal, Reply,
-    Request, Store, Time,
+    AnyEngine, AnyHandle, AnyValue, Audit, Delta, Engine, Expiry, Handle, Item, Key, Op, Read,
+    Removal, Replies, Reply, Request, Store, Time, Value,
 };
 
 use crate::answer::{self, Answer};
@@ -89,6 +90,15 @@ impl Client {
         }
     }
 
+    /// A get of a value that is too long to be copied: it is read in place, and stays there until it is dropped.
+    pub fn keep(&mut self, key: &[u8]) -> AnyValue {
+        let mut keeper = Keeper(None);
+        let key = Key::new(key, self.engine.hasher());
+        let get = Request { key, op: Op::Get };
+        self.handle.execute(self.now, &[get], &mut keeper);
+        keeper.0.expect("a large value is handed out")
+    }
+
     /// A read.
     pub fn read(&mut self, key: &[u8], read: Read) -> Answer {
         self.ask(key, Op::Read(read))
@@ -153,5 +163,30 @@ impl Client {
             Answer::Done(reply) => reply,
             other => panic!("{op:?} of {key:?} was answered {other:?}"),
         }
+    }
+}
+
+/// Keeps a large value instead of copying it.
+struct Keeper<V>(Option<V>);
+
+impl<V: Value> Replies<V> for Keeper<V> {
+    fn begin(&mut self, _: usize, item: &Item) -> &mut [MaybeUninit<u8>] {
+        panic!("{} bytes are too many to copy", item.value_len);
+    }
+
+    fn commit(&mut self, _: usize) {
+        panic!("nothing was begun");
+    }
+
+    fn retract(&mut self, _: usize) {
+        panic!("nothing was begun");
+    }
+
+    fn large(&mut self, _: usize, _: &Item, value: V) {
+        self.0 = Some(value);
+    }
+
+    fn done(&mut self, _: usize, reply: Reply) {
+        panic!("a get was answered {reply:?}");
     }
 }

@@ -22,6 +22,11 @@ pub(super) fn cases() -> Vec<Case> {
         Case::on(Setup::TIGHT, "memory_recent_large_hits_stay", recent_large),
         Case::on(REFUSING, "memory_full_refuses_when_told_to", refuses),
         Case::on(Setup::TIGHT, "memory_limit_changes", limit_changes),
+        Case::on(
+            Setup::TIGHT,
+            "memory_limit_has_a_maximum",
+            limit_has_a_maximum,
+        ),
         Case::new("stats_count_items", stats),
         Case::new("stats_show_the_index", index),
         Case::new("stats_count_searches", searches),
@@ -324,6 +329,19 @@ fn limit_changes(client: &mut Client) {
     let more = fill(client, LEN);
     assert!(more * LEN > lower && more > fitted, "{more} items");
     within_limit(client);
+}
+
+/// No maximum is configured, which means the limit itself.
+fn limit_has_a_maximum(client: &mut Client) {
+    const MORE: usize = 4096;
+    let limit = Setup::TIGHT.memory_limit;
+    // Also when the index and others have taken memory beside the items.
+    for _ in 0..2 {
+        let refused = client.engine.set_memory_limit(limit + MORE);
+        assert!(refused.is_err_and(|error| (limit..limit + MORE).contains(&error.most())));
+        assert_eq!(client.engine.stats().memory_limit, limit as u64);
+        fill(client, 100);
+    }
 }
 
 /// Stores values of this length for a whole limit; returns how many the engine held at the end.

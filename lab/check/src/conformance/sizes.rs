@@ -1,11 +1,6 @@
 //! Cases of values from 0 bytes to the largest, and a byte more.
 
-use std::mem::MaybeUninit;
-
-use nuthatch_engine::{
-    AnyHandle, AnyValue, Delta, Engine, Handle, Item, Key, Op, Replies, Reply, Request, Store,
-    StoreMode, Value,
-};
+use nuthatch_engine::{AnyHandle, Delta, Engine, Handle, Key, Reply, Store, StoreMode, Value};
 
 use super::client::Client;
 use super::{Case, Setup};
@@ -150,45 +145,12 @@ fn append_across_borders(client: &mut Client) {
     }
 }
 
-/// Keeps a large value instead of copying it.
-struct Keeper<V>(Option<V>);
-
-impl<V: Value> Replies<V> for Keeper<V> {
-    fn begin(&mut self, _: usize, item: &Item) -> &mut [MaybeUninit<u8>] {
-        panic!("{} bytes are too many to copy", item.value_len);
-    }
-
-    fn commit(&mut self, _: usize) {
-        panic!("nothing was begun");
-    }
-
-    fn retract(&mut self, _: usize) {
-        panic!("nothing was begun");
-    }
-
-    fn large(&mut self, _: usize, _: &Item, value: V) {
-        self.0 = Some(value);
-    }
-
-    fn done(&mut self, _: usize, reply: Reply) {
-        panic!("a get was answered {reply:?}");
-    }
-}
-
-fn keep(client: &mut Client, key: &[u8]) -> AnyValue {
-    let mut keeper = Keeper(None);
-    let key = Key::new(key, client.engine.hasher());
-    let get = Request { key, op: Op::Get };
-    client.handle.execute(client.now, &[get], &mut keeper);
-    keeper.0.expect("a large value is handed out")
-}
-
 fn held(client: &mut Client) {
     let lens = [AnyHandle::COPY_MAX + 1, 100 << 10, 600 << 10, 3 << 20];
     let mut values = Vec::new();
     for (seed, len) in lens.into_iter().enumerate() {
         client.set(b"key", &bytes(seed, len));
-        values.push(keep(client, b"key"));
+        values.push(client.keep(b"key"));
         // Each value is replaced as soon as it is read.
     }
     client.delete(b"key");

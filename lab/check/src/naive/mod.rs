@@ -35,6 +35,8 @@ use transition::{Circumstances, HEADER, Outcome, StoredItem, apply};
 pub struct Options {
     /// Bytes that all items together may take: header, key and value.
     pub memory_limit: usize,
+    /// Bytes to which that may be raised.
+    pub memory_limit_max: usize,
     /// Bytes that one item may take.
     pub item_size_max: usize,
     /// False: answer [`Reply::OutOfMemory`] instead of evicting.
@@ -48,6 +50,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             memory_limit: usize::MAX,
+            memory_limit_max: usize::MAX,
             item_size_max: 1 << 20,
             evicts: true,
             hasher: KeyHasher::seeded(0),
@@ -58,6 +61,7 @@ impl Default for Options {
 /// The oracle.
 #[derive(Debug)]
 pub struct Naive {
+    memory_limit_max: usize,
     item_size_max: usize,
     evicts: bool,
     hasher: KeyHasher,
@@ -68,6 +72,7 @@ impl Naive {
     /// An empty one.
     pub fn new(options: Options) -> Arc<Self> {
         Arc::new(Self {
+            memory_limit_max: options.memory_limit_max,
             item_size_max: options.item_size_max,
             evicts: options.evicts,
             hasher: options.hasher,
@@ -178,7 +183,7 @@ impl Engine for Naive {
     }
 
     fn set_memory_limit(&self, bytes: usize) -> Result<(), LimitError> {
-        LimitError::check(bytes, self.item_size_max, usize::MAX)?;
+        LimitError::check(bytes, self.item_size_max, self.memory_limit_max)?;
         self.table().memory_limit = bytes;
         Ok(())
     }

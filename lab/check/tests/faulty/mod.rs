@@ -57,6 +57,7 @@ impl Faulty {
         move |setup| {
             let inner = Naive::new(Options {
                 memory_limit: setup.memory_limit,
+                memory_limit_max: setup.memory_limit,
                 item_size_max: setup.item_size_max,
                 evicts: setup.evicts,
                 ..Options::default()

@@ -459,7 +459,7 @@ fn a_value_that_is_read_in_place_is_evicted() {
         let engine = engine(4, true);
         let mut handle = engine.handle();
         set_bytes(&mut handle, subject(), &LARGE);
-        let [first, second, third, ..] = fillers();
+        let [first, second, others @ ..] = fillers();
         set_bytes(&mut handle, first, &[1; HALF]);
         assert_eq!(engine.stats().evictions, 0);
         let mut beside = engine.handle();
@@ -478,9 +478,12 @@ fn a_value_that_is_read_in_place_is_evicted() {
         });
         let stored = try_set(&mut handle, second, &[2; HALF]);
         reader.join().unwrap();
-        // No reader holds it any more, so its pages can be used.
+        // No reader holds it any more, so its pages can be used, in the order of the queue: beside the reader the store
+        // may have passed over them, and evicted the first.
         assert!(stored || try_set(&mut handle, second, &[2; HALF]));
-        set_bytes(&mut handle, third, &[3; HALF]);
+        for other in &others[..3] {
+            set_bytes(&mut handle, *other, &[3; HALF]);
+        }
         assert_eq!(read_large(&mut handle), None);
         audit(&engine);
     });

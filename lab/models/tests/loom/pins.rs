@@ -6,6 +6,8 @@ use loom::cell::UnsafeCell;
 use loom::thread;
 use nuthatch_chained::{clock, lru};
 use nuthatch_engine::{Engine, Op, Reply, Value};
+use nuthatch_store::log::Queue;
+use nuthatch_store::log::pages::Pages;
 use nuthatch_store::slab::arena::Chunk;
 use nuthatch_store::slab::pins::Pins;
 use nuthatch_sync::shim::{AtomicU64, Ordering};
@@ -236,5 +238,34 @@ fn pinned_bytes_stay_and_one_of_three_frees() {
         }
         assert_eq!(world.freed.load(Ordering::Relaxed), 1);
         assert!(world.pins.is_idle());
+    });
+}
+
+/// The hint of `log/pages.rs`: a cleaning leaves a page because of a pin, and the reader drops the pin meanwhile. The
+/// page is not passed over after that.
+#[test]
+fn a_page_is_tried_again_when_its_reader_has_finished() {
+    model(3, || {
+        const CHUNK: Chunk = Chunk(0);
+        let world = Arc::new((Pins::<()>::default(), Pages::reserve(1).unwrap()));
+        let (pins, pages) = &*world;
+        pages.open(0, 1, Queue::Probation, 0);
+        pages.append(0, 4, 4);
+        pages.link(0);
+        pins.pin(CHUNK);
+        let reader = {
+            let world = Arc::clone(&world);
+            thread::spawn(move || {
+                let (pins, pages) = &*world;
+                assert!(pins.unpin(CHUNK).is_none());
+                pages.note_unpinned(0);
+            })
+        };
+        pages.note_tried(0);
+        if pins.is_pinned(CHUNK) {
+            pages.note_stuck(0, pages.held(0));
+        }
+        reader.join().unwrap();
+        assert!(!pages.is_stuck(0));
     });
 }

@@ -9,6 +9,7 @@ pub enum Need {
     Order,
     Dead,
     Room,
+    AnyRoom,
 }
 
 /// How a step ended, and after how many words.
@@ -52,8 +53,14 @@ impl Model {
             }
             let due = swept < 8 && self.sweep_words(WORDS);
             swept += usize::from(due);
-            let need = if due { Need::Dead } else { Need::Room };
-            match self.clean(need, cleaned >= patience, WORDS) {
+            // If open pages were closed in vain, nothing is moved any more.
+            let desperate = in_vain == 2;
+            let need = match (due, desperate) {
+                (true, _) => Need::Dead,
+                (false, true) => Need::AnyRoom,
+                (false, false) => Need::Room,
+            };
+            match self.clean(need, desperate || cleaned >= patience, WORDS) {
                 Step::Nothing if due => {}
                 Step::Looked(_) => {}
                 // The freed page is kept for the index or the ghosts.
@@ -104,7 +111,11 @@ impl Model {
         }
         let ready = |page: usize| self.pages[page].closed && !self.private.contains(&page);
         // The page with the most gaps, if it has enough.
-        let most = WORDS * if need == Need::Order { 32 } else { 48 } / 64;
+        let most = match need {
+            Need::Order => WORDS / 2,
+            Need::Dead | Need::Room => WORDS * 3 / 4,
+            Need::AnyRoom => 0,
+        };
         let pages = self.queues.iter().enumerate();
         let pages = pages.flat_map(|(queue, pages)| {
             pages
@@ -130,7 +141,7 @@ impl Model {
                 at,
             });
         }
-        if need != Need::Room {
+        if matches!(need, Need::Order | Need::Dead) {
             return None;
         }
         // The oldest page of the queue that has more than its share. If items that were used too early were evicted,

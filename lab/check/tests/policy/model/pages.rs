@@ -242,7 +242,7 @@ impl Model {
     /// False: it is too low or too high.
     pub fn set_limit(&mut self, limit: usize) -> bool {
         let least = (2 * self.item_max).max(self.charged + 2 * PAGE_COST);
-        let most = self.charged + self.pages.len() * PAGE_COST;
+        let most = (self.charged + self.pages.len() * PAGE_COST).min(self.pages.len() * PAGE);
         if !(least..=most).contains(&limit) {
             return false;
         }

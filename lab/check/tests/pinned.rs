@@ -1,0 +1,175 @@
+//! Tests of stores beside slow readers: large values that are read in place hold nearly all of the memory, and what the
+//! rest of it holds makes room.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use nuthatch_chained::{Chained, ChainedConfig};
+use nuthatch_check::AnyEngine;
+use nuthatch_check::conformance::Client;
+use nuthatch_cuckoo::{Cuckoo, CuckooConfig, CuckooEviction};
+use nuthatch_engine::{AnyValue, Engine, Handle, KeyHasher, Reply, Store};
+
+const LIMIT: usize = 64 << 20;
+
+/// Bytes of each value that is read in place.
+const LARGE: usize = 1_000_000;
+
+/// Small values, of one piece, and values that are read in place themselves.
+const SHORT: usize = 100;
+const LONGER: usize = 20_000;
+
+fn log() -> Client {
+    cuckoo(CuckooEviction::S3Fifo)
+}
+
+fn cuckoo(eviction: CuckooEviction) -> Client {
+    let config = CuckooConfig {
+        memory_limit: LIMIT,
+        eviction,
+        hasher: KeyHasher::seeded(1),
+        ..CuckooConfig::default()
+    };
+    let engine: Cuckoo = Cuckoo::new(config).expect("there is address space");
+    Client::new(AnyEngine::new(Arc::new(engine)))
+}
+
+fn chained() -> Client {
+    let config = ChainedConfig {
+        memory_limit: LIMIT,
+        ..ChainedConfig::default()
+    };
+    let engine = Chained::new(config).expect("there is address space");
+    Client::new(AnyEngine::new(Arc::new(engine)))
+}
+
+/// False: the store was refused.
+fn put(client: &mut Client, number: usize, len: usize) -> bool {
+    let value = vec![b'v'; len];
+    match client.store(&key(number), Store::set(&value)) {
+        Reply::Stored(_) => true,
+        Reply::OutOfMemory => false,
+        other => panic!("a set was answered {other:?}"),
+    }
+}
+
+fn key(number: usize) -> Vec<u8> {
+    format!("key {number}").into_bytes()
+}
+
+/// Fills the memory with values of `len` bytes and reads all in place that are there at the end.
+fn fill_and_hold(client: &mut Client, len: usize) -> Vec<AnyValue> {
+    let numbers = LARGE..LARGE + LIMIT / len + 1;
+    for number in numbers.clone() {
+        assert!(put(client, number, len));
+    }
+    let present: Vec<usize> = numbers
+        .filter(|&number| client.get(&key(number)).is_some())
+        .collect();
+    let keep = |number| client.keep(&key(number));
+    present.into_iter().map(keep).collect()
+}
+
+/// Stores so many values, each of which is there at once, and counts those that are refused.
+fn refused(client: &mut Client, len: usize, count: usize) -> usize {
+    let mut refused = 0;
+    for number in 0..count {
+        if put(client, number, len) {
+            assert!(client.get(&key(number)).is_some(), "the newest is there");
+        } else {
+            refused += 1;
+        }
+        if number % 100 == 0 {
+            client.handle.maintain(client.now, 100);
+        }
+    }
+    refused
+}
+
+/// All pages but a few are held, and small values for many times these few are stored.
+fn stores_go_on(client: &mut Client, len: usize, count: usize) {
+    let held = fill_and_hold(client, LARGE);
+    assert!(held.len() * LARGE > LIMIT * 9 / 10, "{} values", held.len());
+    assert_eq!(refused(client, len, count), 0);
+    let stats = client.engine.stats();
+    assert!(stats.memory_used <= stats.memory_limit);
+    assert!(
+        stats.items as usize > held.len() + 10,
+        "{} items",
+        stats.items
+    );
+    client.audit();
+    drop(held);
+    client.audit();
+}
+
+#[test]
+fn short_values_are_stored_beside_slow_readers() {
+    stores_go_on(&mut log(), SHORT, 60_000);
+}
+
+#[test]
+fn longer_values_are_stored_beside_slow_readers() {
+    stores_go_on(&mut log(), LONGER, 2000);
+}
+
+#[test]
+fn values_of_both_lengths_are_stored_beside_slow_readers() {
+    let mut client = log();
+    let _held = fill_and_hold(&mut client, LARGE);
+    for round in 0..10 {
+        for (len, count) in [(SHORT, 6000), (LONGER, 200), (8000, 500)] {
+            assert_eq!(
+                refused(&mut client, len, count),
+                0,
+                "{len} bytes, round {round}"
+            );
+        }
+    }
+    client.audit();
+}
+
+/// Where nothing can leave, a refusal looks at a few pages, and not at all that are held.
+#[test]
+fn a_refusal_costs_little() {
+    const REFUSED: usize = 2000;
+    let mut client = log();
+    let mut held = fill_and_hold(&mut client, LONGER);
+    // What is stored beside them is held as well.
+    for number in 0..100 {
+        if put(&mut client, number, LONGER) {
+            held.push(client.keep(&key(number)));
+        }
+    }
+    let begun = Instant::now();
+    assert_eq!(refused(&mut client, LONGER, REFUSED), REFUSED);
+    // It takes some 20 ms, and 12 s where each store looks at all pages.
+    assert!(
+        begun.elapsed() < Duration::from_secs(3),
+        "{:?}",
+        begun.elapsed()
+    );
+    // As soon as the readers have finished, all that they held makes room.
+    drop(held);
+    for number in 0..2 * LIMIT / LARGE {
+        assert!(put(&mut client, number, LARGE));
+    }
+    assert!(client.engine.stats().item_bytes as usize > LIMIT * 3 / 4);
+    client.audit();
+}
+
+/// In a store of size classes each class in use has pages of its own.
+#[test]
+fn size_classes_go_on_beside_slow_readers() {
+    for mut client in [cuckoo(CuckooEviction::Clock), chained()] {
+        for len in [SHORT, LONGER] {
+            assert!(put(&mut client, 0, len));
+        }
+        let held = fill_and_hold(&mut client, LARGE);
+        assert!(held.len() * LARGE > LIMIT * 8 / 10, "{} values", held.len());
+        for (len, count) in [(SHORT, 60_000), (LONGER, 2000)] {
+            assert_eq!(refused(&mut client, len, count), 0, "{len} bytes");
+        }
+        client.audit();
+    }
+}
