@@ -274,14 +274,14 @@ impl Display for Report {
             )?;
         }
         match self.rows.iter().find(|row| row.of_ideal < 0.9) {
-            Some(row) => write!(
+            Some(row) => writeln!(
                 f,
                 "It bends at {} machines: the hottest server has {:.1} times the mean load, and is {:.0} % busy.",
                 row.machines,
                 row.hottest,
                 100.0 * row.busy
             ),
-            None => write!(
+            None => writeln!(
                 f,
                 "It does not bend: at least 90 % of the ideal everywhere."
             ),
@@ -320,7 +320,8 @@ mod tests {
         let last = &report.rows[report.rows.len() - 1];
         assert_eq!(last.machines, 1024);
         assert!(last.busy > 0.95 && last.of_ideal < 0.9 && last.hottest > 10.0);
-        assert!(report.to_string().contains("It bends at"));
+        let text = report.to_string();
+        assert!(text.contains("It bends at") && text.ends_with("busy.\n"));
         // Shares are of one whole.
         let sum: f64 = report.options.shares(64).iter().sum();
         assert!((sum - 1.0).abs() < 1e-9);
