@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds the distributed store and keeps one running on this machine: cluster.sh [WORDS of nuthatch-pe...]
 #
-#   SERVERS (2)     PEs that serve; GATEWAYS (2): PEs that memcached's clients talk to
+#   SERVERS (2)     PEs that serve; GATEWAYS (2): PEs that memcached's clients talk to. With --co-located all are both
 #   NUTHATCH_PE     the program, if it is not to be built
 #
 # No OpenSHMEM survives the death of a PE: the launcher ends the job. Then it is started again, empty, after a pause that
@@ -18,6 +18,15 @@ if [ -z "${NUTHATCH_PE:-}" ]; then
     NUTHATCH_PE=${CARGO_TARGET_DIR:-target}/release/nuthatch-pe
 fi
 servers=${SERVERS:-2} gateways=${GATEWAYS:-2}
+# What the words do not say themselves: places add up, and PEs that are both have no number of servers.
+listen="-l 127.0.0.1" who="--servers $servers"
+for word in "$@"; do
+    case $word in
+        -l* | --listen*) listen="" ;;
+        --co-located) who="" ;;
+    esac
+done
+given="$who $listen"
 
 # What a job shares on this machine goes into a directory of its own, so that what a killed one leaves is known: Open MPI's
 # segments and session, and UCX's. (The symmetric heap has no name: the system frees it with the last PE.)
@@ -61,7 +70,7 @@ while [ -z "$stopped" ]; do
     # Out of the terminal's reach: Ctrl-C is for this script, which ends the job in order.
     # Several words or none.
     # shellcheck disable=SC2086
-    setsid $ends_with_parent oshrun --oversubscribe -n $((servers + gateways)) "$NUTHATCH_PE" --servers "$servers" -l 127.0.0.1 "$@" &
+    setsid $ends_with_parent oshrun --oversubscribe -n $((servers + gateways)) "$NUTHATCH_PE" $given "$@" &
     job=$!
     # It was told before there was a job to tell.
     [ -z "$stopped" ] || stop
