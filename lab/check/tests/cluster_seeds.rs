@@ -1,5 +1,5 @@
-//! The distributed store on a simulated network, which delays, reorders and tears operations by a seed. Histories are
-//! judged, and each safeguard of the protocol is shown to be needed by leaving it out.
+//! The distributed store on a simulated network, which delays, reorders and tears operations by a seed. Cases of
+//! conformance run, histories are judged, and each safeguard of the protocol is shown to be needed by leaving it out.
 //!
 //! `NUTHATCH_SEED=n` replays one seed, `NUTHATCH_SEED=a..b` runs others; `NUTHATCH_SOAK=n` runs n times as many.
 
@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
 use nuthatch_check::answer::{Answer, ask_one};
+use nuthatch_check::conformance::{self, Case, Client};
 use nuthatch_check::history::{self, Plan, Seen};
 use nuthatch_check::sequence::Misses;
 use nuthatch_check::soak;
@@ -62,7 +63,8 @@ impl Job {
     /// The same, for at most `calls` calls.
     fn open_for(config: &Config, clients: usize, seed: u64, calls: u64) -> Self {
         let pes = config.servers + clients;
-        let network = Network::seeded(pes, 1 << 18, pes, seed);
+        let words = config.symmetric_words(pes).expect("settings that can be");
+        let network = Network::seeded(pes, words, pes, seed);
         network.end_after(calls);
         let members = thread::scope(|scope| {
             let opening: Vec<_> = network
@@ -285,6 +287,83 @@ fn histories_are_linearizable_whatever_the_network_does() {
             torn,
         ];
         assert!(met.iter().all(|&times| times > 10), "{happened:?}");
+    }
+}
+
+/// The cases of conformance that run here, by how their names begin.
+const CASES: &[&str] = &[
+    "read", "store", "remove", "delta", "expiry", "flush", "size", "batch", "reserve", "visit",
+    "stats", "engine",
+];
+
+/// Those of them that take seconds, since each word of a long value, and each of thousands of requests, is a turn.
+const LONG: &[&str] = &[
+    "read_keys_of_all_lengths",
+    "store_cas_is_not_wasted",
+    "store_cas_rises_with_every_change",
+    "expiry_frees_memory_without_being_asked",
+    "size_every_small_one",
+    "size_around_every_border",
+    "size_grows_and_shrinks_in_place",
+    "size_too_large_changes_nothing",
+    "size_append_across_borders",
+    "size_held_values_do_not_change",
+    "batch_of_every_size",
+    "batch_keeps_order_for_a_key",
+    "batch_mixes_hits_misses_and_large_values",
+    "reserve_commits_pieces",
+    "reserve_dropped_gives_all_back",
+    "visit_meets_each_exactly_once",
+    "visit_goes_on_while_others_change",
+    "stats_show_the_index",
+];
+
+/// It lets seven seconds pass within one call. A session learns of a new epoch by a control word, which this network may
+/// delay beyond that moment: then a direct set notes the epoch of before, and the pair seems to be idle for longer.
+const INEXACT: &str = "read_idle_when_asked";
+
+fn short_cases() -> Vec<Case> {
+    let mut cases = conformance::cases();
+    cases.retain(|case| {
+        CASES.iter().any(|part| case.name.starts_with(part))
+            && !LONG.contains(&case.name)
+            && case.name != INEXACT
+    });
+    cases
+}
+
+/// One case of conformance, by one client.
+fn conforms(case: &Case, seed: u64, variant: u64) {
+    let usual = config(variant, Fault::None);
+    let memory = case.setup.memory_limit / usual.servers;
+    let config = Config {
+        memory,
+        memory_max: memory,
+        item_size_max: case.setup.item_size_max,
+        evicts: case.setup.evicts,
+        buckets: Some(1 << 8),
+        ..usual
+    };
+    let job = Job::open(&config, 1, seed);
+    run_clients(&job, |engine, _| {
+        let mut client = Client::new(Arc::clone(engine));
+        (case.check)(&mut client);
+        client.audit();
+    });
+    let broken = job.told.lock().broken.take();
+    assert!(broken.is_none(), "{}: audit: {broken:?}", case.name);
+}
+
+#[test]
+fn engines_conform_whatever_the_network_does() {
+    let cases = short_cases();
+    let count = cases.len() as u64;
+    for seed in seeds(cases.len()) {
+        let _named = Named(seed);
+        let case = &cases[(seed % count) as usize];
+        println!("seed {seed}: {}", case.name);
+        // Each time that a case comes again, it has other settings.
+        conforms(case, seed, seed + seed / count);
     }
 }
 
