@@ -127,10 +127,24 @@ def test_a_pe_that_is_killed_ends_the_job_with_an_error():
             client.get("k")
 
 
-def supervise():
+@pytest.mark.parametrize(("flags", "says"), [(("-m", "32"), "memory 33554432"), (("-t", "2"), "sessions 2"), (("-I", "2m"), "item_size_max")])
+def test_other_flags_of_one_pe_end_the_job_and_are_named(flags, says):
+    one = [NUTHATCH_PE, "--servers", "1", "-l", "127.0.0.1", "-p", "0", "-m", "64", "-t", "1"]
+    # A bound for a job that hangs.
+    ended = subprocess.run(
+        ["oshrun", "--oversubscribe", "-n", "1", *one, ":", "-n", "1", *one, *flags],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert ended.returncode == 2
+    assert re.search(f"PE 1 has other settings than PE 0.*{says}", ended.stderr), ended.stderr
+
+
+def supervise(*flags):
     """A supervisor of one server and one gateway, on any free port."""
     return subprocess.Popen(
-        [ROOT / "scripts/cluster.sh", "-p", "0", "-m", "16"],
+        [ROOT / "scripts/cluster.sh", "-p", "0", "-m", "16", *flags],
         env={**os.environ, "SERVERS": "1", "GATEWAYS": "1"},
         stderr=subprocess.PIPE,
         text=True,
@@ -158,6 +172,22 @@ def test_the_supervisor_starts_a_killed_job_again_and_leaves_nothing():
     supervisor.terminate()
     assert supervisor.wait() == 0
     assert set(pathlib.Path("/dev/shm").glob("nuthatch-cluster.*")) <= kept
+
+
+@pytest.mark.parametrize(
+    ("flags", "place"), [((), "127.0.0.1"), (("-l", "0.0.0.0"), "0.0.0.0"), (("--listen=0.0.0.0", "--co-located"), "0.0.0.0")]
+)
+def test_the_supervisor_passes_on_where_to_listen_and_who_serves(flags, place):
+    supervisor = supervise(*flags)
+    gateways = 2 if "--co-located" in flags else 1
+    said, places = [], []
+    while len(places) < gateways and not any("another one" in line for line in said):
+        said.append(supervisor.stderr.readline())
+        places += re.findall(r"gateway at (.*):\d+$", said[-1])
+    threading.Thread(target=supervisor.stderr.read, daemon=True).start()
+    supervisor.terminate()
+    assert supervisor.wait() == 0
+    assert places == [place] * gateways, said
 
 
 def test_a_supervisor_that_is_killed_takes_the_job_with_it():

@@ -1,4 +1,4 @@
-//! The settings of a store. Every PE of a job gets the same ones.
+//! The settings of a store. Every PE of a job gets the same ones, which [`agree`](crate::agree) checks.
 
 use std::fmt;
 
@@ -116,6 +116,24 @@ pub enum ConfigError {
     Setting(String),
     /// The fabric does not have enough symmetric memory.
     Memory(NoMemory),
+    /// A PE has other settings than the first one. All PEs get this error.
+    Unequal {
+        /// The first PE that has others.
+        pe: usize,
+        /// Which ones.
+        differences: Vec<Difference>,
+    },
+}
+
+/// A setting that is not the same on two PEs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is on the first PE.
+    pub first: u64,
+    /// What it is on the other one.
+    pub other: u64,
 }
 
 impl fmt::Display for ConfigError {
@@ -123,6 +141,17 @@ impl fmt::Display for ConfigError {
         match self {
             Self::Setting(text) => f.write_str(text),
             Self::Memory(none) => none.fmt(f),
+            Self::Unequal { pe, differences } => {
+                let listed: Vec<_> = differences
+                    .iter()
+                    .map(|of| format!("{} {} instead of {}", of.name, of.other, of.first))
+                    .collect();
+                write!(
+                    f,
+                    "PE {pe} has other settings than PE 0, and all PEs must have the same: {}",
+                    listed.join(", ")
+                )
+            }
         }
     }
 }

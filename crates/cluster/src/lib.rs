@@ -32,6 +32,7 @@
 //! a server that is gone miss, and stores there are refused. If a writer is gone, the server drops the pairs that the
 //! writer had locked.
 
+mod agreement;
 mod block;
 mod bucket;
 mod checksum;
@@ -60,8 +61,9 @@ pub mod directory {
     pub use crate::client::directory::{At, Directory, Hint};
 }
 
+pub use agreement::agree;
 pub use checksum::Checksum;
-pub use config::{Clocks, Config, ConfigError, Fault, Operations};
+pub use config::{Clocks, Config, ConfigError, Difference, Fault, Operations};
 pub use engine::{Cluster, ClusterHandle, LargeValue, Pending};
 pub use placement::server as server_of;
 pub use server::Server;

@@ -7,6 +7,7 @@ use nuthatch_engine::counters::Registry;
 use nuthatch_fabric::Fabric;
 use nuthatch_fabric::threads::{Network, ThreadsFabric};
 
+use crate::agreement::{agree, settings};
 use crate::client::Client;
 use crate::config::{Config, ConfigError};
 use crate::engine::Cluster;
@@ -24,8 +25,11 @@ pub struct Member<F: Fabric> {
 
 impl<F: Fabric> Member<F> {
     /// Opens a store. Collective: every PE passes the same settings, except for the seed, which is taken from the first
-    /// PE.
+    /// PE. If a PE has others, all PEs get an error that says which.
     pub fn open(fabric: Arc<F>, config: &Config) -> Result<Self, ConfigError> {
+        // First of all: settings that are the same are valid on all PEs or on none, so no PE is left waiting for one that
+        // gives up.
+        agree(&*fabric, settings(config))?;
         let mut config = config.clone();
         let layout = Layout::new(&config, fabric.pes())?.allocate(&*fabric)?;
         layout.zero(&*fabric);

@@ -15,7 +15,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nuthatch_cluster::{Cluster, Member, Serving};
+use nuthatch_cluster::{Cluster, ConfigError, Member, Serving};
 use nuthatch_engine::AnyEngine;
 use nuthatch_fabric::Fabric;
 use nuthatch_program::Failure;
@@ -72,7 +72,7 @@ impl Bound {
 
 /// Lives a PE's life until `stop` is requested on any PE, or something fails on one.
 ///
-/// All PEs get the same settings. Returns when all are done, so that the fabric can end.
+/// All PEs get the same settings; if one has others, all fail. Returns when all are done, so that the fabric can end.
 pub fn run<F: Fabric>(
     fabric: &Arc<F>,
     plan: Plan,
@@ -80,8 +80,10 @@ pub fn run<F: Fabric>(
     abort: &Abort,
 ) -> Result<(), Failure> {
     let ending = Ending::new(Arc::clone(fabric)).map_err(|none| Failure::run(none.to_string()))?;
-    let member = Member::open(Arc::clone(fabric), &plan.store)
-        .map_err(|error| Failure::run(error.to_string()))?;
+    let member = Member::open(Arc::clone(fabric), &plan.store).map_err(refused)?;
+    // Before anything serves: an allocation waits for all PEs, and a server that polls would keep UCX's lock from it.
+    let pulse = Pulse::new(Arc::clone(fabric), plan.store.servers)
+        .map_err(|none| Failure::run(none.to_string()))?;
     let serving = member.is_server().then(|| {
         let abort = Arc::clone(abort);
         Serving::start(&member, move || abort())
@@ -93,8 +95,6 @@ pub fn run<F: Fabric>(
         }
     }
     let engine = plan.gateway.is_some().then(|| member.engine());
-    let pulse = Pulse::new(Arc::clone(fabric), plan.store.servers)
-        .map_err(|none| Failure::run(none.to_string()))?;
     let mut waiting = Waiting {
         fabric: &**fabric,
         ending: &ending,
@@ -119,6 +119,14 @@ pub fn run<F: Fabric>(
     fabric.barrier();
     drop(serving);
     lived
+}
+
+/// Why a store does not open. Flags that are invalid, or not the same on all PEs, are invalid in the next job, too.
+fn refused(error: ConfigError) -> Failure {
+    match error {
+        ConfigError::Setting(_) | ConfigError::Unequal { .. } => Failure::usage(error),
+        ConfigError::Memory(_) => Failure::run(error.to_string()),
+    }
 }
 
 /// Starts the gateway of this PE.

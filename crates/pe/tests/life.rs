@@ -6,12 +6,13 @@ use std::net::{Shutdown as Half, SocketAddr, TcpStream};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use nuthatch_fabric::Fabric;
 use nuthatch_fabric::threads::{Network, ThreadsFabric};
+use nuthatch_fabric::{Address, Fabric, NoMemory, forward_fabric};
 use nuthatch_pe::{Abort, Options, Plan, own_words, run};
 use nuthatch_program::Failure;
 use nuthatch_server::Shutdown;
@@ -19,6 +20,39 @@ use nuthatch_server::Shutdown;
 fn options(line: &str) -> Options {
     let words = std::iter::once("nuthatch-pe").chain(line.split_whitespace());
     Options::try_parse_from(words).unwrap()
+}
+
+/// A fabric that notices an allocation while a server of its PE runs: an allocation waits for all PEs, and with
+/// OpenSHMEM it competes with the server's calls.
+struct Watched {
+    fabric: Arc<ThreadsFabric>,
+    serves: AtomicBool,
+    /// What was noticed on any PE.
+    allocates_late: Arc<AtomicBool>,
+}
+
+impl Watched {
+    fn below(&self) -> &ThreadsFabric {
+        if thread::current().name() == Some("server") {
+            // Relaxed: the flag is all there is to see.
+            self.serves.store(true, Ordering::Relaxed);
+        }
+        &self.fabric
+    }
+}
+
+impl Fabric for Watched {
+    forward_fabric!(pe pes local direct put get put_nbi get_nbi compare_swap fetch_add swap fetch set signal);
+    forward_fabric!(is_gone fence quiet barrier broadcast pause doze nanos);
+
+    fn allocate(&self, words: usize) -> Result<Address, NoMemory> {
+        // So long that a server that has been started makes a call.
+        thread::sleep(Duration::from_millis(100));
+        if self.serves.load(Ordering::Relaxed) {
+            self.allocates_late.store(true, Ordering::Relaxed);
+        }
+        self.fabric.allocate(words)
+    }
 }
 
 /// Runs a job in which `asks` is given the gateways' port files; `change` may spoil a PE's plan.
@@ -35,7 +69,8 @@ fn job(
     let words = store.symmetric_words(pes).unwrap() + own_words::<ThreadsFabric>(pes);
     let stops: Vec<_> = (0..pes).map(|_| Shutdown::default()).collect();
     let abort: Abort = Arc::new(|| unreachable!("no server panics"));
-    thread::scope(|scope| {
+    let allocates_late = Arc::new(AtomicBool::new(false));
+    let ended = thread::scope(|scope| {
         let ends = Network::free(pes, words).ends();
         let running: Vec<_> = ends
             .into_iter()
@@ -47,7 +82,12 @@ fn job(
                 }
                 change(end.pe(), &mut plan);
                 let abort = &abort;
-                scope.spawn(move || run(&end, plan, stop, abort))
+                let fabric = Arc::new(Watched {
+                    fabric: end,
+                    serves: AtomicBool::new(false),
+                    allocates_late: Arc::clone(&allocates_late),
+                });
+                scope.spawn(move || run(&fabric, plan, stop, abort))
             })
             .collect();
         let asked = catch_unwind(AssertUnwindSafe(|| {
@@ -59,7 +99,12 @@ fn job(
             resume_unwind(panic);
         }
         running.into_iter().map(|pe| pe.join().unwrap()).collect()
-    })
+    });
+    assert!(
+        !allocates_late.load(Ordering::Relaxed),
+        "a PE allocates while it serves"
+    );
+    ended
 }
 
 /// Where a gateway listens, once it does.
@@ -190,6 +235,22 @@ fn co_located_pes_serve_each_other_until_a_client_ends_them() {
         },
     );
     assert!(ended.iter().all(Result::is_ok), "{ended:?}");
+}
+
+#[test]
+fn other_flags_of_one_pe_end_the_job_on_all() {
+    let line = format!("--servers 1 {ANY_PORT}");
+    let spoil = |pe, plan: &mut Plan| {
+        if pe == 2 {
+            plan.store.sessions = 1;
+        }
+    };
+    for ended in job(&line, 3, spoil, |_, _| {}) {
+        let Err(Failure::Usage(said)) = ended else {
+            panic!("{ended:?}");
+        };
+        assert!(said.contains("PE 2") && said.contains("sessions 1 instead of 2"), "{said}");
+    }
 }
 
 #[test]

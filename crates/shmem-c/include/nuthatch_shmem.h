@@ -31,7 +31,7 @@ typedef enum nuthatch_shmem_status {
      */
     NUTHATCH_SHMEM_STATUS_KEY = -2,
     /**
-     * The item is larger than the configuration allows: see `item_size_max`.
+     * The item is larger than the configuration allows (see `item_size_max`), or a list is longer than memory can be.
      */
     NUTHATCH_SHMEM_STATUS_TOO_LARGE = -3,
     /**
@@ -47,7 +47,7 @@ typedef enum nuthatch_shmem_status {
      */
     NUTHATCH_SHMEM_STATUS_BUFFER_TOO_SMALL = -6,
     /**
-     * The configuration is not possible. The reason is on standard error.
+     * The configuration is not possible, or not the same on all PEs. The reason is on standard error.
      */
     NUTHATCH_SHMEM_STATUS_SETTINGS = -7,
     /**
@@ -248,7 +248,8 @@ int nuthatch_shmem_prepare(const struct nuthatch_shmem_config *config,
 
 /**
  * Opens a store and stores it in `*store`; NULL if it fails. Collective: all PEs call it, with the same configuration,
- * after shmem_init_thread(). If config->servers is 0, shmem_init_thread() must have provided SHMEM_THREAD_MULTIPLE.
+ * after shmem_init_thread(). If a PE has another configuration, the call fails on all PEs, and standard error says in
+ * what it differs. If config->servers is 0, shmem_init_thread() must have provided SHMEM_THREAD_MULTIPLE.
  *
  * Returns 0 or a negative status.
  *

@@ -16,7 +16,7 @@ pub enum Status {
     NullPointer = -1,
     /// The key does not have 1 to 250 bytes.
     Key = -2,
-    /// The item is larger than the configuration allows: see `item_size_max`.
+    /// The item is larger than the configuration allows (see `item_size_max`), or a list is longer than memory can be.
     TooLarge = -3,
     /// The server is full, and nothing may be evicted.
     OutOfMemory = -4,
@@ -24,7 +24,7 @@ pub enum Status {
     NotNumeric = -5,
     /// The value does not fit into the buffer.
     BufferTooSmall = -6,
-    /// The configuration is not possible. The reason is on standard error.
+    /// The configuration is not possible, or not the same on all PEs. The reason is on standard error.
     Settings = -7,
     /// There is no symmetric memory for the store. Standard error says what to do.
     NoMemory = -8,

@@ -133,7 +133,7 @@ fn explained(status: Status, why: &dyn std::fmt::Display) -> Status {
 /// The status of a store that cannot be opened: for its settings, or for want of memory.
 fn refused(error: &ConfigError) -> Status {
     let status = match error {
-        ConfigError::Setting(_) => Status::Settings,
+        ConfigError::Setting(_) | ConfigError::Unequal { .. } => Status::Settings,
         ConfigError::Memory(_) => Status::NoMemory,
     };
     explained(status, error)
@@ -148,17 +148,32 @@ unsafe fn borrow<'a, T>(pointer: *const T) -> Result<&'a T, Status> {
     unsafe { pointer.as_ref() }.ok_or(Status::NullPointer)
 }
 
+/// More elements than memory can have, as of a negative number that became a `size_t`: no slice may be as long.
+fn is_too_long<T>(count: usize) -> bool {
+    count > isize::MAX as usize / size_of::<T>()
+}
+
 /// Bytes that C points to. NULL is valid for no bytes.
 ///
 /// # Safety
-/// NULL, or `len` bytes that stay as they are for `'a`.
-unsafe fn bytes<'a>(pointer: *const u8, len: usize) -> Result<&'a [u8], Status> {
+/// NULL, or `len` bytes that stay as they are for `'a`; more than memory can have are refused with `too_long`.
+unsafe fn bytes<'a>(pointer: *const u8, len: usize, too_long: Status) -> Result<&'a [u8], Status> {
     match (pointer.is_null(), len) {
         (_, 0) => Ok(&[]),
         (true, _) => Err(Status::NullPointer),
-        // SAFETY: the caller's promise.
+        (false, _) if is_too_long::<u8>(len) => Err(too_long),
+        // SAFETY: the caller's promise, and the length is that of a slice.
         (false, _) => Ok(unsafe { slice::from_raw_parts(pointer, len) }),
     }
+}
+
+/// A key that C points to.
+///
+/// # Safety
+/// That of [`bytes`].
+unsafe fn key<'a>(pointer: *const u8, len: usize) -> Result<&'a [u8], Status> {
+    // SAFETY: the caller's promise.
+    unsafe { bytes(pointer, len, Status::Key) }
 }
 
 /// A key and a value that C points to.
@@ -166,24 +181,28 @@ unsafe fn bytes<'a>(pointer: *const u8, len: usize) -> Result<&'a [u8], Status> 
 /// # Safety
 /// That of [`bytes`], for both.
 unsafe fn pair<'a>(
-    key: *const u8,
-    key_len: usize,
+    name: *const u8,
+    name_len: usize,
     value: *const u8,
     value_len: usize,
 ) -> Result<(&'a [u8], &'a [u8]), Status> {
     // SAFETY: the caller's promise.
-    Ok(unsafe { (bytes(key, key_len)?, bytes(value, value_len)?) })
+    unsafe {
+        let name = key(name, name_len)?;
+        Ok((name, bytes(value, value_len, Status::TooLarge)?))
+    }
 }
 
 /// A list that C points to. NULL is valid for an empty one.
 ///
 /// # Safety
-/// NULL, or `count` elements, which nothing else uses for `'a`.
+/// NULL, or `count` elements, which nothing else uses for `'a`; more than memory can have are refused.
 unsafe fn list<'a, T>(first: *mut T, count: usize) -> Result<&'a mut [T], Status> {
     match (first.is_null(), count) {
         (_, 0) => Ok(&mut []),
         (true, _) => Err(Status::NullPointer),
-        // SAFETY: the caller's promise.
+        (false, _) if is_too_long::<T>(count) => Err(Status::TooLarge),
+        // SAFETY: the caller's promise, and the length is that of a slice.
         (false, _) => Ok(unsafe { slice::from_raw_parts_mut(first, count) }),
     }
 }
@@ -270,7 +289,8 @@ pub unsafe extern "C" fn nuthatch_shmem_prepare(config: *const Config, more: usi
 }
 
 /// Opens a store and stores it in `*store`; NULL if it fails. Collective: all PEs call it, with the same configuration,
-/// after shmem_init_thread(). If config->servers is 0, shmem_init_thread() must have provided SHMEM_THREAD_MULTIPLE.
+/// after shmem_init_thread(). If a PE has another configuration, the call fails on all PEs, and standard error says in
+/// what it differs. If config->servers is 0, shmem_init_thread() must have provided SHMEM_THREAD_MULTIPLE.
 ///
 /// Returns 0 or a negative status.
 ///
@@ -540,7 +560,7 @@ pub unsafe extern "C" fn nuthatch_shmem_touch(
 ) -> c_int {
     catch(|| {
         // SAFETY: the caller's promise.
-        let (store, key) = unsafe { (borrow(store)?, bytes(key, key_len)?) };
+        let (store, key) = unsafe { (borrow(store)?, self::key(key, key_len)?) };
         Ok(store.0.touch(key, life(seconds))?.into())
     })
 }
@@ -603,7 +623,7 @@ pub unsafe extern "C" fn nuthatch_shmem_gets(
 ) -> c_int {
     catch(|| {
         // SAFETY: the caller's promise.
-        let (store, key) = unsafe { (borrow(store)?, bytes(key, key_len)?) };
+        let (store, key) = unsafe { (borrow(store)?, self::key(key, key_len)?) };
         let Some((value, number)) = store.0.gets(key)? else {
             return Ok(0);
         };
@@ -634,7 +654,7 @@ pub unsafe extern "C" fn nuthatch_shmem_get(
 ) -> c_int {
     catch(|| {
         // SAFETY: the caller's promise.
-        let (store, key) = unsafe { (borrow(store)?, bytes(key, key_len)?) };
+        let (store, key) = unsafe { (borrow(store)?, self::key(key, key_len)?) };
         let Some(value) = store.0.get(key)? else {
             return Ok(0);
         };
@@ -663,7 +683,7 @@ pub unsafe extern "C" fn nuthatch_shmem_multi_get(
         let (store, items) = unsafe { (borrow(store)?, list(items, count)?) };
         let keys = items.iter().map(|item| {
             // SAFETY: the caller's promise.
-            unsafe { bytes(item.key, item.key_len) }
+            unsafe { key(item.key, item.key_len) }
         });
         let keys: Vec<_> = keys.collect::<Result<_, _>>()?;
         let mut hits = 0;
@@ -692,7 +712,7 @@ pub unsafe extern "C" fn nuthatch_shmem_delete(
 ) -> c_int {
     catch(|| {
         // SAFETY: the caller's promise.
-        let (store, key) = unsafe { (borrow(store)?, bytes(key, key_len)?) };
+        let (store, key) = unsafe { (borrow(store)?, self::key(key, key_len)?) };
         Ok(store.0.delete(key)?.into())
     })
 }
@@ -713,7 +733,7 @@ pub unsafe extern "C" fn nuthatch_shmem_incr(
 ) -> c_int {
     catch(|| {
         // SAFETY: the caller's promise.
-        let (store, key) = unsafe { (borrow(store)?, bytes(key, key_len)?) };
+        let (store, key) = unsafe { (borrow(store)?, self::key(key, key_len)?) };
         let Some(sum) = store.0.incr(key, by)? else {
             return Ok(0);
         };
@@ -739,7 +759,7 @@ pub unsafe extern "C" fn nuthatch_shmem_decr(
 ) -> c_int {
     catch(|| {
         // SAFETY: the caller's promise.
-        let (store, key) = unsafe { (borrow(store)?, bytes(key, key_len)?) };
+        let (store, key) = unsafe { (borrow(store)?, self::key(key, key_len)?) };
         let Some(rest) = store.0.decr(key, by)? else {
             return Ok(0);
         };

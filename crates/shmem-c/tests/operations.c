@@ -33,6 +33,9 @@ int main(void) {
     expect("prepare", nuthatch_shmem_prepare(&config, 0), 0);
     int level;
     shmem_init_thread(SHMEM_THREAD_MULTIPLE, &level);
+    nuthatch_shmem_config other_config = config;
+    other_config.directory += (size_t)shmem_my_pe();
+    expect("open with other settings", nuthatch_shmem_open(&other_config, &store), NUTHATCH_SHMEM_STATUS_SETTINGS);
     expect("open", nuthatch_shmem_open(&config, &store), 0);
 
     char key[32], other[32];
@@ -61,6 +64,14 @@ int main(void) {
     expect("decr", nuthatch_shmem_decr(store, bytes(other), other_len, 3, &number), 1);
     expect("its number", (long)number, 4);
     expect("touch", nuthatch_shmem_touch(store, bytes(other), other_len, 100), 1);
+
+    /* No memory has so much: a negative number that became a size. */
+    size_t endless = (size_t)-1;
+    expect("an endless key", nuthatch_shmem_delete(store, bytes(key), endless), NUTHATCH_SHMEM_STATUS_KEY);
+    expect("an endless value", nuthatch_shmem_set(store, bytes(key), len, bytes("x"), endless, 0),
+           NUTHATCH_SHMEM_STATUS_TOO_LARGE);
+    expect("an endless list", nuthatch_shmem_multi_set(store, pairs, endless, 0), NUTHATCH_SHMEM_STATUS_TOO_LARGE);
+    expect_value(key, "newer", NULL);
 
     nuthatch_shmem_statistics statistics;
     expect("statistics", nuthatch_shmem_get_statistics(store, &statistics), 0);

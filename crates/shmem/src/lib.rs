@@ -28,7 +28,7 @@ mod answers;
 mod options;
 mod store;
 
-pub use nuthatch_cluster::ConfigError;
+pub use nuthatch_cluster::{ConfigError, Difference};
 pub use nuthatch_fabric as fabric;
 pub use options::Options;
 pub use store::{Error, Statistics, Store, Swapped};

@@ -52,6 +52,24 @@ impl Options {
         self.servers == 0
     }
 
+    /// What PEs compare.
+    pub(crate) fn settings(&self) -> [(&'static str, u64); 5] {
+        let Self {
+            servers,
+            memory,
+            item_size_max,
+            evicts,
+            directory,
+        } = self;
+        [
+            ("servers", *servers as u64),
+            ("memory", *memory as u64),
+            ("item_size_max", *item_size_max as u64),
+            ("evicts", u64::from(*evicts)),
+            ("directory", *directory as u64),
+        ]
+    }
+
     pub(crate) fn config(&self, pes: usize) -> Result<Config, ConfigError> {
         let servers = match self.is_co_located() {
             true => pes,

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use nuthatch_cluster::{Cluster, ClusterHandle, ConfigError, Member, OnPanic, Serving};
+use nuthatch_cluster::{Cluster, ClusterHandle, ConfigError, Member, OnPanic, Serving, agree};
 use nuthatch_engine::request::KEY_LEN_MAX;
 use nuthatch_engine::{
     Clock, Condition, Delta, Engine, Expiry, Handle, Key, Op, Read, Removal, Reply, Request,
@@ -106,8 +106,10 @@ pub struct Store<F: Fabric> {
 }
 
 impl<F: Fabric> Store<F> {
-    /// Opens a store. Collective: all PEs give the same options.
+    /// Opens a store. Collective: all PEs give the same options. If one gives others, all get the same error.
     pub fn open(fabric: Arc<F>, options: &Options) -> Result<Self, ConfigError> {
+        // First of all: options that are the same are valid on all PEs or on none.
+        agree(&*fabric, options.settings())?;
         let config = options.config(fabric.pes())?;
         config.symmetric_words(fabric.pes())?;
         let closed = fabric.allocate(OWN)?;
@@ -435,6 +437,39 @@ mod tests {
                 });
             }
         });
+    }
+
+    #[test]
+    fn other_options_on_one_pe_are_an_error_on_all() {
+        let usual = options(0);
+        // As many servers as PEs is not valid: that PE must not give up before the other has heard of it.
+        for (says, other) in [
+            ("servers 2", options(2)),
+            (
+                "directory 16",
+                Options {
+                    directory: 16,
+                    ..options(0)
+                },
+            ),
+        ] {
+            let words = usual.symmetric_words(2).unwrap() + 64;
+            let ends = Network::free(2, words).ends();
+            thread::scope(|scope| {
+                for end in ends {
+                    let options = if end.pe() == 1 { &other } else { &usual };
+                    scope.spawn(move || {
+                        let Err(error) = Store::open(end, options) else {
+                            panic!("it opens in spite of {says}");
+                        };
+                        assert!(
+                            error.to_string().contains(&format!("{says} instead of")),
+                            "{error}"
+                        );
+                    });
+                }
+            });
+        }
     }
 
     fn everything(pe: usize, store: &Store<ThreadsFabric>) {

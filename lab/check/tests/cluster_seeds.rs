@@ -318,8 +318,9 @@ const LONG: &[&str] = &[
     "stats_show_the_index",
 ];
 
-/// It lets seven seconds pass within one call. A session learns of a new epoch by a control word, which this network may
-/// delay beyond that moment: then a direct set notes the epoch of before, and the pair seems to be idle for longer.
+/// It lets seven seconds pass within one call. A session learns of a new epoch by a control word, which this network
+/// may delay beyond that moment: then a direct set notes the epoch of before, and the pair seems to be idle for
+/// longer.
 const INEXACT: &str = "read_idle_when_asked";
 
 fn short_cases() -> Vec<Case> {
