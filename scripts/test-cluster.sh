@@ -77,6 +77,7 @@ ends="cases and . checks passed"
     if [ -n "${NUTHATCH_SOAK:-}" ]; then
         expect "TCP, 4 PEs, all" "cases and .* checks passed" env UCX_TLS=tcp,self $job 4 "$check" --servers 2 \
             --part $((20 / NUTHATCH_SOAK + 1))
+        expect "shared memory, 2 PEs, the other half" "$ends" $job 2 "$check" --cases $rest --part 0
         for how in chosen direct active; do
             expect "shared memory, 4 PEs, all, $how" "cases and .* checks passed" $job 4 "$check" --servers 2 \
                 --operations $how --part $((20 / NUTHATCH_SOAK + 1))
