@@ -249,7 +249,10 @@ fn other_flags_of_one_pe_end_the_job_on_all() {
         let Err(Failure::Usage(said)) = ended else {
             panic!("{ended:?}");
         };
-        assert!(said.contains("PE 2") && said.contains("sessions 1 instead of 2"), "{said}");
+        assert!(
+            said.contains("PE 2") && said.contains("sessions 1 instead of 2"),
+            "{said}"
+        );
     }
 }
 
