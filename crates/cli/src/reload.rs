@@ -34,6 +34,8 @@ pub struct Reload {
     /// The settings that are in effect, each under its key in the file.
     running: Table,
     log: Log,
+    /// A SIGHUP came before the server was up.
+    missed: bool,
 }
 
 impl Reload {
@@ -43,13 +45,22 @@ impl Reload {
             source,
             running: table(flags)?,
             log,
+            missed: false,
         })
     }
 
-    /// Opens the log again: all that SIGHUP does before the server has started.
-    pub fn reopen_log(&self) {
+    /// Opens the log again: all that SIGHUP does before the server is up. [`Reload::catch_up`] does the rest.
+    pub fn reopen_log(&mut self) {
         self.log.reopen();
-        tracing::warn!("SIGHUP: the server is not up, so nothing but the log was opened again");
+        self.missed = true;
+        tracing::warn!("SIGHUP: the server is not up; settings are read again when it is");
+    }
+
+    /// The server is up: reads settings again if a SIGHUP came before that.
+    pub fn catch_up(&mut self, controls: &Controls) {
+        if std::mem::take(&mut self.missed) {
+            self.run(controls);
+        }
     }
 
     /// Opens the log again, reads the file again, and logs the outcome.

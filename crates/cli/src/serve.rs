@@ -7,6 +7,7 @@ use nuthatch_engine::Engine;
 use nuthatch_engine::stats::EngineStats;
 use nuthatch_server::greeting::{open_to_all, places};
 use nuthatch_server::{Controls, NewestTls, OnVerbosity, Server, Shutdown, Signals};
+use nuthatch_sync::mutex::Mutex;
 
 use crate::check;
 use crate::command::{self, Serve};
@@ -98,8 +99,9 @@ fn live(
     let pid_file = process.pid_file.as_deref().map(PidFile::reserve);
     let mut pid_file = pid_file.transpose().map_err(Failure::Run)?;
     let controls = Arc::new(OnceLock::new());
+    let reload = Arc::new(Mutex::new(reload));
     let shutdown = Shutdown::default();
-    let signals = heed_signals(shutdown.clone(), &controls, reload);
+    let signals = heed_signals(shutdown.clone(), &controls, &reload);
     signals.map_err(|error| Failure::Run(format!("signals: {error}")))?;
     let has_passwords = settings.server.auth_file.is_some();
     let server = match Server::start_unless(settings.server, engine, shutdown) {
@@ -110,8 +112,10 @@ fn live(
         }
         Err(error) => return Err(Failure::Run(error.to_string())),
     };
-    // It cannot fail: `controls` is set only here.
-    let _ = controls.set(server.controls());
+    // Set before `reload` is locked: a SIGHUP that has not seen the controls has left its note there by then.
+    reload
+        .lock()
+        .catch_up(controls.get_or_init(|| server.controls()));
     let written = pid_file.as_mut().map_or(Ok(()), PidFile::write);
     let begun = written.and_then(|()| {
         if process.confined {
@@ -154,12 +158,16 @@ fn live(
 fn heed_signals(
     shutdown: Shutdown,
     controls: &Arc<OnceLock<Controls>>,
-    mut reload: Reload,
+    reload: &Arc<Mutex<Reload>>,
 ) -> io::Result<()> {
     let (reloads, saves) = (Arc::clone(controls), Arc::clone(controls));
-    let hang_up = move || match reloads.get() {
-        Some(controls) => reload.run(controls),
-        None => reload.reopen_log(),
+    let reload = Arc::clone(reload);
+    let hang_up = move || {
+        let mut reload = reload.lock();
+        match reloads.get() {
+            Some(controls) => reload.run(controls),
+            None => reload.reopen_log(),
+        }
     };
     let save = move || match saves.get().map(Controls::save) {
         Some(true) => tracing::info!("SIGUSR2: a copy of all items"),

@@ -2,7 +2,6 @@
 //! rest of it holds makes room.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use nuthatch_chained::{Chained, ChainedConfig};
 use nuthatch_check::AnyEngine;
@@ -129,9 +128,9 @@ fn values_of_both_lengths_are_stored_beside_slow_readers() {
     client.audit();
 }
 
-/// Where nothing can leave, a refusal looks at a few pages, and not at all that are held.
+/// Where nothing can leave, stores are refused until the readers have finished.
 #[test]
-fn a_refusal_costs_little() {
+fn what_readers_held_makes_room_when_they_have_finished() {
     const REFUSED: usize = 2000;
     let mut client = log();
     let mut held = fill_and_hold(&mut client, LONGER);
@@ -141,14 +140,7 @@ fn a_refusal_costs_little() {
             held.push(client.keep(&key(number)));
         }
     }
-    let begun = Instant::now();
     assert_eq!(refused(&mut client, LONGER, REFUSED), REFUSED);
-    // It takes some 20 ms, and 12 s where each store looks at all pages.
-    assert!(
-        begun.elapsed() < Duration::from_secs(3),
-        "{:?}",
-        begun.elapsed()
-    );
     // As soon as the readers have finished, all that they held makes room.
     drop(held);
     for number in 0..2 * LIMIT / LARGE {

@@ -750,3 +750,45 @@ impl Log {
         self.queues().pages.each_ref().map(VecDeque::len)
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::slab::sizes::Sizes;
+
+    /// Where readers hold something in every page, a store looks at each page once, and not again before a reader has
+    /// finished there.
+    #[test]
+    fn a_page_that_a_reader_holds_is_tried_once() {
+        const LIMIT: usize = 4 << 20;
+        const BYTES: usize = 4000;
+        let store = Store::log(LIMIT, LIMIT, Sizes::for_log(LIMIT, 48, 1.25)).unwrap();
+        let log = store.log.as_ref().unwrap();
+        let mut chunks = Vec::new();
+        while let Ok(appended) = log.append(&store, Stream::New, BYTES, None, Purpose::New) {
+            log.link(appended.chunk);
+            chunks.push(appended.chunk);
+        }
+        assert!(log.close_open());
+        assert!(!log.close_open());
+        let plan = log.policy.plan(Need::Room, true);
+        let next = |plan: &Plan| {
+            let cleaning = log.start_cleaning(&store, plan).ok()?.take()?;
+            assert!(!log.finish_cleaning(&store, &cleaning));
+            Some(cleaning.page)
+        };
+        let mut met: Vec<u32> = std::iter::from_fn(|| next(&plan)).collect();
+        assert_eq!(next(&plan), None);
+        let held = chunks[chunks.len() / 2];
+        log.note_unpinned(held);
+        assert_eq!(next(&plan), Some(log.page_of(held)));
+        assert_eq!(next(&plan), None);
+        // A thread that has found nothing tries all of them again.
+        assert!(next(&log.policy.plan(Need::AnyRoom, true)).is_some());
+        met.sort_unstable();
+        let mut pages: Vec<u32> = chunks.iter().map(|&chunk| log.page_of(chunk)).collect();
+        pages.dedup();
+        pages.sort_unstable();
+        assert_eq!(met, pages);
+    }
+}
