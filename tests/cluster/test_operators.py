@@ -6,13 +6,14 @@ import signal
 import socket
 import ssl
 import subprocess
+import threading
 import time
 import urllib.request
 
 import bmemcached
 import pytest
 import redis
-from jobs import Job
+from jobs import NUTHATCH_PE, Job
 from prometheus_client.parser import text_string_to_metric_families
 from pymemcache.client.base import Client
 from pymemcache.exceptions import MemcacheClientError
@@ -136,3 +137,30 @@ def test_files_that_are_not_there_end_the_job_with_their_names(files):
         said = job.communicate()[1]
         assert job.returncode != 0
         assert "/none/passwords" in said, said
+
+
+def test_a_log_that_nobody_reads_stops_no_client(tmp_path):
+    """One PE without a launcher, whose log goes into a pipe that is full."""
+    ports = tmp_path / "ports"
+    pe = subprocess.Popen(
+        [NUTHATCH_PE, "--co-located", "-vv", "-l", "127.0.0.1", "-p", "0", "-m", "16", "-t", "1"],
+        env={**os.environ, "MEMCACHED_PORT_FILENAME": str(ports)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        port = None
+        while port is None:
+            line = pe.stderr.readline()
+            assert line
+            port = re.search(r"gateway at \S+:(\d+)", line)
+        client = Client(("127.0.0.1", int(port[1])), default_noreply=False)
+        # Two lines a command: some megabytes, of which a pipe takes 64 KiB.
+        for number in range(20_000):
+            assert client.set("k", str(number))
+        assert client.get("k") == b"19999"
+        assert client.stats()[b"log_lines_lost"] > 0
+    finally:
+        threading.Thread(target=pe.stderr.read, daemon=True).start()
+        pe.terminate()
+        assert pe.wait() == 0

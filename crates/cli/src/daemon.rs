@@ -14,8 +14,7 @@ use std::process::exit;
 
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, chdir, dup2_stderr, dup2_stdin, dup2_stdout, fork, setsid};
-
-use crate::log::say;
+use nuthatch_program::output::note;
 
 /// The child's end of the pipe. If it is dropped without [`Launch::done`], the start has failed.
 pub struct Launch(PipeWriter);
@@ -51,7 +50,7 @@ fn wait(mut serves: PipeReader, child: Pid) -> ! {
     exit(match waitpid(child, None) {
         Ok(WaitStatus::Exited(_, code)) => code,
         Ok(WaitStatus::Signaled(_, signal, _)) => {
-            say(&format!("-d: the server was ended by {signal}"));
+            note(&format!("-d: the server was ended by {signal}"));
             1
         }
         _ => 1,

@@ -12,9 +12,9 @@ use nuthatch_program::size::{self, SizeError};
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 use nuthatch_engines::{EngineName, EvictionName, ThreadRange, Tuning, help};
+use nuthatch_log::LogFormat;
 
 use crate::extended;
-use crate::log::LogFormat;
 
 /// Megabytes without a letter behind the number, as memcached's -m.
 const MEGABYTES: usize = 1 << 20;

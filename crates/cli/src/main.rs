@@ -10,7 +10,6 @@ mod engine;
 mod extended;
 mod flags;
 mod greeting;
-mod log;
 mod missing;
 mod places;
 mod process;
@@ -36,10 +35,10 @@ fn main() -> ExitCode {
     let code = match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            log::fail(&failure.to_string());
+            nuthatch_log::fail(&failure.to_string());
             failure.exit_code()
         }
     };
-    log::flush();
+    nuthatch_log::flush();
     code
 }

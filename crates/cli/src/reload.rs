@@ -1,12 +1,12 @@
 //! SIGHUP: reads the configuration file again, and applies the settings that can change while the server runs.
 
+use nuthatch_log::Log;
 use nuthatch_server::{Controls, TlsSettings};
 use toml::{Table, Value};
 
 use crate::command::Serve;
 use crate::extended::Extended;
 use crate::flags::Flags;
-use crate::log::Log;
 use crate::places;
 use crate::settings::Settings;
 

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use nuthatch_engine::Engine;
 use nuthatch_engine::stats::EngineStats;
+use nuthatch_log::{Log, LogFormat, LogTo};
 use nuthatch_server::greeting::{open_to_all, places};
 use nuthatch_server::{Controls, NewestTls, OnVerbosity, Server, Shutdown, Signals};
 use nuthatch_sync::mutex::Mutex;
@@ -15,7 +16,6 @@ use crate::confine::{self, Confinement};
 use crate::daemon::{self, Launch};
 use crate::engine;
 use crate::greeting;
-use crate::log::{Log, LogFormat, LogTo};
 use crate::process::{self, PidFile};
 use crate::reload::{self, Reload};
 use crate::settings::{PORT_FILE, Settings};

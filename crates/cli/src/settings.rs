@@ -5,11 +5,11 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use nuthatch_log::{LogFormat, LogTo};
 use nuthatch_server::config::{Config, Keeping, TlsSettings};
 
 use crate::extended::Extended;
 use crate::flags::Flags;
-use crate::log::{LogFormat, LogTo};
 use crate::places::{self, Places};
 use crate::process;
 use nuthatch_engines::{EngineName, EngineSettings};

@@ -9,7 +9,6 @@
 //! All of it is bounded ([`Bound`]): if a PE does not come, because it stands still or is cut off, the job ends with an
 //! error instead of never.
 
-use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
@@ -230,10 +229,9 @@ fn introduce(plan: &Plan, pes: usize) -> String {
     )
 }
 
-/// Prints what this PE does. Not `eprintln!`, which panics if standard error is closed.
+/// Prints what this PE does, in one piece, so that lines of PEs do not mix.
 fn say(pe: usize, words: &str) {
-    // There is no other place for the message. In one call, so that lines of PEs do not mix.
-    let _ = io::stderr().write_all(format!("nuthatch-pe {pe}: {words}\n").as_bytes());
+    nuthatch_log::say(format!("nuthatch-pe {pe}: {words}\n"));
 }
 
 #[cfg(test)]

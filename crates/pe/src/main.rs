@@ -2,7 +2,6 @@
 
 mod command;
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -10,13 +9,10 @@ use clap::Parser;
 use command::CommandLine;
 use nuthatch_fabric::Fabric;
 use nuthatch_fabric::openshmem::{self, CannotOpen, OpenShmem};
+use nuthatch_log::{Log, LogFormat, LogTo};
 use nuthatch_pe::{Abort, Bound, Options, Plan, own_words, run};
 use nuthatch_program::Failure;
 use nuthatch_server::{Controls, OnVerbosity, Shutdown, Signals};
-use tracing_subscriber::filter::LevelFilter;
-use tracing_subscriber::layer::SubscriberExt;
-use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{fmt, reload};
 
 /// The exit code of a PE that ends all others at once.
 const ABORTED: u8 = 70;
@@ -28,13 +24,15 @@ fn main() -> ExitCode {
         Some(command) => command.print(),
         None => live(&line.options),
     };
-    match outcome {
+    let code = match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            say(&failure);
+            nuthatch_log::fail(&failure.to_string());
             failure.exit_code()
         }
-    }
+    };
+    nuthatch_log::flush();
+    code
 }
 
 fn live(options: &Options) -> Result<(), Failure> {
@@ -52,13 +50,17 @@ fn live(options: &Options) -> Result<(), Failure> {
     let stop = Shutdown::default();
     let plan = begin(options, &fabric, &stop).unwrap_or_else(|failure| {
         // The others will wait for this PE, and would do so for ever.
-        say(&failure);
+        nuthatch_log::fail(&failure.to_string());
+        nuthatch_log::flush();
         fabric.abort(failure.code())
     });
     let job = Arc::downgrade(&fabric);
-    let abort: Abort = Arc::new(move || match job.upgrade() {
-        Some(fabric) => fabric.abort(ABORTED),
-        None => std::process::exit(ABORTED.into()),
+    let abort: Abort = Arc::new(move || {
+        nuthatch_log::flush();
+        match job.upgrade() {
+            Some(fabric) => fabric.abort(ABORTED),
+            None => std::process::exit(ABORTED.into()),
+        }
     });
     let lived = run(&fabric, plan, &stop, &abort);
     // The end of OpenSHMEM waits for all PEs, too.
@@ -72,7 +74,13 @@ fn live(options: &Options) -> Result<(), Failure> {
 fn begin(options: &Options, fabric: &OpenShmem, stop: &Shutdown) -> Result<Plan, Failure> {
     let mut plan = options.plan(fabric.pe(), fabric.pes())?;
     if let Some(gateway) = &mut plan.gateway {
-        gateway.on_verbosity = log(gateway.verbosity);
+        // A stuck standard error costs lines, never a client's time.
+        let lost = Arc::clone(&gateway.log_lost);
+        let log = Log::begin(&LogTo::Stderr, LogFormat::Text, gateway.verbosity, lost);
+        let log = log.map_err(Failure::Run)?;
+        log.write_apart()
+            .map_err(|error| Failure::run(format!("the log's thread: {error}")))?;
+        gateway.on_verbosity = OnVerbosity::new(move |level| log.set_verbosity(level));
     }
     let signals = Signals::catch().map_err(|error| Failure::run(format!("signals: {error}")))?;
     let controls = Arc::clone(&plan.controls);
@@ -95,34 +103,5 @@ fn read_again(controls: &Controls) {
             Some(Ok(())) => tracing::warn!("SIGHUP: the {what} were read again"),
             None => {}
         }
-    }
-}
-
-/// Prints a failure in one call: several PEs may print it.
-fn say(failure: &Failure) {
-    let _ = io::stderr().write_all(format!("nuthatch-pe: {failure}\n").as_bytes());
-}
-
-/// Begins to log to standard error. The returned handler changes the level.
-fn log(verbosity: u32) -> OnVerbosity {
-    let (filter, handle) = reload::Layer::new(level(verbosity));
-    let lines = fmt::layer().with_writer(io::stderr);
-    tracing_subscriber::registry()
-        .with(filter)
-        .with(lines)
-        .init();
-    OnVerbosity::new(move |verbosity| {
-        // It fails only when the subscriber has been dropped, and that lives as long as the process.
-        let _ = handle.reload(level(verbosity));
-    })
-}
-
-/// Warnings in any case; more as -v or `verbosity` asks for.
-fn level(verbosity: u32) -> LevelFilter {
-    match verbosity {
-        0 => LevelFilter::WARN,
-        1 => LevelFilter::INFO,
-        2 => LevelFilter::DEBUG,
-        _ => LevelFilter::TRACE,
     }
 }

@@ -119,14 +119,25 @@ impl Output {
     }
 }
 
+/// The name by which the program was called.
+pub fn program() -> String {
+    let program = std::env::args_os().next();
+    let name = program.as_deref().map(Path::new).and_then(Path::file_name);
+    name.map_or("nuthatch".into(), |name| {
+        name.to_string_lossy().into_owned()
+    })
+}
+
+/// A line of the program's own, with its name in front.
+pub fn line(words: &str) -> String {
+    format!("{}: {words}\n", program())
+}
+
 /// Writes a message to standard error, the program's name in front. Not `eprintln!`, which panics if that is a
 /// closed pipe.
 pub fn note(words: &str) {
-    let program = std::env::args_os().next();
-    let name = program.as_deref().map(Path::new).and_then(Path::file_name);
-    let name = name.map_or("nuthatch".into(), |name| name.to_string_lossy());
-    // There is no other place for the message.
-    let _ = writeln!(io::stderr(), "{name}: {words}");
+    // There is no other place for the message. In one call, so that lines of several processes do not mix.
+    let _ = io::stderr().write_all(line(words).as_bytes());
 }
 
 /// Prints a whole text. A closed pipe is no error: its reader has left.

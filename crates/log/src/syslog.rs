@@ -1,10 +1,12 @@
 //! Writing to the system's log.
 
+use std::ffi::{CStr, CString};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::net::UnixDatagram;
 
 use nix::libc::EPROTOTYPE;
 use nix::syslog::{Facility, LogFlags, Priority, Severity, openlog, syslog};
+use nuthatch_program::output;
 use tracing::{Level, Metadata};
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -19,6 +21,7 @@ pub fn is_heard(name: &str, path: &str) -> Result<(), String> {
         listens => listens.map_err(|error| format!("--log {name}: {path}: {error}")),
     }
 }
+
 /// Makes writers of lines to the system's log.
 pub struct Syslog;
 
@@ -26,7 +29,10 @@ impl Syslog {
     pub fn open() -> Result<Self, String> {
         // Without this check the C library would drop all lines silently.
         is_heard("syslog", SYSLOG)?;
-        openlog(Some(c"nuthatch"), LogFlags::LOG_PID, Facility::LOG_DAEMON)
+        // The system's log has the name for as long as the process lives.
+        let name = CString::new(output::program()).unwrap_or_default();
+        let name: &'static CStr = Box::leak(name.into_boxed_c_str());
+        openlog(Some(name), LogFlags::LOG_PID, Facility::LOG_DAEMON)
             .map_err(|error| format!("--log syslog: {SYSLOG}: {error}"))?;
         Ok(Self)
     }

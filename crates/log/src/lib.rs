@@ -1,4 +1,9 @@
-//! The process's log: its destination, its format and its level.
+//! The log of a server's process: its destination, its format and its level.
+//!
+//! * `queue`: lines wait here for the thread that writes them, so that no other thread waits for a log that is stuck.
+//! * `record`: an event that waits.
+//! * `lines`: writes to standard error or to a file.
+//! * `syslog`: writes to the system's log.
 
 mod lines;
 mod queue;
@@ -13,6 +18,7 @@ use std::sync::{Arc, OnceLock};
 
 use clap::ValueEnum;
 use lines::Lines;
+use nuthatch_program::output;
 use queue::{Item, Queue, Queueing, Sink};
 use record::TimeOfEvent;
 use serde::{Deserialize, Serialize};
@@ -170,7 +176,7 @@ impl Log {
     pub fn warn(&self, words: &str) {
         let is_json = self.is_json_on_stderr();
         if !is_json {
-            self.say(line(words));
+            self.say(output::line(words));
         }
         if self.is_elsewhere || is_json {
             tracing::warn!("{words}");
@@ -223,8 +229,7 @@ fn sink(to: &LogTo, is_json: bool, lost: &Arc<AtomicU64>) -> Result<Sink, String
 pub fn fail(words: &str) {
     match LOG.get() {
         Some(log) if log.is_json_on_stderr() => tracing::error!("{words}"),
-        Some(log) => log.say(line(words)),
-        None => say(words),
+        _ => say(output::line(words)),
     }
 }
 
@@ -235,22 +240,23 @@ pub fn flush() {
     }
 }
 
-/// Writes a message to standard error. Not `eprintln!`, which panics if that is a closed pipe.
-pub fn say(words: &str) {
-    // There is no other place for the message.
-    let _ = io::stderr().write_all(line(words).as_bytes());
+/// Writes text for people to standard error: behind the lines that were logged before, if there is a log.
+pub fn say(text: String) {
+    match LOG.get() {
+        Some(log) => log.say(text),
+        // There is no other place for the text. Not `eprintln!`, which panics if that is a closed pipe.
+        None => {
+            let _ = io::stderr().write_all(text.as_bytes());
+        }
+    }
 }
 
-/// The same for a server whose log goes elsewhere. It does not wait for ever, because it has clients.
+/// The same for a server whose log goes elsewhere: it does not wait for ever, because it has clients.
 fn to_stderr(text: &str) {
     let mut stderr = io::stderr().lock();
     if lines::has_room(stderr.as_fd(), PATIENCE.into()) {
         let _ = stderr.write_all(text.as_bytes());
     }
-}
-
-fn line(words: &str) -> String {
-    format!("nuthatch: {words}\n")
 }
 
 /// Warnings at any verbosity; more by -v or `verbosity`.

@@ -16,8 +16,8 @@ use nuthatch_sync::mutex::{Condvar, Mutex};
 use tracing::{Event, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
 
-use super::lines::Lines;
-use super::record::Record;
+use crate::lines::Lines;
+use crate::record::Record;
 
 /// Bytes of waiting items, at most; twice that while as much is being written.
 const ROOM: usize = 2 << 20;
