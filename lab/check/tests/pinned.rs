@@ -18,6 +18,9 @@ const LARGE: usize = 1_000_000;
 const SHORT: usize = 100;
 const LONGER: usize = 20_000;
 
+/// Calls of maintenance that are enough for all pages of the memory.
+const MAINTAINED_MAX: usize = 100_000;
+
 fn log() -> Client {
     cuckoo(CuckooEviction::S3Fifo)
 }
@@ -147,6 +150,26 @@ fn what_readers_held_makes_room_when_they_have_finished() {
         assert!(put(&mut client, number, LARGE));
     }
     assert!(client.engine.stats().item_bytes as usize > LIMIT * 3 / 4);
+    client.audit();
+}
+
+/// Class of bug: a limit below what readers hold keeps a thread busy until they have finished.
+#[test]
+fn maintenance_rests_while_readers_hold_more_than_the_limit() {
+    let mut client = log();
+    let held = fill_and_hold(&mut client, LARGE);
+    assert_eq!(client.engine.set_memory_limit(LIMIT / 2), Ok(()));
+    let rests = |client: &mut Client| {
+        let more = |_: &usize| client.handle.maintain(client.now, 100);
+        (0..MAINTAINED_MAX).take_while(more).count() < MAINTAINED_MAX
+    };
+    assert!(rests(&mut client));
+    let stats = client.engine.stats();
+    assert!(stats.memory_used > stats.memory_limit, "all is held");
+    drop(held);
+    assert!(rests(&mut client));
+    let stats = client.engine.stats();
+    assert!(stats.memory_used <= stats.memory_limit);
     client.audit();
 }
 

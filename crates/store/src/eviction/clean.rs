@@ -697,8 +697,12 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
                     continue;
                 }
                 Step::Nothing if self.engine.evicts() && !in_vain => {
-                    in_vain = !self.log.close_open();
-                    left = left.saturating_sub(self.log.page_words());
+                    if self.log.close_open() {
+                        left = left.saturating_sub(self.log.page_words());
+                    } else {
+                        // It costs nothing, so this call goes on: the next one would begin here again.
+                        in_vain = true;
+                    }
                 }
                 Step::Stuck { .. } | Step::Elsewhere | Step::Nothing => return false,
             }
