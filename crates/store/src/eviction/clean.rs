@@ -51,7 +51,7 @@ const PAGES_UNUSED: usize = 2;
 
 /// A page that is stuck, because something in it is being read in place, counts as one part in `STUCK_COST` of an
 /// emptied page: a thread may meet many stuck pages before one that can be emptied. Each is met once: it is passed over
-/// until a reader has dropped a pin in it, or something in it was freed.
+/// until something in it has lost its last reader, or was freed.
 const STUCK_COST: usize = if cfg!(loom) { 1 } else { 16 };
 
 /// Records whose buckets are loaded side by side.

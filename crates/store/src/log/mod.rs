@@ -670,7 +670,7 @@ impl Log {
         queues.pages[1].extend(main);
     }
 
-    /// A reader has dropped its pin of an item of which a record lies at this place.
+    /// An item of which a record lies at this place has lost its last pin.
     pub fn note_unpinned(&self, chunk: Chunk) {
         self.pages.note_unpinned(self.page_of(chunk));
     }

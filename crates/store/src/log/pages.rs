@@ -144,22 +144,20 @@ impl Pages {
 
     /// Notes that a cleaning of the page begins.
     pub fn note_tried(&self, page: u32) {
-        // Relaxed, here and below: a hint for the choice of a page. The lock of the pins orders it: a reader of an item
-        // that the cleaning finds pinned drops the pin later, and calls `note_unpinned` after that.
+        // Relaxed, here and below: a hint for the choice of a page. The lock of the pins orders it: the last reader of
+        // an item that the cleaning finds pinned takes that lock later, and calls `note_unpinned` under it.
         self.of(page)[STUCK].store(TRIED, Ordering::Relaxed);
     }
 
-    /// Notes that the cleaning left these records in the page, unless a pin was dropped there meanwhile.
+    /// Notes that the cleaning left these records in the page, unless an item there has lost its last pin meanwhile.
     pub fn note_stuck(&self, page: u32, held: Occupancy) {
         let (relaxed, stuck) = (Ordering::Relaxed, &self.of(page)[STUCK]);
         let _ = stuck.compare_exchange(TRIED, held.0 + 1, relaxed, relaxed);
     }
 
-    /// Notes that a reader has dropped a pin in the page, if there is such a page.
+    /// Notes that an item in the page has lost its last pin.
     pub fn note_unpinned(&self, page: u32) {
-        let Some(state) = self.all().get(page as usize) else {
-            return;
-        };
+        let state = self.of(page);
         // Mostly nothing is stuck, and nothing is written. If a cleaning ends at the same time, one of the two
         // exchanges sees the other.
         if state[STUCK].load(Ordering::Relaxed) != 0 {
@@ -167,7 +165,7 @@ impl Pages {
         }
     }
 
-    /// True if a cleaning left something in the page, and since then nothing was freed and no pin dropped there.
+    /// True if a cleaning left something in the page, and since then nothing was freed there, or lost its last pin.
     pub fn is_stuck(&self, page: u32) -> bool {
         let left = self.of(page)[STUCK].load(Ordering::Relaxed);
         left != 0 && left == self.held(page).0 + 1

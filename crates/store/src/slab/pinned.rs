@@ -107,19 +107,20 @@ impl Drop for PinnedItem<'_> {
 }
 
 impl Store {
-    /// Gives a pin of an item back. The last reader of an item that has left the index frees it.
+    /// Gives a pin of an item back. The last reader of an item that has left the index frees it. Pages in which a
+    /// cleaning left an item that nobody holds any more may be tried again.
     fn unpin(&self, chunk: Chunk, shape: &Shape) {
-        let orphan = self.pins.unpin(chunk);
-        if let Some(log) = &self.log {
-            self.note_unpinned(log, chunk, shape);
-        }
+        let orphan = self.pins.unpin(chunk, || {
+            if let Some(log) = &self.log {
+                self.note_unpinned(log, chunk, shape);
+            }
+        });
         if let Some(item) = orphan {
             self.free_item(item);
         }
     }
 
-    /// Pages in which a cleaning left the item may be tried again. If it has left, or was moved, since its pin was
-    /// dropped, other pages may be tried in vain; its own have lost a record, and so are not stuck.
+    /// Notes a pin's end in all pages in which the item lies. It has not been moved yet, nor freed.
     fn note_unpinned(&self, log: &Log, chunk: Chunk, shape: &Shape) {
         log.note_unpinned(chunk);
         for index in 0..shape.segments() {

@@ -46,14 +46,17 @@ impl<T> Pins<T> {
         self.count.store(pinned.len(), Ordering::Relaxed);
     }
 
-    /// Drops one reader's pin. Returns the item if the caller is to free it now.
-    pub fn unpin(&self, chunk: Chunk) -> Option<T> {
+    /// Drops one reader's pin. Returns the item if the caller is to free it now. If it was the last pin, `last` is
+    /// called, while nobody moves the item yet.
+    pub fn unpin(&self, chunk: Chunk, last: impl FnOnce()) -> Option<T> {
         let mut pinned = self.lock();
         let pin = pinned.get_mut(&chunk)?;
         pin.readers -= 1;
         if pin.readers > 0 {
             return None;
         }
+        // Under the lock, and before the count: until then `is_pinned` is true for other threads.
+        last();
         let orphan = pinned.remove(&chunk).and_then(|pin| pin.orphan);
         // Release: pairs with the Acquire in `release`. A thread that reads that nothing is pinned writes after all
         // these readers have read; for the readers before this one, the lock orders it.
@@ -109,10 +112,12 @@ mod tests {
         pins.pin(chunk);
         assert!(!pins.is_idle());
         assert_eq!(pins.release(chunk, "second"), None);
-        assert_eq!(pins.unpin(chunk), None);
-        assert_eq!(pins.unpin(chunk), Some("second"));
+        let last = std::cell::Cell::new(0);
+        let unpin = || pins.unpin(chunk, || last.set(last.get() + 1));
+        assert_eq!((unpin(), last.get()), (None, 0));
+        assert_eq!((unpin(), last.get()), (Some("second"), 1));
         assert!(pins.is_idle());
         pins.pin(chunk);
-        assert_eq!(pins.unpin(chunk), None);
+        assert_eq!((unpin(), last.get()), (None, 2));
     }
 }

@@ -220,7 +220,7 @@ fn pinned_bytes_stay_and_one_of_three_frees() {
             if linked {
                 // SAFETY: loom has just checked that no thread writes.
                 assert_eq!(world.bytes.with(|bytes| unsafe { *bytes }), 0);
-                if world.pins.unpin(CHUNK).is_some() {
+                if world.pins.unpin(CHUNK, || ()).is_some() {
                     world.free();
                 }
             }
@@ -242,13 +242,19 @@ fn pinned_bytes_stay_and_one_of_three_frees() {
 }
 
 /// The hint of `log/pages.rs`: a cleaning leaves a page because of a pin, and the reader drops the pin meanwhile. The
-/// page is not passed over after that.
+/// page is not passed over after that. As soon as nobody holds the item any more, it may be moved, and what lay there
+/// overwritten: the reader has found the item's pages by then.
 #[test]
 fn a_page_is_tried_again_when_its_reader_has_finished() {
     model(3, || {
         const CHUNK: Chunk = Chunk(0);
-        let world = Arc::new((Pins::<()>::default(), Pages::reserve(1).unwrap()));
-        let (pins, pages) = &*world;
+        let world = Arc::new((
+            Pins::<()>::default(),
+            Pages::reserve(1).unwrap(),
+            // The page, as the item's table gives it.
+            UnsafeCell::new(0),
+        ));
+        let (pins, pages, table) = &*world;
         pages.open(0, 1, Queue::Probation, 0);
         pages.append(0, 4, 4);
         pages.link(0);
@@ -256,14 +262,20 @@ fn a_page_is_tried_again_when_its_reader_has_finished() {
         let reader = {
             let world = Arc::clone(&world);
             thread::spawn(move || {
-                let (pins, pages) = &*world;
-                assert!(pins.unpin(CHUNK).is_none());
-                pages.note_unpinned(0);
+                let (pins, pages, table) = &*world;
+                let last = || {
+                    // SAFETY: loom has just checked that no thread writes.
+                    pages.note_unpinned(table.with(|page| unsafe { *page }));
+                };
+                assert!(pins.unpin(CHUNK, last).is_none());
             })
         };
         pages.note_tried(0);
         if pins.is_pinned(CHUNK) {
             pages.note_stuck(0, pages.held(0));
+        } else {
+            // SAFETY: loom has just checked that no other thread has the cell.
+            table.with_mut(|page| unsafe { *page = 1 });
         }
         reader.join().unwrap();
         assert!(!pages.is_stuck(0));
