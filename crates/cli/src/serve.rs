@@ -113,9 +113,8 @@ fn live(
         Err(error) => return Err(Failure::Run(error.to_string())),
     };
     // Set before `reload` is locked: a SIGHUP that has not seen the controls has left its note there by then.
-    reload
-        .lock()
-        .catch_up(controls.get_or_init(|| server.controls()));
+    let set = controls.get_or_init(|| server.controls());
+    reload.lock().catch_up(set);
     let written = pid_file.as_mut().map_or(Ok(()), PidFile::write);
     let begun = written.and_then(|()| {
         if process.confined {
