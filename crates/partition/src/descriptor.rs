@@ -39,7 +39,8 @@
 //!    by the owner. So a reader and the owner may both search.
 //! 4. An element leaves its chain, and with it its lines, under the bucket's lock; so the elements that a reader walks
 //!    over while it holds the lock are neither freed nor reused. A large value that it goes on reading is pinned first.
-//! 5. A key's new element takes the place of the old one while the bucket's lock is held once: no reader misses it.
+//! 5. A key's new element takes the place of the old one while the bucket's lock is held once: no reader misses it. An
+//!    old one without which the store would be refused is not evicted to make room for it.
 //! 6. No element stored before a flush is returned by a read that began after the flush ended, or that saw the flush or
 //!    any later change.
 //!

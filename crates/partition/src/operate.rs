@@ -173,14 +173,36 @@ impl Partition {
             StoreMode::Set | StoreMode::Add | StoreMode::Replace => {
                 let live = self.find_live(now, key);
                 match self.fields_of_store(now, live, store) {
-                    Ok(fields) => self.put_value(now, key, store.value, |partition, old| {
-                        partition.fields_by_now(now, old, store, fields)
+                    Ok(fields) => self.keeping(live, store, |partition| {
+                        partition.put_value(now, key, store.value, |partition, old| {
+                            partition.fields_by_now(now, old, store, fields)
+                        })
                     }),
                     Err(refusal) => refusal,
                 }
             }
         };
         Outcome::Done(self.count_stored(reply))
+    }
+
+    /// Calls `put`, which makes room for a store and carries it out. If the store depends on the live element, and
+    /// others may read meanwhile, the element is pinned, so that it is not evicted to make room for its successor.
+    /// Otherwise a reader could miss the item on which the store depends, and later find what was stored in its place.
+    fn keeping(
+        &mut self,
+        live: Option<Element>,
+        store: &Store<'_>,
+        put: impl FnOnce(&mut Self) -> Reply,
+    ) -> Reply {
+        let depends = store.mode != StoreMode::Set || store.condition != Condition::None;
+        let shared = self.index.is_shared();
+        // One with too many readers to be pinned is not evicted either: they leave under the partition's lock.
+        let pinned = live.filter(|&live| depends && shared && self.pin(live));
+        let reply = put(self);
+        if let Some(pinned) = pinned {
+            self.decref(pinned);
+        }
+        reply
     }
 
     /// The fields that a set, add or replace gives the new element in the place of the live one, or the refusal.
@@ -304,14 +326,14 @@ impl Partition {
         let old = self.find_counted(hash, same);
         let live = old.filter(|&old| self.is_live(old, now));
         let reply = match self.fields_of_store(now, live, store) {
-            Ok(fields) => {
+            Ok(fields) => self.keeping(live, store, |partition| {
                 let by_now =
                     |partition: &Self, old| partition.fields_by_now(now, old, store, fields);
-                match self.put_in_place(now, element, by_now) {
+                match partition.put_in_place(now, element, by_now) {
                     Ok((_, item)) => Reply::Stored(item),
                     Err(refusal) => refusal,
                 }
-            }
+            }),
             Err(refusal) => {
                 self.decref(element);
                 refusal

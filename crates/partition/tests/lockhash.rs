@@ -2,11 +2,11 @@
 #![cfg(not(loom))]
 
 use std::mem::MaybeUninit;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use nuthatch_engine::{
-    Audit, Engine, Expiry, Handle, Item, Key, KeyHasher, Op, Read, Replies, Reply, Request, Store,
-    Time, Value,
+    Audit, Condition, Engine, Evicted, Evictions, Expiry, Handle, Inspect, Item, Key, KeyHasher,
+    Op, Read, Replies, Reply, Request, Store, StoreMode, Time, Value,
 };
 use nuthatch_hash::split;
 use nuthatch_partition::lockhash::{COPY_MAX, LockHashHandle, LockHashValue};
@@ -217,6 +217,64 @@ fn reads_at_the_bucket_are_counted_and_their_touches_heard_of() {
         other.maintain(Time(60), 1000);
     }
     assert_eq!(engine.stats().items, 0);
+    engine.audit().unwrap();
+}
+
+/// The keys that were evicted.
+#[derive(Default)]
+struct Listener(Mutex<Vec<Vec<u8>>>);
+
+impl Evictions for Listener {
+    fn are_wanted(&self) -> bool {
+        true
+    }
+
+    fn evicted(&self, item: &Evicted<'_>) {
+        self.0.lock().unwrap().push(item.key.to_vec());
+    }
+}
+
+/// Class of bug: a replace evicted the item that it replaced. With random eviction, where others read beside the owner,
+/// a reader could miss the item, and find the new one after that.
+#[test]
+fn what_a_store_depends_on_is_not_evicted_for_it() {
+    let engine = engine_of(Eviction::Random, 4 * MIB, MIB, 4);
+    let listener = Arc::new(Listener::default());
+    engine.tell_evictions(Arc::clone(&listener) as Arc<dyn Evictions>);
+    let mut handle = engine.handle();
+    // About as much as a partition has.
+    let value = vec![3; 600_000];
+    let mut number = 0;
+    while engine.stats().evictions == 0 {
+        let key = format!("key {number}");
+        set(&mut handle, Time(1), key.as_bytes(), &value);
+        number += 1;
+    }
+    for round in 0..40 {
+        let key = format!("mine {}", round % 7);
+        let Reply::Stored(old) = set(&mut handle, Time(1), key.as_bytes(), &value) else {
+            panic!("there is room for it in all partitions together");
+        };
+        listener.0.lock().unwrap().clear();
+        let set = Store::set(&value);
+        let replace = match round % 3 {
+            0 => Store {
+                mode: StoreMode::Replace,
+                ..set
+            },
+            1 => Store {
+                condition: Condition::Cas(old.cas),
+                ..set
+            },
+            _ => Store {
+                condition: Condition::CasOrStale(old.cas - 1),
+                ..set
+            },
+        };
+        let answer = ask(&mut handle, Time(1), key.as_bytes(), Op::Store(replace));
+        assert!(matches!(answer, Answer::Done(Reply::Stored(_))));
+        assert!(!listener.0.lock().unwrap().contains(&key.into_bytes()));
+    }
     engine.audit().unwrap();
 }
 

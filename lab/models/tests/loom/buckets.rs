@@ -147,6 +147,33 @@ fn a_key_that_is_being_replaced_is_never_missed() {
     });
 }
 
+/// Descriptor 5: a replace needs the room of the item that it replaces. It does not evict that item first: if a reader
+/// misses the item, nothing takes its place later.
+#[test]
+fn what_was_missed_does_not_come_back_by_a_replace() {
+    model(3, || {
+        let world = World::new(1);
+        // 9 of the block's 16 lines.
+        let long = |number| [&value(number)[..], &[0; 484]].concat();
+        world.set_bytes(1, &long(10));
+        let reader = {
+            let world = Arc::clone(&world);
+            thread::spawn(move || {
+                let seen = [world.get(1), world.get(1)];
+                assert!(!matches!(seen, [None, Some(_)]), "{seen:?}");
+            })
+        };
+        let new = long(11);
+        let replace = Store {
+            mode: nuthatch_engine::StoreMode::Replace,
+            ..Store::set(&new)
+        };
+        world.ask(NOW, 1, Op::Store(replace));
+        reader.join().unwrap();
+        world.finish();
+    });
+}
+
 /// Descriptor 4: the lines of an element that was taken out are used again first, by another key of another bucket. A
 /// reader that had found the element sees it whole, or does not find it.
 #[test]
