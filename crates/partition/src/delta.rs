@@ -46,6 +46,8 @@ impl Partition {
         match rewritten {
             Ok(Rewritten::Item(item)) => Reply::Number(number, item),
             Ok(Rewritten::Draft(_)) => unreachable!("nothing of the value is kept"),
+            // A reader has ended the item's life meanwhile, by a touch.
+            Err(Reply::NotFound) => self.vivify_number(now, key, delta),
             Err(refusal) => refusal,
         }
     }

@@ -5,10 +5,12 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 use loom::thread;
-use nuthatch_engine::{Expiry, Key, Op, Read, Removal, Store, Time};
+use nuthatch_engine::{Delta, Expiry, Key, Op, Read, Removal, Reply, Store, Time};
 use nuthatch_hash::split;
 use nuthatch_partition::memory::BLOCK_COST;
-use nuthatch_partition::{BlockMemory, Descriptor, Element, Eviction, Partition, PartitionConfig};
+use nuthatch_partition::{
+    BlockMemory, Descriptor, Element, Eviction, Outcome, Partition, PartitionConfig,
+};
 use nuthatch_sync::spinlock::SpinLock;
 
 use crate::world::{NOW, hasher, model, number, value};
@@ -58,10 +60,10 @@ impl World {
         &self.descriptors[0]
     }
 
-    fn ask(&self, now: Time, key: u64, op: Op<'_>) {
+    fn ask(&self, now: Time, key: u64, op: Op<'_>) -> Outcome {
         let key = key.to_le_bytes();
         let key = Key::new(&key, &hasher());
-        self.partition.lock().execute(now, &key, &op);
+        self.partition.lock().execute(now, &key, &op)
     }
 
     fn set(&self, key: u64, number: u64) {
@@ -291,6 +293,37 @@ fn a_touch_beside_an_append_is_kept() {
         let seen = world.read(1, &Read::default()).unwrap();
         assert_eq!((seen.expiry, seen.value_len), (Expiry::At(Time(500)), 20));
         assert!(seen.fetched);
+        world.finish();
+    });
+}
+
+/// Descriptor 3: a reader may end the life of a number that is being replaced by one of fewer lines. The number is then
+/// stored anew.
+#[test]
+fn a_number_touched_to_its_end_is_made_again() {
+    let touch = Read {
+        value: false,
+        touch: Some(Expiry::At(Time(NOW.0 - 1))),
+        ..Read::default()
+    };
+    model(2, move || {
+        let world = World::new(1);
+        world.set_bytes(1, &[[b'0'; 59].as_slice(), b"5"].concat());
+        let reader = {
+            let world = Arc::clone(&world);
+            thread::spawn(move || world.read(1, &touch))
+        };
+        let up = Delta {
+            vivify: Some((70, Expiry::Never)),
+            ..Delta::up(1)
+        };
+        let told = world.ask(NOW, 1, Op::Delta(up));
+        let number = match told {
+            Outcome::Done(Reply::Number(number, _)) => number,
+            other => panic!("{other:?}"),
+        };
+        assert!([6, 70].contains(&number), "{number}");
+        reader.join().unwrap();
         world.finish();
     });
 }
