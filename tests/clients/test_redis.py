@@ -281,6 +281,13 @@ def random_requests(seed, count):
     keys = ["a", "b", "c", "d"]
     values = ["", "0", "5", "-7", "1.5", "abc", "9223372036854775807", "x" * 60]
 
+    # No two alike: whether a life is longer than one that was given a moment ago as long depends on the milliseconds
+    # between.
+    lives = iter(pick.sample(range(1010, 1010 + 20 * count, 10), count))
+
+    def life():
+        return str(next(lives))
+
     def key():
         return pick.choice(keys)
 
@@ -294,10 +301,10 @@ def random_requests(seed, count):
         lambda: ("GET", key()),
         lambda: ("SET", key(), value(), *pick.sample(["NX", "XX", "GET", "KEEPTTL", "EX", "1000"], pick.randint(0, 2))),
         lambda: ("SETNX", key(), value()),
-        lambda: ("SETEX", key(), "1000", value()),
+        lambda: ("SETEX", key(), life(), value()),
         lambda: ("GETSET", key(), value()),
         lambda: ("GETDEL", key()),
-        lambda: ("GETEX", key(), *pick.choice([(), ("EX", "1000"), ("PERSIST",), ("EX",)])),
+        lambda: ("GETEX", key(), *pick.choice([(), ("EX", life()), ("PERSIST",), ("EX",)])),
         lambda: ("APPEND", key(), value()),
         lambda: ("STRLEN", key()),
         lambda: ("GETRANGE", key(), number(), number()),
@@ -308,7 +315,7 @@ def random_requests(seed, count):
         lambda: ("MSET", key(), value(), key(), value()),
         lambda: ("MSETNX", key(), value(), key(), value()),
         lambda: (pick.choice(["DEL", "UNLINK", "EXISTS", "TOUCH"]), *(key() for _ in range(pick.randint(1, 3)))),
-        lambda: ("EXPIRE", key(), pick.choice(["1000", "2000", "-1"]), *pick.choice([(), ("NX",), ("XX",), ("GT",), ("LT",)])),
+        lambda: ("EXPIRE", key(), pick.choice([life(), "-1"]), *pick.choice([(), ("NX",), ("XX",), ("GT",), ("LT",)])),
         lambda: ("TTL", key()),
         lambda: ("PERSIST", key()),
         lambda: ("TYPE", key()),
