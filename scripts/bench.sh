@@ -50,7 +50,7 @@ if command -v "$redis" >/dev/null; then
             --rounds 5 --seconds "$round" --protocol redis $load
     done
 fi
-certificate=$PWD/$target/bench
+certificate=$(cd "$target/bench" && pwd)
 if "$memcached" -h | grep -q ssl_chain_cert && openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes \
     -subj /CN=bench -keyout "$certificate/key.pem" -out "$certificate/cert.pem" 2>/dev/null; then
     tls="-Z -o ssl_chain_cert=$certificate/cert.pem,ssl_key=$certificate/key.pem"
