@@ -303,6 +303,23 @@ def test_a_newcomer_that_is_killed_in_between_takes_nothing(start, tmp_path, por
         assert converse(At(port).address, b"stats\r\n").count(b"STAT curr_items 100000\r\n") == 1
 
 
+def stopped_in_between(start, server, flags, port):
+    """Both servers, when the first has been filled with 100,000 items and has given some of them: it stands still."""
+    value = b"x" * 1000
+    text = b"".join(b"set k%d 0 0 1000 noreply\r\n%b\r\n" % (number, value) for number in range(100_000))
+    assert converse(At(port).address, text + b"mn\r\n") == b"MN\r\n"
+    while True:
+        other = start(*flags, ready=False)
+        server.until("nothing more is accepted")
+        server.process.send_signal(signal.SIGSTOP)
+        if "went to another process" not in server.log.read_text():
+            return server, other
+        # It was quick, and all of it is done: once more with the other.
+        server.process.send_signal(signal.SIGCONT)
+        assert server.process.wait() == 0
+        server = other
+
+
 @pytest.mark.parametrize("load", [False, True])
 def test_if_the_server_that_hands_over_is_killed_the_newcomer_serves(start, tmp_path, port, load):
     """It has the sockets by then, so nobody else could serve. It has no items but those of a copy."""
@@ -313,19 +330,7 @@ def test_if_the_server_that_hands_over_is_killed_the_newcomer_serves(start, tmp_
     assert converse(At(port).address, b"set old 0 0 1\r\nx\r\n") == b"STORED\r\n"
     server.process.send_signal(signal.SIGUSR2)
     server.until("1 items")
-    value = b"x" * 1000
-    text = b"".join(b"set k%d 0 0 1000 noreply\r\n%b\r\n" % (number, value) for number in range(100_000))
-    assert converse(At(port).address, text + b"mn\r\n") == b"MN\r\n"
-    while True:
-        other = start(*flags, ready=False)
-        server.until("nothing more is accepted")
-        server.process.send_signal(signal.SIGSTOP)
-        if "went to another process" not in server.log.read_text():
-            break
-        # It was quick, and all of it is done: once more with the other.
-        server.process.send_signal(signal.SIGCONT)
-        assert server.process.wait() == 0
-        server = other
+    server, other = stopped_in_between(start, server, flags, port)
     server.process.kill()
     server.process.wait()
     held = b"VALUE old 0 1\r\nx\r\nEND\r\n" if load else b"END\r\n"
@@ -343,19 +348,7 @@ def test_a_newcomer_that_is_stopped_in_between_takes_nothing(start, tmp_path, po
     """Ctrl-C before it is up does not mean the items."""
     flags = ["-l", "127.0.0.1", "-p", str(port), "--handover", str(tmp_path / "control"), "-m", "512"]
     server = start(*flags)
-    value = b"x" * 1000
-    text = b"".join(b"set k%d 0 0 1000 noreply\r\n%b\r\n" % (number, value) for number in range(100_000))
-    assert converse(At(port).address, text + b"mn\r\n") == b"MN\r\n"
-    while True:
-        other = start(*flags, ready=False)
-        server.until("nothing more is accepted")
-        server.process.send_signal(signal.SIGSTOP)
-        if "went to another process" not in server.log.read_text():
-            break
-        # It was quick, and all of it is done: once more with the other.
-        server.process.send_signal(signal.SIGCONT)
-        assert server.process.wait() == 0
-        server = other
+    server, other = stopped_in_between(start, server, flags, port)
     other.process.terminate()
     time.sleep(1)
     server.process.send_signal(signal.SIGCONT)
