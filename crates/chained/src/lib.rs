@@ -77,7 +77,7 @@ use nuthatch_engine::counters::Registry;
 use nuthatch_engine::index_stats::IndexHistogram;
 use nuthatch_engine::stats::EngineStats;
 use nuthatch_engine::{
-    Audit, AuditError, Engine, Evictions, Footprint, Inspect, KeyHasher, LimitError,
+    AnyEngine, Audit, AuditError, Engine, Evictions, Footprint, Inspect, KeyHasher, LimitError,
 };
 use nuthatch_store::count::{COUNTS, engine_stats};
 use nuthatch_store::eviction::Policy;
@@ -163,6 +163,10 @@ impl HasStore for Chained {
 
 impl Engine for Chained {
     type Handle = ChainedHandle;
+
+    fn any(self: Arc<Self>) -> Arc<AnyEngine> {
+        AnyEngine::new(self)
+    }
 
     fn handle(self: &Arc<Self>) -> ChainedHandle {
         ChainedHandle::new(self)

@@ -88,7 +88,7 @@ pub use handle::{CpHashHandle, CpHashReservation};
 use nuthatch_engine::index_stats::IndexHistogram;
 use nuthatch_engine::stats::{EngineStats, MessageStats};
 use nuthatch_engine::{
-    Audit, AuditError, Engine, Evictions, Footprint, Inspect, KeyHasher, LimitError,
+    AnyEngine, Audit, AuditError, Engine, Evictions, Footprint, Inspect, KeyHasher, LimitError,
 };
 use nuthatch_partition::memory::{BLOCK_COST, BlockMemory};
 use nuthatch_partition::visit::footprint;
@@ -97,17 +97,28 @@ use shared::{Shared, SharedPartition};
 pub use value::CpValue;
 
 /// A design of the rings, as an engine.
-pub trait Rings: RingKind {
+pub trait Rings: RingKind + Sized {
     /// The engine's name.
     const ENGINE: &'static str;
+
+    /// [`Engine::any`] of the engine with these rings.
+    fn any(engine: Arc<CpHash<Self>>) -> Arc<AnyEngine>;
 }
 
 impl Rings for Array {
     const ENGINE: &'static str = "cphash";
+
+    fn any(engine: Arc<CpHash<Self>>) -> Arc<AnyEngine> {
+        AnyEngine::new(engine)
+    }
 }
 
 impl Rings for Single {
     const ENGINE: &'static str = "cphash-single";
+
+    fn any(engine: Arc<CpHash<Self>>) -> Arc<AnyEngine> {
+        AnyEngine::new(engine)
+    }
 }
 
 /// The CPHash engine.
@@ -253,6 +264,10 @@ impl<D: Rings> Drop for CpHash<D> {
 
 impl<D: Rings> Engine for CpHash<D> {
     type Handle = CpHashHandle<D>;
+
+    fn any(self: Arc<Self>) -> Arc<AnyEngine> {
+        D::any(self)
+    }
 
     fn handle(self: &Arc<Self>) -> CpHashHandle<D> {
         CpHashHandle::new(self)

@@ -8,13 +8,18 @@
 //!           |    tag 16     |        chunk + 1, in words           |      0 = empty
 //! ```
 
+use std::sync::Arc;
+
+use nuthatch_engine::AnyEngine;
 use nuthatch_hash::split;
 
 pub use nuthatch_store::geometry::Geometry;
 use nuthatch_store::slab::arena::Chunk;
 
+use crate::Cuckoo;
+
 /// What distinguishes the default table from the paper's.
-pub trait Variant: Send + Sync + Default + 'static {
+pub trait Variant: Sized + Send + Sync + Default + 'static {
     /// The name that `--engine` takes.
     const NAME: &'static str;
     /// Slots of a bucket.
@@ -27,6 +32,9 @@ pub trait Variant: Send + Sync + Default + 'static {
     const SEARCH: Search;
     /// False: items always lie in size classes, whatever the configuration says.
     const MAY_LOG: bool;
+
+    /// [`nuthatch_engine::Engine::any`] of this table.
+    fn any(engine: Arc<Cuckoo<Self>>) -> Arc<AnyEngine>;
 
     /// The tag of a hash, never 0.
     #[inline(always)]
@@ -67,6 +75,10 @@ impl Variant for EightWay {
     const ONE_WRITER: bool = false;
     const SEARCH: Search = Search::BreadthFirst { slots: 2000 };
     const MAY_LOG: bool = true;
+
+    fn any(engine: Arc<Cuckoo<Self>>) -> Arc<AnyEngine> {
+        AnyEngine::new(engine)
+    }
 }
 
 /// MemC3 as printed: 4 slots, one-byte tags, one writer, 500 kicks on two paths.
@@ -83,6 +95,10 @@ impl Variant for Paper {
         kicks: 500,
     };
     const MAY_LOG: bool = false;
+
+    fn any(engine: Arc<Cuckoo<Self>>) -> Arc<AnyEngine> {
+        AnyEngine::new(engine)
+    }
 }
 
 /// A slot's word.

@@ -74,7 +74,8 @@ use nuthatch_engine::counters::Registry;
 use nuthatch_engine::index_stats::{BucketKind, IndexHistogram};
 use nuthatch_engine::stats::EngineStats;
 use nuthatch_engine::{
-    Audit, AuditError, Engine, Evictions, Footprint, Inspect, KeyHasher, LimitError, request,
+    AnyEngine, Audit, AuditError, Engine, Evictions, Footprint, Inspect, KeyHasher, LimitError,
+    request,
 };
 use nuthatch_store::count::{COUNTS, engine_stats};
 use nuthatch_store::eviction::removals::Removals;
@@ -173,6 +174,10 @@ impl<D: Variant> HasStore for Cuckoo<D> {
 
 impl<D: Variant> Engine for Cuckoo<D> {
     type Handle = CuckooHandle<D>;
+
+    fn any(self: Arc<Self>) -> Arc<AnyEngine> {
+        D::any(self)
+    }
 
     fn handle(self: &Arc<Self>) -> CuckooHandle<D> {
         CuckooHandle::new(self)

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use nuthatch_hash::KeyHasher;
 use nuthatch_sync::clock::Time;
 
+use crate::any::AnyEngine;
 use crate::inspect::{Audit, Footprint, Inspect};
 use crate::limit::LimitError;
 use crate::reply::{Item, Replies, Reply};
@@ -18,6 +19,12 @@ use crate::stats::EngineStats;
 pub trait Engine: Inspect + Audit + Send + Sync + Sized + 'static {
     /// A thread's handle to the engine.
     type Handle: Handle;
+
+    /// This engine without its type. An engine implements it in code that has no type parameter, with the same body: then
+    /// the whole engine is compiled in its own crate, and not where engines are chosen.
+    fn any(self: Arc<Self>) -> Arc<AnyEngine> {
+        AnyEngine::new(self)
+    }
 
     /// A new handle. A handle costs little while it exists, and something to make: make one for each thread.
     fn handle(self: &Arc<Self>) -> Self::Handle;

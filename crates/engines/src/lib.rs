@@ -85,7 +85,7 @@ impl EngineName {
             type Output = io::Result<Arc<AnyEngine>>;
 
             fn run<E: Engine>(self, build: Build<E>) -> Self::Output {
-                Ok(AnyEngine::new(build(self.0)?))
+                Ok(build(self.0)?.any())
             }
         }
         settings.name.choose(Erased(settings))

@@ -66,7 +66,7 @@ use nuthatch_engine::counters::Registry;
 use nuthatch_engine::index_stats::IndexHistogram;
 use nuthatch_engine::stats::EngineStats;
 use nuthatch_engine::{
-    Audit, AuditError, Engine, Evictions, Footprint, Inspect, KeyHasher, LimitError,
+    AnyEngine, Audit, AuditError, Engine, Evictions, Footprint, Inspect, KeyHasher, LimitError,
 };
 pub use value::LockHashValue;
 
@@ -198,6 +198,10 @@ impl LockHash {
 
 impl Engine for LockHash {
     type Handle = LockHashHandle;
+
+    fn any(self: Arc<Self>) -> Arc<AnyEngine> {
+        AnyEngine::new(self)
+    }
 
     fn handle(self: &Arc<Self>) -> LockHashHandle {
         LockHashHandle::new(self)

@@ -2,7 +2,7 @@
 //! executes each as one operation on one key. The known scripts always exist, loaded or not: EVALSHA answers as Redis
 //! would after any client had loaded the script, and loading takes no memory.
 
-use sha1::{Digest, Sha1};
+use sha1_smol::Sha1;
 
 use crate::command::Limits;
 
@@ -120,8 +120,7 @@ fn named(name: &[u8]) -> Option<&'static KnownScript> {
 
 /// The SHA-1 of a text, as Redis names scripts.
 fn sha1(text: &[u8]) -> String {
-    let digest = Sha1::digest(text);
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha1::from(text).digest().to_string()
 }
 
 /// True if a script of this name can be run.
