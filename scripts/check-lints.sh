@@ -1,7 +1,17 @@
 #!/bin/sh
-# Clippy has nothing to say.
+# Clippy has nothing to say. It has compiled the tests (scripts/check-env.sh), and cargo repeats what it said.
 set -eu
 cd "$(dirname "$0")/.."
+. scripts/check-env.sh
+if [ -z "${RUSTC_WORKSPACE_WRAPPER:-}" ]; then
+    echo "lints: there is no clippy-driver here; rustup component add clippy"
+    exit 1
+fi
+said=$(mktemp)
+trap 'rm "$said"' EXIT
 # Several words.
 # shellcheck disable=SC2046
-cargo clippy --workspace --all-targets $(scripts/features.sh) -- -D warnings
+if ! cargo test --workspace --no-run $(scripts/features.sh) >"$said" 2>&1 || grep -q '^warning' "$said"; then
+    grep -v '^  Executable' "$said"
+    exit 1
+fi

@@ -16,4 +16,4 @@ export RUSTFLAGS="--cfg loom ${RUSTFLAGS:-}"
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/loom"
 # A failure hides no other.
 cargo test --profile loom --no-fail-fast -p nuthatch-sync -p nuthatch-models -p nuthatch-flow --test 'loom*' \
-    --config "target.'cfg(all())'.runner = ['$PWD/scripts/test-once.sh', '$PWD/target/passed']" -- "$@"
+    --config "target.'cfg(all())'.runner = ['$PWD/scripts/test-once.sh', '--']" -- "$@"

@@ -5,6 +5,7 @@
 # a compiler. Then what was installed is removed, and nothing must be left.
 set -eu
 cd "$(dirname "$0")/.."
+. scripts/check-env.sh
 out=$PWD/target/c
 rm -rf "$out"
 mkdir -p "$out"

@@ -5,6 +5,7 @@
 # ENGINES=lockhash chooses engines.
 set -eu
 cd "$(dirname "$0")/.."
+. scripts/check-env.sh
 if [ -z "${NUTHATCH:-}" ]; then
     cargo build --quiet --bin nuthatch
     export NUTHATCH="$PWD/target/debug/nuthatch"
@@ -15,8 +16,8 @@ trap 'rm -r "$said"' EXIT
 # Side by side: most of their time goes by in waiting for items to expire.
 for engine in $engines; do
     {
-        NUTHATCH_ENGINE=$engine .venv/bin/python -m pytest -q -p no:cacheprovider tests/clients "$@" \
-            >"$said/$engine" 2>&1 || echo "clients: not all of them work on $engine" >>"$said/failed"
+        NUTHATCH_ENGINE=$engine scripts/test-once.sh "$NUTHATCH" -- \
+            .venv/bin/python -m pytest -q -p no:cacheprovider tests/clients "$@" >"$said/$engine" 2>&1 || echo "clients: not all of them work on $engine" >>"$said/failed"
     } &
 done
 tell() {

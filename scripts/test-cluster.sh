@@ -5,6 +5,7 @@
 # conformance and all random checks run, too, and a job may take n times as long.
 set -eu
 cd "$(dirname "$0")/.."
+. scripts/check-env.sh
 if ! command -v oshcc >/dev/null || ! command -v oshrun >/dev/null; then
     echo "cluster: skipped: no OpenSHMEM (oshcc, oshrun) here"
     echo "counts: 0 passed, 0 failed, 1 skipped"
@@ -14,6 +15,8 @@ fi
 # shellcheck disable=SC2046
 cargo build --bin nuthatch-pe --bin nuthatch-cluster --example cache $(scripts/features.sh)
 built=$(realpath "${CARGO_TARGET_DIR:-target}")/debug
+[ "${1:-}" = built ] ||
+    exec scripts/test-once.sh "$built/nuthatch-pe" "$built/nuthatch-cluster" "$built/examples/cache" -- "scripts/$(basename "$0")" built
 
 passed=0 failed=0 skipped=0
 # A job that hangs, on any machine, is ended. (The one that fills memory took 516 s beside the other checks on a slow one.)

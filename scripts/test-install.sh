@@ -2,6 +2,7 @@
 # All that `make install` puts anywhere, elsewhere: the programs run, and uninstalling leaves nothing.
 set -eu
 cd "$(dirname "$0")/.."
+. scripts/check-env.sh
 out=$PWD/target/install
 rm -rf "$out"
 # The build of the other tests.

@@ -16,14 +16,16 @@ case $program in
     */lab/check/*) order=2 ;;
     *) order=3 ;;
 esac
-# Those that draw from seeds of their own alone, ask no clock and read no file say the same each time. (Most checks of
-# engines do not: their threads meet as they like, and their sequences and hash functions are new ones in each run.)
-case $program in
-    */lab/check/cluster_seeds-* | */crates/flow/theory-*) set -- "$scripts/test-once.sh" "$scripts/../target/passed" "$@" ;;
-esac
+# A program's tests may start all programs of the workspace.
+binaries=
+if [ -e src/main.rs ] || grep -q '^\[\[bin\]\]' Cargo.toml; then
+    binaries=$(find "$(dirname "$(dirname "$1")")" -maxdepth 1 -type f -executable)
+fi
 {
     export -p
-    printf "cd '%s'\necho '     Running %s'\nexec" "$PWD" "$program"
-    printf " '%s'" "$@"
+    printf "cd '%s'\necho '     Running %s'\nexec '%s/test-once.sh'" "$PWD" "$program" "$scripts"
+    # Several files.
+    # shellcheck disable=SC2086
+    printf " '%s'" $binaries -- "$@"
     echo
 } >"$folder/$order-$(basename "$program").run"

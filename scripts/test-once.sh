@@ -1,17 +1,26 @@
 #!/bin/sh
-# test-once.sh FOLDER PROGRAM WORD... runs a test program that says the same each time, because it looks at every
-# interleaving or draws from seeds that are its own. One that has passed and is the same file since, with the same words,
-# is not run again, and what it said comes from FOLDER.
-#
-# Cargo's runner in scripts/loom.sh; scripts/test-later.sh says for which others it is.
+# test-once.sh FILE... -- COMMAND WORD... runs a check that does not run again while nothing has changed since it passed: the
+# command's own file if it is a program, the other files here, its words, and all files of the project but Rust's sources
+# (CHECKED_FILES of scripts/check-env.sh), as `go test` does. What it said comes from target/passed then. With AGAIN=1 it runs
+# in any case, and so does everything in the long checks (scripts/soak.sh).
 set -eu
-folder=$1
+folder=${PASSED:-$(cd "$(dirname "$0")/.." && pwd)/target/passed}
+files=
+while [ "$1" != -- ]; do
+    files="$files $1"
+    shift
+done
 shift
+if [ -n "${AGAIN:-}" ]; then
+    exec "$@"
+fi
 mkdir -p "$folder"
-# All that its run depends on.
+# All that it depends on.
 inputs() {
-    sha256sum <"$1"
-    echo "$@" "${LOOM_MAX_PREEMPTIONS:-} ${NUTHATCH_SOAK:-} ${NUTHATCH_SEED:-}"
+    # Several files.
+    # shellcheck disable=SC2086
+    cat "$(command -v "$1")" $files | sha256sum
+    echo "$@" "${CHECKED_FILES:-} ${LOOM_MAX_PREEMPTIONS:-} ${NUTHATCH_SOAK:-} ${NUTHATCH_SEED:-} ${NUTHATCH_ENGINE:-}"
 }
 same=$folder/$(inputs "$@" | sha256sum | cut -d ' ' -f 1)
 if [ -e "$same" ]; then

@@ -3,6 +3,7 @@
 # install; the image's files are all that its server needs; the tarball's binary runs from where it was unpacked.
 set -eu
 cd "$(dirname "$0")/.."
+. scripts/check-env.sh
 export PROFILE=dev
 out=target/package-test
 rm -rf "$out"

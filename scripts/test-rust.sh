@@ -2,15 +2,16 @@
 # Every test of the workspace, doc tests and examples included.
 #
 # Cargo runs one test program after the other, and many of them mostly wait: for items to expire, for a server to close.
-# So it only builds them here and notes how each is run (scripts/test-later.sh), and then three run at a time. What a
+# So it only builds them here and notes how each is run (scripts/test-later.sh), and then two run at a time. What a
 # program prints comes when it is through.
 set -eu
 cd "$(dirname "$0")/.."
+. scripts/check-env.sh
 later=$(mktemp -d)
 trap 'rm -r "$later"' EXIT
 # A failure hides no other. Several words.
 # shellcheck disable=SC2046
 cargo test --workspace --no-fail-fast $(scripts/features.sh) \
     --config "target.'cfg(all())'.runner = ['$PWD/scripts/test-later.sh', '$later']" || : >"$later/failed"
-ls "$later"/*.run | xargs -P 3 -I TEST sh -c 'sh TEST >TEST.log 2>&1 || : >"$0/failed"; cat TEST.log' "$later"
+ls "$later"/*.run | xargs -P 2 -I TEST sh -c 'sh TEST >TEST.log 2>&1 || : >"$0/failed"; cat TEST.log' "$later"
 [ ! -e "$later/failed" ]

@@ -3,6 +3,7 @@
 # network namespaces. Says that it is skipped where there is no OpenSHMEM, or no namespaces are to be had.
 set -eu
 cd "$(dirname "$0")/.."
+. scripts/check-env.sh
 if ! command -v oshcc >/dev/null || ! command -v oshrun >/dev/null; then
     echo "shmem: skipped: no OpenSHMEM (oshcc, oshrun) here"
     echo "counts: 0 passed, 0 failed, 1 skipped"
@@ -12,6 +13,7 @@ fi
 # shellcheck disable=SC2046
 cargo build --bin nuthatch-fabric $(scripts/features.sh)
 program=${CARGO_TARGET_DIR:-target}/debug/nuthatch-fabric
+[ "${1:-}" = built ] || exec scripts/test-once.sh "$program" -- "scripts/$(basename "$0")" built
 
 passed=0 failed=0 skipped=0
 # A job that hangs, on any machine, is ended.

@@ -15,15 +15,15 @@ const REFUSING: Setup = Setup {
 
 pub(super) fn cases() -> Vec<Case> {
     vec![
-        Case::on(Setup::TIGHT, "memory_full_evicts_and_stores", evicts),
-        Case::on(Setup::TIGHT, "memory_sizes_drift", drift),
+        Case::on(Setup::SMALL, "memory_full_evicts_and_stores", evicts),
+        Case::on(Setup::SMALL, "memory_sizes_drift", drift),
         Case::on(Setup::TIGHT, "memory_sizes_mix", mix),
-        Case::on(Setup::TIGHT, "memory_recent_hits_stay", recent),
+        Case::on(Setup::SMALL, "memory_recent_hits_stay", recent),
         Case::on(Setup::TIGHT, "memory_recent_large_hits_stay", recent_large),
         Case::on(REFUSING, "memory_full_refuses_when_told_to", refuses),
         Case::on(Setup::TIGHT, "memory_limit_changes", limit_changes),
         Case::on(
-            Setup::TIGHT,
+            Setup::SMALL,
             "memory_limit_has_a_maximum",
             limit_has_a_maximum,
         ),
@@ -121,7 +121,7 @@ fn within_limit(client: &Client) {
 
 fn evicts(client: &mut Client) {
     const LEN: usize = 1000;
-    let count = 4 * Setup::TIGHT.memory_limit / LEN;
+    let count = 4 * Setup::SMALL.memory_limit / LEN;
     // Not in batches: an engine that evicts at random may evict an item that was stored a moment ago, but not the
     // newest.
     for number in 0..count {
@@ -141,7 +141,7 @@ fn evicts(client: &mut Client) {
     assert_eq!(stats.out_of_memory, 0);
     // The oracle of efficiency is elsewhere; but half of the memory must hold items.
     assert!(
-        present * LEN * 2 > Setup::TIGHT.memory_limit,
+        present * LEN * 2 > Setup::SMALL.memory_limit,
         "{present} items"
     );
 }
@@ -151,7 +151,7 @@ fn drift(client: &mut Client) {
     let lens = [300, 1000, 3000, 10_000, 30_000, 100_000];
     let mut first = 0;
     for len in lens.into_iter().chain(lens.into_iter().rev()) {
-        let count = 2 * Setup::TIGHT.memory_limit / len;
+        let count = 2 * Setup::SMALL.memory_limit / len;
         let all: Vec<usize> = (first..first + count).collect();
         first += count;
         for &number in &all {
@@ -164,7 +164,7 @@ fn drift(client: &mut Client) {
         within_limit(client);
         let bytes = look_all(client, &all) * len;
         assert!(
-            bytes * 4 > Setup::TIGHT.memory_limit,
+            bytes * 4 > Setup::SMALL.memory_limit,
             "values of {len} bytes thrash in {bytes} bytes"
         );
     }
@@ -196,7 +196,7 @@ fn recent(client: &mut Client) {
     }
     // The hot items are hit often while items of four times the memory are stored.
     let mut misses = 0;
-    for number in HOT..4 * Setup::TIGHT.memory_limit / LEN {
+    for number in HOT..4 * Setup::SMALL.memory_limit / LEN {
         put(client, number, LEN);
         if !look(client, number % HOT) {
             misses += 1;
@@ -204,7 +204,7 @@ fn recent(client: &mut Client) {
         }
     }
     // The number of misses is the engine's choice; an engine that forgets items in constant use is broken.
-    let reads = 4 * Setup::TIGHT.memory_limit / LEN - HOT;
+    let reads = 4 * Setup::SMALL.memory_limit / LEN - HOT;
     assert!(misses * 10 < reads, "{misses} misses of {reads}");
 }
 
@@ -306,7 +306,7 @@ fn limit_changes(client: &mut Client) {
     let refused = client.engine.set_memory_limit(0);
     assert!(refused.is_err_and(|error| error.least() > 0 && error.most() >= limit));
     assert_eq!(client.engine.stats().memory_limit, limit as u64);
-    assert!(fill(client, LEN) * LEN * 2 > limit);
+    assert!(fill(client, limit, LEN) * LEN * 2 > limit);
 
     let lower = limit / 2;
     assert_eq!(client.engine.set_memory_limit(lower), Ok(()));
@@ -320,13 +320,13 @@ fn limit_changes(client: &mut Client) {
     }
     let all: Vec<usize> = (0..limit / LEN).collect();
     assert!(look_all(client, &all) > 0, "all had to go for a half");
-    let fitted = fill(client, LEN);
+    let fitted = fill(client, limit, LEN);
     assert!(fitted * LEN * 2 > lower, "{fitted} items");
     within_limit(client);
 
     assert_eq!(client.engine.set_memory_limit(limit), Ok(()));
     assert_eq!(client.engine.stats().memory_limit, limit as u64);
-    let more = fill(client, LEN);
+    let more = fill(client, limit, LEN);
     assert!(more * LEN > lower && more > fitted, "{more} items");
     within_limit(client);
 }
@@ -334,19 +334,19 @@ fn limit_changes(client: &mut Client) {
 /// No maximum is configured, which means the limit itself.
 fn limit_has_a_maximum(client: &mut Client) {
     const MORE: usize = 4096;
-    let limit = Setup::TIGHT.memory_limit;
+    let limit = Setup::SMALL.memory_limit;
     // Also when the index and others have taken memory beside the items.
     for _ in 0..2 {
         let refused = client.engine.set_memory_limit(limit + MORE);
         assert!(refused.is_err_and(|error| (limit..limit + MORE).contains(&error.most())));
         assert_eq!(client.engine.stats().memory_limit, limit as u64);
-        assert!(fill(client, 100) > 0);
+        assert!(fill(client, limit, 100) > 0);
     }
 }
 
-/// Stores values of this length for a whole limit; returns how many the engine held at the end.
-fn fill(client: &mut Client, len: usize) -> usize {
-    let count = Setup::TIGHT.memory_limit / len;
+/// Stores values of this length, `bytes` together; returns how many the engine held at the end.
+fn fill(client: &mut Client, bytes: usize, len: usize) -> usize {
+    let count = bytes / len;
     let all: Vec<usize> = (0..count).collect();
     for numbers in all.chunks(BATCH) {
         assert_eq!(store_all(client, numbers, len), numbers);

@@ -1,0 +1,16 @@
+# Sourced by the checks of scripts/test-*.sh: how they build, and what a check that has passed depends on.
+
+# Everything is built once: what would make a second build of it faster is not worth its time.
+export CARGO_INCREMENTAL=0
+# Clippy's driver is rustc with more lints: so lints need no build of their own (scripts/check-lints.sh), and the programs of
+# all checks come from one build.
+if command -v clippy-driver >/dev/null; then
+    export RUSTC_WORKSPACE_WRAPPER=clippy-driver
+fi
+
+# For scripts/test-once.sh: all files of the project but Rust's sources, which are in the programs.
+if [ -z "${CHECKED_FILES:-}" ] && git rev-parse --git-dir >/dev/null 2>&1; then
+    CHECKED_FILES=$(git ls-files -z --cached --others --exclude-standard ':!:*.rs' | xargs -0 sha256sum 2>/dev/null |
+        sha256sum | cut -d ' ' -f 1) || :
+    export CHECKED_FILES
+fi
