@@ -37,7 +37,7 @@ part lengths env NUTHATCH_SOAK=100 \
 # A quarter of the random checks for every seven and a half minutes.
 part tsan env NUTHATCH_SOAK=$((seconds / 450 + 1))/4 scripts/tsan.sh
 
-part cluster env NUTHATCH_SOAK=$((seconds / 1800 + 1)) scripts/test-cluster.sh
+part cluster env AGAIN=1 NUTHATCH_SOAK=$((seconds / 1800 + 1)) scripts/test-cluster.sh
 
 part gateways scripts/soak-cluster.sh $seconds
 

@@ -2,7 +2,7 @@
 # test-once.sh FILE... -- COMMAND WORD... runs a check that does not run again while nothing has changed since it passed: the
 # command's own file if it is a program, the other files here, its words, and all files of the project but Rust's sources
 # (CHECKED_FILES of scripts/check-env.sh), as `go test` does. What it said comes from target/passed then. With AGAIN=1 it runs
-# in any case, and so does everything in the long checks (scripts/soak.sh).
+# in any case.
 set -eu
 folder=${PASSED:-$(cd "$(dirname "$0")/.." && pwd)/target/passed}
 files=
