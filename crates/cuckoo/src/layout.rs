@@ -34,7 +34,9 @@ pub trait Variant: Sized + Send + Sync + Default + 'static {
     const MAY_LOG: bool;
 
     /// [`nuthatch_engine::Engine::any`] of this table.
-    fn any(engine: Arc<Cuckoo<Self>>) -> Arc<AnyEngine>;
+    fn any(engine: Arc<Cuckoo<Self>>) -> Arc<AnyEngine> {
+        AnyEngine::new(engine)
+    }
 
     /// The tag of a hash, never 0.
     #[inline(always)]
