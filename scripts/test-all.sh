@@ -3,8 +3,8 @@
 #
 # Two lines of checks run side by side, as long as each other where nothing is built yet, and what the second prints comes when
 # it is through. Cargo lets one build at a time into a folder: while the first line builds the Rust tests, the second builds
-# models and fuzz targets, which have folders of their own. The checks of the distributed store come last and alone: their PEs
-# wait by spinning, which takes three times as long beside others.
+# models and fuzz targets, which have folders of their own. The checks of the distributed store come when the others of several
+# threads are through: their PEs wait by spinning, which takes three times as long beside those.
 #
 # What has passed and has not changed since does not run again (scripts/test-once.sh), unless AGAIN=1 says so.
 set -u
@@ -88,20 +88,25 @@ trap 'kill $beside 2>/dev/null' EXIT
 trap 'exit 130' INT TERM
 check rust scripts/test-rust.sh
 check lints scripts/check-lints.sh
+wait $beside
+{
+    # These two have one set of hosts.
+    run shmem scripts/test-shmem.sh >$logs/shmem.log
+    run cluster scripts/test-cluster.sh >$logs/cluster.log
+} &
+last=$!
+trap 'kill $last 2>/dev/null' EXIT
 check install scripts/test-install.sh
 check packages scripts/test-packages.sh
 check c scripts/test-c.sh
 check dpdk scripts/test-dpdk.sh
-wait $beside
+wait $last
 trap - EXIT
-for name in loom fuzz docs crates clients; do
+for name in loom fuzz docs crates clients shmem cluster; do
     echo "==> $name"
     cat $logs/$name.log
     tally $name
 done
-# These two have one set of hosts.
-check shmem scripts/test-shmem.sh
-check cluster scripts/test-cluster.sh
 
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ]

@@ -7,14 +7,16 @@ set -eu
 cd "$(dirname "$0")/.."
 . scripts/check-env.sh
 out=$PWD/target/c
-rm -rf "$out"
-mkdir -p "$out"
-
 # The build of the other tests: with checked arithmetic and assertions.
 export PROFILE=dev
 # Installed in another directory than PREFIX, like the files of a package.
 export PREFIX=/usr DESTDIR="$out/root"
-scripts/install.sh flow
+if [ "${1:-}" != installed ]; then
+    rm -rf "$out"
+    mkdir -p "$out"
+    scripts/install.sh flow
+    exec scripts/test-once.sh "$DESTDIR$PREFIX/lib/libnuthatch_flow.a" -- "scripts/$(basename "$0")" installed
+fi
 root=$DESTDIR$PREFIX
 export PKG_CONFIG_SYSROOT_DIR="$DESTDIR" PKG_CONFIG_PATH="$root/lib/pkgconfig"
 export LD_LIBRARY_PATH="$root/lib"

@@ -187,7 +187,8 @@ fn look(
                 "the server has not answered for {} s   q quit",
                 silence.as_secs()
             ),
-            (Some(error), None) => format!("{error}; trying again   q quit"),
+            // The error comes last: a long address would push the rest out of the line.
+            (Some(error), None) => format!("trying again   q quit   {error}"),
             (None, None) if choice.paused => "paused".to_owned(),
             (None, None) => KEYS.to_owned(),
         };
