@@ -16,7 +16,7 @@ const REFUSING: Setup = Setup {
 pub(super) fn cases() -> Vec<Case> {
     vec![
         Case::on(Setup::SMALL, "memory_full_evicts_and_stores", evicts),
-        Case::on(Setup::SMALL, "memory_sizes_drift", drift),
+        Case::on(Setup::TIGHT, "memory_sizes_drift", drift),
         Case::on(Setup::TIGHT, "memory_sizes_mix", mix),
         Case::on(Setup::SMALL, "memory_recent_hits_stay", recent),
         Case::on(Setup::TIGHT, "memory_recent_large_hits_stay", recent_large),
@@ -151,7 +151,7 @@ fn drift(client: &mut Client) {
     let lens = [300, 1000, 3000, 10_000, 30_000, 100_000];
     let mut first = 0;
     for len in lens.into_iter().chain(lens.into_iter().rev()) {
-        let count = 2 * Setup::SMALL.memory_limit / len;
+        let count = 2 * Setup::TIGHT.memory_limit / len;
         let all: Vec<usize> = (first..first + count).collect();
         first += count;
         for &number in &all {
@@ -164,7 +164,7 @@ fn drift(client: &mut Client) {
         within_limit(client);
         let bytes = look_all(client, &all) * len;
         assert!(
-            bytes * 4 > Setup::SMALL.memory_limit,
+            bytes * 4 > Setup::TIGHT.memory_limit,
             "values of {len} bytes thrash in {bytes} bytes"
         );
     }
