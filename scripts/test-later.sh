@@ -16,10 +16,11 @@ case $program in
     */lab/check/*) order=2 ;;
     *) order=3 ;;
 esac
-# A program's tests may start all programs of the workspace.
+# The tests of programs start these.
 binaries=
 if [ -e src/main.rs ] || grep -q '^\[\[bin\]\]' Cargo.toml; then
-    binaries=$(find "$(dirname "$(dirname "$1")")" -maxdepth 1 -type f -executable)
+    built=$(dirname "$(dirname "$1")")
+    binaries=$(find "$built/nuthatch" "$built/nuthatch-lab" "$built/nuthatch-pe" -maxdepth 0 2>/dev/null) || :
 fi
 {
     export -p
