@@ -109,8 +109,9 @@ def least(pair, requests):
 
 
 def judge(pair, requests):
-    # Twice: a second may have begun in between.
-    if differ(pair, requests) and differ(pair, requests):
+    # Several times: a second may have begun in between, for one of them (ours rounds moments to a sixteenth of a second), and the
+    # more so the busier the machine is. What really differs does so each time.
+    if all(differ(pair, requests) for _ in range(5)):
         requests = least(pair, requests)
         redis, ours = (answers_to(server, requests) for server in pair)
         assert ours == redis, requests
