@@ -9,8 +9,11 @@ if command -v clippy-driver >/dev/null; then
 fi
 
 # For scripts/test-once.sh: all files of the project but Rust's sources, which are in the programs.
-if [ -z "${CHECKED_FILES:-}" ] && git rev-parse --git-dir >/dev/null 2>&1; then
+if ! git rev-parse --git-dir >/dev/null 2>&1; then
+    # Nothing says which these are.
+    export AGAIN=1
+elif [ -z "${CHECKED_FILES:-}" ]; then
     CHECKED_FILES=$(git ls-files -z --cached --others --exclude-standard ':!:*.rs' | xargs -0 sha256sum 2>/dev/null |
-        sha256sum | cut -d ' ' -f 1) || :
+        sha256sum | cut -d ' ' -f 1)
     export CHECKED_FILES
 fi

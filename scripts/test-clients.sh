@@ -17,7 +17,8 @@ trap 'rm -r "$said"' EXIT
 for engine in $engines; do
     {
         NUTHATCH_ENGINE=$engine scripts/test-once.sh "$NUTHATCH" -- \
-            .venv/bin/python -m pytest -q -p no:cacheprovider tests/clients "$@" >"$said/$engine" 2>&1 || echo "clients: not all of them work on $engine" >>"$said/failed"
+            .venv/bin/python -m pytest -q -p no:cacheprovider tests/clients "$@" \
+            >"$said/$engine" 2>&1 || echo "clients: not all of them work on $engine" >>"$said/failed"
     } &
 done
 tell() {

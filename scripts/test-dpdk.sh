@@ -3,6 +3,7 @@
 # skipped where DPDK is not to be had.
 set -eu
 cd "$(dirname "$0")/.."
+. scripts/check-env.sh
 if ! scripts/setup-dpdk.sh; then
     echo "dpdk: skipped: its packages cannot be installed here"
     echo "counts: 0 passed, 0 failed, 1 skipped"

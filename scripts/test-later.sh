@@ -17,16 +17,17 @@ case $program in
     *) order=3 ;;
 esac
 # The tests of programs start these.
-binaries=
+programs=
 if [ -e src/main.rs ] || grep -q '^\[\[bin\]\]' Cargo.toml; then
-    built=$(dirname "$(dirname "$1")")
-    binaries=$(find "$built/nuthatch" "$built/nuthatch-lab" "$built/nuthatch-pe" -maxdepth 0 2>/dev/null) || :
+    programs="nuthatch nuthatch-lab nuthatch-pe"
 fi
+built=$(dirname "$(dirname "$1")")
 {
     export -p
     printf "cd '%s'\necho '     Running %s'\nexec '%s/test-once.sh'" "$PWD" "$program" "$scripts"
-    # Several files.
-    # shellcheck disable=SC2086
-    printf " '%s'" $binaries -- "$@"
+    for name in $programs; do
+        [ ! -e "$built/$name" ] || printf " '%s'" "$built/$name"
+    done
+    printf " '%s'" -- "$@"
     echo
 } >"$folder/$order-$(basename "$program").run"

@@ -4,25 +4,20 @@
 # (CHECKED_FILES of scripts/check-env.sh), as `go test` does. What it said comes from target/passed then. With AGAIN=1 it runs
 # in any case.
 set -eu
-folder=${PASSED:-$(cd "$(dirname "$0")/.." && pwd)/target/passed}
+folder=$(cd "$(dirname "$0")/.." && pwd)/target/passed
 files=
 while [ "$1" != -- ]; do
-    files="$files $1"
+    files="$files $(sha256sum <"$1")"
     shift
 done
 shift
-if [ -n "${AGAIN:-}" ]; then
-    exec "$@"
-fi
 mkdir -p "$folder"
+program=$(sha256sum <"$(command -v "$1")")
 # All that it depends on.
-inputs() {
-    # Several files.
-    # shellcheck disable=SC2086
-    cat "$(command -v "$1")" $files | sha256sum
-    echo "$@" "${CHECKED_FILES:-} ${LOOM_MAX_PREEMPTIONS:-} ${NUTHATCH_SOAK:-} ${NUTHATCH_SEED:-} ${NUTHATCH_ENGINE:-}"
-}
-same=$folder/$(inputs "$@" | sha256sum | cut -d ' ' -f 1)
+same=$(echo "$program $files" "$@" "${CHECKED_FILES:-} ${MEMCACHED:-} ${NUTHATCH_ENGINE:-}" \
+    "${LOOM_MAX_PREEMPTIONS:-} ${NUTHATCH_SOAK:-} ${NUTHATCH_SEED:-}" | sha256sum | cut -d ' ' -f 1)
+same=$folder/$same
+[ -z "${AGAIN:-}" ] || rm -f "$same"
 if [ -e "$same" ]; then
     echo "as it said when it ran last, unchanged since:"
     cat "$same"

@@ -33,7 +33,7 @@ pub trait Variant: Sized + Send + Sync + Default + 'static {
     /// False: items always lie in size classes, whatever the configuration says.
     const MAY_LOG: bool;
 
-    /// [`nuthatch_engine::Engine::any`] of this table.
+    /// [`nuthatch_engine::Engine::any`] of this table. The tables of this crate repeat the body, to be compiled here.
     fn any(engine: Arc<Cuckoo<Self>>) -> Arc<AnyEngine> {
         AnyEngine::new(engine)
     }

@@ -85,6 +85,10 @@ impl<E: Engine> DynEngine for E {
 impl Engine for AnyEngine {
     type Handle = AnyHandle;
 
+    fn any(self: Arc<Self>) -> Arc<AnyEngine> {
+        self
+    }
+
     fn handle(self: &Arc<Self>) -> AnyHandle {
         AnyHandle(Arc::clone(&self.0).handle())
     }
