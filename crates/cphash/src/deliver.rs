@@ -131,7 +131,7 @@ impl<D: RingKind, R: Replies<CpValue<D>>> Batch<'_, '_, D, R> {
         let shared = &self.client.shared;
         if item.value_len > COPY_MAX {
             let number = partition_of(&self.requests[index], shared.partitions.len());
-            let value = CpValue::pinned(shared, number, element, key_len, item.value_len);
+            let value = CpValue::pinned(shared, number, element);
             self.scratch.slots[index] = ReplyState::Delivered;
             return self.replies.large(index, item, value);
         }

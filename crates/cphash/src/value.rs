@@ -6,7 +6,7 @@ use nuthatch_sync::ring::RingKind;
 
 use super::shared::Shared;
 use nuthatch_engine::Value;
-use nuthatch_partition::Element;
+use nuthatch_partition::{Element, ValueInPlace};
 
 /// A value in place. Its bytes neither move nor change until it is dropped.
 pub struct CpValue<D: RingKind>(Bytes<D>);
@@ -15,9 +15,7 @@ enum Bytes<D: RingKind> {
     Pinned {
         shared: Arc<Shared<D>>,
         partition: usize,
-        element: Element,
-        key_len: usize,
-        len: usize,
+        value: ValueInPlace,
     },
     /// A value that was copied to make room.
     Copied(Vec<u8>),
@@ -25,19 +23,11 @@ enum Bytes<D: RingKind> {
 
 impl<D: RingKind> CpValue<D> {
     /// Takes over a reference that the caller has.
-    pub(super) fn pinned(
-        shared: &Arc<Shared<D>>,
-        partition: usize,
-        element: Element,
-        key_len: usize,
-        len: usize,
-    ) -> Self {
+    pub(super) fn pinned(shared: &Arc<Shared<D>>, partition: usize, element: Element) -> Self {
         Self(Bytes::Pinned {
             shared: Arc::clone(shared),
             partition,
-            element,
-            key_len,
-            len,
+            value: ValueInPlace::new(&shared.memory, element),
         })
     }
 
@@ -49,24 +39,17 @@ impl<D: RingKind> CpValue<D> {
 impl<D: RingKind> Value for CpValue<D> {
     fn len(&self) -> usize {
         match &self.0 {
-            Bytes::Pinned { len, .. } => *len,
+            Bytes::Pinned { value, .. } => value.value_len(),
             Bytes::Copied(value) => value.len(),
         }
     }
 
     fn chunk(&self, offset: usize) -> &[u8] {
         match &self.0 {
-            Bytes::Pinned {
-                shared,
-                element,
-                key_len,
-                len,
-                ..
-            } => {
-                let rest = len.saturating_sub(offset);
+            Bytes::Pinned { shared, value, .. } => {
                 // SAFETY: self has a reference to the element, which is READY: neither its bytes
                 // nor its lines change before the reference is given back, when self is dropped.
-                unsafe { shared.memory.stretch(*element, key_len + offset, rest) }
+                unsafe { value.stretch(&shared.memory, offset) }
             }
             Bytes::Copied(value) => value.get(offset..).unwrap_or_default(),
         }
@@ -79,11 +62,10 @@ impl<D: RingKind> Drop for CpValue<D> {
         if let Bytes::Pinned {
             shared,
             partition,
-            element,
-            ..
+            value,
         } = &self.0
         {
-            shared.partitions[*partition].give_back(*element);
+            shared.partitions[*partition].give_back(value.element());
         }
     }
 }

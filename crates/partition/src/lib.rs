@@ -46,6 +46,7 @@
 mod audit;
 mod bucket;
 mod counts;
+mod data;
 mod delta;
 pub mod descriptor;
 mod draft;
@@ -65,6 +66,7 @@ pub mod visit;
 mod walk;
 
 pub use counts::{Counts, Searches};
+pub use data::ValueInPlace;
 pub use descriptor::Descriptor;
 pub use draft::Draft;
 pub use element::Element;

@@ -19,14 +19,13 @@
 //! buckets and elements change hands orders the accesses.
 
 use std::io;
-use std::mem::MaybeUninit;
 use std::sync::{Arc, OnceLock};
 
 use nuthatch_engine::Evictions;
 use nuthatch_sync::mutex::{Mutex, MutexGuard};
 use nuthatch_sync::shim::{AtomicU64, AtomicUsize, Ordering};
 
-use super::element::{Element, HEADER, MORE_HEADER, Piece};
+use super::element::Element;
 use nuthatch_store::slab::arena::{Arena, Chunk, WORD};
 use nuthatch_store::slab::words::Words;
 
@@ -49,7 +48,8 @@ pub const MEMORY_MAX: usize = (i32::MAX as usize / BLOCK_LINES as usize) * BLOCK
 
 /// The arena, its blocks, and the pool of those that no partition has.
 pub struct BlockMemory {
-    arena: Arena,
+    /// Its bytes, by line: [`data`](super::data) reads and writes those of elements.
+    pub(crate) arena: Arena,
     /// For each block: a bit for each free line. Only its owner has access.
     free: Words,
     /// For each block: its neighbours in its owner's list of blocks with as long a free run.
@@ -266,147 +266,6 @@ impl BlockMemory {
     pub fn prefetch_data(&self, element: Element) {
         self.prefetch(element.line().wrapping_add(1));
     }
-
-    /// The pieces of an element's data (key, then value without a gap) from byte `offset` on: where each
-    /// lies, as line, byte in it and length.
-    fn pieces(&self, element: Element, offset: usize, len: usize) -> Pieces<'_> {
-        Pieces {
-            memory: self,
-            line: element.line(),
-            header: HEADER,
-            offset,
-            len,
-        }
-    }
-
-    /// Writes into the data of an element: the key at 0, the value behind it. The caller owns it: it is NOT READY and
-    /// the caller's, or the caller is the partition's owner and the element has no reader. `offset + bytes.len()` is
-    /// within the length that was allocated.
-    pub fn write(&self, element: Element, offset: usize, mut bytes: &[u8]) {
-        for (line, at, len) in self.pieces(element, offset, bytes.len()) {
-            let (now, later) = bytes.split_at(len);
-            self.arena.write(chunk(line), at, now);
-            bytes = later;
-        }
-    }
-
-    /// Reads from the data of an element that cannot be freed meanwhile.
-    #[inline(always)]
-    pub fn read(&self, element: Element, offset: usize, into: &mut [MaybeUninit<u8>]) {
-        let mut rest = into;
-        for (line, at, len) in self.pieces(element, offset, rest.len()) {
-            let (now, later) = rest.split_at_mut(len);
-            self.arena.read(chunk(line), at, now);
-            rest = later;
-        }
-        // Only a broken chain of pieces is too short.
-        rest.fill(MaybeUninit::new(0));
-    }
-
-    /// A copy of a part of an element's data.
-    pub fn to_vec(&self, element: Element, offset: usize, len: usize) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(len);
-        self.read(element, offset, &mut bytes.spare_capacity_mut()[..len]);
-        // SAFETY: `read` fills all of the slice.
-        unsafe { bytes.set_len(len) };
-        bytes
-    }
-
-    /// Copies `len` bytes of data from one element to another that the caller owns, each with the byte at which it
-    /// starts.
-    pub fn copy(&self, from: (Element, usize), to: (Element, usize), len: usize) {
-        const PIECE: usize = 1024;
-        let mut buffer = [MaybeUninit::new(0); PIECE];
-        let mut done = 0;
-        while done < len {
-            let piece = &mut buffer[..(len - done).min(PIECE)];
-            self.read(from.0, from.1 + done, piece);
-            // SAFETY: the buffer started initialised, and `read` only writes.
-            self.write(to.0, to.1 + done, unsafe { piece.assume_init_ref() });
-            done += piece.len();
-        }
-    }
-
-    /// True if two elements have one key.
-    #[inline]
-    pub fn same_key(&self, one: Element, other: Element) -> bool {
-        // Keys of the usual length take one turn.
-        const PIECE: usize = 64;
-        let key_len = self.key_len(one);
-        if key_len != self.key_len(other) {
-            return false;
-        }
-        let mut buffer = [MaybeUninit::new(0); PIECE];
-        (0..key_len).step_by(PIECE).all(|done| {
-            let piece = &mut buffer[..(key_len - done).min(PIECE)];
-            self.read(one, done, piece);
-            // SAFETY: the buffer started initialised, and `read` only writes.
-            self.has_at(other, done, unsafe { piece.assume_init_ref() })
-        })
-    }
-
-    /// True if the data of an element have these bytes at `offset`, which is a word's.
-    #[inline(always)]
-    pub fn has_at(&self, element: Element, offset: usize, mut bytes: &[u8]) -> bool {
-        for (line, at, len) in self.pieces(element, offset, bytes.len()) {
-            let (now, later) = bytes.split_at(len);
-            // Data begin at a word in each piece, and full pieces end at one.
-            if !self.arena.equals(chunk(line), at / WORD, now) {
-                return false;
-            }
-            bytes = later;
-        }
-        bytes.is_empty()
-    }
-
-    /// The longest contiguous stretch of an element's data from `offset` on, and at most `len` bytes.
-    ///
-    /// # Safety
-    /// Until the returned slice is dropped nothing may write these bytes: the caller holds a reference to the element,
-    /// which is READY. Such an element is neither changed nor freed.
-    #[cfg(not(loom))]
-    pub unsafe fn stretch(&self, element: Element, offset: usize, len: usize) -> &[u8] {
-        match self.pieces(element, offset, len).next() {
-            // SAFETY: the caller promises that nobody writes.
-            Some((line, at, len)) => unsafe { self.arena.bytes(chunk(line), at, len) },
-            None => &[],
-        }
-    }
-}
-
-/// The stretches of an element's data.
-struct Pieces<'m> {
-    memory: &'m BlockMemory,
-    line: u32,
-    header: usize,
-    /// Bytes still to skip.
-    offset: usize,
-    /// Bytes still to return.
-    len: usize,
-}
-
-impl Iterator for Pieces<'_> {
-    type Item = (u32, usize, usize);
-
-    #[inline]
-    fn next(&mut self) -> Option<(u32, usize, usize)> {
-        while self.len > 0 && self.line != 0 {
-            let (line, header) = (self.line, self.header);
-            let piece = Piece::load(self.memory, line);
-            let room = (piece.lines as usize * LINE).saturating_sub(header);
-            (self.line, self.header) = (piece.next, MORE_HEADER);
-            if self.offset >= room {
-                self.offset -= room;
-                continue;
-            }
-            let at = header + self.offset;
-            let len = self.len.min(room - self.offset);
-            self.offset = 0;
-            self.len -= len;
-            return Some((line, at, len));
-        }
-        None
-    }
 }
 
 /// Words of the arena that may be used under a limit of so many bytes.
@@ -414,8 +273,9 @@ fn arena_words(limit: usize) -> usize {
     (limit / BLOCK_COST + 1) * BLOCK_WORDS
 }
 
+/// A line as the arena takes it.
 #[inline(always)]
-fn chunk(line: u32) -> Chunk {
+pub(crate) fn chunk(line: u32) -> Chunk {
     Chunk(u64::from(line) * LINE_WORDS as u64)
 }
 

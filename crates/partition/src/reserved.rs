@@ -1,5 +1,6 @@
 //! A reserved element: its value has not arrived completely.
 
+use super::data::Place;
 use super::element::Element;
 use super::memory::BlockMemory;
 
@@ -10,17 +11,19 @@ pub struct ReservedElement {
     key_len: usize,
     value_len: usize,
     written: usize,
+    /// Where its next byte goes.
+    place: Place,
 }
 
 impl ReservedElement {
     /// Wraps an element that was just inserted, with room for the key and so many bytes.
     pub fn new(memory: &BlockMemory, element: Element, key: &[u8], value_len: usize) -> Self {
-        memory.write(element, 0, key);
         Self {
             element: Some(element),
             key_len: key.len(),
             value_len,
             written: 0,
+            place: memory.write_on(Place::new(element, 0), key),
         }
     }
 
@@ -34,8 +37,8 @@ impl ReservedElement {
             bytes.len() <= self.missing(),
             "more bytes than were reserved"
         );
-        if let Some(element) = self.element {
-            memory.write(element, self.key_len + self.written, bytes);
+        if self.element.is_some() {
+            self.place = memory.write_on(self.place, bytes);
         }
         self.written += bytes.len();
     }
