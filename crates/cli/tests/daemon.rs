@@ -32,7 +32,7 @@ impl Drop for Daemon {
     fn drop(&mut self) {
         let _ = kill(self.0, Signal::SIGTERM);
         while kill(self.0, None) != Err(Errno::ESRCH) && !is_dead(self.0) {
-            std::thread::yield_now();
+            std::thread::sleep(std::time::Duration::from_millis(1));
         }
     }
 }
@@ -112,6 +112,6 @@ fn later_warnings_are_in_its_log() {
         .unwrap()
         .contains("unknown field `no`")
     {
-        std::thread::yield_now();
+        std::thread::sleep(std::time::Duration::from_millis(1));
     }
 }

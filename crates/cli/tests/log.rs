@@ -24,7 +24,7 @@ fn wait_for(path: &Path, text: &str) -> String {
         if log.contains(text) {
             return log;
         }
-        std::thread::yield_now();
+        std::thread::sleep(std::time::Duration::from_millis(1));
     }
 }
 
@@ -171,7 +171,7 @@ fn serves_and_ends(words: &[&str], socket: &Path, stderr: PipeWriter) {
             break stream;
         }
         assert!(server.try_wait().unwrap().is_none(), "it ended");
-        std::thread::yield_now();
+        std::thread::sleep(std::time::Duration::from_millis(1));
     };
     assert_eq!(talk(stream, SET_AND_GET), SET_AND_GOT);
     kill(Pid::from_raw(server.id() as i32), Signal::SIGTERM).unwrap();

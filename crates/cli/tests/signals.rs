@@ -70,7 +70,7 @@ fn sighup_reads_the_file_again() {
                 heard = said.len();
                 return news;
             }
-            std::thread::yield_now();
+            std::thread::sleep(std::time::Duration::from_millis(1));
         }
     };
     let news = hang_up(

@@ -116,7 +116,7 @@ fn address(file: &Path) -> SocketAddr {
             let port = port.rsplit(' ').next().unwrap().parse().unwrap();
             return SocketAddr::from(([127, 0, 0, 1], port));
         }
-        thread::yield_now();
+        thread::sleep(Duration::from_millis(1));
     }
 }
 
@@ -175,7 +175,7 @@ fn a_gateway_tells_of_the_job() {
                 if items(&told) == 60 {
                     break told;
                 }
-                thread::yield_now();
+                thread::sleep(Duration::from_millis(1));
             };
             let value = |name: &str| {
                 let line = told
@@ -302,7 +302,7 @@ fn clients_that_never_read_do_not_hold_all_of_a_gateways_memory() {
                     begun.elapsed() < WAIT,
                     "values of a connection are not counted"
                 );
-                thread::yield_now();
+                thread::sleep(Duration::from_millis(1));
             }
             drop(silent);
             stops[0].request();

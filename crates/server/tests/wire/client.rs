@@ -6,6 +6,7 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use socket2::{Domain, SockAddr, Type};
@@ -133,11 +134,14 @@ impl Client {
     /// A line without its end, or `None` if the server closed instead.
     #[track_caller]
     pub fn next_line(&mut self) -> Option<String> {
+        let mut searched = 0;
         loop {
-            if let Some(end) = self.received.iter().position(|&byte| byte == b'\n') {
-                let line: Vec<u8> = self.received.drain(..=end).collect();
+            if let Some(end) = memchr::memchr(b'\n', &self.received[searched..]) {
+                let rest = self.received.split_off(searched + end + 1);
+                let line = std::mem::replace(&mut self.received, rest);
                 return Some(String::from_utf8_lossy(&line).trim_end().to_owned());
             }
+            searched = self.received.len();
             if !self.receive() {
                 assert_eq!(String::from_utf8_lossy(&self.received), "", "half a line");
                 return None;
@@ -239,6 +243,7 @@ impl Client {
                 Err(refusal) => {
                     assert_eq!(refusal, "SERVER_ERROR out of memory writing stats");
                     assert!(begun.elapsed() < PATIENCE, "stats conns: {refusal}");
+                    pause();
                 }
             }
         }
@@ -282,8 +287,14 @@ impl Client {
                 begun.elapsed() < PATIENCE,
                 "{name} is still {number} after {PATIENCE:?}"
             );
+            pause();
         }
     }
+}
+
+/// Between two questions whether something has come about: the server needs the core, too.
+pub fn pause() {
+    thread::sleep(Duration::from_millis(5));
 }
 
 /// True if this is the error of a socket that has waited for [`PATIENCE`].

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::client::{Client, PATIENCE};
+use super::client::{Client, PATIENCE, pause};
 use super::fixture::{Fixture, Wants, any_port, config};
 use nuthatch_server::{Config, Protocol};
 
@@ -44,6 +44,7 @@ fn await_announced(client: &mut Client, count: usize) {
             return;
         }
         assert!(begun.elapsed() < PATIENCE, "not all were heard: {stats:?}");
+        pause();
     }
 }
 

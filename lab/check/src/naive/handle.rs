@@ -79,9 +79,7 @@ impl Handle for NaiveHandle {
                 }
                 Outcome::Value(item, value) => {
                     let room = replies.begin(index, &item);
-                    for (room, &byte) in room.iter_mut().zip(&*value) {
-                        room.write(byte);
-                    }
+                    room[..value.len()].write_copy_of_slice(&value);
                     replies.commit(index);
                 }
             }
