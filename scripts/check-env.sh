@@ -2,10 +2,9 @@
 
 # Everything is built once: what would make a second build of it faster is not worth its time.
 export CARGO_INCREMENTAL=0
-# Clippy's driver is rustc with more lints: so lints need no build of their own (scripts/check-lints.sh), and the programs of
-# all checks come from one build.
-if command -v clippy-driver >/dev/null; then
-    export RUSTC_WORKSPACE_WRAPPER=clippy-driver
+# Lints and documentation need no build of their own (scripts/compile.py), and the programs of all checks come from one.
+if command -v clippy-driver >/dev/null && command -v python3 >/dev/null; then
+    export RUSTC_WORKSPACE_WRAPPER="$PWD/scripts/compile.py"
 fi
 
 # For scripts/test-once.sh: all files of the project but Rust's sources, which are in the programs.

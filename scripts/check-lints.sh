@@ -1,5 +1,6 @@
 #!/bin/sh
-# Clippy has nothing to say. It has compiled the tests (scripts/check-env.sh), and cargo repeats what it said.
+# Clippy has nothing to say, and no link of the documentation is broken. Both were asked when the tests were compiled
+# (scripts/compile.py), and cargo repeats what they said.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/check-env.sh

@@ -38,6 +38,8 @@ expect() {
 
 # Containers run as root; tests have more PEs than the machine has cores.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+# A PE that waits leaves the core to others, which may be those that it waits for.
+export OMPI_MCA_mpi_yield_when_idle=1
 job="oshrun --oversubscribe -n"
 check="$program check --rounds 30"
 # Words are to be split.

@@ -1,0 +1,31 @@
+#!/bin/sh
+# Installs the Debian packages that the tests need, where they are missing. Needs root or sudo.
+set -eu
+cd "$(dirname "$0")/.."
+
+# memcached: the rival of the benches, and the judge of the protocol. The tools have memccapable. Up to
+# gcc, the rest builds pylibmc; C programs find the flow cache by pkg-config, and valgrind watches them. Open MPI has
+# the OpenSHMEM that the distributed store runs on, and iproute2 makes several hosts of one. redis-server judges Redis'
+# protocol, and the tools have redis-cli and redis-benchmark. The last line has clients of PHP, Ruby and Java, which need
+# their languages.
+packages="memcached libmemcached-tools libmemcached-dev zlib1g-dev python3-venv python3-dev gcc
+    pkg-config valgrind openssl openmpi-bin libopenmpi-dev iproute2 redis-server redis-tools
+    php-cli php-memcached php-redis ruby-dalli ruby-redis ruby-activesupport libspymemcached-java"
+
+missing=""
+if command -v dpkg-query >/dev/null; then
+    for package in $packages; do
+        state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+        [ "$state" = installed ] || missing="$missing $package"
+    done
+else
+    echo "setup: not a Debian machine; see that these are there: $packages"
+fi
+if [ -n "$missing" ]; then
+    echo "setup: installing$missing"
+    as_root=""
+    [ "$(id -u)" = 0 ] || as_root="sudo"
+    $as_root apt-get update -q
+    $as_root env DEBIAN_FRONTEND=noninteractive \
+        apt-get install -q -y --no-install-recommends $missing
+fi
