@@ -49,7 +49,7 @@ class Archive:
 def main(folder, path, name):
     archive = Archive(path)
     clear = layer(folder)
-    packed = archive.blob(gzip.compress(clear, mtime=0), "application/vnd.oci.image.layer.v1.tar+gzip")
+    packed = archive.blob(gzip.compress(clear, compresslevel=6, mtime=0), "application/vnd.oci.image.layer.v1.tar+gzip")
     config = {
         "architecture": MACHINES.get(platform.machine(), platform.machine()),
         "os": "linux",

@@ -101,5 +101,8 @@ fi
 END
 chmod 755 "$tree/DEBIAN/postinst" "$tree/DEBIAN/prerm" "$tree/DEBIAN/postrm"
 package=$out/nuthatch_${version}_$architecture.deb
-dpkg-deb --root-owner-group --build "$tree" "$package" >&2
+# A package that is only tried need not be small.
+level=9
+[ "${PROFILE:-release}" = release ] || level=1
+dpkg-deb --root-owner-group -Zxz -z$level --build "$tree" "$package" >&2
 echo "$package"
