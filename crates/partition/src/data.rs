@@ -215,7 +215,6 @@ impl ValueInPlace {
     ///
     /// Until the returned slice is dropped nothing may write these bytes: the caller holds a reference to the element,
     /// which is READY. Such an element is neither changed nor freed.
-    #[cfg(not(loom))]
     pub unsafe fn stretch<'m>(&self, memory: &'m BlockMemory, offset: usize) -> &'m [u8] {
         let (reached, mut place) = self.reached.get();
         if offset >= reached {
@@ -224,27 +223,25 @@ impl ValueInPlace {
             place = Place::new(self.element, self.key_len + offset);
         }
         let mut stretches = memory.stretches(place, self.len.saturating_sub(offset));
-        match stretches.next() {
-            Some((line, at, len)) => {
-                self.reached.set((offset + len, stretches.place));
-                // SAFETY: the caller promises that nobody writes.
-                unsafe { memory.arena.bytes(chunk(line), at, len) }
-            }
-            None => &[],
-        }
-    }
-
-    /// Loom's atomics are not the bytes they stand for: a copy, leaked, since a model is short.
-    ///
-    /// # Safety
-    ///
-    /// None is needed.
-    #[cfg(loom)]
-    pub unsafe fn stretch<'m>(&self, memory: &'m BlockMemory, offset: usize) -> &'m [u8] {
-        let rest = self.len.saturating_sub(offset);
-        memory
-            .to_vec(self.element, self.key_len + offset, rest)
-            .leak()
+        let Some((line, at, len)) = stretches.next() else {
+            return &[];
+        };
+        self.reached.set((offset + len, stretches.place));
+        // SAFETY: the caller promises that nobody writes.
+        #[cfg(not(loom))]
+        let bytes = unsafe { memory.arena.bytes(chunk(line), at, len) };
+        // Loom's atomics are not the bytes they stand for: a copy, leaked, since a model is short.
+        #[cfg(loom)]
+        let bytes = {
+            let mut copy = Vec::with_capacity(len);
+            memory
+                .arena
+                .read(chunk(line), at, &mut copy.spare_capacity_mut()[..len]);
+            // SAFETY: `read` fills all of the slice.
+            unsafe { copy.set_len(len) };
+            copy.leak()
+        };
+        bytes
     }
 }
 
