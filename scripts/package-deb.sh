@@ -102,7 +102,7 @@ END
 chmod 755 "$tree/DEBIAN/postinst" "$tree/DEBIAN/prerm" "$tree/DEBIAN/postrm"
 package=$out/nuthatch_${version}_$architecture.deb
 # A package that is only tried need not be small.
-level=9
+level=6
 [ "${PROFILE:-release}" = release ] || level=1
 dpkg-deb --root-owner-group -Zxz -z$level --build "$tree" "$package" >&2
 echo "$package"

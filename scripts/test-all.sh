@@ -89,6 +89,10 @@ trap 'kill $beside 2>/dev/null' EXIT
 trap 'exit 130' INT TERM
 # Compiles all that the others run.
 check lints scripts/check-lints.sh
+# Where all is built already, the tools may still be on their way.
+until [ -e $logs/setup.status ]; do
+    sleep 1
+done
 {
     # These two have one set of hosts.
     run shmem scripts/test-shmem.sh >$logs/shmem.log

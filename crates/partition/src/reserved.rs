@@ -12,7 +12,7 @@ pub struct ReservedElement {
     value_len: usize,
     written: usize,
     /// Where its next byte goes.
-    place: Place,
+    pub(crate) place: Place,
 }
 
 impl ReservedElement {

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use super::LockHash;
-use crate::Element;
-use crate::data::ValueInPlace;
+use crate::{Element, ValueInPlace};
 use nuthatch_engine::Value;
 
 /// A value, with a reference to its element. Its bytes neither move nor change until it is dropped.
