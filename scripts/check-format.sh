@@ -3,3 +3,4 @@
 set -eu
 cd "$(dirname "$0")/.."
 cargo fmt --all --check
+rustfmt --edition 2024 --check scripts/compile.rs

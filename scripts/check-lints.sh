@@ -1,6 +1,6 @@
 #!/bin/sh
 # Clippy has nothing to say, and no link of the documentation is broken. Both were asked when the tests were compiled
-# (scripts/compile.py), and cargo repeats what they said.
+# (scripts/compile.rs), and cargo repeats what they said.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/check-env.sh

@@ -60,7 +60,7 @@ lab() {
 # cargo names after the crate, and installed under the names that the others are.
 library() {
     case $profile in
-        # What the checks have compiled (scripts/compile.py): cargo repeats what the compiler said.
+        # What the checks have compiled (scripts/compile.rs): cargo repeats what the compiler said.
         dev)
             # Several words.
             # shellcheck disable=SC2086
