@@ -4,24 +4,21 @@
 //! words between them are whole (supplement, 3.2). The checksum does, up to one torn read in 2^64. It is seeded, so
 //! that no client can store a value that looks like a block.
 
-use rapidhash::v3::{RapidSecrets, rapidhash_v3_inline};
-
 /// A job's checksum function.
 #[derive(Clone)]
-pub struct Checksum(RapidSecrets);
+pub struct Checksum(nuthatch_hash::Checksum);
 
 impl Checksum {
     /// The function of a seed.
     pub fn seeded(seed: u64) -> Self {
-        Self(RapidSecrets::seed(seed))
+        Self(nuthatch_hash::Checksum::seeded(seed))
     }
 
     /// The checksum of the content's words. It differs for each version.
     #[inline]
     pub fn of(&self, version: u64, content: &[u64]) -> u64 {
         let bytes: &[u8] = bytemuck::cast_slice(content);
-        let sum = rapidhash_v3_inline::<true, false, false>(bytes, &self.0);
-        sum ^ version.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        self.0.of(bytes) ^ version.wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 }
 
