@@ -8,7 +8,7 @@ use std::sync::Arc;
 use libfuzzer_sys::fuzz_target;
 use nuthatch_chained::{Chained, ChainedConfig, Locks, clock, lru};
 use nuthatch_check::sequence::Room;
-use nuthatch_check::{AnyEngine, sequence};
+use nuthatch_check::{Engine, sequence};
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&design, bytes)) = bytes.split_first() else {
@@ -24,5 +24,5 @@ fuzz_target!(|bytes: &[u8]| {
         ..ChainedConfig::default()
     };
     let engine = Chained::new(config).expect("there is address space");
-    sequence::run_bytes(&AnyEngine::new(Arc::new(engine)), bytes, room.misses());
+    sequence::run_bytes(&Arc::new(engine).any(), bytes, room.misses());
 });

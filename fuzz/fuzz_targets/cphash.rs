@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use nuthatch_check::AnyEngine;
+use nuthatch_check::Engine;
 use nuthatch_check::sequence::{self, Room};
 use nuthatch_cphash::config::{CpHashConfig, ServerThreads};
 use nuthatch_cphash::{CpHash, Rings};
@@ -25,6 +25,8 @@ fuzz_target!(|bytes: &[u8]| {
             ServerThreads::Adaptive { min: 1, max: 2 },
         ][usize::from(design >> 2 & 1)],
         partitions: 2,
+        // Small at first, so that it grows.
+        initial_items: Some(64),
         ..CpHashConfig::default()
     };
     let room = Room::of(design >> 3);
@@ -41,5 +43,5 @@ fn run<D: Rings>(config: CpHashConfig, room: Room, bytes: &[u8]) {
         ..config
     };
     let engine: CpHash<D> = CpHash::new(config).expect("there are memory and threads");
-    sequence::run_bytes(&AnyEngine::new(Arc::new(engine)), bytes, room.misses());
+    sequence::run_bytes(&Arc::new(engine).any(), bytes, room.misses());
 }

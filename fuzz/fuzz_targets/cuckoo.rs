@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use nuthatch_check::AnyEngine;
+use nuthatch_check::Engine;
 use nuthatch_check::sequence::{self, Room};
 use nuthatch_cuckoo::layout::{EightWay, Paper, Variant};
 use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
@@ -29,5 +29,5 @@ fn run<D: Variant>(room: Room, bytes: &[u8]) {
         ..CuckooConfig::default()
     };
     let engine: Cuckoo<D> = Cuckoo::new(config).expect("there is address space");
-    sequence::run_bytes(&AnyEngine::new(Arc::new(engine)), bytes, room.misses());
+    sequence::run_bytes(&Arc::new(engine).any(), bytes, room.misses());
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
 use nuthatch_check::sequence::Room;
-use nuthatch_check::{AnyEngine, sequence};
+use nuthatch_check::{Engine, sequence};
 use nuthatch_partition::{Eviction, LockHash, LockHashConfig};
 
 fuzz_target!(|bytes: &[u8]| {
@@ -20,8 +20,10 @@ fuzz_target!(|bytes: &[u8]| {
         memory_limit_max: room.bytes(),
         eviction: [Eviction::Lru, Eviction::Random][usize::from(design & 1)],
         partitions: Some([1, 3, 64, 500][usize::from(design >> 1 & 3)]),
+        // Small at first, so that it grows.
+        initial_items: Some(64),
         ..LockHashConfig::default()
     };
     let engine = LockHash::new(config).expect("there is address space");
-    sequence::run_bytes(&AnyEngine::new(Arc::new(engine)), bytes, room.misses());
+    sequence::run_bytes(&Arc::new(engine).any(), bytes, room.misses());
 });

@@ -4,7 +4,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use nuthatch_check::naive::{Naive, Options};
-use nuthatch_engine::AnyEngine;
+use nuthatch_engine::Engine;
 use nuthatch_server::{Config, Listen, Server, on_signals};
 
 fn main() -> std::io::Result<()> {
@@ -14,7 +14,7 @@ fn main() -> std::io::Result<()> {
         listeners: vec![Listen::tcp(address)],
         ..Config::default()
     };
-    let server = Server::start(config, AnyEngine::new(Naive::new(Options::default())))?;
+    let server = Server::start(config, Naive::new(Options::default()).any())?;
     for (address, _) in server.addresses() {
         println!("{address}");
     }

@@ -17,7 +17,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use client::{Client, connect_unix};
 use nuthatch_check::naive::{Naive, Options};
-use nuthatch_engine::AnyEngine;
+use nuthatch_engine::Engine;
 use nuthatch_server::{Address, Config, Listen, Protocol, Server, on_signals, raise_file_limit};
 
 fn main() {
@@ -52,7 +52,7 @@ fn serve() {
         memory_limit: MEMORY,
         ..Options::default()
     };
-    let server = Server::start(config, AnyEngine::new(Naive::new(options))).unwrap();
+    let server = Server::start(config, Naive::new(options).any()).unwrap();
     on_signals(server.stopper()).unwrap();
     let (Address::Tcp(address), _) = &server.addresses()[0] else {
         panic!("a TCP address");

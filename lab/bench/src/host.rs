@@ -28,14 +28,9 @@ pub struct Host {
 impl Host {
     /// Asks the system.
     pub fn ask() -> Self {
-        let unoptimised = if cfg!(debug_assertions) {
-            ", not optimised: figures mean nothing"
-        } else {
-            ""
-        };
         Self {
             nuthatch: env!("CARGO_PKG_VERSION").to_owned(),
-            compiler: format!("{}{unoptimised}", env!("BUILT_BY")),
+            compiler: env!("BUILT_BY").to_owned(),
             processor: processor(&read("/proc/cpuinfo")),
             cores: available_parallelism().map_or(1, usize::from),
             cache: last_cache(),

@@ -46,7 +46,7 @@ pub struct Collector {
 #[derive(Debug)]
 struct Room {
     item: Item,
-    bytes: Vec<MaybeUninit<u8>>,
+    bytes: Box<[MaybeUninit<u8>]>,
 }
 
 /// The bytes of room before the engine writes a value.
@@ -70,18 +70,17 @@ impl<V: Value> Replies<V> for Collector {
     fn begin(&mut self, index: usize, item: &Item) -> &mut [MaybeUninit<u8>] {
         assert_eq!(index, self.answers.len(), "replies come in request order");
         assert!(self.room.is_none(), "a reply begun twice");
-        let room = self.room.insert(Room {
-            item: *item,
-            bytes: vec![MaybeUninit::new(UNWRITTEN); item.value_len],
-        });
+        let mut bytes = Box::new_uninit_slice(item.value_len);
+        bytes.fill(MaybeUninit::new(UNWRITTEN));
+        let room = self.room.insert(Room { item: *item, bytes });
         &mut room.bytes
     }
 
     fn commit(&mut self, index: usize) {
         let room = self.room.take().expect("commit follows begin");
         // SAFETY: `begin` wrote every byte, and an engine stores only bytes that it has read.
-        let bytes = room.bytes.iter().map(|byte| unsafe { byte.assume_init() });
-        self.push(index, Answer::Value(room.item, bytes.collect()));
+        let bytes = unsafe { room.bytes.assume_init() };
+        self.push(index, Answer::Value(room.item, bytes.into_vec()));
     }
 
     fn retract(&mut self, index: usize) {

@@ -27,7 +27,7 @@ fn times(usual: usize, wanted: &str) -> usize {
     }
 }
 
-pub use nuthatch_engine::AnyEngine;
+pub use nuthatch_engine::Engine;
 
 pub mod answer;
 pub mod conformance;

@@ -40,7 +40,7 @@ macro_rules! suite {
     (@test $check:ident, $make:expr, $extent:expr) => {
         #[test]
         fn $check() {
-            let make = |setup| $crate::AnyEngine::new($make(setup));
+            let make = |setup| $crate::Engine::any($make(setup));
             $crate::suite::$check(&make, &$extent);
         }
     };

@@ -6,12 +6,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use faulty::{Fault, Faulty};
-use nuthatch_check::AnyEngine;
 use nuthatch_check::conformance::{self, Setup};
 use nuthatch_check::history::{self, Plan};
 use nuthatch_check::sequence::{self, Misses};
 use nuthatch_check::stress::{self, Load};
 use nuthatch_check::suite::{self, Extent};
+use nuthatch_engine::AnyEngine;
 
 /// Few keys, which are requested often.
 const LOAD: Load = Load {

@@ -16,7 +16,9 @@ use nuthatch_fabric::threads::Network;
 const NOW: Time = Time(1000);
 
 fn start(config: &Config) -> Arc<AnyEngine> {
-    AnyEngine::new(in_process(config, 1).expect("there are memory and threads"))
+    in_process(config, 1)
+        .expect("there are memory and threads")
+        .any()
 }
 
 /// Two keys that a directory of one set might confuse: the upper halves of their hashes are equal.
@@ -102,7 +104,7 @@ fn with_one_clock(work: impl FnOnce(&[Arc<AnyEngine>])) {
     thread::scope(|scope| {
         scope.spawn(|| members[0].server().run(&done));
         let engines: Vec<_> = (members[1..].iter())
-            .map(|member| AnyEngine::new(member.engine()))
+            .map(|member| member.engine().any())
             .collect();
         let worked = catch_unwind(AssertUnwindSafe(|| work(&engines)));
         done.store(true, Ordering::Relaxed);

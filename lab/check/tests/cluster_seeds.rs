@@ -186,7 +186,7 @@ fn histories(
     let clients = 2 + seed as usize / 18 % 2;
     let job = Job::open_for(&config(seed, fault), clients, seed, calls);
     let sessions = job.engines();
-    let engines: Vec<_> = sessions.iter().cloned().map(AnyEngine::new).collect();
+    let engines: Vec<_> = sessions.iter().cloned().map(Engine::any).collect();
     let plan = Plan {
         rounds: 6,
         threads: clients,
@@ -422,7 +422,7 @@ fn set_and_get(engine: &Arc<AnyEngine>, keys: u64, rounds: u64, first: u64) -> u
 
 /// Runs clients, each with its engine and its number; a PE that is stopped just ends.
 fn run_clients(job: &Job, work: impl Fn(&Arc<AnyEngine>, usize) + Sync) {
-    let engines: Vec<_> = job.engines().into_iter().map(AnyEngine::new).collect();
+    let engines: Vec<_> = job.engines().into_iter().map(Engine::any).collect();
     let done = AtomicUsize::new(0);
     let (job, done, work, engines) = (&job, &done, &work, &engines);
     job.serve(done, || {

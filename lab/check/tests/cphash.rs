@@ -10,8 +10,8 @@ use nuthatch_check::{soak, suite};
 use nuthatch_cphash::config::{CpHashConfig, ServerThreads};
 use nuthatch_cphash::{CpHash, Rings};
 use nuthatch_engine::{
-    AnyEngine, Audit, Engine, Handle, Item, Key, KeyHasher, Op, Read, Removal, Replies, Reply,
-    Request, Store, Time,
+    Audit, Engine, Handle, Item, Key, KeyHasher, Op, Read, Removal, Replies, Reply, Request, Store,
+    Time,
 };
 use nuthatch_partition::Eviction;
 use nuthatch_sync::ring::{Array, Single};
@@ -91,10 +91,11 @@ suite!(crowded, crowded, CROWDED);
 #[test]
 fn evicts_at_random() {
     let random = |setup| {
-        AnyEngine::new(start::<Array>(CpHashConfig {
+        start::<Array>(CpHashConfig {
             eviction: Eviction::Random,
             ..config(setup)
-        }))
+        })
+        .any()
     };
     conformance::run(&["memory_full"], &random);
 }
@@ -272,7 +273,7 @@ fn what_is_being_read_is_not_evicted() {
     };
     assert!(refused > 10 && engine.stats().out_of_memory > 0);
     held.clear();
-    let mut client = Client::new(AnyEngine::new(Arc::clone(&engine)));
+    let mut client = Client::new(Arc::clone(&engine).any());
     client.set(b"at last", &value);
     assert_eq!(client.get(b"at last").as_deref(), Some(&value[..]));
     assert_eq!(lines_left(&engine), 0);

@@ -13,8 +13,8 @@ use nuthatch_cuckoo::layout::{EightWay, Paper, Variant};
 use nuthatch_cuckoo::{Cuckoo, CuckooConfig, CuckooEviction};
 use nuthatch_engine::request::Leave;
 use nuthatch_engine::{
-    Audit, Condition, Delta, Engine, Expiry, Handle, Item, Key, KeyHasher, Op, Read, Removal,
-    Reply, Reservation, Store, StoreMode, Time,
+    AnyEngine, AnyHandle, Audit, Condition, Delta, Engine, Expiry, Handle, Item, Key, KeyHasher,
+    Op, Read, Removal, Reply, Reservation, Store, StoreMode, Time,
 };
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -30,45 +30,54 @@ struct Removals {
 
 type Log = Arc<Mutex<Vec<Removals>>>;
 
-fn engine<D: Variant>(
+/// A design of the engine, with one of its stores.
+struct Design {
     eviction: CuckooEviction,
-    memory_limit: usize,
-    hears_all: bool,
-) -> (Arc<Cuckoo<D>>, Log) {
-    let log = Log::default();
-    let told = Arc::clone(&log);
-    let callback = move |cause, key: &[u8], _: &Item, value: &[u8]| {
-        told.lock().unwrap().push(Removals {
-            cause,
-            key: key.to_vec(),
-            value: value.to_vec(),
-        });
-    };
-    let config = CuckooConfig {
-        memory_limit,
-        item_size_max: memory_limit / 4,
-        eviction,
-        initial_items: Some(100),
-        hasher: KeyHasher::seeded(1),
-        listener: Some(Listener {
-            callback: Arc::new(callback),
-            hears_all,
-        }),
-        ..CuckooConfig::default()
-    };
-    (Arc::new(Cuckoo::new(config).unwrap()), log)
+    one_writer: bool,
+    new: fn(CuckooConfig) -> Arc<AnyEngine>,
 }
 
-/// Runs a check on each design of the engine, in each of its stores.
-fn on_each_engine(check: &impl Check) {
-    check.on::<EightWay>(CuckooEviction::S3Fifo);
-    check.on::<EightWay>(CuckooEviction::Clock);
-    check.on::<Paper>(CuckooEviction::Clock);
+impl Design {
+    const fn of<D: Variant>(eviction: CuckooEviction) -> Self {
+        Self {
+            eviction,
+            one_writer: D::ONE_WRITER,
+            new: |config| Arc::new(Cuckoo::<D>::new(config).unwrap()).any(),
+        }
+    }
+
+    /// An engine whose listener writes this log.
+    fn engine(&self, memory_limit: usize, hears_all: bool) -> (Arc<AnyEngine>, Log) {
+        let log = Log::default();
+        let told = Arc::clone(&log);
+        let callback = move |cause, key: &[u8], _: &Item, value: &[u8]| {
+            told.lock().unwrap().push(Removals {
+                cause,
+                key: key.to_vec(),
+                value: value.to_vec(),
+            });
+        };
+        let config = CuckooConfig {
+            memory_limit,
+            item_size_max: memory_limit / 4,
+            eviction: self.eviction,
+            initial_items: Some(100),
+            hasher: KeyHasher::seeded(1),
+            listener: Some(Listener {
+                callback: Arc::new(callback),
+                hears_all,
+            }),
+            ..CuckooConfig::default()
+        };
+        ((self.new)(config), log)
+    }
 }
 
-trait Check {
-    fn on<D: Variant>(&self, eviction: CuckooEviction);
-}
+const DESIGNS: [Design; 3] = [
+    Design::of::<EightWay>(CuckooEviction::S3Fifo),
+    Design::of::<EightWay>(CuckooEviction::Clock),
+    Design::of::<Paper>(CuckooEviction::Clock),
+];
 
 /// A value that the model holds.
 #[derive(Clone)]
@@ -84,9 +93,9 @@ impl StoredValue {
     }
 }
 
-struct Model<D: Variant> {
-    engine: Arc<Cuckoo<D>>,
-    handle: <Cuckoo<D> as Engine>::Handle,
+struct Model {
+    engine: Arc<AnyEngine>,
+    handle: AnyHandle,
     log: Log,
     held: HashMap<Vec<u8>, StoredValue>,
     now: Time,
@@ -94,9 +103,9 @@ struct Model<D: Variant> {
     told: [usize; 4],
 }
 
-impl<D: Variant> Model<D> {
-    fn new(eviction: CuckooEviction) -> Self {
-        let (engine, log) = engine::<D>(eviction, MIB, true);
+impl Model {
+    fn new(design: &Design) -> Self {
+        let (engine, log) = design.engine(MIB, true);
         Self {
             handle: engine.handle(),
             engine,
@@ -395,137 +404,121 @@ fn short(random: &mut SmallRng) -> Vec<u8> {
 
 #[test]
 fn every_value_leaves_once_with_its_cause() {
-    struct Once;
-    impl Check for Once {
-        fn on<D: Variant>(&self, eviction: CuckooEviction) {
-            for seed in 0..soak(4) as u64 {
-                let mut random = SmallRng::seed_from_u64(seed);
-                let mut model = Model::<D>::new(eviction);
-                for _ in 0..30_000 {
-                    let operation = Operation::random(&mut random);
-                    // Few keys that are used often, and many that must be evicted.
-                    let key = match random.random_ratio(1, 2) {
-                        true => format!("often {}", random.random_range(0..50)),
-                        false => format!("seldom {}", random.random_range(0..3000)),
-                    };
-                    model.step(&operation, key.as_bytes());
-                }
-                let told = model.finish();
-                assert!(told.iter().all(|count| *count > 100), "{told:?}");
+    for design in DESIGNS {
+        for seed in 0..soak(4) as u64 {
+            let mut random = SmallRng::seed_from_u64(seed);
+            let mut model = Model::new(&design);
+            for _ in 0..30_000 {
+                let operation = Operation::random(&mut random);
+                // Few keys that are used often, and many that must be evicted.
+                let key = match random.random_ratio(1, 2) {
+                    true => format!("often {}", random.random_range(0..50)),
+                    false => format!("seldom {}", random.random_range(0..3000)),
+                };
+                model.step(&operation, key.as_bytes());
             }
+            let told = model.finish();
+            assert!(told.iter().all(|count| *count > 100), "{told:?}");
         }
     }
-    on_each_engine(&Once);
 }
 
 /// Threads replace and remove each other's values: the listener is called once for each, whichever thread removed it.
 #[test]
 fn every_value_leaves_once_of_those_that_threads_replace() {
-    struct Once;
-    impl Check for Once {
-        fn on<D: Variant>(&self, eviction: CuckooEviction) {
-            let (engine, log) = engine::<D>(eviction, 2 * MIB, true);
-            let now = Time(1000);
-            let stored = Mutex::new(Vec::new());
-            std::thread::scope(|scope| {
-                for thread in 0..3_u64 {
-                    let (engine, stored) = (&engine, &stored);
-                    scope.spawn(move || {
-                        let mut random = SmallRng::seed_from_u64(thread);
-                        let mut handle = engine.handle();
-                        let hasher = engine.hasher();
-                        for number in 0..10_000 {
-                            let key = format!("key {}", random.random_range(0..4000_u32));
-                            // Now and then a few keys, so that threads meet.
-                            let key = if number % 3 == 0 { &key[..5] } else { &key };
-                            if random.random_ratio(1, 5) {
-                                let op = Op::Remove(Removal::default());
-                                ask_one(&mut handle, hasher, now, key.as_bytes(), op);
-                                continue;
-                            }
-                            let mut value = format!("{thread} {number} ");
-                            value.extend(std::iter::repeat_n('.', random.random_range(0..1500)));
-                            let op = Op::Store(Store::set(value.as_bytes()));
-                            let answer = ask_one(&mut handle, hasher, now, key.as_bytes(), op);
-                            if matches!(answer, Answer::Done(Reply::Stored(_))) {
-                                stored.lock().unwrap().push(value.into_bytes());
-                            }
+    for design in DESIGNS {
+        let (engine, log) = design.engine(2 * MIB, true);
+        let now = Time(1000);
+        let stored = Mutex::new(Vec::new());
+        std::thread::scope(|scope| {
+            for thread in 0..3_u64 {
+                let (engine, stored) = (&engine, &stored);
+                scope.spawn(move || {
+                    let mut random = SmallRng::seed_from_u64(thread);
+                    let mut handle = engine.handle();
+                    let hasher = engine.hasher();
+                    for number in 0..10_000 {
+                        let key = format!("key {}", random.random_range(0..4000_u32));
+                        // Now and then a few keys, so that threads meet.
+                        let key = if number % 3 == 0 { &key[..5] } else { &key };
+                        if random.random_ratio(1, 5) {
+                            let op = Op::Remove(Removal::default());
+                            ask_one(&mut handle, hasher, now, key.as_bytes(), op);
+                            continue;
                         }
-                    });
-                }
-            });
-            engine.flush(now, now);
-            let mut handle = engine.handle();
-            (0..1000).for_each(|_| _ = handle.maintain(now, 1000));
-            assert_eq!(engine.stats().untold, 0);
-            let mut told: Vec<_> = log
-                .lock()
-                .unwrap()
-                .drain(..)
-                .map(|told| told.value)
-                .collect();
-            let mut stored = stored.into_inner().unwrap();
-            told.sort();
-            stored.sort();
-            assert!(
-                told == stored,
-                "{} told, {} stored",
-                told.len(),
-                stored.len()
-            );
-        }
+                        let mut value = format!("{thread} {number} ");
+                        value.extend(std::iter::repeat_n('.', random.random_range(0..1500)));
+                        let op = Op::Store(Store::set(value.as_bytes()));
+                        let answer = ask_one(&mut handle, hasher, now, key.as_bytes(), op);
+                        if matches!(answer, Answer::Done(Reply::Stored(_))) {
+                            stored.lock().unwrap().push(value.into_bytes());
+                        }
+                    }
+                });
+            }
+        });
+        engine.flush(now, now);
+        let mut handle = engine.handle();
+        (0..1000).for_each(|_| _ = handle.maintain(now, 1000));
+        assert_eq!(engine.stats().untold, 0);
+        let mut told: Vec<_> = log
+            .lock()
+            .unwrap()
+            .drain(..)
+            .map(|told| told.value)
+            .collect();
+        let mut stored = stored.into_inner().unwrap();
+        told.sort();
+        stored.sort();
+        assert!(
+            told == stored,
+            "{} told, {} stored",
+            told.len(),
+            stored.len()
+        );
     }
-    on_each_engine(&Once);
 }
 
 /// The listener is called during a batch that replaces much, so that few copies are held at a time.
 #[test]
 fn a_batch_that_replaces_much_is_told_on_its_way() {
-    struct Bounded;
-    impl Check for Bounded {
-        fn on<D: Variant>(&self, eviction: CuckooEviction) {
-            let (engine, log) = engine::<D>(eviction, 16 * MIB, true);
-            let value = vec![7; 200_000];
-            let key = Key::new(b"same", engine.hasher());
-            let op = Op::Store(Store::set(&value));
-            let batch = vec![nuthatch_engine::Request { key, op }; 100];
-            let answers = nuthatch_check::answer::ask(&mut engine.handle(), Time(1000), &batch);
-            assert!(
-                answers
-                    .iter()
-                    .all(|answer| matches!(answer, Answer::Done(Reply::Stored(_))))
-            );
-            let (told, untold) = (log.lock().unwrap().len() as u64, engine.stats().untold);
-            assert_eq!(told + untold, 99);
-            // The paper's one writer holds its lock throughout, and keeps copies of no more than 8 MiB.
-            assert!(D::ONE_WRITER || untold == 0, "{untold} untold");
-        }
+    for design in DESIGNS {
+        let (engine, log) = design.engine(16 * MIB, true);
+        let value = vec![7; 200_000];
+        let key = Key::new(b"same", engine.hasher());
+        let op = Op::Store(Store::set(&value));
+        let batch = vec![nuthatch_engine::Request { key, op }; 100];
+        let answers = nuthatch_check::answer::ask(&mut engine.handle(), Time(1000), &batch);
+        assert!(
+            answers
+                .iter()
+                .all(|answer| matches!(answer, Answer::Done(Reply::Stored(_))))
+        );
+        let (told, untold) = (log.lock().unwrap().len() as u64, engine.stats().untold);
+        assert_eq!(told + untold, 99);
+        // The paper's one writer holds its lock throughout, and keeps copies of no more than 8 MiB.
+        assert!(design.one_writer || untold == 0, "{untold} untold");
     }
-    on_each_engine(&Bounded);
 }
 
 #[test]
 fn a_listener_of_evictions_hears_of_nothing_else() {
-    struct Evictions;
-    impl Check for Evictions {
-        fn on<D: Variant>(&self, eviction: CuckooEviction) {
-            let (engine, log) = engine::<D>(eviction, 2 * MIB, false);
-            let (mut handle, now) = (engine.handle(), Time(1000));
-            for number in 0..10_000_u32 {
-                let key = (number % 3000).to_le_bytes();
-                let mut ask = |op| ask_one(&mut handle, engine.hasher(), now, &key, op);
-                ask(Op::Store(Store::set(&[7; 1000])));
-                ask(Op::Store(Store::set(&[8; 1000])));
-                if number % 10 == 0 {
-                    ask(Op::Remove(Removal::default()));
-                }
+    for design in DESIGNS {
+        let (engine, log) = design.engine(2 * MIB, false);
+        let (mut handle, now) = (engine.handle(), Time(1000));
+        for number in 0..10_000_u32 {
+            let key = (number % 3000).to_le_bytes();
+            let mut ask = |op| ask_one(&mut handle, engine.hasher(), now, &key, op);
+            ask(Op::Store(Store::set(&[7; 1000])));
+            ask(Op::Store(Store::set(&[8; 1000])));
+            if number % 10 == 0 {
+                ask(Op::Remove(Removal::default()));
             }
-            engine.flush(now, now);
-            (0..100).for_each(|_| _ = handle.maintain(now, 1000));
-            let told = log.lock().unwrap();
-            assert!(told.iter().all(|told| told.cause == RemovalCause::Size));
-            assert_eq!(told.len() as u64, engine.stats().evictions);
         }
+        engine.flush(now, now);
+        (0..100).for_each(|_| _ = handle.maintain(now, 1000));
+        let told = log.lock().unwrap();
+        assert!(told.iter().all(|told| told.cause == RemovalCause::Size));
+        assert_eq!(told.len() as u64, engine.stats().evictions);
     }
-    on_each_engine(&Evictions);
 }

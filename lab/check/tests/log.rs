@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
 
 use nuthatch_check::conformance::{self, Client};
-use nuthatch_check::{AnyEngine, soak};
+use nuthatch_check::soak;
 use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
 use nuthatch_engine::{
     Cursor, Delta, Engine, Expiry, Handle, KeyHasher, Op, Read, Removal, Reply, Store,
@@ -41,7 +41,7 @@ fn client(mib: usize, evicts: bool) -> Client {
         ..CuckooConfig::default()
     };
     let engine: Cuckoo = Cuckoo::new(config).expect("there is address space");
-    Client::new(AnyEngine::new(Arc::new(engine)))
+    Client::new(Arc::new(engine).any())
 }
 
 fn key(number: usize) -> Vec<u8> {
@@ -618,6 +618,6 @@ fn large_values_in_use_keep_all_of_their_pieces() {
             ..CuckooConfig::default()
         };
         let engine: Cuckoo = Cuckoo::new(config).expect("there is address space");
-        (case.check)(&mut Client::new(AnyEngine::new(Arc::new(engine))));
+        (case.check)(&mut Client::new(Arc::new(engine).any()));
     }
 }

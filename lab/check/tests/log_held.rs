@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use nuthatch_check::AnyEngine;
 use nuthatch_check::conformance::Client;
 use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
 use nuthatch_engine::{Engine, Handle, KeyHasher};
@@ -51,7 +50,7 @@ fn held(overwrites: f64, draw: impl Fn(&mut SmallRng, f64) -> usize) -> Held {
         ..CuckooConfig::default()
     };
     let engine: Cuckoo = Cuckoo::new(config).expect("there is address space");
-    let mut client = Client::new(AnyEngine::new(Arc::new(engine)));
+    let mut client = Client::new(Arc::new(engine).any());
     let mut random = SmallRng::seed_from_u64(1);
     let value = vec![b'v'; 1 << 20];
     let mut lens: Vec<usize> = Vec::new();

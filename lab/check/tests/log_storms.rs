@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use nuthatch_check::answer::{Answer, ask_one, to_vec};
-use nuthatch_check::{AnyEngine, soak};
+use nuthatch_check::soak;
 use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
 use nuthatch_engine::{
-    AnyHandle, AnyReservation, AnyValue, Audit, Cursor, Engine, Expiry, Handle, Item, Key,
-    KeyHasher, Op, Read, Removal, Replies, Reply, Request, Reservation, Store, StoreMode, Time,
+    AnyEngine, AnyHandle, AnyReservation, AnyValue, Audit, Cursor, Engine, Expiry, Handle, Item,
+    Key, KeyHasher, Op, Read, Removal, Replies, Reply, Request, Reservation, Store, StoreMode,
+    Time,
 };
 use nuthatch_workload::{KeyMaker, Seed, value};
 use rand::Rng;
@@ -96,7 +97,7 @@ impl Storm {
             ..CuckooConfig::default()
         };
         let engine: Cuckoo = Cuckoo::new(config).expect("there is address space");
-        AnyEngine::new(Arc::new(engine))
+        Arc::new(engine).any()
     }
 }
 

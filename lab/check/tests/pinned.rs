@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use nuthatch_chained::{Chained, ChainedConfig};
-use nuthatch_check::AnyEngine;
 use nuthatch_check::conformance::Client;
 use nuthatch_cuckoo::{Cuckoo, CuckooConfig, CuckooEviction};
 use nuthatch_engine::{AnyValue, Engine, Handle, KeyHasher, Reply, Store};
@@ -33,7 +32,7 @@ fn cuckoo(eviction: CuckooEviction) -> Client {
         ..CuckooConfig::default()
     };
     let engine: Cuckoo = Cuckoo::new(config).expect("there is address space");
-    Client::new(AnyEngine::new(Arc::new(engine)))
+    Client::new(Arc::new(engine).any())
 }
 
 fn chained() -> Client {
@@ -42,7 +41,7 @@ fn chained() -> Client {
         ..ChainedConfig::default()
     };
     let engine = Chained::new(config).expect("there is address space");
-    Client::new(AnyEngine::new(Arc::new(engine)))
+    Client::new(Arc::new(engine).any())
 }
 
 /// False: the store was refused.

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use nuthatch_chained::{Chained, ChainedConfig, Locks, PolicyKind, clock, lru};
-use nuthatch_check::AnyEngine;
 use nuthatch_check::conformance::Client;
 use nuthatch_cuckoo::{Cuckoo, CuckooConfig, CuckooEviction};
 use nuthatch_engine::stats::{EngineStats, MORE_MEMORY};
@@ -25,7 +24,7 @@ fn cuckoo(kib: usize, eviction: CuckooEviction) -> Client {
         ..CuckooConfig::default()
     };
     let engine: Cuckoo = Cuckoo::new(config).expect("there is address space");
-    Client::new(AnyEngine::new(Arc::new(engine)))
+    Client::new(Arc::new(engine).any())
 }
 
 fn chained(kib: usize, eviction: &'static PolicyKind) -> Client {
@@ -38,7 +37,7 @@ fn chained(kib: usize, eviction: &'static PolicyKind) -> Client {
         ..ChainedConfig::default()
     };
     let engine = Chained::new(config).expect("there is address space");
-    Client::new(AnyEngine::new(Arc::new(engine)))
+    Client::new(Arc::new(engine).any())
 }
 
 /// Each engine that reports what its memory is used for.

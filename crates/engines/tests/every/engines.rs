@@ -17,7 +17,7 @@ pub trait Check {
 }
 
 fn any<E: Engine>(engine: E) -> Arc<AnyEngine> {
-    AnyEngine::new(Arc::new(engine))
+    Arc::new(engine).any()
 }
 
 /// Runs the check on each engine.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::client::Client;
 use super::fixture::{Fixture, Wants, any_port, config};
-use nuthatch_engine::AnyEngine;
+use nuthatch_engine::Engine;
 use nuthatch_server::{Address, Config, Listen, Server, raise_file_limit};
 
 /// A path of this test's own.
@@ -92,10 +92,7 @@ fn a_socket_left_by_a_dead_server_is_replaced_and_other_files_are_not() {
     Client::unix(&path).ask("get k\r\n", "END\r\n");
     server.stop();
     fs::write(&path, "somebody's").unwrap();
-    let refused = Server::start(
-        listen(),
-        AnyEngine::new(crate::engine::engine(Wants::default())),
-    );
+    let refused = Server::start(listen(), crate::engine::engine(Wants::default()).any());
     let error = refused.err().unwrap().to_string();
     assert!(error.contains("cannot listen at"), "{error}");
     assert_eq!(fs::read_to_string(&path).unwrap(), "somebody's");
@@ -109,10 +106,7 @@ fn a_port_that_is_taken_is_an_error_with_its_name() {
         listeners: vec![Listen::tcp(server.address())],
         ..config()
     };
-    let refused = Server::start(
-        config,
-        AnyEngine::new(crate::engine::engine(Wants::default())),
-    );
+    let refused = Server::start(config, crate::engine::engine(Wants::default()).any());
     let error = refused.err().unwrap().to_string();
     assert!(error.contains(&server.address().to_string()), "{error}");
 }

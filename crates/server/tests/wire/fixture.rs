@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-use nuthatch_engine::{AnyEngine, Audit};
+use nuthatch_engine::{Audit, Engine};
 use nuthatch_server::{Address, Config, Listen, Protocol, Server, ServerHandle};
 
 use super::client::{Client, PATIENCE};
@@ -75,7 +75,7 @@ impl Fixture {
     pub fn with(config: Config, wants: Wants) -> Self {
         let engine = engine(wants);
         Self {
-            handle: Some(Server::start(config, AnyEngine::new(Arc::clone(&engine))).unwrap()),
+            handle: Some(Server::start(config, Arc::clone(&engine).any()).unwrap()),
             engine,
         }
     }

@@ -23,7 +23,8 @@ use std::sync::Arc;
 
 use nuthatch_engine::stats::{ClassStats, EngineStats};
 use nuthatch_engine::{
-    Audit, AuditError, Engine, Footprint, Inspect, KeyHasher, LimitError, Op, Reply, Time,
+    AnyEngine, Audit, AuditError, Engine, Footprint, Inspect, KeyHasher, LimitError, Op, Reply,
+    Time,
 };
 use nuthatch_sync::mutex::{Mutex, MutexGuard};
 
@@ -122,6 +123,10 @@ impl Naive {
 
 impl Engine for Naive {
     type Handle = NaiveHandle;
+
+    fn any(self: Arc<Self>) -> Arc<AnyEngine> {
+        AnyEngine::new(self)
+    }
 
     fn handle(self: &Arc<Self>) -> NaiveHandle {
         NaiveHandle::new(Arc::clone(self))

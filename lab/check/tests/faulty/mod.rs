@@ -62,12 +62,13 @@ impl Faulty {
                 evicts: setup.evicts,
                 ..Options::default()
             });
-            AnyEngine::new(Arc::new(Self {
+            Arc::new(Self {
                 inner,
                 fault,
                 chances: AtomicUsize::new(0),
                 old: Mutex::default(),
-            }))
+            })
+            .any()
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use model::{Arriving, Model, Told};
 use nuthatch_check::conformance::Client;
-use nuthatch_check::{AnyEngine, soak};
+use nuthatch_check::soak;
 use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
 use nuthatch_engine::{
     AnyReservation, Engine, Evicted, Evictions, Expiry, Handle, Inspect, Key, KeyHasher, Op, Read,
@@ -66,7 +66,7 @@ impl Both {
         let engine: Cuckoo = Cuckoo::new(config).expect("there is address space");
         let victims = Arc::new(Victims::default());
         engine.tell_evictions(Arc::clone(&victims) as Arc<dyn Evictions>);
-        let client = Client::new(AnyEngine::new(Arc::new(engine)));
+        let client = Client::new(Arc::new(engine).any());
         let charged = client.engine.stats().memory_used as usize;
         let mut model = Model::new(LIMIT, charged, LIMIT_MAX, ITEM_MAX);
         model.now = client.now.0.into();

@@ -103,7 +103,7 @@ impl Queue {
     /// Makes a key that is in no queue the newest.
     pub fn push(&mut self, nodes: &mut Nodes, key: u32, charge: u32) {
         let node = &mut nodes[key];
-        debug_assert_eq!(node.queue, NOWHERE);
+        assert_eq!(node.queue, NOWHERE);
         (node.queue, node.charge) = (self.id, charge);
         (node.newer, node.older) = (NO_KEY, self.newest);
         match self.newest {
@@ -117,7 +117,7 @@ impl Queue {
     /// Takes a key that is in this queue out of it. Returns what it took.
     pub fn remove(&mut self, nodes: &mut Nodes, key: u32) -> u32 {
         let node = &mut nodes[key];
-        debug_assert_eq!(node.queue, self.id);
+        assert_eq!(node.queue, self.id);
         node.queue = NOWHERE;
         let Node {
             newer,
