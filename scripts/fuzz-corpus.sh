@@ -4,14 +4,13 @@
 # that all of them reach. (How often each place is reached does not count, or there would be thousands.)
 set -eu
 cd "$(dirname "$0")/.."
-[ $# != 0 ] || set -- $(cargo +nightly fuzz list)
-mode="--release --debug-assertions"
-cargo +nightly fuzz build $mode
+[ $# != 0 ] || set -- $(basename -s .rs fuzz/fuzz_targets/*.rs)
+programs=$(scripts/fuzz-build.sh release)
 for target; do
     kept=target/fuzz/kept/$target known=fuzz/corpus/$target found=target/fuzz/corpus/$target
     rm -rf "$kept"
     mkdir -p "$kept" "$known" "$found"
-    cargo +nightly fuzz run $mode "$target" "$kept" "$known" "$found" -- \
+    "$programs/$target" "$kept" "$known" "$found" -artifact_prefix="fuzz/artifacts/$target/" \
         -set_cover_merge=1 -use_counters=0 -verbosity=0 >"target/fuzz/$target.merge.log" 2>&1
     rm -rf "$known"
     mv "$kept" "$known"

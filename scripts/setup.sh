@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs what the tests need, where it is missing: Debian packages, Python clients in .venv, and
-# cargo-fuzz if there is a nightly compiler. Needs root or sudo only for the packages.
+# Installs what the tests need, where it is missing: Debian packages, and clients in .venv. Needs root or sudo only for
+# the packages.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -39,10 +39,4 @@ if command -v npm >/dev/null && ! [ -e .venv/node/node_modules/memjs ]; then
     echo "setup: JavaScript clients in .venv/node"
     npm install --silent --no-fund --no-audit --prefix .venv/node ioredis@5.8.2 memjs@1.3.2 ||
         echo "setup: ioredis and memjs are not to be had; they are not tested"
-fi
-
-if cargo +nightly --version >/dev/null 2>&1 && ! cargo fuzz --version >/dev/null 2>&1; then
-    echo "setup: installing cargo-fuzz"
-    # It only starts others: not worth optimising.
-    cargo install -q --locked --debug cargo-fuzz || echo "setup: cargo-fuzz is not to be had; no fuzzing"
 fi

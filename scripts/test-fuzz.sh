@@ -6,11 +6,9 @@ cd "$(dirname "$0")/.."
 . scripts/check-env.sh
 # The nightly compiler may have no clippy.
 unset RUSTC_WORKSPACE_WRAPPER
+programs=$(scripts/fuzz-build.sh dev)
 built=
-if cargo +nightly fuzz --version >/dev/null 2>&1; then
-    cargo +nightly fuzz build --dev
-    built=$(find fuzz/target/*/debug -maxdepth 1 -type f -executable)
-fi
+[ -z "$programs" ] || built=$(find "$programs" -maxdepth 1 -type f -executable)
 # Several files.
 # shellcheck disable=SC2086
 exec scripts/test-once.sh $built -- scripts/fuzz.sh 1
