@@ -74,25 +74,34 @@ check() {
     tally "$1"
 }
 
-check system scripts/setup-packages.sh
+# after CHECK: waits for its end.
+after() {
+    until [ -e $logs/$1.status ]; do
+        sleep 1
+    done
+}
+
 {
+    # They need a linker, and nothing else that is installed. One model at a time: where two threads run, the system stops both
+    # when one gives a stack back.
+    command -v cc >/dev/null || after system
+    run loom env RUST_TEST_THREADS=1 scripts/loom.sh >$logs/loom.log
+    after system
     run setup scripts/setup.sh >$logs/setup.log
     run format scripts/check-format.sh >$logs/format.log
-    # One model at a time: where two threads run, the system stops both when one gives a stack back.
-    run loom env RUST_TEST_THREADS=1 scripts/loom.sh >$logs/loom.log
     run fuzz scripts/test-fuzz.sh >$logs/fuzz.log
     run crates scripts/check-crates.sh >$logs/crates.log
     run clients scripts/test-clients.sh >$logs/clients.log
+    run dpdk scripts/test-dpdk.sh >$logs/dpdk.log
 } &
 beside=$!
 trap 'kill $beside 2>/dev/null' EXIT
 trap 'exit 130' INT TERM
+check system scripts/setup-packages.sh
 # Compiles all that the others run.
 check lints scripts/check-lints.sh
 # Where all is built already, the tools may still be on their way.
-until [ -e $logs/setup.status ]; do
-    sleep 1
-done
+after setup
 {
     # These two have one set of hosts.
     run shmem scripts/test-shmem.sh >$logs/shmem.log
@@ -104,10 +113,9 @@ check rust scripts/test-rust.sh
 check install scripts/test-install.sh
 check packages scripts/test-packages.sh
 check c scripts/test-c.sh
-check dpdk scripts/test-dpdk.sh
 wait $beside $store
 trap - EXIT
-for name in setup format loom fuzz crates clients shmem cluster; do
+for name in loom setup format fuzz crates clients dpdk shmem cluster; do
     echo "==> $name"
     cat $logs/$name.log
     tally $name
