@@ -361,6 +361,24 @@ def test_a_signal_without_a_file_is_told(start, tmp_path):
     assert converse(server.address, b"mn\r\n") == b"MN\r\n"
 
 
+def test_a_copy_is_made_that_is_asked_for_as_soon_as_the_ports_are_told(tmp_path):
+    for number in range(10):
+        ports, log = tmp_path / f"ports {number}", tmp_path / f"log {number}"
+        flags = ["-v", "--save", str(tmp_path / f"copy {number}"), "--log", str(log)]
+        server = subprocess.Popen(
+            [conftest.NUTHATCH, "--engine", conftest.ENGINE, "-l", "127.0.0.1", "-p", "-1", *flags],
+            env={**os.environ, "MEMCACHED_PORT_FILENAME": str(ports)},
+        )
+        while not ports.exists():
+            assert server.poll() is None
+        server.send_signal(signal.SIGUSR2)
+        told = dict(line.split(": ") for line in ports.read_text().splitlines())
+        assert converse(("127.0.0.1", int(told["TCP INET"])), b"mn\r\n") == b"MN\r\n"
+        server.terminate()
+        assert server.wait() == 0
+        assert "SIGUSR2: a copy of all items" in log.read_text()
+
+
 def identity(place):
     """Without the times: a reader of a link sets that of its last access."""
     status = place.lstat()

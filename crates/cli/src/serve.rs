@@ -101,7 +101,8 @@ fn live(
     let controls = Arc::new(OnceLock::new());
     let reload = Arc::new(Mutex::new(reload));
     let shutdown = Shutdown::default();
-    let signals = heed_signals(shutdown.clone(), &controls, &reload);
+    let early_save = Arc::new(Mutex::new(false));
+    let signals = heed_signals(shutdown.clone(), &controls, &reload, &early_save);
     signals.map_err(|error| Failure::Run(format!("signals: {error}")))?;
     let has_passwords = settings.server.auth_file.is_some();
     let server = match Server::start_unless(settings.server, engine, shutdown) {
@@ -112,9 +113,12 @@ fn live(
         }
         Err(error) => return Err(Failure::Run(error.to_string())),
     };
-    // Set before `reload` is locked: a SIGHUP that has not seen the controls has left its note there by then.
+    // Set before these are locked: a SIGHUP or SIGUSR2 that has not seen the controls has left its note there by then.
     let set = controls.get_or_init(|| server.controls());
     reload.lock().catch_up(set);
+    if *early_save.lock() {
+        save(set);
+    }
     let written = pid_file.as_mut().map_or(Ok(()), PidFile::write);
     let begun = written.and_then(|()| {
         if process.confined {
@@ -158,9 +162,10 @@ fn heed_signals(
     shutdown: Shutdown,
     controls: &Arc<OnceLock<Controls>>,
     reload: &Arc<Mutex<Reload>>,
+    early_save: &Arc<Mutex<bool>>,
 ) -> io::Result<()> {
     let (reloads, saves) = (Arc::clone(controls), Arc::clone(controls));
-    let reload = Arc::clone(reload);
+    let (reload, early_save) = (Arc::clone(reload), Arc::clone(early_save));
     let hang_up = move || {
         let mut reload = reload.lock();
         match reloads.get() {
@@ -168,12 +173,23 @@ fn heed_signals(
             None => reload.reopen_log(),
         }
     };
-    let save = move || match saves.get().map(Controls::save) {
-        Some(true) => tracing::info!("SIGUSR2: a copy of all items"),
-        Some(false) => tracing::warn!("SIGUSR2: there is no file for a copy (--save)"),
-        None => tracing::warn!("SIGUSR2: not before the server is up"),
+    let save = move || {
+        let mut early_save = early_save.lock();
+        match saves.get() {
+            Some(controls) => save(controls),
+            None => *early_save = true,
+        }
     };
     Signals::catch()?.serve(shutdown, hang_up, save)
+}
+
+/// Makes a copy of all items, as SIGUSR2 asks.
+fn save(controls: &Controls) {
+    if controls.save() {
+        tracing::info!("SIGUSR2: a copy of all items");
+    } else {
+        tracing::warn!("SIGUSR2: there is no file for a copy (--save)");
+    }
 }
 
 /// The index's size and the rule that chose it; nothing for an engine without such a rule.
