@@ -41,8 +41,7 @@ part cluster env AGAIN=1 NUTHATCH_SOAK=$((seconds / 1800 + 1)) scripts/test-clus
 
 part gateways scripts/soak-cluster.sh $seconds
 
-targets=$(ls fuzz/fuzz_targets | wc -l)
-part fuzz scripts/fuzz.sh $((seconds / (targets > 0 ? targets : 1)))
+part fuzz scripts/fuzz.sh $((seconds / $(ls fuzz/fuzz_targets | wc -l)))
 
 [ -z "$failed" ] || echo "soak: failed:$failed"
 [ -z "$failed" ]
