@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use nuthatch_flow::{
     Config, ConfigError, Eviction, FiveTuple, FlowInserted, FlowTable, KeyHasher, Layout,
 };
+use nuthatch_hash::split;
 
 /// A flow for each number; every second one is IPv4.
 fn flow(number: u32) -> FiveTuple {
@@ -109,5 +110,66 @@ fn tables_too_large_for_their_records_are_refused() {
             .err()
             .unwrap();
         assert!(matches!(error, ConfigError::TooManyEntries(_)));
+    }
+}
+
+/// Two flows with one tag in a table of 16 buckets, the second one so many buckets after the first.
+fn two_with_one_tag(hasher: &KeyHasher, buckets_apart: u64) -> (FiveTuple, FiveTuple) {
+    // Of half a million flows some 30 pairs have the same 32 bits.
+    let mut tags: Vec<_> = (0..1 << 19)
+        .map(|number| (split::tag32(flow(number).hash(hasher)), number))
+        .collect();
+    tags.sort_unstable();
+    let bucket = |number| split::bucket(flow(number).hash(hasher), 15);
+    let same = tags.windows(2).filter(|pair| pair[0].0 == pair[1].0);
+    let mut pairs = same.flat_map(|pair| [(pair[0].1, pair[1].1), (pair[1].1, pair[0].1)]);
+    let (one, other) = pairs
+        .find(|&(one, other)| bucket(one) + buckets_apart == bucket(other))
+        .unwrap();
+    (flow(one), flow(other))
+}
+
+#[test]
+fn flows_with_the_same_tag_and_buckets_are_distinguished() {
+    let hasher = KeyHasher::seeded(1);
+    let (one, other) = two_with_one_tag(&hasher, 0);
+    let mut table = FlowTable::new(&Config::new(64), hasher).unwrap();
+    assert_eq!(table.insert(&one, 10), FlowInserted::Filled);
+    assert_eq!(table.lookup(&other), None);
+    assert_eq!(table.lookup(&one), Some(10));
+    let inserted = table.insert(&other, 20);
+    let evicted = FlowInserted::Evicted {
+        flow: one,
+        value: 10,
+    };
+    assert_eq!(inserted, evicted);
+    assert_eq!(table.lookup(&one), None);
+    assert_eq!(table.lookup(&other), Some(20));
+    let stats = table.stats();
+    assert_eq!((stats.lookups, stats.hits), (4, 2));
+    assert_eq!((stats.filled, stats.updated, stats.evicted), (1, 0, 1));
+    assert_eq!(table.iter().collect::<Vec<_>>(), [(other, 20)]);
+}
+
+/// Two flows of neighbouring buckets with the same tag: an update or a removal of one removes the
+/// other, and no record is leaked.
+#[test]
+fn neighbours_with_the_same_tag_are_removed_together() {
+    let hasher = KeyHasher::seeded(1);
+    let (one, other) = two_with_one_tag(&hasher, 1);
+    let mut table = FlowTable::new(&Config::new(64), hasher).unwrap();
+    for round in 0..1000 {
+        table.insert(&one, round);
+        assert_eq!(table.insert(&other, 20), FlowInserted::Filled);
+        assert_eq!(table.lookup(&one), Some(round));
+        assert_eq!(table.lookup(&other), Some(20));
+        if round % 2 == 0 {
+            let updated = table.insert(&one, 11);
+            assert_eq!(updated, FlowInserted::Updated { old: round });
+            assert_eq!(table.iter().collect::<Vec<_>>(), [(one, 11)]);
+        }
+        assert!(table.remove(&one).is_some());
+        assert_eq!(table.iter().count(), 0);
+        assert_eq!(table.stats().occupied(), 0);
     }
 }
