@@ -10,6 +10,7 @@ import subprocess
 import time
 
 import pytest
+from ports import free_port
 
 REDIS = os.environ.get("REDIS_SERVER", "redis-server")
 needs_redis = pytest.mark.skipif(not shutil.which(REDIS), reason=f"{REDIS} is not installed")
@@ -17,11 +18,6 @@ needs_redis = pytest.mark.skipif(not shutil.which(REDIS), reason=f"{REDIS} is no
 # What is asked last: an open transaction is over then, and behind its answer nothing follows.
 END = b"*1\r\n$7\r\nDISCARD\r\n*2\r\n$4\r\nECHO\r\n$15\r\nthat was it all\r\n"
 ENDED = b"$15\r\nthat was it all\r\n"
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
 
 
 def is_up(process, port):

@@ -15,10 +15,20 @@ import conftest
 import pytest
 import redis
 from judge import converse
+from ports import free_port
 from test_restart import ITEMS, fill, held
 
 HELLO = b"nuthatch handover 1"
 PATIENCE = 120
+
+
+def is_ready(told):
+    """Whether a server says so within a while."""
+    told.settimeout(0.1)
+    try:
+        return b"READY=1" in told.recv(100)
+    except TimeoutError:
+        return False
 
 
 class Process:
@@ -33,10 +43,8 @@ class Process:
             environment = {"MEMCACHED_PORT_FILENAME": str(self.ports), **(environment or {}), "NOTIFY_SOCKET": str(folder / "told")}
             command = [conftest.NUTHATCH, "--engine", conftest.ENGINE, "--log", str(self.log), "-v", *flags]
             self.process = subprocess.Popen(command, env={**os.environ, **environment}, stderr=subprocess.PIPE, text=True)
-            if ready:
-                told.settimeout(PATIENCE)
-                while b"READY=1" not in told.recv(100):
-                    pass
+            while ready and not is_ready(told):
+                assert self.process.poll() is None, self.process.stderr.read()
 
     def until(self, words, times=1):
         """Waits until the log says so."""
@@ -65,8 +73,7 @@ def start(tmp_path):
 
 @pytest.fixture
 def port():
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return free.getsockname()[1]
+    return free_port()
 
 
 class At:
@@ -516,8 +523,7 @@ def test_a_stop_amidst_a_handover_is_a_stop(start, tmp_path, port):
 
 def test_redis_clients_lose_nothing_that_was_answered(start, tmp_path, port):
     """Pipelines and transactions of several threads, while one server after the other takes over."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        redis_port = free.getsockname()[1]
+    redis_port = free_port()
     flags = ["-l", "127.0.0.1", "-p", str(port), "--redis-port", str(redis_port), "--handover", str(tmp_path / "control"), "-t", "2"]
     servers = [start(*flags)]
     stop, failed, answered, tried, counted = threading.Event(), [], {}, {}, collections.Counter()

@@ -7,7 +7,6 @@ import os
 import pathlib
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ import conftest
 import pytest
 from conftest import ROOT, Server
 from judge import MEMCACHED, converse, needs_right
+from ports import free_port
 
 # scripts/setup.sh puts the programs beside this Python.
 os.environ["PATH"] += os.pathsep + str(pathlib.Path(sys.executable).parent)
@@ -29,12 +29,6 @@ EXPORTER = os.environ.get("MEMCACHED_EXPORTER", "memcached_exporter")
 with_promtool = pytest.mark.skipif(not shutil.which("promtool"), reason="no promtool")
 with_prometheus = pytest.mark.skipif(not shutil.which("prometheus"), reason="no prometheus")
 with_exporter = pytest.mark.skipif(not shutil.which(EXPORTER), reason="no memcached_exporter")
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 def fetched(url):

@@ -12,7 +12,7 @@ import time
 import pytest
 from conftest import ENGINE, NUTHATCH, ROOT, Server
 from judge import MEMCACHED, converse, needs_right
-from test_prometheus import free_port
+from ports import free_port
 from test_security import certificates, context, converse_tls, tls_flags  # noqa: F401 (a fixture)
 
 NAMES = pathlib.Path(__file__).with_name("statistics-1.6.45.json")
@@ -71,7 +71,7 @@ def more_names(folder, certificates, kind, program):  # noqa: F811
     """Of a server with TLS, or with UDP."""
     folder.mkdir()
     if kind == "udp":
-        server = Server(folder, "-m", "64", "-U", str(free_port()), program=program)
+        server = Server(folder, "-m", "64", "-U", str(free_port(socket.SOCK_DGRAM)), program=program)
         found = all_names(server)
     else:
         server = Server(folder, "-m", "64", *tls_flags(certificates, "server", "ssl_session_cache"), program=program)

@@ -8,6 +8,7 @@ import subprocess
 import pytest
 from conftest import NUTHATCH, Server
 from judge import MEMCACHED, converse, needs_right
+from ports import free_port
 
 
 HEADER = struct.Struct(">HHHH")
@@ -32,9 +33,7 @@ def ours(tmp_path_factory):
 @pytest.fixture(scope="module")
 def theirs(tmp_path_factory):
     # It takes no port of its own choice.
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port(socket.SOCK_DGRAM)
     folder = tmp_path_factory.mktemp("memcached")
     running = Server(folder, "-m", "64", "-t", "2", "-U", str(port), program=MEMCACHED)
     running.udp = port

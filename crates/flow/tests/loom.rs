@@ -6,8 +6,9 @@
 #![cfg(loom)]
 
 use loom::thread;
+use nuthatch_flow::types::{FourWay, Tag16};
 use nuthatch_flow::{
-    Config, Entry, Eviction, FlowHandle, Inserted, Layout, SharedFlowCache, Stats,
+    Config, Entry, Eviction, FlowHandle, Inserted, Layout, SharedFlowCache, Stats, Table,
 };
 
 /// Every hit moves up, new keys are inserted second to last: the most moves.
@@ -194,8 +195,8 @@ fn a_removed_key_stays_away() {
 #[test]
 fn statistics_are_read_beside_their_owner() {
     model(3, || {
-        let config = Config::new(0).layout(Layout::FourWay).seed(1);
-        let mut cache = config.entry(Entry::Tag16).build().unwrap();
+        let config = Config::new(0).layout(Layout::FourWay).entry(Entry::Tag16);
+        let mut cache = Table::<FourWay, Tag16>::new(&config.seed(1)).unwrap();
         let reader = cache.stats_reader();
         let owner = thread::spawn(move || {
             cache.insert(key(1), 10).unwrap();
