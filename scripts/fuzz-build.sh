@@ -2,23 +2,20 @@
 # Builds the fuzz targets and prints the folder with their programs: fuzz-build.sh dev|release. Prints nothing where there is no
 # nightly compiler, which this needs.
 #
-# It has the compiler count which places are reached, and watch memory, and for long runs also comparisons. These are the
-# words that cargo-fuzz uses; a machine takes longer to install that than to build the targets.
+# It has the compiler count which places are reached, and watch comparisons and memory. These are the words that cargo-fuzz
+# uses; a machine takes longer to install that than to build the targets.
 set -eu
 cd "$(dirname "$0")/.."
 cargo +nightly --version >/dev/null 2>&1 || exit 0
 host=$(rustc +nightly -vV | sed -n 's/^host: //p')
-coverage="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-inline-8bit-counters
-    -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-simplifycfg-branch-fold-threshold=0"
+coverage="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters
+    -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares
+    -Cllvm-args=-sanitizer-coverage-stack-depth -Cllvm-args=-simplifycfg-branch-fold-threshold=0"
 if [ "$1" = dev ]; then
-    coverage="$coverage -Cllvm-args=-sanitizer-coverage-level=3"
     # The fuzzer's own C++ is a quarter of the build: a short run takes the packaged one, where that is.
     for library in /usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.fuzzer-"${host%%-*}".a; do
         [ ! -e "$library" ] || export CUSTOM_LIBFUZZER_PATH="$library"
     done
-else
-    coverage="$coverage -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-trace-compares
-        -Cllvm-args=-sanitizer-coverage-stack-depth"
 fi
 export CARGO_INCREMENTAL=0 RUSTFLAGS="--cfg fuzzing -Zsanitizer=address $coverage ${RUSTFLAGS:-}"
 # With a target, these are not for build scripts.

@@ -6,6 +6,7 @@ set -eu
 cd "$(dirname "$0")/.."
 [ $# != 0 ] || set -- $(basename -s .rs fuzz/fuzz_targets/*.rs)
 programs=$(scripts/fuzz-build.sh release)
+[ -n "$programs" ] || { echo "fuzz-corpus: no nightly compiler" >&2; exit 1; }
 for target; do
     kept=target/fuzz/kept/$target known=fuzz/corpus/$target found=target/fuzz/corpus/$target
     rm -rf "$kept"

@@ -43,8 +43,10 @@ class Process:
             environment = {"MEMCACHED_PORT_FILENAME": str(self.ports), **(environment or {}), "NOTIFY_SOCKET": str(folder / "told")}
             command = [conftest.NUTHATCH, "--engine", conftest.ENGINE, "--log", str(self.log), "-v", *flags]
             self.process = subprocess.Popen(command, env={**os.environ, **environment}, stderr=subprocess.PIPE, text=True)
+            end = time.monotonic() + PATIENCE
             while ready and not is_ready(told):
                 assert self.process.poll() is None, self.process.stderr.read()
+                assert time.monotonic() < end, "the server is not ready"
 
     def until(self, words, times=1):
         """Waits until the log says so."""
