@@ -10,6 +10,7 @@
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::path::Path;
 use std::process::{self, Command};
 
 /// The exit code of a command that a signal ended, or that could not be started.
@@ -40,24 +41,32 @@ fn is_library_or_program(words: &[OsString]) -> bool {
     !begins("--test") && !begins("--print") && name.is_some_and(|name| name != "build_script_build")
 }
 
-/// Only what is wrong with the documentation matters.
+/// Only what is wrong with the documentation matters: the pages, which lie beside the library for a moment, do not.
 fn document(words: &[OsString]) -> i32 {
-    let pages = env::temp_dir().join(format!("nuthatch-pages-{}", process::id()));
     let mut document = Command::new("rustdoc");
     document.args([
         "--document-private-items",
         "-A",
         "rustdoc::private_intra_doc_links",
     ]);
+    let mut pages = None;
     let mut words = words.iter();
     while let Some(word) = words.next() {
-        // What comes out, and what is linked.
-        if word == "--out-dir" || word == "-l" {
+        if word == "--out-dir" {
+            pages = words
+                .next()
+                .map(|out| Path::new(out).join(format!("pages-{}", process::id())));
+        } else if word == "-l" {
+            // What is linked.
             words.next();
         } else if !starts(word, "--emit=") {
             document.arg(word);
         }
     }
+    let Some(pages) = pages else {
+        eprintln!("compile: no --out-dir");
+        return FAILED;
+    };
     document.arg("--out-dir").arg(&pages);
     let status = run(document);
     let _ = fs::remove_dir_all(&pages);
