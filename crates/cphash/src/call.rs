@@ -53,12 +53,7 @@ impl<'a> Call<'a> {
                     None => partition.execute(self.now, key, op),
                     Some(draft) => partition.finish(self.now, key, op, draft),
                 };
-                match outcome {
-                    Outcome::Value(element, _) if !partition.pin(element) => {
-                        Outcome::Done(Reply::OutOfMemory)
-                    }
-                    outcome => outcome,
-                }
+                partition.pin_value(outcome)
             }
             Task::Publish(Some(element), store) => {
                 Outcome::Done(partition.publish(self.now, *element, store))

@@ -208,6 +208,11 @@ impl ValueInPlace {
         self.len
     }
 
+    /// Reads the whole value, of as many bytes.
+    pub fn read(&self, memory: &BlockMemory, into: &mut [MaybeUninit<u8>]) {
+        memory.read(self.element, self.key_len, into);
+    }
+
     /// The longest contiguous stretch from `offset` on: empty at the end. It takes one step if `offset` is where the one
     /// before ended.
     ///

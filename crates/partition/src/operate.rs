@@ -67,6 +67,16 @@ impl Partition {
         }
     }
 
+    /// Pins the element of an outcome that is a value, so that it can be read when the partition is no longer held. The
+    /// reader gives the reference back with [`Partition::decref`].
+    pub fn pin_value(&mut self, outcome: Outcome) -> Outcome {
+        match outcome {
+            // There are sixteen million readers of one value already.
+            Outcome::Value(element, _) if !self.pin(element) => Outcome::Done(Reply::OutOfMemory),
+            outcome => outcome,
+        }
+    }
+
     /// Calls `act` with the key's live element, while no reader has access to it.
     #[inline(always)]
     pub(super) fn with_live<T>(

@@ -2,7 +2,7 @@
 #![cfg(not(loom))]
 
 use std::mem::MaybeUninit;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Barrier, Mutex};
 
 use nuthatch_engine::{
     Audit, Condition, Engine, Evicted, Evictions, Expiry, Handle, Inspect, Item, Key, KeyHasher,
@@ -39,14 +39,15 @@ enum Answer {
 
 #[derive(Default)]
 struct One {
-    begun: Vec<u8>,
+    begun: Vec<MaybeUninit<u8>>,
     answer: Option<Answer>,
 }
 
 impl Replies<LockHashValue> for One {
     fn begin(&mut self, _: usize, item: &Item) -> &mut [MaybeUninit<u8>] {
-        self.begun = Vec::with_capacity(item.value_len);
-        &mut self.begun.spare_capacity_mut()[..item.value_len]
+        // No test stores this byte: it is seen where an engine has not written.
+        self.begun = vec![MaybeUninit::new(0xee); item.value_len];
+        &mut self.begun
     }
 
     fn commit(&mut self, _: usize) {
@@ -79,6 +80,15 @@ fn set(handle: &mut LockHashHandle, now: Time, key: &[u8], value: &[u8]) -> Repl
         Answer::Done(reply) => reply,
         _ => panic!("a set is not answered with a value"),
     }
+}
+
+/// The bytes of a value that is read in place.
+fn whole(value: &LockHashValue) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while bytes.len() < value.len() {
+        bytes.extend_from_slice(value.chunk(bytes.len()));
+    }
+    bytes
 }
 
 fn hits(handle: &mut LockHashHandle, now: Time, key: &[u8]) -> bool {
@@ -393,4 +403,62 @@ fn small_memory_has_fewer_partitions() {
     assert_eq!(count(64 * MIB, MIB), 64);
     assert_eq!(count(64 * MIB, 8 * MIB), 8);
     assert_eq!(count(8 << 30, MIB), 4096);
+}
+
+/// Partition 0 has all of the memory, so a read that makes an item in another one finds none there at first. Meanwhile
+/// somebody else stores the key: then the answer is that value.
+#[test]
+fn a_read_that_would_make_an_item_returns_what_was_stored_while_it_had_no_memory() {
+    const PARTITIONS: u32 = 256;
+    for (eviction, len) in [
+        (Eviction::Lru, 64),
+        (Eviction::Random, 64),
+        (Eviction::Lru, COPY_MAX + 1),
+    ] {
+        let engine = engine_of(eviction, 16 * MIB, MIB, PARTITIONS);
+        let mut handle = engine.handle();
+        for key in keys_of(&engine, 0).take(30) {
+            set(&mut handle, Time(1), &key, &vec![1; 900_000]);
+        }
+        let key_in = |partition| keys_of(&engine, partition).next().expect("endless");
+        let keys: Vec<_> = (1..PARTITIONS).map(key_in).collect();
+        let value = vec![7; len];
+        let together = Barrier::new(2);
+        let mut answers = Vec::new();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut handle = engine.handle();
+                for key in &keys {
+                    together.wait();
+                    set(&mut handle, Time(1), key, &value);
+                }
+            });
+            for key in &keys {
+                together.wait();
+                let read = Read {
+                    vivify: Some(Expiry::Never),
+                    value: true,
+                    ..Read::default()
+                };
+                let key = Key::new(key, engine.hasher());
+                let op = Op::Read(read);
+                let mut one = One::default();
+                handle.execute(Time(1), &[Request { key, op }], &mut one);
+                answers.push(one);
+            }
+        });
+        for One { begun, answer } in answers {
+            let answered = match answer.expect("each request is answered") {
+                // SAFETY: `begin` has initialized all of it.
+                Answer::Value => begun
+                    .iter()
+                    .map(|byte| unsafe { byte.assume_init() })
+                    .collect(),
+                Answer::Large(value) => whole(&value),
+                Answer::Done(reply) => panic!("a read that makes an item was answered {reply:?}"),
+            };
+            assert!(answered.is_empty() || answered == value, "{answered:?}");
+        }
+        engine.audit().unwrap();
+    }
 }

@@ -145,7 +145,7 @@ impl LockHashHandle {
                     let found = engine.with_room(now, partition, |locked| {
                         match locked.execute(now, key, op) {
                             Outcome::Done(Reply::OutOfMemory) => None,
-                            outcome => Some(outcome),
+                            outcome => Some(locked.pin_value(outcome)),
                         }
                     });
                     match found {
@@ -154,9 +154,13 @@ impl LockHashHandle {
                     }
                 }
                 Outcome::Done(reply) => return replies.done(index, reply),
-                // This can only be an item made here: it is empty, and there is nothing to copy.
-                Outcome::Value(_, item) => {
-                    replies.begin(index, &item);
+                // An item made here, which is empty; or one that another thread has stored while there was no memory.
+                Outcome::Value(element, item) => {
+                    let value = LockHashValue::new(Arc::clone(&self.engine), partition, element);
+                    if item.value_len > COPY_MAX {
+                        return replies.large(index, &item, value);
+                    }
+                    value.read(replies.begin(index, &item));
                     return replies.commit(index);
                 }
             }

@@ -1,5 +1,6 @@
 //! A large value that is read in place.
 
+use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 use super::LockHash;
@@ -21,6 +22,11 @@ impl LockHashValue {
             engine,
             partition,
         }
+    }
+
+    /// Reads the whole value.
+    pub(super) fn read(&self, into: &mut [MaybeUninit<u8>]) {
+        self.value.read(&self.engine.memory, into);
     }
 }
 
