@@ -115,8 +115,8 @@ impl Builder {
     /// value one after the other, the listener may get the later of the two old values first. It may call the cache
     /// freely. It is called for values that its own calls remove later, by this operation and by later ones. Up to a
     /// MiB of these waits; values beyond that are dropped, and counted in [`Stats::untold`](crate::Stats::untold). If
-    /// it panics, the caller of the operation sees the panic, and the [maintenance thread](Builder::maintenance_thread)
-    /// goes on. The cache stays intact.
+    /// it panics, the caller of the operation sees the panic once the operation has taken effect, and the
+    /// [maintenance thread](Builder::maintenance_thread) goes on. The cache stays intact.
     ///
     /// Each value is copied when it leaves. A cache has one listener: the last one that was set, by this method or by
     /// [`Builder::eviction_listener`]. A listener that owns a clone of its cache keeps the cache alive for ever.

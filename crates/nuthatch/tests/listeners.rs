@@ -2,8 +2,8 @@
 //! that has listeners.
 
 use std::mem::MaybeUninit;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -231,6 +231,45 @@ fn a_listener_that_panics_loses_nothing() {
     }
     check::<EightWay>();
     check::<Paper>();
+}
+
+/// So large values are told of in the middle of an operation: what it has taken by then is not lost by a panic, which its
+/// caller sees when it has ended.
+#[test]
+fn a_listener_that_panics_in_the_middle_of_an_operation_loses_nothing() {
+    let panics = Arc::new(AtomicBool::new(true));
+    let panics_now = Arc::clone(&panics);
+    let cache = Cache::builder()
+        .memory_limit(64 * MIB)
+        .eviction_listener(move |_| {
+            if panics_now.load(Ordering::Relaxed) {
+                // Without a word on standard error.
+                resume_unwind(Box::new("as planned"));
+            }
+        })
+        .build()
+        .unwrap();
+    let value = vec![7; MIB - 100];
+    let mut panicked = 0;
+    for number in 0..1000_u32 {
+        let stored = || cache.insert(number.to_le_bytes(), &value);
+        match catch_unwind(AssertUnwindSafe(stored)) {
+            Ok(stored) => stored.unwrap(),
+            Err(_) => {
+                panicked += 1;
+                panics.store(false, Ordering::Relaxed);
+                let key = number.to_le_bytes();
+                assert!(cache.contains_key(key), "it has taken effect");
+                panics.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+    assert!(panicked > 500, "{panicked} panics");
+    panics.store(false, Ordering::Relaxed);
+    for number in 0..100_u32 {
+        cache.insert(number.to_le_bytes(), &value).unwrap();
+    }
+    cache.audit().unwrap();
 }
 
 /// An operation that removes very much calls the listener before it ends: it holds copies of no more than a mebibyte,

@@ -426,7 +426,7 @@ pub trait Reclaim: Engine + HasStore {
     }
 
     /// Tells the listener of what this thread's operation has removed, if that is much, before the operation goes on.
-    /// The caller holds no lock and no gathered memory that a panic of the listener would lose.
+    /// The caller holds no lock. A panic of the listener waits for the operation's end.
     #[inline]
     fn tell_if_many(&self, local: &Self::Local) {
         if self.removals().is_some() {
@@ -437,11 +437,11 @@ pub trait Reclaim: Engine + HasStore {
     /// [`Reclaim::tell_if_many`] where there is a listener.
     #[cold]
     fn tell_if_queue_is_long(&self, local: &Self::Local) {
-        if let Some(queue) = local.removed()
+        if let (Some(removals), Some(queue)) = (self.removals(), local.removed())
             && self.may_tell_between()
             && queue.borrow().is_long()
         {
-            self.tell(local, 0);
+            removals.tell_between(queue);
         }
     }
 

@@ -14,8 +14,14 @@
 //!
 //! A listener that stores an item for each removal that it is told of makes as many removals again. So no operation
 //! tells the whole backlog, and the backlog is bounded: an item that finds no room there is counted as untold.
+//!
+//! A panic of the listener in the middle of an operation is caught, and goes on when the operation has ended: memory that
+//! the operation has taken, and that nothing refers to yet, would be lost if it unwound there.
 
+use std::any::Any;
+use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::thread::{self, ThreadId};
 
@@ -54,7 +60,7 @@ pub type Callback = Arc<dyn Fn(RemovalCause, &[u8], &Item, &[u8]) + Send + Sync>
 /// It is called on the thread whose operation removed the value, once the operation has taken effect and before its
 /// call returns. An operation that removes more than a mebibyte also calls it in between. The thread holds no lock (but
 /// see below), so the callback may read, store, remove and flush, in this cache too, through another handle. It may
-/// panic: the caller of the operation sees the panic.
+/// panic: the caller of the operation sees the panic, the first one if there are several, when the operation has ended.
 ///
 /// Values that its own calls remove are told later: some by the same operation, the rest by later ones of any thread
 /// and by maintenance. Up to a mebibyte waits for that. Values beyond that bound are not told, but counted
@@ -118,6 +124,8 @@ impl Removed {
 pub struct Queue {
     waiting: VecDeque<Removed>,
     bytes: usize,
+    /// The listener's first panic in the middle of the operation. The backlog has none.
+    panic: Option<Box<dyn Any + Send>>,
 }
 
 impl Queue {
@@ -181,9 +189,29 @@ impl Removals {
         self.listener.hears_all || cause.was_evicted()
     }
 
-    /// Tells the listener of what an operation of this thread removed, and of up to `follow_up` items of the backlog.
-    /// The thread holds no lock. If the listener panics, the rest is told later.
-    pub fn tell(&self, own: Queue, follow_up: usize) {
+    /// Tells the listener in the middle of an operation, which has removed much. The thread holds no lock. A panic of the
+    /// listener stays in the queue until the operation has ended.
+    #[cold]
+    pub fn tell_between(&self, queue: &RefCell<Queue>) {
+        let mut own = queue.take();
+        let before = own.panic.take();
+        // The listener's own state is its own matter. Of ours it has seen what every caller may see.
+        let told = catch_unwind(AssertUnwindSafe(|| self.tell(own, 0)));
+        queue.borrow_mut().panic = before.or(told.err());
+    }
+
+    /// Tells the listener, at an operation's end, of what the operation removed, and of up to `follow_up` items of the
+    /// backlog. The thread holds no lock. If the listener panics, the rest is told later. A panic that it had before is
+    /// resumed.
+    pub fn tell(&self, mut own: Queue, follow_up: usize) {
+        let panic = own.panic.take();
+        self.call_with_all(own, follow_up);
+        if let Some(panic) = panic {
+            resume_unwind(panic);
+        }
+    }
+
+    fn call_with_all(&self, own: Queue, follow_up: usize) {
         // Relaxed: an item that this load misses is told next time.
         if own.is_empty() && self.waiting.load(Ordering::Relaxed) == 0 {
             return;

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use nuthatch_engine::AuditError;
+use nuthatch_sync::shim::Ordering;
 
 use super::walk::PageWalk;
 use super::{Log, Queue};
@@ -74,7 +75,16 @@ impl Log {
                 format!("log 1: the records of page {page} end at {end}, not at {should}").into(),
             );
         }
-        if held.private() == 0 && held.words() != words {
+        // While nobody uses the engine, only reservations have records that are not linked.
+        let lost = held.private();
+        // Relaxed: it is not changed meanwhile.
+        if lost != 0 && store.reserved.load(Ordering::Relaxed) == 0 {
+            return Err(format!(
+                "log 3: page {page} has {lost} private records, which are nobody's"
+            )
+            .into());
+        }
+        if lost == 0 && held.words() != words {
             let counted = held.words();
             return Err(
                 format!("log 2: page {page} holds {words} words, {counted} counted").into(),

@@ -24,7 +24,7 @@ pub struct Fresh {
     pub uses: u8,
 }
 
-/// The chunks of an item so far. They are freed if there are not enough, or if the search for the next one panics.
+/// The chunks of an item so far. They are freed if there are not enough.
 struct Gathered<'a> {
     store: &'a Store,
     shape: &'a Shape,
