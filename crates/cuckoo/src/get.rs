@@ -259,7 +259,7 @@ impl<D: Variant> Cuckoo<D> {
         self.store.read_value(chunk, &shape, 0, into);
         if self.index.unchanged(snapshot) {
             replies.commit(index);
-            self.store.recency.hit(chunk);
+            self.store.hit(chunk, &header);
             Attempt::Done
         } else {
             replies.retract(index);

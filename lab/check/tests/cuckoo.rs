@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use nuthatch_check::conformance::Setup;
+use nuthatch_check::conformance::{Client, Setup};
 use nuthatch_check::suite;
 use nuthatch_check::suite::Extent;
 use nuthatch_cuckoo::layout::{EightWay, Paper, Variant};
 use nuthatch_cuckoo::{Cuckoo, CuckooConfig, CuckooEviction};
+use nuthatch_engine::Engine;
 
 fn make<D: Variant>(setup: Setup) -> Arc<Cuckoo<D>> {
     make_evicting(setup, CuckooEviction::S3Fifo)
@@ -40,3 +41,37 @@ const PAPER: Extent = Extent {
     ..Extent::SMOKE.part(10)
 };
 suite!(paper, make::<Paper>, PAPER);
+
+/// In a small memory the largest chunk is no longer than what a get copies, so a value may lie in segments and be copied:
+/// hits keep such a value like one that is read in place.
+#[test]
+fn hits_keep_a_value_in_segments_that_is_copied() {
+    const STORES: usize = 2000;
+    let setup = Setup {
+        memory_limit: 1 << 20,
+        item_size_max: 64 << 10,
+        evicts: true,
+    };
+    let mut client = Client::new(clock(setup).any());
+    let mut misses_of = |len: usize| {
+        let value = vec![b'v'; len];
+        let mut misses = 0;
+        for number in 0..STORES {
+            for _ in 0..3 {
+                if client.get(b"used").is_none() {
+                    misses += 1;
+                    client.set(b"used", &value);
+                }
+            }
+            client.set(format!("other {number}").as_bytes(), &value);
+        }
+        client.delete(b"used");
+        misses
+    };
+    // Both lie in segments; the second is read in place.
+    let [copied, read_in_place] = [8_190, 8_193].map(&mut misses_of);
+    assert!(
+        copied <= read_in_place + 1,
+        "missed {copied} times of {STORES}, {read_in_place} times where it is read in place"
+    );
+}
