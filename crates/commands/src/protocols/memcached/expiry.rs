@@ -24,7 +24,7 @@ pub fn of_seconds(stage: &Stage<'_, '_>, seconds: u32) -> Expiry {
 }
 
 /// memcached's rule: 0 is never, a negative number is expired at once, up to 30 days counts from now, more is seconds
-/// since 1970.
+/// since 1970: the item expires when that second begins.
 fn expiry(seconds: i64, now: Time, clock: &Clock) -> Expiry {
     let Ok(seconds) = u64::try_from(seconds) else {
         return Expiry::At(Time(0));
@@ -32,10 +32,11 @@ fn expiry(seconds: i64, now: Time, clock: &Clock) -> Expiry {
     match seconds {
         0 => Expiry::Never,
         1..=RELATIVE_MAX => Expiry::At(now.after(Duration::from_secs(seconds))),
-        _ => match seconds.checked_sub(clock.unix(now)) {
-            None | Some(0) => Expiry::At(Time(0)),
-            Some(left) => Expiry::At(now.after(Duration::from_secs(left))),
-        },
+        past if past <= clock.unix(now) => Expiry::At(Time(0)),
+        _ => {
+            let since_start = seconds - clock.started_unix();
+            Expiry::At(Time(0).after(Duration::from_secs(since_start)))
+        }
     }
 }
 
@@ -76,11 +77,30 @@ mod tests {
         assert_eq!(expiry(10), Expiry::At(now.after(Duration::from_secs(10))));
         assert_eq!(expiry(RELATIVE_MAX as i32 + 1), Expiry::At(Time(0)));
         let soon = clock.unix(now) as i32 + 60;
-        assert_eq!(expiry(soon), Expiry::At(now.after(Duration::from_secs(60))));
+        assert_eq!(
+            expiry(soon),
+            Expiry::At(Time(0).after(Duration::from_secs(60)))
+        );
         for past in [-1, i32::MIN] {
             assert!(expiry(past).is_past(now));
         }
         assert!(!expiry(i32::MAX).is_past(now));
+    }
+
+    #[test]
+    fn a_unix_time_is_the_same_moment_whenever_it_is_written() {
+        let clock = Clock::start();
+        let soon = clock.unix(Time(1)) as i64 + 60;
+        for tick in 1..48 {
+            let now = Time(tick);
+            let Expiry::At(moment) = expiry(soon, now, &clock) else {
+                panic!("a moment");
+            };
+            assert_eq!(clock.unix(moment), soon as u64);
+            assert_eq!(Expiry::At(moment), expiry(soon, Time(1), &clock));
+            let left = seconds_left(Expiry::At(moment), now);
+            assert_eq!(left, Some(soon as u64 - clock.unix(now)));
+        }
     }
 
     #[test]
