@@ -108,3 +108,23 @@ impl Log {
         count
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::log::{Purpose, Stream};
+    use crate::slab::sizes::Sizes;
+
+    #[test]
+    fn a_record_that_is_nobodys_is_seen() {
+        const LIMIT: usize = 4 << 20;
+        let store = Store::log(LIMIT, LIMIT, Sizes::for_log(LIMIT, 48, 1.25)).unwrap();
+        let log = store.log.as_ref().unwrap();
+        let append = || log.append(&store, Stream::New, 1000, None, Purpose::New);
+        let record = append().unwrap().chunk;
+        let why = log.audit(&store).unwrap_err().to_string();
+        assert!(why.contains("nobody's"), "{why}");
+        store.free_private(record);
+        log.audit(&store).unwrap();
+    }
+}
