@@ -28,6 +28,9 @@ use crate::timestamps::{SequenceBlock, Timestamps};
 /// or freed already, or held by a slow reader.
 const VICTIMS_MAX: usize = 256;
 
+/// Pages of any class in which a store that finds no room looks for dead items, at most, before it is refused.
+const CLEARED_PAGES_MAX: usize = 8;
+
 /// If pages must be taken from items for the index, the index may take one part in `INDEX_SHARE` of the memory.
 const INDEX_SHARE: usize = 8;
 
@@ -157,7 +160,7 @@ pub trait Reclaim: Engine + HasStore {
                 return Some(chunk);
             }
             if !self.evicts() {
-                return self.reclaim_expired(local, now, class);
+                return self.reclaim_unused(local, now, class);
             }
             // A large value whose value is still arriving may have all its pieces side by side in the largest classes:
             // so many victims are tried there that the hand passes all of them.
@@ -171,17 +174,48 @@ pub trait Reclaim: Engine + HasStore {
         None
     }
 
-    /// Without eviction, only expired items make room.
-    fn reclaim_expired(&self, local: &mut Self::Local, now: Time, class: usize) -> Option<Chunk> {
+    /// Without eviction, room comes from empty pages of any class, and from dead items. If there is neither, that costs
+    /// a few looks: a store that is full refuses at once.
+    fn reclaim_unused(&self, local: &mut Self::Local, now: Time, class: usize) -> Option<Chunk> {
+        let store = self.store();
+        let free = store.allocate_from_any(class).ok();
+        if free.is_some() || !self.timestamps().may_have_dead() {
+            return free;
+        }
+        // Dead items of the class itself give their chunks. Those of others make room if a whole page is dead.
         for _ in 0..VICTIMS_MAX {
-            self.tell_if_many(local);
-            let candidate = self.store().victim(class)?;
-            self.remove_expired(local, now, candidate);
-            if let Ok(chunk) = self.store().allocate(class) {
+            let Some(candidate) = store.victim(class) else {
+                break;
+            };
+            if self.remove_expired(local, now, candidate) {
+                self.tell_if_many(local);
+                if let Ok(chunk) = store.allocate_from_any(class) {
+                    return Some(chunk);
+                }
+            }
+        }
+        for _ in 0..CLEARED_PAGES_MAX {
+            store.clear_page(|chunk| self.clear_chunk(local, now, chunk));
+            if let Ok(chunk) = store.allocate_from_any(class) {
                 return Some(chunk);
             }
         }
         None
+    }
+
+    /// Removes the item in a chunk, or the one that the chunk is a piece of, if it is dead. False if an item stays.
+    fn clear_chunk(&self, local: &mut Self::Local, now: Time, chunk: Chunk) -> bool {
+        let arena = &self.store().arena;
+        let header = Header::load(arena, chunk);
+        let head = header
+            .segment_of()
+            .filter(|&head| arena.contains(head))
+            .unwrap_or(chunk);
+        let removed = self.remove_expired(local, now, head);
+        if removed {
+            self.tell_if_many(local);
+        }
+        removed || !Header::load(arena, head).is_item()
     }
 
     /// Evicts the policy's choice. Returns its chunk if the caller owns it now; other freed memory is allocated by the
@@ -288,11 +322,12 @@ pub trait Reclaim: Engine + HasStore {
     }
 
     /// Empties pages step by step for an index that waits for `bytes` bytes, while the index is small beside the items.
-    /// Where nothing may leave, closes gaps for it.
+    /// Where nothing may leave, closes gaps for it, or gives empty pages up.
     fn reclaim_for_index(&self, local: &mut Self::Local, now: Time, bytes: usize) {
         if !self.evicts() {
-            if let Some(log) = &self.store().log {
-                self.compact_log(log, local, now, bytes);
+            match &self.store().log {
+                Some(log) => self.compact_log(log, local, now, bytes),
+                None => self.store().return_empty_pages(bytes),
             }
         } else if 2 * bytes <= self.store().pool().limit() / INDEX_SHARE {
             self.store().pool().earmark(bytes);

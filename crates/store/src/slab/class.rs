@@ -10,6 +10,7 @@ use nuthatch_engine::AuditError;
 use nuthatch_sync::shim::{AtomicU64, Ordering};
 
 use super::arena::{Arena, Chunk, WORD};
+use super::sizes::CLASSES_MAX;
 use super::words::Words;
 use crate::eviction::recency::Recency;
 use crate::item::Header;
@@ -22,7 +23,13 @@ const LOOKS_MAX: usize = 8;
 
 /// The state of all pages: zeroed, and touched only when needed, because there are as many pages as the limit may ever
 /// be raised to.
-pub struct Pages(Words);
+pub struct Pages {
+    states: Words,
+    /// A bit for each class that has an empty page, one of which nothing is given out. Changed under the class's lock.
+    with_empty: AtomicU64,
+}
+
+const _: () = assert!(CLASSES_MAX <= u64::BITS as usize);
 
 /// The state of a page, by field.
 pub type PageState = [AtomicU64; FIELDS];
@@ -50,7 +57,19 @@ const FIELDS: usize = 9;
 impl Pages {
     /// The state of so many pages that no class has.
     pub fn reserve(count: usize) -> io::Result<Self> {
-        Ok(Self(Words::reserve(count * FIELDS)?))
+        Ok(Self {
+            states: Words::reserve(count * FIELDS)?,
+            with_empty: AtomicU64::new(0),
+        })
+    }
+
+    /// A class that has an empty page, for [`Class::take_empty`]. Takes no lock: a store that is full asks before it
+    /// refuses.
+    pub fn class_with_empty(&self) -> Option<usize> {
+        // Relaxed, here and where the bits change: the page itself is looked at under its class's lock. A request that
+        // follows the answer to the removal that emptied a page sees the bit, or a later change.
+        let classes = self.with_empty.load(Ordering::Relaxed);
+        (classes != 0).then(|| classes.trailing_zeros() as usize)
     }
 
     /// The class that has a page; none if there is no such page.
@@ -83,7 +102,7 @@ impl Pages {
 
     #[inline(always)]
     fn all(&self) -> &[PageState] {
-        self.0.as_chunks().0
+        self.states.as_chunks().0
     }
 }
 
@@ -134,6 +153,8 @@ pub struct Class {
     pub pages: Vec<u32>,
     /// Pages with a free or fresh chunk.
     with_room: Vec<u32>,
+    /// How many of them are empty: nothing of them is given out.
+    empty: usize,
     /// Where the hand stands: index into `pages`, chunk number.
     hand_page: usize,
     hand_chunk: u32,
@@ -151,6 +172,12 @@ fn get(field: &AtomicU64) -> u32 {
 #[inline(always)]
 fn set(field: &AtomicU64, value: u32) {
     field.store(value.into(), Ordering::Relaxed);
+}
+
+/// True if nothing of the page is given out. A page on its way to another class does not count.
+#[inline(always)]
+fn is_empty(state: &PageState) -> bool {
+    get(&state[FRESH]) == get(&state[FREE]) && get(&state[DRAINING]) == 0
 }
 
 impl Class {
@@ -194,6 +221,40 @@ impl Class {
         states.visit(page, visited);
         self.pages.push(page);
         self.with_room.push(page);
+        self.count_empty(states, state);
+    }
+
+    /// Counts a page that is empty from now on.
+    #[cold]
+    fn count_empty(&mut self, states: &Pages, state: &PageState) {
+        self.empty += 1;
+        if self.empty == 1 {
+            let class = get(&state[CLASS]) - 1;
+            states.with_empty.fetch_or(1 << class, Ordering::Relaxed);
+        }
+    }
+
+    /// The reverse.
+    #[cold]
+    fn uncount_empty(&mut self, states: &Pages, state: &PageState) {
+        self.empty -= 1;
+        if self.empty == 0 {
+            let class = get(&state[CLASS]) - 1;
+            states
+                .with_empty
+                .fetch_and(!(1 << class), Ordering::Relaxed);
+        }
+    }
+
+    /// Removes an empty page from the class, if there is one.
+    pub fn take_empty(&mut self, states: &Pages) -> Option<u32> {
+        if self.empty == 0 {
+            return None;
+        }
+        let mut pages = self.with_room.iter().copied();
+        let page = pages.find(|&page| is_empty(states.of(page)))?;
+        self.start_drain(states, page);
+        self.finish_drain(states, page).then_some(page)
     }
 
     /// A free chunk, if a page has one.
@@ -201,10 +262,14 @@ impl Class {
     pub fn allocate(&mut self, states: &Pages, arena: &Arena) -> Option<Chunk> {
         while let Some(&page) = self.with_room.last() {
             let state = states.of(page);
+            let was_empty = is_empty(state);
             if get(&state[DRAINING]) == 0
                 && let Some(chunk) = self.allocate_in(page, state, arena)
             {
                 self.used += 1;
+                if was_empty {
+                    self.uncount_empty(states, state);
+                }
                 return Some(chunk);
             }
             set(&state[LISTED], 0);
@@ -241,6 +306,9 @@ impl Class {
         if get(&state[LISTED]) == 0 && get(&state[DRAINING]) == 0 {
             set(&state[LISTED], 1);
             self.with_room.push(page);
+        }
+        if is_empty(state) {
+            self.count_empty(states, state);
         }
     }
 
@@ -372,7 +440,11 @@ impl Class {
 
     /// Starts emptying a page: nothing is allocated in it from now on.
     pub fn start_drain(&mut self, states: &Pages, page: u32) {
-        set(&states.of(page)[DRAINING], 1);
+        let state = states.of(page);
+        if is_empty(state) {
+            self.uncount_empty(states, state);
+        }
+        set(&state[DRAINING], 1);
     }
 
     /// Keeps a page after all, because a chunk in it stays in use.
@@ -384,6 +456,9 @@ impl Class {
         if room && get(&state[LISTED]) == 0 {
             set(&state[LISTED], 1);
             self.with_room.push(page);
+        }
+        if is_empty(state) {
+            self.count_empty(states, state);
         }
     }
 
@@ -462,8 +537,27 @@ impl Class {
             }
             used += (get(&state[FRESH]) - free) as usize;
         }
+        self.audit_empty(states, class)?;
         if used != self.used {
             return Err(format!("class {class}: {used} chunks used, {} counted", self.used).into());
+        }
+        Ok(())
+    }
+
+    /// Recounts the empty pages. Each must be among the pages with room, where [`Class::take_empty`] looks.
+    fn audit_empty(&self, states: &Pages, class: u32) -> Result<(), AuditError> {
+        let count = |pages: &[u32]| {
+            let empty = pages.iter().filter(|&&page| is_empty(states.of(page)));
+            empty.count()
+        };
+        let (empty, listed) = (count(&self.pages), count(&self.with_room));
+        let told = states.with_empty.load(Ordering::Relaxed) >> class & 1 != 0;
+        if empty != self.empty || empty != listed || told != (empty > 0) {
+            return Err(format!(
+                "class {class}: {empty} pages are empty, {} counted, {listed} listed, told: {told}",
+                self.empty
+            )
+            .into());
         }
         Ok(())
     }

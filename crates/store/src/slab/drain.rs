@@ -2,9 +2,9 @@
 
 use nuthatch_sync::shim::{Ordering, spin};
 
-use super::Store;
 use super::arena::Chunk;
 use super::class::ANY;
+use super::{Full, Store};
 
 /// The page on its way back to the pool, and whether a thread empties it.
 #[derive(Default)]
@@ -167,15 +167,7 @@ impl Store {
         let mut class = self.classes[work.class].lock();
         if class.finish_drain(&self.pages, work.page) {
             drop(class);
-            // The next class has chunks of another size.
-            self.recency.pass_page(work.page, self.sizes.page_words());
-            self.pages_moved.fetch_add(1, Ordering::Relaxed);
-            let mut pool = self.pool.lock();
-            pool.give_back(work.page);
-            if pool.is_over() {
-                // Under the lock: no thread may take the page, and write to it, before it is released.
-                self.release_page(work.page);
-            }
+            self.return_page(work.page);
             return Drained::Page;
         }
         work.next = 0;
@@ -185,6 +177,54 @@ impl Store {
             return Drained::Nothing;
         }
         Drained::More
+    }
+
+    /// Gives a page that no class has any more to the pool.
+    fn return_page(&self, page: u32) {
+        // The next class has chunks of another size.
+        self.recency.pass_page(page, self.sizes.page_words());
+        // Relaxed: a statistic.
+        self.pages_moved.fetch_add(1, Ordering::Relaxed);
+        let mut pool = self.pool.lock();
+        pool.give_back(page);
+        if pool.is_over() {
+            // Under the lock: no thread may take the page, and write to it, before it is released.
+            self.release_page(page);
+        }
+    }
+
+    /// Gives an empty page of any class to the pool. False if there is none.
+    ///
+    /// For stores that may not evict: where items leave for others, a class with few items would lose its only page
+    /// whenever the last of them goes, and take one with many items for the next.
+    fn return_empty_page(&self) -> bool {
+        while let Some(class) = self.pages.class_with_empty() {
+            // A page that was chosen to be drained stays in its class until that is done.
+            let drain = self.drain.lock();
+            let empty = self.classes[class].lock().take_empty(&self.pages);
+            drop(drain);
+            if let Some(page) = empty {
+                self.return_page(page);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// A chunk of a class for which an empty page of another may be used.
+    pub fn allocate_from_any(&self, class: usize) -> Result<Chunk, Full> {
+        loop {
+            // Again after each page: others may take it, or the limit may have been lowered below what is in use.
+            let allocated = self.allocate(class);
+            if allocated.is_ok() || !self.return_empty_page() {
+                return allocated;
+            }
+        }
+    }
+
+    /// Gives empty pages to the pool until it has room for `bytes` bytes for the index, as far as there are any.
+    pub fn return_empty_pages(&self, bytes: usize) {
+        while !self.pool().has_room_for(bytes) && self.return_empty_page() {}
     }
 
     /// True while a page is being emptied.

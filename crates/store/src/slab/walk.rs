@@ -3,6 +3,7 @@
 //! [`Log::walk`](crate::log::Log::walk).)
 
 use nuthatch_sync::mutex::{Mutex, MutexGuard};
+use nuthatch_sync::shim::{AtomicU32, Ordering};
 
 use super::Store;
 use super::arena::{Chunk, WORD};
@@ -13,13 +14,18 @@ use nuthatch_engine::Cursor;
 /// Chunks that a sweep claims at a time.
 const RUN: usize = 64;
 
-/// The place of the background sweep: page, and chunk in the page.
+/// The places of sweeps.
 #[derive(Default)]
-pub struct Sweep(Mutex<u64>);
+pub struct Sweep {
+    /// That of the background sweep: page, and chunk in the page.
+    place: Mutex<u64>,
+    /// How many pages stores have looked at that found no room.
+    turns: AtomicU32,
+}
 
 impl Sweep {
     fn lock(&self) -> MutexGuard<'_, u64> {
-        self.0.lock()
+        self.place.lock()
     }
 }
 
@@ -53,6 +59,20 @@ impl Store {
             self.sweep_run(page, chunk, words, run, &mut look);
         }
         looked
+    }
+
+    /// Shows the chunks of the next page to `clear`, up to the first for which that returns false: something stays in
+    /// it, so the page cannot become empty. So a page costs one look, or each further one frees a chunk or finds it
+    /// free.
+    pub fn clear_page(&self, mut clear: impl FnMut(Chunk) -> bool) {
+        // Relaxed: threads only need different pages.
+        let turn = self.sweep.turns.fetch_add(1, Ordering::Relaxed);
+        let page = turn % self.pages_taken().max(1);
+        let mut numbers = 0..;
+        while let Some(number) = numbers.next()
+            && let Some((_, chunk)) = self.chunk_of_page(page, number)
+            && clear(chunk)
+        {}
     }
 
     fn sweep_log(&self, log: &Log, budget: usize, look: &mut impl FnMut(Chunk)) -> usize {

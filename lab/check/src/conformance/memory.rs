@@ -1,6 +1,6 @@
 //! Cases of the memory limit: what happens at it, and what is counted.
 
-use nuthatch_engine::{Engine, Handle, Inspect, Op, Removal, Reply, Store};
+use nuthatch_engine::{Engine, Expiry, Handle, Inspect, Op, Removal, Reply, Store};
 use nuthatch_workload::value;
 
 use super::client::Client;
@@ -13,6 +13,12 @@ const REFUSING: Setup = Setup {
     ..Setup::TIGHT
 };
 
+/// The same with so little room that it is soon filled again.
+const SMALL_REFUSING: Setup = Setup {
+    evicts: false,
+    ..Setup::SMALL
+};
+
 pub(super) fn cases() -> Vec<Case> {
     vec![
         Case::on(Setup::SMALL, "memory_full_evicts_and_stores", evicts),
@@ -21,6 +27,16 @@ pub(super) fn cases() -> Vec<Case> {
         Case::on(Setup::SMALL, "memory_recent_hits_stay", recent),
         Case::on(Setup::TIGHT, "memory_recent_large_hits_stay", recent_large),
         Case::on(REFUSING, "memory_full_refuses_when_told_to", refuses),
+        Case::on(
+            SMALL_REFUSING,
+            "memory_that_items_left_serves_any_size",
+            left_serves_any_size,
+        ),
+        Case::on(
+            SMALL_REFUSING,
+            "memory_of_the_dead_makes_room_at_once",
+            dead_make_room,
+        ),
         Case::on(Setup::TIGHT, "memory_limit_changes", limit_changes),
         Case::on(
             Setup::SMALL,
@@ -70,15 +86,29 @@ fn ask_each(client: &mut Client, numbers: &[usize], op: Op<'_>) -> Vec<Answer> {
 
 /// Stores self-checking values of `len` bytes in one batch: the numbers of those that were stored; the others found no room.
 fn store_all(client: &mut Client, numbers: &[usize], len: usize) -> Vec<usize> {
+    store_all_until(client, numbers, len, Expiry::Never)
+}
+
+/// As [`store_all`], for items with this expiry.
+fn store_all_until(
+    client: &mut Client,
+    numbers: &[usize],
+    len: usize,
+    expiry: Expiry,
+) -> Vec<usize> {
     let items = numbers.iter().map(|&number| {
         let key = format!("key {number}");
         let value = value::make(key.as_bytes(), number as u64, len);
         (key, value)
     });
     let items: Vec<(String, Vec<u8>)> = items.collect();
-    let batch = items
-        .iter()
-        .map(|(key, value)| (key.as_bytes(), Op::Store(Store::set(value))));
+    let batch = items.iter().map(|(key, value)| {
+        let store = Store {
+            expiry,
+            ..Store::set(value)
+        };
+        (key.as_bytes(), Op::Store(store))
+    });
     let answers = client.ask_all(&batch.collect::<Vec<_>>());
     let stored = numbers
         .iter()
@@ -269,21 +299,27 @@ fn misses_of_hot(
     misses
 }
 
+/// Stores values of `len` bytes under numbers from `first` on, until one of a batch is refused: the numbers of those that
+/// were stored. They take half of the memory at least.
+fn fill_up(client: &mut Client, first: usize, len: usize, expiry: Expiry) -> Vec<usize> {
+    let limit = client.engine.stats().memory_limit as usize;
+    let (mut tried, mut stored) = (0, Vec::new());
+    while stored.len() == tried {
+        let numbers: Vec<usize> = (first + tried..first + tried + BATCH).collect();
+        stored.extend(store_all_until(client, &numbers, len, expiry));
+        tried += BATCH;
+        assert!(stored.len() * len < limit, "past the limit");
+    }
+    let count = stored.len();
+    assert!(count * len * 2 > limit, "{count} items of {len} bytes");
+    stored
+}
+
 fn refuses(client: &mut Client) {
     const LEN: usize = 1000;
     assert!(!client.engine.evicts());
-    let (mut tried, mut stored) = (0, Vec::new());
-    while stored.len() == tried {
-        let numbers: Vec<usize> = (tried..tried + BATCH).collect();
-        stored.extend(store_all(client, &numbers, LEN));
-        tried += BATCH;
-        assert!(
-            stored.len() * LEN < Setup::TIGHT.memory_limit,
-            "past the limit"
-        );
-    }
+    let stored = fill_up(client, 0, LEN, Expiry::Never);
     let count = stored.len();
-    assert!(count * LEN * 2 > Setup::TIGHT.memory_limit, "{count} items");
     assert_eq!(look_all(client, &stored), count);
     let stats = client.engine.stats();
     assert_eq!((stats.evictions, stats.items), (0, count as u64));
@@ -298,6 +334,69 @@ fn refuses(client: &mut Client) {
     for numbers in half.chunks(BATCH) {
         assert_eq!(store_all(client, numbers, LEN), numbers);
     }
+}
+
+/// How items leave that nothing evicts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Leaving {
+    Removed,
+    Expired,
+    Flushed,
+}
+
+/// Where nothing is evicted, an engine whose items have all left refuses no items of another size.
+fn left_serves_any_size(client: &mut Client) {
+    change_sizes(client, maintain_until_empty);
+}
+
+/// The same although nobody maintains the engine: dead items that nobody has met make room when it is needed.
+fn dead_make_room(client: &mut Client) {
+    change_sizes(client, |_| ());
+}
+
+fn maintain_until_empty(client: &mut Client) {
+    let mut rounds = 0;
+    while client.engine.stats().items > 0 {
+        client.handle.maintain(client.now, 1000);
+        client.wait(1);
+        rounds += 1;
+        assert!(rounds < 100_000, "dead items are never swept");
+    }
+}
+
+/// Fills the engine with values of one length, lets all of them leave, and goes on with another length. From long values
+/// to short ones the index must grow, too.
+fn change_sizes(client: &mut Client, maintain: fn(&mut Client)) {
+    let mut first = 0;
+    for (len, leaving) in [
+        (20_000, Leaving::Removed),
+        (600, Leaving::Removed),
+        (3000, Leaving::Expired),
+        (20_000, Leaving::Flushed),
+        (200_000, Leaving::Expired),
+        (1000, Leaving::Flushed),
+        (200_000, Leaving::Removed),
+    ] {
+        let expiry = match leaving {
+            Leaving::Expired => client.in_seconds(10),
+            _ => Expiry::Never,
+        };
+        let stored = fill_up(client, first, len, expiry);
+        assert_eq!(look_all(client, &stored), stored.len());
+        within_limit(client);
+        first += stored.len() + BATCH;
+        match leaving {
+            Leaving::Removed => {
+                for answer in ask_each(client, &stored, Op::Remove(Removal::default())) {
+                    assert_eq!(answer, Answer::Done(Reply::Removed));
+                }
+            }
+            Leaving::Expired => client.wait(11),
+            Leaving::Flushed => client.engine.flush(client.now, client.now),
+        }
+        maintain(client);
+    }
+    assert_eq!(client.engine.stats().evictions, 0);
 }
 
 fn limit_changes(client: &mut Client) {

@@ -319,15 +319,31 @@ impl Table {
         }
     }
 
+    /// Removes all items that have expired, but not that of the key `except`.
+    fn bury_all(&mut self, now: Time, except: &[u8]) {
+        let dead = self
+            .items
+            .values()
+            .filter(|(key, item)| key != except && item.expiry.is_past(now));
+        let dead: Vec<Vec<u8>> = dead.map(|(key, _)| key.clone()).collect();
+        for key in dead {
+            self.bury(now, &key);
+        }
+    }
+
     /// Makes room for an item of `size_after` bytes under `key`, in place of the present one. False if that is
-    /// impossible. The key's own item is not evicted.
+    /// impossible. The key's own item is not evicted. Where nothing may be evicted, expired items make room.
     fn make_room(&mut self, now: Time, key: &[u8], size_after: usize, evicts: bool) -> bool {
         let size_before = self.get(key).map_or(0, |item| size(key, item));
         let fits = |table: &Self| table.item_bytes - size_before + size_after <= table.memory_limit;
         if size_after <= size_before || fits(self) {
             return true;
         }
-        if !evicts || size_after > self.memory_limit {
+        if !evicts {
+            self.bury_all(now, key);
+            return fits(self);
+        }
+        if size_after > self.memory_limit {
             return false;
         }
         while !fits(self) {
