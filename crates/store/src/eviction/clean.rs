@@ -315,7 +315,9 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
                     if in_vain < IN_VAIN_MAX {
                         in_vain += 1;
                     } else if !self.log.give_up_waiting(self.engine.store()) {
-                        return None;
+                        // The last step may have made room: the ghosts, for which some was kept, took what they need.
+                        let store = self.engine.store();
+                        return self.log.append(store, stream, bytes, whole, purpose).ok();
                     }
                     if self.engine.evicts() {
                         // All records lie in open pages.
