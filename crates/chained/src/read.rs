@@ -50,9 +50,9 @@ impl Chained {
         replies: &mut (impl Replies<ChainedValue> + ?Sized),
     ) {
         if item.value_len > COPY_MAX {
-            self.store.pins.pin(found.chunk);
+            // SAFETY: the item is locked. Only numbers are changed in place, and they are far shorter.
+            let value = unsafe { ChainedValue::new(Arc::clone(self), found.chunk, &found.header) };
             drop(locked);
-            let value = ChainedValue::new(Arc::clone(self), found.chunk, &found.header);
             replies.large(index, &item, value);
         } else {
             let into = replies.begin(index, &item);

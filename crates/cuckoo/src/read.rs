@@ -34,9 +34,9 @@ impl<D: Variant> Cuckoo<D> {
     ) {
         let shape = header.shape(self.store.chunk_max());
         if item.value_len > COPY_MAX {
-            self.store.pins.pin(chunk);
+            // SAFETY: the item is locked. Only numbers are changed in place, and they are far shorter.
+            let value = unsafe { CuckooValue::new(Arc::clone(self), chunk, header) };
             drop(locked);
-            let value = CuckooValue::new(Arc::clone(self), chunk, header);
             replies.large(index, &item, value);
         } else {
             // Copied under the lock: so the change and the answer are one step.

@@ -167,9 +167,9 @@ impl<D: Variant> Cuckoo<D> {
             replies.done(index, Reply::Miss);
         } else if item.value_len > COPY_MAX {
             // A pinned item keeps its memory, wherever it is.
-            self.store.pins.pin(found.chunk);
+            // SAFETY: the item is locked. Only numbers are changed in place, and they are far shorter.
+            let value = unsafe { CuckooValue::new(Arc::clone(self), found.chunk, &found.header) };
             self.unlink(local, lookup.now, locked, found, true);
-            let value = CuckooValue::new(Arc::clone(self), found.chunk, &found.header);
             replies.large(index, &item, value);
         } else {
             let shape = found.header.shape(self.store.chunk_max());

@@ -18,9 +18,16 @@ pub struct Pinned<E: HasStore> {
 }
 
 impl<E: HasStore> Pinned<E> {
-    /// Takes over a pin that the caller made under the lock of the item's bucket.
-    pub fn new(engine: Arc<E>, chunk: Chunk, header: &Header) -> Self {
-        let shape = header.shape(engine.store().chunk_max());
+    /// Pins an item, and lends the bytes of its value.
+    ///
+    /// # Safety
+    ///
+    /// The caller holds the lock of the item's bucket, and found the item's chunk and its header there under this lock.
+    /// A value of this length is never changed in place.
+    pub unsafe fn new(engine: Arc<E>, chunk: Chunk, header: &Header) -> Self {
+        let store = engine.store();
+        store.pins.pin(chunk);
+        let shape = header.shape(store.chunk_max());
         Self {
             engine,
             chunk,
@@ -47,9 +54,9 @@ impl<E: HasStore> Value for Pinned<E> {
                 (chunk, SEGMENT_HEADER + within, rest.min(segment - within))
             }
         };
-        // SAFETY: the item is pinned, so its chunks are not freed before self is dropped, and items
-        // over the copy limit are never changed in place except for their headers (numbers are
-        // far shorter); the header is not part of the slice.
+        // SAFETY: the item was pinned under its lock, so its chunks are not freed before self is dropped, and nobody
+        // changes its value in place (both by the contract of `new`); the header, which may change, is not part of the
+        // slice.
         unsafe { store.arena.bytes(chunk, start, len) }
     }
 
