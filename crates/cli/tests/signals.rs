@@ -38,7 +38,7 @@ fn what_cannot_begin_leaves_nothing_behind() {
         "-t 1 -s {} -P /no/such/folder/pid",
         socket.display()
     ));
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     assert!(!socket.exists());
 }
 
