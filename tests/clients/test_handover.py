@@ -423,17 +423,17 @@ def test_a_newcomer_that_fails_leaves_all_files_of_the_running_server(start, tmp
     with socket.create_server(("127.0.0.1", 0)) as taken:
         busy = f"127.0.0.1:{taken.getsockname()[1]}"
         wrong = [
-            ["--metrics", busy],
-            ["--cpserver", busy],
-            ["-Y", place["damaged"]],
-            ["-Z", "-o", f"ssl_chain_cert={place['damaged']},ssl_key={place['damaged']}"],
-            ["-P", str(folder / "none" / "pid")],
+            (1, ["--metrics", busy]),
+            (1, ["--cpserver", busy]),
+            (2, ["-Y", place["damaged"]]),
+            (2, ["-Z", "-o", f"ssl_chain_cert={place['damaged']},ssl_key={place['damaged']}"]),
+            (2, ["-P", str(folder / "none" / "pid")]),
         ]
         # These are not read in a handover.
-        wrong += [] if with_handover else [["-e", place["items"]], ["--load", place["damaged"]]]
-        for more in wrong:
+        wrong += [] if with_handover else [(1, ["-e", place["items"]]), (2, ["--load", place["damaged"]])]
+        for code, more in wrong:
             refused = start(*there, *flags, *more, ready=False, environment=environment)
-            assert refused.process.wait() == 1, more
+            assert refused.process.wait() == code, more
             assert files() == before, (more, refused.process.stderr.read())
             assert converse_there(b"get a\r\n") == b"VALUE a 0 1\r\nx\r\nEND\r\n", more
     assert server.end() == 0
@@ -446,7 +446,7 @@ def test_a_newcomer_whose_process_id_cannot_be_written_takes_nothing(start, tmp_
     server = start(*flags)
     fill(At(port))
     refused = start(*flags, "-P", str(tmp_path / "none" / "pid"), ready=False)
-    assert refused.process.wait() == 1 and "-P" in refused.process.stderr.read()
+    assert refused.process.wait() == 2 and "-P" in refused.process.stderr.read()
     assert held(At(port)).count(b"VA ") == len(ITEMS)
     assert server.end() == 0
 

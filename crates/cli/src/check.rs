@@ -1,76 +1,91 @@
-//! `--check`: checks what a start needs besides valid settings: files, folders, users, addresses, and an engine that
-//! can have these settings.
+//! What a start needs besides valid settings: files, folders, users, addresses. A start and `--check` judge these here
+//! alone, so that both call the same settings invalid, with the same words and the same exit code. What fails later
+//! (a port in use, no memory) does not make a setting invalid.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::io;
 use std::net::{SocketAddr as IpAddress, TcpListener, UdpSocket};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::os::unix::net::SocketAddr as UnixAddress;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use nix::libc;
 use nix::unistd::{AccessFlags, access};
-use nuthatch_server::{ListenAddress, SettingsError};
+use nuthatch_log::LogTo;
+use nuthatch_program::Failure;
+use nuthatch_server::ListenAddress;
 
 use crate::engine;
 use crate::process;
 use crate::settings::Settings;
 
-/// Looks for the users, the folders and the addresses that settings name, reads the files that a server reads when it
-/// starts, and makes the engine, which takes address space and no memory yet. Errors are those of a start, or of a save
-/// later. The process becomes the user of `-u` where a start does: what is checked from there on is checked with the
+/// All checks, for `--check`: those of a start in its order, and then an engine, which takes address space and no memory
+/// yet. The process becomes the user of `-u` where a start does: what is checked from there on is checked with the
 /// rights of that user.
-pub fn all(settings: &mut Settings) -> Result<(), String> {
+pub fn all(settings: &mut Settings) -> Result<(), Failure> {
     before_user(settings)?;
-    let user = process::change_user(&settings.process)?.map(str::to_owned);
-    as_user(settings, user.as_deref())
-}
-
-/// What a start needs before it becomes the user of `-u`.
-fn before_user(settings: &mut Settings) -> Result<(), String> {
-    let said = |error: SettingsError| error.to_string();
-    settings.server.check().map_err(said)?;
-    settings.server.read_certificates().map_err(said)?;
     if let Some(tls) = &settings.server.certificates {
         tls.warn();
     }
-    if let Some(name) = &settings.process.user {
-        process::user(name).map_err(|error| format!("-u {error}"))?;
-    }
-    Ok(())
+    let user = process::change_user(&settings.process)?.map(str::to_owned);
+    log(&settings.process.log, user.as_deref())?;
+    as_user(settings, user.as_deref())?;
+    engine::make(&settings.engine).map(drop)
 }
 
-/// What a start needs from then on. `user` is the name of the user that the process has become.
-fn as_user(settings: &mut Settings, user: Option<&str>) -> Result<(), String> {
-    let checked = settings.server.check_files();
-    checked.map_err(|error| error.to_string())?;
-    settings.process.log.check()?;
-    each_address_once(settings)?;
-    let named = |error: String| match user {
+/// What a start needs before it becomes the user of `-u`.
+pub fn before_user(settings: &mut Settings) -> Result<(), Failure> {
+    settings.server.read_certificates().map_err(Failure::usage)
+}
+
+/// What the log needs. It begins before the rest is checked, and tells the errors. `user` is the name of the user that
+/// the process has become.
+pub fn log(log: &LogTo, user: Option<&str>) -> Result<(), Failure> {
+    log.check().map_err(Failure::Usage)?;
+    let checked = log.file().map_or(Ok(()), |file| appended("--log", file));
+    checked.map_err(|error| invalid(error, user))
+}
+
+/// What a start needs from then on. `user` as for [`log`].
+pub fn as_user(settings: &mut Settings, user: Option<&str>) -> Result<(), Failure> {
+    settings.server.read_passwords().map_err(Failure::usage)?;
+    each_address_once(settings).map_err(Failure::Usage)?;
+    addresses(settings)
+        .and_then(|()| files(settings))
+        .map_err(|error| invalid(error, user))
+}
+
+/// An error that may come from the rights of this user.
+fn invalid(error: String, user: Option<&str>) -> Failure {
+    Failure::Usage(match user {
         Some(name) => format!("{error} (-u {name})"),
         None => error,
-    };
-    addresses(settings).map_err(named)?;
-    engine::make(&settings.engine).map_err(|error| error.to_string())?;
-    files(settings).map_err(named)
+    })
 }
 
 /// Errors: a file cannot be made or written, or cannot be one of the items.
 fn files(settings: &Settings) -> Result<(), String> {
-    for (flag, file) in written(settings) {
+    let (server, keeping) = (&settings.server, &settings.server.keeping);
+    for (flag, file) in made(settings) {
         let named = |error: String| format!("{flag} {}: {error}", file.display());
-        // These two are written in place.
-        let possible = match ["-P", "--log"].contains(&flag) && file.is_file() {
-            true => in_place(&file),
-            false => folder(&file),
-        };
-        possible.map_err(|error| named(error.to_owned()))?;
+        folder(file).map_err(|error| named(error.to_owned()))?;
         if ["-s", "--handover"].contains(&flag) {
-            socket(&file).map_err(named)?;
+            socket(file).map_err(named)?;
         }
     }
-    let keeping = &settings.server.keeping;
-    let checked = keeping.check().and_then(|()| keeping.check_copy());
-    checked.map_err(|error| error.to_string())
+    if let Some(file) = &settings.process.pid_file {
+        // A pipe would block the start until it has a reader.
+        nuthatch_file::check_no_fifo(file)
+            .map_err(|error| format!("-P {}: {error}", file.display()))?;
+        appended("-P", file)?;
+    }
+    keeping.check().map_err(|error| error.to_string())?;
+    // A start does not read the copy if it finds newer items.
+    let newer = [&keeping.restart, &server.handover];
+    match newer.into_iter().flatten().any(|newer| newer.exists()) {
+        true => Ok(()),
+        false => keeping.check_copy().map_err(|error| error.to_string()),
+    }
 }
 
 /// Errors: no socket can be made there.
@@ -113,6 +128,10 @@ const UNPRIVILEGED: u16 = 1024;
 /// may listen there now, so of ports that any user may have, one of the system's choice is tried.
 fn addresses(settings: &Settings) -> Result<(), String> {
     let server = &settings.server;
+    if server.handover.as_ref().is_some_and(|path| path.exists()) {
+        // Another server may give its sockets, also those that this user may not bind.
+        return Ok(());
+    }
     let listeners = server.listeners.iter().map(|listen| &listen.place);
     for place in listeners.chain(&server.metrics) {
         let any_port = |address: &IpAddress| {
@@ -131,7 +150,9 @@ fn addresses(settings: &Settings) -> Result<(), String> {
         };
         match tried.map_err(|error| error.kind()) {
             // A server does without IPv6 where the machine has none.
-            Err(io::ErrorKind::AddrNotAvailable) if !address.ip().is_unspecified() => {
+            Err(io::ErrorKind::AddrNotAvailable | io::ErrorKind::InvalidInput)
+                if !address.ip().is_unspecified() =>
+            {
                 return Err(format!("{}: no address of this machine", address.ip()));
             }
             Err(io::ErrorKind::PermissionDenied) => {
@@ -143,28 +164,18 @@ fn addresses(settings: &Settings) -> Result<(), String> {
     Ok(())
 }
 
-/// The files that a server writes or makes, and the flags that name them.
-fn written(settings: &Settings) -> Vec<(&'static str, PathBuf)> {
-    let (server, process) = (&settings.server, &settings.process);
+/// The files and sockets that a server makes anew, and the flags that name them.
+fn made(settings: &Settings) -> impl Iterator<Item = (&'static str, &Path)> {
+    let server = &settings.server;
     let save = server.keeping.save.as_ref().map(|(path, _)| path.as_path());
     let named = [
         ("-e", server.keeping.restart.as_deref()),
         ("--save", save),
         ("--handover", server.handover.as_deref()),
-        ("--log", process.log.file()),
-        ("-P", process.pid_file.as_deref()),
     ];
-    let named = named
-        .into_iter()
-        .filter_map(|(flag, path)| Some((flag, path?)));
-    let sockets = server
-        .listeners
-        .iter()
-        .filter_map(|listen| Some(("-s", listen.path()?)));
-    named
-        .chain(sockets)
-        .map(|(flag, path)| (flag, path.to_owned()))
-        .collect()
+    let sockets = server.listeners.iter().map(|listen| ("-s", listen.path()));
+    let all = named.into_iter().chain(sockets);
+    all.filter_map(|(flag, path)| Some((flag, path?)))
 }
 
 /// Errors: the file cannot be created in its folder.
@@ -178,10 +189,24 @@ fn folder(file: &Path) -> Result<(), &'static str> {
     may.then_some(()).ok_or("its folder cannot be written to")
 }
 
-/// Errors: the file cannot be written to.
-fn in_place(file: &Path) -> Result<(), &'static str> {
-    let may = access(file, AccessFlags::W_OK).is_ok();
-    may.then_some(()).ok_or("it cannot be written to")
+/// Errors: the file, which is written in place, cannot be written to, or cannot be created.
+fn appended(flag: &str, file: &Path) -> Result<(), String> {
+    // A link may lead to a file that is yet to be created.
+    let target = fs::read_link(file)
+        .ok()
+        .and_then(|to| Some(file.parent()?.join(to)));
+    let target = target.as_deref().unwrap_or(file);
+    let possible = match target.exists() && !target.is_dir() {
+        // Not to wait for the reader of a pipe.
+        true => OpenOptions::new()
+            .append(true)
+            .custom_flags(libc::O_NONBLOCK)
+            .open(target)
+            .map(drop)
+            .map_err(|error| error.to_string()),
+        false => folder(target).map_err(str::to_owned),
+    };
+    possible.map_err(|error| format!("{flag} {}: {error}", file.display()))
 }
 
 #[cfg(test)]
@@ -189,13 +214,16 @@ mod tests {
     use super::*;
     use crate::flags::Flags;
     use nuthatch_engines::EngineName;
+    use std::path::PathBuf;
 
     /// Without a change of the user: it is of all threads, and fails where another test has filtered the system calls
     /// of its own.
-    fn check(flags: Flags) -> Result<(), String> {
-        let mut settings = Settings::check(&flags, None)?;
+    fn check(flags: Flags) -> Result<(), Failure> {
+        let mut settings = Settings::check(&flags, None).map_err(Failure::Usage)?;
         before_user(&mut settings)?;
-        as_user(&mut settings, None)
+        log(&settings.process.log, None)?;
+        as_user(&mut settings, None)?;
+        engine::make(&settings.engine).map(drop)
     }
 
     #[test]
@@ -283,13 +311,6 @@ mod tests {
                 "-s",
                 Flags {
                     unix_socket: none.clone(),
-                    ..good()
-                },
-            ),
-            (
-                "-u",
-                Flags {
-                    user: Some("no such user".into()),
                     ..good()
                 },
             ),
@@ -424,7 +445,7 @@ mod tests {
                 },
             ),
         ] {
-            let error = check(flags).unwrap_err();
+            let error = check(flags).unwrap_err().to_string();
             assert!(error.starts_with(flag), "{flag}: {error}");
         }
     }

@@ -1,6 +1,7 @@
 //! The command line: memcached's flags at the top, and subcommands beside them.
 
 use std::ffi::OsString;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -35,11 +36,19 @@ pub struct CommandLine {
 }
 
 impl CommandLine {
-    /// Parses the words of a command line, the program's name first. Ends the process after an error, the help or the
-    /// version.
-    pub fn read(words: Vec<OsString>) -> Self {
-        let matches = definition(&words).get_matches_from(words);
-        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    /// Parses the words of a command line, the program's name first. Ends the process after an error of these words,
+    /// the help or the version. Errors: the help or the version could not be written.
+    pub fn read(words: Vec<OsString>) -> Result<Self, Failure> {
+        let matches = definition(&words).try_get_matches_from(words);
+        let told = match matches.and_then(|matches| Self::from_arg_matches(&matches)) {
+            Ok(line) => return Ok(line),
+            Err(error) if error.use_stderr() => error.exit(),
+            Err(told) => told,
+        };
+        // `exit` would not say that it could not be written.
+        let written = told.print().and_then(|()| io::stdout().flush());
+        output::judge_standard(written)?;
+        std::process::exit(0)
     }
 }
 

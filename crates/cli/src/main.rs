@@ -21,18 +21,12 @@ mod top;
 use std::process::ExitCode;
 
 use command::{Command, CommandLine};
+use nuthatch_program::Failure;
 
 fn main() -> ExitCode {
     // Ends the process itself: with 2 for an invalid command line, and with 0 for help and version.
     let line = CommandLine::read(std::env::args_os().collect());
-    let outcome = match line.command {
-        None => serve::run(line.serve),
-        Some(Command::Serve(serve)) => serve::run(*serve),
-        Some(Command::Top(top)) => top::run(&top),
-        Some(Command::Completions { shell }) => command::completions(shell),
-        Some(Command::Man { command }) => command::man(command.as_deref()),
-    };
-    let code = match outcome {
+    let code = match line.and_then(run) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             nuthatch_log::fail(&failure.to_string());
@@ -41,4 +35,14 @@ fn main() -> ExitCode {
     };
     nuthatch_log::flush();
     code
+}
+
+fn run(line: CommandLine) -> Result<(), Failure> {
+    match line.command {
+        None => serve::run(line.serve),
+        Some(Command::Serve(serve)) => serve::run(*serve),
+        Some(Command::Top(top)) => top::run(&top),
+        Some(Command::Completions { shell }) => command::completions(shell),
+        Some(Command::Man { command }) => command::man(command.as_deref()),
+    }
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use nix::sys::mman::{MlockAllFlags, mlockall};
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit, setrlimit};
 use nix::unistd::{User, geteuid, initgroups, setgid, setuid};
+use nuthatch_program::Failure;
 use nuthatch_server::raise_file_limit;
 
 use crate::settings::ProcessSettings;
@@ -14,9 +15,9 @@ use crate::settings::ProcessSettings;
 /// Files that a server holds besides its connections: standard streams, epoll, wakers, listeners.
 const OTHER_FILES: u64 = 64;
 
-/// Gives the process what the settings ask for, except for the background. Must run before any thread is started.
+/// Gives the process what the settings ask for, except for the background and the user. Must run before any thread is started.
 /// Returns warnings.
-pub fn prepare(settings: &ProcessSettings, connections: usize) -> Result<Vec<String>, String> {
+pub fn prepare(settings: &ProcessSettings, connections: usize) -> Vec<String> {
     let mut warnings = Vec::new();
     // While the process may still be root. The server raises the limit again, and warns if it stays too low.
     let _ = raise_file_limit(connections as u64 + OTHER_FILES);
@@ -30,17 +31,18 @@ pub fn prepare(settings: &ProcessSettings, connections: usize) -> Result<Vec<Str
     {
         warnings.push(format!("-r: core files stay limited: {error}"));
     }
-    change_user(settings)?;
     // memcached refuses to run as root without -u. In containers root is the usual user, and the first thing a newcomer
     // does there should work: this is only a warning.
     if settings.user.is_none() && geteuid().is_root() {
         warnings.push("running as root; -u USER gives that up".to_owned());
     }
-    Ok(warnings)
+    warnings
 }
 
 /// Becomes the user of `-u`, as root alone can. Returns its name if the process became this user.
-pub fn change_user(settings: &ProcessSettings) -> Result<Option<&str>, String> {
+///
+/// Errors: there is no such user, which makes the setting invalid; the system refuses.
+pub fn change_user(settings: &ProcessSettings) -> Result<Option<&str>, Failure> {
     let user = settings.user.as_deref();
     let user = user.filter(|_| geteuid().is_root());
     user.map(become_user).transpose()?;
@@ -79,13 +81,14 @@ pub fn user(name: &str) -> Result<User, String> {
         .ok_or_else(|| format!("{name}: no such user"))
 }
 
-fn become_user(name: &str) -> Result<(), String> {
-    let user = user(name).map_err(|error| format!("-u {error}"))?;
-    let c_name = std::ffi::CString::new(name).map_err(|error| format!("-u: {error}"))?;
+fn become_user(name: &str) -> Result<(), Failure> {
+    let user = user(name).map_err(|error| Failure::usage(format!("-u {error}")))?;
+    let c_name =
+        std::ffi::CString::new(name).map_err(|error| Failure::usage(format!("-u: {error}")))?;
     initgroups(&c_name, user.gid)
         .and_then(|()| setgid(user.gid))
         .and_then(|()| setuid(user.uid))
-        .map_err(|error| format!("-u {name}: {error}"))
+        .map_err(|error| Failure::run(format!("-u {name}: {error}")))
 }
 
 /// A file with the process id, removed at the end if it still has this one.

@@ -86,6 +86,9 @@ impl Reload {
         }
         match &read {
             Ok((settings, wanted)) => {
+                for warning in &settings.warnings {
+                    tracing::warn!("SIGHUP: {warning}");
+                }
                 let are_read = match (files, certificates) {
                     (Some(_), Some(read)) => Some(read.is_ok()),
                     _ => None,
@@ -105,7 +108,19 @@ impl Reload {
         wanted: &Table,
         are_read: Option<bool>,
     ) {
-        let changed = changes(&self.running, wanted);
+        let mut changed = changes(&self.running, wanted);
+        // Commands change these two as well, so what the file said before does not tell what runs.
+        let (limit, verbosity) = (settings.engine.memory_limit, settings.server.verbosity);
+        for (key, differs) in [
+            ("memory-limit", controls.memory_limit() != limit),
+            ("verbose", controls.verbosity() != verbosity),
+        ] {
+            changed.retain(|changed| changed != key);
+            if differs {
+                changed.push(key.to_owned());
+            }
+        }
+        changed.sort();
         let (mut applied, mut waiting) = (Vec::new(), Vec::new());
         for key in changed {
             let done = match key.as_str() {

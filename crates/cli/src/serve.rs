@@ -33,7 +33,7 @@ pub fn run(serve: Serve) -> Result<(), Failure> {
     if serve.check {
         // Warnings about files that are otherwise fine go to standard error, wherever the server's own log goes.
         Log::begin(&LogTo::Stderr, LogFormat::Text, 0, Arc::default()).map_err(Failure::Run)?;
-        check::all(&mut settings).map_err(Failure::Usage)?;
+        check::all(&mut settings)?;
         settings
             .warnings
             .iter()
@@ -45,9 +45,11 @@ pub fn run(serve: Serve) -> Result<(), Failure> {
     let launch = launch.map_err(Failure::Run)?;
     // As root, if it is root: the key is often for root alone. The log, which tells an error, belongs to the user of
     // -u.
-    let certificates = settings.server.read_certificates();
+    let before = check::before_user(&mut settings);
     let connections = settings.server.connections_max.get();
-    let warnings = process::prepare(&settings.process, connections).map_err(Failure::Run)?;
+    let warnings = process::prepare(&settings.process, connections);
+    let user = process::change_user(&settings.process)?.map(str::to_owned);
+    check::log(&settings.process.log, user.as_deref())?;
     let confinement = Confinement::new(&settings, serve.config.as_deref());
     let verbosity = settings.server.verbosity;
     let log = Log::begin(
@@ -60,6 +62,7 @@ pub fn run(serve: Serve) -> Result<(), Failure> {
     for warning in settings.warnings.iter().chain(&warnings) {
         log.warn(warning);
     }
+    let checked = before.and_then(|()| check::as_user(&mut settings, user.as_deref()));
     let turned = log.clone();
     settings.server.on_verbosity = OnVerbosity::new(move |level| turned.set_verbosity(level));
     let source = serve.clone();
@@ -73,10 +76,7 @@ pub fn run(serve: Serve) -> Result<(), Failure> {
     log.write_apart()
         .map_err(|error| Failure::Run(format!("the log's thread: {error}")))?;
     let reload = Reload::new(serve, &flags, log.clone()).map_err(Failure::Usage)?;
-    let outcome = match certificates {
-        Ok(()) => live(settings, launch, reload, &log),
-        Err(error) => Err(Failure::Run(error.to_string())),
-    };
+    let outcome = checked.and_then(|()| live(settings, launch, reload, &log));
     if let Err(Failure::Usage(error) | Failure::Run(error)) = &outcome {
         log.error(error);
     }

@@ -54,6 +54,10 @@ fn what_is_no_command_line_ends_with_2() {
         ("-B udp", "-B: ascii, binary, auto or any"),
         ("-m many", "is not a size"),
         (
+            "-m 99999999999999",
+            "`99999999999999` is too large a number",
+        ),
+        (
             "--cpserver nowhere.invalid",
             "--cpserver nowhere.invalid: no address",
         ),
@@ -108,6 +112,79 @@ fn values_that_are_refused_end_with_2() {
         let output = run(line);
         assert_eq!(output.status.code(), Some(2), "{line}: {output:?}");
     }
+}
+
+/// The codes and the words of a start and of its check.
+#[test]
+fn a_check_and_a_start_call_the_same_settings_invalid() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name).display().to_string();
+    fs::write(place("text"), "no items\n").unwrap();
+    let (text, is_folder) = (place("text"), folder.path().display());
+    let mut lines = vec![
+        "-Y /none/x".to_owned(),
+        "-Z -o ssl_chain_cert=/none/x,ssl_key=/none/y".to_owned(),
+        "-P /none/x.pid".to_owned(),
+        format!("-P {is_folder}"),
+        "--log /none/x".to_owned(),
+        format!("--log {is_folder}"),
+        "--load /none".to_owned(),
+        format!("--load {text}"),
+        "--save /none/x".to_owned(),
+        "-e /none/x".to_owned(),
+        format!("-e {is_folder}"),
+        format!("-s {is_folder}"),
+        format!("-s {text}"),
+        format!("--handover {text}"),
+        "-l 192.0.2.1".to_owned(),
+        "-l 127.0.0.1:7 --metrics 127.0.0.1:7".to_owned(),
+        "-o unix_peers=nosuchuser".to_owned(),
+        "-l 999.1.1.1".to_owned(),
+        "--metrics x:y".to_owned(),
+        "-m 1 -I 1m".to_owned(),
+    ];
+    // It has no effect for another user.
+    if nix::unistd::geteuid().is_root() {
+        lines.push("-u nosuch".to_owned());
+    }
+    for line in &lines {
+        let [checked, started] = ["--check", ""].map(|check| {
+            let output = run(&format!("-l 127.0.0.1 -p 0 -t 1 {line} {check}"));
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            // A start as root warns of that first.
+            let error = said.lines().last().unwrap_or_default().to_owned();
+            (output.status.code(), error)
+        });
+        assert_eq!(checked, started, "{line}");
+        assert_eq!(checked.0, Some(2), "{line}: {checked:?}");
+    }
+    // A limit that this machine has not makes no setting invalid.
+    for check in ["--check", ""] {
+        let output = run(&format!("-l 127.0.0.1 -p 0 -m 100000g {check}"));
+        assert_eq!(output.status.code(), Some(1), "{check}: {output:?}");
+    }
+}
+
+/// A check reads no more than a start, which goes on without a copy that it replaces, or that is older than its items.
+#[test]
+fn a_check_lets_pass_what_a_start_does_without() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name).display().to_string();
+    let fine = |line: &str| {
+        let line = format!("-l 127.0.0.1 -p 0 -t 1 {line}");
+        assert_eq!(
+            stdout(&format!("{line} --check")),
+            "the settings are fine\n"
+        );
+        let running = Running::start(&line);
+        assert_eq!(running.end(Signal::SIGTERM).0, Some(0), "{line}");
+    };
+    fs::write(place("copy"), "no items\n").unwrap();
+    fine(&format!("--load {0} --save {0}", place("copy")));
+    fine(&format!("-e {}", place("items")));
+    fine(&format!("-e {} --load /none/x", place("items")));
+    // These are written in place.
+    fine("-P /dev/null --log /dev/null");
 }
 
 #[test]

@@ -76,12 +76,12 @@ fn a_start_that_fails_is_told_with_its_code() {
         (format!("-l {}", running.address()), 1, "cannot listen at"),
         (
             format!("-s {} -P /no/such/folder/pid", socket.display()),
-            1,
+            2,
             "-P /no/such/folder/pid",
         ),
         (
             "-l 127.0.0.1 -p 0 --log /no/such/folder/log".to_owned(),
-            1,
+            2,
             "--log ",
         ),
         (

@@ -308,10 +308,10 @@ fn a_file_is_written_and_opened_again() {
 #[test]
 fn a_log_that_cannot_be_is_an_error() {
     let output = run("-l 127.0.0.1 -p 0 --log /no/such/folder/log");
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(
-        said.contains("--log /no/such/folder/log: No such file"),
+        said.contains("--log /no/such/folder/log: there is no such folder"),
         "{said}"
     );
 }
@@ -380,7 +380,7 @@ fn a_log_that_has_become_a_pipe_is_told_and_stops_nothing() {
     let output = run(&line);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(
-        output.status.code() == Some(1) && said.contains("--log"),
+        output.status.code() == Some(2) && said.contains("--log"),
         "{said}"
     );
 }
@@ -398,7 +398,7 @@ fn the_systems_logs_are_written() {
             .output()
             .unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert_eq!(output.status.code(), Some(2), "{said}");
         assert!(
             said.contains(&format!("--log {name}: ")) && said.contains(missing),
             "{said}"

@@ -78,8 +78,9 @@ fn standard_error_has_objects_alone_if_the_log_has() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(said.contains("no_such=1") && are_objects(&said), "{said}");
-    // An address that no interface has.
-    let output = run("-l 192.0.2.1 -p 1 -t 1 --log-format json");
+    let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = other.local_addr().unwrap();
+    let output = run(&format!("-l {taken} -t 1 --log-format json"));
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1));
     assert!(
@@ -170,7 +171,7 @@ fn what_is_so_in_any_case_is_shown_so() {
 
 #[test]
 fn a_closed_pipe_ends_quietly() {
-    for line in ["completions bash", "man", "-h"] {
+    for line in ["completions bash", "man", "-h", "-V"] {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         let words = line.split_whitespace();
@@ -185,6 +186,30 @@ fn a_closed_pipe_ends_quietly() {
     let mut command = Command::new(nuthatch());
     let status = command.args(["-t", "0"]).stderr(writer).status().unwrap();
     assert_eq!(status.code(), Some(2));
+}
+
+#[test]
+fn a_full_device_is_an_error_of_every_output() {
+    for line in [
+        "completions bash",
+        "man",
+        "-i",
+        "-V",
+        "-h",
+        "--help",
+        "help top",
+    ] {
+        let full = std::fs::File::options().write(true).open("/dev/full");
+        let mut command = Command::new(nuthatch());
+        let command = command.args(line.split_whitespace()).stdout(full.unwrap());
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{line}: {said}");
+        assert!(
+            said.contains("standard output: No space left"),
+            "{line}: {said}"
+        );
+    }
 }
 
 #[test]

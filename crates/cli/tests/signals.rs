@@ -38,7 +38,7 @@ fn what_cannot_begin_leaves_nothing_behind() {
         "-t 1 -s {} -P /no/such/folder/pid",
         socket.display()
     ));
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     assert!(!socket.exists());
 }
 
@@ -131,6 +131,62 @@ fn sighup_reads_the_file_again() {
         news.contains("nothing was changed: -o idle_timeout"),
         "{news}"
     );
+}
+
+/// Compares the file with what runs, not with the file of before.
+#[test]
+fn sighup_brings_back_what_a_command_changed_and_warns_as_a_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let [config, log] = ["config", "log"].map(|name| folder.path().join(name));
+    let fixed = "listen = \"127.0.0.1\"\nport = 0\nthreads = 1\n";
+    fs::write(&config, format!("{fixed}memory-limit = 32\n")).unwrap();
+    let line = format!("--config {} --log {}", config.display(), log.display());
+    let running = Running::start(&line);
+    let mut heard = 0;
+    let mut hang_up = || {
+        running.signal(Signal::SIGHUP);
+        loop {
+            let said = fs::read_to_string(&log).unwrap();
+            let news = said[heard..].to_owned();
+            if ["applied: ", "nothing to apply"]
+                .iter()
+                .any(|end| news.contains(end))
+                && news.ends_with('\n')
+            {
+                heard = said.len();
+                return news;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    };
+    assert_eq!(
+        running.ask("cache_memlimit 40\r\nverbosity 1\r\nquit\r\n"),
+        "OK\r\nOK\r\n"
+    );
+    let news = hang_up();
+    assert!(
+        news.contains("applied: memory-limit = 33554432, verbose = 0"),
+        "{news}"
+    );
+    assert_eq!(running.stat("settings", "maxbytes"), "33554432");
+    assert_eq!(running.stat("settings", "verbosity"), "0");
+    assert!(hang_up().contains("nothing to apply"));
+    // The same for a limit that the file does not name.
+    fs::write(
+        &config,
+        format!("{fixed}extended = \"bogus=1,idle_timeout=1\"\n"),
+    )
+    .unwrap();
+    let news = hang_up();
+    let warning = "-o bogus=1: no such option here; it has no effect";
+    assert!(news.contains(warning), "{news}");
+    assert!(
+        news.contains("applied: -o idle_timeout = 1, memory-limit as by default"),
+        "{news}"
+    );
+    assert_eq!(running.stat("settings", "maxbytes"), (64 << 20).to_string());
+    running.ask("cache_memlimit 40\r\nquit\r\n");
+    assert!(hang_up().contains("applied: memory-limit as by default"));
 }
 
 /// Class of bug: a worker that sleeps without a timeout does not learn of a new one.

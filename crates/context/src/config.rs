@@ -45,6 +45,8 @@ pub struct Config {
     pub batch_max: NonZeroUsize,
     /// A file of names and passwords with which clients log in (`-Y`), a line `name:password` for each.
     pub auth_file: Option<PathBuf>,
+    /// The names and passwords of this file, if it has been read: see [`Config::read_passwords`].
+    pub passwords: Option<Arc<Passwords>>,
     /// Certificates for listeners with TLS (`-Z`).
     pub tls: Option<TlsSettings>,
     /// The content of these certificates, if it has been read: see [`Config::read_certificates`].
@@ -170,6 +172,7 @@ impl Default for Config {
             // an engine that packs no messages.
             batch_max: const { NonZeroUsize::new(256).unwrap() },
             auth_file: None,
+            passwords: None,
             tls: None,
             certificates: None,
             metrics: None,
@@ -261,13 +264,23 @@ impl Config {
         Ok(())
     }
 
+    /// Reads the file of passwords, unless that is done. A start does this itself, or finds what a check has read: a
+    /// pipe that the process was given can be read only once.
+    pub fn read_passwords(&mut self) -> Result<(), SettingsError> {
+        if self.passwords.is_none()
+            && let Some(path) = &self.auth_file
+        {
+            self.passwords = Some(Arc::new(Passwords::read(path)?));
+        }
+        Ok(())
+    }
+
     /// Checks that settings do not contradict each other, and reads the files that a server reads at its start. Errors:
     /// the same as at a start.
     pub fn check_files(&mut self) -> Result<(), SettingsError> {
         self.check()?;
         self.read_certificates()?;
-        self.auth_file.as_deref().map(Passwords::read).transpose()?;
-        Ok(())
+        self.read_passwords()
     }
 }
 

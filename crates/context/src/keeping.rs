@@ -48,19 +48,26 @@ impl Keeping {
 
     /// Checks the head of the copy to load.
     ///
-    /// Errors: it is no copy; it does not exist, and is not the path of `--save`, which is written later.
+    /// Errors: it is no copy, or does not exist, and is not the file of `--save` either. A start with that file begins
+    /// without items, and writes a new one later.
     pub fn check_copy(&self) -> io::Result<()> {
         let Some(path) = &self.load else {
             return Ok(());
         };
         match verify_head(path) {
-            Err(Error::Io(_, error))
-                if error.kind() == io::ErrorKind::NotFound && self.loads_what_it_saves() =>
-            {
-                Ok(())
-            }
+            Err(error) if self.loads_what_it_saves() && begins_empty(&error) => Ok(()),
             looked => looked.map_err(|error| io::Error::other(format!("--load: {error}"))),
         }
+    }
+}
+
+/// True if a start with the file that it saves to begins without items after this error: there is none yet, or it is
+/// put aside, because a later start could not read it either.
+fn begins_empty(error: &Error) -> bool {
+    match error {
+        Error::Io(_, error) => error.kind() == io::ErrorKind::NotFound,
+        Error::Damaged(..) | Error::NotASnapshot(_) | Error::Version(..) => true,
+        _ => false,
     }
 }
 

@@ -157,7 +157,9 @@ impl fmt::Debug for Controls {
 /// The functions of [`Controls`], for an engine of any type.
 trait Control: Send + Sync {
     fn apply(&self, config: &Config);
+    fn memory_limit(&self) -> usize;
     fn set_memory_limit(&self, bytes: usize) -> Result<(), LimitError>;
+    fn verbosity(&self) -> u32;
     fn set_verbosity(&self, level: u32);
     fn refresh_certificates(
         &self,
@@ -178,6 +180,11 @@ impl Controls {
     /// `unix_peers`. The rest is ignored. Open connections stay open, even if fewer are allowed now.
     pub fn apply(&self, config: &Config) {
         self.0.apply(config);
+    }
+
+    /// The engine's memory limit now, in bytes: commands change it too.
+    pub fn memory_limit(&self) -> usize {
+        self.0.memory_limit()
     }
 
     /// Changes the engine's memory limit, in bytes. Errors: the engine cannot be of that size.
@@ -207,6 +214,11 @@ impl Controls {
         self.0.save()
     }
 
+    /// The verbosity of the log now: a command changes it too.
+    pub fn verbosity(&self) -> u32 {
+        self.0.verbosity()
+    }
+
     /// Does what the `verbosity` command does.
     pub fn set_verbosity(&self, level: u32) {
         self.0.set_verbosity(level);
@@ -221,6 +233,10 @@ impl Control for Arc<Shared> {
         // This also wakes the workers: a worker that sleeps without a timeout must learn that there is one now.
         self.set_bounds();
         self.tell_watchers(format_args!("type=settings state=applied"));
+    }
+
+    fn memory_limit(&self) -> usize {
+        self.engine.stats().memory_limit as usize
     }
 
     fn set_memory_limit(&self, bytes: usize) -> Result<(), LimitError> {
@@ -243,6 +259,11 @@ impl Control for Arc<Shared> {
     fn save(&self) -> bool {
         self.shutdown.ask(&self.save_asked);
         self.config.keeping.save.is_some()
+    }
+
+    fn verbosity(&self) -> u32 {
+        // Relaxed: a switch for logging.
+        self.verbosity.load(Ordering::Relaxed)
     }
 
     fn set_verbosity(&self, level: u32) {

@@ -83,6 +83,8 @@ pub fn config(options: &Options, number: usize) -> Result<Config, Failure> {
     };
     let checked = config.check_files();
     checked.map_err(|error| Failure::usage(error.to_string()))?;
+    // The start reads them again: by then there is a log for the warning that everybody can read them.
+    config.passwords = None;
     Ok(config)
 }
 

@@ -103,19 +103,24 @@ impl Output {
 
     fn judge(&self, written: io::Result<()>) -> Result<Reader, Failure> {
         match (written, self) {
+            (written, Self::Standard(_)) => judge_standard(written),
             (Ok(()), _) => Ok(Reader::Listens),
-            (Err(error), Self::Standard(_) | Self::Stream { .. })
-                if error.kind() == io::ErrorKind::BrokenPipe =>
-            {
+            (Err(error), Self::Stream { .. }) if error.kind() == io::ErrorKind::BrokenPipe => {
                 Ok(Reader::Left)
-            }
-            (Err(error), Self::Standard(_)) => {
-                Err(Failure::run(format!("standard output: {error}")))
             }
             (Err(error), Self::Stream { path, .. } | Self::File { path, .. }) => {
                 Err(Failure::run(format!("{}: {error}", path.display())))
             }
         }
+    }
+}
+
+/// The outcome of writing to standard output. Errors: those of the system, except that the reader has left.
+pub fn judge_standard(written: io::Result<()>) -> Result<Reader, Failure> {
+    match written {
+        Ok(()) => Ok(Reader::Listens),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Reader::Left),
+        Err(error) => Err(Failure::run(format!("standard output: {error}"))),
     }
 }
 

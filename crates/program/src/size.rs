@@ -2,18 +2,26 @@
 
 use std::error::Error;
 use std::fmt::{self, Display, Formatter};
+use std::num::IntErrorKind;
 
-/// A text that is not a size.
+/// Why a text is no size.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SizeError(String);
+pub enum SizeError {
+    /// It is no number.
+    NotASize(String),
+    /// It is a number of more bytes than there are addresses.
+    TooLarge(String),
+}
 
 impl Display for SizeError {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        let Self(text) = self;
-        write!(
-            out,
-            "`{text}` is not a size: a number, with k, m or g behind it"
-        )
+        match self {
+            Self::NotASize(text) => write!(
+                out,
+                "`{text}` is not a size: a number, with k, m or g behind it"
+            ),
+            Self::TooLarge(text) => write!(out, "`{text}` is too large a number"),
+        }
     }
 }
 
@@ -32,11 +40,12 @@ pub fn parse_in(text: &str, unit: usize) -> Result<usize, SizeError> {
         Some(b'g') => (&text[..text.len() - 1], 1 << 30),
         _ => (text, unit),
     };
-    digits
-        .parse::<usize>()
-        .ok()
-        .and_then(|number| number.checked_mul(factor))
-        .ok_or_else(|| SizeError(text.to_owned()))
+    let too_large = || SizeError::TooLarge(text.to_owned());
+    match digits.parse::<usize>() {
+        Ok(number) => number.checked_mul(factor).ok_or_else(too_large),
+        Err(error) if *error.kind() == IntErrorKind::PosOverflow => Err(too_large()),
+        Err(_) => Err(SizeError::NotASize(text.to_owned())),
+    }
 }
 
 #[cfg(test)]
@@ -55,18 +64,17 @@ mod tests {
 
     #[test]
     fn what_is_no_size() {
-        for text in [
-            "",
-            "k",
-            "-1",
-            "1.5m",
-            "10t",
-            "1 k",
-            "99999999999999999999",
-            "ä",
-        ] {
-            assert!(parse(text).is_err(), "{text}");
+        for text in ["", "k", "-1", "1.5m", "10t", "1 k", "ä"] {
+            let error = SizeError::NotASize(text.to_owned());
+            assert_eq!(parse(text), Err(error));
         }
-        assert!(parse("17179869184g").is_err());
+        for text in [
+            "99999999999999999999",
+            "99999999999999999999k",
+            "17179869184g",
+        ] {
+            let error = SizeError::TooLarge(text.to_owned());
+            assert_eq!(parse(text), Err(error));
+        }
     }
 }

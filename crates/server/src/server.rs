@@ -18,7 +18,6 @@ use nuthatch_context::system;
 use nuthatch_context::uploads::{self, Uploads};
 use nuthatch_engine::{AnyEngine, Clock, Engine, Inspect};
 use nuthatch_security::guesses::Guesses;
-use nuthatch_security::passwords::Passwords;
 use nuthatch_snapshot::Summary;
 use nuthatch_sync::mutex::Mutex;
 use nuthatch_telemetry::Address;
@@ -69,11 +68,7 @@ impl Server {
         if let Some(tls) = &config.certificates {
             tls.warn();
         }
-        let passwords = config
-            .auth_file
-            .as_deref()
-            .map(Passwords::read)
-            .transpose()?;
+        config.read_passwords()?;
         let restart = config.keeping.restart.as_deref();
         let claim = restart.map(|path| Claim::of(path, newcomer.as_mut()));
         let claim = claim.transpose()?;
@@ -110,7 +105,7 @@ impl Server {
             failed_handshakes: Default::default(),
             limited_peers: Default::default(),
             refused_users: Default::default(),
-            passwords: Mutex::new(passwords.map(Arc::new)),
+            passwords: Mutex::new(config.passwords.take()),
             engine,
             addresses: addresses.clone(),
             clock: Clock::start(),
