@@ -1,23 +1,24 @@
 //! What a start needs besides valid settings: files, folders, users, addresses. A start and `--check` judge these here
 //! alone, so that both call the same settings invalid, with the same words and the same exit code. What fails later
-//! (a port in use, no memory) does not make a setting invalid.
+//! (a port in use, no memory) does not make a setting invalid. Nothing is made here, and no pipe is opened: to open one
+//! and to close it again ends its reader.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io;
 use std::net::{SocketAddr as IpAddress, TcpListener, UdpSocket};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::SocketAddr as UnixAddress;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use nix::libc;
-use nix::unistd::{AccessFlags, access};
+use nix::fcntl::{AT_FDCWD, AtFlags};
+use nix::unistd::{AccessFlags, faccessat};
 use nuthatch_log::LogTo;
 use nuthatch_program::Failure;
 use nuthatch_server::ListenAddress;
 
 use crate::engine;
 use crate::process;
-use crate::settings::Settings;
+use crate::settings::{PORT_FILE, Settings};
 
 /// All checks, for `--check`: those of a start in its order, and then an engine, which takes address space and no memory
 /// yet. The process becomes the user of `-u` where a start does: what is checked from there on is checked with the
@@ -56,7 +57,7 @@ pub fn as_user(settings: &mut Settings, user: Option<&str>) -> Result<(), Failur
 }
 
 /// An error that may come from the rights of this user.
-fn invalid(error: String, user: Option<&str>) -> Failure {
+pub fn invalid(error: String, user: Option<&str>) -> Failure {
     Failure::Usage(match user {
         Some(name) => format!("{error} (-u {name})"),
         None => error,
@@ -65,7 +66,7 @@ fn invalid(error: String, user: Option<&str>) -> Failure {
 
 /// Errors: a file cannot be made or written, or cannot be one of the items.
 fn files(settings: &Settings) -> Result<(), String> {
-    let (server, keeping) = (&settings.server, &settings.server.keeping);
+    let keeping = &settings.server.keeping;
     for (flag, file) in made(settings) {
         let named = |error: String| format!("{flag} {}: {error}", file.display());
         folder(file).map_err(|error| named(error.to_owned()))?;
@@ -80,12 +81,17 @@ fn files(settings: &Settings) -> Result<(), String> {
         appended("-P", file)?;
     }
     keeping.check().map_err(|error| error.to_string())?;
-    // A start does not read the copy if it finds newer items.
-    let newer = [&keeping.restart, &server.handover];
-    match newer.into_iter().flatten().any(|newer| newer.exists()) {
-        true => Ok(()),
-        false => keeping.check_copy().map_err(|error| error.to_string()),
+    if has_predecessor(settings) {
+        // Its items are newer than the copy, which a start does not read then.
+        return Ok(());
     }
+    keeping.check_copy().map_err(|error| error.to_string())
+}
+
+/// True if another server may give this one its sockets and items. Only a start asks it.
+fn has_predecessor(settings: &Settings) -> bool {
+    let handover = settings.server.handover.as_ref();
+    handover.is_some_and(|path| path.exists())
 }
 
 /// Errors: no socket can be made there.
@@ -128,10 +134,6 @@ const UNPRIVILEGED: u16 = 1024;
 /// may listen there now, so of ports that any user may have, one of the system's choice is tried.
 fn addresses(settings: &Settings) -> Result<(), String> {
     let server = &settings.server;
-    if server.handover.as_ref().is_some_and(|path| path.exists()) {
-        // Another server may give its sockets, also those that this user may not bind.
-        return Ok(());
-    }
     let listeners = server.listeners.iter().map(|listen| &listen.place);
     for place in listeners.chain(&server.metrics) {
         let any_port = |address: &IpAddress| {
@@ -148,20 +150,29 @@ fn addresses(settings: &Settings) -> Result<(), String> {
             ListenAddress::Udp(address) => (address, UdpSocket::bind(any_port(address)).map(drop)),
             _ => continue,
         };
-        match tried.map_err(|error| error.kind()) {
-            // A server does without IPv6 where the machine has none.
-            Err(io::ErrorKind::AddrNotAvailable | io::ErrorKind::InvalidInput)
-                if !address.ip().is_unspecified() =>
-            {
-                return Err(format!("{}: no address of this machine", address.ip()));
-            }
-            Err(io::ErrorKind::PermissionDenied) => {
-                return Err(format!("{address}: this user may not listen there"));
-            }
-            _ => {}
+        if let Err(error) = tried {
+            tells(&error, address, has_predecessor(settings))?;
         }
     }
     Ok(())
+}
+
+/// Judges why an address, with a port as [`addresses`] tries it, could not be bound. Errors: nor could it at a start.
+fn tells(error: &io::Error, address: &IpAddress, has_predecessor: bool) -> Result<(), String> {
+    match error.kind() {
+        // A server does without IPv6 where the machine has none.
+        io::ErrorKind::AddrNotAvailable | io::ErrorKind::InvalidInput
+            if !address.ip().is_unspecified() =>
+        {
+            Err(format!("{}: no address of this machine", address.ip()))
+        }
+        // If a port of the system's choice is denied (by systemd's SocketBindDeny=, say), this one may be allowed.
+        // A predecessor gives ports that this user may not bind.
+        io::ErrorKind::PermissionDenied if address.port() < UNPRIVILEGED && !has_predecessor => {
+            Err(format!("{address}: this user may not listen there"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The files and sockets that a server makes anew, and the flags that name them.
@@ -172,10 +183,16 @@ fn made(settings: &Settings) -> impl Iterator<Item = (&'static str, &Path)> {
         ("-e", server.keeping.restart.as_deref()),
         ("--save", save),
         ("--handover", server.handover.as_deref()),
+        (PORT_FILE, server.port_file.as_deref()),
     ];
     let sockets = server.listeners.iter().map(|listen| ("-s", listen.path()));
     let all = named.into_iter().chain(sockets);
     all.filter_map(|(flag, path)| Some((flag, path?)))
+}
+
+/// Errors: this process has no such right. Unlike access(2), it counts its capabilities.
+fn allows(path: &Path, rights: AccessFlags) -> io::Result<()> {
+    faccessat(AT_FDCWD, path, rights, AtFlags::AT_EACCESS).map_err(io::Error::from)
 }
 
 /// Errors: the file cannot be created in its folder.
@@ -185,36 +202,45 @@ fn folder(file: &Path) -> Result<(), &'static str> {
     }
     let folder = file.parent().filter(|folder| folder.is_dir());
     let folder = folder.ok_or("there is no such folder")?;
-    let may = access(folder, AccessFlags::W_OK | AccessFlags::X_OK).is_ok();
+    let may = allows(folder, AccessFlags::W_OK | AccessFlags::X_OK).is_ok();
     may.then_some(()).ok_or("its folder cannot be written to")
 }
 
 /// Errors: the file, which is written in place, cannot be written to, or cannot be created.
 fn appended(flag: &str, file: &Path) -> Result<(), String> {
-    // A link may lead to a file that is yet to be created.
-    let target = fs::read_link(file)
-        .ok()
-        .and_then(|to| Some(file.parent()?.join(to)));
-    let target = target.as_deref().unwrap_or(file);
-    let possible = match target.exists() && !target.is_dir() {
-        // Not to wait for the reader of a pipe.
-        true => OpenOptions::new()
-            .append(true)
-            .custom_flags(libc::O_NONBLOCK)
-            .open(target)
-            .map(drop)
-            .map_err(|error| error.to_string()),
-        false => folder(target).map_err(str::to_owned),
+    let target = followed(file);
+    let possible = match target.try_exists() {
+        Ok(true) if !target.is_dir() => {
+            allows(&target, AccessFlags::W_OK).map_err(|error| error.to_string())
+        }
+        Ok(_) => folder(&target).map_err(str::to_owned),
+        Err(error) => Err(error.to_string()),
     };
     possible.map_err(|error| format!("{flag} {}: {error}", file.display()))
+}
+
+/// Links that the system follows, at most.
+const LINKS_MAX: usize = 40;
+
+/// Where a path's links lead, whether or not there is a file yet.
+fn followed(file: &Path) -> PathBuf {
+    let mut at = file.to_owned();
+    for _ in 0..LINKS_MAX {
+        let Ok(to) = fs::read_link(&at) else { break };
+        at.pop();
+        at.push(to);
+    }
+    at
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::flags::Flags;
+    use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
     use nuthatch_engines::EngineName;
-    use std::path::PathBuf;
+    use std::os::fd::AsFd;
+    use std::os::unix::fs::OpenOptionsExt;
 
     /// Without a change of the user: it is of all threads, and fails where another test has filtered the system calls
     /// of its own.
@@ -224,6 +250,90 @@ mod tests {
         log(&settings.process.log, None)?;
         as_user(&mut settings, None)?;
         engine::make(&settings.engine).map(drop)
+    }
+
+    /// A reader takes the end of the last writer for the end of the log.
+    #[test]
+    fn a_pipe_for_the_log_keeps_its_reader() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("log");
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let mut options = std::fs::File::options();
+        let options = options.read(true).custom_flags(nix::libc::O_NONBLOCK);
+        let reader = options.open(&pipe).unwrap();
+        let flags = Flags {
+            log: Some(pipe.display().to_string()),
+            ..Flags::default()
+        };
+        assert_eq!(check(flags), Ok(()));
+        let mut seen = [PollFd::new(reader.as_fd(), PollFlags::POLLIN)];
+        let ready = poll(&mut seen, PollTimeout::ZERO).unwrap();
+        assert_eq!(ready, 0, "a writer has come and gone: {seen:?}");
+    }
+
+    #[test]
+    fn a_port_that_was_not_tried_may_be_allowed() {
+        let denied = io::Error::from(io::ErrorKind::PermissionDenied);
+        for (address, has_predecessor, is_fine) in [
+            ("127.0.0.1:80", false, false),
+            ("127.0.0.1:80", true, true),
+            ("127.0.0.1:11211", false, true),
+            // What is asked for is a port of the system's choice.
+            ("127.0.0.1:0", false, false),
+        ] {
+            let told = tells(&denied, &address.parse().unwrap(), has_predecessor);
+            assert_eq!(told.is_ok(), is_fine, "{address}");
+        }
+    }
+
+    /// A start finds out where these lead, and so does the check.
+    #[test]
+    fn links_are_followed_to_a_file_that_is_yet_to_be() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::create_dir(at("inner")).unwrap();
+        std::os::unix::fs::symlink("inner/next", at("link")).unwrap();
+        std::os::unix::fs::symlink("../none/log", at("inner/next")).unwrap();
+        std::os::unix::fs::symlink("round", at("round")).unwrap();
+        let with_log = |name| Flags {
+            log: Some(at(name).display().to_string()),
+            ..Flags::default()
+        };
+        let error = check(with_log("link")).unwrap_err().to_string();
+        assert!(error.ends_with("there is no such folder"), "{error}");
+        std::fs::create_dir(at("none")).unwrap();
+        assert_eq!(check(with_log("link")), Ok(()));
+        assert!(!at("none/log").exists());
+        let error = check(with_log("round")).unwrap_err().to_string();
+        assert!(error.contains("Too many levels"), "{error}");
+    }
+
+    #[test]
+    fn a_copy_is_not_read_if_newer_items_can_be() {
+        let folder = tempfile::tempdir().unwrap();
+        let items = folder.path().join("items");
+        std::fs::write(&items, "damaged").unwrap();
+        let flags = Flags {
+            memory_file: Some(items),
+            load: Some(folder.path().join("none")),
+            ..Flags::default()
+        };
+        let error = check(flags.clone()).unwrap_err().to_string();
+        assert!(error.starts_with("--load"), "{error}");
+        // A server may be there, which only a start asks.
+        let handover = folder.path().join("handover");
+        let _predecessor = std::os::unix::net::UnixListener::bind(&handover).unwrap();
+        let flags = Flags {
+            handover: Some(handover),
+            ..flags
+        };
+        assert_eq!(check(flags.clone()), Ok(()));
+        let elsewhere = Flags {
+            listen: vec!["192.0.2.1".into()],
+            ..flags
+        };
+        let error = check(elsewhere).unwrap_err().to_string();
+        assert!(error.starts_with("192.0.2.1"), "{error}");
     }
 
     #[test]

@@ -1,12 +1,11 @@
 //! The command line: memcached's flags at the top, and subcommands beside them.
 
 use std::ffi::OsString;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
-use nuthatch_program::{Failure, output};
+use nuthatch_program::{Failure, command_line, output};
 use nuthatch_server::config::MEMCACHED_VERSION;
 
 use crate::flags::Flags;
@@ -36,19 +35,9 @@ pub struct CommandLine {
 }
 
 impl CommandLine {
-    /// Parses the words of a command line, the program's name first. Ends the process after an error of these words,
-    /// the help or the version. Errors: the help or the version could not be written.
+    /// Reads a command line, as [`command_line::parse`] does.
     pub fn read(words: Vec<OsString>) -> Result<Self, Failure> {
-        let matches = definition(&words).try_get_matches_from(words);
-        let told = match matches.and_then(|matches| Self::from_arg_matches(&matches)) {
-            Ok(line) => return Ok(line),
-            Err(error) if error.use_stderr() => error.exit(),
-            Err(told) => told,
-        };
-        // `exit` would not say that it could not be written.
-        let written = told.print().and_then(|()| io::stdout().flush());
-        output::judge_standard(written)?;
-        std::process::exit(0)
+        command_line::parse(definition(&words), words)
     }
 }
 

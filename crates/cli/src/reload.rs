@@ -86,6 +86,7 @@ impl Reload {
         }
         match &read {
             Ok((settings, wanted)) => {
+                // Addresses need a restart, and here there is another one in place of each name.
                 for warning in &settings.warnings {
                     tracing::warn!("SIGHUP: {warning}");
                 }

@@ -35,8 +35,7 @@ pub fn run(serve: Serve) -> Result<(), Failure> {
         Log::begin(&LogTo::Stderr, LogFormat::Text, 0, Arc::default()).map_err(Failure::Run)?;
         check::all(&mut settings)?;
         settings
-            .warnings
-            .iter()
+            .all_warnings()
             .for_each(|warning| output::note(warning));
         return output::print("the settings are fine\n");
     }
@@ -58,8 +57,8 @@ pub fn run(serve: Serve) -> Result<(), Failure> {
         verbosity,
         Arc::clone(&settings.server.log_lost),
     )
-    .map_err(Failure::Run)?;
-    for warning in settings.warnings.iter().chain(&warnings) {
+    .map_err(|error| check::invalid(error, user.as_deref()))?;
+    for warning in settings.all_warnings().chain(&warnings) {
         log.warn(warning);
     }
     let checked = before.and_then(|()| check::as_user(&mut settings, user.as_deref()));

@@ -40,6 +40,8 @@ pub struct Settings {
     pub process: ProcessSettings,
     /// Warnings for the user: options without effect.
     pub warnings: Vec<String>,
+    /// More of them, about the addresses, which names in [`Flags`] have been resolved for.
+    pub address_warnings: Vec<String>,
 }
 
 /// The settings of the process.
@@ -78,10 +80,7 @@ impl Settings {
         let engine = engine(flags, &extended)?;
         let tls = tls(flags, &extended)?;
         let places = Places::of(flags, tls.as_ref().map(|tls| tls.verify))?;
-        let warnings = warnings
-            .chain(places.warnings)
-            .chain(smaller_items(flags, &engine))
-            .collect();
+        let warnings = warnings.chain(smaller_items(flags, &engine)).collect();
         let drops = if extended.drop_privileges {
             "yes"
         } else {
@@ -109,7 +108,13 @@ impl Settings {
                 log_format: flags.log_format.unwrap_or_default(),
             },
             warnings,
+            address_warnings: places.warnings,
         })
+    }
+
+    /// The warnings of a start.
+    pub fn all_warnings(&self) -> impl Iterator<Item = &String> {
+        self.warnings.iter().chain(&self.address_warnings)
     }
 }
 
@@ -408,6 +413,22 @@ mod tests {
         };
         assert!(check(flags(Some(true))).unwrap().warnings.is_empty());
         assert!(check(flags(None)).unwrap().warnings[0].contains("without -Z"));
+    }
+
+    /// Where a server listens already, names are no names any more: the same address may stand for two.
+    #[test]
+    fn warnings_about_addresses_are_for_a_start() {
+        let flags = Flags {
+            enable_ssl: Some(true),
+            extended: vec!["ssl_chain_cert=c".into(), "ssl_key=k".into()],
+            listen: vec!["notls:one.invalid:1".into(), "btls:two.invalid:2".into()],
+            redis_port: Some(3),
+            ..Flags::default()
+        };
+        let settings = check(places::without_names(&flags)).unwrap();
+        assert!(settings.warnings.is_empty());
+        assert_eq!(settings.address_warnings.len(), 1);
+        assert_eq!(settings.all_warnings().count(), 1);
     }
 
     #[test]

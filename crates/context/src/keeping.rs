@@ -46,7 +46,7 @@ impl Keeping {
         Ok(())
     }
 
-    /// Checks the head of the copy to load.
+    /// Checks the head of the copy to load, unless the file of a restart has items: a start takes those.
     ///
     /// Errors: it is no copy, or does not exist, and is not the file of `--save` either. A start with that file begins
     /// without items, and writes a new one later.
@@ -54,6 +54,11 @@ impl Keeping {
         let Some(path) = &self.load else {
             return Ok(());
         };
+        if let Some(newer) = &self.restart
+            && verify_head(newer).is_ok()
+        {
+            return Ok(());
+        }
         match verify_head(path) {
             Err(error) if self.loads_what_it_saves() && begins_empty(&error) => Ok(()),
             looked => looked.map_err(|error| io::Error::other(format!("--load: {error}"))),

@@ -391,6 +391,30 @@ fn the_limit_can_be_raised_and_lowered_while_items_stay() {
 }
 
 #[test]
+fn the_limit_of_the_start_can_come_back() {
+    let config = LockHashConfig {
+        memory_limit: MIB,
+        memory_limit_max: 16 * MIB,
+        item_size_max: MIB / 2,
+        ..LockHashConfig::default()
+    };
+    let engine = Arc::new(LockHash::new(config).unwrap());
+    let mut handle = engine.handle();
+    for limit in [16 * MIB, MIB] {
+        engine.set_memory_limit(limit).unwrap();
+        for number in 0..20_000 {
+            let key = format!("key {number}");
+            set(&mut handle, Time(1), key.as_bytes(), &[1; 1000]);
+        }
+        while handle.maintain(Time(1), 1000) {}
+        let stats = engine.stats();
+        assert!(stats.items > 0 && stats.memory_used <= limit as u64);
+        engine.audit().unwrap();
+    }
+    assert!(engine.set_memory_limit(MIB - 1).is_err());
+}
+
+#[test]
 fn small_memory_has_fewer_partitions() {
     let count = |memory_limit, item_size_max| {
         let config = LockHashConfig {

@@ -5,13 +5,13 @@ mod command;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::Parser;
+use clap::CommandFactory;
 use command::CommandLine;
 use nuthatch_fabric::Fabric;
 use nuthatch_fabric::openshmem::{self, CannotOpen, OpenShmem};
 use nuthatch_log::{Log, LogFormat, LogTo};
 use nuthatch_pe::{Abort, Bound, Options, Plan, own_words, run};
-use nuthatch_program::Failure;
+use nuthatch_program::{Failure, command_line};
 use nuthatch_server::{Controls, OnVerbosity, Shutdown, Signals};
 
 /// The exit code of a PE that ends all others at once.
@@ -19,12 +19,8 @@ const ABORTED: u8 = 70;
 
 fn main() -> ExitCode {
     // It exits by itself: with 2 for an invalid command line, and with 0 for help and version.
-    let line = CommandLine::parse();
-    let outcome = match line.command {
-        Some(command) => command.print(),
-        None => live(&line.options),
-    };
-    let code = match outcome {
+    let line = command_line::parse(CommandLine::command(), std::env::args_os());
+    let code = match line.and_then(execute) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             nuthatch_log::fail(&failure.to_string());
@@ -33,6 +29,13 @@ fn main() -> ExitCode {
     };
     nuthatch_log::flush();
     code
+}
+
+fn execute(line: CommandLine) -> Result<(), Failure> {
+    match line.command {
+        Some(command) => command.print(),
+        None => live(&line.options),
+    }
 }
 
 fn live(options: &Options) -> Result<(), Failure> {

@@ -1,7 +1,9 @@
-//! Code that all programs share: failures and their exit codes, output, sizes as people type them, and progress.
+//! Code that all programs share: failures and their exit codes, command lines, output, sizes as people type them, and progress.
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "command-line")]
+pub mod command_line;
 mod failure;
 pub mod output;
 #[cfg(feature = "progress")]

@@ -9,15 +9,26 @@ mod hash;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::CommandFactory;
 use nuthatch_hits::{hit_ratio, items_held};
-use nuthatch_program::output;
+use nuthatch_program::{Failure, command_line, output};
 
 use command::{Command, CommandLine};
 
 fn main() -> ExitCode {
     // Ends the process itself: with 2 for an invalid command line, and with 0 for help and version.
-    let outcome = match CommandLine::parse().command {
+    let line = command_line::parse(CommandLine::command(), std::env::args_os());
+    match line.and_then(run) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            output::note(&failure.to_string());
+            failure.exit_code()
+        }
+    }
+}
+
+fn run(line: CommandLine) -> Result<(), Failure> {
+    match line.command {
         Command::Bench(bench) => bench.run(),
         Command::Flow(flow) => flow.run(),
         Command::Hash(hash) => hash.run(),
@@ -25,12 +36,5 @@ fn main() -> ExitCode {
         Command::ItemsHeld(options) => items_held::run(&options),
         Command::Completions { shell } => command::completions(shell),
         Command::Man => command::man(),
-    };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            output::note(&failure.to_string());
-            failure.exit_code()
-        }
     }
 }

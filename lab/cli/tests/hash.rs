@@ -17,6 +17,15 @@ fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
+#[test]
+fn help_and_version_that_cannot_be_written_are_a_failure() {
+    for word in ["-V", "-h", "--help"] {
+        let full = fs::File::options().write(true).open("/dev/full");
+        let output = Command::new(LAB).arg(word).stdout(full.unwrap()).output();
+        refused(&output.unwrap(), 1, "standard output: No space left");
+    }
+}
+
 /// Asserts that it ends with this code, prints why in one line on standard error, and nothing on standard output.
 fn refused(output: &Output, code: i32, why: &str) {
     let said = String::from_utf8_lossy(&output.stderr);

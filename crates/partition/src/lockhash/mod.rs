@@ -90,6 +90,8 @@ pub struct LockHash {
     hasher: KeyHasher,
     item_size_max: usize,
     evicts: bool,
+    /// The least limit, in bytes.
+    memory_limit_min: usize,
     memory_limit: AtomicUsize,
     /// Sums at the last reset of the statistics.
     base: SpinLock<Counts>,
@@ -136,6 +138,8 @@ impl LockHash {
             partition.begin(first);
             PartitionLock(SpinLock::new(partition))
         };
+        // A block of buckets for each partition, and the largest item twice; in any case the limit of the start.
+        let least = 2 * config.item_size_max + overhead + 2 * BLOCK_COST * count as usize;
         let engine = Self {
             partitions: (0..count).map(partition).collect(),
             descriptors,
@@ -145,6 +149,7 @@ impl LockHash {
             hasher: config.hasher,
             item_size_max: config.item_size_max,
             evicts: config.evicts,
+            memory_limit_min: least.min(config.memory_limit),
             memory_limit: AtomicUsize::new(config.memory_limit),
             base: SpinLock::default(),
             next: AtomicUsize::new(0),
@@ -248,9 +253,11 @@ impl Engine for LockHash {
 
     fn set_memory_limit(&self, bytes: usize) -> Result<(), LimitError> {
         let overhead = self.overhead();
-        // A block of buckets for each partition, and the largest item twice.
-        let least = 2 * self.item_size_max + overhead + 2 * BLOCK_COST * self.partitions.len();
-        LimitError::check(bytes, least, self.memory.limit_max() + overhead)?;
+        LimitError::check(
+            bytes,
+            self.memory_limit_min,
+            self.memory.limit_max() + overhead,
+        )?;
         self.memory.set_limit(bytes - overhead);
         self.memory_limit.store(bytes, Ordering::Relaxed);
         self.limit_claims(bytes);

@@ -1,0 +1,26 @@
+//! Reading the words of a command line.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+
+use clap::{Command, FromArgMatches};
+
+use crate::{Failure, output};
+
+/// Parses the words of a command line, the program's name first. Ends the process after an error of these words, the
+/// help or the version. Errors: the help or the version could not be written.
+pub fn parse<C: FromArgMatches>(
+    definition: Command,
+    words: impl IntoIterator<Item = OsString>,
+) -> Result<C, Failure> {
+    let matches = definition.try_get_matches_from(words);
+    let told = match matches.and_then(|matches| C::from_arg_matches(&matches)) {
+        Ok(line) => return Ok(line),
+        Err(error) if error.use_stderr() => error.exit(),
+        Err(told) => told,
+    };
+    // `exit` would not say that it could not be written.
+    let written = told.print().and_then(|()| io::stdout().flush());
+    output::judge_standard(written)?;
+    std::process::exit(0)
+}
