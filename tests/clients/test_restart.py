@@ -127,7 +127,7 @@ def test_a_start_that_fails_leaves_the_items_for_the_next(start, tmp_path):
     environment = {**os.environ, "MEMCACHED_PORT_FILENAME": str(tmp_path / "none" / "ports")}
     command = [conftest.NUTHATCH, "-l", "127.0.0.1", "-p", "-1", "-e", str(path)]
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
-    assert ended.returncode == 1 and "ports" in ended.stderr
+    assert ended.returncode == 2 and "ports" in ended.stderr
     assert count(start("-e", str(path))) == len(ITEMS)
 
 

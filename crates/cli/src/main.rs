@@ -11,6 +11,7 @@ mod extended;
 mod flags;
 mod greeting;
 mod missing;
+mod pid_file;
 mod places;
 mod process;
 mod reload;

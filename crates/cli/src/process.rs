@@ -1,8 +1,4 @@
-//! The process around the server: limits, locked memory, user, process id.
-
-use std::fs::{self, OpenOptions};
-use std::io;
-use std::path::{Path, PathBuf};
+//! The process around the server: limits, locked memory, user.
 
 use nix::sys::mman::{MlockAllFlags, mlockall};
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit, setrlimit};
@@ -89,52 +85,4 @@ fn become_user(name: &str) -> Result<(), Failure> {
         .and_then(|()| setgid(user.gid))
         .and_then(|()| setuid(user.uid))
         .map_err(|error| Failure::run(format!("-u {name}: {error}")))
-}
-
-/// A file with the process id, removed at the end if it still has this one.
-pub struct PidFile {
-    path: PathBuf,
-    written: bool,
-}
-
-impl PidFile {
-    /// Creates the file, or checks whether it could be written: it may belong to another process until this one has
-    /// taken over from that.
-    pub fn reserve(path: &Path) -> Result<Self, String> {
-        // A pipe would block the start until it has a reader.
-        nuthatch_file::check_no_fifo(path).map_err(|error| named(path, &error))?;
-        let file = Self {
-            path: path.to_owned(),
-            written: false,
-        };
-        let mut options = OpenOptions::new();
-        let opened = options.append(true).create(true).open(path);
-        opened.map(|_| file).map_err(|error| named(path, &error))
-    }
-
-    /// Writes the process id.
-    pub fn write(&mut self) -> Result<(), String> {
-        self.written = true;
-        let written = fs::write(&self.path, format!("{}\n", std::process::id()));
-        written.map_err(|error| named(&self.path, &error))
-    }
-}
-
-fn named(path: &Path, error: &io::Error) -> String {
-    format!("-P {}: {error}", path.display())
-}
-
-impl Drop for PidFile {
-    fn drop(&mut self) {
-        // A file that was only created is still empty. The process that took over from this one writes its own id, and
-        // the file is empty while it does.
-        let own = match self.written {
-            true => format!("{}\n", std::process::id()),
-            false => String::new(),
-        };
-        if fs::read_to_string(&self.path).is_ok_and(|text| text == own) {
-            // This user may not remove files of the directory: nothing can be done.
-            let _ = fs::remove_file(&self.path);
-        }
-    }
 }
