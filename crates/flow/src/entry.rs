@@ -19,6 +19,7 @@ use std::str::FromStr;
 use nuthatch_hash::split;
 use nuthatch_sync::shim::{AtomicU32, AtomicU64, Ordering};
 
+use crate::layout::sealed::Sealed;
 use crate::memory::Zeroed;
 use crate::name::{UnknownName, by_name};
 
@@ -95,8 +96,9 @@ impl Content {
     pub const EMPTY: Content = Content { tag: 0, value: 0 };
 }
 
-/// A slot of a table: one of [`Tag16`], [`Tag32`] and [`Hash64`].
-pub trait Slot: Zeroed + Send + Sync + 'static {
+/// A slot of a table: one of [`Tag16`], [`Tag32`] and [`Hash64`]. Other crates cannot define one, as with
+/// [`Shape`](crate::Shape).
+pub trait Slot: Sealed + Zeroed + Send + Sync + 'static {
     /// Which one it is.
     const ENTRY: Entry;
     /// True if the entry is one atomic word, so that threads can share it.
@@ -119,6 +121,8 @@ pub trait Slot: Zeroed + Send + Sync + 'static {
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct Tag16(AtomicU32);
+
+impl Sealed for Tag16 {}
 
 impl Slot for Tag16 {
     const ENTRY: Entry = Entry::Tag16;
@@ -149,6 +153,8 @@ impl Slot for Tag16 {
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct Tag32(AtomicU64);
+
+impl Sealed for Tag32 {}
 
 impl Slot for Tag32 {
     const ENTRY: Entry = Entry::Tag32;
@@ -182,6 +188,8 @@ pub struct Hash64 {
     hash: AtomicU64,
     value: AtomicU64,
 }
+
+impl Sealed for Hash64 {}
 
 impl Slot for Hash64 {
     const ENTRY: Entry = Entry::Hash64;

@@ -130,8 +130,9 @@ impl FromStr for Layout {
     }
 }
 
-/// Other crates cannot define layouts: vector code reads as many slots as a [`Shape`] says.
-mod sealed {
+/// Other crates cannot define layouts or slots: vector code reads as many slots as a [`Shape`] says, of the size of a
+/// [`Slot`](crate::Slot)'s entry.
+pub(crate) mod sealed {
     pub trait Sealed {}
 }
 

@@ -431,3 +431,27 @@ fn the_maintenance_thread_outlives_a_listener_that_panics() {
         assert_eq!(told.recv().unwrap(), key);
     }
 }
+
+/// The caller sees the first of several panics of one operation: the others often follow from it.
+#[test]
+fn the_first_panic_is_seen() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&calls);
+    let cache = Cache::builder()
+        .memory_limit(64 * MIB)
+        .eviction_listener(move |_| {
+            resume_unwind(Box::new(counted.fetch_add(1, Ordering::Relaxed)));
+        })
+        .build()
+        .unwrap();
+    let (value, mut several) = (vec![7; MIB - 100], 0);
+    for number in 0..1000_u32 {
+        let before = calls.load(Ordering::Relaxed);
+        let insert = || cache.insert(number.to_le_bytes(), &value);
+        if let Err(seen) = catch_unwind(AssertUnwindSafe(insert)) {
+            assert_eq!(*seen.downcast::<usize>().unwrap(), before);
+            several += usize::from(calls.load(Ordering::Relaxed) > before + 1);
+        }
+    }
+    assert!(several > 0);
+}

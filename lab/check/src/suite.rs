@@ -86,7 +86,7 @@ impl Extent {
         histories: Plan::GROWTH.rounds,
     };
 
-    /// All cases of conformance but two: large values in use may be more than a partition's share, and which partition
+    /// All cases of conformance but these: large values in use may be more than a partition's share, and which partition
     /// has room depends on the hash's seed; and where nothing is evicted, dead items make room only once they are swept.
     pub const CASES_OF_PARTITIONS: &'static [&'static str] = &[
         "read",

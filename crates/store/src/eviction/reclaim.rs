@@ -22,14 +22,15 @@ use crate::slab::HasStore;
 use crate::slab::Store;
 use crate::slab::arena::Chunk;
 use crate::slab::unlinked::Unlinked;
+use crate::slab::walk::Cleared;
 use crate::timestamps::{SequenceBlock, Timestamps};
 
 /// Victims that are tried, at least, before a store is refused: each of them turned out to be in use by another thread,
 /// or freed already, or held by a slow reader.
 const VICTIMS_MAX: usize = 256;
 
-/// Pages of any class in which a store that finds no room looks for dead items, at most, before it is refused.
-const CLEARED_PAGES_MAX: usize = 8;
+/// Looks for dead items in pages of any class that a store may take, before it is refused: see [`Store::clear_page`].
+const LOOKS_MAX: usize = 256;
 
 /// If pages must be taken from items for the index, the index may take one part in `INDEX_SHARE` of the memory.
 const INDEX_SHARE: usize = 8;
@@ -174,8 +175,8 @@ pub trait Reclaim: Engine + HasStore {
         None
     }
 
-    /// Without eviction, room comes from empty pages of any class, and from dead items. If there is neither, that costs
-    /// a few looks: a store that is full refuses at once.
+    /// Without eviction, room comes from empty pages of any class, and from dead items. If there is neither, that costs a
+    /// bounded number of looks, or none where no item can be dead: a store that is full refuses at once.
     fn reclaim_unused(&self, local: &mut Self::Local, now: Time, class: usize) -> Option<Chunk> {
         let store = self.store();
         let free = store.allocate_from_any(class).ok();
@@ -194,28 +195,43 @@ pub trait Reclaim: Engine + HasStore {
                 }
             }
         }
-        for _ in 0..CLEARED_PAGES_MAX {
-            store.clear_page(|chunk| self.clear_chunk(local, now, chunk));
-            if let Ok(chunk) = store.allocate_from_any(class) {
-                return Some(chunk);
+        self.clear_pages(local, now, || store.allocate_from_any(class).ok())
+    }
+
+    /// Frees dead items, page by page, until there is `room`, or no look is left.
+    fn clear_pages<R>(
+        &self,
+        local: &mut Self::Local,
+        now: Time,
+        room: impl Fn() -> Option<R>,
+    ) -> Option<R> {
+        let mut looks = LOOKS_MAX;
+        while looks > 0 && self.timestamps().may_have_dead() {
+            let clear = |chunk| self.clear_chunk(local, now, chunk);
+            self.store().clear_page(&mut looks, clear);
+            if let Some(room) = room() {
+                return Some(room);
             }
         }
         None
     }
 
-    /// Removes the item in a chunk, or the one that the chunk is a piece of, if it is dead. False if an item stays.
-    fn clear_chunk(&self, local: &mut Self::Local, now: Time, chunk: Chunk) -> bool {
+    /// Removes the item in a chunk, or the one that the chunk is a piece of, if it is dead.
+    fn clear_chunk(&self, local: &mut Self::Local, now: Time, chunk: Chunk) -> Cleared {
         let arena = &self.store().arena;
         let header = Header::load(arena, chunk);
         let head = header
             .segment_of()
             .filter(|&head| arena.contains(head))
             .unwrap_or(chunk);
-        let removed = self.remove_expired(local, now, head);
-        if removed {
+        if self.remove_expired(local, now, head) {
             self.tell_if_many(local);
+            Cleared::Freed
+        } else if Header::load(arena, head).is_item() {
+            Cleared::Stays
+        } else {
+            Cleared::Free
         }
-        removed || !Header::load(arena, head).is_item()
     }
 
     /// Evicts the policy's choice. Returns its chunk if the caller owns it now; other freed memory is allocated by the
@@ -322,12 +338,18 @@ pub trait Reclaim: Engine + HasStore {
     }
 
     /// Empties pages step by step for an index that waits for `bytes` bytes, while the index is small beside the items.
-    /// Where nothing may leave, closes gaps for it, or gives empty pages up.
+    /// Where nothing may leave, closes gaps for it, or gives up pages that are empty or whose items are all dead.
     fn reclaim_for_index(&self, local: &mut Self::Local, now: Time, bytes: usize) {
         if !self.evicts() {
             match &self.store().log {
                 Some(log) => self.compact_log(log, local, now, bytes),
-                None => self.store().return_empty_pages(bytes),
+                None => {
+                    let store = self.store();
+                    if !store.return_empty_pages(bytes) {
+                        let room = || store.return_empty_pages(bytes).then_some(());
+                        self.clear_pages(local, now, room);
+                    }
+                }
             }
         } else if 2 * bytes <= self.store().pool().limit() / INDEX_SHARE {
             self.store().pool().earmark(bytes);

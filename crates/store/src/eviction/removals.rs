@@ -204,11 +204,11 @@ impl Removals {
     /// backlog. The thread holds no lock. If the listener panics, the rest is told later. A panic that it had before is
     /// resumed.
     pub fn tell(&self, mut own: Queue, follow_up: usize) {
-        let panic = own.panic.take();
-        self.call_with_all(own, follow_up);
-        if let Some(panic) = panic {
-            resume_unwind(panic);
-        }
+        let Some(first) = own.panic.take() else {
+            return self.call_with_all(own, follow_up);
+        };
+        let _later = catch_unwind(AssertUnwindSafe(|| self.call_with_all(own, follow_up)));
+        resume_unwind(first);
     }
 
     fn call_with_all(&self, own: Queue, follow_up: usize) {

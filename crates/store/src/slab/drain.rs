@@ -222,9 +222,16 @@ impl Store {
         }
     }
 
-    /// Gives empty pages to the pool until it has room for `bytes` bytes for the index, as far as there are any.
-    pub fn return_empty_pages(&self, bytes: usize) {
-        while !self.pool().has_room_for(bytes) && self.return_empty_page() {}
+    /// Gives empty pages to the pool until it has room for `bytes` bytes for the index. False if there are too few.
+    pub fn return_empty_pages(&self, bytes: usize) -> bool {
+        loop {
+            if self.pool().has_room_for(bytes) {
+                return true;
+            }
+            if !self.return_empty_page() {
+                return false;
+            }
+        }
     }
 
     /// True while a page is being emptied.

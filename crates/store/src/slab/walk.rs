@@ -3,7 +3,6 @@
 //! [`Log::walk`](crate::log::Log::walk).)
 
 use nuthatch_sync::mutex::{Mutex, MutexGuard};
-use nuthatch_sync::shim::{AtomicU32, Ordering};
 
 use super::Store;
 use super::arena::{Chunk, WORD};
@@ -14,13 +13,27 @@ use nuthatch_engine::Cursor;
 /// Chunks that a sweep claims at a time.
 const RUN: usize = 64;
 
-/// The places of sweeps.
+/// Looks that a page costs a store without room if some of it could be freed, and something stays.
+const PARTLY_FREED_COST: usize = 32;
+
+/// The places of sweeps, each a page and a chunk in the page.
 #[derive(Default)]
 pub struct Sweep {
-    /// That of the background sweep: page, and chunk in the page.
+    /// That of the background sweep.
     place: Mutex<u64>,
-    /// How many pages stores have looked at that found no room.
-    turns: AtomicU32,
+    /// That of stores that find no room.
+    clearing: Mutex<u64>,
+}
+
+/// What became of a chunk that was to be cleared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cleared {
+    /// It was freed.
+    Freed,
+    /// Nothing lay in it.
+    Free,
+    /// An item stays.
+    Stays,
 }
 
 impl Sweep {
@@ -61,18 +74,39 @@ impl Store {
         looked
     }
 
-    /// Shows the chunks of the next page to `clear`, up to the first for which that returns false: something stays in
-    /// it, so the page cannot become empty. So a page costs one look, or each further one frees a chunk or finds it
-    /// free.
-    pub fn clear_page(&self, mut clear: impl FnMut(Chunk) -> bool) {
-        // Relaxed: threads only need different pages.
-        let turn = self.sweep.turns.fetch_add(1, Ordering::Relaxed);
-        let page = turn % self.pages_taken().max(1);
-        let mut numbers = 0..;
-        while let Some(number) = numbers.next()
-            && let Some((_, chunk)) = self.chunk_of_page(page, number)
-            && clear(chunk)
-        {}
+    /// Shows the chunks of the next page to `clear`, up to the first one that stays: the page cannot become empty then.
+    ///
+    /// A page costs one of `looks`, and so does each chunk in it that is free already; what is freed costs nothing. If
+    /// no look is left, the next call goes on at this chunk.
+    pub fn clear_page(&self, looks: &mut usize, mut clear: impl FnMut(Chunk) -> Cleared) {
+        let (page, mut number) = {
+            let mut place = self.sweep.clearing.lock();
+            let (page, number) = match ((*place >> 32) as u32, *place as u32) {
+                (page, number) if page < self.pages_taken() => (page, number),
+                _ => (0, 0),
+            };
+            // Other threads go on with the next page meanwhile.
+            *place = u64::from(page + 1) << 32;
+            (page, number)
+        };
+        *looks = looks.saturating_sub(1);
+        let mut freed = false;
+        while let Some((_, chunk)) = self.chunk_of_page(page, number) {
+            if *looks == 0 {
+                *self.sweep.clearing.lock() = u64::from(page) << 32 | u64::from(number);
+                return;
+            }
+            match clear(chunk) {
+                Cleared::Freed => freed = true,
+                Cleared::Free => *looks -= 1,
+                Cleared::Stays => {
+                    let cost = if freed { PARTLY_FREED_COST } else { 0 };
+                    *looks = looks.saturating_sub(cost);
+                    return;
+                }
+            }
+            number += 1;
+        }
     }
 
     fn sweep_log(&self, log: &Log, budget: usize, look: &mut impl FnMut(Chunk)) -> usize {

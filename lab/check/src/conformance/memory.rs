@@ -37,6 +37,21 @@ pub(super) fn cases() -> Vec<Case> {
             "memory_of_the_dead_makes_room_at_once",
             dead_make_room,
         ),
+        Case::on(
+            SMALL_REFUSING,
+            "memory_of_the_dead_makes_room_for_an_index",
+            dead_make_room_for_an_index,
+        ),
+        Case::on(
+            SMALL_REFUSING,
+            "memory_of_the_dead_is_found_behind_the_living",
+            dead_behind_the_living,
+        ),
+        Case::on(
+            REFUSING,
+            "memory_of_the_dead_makes_room_under_a_lower_limit",
+            dead_under_a_lower_limit,
+        ),
         Case::on(Setup::TIGHT, "memory_limit_changes", limit_changes),
         Case::on(
             Setup::SMALL,
@@ -302,6 +317,14 @@ fn misses_of_hot(
 /// Stores values of `len` bytes under numbers from `first` on, until one of a batch is refused: the numbers of those that
 /// were stored. They take half of the memory at least.
 fn fill_up(client: &mut Client, first: usize, len: usize, expiry: Expiry) -> Vec<usize> {
+    let stored = fill_the_rest(client, first, len, expiry);
+    let (count, limit) = (stored.len(), client.engine.stats().memory_limit as usize);
+    assert!(count * len * 2 > limit, "{count} items of {len} bytes");
+    stored
+}
+
+/// As [`fill_up`], also where there is little room.
+fn fill_the_rest(client: &mut Client, first: usize, len: usize, expiry: Expiry) -> Vec<usize> {
     let limit = client.engine.stats().memory_limit as usize;
     let (mut tried, mut stored) = (0, Vec::new());
     while stored.len() == tried {
@@ -310,8 +333,6 @@ fn fill_up(client: &mut Client, first: usize, len: usize, expiry: Expiry) -> Vec
         tried += BATCH;
         assert!(stored.len() * len < limit, "past the limit");
     }
-    let count = stored.len();
-    assert!(count * len * 2 > limit, "{count} items of {len} bytes");
     stored
 }
 
@@ -397,6 +418,58 @@ fn change_sizes(client: &mut Client, maintain: fn(&mut Client)) {
         maintain(client);
     }
     assert_eq!(client.engine.stats().evictions, 0);
+}
+
+/// Long values have died, so the index of short ones can grow as far as in an empty engine.
+fn dead_make_room_for_an_index(client: &mut Client) {
+    const LEN: usize = 100;
+    let mut first = 0;
+    for len in [200_000, 30_000, 3000] {
+        first += fill_up(client, first, len, Expiry::Never).len() + BATCH;
+        client.engine.flush(client.now, client.now);
+    }
+    let stored = fill_up(client, first, LEN, Expiry::Never).len();
+    first += stored + BATCH;
+    // All that was dead is gone after that.
+    for _ in 0..1000 {
+        client.handle.maintain(client.now, 1000);
+    }
+    let more = fill_the_rest(client, first, LEN, Expiry::Never).len();
+    assert!(more < stored / 4, "{stored}, and {more} after maintenance");
+}
+
+/// Half of the memory has what lives, and was stored first.
+fn dead_behind_the_living(client: &mut Client) {
+    const LIVING: usize = 1000;
+    let half = Setup::SMALL.memory_limit / 2 / LIVING;
+    let living: Vec<usize> = (0..half).collect();
+    assert_eq!(store_all(client, &living, LIVING).len(), half);
+    let expiry = client.in_seconds(10);
+    fill_the_rest(client, half, 3000, expiry);
+    client.wait(11);
+    let large = [usize::MAX];
+    assert_eq!(store_all(client, &large, 100_000), large);
+    assert_eq!(look_all(client, &living), half);
+}
+
+/// A limit that was higher has left places in which there is nothing.
+fn dead_under_a_lower_limit(client: &mut Client) {
+    let limit = Setup::TIGHT.memory_limit;
+    let mut first = fill_up(client, 0, 1000, Expiry::Never).len() + BATCH;
+    client.engine.set_memory_limit(limit / 4).unwrap();
+    client.engine.flush(client.now, client.now);
+    maintain_until_empty(client);
+    while client.engine.stats().memory_used > limit as u64 / 4 {
+        client.handle.maintain(client.now, 1000);
+    }
+    first += fill_the_rest(client, first, 1000, Expiry::Never).len() + BATCH;
+    for round in 0..20 {
+        client.engine.flush(client.now, client.now);
+        let len = [100_000, 1000][round % 2];
+        let one = [first];
+        assert_eq!(store_all(client, &one, len), one, "round {round}");
+        first += 1 + fill_the_rest(client, first + 1, len, Expiry::Never).len() + BATCH;
+    }
 }
 
 fn limit_changes(client: &mut Client) {
