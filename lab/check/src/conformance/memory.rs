@@ -428,7 +428,9 @@ fn dead_make_room_for_an_index(client: &mut Client) {
         first += fill_up(client, first, len, Expiry::Never).len() + BATCH;
         client.engine.flush(client.now, client.now);
     }
-    let stored = fill_up(client, first, LEN, Expiry::Never).len();
+    let stored = fill_up(client, first, LEN, Expiry::Never);
+    assert_eq!(look_all(client, &stored), stored.len());
+    let stored = stored.len();
     first += stored + BATCH;
     // All that was dead is gone after that.
     for _ in 0..1000 {
@@ -468,7 +470,12 @@ fn dead_under_a_lower_limit(client: &mut Client) {
         let len = [100_000, 1000][round % 2];
         let one = [first];
         assert_eq!(store_all(client, &one, len), one, "round {round}");
-        first += 1 + fill_the_rest(client, first + 1, len, Expiry::Never).len() + BATCH;
+        let more = fill_the_rest(client, first + 1, len, Expiry::Never);
+        assert_eq!(
+            look_all(client, &one) + look_all(client, &more),
+            1 + more.len()
+        );
+        first += 1 + more.len() + BATCH;
     }
 }
 
