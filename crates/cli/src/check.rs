@@ -151,14 +151,18 @@ fn addresses(settings: &Settings) -> Result<(), String> {
             _ => continue,
         };
         if let Err(error) = tried {
-            tells(&error, address, has_predecessor(settings))?;
+            judge_bind_error(&error, address, has_predecessor(settings))?;
         }
     }
     Ok(())
 }
 
 /// Judges why an address, with a port as [`addresses`] tries it, could not be bound. Errors: nor could it at a start.
-fn tells(error: &io::Error, address: &IpAddress, has_predecessor: bool) -> Result<(), String> {
+fn judge_bind_error(
+    error: &io::Error,
+    address: &IpAddress,
+    has_predecessor: bool,
+) -> Result<(), String> {
     match error.kind() {
         // A server does without IPv6 where the machine has none.
         io::ErrorKind::AddrNotAvailable | io::ErrorKind::InvalidInput
@@ -281,7 +285,7 @@ mod tests {
             // What is asked for is a port of the system's choice.
             ("127.0.0.1:0", false, false),
         ] {
-            let told = tells(&denied, &address.parse().unwrap(), has_predecessor);
+            let told = judge_bind_error(&denied, &address.parse().unwrap(), has_predecessor);
             assert_eq!(told.is_ok(), is_fine, "{address}");
         }
     }

@@ -11,8 +11,8 @@ use crate::settings::ProcessSettings;
 /// Files that a server holds besides its connections: standard streams, epoll, wakers, listeners.
 const OTHER_FILES: u64 = 64;
 
-/// Gives the process what the settings ask for, except for the background and the user. Must run before any thread is started.
-/// Returns warnings.
+/// Gives the process what the settings ask for, except for the background and the user. Must run before any thread is
+/// started. Returns warnings.
 pub fn prepare(settings: &ProcessSettings, connections: usize) -> Vec<String> {
     let mut warnings = Vec::new();
     // While the process may still be root. The server raises the limit again, and warns if it stays too low.

@@ -40,7 +40,7 @@ pub struct Settings {
     pub process: ProcessSettings,
     /// Warnings for the user: options without effect.
     pub warnings: Vec<String>,
-    /// More of them, about the addresses, which names in [`Flags`] have been resolved for.
+    /// Warnings about addresses, for a start alone: names are not resolved again while a server runs.
     pub address_warnings: Vec<String>,
 }
 

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 
 use nix::sys::signal::Signal;
 
@@ -42,6 +43,19 @@ fn what_cannot_begin_leaves_nothing_behind() {
     assert!(!socket.exists());
 }
 
+/// Waits until a log has a whole line with one of these texts behind what was `heard` of it. Returns what is new.
+fn news(log: &Path, heard: &mut usize, ends: [&str; 2]) -> String {
+    loop {
+        let said = fs::read_to_string(log).unwrap();
+        let news = said[*heard..].to_owned();
+        if ends.iter().any(|end| news.contains(end)) && news.ends_with('\n') {
+            *heard = said.len();
+            return news;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+}
+
 #[test]
 fn sighup_reads_the_file_again() {
     let folder = tempfile::tempdir().unwrap();
@@ -59,19 +73,8 @@ fn sighup_reads_the_file_again() {
     let mut hang_up = |text: &str| {
         fs::write(&config, format!("{fixed}{text}")).unwrap();
         running.signal(Signal::SIGHUP);
-        loop {
-            let said = fs::read_to_string(&log).unwrap();
-            let news = said[heard..].to_owned();
-            // The last line that a SIGHUP logs.
-            if ["restart: ", "nothing was changed"]
-                .iter()
-                .any(|end| news.contains(end))
-            {
-                heard = said.len();
-                return news;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(1));
-        }
+        // The last line that a SIGHUP logs.
+        news(&log, &mut heard, ["restart: ", "nothing was changed"])
     };
     let news = hang_up(
         "threads = 3\nmemory-limit = 80\nconn-limit = 9\ndisable-flush-all = true\n\
@@ -145,19 +148,8 @@ fn sighup_brings_back_what_a_command_changed_and_warns_as_a_start() {
     let mut heard = 0;
     let mut hang_up = || {
         running.signal(Signal::SIGHUP);
-        loop {
-            let said = fs::read_to_string(&log).unwrap();
-            let news = said[heard..].to_owned();
-            if ["applied: ", "nothing to apply"]
-                .iter()
-                .any(|end| news.contains(end))
-                && news.ends_with('\n')
-            {
-                heard = said.len();
-                return news;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(1));
-        }
+        // The last line, if nothing needs a restart.
+        news(&log, &mut heard, ["applied: ", "nothing to apply"])
     };
     assert_eq!(
         running.ask("cache_memlimit 40\r\nverbosity 1\r\nquit\r\n"),

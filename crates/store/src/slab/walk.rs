@@ -28,7 +28,7 @@ pub struct Sweep {
 /// What became of a chunk that was to be cleared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cleared {
-    /// It was freed.
+    /// Its item was dead. It is freed now, or by its last reader.
     Freed,
     /// Nothing lay in it.
     Free,
