@@ -91,6 +91,7 @@ after() {
     run format scripts/check-format.sh >$logs/format.log
     run fuzz scripts/test-fuzz.sh >$logs/fuzz.log
     run crates scripts/check-crates.sh >$logs/crates.log
+    run dependencies scripts/check-dependencies.sh >$logs/dependencies.log
     run clients scripts/test-clients.sh >$logs/clients.log
     run dpdk scripts/test-dpdk.sh >$logs/dpdk.log
 } &
@@ -115,7 +116,7 @@ check packages scripts/test-packages.sh
 check c scripts/test-c.sh
 wait $beside $store
 trap - EXIT
-for name in loom setup format fuzz crates clients dpdk shmem cluster; do
+for name in loom setup format fuzz crates dependencies clients dpdk shmem cluster; do
     echo "==> $name"
     cat $logs/$name.log
     tally $name
