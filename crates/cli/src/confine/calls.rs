@@ -167,7 +167,8 @@ const FCNTL: &[u64] = &[
     libc::F_OFD_SETLKW as u64,
 ];
 
-/// Whether a descriptor waits, how much it has, and whether it is a terminal.
+/// Whether a descriptor waits, how much it has, and whether it is a terminal. Their types differ between C libraries.
+#[allow(clippy::unnecessary_cast)]
 const IOCTL: &[u64] = &[
     libc::FIONBIO as u64,
     libc::FIONREAD as u64,
