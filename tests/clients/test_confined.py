@@ -45,6 +45,19 @@ def test_it_is_confined_in_all_threads(tmp_path):
     assert server.end() == 0
 
 
+def test_systemd_is_told_of_the_start_and_of_a_long_stop(tmp_path, monkeypatch):
+    """By a socket that was opened before: a confined process makes none."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told:
+        told.bind(str(tmp_path / "notify"))
+        told.settimeout(120)
+        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+        server = Server(tmp_path, "-o", "drop_privileges", "-e", str(tmp_path / "items"))
+        assert told.recv(1000) == b"READY=1\n"
+        Client(server.address).set("k", b"x", noreply=False)
+        assert server.end() == 0
+        assert told.recv(1000).startswith(b"EXTEND_TIMEOUT_USEC=")
+
+
 def test_what_a_server_writes_and_reads_again(tmp_path):
     folder = tmp_path / "files"
     folder.mkdir()

@@ -7,11 +7,13 @@ use nuthatch_engine::Engine;
 use nuthatch_engine::stats::EngineStats;
 use nuthatch_log::{Log, LogFormat, LogTo};
 use nuthatch_server::greeting::{open_to_all, places};
+use nuthatch_server::systemd::{self, NotifyState};
 use nuthatch_server::{Controls, NewestTls, OnVerbosity, Server, Shutdown, Signals};
 use nuthatch_sync::mutex::Mutex;
 
 use crate::check;
 use crate::command::{self, Serve};
+use crate::confine::calls::LaterCalls;
 use crate::confine::{self, Confinement};
 use crate::daemon::{self, Launch};
 use crate::engine;
@@ -67,6 +69,7 @@ pub fn run(serve: Serve) -> Result<(), Failure> {
     settings.server.on_verbosity = OnVerbosity::new(move |level| turned.set_verbosity(level));
     let source = serve.clone();
     settings.server.newest_tls = NewestTls::new(move || reload::newest_tls(&source));
+    systemd::open();
     // Threads that are started from here on are confined too.
     if settings.process.confined
         && let Some(warning) = confinement.files().map_err(Failure::Run)?
@@ -105,6 +108,7 @@ fn live(
     let signals = heed_signals(shutdown.clone(), &controls, &reload, &early_save);
     signals.map_err(|error| Failure::Run(format!("signals: {error}")))?;
     let has_passwords = settings.server.auth_file.is_some();
+    let later_calls = LaterCalls::new(&settings.server, &process.log);
     let server = match Server::start_unless(settings.server, engine, shutdown) {
         Ok(server) => server,
         Err(error) if error.kind() == io::ErrorKind::Interrupted => {
@@ -122,7 +126,7 @@ fn live(
     let written = pid_file.as_mut().map_or(Ok(()), PidFile::write);
     let begun = written.and_then(|()| {
         if process.confined {
-            confine::calls()?;
+            confine::calls::give_up(&later_calls)?;
         }
         let places = places(&server);
         let says = format!("engine {name}, {limit} MiB, {threads} threads, {index}at {places}");
@@ -133,9 +137,7 @@ fn live(
             tracing::info!("{says}");
         }
         // For systemd's Type=notify; without systemd there is no receiver.
-        if let Err(error) = sd_notify::notify(&[sd_notify::NotifyState::Ready]) {
-            tracing::debug!(%error, "sd_notify");
-        }
+        systemd::notify(&NotifyState::Ready);
         if let Some(launch) = launch {
             // `done` may close standard error.
             log.flush();

@@ -20,6 +20,7 @@ use nuthatch_engine::{AnyEngine, Clock};
 use nuthatch_snapshot::{Error, Summary, load, load_file, save};
 
 use crate::handover::taking::Newcomer;
+use crate::systemd::{self, NotifyState};
 
 /// The exclusive right of this process to use a file of a restart.
 pub(crate) struct Claim {
@@ -204,10 +205,8 @@ fn patience() -> impl FnMut() {
             return;
         }
         asked = Some(Instant::now());
-        let more = sd_notify::NotifyState::ExtendTimeoutUsec(PATIENCE.as_micros() as u32);
-        if let Err(error) = sd_notify::notify(&[more]) {
-            tracing::debug!(%error, "sd_notify");
-        }
+        let more = NotifyState::ExtendTimeoutUsec(PATIENCE.as_micros() as u32);
+        systemd::notify(&more);
     }
 }
 

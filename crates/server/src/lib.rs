@@ -66,6 +66,7 @@ mod port_file;
 mod rejected;
 mod server;
 mod signals;
+pub mod systemd;
 mod threads;
 mod unix_path;
 mod worker;
