@@ -126,10 +126,8 @@ impl CpHashConfig {
         if least == 0 || least > threads {
             return Err(ConfigError::ServerThreads);
         }
-        if self.partitions != 0
-            && threads > partitions
-            && matches!(self.server_threads, ServerThreads::Fixed(_))
-        {
+        // A fixed number of threads share the partitions out. Where the load decides, the others sleep.
+        if threads > partitions && matches!(self.server_threads, ServerThreads::Fixed(_)) {
             return Err(ConfigError::ServerThreadsOverPartitions {
                 threads,
                 partitions,

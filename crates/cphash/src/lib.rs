@@ -56,7 +56,7 @@
 //! Linearization points: of a lookup and of a call, the moment when the owner serves it; of a set, the moment when the
 //! owner serves its ready.
 
-mod affinity;
+pub mod affinity;
 mod batch;
 mod call;
 mod client;
@@ -189,12 +189,15 @@ impl<D: Rings> CpHash<D> {
 
     /// Starts the server threads.
     fn start(&mut self, threads: usize, pin: Option<usize>) -> io::Result<()> {
+        let cores = pin.map(affinity::Cores::from).transpose()?;
+        let core_of = |number| cores.as_ref().map(|cores| cores.of_thread(number));
         let (report, reports) = mpsc::channel();
         for number in 0..threads {
             let (shared, report) = (Arc::clone(&self.shared), report.clone());
             let thread = std::thread::Builder::new().name(format!("cphash {number}"));
+            let core = core_of(number);
             let body = move || {
-                let pinned = pin.map_or(Ok(()), |first| affinity::pin(first + number));
+                let pinned = core.map_or(Ok(()), affinity::pin);
                 // The receiver is dropped if another thread has failed.
                 let _ = report.send((number, pinned));
                 server::run(&shared, number as u32);
@@ -205,8 +208,8 @@ impl<D: Rings> CpHash<D> {
         let mut reports: Vec<_> = reports.iter().take(threads).collect();
         reports.sort_by_key(|(number, _)| *number);
         let failed = reports.into_iter().find_map(|(number, pinned)| {
-            let core = pin.unwrap_or(0) + number;
             let error: io::Error = pinned.err()?;
+            let core = core_of(number)?;
             let words = format!("server thread {number} cannot be pinned to core {core}: {error}");
             Some(io::Error::new(error.kind(), words))
         });
@@ -610,7 +613,7 @@ mod tests {
         assert!(
             error
                 .to_string()
-                .contains("cannot be pinned to core 100000"),
+                .contains("--pin 100000: not one of the cores that this process may use"),
             "{error}"
         );
     }
@@ -629,6 +632,13 @@ mod tests {
         };
         assert!(refused(threads(ServerThreads::Fixed(0))).contains("server threads"));
         assert!(refused(threads(ServerThreads::Fixed(3))).contains("cannot share 2"));
+        // As many partitions as hold the largest item, where none were asked for.
+        let few = CpHashConfig {
+            item_size_max: 4 << 20,
+            server_threads: ServerThreads::Fixed(8),
+            ..ok()
+        };
+        assert!(refused(few).contains("8 cannot share 4"));
         let adaptive = ServerThreads::Adaptive { min: 2, max: 1 };
         assert!(refused(threads(adaptive)).contains("server threads"));
         let large = CpHashConfig {

@@ -2,14 +2,16 @@
 //! operations, whenever their key is not locked, so each test can count the attempts that it spoiled.
 
 use std::mem::MaybeUninit;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
 
 use super::config::CuckooConfig;
 use super::get::ATTEMPTS;
-use super::handle::CuckooHandle;
+use super::handle::{COPY_MAX, CuckooHandle};
 use super::index::Candidates;
-use super::layout::EightWay;
+use super::layout::{EightWay, Paper, Variant};
 use super::local::Local;
 use super::*;
 use nuthatch_engine::reply::{Item, Replies, Reply};
@@ -93,14 +95,14 @@ impl<V: Value, F: FnMut()> Replies<V> for One<F> {
     }
 }
 
-fn ask(handle: &mut CuckooHandle<EightWay>, op: Op<'_>, hook: impl FnMut()) -> Answer {
+fn ask<D: Variant>(handle: &mut CuckooHandle<D>, op: Op<'_>, hook: impl FnMut()) -> Answer {
     let key = Key::new(KEY, &handle.engine().hasher.clone());
     let mut one = One::new(hook);
     handle.execute(NOW, &[Request { key, op }], &mut one);
     one.answer
 }
 
-fn set(handle: &mut CuckooHandle<EightWay>, value: &[u8]) {
+fn set<D: Variant>(handle: &mut CuckooHandle<D>, value: &[u8]) {
     assert_eq!(
         ask(handle, Op::Store(Put::set(value)), || {}),
         Answer::Stored
@@ -155,6 +157,36 @@ fn a_read_that_is_spoiled_each_time_takes_the_lock() {
         );
         assert_eq!(answer, Answer::Value(value(written, 500)));
         assert!(engine.stats().read_retries >= ATTEMPTS as u64);
+        engine.audit().unwrap();
+    }
+}
+
+/// In the paper's design. The reads run in another thread, which would wait for this one.
+#[test]
+fn a_read_that_changes_nothing_waits_for_no_writer() {
+    let engine = Arc::new(Cuckoo::<Paper>::new(CuckooConfig::default()).unwrap());
+    for len in [500, COPY_MAX + 1] {
+        let stored = value(0, len);
+        set(&mut engine.handle(), &stored);
+        let writer = engine.one_writer();
+        assert!(writer.is_some());
+        let (answers, answered) = mpsc::channel();
+        let mut handle = engine.handle();
+        let reader = thread::spawn(move || {
+            answers
+                .send(ask(&mut handle, Op::Read(Read::default()), || {}))
+                .unwrap();
+            answers.send(ask(&mut handle, Op::Get, || {})).unwrap();
+        });
+        for _ in 0..2 {
+            let answer = answered.recv_timeout(Duration::from_secs(60));
+            assert!(
+                answer == Ok(Answer::Value(stored.clone())),
+                "a reader waits for a writer"
+            );
+        }
+        drop(writer);
+        reader.join().unwrap();
         engine.audit().unwrap();
     }
 }

@@ -328,20 +328,25 @@ impl<D: Variant> CuckooHandle<D> {
         replies: &mut dyn Replies<CuckooValue<D>>,
     ) {
         let Self { engine, local, .. } = self;
-        let writer = engine.one_writer();
         let reply = match op {
             Op::Get => return engine.get_slow(local, *lookup, replies),
             Op::Read(read) => return engine.read(local, lookup, read, replies),
             Op::Store(store) => {
+                let _writer = engine.one_writer();
                 let reply = engine.write(local, lookup, store);
                 engine.help_growth();
                 reply
             }
-            Op::Remove(removal) => engine.remove(local, lookup, removal),
-            Op::Delta(delta) => table::delta(&**engine, local, lookup, delta),
+            Op::Remove(removal) => {
+                let _writer = engine.one_writer();
+                engine.remove(local, lookup, removal)
+            }
+            Op::Delta(delta) => {
+                let _writer = engine.one_writer();
+                table::delta(&**engine, local, lookup, delta)
+            }
         };
         replies.done(lookup.index, reply);
-        drop(writer);
         // A batch may replace many values before its end.
         engine.tell_if_many(local);
     }

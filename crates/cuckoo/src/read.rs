@@ -21,6 +21,11 @@ use nuthatch_store::slab::arena::Chunk;
 use nuthatch_store::slab::fresh::Fresh;
 use nuthatch_store::table::{Lookup, Step, Table, answer_vivified};
 
+/// True if a read with these options may change its item, or make one.
+fn may_change(read: &Read) -> bool {
+    read.touch.is_some() || read.vivify.is_some() || read.may_win
+}
+
 impl<D: Variant> Cuckoo<D> {
     /// Answers with the value of an item whose lock is held, and releases it.
     pub(super) fn hand_out(
@@ -55,9 +60,13 @@ impl<D: Variant> Cuckoo<D> {
         read: &Read,
         replies: &mut dyn Replies<CuckooValue<D>>,
     ) {
-        if !self.read_unchanged(local, lookup, read, replies) {
-            self.read_changing(local, lookup, read, replies);
+        if self.read_unchanged(local, lookup, read, replies) {
+            return;
         }
+        // In the paper's design a read that changes the item is a writer. One that only pins a large value, or that writers
+        // have spoiled, is none: it takes the stripes alone, as a plain get does.
+        let _writer = may_change(read).then(|| self.one_writer());
+        self.read_changing(local, lookup, read, replies);
     }
 
     /// Answers a read that changes nothing, without a lock. False if the read may have to change something, must pin a
@@ -179,7 +188,9 @@ impl<D: Variant> Cuckoo<D> {
         if let Err(refusal) = self.with_memory(local, lookup, attempt) {
             replies.done(index, refusal);
         }
-        self.help_growth();
+        if read.vivify.is_some() {
+            self.help_growth();
+        }
     }
 
     /// A hit under the lock: everything that the read decides and changes.

@@ -95,7 +95,8 @@ impl Display for ConfigError {
                 partitions,
             } => write!(
                 out,
-                "server threads: {threads} cannot share {partitions} partitions"
+                "server threads: {threads} cannot share {partitions} partitions, of which each must hold the largest item \
+                 several times"
             ),
         }
     }

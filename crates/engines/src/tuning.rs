@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt;
 
 use clap::{Args, ValueEnum};
+use nuthatch_cphash::affinity::usable;
 use serde::{Deserialize, Serialize};
 
 use crate::EngineName;
@@ -100,8 +101,7 @@ pub mod help {
     pub const SERVER_THREADS: &str = "Threads of cphash that carry out requests: a fixed number, or a range such as \
          1-4, within which the load decides [default: 1 to the number of cores]";
     /// Of [`Tuning::pin`](super::Tuning).
-    pub const PIN: &str =
-        "Pin the first server thread of cphash to this core, the others to the cores behind it";
+    pub const PIN: &str = "Pin the first server thread of cphash to this core, the others to the next ones that the process may use";
     /// Of [`Tuning::eviction`](super::Tuning).
     pub const EVICTION: &str = "Which item is evicted when memory is short [default: s3-fifo for cuckoo, lru for \
          cphash, lockhash and chained]";
@@ -215,11 +215,18 @@ impl Tuning {
         let clients = threads.saturating_sub(servers.max).max(1);
         let tuning = Tuning {
             server_threads: Some(servers),
-            pin: self.pin.or(Some(clients)),
+            pin: self.pin.or_else(|| core_behind(clients)),
             ..self.clone()
         };
         (clients, tuning)
     }
+}
+
+/// The core behind those of so many other threads, which take the cores that the process may use in turn. None where
+/// threads cannot be pinned.
+fn core_behind(threads: usize) -> Option<usize> {
+    let cores = usable().ok()?;
+    cores.get(threads % cores.len().max(1)).copied()
 }
 
 #[cfg(test)]
@@ -308,7 +315,9 @@ mod tests {
         assert_eq!(tuning.divided(EngineName::Lockhash, 2), (2, tuning.clone()));
         for (threads, clients) in [(1, 1), (2, 1), (5, 3), (8, 4)] {
             let (asking, told) = tuning.divided(EngineName::Cphash, threads);
-            assert_eq!((asking, told.pin), (clients, Some(clients)), "{threads}");
+            assert_eq!(asking, clients, "{threads}");
+            let cores = usable().unwrap();
+            assert_eq!(told.pin, Some(cores[clients % cores.len()]), "{threads}");
         }
         let range = ThreadRange { min: 1, max: 3 };
         let tuning = Tuning {

@@ -32,16 +32,28 @@ pub fn pin_to(cores: &[usize]) -> Result<(), String> {
 /// CPU time of a process, user and system, over all its threads that are alive. To the
 /// nanosecond, where the tick counts of `/proc/PID/stat` are too coarse for a short run.
 pub fn cpu_time(pid: u32) -> Result<Duration, String> {
+    Ok(Duration::from_nanos(thread_times(pid)?.iter().sum()))
+}
+
+/// Threads of a process that have had at least a tenth of its CPU time.
+pub fn working_threads(pid: u32) -> Result<usize, String> {
+    let times = thread_times(pid)?;
+    let tenth = times.iter().sum::<u64>() / 10;
+    Ok(times.iter().filter(|&&time| time >= tenth.max(1)).count())
+}
+
+/// Nanoseconds on a core of each thread of a process that is alive.
+fn thread_times(pid: u32) -> Result<Vec<u64>, String> {
     let folder = format!("/proc/{pid}/task");
     let tasks = fs::read_dir(&folder).map_err(|error| format!("{folder}: {error}"))?;
-    let mut nanoseconds = 0;
+    let mut times = Vec::new();
     for task in tasks.flatten() {
         // A thread that ended since the folder was read is left out.
         if let Ok(text) = fs::read_to_string(task.path().join("schedstat")) {
-            nanoseconds += on_cpu(&text).ok_or_else(|| format!("{folder}: schedstat: {text}"))?;
+            times.push(on_cpu(&text).ok_or_else(|| format!("{folder}: schedstat: {text}"))?);
         }
     }
-    Ok(Duration::from_nanos(nanoseconds))
+    Ok(times)
 }
 
 /// The first number of a schedstat: nanoseconds on a core.

@@ -64,6 +64,9 @@ pub struct Side {
     pub p99_us: Spread,
     /// Keys that had no value, over all rounds.
     pub misses: u64,
+    /// A note if more of its threads worked than it has cores: then its figures say what sharing a core costs.
+    #[serde(default)]
+    pub crowded: Option<String>,
 }
 
 /// A rival's side, and how ours compares.
@@ -141,6 +144,7 @@ pub fn run(program: &Path, options: &Options) -> Result<Report, Failure> {
         };
         Ok(Side {
             program: protocol.program().to_owned(),
+            crowded: crowded(os::working_threads(server.pid())?, &cores.servers),
             ..side(server.command(), version, runs)
         })
     });
@@ -192,7 +196,19 @@ fn side(command: &str, version: Option<String>, runs: &[Run]) -> Side {
         server_cpu_us_per_op: Spread::of(runs.iter().map(cpu)),
         p99_us: Spread::of(runs.iter().map(|run| run.p99_us)),
         misses: runs.iter().map(|run| run.misses).sum(),
+        crowded: None,
     }
+}
+
+/// The note about a server with so many working threads on these cores.
+fn crowded(threads: usize, cores: &[usize]) -> Option<String> {
+    (threads > cores.len()).then(|| {
+        format!(
+            "{threads} of its threads share {} of the cores: these figures say nothing of a core for each \
+             (--server-cores)",
+            cores.len()
+        )
+    })
 }
 
 /// The warning about a memcached of this version.
@@ -273,13 +289,28 @@ impl Display for Side {
             self.misses,
             self.version.as_deref().unwrap_or("not told"),
             self.command
-        )
+        )?;
+        match &self.crowded {
+            Some(note) => write!(out, "\n       {note}"),
+            None => Ok(()),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn threads_that_share_a_core_are_told() {
+        assert_eq!(crowded(1, &[0]), None);
+        assert_eq!(crowded(2, &[0, 1]), None);
+        let note = crowded(3, &[0, 1]).unwrap();
+        assert!(
+            note.starts_with("3 of its threads share 2 of the cores"),
+            "{note}"
+        );
+    }
 
     #[test]
     fn old_memcacheds_are_warned_of() {

@@ -95,6 +95,7 @@ fn side(version: Option<&str>) -> Side {
         server_cpu_us_per_op: of(0.125),
         p99_us: of(70.0),
         misses: 0,
+        crowded: None,
     }
 }
 
