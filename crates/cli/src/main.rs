@@ -22,9 +22,13 @@ mod top;
 use std::process::ExitCode;
 
 use command::{Command, CommandLine};
-use nuthatch_program::Failure;
+use nuthatch_program::{Failure, on_own_stack};
 
 fn main() -> ExitCode {
+    on_own_stack(program)
+}
+
+fn program() -> ExitCode {
     // Ends the process itself: with 2 for an invalid command line, and with 0 for help and version.
     let line = CommandLine::read(std::env::args_os().collect());
     let code = match line.and_then(run) {

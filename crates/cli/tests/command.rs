@@ -29,6 +29,25 @@ fn version_help_completions_and_manual() {
 }
 
 #[test]
+fn a_small_stack_is_enough() {
+    // Both limits are set, as a service manager does: nobody but root could raise them again.
+    for kib in [64, 256, 8192] {
+        for arguments in [
+            "-V",
+            "-h",
+            "--check -l 127.0.0.1 -p 0",
+            "serve --no-such-flag",
+        ] {
+            let program = env!("CARGO_BIN_EXE_nuthatch");
+            let line = format!("ulimit -s {kib} && exec {program} {arguments}");
+            let ended = Command::new("sh").args(["-c", &line]).output().unwrap();
+            let code = if arguments.contains("no-such") { 2 } else { 0 };
+            assert_eq!(ended.status.code(), Some(code), "{line}: {ended:?}");
+        }
+    }
+}
+
+#[test]
 fn the_start_line_names_the_index_and_its_rule() {
     for (flags, says) in [
         (

@@ -11,13 +11,17 @@ use nuthatch_fabric::Fabric;
 use nuthatch_fabric::openshmem::{self, CannotOpen, OpenShmem};
 use nuthatch_log::{Log, LogFormat, LogTo};
 use nuthatch_pe::{Abort, Bound, Options, Plan, own_words, run};
-use nuthatch_program::{Failure, command_line};
+use nuthatch_program::{Failure, command_line, on_own_stack};
 use nuthatch_server::{Controls, OnVerbosity, Shutdown, Signals};
 
 /// The exit code of a PE that ends all others at once.
 const ABORTED: u8 = 70;
 
 fn main() -> ExitCode {
+    on_own_stack(program)
+}
+
+fn program() -> ExitCode {
     // It exits by itself: with 2 for an invalid command line, and with 0 for help and version.
     let line = command_line::parse(CommandLine::command(), std::env::args_os());
     let code = match line.and_then(execute) {

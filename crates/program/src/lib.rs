@@ -1,4 +1,5 @@
-//! Code that all programs share: failures and their exit codes, command lines, output, sizes as people type them, and progress.
+//! Code that all programs share: failures and their exit codes, command lines, output, sizes as people
+//! type them, progress, and the stack that they run on.
 
 #![forbid(unsafe_code)]
 
@@ -9,5 +10,7 @@ pub mod output;
 #[cfg(feature = "progress")]
 pub mod progress;
 pub mod size;
+mod stack;
 
 pub use failure::Failure;
+pub use stack::on_own_stack;

@@ -11,11 +11,15 @@ use std::process::ExitCode;
 
 use clap::CommandFactory;
 use nuthatch_hits::{hit_ratio, items_held};
-use nuthatch_program::{Failure, command_line, output};
+use nuthatch_program::{Failure, command_line, on_own_stack, output};
 
 use command::{Command, CommandLine};
 
 fn main() -> ExitCode {
+    on_own_stack(program)
+}
+
+fn program() -> ExitCode {
     // Ends the process itself: with 2 for an invalid command line, and with 0 for help and version.
     let line = command_line::parse(CommandLine::command(), std::env::args_os());
     match line.and_then(run) {
