@@ -76,7 +76,7 @@ def test_both_formats_say_what_stats_says(scraped):
 
 
 def get_when_served(address, path):
-    """Eight are served at a time, and those of before may not be gone yet."""
+    """Whoever is displaced by others asks again."""
     end = time.monotonic() + 120
     while True:
         try:

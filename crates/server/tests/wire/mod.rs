@@ -7,6 +7,7 @@
 //! * [`bad_input`]: what clients should not send
 //! * [`hash`]: the index of the running server
 //! * [`large`]: values that arrive and leave in pieces
+//! * [`metrics`]: the endpoint of metrics
 //! * [`odd`]: clients within the protocol and beyond what is usual
 //! * [`pressure`]: clients that do not read, fairness, bytes that trickle in
 //! * [`connections`]: listeners, limits, idle and many connections
@@ -24,6 +25,7 @@ pub mod fixture;
 mod hash;
 mod large;
 mod meta;
+mod metrics;
 mod odd;
 mod pressure;
 mod redis;
