@@ -42,6 +42,7 @@ pub fn run(serve: Serve) -> Result<(), Failure> {
             .for_each(|warning| output::note(warning));
         return output::print("the settings are fine\n");
     }
+    nuthatch_server::ignore_meaningless();
     // First, because it must run while the process has one thread.
     let launch = settings.process.daemon.then(daemon::launch).transpose();
     let launch = launch.map_err(Failure::Run)?;

@@ -44,6 +44,7 @@ fn live(options: &Options) -> Result<(), Failure> {
     // Every PE computes the same words, or fails: none starts OpenSHMEM when the others do not.
     let store = options.check(pes)?;
     let words = store.symmetric_words(pes).map_err(Failure::usage)?;
+    nuthatch_server::ignore_meaningless();
     // SAFETY: the only thread there is, and the only place that starts OpenSHMEM.
     let opened = unsafe { OpenShmem::open(words + own_words::<OpenShmem>(pes)) };
     let fabric = opened.map_err(|error| match error {

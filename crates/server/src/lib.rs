@@ -82,4 +82,4 @@ pub use nuthatch_security::SettingsError;
 pub use nuthatch_security::ciphers::{Ciphers, UnknownCipher};
 pub use nuthatch_telemetry::Address;
 pub use server::{Server, ServerHandle};
-pub use signals::{Signals, on_signals};
+pub use signals::{Signals, ignore_meaningless, on_signals};
