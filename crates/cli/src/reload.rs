@@ -11,13 +11,15 @@ use crate::places;
 use crate::settings::Settings;
 
 /// The settings that [`Controls::apply`] applies.
-const APPLIED: [&str; 11] = [
+const APPLIED: [&str; 13] = [
     "conn-limit",
     "max-reqs-per-event",
     "disable-flush-all",
     "disable-dumping",
     "disable-cas",
     "enable-shutdown",
+    "-o conns_per_address",
+    "-o disable_admin",
     "-o idle_timeout",
     "-o login_guesses",
     "-o login_timeout",
@@ -229,7 +231,8 @@ mod tests {
             "conn-limit = 1\nmax-reqs-per-event = 1\ndisable-flush-all = true\n\
              disable-dumping = true\ndisable-cas = true\nenable-shutdown = true\n\
              verbose = 1\nmemory-limit = 1\n\
-             extended = \"idle_timeout=1,login_guesses=1,login_timeout=1,udp_reply_max=64,unix_peers=root\"",
+             extended = \"idle_timeout=1,login_guesses=1,login_timeout=1,udp_reply_max=64,unix_peers=root,\
+             conns_per_address=1,disable_admin\"",
         );
         for key in APPLIED.iter().chain(&["verbose", "memory-limit"]) {
             assert!(all.contains_key(*key), "{key}");

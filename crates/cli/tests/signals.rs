@@ -160,9 +160,9 @@ fn sighup_reads_the_file_again() {
     let news = hang_up(
         "threads = 3\nmemory-limit = 80\nconn-limit = 9\ndisable-flush-all = true\n\
          enable-shutdown = true\ndisable-dumping = true\ndisable-cas = true\nverbose = 1\n\
-         max-reqs-per-event = 5\nextended = \"idle_timeout=100,hashpower=20,login_guesses=7,ssl_min_version=3,udp_reply_max=64\"\n",
+         max-reqs-per-event = 5\nextended = \"idle_timeout=100,hashpower=20,login_guesses=7,disable_admin=shutdown,conns_per_address=99,ssl_min_version=3,udp_reply_max=64\"\n",
     );
-    let applied = "applied: -o idle_timeout = 100, -o login_guesses = 7, -o udp_reply_max = 64, conn-limit = 9, disable-cas = true, \
+    let applied = "applied: -o conns_per_address = 99, -o disable_admin = \"shutdown\", -o idle_timeout = 100, -o login_guesses = 7, -o udp_reply_max = 64, conn-limit = 9, disable-cas = true, \
                    disable-dumping = true, disable-flush-all = true, enable-shutdown = true, \
                    memory-limit = 83886080, verbose = 1";
     assert!(news.contains(applied), "{news}");
@@ -177,6 +177,8 @@ fn sighup_reads_the_file_again() {
         ("verbosity", "1"),
         ("idle_timeout", "100"),
         ("shutdown_command", "yes"),
+        ("disable_admin", "shutdown"),
+        ("conns_per_address", "99"),
         ("flush_enabled", "no"),
         ("dump_enabled", "no"),
         ("cas_enabled", "no"),

@@ -8,7 +8,7 @@ use nuthatch_engine::{AnyEngine, Clock, Cursor, Engine, Time};
 use nuthatch_security::SettingsError;
 use nuthatch_security::failures::Failures;
 use nuthatch_security::guesses::Guesses;
-use nuthatch_security::passwords::Passwords;
+use nuthatch_security::passwords::{Passwords, Role};
 use nuthatch_security::tls::Tls;
 use nuthatch_sync::mutex::Mutex;
 use nuthatch_telemetry::Address;
@@ -22,6 +22,7 @@ use crate::config::{Config, Protocol, TlsSettings};
 use crate::inbox::Inbox;
 use crate::keeping::Saves;
 use crate::live::Live;
+use crate::origins::Origins;
 use crate::pause::Pause;
 use crate::scans::Scans;
 use crate::shutdown::Shutdown;
@@ -63,6 +64,8 @@ pub struct Shared {
     pub account: Account,
     /// The account of values that have not arrived completely.
     pub uploads: Arc<Uploads>,
+    /// How many connections each address has.
+    pub origins: Arc<Origins>,
     /// The acceptor's counters.
     pub accepting: AcceptorCounters,
     /// Open connections.
@@ -109,10 +112,10 @@ impl Shared {
         self.has_passwords() || self.tls.is_some()
     }
 
-    /// True if this is a user's name and password.
-    pub fn admits(&self, name: &[u8], password: &[u8]) -> bool {
+    /// The role of the user with this name and password, if there is one.
+    pub fn admits(&self, name: &[u8], password: &[u8]) -> Option<Role> {
         let passwords = self.passwords.lock().clone();
-        passwords.is_some_and(|passwords| passwords.admits(name, password))
+        passwords?.admits(name, password)
     }
 
     /// Reads the file of passwords again, if there is one. Errors: it cannot be read, and the old passwords stay valid.

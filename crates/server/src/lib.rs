@@ -72,8 +72,8 @@ mod unix_path;
 mod worker;
 
 pub use nuthatch_context::config::{
-    self, Config, Keeping, Listen, ListenAddress, NewestTls, OnVerbosity, Protocol, TlsSettings,
-    Verify,
+    self, Actions, Config, Keeping, Listen, ListenAddress, NewestTls, OnVerbosity, Protocol,
+    TlsSettings, Verify,
 };
 pub use nuthatch_context::live::Controls;
 pub use nuthatch_context::shutdown::Shutdown;

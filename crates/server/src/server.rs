@@ -105,6 +105,7 @@ impl Server {
             failed_handshakes: Default::default(),
             limited_peers: Default::default(),
             refused_users: Default::default(),
+            origins: Default::default(),
             passwords: Mutex::new(config.passwords.take()),
             engine,
             addresses: addresses.clone(),

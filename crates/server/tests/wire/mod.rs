@@ -4,6 +4,7 @@
 //! * [`text`]: the text commands, their replies byte by byte
 //! * [`meta`]: the meta commands
 //! * [`admin`]: stats, flush_all, dumps, switches
+//! * [`administration`]: who may change the server
 //! * [`bad_input`]: what clients should not send
 //! * [`hash`]: the index of the running server
 //! * [`large`]: values that arrive and leave in pieces
@@ -17,6 +18,7 @@
 //! * [`uploads`]: values that clients announce and do not send
 
 mod admin;
+mod administration;
 mod bad_input;
 mod client;
 mod connections;
