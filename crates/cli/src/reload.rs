@@ -111,12 +111,15 @@ impl Reload {
         wanted: &Table,
         are_read: Option<bool>,
     ) {
+        // Also where a client has set the same level: from here on it is the operator's.
+        let (was, verbosity) = (controls.verbosity(), settings.server.verbosity);
+        controls.set_verbosity(verbosity);
         let mut changed = changes(&self.running, wanted);
         // Commands change these two as well, so what the file said before does not tell what runs.
-        let (limit, verbosity) = (settings.engine.memory_limit, settings.server.verbosity);
+        let limit = settings.engine.memory_limit;
         for (key, differs) in [
             ("memory-limit", controls.memory_limit() != limit),
-            ("verbose", controls.verbosity() != verbosity),
+            ("verbose", was != verbosity),
         ] {
             changed.retain(|changed| changed != key);
             if differs {
@@ -133,10 +136,7 @@ impl Reload {
                     // Reported already.
                     _ => continue,
                 },
-                "verbose" => {
-                    controls.set_verbosity(settings.server.verbosity);
-                    Ok(())
-                }
+                "verbose" => Ok(()),
                 key if APPLIED.contains(&key) => {
                     controls.apply(&settings.server);
                     Ok(())

@@ -152,15 +152,12 @@ impl<'a> Stage<'_, 'a> {
 
     /// Counts a wrong password as a guess, and logs it. True if the peer may try no other password for now.
     fn note_failure(&self, origin: Origin, said: Credentials<'_>) -> bool {
-        if let Some(untold) = self.shared.failed_logins.tell(self.now) {
-            tracing::warn!(peer = %self.info.peer(), untold, "a login failed");
-        }
+        tracing::warn!(peer = %self.info.peer(), "a login failed");
         let was_last = self.shared.guesses.spend(origin, said, self.now);
-        if was_last && let Some(untold) = self.shared.limited_peers.tell(self.now) {
+        if was_last {
             tracing::warn!(
                 peer = %origin,
                 seconds = guesses::SPAN.as_secs(),
-                untold,
                 "too many wrong passwords: no login of this peer is looked at for a while"
             );
         }

@@ -132,26 +132,35 @@ impl fmt::Debug for NewestTls {
     }
 }
 
+/// Who changes a setting of a running server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// Who runs it.
+    Operator,
+    /// A client, by a command.
+    Client,
+}
+
 /// A function that is called with each new verbosity: the program that set up the log can change its level. By default
 /// it does nothing.
 #[derive(Clone)]
-pub struct OnVerbosity(Arc<dyn Fn(u32) + Send + Sync>);
+pub struct OnVerbosity(Arc<dyn Fn(u32, By) + Send + Sync>);
 
 impl OnVerbosity {
-    /// `hear` is called with each new level, on the thread of the worker that got the command.
-    pub fn new(hear: impl Fn(u32) + Send + Sync + 'static) -> Self {
+    /// `hear` is called with each new level, for a client on the thread of the worker that got the command.
+    pub fn new(hear: impl Fn(u32, By) + Send + Sync + 'static) -> Self {
         Self(Arc::new(hear))
     }
 
     /// Calls the function.
-    pub fn tell(&self, level: u32) {
-        (self.0)(level);
+    pub fn tell(&self, level: u32, by: By) {
+        (self.0)(level, by);
     }
 }
 
 impl Default for OnVerbosity {
     fn default() -> Self {
-        Self::new(|_| {})
+        Self::new(|_, _| {})
     }
 }
 

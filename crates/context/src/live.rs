@@ -11,7 +11,7 @@ use nuthatch_security::SettingsError;
 use nuthatch_sync::mutex::Mutex;
 
 use crate::administration::{Action, Actions};
-use crate::config::{Config, TlsSettings};
+use crate::config::{By, Config, TlsSettings};
 use crate::shared::Shared;
 use crate::system;
 
@@ -256,7 +256,7 @@ impl Controls {
         self.0.verbosity()
     }
 
-    /// Does what the `verbosity` command does.
+    /// Does what the `verbosity` command does, and without its bound on the log.
     pub fn set_verbosity(&self, level: u32) {
         self.0.set_verbosity(level);
     }
@@ -304,6 +304,6 @@ impl Control for Arc<Shared> {
     }
 
     fn set_verbosity(&self, level: u32) {
-        Shared::set_verbosity(self, level);
+        Shared::set_verbosity(self, level, By::Operator);
     }
 }

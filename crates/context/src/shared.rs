@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use nuthatch_engine::counters::Counter;
 use nuthatch_engine::{AnyEngine, Clock, Cursor, Engine, Time};
 use nuthatch_security::SettingsError;
-use nuthatch_security::failures::Failures;
 use nuthatch_security::guesses::Guesses;
 use nuthatch_security::passwords::{Passwords, Role};
 use nuthatch_security::tls::Tls;
@@ -18,7 +17,7 @@ use nuthatch_telemetry::prefixes::Prefixes;
 use nuthatch_telemetry::watch::{Hub, line};
 
 use crate::account::{self, Account};
-use crate::config::{Config, Protocol, TlsSettings};
+use crate::config::{By, Config, Protocol, TlsSettings};
 use crate::inbox::Inbox;
 use crate::keeping::Saves;
 use crate::live::Live;
@@ -42,14 +41,6 @@ pub struct Shared {
     pub passwords: Mutex<Option<Arc<Passwords>>>,
     /// Wrong passwords that peers tried recently.
     pub guesses: Guesses,
-    /// Logins that failed, for the log.
-    pub failed_logins: Failures,
-    /// Handshakes of TLS that failed, for the log.
-    pub failed_handshakes: Failures,
-    /// Peers that have guessed too often.
-    pub limited_peers: Failures,
-    /// Users that may not connect by a unix socket, for the log.
-    pub refused_users: Failures,
     /// Certificates, if there are listeners with TLS.
     pub tls: Option<Arc<Tls>>,
     /// The clock.
@@ -212,11 +203,11 @@ impl Shared {
         (at > self.clock.now()).then_some(at)
     }
 
-    /// The `verbosity` command.
-    pub fn set_verbosity(&self, level: u32) {
+    /// The `verbosity` command, or the setting.
+    pub fn set_verbosity(&self, level: u32, by: By) {
         // Relaxed: a switch for logging.
         self.verbosity.store(level, Ordering::Relaxed);
-        self.config.on_verbosity.tell(level);
+        self.config.on_verbosity.tell(level, by);
     }
 
     /// `stats reset`.

@@ -1,10 +1,12 @@
 //! The log of a server's process: its destination, its format and its level.
 //!
+//! * `limit`: what is left out, so that no peer fills a disk.
 //! * `queue`: lines wait here for the thread that writes them, so that no other thread waits for a log that is stuck.
 //! * `record`: an event that waits.
 //! * `lines`: writes to standard error or to a file.
 //! * `syslog`: writes to the system's log.
 
+mod limit;
 mod lines;
 mod queue;
 mod record;
@@ -111,9 +113,10 @@ impl Log {
         verbosity: u32,
         lost: Arc<AtomicU64>,
     ) -> Result<Self, String> {
-        let (filter, level) = reload::Layer::new(level(verbosity));
+        let own = level(verbosity);
+        let (filter, level) = reload::Layer::new(own);
         let is_json = format == LogFormat::Json;
-        let queue = Arc::new(Queue::new(sink(to, is_json, &lost)?, lost));
+        let queue = Arc::new(Queue::new(sink(to, is_json, &lost)?, own, lost));
         let queueing = Queueing(Arc::clone(&queue));
         tracing_subscriber::registry()
             .with(filter)
@@ -138,8 +141,14 @@ impl Log {
         self.queue.flush();
     }
 
-    /// Changes how much is logged.
+    /// Changes how much is logged, for who runs the server.
     pub fn set_verbosity(&self, verbosity: u32) {
+        self.queue.set_own(level(verbosity));
+        self.set_verbosity_for_client(verbosity);
+    }
+
+    /// Changes how much is logged, for a client: what it adds is bounded.
+    pub fn set_verbosity_for_client(&self, verbosity: u32) {
         // It fails only if the subscriber was dropped, and that lives as long as the process.
         let _ = self.level.reload(level(verbosity));
     }

@@ -139,11 +139,15 @@ pub fn has_room(to: BorrowedFd<'_>, most: PollTimeout) -> bool {
     poll(&mut [PollFd::new(to, PollFlags::POLLOUT)], most) != Ok(0)
 }
 
+/// The mode of a new file: it tells of peers and keys, which are not for everybody.
+const MODE: u32 = 0o640;
+
 /// A pipe without a reader is an error at once: neither a start nor the thread that handles signals waits for a reader.
 /// Once it is open, writes wait for the reader.
 fn append_to(path: &Path) -> Result<File, String> {
     let mut options = OpenOptions::new();
-    let options = options.create(true).append(true).custom_flags(O_NONBLOCK);
+    let options = options.create(true).append(true).mode(MODE);
+    let options = options.custom_flags(O_NONBLOCK);
     let opened = options.open(path).and_then(|file| {
         let flags = OFlag::from_bits_retain(fcntl(&file, FcntlArg::F_GETFL)?);
         fcntl(&file, FcntlArg::F_SETFL(flags - OFlag::O_NONBLOCK))?;

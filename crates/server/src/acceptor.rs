@@ -13,7 +13,6 @@ use nuthatch_context::inbox::Arrival;
 use nuthatch_context::origins::Seat;
 use nuthatch_context::shared::Shared;
 use nuthatch_context::stream::{Socket, Stream};
-use nuthatch_security::failures::Failures;
 use nuthatch_security::guesses::Origin;
 use nuthatch_telemetry::connections::Peer;
 
@@ -38,8 +37,6 @@ pub(crate) struct Acceptor {
     ready: Vec<bool>,
     /// Since when the acceptor rests, if it does.
     resting: Option<Instant>,
-    /// Counts rests, to limit how often the log tells of them.
-    rests: Failures,
     rejected: Rejected,
 }
 
@@ -57,7 +54,6 @@ impl Acceptor {
             ready: vec![false; listeners.len()],
             listeners,
             resting: None,
-            rests: Failures::default(),
             rejected: Rejected::default(),
         })
     }
@@ -137,10 +133,7 @@ impl Acceptor {
                     return;
                 }
                 Err(error) if is_exhaustion(&error) => {
-                    // This happens once per REST while descriptors are short, which may be for days.
-                    if let Some(untold) = self.rests.tell(self.shared.clock.now()) {
-                        tracing::warn!(%error, untold, "accepting rests");
-                    }
+                    tracing::warn!(%error, "accepting rests");
                     self.rejected.close_all();
                     self.shared.accepting.listen_disabled_num.bump();
                     self.shared.accepting.set_suspended(true);
@@ -157,10 +150,7 @@ impl Acceptor {
         let shared = &self.shared;
         if let Err(why) = self.may_connect(&socket) {
             shared.accepting.rejected_connections.bump();
-            // A client that connects in a loop must not fill the disk.
-            if let Some(untold) = shared.refused_users.tell(shared.clock.now()) {
-                tracing::warn!(untold, "a unix socket's client is refused: {why}");
-            }
+            tracing::warn!("a unix socket's client is refused: {why}");
             return;
         }
         let seat = match self.seat(peer) {

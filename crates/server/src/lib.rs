@@ -72,7 +72,7 @@ mod unix_path;
 mod worker;
 
 pub use nuthatch_context::config::{
-    self, Actions, Config, Keeping, Listen, ListenAddress, NewestTls, OnVerbosity, Protocol,
+    self, Actions, By, Config, Keeping, Listen, ListenAddress, NewestTls, OnVerbosity, Protocol,
     TlsSettings, Verify,
 };
 pub use nuthatch_context::live::Controls;

@@ -2,6 +2,7 @@
 //! answered by then.
 
 use nuthatch_context::administration::Action;
+use nuthatch_context::config::By;
 use nuthatch_engine::{Engine, Reply};
 use nuthatch_protocol::binary::Foreign;
 use nuthatch_protocol::{
@@ -117,7 +118,7 @@ fn verbosity(stage: &Stage<'_, '_>, level: u32) -> &'static [u8] {
     if !stage.may(Action::Verbosity) {
         return b"CLIENT_ERROR verbosity not allowed\r\n";
     }
-    stage.shared.set_verbosity(level);
+    stage.shared.set_verbosity(level, By::Client);
     encode::OK
 }
 
