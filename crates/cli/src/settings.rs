@@ -131,6 +131,10 @@ fn log(flags: &Flags) -> Result<LogTo, String> {
         Some(LogTo::File(path)) => LogTo::File(absolute(&path)?),
         said => said.unwrap_or_default(),
     };
+    // Now, while all descriptors are those that the process was given.
+    if let LogTo::Descriptor(_) = log {
+        log.check()?;
+    }
     if log == LogTo::Journald && flags.log_format == Some(LogFormat::Json) {
         return Err(
             "--log-format json: journald keeps the fields of an event as they are".to_owned(),

@@ -337,6 +337,60 @@ fn a_file_is_written_and_opened_again() {
     assert!(!rest.contains(" get "), "{rest}");
 }
 
+/// Class of bug: the path of a descriptor is opened anew, which another user may not, or a name makes a file.
+#[test]
+fn descriptors_are_used_as_they_are() {
+    let folder = TempDir::new().unwrap();
+    let is_root = nix::unistd::geteuid().is_root();
+    for (name, more) in [
+        ("stdout", ""),
+        ("-", "-d"),
+        ("/dev/stdout", "-u nobody"),
+        ("/dev/fd/1", ""),
+        ("/proc/self/fd/1", "-d"),
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        // What another user may not open.
+        nix::sys::stat::fchmod(&writer, Mode::S_IRUSR).unwrap();
+        let more = if is_root || more == "-d" { more } else { "" };
+        let pid = folder.path().join("pid");
+        let mut server = Command::new(nuthatch())
+            .current_dir(folder.path())
+            .args(["-l", "127.0.0.1", "-p", "0", "-t", "1", "-v", "--log", name])
+            .args(more.split_whitespace())
+            .args((more == "-d").then(|| format!("-P{}", pid.display())))
+            .stdout(writer)
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(reader).lines().map(Result::unwrap);
+        assert!(
+            lines.any(|line| line.contains(": engine cuckoo,")),
+            "{name}"
+        );
+        let id = match more {
+            "-d" => {
+                assert!(server.wait().unwrap().success());
+                fs::read_to_string(&pid).unwrap().trim().parse().unwrap()
+            }
+            _ => server.id() as i32,
+        };
+        // It has no file to open again, and goes on.
+        kill(Pid::from_raw(id), Signal::SIGHUP).unwrap();
+        assert!(lines.any(|line| line.contains("SIGHUP")), "{name}");
+        kill(Pid::from_raw(id), Signal::SIGTERM).unwrap();
+        assert!(lines.any(|line| line.contains("stopping")), "{name}");
+        // To its end, behind which the daemon is gone.
+        assert_eq!(lines.filter(|line| line.contains(": engine")).count(), 0);
+        server.wait().unwrap();
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    let output = run("-l 127.0.0.1 -p 0 --log /dev/fd/77");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said.contains("--log: descriptor 77: "), "{said}");
+}
+
 #[test]
 fn a_log_that_cannot_be_is_an_error() {
     let output = run("-l 127.0.0.1 -p 0 --log /no/such/folder/log");

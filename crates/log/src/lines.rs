@@ -1,4 +1,4 @@
-//! The writer of the log's lines to standard error or to a file.
+//! The writer of the log's lines to standard error, to a file, or to a descriptor.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -33,6 +33,7 @@ struct State {
 enum To {
     Stderr,
     File(PathBuf, File),
+    Descriptor(File),
 }
 
 impl Lines {
@@ -45,6 +46,11 @@ impl Lines {
     pub fn to_file(path: &Path, lost: Arc<AtomicU64>) -> Result<Self, String> {
         let file = append_to(path)?;
         Ok(Self::to(To::File(path.to_owned(), file), lost))
+    }
+
+    /// To a descriptor, which is not opened again.
+    pub fn to_descriptor(descriptor: File, lost: Arc<AtomicU64>) -> Self {
+        Self::to(To::Descriptor(descriptor), lost)
     }
 
     fn to(to: To, lost: Arc<AtomicU64>) -> Self {
@@ -97,7 +103,7 @@ impl Lines {
         let stderr = io::stderr();
         let to = match &state.to {
             To::Stderr => stderr.as_fd(),
-            To::File(_, file) => file.as_fd(),
+            To::File(_, file) | To::Descriptor(file) => file.as_fd(),
         };
         let mut rest = state.held.as_slice();
         while !rest.is_empty() {
