@@ -14,7 +14,7 @@ use nix::fcntl::{AT_FDCWD, AtFlags};
 use nix::unistd::{AccessFlags, faccessat};
 use nuthatch_log::LogTo;
 use nuthatch_program::Failure;
-use nuthatch_server::ListenAddress;
+use nuthatch_server::{Actions, Config, ListenAddress};
 
 use crate::engine;
 use crate::process;
@@ -50,10 +50,20 @@ pub fn log(log: &LogTo, user: Option<&str>) -> Result<(), Failure> {
 /// What a start needs from then on. `user` as for [`log`].
 pub fn as_user(settings: &mut Settings, user: Option<&str>) -> Result<(), Failure> {
     settings.server.read_passwords().map_err(Failure::usage)?;
+    administrators(&settings.server);
     each_address_once(settings).map_err(Failure::Usage)?;
     addresses(settings)
         .and_then(|()| files(settings))
         .map_err(|error| invalid(error, user))
+}
+
+/// Warns of users who are named as those who may administrate the server where everybody may.
+fn administrators(server: &Config) {
+    let passwords = server.passwords.as_ref();
+    let are_named = passwords.is_some_and(|passwords| passwords.have_administrators());
+    if are_named && server.disabled_actions == Actions::default() {
+        tracing::warn!("-Y: :admin: has no effect without -o disable_admin");
+    }
 }
 
 /// An error that may come from the rights of this user.

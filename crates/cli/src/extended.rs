@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use nuthatch_server::{Ciphers, Verify};
+use nuthatch_server::{Actions, Ciphers, Verify};
 use toml::Value;
 
 use crate::settings::absolute;
@@ -25,6 +25,10 @@ pub struct Extended {
     pub udp_reply_max: Option<NonZeroUsize>,
     /// Users whose processes may connect by unix sockets, as typed.
     pub unix_peers: Option<Vec<String>>,
+    /// Connections of an address; 0 is no limit.
+    pub conns_per_address: Option<u32>,
+    /// What clients may not do to the server.
+    pub disabled_actions: Actions,
     /// Items the index has room for at the start.
     pub initial_items: Option<usize>,
     /// Give up the files and calls that a running server does not need.
@@ -58,7 +62,7 @@ impl SslOptions {
 }
 
 /// The options with their meanings, for the help and the manual page.
-const OPTIONS: [(&str, &str); 17] = [
+const OPTIONS: [(&str, &str); 19] = [
     (
         "idle_timeout=SECONDS",
         "close TCP connections that are silent for this long; 0: never",
@@ -112,6 +116,16 @@ const OPTIONS: [(&str, &str); 17] = [
     (
         "unix_peers=USER:USER",
         "users, besides the server's own and root, whose processes may connect by unix sockets",
+    ),
+    (
+        "conns_per_address=NUM",
+        "connections that an address may have at once; 0: any number [default: 0]",
+    ),
+    (
+        "disable_admin",
+        "refuse commands that change the server for all: verbosity, cache_memlimit, CONFIG SET, refresh_certs, stats \
+         reset, shutdown, flush_all; =verbosity:flush_all refuses these two. The users of -Y that a line :admin:NAME \
+         names may send them",
     ),
     (
         "maxconns_fast, modern, slab_reassign, slab_automove, lru_crawler, lru_maintainer",
@@ -176,6 +190,12 @@ impl Extended {
                         "-o unix_peers: users with colons between, as in unix_peers=www-data:1000";
                     let users = users.ok_or(error)?.split(':');
                     extended.unix_peers = Some(users.map(str::to_owned).collect());
+                }
+                "conns_per_address" => extended.conns_per_address = Some(number(name, value)?),
+                "disable_admin" => {
+                    let listed = value.map_or(Ok(Actions::ALL), str::parse);
+                    extended.disabled_actions =
+                        listed.map_err(|error| format!("-o disable_admin: {error}"))?;
                 }
                 "udp_reply_max" => {
                     let bytes = number(name, value)? as usize;
@@ -260,6 +280,8 @@ impl Extended {
             login_guesses,
             udp_reply_max,
             unix_peers,
+            conns_per_address,
+            disabled_actions,
             initial_items,
             drop_privileges,
             ssl,
@@ -296,6 +318,15 @@ impl Extended {
                 unix_peers
                     .as_ref()
                     .map(|users| Value::String(users.join(":"))),
+            ),
+            (
+                "conns_per_address",
+                conns_per_address.map(|most| number(most.into())),
+            ),
+            (
+                "disable_admin",
+                (*disabled_actions != Actions::default())
+                    .then(|| Value::String(disabled_actions.to_string())),
             ),
             ("hashpower", initial_items.map(|items| number(items as u64))),
             ("drop_privileges", switch(*drop_privileges)),

@@ -200,7 +200,8 @@ pub struct Flags {
     #[serde(deserialize_with = "level", skip_serializing)]
     pub verbose: Vec<Verbosity>,
 
-    /// Destination of the log: stderr, syslog, journald, or a file, which SIGHUP opens again [default: stderr]
+    /// Destination of the log: stderr, stdout (also -), syslog, journald, or a file, which SIGHUP opens again [default:
+    /// stderr]
     #[arg(long, value_name = "DEST")]
     pub log: Option<String>,
 

@@ -11,13 +11,15 @@ use crate::places;
 use crate::settings::Settings;
 
 /// The settings that [`Controls::apply`] applies.
-const APPLIED: [&str; 11] = [
+const APPLIED: [&str; 13] = [
     "conn-limit",
     "max-reqs-per-event",
     "disable-flush-all",
     "disable-dumping",
     "disable-cas",
     "enable-shutdown",
+    "-o conns_per_address",
+    "-o disable_admin",
     "-o idle_timeout",
     "-o login_guesses",
     "-o login_timeout",
@@ -109,12 +111,15 @@ impl Reload {
         wanted: &Table,
         are_read: Option<bool>,
     ) {
+        // Also where a client has set the same level: from here on it is the operator's.
+        let (was, verbosity) = (controls.verbosity(), settings.server.verbosity);
+        controls.set_verbosity(verbosity);
         let mut changed = changes(&self.running, wanted);
         // Commands change these two as well, so what the file said before does not tell what runs.
-        let (limit, verbosity) = (settings.engine.memory_limit, settings.server.verbosity);
+        let limit = settings.engine.memory_limit;
         for (key, differs) in [
             ("memory-limit", controls.memory_limit() != limit),
-            ("verbose", controls.verbosity() != verbosity),
+            ("verbose", was != verbosity),
         ] {
             changed.retain(|changed| changed != key);
             if differs {
@@ -131,10 +136,7 @@ impl Reload {
                     // Reported already.
                     _ => continue,
                 },
-                "verbose" => {
-                    controls.set_verbosity(settings.server.verbosity);
-                    Ok(())
-                }
+                "verbose" => Ok(()),
                 key if APPLIED.contains(&key) => {
                     controls.apply(&settings.server);
                     Ok(())
@@ -229,7 +231,8 @@ mod tests {
             "conn-limit = 1\nmax-reqs-per-event = 1\ndisable-flush-all = true\n\
              disable-dumping = true\ndisable-cas = true\nenable-shutdown = true\n\
              verbose = 1\nmemory-limit = 1\n\
-             extended = \"idle_timeout=1,login_guesses=1,login_timeout=1,udp_reply_max=64,unix_peers=root\"",
+             extended = \"idle_timeout=1,login_guesses=1,login_timeout=1,udp_reply_max=64,unix_peers=root,\
+             conns_per_address=1,disable_admin\"",
         );
         for key in APPLIED.iter().chain(&["verbose", "memory-limit"]) {
             assert!(all.contains_key(*key), "{key}");

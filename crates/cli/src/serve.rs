@@ -8,7 +8,7 @@ use nuthatch_engine::stats::EngineStats;
 use nuthatch_log::{Log, LogFormat, LogTo};
 use nuthatch_server::greeting::{open_to_all, places};
 use nuthatch_server::systemd::{self, NotifyState};
-use nuthatch_server::{Controls, NewestTls, OnVerbosity, Server, Shutdown, Signals};
+use nuthatch_server::{By, Controls, NewestTls, OnVerbosity, Server, Shutdown, Signals};
 use nuthatch_sync::mutex::Mutex;
 
 use crate::check;
@@ -42,6 +42,7 @@ pub fn run(serve: Serve) -> Result<(), Failure> {
             .for_each(|warning| output::note(warning));
         return output::print("the settings are fine\n");
     }
+    nuthatch_server::ignore_meaningless();
     // First, because it must run while the process has one thread.
     let launch = settings.process.daemon.then(daemon::launch).transpose();
     let launch = launch.map_err(Failure::Run)?;
@@ -66,7 +67,10 @@ pub fn run(serve: Serve) -> Result<(), Failure> {
     }
     let checked = before.and_then(|()| check::as_user(&mut settings, user.as_deref()));
     let turned = log.clone();
-    settings.server.on_verbosity = OnVerbosity::new(move |level| turned.set_verbosity(level));
+    settings.server.on_verbosity = OnVerbosity::new(move |level, by| match by {
+        By::Operator => turned.set_verbosity(level),
+        By::Client => turned.set_verbosity_for_client(level),
+    });
     let source = serve.clone();
     settings.server.newest_tls = NewestTls::new(move || reload::newest_tls(&source));
     systemd::open();

@@ -131,6 +131,10 @@ fn log(flags: &Flags) -> Result<LogTo, String> {
         Some(LogTo::File(path)) => LogTo::File(absolute(&path)?),
         said => said.unwrap_or_default(),
     };
+    // Now, while all descriptors are those that the process was given.
+    if let LogTo::Descriptor(_) = log {
+        log.check()?;
+    }
     if log == LogTo::Journald && flags.log_format == Some(LogFormat::Json) {
         return Err(
             "--log-format json: journald keeps the fields of an event as they are".to_owned(),
@@ -237,6 +241,9 @@ fn server(
     Ok(Config {
         threads,
         connections_max,
+        address_connections_max: extended
+            .conns_per_address
+            .and_then(|most| NonZeroUsize::new(most as usize)),
         backlog: flags.listen_backlog.unwrap_or(default.backlog),
         commands_per_slice,
         batch_max,
@@ -255,6 +262,7 @@ fn server(
         port_file: port_file.as_deref().map(absolute).transpose()?,
         allow_shutdown: flags.enable_shutdown.unwrap_or_default(),
         allow_flush: !flags.disable_flush_all.unwrap_or_default(),
+        disabled_actions: extended.disabled_actions,
         allow_dump: !flags.disable_dumping.unwrap_or_default(),
         count_prefixes: counts_prefixes(flags)?,
         allow_watch: !flags.disable_watch.unwrap_or_default(),

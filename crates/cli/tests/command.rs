@@ -446,3 +446,26 @@ fn memory_is_locked_or_else_it_is_said() {
         assert!(running.status("VmRSS:") < 200_000);
     }
 }
+
+/// Who names administrators believes that the others may not administrate.
+#[test]
+fn administrators_where_everybody_may_administrate_are_a_warning() {
+    let folder = tempfile::tempdir().unwrap();
+    let users = folder.path().join("users");
+    std::fs::write(&users, "ann:secret\n:admin:ann\n").unwrap();
+    let checked = |more: &str| {
+        let output = run(&format!("--check -p 0 -Y {} {more}", users.display()));
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let warning = ":admin: has no effect without -o disable_admin";
+    assert!(checked("").contains(warning));
+    assert!(!checked("-o disable_admin=shutdown").contains(warning));
+    let output = run("--check -p 0 -o disable_admin=reboot");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        said.contains("-o disable_admin: `reboot` is none of verbosity:"),
+        "{said}"
+    );
+}

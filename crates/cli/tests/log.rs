@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, PipeWriter, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::Path;
 use std::process::Command;
@@ -269,6 +270,34 @@ fn nothing_is_lost_at_the_end() {
     );
 }
 
+/// Class of bug: a client fills the disk by what the log tells of its requests.
+#[test]
+fn no_client_fills_the_log() {
+    let folder = TempDir::new().unwrap();
+    let log = folder.path().join("log");
+    let line = format!("-l 127.0.0.1 -p 0 -t 1 --log {}", log.display());
+    let running = Running::start(&line);
+    let refused = "cache_memlimit 900000000 noreply\r\n".repeat(5_000);
+    assert_eq!(running.ask(&format!("{refused}quit\r\n")), "");
+    // A level that a client asks for: each of these would be two lines or more.
+    let asked = "get a\r\n".repeat(50_000);
+    let answers = running.ask(&format!("verbosity 3\r\n{asked}quit\r\n"));
+    assert_eq!(answers, format!("OK\r\n{}", "END\r\n".repeat(50_000)));
+    assert_eq!(running.end(Signal::SIGTERM).0, Some(0));
+    let log = fs::read_to_string(&log).unwrap();
+    assert!(log.len() < 2 << 20, "{} bytes", log.len());
+    let of_kind = log
+        .lines()
+        .filter(|line| line.contains("cache_memlimit error"));
+    assert_eq!(of_kind.count(), 10, "{log}");
+    for left_out in [
+        "seconds or more: cache_memlimit count=4990",
+        "by the verbosity that a client sets",
+    ] {
+        assert!(log.contains(left_out), "{left_out}: {}", log.len());
+    }
+}
+
 #[test]
 fn a_file_is_written_and_opened_again() {
     let folder = tempfile::tempdir().unwrap();
@@ -298,11 +327,68 @@ fn a_file_is_written_and_opened_again() {
     wait_for(&log, "SIGHUP");
     running.ask("get after\r\nquit\r\n");
     let after = wait_for(&log, " get after");
+    // Keys are not for everybody.
+    let mode = fs::metadata(&log).unwrap().permissions().mode();
+    assert_eq!(mode & 0o137, 0, "{mode:o}");
     assert!(!after.contains(" get between"));
     assert!(!fs::read_to_string(&old).unwrap().contains(" get after"));
     let (code, rest) = running.end(Signal::SIGTERM);
     assert_eq!(code, Some(0));
     assert!(!rest.contains(" get "), "{rest}");
+}
+
+/// Class of bug: the path of a descriptor is opened anew, which another user may not, or a name makes a file.
+#[test]
+fn descriptors_are_used_as_they_are() {
+    let folder = TempDir::new().unwrap();
+    let is_root = nix::unistd::geteuid().is_root();
+    for (name, more) in [
+        ("stdout", ""),
+        ("-", "-d"),
+        ("/dev/stdout", "-u nobody"),
+        ("/dev/fd/1", ""),
+        ("/proc/self/fd/1", "-d"),
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        // What another user may not open.
+        nix::sys::stat::fchmod(&writer, Mode::S_IRUSR).unwrap();
+        let more = if is_root || more == "-d" { more } else { "" };
+        let pid = folder.path().join("pid");
+        let mut server = Command::new(nuthatch())
+            .current_dir(folder.path())
+            .args(["-l", "127.0.0.1", "-p", "0", "-t", "1", "-v", "--log", name])
+            .args(more.split_whitespace())
+            .args((more == "-d").then(|| format!("-P{}", pid.display())))
+            .stdout(writer)
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(reader).lines().map(Result::unwrap);
+        assert!(
+            lines.any(|line| line.contains(": engine cuckoo,")),
+            "{name}"
+        );
+        let id = match more {
+            "-d" => {
+                assert!(server.wait().unwrap().success());
+                fs::read_to_string(&pid).unwrap().trim().parse().unwrap()
+            }
+            _ => server.id() as i32,
+        };
+        // It has no file to open again, and goes on.
+        kill(Pid::from_raw(id), Signal::SIGHUP).unwrap();
+        assert!(lines.any(|line| line.contains("SIGHUP")), "{name}");
+        kill(Pid::from_raw(id), Signal::SIGTERM).unwrap();
+        assert!(lines.any(|line| line.contains("stopping")), "{name}");
+        // To its end, behind which the daemon is gone.
+        assert_eq!(lines.filter(|line| line.contains(": engine")).count(), 0);
+        server.wait().unwrap();
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    let output = run("-l 127.0.0.1 -p 0 --log /dev/fd/77");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said.contains("--log: descriptor 77: "), "{said}");
 }
 
 #[test]

@@ -16,11 +16,30 @@ use running::*;
 fn nothing_is_left_behind_by_any_stop() {
     let folder = tempfile::tempdir().unwrap();
     let (socket, pid) = (folder.path().join("socket"), folder.path().join("pid"));
-    for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGUSR1] {
+    for signal in [
+        Signal::SIGTERM,
+        Signal::SIGINT,
+        Signal::SIGUSR1,
+        Signal::SIGQUIT,
+        Signal::SIGXCPU,
+        Signal::SIGPWR,
+    ] {
         let line = format!("-t 1 -s {} -P {}", socket.display(), pid.display());
         let running = Running::start(&line);
         // These end nothing.
-        for harmless in [Signal::SIGHUP, Signal::SIGPIPE, Signal::SIGUSR2] {
+        for harmless in [
+            Signal::SIGHUP,
+            Signal::SIGPIPE,
+            Signal::SIGUSR2,
+            Signal::SIGXFSZ,
+            Signal::SIGALRM,
+            Signal::SIGVTALRM,
+            Signal::SIGPROF,
+            Signal::SIGIO,
+            Signal::SIGSTKFLT,
+            Signal::SIGTTIN,
+            Signal::SIGTTOU,
+        ] {
             running.signal(harmless);
             let stream = UnixStream::connect(&socket).unwrap();
             assert_eq!(talk(stream, SET_AND_GET), SET_AND_GOT);
@@ -29,6 +48,68 @@ fn nothing_is_left_behind_by_any_stop() {
         assert_eq!(running.end(signal).0, Some(0), "{signal}");
         assert!(!pid.exists() && !socket.exists(), "{signal}");
     }
+}
+
+/// Those of real time have no names, and each ends a process by default.
+#[test]
+fn signals_without_a_meaning_end_nothing() {
+    let running = Running::start("-l 127.0.0.1 -p 0 -t 1");
+    let status = fs::read_to_string(format!("/proc/{}/status", running.child.id())).unwrap();
+    let mask = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        u64::from_str_radix(line.unwrap().trim(), 16).unwrap()
+    };
+    let heeded = mask("SigIgn:") | mask("SigCgt:");
+    // Faults of the program itself, two that nobody can heed, and those that end nothing or that a user stops it by.
+    let not_ours = [
+        Signal::SIGILL,
+        Signal::SIGTRAP,
+        Signal::SIGABRT,
+        Signal::SIGBUS,
+        Signal::SIGFPE,
+        Signal::SIGSEGV,
+        Signal::SIGSYS,
+        Signal::SIGKILL,
+        Signal::SIGSTOP,
+        Signal::SIGTSTP,
+        Signal::SIGCHLD,
+        Signal::SIGCONT,
+        Signal::SIGURG,
+        Signal::SIGWINCH,
+    ];
+    let not_ours = not_ours.map(|signal| signal as u32);
+    // 32 and 33 are the C library's own.
+    let ends = (1..=64).filter(|number| !not_ours.contains(number) && ![32, 33].contains(number));
+    let deadly: Vec<u32> = ends
+        .filter(|number| heeded & 1 << (number - 1) == 0)
+        .collect();
+    assert_eq!(deadly, []);
+}
+
+/// Class of bug: a write beyond the limit of a file's size is a signal that ends the process.
+#[test]
+fn a_limit_of_the_size_of_files_is_as_a_full_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let (log, copy, items) = (at("log"), at("copy"), at("items"));
+    let mut command = std::process::Command::new("sh");
+    let words = format!("-l 127.0.0.1 -p 0 -t 1 -vv --log {log} --save {copy} -e {items}");
+    // Two blocks of 512 or 1024 bytes.
+    let limited = format!("ulimit -f 2 && exec {} {words}", nuthatch().display());
+    command.args(["-c", &limited]);
+    let running = Running::spawn(command);
+    let value = "v".repeat(5_000);
+    let stored = running.ask(&format!("set k 0 0 5000\r\n{value}\r\nquit\r\n"));
+    assert_eq!(stored, "STORED\r\n");
+    running.signal(Signal::SIGUSR2);
+    // The copy fails.
+    while running.stat("", "saves_failed") == "0" {}
+    // So does the log, which counts what it loses.
+    while running.stat("", "log_lines_lost") == "0" {}
+    assert!(fs::metadata(&log).unwrap().len() <= 2048);
+    // The file of a restart cannot be written: the stop says so by its code, and is no crash.
+    assert!(running.end(Signal::SIGTERM).0.is_some());
+    assert!(!Path::new(&copy).exists());
 }
 
 #[test]
@@ -79,9 +160,9 @@ fn sighup_reads_the_file_again() {
     let news = hang_up(
         "threads = 3\nmemory-limit = 80\nconn-limit = 9\ndisable-flush-all = true\n\
          enable-shutdown = true\ndisable-dumping = true\ndisable-cas = true\nverbose = 1\n\
-         max-reqs-per-event = 5\nextended = \"idle_timeout=100,hashpower=20,login_guesses=7,ssl_min_version=3,udp_reply_max=64\"\n",
+         max-reqs-per-event = 5\nextended = \"idle_timeout=100,hashpower=20,login_guesses=7,disable_admin=shutdown,conns_per_address=99,ssl_min_version=3,udp_reply_max=64\"\n",
     );
-    let applied = "applied: -o idle_timeout = 100, -o login_guesses = 7, -o udp_reply_max = 64, conn-limit = 9, disable-cas = true, \
+    let applied = "applied: -o conns_per_address = 99, -o disable_admin = \"shutdown\", -o idle_timeout = 100, -o login_guesses = 7, -o udp_reply_max = 64, conn-limit = 9, disable-cas = true, \
                    disable-dumping = true, disable-flush-all = true, enable-shutdown = true, \
                    memory-limit = 83886080, verbose = 1";
     assert!(news.contains(applied), "{news}");
@@ -96,6 +177,8 @@ fn sighup_reads_the_file_again() {
         ("verbosity", "1"),
         ("idle_timeout", "100"),
         ("shutdown_command", "yes"),
+        ("disable_admin", "shutdown"),
+        ("conns_per_address", "99"),
         ("flush_enabled", "no"),
         ("dump_enabled", "no"),
         ("cas_enabled", "no"),

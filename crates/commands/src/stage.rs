@@ -4,6 +4,7 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 
 use bumpalo::Bump;
+use nuthatch_context::administration::Action;
 use nuthatch_context::inbox::Inbox;
 use nuthatch_context::shared::Shared;
 use nuthatch_engine::{
@@ -13,6 +14,7 @@ use nuthatch_engine::{
 use nuthatch_protocol::Limits;
 use nuthatch_reports::{self as reports, Outcome};
 use nuthatch_security::guesses::{self, Credentials, Origin};
+use nuthatch_security::passwords::Role;
 use nuthatch_telemetry::StatSink;
 use nuthatch_telemetry::connections::Info;
 use nuthatch_telemetry::counters::WorkerCounters;
@@ -121,25 +123,41 @@ impl<'a> Stage<'_, 'a> {
             slice.closing = true;
             return false;
         }
-        let admitted = said.is_some_and(|(name, password)| self.shared.admits(name, password));
-        if !admitted {
-            self.counters.auth_errors.bump();
-            slice.closing |= self.note_failure(origin, said);
+        match said.and_then(|(name, password)| self.shared.admits(name, password)) {
+            Some(role) => {
+                self.info.set_administrator(role == Role::Administrator);
+                true
+            }
+            None => {
+                self.counters.auth_errors.bump();
+                slice.closing |= self.note_failure(origin, said);
+                false
+            }
         }
-        admitted
+    }
+
+    /// True if the running slice's client may do this to the server.
+    #[cold]
+    pub fn may(&self, action: Action) -> bool {
+        self.shared.live.lets(action, self.info.is_administrator())
+    }
+
+    /// True if the memory limit may become this for the running slice's client. Where nobody may flush, a limit below
+    /// the memory in use is refused: it would evict items, and a small one nearly all.
+    #[cold]
+    pub fn may_limit_memory_to(&self, bytes: usize) -> bool {
+        let used = || self.shared.engine.stats().memory_used;
+        self.shared.live.allow_flush() || bytes as u64 >= used()
     }
 
     /// Counts a wrong password as a guess, and logs it. True if the peer may try no other password for now.
     fn note_failure(&self, origin: Origin, said: Credentials<'_>) -> bool {
-        if let Some(untold) = self.shared.failed_logins.tell(self.now) {
-            tracing::warn!(peer = %self.info.peer(), untold, "a login failed");
-        }
+        tracing::warn!(peer = %self.info.peer(), "a login failed");
         let was_last = self.shared.guesses.spend(origin, said, self.now);
-        if was_last && let Some(untold) = self.shared.limited_peers.tell(self.now) {
+        if was_last {
             tracing::warn!(
                 peer = %origin,
                 seconds = guesses::SPAN.as_secs(),
-                untold,
                 "too many wrong passwords: no login of this peer is looked at for a while"
             );
         }

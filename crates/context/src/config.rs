@@ -12,6 +12,7 @@ use nuthatch_security::SettingsError;
 use nuthatch_security::passwords::Passwords;
 use nuthatch_security::tls::{NO_CA, Tls};
 
+pub use crate::administration::Actions;
 pub use crate::keeping::Keeping;
 pub use nuthatch_security::tls::{TlsSettings, Verify};
 
@@ -34,6 +35,9 @@ pub struct Config {
     pub threads: NonZeroUsize,
     /// Connections held at once (`-c`). One more gets an error and is closed.
     pub connections_max: NonZeroUsize,
+    /// Connections that an address may have at once (`-o conns_per_address`); of IPv6 the first 64 bits count. `None` is
+    /// no limit: a proxy has one address for many clients. Unix sockets have none.
+    pub address_connections_max: Option<NonZeroUsize>,
     /// Bytes of the longest answer to a datagram (`-o udp_reply_max`): a sender that forges an address can make the
     /// server send this much to it.
     pub udp_reply_max: NonZeroUsize,
@@ -72,8 +76,11 @@ pub struct Config {
     pub port_file: Option<PathBuf>,
     /// The `shutdown` command works (`-A`).
     pub allow_shutdown: bool,
-    /// `flush_all` works (not `-F`).
+    /// `flush_all` works, and clients may set the memory limit below what is in use (not `-F`).
     pub allow_flush: bool,
+    /// What clients may not do to the server, unless the file of passwords says that their user administrates it
+    /// (`-o disable_admin`).
+    pub disabled_actions: Actions,
     /// `stats cachedump`, `stats detail`, `metadump` and `mgdump` work (not `-X`).
     pub allow_dump: bool,
     /// `watch` works (not `-W`).
@@ -125,26 +132,35 @@ impl fmt::Debug for NewestTls {
     }
 }
 
+/// Who changes a setting of a running server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// Who runs it.
+    Operator,
+    /// A client, by a command.
+    Client,
+}
+
 /// A function that is called with each new verbosity: the program that set up the log can change its level. By default
 /// it does nothing.
 #[derive(Clone)]
-pub struct OnVerbosity(Arc<dyn Fn(u32) + Send + Sync>);
+pub struct OnVerbosity(Arc<dyn Fn(u32, By) + Send + Sync>);
 
 impl OnVerbosity {
-    /// `hear` is called with each new level, on the thread of the worker that got the command.
-    pub fn new(hear: impl Fn(u32) + Send + Sync + 'static) -> Self {
+    /// `hear` is called with each new level, for a client on the thread of the worker that got the command.
+    pub fn new(hear: impl Fn(u32, By) + Send + Sync + 'static) -> Self {
         Self(Arc::new(hear))
     }
 
     /// Calls the function.
-    pub fn tell(&self, level: u32) {
-        (self.0)(level);
+    pub fn tell(&self, level: u32, by: By) {
+        (self.0)(level, by);
     }
 }
 
 impl Default for OnVerbosity {
     fn default() -> Self {
-        Self::new(|_| {})
+        Self::new(|_, _| {})
     }
 }
 
@@ -163,6 +179,7 @@ impl Default for Config {
             ],
             threads: const { NonZeroUsize::new(4).unwrap() },
             connections_max: const { NonZeroUsize::new(1024).unwrap() },
+            address_connections_max: None,
             udp_reply_max: const { NonZeroUsize::new(16 << 10).unwrap() },
             backlog: 1024,
             // memcached yields after 20 because it answers one by one. Here a slice is one batch, and a shorter one
@@ -185,6 +202,7 @@ impl Default for Config {
             port_file: None,
             allow_shutdown: false,
             allow_flush: true,
+            disabled_actions: Actions::default(),
             allow_dump: true,
             allow_watch: true,
             count_prefixes: false,

@@ -16,6 +16,7 @@ use nuthatch_telemetry::watch::Call;
 
 use crate::config::Protocol;
 use crate::isolation::WorkerLock;
+use crate::origins::Seat;
 use crate::stream::Stream;
 
 /// The place where the acceptor leaves connections for one worker, and where the worker shows its statistics.
@@ -77,6 +78,8 @@ pub struct Arrival {
     pub stream: Stream,
     /// The information that statistics show.
     pub info: Arc<Info>,
+    /// Its place among the connections of its address. A unix socket has none.
+    pub seat: Option<Seat>,
     /// The protocol of its client.
     pub protocol: Protocol,
     /// Its client has to log in.

@@ -7,11 +7,13 @@
 //! while), [`isolation`] (how one worker has the engine to itself for a moment).
 
 pub mod account;
+pub mod administration;
 pub mod config;
 pub mod inbox;
 pub mod isolation;
 pub mod keeping;
 pub mod live;
+pub mod origins;
 pub mod pause;
 pub mod scans;
 pub mod shared;

@@ -3,14 +3,15 @@
 use std::fmt;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use nuthatch_engine::{Engine, LimitError};
 use nuthatch_security::SettingsError;
 use nuthatch_sync::mutex::Mutex;
 
-use crate::config::{Config, TlsSettings};
+use crate::administration::{Action, Actions};
+use crate::config::{By, Config, TlsSettings};
 use crate::shared::Shared;
 use crate::system;
 
@@ -20,11 +21,15 @@ use crate::system;
 /// its next iteration at the latest.
 pub struct Live {
     connections_max: AtomicUsize,
+    /// 0 is none.
+    address_connections_max: AtomicUsize,
     commands_per_slice: AtomicU32,
     /// In milliseconds; 0 is none.
     idle_timeout: AtomicU64,
     allow_shutdown: AtomicBool,
     allow_flush: AtomicBool,
+    /// As [`Actions::bits`].
+    disabled_actions: AtomicU8,
     allow_dump: AtomicBool,
     cas: AtomicBool,
     /// In milliseconds.
@@ -39,10 +44,12 @@ impl Live {
     pub fn new(config: &Config) -> Self {
         let live = Self {
             connections_max: AtomicUsize::default(),
+            address_connections_max: AtomicUsize::default(),
             commands_per_slice: AtomicU32::default(),
             idle_timeout: AtomicU64::default(),
             allow_shutdown: AtomicBool::default(),
             allow_flush: AtomicBool::default(),
+            disabled_actions: AtomicU8::default(),
             allow_dump: AtomicBool::default(),
             cas: AtomicBool::default(),
             login_timeout: AtomicU64::default(),
@@ -57,10 +64,12 @@ impl Live {
     fn take(&self, config: &Config) {
         let Config {
             connections_max,
+            address_connections_max,
             commands_per_slice,
             idle_timeout,
             allow_shutdown,
             allow_flush,
+            disabled_actions,
             allow_dump,
             cas,
             login_timeout,
@@ -72,12 +81,17 @@ impl Live {
         let idle_timeout = idle_timeout.map_or(0, |limit| (limit.as_millis() as u64).max(1));
         self.connections_max
             .store(connections_max.get(), Ordering::Relaxed);
+        let address_connections_max = address_connections_max.map_or(0, NonZeroUsize::get);
+        self.address_connections_max
+            .store(address_connections_max, Ordering::Relaxed);
         self.commands_per_slice
             .store(commands_per_slice.get(), Ordering::Relaxed);
         self.idle_timeout.store(idle_timeout, Ordering::Relaxed);
         self.allow_shutdown
             .store(*allow_shutdown, Ordering::Relaxed);
         self.allow_flush.store(*allow_flush, Ordering::Relaxed);
+        self.disabled_actions
+            .store(disabled_actions.bits(), Ordering::Relaxed);
         self.allow_dump.store(*allow_dump, Ordering::Relaxed);
         self.cas.store(*cas, Ordering::Relaxed);
         let login_timeout = login_timeout.as_millis() as u64;
@@ -91,6 +105,11 @@ impl Live {
     pub fn connections_max(&self) -> NonZeroUsize {
         let most = self.connections_max.load(Ordering::Relaxed);
         NonZeroUsize::new(most).unwrap_or(NonZeroUsize::MIN)
+    }
+
+    /// See [`Config::address_connections_max`].
+    pub fn address_connections_max(&self) -> Option<NonZeroUsize> {
+        NonZeroUsize::new(self.address_connections_max.load(Ordering::Relaxed))
     }
 
     /// See [`Config::commands_per_slice`].
@@ -115,6 +134,24 @@ impl Live {
     /// See [`Config::allow_flush`].
     pub fn allow_flush(&self) -> bool {
         self.allow_flush.load(Ordering::Relaxed)
+    }
+
+    /// See [`Config::disabled_actions`].
+    pub fn disabled_actions(&self) -> Actions {
+        Actions::from_bits(self.disabled_actions.load(Ordering::Relaxed))
+    }
+
+    /// True if a client may do this, who administrates the server or does not.
+    pub fn lets(&self, action: Action, is_administrator: bool) -> bool {
+        let is_on = match action {
+            Action::Flush => self.allow_flush(),
+            Action::Shutdown => self.allow_shutdown(),
+            Action::Verbosity
+            | Action::MemoryLimit
+            | Action::RefreshCertificates
+            | Action::ResetStats => true,
+        };
+        is_on && (is_administrator || !self.disabled_actions().contains(action))
     }
 
     /// See [`Config::allow_dump`].
@@ -175,8 +212,8 @@ impl Controls {
         Self(Arc::new(shared))
     }
 
-    /// Takes the settings that can change from `config`: `connections_max`, `commands_per_slice`, `idle_timeout`,
-    /// `allow_shutdown`, `allow_flush`, `allow_dump`, `cas`, `login_guesses`, `login_timeout`, `udp_reply_max` and
+    /// Takes the settings that can change from `config`: `connections_max`, `address_connections_max`, `commands_per_slice`, `idle_timeout`,
+    /// `allow_shutdown`, `allow_flush`, `disabled_actions`, `allow_dump`, `cas`, `login_guesses`, `login_timeout`, `udp_reply_max` and
     /// `unix_peers`. The rest is ignored. Open connections stay open, even if fewer are allowed now.
     pub fn apply(&self, config: &Config) {
         self.0.apply(config);
@@ -219,7 +256,7 @@ impl Controls {
         self.0.verbosity()
     }
 
-    /// Does what the `verbosity` command does.
+    /// Does what the `verbosity` command does, and without its bound on the log.
     pub fn set_verbosity(&self, level: u32) {
         self.0.set_verbosity(level);
     }
@@ -267,6 +304,6 @@ impl Control for Arc<Shared> {
     }
 
     fn set_verbosity(&self, level: u32) {
-        Shared::set_verbosity(self, level);
+        Shared::set_verbosity(self, level, By::Operator);
     }
 }

@@ -6,9 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use nuthatch_engine::counters::Counter;
 use nuthatch_engine::{AnyEngine, Clock, Cursor, Engine, Time};
 use nuthatch_security::SettingsError;
-use nuthatch_security::failures::Failures;
 use nuthatch_security::guesses::Guesses;
-use nuthatch_security::passwords::Passwords;
+use nuthatch_security::passwords::{Passwords, Role};
 use nuthatch_security::tls::Tls;
 use nuthatch_sync::mutex::Mutex;
 use nuthatch_telemetry::Address;
@@ -18,10 +17,11 @@ use nuthatch_telemetry::prefixes::Prefixes;
 use nuthatch_telemetry::watch::{Hub, line};
 
 use crate::account::{self, Account};
-use crate::config::{Config, Protocol, TlsSettings};
+use crate::config::{By, Config, Protocol, TlsSettings};
 use crate::inbox::Inbox;
 use crate::keeping::Saves;
 use crate::live::Live;
+use crate::origins::Origins;
 use crate::pause::Pause;
 use crate::scans::Scans;
 use crate::shutdown::Shutdown;
@@ -41,14 +41,6 @@ pub struct Shared {
     pub passwords: Mutex<Option<Arc<Passwords>>>,
     /// Wrong passwords that peers tried recently.
     pub guesses: Guesses,
-    /// Logins that failed, for the log.
-    pub failed_logins: Failures,
-    /// Handshakes of TLS that failed, for the log.
-    pub failed_handshakes: Failures,
-    /// Peers that have guessed too often.
-    pub limited_peers: Failures,
-    /// Users that may not connect by a unix socket, for the log.
-    pub refused_users: Failures,
     /// Certificates, if there are listeners with TLS.
     pub tls: Option<Arc<Tls>>,
     /// The clock.
@@ -63,6 +55,8 @@ pub struct Shared {
     pub account: Account,
     /// The account of values that have not arrived completely.
     pub uploads: Arc<Uploads>,
+    /// How many connections each address has.
+    pub origins: Arc<Origins>,
     /// The acceptor's counters.
     pub accepting: AcceptorCounters,
     /// Open connections.
@@ -109,10 +103,10 @@ impl Shared {
         self.has_passwords() || self.tls.is_some()
     }
 
-    /// True if this is a user's name and password.
-    pub fn admits(&self, name: &[u8], password: &[u8]) -> bool {
+    /// The role of the user with this name and password, if there is one.
+    pub fn admits(&self, name: &[u8], password: &[u8]) -> Option<Role> {
         let passwords = self.passwords.lock().clone();
-        passwords.is_some_and(|passwords| passwords.admits(name, password))
+        passwords?.admits(name, password)
     }
 
     /// Reads the file of passwords again, if there is one. Errors: it cannot be read, and the old passwords stay valid.
@@ -209,11 +203,11 @@ impl Shared {
         (at > self.clock.now()).then_some(at)
     }
 
-    /// The `verbosity` command.
-    pub fn set_verbosity(&self, level: u32) {
+    /// The `verbosity` command, or the setting.
+    pub fn set_verbosity(&self, level: u32, by: By) {
         // Relaxed: a switch for logging.
         self.verbosity.store(level, Ordering::Relaxed);
-        self.config.on_verbosity.tell(level);
+        self.config.on_verbosity.tell(level, by);
     }
 
     /// `stats reset`.

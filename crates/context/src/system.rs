@@ -10,6 +10,9 @@ use std::time::Duration;
 /// The most rejected connections that are kept at a time until their clients have read why.
 pub const REJECTED_MAX: usize = 64;
 
+/// The most clients of the metrics' endpoint at a time.
+pub const METRICS_CLIENTS_MAX: usize = 64;
+
 /// Processor time that the process has used: user, system.
 pub fn cpu_time() -> Option<(Duration, Duration)> {
     let mut usage = MaybeUninit::<libc::rusage>::uninit();
@@ -66,7 +69,7 @@ pub fn raise_file_limit(wanted: u64) -> io::Result<u64> {
 }
 
 /// Descriptors that the process needs besides its connections.
-pub const OTHER_FILES: u64 = 64 + REJECTED_MAX as u64;
+pub const OTHER_FILES: u64 = 64 + REJECTED_MAX as u64 + METRICS_CLIENTS_MAX as u64;
 
 /// Makes room for this many connections, as far as the system allows, and warns if it does not.
 pub fn make_room_for(connections: NonZeroUsize) {

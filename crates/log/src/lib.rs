@@ -1,23 +1,28 @@
 //! The log of a server's process: its destination, its format and its level.
 //!
+//! * `descriptor`: descriptors that the process was given, as destinations.
+//! * `limit`: what is left out, so that no peer fills a disk.
 //! * `queue`: lines wait here for the thread that writes them, so that no other thread waits for a log that is stuck.
 //! * `record`: an event that waits.
 //! * `lines`: writes to standard error or to a file.
 //! * `syslog`: writes to the system's log.
 
+mod descriptor;
+mod limit;
 mod lines;
 mod queue;
 mod record;
 mod syslog;
 
 use std::io::{self, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
 use clap::ValueEnum;
 use lines::Lines;
+use nix::libc::STDERR_FILENO;
 use nuthatch_program::output;
 use queue::{Item, Queue, Queueing, Sink};
 use record::TimeOfEvent;
@@ -42,6 +47,8 @@ pub enum LogTo {
     Syslog,
     /// To systemd's.
     Journald,
+    /// To this descriptor, which the process was given.
+    Descriptor(RawFd),
     /// To this file, behind its contents.
     File(PathBuf),
 }
@@ -51,26 +58,29 @@ impl LogTo {
     pub fn file(&self) -> Option<&Path> {
         match self {
             Self::File(path) => Some(path),
-            Self::Stderr | Self::Syslog | Self::Journald => None,
+            Self::Stderr | Self::Syslog | Self::Journald | Self::Descriptor(_) => None,
         }
     }
 
-    /// Errors: the system has no such log. For a file the check of its folder does this.
+    /// Errors: the system has no such log, or the process no such descriptor. For a file the check of its folder does this.
     pub fn check(&self) -> Result<(), String> {
         match self {
             Self::Syslog => is_heard("syslog", SYSLOG),
             Self::Journald => is_heard("journald", JOURNALD),
+            Self::Descriptor(number) => descriptor::copy(*number).map(drop),
             Self::Stderr | Self::File(_) => Ok(()),
         }
     }
 
-    /// A destination as typed: `stderr`, `syslog`, `journald`, or a file.
+    /// A destination as typed: `stderr`, `stdout` or `-`, `syslog`, `journald`, or a file. A path that is one of the
+    /// process' descriptors (`/dev/stdout`, `/dev/fd/3`) is that descriptor.
     pub fn parse(text: &str) -> Self {
-        match text {
-            "stderr" => Self::Stderr,
-            "syslog" => Self::Syslog,
-            "journald" => Self::Journald,
-            path => Self::File(path.into()),
+        match (text, descriptor::named(text)) {
+            (_, Some(STDERR_FILENO)) => Self::Stderr,
+            (_, Some(number)) => Self::Descriptor(number),
+            ("syslog", None) => Self::Syslog,
+            ("journald", None) => Self::Journald,
+            (path, None) => Self::File(path.into()),
         }
     }
 }
@@ -111,9 +121,10 @@ impl Log {
         verbosity: u32,
         lost: Arc<AtomicU64>,
     ) -> Result<Self, String> {
-        let (filter, level) = reload::Layer::new(level(verbosity));
+        let own = level(verbosity);
+        let (filter, level) = reload::Layer::new(own);
         let is_json = format == LogFormat::Json;
-        let queue = Arc::new(Queue::new(sink(to, is_json, &lost)?, lost));
+        let queue = Arc::new(Queue::new(sink(to, is_json, &lost)?, own, lost));
         let queueing = Queueing(Arc::clone(&queue));
         tracing_subscriber::registry()
             .with(filter)
@@ -138,8 +149,14 @@ impl Log {
         self.queue.flush();
     }
 
-    /// Changes how much is logged.
+    /// Changes how much is logged, for who runs the server.
     pub fn set_verbosity(&self, verbosity: u32) {
+        self.queue.set_own(level(verbosity));
+        self.set_verbosity_for_client(verbosity);
+    }
+
+    /// Changes how much is logged, for a client: what it adds is bounded.
+    pub fn set_verbosity_for_client(&self, verbosity: u32) {
         // It fails only if the subscriber was dropped, and that lives as long as the process.
         let _ = self.level.reload(level(verbosity));
     }
@@ -196,6 +213,10 @@ fn sink(to: &LogTo, is_json: bool, lost: &Arc<AtomicU64>) -> Result<Sink, String
     let lines = match to {
         LogTo::Stderr => Some(Arc::new(Lines::to_stderr(Arc::clone(lost)))),
         LogTo::File(path) => Some(Arc::new(Lines::to_file(path, Arc::clone(lost))?)),
+        LogTo::Descriptor(number) => {
+            let copy = descriptor::copy(*number)?;
+            Some(Arc::new(Lines::to_descriptor(copy, Arc::clone(lost))))
+        }
         LogTo::Syslog | LogTo::Journald => None,
     };
     let text = fmt::layer().with_timer(TimeOfEvent);
@@ -276,6 +297,8 @@ mod tests {
     #[test]
     fn destinations_have_names_or_are_files() {
         assert_eq!(LogTo::parse("stderr"), LogTo::default());
+        assert_eq!(LogTo::parse("/dev/fd/2"), LogTo::Stderr);
+        assert_eq!(LogTo::parse("-"), LogTo::Descriptor(1));
         assert_eq!(LogTo::parse("syslog"), LogTo::Syslog);
         assert_eq!(LogTo::parse("journald"), LogTo::Journald);
         assert_eq!(LogTo::parse("./syslog"), LogTo::File("./syslog".into()));

@@ -1,4 +1,4 @@
-//! The writer of the log's lines to standard error or to a file.
+//! The writer of the log's lines to standard error, to a file, or to a descriptor.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -33,6 +33,7 @@ struct State {
 enum To {
     Stderr,
     File(PathBuf, File),
+    Descriptor(File),
 }
 
 impl Lines {
@@ -45,6 +46,11 @@ impl Lines {
     pub fn to_file(path: &Path, lost: Arc<AtomicU64>) -> Result<Self, String> {
         let file = append_to(path)?;
         Ok(Self::to(To::File(path.to_owned(), file), lost))
+    }
+
+    /// To a descriptor, which is not opened again.
+    pub fn to_descriptor(descriptor: File, lost: Arc<AtomicU64>) -> Self {
+        Self::to(To::Descriptor(descriptor), lost)
     }
 
     fn to(to: To, lost: Arc<AtomicU64>) -> Self {
@@ -97,7 +103,7 @@ impl Lines {
         let stderr = io::stderr();
         let to = match &state.to {
             To::Stderr => stderr.as_fd(),
-            To::File(_, file) => file.as_fd(),
+            To::File(_, file) | To::Descriptor(file) => file.as_fd(),
         };
         let mut rest = state.held.as_slice();
         while !rest.is_empty() {
@@ -139,11 +145,15 @@ pub fn has_room(to: BorrowedFd<'_>, most: PollTimeout) -> bool {
     poll(&mut [PollFd::new(to, PollFlags::POLLOUT)], most) != Ok(0)
 }
 
+/// The mode of a new file: it tells of peers and keys, which are not for everybody.
+const MODE: u32 = 0o640;
+
 /// A pipe without a reader is an error at once: neither a start nor the thread that handles signals waits for a reader.
 /// Once it is open, writes wait for the reader.
 fn append_to(path: &Path) -> Result<File, String> {
     let mut options = OpenOptions::new();
-    let options = options.create(true).append(true).custom_flags(O_NONBLOCK);
+    let options = options.create(true).append(true).mode(MODE);
+    let options = options.custom_flags(O_NONBLOCK);
     let opened = options.open(path).and_then(|file| {
         let flags = OFlag::from_bits_retain(fcntl(&file, FcntlArg::F_GETFL)?);
         fcntl(&file, FcntlArg::F_SETFL(flags - OFlag::O_NONBLOCK))?;

@@ -3,19 +3,21 @@
 //! A log may be slow, or stuck for ever: a pipe without a reader, a disk or a system's log that hangs. So no thread of
 //! the server writes to it. It puts its lines into this queue, and if there is no more room, it drops and counts them:
 //! a log that is not read costs lines, never a client's time. The log itself says how many were lost, at the place
-//! where they would stand.
+//! where they would stand. Before that, the [`limit`](crate::limit) keeps lines that peers cause from being too many.
 
 use std::collections::VecDeque;
 use std::mem::{replace, take};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{io, thread};
 
 use nuthatch_sync::mutex::{Condvar, Mutex};
 use tracing::{Event, Subscriber};
+use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::{Context, Layer};
 
+use crate::limit::{LeftOut, Limiter, RATE, SPAN, Verdict};
 use crate::lines::Lines;
 use crate::record::Record;
 
@@ -90,8 +92,8 @@ pub struct Queue {
     sink: Sink,
 }
 
-#[derive(Default)]
 struct State {
+    limiter: Limiter,
     waiting: VecDeque<Item>,
     bytes: usize,
     /// Items dropped behind those that wait.
@@ -103,11 +105,30 @@ struct State {
     written: u64,
 }
 
+/// Work for the thread that writes.
+struct Work {
+    items: VecDeque<Item>,
+    /// Items dropped behind these.
+    lost: u64,
+    /// Lines that were never items.
+    left_out: Vec<LeftOut>,
+}
+
 impl Queue {
-    /// An empty queue, without a thread. `lost` counts the items that are dropped.
-    pub fn new(sink: Sink, lost: Arc<AtomicU64>) -> Self {
+    /// An empty queue, without a thread. `own` is the level that who runs the server wants, and `lost` counts the items
+    /// that are dropped.
+    pub fn new(sink: Sink, own: LevelFilter, lost: Arc<AtomicU64>) -> Self {
+        let state = State {
+            limiter: Limiter::new(own, Instant::now()),
+            waiting: VecDeque::new(),
+            bytes: 0,
+            lost: 0,
+            has_writer: false,
+            is_writing: false,
+            written: 0,
+        };
         Self {
-            state: Mutex::default(),
+            state: Mutex::new(state),
             filled: Condvar::default(),
             emptied: Condvar::default(),
             lost,
@@ -115,9 +136,38 @@ impl Queue {
         }
     }
 
+    /// Who runs the server wants this level from now on.
+    pub fn set_own(&self, own: LevelFilter) {
+        self.state.lock().limiter.set_own(own);
+    }
+
+    /// Takes an event, unless it is left out.
+    fn take(&self, event: &Event<'_>) {
+        let mut state = self.state.lock();
+        let ended = state.limiter.next_end();
+        let verdict = state.limiter.judge(event, Instant::now());
+        if verdict == Verdict::LeftOut {
+            // The writer waits for the end of the span.
+            if ended.is_none() && !state.is_writing {
+                self.filled.notify_one();
+            }
+            return;
+        }
+        drop(state);
+        let record = Record::of(event);
+        let mut state = self.state.lock();
+        if verdict == Verdict::Charged {
+            state.limiter.spend(record.bytes());
+        }
+        self.put(&mut state, Item::Event(record));
+    }
+
     /// Takes an item, or drops it.
     pub fn push(&self, item: Item) {
-        let mut state = self.state.lock();
+        self.put(&mut self.state.lock(), item);
+    }
+
+    fn put(&self, state: &mut State, item: Item) {
         let bytes = state.bytes + item.bytes();
         if bytes > ROOM && !matches!(item, Item::Reopen) {
             state.lost += 1;
@@ -145,7 +195,12 @@ impl Queue {
 
     fn write(&self) {
         loop {
-            let (items, lost) = self.next();
+            let Work {
+                items,
+                lost,
+                left_out,
+            } = self.next();
+            left_out.into_iter().for_each(tell);
             if lost > 0 {
                 // It is the next item of the queue: behind all of `items`, where the lost ones were.
                 tracing::warn!(lost, "lines of the log were lost: it is written too slowly");
@@ -158,23 +213,36 @@ impl Queue {
         }
     }
 
-    /// Waits for items, and takes all of them, and how many were dropped behind them.
-    fn next(&self) -> (VecDeque<Item>, u64) {
+    /// Waits for items, and takes all of them, how many were dropped behind them, and what was left out.
+    fn next(&self) -> Work {
         let mut state = self.state.lock();
-        while state.waiting.is_empty() {
+        loop {
+            let now = Instant::now();
+            let left_out = state.limiter.take_left_out(|begun| now >= begun + SPAN);
+            if !state.waiting.is_empty() || !left_out.is_empty() {
+                state.is_writing = true;
+                state.bytes = 0;
+                return Work {
+                    items: take(&mut state.waiting),
+                    lost: take(&mut state.lost),
+                    left_out,
+                };
+            }
             state.is_writing = false;
             self.emptied.notify_all();
-            state = self.filled.wait(state);
+            state = match state.limiter.next_end() {
+                Some(end) => self.filled.wait_for(state, end.duration_since(now)),
+                None => self.filled.wait(state),
+            };
         }
-        state.is_writing = true;
-        state.bytes = 0;
-        (take(&mut state.waiting), take(&mut state.lost))
     }
 
     /// Waits until all is written, unless the log is stuck.
     pub fn flush(self: &Arc<Self>) {
         // The process may end before `begin` was called. If no thread can be started, no error can be reported.
         let _ = self.begin();
+        let left_out = self.state.lock().limiter.take_left_out(|_| true);
+        left_out.into_iter().for_each(tell);
         let mut state = self.state.lock();
         while state.is_writing || !state.waiting.is_empty() {
             let seen = (state.written, self.sink.progress());
@@ -186,11 +254,27 @@ impl Queue {
     }
 }
 
-/// The subscriber that puts every event into the queue.
+/// Logs how many lines were left out.
+fn tell(left_out: LeftOut) {
+    let seconds = SPAN.as_secs();
+    match left_out {
+        LeftOut::Like(count, message) => tracing::warn!(
+            count,
+            "lines were left out, in {seconds} seconds or more: {message}"
+        ),
+        LeftOut::OfClient(count) => tracing::warn!(
+            count,
+            "lines were left out: by the verbosity that a client sets, {} KiB a second are written",
+            RATE >> 10
+        ),
+    }
+}
+
+/// The subscriber that puts events into the queue.
 pub struct Queueing(pub Arc<Queue>);
 
 impl<S: Subscriber> Layer<S> for Queueing {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        self.0.push(Item::Event(Record::of(event)));
+        self.0.take(event);
     }
 }

@@ -2,6 +2,7 @@
 //! own.
 
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use nuthatch_program::Failure;
@@ -75,6 +76,8 @@ pub fn config(options: &Options, number: usize) -> Result<Config, Failure> {
             .then(|| Duration::from_secs(options.idle_timeout.into())),
         auth_file: options.auth_file.clone(),
         allow_flush: !options.disable_flush_all,
+        disabled_actions: options.disable_admin.unwrap_or_default(),
+        address_connections_max: NonZeroUsize::new(options.conns_per_address),
         allow_dump: !options.disable_dumping,
         allow_watch: !options.disable_watch,
         allow_shutdown: options.enable_shutdown,

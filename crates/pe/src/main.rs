@@ -12,7 +12,7 @@ use nuthatch_fabric::openshmem::{self, CannotOpen, OpenShmem};
 use nuthatch_log::{Log, LogFormat, LogTo};
 use nuthatch_pe::{Abort, Bound, Options, Plan, own_words, run};
 use nuthatch_program::{Failure, command_line, on_own_stack};
-use nuthatch_server::{Controls, OnVerbosity, Shutdown, Signals};
+use nuthatch_server::{By, Controls, OnVerbosity, Shutdown, Signals};
 
 /// The exit code of a PE that ends all others at once.
 const ABORTED: u8 = 70;
@@ -48,6 +48,7 @@ fn live(options: &Options) -> Result<(), Failure> {
     // Every PE computes the same words, or fails: none starts OpenSHMEM when the others do not.
     let store = options.check(pes)?;
     let words = store.symmetric_words(pes).map_err(Failure::usage)?;
+    nuthatch_server::ignore_meaningless();
     // SAFETY: the only thread there is, and the only place that starts OpenSHMEM.
     let opened = unsafe { OpenShmem::open(words + own_words::<OpenShmem>(pes)) };
     let fabric = opened.map_err(|error| match error {
@@ -87,7 +88,10 @@ fn begin(options: &Options, fabric: &OpenShmem, stop: &Shutdown) -> Result<Plan,
         let log = log.map_err(Failure::Run)?;
         log.write_apart()
             .map_err(|error| Failure::run(format!("the log's thread: {error}")))?;
-        gateway.on_verbosity = OnVerbosity::new(move |level| log.set_verbosity(level));
+        gateway.on_verbosity = OnVerbosity::new(move |level, by| match by {
+            By::Operator => log.set_verbosity(level),
+            By::Client => log.set_verbosity_for_client(level),
+        });
     }
     let signals = Signals::catch().map_err(|error| Failure::run(format!("signals: {error}")))?;
     let controls = Arc::clone(&plan.controls);

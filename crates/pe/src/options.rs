@@ -11,7 +11,7 @@ use nuthatch_cluster as cluster;
 use nuthatch_program::Failure;
 use nuthatch_program::size::{self, SizeError};
 use nuthatch_server::config::PORT;
-use nuthatch_server::{Config, Controls};
+use nuthatch_server::{Actions, Config, Controls};
 
 use crate::gateway;
 
@@ -21,6 +21,9 @@ const MEGABYTES: usize = 1 << 20;
 const ITEM_SIZES: RangeInclusive<usize> = 1 << 10..=1 << 30;
 /// The largest `-t`.
 const THREADS_MAX: usize = 1024;
+
+/// All names of a list of actions.
+const ALL_ACTIONS: &str = "verbosity:cache_memlimit:refresh_certs:stats_reset:shutdown:flush_all";
 
 /// The settings of a job.
 #[derive(Clone, Debug, Parser)]
@@ -101,6 +104,15 @@ pub struct Options {
     /// Refuse stats cachedump and lru_crawler metadump
     #[arg(short = 'X', long)]
     pub disable_dumping: bool,
+
+    /// Refuse commands that change a gateway for all its clients, or these: verbosity, cache_memlimit, refresh_certs,
+    /// stats_reset, shutdown, flush_all, with colons between. Users that a line :admin:NAME of -Y names may send them
+    #[arg(long, value_name = "LIST", num_args = 0..=1, require_equals = true, default_missing_value = ALL_ACTIONS)]
+    pub disable_admin: Option<Actions>,
+
+    /// Connections that an address may have with a gateway at once; 0: any number
+    #[arg(long, value_name = "NUM", default_value_t = 0)]
+    pub conns_per_address: usize,
 
     /// Refuse watch
     #[arg(short = 'W', long)]
@@ -256,6 +268,10 @@ mod tests {
     #[test]
     fn the_definition_is_consistent() {
         Options::command().debug_assert();
+        assert_eq!(ALL_ACTIONS, Actions::ALL.to_string());
+        assert_eq!(options("--disable-admin").disable_admin, Some(Actions::ALL));
+        let some = options("--disable-admin=shutdown").disable_admin;
+        assert_eq!(some, "shutdown".parse().ok());
     }
 
     #[test]

@@ -40,6 +40,7 @@ fn connection_lines(report: &mut Report<'_, '_>, shared: &Shared) {
     report.line("curr_connections", open);
     report.line("total_connections", accepting.total_connections.get());
     report.line("rejected_connections", accepting.rejected_connections.get());
+    report.line("rejected_by_address", accepting.rejected_by_address.get());
     report.line("connection_structures", open);
     report.line("reserved_fds", system::OTHER_FILES);
     report.line("read_buf_count", open);

@@ -1,10 +1,11 @@
 //! `stats settings`: with memcached's names, if this server has such a setting.
 
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use nuthatch_context::config::{Config, ListenAddress, Protocol};
+use nuthatch_context::config::{Actions, Config, ListenAddress, Protocol};
 use nuthatch_context::shared::Shared;
 use nuthatch_engine::Engine;
 use nuthatch_telemetry::Address;
@@ -63,6 +64,12 @@ pub fn report(report: &mut Report<'_, '_>, shared: &Shared) {
     let mode = unix.map_or(0o700, |(_, mode)| *mode);
     report.line("umask", format_args!("{mode:o}"));
     report.line("shutdown_command", yes_no(live.allow_shutdown()));
+    match live.disabled_actions() {
+        none if none == Actions::default() => report.line("disable_admin", "no"),
+        some => report.line("disable_admin", some),
+    }
+    let of_address = live.address_connections_max();
+    report.line("conns_per_address", of_address.map_or(0, NonZeroUsize::get));
     report.line("num_threads", config.threads);
     // Each worker has a socket of its own.
     report.line(

@@ -3,13 +3,11 @@
 //! * [`passwords`]: names and passwords of a file, looked up in a time that does not reveal how much of a guess is
 //!   right.
 //! * [`guesses`]: how many wrong passwords a peer may try; [`login`]: how many a connection may.
-//! * [`failures`]: which of many failures are logged.
 //! * [`tls`]: certificates, which can be read again, and a connection's session; [`ciphers`]: the allowed cipher
 //!   suites.
 
 pub mod ciphers;
 mod error;
-pub mod failures;
 mod files;
 pub mod guesses;
 pub mod login;

@@ -1,17 +1,19 @@
 //! The acceptor thread: it accepts connections and hands each to the worker that has the fewest connections.
 
 use std::io::{self, ErrorKind, Write};
+use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mio::{Events, Poll, Token, Waker};
 use nix::sys::socket::{getsockopt, sockopt};
-use nuthatch_commands::protocols;
+use nuthatch_commands::protocols::{self, Crowd};
 use nuthatch_context::inbox::Arrival;
+use nuthatch_context::origins::Seat;
 use nuthatch_context::shared::Shared;
 use nuthatch_context::stream::{Socket, Stream};
-use nuthatch_security::failures::Failures;
+use nuthatch_security::guesses::Origin;
 use nuthatch_telemetry::connections::Peer;
 
 use crate::listen::Listener;
@@ -35,8 +37,6 @@ pub(crate) struct Acceptor {
     ready: Vec<bool>,
     /// Since when the acceptor rests, if it does.
     resting: Option<Instant>,
-    /// Counts rests, to limit how often the log tells of them.
-    rests: Failures,
     rejected: Rejected,
 }
 
@@ -54,7 +54,6 @@ impl Acceptor {
             ready: vec![false; listeners.len()],
             listeners,
             resting: None,
-            rests: Failures::default(),
             rejected: Rejected::default(),
         })
     }
@@ -134,10 +133,7 @@ impl Acceptor {
                     return;
                 }
                 Err(error) if is_exhaustion(&error) => {
-                    // This happens once per REST while descriptors are short, which may be for days.
-                    if let Some(untold) = self.rests.tell(self.shared.clock.now()) {
-                        tracing::warn!(%error, untold, "accepting rests");
-                    }
+                    tracing::warn!(%error, "accepting rests");
                     self.rejected.close_all();
                     self.shared.accepting.listen_disabled_num.bump();
                     self.shared.accepting.set_suspended(true);
@@ -154,27 +150,15 @@ impl Acceptor {
         let shared = &self.shared;
         if let Err(why) = self.may_connect(&socket) {
             shared.accepting.rejected_connections.bump();
-            // A client that connects in a loop must not fill the disk.
-            if let Some(untold) = shared.refused_users.tell(shared.clock.now()) {
-                tracing::warn!(untold, "a unix socket's client is refused: {why}");
-            }
+            tracing::warn!("a unix socket's client is refused: {why}");
             return;
         }
+        let seat = match self.seat(peer) {
+            Ok(seat) => seat,
+            Err(crowd) => return self.refuse(number, socket, crowd),
+        };
         let listener = &self.listeners[number];
         let protocol = listener.protocol();
-        if shared.connections() >= shared.live.connections_max().get() {
-            shared.accepting.rejected_connections.bump();
-            // Under TLS nothing can be said before the handshake.
-            if let Some(words) = protocols::too_many(protocol)
-                && listener.tls().is_none()
-            {
-                let mut stream = Stream::new(socket, None);
-                // A fresh socket takes so few bytes, unless its peer has closed.
-                let _ = stream.write(words);
-                self.rejected.keep(stream, Instant::now());
-            }
-            return;
-        }
         let tls = shared.tls.as_ref().zip(listener.tls());
         let tls = tls.map(|(tls, verify)| tls.session(verify));
         let tls = match tls.transpose() {
@@ -195,9 +179,48 @@ impl Acceptor {
             inbox.leave(Arrival {
                 stream,
                 info,
+                seat,
                 protocol,
                 login: shared.has_passwords(),
             });
+        }
+    }
+
+    /// The place of one more connection. Errors: there are too many.
+    fn seat(&self, peer: Peer) -> Result<Option<Seat>, Crowd> {
+        let shared = &self.shared;
+        let seat = match peer {
+            Peer::Tcp(address) => {
+                let origin = Origin::of(Some(address.ip()));
+                let limit = shared.live.address_connections_max();
+                let most = limit.map_or(usize::MAX, NonZeroUsize::get);
+                let seat = shared.origins.take_seat(origin, most).ok_or_else(|| {
+                    shared.accepting.rejected_by_address.bump();
+                    tracing::warn!(peer = %origin, most, "refused: an address may have no more connections");
+                    Crowd::OfAddress
+                });
+                Some(seat?)
+            }
+            Peer::Udp(_) | Peer::Unix => None,
+        };
+        match shared.connections() < shared.live.connections_max().get() {
+            true => Ok(seat),
+            false => Err(Crowd::OfServer),
+        }
+    }
+
+    /// Tells a client that there are too many.
+    fn refuse(&mut self, number: usize, socket: Socket, crowd: Crowd) {
+        self.shared.accepting.rejected_connections.bump();
+        let listener = &self.listeners[number];
+        // Under TLS nothing can be said before the handshake.
+        if let Some(words) = protocols::too_many(listener.protocol(), crowd)
+            && listener.tls().is_none()
+        {
+            let mut stream = Stream::new(socket, None);
+            // A fresh socket takes so few bytes, unless its peer has closed.
+            let _ = stream.write(words);
+            self.rejected.keep(stream, Instant::now());
         }
     }
 

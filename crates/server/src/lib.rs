@@ -72,8 +72,8 @@ mod unix_path;
 mod worker;
 
 pub use nuthatch_context::config::{
-    self, Config, Keeping, Listen, ListenAddress, NewestTls, OnVerbosity, Protocol, TlsSettings,
-    Verify,
+    self, Actions, By, Config, Keeping, Listen, ListenAddress, NewestTls, OnVerbosity, Protocol,
+    TlsSettings, Verify,
 };
 pub use nuthatch_context::live::Controls;
 pub use nuthatch_context::shutdown::Shutdown;
@@ -82,4 +82,4 @@ pub use nuthatch_security::SettingsError;
 pub use nuthatch_security::ciphers::{Ciphers, UnknownCipher};
 pub use nuthatch_telemetry::Address;
 pub use server::{Server, ServerHandle};
-pub use signals::{Signals, on_signals};
+pub use signals::{Signals, ignore_meaningless, on_signals};

@@ -101,10 +101,7 @@ impl Server {
         let shared = Arc::new(Shared {
             tls: config.certificates.clone(),
             guesses: Guesses::new(config.login_guesses),
-            failed_logins: Default::default(),
-            failed_handshakes: Default::default(),
-            limited_peers: Default::default(),
-            refused_users: Default::default(),
+            origins: Default::default(),
             passwords: Mutex::new(config.passwords.take()),
             engine,
             addresses: addresses.clone(),

@@ -61,6 +61,8 @@ pub struct Info {
     active: AtomicU32,
     /// True while its output waits for the client.
     blocked: AtomicBool,
+    /// True if its user administrates the server.
+    administrator: AtomicBool,
     /// The name that its client has set.
     name: Mutex<Arc<[u8]>>,
 }
@@ -80,6 +82,7 @@ impl Info {
             listener,
             active: AtomicU32::new(now.seconds()),
             blocked: AtomicBool::new(false),
+            administrator: AtomicBool::new(false),
             name: Mutex::default(),
         }
     }
@@ -116,6 +119,17 @@ impl Info {
     /// Sets the client's name. The caller keeps the name too, and accounts for its memory.
     pub fn set_name(&self, name: Arc<[u8]>) {
         *self.name.lock() = name;
+    }
+
+    /// Records whether its user administrates the server.
+    pub fn set_administrator(&self, is_one: bool) {
+        // Relaxed, here and below: the connection's worker alone uses it.
+        self.administrator.store(is_one, Ordering::Relaxed);
+    }
+
+    /// True if its user administrates the server.
+    pub fn is_administrator(&self) -> bool {
+        self.administrator.load(Ordering::Relaxed)
     }
 
     /// Records the time of a command.

@@ -324,6 +324,8 @@ pub struct AcceptorCounters {
     pub total_connections: ResettableCounter,
     /// Connections refused, because there were too many or their user may not connect.
     pub rejected_connections: ResettableCounter,
+    /// Those of them whose address had as many as an address may have.
+    pub rejected_by_address: ResettableCounter,
     /// How often accepting was suspended for want of descriptors.
     pub listen_disabled_num: ResettableCounter,
     /// The time for which it was suspended, in microseconds.
@@ -337,6 +339,7 @@ impl AcceptorCounters {
     pub fn reset(&self) {
         self.total_connections.reset();
         self.rejected_connections.reset();
+        self.rejected_by_address.reset();
         self.listen_disabled_num.reset();
         self.listen_disabled_us.reset();
     }

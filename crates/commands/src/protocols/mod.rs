@@ -178,11 +178,20 @@ pub enum TooMuch {
     Answer,
 }
 
+/// Those who are too many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Crowd {
+    /// All connections.
+    OfServer,
+    /// Those of an address.
+    OfAddress,
+}
+
 /// The refusal of a connection above the limit, if its protocol has one.
-pub fn too_many(protocol: Protocol) -> Option<&'static [u8]> {
+pub fn too_many(protocol: Protocol, crowd: Crowd) -> Option<&'static [u8]> {
     match protocol {
-        Protocol::Memcached | Protocol::Text | Protocol::Any => Some(memcached::TOO_MANY),
-        Protocol::Redis => Some(resp::TOO_MANY),
+        Protocol::Memcached | Protocol::Text | Protocol::Any => Some(memcached::too_many(crowd)),
+        Protocol::Redis => Some(resp::too_many(crowd)),
         Protocol::Binary | Protocol::CpServer => None,
     }
 }

@@ -174,4 +174,8 @@ impl Error<'static> {
     pub const NOT_BUSY: Self = Error::Words("NOTBUSY No scripts in execution right now.");
     /// FLUSHALL where it is not allowed.
     pub const FLUSH_FORBIDDEN: Self = Error::Words("ERR FLUSHALL is not allowed here");
+    /// CONFIG SET where it is not allowed.
+    pub const CONFIG_FORBIDDEN: Self = Error::Words("ERR CONFIG SET is not allowed here");
+    /// CONFIG RESETSTAT where it is not allowed.
+    pub const RESET_FORBIDDEN: Self = Error::Words("ERR CONFIG RESETSTAT is not allowed here");
 }

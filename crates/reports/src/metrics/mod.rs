@@ -97,6 +97,11 @@ fn connections(page: &mut Page, shared: &Shared) {
         [(NONE, accepting.rejected_connections.get())],
     );
     page.counter(
+        "nuthatch_connections_refused_by_address",
+        "Those of them that were one too many of their address.",
+        [(NONE, accepting.rejected_by_address.get())],
+    );
+    page.counter(
         "nuthatch_connections_closed",
         "Connections that the server closed, by the reason.",
         [

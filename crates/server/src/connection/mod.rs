@@ -13,6 +13,7 @@ use nuthatch_commands::protocols::Phase;
 use nuthatch_context::account::{READ_MAX, Terms};
 use nuthatch_context::config::Protocol;
 use nuthatch_context::inbox::Arrival;
+use nuthatch_context::origins::Seat;
 use nuthatch_context::stream::Stream;
 use nuthatch_engine::{AnyValue, Time};
 use nuthatch_telemetry::connections::Info;
@@ -28,6 +29,7 @@ const IN_BATCH_FIRST: usize = 32;
 pub(crate) struct Connection {
     pub(crate) stream: Stream,
     pub(crate) info: Arc<Info>,
+    _seat: Option<Seat>,
     /// What its listener's clients speak.
     pub(crate) protocol: Protocol,
     /// Its client has to log in.
@@ -63,6 +65,7 @@ impl Connection {
         Self {
             stream: arrival.stream,
             info: arrival.info,
+            _seat: arrival.seat,
             protocol: arrival.protocol,
             waiting: PendingInput::default(),
             output: Output::default(),
@@ -164,6 +167,7 @@ mod tests {
         let arrival = Arrival {
             stream: Stream::new(Socket::Unix(socket), None),
             info: Arc::new(Info::unregistered(Peer::Unix, Time(0))),
+            seat: None,
             protocol: Protocol::Redis,
             login,
         };

@@ -7,29 +7,40 @@ use nuthatch_context::shared::Shared;
 /// How long a worker may take to come to its next iteration: a batch takes a thousandth of it.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How often the check looks whether all workers have come there.
-const STEP: Duration = Duration::from_millis(2);
+/// How often a check looks whether all workers have come there.
+pub(super) const STEP: Duration = Duration::from_millis(2);
 
-/// Wakes the workers, and waits until each has begun another iteration. Errors: the names of the workers that did not,
-/// as text.
-pub(super) fn check(shared: &Shared) -> Result<(), String> {
-    let before: Vec<u64> = shared
-        .inboxes
-        .iter()
-        .map(|it| it.iterations.get())
-        .collect();
-    shared.wake_workers();
-    let latest = Instant::now() + PATIENCE;
-    loop {
-        let stuck = stuck(shared.inboxes.iter().map(|it| it.iterations.get()), &before);
-        if stuck.is_empty() {
-            return Ok(());
+/// A check under way.
+pub(super) struct Check {
+    /// The iterations of each worker when it began.
+    before: Vec<u64>,
+    latest: Instant,
+}
+
+impl Check {
+    /// Wakes the workers: each is to begin another iteration.
+    pub(super) fn begin(shared: &Shared, now: Instant) -> Self {
+        let before = iterations(shared).collect();
+        shared.wake_workers();
+        Self {
+            before,
+            latest: now + PATIENCE,
         }
-        if Instant::now() >= latest {
-            return Err(format!("no iteration of {}\n", stuck.join(", ")));
-        }
-        std::thread::sleep(STEP);
     }
+
+    /// `None` while workers are awaited. Errors: the names of the workers that did not come, as text.
+    pub(super) fn outcome(&self, shared: &Shared, now: Instant) -> Option<Result<(), String>> {
+        let stuck = stuck(iterations(shared), &self.before);
+        match stuck.is_empty() {
+            true => Some(Ok(())),
+            false if now < self.latest => None,
+            false => Some(Err(format!("no iteration of {}\n", stuck.join(", ")))),
+        }
+    }
+}
+
+fn iterations(shared: &Shared) -> impl Iterator<Item = u64> {
+    shared.inboxes.iter().map(|it| it.iterations.get())
 }
 
 /// The names of the workers that have begun no iteration since.

@@ -1,11 +1,13 @@
-//! The HTTP endpoint of metrics (`--metrics`). Threads of its own serve it, so a scrape costs the workers nothing.
+//! The HTTP endpoint of metrics (`--metrics`). A thread of its own serves it, so a scrape costs the workers nothing.
 
+mod client;
+mod clients;
 mod health;
 mod http;
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,8 +16,9 @@ use mio::{Events, Interest, Poll, Token, Waker};
 use nuthatch_context::config::ListenAddress;
 use nuthatch_context::shared::Shared;
 use nuthatch_context::shutdown::Shutdown;
+use nuthatch_security::guesses::Origin;
 
-use self::http::Scrapes;
+use self::clients::Clients;
 use crate::handover::taking::Newcomer;
 use crate::handover::{METRICS, Named};
 use crate::listen;
@@ -50,8 +53,8 @@ impl Endpoint {
         })?;
         let poll = Poll::new()?;
         let registry = poll.registry();
-        registry.register(&mut listener, Token(0), Interest::READABLE)?;
-        shutdown.wake_also(Arc::new(Waker::new(registry, Token(1))?))?;
+        registry.register(&mut listener, LISTENER, Interest::READABLE)?;
+        shutdown.wake_also(Arc::new(Waker::new(registry, WAKE)?))?;
         Ok(Self { listener, poll })
     }
 
@@ -69,29 +72,80 @@ impl Endpoint {
     }
 
     /// Serves until the server stops.
-    pub(crate) fn run(mut self, shared: &Arc<Shared>) -> io::Result<()> {
-        let mut events = Events::with_capacity(2);
-        let scrapes = Scrapes::default();
+    pub(crate) fn run(mut self, shared: &Shared) -> io::Result<()> {
+        let mut events = Events::with_capacity(EVENTS);
+        let mut clients = Clients::new();
+        // Events are edge-triggered: none repeats that there are connections which were not accepted.
+        let mut waiting = Waiting::Nobody;
         while !shared.shutdown.is_requested() {
-            match self.poll.poll(&mut events, None) {
+            let patience = [clients.patience(), waiting.patience()];
+            let patience = patience.into_iter().flatten().min();
+            match self.poll.poll(&mut events, patience) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 polled => polled?,
             }
-            while !shared.shutdown.is_requested() {
-                match self.listener.accept() {
-                    Ok((stream, _)) => {
-                        scrapes.begin(std::net::TcpStream::from(OwnedFd::from(stream)), shared);
-                    }
-                    Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                    // A connection broke, or no descriptor is left. Clients that wait make no second event, so try
-                    // again after a rest.
-                    Err(_) => shared.shutdown.sleep(REST),
+            for event in &events {
+                match event.token() {
+                    LISTENER => waiting = Waiting::Somebody,
+                    WAKE => {}
+                    Token(id) => clients.advance(id, shared),
                 }
+            }
+            clients.advance_due(shared);
+            if waiting != Waiting::Nobody {
+                waiting = self.accept_some(&mut clients, shared);
             }
         }
         Ok(())
     }
+
+    /// Accepts a few, and returns whether there may be more: those who have come are looked at in between, before they
+    /// are displaced.
+    fn accept_some(&self, clients: &mut Clients, shared: &Shared) -> Waiting {
+        for _ in 0..ACCEPTS {
+            let accepted = self.listener.accept().and_then(|(stream, peer)| {
+                let origin = Origin::of(Some(peer.ip()));
+                clients.enter(stream, origin, self.poll.registry(), shared)
+            });
+            match accepted {
+                Ok(()) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Waiting::Nobody,
+                // A connection broke, or no descriptor is left.
+                Err(_) => return Waiting::Later,
+            }
+        }
+        Waiting::Somebody
+    }
 }
+
+const LISTENER: Token = Token(usize::MAX);
+const WAKE: Token = Token(usize::MAX - 1);
+
+/// Events that are taken at a time.
+const EVENTS: usize = 64;
+
+/// Connections that are accepted in a row.
+const ACCEPTS: usize = 8;
 
 /// How long the endpoint rests after an error of accept.
 const REST: Duration = Duration::from_millis(50);
+
+/// Whether there are connections to accept.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Waiting {
+    Nobody,
+    Somebody,
+    /// There may be, but the last try failed.
+    Later,
+}
+
+impl Waiting {
+    /// How long the endpoint may wait for events meanwhile. `None` is without an end.
+    fn patience(self) -> Option<Duration> {
+        match self {
+            Self::Nobody => None,
+            Self::Somebody => Some(Duration::ZERO),
+            Self::Later => Some(REST),
+        }
+    }
+}

@@ -235,12 +235,8 @@ impl Worker {
                             false => counters.ssl_handshake_errors.bump(),
                         }
                         line::tls_error(&self.shared.watch, &error, connection.stream.as_fd());
-                        // The warning tells of a misconfigured client. A client that tries in a loop must not fill the
-                        // disk.
-                        if let Some(untold) = self.shared.failed_handshakes.tell(self.now) {
-                            let peer = connection.info.peer();
-                            tracing::warn!(%error, %peer, untold, "TLS failed");
-                        }
+                        // The warning tells of a misconfigured client.
+                        tracing::warn!(%error, peer = %connection.info.peer(), "TLS failed");
                     }
                     self.close_for(id, Reason::Error);
                     return None;

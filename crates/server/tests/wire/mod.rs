@@ -4,9 +4,11 @@
 //! * [`text`]: the text commands, their replies byte by byte
 //! * [`meta`]: the meta commands
 //! * [`admin`]: stats, flush_all, dumps, switches
+//! * [`administration`]: who may change the server
 //! * [`bad_input`]: what clients should not send
 //! * [`hash`]: the index of the running server
 //! * [`large`]: values that arrive and leave in pieces
+//! * [`metrics`]: the endpoint of metrics
 //! * [`odd`]: clients within the protocol and beyond what is usual
 //! * [`pressure`]: clients that do not read, fairness, bytes that trickle in
 //! * [`connections`]: listeners, limits, idle and many connections
@@ -16,6 +18,7 @@
 //! * [`uploads`]: values that clients announce and do not send
 
 mod admin;
+mod administration;
 mod bad_input;
 mod client;
 mod connections;
@@ -24,6 +27,7 @@ pub mod fixture;
 mod hash;
 mod large;
 mod meta;
+mod metrics;
 mod odd;
 mod pressure;
 mod redis;

@@ -1,5 +1,6 @@
 //! Requests about keys, as requests of the batch, and requests that are executed at once.
 
+use nuthatch_context::administration::Action;
 use nuthatch_engine::{Condition, Delta, Op, Read, Removal, Store as StoreOp, StoreMode};
 use nuthatch_protocol::binary::{Command, Head, Request, Status, Store, StoreVerb, encode};
 use nuthatch_reports::{self as reports, Outcome};
@@ -164,7 +165,7 @@ pub fn version(stage: &Stage<'_, '_>, slice: &mut Slice, head: Head) {
 fn flush(stage: &mut Stage<'_, '_>, slice: &mut Slice, head: Head, delay: u32, quiet: bool) {
     let out = slice.output.text();
     // A datagram's sender can be forged.
-    if !stage.shared.live.allow_flush() || stage.info.peer().is_udp() {
+    if !stage.may(Action::Flush) || stage.info.peer().is_udp() {
         return encode::error(out, head, Status::Unauthenticated);
     }
     stage.counters.cmd_flush.bump();
@@ -182,6 +183,7 @@ fn stat(stage: &mut Stage<'_, '_>, slice: &mut Slice, head: Head, topic: &[u8]) 
         topic if stage.info.peer().is_udp() && !reports::is_for_datagrams(topic) => {
             Outcome::Forbidden
         }
+        b"reset" if !stage.may(Action::ResetStats) => Outcome::Forbidden,
         b"reset" => {
             stage.shared.reset_stats();
             Outcome::All

@@ -1,6 +1,8 @@
 //! Commands that are executed at once, and lines that are refused. All earlier requests of their connection have been
 //! answered by then.
 
+use nuthatch_context::administration::Action;
+use nuthatch_context::config::By;
 use nuthatch_engine::{Engine, Reply};
 use nuthatch_protocol::binary::Foreign;
 use nuthatch_protocol::{
@@ -30,10 +32,7 @@ pub fn command(
     let (words, noreply): (&[u8], bool) = match command {
         Command::FlushAll { delay, noreply } => (flush_all(stage, delay), noreply),
         Command::Version => return encode::version(out, &stage.shared.config.version),
-        Command::Verbosity { level, noreply } => {
-            stage.shared.set_verbosity(level);
-            (encode::OK, noreply)
-        }
+        Command::Verbosity { level, noreply } => (verbosity(stage, level), noreply),
         Command::MemoryLimit { megabytes, noreply } => (memory_limit(stage, megabytes), noreply),
         Command::Stats(words) => match words.iter().next().and_then(admin::absent) {
             Some(refusal) => (refusal, false),
@@ -107,7 +106,7 @@ fn watch(
 
 fn flush_all(stage: &Stage<'_, '_>, delay: Exptime) -> &'static [u8] {
     stage.counters.cmd_flush.bump();
-    if !stage.shared.live.allow_flush() {
+    if !stage.may(Action::Flush) {
         return b"CLIENT_ERROR flush_all not allowed\r\n";
     }
     let at = flush_time(delay.0.into(), stage.now, &stage.shared.clock);
@@ -115,7 +114,18 @@ fn flush_all(stage: &Stage<'_, '_>, delay: Exptime) -> &'static [u8] {
     encode::OK
 }
 
+fn verbosity(stage: &Stage<'_, '_>, level: u32) -> &'static [u8] {
+    if !stage.may(Action::Verbosity) {
+        return b"CLIENT_ERROR verbosity not allowed\r\n";
+    }
+    stage.shared.set_verbosity(level, By::Client);
+    encode::OK
+}
+
 fn memory_limit(stage: &Stage<'_, '_>, megabytes: u64) -> &'static [u8] {
+    if !stage.may(Action::MemoryLimit) {
+        return b"CLIENT_ERROR cache_memlimit not allowed\r\n";
+    }
     if megabytes < 8 {
         return b"MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 8m\r\n";
     }
@@ -123,6 +133,9 @@ fn memory_limit(stage: &Stage<'_, '_>, megabytes: u64) -> &'static [u8] {
         return b"MEMLIMIT_ADJUST_FAILED input value is megabytes not bytes\r\n";
     }
     let bytes = usize::try_from(megabytes << 20).unwrap_or(usize::MAX);
+    if !stage.may_limit_memory_to(bytes) {
+        return b"CLIENT_ERROR cache_memlimit below the memory in use not allowed\r\n";
+    }
     match stage.shared.engine.set_memory_limit(bytes) {
         Ok(()) => {
             stage.shared.follow_memory_limit();
@@ -136,6 +149,9 @@ fn memory_limit(stage: &Stage<'_, '_>, megabytes: u64) -> &'static [u8] {
 }
 
 fn refresh_certs(stage: &Stage<'_, '_>) -> &'static [u8] {
+    if !stage.may(Action::RefreshCertificates) {
+        return b"CLIENT_ERROR refresh_certs not allowed\r\n";
+    }
     let newest = stage.shared.config.newest_tls.find();
     match stage.shared.refresh_certificates(newest.as_ref()) {
         Some(Ok(())) => encode::OK,
@@ -156,7 +172,7 @@ fn shutdown(stage: &Stage<'_, '_>, slice: &mut Slice, words: Words<'_>) {
         (after.next(), after.next()),
         (None | Some(b"graceful"), None)
     );
-    let allowed = stage.shared.live.allow_shutdown();
+    let allowed = stage.may(Action::Shutdown);
     if allowed && known {
         slice.quit();
         stage.shared.shutdown.request();

@@ -35,7 +35,12 @@ use crate::stage::{Flow, Stage};
 pub use answers::{MetaTicket, Style};
 
 /// The refusal of a connection above the limit.
-pub const TOO_MANY: &[u8] = b"ERROR Too many open connections\r\n";
+pub fn too_many(crowd: super::Crowd) -> &'static [u8] {
+    match crowd {
+        super::Crowd::OfServer => b"ERROR Too many open connections\r\n",
+        super::Crowd::OfAddress => b"ERROR Too many open connections of this address\r\n",
+    }
+}
 
 /// The refusal of a datagram, instead of its answer.
 pub fn too_much(what: super::TooMuch) -> &'static [u8] {

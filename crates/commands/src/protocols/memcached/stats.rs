@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use nuthatch_context::administration::Action;
 use nuthatch_protocol::{Words, encode};
 use nuthatch_reports::{self as reports, Outcome};
 use nuthatch_telemetry::histogram::ItemSizes;
@@ -23,6 +24,9 @@ pub fn command(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, 
     let out = slice.output.text();
     let mut words = words.iter();
     match words.next() {
+        Some(b"reset") if !stage.may(Action::ResetStats) => {
+            out.extend_from_slice(b"CLIENT_ERROR stats reset not allowed\r\n");
+        }
         Some(b"reset") => {
             stage.shared.reset_stats();
             out.extend_from_slice(encode::RESET);

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use nuthatch_context::administration::Action;
 use nuthatch_engine::{Engine, Inspect};
 use nuthatch_protocol::resp::{
     Ask, Client, ClientFilter, Command, Commands, Config, Described, Error, Glob, Hello, Memory,
@@ -60,6 +61,7 @@ pub fn command(
         Command::Reset => {
             let errors = phase.errors;
             stage.info.set_name(Arc::default());
+            stage.info.set_administrator(false);
             *phase = Phase::new(stage.shared.has_passwords());
             phase.errors = errors;
             phase.writer(slice).status("RESET");
@@ -77,6 +79,9 @@ pub fn command(
         Command::Commands(commands) => self::commands(&mut writer, commands),
         Command::Config(Config::Get(patterns)) => config_get(stage, &mut writer, patterns),
         Command::Config(Config::Set(pairs)) => config_set(stage, &mut writer, pairs),
+        Command::Config(Config::ResetStatistics) if !stage.may(Action::ResetStats) => {
+            writer.error(&Error::RESET_FORBIDDEN);
+        }
         Command::Config(Config::ResetStatistics) => {
             stage.shared.reset_stats();
             writer.ok();
@@ -92,7 +97,7 @@ pub fn command(
 
 fn flush(stage: &Stage<'_, '_>, writer: &mut Writer<'_>) {
     stage.counters.cmd_flush.bump();
-    if !stage.shared.live.allow_flush() {
+    if !stage.may(Action::Flush) {
         return writer.error(&Error::FLUSH_FORBIDDEN);
     }
     stage.flush(stage.now);
@@ -300,6 +305,9 @@ fn config_get(stage: &Stage<'_, '_>, writer: &mut Writer<'_>, patterns: Values<'
 
 /// CONFIG SET. Only the memory limit can be changed. Any other setting must be given the value that it has.
 fn config_set(stage: &Stage<'_, '_>, writer: &mut Writer<'_>, pairs: Values<'_>) {
+    if !stage.may(Action::MemoryLimit) {
+        return writer.error(&Error::CONFIG_FORBIDDEN);
+    }
     let words: Vec<&[u8]> = pairs.collect();
     let pairs = words.as_chunks::<2>().0;
     let settings = settings(stage);
@@ -326,10 +334,18 @@ fn config_set(stage: &Stage<'_, '_>, writer: &mut Writer<'_>, pairs: Values<'_>)
         }
     }
     if let Some(bytes) = limit {
+        let refused = |why| Error::Config {
+            name: b"maxmemory",
+            why,
+        };
+        if !stage.may_limit_memory_to(bytes) {
+            return writer.error(&refused(
+                "a limit below the memory in use is not allowed here",
+            ));
+        }
         if let Err(error) = stage.shared.engine.set_memory_limit(bytes) {
             tracing::warn!(%error, bytes, "CONFIG SET maxmemory");
-            let (name, why) = (&b"maxmemory"[..], "this limit is not possible");
-            return writer.error(&Error::Config { name, why });
+            return writer.error(&refused("this limit is not possible"));
         }
         stage.shared.follow_memory_limit();
     }

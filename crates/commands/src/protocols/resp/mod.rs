@@ -52,7 +52,12 @@ pub use answers::Style;
 pub const MARK: u8 = b'*';
 
 /// The refusal of a connection above the limit.
-pub const TOO_MANY: &[u8] = b"-ERR max number of clients reached\r\n";
+pub fn too_many(crowd: super::Crowd) -> &'static [u8] {
+    match crowd {
+        super::Crowd::OfServer => b"-ERR max number of clients reached\r\n",
+        super::Crowd::OfAddress => b"-ERR max number of clients of this address reached\r\n",
+    }
+}
 
 /// The reply to a client that uses TLS on a port without it.
 const NO_TLS: &[u8] = b"-ERR this port does not speak TLS\r\n";
