@@ -337,6 +337,16 @@ fn a_file_is_written_and_opened_again() {
     assert!(!rest.contains(" get "), "{rest}");
 }
 
+/// A server that is ended if its test fails.
+struct Ended(std::process::Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// Class of bug: the path of a descriptor is opened anew, which another user may not, or a name makes a file.
 #[test]
 fn descriptors_are_used_as_they_are() {
@@ -354,35 +364,43 @@ fn descriptors_are_used_as_they_are() {
         nix::sys::stat::fchmod(&writer, Mode::S_IRUSR).unwrap();
         let more = if is_root || more == "-d" { more } else { "" };
         let pid = folder.path().join("pid");
-        let mut server = Command::new(nuthatch())
+        let server = Command::new(nuthatch())
             .current_dir(folder.path())
             .args(["-l", "127.0.0.1", "-p", "0", "-t", "1", "-v", "--log", name])
             .args(more.split_whitespace())
             .args((more == "-d").then(|| format!("-P{}", pid.display())))
             .stdout(writer)
             .stderr(std::process::Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(reader).lines().map(Result::unwrap);
-        assert!(
-            lines.any(|line| line.contains(": engine cuckoo,")),
-            "{name}"
-        );
+            .spawn();
+        let mut server = Ended(server.unwrap());
+        let (tell, told) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let lines = BufReader::new(reader).lines().map(Result::unwrap);
+            lines.for_each(|line| tell.send(line).unwrap_or_default());
+        });
+        let wait_for = |text: &str| {
+            let next = || told.recv_timeout(std::time::Duration::from_secs(60));
+            while !next()
+                .unwrap_or_else(|_| panic!("{name}: no {text}"))
+                .contains(text)
+            {}
+        };
+        wait_for(": engine cuckoo,");
         let id = match more {
             "-d" => {
-                assert!(server.wait().unwrap().success());
+                assert!(server.0.wait().unwrap().success());
                 fs::read_to_string(&pid).unwrap().trim().parse().unwrap()
             }
-            _ => server.id() as i32,
+            _ => server.0.id() as i32,
         };
         // It has no file to open again, and goes on.
         kill(Pid::from_raw(id), Signal::SIGHUP).unwrap();
-        assert!(lines.any(|line| line.contains("SIGHUP")), "{name}");
+        wait_for("SIGHUP");
         kill(Pid::from_raw(id), Signal::SIGTERM).unwrap();
-        assert!(lines.any(|line| line.contains("stopping")), "{name}");
-        // To its end, behind which the daemon is gone.
-        assert_eq!(lines.filter(|line| line.contains(": engine")).count(), 0);
-        server.wait().unwrap();
+        wait_for("stopping");
+        // To its end: the daemon is gone then.
+        while told.recv().is_ok() {}
+        server.0.wait().unwrap();
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     let output = run("-l 127.0.0.1 -p 0 --log /dev/fd/77");
