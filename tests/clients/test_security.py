@@ -95,6 +95,15 @@ def test_text_clients_log_in_as_with_memcached(start, passwords):
     # Errors are borne a few times.
     assert converse(address, login("ann", "no") * 3 + login("ann", "secret") + asked) == failure * 3 + b"STORED\r\nEND\r\n"
     assert converse(address, login("ann", "no") * 20 + login("ann", "secret")) == failure * 8
+    # The words between `set` and the length count for nothing, nor do those behind it.
+    for words in ["_ _ _", "k x -1", "k 99999999999 0", "k" * 300 + " 0 0"]:
+        for end in ["\r\n", "\n", " noreply\r\n", " more words\r\n"]:
+            said = f"set {words} 10{end}ann secret\r\n".encode()
+            assert converse(address, said + asked) == b"STORED\r\nEND\r\n", said
+    for line in [b"set _ _ 10", b"set _ _ _ ten", b"set _ _ _ -1", b"set _ _ _ 4294967296", b"add _ _ _ 10", b"settle _ _ _ 10"]:
+        assert converse(address, line + b"\r\n") == refused, line
+    assert converse(address, b"set _ _ _ 1025\r\n" + asked) == b"CLIENT_ERROR auth token too long\r\n"
+    assert converse(address, b"set _ _ _ 10\r\nann secret!!" + login("ann", "secret")) == b"CLIENT_ERROR bad command line termination\r\nSTORED\r\n"
     # A login that comes byte by byte.
     with socket.create_connection(address) as connection:
         for byte in login("ann", "secret"):
