@@ -257,8 +257,7 @@ impl Config {
                 false => contradiction("TLS needs a certificate"),
             };
         };
-        let verifies = asked.iter().any(|verify| *verify > Verify::Nothing);
-        if verifies && tls.ca_cert.is_none() {
+        if asked.contains(&Verify::Always) && tls.ca_cert.is_none() {
             return contradiction(NO_CA);
         }
         Ok(())
