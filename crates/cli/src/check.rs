@@ -14,7 +14,7 @@ use nix::fcntl::{AT_FDCWD, AtFlags};
 use nix::unistd::{AccessFlags, faccessat};
 use nuthatch_log::LogTo;
 use nuthatch_program::Failure;
-use nuthatch_server::{Actions, Config, ListenAddress};
+use nuthatch_server::{Actions, Config, Listen, ListenAddress};
 
 use crate::engine;
 use crate::process;
@@ -140,31 +140,55 @@ fn each_address_once(settings: &Settings) -> Result<(), String> {
 /// The first port that is not for root alone.
 const UNPRIVILEGED: u16 = 1024;
 
-/// Errors: a listener has an address that this machine has not, or a port that this user may not have. Another server
-/// may listen there now, so of ports that any user may have, one of the system's choice is tried.
+/// Errors: a listener has no address that this machine has, or a port that this user may not have. Another server may
+/// listen there now, so of ports that any user may have, one of the system's choice is tried. As at a start, one address
+/// of those that a name has is enough.
 fn addresses(settings: &Settings) -> Result<(), String> {
     let server = &settings.server;
-    let listeners = server.listeners.iter().map(|listen| &listen.place);
-    for place in listeners.chain(&server.metrics) {
-        let any_port = |address: &IpAddress| {
-            let mut address = *address;
-            if address.port() >= UNPRIVILEGED {
-                address.set_port(0);
-            }
-            address
-        };
-        let (address, tried) = match place {
-            ListenAddress::Tcp(address) => {
-                (address, TcpListener::bind(any_port(address)).map(drop))
-            }
-            ListenAddress::Udp(address) => (address, UdpSocket::bind(any_port(address)).map(drop)),
-            _ => continue,
-        };
-        if let Err(error) = tried {
-            judge_bind_error(&error, address, has_predecessor(settings))?;
+    let (mut possible, mut failed) = (Vec::new(), Vec::new());
+    for listen in &server.listeners {
+        match address(&listen.place, settings) {
+            Ok(()) => possible.push(listen),
+            Err(error) => failed.push((listen, error)),
         }
     }
-    Ok(())
+    for (listen, error) in failed {
+        let is_other = |other: &&Listen| {
+            listen.name.is_some() && other.name == listen.name && other.protocol == listen.protocol
+        };
+        if !possible.iter().any(is_other) {
+            return Err(match &listen.name {
+                Some(name) => format!("{error} ({name})"),
+                None => error,
+            });
+        }
+    }
+    let mut metrics = server.metrics.iter();
+    let tried = metrics.next().map(|place| address(place, settings));
+    match tried {
+        Some(Err(error)) if !metrics.any(|place| address(place, settings).is_ok()) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Errors: the place is an address where nothing can listen at a start.
+fn address(place: &ListenAddress, settings: &Settings) -> Result<(), String> {
+    let any_port = |address: &IpAddress| {
+        let mut address = *address;
+        if address.port() >= UNPRIVILEGED {
+            address.set_port(0);
+        }
+        address
+    };
+    let (address, tried) = match place {
+        ListenAddress::Tcp(address) => (address, TcpListener::bind(any_port(address)).map(drop)),
+        ListenAddress::Udp(address) => (address, UdpSocket::bind(any_port(address)).map(drop)),
+        _ => return Ok(()),
+    };
+    match tried {
+        Ok(()) => Ok(()),
+        Err(error) => judge_bind_error(&error, address, has_predecessor(settings)),
+    }
 }
 
 /// Judges why an address, with a port as [`addresses`] tries it, could not be bound. Errors: nor could it at a start.

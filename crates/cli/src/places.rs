@@ -3,10 +3,9 @@
 //! An address of `-l` may have words in front, as memcached's: `notls:`, `btls:` or `mtls:`, then `proto[NAME]:`, then
 //! `tag[NAME]:` or `tag_NAME_:`.
 
-use std::net::{IpAddr, SocketAddr};
-
 use nuthatch_protocol::cpserver;
 use nuthatch_server::config::{self, Listen, ListenAddress, Protocol, Verify};
+use nuthatch_server::place::Place;
 
 use crate::flags::Flags;
 use crate::settings::absolute;
@@ -82,12 +81,13 @@ pub fn without_names(flags: &Flags) -> Flags {
 
 /// An address as typed, with the unspecified one in place of a name.
 fn without_name(typed: &str) -> String {
-    if typed.is_empty() || typed.parse::<IpAddr>().is_ok() || typed.parse::<SocketAddr>().is_ok() {
-        return typed.to_owned();
-    }
-    match typed.rsplit_once(':') {
-        Some((_, port)) => format!("0.0.0.0:{port}"),
-        None => "0.0.0.0".to_owned(),
+    match Place::parse(typed) {
+        Ok(place) if place.needs_resolver() => match place.port() {
+            Some(port) => format!("0.0.0.0:{port}"),
+            None => "0.0.0.0".to_owned(),
+        },
+        // The code that takes the address reports an error.
+        _ => typed.to_owned(),
     }
 }
 
@@ -118,7 +118,7 @@ impl ListenDefaults<'_> {
     fn memcached(&self) -> Result<Vec<Listen>, String> {
         let inherited = inherited_as(None);
         if !inherited.is_empty() {
-            return Ok(self.all(inherited));
+            return Ok(self.inherited(inherited));
         }
         if let Some(path) = &self.flags.unix_socket {
             let place = ListenAddress::Unix {
@@ -154,7 +154,11 @@ impl ListenDefaults<'_> {
                 address.set_port(port);
                 let place = ListenAddress::Udp(address);
                 match found.iter_mut().find(|other| other.place == place) {
-                    None => found.push(place.of(listen.protocol)),
+                    None => found.push(Listen {
+                        place,
+                        tls: None,
+                        ..listen
+                    }),
                     // The first byte of a datagram decides the protocol.
                     Some(other) if other.protocol != listen.protocol => {
                         other.protocol = Protocol::Memcached;
@@ -174,16 +178,13 @@ impl ListenDefaults<'_> {
 
     /// Places for CPServer's clients.
     fn cpserver(&self) -> Result<Vec<Listen>, String> {
-        let mut places = self.all(inherited_as(Some(CPSERVER)));
+        let mut places = self.inherited(inherited_as(Some(CPSERVER)));
         if places.is_empty() {
             for typed in &self.flags.cpserver {
                 let (word, address) = tls_word(typed);
                 let tls = self.tls("--cpserver", typed, word)?;
                 let found = addresses("--cpserver", address, cpserver::PORT)?.into_iter();
-                places.extend(found.map(|place| Listen {
-                    tls,
-                    ..place.of(self.protocol)
-                }));
+                places.extend(found.map(|listen| Listen { tls, ..listen }));
             }
         }
         let places = places.into_iter();
@@ -195,7 +196,7 @@ impl ListenDefaults<'_> {
     fn redis(&self, warnings: &mut Vec<String>) -> Result<Vec<Listen>, String> {
         let inherited = inherited_as(Some("redis"));
         if !inherited.is_empty() {
-            let all = self.all(inherited).into_iter();
+            let all = self.inherited(inherited).into_iter();
             return Ok(all.map(|listen| listen.of(Protocol::Redis)).collect());
         }
         let Some(port) = self.flags.redis_port else {
@@ -225,12 +226,11 @@ impl ListenDefaults<'_> {
         Ok(found)
     }
 
-    /// These places with the defaults.
-    fn all(&self, places: Vec<ListenAddress>) -> Vec<Listen> {
+    /// Systemd's sockets with the defaults.
+    fn inherited(&self, places: Vec<ListenAddress>) -> Vec<Listen> {
         let listen = |place: ListenAddress| Listen {
-            place,
-            protocol: self.protocol,
             tls: self.verify,
+            ..place.of(self.protocol)
         };
         places.into_iter().map(listen).collect()
     }
@@ -261,11 +261,18 @@ impl ListenDefaults<'_> {
     /// The addresses of `-l`.
     fn tcp(&self, port: u16) -> Result<Vec<Listen>, String> {
         if self.flags.listen.is_empty() {
-            return Ok(self.all(ListenAddress::everywhere(port)));
+            let all = Listen::everywhere(port).into_iter();
+            let all = all.map(|listen| Listen {
+                protocol: self.protocol,
+                tls: self.verify,
+                ..listen
+            });
+            return Ok(all.collect());
         }
-        let mut found = Vec::new();
+        let mut found: Vec<Listen> = Vec::new();
         // memcached takes both between addresses.
-        let typed = self.flags.listen.iter().flat_map(|list| list.split(';'));
+        let typed = self.flags.listen.iter();
+        let typed = typed.flat_map(|list| list.split([';', ','])).map(str::trim);
         for typed in typed.filter(|typed| !typed.is_empty()) {
             let words = Words::read(typed)?;
             let tls = self.tls("-l", typed, words.tls)?;
@@ -274,15 +281,22 @@ impl ListenDefaults<'_> {
                 true => self.redis_port()?,
                 false => port,
             };
-            for place in addresses("-l", words.address, port)? {
-                found.push(Listen {
-                    place,
+            for listen in addresses("-l", words.address, port)? {
+                let listen = Listen {
                     protocol,
                     tls,
-                });
+                    ..listen
+                };
+                // Two names may have the same address.
+                if !found.iter().any(|other| other.is_same_as(&listen)) {
+                    found.push(listen);
+                }
             }
         }
-        Ok(found)
+        match found.is_empty() {
+            true => Err("-l: no address".to_owned()),
+            false => Ok(found),
+        }
     }
 }
 
@@ -364,27 +378,28 @@ fn port_of(flag: &str, port: i32) -> Result<u16, String> {
 }
 
 /// The addresses of a place that was typed behind a flag.
-fn addresses(flag: &str, place: &str, port: u16) -> Result<Vec<ListenAddress>, String> {
-    ListenAddress::resolve(place, port).ok_or_else(|| format!("{flag} {place}: no address"))
+fn addresses(flag: &str, typed: &str, port: u16) -> Result<Vec<Listen>, String> {
+    Listen::typed(typed, port).map_err(|error| format!("{flag} {typed}: {error}"))
 }
 
-/// Where metrics are served.
-pub fn metrics(flags: &Flags) -> Result<Option<ListenAddress>, String> {
+/// Where metrics are served: at the first of these that this machine has.
+pub fn metrics(flags: &Flags) -> Result<Vec<ListenAddress>, String> {
     let mut inherited = inherited_as(Some("metrics")).into_iter();
     if let Some(place) = inherited.next() {
         // A client of another address would wait for ever.
         return match inherited.next() {
-            None => Ok(Some(place)),
+            None => Ok(vec![place]),
             Some(_) => Err(
                 "--metrics: systemd has several sockets of that name, and one is served".to_owned(),
             ),
         };
     }
-    let Some(place) = &flags.metrics else {
-        return Ok(None);
+    let Some(typed) = &flags.metrics else {
+        return Ok(Vec::new());
     };
-    let found = addresses("--metrics", place, METRICS_PORT)?;
-    Ok(found.into_iter().next())
+    let found = Place::parse(typed).and_then(|place| place.addresses_for_one(METRICS_PORT));
+    let found = found.map_err(|error| format!("--metrics {typed}: {error}"))?;
+    Ok(found.into_iter().map(ListenAddress::Tcp).collect())
 }
 
 /// A socket that systemd has bound, and what it is for.
@@ -451,7 +466,7 @@ mod tests {
                 "0.0.0.0",
                 "notls:proto[ascii]:0.0.0.0:5;::1",
                 "[::1]:7;127.0.0.1:8",
-                "0.0.0.0:none"
+                "no.such.host:none"
             ]
         );
         assert_eq!(known.cpserver, ["notls:0.0.0.0"]);
@@ -564,6 +579,56 @@ mod tests {
             (-2, "::1"),
         ] {
             assert!(listening(Some(port), &[place]).is_err(), "{port} {place}");
+        }
+    }
+
+    #[test]
+    fn lists_may_have_blanks_and_the_same_address_twice() {
+        let places = |listen: &[&str]| listening(&flags(listen), None).unwrap();
+        let two = ["127.0.0.1:11211", "[::1]:7"];
+        assert_eq!(places(&[" 127.0.0.1 ,, [::1]:7;"]), two);
+        assert_eq!(places(&["127.0.0.1", " 127.0.0.1", "[::1]:7"]), two);
+        // Another kind of clients cannot share it: the check of a start tells that.
+        assert_eq!(places(&["127.0.0.1", "proto[ascii]:127.0.0.1"]).len(), 2);
+        assert!(listening(&flags(&[" ,;"]), None).is_err());
+    }
+
+    #[test]
+    fn every_flag_takes_an_address_in_every_spelling() {
+        let all = |port| {
+            let all = Listen::everywhere(port).into_iter();
+            all.map(|listen| listen.place).collect::<Vec<_>>()
+        };
+        for typed in ["*:7", ":7", "7"] {
+            let flags = Flags {
+                cpserver: vec![typed.replace('7', "8")],
+                metrics: Some(typed.replace('7', "9")),
+                ..flags(&[typed])
+            };
+            let places = Places::of(&flags, None).unwrap().listeners.into_iter();
+            let places: Vec<_> = places.map(|listen| listen.place).collect();
+            assert_eq!(places, [all(7), all(8)].concat(), "{typed}");
+            let mut metrics = metrics(&flags).unwrap();
+            metrics.reverse();
+            assert_eq!(metrics, all(9), "{typed}");
+        }
+    }
+
+    #[test]
+    fn an_error_repeats_what_was_typed() {
+        for wrong in ["[::1", "127.0.0.1:x", "fe80::1", "fe80::1%none", "a b"] {
+            let begins = |flag: &str| format!("{flag} {wrong}: ");
+            let error = listening(&flags(&[wrong]), None).unwrap_err();
+            assert!(error.starts_with(&begins("-l")), "{error}");
+            let others = Flags {
+                cpserver: vec![wrong.to_owned()],
+                metrics: Some(wrong.to_owned()),
+                ..flags(&["127.0.0.1"])
+            };
+            let error = listening(&others, None).unwrap_err();
+            assert!(error.starts_with(&begins("--cpserver")), "{error}");
+            let error = metrics(&others).unwrap_err();
+            assert!(error.starts_with(&begins("--metrics")), "{error}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! The settings of a server: checked values. Every default is written here and nowhere else.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,6 +11,8 @@ use std::time::Duration;
 use nuthatch_security::SettingsError;
 use nuthatch_security::passwords::Passwords;
 use nuthatch_security::tls::{NO_CA, Tls};
+
+use crate::place::{self, Place, PlaceError};
 
 pub use crate::administration::Actions;
 pub use crate::keeping::Keeping;
@@ -55,8 +57,8 @@ pub struct Config {
     pub tls: Option<TlsSettings>,
     /// The content of these certificates, if it has been read: see [`Config::read_certificates`].
     pub certificates: Option<Arc<Tls>>,
-    /// Where to serve metrics by HTTP (`--metrics`).
-    pub metrics: Option<ListenAddress>,
+    /// Where to serve metrics by HTTP (`--metrics`): at the first of these that this machine has. Empty: nowhere.
+    pub metrics: Vec<ListenAddress>,
     /// Items that outlive the process.
     pub keeping: Keeping,
     /// A unix socket by which another process can take over. By it this process takes over at its start, if a server
@@ -192,7 +194,7 @@ impl Default for Config {
             passwords: None,
             tls: None,
             certificates: None,
-            metrics: None,
+            metrics: Vec::new(),
             keeping: Keeping::default(),
             handover: None,
             unix_peers: None,
@@ -255,8 +257,7 @@ impl Config {
                 false => contradiction("TLS needs a certificate"),
             };
         };
-        let verifies = asked.iter().any(|verify| *verify > Verify::Nothing);
-        if verifies && tls.ca_cert.is_none() {
+        if asked.contains(&Verify::Always) && tls.ca_cert.is_none() {
             return contradiction(NO_CA);
         }
         Ok(())
@@ -311,6 +312,9 @@ pub struct Listen {
     pub protocol: Protocol,
     /// TLS, and how clients are verified, if it is used. A unix socket never has TLS.
     pub tls: Option<Verify>,
+    /// What was typed for this address and perhaps others, of which one is enough: a name, or `*`. `None` for an
+    /// address that was typed itself.
+    pub name: Option<Arc<str>>,
 }
 
 impl Listen {
@@ -320,7 +324,31 @@ impl Listen {
             place: ListenAddress::Tcp(address.into()),
             protocol: Protocol::Memcached,
             tls: None,
+            name: None,
         }
+    }
+
+    /// All addresses of this machine, for memcached's clients.
+    pub fn everywhere(port: u16) -> Vec<Self> {
+        let name: Arc<str> = "all addresses".into();
+        let all = place::everywhere(port).into_iter();
+        all.map(|address| Self {
+            name: Some(Arc::clone(&name)),
+            ..Self::tcp(address)
+        })
+        .collect()
+    }
+
+    /// The addresses of a place that was typed, for memcached's clients. `port` is for a place without one.
+    pub fn typed(typed: &str, port: u16) -> Result<Vec<Self>, PlaceError> {
+        let place = Place::parse(typed)?;
+        let name: Option<Arc<str>> = place.name().map(Into::into);
+        let addresses = place.addresses(port)?.into_iter();
+        let named = addresses.map(|address| Self {
+            name: name.clone(),
+            ..Self::tcp(address)
+        });
+        Ok(named.collect())
     }
 
     /// A unix socket for memcached's clients, made with these permission bits.
@@ -332,12 +360,19 @@ impl Listen {
             },
             protocol: Protocol::Memcached,
             tls: None,
+            name: None,
         }
     }
 
     /// The same place for the clients of another protocol.
     pub fn of(self, protocol: Protocol) -> Self {
         Self { protocol, ..self }
+    }
+
+    /// True if both are the same place for the same clients.
+    pub fn is_same_as(&self, other: &Self) -> bool {
+        let clients = |listen: &Self| (listen.protocol, listen.tls);
+        self.place == other.place && clients(self) == clients(other)
     }
 
     /// The path of a unix socket.
@@ -430,38 +465,13 @@ impl ListenAddress {
         matches!(self, Self::Udp(_) | Self::InheritedUdp(_))
     }
 
-    /// All addresses of this machine. Those of IPv6 only if the machine has IPv6.
-    pub fn everywhere(port: u16) -> Vec<Self> {
-        let ipv6 = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok();
-        let all: [(bool, IpAddr); 2] = [
-            (true, Ipv4Addr::UNSPECIFIED.into()),
-            (ipv6, Ipv6Addr::UNSPECIFIED.into()),
-        ];
-        all.into_iter()
-            .filter_map(|(has, address)| has.then_some(Self::Tcp((address, port).into())))
-            .collect()
-    }
-
-    /// The addresses of a place as typed, if there are any: `127.0.0.1`, `127.0.0.1:11212`, `::1`, `[::1]:11212`,
-    /// `localhost`, `localhost:11212`.
-    pub fn resolve(place: &str, port: u16) -> Option<Vec<Self>> {
-        if let Ok(address) = place.parse::<IpAddr>() {
-            return Some(vec![Self::Tcp((address, port).into())]);
-        }
-        let found = match place.rsplit_once(':') {
-            Some(_) => place.to_socket_addrs().ok()?,
-            None => (place, port).to_socket_addrs().ok()?,
-        };
-        let found: Vec<_> = found.map(Self::Tcp).collect();
-        (!found.is_empty()).then_some(found)
-    }
-
     /// The place for the clients of a protocol.
     pub fn of(self, protocol: Protocol) -> Listen {
         Listen {
             place: self,
             protocol,
             tls: None,
+            name: None,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The state that all threads of a server share ([`shared::Shared`]): its engine, its settings, its passwords, its
 //! counters, and the ways in which its threads reach each other.
 //!
-//! Reading order: [`config`] (all settings), [`live`] (settings that can change while it runs), [`shared`], [`inbox`]
+//! Reading order: [`config`] (all settings), [`place`] (addresses as typed), [`live`] (settings that can change while it runs), [`shared`], [`inbox`]
 //! (how threads reach a worker), [`stream`] (a connection's socket), [`account`] (the memory of buffers), [`uploads`]
 //! (the engine's memory for values under way), [`shutdown`] and [`pause`] (how all threads stop, for good or for a
 //! while), [`isolation`] (how one worker has the engine to itself for a moment).
@@ -15,6 +15,7 @@ pub mod keeping;
 pub mod live;
 pub mod origins;
 pub mod pause;
+pub mod place;
 pub mod scans;
 pub mod shared;
 pub mod shutdown;

@@ -6,6 +6,7 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use nuthatch_program::Failure;
+use nuthatch_server::place::{Place, PlaceError};
 use nuthatch_server::{Config, Listen, ListenAddress, Protocol, TlsSettings, Verify};
 
 use crate::options::Options;
@@ -43,31 +44,24 @@ pub fn config(options: &Options, number: usize) -> Result<Config, Failure> {
         ..listen
     };
     let mut listeners = Vec::new();
-    for &address in &addresses {
-        let address = of_gateway("-p", address, number)?;
-        listeners.push(secured(Listen::tcp(address)));
+    for listen in &addresses {
+        listeners.push(secured(of_gateway("-p", listen, number)?));
     }
     if options.udp_port != 0 {
-        for address in at_port(&addresses, options.udp_port) {
-            let address = of_gateway("-U", address, number)?;
-            listeners.push(ListenAddress::Udp(address).of(Protocol::Memcached));
+        for listen in at_port(&addresses, options.udp_port, ListenAddress::Udp) {
+            listeners.push(of_gateway("-U", &listen, number)?);
         }
     }
     if let Some(port) = options.redis_port {
-        for address in at_port(&addresses, port) {
-            let address = of_gateway("--redis-port", address, number)?;
-            listeners.push(secured(Listen::tcp(address).of(Protocol::Redis)));
+        for listen in at_port(&addresses, port, ListenAddress::Tcp) {
+            let listen = of_gateway("--redis-port", &listen, number)?;
+            listeners.push(secured(listen.of(Protocol::Redis)));
         }
     }
-    let metrics = match &options.metrics {
-        Some(place) => resolve("--metrics", place, METRICS_PORT)?.first().copied(),
-        None => None,
-    };
-    let metrics = metrics.map(|address| of_gateway("--metrics", address, number));
     let mut config = Config {
         listeners,
         tls,
-        metrics: metrics.transpose()?.map(ListenAddress::Tcp),
+        metrics: metrics(options, number)?,
         threads: options.threads,
         connections_max: options.conn_limit,
         backlog: options.listen_backlog,
@@ -112,47 +106,62 @@ fn tls(options: &Options) -> Option<TlsSettings> {
 }
 
 /// The addresses of the first gateway.
-fn addresses(options: &Options) -> Result<Vec<SocketAddr>, Failure> {
+fn addresses(options: &Options) -> Result<Vec<Listen>, Failure> {
     if options.listen.is_empty() {
-        return Ok(tcp(ListenAddress::everywhere(options.port)));
+        return Ok(Listen::everywhere(options.port));
     }
     let mut addresses = Vec::new();
-    for place in &options.listen {
-        addresses.extend(resolve("-l", place, options.port)?);
+    for typed in &options.listen {
+        let found = Listen::typed(typed, options.port);
+        addresses.extend(found.map_err(|error| wrong("-l", typed, &error))?);
     }
     Ok(addresses)
 }
 
-fn resolve(flag: &str, place: &str, port: u16) -> Result<Vec<SocketAddr>, Failure> {
-    let found = ListenAddress::resolve(place, port);
-    let found = found.ok_or_else(|| Failure::usage(format!("{flag} {place}: no address")))?;
-    Ok(tcp(found))
+/// Where the `number`th gateway serves metrics: at the first of these that its host has.
+fn metrics(options: &Options, number: usize) -> Result<Vec<ListenAddress>, Failure> {
+    let Some(typed) = &options.metrics else {
+        return Ok(Vec::new());
+    };
+    let found = Place::parse(typed).and_then(|place| place.addresses_for_one(METRICS_PORT));
+    let found = found.map_err(|error| wrong("--metrics", typed, &error))?;
+    let places = found.into_iter().map(|mut address| {
+        address.set_port(port_of_gateway("--metrics", address.port(), number)?);
+        Ok(ListenAddress::Tcp(address))
+    });
+    places.collect()
 }
 
-fn tcp(places: impl IntoIterator<Item = ListenAddress>) -> Vec<SocketAddr> {
-    let addresses = places.into_iter().filter_map(|place| match place {
-        ListenAddress::Tcp(address) => Some(address),
-        _ => None,
-    });
-    addresses.collect()
+fn wrong(flag: &str, typed: &str, error: &PlaceError) -> Failure {
+    Failure::usage(format!("{flag} {typed}: {error}"))
 }
 
 /// The same addresses with another port, each once.
-fn at_port(addresses: &[SocketAddr], port: u16) -> Vec<SocketAddr> {
-    let mut found = Vec::new();
-    for mut address in addresses.iter().copied() {
+fn at_port(addresses: &[Listen], port: u16, kind: fn(SocketAddr) -> ListenAddress) -> Vec<Listen> {
+    let mut found: Vec<Listen> = Vec::new();
+    for listen in addresses {
+        let ListenAddress::Tcp(mut address) = listen.place else {
+            continue;
+        };
         address.set_port(port);
-        if !found.contains(&address) {
-            found.push(address);
+        let place = kind(address);
+        if !found.iter().any(|other| other.place == place) {
+            found.push(Listen {
+                place,
+                ..listen.clone()
+            });
         }
     }
     found
 }
 
 /// The address of the `number`th gateway, if the first has this one.
-fn of_gateway(flag: &str, mut address: SocketAddr, number: usize) -> Result<SocketAddr, Failure> {
-    address.set_port(port_of_gateway(flag, address.port(), number)?);
-    Ok(address)
+fn of_gateway(flag: &str, listen: &Listen, number: usize) -> Result<Listen, Failure> {
+    let mut listen = listen.clone();
+    if let ListenAddress::Tcp(address) | ListenAddress::Udp(address) = &mut listen.place {
+        address.set_port(port_of_gateway(flag, address.port(), number)?);
+    }
+    Ok(listen)
 }
 
 /// The port of the `number`th gateway, if the first has this one. 0 stays: the system chooses.
@@ -166,11 +175,8 @@ fn port_of_gateway(flag: &str, first: u16, number: usize) -> Result<u16, Failure
 }
 
 /// The port in an address, if the address has one.
-fn port_of(place: &str) -> Option<u16> {
-    let (host, port) = place.rsplit_once(':')?;
-    // Otherwise it is the end of an IPv6 address.
-    let has_port = !host.contains(':') || host.ends_with(']');
-    has_port.then(|| port.parse().ok())?
+fn port_of(typed: &str) -> Option<u16> {
+    Place::parse(typed).ok()?.port()
 }
 
 #[cfg(test)]
@@ -198,7 +204,7 @@ mod tests {
         // An address and port that come up twice are listened on once.
         assert_eq!(places, [&tcp(9001), &tcp(81), &udp(101), &tcp(6380)]);
         assert_eq!(second.listeners[3].protocol, Protocol::Redis);
-        assert_eq!(second.metrics, Some(tcp(9151)));
+        assert_eq!(second.metrics, [tcp(9151)]);
         let free = config(&options("-l ::1 -p 0 --metrics ::1 --redis-port 0"), 7).unwrap();
         assert_eq!(
             free.listeners[1].place,
@@ -206,7 +212,7 @@ mod tests {
         );
         assert_eq!(
             free.metrics,
-            Some(ListenAddress::Tcp("[::1]:9157".parse().unwrap()))
+            [ListenAddress::Tcp("[::1]:9157".parse().unwrap())]
         );
     }
 

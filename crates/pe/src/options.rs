@@ -325,7 +325,11 @@ mod tests {
             ("-m 16 -I 8m", 2, "-I: an item of 8388608 bytes"),
             ("-t 2000", 2, "-t: 1 to"),
             ("-t 1000", 64, "sessions"),
-            ("-l 1.2.3:9:9", 2, "-l 1.2.3:9:9: no address"),
+            (
+                "-l 1.2.3:9:9",
+                2,
+                "-l 1.2.3:9:9: neither an address nor a name",
+            ),
             ("-p 65535 -l ::1 --servers 1", 3, "-p: gateway 1"),
         ] {
             let error = refused(line, pes);

@@ -9,19 +9,15 @@ use std::time::Instant;
 
 use nuthatch_sync::mutex::Mutex;
 use rustls::crypto::ring;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::version::{TLS12, TLS13};
 use rustls::{HandshakeKind, InvalidMessage, RootCertStore, ServerConfig, ServerConnection};
 
 use crate::ciphers::Ciphers;
+use crate::clients::Trusting;
 use crate::error::SettingsError;
-use crate::{files, validity};
-
-/// The most bytes of a file of certificates or a key: the certificates of all authorities that browsers trust have a
-/// hundredth of that.
-const FILE_MAX: usize = 16 << 20;
+use crate::{certificates, validity};
 
 /// The settings of listeners with TLS (`-o ssl_*`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -81,8 +77,8 @@ pub struct Tls {
     current: Mutex<Current>,
 }
 
-/// The error if clients' certificates are to be verified without the certificates that sign them.
-pub const NO_CA: &str = "-o ssl_verify_mode: needs ssl_ca_cert (so does -l mtls:)";
+/// The error if clients' certificates are demanded without the certificates that sign them.
+pub const NO_CA: &str = "-o ssl_verify_mode=2: needs ssl_ca_cert (so does -l mtls:)";
 
 /// The content of the files at the last reading.
 struct Current {
@@ -99,11 +95,13 @@ struct Current {
 
 impl Current {
     fn read(settings: TlsSettings, asked: &[Verify]) -> Result<Self, SettingsError> {
-        let chain = certificates(&settings.chain_cert)?;
+        let chain = certificates::read(&settings.chain_cert)?;
         let valid = validity::of_all(&chain);
-        let (key, open_key) = private_key(&settings.key)?;
+        let (key, open_key) = certificates::private_key(&settings.key)?;
+        let own = certificates::certified(chain, key, &settings.key);
+        let own = own.map_err(|error| SettingsError::file(&settings.chain_cert, error))?;
         let configs = asked.iter().map(|&verify| {
-            let config = configure(&settings, verify, chain.clone(), key.clone_key())?;
+            let config = configure(&settings, verify, &own)?;
             Ok((verify, config))
         });
         let configs = configs.collect::<Result<_, SettingsError>>()?;
@@ -118,7 +116,9 @@ impl Current {
 
     /// Logs the warnings for the operator.
     fn warn(&self) {
-        for warning in self.open_key.clone().into_iter().chain(self.concern()) {
+        let open_key = self.open_key.clone();
+        let warnings = open_key.into_iter().chain(self.concern());
+        for warning in warnings.chain(self.without_ca()) {
             tracing::warn!("{warning}");
         }
     }
@@ -128,6 +128,14 @@ impl Current {
     fn concern(&self) -> Option<String> {
         let concern = validity::concern(self.valid.as_ref()?, validity::now())?;
         Some(format!("{}: {concern}", self.settings.chain_cert.display()))
+    }
+
+    /// A warning that clients' certificates are not asked for, since none could be verified.
+    fn without_ca(&self) -> Option<String> {
+        let mut configs = self.configs.iter();
+        let is_asked = configs.any(|(verify, _)| *verify == Verify::IfPresent);
+        let is_missing = is_asked && self.settings.ca_cert.is_none();
+        is_missing.then(|| "-o ssl_verify_mode=1: no client's certificate is verified, for there is no ssl_ca_cert".to_owned())
     }
 
     fn config(&self, verify: Verify) -> Option<Arc<ServerConfig>> {
@@ -213,8 +221,7 @@ impl fmt::Debug for Tls {
 fn configure(
     settings: &TlsSettings,
     verify: Verify,
-    chain: Vec<CertificateDer<'static>>,
-    key: PrivateKeyDer<'static>,
+    own: &Arc<CertifiedKey>,
 ) -> Result<Arc<ServerConfig>, SettingsError> {
     let versions: &[_] = match settings.only_1_3 {
         true => &[&TLS13],
@@ -229,12 +236,13 @@ fn configure(
         .with_protocol_versions(versions)
         .map_err(SettingsError::tls)?;
     let builder = match (verify, &settings.ca_cert) {
-        (Verify::Nothing, _) => builder.with_no_client_auth(),
-        (_, None) => return Err(SettingsError::Contradiction(NO_CA)),
+        (Verify::Nothing, _) | (Verify::IfPresent, None) => builder.with_no_client_auth(),
+        (Verify::Always, None) => return Err(SettingsError::Contradiction(NO_CA)),
         (verify, Some(path)) => {
             let mut roots = RootCertStore::empty();
-            for certificate in certificates(path)? {
-                let added = roots.add(certificate);
+            let trusted = certificates::read(path)?;
+            for certificate in &trusted {
+                let added = roots.add(certificate.clone());
                 added.map_err(|error| SettingsError::file(path, error))?;
             }
             let verifier = WebPkiClientVerifier::builder_with_provider(roots.into(), provider);
@@ -242,22 +250,13 @@ fn configure(
                 Verify::Always => verifier,
                 _ => verifier.allow_unauthenticated(),
             };
-            let verifier = verifier.build();
-            builder.with_client_cert_verifier(
-                verifier.map_err(|error| SettingsError::file(path, error))?,
-            )
+            let chains = verifier.build();
+            let chains = chains.map_err(|error| SettingsError::file(path, error))?;
+            builder.with_client_cert_verifier(Arc::new(Trusting { chains, trusted }))
         }
     };
-    let mut config = builder
-        .with_single_cert(chain, key)
-        .map_err(|error| match error {
-            rustls::Error::InconsistentKeys(_) => {
-                let key = settings.key.display();
-                let words = format!("its first certificate does not belong to the key in {key}");
-                SettingsError::file(&settings.chain_cert, words)
-            }
-            error => SettingsError::file(&settings.chain_cert, error),
-        })?;
+    let own = SingleCertAndKey::from(Arc::clone(own));
+    let mut config = builder.with_cert_resolver(Arc::new(own));
     match settings.session_cache {
         true => {
             let ticketer = ring::Ticketer::new();
@@ -269,26 +268,6 @@ fn configure(
         }
     }
     Ok(Arc::new(config))
-}
-
-/// The first private key of a file, and a warning if everybody can read it.
-fn private_key(path: &Path) -> Result<(PrivateKeyDer<'static>, Option<String>), SettingsError> {
-    let text = files::read_secret(path, FILE_MAX, "private key");
-    let (text, warning) = text.map_err(|error| SettingsError::file(path, error))?;
-    let key = PrivateKeyDer::from_pem_slice(&text);
-    let key = key.map_err(|error| SettingsError::file(path, error))?;
-    Ok((key, warning))
-}
-
-/// All certificates of a file, at least one.
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, SettingsError> {
-    let text = files::read(path, FILE_MAX).map_err(|error| SettingsError::file(path, error))?;
-    let found = CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>();
-    let found = found.map_err(|error| SettingsError::file(path, error))?;
-    match found.is_empty() {
-        true => Err(SettingsError::file(path, "no certificate")),
-        false => Ok(found),
-    }
 }
 
 /// A connection's TLS, between its socket and its clear text. rustls bounds its buffers: a record of input, and 64 KiB

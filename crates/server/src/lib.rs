@@ -76,6 +76,7 @@ pub use nuthatch_context::config::{
     TlsSettings, Verify,
 };
 pub use nuthatch_context::live::Controls;
+pub use nuthatch_context::place;
 pub use nuthatch_context::shutdown::Shutdown;
 pub use nuthatch_context::system::raise_file_limit;
 pub use nuthatch_security::SettingsError;

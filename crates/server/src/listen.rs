@@ -16,8 +16,9 @@ use crate::handover::Named;
 use crate::handover::taking::Newcomer;
 use crate::unix_path::{Replaced, UnixPath};
 
-/// The error with the address that it is about.
-pub(crate) fn named(place: &ListenAddress, error: &io::Error) -> io::Error {
+/// The error with the address that it is about, and what was typed for it.
+pub(crate) fn named(place: &ListenAddress, typed: Option<&str>, error: &io::Error) -> io::Error {
+    let typed = typed.map_or(String::new(), |typed| format!(" ({typed})"));
     let place = match place {
         ListenAddress::Tcp(address) => address.to_string(),
         ListenAddress::Udp(address) => format!("UDP {address}"),
@@ -26,11 +27,70 @@ pub(crate) fn named(place: &ListenAddress, error: &io::Error) -> io::Error {
             format!("descriptor {fd}")
         }
     };
-    let kind = match error.raw_os_error() {
+    io::Error::new(
+        kind(error),
+        format!("cannot listen at {place}{typed}: {error}"),
+    )
+}
+
+/// The kind of an error of binding, where a family that the machine has not is a kind too.
+pub(crate) fn kind(error: &io::Error) -> io::ErrorKind {
+    match error.raw_os_error() {
         Some(libc::EAFNOSUPPORT) => io::ErrorKind::Unsupported,
         _ => error.kind(),
-    };
-    io::Error::new(kind, format!("cannot listen at {place}: {error}"))
+    }
+}
+
+/// Binds each place, in order. A server does without an address that is in use, or that this machine has not, if it
+/// listens for the same clients at another address of what was typed; memcached does without the first kind. It does
+/// without every IPv6 address on a machine without IPv6, if it listens anywhere.
+pub(crate) fn bind_each<'c, T>(
+    listeners: impl Iterator<Item = &'c Listen>,
+    mut bind: impl FnMut(&Listen) -> io::Result<T>,
+) -> io::Result<Vec<T>> {
+    let (mut places, mut bound, mut failed) = (Vec::new(), Vec::new(), Vec::new());
+    for listen in listeners {
+        match bind(listen) {
+            Ok(socket) => {
+                places.push(listen);
+                bound.push(socket);
+            }
+            Err(error) => failed.push((listen, error)),
+        }
+    }
+    for (listen, error) in failed {
+        let is_other =
+            |other: &&Listen| other.name == listen.name && other.protocol == listen.protocol;
+        let has_other = match &listen.name {
+            Some(_) => is_absent(&error) && places.iter().any(is_other),
+            None => is_every_ipv6(&listen.place) && has_no_address(&error) && !places.is_empty(),
+        };
+        if !has_other {
+            return Err(error);
+        }
+        tracing::warn!(%error, "going on without");
+    }
+    Ok(bound)
+}
+
+/// True if the error is of this address alone.
+fn is_absent(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::AddrInUse || has_no_address(error)
+}
+
+/// True if this machine has no such address, or no address of its family.
+pub(crate) fn has_no_address(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::Unsupported | io::ErrorKind::AddrNotAvailable
+    )
+}
+
+fn is_every_ipv6(place: &ListenAddress) -> bool {
+    matches!(
+        place,
+        ListenAddress::Tcp(SocketAddr::V6(address)) | ListenAddress::Udp(SocketAddr::V6(address)) if address.ip().is_unspecified()
+    )
 }
 
 /// A bound, listening socket.
@@ -61,6 +121,7 @@ impl Listener {
             place,
             protocol,
             tls,
+            name,
         } = listen;
         let backlog = i32::try_from(backlog).unwrap_or(i32::MAX);
         let given = newcomer.and_then(|newcomer| match place {
@@ -87,7 +148,7 @@ impl Listener {
             }
         };
         bound
-            .map_err(|error| named(place, &error))
+            .map_err(|error| named(place, name.as_deref(), &error))
             .map(|((socket, address), file)| Self {
                 socket,
                 file,
@@ -97,20 +158,6 @@ impl Listener {
                 tls: tls.filter(|_| !matches!(address, Address::Unix(_))),
                 address,
             })
-    }
-
-    /// True if `error` says that the machine has no IPv6, and `place` is every IPv6 address: then the server can do
-    /// without it, if it listens elsewhere.
-    pub(crate) fn is_dispensable(place: &ListenAddress, error: &io::Error) -> bool {
-        let without_ipv6 = matches!(
-            error.kind(),
-            io::ErrorKind::Unsupported | io::ErrorKind::AddrNotAvailable
-        );
-        let every_ipv6 = matches!(
-            place,
-            ListenAddress::Tcp(SocketAddr::V6(address)) | ListenAddress::Udp(SocketAddr::V6(address)) if address.ip().is_unspecified()
-        );
-        without_ipv6 && every_ipv6
     }
 
     /// The protocol of its clients.
@@ -267,4 +314,65 @@ fn adopt(socket: Socket) -> io::Result<Bound> {
     };
     let socket = mio::net::UnixListener::from_std(socket.into());
     Ok((ListenerSocket::Unix(socket), Address::Unix(path)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::ErrorKind::{AddrInUse, AddrNotAvailable, PermissionDenied, Unsupported};
+
+    /// Binds these addresses, of which those with `error` fail. Returns how many are bound.
+    fn bound(listeners: &[(&str, Option<&str>, Option<io::ErrorKind>)]) -> io::Result<usize> {
+        let typed: Vec<Listen> = listeners
+            .iter()
+            .map(|(address, name, _)| Listen {
+                name: name.map(Into::into),
+                ..Listen::tcp(address.parse::<SocketAddr>().unwrap())
+            })
+            .collect();
+        let mut errors = listeners.iter().map(|(_, _, error)| *error);
+        let bind = |_: &Listen| match errors.next().flatten() {
+            Some(kind) => Err(io::Error::from(kind)),
+            None => Ok(()),
+        };
+        bind_each(typed.iter(), bind).map(|bound| bound.len())
+    }
+
+    #[test]
+    fn one_address_of_a_name_is_enough() {
+        let name = Some("localhost");
+        for kind in [AddrInUse, AddrNotAvailable, Unsupported] {
+            // The first or the last.
+            let first = [("[::1]:5", name, Some(kind)), ("127.0.0.1:5", name, None)];
+            assert_eq!(bound(&first).unwrap(), 1);
+            let last = [("127.0.0.1:5", name, None), ("[::1]:5", name, Some(kind))];
+            assert_eq!(bound(&last).unwrap(), 1);
+            // Another name, and an address that was typed itself.
+            let other = [
+                ("[::1]:5", name, Some(kind)),
+                ("127.0.0.1:5", Some("b"), None),
+            ];
+            assert_eq!(bound(&other).unwrap_err().kind(), kind);
+            let typed = [("[::1]:5", None, Some(kind)), ("127.0.0.1:5", None, None)];
+            assert_eq!(bound(&typed).unwrap_err().kind(), kind);
+            let none = [
+                ("[::1]:5", name, Some(kind)),
+                ("127.0.0.1:5", name, Some(kind)),
+            ];
+            assert_eq!(bound(&none).unwrap_err().kind(), kind);
+        }
+        let denied = [
+            ("[::1]:5", name, Some(PermissionDenied)),
+            ("127.0.0.1:5", name, None),
+        ];
+        assert_eq!(bound(&denied).unwrap_err().kind(), PermissionDenied);
+    }
+
+    #[test]
+    fn every_ipv6_address_may_be_missing_on_a_machine_without_ipv6() {
+        let without = |kind| [("[::]:5", None, Some(kind)), ("0.0.0.0:5", None, None)];
+        assert_eq!(bound(&without(Unsupported)).unwrap(), 1);
+        assert_eq!(bound(&without(AddrInUse)).unwrap_err().kind(), AddrInUse);
+        assert!(bound(&without(Unsupported)[..1]).is_err());
+    }
 }

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 
 use mio::{Poll, Waker};
 use nuthatch_context::account::{self, Account};
-use nuthatch_context::config::{Config, Listen, ListenAddress, Protocol, Verify};
+use nuthatch_context::config::{Config, ListenAddress, Protocol, Verify};
 use nuthatch_context::inbox::Inbox;
 use nuthatch_context::live::{Controls, Live};
 use nuthatch_context::shared::Shared;
@@ -139,9 +139,8 @@ impl Server {
             }
         }
         let acceptor = Acceptor::new(Arc::clone(&shared), listeners)?;
-        let metrics = shared.config.metrics.as_ref();
-        let metrics = metrics.map(|place| Endpoint::bind(place, newcomer.as_mut(), &shutdown));
-        let metrics = metrics.transpose()?;
+        let metrics = &shared.config.metrics;
+        let metrics = Endpoint::bind_first(metrics, newcomer.as_mut(), &shutdown)?;
         let control = shared.config.handover.as_deref();
         let control = control.map(|path| Control::bind(path, newcomer.as_mut(), &shutdown));
         let mut control = control.transpose()?;
@@ -245,59 +244,45 @@ fn items_of_before(shared: &Shared, claim: Option<&Claim>) -> io::Result<Option<
     }
 }
 
-/// Binds every listener. Only IPv6 may be missing, on a machine without it.
+/// Binds every listener.
 fn bind_all(config: &Config, mut newcomer: Option<&mut Newcomer>) -> io::Result<Vec<Listener>> {
-    let mut listeners = Vec::new();
-    for listen in &config.listeners {
-        if listen.place.is_udp() {
-            continue;
-        }
-        match Listener::bind(listen, config.backlog, newcomer.as_deref_mut()) {
-            Ok(listener) => listeners.push(listener),
-            Err(error)
-                if !listeners.is_empty() && Listener::is_dispensable(&listen.place, &error) =>
-            {
-                tracing::warn!(%error, "going on without");
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(listeners)
+    let streams = config.listeners.iter();
+    let streams = streams.filter(|listen| !listen.place.is_udp());
+    listen::bind_each(streams, |listen| {
+        Listener::bind(listen, config.backlog, newcomer.as_deref_mut())
+    })
 }
 
-/// Binds every UDP address: the sockets of each worker, and the addresses. As with listeners, only IPv6 may be missing.
+/// Binds every UDP address: the sockets of each worker, and the addresses.
 #[expect(clippy::type_complexity, reason = "it is taken apart at once")]
 fn bind_datagrams(
     config: &Config,
     mut newcomer: Option<&mut Newcomer>,
 ) -> io::Result<(Vec<Vec<DatagramSocket>>, Vec<(Address, Protocol)>)> {
     let workers = config.threads.get();
+    let datagrams = config.listeners.iter();
+    let datagrams = datagrams.filter(|listen| listen.place.is_udp());
+    let bound = listen::bind_each(datagrams, |listen| {
+        let protocol = listen.protocol;
+        let bound = match listen.place {
+            ListenAddress::Udp(address) => {
+                DatagramSocket::bind(address, workers, protocol, newcomer.as_deref_mut())
+            }
+            ListenAddress::InheritedUdp(fd) => listen::inherit(fd)
+                .and_then(|socket| DatagramSocket::inherit(&socket, workers, protocol)),
+            _ => Err(io::Error::other("clients come by connections")),
+        };
+        let (sockets, address) =
+            bound.map_err(|error| listen::named(&listen.place, listen.name.as_deref(), &error))?;
+        Ok((sockets, (Address::Udp(address), protocol)))
+    })?;
     let mut sockets: Vec<Vec<DatagramSocket>> = (0..workers).map(|_| Vec::new()).collect();
     let mut addresses = Vec::new();
-    for Listen {
-        place, protocol, ..
-    } in &config.listeners
-    {
-        let bound = match place {
-            ListenAddress::Udp(address) => {
-                DatagramSocket::bind(*address, workers, *protocol, newcomer.as_deref_mut())
-            }
-            ListenAddress::InheritedUdp(fd) => listen::inherit(*fd)
-                .and_then(|socket| DatagramSocket::inherit(&socket, workers, *protocol)),
-            _ => continue,
-        };
-        match bound {
-            Ok((bound, address)) => {
-                for (worker, socket) in sockets.iter_mut().zip(bound) {
-                    worker.push(socket);
-                }
-                addresses.push((Address::Udp(address), *protocol));
-            }
-            Err(error) if !addresses.is_empty() && Listener::is_dispensable(place, &error) => {
-                tracing::warn!(%error, "going on without");
-            }
-            Err(error) => return Err(listen::named(place, &error)),
+    for (of_workers, address) in bound {
+        for (worker, socket) in sockets.iter_mut().zip(of_workers) {
+            worker.push(socket);
         }
+        addresses.push(address);
     }
     Ok((sockets, addresses))
 }

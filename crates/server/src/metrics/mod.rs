@@ -30,8 +30,24 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
-    /// Errors name the address.
-    pub(crate) fn bind(
+    /// Binds the first of these places that this machine has, if there are any. Errors name the address.
+    pub(crate) fn bind_first(
+        places: &[ListenAddress],
+        mut newcomer: Option<&mut Newcomer>,
+        shutdown: &Shutdown,
+    ) -> io::Result<Option<Self>> {
+        let mut tried = Ok(None);
+        for place in places {
+            tried = Self::bind(place, newcomer.as_deref_mut(), shutdown).map(Some);
+            match &tried {
+                Err(error) if listen::has_no_address(error) => {}
+                _ => break,
+            }
+        }
+        tried
+    }
+
+    fn bind(
         place: &ListenAddress,
         newcomer: Option<&mut Newcomer>,
         shutdown: &Shutdown,
@@ -48,8 +64,8 @@ impl Endpoint {
             _ => Err(io::Error::other("metrics are served by TCP")),
         };
         let mut listener = bound.map_err(|error| {
-            let text = format!("--metrics: {}", listen::named(place, &error));
-            io::Error::new(error.kind(), text)
+            let text = format!("--metrics: {}", listen::named(place, None, &error));
+            io::Error::new(listen::kind(&error), text)
         })?;
         let poll = Poll::new()?;
         let registry = poll.registry();

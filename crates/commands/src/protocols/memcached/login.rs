@@ -1,9 +1,8 @@
-//! Login of text clients: if the server has passwords, a client begins with `set any 0 0 LENGTH` and the value `name
-//! password`, as with memcached's `-Y`.
+//! Login of text clients: if the server has passwords, a client begins with `set any any any LENGTH` and the value `name
+//! password`. As with memcached's `-Y`, the words between `set` and the length count for nothing.
 
-use nuthatch_protocol::{
-    Awaited, Command, Error, LINE_MAX, Limits, Parsed, StoreVerb, awaited_block, encode, parse,
-};
+use nuthatch_protocol::binary::MAGIC;
+use nuthatch_protocol::{Awaited, Error, LINE_MAX, awaited_block, encode};
 use nuthatch_security::guesses::Credentials;
 use nuthatch_security::login::Login;
 
@@ -13,13 +12,16 @@ use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
 
 /// The longest value of a login.
-const LIMITS: Limits = Limits { value_max: 1024 };
+const VALUE_MAX: usize = 1024;
 
 const UNAUTHENTICATED: Error = Error::Client("unauthenticated");
 const FAILURE: Error = Error::Client("authentication failure");
 const BAD_TOKEN: Error = Error::Client("bad authentication token format");
 const TOKEN_TOO_LONG: Error = Error::Client("auth token too long");
 const BAD_END: Error = Error::Client("bad command line termination");
+
+/// What ends a value.
+const BLOCK_END: &[u8] = b"\r\n";
 
 /// Bytes up to the line end of the shortest line that memcached answers before a login.
 const LINE_MIN: usize = 6;
@@ -38,68 +40,96 @@ pub fn step(
         slice.position = input.len();
         return Flow::Next;
     }
-    let (consumed, swallow, error) = match parse(front, &LIMITS) {
-        Parsed::Incomplete if front.len() <= LINE_MAX => {
-            slice.awaited = Awaited::default();
+    let (consumed, error) = match Said::read(front) {
+        Said::Incomplete(awaited) => {
+            slice.awaited = awaited;
             return Flow::Starved;
         }
-        Parsed::Body {
-            line, value_len, ..
-        } => {
-            slice.awaited = awaited_block(line, value_len);
-            return Flow::Starved;
+        // As in memcached: who says so little means another protocol.
+        Said::Short => {
+            slice.closing = true;
+            return Flow::Next;
         }
-        Parsed::Command {
-            command: Command::Store(store),
-            consumed,
-        } if store.verb == StoreVerb::Set => match name_and_password(store.value) {
-            None => (consumed, 0, BAD_TOKEN),
+        Said::Login(consumed, value) => match name_and_password(value) {
+            None => (consumed, BAD_TOKEN),
             said if stage.login(slice, said) => {
                 slice.position += consumed;
                 slice.output.text().extend_from_slice(encode::STORED);
                 *phase = Phase::Commands;
                 return Flow::Next;
             }
-            Some(_) => (consumed, 0, FAILURE),
+            Some(_) => (consumed, FAILURE),
         },
-        Parsed::Command {
-            command: Command::Quit,
-            ..
-        } => {
-            slice.quit();
-            return Flow::Next;
-        }
-        // As in memcached: who says so little means another protocol.
-        Parsed::Command { .. } | Parsed::Refused(_) if is_short(front) => {
+        Said::Other(consumed, error) => (consumed, error),
+        Said::Endless(error) => {
             slice.closing = true;
-            return Flow::Next;
-        }
-        Parsed::Command { consumed, .. } => (consumed, 0, UNAUTHENTICATED),
-        Parsed::Refused(refusal) if !refusal.close => {
-            let error = match refusal.error {
-                Error::TOO_LARGE if front.starts_with(b"set ") => TOKEN_TOO_LONG,
-                Error::BAD_DATA_CHUNK if front.starts_with(b"set ") => BAD_END,
-                _ => UNAUTHENTICATED,
-            };
-            (refusal.consumed, refusal.swallow, error)
-        }
-        // The start of the next line is unknown.
-        Parsed::Refused(_) | Parsed::Binary(_) | Parsed::Incomplete => {
-            slice.closing = true;
-            (front.len(), 0, UNAUTHENTICATED)
+            (front.len(), error)
         }
     };
     encode::error(slice.output.text(), error);
     slice.position += consumed;
     slice.commands_left -= 1;
-    slice.closing |= swallow > 0 || login.is_enough();
+    slice.closing |= login.is_enough();
     *phase = Phase::Login(login);
     Flow::Next
 }
 
-/// True if the first line is shorter than that of any login.
-fn is_short(front: &[u8]) -> bool {
-    front.iter().take(LINE_MIN).any(|&byte| byte == b'\n')
+/// What a client says before it has logged in.
+enum Said<'i> {
+    /// Not all of it has come.
+    Incomplete(Awaited),
+    /// The bytes of a login, and its value.
+    Login(usize, &'i [u8]),
+    /// The bytes of a line or a value that is no login, and the error.
+    Other(usize, Error),
+    /// A line that is shorter than that of any login.
+    Short,
+    /// The start of the next line is unknown.
+    Endless(Error),
+}
+
+impl<'i> Said<'i> {
+    fn read(input: &'i [u8]) -> Self {
+        let mut front = input.iter().take(LINE_MAX);
+        let Some(end) = front.position(|&byte| byte == b'\n') else {
+            // memcached's binary protocol has no lines.
+            let is_binary = input.first() == Some(&MAGIC);
+            return match input.len() < LINE_MAX && !is_binary {
+                true => Self::Incomplete(Awaited::default()),
+                false => Self::Endless(UNAUTHENTICATED),
+            };
+        };
+        if end < LINE_MIN {
+            return Self::Short;
+        }
+        let line = end + 1;
+        let Some(length) = value_len(&input[..end]) else {
+            return Self::Other(line, UNAUTHENTICATED);
+        };
+        if length > VALUE_MAX {
+            return Self::Endless(TOKEN_TOO_LONG);
+        }
+        let all = line + length + BLOCK_END.len();
+        match input.get(line..all) {
+            None => Self::Incomplete(awaited_block(line, length)),
+            Some(block) => match block.strip_suffix(BLOCK_END) {
+                Some(value) => Self::Login(all, value),
+                None => Self::Other(all, BAD_END),
+            },
+        }
+    }
+}
+
+/// The length of a login's value, if this is the line of one.
+fn value_len(line: &[u8]) -> Option<usize> {
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let words = line.split(|&byte| byte == b' ');
+    let mut words = words.filter(|word| !word.is_empty());
+    if words.next() != Some(b"set") {
+        return None;
+    }
+    let length = std::str::from_utf8(words.nth(3)?).ok()?;
+    length.parse::<u32>().ok().map(|length| length as usize)
 }
 
 /// The name and the password, with a space between.

@@ -1,0 +1,133 @@
+//! The server's own certificates and key, as memcached (OpenSSL) reads them: whoever has made a certificate, no server
+//! verifies its own. Clients do that.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::crypto::ring::sign::any_supported_type;
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::{CertifiedKey, SigningKey};
+use x509_cert::Certificate;
+use x509_cert::der::{Decode, Encode};
+
+use crate::error::SettingsError;
+use crate::files;
+
+/// The most bytes of a file of certificates or a key: the certificates of all authorities that browsers trust have a
+/// hundredth of that.
+const FILE_MAX: usize = 16 << 20;
+
+/// The keys that ring signs with.
+const KEYS: &str = "RSA of 2048 to 4096 bits, ECDSA with P-256 or P-384, and Ed25519";
+
+/// Other kinds of keys, by the object identifiers in them.
+const OTHER_KEYS: [(&str, &[u8]); 5] = [
+    ("a P-521", &[0x06, 5, 0x2b, 0x81, 0x04, 0, 0x23]),
+    ("a P-224", &[0x06, 5, 0x2b, 0x81, 0x04, 0, 0x21]),
+    ("a secp256k1", &[0x06, 5, 0x2b, 0x81, 0x04, 0, 0x0a]),
+    ("an Ed448", &[0x06, 3, 0x2b, 0x65, 0x71]),
+    (
+        "an RSA-PSS",
+        b"\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01\x0a",
+    ),
+];
+
+/// A key's identifier is among so many bytes at its front.
+const IDENTIFIER_WITHIN: usize = 128;
+
+/// All certificates of a file, at least one.
+pub(crate) fn read(path: &Path) -> Result<Vec<CertificateDer<'static>>, SettingsError> {
+    let bytes = files::read(path, FILE_MAX).map_err(|error| SettingsError::file(path, error))?;
+    let text = text(&bytes).map_err(|error| SettingsError::file(path, error))?;
+    let found = CertificateDer::pem_slice_iter(text).collect::<Result<Vec<_>, _>>();
+    let found = found.map_err(|error| SettingsError::file(path, error))?;
+    match found.is_empty() {
+        true => Err(SettingsError::file(path, "no certificate")),
+        false => Ok(found),
+    }
+}
+
+/// The first private key of a file, and a warning if everybody can read it.
+pub(crate) fn private_key(
+    path: &Path,
+) -> Result<(Arc<dyn SigningKey>, Option<String>), SettingsError> {
+    let bytes = files::read_secret(path, FILE_MAX, "private key");
+    let (bytes, warning) = bytes.map_err(|error| SettingsError::file(path, error))?;
+    let text = text(&bytes).map_err(|error| SettingsError::file(path, error))?;
+    let key = match PrivateKeyDer::from_pem_slice(text) {
+        Ok(key) => signing_key(key.secret_der()),
+        Err(_) if is_encrypted(text) => {
+            Err("the key is encrypted; `openssl pkey` writes it without a passphrase".to_owned())
+        }
+        Err(pem::Error::NoItemsFound) => Err("no private key".to_owned()),
+        Err(error) => Err(error.to_string()),
+    };
+    let key = key.map_err(|error| SettingsError::file(path, error))?;
+    Ok((key, warning))
+}
+
+/// Reads a key. What its bytes are, they tell themselves: as OpenSSL, this goes by no label, since a wrong one is common.
+fn signing_key(der: &[u8]) -> Result<Arc<dyn SigningKey>, String> {
+    let readings = [
+        PrivateKeyDer::Pkcs8(der.into()),
+        PrivateKeyDer::Pkcs1(der.into()),
+        PrivateKeyDer::Sec1(der.into()),
+    ];
+    let mut readings = readings.iter();
+    let read = readings.find_map(|reading| any_supported_type(reading).ok());
+    read.ok_or_else(|| {
+        let front = &der[..der.len().min(IDENTIFIER_WITHIN)];
+        let has = |identifier: &[u8]| front.windows(identifier.len()).any(|at| at == identifier);
+        let mut others = OTHER_KEYS.iter();
+        match others.find(|(_, identifier)| has(identifier)) {
+            Some((name, _)) => format!("{name} key, which TLS has not here: it has {KEYS}"),
+            None => format!("no key that TLS has here: it has {KEYS}"),
+        }
+    })
+}
+
+/// The chain with its key, which is from the file `key_path`. Errors: the first certificate is of another key.
+pub(crate) fn certified(
+    chain: Vec<CertificateDer<'static>>,
+    key: Arc<dyn SigningKey>,
+    key_path: &Path,
+) -> Result<Arc<CertifiedKey>, String> {
+    let certified = CertifiedKey::new(chain, key);
+    let has_key = match certified.keys_match() {
+        Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::KeyMismatch)) => false,
+        // The library cannot read every certificate (version 1, say) that OpenSSL makes and serves.
+        Err(rustls::Error::InvalidCertificate(_)) => {
+            let public =
+                public_key(&certified.cert[0]).ok_or("its first certificate is damaged")?;
+            let expected = certified.key.public_key();
+            expected.is_none_or(|expected| *expected == *public)
+        }
+        _ => true,
+    };
+    has_key.then(|| Arc::new(certified)).ok_or_else(|| {
+        let key = key_path.display();
+        format!("its first certificate does not belong to the key in {key}")
+    })
+}
+
+fn public_key(certificate: &CertificateDer<'_>) -> Option<Vec<u8>> {
+    let read = Certificate::from_der(certificate).ok()?;
+    let public = read.tbs_certificate.subject_public_key_info;
+    public.to_der().ok()
+}
+
+/// The text of a file in PEM, without the byte-order mark that some editors write in front.
+fn text(bytes: &[u8]) -> Result<&[u8], &'static str> {
+    match bytes {
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Err("UTF-16, and PEM is ASCII"),
+        // A sequence of ASN.1.
+        [0x30, length, ..] if *length >= 0x80 => Err("DER, and PEM is expected"),
+        _ => Ok(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)),
+    }
+}
+
+fn is_encrypted(text: &[u8]) -> bool {
+    let word = b"ENCRYPTED";
+    text.windows(word.len()).any(|at| at == word)
+}
