@@ -18,7 +18,7 @@ from judge import converse
 from ports import free_port
 from test_restart import ITEMS, fill, held
 
-HELLO = b"nuthatch handover 1"
+HELLO = b"nuthatch handover 2"
 PATIENCE = 120
 
 
@@ -482,7 +482,7 @@ def test_another_user_gets_nothing(start, tmp_path, port):
     control.chmod(0o777)
     for folder in [tmp_path, *tmp_path.parents][:3]:
         folder.chmod(0o755)
-    program = f"import socket; s = socket.socket(socket.AF_UNIX); s.connect({str(control)!r}); s.sendall(b'\\x13\\0\\0\\0nuthatch handover 1'); print(s.recv(10))"
+    program = f"import socket; s = socket.socket(socket.AF_UNIX); s.connect({str(control)!r}); s.sendall(b'\\x13\\0\\0\\0nuthatch handover 2'); print(s.recv(10))"
     said = subprocess.run(["/usr/bin/python3", "-c", program], user=65534, group=65534, capture_output=True, text=True, check=False)
     assert said.stdout.strip() in ("b''", "") and "Permission" not in said.stderr
     server.until("the other side is a process of the user 65534")

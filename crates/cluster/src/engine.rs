@@ -249,9 +249,9 @@ impl<F: Fabric> Handle for ClusterHandle<F> {
         if shift.is_none() {
             return client.execute(now, batch, replies);
         }
-        let batch: Vec<_> = batch.iter().map(|request| shift.request(request)).collect();
-        let back = shift.back();
-        client.execute(shift.time(now), &batch, &mut Moved { replies, back });
+        let moved = |request| shift.request(request, now);
+        let batch: Vec<_> = batch.iter().map(moved).collect();
+        client.execute(shift.time(now), &batch, &mut Moved { replies, shift });
     }
 
     fn reserve(&mut self, _: Time, key: Key<'_>, value_len: usize) -> Result<Pending, Reply> {
@@ -307,7 +307,7 @@ impl<F: Fabric> Handle for ClusterHandle<F> {
         let mut client = self.engine.clients[self.client].lock();
         let shift = client.shift(now);
         client.visit(shift.time(now), from, budget, &mut |met| {
-            let item = shift.back().item(&met.item);
+            let item = shift.item(&met.item);
             visit(Visit { item, ..met });
         })
     }

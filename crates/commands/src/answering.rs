@@ -2,7 +2,7 @@
 
 use std::mem::MaybeUninit;
 
-use nuthatch_engine::{AnyValue, Footprint, Item, Op, Replies, Reply, Request, Time};
+use nuthatch_engine::{AnyValue, Clock, Footprint, Item, Op, Replies, Reply, Request, Time};
 use nuthatch_telemetry::counters::WorkerCounters;
 use nuthatch_telemetry::prefixes::{Event, Recorder};
 use nuthatch_telemetry::sizes::Lens;
@@ -59,6 +59,8 @@ pub struct AnswerContext<'w, 'a> {
     pub(crate) counters: &'w WorkerCounters,
     /// When.
     pub now: Time,
+    /// For what has to be told exactly.
+    pub clock: &'w Clock,
     /// The counters by prefix, if they are switched on.
     prefixes: Option<Recorder<'w>>,
     /// The footprint of an item, by the lengths of key and value. `me` shows it.
@@ -125,7 +127,7 @@ impl<'w, 'a> Answering<'w, 'a> {
         slices: &'w mut [Slice],
         batch: &'w Batch<'a>,
         counters: &'w WorkerCounters,
-        now: Time,
+        (now, clock): (Time, &'w Clock),
         prefixes: Option<Recorder<'w>>,
         footprint: &'w dyn Fn(usize, usize) -> Footprint,
     ) -> Self {
@@ -137,6 +139,7 @@ impl<'w, 'a> Answering<'w, 'a> {
                 metas: &batch.metas,
                 counters,
                 now,
+                clock,
                 prefixes,
                 footprint,
             },

@@ -31,7 +31,7 @@ pub fn execute(
         slices,
         batch,
         &inbox.counters,
-        now,
+        (now, &shared.clock),
         shared.prefixes.recorder(&inbox.prefixes, hasher),
         &footprint,
     );

@@ -1,5 +1,6 @@
 //! What a protocol can use while it takes requests from a slice's input, and how the slice goes on.
 
+use std::cell::Cell;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
@@ -8,8 +9,8 @@ use nuthatch_context::administration::Action;
 use nuthatch_context::inbox::Inbox;
 use nuthatch_context::shared::Shared;
 use nuthatch_engine::{
-    AnyHandle, AnyValue, Engine, Handle, Inspect, Item, Key, KeyHasher, Op, Removal, Replies,
-    Reply, Request, Store, Time, Value,
+    AnyHandle, AnyValue, Engine, Handle, Inspect, Item, Key, KeyHasher, Op, Present, Removal,
+    Replies, Reply, Request, Store, Time, Value,
 };
 use nuthatch_protocol::Limits;
 use nuthatch_reports::{self as reports, Outcome};
@@ -49,6 +50,8 @@ pub struct Stage<'w, 'a> {
     pub limits: Limits,
     /// When the iteration began.
     pub now: Time,
+    /// [`Stage::present`], once a request has needed it.
+    pub present: Cell<Option<Present>>,
     /// The slice that is running.
     pub slice: u32,
     /// The connection of the running slice.
@@ -97,8 +100,20 @@ impl<'a> Stage<'_, 'a> {
             handle: &mut *self.handle,
             batch,
             slice: 0,
+            present: self.present.clone(),
             ..*self
         }
+    }
+
+    /// The present from which the lifetimes of the running slice's requests count: read once, after its input has
+    /// arrived, because the exact clock costs as much as a get.
+    #[inline]
+    pub fn present(&self) -> Present {
+        self.present.get().unwrap_or_else(|| {
+            let present = self.shared.clock.present();
+            self.present.set(Some(present));
+            present
+        })
     }
 
     /// True if an engine could refuse a value that replaces any existing one: then the old value must be removed before

@@ -102,7 +102,7 @@ impl Saves {
         match saved {
             Ok(summary) => {
                 self.done += 1;
-                self.last_done = shared.clock.unix(shared.clock.now());
+                self.last_done = shared.clock.wall().unix().as_secs();
                 self.last_items = summary.items;
                 shared.tell_watchers(format_args!(
                     "type=save state=done items={} bytes={} elapsed_ms={millis}",

@@ -312,6 +312,11 @@ impl<D: Rings> Engine for CpHash<D> {
         self.each(|_, partition| partition.number_from(least));
     }
 
+    fn next_number(&self) -> u64 {
+        let next = self.each(|_, partition| partition.next_number());
+        next.into_iter().max().unwrap_or(0)
+    }
+
     fn set_memory_limit(&self, bytes: usize) -> Result<(), LimitError> {
         let (partitions, overhead) = (
             self.partition_count(),

@@ -219,6 +219,10 @@ impl<D: Variant> Engine for Cuckoo<D> {
         self.timestamps.number_from(least);
     }
 
+    fn next_number(&self) -> u64 {
+        self.timestamps.next_number()
+    }
+
     fn set_memory_limit(&self, bytes: usize) -> Result<(), LimitError> {
         self.store.set_limit(bytes, self.item_size_max)
     }

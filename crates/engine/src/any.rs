@@ -33,6 +33,7 @@ trait DynEngine: Inspect + Audit + Send + Sync {
     fn reset_stats(&self);
     fn flush(&self, now: Time, at: Time);
     fn number_from(&self, least: u64);
+    fn next_number(&self) -> u64;
     fn set_memory_limit(&self, bytes: usize) -> Result<(), LimitError>;
     fn item_size_max(&self) -> usize;
     fn evicts(&self) -> bool;
@@ -67,6 +68,10 @@ impl<E: Engine> DynEngine for E {
 
     fn number_from(&self, least: u64) {
         Engine::number_from(self, least);
+    }
+
+    fn next_number(&self) -> u64 {
+        Engine::next_number(self)
     }
 
     fn set_memory_limit(&self, bytes: usize) -> Result<(), LimitError> {
@@ -115,6 +120,10 @@ impl Engine for AnyEngine {
 
     fn number_from(&self, least: u64) {
         self.0.number_from(least);
+    }
+
+    fn next_number(&self) -> u64 {
+        self.0.next_number()
     }
 
     fn set_memory_limit(&self, bytes: usize) -> Result<(), LimitError> {

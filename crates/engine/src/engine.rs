@@ -53,6 +53,12 @@ pub trait Engine: Inspect + Audit + Send + Sync + Sized + 'static {
         let _ = least;
     }
 
+    /// A number above the cas of every store so far, except those that clients chose: an engine that takes the place of
+    /// this one goes on from there. 0 for an engine whose items never go to another.
+    fn next_number(&self) -> u64 {
+        0
+    }
+
     /// Changes the memory limit, in bytes (cache_memlimit). Shrinking evicts gradually, in [`Handle::maintain`]. The
     /// error gives the possible limits.
     fn set_memory_limit(&self, bytes: usize) -> Result<(), LimitError>;

@@ -27,7 +27,7 @@ pub use engine::{Cursor, Engine, Handle, Reservation, Value, Visit, assert_commi
 pub use inspect::{Audit, AuditError, Evicted, Evictions, Footprint, Inspect};
 pub use limit::LimitError;
 pub use nuthatch_hash::KeyHasher;
-pub use nuthatch_sync::clock::{Clock, Time};
+pub use nuthatch_sync::clock::{Clock, Present, TICK, Time, Wall, note_sleep, since_boot};
 pub use reply::{Item, Replies, Reply};
 pub use request::{
     Condition, Delta, Expiry, Key, Leave, Op, Read, Removal, Request, Store, StoreMode,

@@ -72,7 +72,7 @@
 //! # }
 //! ```
 //!
-//! Times are exact to a sixteenth of a second, and an idle item may live a sixteenth of its time to idle longer, so
+//! An item may live a sixteenth of a second longer, and an idle item may live a sixteenth of its time to idle longer, so
 //! that a use seldom has to write. Without a time to idle a use writes one bit at most. An expired item is never
 //! returned. Its memory is freed when a store needs the room, or by [maintenance](Builder::maintenance_thread).
 //!

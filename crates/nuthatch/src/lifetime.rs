@@ -15,12 +15,13 @@
 //!    t             t + slack                           t + idle   t + idle + slack: expiry set at t
 //! ```
 //!
-//! So an item lives for its time to idle after its last use, and for at most a sixteenth of it longer; all to a tick
-//! of the clock, which is a sixteenth of a second.
+//! So an item lives for its time to idle after its last use, and for at most a sixteenth of it longer. All ends are
+//! rounded up to a tick of the clock, which is a sixteenth of a second. A store reads the exact clock for that. A use
+//! does not: it takes for the present the latest that this can be ([`latest`]).
 
 use std::time::Duration;
 
-use nuthatch_engine::{Expiry, Item, Time};
+use nuthatch_engine::{Expiry, Item, Present, Time};
 
 /// How long an item lives after it was stored. A [`Duration`] converts to one.
 ///
@@ -37,7 +38,9 @@ use nuthatch_engine::{Expiry, Item, Time};
 /// # }
 /// ```
 ///
-/// Times are exact to a sixteenth of a second. In a cache with a [time to idle](crate::Builder::time_to_idle) an item
+/// No item expires before its time, and none outlives it by more than a sixteenth of a second, and what the kernel's
+/// coarse clock lags behind: a few milliseconds. Time goes on while the machine sleeps, and setting the wall clock does
+/// not change it. In a cache with a [time to idle](crate::Builder::time_to_idle) an item
 /// expires when it was not used for that long, whatever its lifetime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
@@ -84,9 +87,11 @@ pub(crate) struct Terms {
 impl Defaults {
     /// The terms of an item that is stored now.
     #[inline]
-    pub fn terms(&self, lifetime: Lifetime, now: Time) -> Terms {
+    pub fn terms(&self, lifetime: Lifetime, present: impl Fn() -> Present) -> Terms {
         let deadline = match (lifetime, self.time_to_live) {
-            (Lifetime::TimeToLive(time), _) | (Lifetime::Default, Some(time)) => at(now, time),
+            (Lifetime::TimeToLive(time), _) | (Lifetime::Default, Some(time)) => {
+                at(present().end(time))
+            }
             (Lifetime::Default, None) | (Lifetime::Unlimited, _) => Expiry::Never,
         };
         match &self.idle {
@@ -95,7 +100,7 @@ impl Defaults {
                 flags: 0,
             },
             Some(idle) => Terms {
-                expiry: idle.expiry(deadline, now),
+                expiry: idle.expiry(deadline, |time| present().end(time)),
                 flags: match deadline {
                     Expiry::Never => 0,
                     // Never 0: the clock starts at tick 1.
@@ -122,6 +127,7 @@ impl Idle {
         let Expiry::At(expiry) = item.expiry else {
             return None;
         };
+        let now = latest(now);
         if expiry >= now.after(self.time) {
             return None;
         }
@@ -129,24 +135,31 @@ impl Idle {
             0 => Expiry::Never,
             tick => Expiry::At(Time(tick)),
         };
-        Some(self.expiry(deadline, now)).filter(|moved| *moved != item.expiry)
+        let moved = self.expiry(deadline, |time| now.after(time));
+        Some(moved).filter(|moved| *moved != item.expiry)
     }
 
-    fn expiry(&self, deadline: Expiry, now: Time) -> Expiry {
-        match (deadline, at(now, self.time.saturating_add(self.slack))) {
+    fn expiry(&self, deadline: Expiry, end: impl Fn(Duration) -> Time) -> Expiry {
+        match (deadline, at(end(self.time.saturating_add(self.slack)))) {
             (Expiry::At(deadline), Expiry::At(idle)) => Expiry::At(deadline.min(idle)),
             (Expiry::Never, other) | (other, Expiry::Never) => other,
         }
     }
 }
 
-/// The moment `after` later than `now`.
-fn at(now: Time, after: Duration) -> Expiry {
-    match now.after(after) {
+/// The expiry of an item that ends at this tick.
+fn at(end: Time) -> Expiry {
+    match end {
         // Over eight years: beyond the clock's range.
         Time(u32::MAX) => Expiry::Never,
         time => Expiry::At(time),
     }
+}
+
+/// The latest that the exact present can be if the coarse clock shows `now`, which is rounded down to a tick and lags
+/// behind by less than another.
+fn latest(now: Time) -> Time {
+    Time(now.0.saturating_add(2))
 }
 
 #[cfg(test)]
@@ -155,6 +168,10 @@ mod tests {
 
     const NOW: Time = Time(1600);
     const SECOND: u32 = 16;
+
+    fn now() -> Present {
+        Present::beginning(NOW)
+    }
 
     fn secs(seconds: u64) -> Duration {
         Duration::from_secs(seconds)
@@ -174,7 +191,7 @@ mod tests {
             time_to_live: Some(secs(10)),
             idle: None,
         };
-        let terms = |lifetime| defaults.terms(lifetime, NOW);
+        let terms = |lifetime| defaults.terms(lifetime, now);
         let plain = |expiry| Terms { expiry, flags: 0 };
         assert_eq!(
             terms(Lifetime::Default),
@@ -187,7 +204,7 @@ mod tests {
         assert_eq!(terms(Lifetime::Unlimited), plain(Expiry::Never));
         assert_eq!(terms(Duration::MAX.into()), plain(Expiry::Never));
         let none = Defaults::default();
-        assert_eq!(none.terms(Lifetime::Default, NOW), plain(Expiry::Never));
+        assert_eq!(none.terms(Lifetime::Default, now), plain(Expiry::Never));
     }
 
     /// Whenever it is used, an item lives for its time to idle from then, at most a sixteenth longer, and never past
@@ -208,7 +225,7 @@ mod tests {
             let rule = defaults.idle.unwrap();
             let lifetime = to_live.map_or(Lifetime::Default, |time| Lifetime::from(secs(time)));
             let deadline = to_live.map_or(u32::MAX, |time| NOW.0 + time as u32 * SECOND);
-            let mut held = item(defaults.terms(lifetime, NOW));
+            let mut held = item(defaults.terms(lifetime, now));
             let (mut now, mut moves, mut uses) = (NOW, 0, 0);
             for step in (0..1000_u32).map(|step| step * 7 % 23) {
                 now = Time(now.0 + step);
@@ -225,7 +242,8 @@ mod tests {
                 let Expiry::At(Time(expiry)) = held.expiry else {
                     panic!("an item without an end")
                 };
-                let (least, most) = (now.0 + ticks, now.0 + ticks + ticks.div_ceil(16));
+                let least = latest(now).0 + ticks;
+                let most = least + ticks.div_ceil(16);
                 assert!((least.min(deadline)..=most.min(deadline)).contains(&expiry));
             }
             match to_live {

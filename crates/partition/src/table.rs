@@ -434,7 +434,12 @@ impl Partition {
         self.sequence = self.sequence.max(least.min(SEQUENCE_MAX));
     }
 
-    /// The next sequence: above that of every element and every flush.
+    /// The sequence that the next store takes.
+    pub fn next_number(&self) -> u64 {
+        self.sequence
+    }
+
+    /// Takes the next sequence: above that of every element and every flush.
     ///
     /// Panics if there is none left.
     pub(super) fn next_sequence(&mut self) -> u64 {

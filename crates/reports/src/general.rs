@@ -22,7 +22,7 @@ pub fn report(report: &mut Report<'_, '_>, shared: &Shared, now: Time) {
 fn process_lines(report: &mut Report<'_, '_>, shared: &Shared, now: Time) {
     report.line("pid", process::id());
     report.line("uptime", now.seconds());
-    report.line("time", shared.clock.unix(now));
+    report.line("time", shared.clock.wall().unix().as_secs());
     report.line("version", &shared.config.version);
     // This server uses no libevent.
     report.line("libevent", "none");

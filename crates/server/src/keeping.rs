@@ -17,7 +17,7 @@ use nuthatch_context::keeping::Keeping;
 use nuthatch_context::shared::Shared;
 use nuthatch_context::shutdown::Shutdown;
 use nuthatch_engine::{AnyEngine, Clock};
-use nuthatch_snapshot::{Error, Summary, load, load_file, save};
+use nuthatch_snapshot::{Error, Summary, load, load_last, save};
 
 use crate::handover::taking::Newcomer;
 use crate::systemd::{self, NotifyState};
@@ -101,7 +101,7 @@ impl Claim {
         // A file that no server of this user left may be neither taken nor put aside.
         own(&file).map_err(named)?;
         let begun = Instant::now();
-        match load_file(engine, clock, &file, &self.path, &mut until(shutdown)) {
+        match load_last(engine, clock, &file, &self.path, &mut until(shutdown)) {
             Ok(summary) => {
                 tell("taken from", &self.path, &summary, begun);
                 fs::remove_file(&self.path).map_err(named)?;

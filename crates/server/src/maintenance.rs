@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use nuthatch_context::shared::Shared;
 use nuthatch_context::system;
-use nuthatch_engine::{Engine, Handle};
+use nuthatch_engine::{Engine, Handle, note_sleep};
 use nuthatch_telemetry::watch::Kind;
 
 /// Items that a step looks at: few enough that no worker waits noticeably.
@@ -49,6 +49,7 @@ fn step<H: Handle>(shared: &Shared, handle: &mut H) -> bool {
         return false;
     };
     shared.maintained.bump();
+    note_sleep();
     handle.maintain(shared.clock.now(), BUDGET)
 }
 

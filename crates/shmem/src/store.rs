@@ -361,7 +361,7 @@ impl<F: Fabric> Store<F> {
 
     fn expiry(&self, live: Option<Duration>) -> Expiry {
         live.map_or(Expiry::Never, |live| {
-            Expiry::At(self.clock.now().after(live))
+            Expiry::At(self.clock.present().end(live))
         })
     }
 

@@ -1,28 +1,51 @@
 //! The format of a file of items, with all numbers little-endian:
 //!
 //! ```text
-//!  header   | NUTHATCH | version 4 | flush 4 | unix milliseconds 8 | checksum of these 8 |
+//!  header   | NUTHATCH | version 4 | 0 4 | flush 8 | unix 8 | uptime 8 | boot 16 | checksum of these 8 |
 //!  block    | bytes 4 | items 4 | checksum 8 | items |
 //!  ...
-//!  end      | 0 4 | 0 4 | checksum of the blocks' checksums 8 | items 8 |
+//!  end      | 0 4 | 0 4 | checksum 8 | items 8 | next number 8 |
 //!
-//!  item     | key length 1 | 1 if it expires 1 | flags 4 | cas 8 | expiry 8 | value length 4 | key | value |
+//!  item     | key length 1 | 1 if it expires 1 | flags 4 | cas 8 | left 8 | value length 4 | key | value |
 //! ```
 //!
-//! Checksums are XXH3 of 64 bits. An expiry is a moment in unix milliseconds, 0 for an item without one. The flush is
-//! the number of ticks (sixteenths of a second) from the header's moment to a flush of all items that is still to come,
-//! 0 if there is none. A reader that does not know this field ignores it.
+//! Checksums are XXH3 of 64 bits; that of the end covers the blocks' checksums and the next number, which is above the
+//! cas of every store so far (see [`next_number`](nuthatch_engine::Engine::next_number)).
+//!
+//! All times are in nanoseconds. The header has the moment at which the file was begun ([`Written`]): by the wall clock,
+//! since 1970, and by the time since the start of the machine, with that start's name. What is left of an item's life,
+//! and of the time to a flush of all items that is still to come, counts from that moment. 0 is no flush.
+//!
+//! Version 1 is read as well. There the header is
+//!
+//! ```text
+//!           | NUTHATCH | version 4 | flush 4 | unix 8 | checksum of these 8 |
+//! ```
+//!
+//! with the flush in sixteenths of a second and the moment in milliseconds; an item has the moment of its end, in
+//! milliseconds since 1970, in place of what is left; and the end has no next number.
 
+use std::time::Duration;
+
+use nuthatch_engine::Time;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+use crate::written::Written;
 
 /// The first bytes of a file.
 pub const MAGIC: [u8; 8] = *b"NUTHATCH";
 
 /// The version that is written.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Bytes of the header.
-pub const HEADER: usize = 32;
+pub const HEADER: usize = 64;
+
+/// Bytes of the header of version 1: any file has as many.
+pub const HEADER_1: usize = 32;
+
+/// Bytes of the header that its checksum covers.
+const SUMMED: usize = HEADER - 8;
 
 /// Bytes before a block's items.
 pub const BLOCK_HEAD: usize = 16;
@@ -45,8 +68,8 @@ pub struct Record<'a> {
     pub flags: u32,
     /// Its cas.
     pub cas: u64,
-    /// When it expires, in unix milliseconds.
-    pub expiry: Option<u64>,
+    /// What was left of its life when the file was begun.
+    pub left: Option<Duration>,
     /// Its value.
     pub value: &'a [u8],
 }
@@ -54,22 +77,43 @@ pub struct Record<'a> {
 /// The content of a header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Head {
-    /// When the file was begun, in unix milliseconds.
-    pub unix_millis: u64,
-    /// Ticks from there to a flush that is still to come. 0 is none.
-    pub flush: u32,
+    /// When the file was begun.
+    pub written: Written,
+    /// The time from there to a flush that is still to come.
+    pub flush: Option<Duration>,
+    /// The file has version 1.
+    pub is_first: bool,
 }
 
-/// The bytes of a header.
+impl Head {
+    /// What the number of an item says that was left of its life.
+    fn left(&self, number: u64) -> Duration {
+        match self.is_first {
+            true => Duration::from_millis(number).saturating_sub(self.written.unix),
+            false => Duration::from_nanos(number),
+        }
+    }
+}
+
+/// The bytes of a header, of the version that is written.
 pub fn header(head: &Head) -> [u8; HEADER] {
     let mut header = [0; HEADER];
     header[..8].copy_from_slice(&MAGIC);
     header[8..12].copy_from_slice(&VERSION.to_le_bytes());
-    header[12..16].copy_from_slice(&head.flush.to_le_bytes());
-    header[16..24].copy_from_slice(&head.unix_millis.to_le_bytes());
-    let checksum = xxh3_64(&header[..24]);
-    header[24..].copy_from_slice(&checksum.to_le_bytes());
+    // A flush that comes at once is one.
+    let flush = head.flush.map_or(0, |flush| nanos(flush).max(1));
+    header[16..24].copy_from_slice(&flush.to_le_bytes());
+    header[24..32].copy_from_slice(&nanos(head.written.unix).to_le_bytes());
+    header[32..40].copy_from_slice(&nanos(head.written.uptime).to_le_bytes());
+    header[40..56].copy_from_slice(&head.written.boot);
+    let checksum = xxh3_64(&header[..SUMMED]);
+    header[SUMMED..].copy_from_slice(&checksum.to_le_bytes());
     header
+}
+
+/// Nanoseconds; 64 bits of them are 584 years.
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Why a header is invalid.
@@ -83,22 +127,57 @@ pub enum BadHeader {
     Checksum,
 }
 
-/// Parses a header.
-pub fn parse_header(header: &[u8; HEADER]) -> Result<Head, BadHeader> {
-    if header[..8] != MAGIC {
-        return Err(BadHeader::Magic);
+/// Parses a header, whose first bytes are these. `more` reads as many bytes behind them as it is given.
+pub fn parse_header<E>(
+    first: &[u8; HEADER_1],
+    more: impl FnOnce(&mut [u8]) -> Result<(), E>,
+) -> Result<Result<Head, BadHeader>, E> {
+    if first[..8] != MAGIC {
+        return Ok(Err(BadHeader::Magic));
     }
-    let version = number(&header[8..12]) as u32;
-    if version != VERSION {
-        return Err(BadHeader::Version(version));
+    match number(&first[8..12]) as u32 {
+        1 => Ok(parse_header_1(first)),
+        VERSION => {
+            let mut header = [0; HEADER];
+            header[..HEADER_1].copy_from_slice(first);
+            more(&mut header[HEADER_1..])?;
+            Ok(parse_header_2(&header))
+        }
+        version => Ok(Err(BadHeader::Version(version))),
     }
-    match number(&header[24..]) == xxh3_64(&header[..24]) {
-        true => Ok(Head {
-            unix_millis: number(&header[16..24]),
-            flush: number(&header[12..16]) as u32,
-        }),
-        false => Err(BadHeader::Checksum),
+}
+
+fn parse_header_1(header: &[u8; HEADER_1]) -> Result<Head, BadHeader> {
+    if number(&header[24..]) != xxh3_64(&header[..24]) {
+        return Err(BadHeader::Checksum);
     }
+    let flush = Time(number(&header[12..16]) as u32).since(Time(0));
+    Ok(Head {
+        written: Written {
+            unix: Duration::from_millis(number(&header[16..24])),
+            ..Written::default()
+        },
+        flush: (!flush.is_zero()).then_some(flush),
+        is_first: true,
+    })
+}
+
+fn parse_header_2(header: &[u8; HEADER]) -> Result<Head, BadHeader> {
+    if number(&header[SUMMED..]) != xxh3_64(&header[..SUMMED]) {
+        return Err(BadHeader::Checksum);
+    }
+    let time = |at: usize| Duration::from_nanos(number(&header[at..at + 8]));
+    let mut boot = [0; 16];
+    boot.copy_from_slice(&header[40..56]);
+    Ok(Head {
+        written: Written {
+            unix: time(24),
+            uptime: time(32),
+            boot,
+        },
+        flush: Some(time(16)).filter(|flush| !flush.is_zero()),
+        is_first: false,
+    })
 }
 
 /// The little-endian number of up to 8 bytes.
@@ -111,17 +190,17 @@ pub(crate) fn number(bytes: &[u8]) -> u64 {
 pub fn push(block: &mut Vec<u8>, record: &Record<'_>, value_len: usize) {
     // Both lengths fit: the limits are 250 bytes and 1 GiB.
     block.push(record.key.len() as u8);
-    block.push(u8::from(record.expiry.is_some()));
+    block.push(u8::from(record.left.is_some()));
     block.extend_from_slice(&record.flags.to_le_bytes());
     block.extend_from_slice(&record.cas.to_le_bytes());
-    block.extend_from_slice(&record.expiry.unwrap_or(0).to_le_bytes());
+    block.extend_from_slice(&record.left.map_or(0, nanos).to_le_bytes());
     block.extend_from_slice(&(value_len as u32).to_le_bytes());
     block.extend_from_slice(record.key);
     block.extend_from_slice(record.value);
 }
 
-/// Takes the item at the front of a block. `None` if there is no complete one.
-pub fn pop<'a>(block: &mut &'a [u8]) -> Option<Record<'a>> {
+/// Takes the item at the front of a block of a file with this head. `None` if there is no complete one.
+pub fn pop<'a>(block: &mut &'a [u8], of: &Head) -> Option<Record<'a>> {
     let (head, rest) = block.split_at_checked(ITEM_HEAD)?;
     let (key, rest) = rest.split_at_checked(usize::from(head[0]))?;
     let (value, rest) = rest.split_at_checked(number(&head[22..26]) as usize)?;
@@ -133,7 +212,7 @@ pub fn pop<'a>(block: &mut &'a [u8]) -> Option<Record<'a>> {
         key,
         flags: number(&head[2..6]) as u32,
         cas: number(&head[6..14]),
-        expiry: (head[1] != 0).then(|| number(&head[14..22])),
+        left: (head[1] != 0).then(|| of.left(number(&head[14..22]))),
         value,
     })
 }
@@ -162,11 +241,15 @@ impl Whole {
         self.items += number(&head[4..8]);
     }
 
-    /// The bytes of the end.
-    pub fn end(&self) -> [u8; BLOCK_HEAD + 8] {
-        let mut end = [0; BLOCK_HEAD + 8];
-        end[8..16].copy_from_slice(&self.checksums.digest().to_le_bytes());
-        end[16..].copy_from_slice(&self.items.to_le_bytes());
+    /// The bytes of the end. Version 1 has no next number.
+    pub fn end(&self, next_number: Option<u64>) -> Vec<u8> {
+        let next_number = next_number.map(u64::to_le_bytes);
+        let mut checksums = self.checksums.clone();
+        checksums.update(next_number.as_ref().map_or(&[][..], |number| number));
+        let mut end = vec![0; BLOCK_HEAD / 2];
+        end.extend_from_slice(&checksums.digest().to_le_bytes());
+        end.extend_from_slice(&self.items.to_le_bytes());
+        end.extend(next_number.into_iter().flatten());
         end
     }
 }
@@ -181,34 +264,48 @@ mod tests {
             key: b"key",
             flags: 7,
             cas: 1 << 40,
-            expiry: Some(123_456_789_012),
+            left: Some(Duration::from_nanos(123_456_789_012)),
             value: b"value",
         };
         let mut block = Vec::new();
         push(&mut block, &record, record.value.len());
         let mut front = &block[..];
-        assert_eq!(pop(&mut front), Some(record));
+        assert_eq!(pop(&mut front, &Head::default()), Some(record));
         assert!(front.is_empty());
         for end in 0..block.len() {
-            assert_eq!(pop(&mut &block[..end]), None);
+            assert_eq!(pop(&mut &block[..end], &Head::default()), None);
         }
     }
 
     #[test]
     fn headers_are_known() {
         let head = Head {
-            unix_millis: 99,
-            flush: 7,
+            written: Written {
+                unix: Duration::from_nanos(99),
+                boot: [5; 16],
+                uptime: Duration::from_nanos(3),
+            },
+            flush: Some(Duration::from_nanos(7)),
+            is_first: false,
         };
         let good = header(&head);
-        assert_eq!(parse_header(&good), Ok(head));
+        assert_eq!(parsed(&good), Ok(head));
         for at in 0..HEADER {
             let mut bad = good;
             bad[at] ^= 1;
-            assert!(parse_header(&bad).is_err(), "{at}");
+            assert!(parsed(&bad).is_err(), "{at}");
         }
         let mut later = good;
         later[8] = 9;
-        assert_eq!(parse_header(&later), Err(BadHeader::Version(9)));
+        assert_eq!(parsed(&later), Err(BadHeader::Version(9)));
+    }
+
+    fn parsed(header: &[u8]) -> Result<Head, BadHeader> {
+        let (first, rest) = header.split_first_chunk().unwrap();
+        let more = |into: &mut [u8]| -> Result<(), ()> {
+            into.copy_from_slice(rest);
+            Ok(())
+        };
+        parse_header(first, more).unwrap()
     }
 }

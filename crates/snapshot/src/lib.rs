@@ -15,8 +15,10 @@
 //! Each of them calls `progress` for every block, which has a megabyte or one item, so that the caller can see that the
 //! work goes on. When items are read, its result tells whether to go on.
 //!
-//! Items keep their flags, their cas and their expiry, unless a flush that is still to come removes them first. Items
-//! that are marked stale are left out: the format has no such mark, and without it they would be taken for fresh.
+//! Items keep their flags, their cas and what is left of their lives, less the time from one process to the other,
+//! whatever the wall clock does meanwhile ([`Written`]); a flush that is still to come removes them as it would have.
+//! Items that are marked stale are left out: the format has no such mark, and without it they would be taken for fresh.
+//! The numbers of later stores are above all that were given out before.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -25,11 +27,14 @@ use std::time::Duration;
 mod error;
 pub mod format;
 mod load;
+mod numbers;
 mod save;
+mod written;
 
 pub use error::Error;
-pub use load::{load, load_file, receive, verify, verify_head};
+pub use load::{load, load_last, receive, verify, verify_head};
 pub use save::{save, write};
+pub use written::Written;
 
 /// Called for each block that is read. Its result tells whether to go on.
 pub type Progress<'p> = dyn FnMut() -> ControlFlow<()> + 'p;

@@ -8,18 +8,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nuthatch_engine::{
-    Clock, Engine, Expiry, Handle, Item, Key, Op, Replies, Reply, Request, Store, Time, Value,
+    Clock, Engine, Expiry, Handle, Item, Key, Op, Present, Replies, Reply, Request, Store, Value,
 };
 
-use crate::format::{self, BLOCK_HEAD, BLOCK_MAX, BadHeader, HEADER, Head, Record, Whole};
+use crate::format::{self, BLOCK_HEAD, BLOCK_MAX, BadHeader, HEADER_1, Head, Record, Whole};
+use crate::numbers::{Next, Source};
+use crate::written::Written;
 use crate::{Error, Progress, Summary};
 
 /// Stores that go to the engine at a time.
 const BATCH: usize = 64;
-
-/// A cas above this is taken for a number that a client chose: if the engine numbered its stores from it, it might run
-/// out of numbers.
-const NUMBERED_MAX: u64 = 1 << 47;
 
 /// Reads a whole file and verifies it. Stores nothing.
 pub fn verify(path: &Path) -> Result<Summary, Error> {
@@ -41,7 +39,7 @@ fn verify_file(file: &File, path: &Path, progress: &mut Progress<'_>) -> Result<
             return Err(Error::Stopped(file.path.to_owned()));
         }
         let mut block = &file.block[..];
-        while format::pop(&mut block).is_some() {
+        while format::pop(&mut block, &file.head).is_some() {
             items += 1;
         }
         if !block.is_empty() {
@@ -58,8 +56,9 @@ fn verify_file(file: &File, path: &Path, progress: &mut Progress<'_>) -> Result<
     }
 }
 
-/// Verifies a file, and stores its items that have not expired. Keys that are in the engine keep their items. Later
-/// stores get numbers above the items' cas, so that a client that holds an old cas does not meet the same number again.
+/// Verifies a copy, and stores its items that have not expired. Keys that are in the engine keep their items. Later
+/// stores get numbers above those that the engine which wrote the copy has given out, up to now, so that a client that
+/// holds an old cas does not meet the same number again.
 ///
 /// Errors: the file is invalid, or `progress` stopped the load. Some of the items may be stored by then.
 pub fn load<E: Engine>(
@@ -69,11 +68,14 @@ pub fn load<E: Engine>(
     progress: &mut Progress<'_>,
 ) -> Result<Summary, Error> {
     let file = open(path)?;
-    load_file(engine, clock, &file, path, progress)
+    verify_file(&file, path, progress)?;
+    let snapshot = Snapshot::of_file(&file, path)?;
+    take(engine, clock, snapshot, Source::Copy, progress)
 }
 
-/// Like [`load`], from a file that was opened by the name `path`.
-pub fn load_file<E: Engine>(
+/// Like [`load`], from a file that was opened by the name `path`, and that an engine wrote at its end: it has stored
+/// nothing since.
+pub fn load_last<E: Engine>(
     engine: &Arc<E>,
     clock: &Clock,
     file: &File,
@@ -81,11 +83,12 @@ pub fn load_file<E: Engine>(
     progress: &mut Progress<'_>,
 ) -> Result<Summary, Error> {
     verify_file(file, path, progress)?;
-    take(engine, clock, Snapshot::of_file(file, path)?, progress)
+    let snapshot = Snapshot::of_file(file, path)?;
+    take(engine, clock, snapshot, Source::Last, progress)
 }
 
-/// Stores the items that [`write`](crate::write) sends, each block after it has arrived and its checksum fits. Errors
-/// name `path`. The earlier blocks are stored by then.
+/// Stores the items that [`write`](crate::write) sends from an engine that stores nothing any more, each block after it
+/// has arrived and its checksum fits. Errors name `path`. The earlier blocks are stored by then.
 pub fn receive<E: Engine>(
     engine: &Arc<E>,
     clock: &Clock,
@@ -93,7 +96,8 @@ pub fn receive<E: Engine>(
     path: &Path,
     progress: &mut Progress<'_>,
 ) -> Result<Summary, Error> {
-    take(engine, clock, Snapshot::of(input, path, None)?, progress)
+    let snapshot = Snapshot::of(input, path, None)?;
+    take(engine, clock, snapshot, Source::Last, progress)
 }
 
 fn open(path: &Path) -> Result<File, Error> {
@@ -105,26 +109,26 @@ fn take<E: Engine, R: Read>(
     engine: &Arc<E>,
     clock: &Clock,
     mut file: Snapshot<'_, R>,
+    source: Source,
     progress: &mut Progress<'_>,
 ) -> Result<Summary, Error> {
     let mut handle = engine.handle();
     let mut summary = Summary::default();
     let evicted_before = engine.stats().evictions;
-    let mut highest = 0;
+    let mut next = Next::default();
     while file.next_block()? {
         if progress().is_break() {
             return Err(Error::Stopped(file.path.to_owned()));
         }
-        let now = clock.now();
+        let (now, present) = (clock.now(), clock.present());
+        let age = file.age(clock).unwrap_or_default();
         let mut block = &file.block[..];
         let mut requests = Vec::with_capacity(BATCH);
         loop {
-            let record = format::pop(&mut block);
+            let record = format::pop(&mut block, &file.head);
             if let Some(record) = &record {
-                if record.cas <= NUMBERED_MAX {
-                    highest = highest.max(record.cas);
-                }
-                match store(clock, now, record) {
+                next.note(record.cas);
+                match store(present, age, record) {
                     Some(store) => requests.push(Request {
                         key: Key::new(record.key, engine.hasher()),
                         op: Op::Store(store),
@@ -142,32 +146,22 @@ fn take<E: Engine, R: Read>(
         }
     }
     summary.evicted = engine.stats().evictions.saturating_sub(evicted_before);
-    engine.number_from(highest + 1);
-    summary.flush = flush(clock, &file.head);
+    let age = file.age(clock);
+    engine.number_from(next.number(file.next_number, source, age));
+    summary.flush = (file.head.flush).map(|left| left.saturating_sub(age.unwrap_or_default()));
     summary.bytes = file.position;
     Ok(summary)
 }
 
-/// The time until the flush in a file's head: 0 if its moment is over.
-fn flush(clock: &Clock, head: &Head) -> Option<Duration> {
-    let after = Time(head.flush).since(Time(0)).as_millis() as u64;
-    let now = clock.unix_millis(clock.now());
-    let left = (head.unix_millis + after).saturating_sub(now);
-    (head.flush > 0).then(|| Duration::from_millis(left))
-}
-
-/// The store of an item. `None` if it has expired.
-fn store<'a>(clock: &Clock, now: Time, record: &Record<'a>) -> Option<Store<'a>> {
-    let expiry = match record.expiry {
+/// The store of an item of a file that was begun so long before the present. `None` if it has expired.
+fn store<'a>(present: Present, age: Duration, record: &Record<'a>) -> Option<Store<'a>> {
+    let expiry = match record.left {
         None => Expiry::Never,
-        Some(millis) => {
-            let left = millis.checked_sub(clock.unix_millis(now))?;
-            Expiry::At(now.after(Duration::from_millis(left)))
+        Some(left) => {
+            let left = left.checked_sub(age).filter(|left| !left.is_zero())?;
+            Expiry::At(present.end(left))
         }
     };
-    if expiry.is_past(now) {
-        return None;
-    }
     let mut store = Store::set(record.value);
     store.mode = nuthatch_engine::StoreMode::Add;
     store.flags = record.flags;
@@ -212,6 +206,8 @@ struct Snapshot<'p, R> {
     position: u64,
     block: Vec<u8>,
     whole: Whole,
+    /// What the end says, if it does.
+    next_number: Option<u64>,
 }
 
 impl<'p, 'f> Snapshot<'p, BufReader<&'f File>> {
@@ -235,20 +231,26 @@ impl<'p, R: Read> Snapshot<'p, R> {
             position: 0,
             block: Vec::new(),
             whole: Whole::default(),
+            next_number: None,
         };
-        let mut header = [0; HEADER];
-        if let Err(error) = snapshot.read(&mut header) {
+        let mut first = [0; HEADER_1];
+        if let Err(error) = snapshot.read(&mut first) {
             return Err(match error {
                 Error::Damaged(path, _) => Error::NotASnapshot(path),
                 error => error,
             });
         }
-        match format::parse_header(&header) {
+        match format::parse_header(&first, |more| snapshot.read(more))? {
             Ok(head) => Ok(Self { head, ..snapshot }),
             Err(BadHeader::Magic) => Err(Error::NotASnapshot(path.to_owned())),
             Err(BadHeader::Version(version)) => Err(Error::Version(path.to_owned(), version)),
             Err(BadHeader::Checksum) => Err(snapshot.damaged()),
         }
+    }
+
+    /// How long ago the file was begun. `None` if nothing tells.
+    fn age(&self, clock: &Clock) -> Option<Duration> {
+        self.head.written.until(&Written::now(&clock.wall()))
     }
 
     fn damaged(&self) -> Error {
@@ -277,12 +279,19 @@ impl<'p, R: Read> Snapshot<'p, R> {
         let is_end = head[..8] == [0; 8];
         let len = format::number(&head[..4]) as usize;
         if is_end {
-            let mut items = [0; 8];
+            let (mut items, mut number) = ([0; 8], [0; 8]);
             self.read(&mut items)?;
-            let end = [&head[..], &items].concat();
+            if !self.head.is_first {
+                self.read(&mut number)?;
+                self.next_number = Some(u64::from_le_bytes(number));
+            }
+            let end = match self.next_number {
+                None => [&head[..], &items].concat(),
+                Some(_) => [&head[..], &items, &number].concat(),
+            };
             let is_last =
                 self.length.is_none() || self.input.read(&mut [0]).is_ok_and(|more| more == 0);
-            return match end == self.whole.end() && is_last {
+            return match end == self.whole.end(self.next_number) && is_last {
                 true => Ok(false),
                 false => Err(self.damaged()),
             };

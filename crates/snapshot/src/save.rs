@@ -6,12 +6,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use nuthatch_engine::{
-    Clock, Cursor, Engine, Expiry, Handle, Item, Key, Op, Read, Replies, Reply, Request, Time,
-    Value,
+    Clock, Cursor, Engine, Expiry, Handle, Item, Key, Op, Present, Read, Replies, Reply, Request,
+    Time, Value,
 };
 use nuthatch_file::{OWNER_ONLY, Unfinished};
 
 use crate::format::{self, BLOCK, Head, Record, Whole};
+use crate::written::Written;
 use crate::{Error, Summary};
 
 /// Places that a visit looks at between two writes.
@@ -45,21 +46,31 @@ pub fn write<E: Engine>(
     out: impl Write,
     progress: &mut dyn FnMut(),
 ) -> io::Result<Summary> {
+    let wall = clock.wall();
     let mut writer = Writer {
         out,
+        begun: wall.present,
         progress,
         block: Vec::new(),
         items: 0,
         whole: Whole::default(),
         summary: Summary::default(),
     };
-    writer.all(engine, clock, flush)?;
-    writer.finish()
+    writer.put(&format::header(&Head {
+        written: Written::now(&wall),
+        flush: flush.map(|at| wall.present.until(at)),
+        is_first: false,
+    }))?;
+    writer.all(engine, clock)?;
+    // After the last item: no item of the file has a higher number.
+    writer.finish(engine.next_number())
 }
 
 /// A file that is being written.
 struct Writer<'p, W: Write> {
     out: W,
+    /// The moment of the header, from which all that is left of lives counts.
+    begun: Present,
     progress: &'p mut dyn FnMut(),
     block: Vec<u8>,
     /// Items of the block.
@@ -69,18 +80,8 @@ struct Writer<'p, W: Write> {
 }
 
 impl<W: Write> Writer<'_, W> {
-    fn all<E: Engine>(
-        &mut self,
-        engine: &Arc<E>,
-        clock: &Clock,
-        flush: Option<Time>,
-    ) -> io::Result<()> {
+    fn all<E: Engine>(&mut self, engine: &Arc<E>, clock: &Clock) -> io::Result<()> {
         let mut handle = engine.handle();
-        let now = clock.now();
-        self.put(&format::header(&Head {
-            unix_millis: clock.unix_millis(now),
-            flush: flush.map_or(0, |at| at.0.saturating_sub(now.0)),
-        }))?;
         let mut next = Some(Cursor::default());
         let mut large: Vec<Vec<u8>> = Vec::new();
         while let Some(from) = next {
@@ -89,7 +90,7 @@ impl<W: Write> Writer<'_, W> {
                 if visit.item.stale {
                     self.summary.left_out.stale += 1;
                 } else if visit.value.len() == visit.item.value_len {
-                    self.push(clock, now, visit.key, &visit.item, visit.value);
+                    self.push(visit.key, &visit.item, visit.value);
                 } else {
                     large.push(visit.key.to_vec());
                 }
@@ -103,8 +104,8 @@ impl<W: Write> Writer<'_, W> {
         self.write_if(1)
     }
 
-    fn push(&mut self, clock: &Clock, now: Time, key: &[u8], item: &Item, value: &[u8]) {
-        let record = record(clock, now, key, item, value);
+    fn push(&mut self, key: &[u8], item: &Item, value: &[u8]) {
+        let record = record(self.begun, key, item, value);
         format::push(&mut self.block, &record, item.value_len);
         self.items += 1;
     }
@@ -117,7 +118,7 @@ impl<W: Write> Writer<'_, W> {
         clock: &Clock,
         key: &[u8],
     ) {
-        let now = clock.now();
+        let begun = self.begun;
         let read = Read {
             bump: false,
             ..Read::default()
@@ -130,10 +131,10 @@ impl<W: Write> Writer<'_, W> {
             block: &mut self.block,
             start: 0,
             promised: 0,
-            head: |item: &Item| record(clock, now, key, item, &[]),
+            head: |item: &Item| record(begun, key, item, &[]),
             found: false,
         };
-        handle.execute(now, &[request], &mut taken);
+        handle.execute(clock.now(), &[request], &mut taken);
         self.items += u32::from(taken.found);
     }
 
@@ -156,8 +157,8 @@ impl<W: Write> Writer<'_, W> {
         Ok(())
     }
 
-    fn finish(mut self) -> io::Result<Summary> {
-        let end = self.whole.end();
+    fn finish(mut self, next_number: u64) -> io::Result<Summary> {
+        let end = self.whole.end(Some(next_number));
         self.put(&end)?;
         self.out.flush()?;
         self.summary.items = self.whole.items;
@@ -170,19 +171,16 @@ impl<W: Write> Writer<'_, W> {
     }
 }
 
-fn record<'a>(clock: &Clock, now: Time, key: &'a [u8], item: &Item, value: &'a [u8]) -> Record<'a> {
-    let expiry = match item.expiry {
+fn record<'a>(begun: Present, key: &'a [u8], item: &Item, value: &'a [u8]) -> Record<'a> {
+    let left = match item.expiry {
         Expiry::Never => None,
-        Expiry::At(moment) => {
-            let left = moment.since(now).as_millis() as u64;
-            Some(clock.unix_millis(now) + left)
-        }
+        Expiry::At(end) => Some(begun.until(end)),
     };
     Record {
         key,
         flags: item.flags,
         cas: item.cas,
-        expiry,
+        left,
         value,
     }
 }

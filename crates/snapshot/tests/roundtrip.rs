@@ -4,14 +4,17 @@ use std::fs;
 use std::ops::ControlFlow::{Break, Continue};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nuthatch_check::naive::{Naive, Options};
 use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
 use nuthatch_engine::{
-    Clock, Engine, Expiry, Handle, Item, Key, Op, Replies, Reply, Request, Store, Value,
+    Clock, Engine, Expiry, Handle, Item, Key, Op, Removal, Replies, Reply, Request, Store, TICK,
+    Value,
 };
-use nuthatch_snapshot::{Error, Summary, receive, verify, write};
+use nuthatch_snapshot::format::MAGIC;
+use nuthatch_snapshot::{Error, Summary, load_last, receive, verify, write};
+use xxhash_rust::xxh3::xxh3_64;
 
 fn save<E: Engine>(engine: &Arc<E>, clock: &Clock, path: &Path) -> Result<Summary, Error> {
     nuthatch_snapshot::save(engine, clock, None, path, &mut || ())
@@ -216,11 +219,11 @@ fn a_file_that_was_changed_or_cut_anywhere_is_refused_whole() {
     fs::write(&bad, b"set a 0 0 1\r\n").unwrap();
     assert!(matches!(verify(&bad), Err(Error::NotASnapshot(_))));
     let mut later = good.clone();
-    later[8] = 2;
+    later[8] = 3;
     fs::write(&bad, &later).unwrap();
-    assert!(matches!(verify(&bad), Err(Error::Version(_, 2))));
+    assert!(matches!(verify(&bad), Err(Error::Version(_, 3))));
     // It says where and why.
-    assert!(verify(&bad).unwrap_err().to_string().contains("version 2"));
+    assert!(verify(&bad).unwrap_err().to_string().contains("version 3"));
 }
 
 #[test]
@@ -261,8 +264,8 @@ fn empty() -> Arc<Naive> {
     Naive::new(Options::default())
 }
 
-/// When an item expires, in unix milliseconds.
-fn expiry<E: Engine>(engine: &Arc<E>, clock: &Clock, key: &[u8]) -> u64 {
+/// What is left of an item's life.
+fn left<E: Engine>(engine: &Arc<E>, clock: &Clock, key: &[u8]) -> Duration {
     let request = Request {
         key: Key::new(key, engine.hasher()),
         op: Op::Get,
@@ -270,32 +273,144 @@ fn expiry<E: Engine>(engine: &Arc<E>, clock: &Clock, key: &[u8]) -> u64 {
     let mut taken = Taken::default();
     engine.handle().execute(clock.now(), &[request], &mut taken);
     match taken.2.unwrap().expiry {
-        Expiry::At(moment) => clock.unix_millis(moment),
+        Expiry::At(end) => clock.present().until(end),
         Expiry::Never => panic!("it has an end"),
     }
 }
 
-/// This holds whatever part of a second the clocks began at.
+/// This holds whatever part of a second the clocks began at. The time between two servers counts.
 #[test]
-fn the_end_of_a_life_is_the_same_moment_by_another_clock() {
+fn a_life_is_neither_cut_short_nor_prolonged_by_more_than_a_tick() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("items");
-    let later = Duration::from_secs(1000);
+    let life = Duration::from_secs(1000);
     for _ in 0..12 {
         let clock = Clock::start();
         let engine = cuckoo();
-        std::thread::sleep(Duration::from_millis(170));
-        let end = Expiry::At(clock.now().after(later));
+        std::thread::sleep(Duration::from_millis(17));
+        let asked = Instant::now();
+        let end = Expiry::At(clock.present().end(life));
+        let stored = Instant::now();
         set(&engine, &clock, b"k", b"v", 0, end);
-        let meant = expiry(&engine, &clock, b"k");
         save(&engine, &clock, &path).unwrap();
         let (next_clock, next) = (Clock::start(), cuckoo());
-        std::thread::sleep(Duration::from_millis(90));
+        std::thread::sleep(Duration::from_millis(9));
         load(&next, &next_clock, &path).unwrap();
-        let found = expiry(&next, &next_clock, b"k");
-        // Each clock tells sixteenths of a second, by a kernel that tells hundredths.
-        assert!(found.abs_diff(meant) < 200, "{meant} became {found}");
+        let before = stored.elapsed();
+        let left = left(&next, &next_clock, b"k");
+        assert!(left + asked.elapsed() >= life, "{left:?} is too short");
+        assert!(left + before <= life + 2 * TICK, "{left:?} is too long");
     }
+}
+
+/// A file of version 1: one item with an end and one without, and a cas that a client chose.
+fn first_version(unix_millis: u64, end: u64) -> Vec<u8> {
+    let mut file = Vec::new();
+    file.extend(MAGIC);
+    file.extend(1_u32.to_le_bytes());
+    // A flush in 1000 seconds.
+    file.extend(16_000_u32.to_le_bytes());
+    file.extend(unix_millis.to_le_bytes());
+    file.extend(xxh3_64(&file).to_le_bytes());
+    let mut block = Vec::new();
+    for (key, cas, end) in [(b"a", 7_u64, end), (b"b", u64::MAX, 0)] {
+        block.extend([1, u8::from(end > 0)]);
+        block.extend(5_u32.to_le_bytes());
+        block.extend(cas.to_le_bytes());
+        block.extend(end.to_le_bytes());
+        block.extend(5_u32.to_le_bytes());
+        block.extend(key);
+        block.extend(b"value");
+    }
+    file.extend((block.len() as u32).to_le_bytes());
+    file.extend(2_u32.to_le_bytes());
+    file.extend(xxh3_64(&block).to_le_bytes());
+    let blocks = xxh3_64(&file[file.len() - 8..]);
+    file.extend(&block);
+    file.extend([0; 8]);
+    file.extend(blocks.to_le_bytes());
+    file.extend(2_u64.to_le_bytes());
+    file
+}
+
+#[test]
+fn a_file_of_the_first_version_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("items");
+    let clock = Clock::start();
+    let now = clock.wall().unix().as_millis() as u64;
+    let hour = 3_600_000;
+    // Written a minute ago, or by a wall clock that was an hour ahead of today's.
+    for (written, is_left) in [(now - 60_000, 940), (now + hour, 1000)] {
+        fs::write(&path, first_version(written, written + 1_000_000)).unwrap();
+        assert_eq!(verify(&path).unwrap().items, 2);
+        let engine = cuckoo();
+        let loaded = load(&engine, &clock, &path).unwrap();
+        assert_eq!(loaded.items, 2);
+        let near = |left: Duration| (is_left - 9..=is_left + 1).contains(&left.as_secs());
+        assert!(near(left(&engine, &clock, b"a")) && near(loaded.flush.unwrap()));
+        let seen = |cas| (5, cas, cas == 7, b"value".to_vec());
+        assert_eq!(get(&engine, &clock, b"a"), Some(seen(7)));
+        assert_eq!(get(&engine, &clock, b"b"), Some(seen(u64::MAX)));
+        set(&engine, &clock, b"c", b"", 0, Expiry::Never);
+        // Above what the earlier server may have given out, and far from the end.
+        let cas = get(&engine, &clock, b"c").unwrap().1;
+        assert!(cas > 1 << 45 && cas < 1 << 47, "{cas}");
+    }
+    let mut stream = &first_version(now, now + hour)[..];
+    let (engine, name) = (cuckoo(), Path::new("a stream"));
+    receive(&engine, &clock, &mut stream, name, &mut || Continue(())).unwrap();
+    assert!(left(&engine, &clock, b"a") > Duration::from_secs(3500));
+    fs::write(&path, first_version(now - 2 * hour, now - hour)).unwrap();
+    let loaded = load(&cuckoo(), &clock, &path).unwrap();
+    assert_eq!((loaded.items, loaded.left_out.expired), (1, 1));
+    assert_eq!(loaded.flush, Some(Duration::ZERO));
+}
+
+/// Numbers go on whatever happened to the items that had them, and clients' own numbers do not steer them.
+#[test]
+fn no_number_is_given_out_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("items");
+    let clock = Clock::start();
+    let first = cuckoo();
+    let cas_of = |engine: &Arc<Cuckoo>, key: &[u8]| {
+        set(engine, &clock, key, b"", 0, Expiry::Never);
+        get(engine, &clock, key).unwrap().1
+    };
+    let mut store = Store::set(b"chosen");
+    store.new_cas = Some(1 << 46);
+    let chosen = Request {
+        key: Key::new(b"chosen", first.hasher()),
+        op: Op::Store(store),
+    };
+    let mut taken = Taken::default();
+    first.handle().execute(clock.now(), &[chosen], &mut taken);
+    let held = (0..100).map(|_| cas_of(&first, b"k")).max().unwrap();
+    let removal = Request {
+        key: Key::new(b"k", first.hasher()),
+        op: Op::Remove(Removal::default()),
+    };
+    first.handle().execute(clock.now(), &[removal], &mut taken);
+    let mut stream = Vec::new();
+    write(&first, &clock, None, &mut stream, &mut || ()).unwrap();
+    save(&first, &clock, &path).unwrap();
+    let (by_stream, by_stop) = (cuckoo(), cuckoo());
+    let mut go_on = || Continue(());
+    receive(&by_stream, &clock, &mut &stream[..], &path, &mut go_on).unwrap();
+    let file = fs::File::open(&path).unwrap();
+    load_last(&by_stop, &clock, &file, &path, &mut go_on).unwrap();
+    for next in [by_stream, by_stop] {
+        assert_eq!(get(&next, &clock, b"chosen").unwrap().1, 1 << 46);
+        let cas = cas_of(&next, b"k");
+        assert!(held < cas && cas < held + 1000, "{held} {cas}");
+    }
+    // The first engine went on after the copy.
+    let held = (0..10_000).map(|_| cas_of(&first, b"k")).max().unwrap();
+    let by_copy = cuckoo();
+    load(&by_copy, &clock, &path).unwrap();
+    let cas = cas_of(&by_copy, b"k");
+    assert!(held < cas && cas < 1 << 45, "{held} {cas}");
 }
 
 #[test]

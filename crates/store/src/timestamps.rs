@@ -138,6 +138,12 @@ impl Timestamps {
         self.sequence.0.fetch_max(least, Ordering::Relaxed);
     }
 
+    /// The next sequence that no thread has taken.
+    pub fn next_number(&self) -> u64 {
+        // Relaxed: who has seen a store has seen that its sequence was taken.
+        self.sequence.0.load(Ordering::Relaxed)
+    }
+
     /// Takes so many sequences, and returns the first.
     fn take(&self, count: u64) -> u64 {
         // Acquire: pairs with the Release of the addition in `raise_bar`: a thread that takes a sequence that a flush

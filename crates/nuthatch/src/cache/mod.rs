@@ -18,14 +18,14 @@ use nuthatch_cuckoo::layout::EightWay;
 use nuthatch_engine::reply::{Item as Found, LastReply, Replies, Reply};
 use nuthatch_engine::request::{KEY_LEN_MAX, Key, Op, Request};
 use nuthatch_engine::stats::EngineStats;
-use nuthatch_engine::{Audit, AuditError, Clock, Engine, Handle, LimitError, Time};
+use nuthatch_engine::{Audit, AuditError, Clock, Engine, Handle, LimitError, Time, note_sleep};
 use nuthatch_store::eviction::reclaim::Reclaim;
 use nuthatch_store::eviction::removals::{FOLLOW_UP, Removals};
 
 use crate::builder::Builder;
 use crate::error::{BuildError, Error};
 use crate::flight::Flights;
-use crate::lifetime::{Defaults, Idle};
+use crate::lifetime::{Defaults, Idle, Lifetime, Terms};
 use crate::stats::Stats;
 
 use thread::{PerThread, Sessions};
@@ -142,6 +142,7 @@ impl Cache {
     /// True if there is more to do at once. Nothing needs it to be correct. It saves memory: without it, expired items
     /// hold theirs until a store needs the room. [`Builder::maintenance_thread`] calls it for you.
     pub fn maintain(&self, budget: usize) -> bool {
+        note_sleep();
         let now = self.now();
         let more = self.session(&mut None).1.maintain(now, budget);
         self.tell(budget);
@@ -158,6 +159,15 @@ impl Cache {
     #[doc(hidden)]
     pub fn engine_stats(&self) -> EngineStats {
         self.shared.engine.stats()
+    }
+
+    /// The terms of an item that is stored now.
+    #[inline]
+    fn terms(&self, lifetime: Lifetime) -> Terms {
+        let Shared {
+            defaults, clock, ..
+        } = &*self.shared;
+        defaults.terms(lifetime, || clock.present())
     }
 
     // Never inlined, so that a get that needs no clock holds no code of it but a call.

@@ -104,7 +104,7 @@ impl Cache {
             version: found.cas,
             expires_in: match found.expiry {
                 Expiry::Never => None,
-                Expiry::At(time) => Some(time.since(now)),
+                Expiry::At(end) => Some(self.shared.clock.present().left(end)),
             },
             age: found.idle,
         })

@@ -138,7 +138,7 @@ impl Cache {
         }
         let read = Read {
             value: false,
-            touch: Some(self.shared.defaults.terms(lifetime, now).expiry),
+            touch: Some(self.terms(lifetime).expiry),
             ..Read::default()
         };
         Ok(matches!(
@@ -186,7 +186,7 @@ impl Cache {
         mode: StoreMode,
     ) -> Result<bool, Error> {
         let (now, key) = (self.now(), self.key(key)?);
-        let Terms { expiry, flags } = self.shared.defaults.terms(lifetime, now);
+        let Terms { expiry, flags } = self.terms(lifetime);
         let store = Store {
             mode,
             expiry,
@@ -205,7 +205,7 @@ impl Cache {
         lifetime: Lifetime,
     ) -> Result<CasOutcome, Error> {
         let now = self.now();
-        let Terms { expiry, flags } = self.shared.defaults.terms(lifetime, now);
+        let Terms { expiry, flags } = self.terms(lifetime);
         let store = Store {
             expiry,
             flags,
@@ -221,7 +221,7 @@ impl Cache {
 
     /// Stores the key's item anew with the same value, for another lifetime.
     fn renew(&self, now: Time, key: Key<'_>, lifetime: Lifetime) -> Result<bool, Error> {
-        let Terms { expiry, flags } = self.shared.defaults.terms(lifetime, now);
+        let Terms { expiry, flags } = self.terms(lifetime);
         let renewed = self.session(&mut None).1.renew(now, key, expiry, flags);
         self.tell(FOLLOW_UP);
         match renewed {

@@ -251,6 +251,12 @@ impl Engine for LockHash {
         }
     }
 
+    fn next_number(&self) -> u64 {
+        let partitions = 0..self.partitions.len();
+        let next = partitions.map(|partition| self.at(partition, |locked| locked.next_number()));
+        next.max().unwrap_or(0)
+    }
+
     fn set_memory_limit(&self, bytes: usize) -> Result<(), LimitError> {
         let overhead = self.overhead();
         LimitError::check(

@@ -42,8 +42,7 @@ fn process(page: &mut Page, shared: &Shared) {
         "1, with what runs.",
         [(&labels[..], 1)],
     );
-    let now = shared.clock.now();
-    let start = shared.clock.unix(now) - u64::from(now.seconds());
+    let start = shared.clock.started_unix();
     page.gauge(
         "nuthatch_start_time_seconds",
         "When it started, in unix time.",

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  newcomer                                the running server
-//!   "nuthatch handover 1"     ------->      is it of the same user? of this version?
+//!   "nuthatch handover 2"     ------->      is it of the same user? of this version?
 //!                             <-------      "socket NAME" with its descriptor, for each; "lock FILE" of -e;
 //!                                         "alive"; "end"
 //!   binds what else it needs
@@ -34,7 +34,10 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 /// A newcomer's first message. The number is the version of this protocol and of the snapshot's format.
-const HELLO: &str = "nuthatch handover 1";
+const HELLO: &str = "nuthatch handover 2";
+
+/// The same to a server of an earlier version, which refuses the other: this version reads what that one writes.
+const HELLO_1: &str = "nuthatch handover 1";
 
 /// How long one side waits for the other's next message or bytes.
 const PATIENCE: Duration = Duration::from_secs(60);

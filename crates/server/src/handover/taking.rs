@@ -15,7 +15,7 @@ use nuthatch_snapshot::{Progress, Summary};
 use socket2::{Socket, Type};
 
 use super::wire::Wire;
-use super::{ALIVE, HELLO};
+use super::{ALIVE, HELLO, HELLO_1};
 use crate::unix_path::UnixPath;
 
 /// The most descriptors that a newcomer takes. The workers' datagram sockets may be many.
@@ -42,6 +42,14 @@ pub(crate) struct Newcomer {
 impl Newcomer {
     /// Asks the server that listens at `path` for a handover. `None` if no server listens there. Errors: it refuses.
     pub(crate) fn ask(path: &Path) -> io::Result<Option<Self>> {
+        match Self::ask_by(path, HELLO) {
+            // What says no in words may be of an earlier version.
+            Err(error) if error.kind() == ErrorKind::InvalidData => Self::ask_by(path, HELLO_1),
+            asked => asked,
+        }
+    }
+
+    fn ask_by(path: &Path, hello: &str) -> io::Result<Option<Self>> {
         let stream = match UnixStream::connect(path) {
             Err(error)
                 if matches!(
@@ -53,13 +61,13 @@ impl Newcomer {
             }
             stream => stream,
         };
-        let asked = stream.and_then(|stream| Self::hear(stream, path));
+        let asked = stream.and_then(|stream| Self::hear(stream, path, hello));
         asked.map(Some).map_err(|error| named(path, &error))
     }
 
-    fn hear(stream: UnixStream, path: &Path) -> io::Result<Self> {
+    fn hear(stream: UnixStream, path: &Path, hello: &str) -> io::Result<Self> {
         let wire = Wire::new(stream)?;
-        wire.send(HELLO, None)?;
+        wire.send(hello, None)?;
         let mut newcomer = Self {
             wire,
             path: path.to_owned(),

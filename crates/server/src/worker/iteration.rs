@@ -331,6 +331,7 @@ impl Worker {
                     inbox,
                     limits: *limits,
                     now,
+                    present: Default::default(),
                     slice: index as u32,
                     info,
                 };

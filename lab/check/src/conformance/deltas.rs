@@ -51,7 +51,7 @@ fn ends(client: &mut Client) {
 }
 
 fn not_numeric(client: &mut Client) {
-    let values: [&[u8]; 12] = [
+    let values: [&[u8]; 14] = [
         b"",
         b" ",
         b"+",
@@ -64,6 +64,9 @@ fn not_numeric(client: &mut Client) {
         b"0x1",
         b"18446744073709551616",
         b"99999999999999999999",
+        // Two that wrap to a number of 64 bits.
+        b"-18446744073709551615",
+        b"-9223372036854775809",
     ];
     for value in values {
         let cas = client.set(b"key", value).cas;

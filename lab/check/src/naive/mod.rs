@@ -176,6 +176,10 @@ impl Engine for Naive {
         table.last_cas = table.last_cas.max(least.saturating_sub(1));
     }
 
+    fn next_number(&self) -> u64 {
+        self.table().last_cas + 1
+    }
+
     fn flush(&self, now: Time, at: Time) {
         let mut table = self.table();
         // A flush that is due but has met no request yet takes effect before it is replaced.

@@ -295,7 +295,7 @@ fn decimal(number: u64) -> Arc<[u8]> {
 }
 
 /// Parses decimal digits, with or without a sign before them and white space around both, if they have at most 256
-/// bytes and the number fits 64 bits. A number below zero is the one that it wraps to, if that has no sign.
+/// bytes and the number is zero or above and fits 64 bits.
 fn number(value: &[u8]) -> Option<u64> {
     let is_space = |c: char| c.is_ascii_whitespace() || c == '\u{b}';
     let text = str::from_utf8(value).ok()?.trim_matches(is_space);
@@ -303,10 +303,7 @@ fn number(value: &[u8]) -> Option<u64> {
         return None;
     }
     match text.strip_prefix('-') {
-        Some(digits) => {
-            let wrapped = digits.parse::<u64>().ok()?.wrapping_neg();
-            i64::try_from(wrapped).is_ok().then_some(wrapped)
-        }
+        Some(digits) => digits.parse().ok().filter(|&number: &u64| number == 0),
         // Takes one "+".
         None => text.parse().ok(),
     }

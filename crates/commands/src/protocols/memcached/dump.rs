@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use nuthatch_context::shared::Shared;
 use nuthatch_engine::request::KEY_LEN_MAX;
-use nuthatch_engine::{Clock, Cursor, Expiry, Footprint, Handle, Time, Visit};
+use nuthatch_engine::{Cursor, Footprint, Handle, Visit, Wall};
 use nuthatch_protocol::encode;
 use nuthatch_telemetry::histogram::ItemSizes;
 
 use super::admin::number;
+use super::expiry::unix_seconds;
 use crate::slice::Slice;
 use crate::stage::Stage;
 
@@ -116,20 +117,20 @@ impl Dump {
         let room = slice.terms.output_cap.saturating_sub(slice.output.len());
         let items = (room / LINE).clamp(*SLICE.start(), *SLICE.end());
         let out = slice.output.text();
-        let (classes, clock, now) = (self.classes, &stage.shared.clock, stage.now);
+        let (classes, wall, now) = (self.classes, stage.shared.clock.wall(), stage.now);
         let style = &mut self.style;
         let next = stage.handle.visit(now, self.cursor, items, &mut |visit| {
             if !classes.contains(visit.footprint.class) {
                 return;
             }
             match style {
-                DumpStyle::Meta => meta_line(out, &visit, now, clock),
+                DumpStyle::Meta => meta_line(out, &visit, &wall),
                 DumpStyle::Keys => key_line(out, visit.key),
                 // A key with other bytes was set in base64. It is left out, as in memcached: these lines have no
                 // escapes.
                 DumpStyle::Cache { left } if *left > 0 && is_plain(visit.key) => {
                     *left -= 1;
-                    cache_line(out, &visit, clock);
+                    cache_line(out, &visit, &wall);
                 }
                 DumpStyle::Cache { .. } => {}
                 DumpStyle::Sizes(sizes) => sizes.add(visit.footprint.size),
@@ -153,19 +154,11 @@ impl Dump {
     }
 }
 
-/// An expiry in unix time, the same in each dump; `never` if there is none.
-fn unix_expiry(expiry: Expiry, clock: &Clock, never: i64) -> i64 {
-    match expiry {
-        Expiry::Never => never,
-        Expiry::At(moment) => clock.unix(moment) as i64,
-    }
-}
-
-fn meta_line(out: &mut Vec<u8>, visit: &Visit<'_>, now: Time, clock: &Clock) {
+fn meta_line(out: &mut Vec<u8>, visit: &Visit<'_>, wall: &Wall) {
     out.extend_from_slice(b"key=");
     uri_encode(out, visit.key);
-    let exp = unix_expiry(visit.item.expiry, clock, -1);
-    let la = clock.unix(now).saturating_sub(visit.item.idle.as_secs());
+    let exp = unix_seconds(visit.item.expiry, wall).map_or(-1, |second| second as i64);
+    let la = wall.unix().saturating_sub(visit.item.idle).as_secs();
     let cas = visit.item.cas;
     let fetch = if visit.item.fetched { "yes" } else { "no" };
     let flags = visit.item.flags;
@@ -189,10 +182,10 @@ fn key_line(out: &mut Vec<u8>, key: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-fn cache_line(out: &mut Vec<u8>, visit: &Visit<'_>, clock: &Clock) {
+fn cache_line(out: &mut Vec<u8>, visit: &Visit<'_>, wall: &Wall) {
     out.extend_from_slice(b"ITEM ");
     out.extend_from_slice(visit.key);
-    let exp = unix_expiry(visit.item.expiry, clock, 0);
+    let exp = unix_seconds(visit.item.expiry, wall).unwrap_or(0);
     let len = visit.item.value_len;
     // A write to a Vec does not fail.
     let _ = write!(out, " [{len} b; {exp} s]\r\n");
@@ -229,18 +222,6 @@ mod tests {
         for bad in [&b"x"[..], b"", b"0", b"64", b",", b"300"] {
             assert_eq!(Classes::parse(bad), None, "{bad:?}");
         }
-    }
-
-    #[test]
-    fn a_dump_has_an_items_expiry_in_whole_seconds() {
-        let clock = Clock::start();
-        let expiry = |tick| unix_expiry(Expiry::At(Time(tick)), &clock, -1);
-        let start = clock.started_unix() as i64;
-        assert_eq!(
-            [0, 15, 16, 31, 32].map(expiry).map(|at| at - start),
-            [0, 0, 1, 1, 2]
-        );
-        assert_eq!(unix_expiry(Expiry::Never, &clock, -1), -1);
     }
 
     #[test]

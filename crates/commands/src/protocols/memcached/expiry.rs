@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nuthatch_engine::{Clock, Expiry, Time};
+use nuthatch_engine::{Clock, Expiry, Present, Time, Wall};
 use nuthatch_protocol::Exptime;
 
 use crate::stage::Stage;
@@ -15,29 +15,29 @@ const RELATIVE_MAX: u64 = 60 * 60 * 24 * 30;
 
 /// The expiry that a text command's number means at the present time.
 pub fn of(stage: &Stage<'_, '_>, exptime: Exptime) -> Expiry {
-    expiry(exptime.0.into(), stage.now, &stage.shared.clock)
+    of_number(stage, exptime.0.into())
 }
 
 /// The expiry that a binary request's number means. It is never negative.
 pub fn of_seconds(stage: &Stage<'_, '_>, seconds: u32) -> Expiry {
-    expiry(seconds.into(), stage.now, &stage.shared.clock)
+    of_number(stage, seconds.into())
+}
+
+fn of_number(stage: &Stage<'_, '_>, seconds: i64) -> Expiry {
+    let clock = &stage.shared.clock;
+    expiry(seconds, || stage.present(), || clock.wall())
 }
 
 /// memcached's rule: 0 is never, a negative number is expired at once, up to 30 days counts from now, more is seconds
 /// since 1970: the item expires when that second begins.
-fn expiry(seconds: i64, now: Time, clock: &Clock) -> Expiry {
-    let Ok(seconds) = u64::try_from(seconds) else {
-        return Expiry::At(Time(0));
+fn expiry(seconds: i64, present: impl FnOnce() -> Present, wall: impl FnOnce() -> Wall) -> Expiry {
+    let end = match u64::try_from(seconds) {
+        Ok(0) => return Expiry::Never,
+        Ok(seconds @ ..=RELATIVE_MAX) => Some(present().end(Duration::from_secs(seconds))),
+        Ok(seconds) => wall().end(Duration::from_secs(seconds)),
+        Err(_) => None,
     };
-    match seconds {
-        0 => Expiry::Never,
-        1..=RELATIVE_MAX => Expiry::At(now.after(Duration::from_secs(seconds))),
-        past if past <= clock.unix(now) => Expiry::At(Time(0)),
-        _ => {
-            let since_start = seconds - clock.started_unix();
-            Expiry::At(Time(0).after(Duration::from_secs(since_start)))
-        }
-    }
+    Expiry::At(end.unwrap_or_default())
 }
 
 /// When a flush_all with this delay takes effect, as in memcached. At once if the delay is 0, negative, or a time in
@@ -49,17 +49,33 @@ pub fn flush_time(delay: i64, now: Time, clock: &Clock) -> Time {
     };
     let wait = match seconds {
         0..=RELATIVE_MAX => seconds,
-        _ if seconds <= clock.unix(Time(0)) => return NEVER,
-        _ => seconds.saturating_sub(clock.unix(now)),
+        _ if seconds <= clock.started_unix() => return NEVER,
+        _ => seconds.saturating_sub(clock.wall().unix().as_secs()),
     };
     now.after(Duration::from_secs(wait.saturating_sub(1)))
 }
 
-/// Seconds left to live, rounded up. `None` is for ever.
+/// Ticks by which an item's end may seem later than its client asked: the end was rounded up to a tick, and counted from
+/// a present that may be a tick later than that of an iteration.
+const LATER_BY: u32 = 2;
+
+/// Seconds left to live, rounded up, and no more than the client asked for. `None` is for ever.
 pub fn seconds_left(expiry: Expiry, now: Time) -> Option<u64> {
+    let Expiry::At(end) = expiry else {
+        return None;
+    };
+    if expiry.is_past(now) {
+        return Some(0);
+    }
+    let left = Time(end.0.saturating_sub(LATER_BY)).since(now);
+    Some((left.as_nanos().div_ceil(1_000_000_000) as u64).max(1))
+}
+
+/// The unix time at which an item expires, for a dump: a second that a client named is told as it was. `None` is never.
+pub fn unix_seconds(expiry: Expiry, wall: &Wall) -> Option<u64> {
     match expiry {
         Expiry::Never => None,
-        Expiry::At(moment) => Some(moment.since(now).as_nanos().div_ceil(1_000_000_000) as u64),
+        Expiry::At(end) => Some((wall.unix_of_end(end) + Duration::from_millis(500)).as_secs()),
     }
 }
 
@@ -70,37 +86,39 @@ mod tests {
     #[test]
     fn the_four_ways_to_write_it() {
         let clock = Clock::start();
-        let now = Time(1);
-        let expiry = |seconds: i32| expiry(seconds.into(), now, &clock);
+        let (present, wall) = (clock.present(), clock.wall());
+        let expiry = |seconds: i32| expiry(seconds.into(), || present, || wall);
         assert_eq!(expiry(0), Expiry::Never);
         assert_eq!(expiry(-1), Expiry::At(Time(0)));
-        assert_eq!(expiry(10), Expiry::At(now.after(Duration::from_secs(10))));
+        let ten = Duration::from_secs(10);
+        assert_eq!(expiry(10), Expiry::At(present.end(ten)));
         assert_eq!(expiry(RELATIVE_MAX as i32 + 1), Expiry::At(Time(0)));
-        let soon = clock.unix(now) as i32 + 60;
-        assert_eq!(
-            expiry(soon),
-            Expiry::At(Time(0).after(Duration::from_secs(60)))
-        );
-        for past in [-1, i32::MIN] {
-            assert!(expiry(past).is_past(now));
+        let soon = wall.unix().as_secs() + 60;
+        let soon_end = wall.end(Duration::from_secs(soon)).unwrap();
+        assert_eq!(expiry(soon as i32), Expiry::At(soon_end));
+        let this = wall.unix().as_secs();
+        for past in [-1, i32::MIN, this as i32] {
+            assert!(expiry(past).is_past(clock.now()));
         }
-        assert!(!expiry(i32::MAX).is_past(now));
+        assert!(!expiry(i32::MAX).is_past(clock.now()));
     }
 
     #[test]
-    fn a_unix_time_is_the_same_moment_whenever_it_is_written() {
+    fn a_lifetime_is_told_as_it_was_asked_for() {
         let clock = Clock::start();
-        let soon = clock.unix(Time(1)) as i64 + 60;
-        for tick in 1..48 {
-            let now = Time(tick);
-            let Expiry::At(moment) = expiry(soon, now, &clock) else {
-                panic!("a moment");
-            };
-            assert_eq!(clock.unix(moment), soon as u64);
-            assert_eq!(Expiry::At(moment), expiry(soon, Time(1), &clock));
-            let left = seconds_left(Expiry::At(moment), now);
-            assert_eq!(left, Some(soon as u64 - clock.unix(now)));
+        for phase in 0..100 {
+            std::thread::sleep(Duration::from_micros(phase * 37));
+            let now = clock.now();
+            for asked in [1, 2, 100, 2_592_000] {
+                let end = expiry(asked, || clock.present(), || clock.wall());
+                assert_eq!(seconds_left(end, now), Some(asked as u64));
+            }
+            let second = clock.wall().unix().as_secs() + 60;
+            let end = expiry(second as i64, || clock.present(), || clock.wall());
+            assert_eq!(unix_seconds(end, &clock.wall()), Some(second));
+            assert!(seconds_left(end, now).is_some_and(|left| left == 60 || left == 59));
         }
+        assert_eq!(unix_seconds(Expiry::Never, &clock.wall()), None);
     }
 
     #[test]
@@ -108,12 +126,14 @@ mod tests {
         let clock = Clock::start();
         let now = Time(160);
         let flush_time = |seconds: i32| flush_time(seconds.into(), now, &clock);
-        for at_once in [0, -1, i32::MIN, 1, clock.unix(now) as i32] {
+        let unix = || clock.wall().unix().as_secs() as i32;
+        for at_once in [0, -1, i32::MIN, 1] {
             assert_eq!(flush_time(at_once), now, "{at_once}");
         }
         assert_eq!(flush_time(2), now.after(Duration::from_secs(1)));
-        let soon = clock.unix(now) as i32 + 60;
-        assert_eq!(flush_time(soon), now.after(Duration::from_secs(59)));
+        // (The second may end meanwhile.)
+        let waits = flush_time(unix() + 60).since(now).as_secs();
+        assert!((58..=59).contains(&waits));
         assert_eq!(flush_time(RELATIVE_MAX as i32 + 1), NEVER);
     }
 
@@ -121,8 +141,8 @@ mod tests {
     fn a_started_second_counts() {
         let now = Time(16);
         assert_eq!(seconds_left(Expiry::Never, now), None);
-        assert_eq!(seconds_left(Expiry::At(Time(17)), now), Some(1));
-        assert_eq!(seconds_left(Expiry::At(Time(48)), now), Some(2));
-        assert_eq!(seconds_left(Expiry::At(Time(0)), now), Some(0));
+        for (end, left) in [(0, 0), (16, 0), (17, 1), (34, 1), (35, 2), (50, 2), (51, 3)] {
+            assert_eq!(seconds_left(Expiry::At(Time(end)), now), Some(left));
+        }
     }
 }

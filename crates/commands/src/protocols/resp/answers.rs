@@ -113,12 +113,9 @@ impl Answers for Style {
             Verb::Life { millis } => {
                 let absolute = false;
                 writer.integer(match reply {
-                    Reply::Found(item) => told(
-                        item.expiry,
-                        ExpiryForm { absolute, millis },
-                        context.now,
-                        None,
-                    ),
+                    Reply::Found(item) => {
+                        told(item.expiry, ExpiryForm { absolute, millis }, context.clock)
+                    }
                     _ => -2,
                 });
             }

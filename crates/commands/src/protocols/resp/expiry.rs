@@ -2,78 +2,120 @@
 
 use std::time::Duration;
 
-use nuthatch_engine::{Clock, Expiry, Time};
+use nuthatch_engine::{Clock, Expiry, Present, Time};
 use nuthatch_protocol::resp::{ExpiryForm, Moment};
 
 /// The engine's expiry for a moment. An item with a moment in the past is expired at once. The moment is rounded up to
 /// the engine's resolution, by a sixteenth of a second at most.
-pub fn expiry(moment: Moment, now: Time, clock: &Clock) -> Expiry {
-    let left = match moment {
-        Moment::In(millis) => millis,
-        Moment::At(millis) => millis.saturating_sub_unsigned(clock.unix_millis(now)),
+pub fn expiry(moment: Moment, present: Present, clock: &Clock) -> Expiry {
+    let millis = |millis| Duration::from_millis(u64::try_from(millis).unwrap_or(0));
+    let end = match moment {
+        Moment::In(left @ 1..) => Some(present.end(millis(left))),
+        Moment::At(unix) => clock.wall().end(millis(unix)),
+        Moment::In(_) => None,
     };
-    match u64::try_from(left) {
-        Ok(left @ 1..) => Expiry::At(now.after(Duration::from_millis(left))),
-        _ => Expiry::At(Time(0)),
-    }
+    Expiry::At(end.unwrap_or_default())
 }
 
-/// The expiry in milliseconds since 1970. `None` is never.
-pub fn unix_millis(expiry: Expiry, clock: &Clock) -> Option<u64> {
+/// The order of expiries. `None` is never.
+pub fn order(expiry: Expiry) -> Option<u64> {
     match expiry {
         Expiry::Never => None,
-        Expiry::At(moment) => Some(clock.unix_millis(moment)),
+        Expiry::At(end) => Some(end.0.into()),
     }
 }
 
-/// An item's expiry as a number of the answer: -1 if it has none. Seconds are rounded to the nearest, as in Redis.
-pub fn told(expiry: Expiry, told: ExpiryForm, now: Time, clock: Option<&Clock>) -> i64 {
-    let millis = match (expiry, clock) {
-        (Expiry::Never, _) => return -1,
-        (Expiry::At(moment), Some(clock)) if told.absolute => clock.unix_millis(moment),
-        (Expiry::At(moment), _) => moment.since(now).as_millis() as u64,
+/// A moment that lies `millis` milliseconds behind the end of an item.
+pub fn later(end: Time, millis: i64, present: Present) -> Moment {
+    let left = whole_millis(present.until(end));
+    Moment::In(left.saturating_add(millis))
+}
+
+/// The expiry of an item that is there, as a number of the answer: -1 if it has none. Seconds are rounded to the
+/// nearest, as in Redis. What is left is never told longer than the client asked for, nor as nothing; a moment is told as
+/// near as ticks allow.
+pub fn told(expiry: Expiry, told: ExpiryForm, clock: &Clock) -> i64 {
+    let Expiry::At(end) = expiry else {
+        return -1;
     };
-    let number = match told.millis {
+    let millis = match told.absolute {
+        true => whole_millis(clock.wall().unix_of_end(end)),
+        false => whole_millis(clock.present().left(end)).max(1),
+    };
+    match told.millis {
         true => millis,
         false => (millis + 500) / 1000,
-    };
-    number as i64
+    }
+}
+
+/// Milliseconds, rounded up.
+fn whole_millis(duration: Duration) -> i64 {
+    let millis = duration.as_nanos().div_ceil(1_000_000);
+    i64::try_from(millis).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nuthatch_engine::TICK;
+
+    const LEFT: ExpiryForm = ExpiryForm {
+        absolute: false,
+        millis: true,
+    };
 
     #[test]
     fn moments_are_rounded_up_and_the_past_is_past() {
         let clock = Clock::start();
-        let now = Time(160);
-        let expiry = |moment| expiry(moment, now, &clock);
-        assert_eq!(expiry(Moment::In(1)), Expiry::At(Time(161)));
-        assert_eq!(expiry(Moment::In(1000)), Expiry::At(Time(176)));
+        let (present, now) = (clock.present(), clock.now());
+        let expiry = |moment| expiry(moment, present, &clock);
+        for millis in [1, 200, 1000] {
+            let end = present.end(Duration::from_millis(millis));
+            assert_eq!(expiry(Moment::In(millis as i64)), Expiry::At(end));
+        }
         for past in [Moment::In(0), Moment::In(-5), Moment::At(1), Moment::At(-1)] {
             assert!(expiry(past).is_past(now), "{past:?}");
         }
         assert!(!expiry(Moment::In(i64::MAX)).is_past(now));
+        assert!(!expiry(Moment::At(i64::MAX)).is_past(now));
     }
 
     #[test]
     fn a_moment_that_was_set_is_told() {
         let clock = Clock::start();
-        let now = Time(777);
+        let present = clock.present();
+        let form = |absolute, millis| ExpiryForm { absolute, millis };
         for ahead in [1, 60, 100_000] {
-            let second = clock.unix_millis(now) / 1000 + ahead;
-            let at = expiry(Moment::At(second as i64 * 1000), now, &clock);
-            let (absolute, millis) = (true, false);
-            let seconds = ExpiryForm { absolute, millis };
-            assert_eq!(told(at, seconds, now, Some(&clock)), second as i64);
+            let second = clock.wall().unix().as_secs() as i64 + ahead;
+            let at = expiry(Moment::At(second * 1000), present, &clock);
+            assert_eq!(told(at, form(true, false), &clock), second);
+            let off = told(at, form(true, true), &clock) - second * 1000;
+            assert!(
+                off.unsigned_abs() <= 1 + TICK.as_millis() as u64 / 2,
+                "{off}"
+            );
         }
-        let left = ExpiryForm {
-            absolute: false,
-            millis: false,
-        };
-        assert_eq!(told(Expiry::Never, left, now, None), -1);
-        let at = expiry(Moment::In(10_000), now, &clock);
-        assert_eq!(told(at, left, now, None), 10);
+        assert_eq!(told(Expiry::Never, LEFT, &clock), -1);
+        let at = expiry(Moment::In(10_000), present, &clock);
+        assert_eq!(told(at, form(false, false), &clock), 10);
+    }
+
+    /// Whatever the phase of the tick: a lock is not held for less than its owner believes.
+    #[test]
+    fn nobody_is_told_more_than_was_asked_for() {
+        let clock = Clock::start();
+        for phase in 0..100 {
+            std::thread::sleep(Duration::from_micros(phase * 37));
+            let present = clock.present();
+            let at = expiry(Moment::In(1000), present, &clock);
+            assert!((1..=1000).contains(&told(at, LEFT, &clock)));
+            let Expiry::At(end) = at else { panic!() };
+            let Expiry::At(more) = expiry(later(end, 500, present), present, &clock) else {
+                panic!()
+            };
+            assert!(more >= present.end(Duration::from_millis(1500)));
+        }
+        let over = Expiry::At(clock.now());
+        assert_eq!(told(over, LEFT, &clock), 1);
     }
 }

@@ -162,7 +162,7 @@ fn joins<'a>(
                 },
         } => (key, look(false), Verb::Life { millis }),
         Command::Expire { key, moment, which } if which == ExpireCondition::default() => {
-            let expiry = expiry::expiry(moment, stage.now, &stage.shared.clock);
+            let expiry = expiry::expiry(moment, stage.present(), &stage.shared.clock);
             let read = Read {
                 value: false,
                 bump: false,
@@ -177,7 +177,7 @@ fn joins<'a>(
                     Lifetime::Keep => None,
                     Lifetime::Forever => Some(nuthatch_engine::Expiry::Never),
                     Lifetime::Until(moment) => {
-                        Some(expiry::expiry(moment, stage.now, &stage.shared.clock))
+                        Some(expiry::expiry(moment, stage.present(), &stage.shared.clock))
                     }
                 },
                 ..Read::default()
@@ -206,7 +206,7 @@ pub fn store<'a>(stage: &Stage<'_, '_>, set: &Set<'a>) -> Option<(Store<'a>, Ver
     match set.lifetime {
         Lifetime::Forever => {}
         Lifetime::Until(moment) => {
-            store.expiry = expiry::expiry(moment, stage.now, &stage.shared.clock);
+            store.expiry = expiry::expiry(moment, stage.present(), &stage.shared.clock);
         }
         Lifetime::Keep => return None,
     }

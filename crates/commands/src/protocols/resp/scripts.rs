@@ -1,10 +1,10 @@
 //! The known scripts, each as one operation on one key, and SCRIPT.
 
-use nuthatch_engine::{Expiry, Time};
-use nuthatch_protocol::resp::{Error, LockChange, Moment, Owned, Scripts, is_script};
+use nuthatch_engine::Expiry;
+use nuthatch_protocol::resp::{Error, LockChange, Owned, Scripts, is_script};
 
 use super::Phase;
-use super::expiry::expiry;
+use super::expiry::{expiry, later};
 use super::spot::{Found, take_if};
 use super::values::{add, rewrite};
 use crate::slice::Slice;
@@ -28,22 +28,16 @@ pub fn owned(stage: &mut Stage<'_, '_>, owned: &Owned<'_>) -> Result<bool, Error
         stage.counters.count_delete(released);
         return Ok(released);
     }
-    let (now, clock) = (stage.now, stage.shared.clock);
+    let (present, clock) = (stage.present(), stage.shared.clock);
     rewrite(stage, key, |found| {
         let until = match (then, found.item.expiry) {
             (LockChange::Until(moment), _) => moment,
-            (LockChange::Longer { millis }, Expiry::At(end)) => later(end, millis, now),
+            (LockChange::Longer { millis }, Expiry::At(end)) => later(end, millis, present),
             // The lock has no expiry that could be extended.
             _ => return None,
         };
-        is_his(found).then(|| expiry(until, now, &clock))
+        is_his(found).then(|| expiry(until, present, &clock))
     })
-}
-
-/// The moment that lies `millis` milliseconds after a moment in the future.
-fn later(end: Time, millis: i64, now: Time) -> Moment {
-    let left = end.since(now).as_millis() as i64;
-    Moment::In(left.saturating_add(millis))
 }
 
 /// SCRIPT. The known scripts always exist: nothing is loaded, and nothing is flushed.

@@ -133,7 +133,7 @@ type Outcome = (bool, Option<Vec<u8>>);
 /// SET with GET or KEEPTTL.
 fn changed(stage: &mut Stage<'_, '_>, set: &Set<'_>) -> Result<Outcome, Error<'static>> {
     let new = match set.lifetime {
-        Lifetime::Until(moment) => expiry::expiry(moment, stage.now, &stage.shared.clock),
+        Lifetime::Until(moment) => expiry::expiry(moment, stage.present(), &stage.shared.clock),
         Lifetime::Forever | Lifetime::Keep => Expiry::Never,
     };
     change(stage, set.key, Counted::Set, |found| {
@@ -371,20 +371,18 @@ fn expire(
     moment: Moment,
     which: ExpireCondition,
 ) -> Result<bool, Error<'static>> {
-    let clock = stage.shared.clock;
-    let now = stage.now;
-    let new = expiry::expiry(moment, now, &clock);
+    let new = expiry::expiry(moment, stage.present(), &stage.shared.clock);
     // Two moments in the past are equal: neither is later.
-    let unix = expiry::unix_millis(new, &clock).unwrap_or(u64::MAX);
+    let at = expiry::order(new).unwrap_or(u64::MAX);
     rewrite(stage, key, |found| {
-        let old = expiry::unix_millis(found.item.expiry, &clock);
-        which.changes(old, unix).then_some(new)
+        let old = expiry::order(found.item.expiry);
+        which.changes(old, at).then_some(new)
     })
 }
 
 fn told_of(stage: &Stage<'_, '_>, found: Option<Item>, told: ExpiryForm) -> i64 {
     match found {
-        Some(item) => expiry::told(item.expiry, told, stage.now, Some(&stage.shared.clock)),
+        Some(item) => expiry::told(item.expiry, told, &stage.shared.clock),
         None => -2,
     }
 }
