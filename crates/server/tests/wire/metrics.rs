@@ -19,7 +19,7 @@ fn ask(address: SocketAddr, request: &str) -> String {
 #[test]
 fn a_health_check_is_answered_beside_any_number_of_half_requests() {
     let config = Config {
-        metrics: Some(ListenAddress::Tcp(([127, 0, 0, 1], 0).into())),
+        metrics: vec![ListenAddress::Tcp(([127, 0, 0, 1], 0).into())],
         ..config()
     };
     let server = Fixture::with(config, Wants::default());
