@@ -333,6 +333,7 @@ impl Worker {
                     now,
                     slice: index as u32,
                     info,
+                    work: Default::default(),
                 };
                 slice.stop = if logged {
                     conversation::run(&mut stage, slice, phase, input, fd)

@@ -11,6 +11,7 @@ use super::Phase;
 use crate::protocols;
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
+use crate::work::Work;
 
 /// The longest value of a login.
 const LIMITS: Limits = Limits { value_max: 1024 };
@@ -91,7 +92,7 @@ pub fn step(
     };
     encode::error(slice.output.text(), error);
     slice.position += consumed;
-    slice.commands_left -= 1;
+    slice.spend(Work::COMMAND);
     slice.closing |= swallow > 0 || login.is_enough();
     *phase = Phase::Login(login);
     Flow::Next

@@ -32,6 +32,7 @@ use self::dump::Dump;
 use crate::partial::PartialValue;
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
+use crate::work::Work;
 pub use answers::{MetaTicket, Style};
 
 /// The refusal of a connection above the limit.
@@ -55,9 +56,6 @@ pub const OUT_OF_MEMORY: &[u8] = b"SERVER_ERROR out of memory reading request\r\
 
 /// The reply to a client that uses TLS on a port without it.
 pub const NO_TLS: &[u8] = b"CLIENT_ERROR this port does not speak TLS\r\n";
-
-/// A slice of a dump looks at so many items that it counts as this many commands.
-const DUMP_SLICE_COST: u32 = 64;
 
 /// What the next byte of input means.
 pub enum Phase {
@@ -151,7 +149,11 @@ pub fn step<'a>(
             requests::get(stage, slice, phase, input, text, keys);
             Flow::Next
         }
-        Phase::Value(_) => large::go_on(stage, slice, phase, input),
+        Phase::Value(_) => {
+            let flow = large::go_on(stage, slice, phase, input);
+            stage.charge(slice);
+            flow
+        }
         Phase::Login(login) => {
             let login = *login;
             login::step(stage, slice, phase, login, input)
@@ -166,7 +168,7 @@ pub fn step<'a>(
             if dump.go_on(stage, slice) {
                 *phase = Phase::Commands;
             }
-            slice.commands_left = slice.commands_left.saturating_sub(DUMP_SLICE_COST);
+            stage.charge(slice);
             Flow::Next
         }
     }
@@ -212,7 +214,11 @@ fn command<'a>(
             store,
             line,
             value_len,
-        } => large::begin(stage, slice, phase, &front[..line], &store, value_len),
+        } => {
+            let flow = large::begin(stage, slice, phase, &front[..line], &store, value_len);
+            stage.charge(slice);
+            flow
+        }
         Parsed::Refused(_) | Parsed::Binary(_) if slice.in_batch > 0 => Flow::Barrier,
         Parsed::Refused(_) if super::speaks_tls(front) => {
             super::refuse_tls(slice, NO_TLS);
@@ -220,12 +226,12 @@ fn command<'a>(
             Flow::Next
         }
         Parsed::Refused(refusal) => {
-            slice.commands_left -= 1;
+            slice.spend(Work::COMMAND);
             immediate::refuse(stage, slice, phase, front, &refusal);
             Flow::Next
         }
         Parsed::Binary(request) => {
-            slice.commands_left -= 1;
+            slice.spend(Work::COMMAND);
             immediate::refuse_binary(slice, front, &request);
             Flow::Next
         }

@@ -12,6 +12,7 @@ use super::{Keys, Phase, expiry, immediate, key_bytes};
 use crate::protocols::{Style, memcached};
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
+use crate::work::Work;
 
 /// Takes a complete command of `consumed` bytes: adds it to the batch, or executes it at once.
 #[inline]
@@ -32,7 +33,7 @@ pub fn command<'a>(
             }
             store(stage, slice, &command);
             slice.position += consumed;
-            slice.commands_left -= 1;
+            slice.spend(Work::COMMAND);
             return Flow::Barrier;
         }
         Command::Store(command) => store(stage, slice, &command),
@@ -76,10 +77,14 @@ pub fn command<'a>(
             stage.counters.cmd_meta.bump();
         }
         _ if slice.in_batch > 0 => return Flow::Barrier,
-        command => immediate::command(stage, slice, phase, command),
+        command => {
+            let before = slice.output.end();
+            immediate::command(stage, slice, phase, command);
+            slice.spend(Work::of_bytes(slice.output.end() - before));
+        }
     }
     slice.position += consumed;
-    slice.commands_left -= 1;
+    slice.spend(Work::COMMAND);
     Flow::Next
 }
 
@@ -147,7 +152,7 @@ pub fn begin_get<'a>(
     };
     slice.position = start;
     get(stage, slice, phase, input, text, keys);
-    slice.commands_left -= 1;
+    slice.spend(Work::COMMAND);
     Flow::Next
 }
 
@@ -206,7 +211,9 @@ fn store<'a>(stage: &mut Stage<'_, 'a>, slice: &mut Slice, command: &Store<'a>) 
         return push_meta(stage, slice, command.key, flags, verb, op);
     }
     let verb = Verb::Store(store_style(command.verb));
-    let op = Op::Store(store_op(stage, command));
+    let op = store_op(stage, command);
+    stage.weigh(slice, command.key, &op);
+    let op = Op::Store(op);
     push(stage, slice, command.key, op, verb, command.noreply);
 }
 
@@ -352,5 +359,8 @@ fn push_meta<'a>(
     // The parser has checked the key, so the other branch is never taken. The first byte of the written form is a key
     // of a valid length in any case.
     let bytes = key_bytes(stage, written, flags.base64).unwrap_or(&written[..1]);
+    if let Op::Store(store) = &op {
+        stage.weigh(slice, bytes, store);
+    }
     push(stage, slice, bytes, op, meta, flags.quiet);
 }

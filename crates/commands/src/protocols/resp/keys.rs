@@ -1,4 +1,4 @@
-//! KEYS, SCAN, RANDOMKEY: walks over the items.
+//! KEYS, SCAN, RANDOMKEY, DBSIZE: walks over the items.
 
 use nuthatch_context::scans::Place;
 use nuthatch_engine::{Cursor, Engine, Handle};
@@ -7,12 +7,10 @@ use nuthatch_protocol::resp::{Error, Glob, Scan, Writer};
 use super::{Phase, State};
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
+use crate::work::Work;
 
-/// Items that a slice of a walk looks at.
-const SLICE: usize = 256;
-
-/// A slice of a walk counts as this many commands.
-const SLICE_COST: u32 = 64;
+/// Places that a step of a KEYS looks at.
+const KEYS_STEP: usize = 256;
 
 /// The most bytes of the answer to KEYS: all of it must be in memory before its first byte is sent, because its header
 /// has the number of keys. For more keys there is SCAN.
@@ -28,75 +26,169 @@ const SCAN_PLACES: usize = 16 << 10;
 /// Places that a SCAN looks at in one go where there are no items.
 const SCAN_STRIDE: usize = 1 << 10;
 
-/// Places that a step of a RANDOMKEY looks at.
-const RANDOM_BUDGET: usize = 64;
+/// Places that the first step of a RANDOMKEY looks at. The next begins behind them, so a larger number would leave more
+/// items out.
+const RANDOM_STEP: usize = 64;
 
 /// The most items that a DBSIZE counts one by one.
 const COUNTED_MAX: u64 = 1000;
 
-/// The most steps of a RANDOMKEY. It passes over places without items. In an engine of thousands of partitions each
-/// partition takes a step, and two if the walk began behind the only item.
-const RANDOM_STEPS: usize = 1 << 15;
+/// Places that a step looks at where there are few items: of a DBSIZE, and of a RANDOMKEY that has found nothing.
+const STRIDE: usize = 1 << 10;
 
-/// A KEYS in progress.
+/// A walk in progress: each step is short, and other connections are served between the steps of several slices.
 pub struct Walk {
-    pattern: Glob,
     cursor: Cursor,
-    found: usize,
-    /// The keys found, in the format of the answer.
-    answer: Vec<u8>,
+    search: Search,
+}
+
+/// What a walk looks for.
+enum Search {
+    /// KEYS: all keys that match.
+    Keys {
+        pattern: Glob,
+        found: usize,
+        /// The keys found, in the format of the answer.
+        answer: Vec<u8>,
+    },
+    /// DBSIZE: the number of items.
+    Number { live: u64 },
+    /// RANDOMKEY: the key of an item.
+    Any {
+        key: Option<Box<[u8]>>,
+        /// Places of the next step.
+        step: usize,
+        /// How often the walk was at the end. After the second time it has passed all items.
+        ends: u32,
+    },
 }
 
 impl Walk {
+    fn of(search: Search, cursor: Cursor) -> State {
+        State::Walk(Box::new(Self { cursor, search }))
+    }
+
     pub fn memory(&self) -> usize {
-        size_of::<Self>() + Glob::MEMORY + self.answer.capacity()
+        let searched = match &self.search {
+            Search::Keys { answer, .. } => Glob::MEMORY + answer.capacity(),
+            Search::Number { .. } => 0,
+            Search::Any { key, .. } => key.as_ref().map_or(0, |key| key.len()),
+        };
+        size_of::<Self>() + searched
+    }
+
+    /// Looks at some more places. True if that was the last step.
+    fn step(&mut self, stage: &mut Stage<'_, '_>, phase: &Phase) -> bool {
+        let Self { cursor, search } = self;
+        let (places, weight) = match search {
+            Search::Keys { pattern, .. } => (KEYS_STEP, pattern.words()),
+            Search::Number { .. } => (STRIDE, 1),
+            Search::Any { step, .. } => (*step, 1),
+        };
+        // An engine copies an item to show it.
+        let mut shown = 0;
+        let next = stage.handle.visit(stage.now, *cursor, places, &mut |visit| {
+            shown += visit.key.len() + visit.value.len();
+            match search {
+                Search::Keys {
+                    pattern,
+                    found,
+                    answer,
+                } => {
+                    if pattern.matches(visit.key) {
+                        Writer::new(answer, phase.version).bulk(visit.key);
+                        *found += 1;
+                    }
+                }
+                Search::Number { live } => *live += 1,
+                Search::Any { key, .. } => {
+                    key.get_or_insert_with(|| visit.key.into());
+                }
+            }
+        });
+        stage.work.add(Work::of_places(places).times(weight));
+        stage.work.add(Work::of_bytes(shown));
+        *cursor = next.unwrap_or_default();
+        let at_end = next.is_none();
+        match search {
+            Search::Keys { answer, .. } => at_end || answer.len() > KEYS_LEN_MAX,
+            Search::Number { .. } => at_end,
+            Search::Any { key, step, ends } => {
+                *step = (2 * *step).min(STRIDE);
+                *ends += u32::from(at_end);
+                key.is_some() || *ends == 2
+            }
+        }
+    }
+
+    /// Answers the command.
+    fn answer(self, stage: &Stage<'_, '_>, slice: &mut Slice, phase: &Phase) {
+        let mut writer = phase.writer(slice);
+        match self.search {
+            Search::Keys { answer, .. } if answer.len() > KEYS_LEN_MAX => {
+                writer.error(&Error::KEYS_TOO_MANY);
+            }
+            Search::Keys { found, answer, .. } => {
+                writer.array(found);
+                slice.output.text().extend_from_slice(&answer);
+                slice.spend(Work::of_bytes(answer.len()));
+            }
+            Search::Number { live } => writer.integer(live as i64),
+            Search::Any { key, .. } => {
+                *stage.shared.random.lock() = self.cursor;
+                match key {
+                    Some(key) => writer.bulk(&key),
+                    None => writer.null(),
+                }
+            }
+        }
     }
 }
 
 /// Begins a KEYS.
 pub fn begin(phase: &mut Phase, pattern: &[u8]) {
-    phase.state = State::Walk(Box::new(Walk {
+    let search = Search::Keys {
         pattern: Glob::new(pattern),
-        cursor: Cursor::default(),
         found: 0,
         answer: Vec::new(),
-    }));
+    };
+    phase.state = Walk::of(search, Cursor::default());
 }
 
-/// Looks at some more items.
+/// Begins a RANDOMKEY: the key of some item, of another one each time, in an order that a client cannot know.
+pub fn begin_random(stage: &Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) {
+    if stage.shared.engine.stats().items == 0 {
+        return phase.writer(slice).null();
+    }
+    let search = Search::Any {
+        key: None,
+        step: RANDOM_STEP,
+        ends: 0,
+    };
+    phase.state = Walk::of(search, *stage.shared.random.lock());
+}
+
+/// Begins a DBSIZE. Few items are counted one by one. For many, the number includes items that have expired or were
+/// flushed and whose memory is not reclaimed yet.
+pub fn begin_size(stage: &Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) {
+    match stage.shared.engine.stats().items {
+        1..=COUNTED_MAX => {
+            phase.state = Walk::of(Search::Number { live: 0 }, Cursor::default());
+        }
+        items => phase.writer(slice).integer(items as i64),
+    }
+}
+
+/// Takes a step of the walk under way.
 pub fn go_on(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) -> Flow {
-    let version = phase.version;
-    let State::Walk(walk) = &mut phase.state else {
+    let State::Walk(mut walk) = std::mem::take(&mut phase.state) else {
         return Flow::Next;
     };
-    let Walk {
-        pattern,
-        cursor,
-        found,
-        answer,
-    } = &mut **walk;
-    let next = stage.handle.visit(stage.now, *cursor, SLICE, &mut |visit| {
-        if pattern.matches(visit.key) {
-            Writer::new(answer, version).bulk(visit.key);
-            *found += 1;
-        }
-    });
-    let cost = SLICE_COST * walk.pattern.words() as u32;
-    slice.commands_left = slice.commands_left.saturating_sub(cost);
-    let too_long = walk.answer.len() > KEYS_LEN_MAX;
-    match next {
-        Some(next) if !too_long => walk.cursor = next,
-        _ => {
-            if let State::Walk(walk) = std::mem::take(&mut phase.state) {
-                let mut writer = phase.writer(slice);
-                if too_long {
-                    writer.error(&Error::KEYS_TOO_MANY);
-                } else {
-                    writer.array(walk.found);
-                    slice.output.text().extend_from_slice(&walk.answer);
-                }
-            }
-        }
+    let over = walk.step(stage, phase);
+    stage.charge(slice);
+    match over {
+        true => walk.answer(stage, slice, phase),
+        false => phase.state = State::Walk(walk),
     }
     Flow::Next
 }
@@ -114,6 +206,7 @@ pub fn scan(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &Phase, scan: &
     let mut keys = Vec::new();
     let budget = scan.count.min(SCAN_MAX) as usize;
     let (mut looked_at, mut places, mut stride) = (0, 0, budget);
+    let mut shown = 0;
     while let Some(cursor) = next
         && looked_at < budget
         && places < SCAN_PLACES
@@ -121,6 +214,7 @@ pub fn scan(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &Phase, scan: &
         let before = looked_at;
         next = stage.handle.visit(stage.now, cursor, stride, &mut |visit| {
             looked_at += 1;
+            shown += visit.key.len() + visit.value.len();
             let wanted = pattern
                 .as_ref()
                 .is_none_or(|pattern| pattern.matches(visit.key));
@@ -141,52 +235,7 @@ pub fn scan(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &Phase, scan: &
     writer.bulk(number.to_string().as_bytes());
     writer.array(found);
     slice.output.text().extend_from_slice(&keys);
-    let cost = places * pattern.as_ref().map_or(1, Glob::words) / 4;
-    slice.commands_left = slice.commands_left.saturating_sub(cost as u32);
-}
-
-/// RANDOMKEY: the key of some item, of another one each time, in an order that a client cannot know.
-pub fn random(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &Phase) {
-    if stage.shared.engine.stats().items == 0 {
-        return phase.writer(slice).null();
-    }
-    let scans = &stage.shared.random;
-    let mut from = *scans.lock();
-    let mut ends = 0;
-    let mut key: Option<Box<[u8]>> = None;
-    for _ in 0..RANDOM_STEPS {
-        let next = stage
-            .handle
-            .visit(stage.now, from, RANDOM_BUDGET, &mut |visit| {
-                key.get_or_insert_with(|| visit.key.into());
-            });
-        ends += usize::from(next.is_none());
-        from = next.unwrap_or_default();
-        // The walk was at the end twice, so it has passed all items.
-        if key.is_some() || ends == 2 {
-            break;
-        }
-    }
-    *scans.lock() = from;
-    let mut writer = phase.writer(slice);
-    match key {
-        Some(key) => writer.bulk(&key),
-        None => writer.null(),
-    }
-}
-
-/// DBSIZE. Few items are counted one by one. For many, the number includes items that have expired or were flushed and
-/// whose memory is not reclaimed yet.
-pub fn size(stage: &mut Stage<'_, '_>) -> u64 {
-    let items = stage.shared.engine.stats().items;
-    if items > COUNTED_MAX {
-        return items;
-    }
-    let mut live = 0;
-    let mut from = Some(Cursor::default());
-    while let Some(cursor) = from {
-        let handle = &mut stage.handle;
-        from = handle.visit(stage.now, cursor, SLICE, &mut |_| live += 1);
-    }
-    live
+    let weight = pattern.as_ref().map_or(1, Glob::words);
+    slice.spend(Work::of_places(places).times(weight));
+    slice.spend(Work::of_bytes(shown));
 }

@@ -41,11 +41,8 @@ pub fn command(
         }
         Command::Keys { pattern } => keys::begin(phase, pattern),
         Command::Scan(scan) => keys::scan(stage, slice, phase, &scan),
-        Command::RandomKey => keys::random(stage, slice, phase),
-        Command::Size => {
-            let size = keys::size(stage);
-            phase.writer(slice).integer(size as i64);
-        }
+        Command::RandomKey => keys::begin_random(stage, slice, phase),
+        Command::Size => keys::begin_size(stage, slice, phase),
         Command::Flush => flush(stage, &mut writer),
         Command::Hello(hello) => greet(stage, slice, phase, &hello),
         Command::Auth(login) => match authenticate(stage, slice, phase, &login) {

@@ -46,6 +46,7 @@ use self::upload::Upload;
 use crate::partial::PartialValue;
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
+use crate::work::Work;
 pub use answers::Style;
 
 /// The first byte of a request, unless it is a line typed by hand.
@@ -231,6 +232,7 @@ fn replay(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) -> Fl
     let (mut shown, left) = (REPLAYED, kept.left().len());
     loop {
         let part = &kept.left()[..shown.min(left)];
+        slice.spend(Work::of_bytes(part.len()));
         let mut reader = RequestReader {
             input: stage.decoded.alloc_slice_copy(part),
             used: 0,

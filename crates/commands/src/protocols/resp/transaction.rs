@@ -11,6 +11,7 @@ use super::spot::look;
 use super::{Phase, RequestReader, State, isolated, request};
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
+use crate::work::Work;
 
 /// A transaction may hold one part in this many of the bound on all connections' buffers. A connection that holds more
 /// than its share is closed when the buffers fill, like any other.
@@ -116,7 +117,7 @@ pub fn take<'a>(
             reader.used += request::refuse(slice, phase, &refusal);
         }
     }
-    slice.commands_left -= 1;
+    slice.spend(Work::COMMAND);
     Flow::Next
 }
 
@@ -227,6 +228,7 @@ fn watch(
     if phase.session().watched.len() + keys.len() > WATCHED_MAX {
         return Err(Error::WATCHES_TOO_MANY);
     }
+    stage.work.add(Work::of_commands(keys.len()));
     for key in keys {
         match key.len() {
             0 => return Err(Error::KEY_EMPTY),
