@@ -102,6 +102,7 @@ pub fn advance_unheard<'a>(
         && phase.is_at_request()
         && let Some(session) = &mut phase.session
         && !session.has_replay()
+        && !session.more
     {
         session.unwanted.end();
     }

@@ -126,7 +126,7 @@ pub fn typed(slice: &mut Slice, phase: &mut Phase, line: &[u8]) -> bool {
     let mut request = Vec::new();
     match rewrite(line, &mut request) {
         Ok(()) => {
-            phase.session().keep(request.into());
+            phase.session().replay.push(&request);
             true
         }
         Err(error) => {

@@ -1,8 +1,10 @@
-//! KEYS, SCAN, RANDOMKEY, DBSIZE: walks over the items.
+//! KEYS, SCAN, RANDOMKEY, DBSIZE: walks over the items; CLIENT LIST, a walk over the connections.
+
+use std::collections::HashSet;
 
 use nuthatch_context::scans::Place;
 use nuthatch_engine::{Cursor, Engine, Handle};
-use nuthatch_protocol::resp::{Error, Glob, Scan, Writer};
+use nuthatch_protocol::resp::{Error, Glob, Scan, Version, Writer};
 
 use super::{Phase, State};
 use crate::slice::Slice;
@@ -36,14 +38,25 @@ const COUNTED_MAX: u64 = 1000;
 /// Places that a step looks at where there are few items: of a DBSIZE, and of a RANDOMKEY that has found nothing.
 const STRIDE: usize = 1 << 10;
 
+/// Connections that a step of a CLIENT LIST looks at: none can be accepted or closed meanwhile.
+const LIST_STEP: usize = 64;
+
 /// A walk in progress: each step is short, and other connections are served between the steps of several slices.
-pub struct Walk {
-    cursor: Cursor,
-    search: Search,
+pub enum Walk {
+    /// Over the items.
+    Items { cursor: Cursor, search: Search },
+    /// CLIENT LIST, over the connections.
+    Clients {
+        /// The next place.
+        place: usize,
+        /// The serials of those that are listed, if not all are.
+        listed: Option<HashSet<u64>>,
+        text: String,
+    },
 }
 
-/// What a walk looks for.
-enum Search {
+/// What a walk over the items looks for.
+pub enum Search {
     /// KEYS: all keys that match.
     Keys {
         pattern: Glob,
@@ -64,44 +77,92 @@ enum Search {
 }
 
 impl Walk {
-    fn of(search: Search, cursor: Cursor) -> State {
-        State::Walk(Box::new(Self { cursor, search }))
-    }
-
     pub fn memory(&self) -> usize {
-        let searched = match &self.search {
-            Search::Keys { answer, .. } => Glob::MEMORY + answer.capacity(),
-            Search::Number { .. } => 0,
-            Search::Any { key, .. } => key.as_ref().map_or(0, |key| key.len()),
+        let walked = match self {
+            Self::Items { search, .. } => search.memory(),
+            Self::Clients { listed, text, .. } => {
+                let serials = listed.as_ref().map_or(0, HashSet::capacity);
+                text.capacity() + serials * size_of::<(u64, u8)>()
+            }
         };
-        size_of::<Self>() + searched
+        size_of::<Self>() + walked
     }
 
     /// Looks at some more places. True if that was the last step.
-    fn step(&mut self, stage: &mut Stage<'_, '_>, phase: &Phase) -> bool {
-        let Self { cursor, search } = self;
-        let (places, weight) = match search {
-            Search::Keys { pattern, .. } => (KEYS_STEP, pattern.words()),
-            Search::Number { .. } => (STRIDE, 1),
-            Search::Any { step, .. } => (*step, 1),
+    fn step(&mut self, stage: &mut Stage<'_, '_>, version: Version) -> bool {
+        match self {
+            Self::Items { cursor, search } => search.step(stage, cursor, version),
+            Self::Clients {
+                place,
+                listed,
+                text,
+            } => {
+                let before = text.len();
+                let next = stage.shared.registry.some(*place, LIST_STEP, |info| {
+                    let wanted = listed.as_ref().is_none_or(|it| it.contains(&info.serial()));
+                    if wanted {
+                        *text += &info.line(stage.now);
+                        text.push('\n');
+                    }
+                });
+                stage.work.add(Work::of_commands(LIST_STEP));
+                stage.work.add(Work::of_bytes(text.len() - before));
+                *place = next.unwrap_or_default();
+                next.is_none()
+            }
+        }
+    }
+
+    /// Answers the command.
+    fn answer(self, stage: &Stage<'_, '_>, slice: &mut Slice, phase: &Phase) {
+        match self {
+            Self::Items { cursor, search } => search.answer(stage, slice, phase, cursor),
+            Self::Clients { text, .. } => {
+                phase.writer(slice).text(&text);
+                slice.spend(Work::of_bytes(text.len()));
+            }
+        }
+    }
+}
+
+impl Search {
+    fn memory(&self) -> usize {
+        match self {
+            Self::Keys { answer, .. } => Glob::MEMORY + answer.capacity(),
+            Self::Number { .. } => 0,
+            Self::Any { key, .. } => key.as_ref().map_or(0, |key| key.len()),
+        }
+    }
+
+    /// Looks at some more places. True if that was the last step.
+    fn step(
+        &mut self,
+        stage: &mut Stage<'_, '_>,
+        cursor: &mut Cursor,
+        version: Version,
+    ) -> bool {
+        let (places, weight) = match self {
+            Self::Keys { pattern, .. } => (KEYS_STEP, pattern.words()),
+            Self::Number { .. } => (STRIDE, 1),
+            Self::Any { step, .. } => (*step, 1),
         };
         // An engine copies an item to show it.
         let mut shown = 0;
         let next = stage.handle.visit(stage.now, *cursor, places, &mut |visit| {
             shown += visit.key.len() + visit.value.len();
-            match search {
-                Search::Keys {
+            match self {
+                Self::Keys {
                     pattern,
                     found,
                     answer,
                 } => {
                     if pattern.matches(visit.key) {
-                        Writer::new(answer, phase.version).bulk(visit.key);
+                        Writer::new(answer, version).bulk(visit.key);
                         *found += 1;
                     }
                 }
-                Search::Number { live } => *live += 1,
-                Search::Any { key, .. } => {
+                Self::Number { live } => *live += 1,
+                Self::Any { key, .. } => {
                     key.get_or_insert_with(|| visit.key.into());
                 }
             }
@@ -110,10 +171,10 @@ impl Walk {
         stage.work.add(Work::of_bytes(shown));
         *cursor = next.unwrap_or_default();
         let at_end = next.is_none();
-        match search {
-            Search::Keys { answer, .. } => at_end || answer.len() > KEYS_LEN_MAX,
-            Search::Number { .. } => at_end,
-            Search::Any { key, step, ends } => {
+        match self {
+            Self::Keys { answer, .. } => at_end || answer.len() > KEYS_LEN_MAX,
+            Self::Number { .. } => at_end,
+            Self::Any { key, step, ends } => {
                 *step = (2 * *step).min(STRIDE);
                 *ends += u32::from(at_end);
                 key.is_some() || *ends == 2
@@ -122,20 +183,20 @@ impl Walk {
     }
 
     /// Answers the command.
-    fn answer(self, stage: &Stage<'_, '_>, slice: &mut Slice, phase: &Phase) {
+    fn answer(self, stage: &Stage<'_, '_>, slice: &mut Slice, phase: &Phase, cursor: Cursor) {
         let mut writer = phase.writer(slice);
-        match self.search {
-            Search::Keys { answer, .. } if answer.len() > KEYS_LEN_MAX => {
+        match self {
+            Self::Keys { answer, .. } if answer.len() > KEYS_LEN_MAX => {
                 writer.error(&Error::KEYS_TOO_MANY);
             }
-            Search::Keys { found, answer, .. } => {
+            Self::Keys { found, answer, .. } => {
                 writer.array(found);
                 slice.output.text().extend_from_slice(&answer);
                 slice.spend(Work::of_bytes(answer.len()));
             }
-            Search::Number { live } => writer.integer(live as i64),
-            Search::Any { key, .. } => {
-                *stage.shared.random.lock() = self.cursor;
+            Self::Number { live } => writer.integer(live as i64),
+            Self::Any { key, .. } => {
+                *stage.shared.random.lock() = cursor;
                 match key {
                     Some(key) => writer.bulk(&key),
                     None => writer.null(),
@@ -145,14 +206,27 @@ impl Walk {
     }
 }
 
+fn begin_items(phase: &mut Phase, search: Search, cursor: Cursor) {
+    phase.state = State::Walk(Box::new(Walk::Items { cursor, search }));
+}
+
+/// Begins a CLIENT LIST of the connections with these serials, or of all.
+pub fn begin_list(phase: &mut Phase, listed: Option<HashSet<u64>>) {
+    phase.state = State::Walk(Box::new(Walk::Clients {
+        place: 0,
+        listed,
+        text: String::new(),
+    }));
+}
+
 /// Begins a KEYS.
-pub fn begin(phase: &mut Phase, pattern: &[u8]) {
+pub fn begin_keys(phase: &mut Phase, pattern: &[u8]) {
     let search = Search::Keys {
         pattern: Glob::new(pattern),
         found: 0,
         answer: Vec::new(),
     };
-    phase.state = Walk::of(search, Cursor::default());
+    begin_items(phase, search, Cursor::default());
 }
 
 /// Begins a RANDOMKEY: the key of some item, of another one each time, in an order that a client cannot know.
@@ -165,7 +239,7 @@ pub fn begin_random(stage: &Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase)
         step: RANDOM_STEP,
         ends: 0,
     };
-    phase.state = Walk::of(search, *stage.shared.random.lock());
+    begin_items(phase, search, *stage.shared.random.lock());
 }
 
 /// Begins a DBSIZE. Few items are counted one by one. For many, the number includes items that have expired or were
@@ -173,7 +247,7 @@ pub fn begin_random(stage: &Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase)
 pub fn begin_size(stage: &Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) {
     match stage.shared.engine.stats().items {
         1..=COUNTED_MAX => {
-            phase.state = Walk::of(Search::Number { live: 0 }, Cursor::default());
+            begin_items(phase, Search::Number { live: 0 }, Cursor::default());
         }
         items => phase.writer(slice).integer(items as i64),
     }
@@ -184,7 +258,7 @@ pub fn go_on(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) ->
     let State::Walk(mut walk) = std::mem::take(&mut phase.state) else {
         return Flow::Next;
     };
-    let over = walk.step(stage, phase);
+    let over = walk.step(stage, phase.version);
     stage.charge(slice);
     match over {
         true => walk.answer(stage, slice, phase),
