@@ -85,7 +85,7 @@ pub fn step(
             (refusal.consumed, refusal.swallow, error)
         }
         // The start of the next line is unknown.
-        Parsed::Refused(_) | Parsed::Binary(_) | Parsed::Incomplete => {
+        Parsed::Refused(_) | Parsed::Binary(_) | Parsed::LongGet { .. } | Parsed::Incomplete => {
             slice.closing = true;
             (front.len(), 0, UNAUTHENTICATED)
         }

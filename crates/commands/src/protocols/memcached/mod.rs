@@ -63,8 +63,10 @@ pub enum Phase {
     Commands,
     /// It is dropped: this many bytes are left to drop.
     Swallow(u64),
-    /// It is among the keys of a get that was cut by the end of a batch.
+    /// It is among the keys of a get that is longer than a batch, or than a line of another command may be.
     Keys(Keys),
+    /// It is dropped, up to the end of the line.
+    SkipLine,
     /// It belongs to a large value.
     Value(Box<Incoming>),
     /// It has to wait: a dump is in progress.
@@ -75,15 +77,13 @@ pub enum Phase {
     Login(Login),
 }
 
-/// The rest of a get.
+/// A get whose keys are taken one by one, however long its line is.
 #[derive(Clone, Copy, Debug)]
 pub struct Keys {
-    /// Bytes of the keys that are left.
-    len: usize,
-    /// Bytes of the line behind them.
-    tail: usize,
     with_cas: bool,
     touch: Option<Exptime>,
+    /// A key was taken.
+    any: bool,
 }
 
 /// A large value that arrives piece by piece.
@@ -144,11 +144,9 @@ pub fn step<'a>(
         }
         Phase::Keys(keys) => {
             let keys = *keys;
-            *phase = Phase::Commands;
-            let text = &input[slice.position..][..keys.len];
-            requests::get(stage, slice, phase, input, text, keys);
-            Flow::Next
+            requests::next_keys(stage, slice, phase, input, keys)
         }
+        Phase::SkipLine => skip_line(slice, phase, input),
         Phase::Value(_) => {
             let flow = large::go_on(stage, slice, phase, input);
             stage.charge(slice);
@@ -219,6 +217,15 @@ fn command<'a>(
             stage.charge(slice);
             flow
         }
+        Parsed::LongGet { get, consumed } => {
+            *phase = Phase::Keys(Keys {
+                with_cas: get.with_cas,
+                touch: get.touch,
+                any: false,
+            });
+            slice.position += consumed;
+            Flow::Next
+        }
         Parsed::Refused(_) | Parsed::Binary(_) if slice.in_batch > 0 => Flow::Barrier,
         Parsed::Refused(_) if super::speaks_tls(front) => {
             super::refuse_tls(slice, NO_TLS);
@@ -234,6 +241,23 @@ fn command<'a>(
             slice.spend(Work::COMMAND);
             immediate::refuse_binary(slice, front, &request);
             Flow::Next
+        }
+    }
+}
+
+/// Drops input up to the end of a line.
+#[cold]
+fn skip_line(slice: &mut Slice, phase: &mut Phase, input: &[u8]) -> Flow {
+    let rest = &input[slice.position..];
+    match rest.iter().position(|&byte| byte == b'\n') {
+        Some(end) => {
+            slice.position += end + 1;
+            *phase = Phase::Commands;
+            Flow::Next
+        }
+        None => {
+            slice.position = input.len();
+            Flow::Starved
         }
     }
 }

@@ -135,12 +135,7 @@ impl Search {
     }
 
     /// Looks at some more places. True if that was the last step.
-    fn step(
-        &mut self,
-        stage: &mut Stage<'_, '_>,
-        cursor: &mut Cursor,
-        version: Version,
-    ) -> bool {
+    fn step(&mut self, stage: &mut Stage<'_, '_>, cursor: &mut Cursor, version: Version) -> bool {
         let (places, weight) = match self {
             Self::Keys { pattern, .. } => (KEYS_STEP, pattern.words()),
             Self::Number { .. } => (STRIDE, 1),
@@ -148,25 +143,27 @@ impl Search {
         };
         // An engine copies an item to show it.
         let mut shown = 0;
-        let next = stage.handle.visit(stage.now, *cursor, places, &mut |visit| {
-            shown += visit.key.len() + visit.value.len();
-            match self {
-                Self::Keys {
-                    pattern,
-                    found,
-                    answer,
-                } => {
-                    if pattern.matches(visit.key) {
-                        Writer::new(answer, version).bulk(visit.key);
-                        *found += 1;
+        let next = stage
+            .handle
+            .visit(stage.now, *cursor, places, &mut |visit| {
+                shown += visit.key.len() + visit.value.len();
+                match self {
+                    Self::Keys {
+                        pattern,
+                        found,
+                        answer,
+                    } => {
+                        if pattern.matches(visit.key) {
+                            Writer::new(answer, version).bulk(visit.key);
+                            *found += 1;
+                        }
+                    }
+                    Self::Number { live } => *live += 1,
+                    Self::Any { key, .. } => {
+                        key.get_or_insert_with(|| visit.key.into());
                     }
                 }
-                Self::Number { live } => *live += 1,
-                Self::Any { key, .. } => {
-                    key.get_or_insert_with(|| visit.key.into());
-                }
-            }
-        });
+            });
         stage.work.add(Work::of_places(places).times(weight));
         stage.work.add(Work::of_bytes(shown));
         *cursor = next.unwrap_or_default();
