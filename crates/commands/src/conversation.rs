@@ -20,7 +20,7 @@ use crate::protocols::Phase;
 use crate::slice::{self, Slice, Stop};
 use crate::stage::Stage;
 
-/// The most bytes of a line that the log shows: a client may send 255 KB of keys in one line.
+/// The most bytes of a line that the log shows: a line of keys may have any length.
 const SHOWN_MAX: usize = 1024;
 
 /// True if commands are logged.

@@ -7,7 +7,7 @@
 //!  output bytes <- output <- protocols (Answers) <- answering <==
 //! ```
 //!
-//! Reading order: [`slice`](mod@slice) (one connection's part in an iteration), [`stage`] (what a request can use),
+//! Reading order: [`slice`](mod@slice) (one connection's part in an iteration), [`work`](mod@work) (how much it may do), [`stage`] (what a request can use),
 //! [`partial`] (a value that arrives piece by piece), [`protocols`], [`batch`] and [`answering`] (the way there and
 //! back), [`output`], [`conversation`] (the log of requests).
 
@@ -20,3 +20,4 @@ pub mod partial;
 pub mod protocols;
 pub mod slice;
 pub mod stage;
+pub mod work;

@@ -99,6 +99,12 @@ impl<V> Output<V> {
         self.bytes.len() - self.sent + self.pinned_memory
     }
 
+    /// Unsent bytes of values that stay in the engine.
+    #[inline]
+    pub fn pinned(&self) -> usize {
+        self.pinned
+    }
+
     /// Bytes of memory that it holds, without those of values that stay in the engine.
     #[inline]
     pub fn memory(&self) -> usize {

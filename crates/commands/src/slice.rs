@@ -12,6 +12,7 @@ use nuthatch_protocol::Awaited;
 use crate::output::Output;
 use crate::protocols::{self, Phase};
 use crate::stage::{Flow, Stage};
+use crate::work::Work;
 
 /// Where the input of a slice lies.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +43,7 @@ pub struct Slice {
     /// The most requests that it may have in a batch. The lengths of replies are not known before, so this begins low
     /// and adapts to the replies so far. So one batch never makes much more output than the terms' cap.
     pub in_batch_max: usize,
-    /// Commands that it may still run before other connections get their slice.
+    /// The work that it may still do before other connections get their slice, in commands: see [`Work`].
     pub commands_left: u32,
     /// Why it stopped last.
     pub stop: Stop,
@@ -61,7 +62,7 @@ pub enum Stop {
     Batch,
     /// Needs more input.
     Starved,
-    /// Ran its share of commands.
+    /// Did its share of work.
     Yielded,
     /// The client must take some output first.
     Full,
@@ -73,6 +74,12 @@ impl Slice {
     /// The client asks the server to close.
     pub fn quit(&mut self) {
         (self.closing, self.has_quit) = (true, true);
+    }
+
+    /// Takes work off its share. A step of a command may take more than is left, and the next step is in the next slice.
+    #[inline]
+    pub fn spend(&mut self, work: Work) {
+        self.commands_left = self.commands_left.saturating_sub(work.commands());
     }
 
     /// Called after a batch: allows more or fewer of this slice's requests in the next.

@@ -9,8 +9,8 @@ use nuthatch_context::administration::Action;
 use nuthatch_context::inbox::Inbox;
 use nuthatch_context::shared::Shared;
 use nuthatch_engine::{
-    AnyHandle, AnyValue, Engine, Handle, Inspect, Item, Key, KeyHasher, Op, Present, Removal,
-    Replies, Reply, Request, Store, Time, Value,
+    AnyHandle, AnyValue, Engine, Handle, Inspect, Item, Key, KeyHasher, Op, Present, Read, Removal,
+    Replies, Reply, Request, Store, StoreMode, Time, Value,
 };
 use nuthatch_protocol::Limits;
 use nuthatch_reports::{self as reports, Outcome};
@@ -27,6 +27,7 @@ use crate::batch::{Batch, Ticket};
 use crate::partial::PartialValue;
 use crate::protocols::{self, Style};
 use crate::slice::Slice;
+use crate::work::Work;
 
 /// What a request can use. `'a` is the lifetime of the iteration's inputs.
 pub struct Stage<'w, 'a> {
@@ -56,6 +57,8 @@ pub struct Stage<'w, 'a> {
     pub slice: u32,
     /// The connection of the running slice.
     pub info: &'w Info,
+    /// The work that was done at once for the running slice and is not taken off its share yet.
+    pub work: Work,
 }
 
 /// How a slice goes on after a step.
@@ -101,6 +104,7 @@ impl<'a> Stage<'_, 'a> {
             batch,
             slice: 0,
             present: self.present.clone(),
+            work: Work::default(),
             ..*self
         }
     }
@@ -114,6 +118,36 @@ impl<'a> Stage<'_, 'a> {
             self.present.set(Some(present));
             present
         })
+    }
+
+    /// Takes the work that was done at once off the running slice's share.
+    pub fn charge(&mut self, slice: &mut Slice) {
+        slice.spend(std::mem::take(&mut self.work));
+    }
+
+    /// Takes what a store in the batch will cost beyond its own bytes off the running slice's share: an append copies
+    /// the value that is there, and a batch of them may do so a thousand times. A value that the same batch makes
+    /// longer is not longer than the input.
+    #[inline]
+    pub fn weigh(&mut self, slice: &mut Slice, key: &[u8], store: &Store<'_>) {
+        if extends(store) {
+            self.weigh_old(slice, key);
+        }
+    }
+
+    fn weigh_old(&mut self, slice: &mut Slice, key: &[u8]) {
+        let look = Request {
+            key: self.key(key),
+            op: Op::Read(Read {
+                value: false,
+                bump: false,
+                ..Read::default()
+            }),
+        };
+        let mut found = FoundLen::default();
+        let _lock = self.inbox.lock.take();
+        self.handle.execute(self.now, &[look], &mut found);
+        slice.spend(Work::of_bytes(found.0));
     }
 
     /// True if an engine could refuse a value that replaces any existing one: then the old value must be removed before
@@ -212,6 +246,11 @@ impl<'a> Stage<'_, 'a> {
 
     /// Executes requests of the running slice on the engine at once. Watchers are told.
     pub fn execute<R: Replies<AnyValue>>(&mut self, requests: &[Request<'_>], replies: &mut R) {
+        let stored = requests.iter().map(|request| match &request.op {
+            Op::Store(store) => store.value.len(),
+            _ => 0,
+        });
+        self.work.add(Work::of_bytes(stored.sum()));
         self.inbox.hot.look(requests, self.hasher);
         let _lock = self.inbox.lock.take();
         if self.shared.watch.wanted().is_empty() {
@@ -239,6 +278,7 @@ impl<'a> Stage<'_, 'a> {
         let share = self.shared.begin_upload(value_len);
         let share = share.ok_or(Reply::OutOfMemory)?;
         let key = self.key(key);
+        self.work.add(Work::of_room(value_len));
         let reservation = self.handle.reserve(self.now, key, value_len)?;
         Ok(PartialValue::new(reservation, share, self.now))
     }
@@ -248,6 +288,9 @@ impl<'a> Stage<'_, 'a> {
         let lock = self.inbox.lock.take();
         let reply = self.handle.commit(self.now, value.reservation, store);
         drop(lock);
+        if let (true, Reply::Stored(item)) = (extends(store), &reply) {
+            self.work.add(Work::of_bytes(item.value_len));
+        }
         drop(value.share);
         let request = Request {
             key: self.key(key),
@@ -285,6 +328,34 @@ impl<'a> Stage<'_, 'a> {
         };
         told.note(0, reply);
         self.shared.watch.tell(&told.lines);
+    }
+}
+
+/// True if a store copies the value that is there.
+#[inline]
+fn extends(store: &Store<'_>) -> bool {
+    matches!(store.mode, StoreMode::Append | StoreMode::Prepend)
+}
+
+/// Keeps the length of a value that was looked at.
+#[derive(Default)]
+struct FoundLen(usize);
+
+impl<V: Value> Replies<V> for FoundLen {
+    fn begin(&mut self, _: usize, _: &Item) -> &mut [std::mem::MaybeUninit<u8>] {
+        unreachable!("no value was asked for")
+    }
+
+    fn commit(&mut self, _: usize) {}
+
+    fn retract(&mut self, _: usize) {}
+
+    fn large(&mut self, _: usize, _: &Item, _: V) {}
+
+    fn done(&mut self, _: usize, reply: Reply) {
+        if let Reply::Found(item) = reply {
+            self.0 = item.value_len;
+        }
     }
 }
 

@@ -29,7 +29,7 @@ const BOUND_EACH: std::ops::RangeInclusive<usize> = 4 << 10..=64 << 10;
 /// The bound's part of the engine's memory.
 const BOUND_OF_MEMORY: usize = 4;
 
-/// The least fair share: enough for any line except a long get's, and some value behind it.
+/// The least fair share: enough for any line of memcached's, and some value behind it.
 pub const SHARE_LEAST: usize = 4 << 10;
 
 /// A connection makes no progress if for this long it has not used up or sent as many bytes as it holds.

@@ -26,6 +26,14 @@ pub enum Parsed<'a> {
         /// Bytes of the data block without its `\r\n`.
         value_len: usize,
     },
+    /// The front of a get's line of more than [`LINE_MAX`](crate::LINE_MAX) bytes. Its keys follow: the caller takes
+    /// them one by one with [`next_key`](crate::next_key), so the length of the line has no limit.
+    LongGet {
+        /// The command, without keys.
+        get: Get<'a>,
+        /// Bytes to drop from the input.
+        consumed: usize,
+    },
     /// A line that cannot be executed.
     Refused(Refusal),
     /// The header of a request of the binary protocol.

@@ -25,6 +25,65 @@ pub(crate) fn parse_touching(args: Words<'_>, with_cas: bool) -> Result<Get<'_>,
     command(keys, with_cas, Some(exptime))
 }
 
+/// The front of a line of `get`, `gets`, `gat` or `gats` whose keys are still to come: `text` has all of it that is not a
+/// key. Returns the command without keys, and the bytes that it took.
+pub(crate) fn parse_front(text: &[u8]) -> Result<(Get<'static>, usize), Error> {
+    let (name, args) = text.split_at(words::word_len(text));
+    let with_cas = name.ends_with(b"s");
+    let mut words = Words(args).iter();
+    let touch = match name {
+        b"gat" | b"gats" => {
+            let word = words.next().ok_or(Error::BAD_FORMAT)?;
+            if words.rest().0.is_empty() {
+                // Its end may be missing.
+                return Err(Error::BAD_FORMAT);
+            }
+            Some(number::exptime(word).ok_or(Error::BAD_EXPTIME)?)
+        }
+        _ => None,
+    };
+    let get = Get {
+        keys: Words(&[]),
+        with_cas,
+        touch,
+    };
+    Ok((get, text.len() - words.rest().0.len()))
+}
+
+/// What comes next in a line of keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NextKey<'a> {
+    /// A key.
+    Key(&'a [u8]),
+    /// The end of the line.
+    End,
+    /// Not known yet: more bytes must arrive.
+    Incomplete,
+    /// Something that is no key.
+    Refused(Error),
+}
+
+/// Takes the next key of a get's line from the front of `input`. Also returns the bytes to drop from the input.
+pub fn next_key(input: &[u8]) -> (NextKey<'_>, usize) {
+    let text = words::skip_spaces(input);
+    let spaces = input.len() - text.len();
+    let (key, behind) = text.split_at(words::key_len(text));
+    if key.len() > KEY_LEN_MAX {
+        return (NextKey::Refused(Error::BAD_FORMAT), spaces);
+    }
+    let (is_end, end) = match behind {
+        [] | [b'\r'] => return (NextKey::Incomplete, spaces),
+        [b' ', ..] => (false, 0),
+        [b'\n', ..] => (true, 1),
+        [b'\r', b'\n', ..] => (true, 2),
+        _ => return (NextKey::Refused(Error::BAD_FORMAT), spaces),
+    };
+    match is_end && key.is_empty() {
+        true => (NextKey::End, spaces + end),
+        false => (NextKey::Key(key), spaces + key.len()),
+    }
+}
+
 #[inline]
 fn command(keys: Words<'_>, with_cas: bool, touch: Option<Exptime>) -> Result<Get<'_>, Reject> {
     check_keys(keys.0)?;
@@ -82,6 +141,71 @@ mod tests {
             (&longest, &[&long, b"b"], false, None),
         ] {
             assert_eq!(get(input), (keys.to_vec(), with_cas, touch), "{input:?}");
+        }
+    }
+
+    /// The keys of a line without its name, that arrives in two pieces, and whether it ends well.
+    fn streamed(line: &[u8], cut: usize) -> (Vec<Vec<u8>>, bool) {
+        let (mut keys, mut at, mut arrived) = (Vec::new(), 0, cut);
+        loop {
+            let (next, consumed) = next_key(&line[at..arrived]);
+            at += consumed;
+            match next {
+                NextKey::Key(key) => keys.push(key.to_vec()),
+                NextKey::End => {
+                    assert_eq!(at, line.len());
+                    return (keys, true);
+                }
+                NextKey::Refused(_) => return (keys, false),
+                NextKey::Incomplete if arrived == line.len() => panic!("{line:?} is complete"),
+                NextKey::Incomplete => arrived = line.len(),
+            }
+        }
+    }
+
+    #[test]
+    fn keys_that_come_one_by_one_are_those_of_the_line() {
+        let (longest, too_long) = ([b'k'; KEY_LEN_MAX], [b'k'; KEY_LEN_MAX + 1]);
+        for (text, expected) in [
+            (&b"a"[..], Some(&[&b"a"[..]][..])),
+            (b"a   bc \xc3\xa9 ", Some(&[b"a", b"bc", b"\xc3\xa9"])),
+            (&longest, Some(&[&longest])),
+            (b"a\rb", None),
+            (b"a\tb", None),
+            (b"a \x7f", None),
+            (&too_long, None),
+            (b"", Some(&[])),
+        ] {
+            for end in [&b"\n"[..], b"\r\n"] {
+                let line = [b" ", text, end].concat();
+                for cut in 0..=line.len() {
+                    let (keys, good) = streamed(&line, cut);
+                    assert_eq!(good, expected.is_some(), "{line:?} {cut}");
+                    assert!(
+                        !good || keys == expected.unwrap_or_default(),
+                        "{line:?} {cut}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_front_of_a_long_line_has_no_keys() {
+        for (front, with_cas, touch, consumed) in [
+            (&b"get a b"[..], false, None, 3),
+            (b"gets a", true, None, 4),
+            (b"gat  60 a", false, Some(60), 7),
+            (b"gats -1 a", true, Some(-1), 7),
+        ] {
+            let (get, taken) = parse_front(front).unwrap();
+            assert_eq!(get.touch.map(|exptime| exptime.0), touch);
+            assert_eq!((get.with_cas, taken), (with_cas, consumed), "{front:?}");
+            assert_eq!(get.keys.iter().count(), 0);
+        }
+        assert_eq!(parse_front(b"gat x a"), Err(Error::BAD_EXPTIME));
+        for front in [&b"gat    "[..], b"gat  60"] {
+            assert_eq!(parse_front(front), Err(Error::BAD_FORMAT));
         }
     }
 

@@ -10,11 +10,9 @@ use crate::error::Error;
 use crate::words::{self, Words};
 use crate::{admin, binary, delete, delta, get, meta, store, touch};
 
-/// The longest line, its end included.
+/// The longest line, its end included. Lines of get, gets, gat and gats may be longer: their keys are taken as they
+/// arrive.
 pub const LINE_MAX: usize = 2048;
-
-/// The longest line of get, gets, gat and gats, its end included.
-pub const GET_LINE_MAX: usize = 256 * 1024;
 
 /// The shortest line, its end included. memcached refuses a shorter one, even `mn` and a newline.
 const LINE_MIN: usize = 4;
@@ -52,7 +50,7 @@ pub fn parse<'a>(input: &'a [u8], limits: &Limits) -> Parsed<'a> {
     match memchr(b'\n', &input[..input.len().min(LINE_MAX)]) {
         _ if input.first() == Some(&binary::MAGIC) => parse_binary(input),
         Some(end) => parse_line(input, end, limits),
-        None => parse_without_end(input, limits),
+        None => parse_without_end(input),
     }
 }
 
@@ -65,12 +63,7 @@ pub fn awaited(input: &[u8]) -> Awaited {
         Some(&binary::MAGIC) => return Awaited::bytes(binary::HEADER),
         Some(_) => {}
     }
-    // The parser checks at LINE_MAX bytes whether this line may be longer.
-    Awaited::line(if input.len() < LINE_MAX {
-        LINE_MAX
-    } else {
-        GET_LINE_MAX
-    })
+    Awaited::line(LINE_MAX)
 }
 
 /// The bytes that must arrive before [`parse()`] can return more than [`Parsed::Body`], which has these lengths.
@@ -159,19 +152,17 @@ fn parse_other<'a>(name: &'a [u8], args: Words<'a>) -> Result<Command<'a>, Rejec
 
 /// Parses input that has no line end within [`LINE_MAX`].
 #[cold]
-fn parse_without_end<'a>(input: &'a [u8], limits: &Limits) -> Parsed<'a> {
+fn parse_without_end<'a>(input: &'a [u8]) -> Parsed<'a> {
     if input.len() < LINE_MAX {
         return Parsed::Incomplete;
     }
-    let (front, behind) = input.split_at(LINE_MAX);
+    let front = &input[..LINE_MAX];
     if !is_get(front) {
         return close(input, Error::LINE_TOO_LONG);
     }
-    let reach = behind.len().min(GET_LINE_MAX - LINE_MAX);
-    match memchr(b'\n', &behind[..reach]) {
-        Some(end) => parse_line(input, LINE_MAX + end, limits),
-        None if input.len() < GET_LINE_MAX => Parsed::Incomplete,
-        None => close(input, Error::LINE_TOO_LONG),
+    match get::parse_front(front) {
+        Ok((get, consumed)) => Parsed::LongGet { get, consumed },
+        Err(error) => close(input, error),
     }
 }
 
@@ -280,21 +271,26 @@ mod tests {
 
     #[test]
     fn lines_of_gets_may_be_long() {
-        for start in ["get a", "gets a", "gat 0 a", "gats 0 a"] {
+        for (start, consumed) in [("get a", 3), ("gets a", 4), ("gat 0 a", 5), ("gats 0 a", 6)] {
             let mut line = start.as_bytes().to_vec();
-            while line.len() < GET_LINE_MAX - 2 {
+            while line.len() < LINE_MAX - 2 {
                 line.extend_from_slice(b" k");
             }
-            line.truncate(GET_LINE_MAX - 2);
+            line.truncate(LINE_MAX - 2);
             assert_eq!(parse(&line, &LIMITS), Parsed::Incomplete);
-            line.extend_from_slice(b"\r\n");
-            assert!(matches!(accept(&line), Command::Get(_)));
-            line.insert(start.len(), b' ');
-            let refused = refusal(&line);
-            assert_eq!((refused.error, refused.close), (Error::LINE_TOO_LONG, true));
-            line.truncate(GET_LINE_MAX);
-            assert!(refusal(&line).close);
+            let whole = [&line[..], b"\r\n"].concat();
+            assert!(matches!(accept(&whole), Command::Get(_)));
+            line.extend_from_slice(b" k\r\n");
+            let Parsed::LongGet {
+                consumed: taken, ..
+            } = parse(&line, &LIMITS)
+            else {
+                panic!("{start}");
+            };
+            assert_eq!(taken, consumed);
         }
+        let spaces = [&b"gat "[..], &[b' '; LINE_MAX]].concat();
+        assert!(refusal(&spaces).close);
     }
 
     #[test]
@@ -342,13 +338,13 @@ mod tests {
 
     #[test]
     fn what_comes_byte_by_byte_is_looked_at_a_few_times() {
-        let long = [&b"get"[..], &b" key"[..].repeat(60_000), b"\r\n"].concat();
-        let endless = [&b"get"[..], &b" key"[..].repeat(100_000)].concat();
+        let long = [&b"get"[..], &b" key"[..].repeat(500), b"\r\n"].concat();
+        let longer = [&b"get"[..], &b" key"[..].repeat(1000)].concat();
         let set = [b"set k 0 0 60\r\n", &[b'v'; 60][..], b"\r\n"].concat();
         for (request, expected) in [
             (&b"get a\r\n"[..], 2),
-            (&long, 3),
-            (&endless[..GET_LINE_MAX], 3),
+            (&long, 2),
+            (&longer[..LINE_MAX], 2),
             (&[b'x'; LINE_MAX], 2),
             (&set, 3),
             (&[binary::MAGIC; binary::HEADER], 2),

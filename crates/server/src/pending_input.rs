@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn the_work_for_a_request_grows_with_its_length_whatever_its_pieces() {
-        let get = [&b"get"[..], &b" some:key"[..].repeat(25_000), b"\r\n"].concat();
+        let get = [&b"get"[..], &b" some:key"[..].repeat(200), b"\r\n"].concat();
         let set = [b"set k 0 0 16384\r\n", &[b'v'; 16_384][..], b"\r\n"].concat();
         for request in [get, set] {
             for piece in [1, 2, 3, 100, 1448, 9000, 65_536, request.len()] {

@@ -171,11 +171,17 @@ impl Registry {
         open.try_remove(info.id);
     }
 
-    /// Calls `show` for every connection.
-    pub fn each(&self, mut show: impl FnMut(&Info)) {
-        for (_, info) in self.open.lock().iter() {
-            show(info);
+    /// Calls `show` for the connections in up to `budget` places from this one on, and returns where to go on, or `None`
+    /// at the end. A connection that is open meanwhile is shown once.
+    pub fn some(&self, from: usize, budget: usize, mut show: impl FnMut(&Info)) -> Option<usize> {
+        let open = self.open.lock();
+        let end = from.saturating_add(budget);
+        for place in from..end.min(open.capacity()) {
+            if let Some(info) = open.get(place) {
+                show(info);
+            }
         }
+        (end < open.capacity()).then_some(end)
     }
 
     /// Writes `stats conns` for the client `asker`: the listeners first, then the connections.

@@ -142,6 +142,8 @@ counters! {
     read_buf_oom,
     /// Connections closed because they did not bring the values that they had announced.
     upload_kicks,
+    /// Connections closed because they did not take large values while stores found no memory.
+    reader_kicks,
     /// Slices cut short so that other connections get theirs.
     conn_yields,
     /// Closed by the idle timeout.

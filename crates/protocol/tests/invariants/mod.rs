@@ -1,8 +1,8 @@
 //! Invariants of the text protocol for every input, however bad. The property tests and the fuzzer check them.
 
 use nuthatch_protocol::{
-    Awaited, Command, GET_LINE_MAX, KEY_LEN_MAX, KEY_ROOM, Limits, MetaVerb, Parsed, Refusal,
-    Store, awaited, awaited_block, binary, decode_key, parse,
+    Awaited, Command, KEY_LEN_MAX, KEY_ROOM, LINE_MAX, Limits, MetaVerb, NextKey, Parsed, Refusal,
+    Store, awaited, awaited_block, binary, decode_key, next_key, parse,
 };
 
 pub const LIMITS: Limits = Limits { value_max: 64 };
@@ -21,7 +21,7 @@ pub fn check(input: &[u8]) {
 /// The command at the front is well formed, and does not depend on the input behind it.
 fn check_front(input: &[u8]) {
     match parse(input, &LIMITS) {
-        Parsed::Incomplete => assert!(input.len() < GET_LINE_MAX),
+        Parsed::Incomplete => assert!(input.len() < LINE_MAX),
         Parsed::Command { command, consumed } => {
             assert!(0 < consumed && consumed <= input.len());
             check_command(&command);
@@ -36,6 +36,11 @@ fn check_front(input: &[u8]) {
             check_store_key(&store);
             assert!(store.value.is_empty() && value_len <= LIMITS.value_max);
             assert!(line <= input.len() && input.len() < line + value_len + 2);
+        }
+        Parsed::LongGet { get, consumed } => {
+            assert!(LINE_MAX <= input.len() && 0 < consumed && consumed < LINE_MAX);
+            let alone = parse(&input[..LINE_MAX], &LIMITS);
+            assert_eq!(alone, Parsed::LongGet { get, consumed });
         }
         Parsed::Refused(refusal) => check_refusal(input, refusal),
         Parsed::Binary(request) => {
@@ -100,6 +105,7 @@ fn check_prefixes(input: &[u8]) {
         Parsed::Incomplete => input.len(),
         Parsed::Command { consumed, .. } => consumed,
         Parsed::Body { .. } => input.len(),
+        Parsed::LongGet { .. } => LINE_MAX,
         Parsed::Refused(refusal) if refusal.close && !refusal.quiet => return,
         Parsed::Refused(refusal) => refusal.consumed,
         Parsed::Binary(_) => binary::HEADER,
@@ -119,6 +125,8 @@ fn outcomes(pieces: &[&[u8]]) -> Vec<String> {
     let mut input = Vec::new();
     let mut swallow: u64 = 0;
     let mut awaits = Awaited::default();
+    // In the line of a long get.
+    let mut is_long_get = false;
     for piece in pieces {
         let worth_a_look = awaits.has_come(input.len(), piece);
         input.extend_from_slice(piece);
@@ -129,6 +137,28 @@ fn outcomes(pieces: &[&[u8]]) -> Vec<String> {
             let dropped = swallow.min(input.len() as u64);
             input.drain(..dropped as usize);
             swallow -= dropped;
+            if is_long_get {
+                let (next, consumed) = next_key(&input);
+                let is_incomplete = next == NextKey::Incomplete;
+                match next {
+                    NextKey::Key(key) => {
+                        check_key(key, false);
+                        outcomes.push(format!("{key:?}"));
+                    }
+                    NextKey::End => is_long_get = false,
+                    NextKey::Incomplete => assert!(input.len() - consumed <= KEY_LEN_MAX + 1),
+                    NextKey::Refused(error) => {
+                        outcomes.push(format!("{error:?}"));
+                        return outcomes;
+                    }
+                }
+                input.drain(..consumed);
+                if is_incomplete {
+                    awaits = Awaited::default();
+                    break;
+                }
+                continue;
+            }
             let consumed = match parse(&input, &LIMITS) {
                 Parsed::Incomplete => {
                     awaits = awaited(&input);
@@ -139,6 +169,11 @@ fn outcomes(pieces: &[&[u8]]) -> Vec<String> {
                 } => {
                     awaits = awaited_block(line, value_len);
                     break;
+                }
+                Parsed::LongGet { get, consumed } => {
+                    outcomes.push(format!("{get:?}"));
+                    is_long_get = true;
+                    consumed
                 }
                 Parsed::Binary(request) => {
                     outcomes.push(format!("{request:?}"));

@@ -10,11 +10,12 @@ use std::time::Duration;
 
 use nuthatch_commands::output::Output;
 use nuthatch_commands::protocols::Phase;
-use nuthatch_context::account::{READ_MAX, Terms};
+use nuthatch_context::account::{PATIENCE, READ_MAX, Terms};
 use nuthatch_context::config::Protocol;
 use nuthatch_context::inbox::Arrival;
 use nuthatch_context::origins::Seat;
 use nuthatch_context::stream::Stream;
+use nuthatch_context::uploads::PARTS;
 use nuthatch_engine::{AnyValue, Time};
 use nuthatch_telemetry::connections::Info;
 use nuthatch_telemetry::watch::line::Reason;
@@ -48,6 +49,10 @@ pub(crate) struct Connection {
     turned_over: Time,
     /// Bytes used up and sent since then.
     moved: usize,
+    /// Bytes sent so far.
+    sent: u64,
+    /// How its client takes values that stay in the engine, while there are any.
+    pub(crate) reading: Option<Reading>,
     /// When a byte last came from the client or went to it.
     pub(crate) active: Time,
     /// Bytes that the client's side had not taken from the kernel when the worker last asked the kernel.
@@ -75,6 +80,8 @@ impl Connection {
             accounted: 0,
             turned_over: now,
             moved: 0,
+            sent: 0,
+            reading: None,
             active: now,
             untaken: 0,
             in_batch_max: IN_BATCH_FIRST,
@@ -100,6 +107,43 @@ impl Connection {
     #[inline]
     pub(crate) fn has_moved(&mut self, bytes: usize) {
         self.moved = self.moved.saturating_add(bytes);
+    }
+
+    /// Notes that this many bytes were sent.
+    pub(crate) fn has_sent(&mut self, bytes: u64) {
+        self.sent += bytes;
+        self.has_moved(bytes as usize);
+    }
+
+    /// Looks at how its client takes values that stay in the engine. True if it takes hardly anything of them for
+    /// [`PATIENCE`]. A part of the values counts and not a number of bytes, so that a client is done after a time that
+    /// has a bound.
+    pub(crate) fn is_stuck_reading(&mut self, now: Time) -> bool {
+        let Some(reading) = &mut self.reading else {
+            return false;
+        };
+        if now.since(reading.since) < PATIENCE {
+            return false;
+        }
+        if self.sent - reading.sent < (reading.pinned / PARTS) as u64 {
+            return true;
+        }
+        *reading = Reading::of(now, self.sent, self.output.pinned());
+        false
+    }
+
+    /// Notes whether values that stay in the engine wait for the client. Returns whether they did, and whether they do.
+    #[inline]
+    pub(crate) fn note_pins(&mut self, now: Time) -> (bool, bool) {
+        let before = self.reading.is_some();
+        match self.output.pinned() {
+            0 => self.reading = None,
+            pinned => {
+                let sent = self.sent;
+                self.reading.get_or_insert(Reading::of(now, sent, pinned));
+            }
+        }
+        (before, self.reading.is_some())
     }
 
     /// Updates how many bytes of buffers it holds. Returns the old number and the new one.
@@ -152,6 +196,25 @@ impl Connection {
             self.info.set_active(now);
         }
         self.active = now;
+    }
+}
+
+/// The state of a client's reading when it was last looked at.
+pub(crate) struct Reading {
+    since: Time,
+    /// Bytes sent to it by then.
+    sent: u64,
+    /// Unsent bytes of values that stay in the engine.
+    pinned: usize,
+}
+
+impl Reading {
+    fn of(since: Time, sent: u64, pinned: usize) -> Self {
+        Self {
+            since,
+            sent,
+            pinned,
+        }
     }
 }
 

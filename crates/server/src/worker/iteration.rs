@@ -30,7 +30,7 @@ use nuthatch_commands::slice::{self, Slice, Source, Stop};
 use nuthatch_commands::stage::Stage;
 use nuthatch_context::account::{AWAITED_MAX, Terms};
 use nuthatch_engine::{Engine, Time};
-use nuthatch_protocol::{Awaited, GET_LINE_MAX, LINE_MAX};
+use nuthatch_protocol::{Awaited, resp};
 use nuthatch_telemetry::connections::Info;
 use nuthatch_telemetry::watch::line::{self, Reason};
 use slab::Slab;
@@ -59,12 +59,8 @@ const ITERATION_BYTES: usize = 128 << 10;
 /// that wait for the end of their iteration take bounded memory, whatever the requests are.
 const ITERATION_OUTPUT: usize = 1 << 20;
 
-/// The longest incomplete command that a connection keeps.
-const WAITING_MAX: usize = if GET_LINE_MAX > LINE_MAX + AWAITED_MAX {
-    GET_LINE_MAX
-} else {
-    LINE_MAX + AWAITED_MAX
-};
+/// The longest incomplete command that a connection keeps: no other protocol's is as long as Redis'.
+const WAITING_MAX: usize = resp::ARGUMENTS_LEN_MAX + resp::LINE_MAX + AWAITED_MAX;
 
 const _: () = assert!(
     WAITING_MAX + READ_MIN <= BUFFER,
@@ -334,6 +330,7 @@ impl Worker {
                     present: Default::default(),
                     slice: index as u32,
                     info,
+                    work: Default::default(),
                 };
                 slice.stop = if logged {
                     conversation::run(&mut stage, slice, phase, input, fd)

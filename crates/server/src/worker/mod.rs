@@ -75,6 +75,10 @@ pub(crate) struct Worker {
     handshakes_left: usize,
     /// Connections whose output is all sent and that wait for the client to close.
     lingering: usize,
+    /// Connections with values that stay in the engine until the client takes them.
+    readers: usize,
+    /// Stores of all workers that had found no memory at the last look.
+    stores_failed: u64,
     /// When the poll returned the events of this loop.
     now: Time,
     swept: Time,
@@ -119,6 +123,8 @@ impl Worker {
             limits,
             handshakes_left: 0,
             lingering: 0,
+            readers: 0,
+            stores_failed: 0,
             now: Time(0),
             swept: Time(0),
             draining: None,
@@ -282,7 +288,7 @@ impl Worker {
         };
         if sent > 0 {
             connection.active = self.now;
-            connection.has_moved(sent as usize);
+            connection.has_sent(sent);
         }
         let watches = connection.state.wrote(written == Written::All);
         match written {
@@ -295,6 +301,9 @@ impl Worker {
             }
             Written::Blocked => connection.output.shrink(),
         }
+        let connection = &mut self.connections[id];
+        let (before, reads) = connection.note_pins(self.now);
+        self.readers = self.readers + usize::from(reads) - usize::from(before);
         self.enter(id);
         watches.is_none_or(|watches| self.watch(id, watches))
     }
@@ -350,6 +359,7 @@ impl Worker {
         self.unpublished -= connection.accounted as isize;
         self.holders.change(id, connection.accounted, 0);
         self.lingering -= usize::from(connection.state.lingers_since().is_some());
+        self.readers -= usize::from(connection.reading.is_some());
         // A connection uses two buffers at most: fewer connections need fewer.
         self.pool.keep(2 * self.connections.len());
         if self.connections.is_empty() {
@@ -366,6 +376,7 @@ impl Worker {
             && (self.shared.live.idle_timeout().is_some()
                 || self.shared.admits_late()
                 || self.lingering > 0
+                || self.readers > 0
                 || self.shared.account.level() != Level::Plenty
                 || self.shared.uploads.are_many())
     }
@@ -379,6 +390,7 @@ impl Worker {
         self.reclaim();
         self.reclaim_from_stuck();
         self.close_stuck_uploads();
+        self.close_stuck_readers();
         self.close_lingering();
         self.close_silent();
         self.close_late();

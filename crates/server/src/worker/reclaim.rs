@@ -8,7 +8,7 @@
 //! The engine's memory that values under way take has an account of its own, [`uploads`](nuthatch_context::uploads).
 
 use nuthatch_context::account::{Level, PATIENCE, PATIENCE_WHEN_FULL};
-use nuthatch_engine::Time;
+use nuthatch_engine::{Engine, Time};
 use nuthatch_telemetry::watch::line::Reason;
 
 use super::Worker;
@@ -93,6 +93,37 @@ impl Worker {
             );
             self.inbox.counters.upload_kicks.bump();
             self.close_for_memory(id);
+        }
+    }
+
+    /// While stores find no memory, closes connections that take hardly anything of the values that wait for them: these
+    /// values cannot be evicted. An engine that does not evict refuses stores for another reason.
+    pub(super) fn close_stuck_readers(&mut self) {
+        if self.readers == 0 || !self.shared.engine.evicts() {
+            return;
+        }
+        let failed = self.shared.inboxes.iter();
+        let failed = failed
+            .map(|inbox| inbox.counters.store_no_memory.get())
+            .sum();
+        let fail = failed > std::mem::replace(&mut self.stores_failed, failed);
+        let now = self.now;
+        let connections = self.connections.iter_mut();
+        let stuck: Vec<usize> = connections
+            .filter_map(|(id, connection)| connection.is_stuck_reading(now).then_some(id))
+            .collect();
+        if !fail {
+            return;
+        }
+        for id in stuck {
+            let connection = &self.connections[id];
+            tracing::warn!(
+                peer = %connection.info.peer(),
+                bytes = connection.output.pinned(),
+                "closed: stores find no memory, and it does not take the values that it asked for"
+            );
+            self.inbox.counters.reader_kicks.bump();
+            self.close_for(id, Reason::Error);
         }
     }
 

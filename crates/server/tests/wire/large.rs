@@ -203,3 +203,46 @@ fn values_over_the_item_limit_are_swallowed_and_the_old_one_goes() {
         client.ask("get k\r\n", "END\r\n");
     }
 }
+
+/// Class of bug: readers that do not read take the memory of all stores, for ever.
+#[test]
+fn who_does_not_take_its_values_is_closed_when_stores_find_no_memory() {
+    const LEN: usize = 1_000_000;
+    let wants = Wants {
+        memory: 16 << 20,
+        ..Wants::default()
+    };
+    let server = Fixture::with(config(), wants);
+    let mut client = server.client();
+    let value = "v".repeat(LEN);
+    let store = |number: usize| format!("set k{number} 0 0 {LEN}\r\n{value}\r\n");
+    let mut deaf = Vec::new();
+    let mut number = 0;
+    client.until("reader_kicks", |kicks| {
+        let mut storing = server.client();
+        for _ in 0..16 {
+            storing.send(store(number % 16));
+            let failed = storing.line() != "STORED";
+            if !failed && deaf.len() < 30 {
+                let mut one = server.client();
+                one.send(
+                    format!(
+                        "get k{0} k{0} k{0} k{0} k{0} k{0} k{0} k{0}\r\n",
+                        number % 16
+                    )
+                    .repeat(4),
+                );
+                deaf.push(one);
+            }
+            number += 1;
+        }
+        kicks > 0
+    });
+    assert!(client.stat("store_no_memory") > 0);
+    // The memory is there for others again.
+    let mut storing = server.client();
+    client.until("reader_kicks", |_| {
+        storing.send(store(number % 16));
+        storing.line() == "STORED"
+    });
+}

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::client::Client;
 use super::fixture::{Fixture, Wants, any_port, config};
-use nuthatch_server::{Config, Listen, raise_file_limit};
+use nuthatch_server::{Config, Listen, Protocol, raise_file_limit};
 
 /// Writes `requests` over and over, as long as the sockets take them while the client does not read. Returns the number
 /// of bytes written. `other` is served all the time.
@@ -168,7 +168,14 @@ fn small() -> Wants {
     }
 }
 
-/// No client is under tight terms: the server answers requests that need much memory, and keeps long lines.
+fn with_redis() -> Config {
+    Config {
+        listeners: vec![any_port(), any_port().of(Protocol::Redis)],
+        ..config()
+    }
+}
+
+/// No client is under tight terms: the server answers requests that need much memory, and takes long lines.
 fn expect_usual_terms(server: &Fixture, client: &mut Client) {
     assert!(client.conns().contains_key("0:addr"));
     let mut newcomer = server.client();
@@ -182,15 +189,17 @@ fn expect_usual_terms(server: &Fixture, client: &mut Client) {
 
 /// Class of bug: all connections pay for what some hold.
 #[test]
-fn silent_lines_without_an_end_cost_those_who_send_them() {
-    let server = Fixture::with(config(), small());
+fn silent_requests_without_an_end_cost_those_who_send_them() {
+    let server = Fixture::with(with_redis(), small());
     let mut client = server.client();
     let bound = bound(&mut client);
     assert_eq!(bound, 16 << 20);
-    let line = "get ".to_owned() + &"x".repeat(255 << 10);
+    let line = "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$300000\r\n".to_owned() + &"x".repeat(255 << 10);
     let mut silent = Vec::new();
     for _ in 0..120 {
-        let mut one = server.client();
+        let mut one = server.redis_client();
+        one.send("MULTI\r\n");
+        one.expect("+OK\r\n");
         one.send(&line);
         silent.push(one);
         expect_usual_terms(&server, &mut client);
@@ -201,7 +210,7 @@ fn silent_lines_without_an_end_cost_those_who_send_them() {
     expect_usual_terms(&server, &mut client);
     let mut heard = 0;
     for mut one in silent.into_iter().filter(Client::has_input) {
-        assert_eq!(one.line(), "SERVER_ERROR out of memory reading request");
+        assert_eq!(one.line(), "-ERR out of memory reading request");
         one.send(&line);
         one.expect_orderly_end();
         heard += 1;
@@ -224,13 +233,13 @@ fn lists_are_refused_in_one_line_where_there_is_hardly_any_room() {
         memory: 16 << 20,
         ..Wants::default()
     };
-    let server = Fixture::with(config(), wants);
+    let server = Fixture::with(with_redis(), wants);
     let mut client = server.client();
     let bound = bound(&mut client);
-    let line = "get ".to_owned() + &"x".repeat(4086);
+    let line = "x".repeat(4090);
     let holders: Vec<Client> = (0..HOLDERS)
         .map(|_| {
-            let mut one = server.client();
+            let mut one = server.redis_client();
             one.send(&line);
             one
         })

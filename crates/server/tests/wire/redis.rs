@@ -170,3 +170,91 @@ fn a_store_that_finds_no_memory_leaves_the_old_value() {
     assert!(client.line().starts_with("-OOM"));
     ask(&mut client, &line("GET k"), b"$3\r\nold\r\n");
 }
+
+/// Class of bug: a command of few bytes costs what a thousand others cost, and other clients wait for it.
+#[test]
+fn what_a_command_moves_is_work() {
+    let server = Fixture::with(both(), Wants::default());
+    let mut client = server.redis_client();
+    let mut text = server.client();
+    const LEN: usize = 1_000_000;
+    const TIMES: u64 = 40;
+    ask(
+        &mut client,
+        &request(&[b"SET", b"k", &vec![b'x'; LEN]]),
+        b"+OK\r\n",
+    );
+    let long = LEN.to_string();
+    let quiet = [
+        line("CLIENT REPLY OFF"),
+        line("COMMAND").repeat(TIMES as usize * 200),
+    ]
+    .concat();
+    let quiet = [quiet, line("CLIENT REPLY ON")].concat();
+    let several = |request: &[u8]| request.repeat(TIMES as usize);
+    let answers = |answer: String| answer.repeat(TIMES as usize).into_bytes();
+    let queued = |request: &[u8]| {
+        [
+            line("WATCH w"),
+            line("MULTI"),
+            several(request),
+            line("EXEC"),
+        ]
+        .concat()
+    };
+    let set_range = line("SETRANGE k 0 y");
+    let in_transaction = [
+        b"+OK\r\n+OK\r\n".to_vec(),
+        answers("+QUEUED\r\n".into()),
+        format!("*{TIMES}\r\n").into_bytes(),
+        answers(format!(":{long}\r\n")),
+    ]
+    .concat();
+    for (said, answer) in [
+        (several(&set_range), answers(format!(":{long}\r\n"))),
+        (queued(&set_range), in_transaction),
+        (
+            several(&line("INCR k")),
+            answers("-ERR value is not an integer or out of range\r\n".into()),
+        ),
+        (quiet, b"+OK\r\n".to_vec()),
+    ] {
+        let before = text.stat("conn_yields");
+        client.send(&said);
+        client.expect(&answer);
+        let yields = text.stat("conn_yields") - before;
+        let said = &said[..said.len().min(100)];
+        assert!(yields >= TIMES / 2, "{yields}: {}", said.escape_ascii());
+    }
+    let before = text.stat("conn_yields");
+    text.send("append k 0 0 1\r\ny\r\n".repeat(TIMES as usize));
+    text.expect("STORED\r\n".repeat(TIMES as usize));
+    assert!(text.stat("conn_yields") - before >= TIMES / 2);
+}
+
+/// Walks in several steps, in a transaction too, find what one step would.
+#[test]
+fn walks_over_emptied_memory_find_the_only_item() {
+    let server = Fixture::with(both(), Wants::default());
+    let mut client = server.redis_client();
+    let mut text = server.client();
+    for round in 0..100 {
+        let sets = (0..1000).map(|at| format!("set {round}-{at} 0 0 1 noreply\r\nx\r\n"));
+        text.ask(sets.collect::<String>() + "mn\r\n", "MN\r\n");
+    }
+    text.ask("flush_all\r\n", "OK\r\n");
+    text.until("curr_items", |items| items < 900);
+    text.ask("set only 0 0 1\r\nx\r\n", "STORED\r\n");
+    ask(
+        &mut client,
+        &line("DBSIZE").repeat(10),
+        &b":1\r\n".repeat(10),
+    );
+    ask(
+        &mut client,
+        &line("RANDOMKEY").repeat(10),
+        &b"$4\r\nonly\r\n".repeat(10),
+    );
+    let said = [line("WATCH w"), line("MULTI"), line("DBSIZE"), line("EXEC")].concat();
+    ask(&mut client, &said, b"+OK\r\n+OK\r\n+QUEUED\r\n*1\r\n:1\r\n");
+}

@@ -11,6 +11,7 @@ use super::{Incoming, NO_LIMITS, Phase, requests};
 use crate::protocols;
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
+use crate::work::Work;
 
 /// Begins a store. `request` is the head, extras and key.
 pub fn begin(
@@ -22,7 +23,7 @@ pub fn begin(
     request: &[u8],
     value_len: usize,
 ) -> Flow {
-    slice.commands_left -= 1;
+    slice.spend(Work::COMMAND);
     slice.position += request.len();
     *phase = match stage.reserve(store.key, value_len) {
         Ok(value) => Phase::Value(Box::new(Incoming {

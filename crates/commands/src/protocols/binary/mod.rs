@@ -20,6 +20,7 @@ use nuthatch_security::login::Login;
 use crate::partial::PartialValue;
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
+use crate::work::Work;
 pub use answers::Style;
 
 /// What the next byte of input means.
@@ -87,7 +88,11 @@ pub fn step<'a>(
             }
             flow
         }
-        Phase::Value(_) => large::go_on(stage, slice, phase, input),
+        Phase::Value(_) => {
+            let flow = large::go_on(stage, slice, phase, input);
+            stage.charge(slice);
+            flow
+        }
         Phase::Login(login) => {
             let login = *login;
             before_login(stage, slice, phase, login, input)
@@ -127,7 +132,9 @@ fn request<'a>(
             value_len,
         } => {
             let request = &front[..start];
-            large::begin(stage, slice, phase, head, &store, request, value_len)
+            let flow = large::begin(stage, slice, phase, head, &store, request, value_len);
+            stage.charge(slice);
+            flow
         }
         Parsed::Refused(refusal) => refuse(stage, slice, phase, front, &refusal),
         Parsed::Foreign => {
@@ -166,12 +173,12 @@ fn before_login(
                         *phase = Phase::Login(login);
                     }
                     slice.position += consumed;
-                    slice.commands_left -= 1;
+                    slice.spend(Work::COMMAND);
                     return Flow::Next;
                 }
                 Command::Version => {
                     slice.position += consumed;
-                    slice.commands_left -= 1;
+                    slice.spend(Work::COMMAND);
                     requests::version(stage, slice, head);
                     return Flow::Next;
                 }
@@ -212,7 +219,7 @@ fn refuse(
         stage.forget(key);
     }
     encode::error(slice.output.text(), refusal.head, refusal.status);
-    slice.commands_left -= 1;
+    slice.spend(Work::COMMAND);
     slice.position += refusal.consumed;
     slice.closing |= refusal.close;
     if refusal.swallow > 0 {

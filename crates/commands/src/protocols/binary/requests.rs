@@ -10,6 +10,7 @@ use crate::protocols;
 use crate::protocols::memcached::expiry;
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
+use crate::work::Work;
 
 /// Takes a complete request of `consumed` bytes: adds it to the batch, or executes it at once.
 #[inline]
@@ -41,8 +42,9 @@ pub fn request<'a>(
                 }
                 flow = Flow::Barrier;
             }
-            let op = Op::Store(store_op(stage, store));
-            push(stage, slice, store.key, op, head);
+            let op = store_op(stage, store);
+            stage.weigh(slice, store.key, &op);
+            push(stage, slice, store.key, Op::Store(op), head);
         }
         Command::Delete { key, cas } => {
             let op = Op::Remove(Removal {
@@ -72,10 +74,14 @@ pub fn request<'a>(
         }
         Command::Noop if follows_last(stage, slice, head) => {}
         _ if slice.in_batch > 0 => return Flow::Barrier,
-        command => at_once(stage, slice, head, command),
+        command => {
+            let before = slice.output.end();
+            at_once(stage, slice, head, command);
+            slice.spend(Work::of_bytes(slice.output.end() - before));
+        }
     }
     slice.position += consumed;
-    slice.commands_left -= 1;
+    slice.spend(Work::COMMAND);
     flow
 }
 

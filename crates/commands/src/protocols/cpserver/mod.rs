@@ -13,6 +13,7 @@ use crate::partial::PartialValue;
 use crate::protocols;
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
+use crate::work::Work;
 pub use answers::Style;
 use answers::insert_status;
 
@@ -107,7 +108,7 @@ fn request<'a>(
             slice.position += value.len();
             if alone {
                 slice.position += HEADER;
-                slice.commands_left -= 1;
+                slice.spend(Work::COMMAND);
                 return Flow::Barrier;
             }
         }
@@ -130,7 +131,7 @@ fn request<'a>(
         }
     }
     slice.position += HEADER;
-    slice.commands_left -= 1;
+    slice.spend(Work::COMMAND);
     Flow::Next
 }
 

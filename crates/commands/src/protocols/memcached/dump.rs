@@ -15,6 +15,7 @@ use super::admin::number;
 use super::expiry::unix_seconds;
 use crate::slice::Slice;
 use crate::stage::Stage;
+use crate::work::Work;
 
 /// The number of places that a slice looks at. It depends on the room for output.
 const SLICE: std::ops::RangeInclusive<usize> = 8..=256;
@@ -119,7 +120,10 @@ impl Dump {
         let out = slice.output.text();
         let (classes, wall, now) = (self.classes, stage.shared.clock.wall(), stage.now);
         let style = &mut self.style;
+        // An engine copies an item to show it.
+        let mut shown = 0;
         let next = stage.handle.visit(now, self.cursor, items, &mut |visit| {
+            shown += visit.key.len() + visit.value.len();
             if !classes.contains(visit.footprint.class) {
                 return;
             }
@@ -136,6 +140,8 @@ impl Dump {
                 DumpStyle::Sizes(sizes) => sizes.add(visit.footprint.size),
             }
         });
+        stage.work.add(Work::of_places(items));
+        stage.work.add(Work::of_bytes(shown));
         let enough = matches!(style, DumpStyle::Cache { left: 0 });
         match next {
             Some(cursor) if !enough => {

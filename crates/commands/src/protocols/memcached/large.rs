@@ -12,6 +12,7 @@ use super::{Incoming, Phase, key_bytes};
 use crate::protocols;
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
+use crate::work::Work;
 
 const BLOCK_END: &[u8] = b"\r\n";
 
@@ -28,7 +29,7 @@ pub fn begin<'a>(
         // If there is no room, the old value is removed: this must not happen before earlier requests that may see it.
         return Flow::Barrier;
     }
-    slice.commands_left -= 1;
+    slice.spend(Work::COMMAND);
     slice.position += line.len();
     let base64 = store.meta.is_some_and(|flags| flags.base64);
     let bytes = key_bytes(stage, store.key, base64).unwrap_or(&store.key[..1]);

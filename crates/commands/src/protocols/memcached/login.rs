@@ -10,6 +10,7 @@ use super::Phase;
 use crate::protocols;
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
+use crate::work::Work;
 
 /// The longest value of a login.
 const VALUE_MAX: usize = 1024;
@@ -68,7 +69,7 @@ pub fn step(
     };
     encode::error(slice.output.text(), error);
     slice.position += consumed;
-    slice.commands_left -= 1;
+    slice.spend(Work::COMMAND);
     slice.closing |= login.is_enough();
     *phase = Phase::Login(login);
     Flow::Next

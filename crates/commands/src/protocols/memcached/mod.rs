@@ -32,6 +32,7 @@ use self::dump::Dump;
 use crate::partial::PartialValue;
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
+use crate::work::Work;
 pub use answers::{MetaTicket, Style};
 
 /// The refusal of a connection above the limit.
@@ -56,17 +57,16 @@ pub const OUT_OF_MEMORY: &[u8] = b"SERVER_ERROR out of memory reading request\r\
 /// The reply to a client that uses TLS on a port without it.
 pub const NO_TLS: &[u8] = b"CLIENT_ERROR this port does not speak TLS\r\n";
 
-/// A slice of a dump looks at so many items that it counts as this many commands.
-const DUMP_SLICE_COST: u32 = 64;
-
 /// What the next byte of input means.
 pub enum Phase {
     /// It begins a command.
     Commands,
     /// It is dropped: this many bytes are left to drop.
     Swallow(u64),
-    /// It is among the keys of a get that was cut by the end of a batch.
+    /// It is among the keys of a get that is longer than a batch, or than a line of another command may be.
     Keys(Keys),
+    /// It is dropped, up to the end of the line.
+    SkipLine,
     /// It belongs to a large value.
     Value(Box<Incoming>),
     /// It has to wait: a dump is in progress.
@@ -77,15 +77,13 @@ pub enum Phase {
     Login(Login),
 }
 
-/// The rest of a get.
+/// A get whose keys are taken one by one, however long its line is.
 #[derive(Clone, Copy, Debug)]
 pub struct Keys {
-    /// Bytes of the keys that are left.
-    len: usize,
-    /// Bytes of the line behind them.
-    tail: usize,
     with_cas: bool,
     touch: Option<Exptime>,
+    /// A key was taken.
+    any: bool,
 }
 
 /// A large value that arrives piece by piece.
@@ -146,12 +144,14 @@ pub fn step<'a>(
         }
         Phase::Keys(keys) => {
             let keys = *keys;
-            *phase = Phase::Commands;
-            let text = &input[slice.position..][..keys.len];
-            requests::get(stage, slice, phase, input, text, keys);
-            Flow::Next
+            requests::next_keys(stage, slice, phase, input, keys)
         }
-        Phase::Value(_) => large::go_on(stage, slice, phase, input),
+        Phase::SkipLine => skip_line(slice, phase, input),
+        Phase::Value(_) => {
+            let flow = large::go_on(stage, slice, phase, input);
+            stage.charge(slice);
+            flow
+        }
         Phase::Login(login) => {
             let login = *login;
             login::step(stage, slice, phase, login, input)
@@ -166,7 +166,7 @@ pub fn step<'a>(
             if dump.go_on(stage, slice) {
                 *phase = Phase::Commands;
             }
-            slice.commands_left = slice.commands_left.saturating_sub(DUMP_SLICE_COST);
+            stage.charge(slice);
             Flow::Next
         }
     }
@@ -212,7 +212,20 @@ fn command<'a>(
             store,
             line,
             value_len,
-        } => large::begin(stage, slice, phase, &front[..line], &store, value_len),
+        } => {
+            let flow = large::begin(stage, slice, phase, &front[..line], &store, value_len);
+            stage.charge(slice);
+            flow
+        }
+        Parsed::LongGet { get, consumed } => {
+            *phase = Phase::Keys(Keys {
+                with_cas: get.with_cas,
+                touch: get.touch,
+                any: false,
+            });
+            slice.position += consumed;
+            Flow::Next
+        }
         Parsed::Refused(_) | Parsed::Binary(_) if slice.in_batch > 0 => Flow::Barrier,
         Parsed::Refused(_) if super::speaks_tls(front) => {
             super::refuse_tls(slice, NO_TLS);
@@ -220,14 +233,31 @@ fn command<'a>(
             Flow::Next
         }
         Parsed::Refused(refusal) => {
-            slice.commands_left -= 1;
+            slice.spend(Work::COMMAND);
             immediate::refuse(stage, slice, phase, front, &refusal);
             Flow::Next
         }
         Parsed::Binary(request) => {
-            slice.commands_left -= 1;
+            slice.spend(Work::COMMAND);
             immediate::refuse_binary(slice, front, &request);
             Flow::Next
+        }
+    }
+}
+
+/// Drops input up to the end of a line.
+#[cold]
+fn skip_line(slice: &mut Slice, phase: &mut Phase, input: &[u8]) -> Flow {
+    let rest = &input[slice.position..];
+    match rest.iter().position(|&byte| byte == b'\n') {
+        Some(end) => {
+            slice.position += end + 1;
+            *phase = Phase::Commands;
+            Flow::Next
+        }
+        None => {
+            slice.position = input.len();
+            Flow::Starved
         }
     }
 }

@@ -3,7 +3,8 @@
 use nuthatch_engine::request::Leave;
 use nuthatch_engine::{Condition, Delta, Expiry, Op, Read, Removal, Store as StoreOp, StoreMode};
 use nuthatch_protocol::{
-    Command, Exptime, Get, Meta, MetaFlags, MetaMode, MetaVerb, Store, StoreVerb, Words, encode,
+    Command, Error, Exptime, Get, Meta, MetaFlags, MetaMode, MetaVerb, NextKey, Store, StoreVerb,
+    Words, encode, next_key,
 };
 
 use super::answers::{AnsweredVerb, MetaTicket, StoreStyle, Trailer, Verb};
@@ -12,6 +13,7 @@ use super::{Keys, Phase, expiry, immediate, key_bytes};
 use crate::protocols::{Style, memcached};
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
+use crate::work::Work;
 
 /// Takes a complete command of `consumed` bytes: adds it to the batch, or executes it at once.
 #[inline]
@@ -32,7 +34,7 @@ pub fn command<'a>(
             }
             store(stage, slice, &command);
             slice.position += consumed;
-            slice.commands_left -= 1;
+            slice.spend(Work::COMMAND);
             return Flow::Barrier;
         }
         Command::Store(command) => store(stage, slice, &command),
@@ -70,16 +72,20 @@ pub fn command<'a>(
         }
         Command::Meta(command) if command.verb != MetaVerb::Noop => meta(stage, slice, &command),
         Command::Meta(_) => {
-            if !noop(stage, slice) {
+            if !follow(stage, slice, Trailer::Noop, encode::MN) {
                 return Flow::Barrier;
             }
             stage.counters.cmd_meta.bump();
         }
         _ if slice.in_batch > 0 => return Flow::Barrier,
-        command => immediate::command(stage, slice, phase, command),
+        command => {
+            let before = slice.output.end();
+            immediate::command(stage, slice, phase, command);
+            slice.spend(Work::of_bytes(slice.output.end() - before));
+        }
     }
     slice.position += consumed;
-    slice.commands_left -= 1;
+    slice.spend(Work::COMMAND);
     Flow::Next
 }
 
@@ -110,16 +116,16 @@ fn last_style<'b>(stage: &'b mut Stage<'_, '_>) -> Option<&'b mut memcached::Sty
     }
 }
 
-/// mn is answered in order: behind the slice's last request, or at once if there is none. False if something follows
-/// that request already.
-fn noop(stage: &mut Stage<'_, '_>, slice: &mut Slice) -> bool {
+/// Writes `words` in order: behind the slice's last request, as its `trailer`, or at once if there is none. False if
+/// something follows that request already.
+fn follow(stage: &mut Stage<'_, '_>, slice: &mut Slice, trailer: Trailer, words: &[u8]) -> bool {
     if slice.in_batch == 0 {
-        slice.output.text().extend_from_slice(encode::MN);
+        slice.output.text().extend_from_slice(words);
         return true;
     }
     match last_style(stage) {
         Some(last) if last.after == Trailer::Nothing => {
-            last.after = Trailer::Noop;
+            last.after = trailer;
             true
         }
         _ => false,
@@ -137,56 +143,93 @@ pub fn begin_get<'a>(
     consumed: usize,
 ) -> Flow {
     let text = command.keys.0;
-    let start = offset(input, text);
-    let end = slice.position + consumed;
     let keys = Keys {
-        len: text.len(),
-        tail: end - start - text.len(),
         with_cas: command.with_cas,
         touch: command.touch,
+        any: true,
     };
-    slice.position = start;
-    get(stage, slice, phase, input, text, keys);
-    slice.commands_left -= 1;
-    Flow::Next
-}
-
-/// Adds gets of the keys in `text`, which begins at the slice's position, to the batch. If the batch becomes full
-/// before the last key, the phase keeps the rest.
-#[inline]
-pub fn get<'a>(
-    stage: &mut Stage<'_, 'a>,
-    slice: &mut Slice,
-    phase: &mut Phase,
-    input: &'a [u8],
-    text: &'a [u8],
-    keys: Keys,
-) {
-    let op = match (keys.touch, keys.with_cas) {
-        (None, false) => Op::Get,
-        (touch, _) => Op::Read(Read {
-            touch: touch.map(|exptime| expiry::of(stage, exptime)),
-            ..Read::default()
-        }),
-    };
-    let verb = Verb::Value {
-        with_cas: keys.with_cas,
-        touched: keys.touch.is_some(),
-    };
-    let end = slice.position + keys.len;
+    let (op, verb) = keys.request(stage);
+    let before = slice.in_batch;
     for word in Words(text) {
         if slice.batch_is_full(stage) {
             slice.position = offset(input, word);
-            let len = end - slice.position;
-            *phase = Phase::Keys(Keys { len, ..keys });
-            return;
+            *phase = Phase::Keys(keys);
+            slice.spend(Work::of_commands(slice.in_batch - before));
+            return Flow::Next;
         }
         push(stage, slice, word, op, verb, false);
     }
     if let Some(last) = last_style(stage) {
         last.after = Trailer::End;
     }
-    slice.position = end + keys.tail;
+    slice.position += consumed;
+    slice.spend(Work::of_commands(slice.in_batch - before));
+    Flow::Next
+}
+
+impl Keys {
+    /// The request for one of the keys, and how it is answered.
+    #[inline]
+    fn request<'a>(self, stage: &Stage<'_, 'a>) -> (Op<'a>, Verb) {
+        let op = match (self.touch, self.with_cas) {
+            (None, false) => Op::Get,
+            (touch, _) => Op::Read(Read {
+                touch: touch.map(|exptime| expiry::of(stage, exptime)),
+                ..Read::default()
+            }),
+        };
+        let verb = Verb::Value {
+            with_cas: self.with_cas,
+            touched: self.touch.is_some(),
+        };
+        (op, verb)
+    }
+}
+
+/// Adds the keys of a get that have arrived to the batch, as many as the slice may, and answers its end. Keys before
+/// one that is refused have been answered by then, so the rest of the line is dropped.
+pub fn next_keys<'a>(
+    stage: &mut Stage<'_, 'a>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    input: &'a [u8],
+    mut keys: Keys,
+) -> Flow {
+    let (op, verb) = keys.request(stage);
+    while !slice.batch_is_full(stage) && slice.commands_left > 0 {
+        let (next, consumed) = next_key(&input[slice.position..]);
+        let error = match next {
+            NextKey::Key(key) => {
+                push(stage, slice, key, op, verb, false);
+                slice.position += consumed;
+                slice.spend(Work::COMMAND);
+                keys.any = true;
+                *phase = Phase::Keys(keys);
+                continue;
+            }
+            NextKey::Incomplete => {
+                slice.position += consumed;
+                return Flow::Starved;
+            }
+            NextKey::End if keys.any => {
+                if !follow(stage, slice, Trailer::End, encode::END) {
+                    return Flow::Barrier;
+                }
+                slice.position += consumed;
+                *phase = Phase::Commands;
+                return Flow::Next;
+            }
+            NextKey::End => Error::BAD_FORMAT,
+            NextKey::Refused(error) => error,
+        };
+        if slice.in_batch > 0 {
+            return Flow::Barrier;
+        }
+        encode::error(slice.output.text(), error);
+        *phase = Phase::SkipLine;
+        return Flow::Next;
+    }
+    Flow::Next
 }
 
 /// Where `part`, a piece of `input`, begins in it.
@@ -206,7 +249,9 @@ fn store<'a>(stage: &mut Stage<'_, 'a>, slice: &mut Slice, command: &Store<'a>) 
         return push_meta(stage, slice, command.key, flags, verb, op);
     }
     let verb = Verb::Store(store_style(command.verb));
-    let op = Op::Store(store_op(stage, command));
+    let op = store_op(stage, command);
+    stage.weigh(slice, command.key, &op);
+    let op = Op::Store(op);
     push(stage, slice, command.key, op, verb, command.noreply);
 }
 
@@ -352,5 +397,8 @@ fn push_meta<'a>(
     // The parser has checked the key, so the other branch is never taken. The first byte of the written form is a key
     // of a valid length in any case.
     let bytes = key_bytes(stage, written, flags.base64).unwrap_or(&written[..1]);
+    if let Op::Store(store) = &op {
+        stage.weigh(slice, bytes, store);
+    }
     push(stage, slice, bytes, op, meta, flags.quiet);
 }

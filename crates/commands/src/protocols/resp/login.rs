@@ -9,6 +9,7 @@ use nuthatch_protocol::resp::{
 use super::{Phase, RequestReader, State, manage, refused_tls, request};
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
+use crate::work::Work;
 
 /// The longest value of a client that has not logged in.
 const LIMITS: Limits = Limits { value_max: 1024 };
@@ -30,7 +31,7 @@ pub fn take(
     if refused_tls(slice, reader) {
         return Flow::Next;
     }
-    slice.commands_left -= 1;
+    slice.spend(Work::COMMAND);
     let mut error = Error::NO_AUTH;
     let (consumed, rest) = match parse(reader.left(), &LIMITS) {
         Parsed::Incomplete(awaited) => {

@@ -13,7 +13,7 @@ use nuthatch_protocol::resp::{
 
 use super::login::authenticate;
 use super::spot::{look, read};
-use super::{Phase, info, keys, muted};
+use super::{Phase, info, muted, walk};
 use crate::slice::Slice;
 use crate::stage::Stage;
 
@@ -39,13 +39,10 @@ pub fn command(
         {
             writer.error(&Error::DUMP_FORBIDDEN);
         }
-        Command::Keys { pattern } => keys::begin(phase, pattern),
-        Command::Scan(scan) => keys::scan(stage, slice, phase, &scan),
-        Command::RandomKey => keys::random(stage, slice, phase),
-        Command::Size => {
-            let size = keys::size(stage);
-            phase.writer(slice).integer(size as i64);
-        }
+        Command::Keys { pattern } => walk::begin_keys(phase, pattern),
+        Command::Scan(scan) => walk::scan(stage, slice, phase, &scan),
+        Command::RandomKey => walk::begin_random(stage, slice, phase),
+        Command::Size => walk::begin_size(stage, slice, phase),
         Command::Flush => flush(stage, &mut writer),
         Command::Hello(hello) => greet(stage, slice, phase, &hello),
         Command::Auth(login) => match authenticate(stage, slice, phase, &login) {
@@ -173,17 +170,7 @@ fn client(stage: &Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, client: C
             );
             phase.writer(slice).text(&line);
         }
-        Client::List(which) => {
-            let is_listed = listed(which);
-            let mut text = String::new();
-            stage.shared.registry.each(|info| {
-                if is_listed(info.serial()) {
-                    text += &info.line(stage.now);
-                    text.push('\n');
-                }
-            });
-            phase.writer(slice).text(&text);
-        }
+        Client::List(which) => walk::begin_list(phase, listed(which)),
         Client::Redirection => phase.writer(slice).integer(-1),
     }
 }
@@ -194,18 +181,17 @@ fn set_name(stage: &Stage<'_, '_>, phase: &mut Phase, name: &[u8]) {
     stage.info.set_name(name);
 }
 
-/// A test for the serials that a filter selects. It may name thousands, and there may be thousands of connections, so
-/// each name is parsed once.
-fn listed(which: ClientFilter<'_>) -> impl Fn(u64) -> bool {
-    let named: Option<HashSet<u64>> = match which {
+/// The serials that a filter selects; `None` is all. It may name thousands, and there may be thousands of connections,
+/// so each name is parsed once.
+fn listed(which: ClientFilter<'_>) -> Option<HashSet<u64>> {
+    match which {
         ClientFilter::All => None,
         ClientFilter::None => Some(HashSet::new()),
         ClientFilter::Of(ids) => {
             let ids = ids.filter_map(|id| u64::try_from(integer(id)?).ok());
             Some(ids.collect())
         }
-    };
-    move |serial| named.as_ref().is_none_or(|named| named.contains(&serial))
+    }
 }
 
 fn commands(writer: &mut Writer<'_>, commands: Commands<'_>) {

@@ -12,6 +12,7 @@ use super::answers::{Verb, failure};
 use super::{Phase, RequestReader, State, upload};
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
+use crate::work::Work;
 
 /// Requests of such a batch.
 const BATCH: usize = 64;
@@ -140,7 +141,7 @@ fn get<'a>(
             Element::Body(_) => unreachable!("keys are not announced"),
         }
         run.left -= 1;
-        slice.commands_left = slice.commands_left.saturating_sub(1);
+        slice.spend(Work::COMMAND);
     }
     phase.state = State::Requests;
     Flow::Next
@@ -243,8 +244,9 @@ fn several<'a>(
         }
     }
     let count = requests.len();
-    slice.commands_left = slice.commands_left.saturating_sub(count as u32);
+    slice.spend(Work::of_commands(count));
     execute(stage, run, &requests);
+    stage.charge(slice);
     if let Some(body) = upload {
         reader.used += upload::begin_element(stage, phase, run, reader.left(), &body);
         return Flow::Next;

@@ -5,7 +5,8 @@
 //! * [`upload`]: values that arrive piece by piece.
 //! * [`values`]: commands that read, decide and write, and retry if another client was faster.
 //! * [`transaction`]: MULTI, EXEC, WATCH; [`isolated`]: an EXEC without other clients' requests in between.
-//! * [`keys`]: KEYS, SCAN, RANDOMKEY.
+//! * [`queue`]: its requests until they are executed.
+//! * [`walk`]: KEYS, SCAN, RANDOMKEY, DBSIZE, CLIENT LIST.
 //! * [`scripts`]: the effects of the known scripts.
 //! * [`login`]: how clients log in.
 //! * [`manage`], [`info`]: CLIENT, CONFIG, COMMAND, INFO...
@@ -20,12 +21,12 @@ mod answers;
 mod expiry;
 mod info;
 mod isolated;
-mod keys;
 pub mod log;
 mod login;
 mod manage;
 mod many;
 mod muted;
+mod queue;
 mod request;
 mod scripts;
 mod session;
@@ -33,19 +34,21 @@ mod spot;
 mod transaction;
 mod upload;
 mod values;
+mod walk;
 
 use nuthatch_context::account::AWAITED_MAX;
 use nuthatch_protocol::resp::{Rest, Version, Writer};
 use nuthatch_security::login::Login;
 
-use self::keys::Walk;
 use self::many::Run;
 use self::session::Session;
 use self::transaction::Collected;
 use self::upload::Upload;
+use self::walk::Walk;
 use crate::partial::PartialValue;
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
+use crate::work::Work;
 pub use answers::Style;
 
 /// The first byte of a request, unless it is a line typed by hand.
@@ -92,7 +95,7 @@ enum State {
     Upload(Box<Upload>),
     /// It belongs to a request of a transaction.
     Collect(Box<Collected>),
-    /// It has to wait: a KEYS is in progress.
+    /// It has to wait: a walk is in progress.
     Walk(Box<Walk>),
 }
 
@@ -225,34 +228,43 @@ const REPLAYED: usize = AWAITED_MAX + (4 << 10);
 /// as long as the batch that borrows from it.
 #[cold]
 fn replay(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) -> Flow {
-    let Some(kept) = phase.session().take_kept() else {
-        return Flow::Next;
-    };
-    let (mut shown, left) = (REPLAYED, kept.left().len());
-    loop {
-        let part = &kept.left()[..shown.min(left)];
+    // The request must not be in the queue while it is executed: it may be an EXEC, which queues other requests and may
+    // execute them at once.
+    let mut queue = std::mem::take(&mut phase.session().replay);
+    phase.session().more = queue.len() > 1;
+    let left = queue.front().map_or(0, <[u8]>::len);
+    let mut shown = REPLAYED.min(left);
+    let (flow, used) = loop {
+        let part = &queue.front().unwrap_or_default()[..shown];
+        slice.spend(Work::of_bytes(part.len()));
         let mut reader = RequestReader {
             input: stage.decoded.alloc_slice_copy(part),
             used: 0,
         };
         let flow = muted::advance_unheard(stage, slice, phase, &mut reader);
-        let is_starved = flow == Flow::Starved;
-        if is_starved && reader.used == 0 && shown < left {
-            shown *= 2;
-            continue;
+        if flow != Flow::Starved || reader.used > 0 || shown == left {
+            break (flow, reader.used);
         }
-        let over = phase.is_at_request() && reader.used == left;
-        // A queued request is complete, so it cannot starve when all of it is shown. If it did, it would starve for
-        // ever.
-        let stuck = is_starved && shown >= left && !over;
-        debug_assert!(!stuck);
-        if !over && !stuck {
-            phase.session().put_back(kept, reader.used);
-        }
-        return match is_starved {
-            true => Flow::Next,
-            false => flow,
-        };
+        shown = (2 * shown).min(left);
+    };
+    let is_starved = flow == Flow::Starved;
+    let over = phase.is_at_request() && used == left;
+    // A queued request is complete, so it cannot starve when all of it is shown. If it did, it would starve for ever.
+    let stuck = is_starved && shown == left && !over;
+    debug_assert!(!stuck);
+    match over || stuck {
+        true => queue.pop(),
+        false => queue.advance(used),
+    }
+    if !queue.is_empty() {
+        phase.session().replay = queue;
+    }
+    if let Some(session) = &mut phase.session {
+        session.more = false;
+    }
+    match is_starved {
+        true => Flow::Next,
+        false => flow,
     }
 }
 
@@ -270,7 +282,7 @@ fn advance<'a>(
         State::Many(_) => many::go_on(stage, slice, phase, reader),
         State::Upload(_) => upload::go_on(stage, slice, phase, reader),
         State::Collect(_) => transaction::collect(stage, slice, phase, reader),
-        State::Walk(_) => keys::go_on(stage, slice, phase),
+        State::Walk(_) => walk::go_on(stage, slice, phase),
     }
 }
 

@@ -7,6 +7,7 @@ use super::{Phase, RequestReader, advance, isolated};
 use crate::batch::BatchBuffers;
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
+use crate::work::Work;
 
 /// Requests of a batch: keys of one request.
 const BATCH: usize = 64;
@@ -83,7 +84,10 @@ pub fn advance_unheard<'a>(
     let mut batch = BatchBuffers::default().take(BATCH);
     let mut own = stage.with_batch(&mut batch);
     let flow = advance(&mut own, slice, phase, reader);
+    let before = slice.output.end();
     isolated::finish(&mut own, slice);
+    // What is dropped was made all the same.
+    slice.spend(Work::of_bytes(slice.output.end() - before));
     // CLIENT REPLY ON has cut off what was before it, and is answered itself. RESET, which is answered too, ends the
     // session.
     if let Some(session) = &mut phase.session
@@ -98,6 +102,7 @@ pub fn advance_unheard<'a>(
         && phase.is_at_request()
         && let Some(session) = &mut phase.session
         && !session.has_replay()
+        && !session.more
     {
         session.unwanted.end();
     }

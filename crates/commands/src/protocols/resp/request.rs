@@ -12,6 +12,7 @@ use super::{
 };
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
+use crate::work::Work;
 
 /// Takes the request at the front.
 #[inline]
@@ -45,7 +46,12 @@ pub fn understand<'a>(
                 if slice.in_batch > 0 {
                     return Flow::Barrier;
                 }
+                let before = slice.output.end();
                 on_the_spot(stage, slice, phase, command);
+                stage.charge(slice);
+                // CLIENT REPLY ON cuts off what was before it.
+                let written = slice.output.end().saturating_sub(before);
+                slice.spend(Work::of_bytes(written));
             }
             stage.counters.redis_commands.bump();
             consumed
@@ -74,7 +80,9 @@ pub fn understand<'a>(
         _ if slice.in_batch > 0 => return Flow::Barrier,
         Parsed::Body(body) => {
             stage.counters.redis_commands.bump();
-            upload::begin(stage, slice, phase, reader.left(), &body)
+            let consumed = upload::begin(stage, slice, phase, reader.left(), &body);
+            stage.charge(slice);
+            consumed
         }
         Parsed::Inline { .. } if refused_tls(slice, reader) => return Flow::Next,
         Parsed::Inline { line, consumed } => {
@@ -87,7 +95,7 @@ pub fn understand<'a>(
         Parsed::Refused(refusal) => refuse(slice, phase, &refusal),
     };
     reader.used += consumed;
-    slice.commands_left = slice.commands_left.saturating_sub(1);
+    slice.spend(Work::COMMAND);
     Flow::Next
 }
 
@@ -118,7 +126,7 @@ pub fn typed(slice: &mut Slice, phase: &mut Phase, line: &[u8]) -> bool {
     let mut request = Vec::new();
     match rewrite(line, &mut request) {
         Ok(()) => {
-            phase.session().keep(request.into());
+            phase.session().replay.push(&request);
             true
         }
         Err(error) => {
@@ -149,6 +157,7 @@ fn joins<'a>(
                 vivify: Some(nuthatch_engine::Expiry::Never),
                 ..Store::set(value)
             };
+            stage.weigh(slice, key, &store);
             (key, Op::Store(store), Verb::Length)
         }
         Command::Length { key } => (key, look(true), Verb::Length),

@@ -1,9 +1,9 @@
 //! The state of a connection that uses more than single commands.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::muted::Unwanted;
+use super::queue::Queue;
 use super::transaction::{Transaction, Watched};
 use crate::output::Mark;
 
@@ -19,29 +19,16 @@ pub struct Session {
     /// Where the output ends for a client that does not want the answer that is being written.
     pub unheard: Option<Mark>,
     /// Queued requests, which are executed before any input is parsed.
-    replay: VecDeque<QueuedRequest>,
-}
-
-/// A queued request.
-pub struct QueuedRequest {
-    bytes: Box<[u8]>,
-    /// The bytes of it that are used up.
-    used: usize,
-}
-
-impl QueuedRequest {
-    /// The rest of it.
-    pub fn left(&self) -> &[u8] {
-        &self.bytes[self.used..]
-    }
+    pub replay: Queue,
+    /// Others are queued behind the one that is being executed.
+    pub more: bool,
 }
 
 impl Session {
     pub fn memory(&self) -> usize {
         let transaction = self.transaction.as_ref().map_or(0, Transaction::memory);
-        let replay: usize = self.replay.iter().map(|kept| kept.bytes.len()).sum();
         let watched: usize = self.watched.iter().map(Watched::memory).sum();
-        self.name.len() + transaction + replay + watched
+        self.name.len() + transaction + self.replay.memory() + watched
     }
 
     /// True if input is parsed next, and what it asks is answered.
@@ -53,25 +40,5 @@ impl Session {
     #[inline]
     pub fn has_replay(&self) -> bool {
         !self.replay.is_empty()
-    }
-
-    /// Appends a request to the queue.
-    pub fn keep(&mut self, request: Box<[u8]>) {
-        self.replay.push_back(QueuedRequest {
-            bytes: request,
-            used: 0,
-        });
-    }
-
-    /// Takes the first request out of the queue. It must not be in the queue while it is executed: it may be an EXEC,
-    /// which queues other requests and executes them at once.
-    pub fn take_kept(&mut self) -> Option<QueuedRequest> {
-        self.replay.pop_front()
-    }
-
-    /// Puts the first request back, with this many more bytes used up.
-    pub fn put_back(&mut self, mut kept: QueuedRequest, used: usize) {
-        kept.used += used;
-        self.replay.push_front(kept);
     }
 }

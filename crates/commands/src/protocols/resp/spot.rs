@@ -12,6 +12,7 @@ use nuthatch_telemetry::sizes::Lens;
 use super::answers::failure;
 use crate::output::Output;
 use crate::stage::Stage;
+use crate::work::Work;
 
 /// How often a change is tried if other clients are faster.
 const ATTEMPTS: usize = 1000;
@@ -78,8 +79,10 @@ pub struct Found {
 /// Reads an item.
 pub fn read(stage: &mut Stage<'_, '_>, key: &[u8]) -> Option<Found> {
     let mut heard = heard(stage, key, Op::Read(Read::default()));
+    let item = heard.item?;
+    stage.work.add(Work::of_bytes(item.value_len));
     Some(Found {
-        item: heard.item?,
+        item,
         value: std::mem::take(heard.value.text()),
     })
 }

@@ -7,10 +7,12 @@ use nuthatch_context::isolation::Isolation;
 use nuthatch_engine::Expiry;
 use nuthatch_protocol::resp::{Command, Error, Queued, Rest, Values, parse_queued};
 
+use super::queue::Queue;
 use super::spot::look;
 use super::{Phase, RequestReader, State, isolated, request};
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
+use crate::work::Work;
 
 /// A transaction may hold one part in this many of the bound on all connections' buffers. A connection that holds more
 /// than its share is closed when the buffers fill, like any other.
@@ -22,16 +24,14 @@ const WATCHED_MAX: usize = 1024;
 /// The requests since MULTI.
 #[derive(Default)]
 pub struct Transaction {
-    requests: Vec<Box<[u8]>>,
-    /// Bytes of all of them.
-    len: usize,
+    requests: Queue,
     /// True if one of the requests was refused.
     refused: bool,
 }
 
 impl Transaction {
     pub fn memory(&self) -> usize {
-        self.len + self.requests.capacity() * size_of::<Box<[u8]>>()
+        self.requests.memory()
     }
 }
 
@@ -116,7 +116,7 @@ pub fn take<'a>(
             reader.used += request::refuse(slice, phase, &refusal);
         }
     }
-    slice.commands_left -= 1;
+    slice.spend(Work::COMMAND);
     Flow::Next
 }
 
@@ -164,8 +164,8 @@ pub fn collect(
     if let State::Collect(collected) = std::mem::take(&mut phase.state)
         && let Some(transaction) = &mut phase.session().transaction
     {
-        transaction.len += len;
-        transaction.requests.push(collected.request.into());
+        transaction.requests.push(&collected.request);
+        slice.spend(Work::of_bytes(len));
         phase.writer(slice).status("QUEUED");
     }
     Flow::Next
@@ -227,6 +227,7 @@ fn watch(
     if phase.session().watched.len() + keys.len() > WATCHED_MAX {
         return Err(Error::WATCHES_TOO_MANY);
     }
+    stage.work.add(Work::of_commands(keys.len()));
     for key in keys {
         match key.len() {
             0 => return Err(Error::KEY_EMPTY),
@@ -265,10 +266,9 @@ fn exec(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) {
         return phase.writer(slice).null_array();
     }
     phase.writer(slice).array(transaction.requests.len());
-    let session = phase.session();
-    for request in transaction.requests {
-        session.keep(request);
-    }
+    // No other request is queued: one that was typed by hand is taken out of the queue while it is executed.
+    debug_assert!(!phase.session().has_replay());
+    phase.session().replay = transaction.requests;
     if isolation.is_some() {
         isolated::carry_out(stage, slice, phase);
     }

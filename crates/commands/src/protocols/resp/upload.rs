@@ -182,6 +182,7 @@ pub fn go_on(
     }
     if let State::Upload(upload) = std::mem::take(&mut phase.state) {
         finish(stage, slice, phase, *upload);
+        stage.charge(slice);
     }
     Flow::Next
 }

@@ -14,6 +14,7 @@ use super::spot::{Change, Counted, Decision, Found, ask, change, look, read, tak
 use super::{Phase, expiry, scripts};
 use crate::slice::Slice;
 use crate::stage::Stage;
+use crate::work::Work;
 
 /// Redis' longest string.
 const STRING_LEN_MAX: u64 = 512 << 20;
@@ -182,6 +183,8 @@ fn set_all_absent(stage: &mut Stage<'_, '_>, pairs: Values<'_>) -> Result<bool, 
             _ => {}
         }
     }
+    // Each key is looked at and stored, all in one step.
+    stage.work.add(Work::of_commands(2 * pairs.len()));
     if pairs.iter().any(|[key, _]| look(stage, key).is_some()) {
         return Ok(false);
     }
