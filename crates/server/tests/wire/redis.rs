@@ -258,3 +258,31 @@ fn walks_over_emptied_memory_find_the_only_item() {
     let said = [line("WATCH w"), line("MULTI"), line("DBSIZE"), line("EXEC")].concat();
     ask(&mut client, &said, b"+OK\r\n+OK\r\n+QUEUED\r\n*1\r\n:1\r\n");
 }
+
+#[test]
+fn a_name_has_a_limit() {
+    let server = Fixture::with(both(), Wants::default());
+    let mut client = server.redis_client();
+    let name = "n".repeat(256);
+    let refusal = b"-ERR Client names cannot be longer than 256 bytes.\r\n";
+    ask(
+        &mut client,
+        &line(&format!("CLIENT SETNAME {name}")),
+        b"+OK\r\n",
+    );
+    ask(
+        &mut client,
+        &line(&format!("CLIENT SETNAME {name}n")),
+        refusal,
+    );
+    ask(
+        &mut client,
+        &line(&format!("HELLO 2 SETNAME {name}n")),
+        refusal,
+    );
+    ask(
+        &mut client,
+        &line("CLIENT GETNAME"),
+        format!("$256\r\n{name}\r\n").as_bytes(),
+    );
+}
