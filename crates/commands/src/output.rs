@@ -12,6 +12,7 @@
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice, Write};
 use std::mem::MaybeUninit;
+use std::ops::Range;
 
 use nuthatch_engine::Value;
 
@@ -38,8 +39,17 @@ pub struct Output<V> {
 struct Pin<V> {
     at: usize,
     value: V,
-    /// Bytes of it that are on the wire.
+    /// Its bytes before this one are on the wire, or are not sent.
     sent: usize,
+    /// Its bytes from here on are not sent.
+    end: usize,
+}
+
+impl<V> Pin<V> {
+    /// Unsent bytes.
+    fn left(&self) -> usize {
+        self.end - self.sent
+    }
 }
 
 /// The end of an output at some moment.
@@ -176,13 +186,20 @@ impl<V> Output<V> {
 impl<V: Value> Output<V> {
     /// Appends a value that stays in the engine, without anything before or after it.
     pub fn pin(&mut self, value: V) {
-        if !value.is_empty() {
-            self.pinned += value.len();
+        let all = 0..value.len();
+        self.pin_part(value, all);
+    }
+
+    /// The same with some bytes of a value only.
+    pub fn pin_part(&mut self, value: V, part: Range<usize>) {
+        if !part.is_empty() {
+            self.pinned += part.len();
             self.pinned_memory += value.memory();
             self.pins.push_back(Pin {
                 at: self.bytes.len(),
                 value,
-                sent: 0,
+                sent: part.start,
+                end: part.end,
             });
         }
     }
@@ -199,7 +216,7 @@ impl<V: Value> Output<V> {
     pub fn cut(&mut self, mark: Mark) {
         self.bytes.truncate(mark.bytes);
         for pin in self.pins.drain(mark.pins..) {
-            self.pinned -= pin.value.len();
+            self.pinned -= pin.left();
             self.pinned_memory -= pin.value.memory();
         }
     }
@@ -245,8 +262,9 @@ impl<V: Value> Output<V> {
             }
             from = pin.at;
             let mut offset = pin.sent;
-            while offset < pin.value.len() && used < PIECES_MAX {
+            while offset < pin.end && used < PIECES_MAX {
                 let chunk = pin.value.chunk(offset);
+                let chunk = &chunk[..chunk.len().min(pin.end - offset)];
                 pieces[used] = IoSlice::new(chunk);
                 used += 1;
                 offset += chunk.len();
@@ -271,11 +289,11 @@ impl<V: Value> Output<V> {
             if self.sent < pin.at {
                 return;
             }
-            let of_value = (pin.value.len() - pin.sent).min(count);
+            let of_value = pin.left().min(count);
             pin.sent += of_value;
             self.pinned -= of_value;
             count -= of_value;
-            if pin.sent < pin.value.len() {
+            if pin.left() > 0 {
                 return;
             }
             // All its bytes are in the kernel: unpin it, so that the engine can reuse its memory.
@@ -359,7 +377,10 @@ mod tests {
             if round % 3 != 0 {
                 let value: Vec<u8> = (0..round).collect();
                 expected.extend_from_slice(&value);
-                output.pin(Pieces(value));
+                output.pin(Pieces(value.clone()));
+                let part = value.len() / 4..value.len() / 2;
+                expected.extend_from_slice(&value[part.clone()]);
+                output.pin_part(Pieces(value), part);
             }
         }
         (output, expected)

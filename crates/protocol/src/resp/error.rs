@@ -139,6 +139,9 @@ impl Error<'static> {
     /// A name with spaces.
     pub const CLIENT_NAME: Self =
         Error::Words("ERR Client names cannot contain spaces, newlines or special characters.");
+    /// A connection's name over the limit.
+    pub const CLIENT_NAME_TOO_LONG: Self =
+        Error::Words("ERR Client names cannot be longer than 256 bytes.");
     /// Other clients changed the key again and again meanwhile.
     pub const BUSY: Self = Error::Words("ERR the key is being changed too often, try again");
     /// SCAN with a cursor that the server never returned, or returned long ago.

@@ -180,9 +180,15 @@ fn auth<'a>(arguments: &mut Arguments<'a>) -> Result<Login<'a>, Stop<'a>> {
     }
 }
 
+/// The longest name of a connection. Every CLIENT LIST shows the names of all connections, so a client's name costs all
+/// others memory.
+const CLIENT_NAME_MAX: usize = 256;
+
 /// A connection's name: visible ASCII characters only.
 fn client_name(name: &[u8]) -> Result<&[u8], Error<'static>> {
-    if name.iter().all(u8::is_ascii_graphic) {
+    if name.len() > CLIENT_NAME_MAX {
+        Err(Error::CLIENT_NAME_TOO_LONG)
+    } else if name.iter().all(u8::is_ascii_graphic) {
         Ok(name)
     } else {
         Err(Error::CLIENT_NAME)

@@ -22,6 +22,7 @@ use std::mem;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::time::Instant;
 
+use bumpalo::Bump;
 use nuthatch_commands::conversation;
 use nuthatch_commands::executing::execute;
 use nuthatch_commands::output::Output;
@@ -47,6 +48,9 @@ pub(super) const BUFFER: usize = 512 << 10;
 /// The most TLS handshakes that a loop goes on with: each takes as long as thousands of requests. The other handshakes
 /// have their turn in the next loop, so that requests wait for few of them.
 pub(super) const HANDSHAKES: usize = 8;
+
+/// Bytes of the arena for copied requests that a worker keeps between two iterations.
+const ARENA_KEPT: usize = 64 << 10;
 
 /// With less room than this for a read, the next connection waits for the next iteration.
 const READ_MIN: usize = 16 << 10;
@@ -370,7 +374,7 @@ impl Worker {
             }
         }
         self.batch.give(batch);
-        self.decoded.reset();
+        empty(&mut self.decoded);
     }
 
     /// Ends the iteration: keeps unused input, sends output.
@@ -450,6 +454,16 @@ impl Worker {
     }
 }
 
+/// Frees what an iteration allocated. An arena keeps its largest chunk for the next iteration, and one iteration of
+/// copied requests may have needed megabytes.
+#[inline]
+fn empty(arena: &mut Bump) {
+    arena.reset();
+    if arena.allocated_bytes() > ARENA_KEPT {
+        *arena = Bump::new();
+    }
+}
+
 /// The owners of the slices: connections or datagrams.
 enum Peers<'w> {
     Connections(&'w mut Slab<Connection>),
@@ -485,5 +499,24 @@ impl Peers<'_> {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_arena_that_has_grown_is_given_back() {
+        let mut arena = Bump::new();
+        arena.alloc_slice_copy(&[7; 1000]);
+        empty(&mut arena);
+        let little = arena.allocated_bytes();
+        assert!(0 < little && little <= ARENA_KEPT, "{little}");
+        for _ in 0..10 {
+            arena.alloc_slice_copy(&[7; ARENA_KEPT]);
+        }
+        empty(&mut arena);
+        assert_eq!(arena.allocated_bytes(), 0);
     }
 }

@@ -258,3 +258,88 @@ fn walks_over_emptied_memory_find_the_only_item() {
     let said = [line("WATCH w"), line("MULTI"), line("DBSIZE"), line("EXEC")].concat();
     ask(&mut client, &said, b"+OK\r\n+OK\r\n+QUEUED\r\n*1\r\n:1\r\n");
 }
+
+/// Commands that answer with a large value must not copy it: the answers to a client that does not read would hold
+/// memory that only `-I` limits.
+#[test]
+fn large_values_stay_in_the_engine_whatever_command_reads_them() {
+    const LEN: usize = 900_000;
+    const COUNT: usize = 20;
+    let server = Fixture::with(both(), Wants::default());
+    let value: Vec<u8> = (0..LEN).map(|at| b'a' + (at / 1000 % 26) as u8).collect();
+    let large =
+        |bytes: &[u8]| [format!("${}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat();
+    for (commands, expected) in [
+        (vec!["GETRANGE k 0 -1"], large(&value)),
+        (vec!["GETRANGE k 5 -7"], large(&value[5..LEN - 6])),
+        (vec!["GETRANGE k 10 2009"], large(&value[10..2010])),
+        (
+            vec!["SET k v GET", "GET k"],
+            [&large(&value)[..], b"$1\r\nv\r\n"].concat(),
+        ),
+        (
+            vec!["GETDEL k", "GET k"],
+            [&large(&value)[..], b"$-1\r\n"].concat(),
+        ),
+    ] {
+        let mut other = server.redis_client();
+        ask(&mut other, &request(&[b"SET", b"k", &value]), b"+OK\r\n");
+        let mut client = server.redis_client();
+        for command in &commands {
+            client.send(line(command));
+        }
+        client.expect(&expected);
+    }
+    // The answers do not fit into the sockets.
+    let mut other = server.redis_client();
+    let mut plain = server.client();
+    ask(&mut other, &request(&[b"SET", b"k", &value]), b"+OK\r\n");
+    let mut client = server.redis_client();
+    client.send(line("GETRANGE k 1 -1").repeat(COUNT));
+    let answer = large(&value[1..]);
+    client.expect(&answer);
+    let held = plain.stat("read_buf_bytes");
+    assert!(held < 100_000, "{held} bytes are held");
+    for _ in 1..COUNT {
+        client.expect(&answer);
+    }
+    // A large value is no number, and no token.
+    for (command, reply) in [
+        ("INCR k", "-ERR value is not an integer or out of range\r\n"),
+        ("INCRBYFLOAT k 1", "-ERR value is not a valid float\r\n"),
+        ("SETRANGE k 0 xyz", ":900000\r\n"),
+        ("GETRANGE k 0 4", "$5\r\nxyzaa\r\n"),
+        ("EXPIRE k 100 NX", ":1\r\n"),
+        ("STRLEN k", ":900000\r\n"),
+    ] {
+        ask(&mut other, &line(command), reply.as_bytes());
+    }
+}
+
+#[test]
+fn a_name_has_a_limit() {
+    let server = Fixture::with(both(), Wants::default());
+    let mut client = server.redis_client();
+    let name = "n".repeat(256);
+    let refusal = b"-ERR Client names cannot be longer than 256 bytes.\r\n";
+    ask(
+        &mut client,
+        &line(&format!("CLIENT SETNAME {name}")),
+        b"+OK\r\n",
+    );
+    ask(
+        &mut client,
+        &line(&format!("CLIENT SETNAME {name}n")),
+        refusal,
+    );
+    ask(
+        &mut client,
+        &line(&format!("HELLO 2 SETNAME {name}n")),
+        refusal,
+    );
+    ask(
+        &mut client,
+        &line("CLIENT GETNAME"),
+        format!("$256\r\n{name}\r\n").as_bytes(),
+    );
+}

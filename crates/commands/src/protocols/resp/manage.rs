@@ -382,7 +382,7 @@ fn object(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &Phase, object: O
     match ask {
         Ask::Encoding => {
             let value = match item.value_len {
-                0..=20 => read(stage, key).map(|found| found.value),
+                0..=20 => read(stage, key).and_then(|found| found.value.copy(0).ok()),
                 _ => None,
             };
             let encoding: &[u8] = match value {

@@ -22,7 +22,7 @@ pub fn increment_present(
 /// Changes a lock for its owner. False if the token is not the owner's.
 pub fn owned(stage: &mut Stage<'_, '_>, owned: &Owned<'_>) -> Result<bool, Error<'static>> {
     let Owned { key, token, then } = *owned;
-    let is_his = |found: &Found| found.value == token;
+    let is_his = |found: &Found| found.value.is(token);
     if then == LockChange::NoMore {
         let released = take_if(stage, key, is_his)?.is_some();
         stage.counters.count_delete(released);

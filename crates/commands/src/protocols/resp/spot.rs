@@ -1,6 +1,7 @@
 //! Requests to the engine outside of the batch, for commands that need the engine's reply before they can answer.
 
 use std::mem::MaybeUninit;
+use std::ops::Range;
 
 use nuthatch_engine::{
     AnyValue, Condition, Expiry, Item, Op, Read, Replies, Reply, Request, Store, StoreMode, Value,
@@ -9,10 +10,15 @@ use nuthatch_protocol::resp::Error;
 use nuthatch_telemetry::counters::WorkerCounters;
 use nuthatch_telemetry::sizes::Lens;
 
+use super::Phase;
 use super::answers::failure;
 use crate::output::Output;
+use crate::slice::Slice;
 use crate::stage::Stage;
 use crate::work::Work;
+
+/// A part of a large value that is no longer than this is copied, and the value is free at once.
+const PIECE_COPIED: usize = 8 << 10;
 
 /// How often a change is tried if other clients are faster.
 const ATTEMPTS: usize = 1000;
@@ -21,6 +27,7 @@ const ATTEMPTS: usize = 1000;
 #[derive(Default)]
 struct CollectedReply {
     value: Output<AnyValue>,
+    large: Option<AnyValue>,
     item: Option<Item>,
     reply: Option<Reply>,
 }
@@ -44,10 +51,7 @@ impl Replies<AnyValue> for CollectedReply {
 
     fn large(&mut self, _: usize, item: &Item, value: AnyValue) {
         self.item = Some(*item);
-        let text = self.value.text();
-        while text.len() < value.len() {
-            text.extend_from_slice(value.chunk(text.len()));
-        }
+        self.large = Some(value);
     }
 
     fn done(&mut self, _: usize, reply: Reply) {
@@ -73,17 +77,102 @@ pub fn ask(stage: &mut Stage<'_, '_>, key: &[u8], op: Op<'_>) -> Reply {
 /// An item and its value.
 pub struct Found {
     pub item: Item,
-    pub value: Vec<u8>,
+    pub value: Content,
+}
+
+/// A value that was read. A large one stays in the engine, pinned: a copy of it would be memory that no limit counts.
+pub enum Content {
+    Copied(Vec<u8>),
+    Pinned(AnyValue),
+}
+
+impl Content {
+    fn len(&self) -> usize {
+        match self {
+            Self::Copied(bytes) => bytes.len(),
+            Self::Pinned(value) => value.len(),
+        }
+    }
+
+    /// True if these are its bytes. Tokens and numbers are short: a pinned value is none.
+    pub fn is(&self, bytes: &[u8]) -> bool {
+        match self {
+            Self::Copied(copy) => copy == bytes,
+            Self::Pinned(value) => {
+                value.len() == bytes.len() && pieces(value, 0..value.len()).flatten().eq(bytes)
+            }
+        }
+    }
+
+    /// Its bytes in memory of the caller, which has room for `len` bytes. The client chooses how many these are, so that
+    /// may fail.
+    pub fn copy(self, len: usize) -> Result<Vec<u8>, Error<'static>> {
+        let room = len.max(self.len());
+        match self {
+            Self::Copied(mut bytes) => {
+                reserve(&mut bytes, room)?;
+                Ok(bytes)
+            }
+            Self::Pinned(value) => {
+                let mut bytes = Vec::new();
+                reserve(&mut bytes, room)?;
+                pieces(&value, 0..value.len()).for_each(|piece| bytes.extend_from_slice(piece));
+                Ok(bytes)
+            }
+        }
+    }
+
+    /// Writes these of its bytes to the client.
+    pub fn answer(
+        self,
+        slice: &mut Slice,
+        phase: &Phase,
+        part: impl FnOnce(usize) -> Range<usize>,
+    ) {
+        let part = part(self.len());
+        phase.writer(slice).bulk_header(part.len());
+        match self {
+            Self::Copied(bytes) => slice.output.text().extend_from_slice(&bytes[part]),
+            Self::Pinned(value) if part.len() <= PIECE_COPIED => {
+                let text = slice.output.text();
+                pieces(&value, part).for_each(|piece| text.extend_from_slice(piece));
+            }
+            Self::Pinned(value) => slice.output.pin_part(value, part),
+        }
+        slice.output.text().extend_from_slice(b"\r\n");
+    }
+}
+
+/// Makes room for this many bytes in all.
+fn reserve(bytes: &mut Vec<u8>, room: usize) -> Result<(), Error<'static>> {
+    bytes
+        .try_reserve_exact(room.saturating_sub(bytes.len()))
+        .map_err(|_| Error::OUT_OF_MEMORY)
+}
+
+/// A part of a value, piece by piece as it lies in the engine.
+fn pieces(value: &AnyValue, part: Range<usize>) -> impl Iterator<Item = &[u8]> {
+    let mut at = part.start;
+    std::iter::from_fn(move || {
+        let piece = (at < part.end).then(|| value.chunk(at))?;
+        let piece = &piece[..piece.len().min(part.end - at)];
+        at += piece.len();
+        Some(piece)
+    })
 }
 
 /// Reads an item.
 pub fn read(stage: &mut Stage<'_, '_>, key: &[u8]) -> Option<Found> {
     let mut heard = heard(stage, key, Op::Read(Read::default()));
     let item = heard.item?;
+    // Also for a pinned value: most commands that read one copy it, or compare it.
     stage.work.add(Work::of_bytes(item.value_len));
     Some(Found {
         item,
-        value: std::mem::take(heard.value.text()),
+        value: match heard.large {
+            Some(value) => Content::Pinned(value),
+            None => Content::Copied(std::mem::take(heard.value.text())),
+        },
     })
 }
 

@@ -306,7 +306,7 @@ fn store(
         Err(error) => return writer.error(&error),
     };
     match (set.answer, old) {
-        (SetAnswer::Old, Some(old)) => writer.bulk(&old.value),
+        (SetAnswer::Old, Some(old)) => old.value.answer(slice, phase, |len| 0..len),
         (SetAnswer::Old, None) => writer.null(),
         (SetAnswer::Number, _) => writer.flag(stored),
         (SetAnswer::Status, _) if stored => writer.ok(),

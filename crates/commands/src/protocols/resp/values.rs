@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::ops::Range;
 
 use nuthatch_engine::{Expiry, Item, Op, Removal, Reply, Store, StoreMode};
 use nuthatch_protocol::resp::{
@@ -10,7 +11,7 @@ use nuthatch_protocol::resp::{
 };
 use nuthatch_telemetry::sizes::Lens;
 
-use super::spot::{Change, Counted, Decision, Found, ask, change, look, read, take_if};
+use super::spot::{Change, Content, Counted, Decision, Found, ask, change, look, read, take_if};
 use super::{Phase, expiry, scripts};
 use crate::slice::Slice;
 use crate::stage::Stage;
@@ -45,8 +46,12 @@ pub fn command(
         Command::GetRange { key, start, end } => {
             let found = read(stage, key);
             count_get(stage, key, found.as_ref());
-            let value = found.map(|found| found.value).unwrap_or_default();
-            phase.writer(slice).bulk(range(&value, start, end));
+            match found {
+                Some(found) => found
+                    .value
+                    .answer(slice, phase, |len| range(len, start, end)),
+                None => phase.writer(slice).bulk(b""),
+            }
         }
         Command::SetRange { key, offset, value } => {
             set_range(stage, slice, phase, key, offset, value);
@@ -121,15 +126,14 @@ fn sum(slice: &mut Slice, phase: &Phase, outcome: Result<Option<i64>, Error<'sta
 }
 
 fn bulk(slice: &mut Slice, phase: &Phase, found: Option<Found>) {
-    let mut writer = phase.writer(slice);
     match found {
-        Some(found) => writer.bulk(&found.value),
-        None => writer.null(),
+        Some(found) => found.value.answer(slice, phase, |len| 0..len),
+        None => phase.writer(slice).null(),
     }
 }
 
 /// The outcome of a SET that depends on the old value: whether it stored, and the old value.
-type Outcome = (bool, Option<Vec<u8>>);
+type Outcome = (bool, Option<Content>);
 
 /// SET with GET or KEEPTTL.
 fn changed(stage: &mut Stage<'_, '_>, set: &Set<'_>) -> Result<Outcome, Error<'static>> {
@@ -163,7 +167,7 @@ fn changed(stage: &mut Stage<'_, '_>, set: &Set<'_>) -> Result<Outcome, Error<'s
 fn answer_set(slice: &mut Slice, phase: &Phase, set: &Set<'_>, (stored, old): Outcome) {
     let mut writer = phase.writer(slice);
     match (set.answer, old) {
-        (SetAnswer::Old, Some(old)) => writer.bulk(&old),
+        (SetAnswer::Old, Some(old)) => old.answer(slice, phase, |len| 0..len),
         (SetAnswer::Old, None) => writer.null(),
         (SetAnswer::Number, _) => writer.flag(stored),
         (SetAnswer::Status, _) if stored => writer.ok(),
@@ -224,20 +228,20 @@ fn set_all_absent(stage: &mut Stage<'_, '_>, pairs: Values<'_>) -> Result<bool, 
     Ok(true)
 }
 
-/// The bytes from `start` to `end`, both included. Negative numbers count from the end.
-fn range(value: &[u8], start: i64, end: i64) -> &[u8] {
+/// The bytes from `start` to `end`, both included, of a value of this length. Negative numbers count from the end.
+fn range(len: usize, start: i64, end: i64) -> Range<usize> {
     if start < 0 && end < 0 && start > end {
-        return &[];
+        return 0..0;
     }
-    let len = value.len() as i64;
+    let len = len as i64;
     let place = |at: i64| match at {
         ..0 => at.saturating_add(len).max(0),
         at => at,
     };
     let (start, end) = (place(start), place(end).min(len - 1));
     match start <= end {
-        true => &value[start as usize..=end as usize],
-        false => &[],
+        true => start as usize..end as usize + 1,
+        false => 0..0,
     }
 }
 
@@ -272,7 +276,7 @@ fn replace_range(
     }
     let (start, end) = (offset as usize, end as usize);
     change(stage, key, Counted::Set, |found| {
-        let (mut value, expiry, flags) = parts(found);
+        let (mut value, expiry, flags) = parts(found, end)?;
         value.resize(value.len().max(end), 0);
         value[start..end].copy_from_slice(piece);
         Ok(Decision::Become(Change {
@@ -284,12 +288,18 @@ fn replace_range(
     })
 }
 
-/// Value, expiry and flags of the item, or of a new one if there is none.
-fn parts(found: Option<Found>) -> (Vec<u8>, Expiry, u32) {
-    match found {
+/// Value, expiry and flags of the item, or of a new one if there is none. The value has room for `len` bytes.
+fn parts(found: Option<Found>, len: usize) -> Result<(Vec<u8>, Expiry, u32), Error<'static>> {
+    let (value, expiry, flags) = match found {
         Some(Found { item, value }) => (value, item.expiry, item.flags),
-        None => (Vec::new(), Expiry::Never, 0),
-    }
+        None => (Content::Copied(Vec::new()), Expiry::Never, 0),
+    };
+    Ok((value.copy(len)?, expiry, flags))
+}
+
+/// True for a value that is far too long for a number: it is not copied.
+fn is_long(found: &Option<Found>) -> bool {
+    matches!(found, Some(found) if matches!(found.value, Content::Pinned(_)))
 }
 
 /// Adds to a number. If there is none, adds to 0 if `makes` is true, else changes nothing.
@@ -304,7 +314,10 @@ pub fn add(
         if absent && !makes {
             return Ok(Decision::Stay(None));
         }
-        let (value, expiry, flags) = parts(found);
+        if is_long(&found) {
+            return Err(Error::NOT_INTEGER);
+        }
+        let (value, expiry, flags) = parts(found, 0)?;
         let number = match absent {
             true => 0,
             false => integer(&value).ok_or(Error::NOT_INTEGER)?,
@@ -327,7 +340,10 @@ fn increment_decimal(
     let down = by.is_negative();
     change(stage, key, Counted::Delta { down }, |found| {
         let absent = found.is_none();
-        let (value, expiry, flags) = parts(found);
+        if is_long(&found) {
+            return Err(Error::NOT_FLOAT);
+        }
+        let (value, expiry, flags) = parts(found, 0)?;
         let number = match absent {
             true => by,
             false => Decimal::parse(&value)
@@ -358,7 +374,7 @@ pub fn rewrite(
         Ok(match decided {
             None => Decision::Stay(false),
             Some((expiry, Found { item, value })) => Decision::Become(Change {
-                value: Cow::Owned(value),
+                value: Cow::Owned(value.copy(0)?),
                 expiry,
                 flags: item.flags,
                 answer: true,
@@ -409,8 +425,12 @@ mod tests {
             (-100, 0, b"T"),
             (-100, -100, b"T"),
         ] {
-            assert_eq!(range(value, start, end), expected, "{start} {end}");
+            assert_eq!(
+                &value[range(value.len(), start, end)],
+                expected,
+                "{start} {end}"
+            );
         }
-        assert!(range(b"", 0, -1).is_empty());
+        assert!(range(0, 0, -1).is_empty());
     }
 }
