@@ -16,6 +16,7 @@ use super::stats;
 use super::{Phase, admin};
 use crate::slice::Slice;
 use crate::stage::Stage;
+use crate::work::Work;
 
 /// Executes a command that is not about keys.
 #[cold]
@@ -42,7 +43,11 @@ pub fn command(
         Command::Lru(words) => admin::lru(words),
         Command::LruCrawler(words) => return admin::lru_crawler(stage, slice, phase, words),
         Command::Watch(words) => (watch(stage, slice.id, phase, words), false),
-        Command::RefreshCerts => (refresh_certs(stage), false),
+        Command::RefreshCerts => {
+            // It reads files and parses keys: one is a slice's work.
+            stage.work.add(Work::WHOLE_SLICE);
+            (refresh_certs(stage), false)
+        }
         Command::Shutdown(words) => return shutdown(stage, slice, words),
         Command::Quit => return slice.quit(),
         Command::Get(_)

@@ -81,6 +81,7 @@ pub fn command<'a>(
         command => {
             let before = slice.output.end();
             immediate::command(stage, slice, phase, command);
+            stage.charge(slice);
             slice.spend(Work::of_bytes(slice.output.end() - before));
         }
     }

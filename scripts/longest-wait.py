@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""Measures how long a get waits behind one peer that sends the most expensive requests, one kind after the other.
+
+    longest-wait.py NUTHATCH [FLAG...]
+
+The flags go to the server, as in `-I 128m -m 512`. Each line is a kind of request, and the longest and the median of the
+gets of another client of the same worker (the server has one) while the peer's requests are executed.
+"""
+
+import socket
+import statistics
+import subprocess
+import sys
+import threading
+import time
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def connect(port):
+    for _ in range(500):
+        try:
+            return socket.create_connection(("127.0.0.1", port), 120)
+        except ConnectionRefusedError:
+            time.sleep(0.02)
+    raise SystemExit("the server does not listen")
+
+
+def resp(*words):
+    words = [word if isinstance(word, bytes) else str(word).encode() for word in words]
+    return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
+
+
+def read_until(peer, end):
+    """Reads up to an answer that ends like this."""
+    tail = b""
+    while not tail.endswith(end):
+        more = peer.recv(1 << 20)
+        if not more:
+            raise SystemExit("the server closed the connection")
+        tail = (tail + more)[-64:]
+
+
+def waits(other, port, request):
+    """The times of another client's gets, in milliseconds, while a peer's request is executed."""
+    peer = connect(port)
+    done = threading.Event()
+
+    def ask():
+        peer.sendall(request + resp("ECHO", "the-end"))
+        read_until(peer, b"the-end\r\n")
+        done.set()
+
+    thread = threading.Thread(target=ask)
+    times = []
+    thread.start()
+    while not done.is_set():
+        begun = time.perf_counter()
+        other.sendall(b"get none\r\n")
+        read_until(other, b"END\r\n")
+        times.append(1e3 * (time.perf_counter() - begun))
+    thread.join()
+    return times
+
+
+def main():
+    port, redis = free_port(), free_port()
+    binary, *flags = sys.argv[1:]
+    server = subprocess.Popen([binary, "-p", str(port), "--redis-port", str(redis), "-l", "127.0.0.1", "-t", "1", *flags])
+    try:
+        other, peer = connect(port), connect(redis)
+        peer.sendall(resp("CONFIG", "GET", "proto-max-bulk-len") + resp("ECHO", "x"))
+        answer = b""
+        while not answer.endswith(b"$1\r\nx\r\n"):
+            answer += peer.recv(4096)
+        longest = int(answer.split(b"\r\n")[4])
+        peer.sendall(resp("SETRANGE", "k", longest - 5000, "y"))
+        read_until(peer, b"\r\n")
+        change = resp("SETRANGE", "k", 0, "y") * 100
+        kinds = {
+            "100 SETRANGE of the longest value": change,
+            "the same in an EXEC with WATCH": resp("WATCH", "w") + resp("MULTI") + change + resp("EXEC"),
+            "100 APPEND to a value of half the length": resp("SETRANGE", "h", longest // 2, "y")
+            + resp("APPEND", "h", "y") * 100,
+            "1000 CLIENT LIST without answers": resp("CLIENT", "REPLY", "OFF")
+            + resp("CLIENT", "LIST") * 1000
+            + resp("CLIENT", "REPLY", "ON"),
+            "an EXEC of 100,000 PING": resp("MULTI") + resp("PING") * 100_000 + resp("EXEC"),
+            "1000 DBSIZE, 1000 RANDOMKEY": resp("DBSIZE") * 1000 + resp("RANDOMKEY") * 1000,
+        }
+        for kind, request in kinds.items():
+            times = waits(other, redis, request)
+            print(f"{kind:42} longest {max(times):8.1f} ms, median {statistics.median(times):6.2f} ms")
+    finally:
+        server.terminate()
+        server.wait(30)
+
+
+main()
