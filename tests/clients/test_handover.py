@@ -257,7 +257,7 @@ def test_a_newcomer_that_fails_takes_nothing(start, tmp_path, port):
             client.connect(str(control))
             client.sendall(said)
         goes_on(number + 1)
-    other = Newcomer(control, b"nuthatch handover 2")
+    other = Newcomer(control, b"nuthatch handover 1")
     assert other.hear() == b"refused: the running server is of another version"
     goes_on(5)
     silent = Newcomer(control)
