@@ -8,7 +8,7 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::ops::ControlFlow;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,7 +17,8 @@ use nuthatch_context::keeping::Keeping;
 use nuthatch_context::shared::Shared;
 use nuthatch_context::shutdown::Shutdown;
 use nuthatch_engine::{AnyEngine, Clock};
-use nuthatch_snapshot::{Error, Summary, load, load_last, save};
+use nuthatch_file::{open_in_place, open_trusted};
+use nuthatch_snapshot::{Error, Summary, load_file, load_last, save};
 
 use crate::handover::taking::Newcomer;
 use crate::systemd::{self, NotifyState};
@@ -42,15 +43,9 @@ impl Claim {
         let named = |error: io::Error| {
             io::Error::new(error.kind(), format!("-e {}: {error}", path.display()))
         };
-        let lock = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .custom_flags(libc::O_NOFOLLOW)
-            .open(&name)
-            .map_err(named)?;
-        own(&lock).map_err(named)?;
+        let mut options = OpenOptions::new();
+        let options = options.write(true).create(true).mode(0o600);
+        let lock = open_in_place(Path::new(&name), options).map_err(named)?;
         match lock.try_lock() {
             Ok(()) => Ok(Self {
                 path: path.to_owned(),
@@ -73,8 +68,8 @@ impl Claim {
     /// changed since. So nothing that may fail comes between this call and the first client. A file that cannot be read
     /// is logged and put aside. `None` if there was nothing to take.
     ///
-    /// Errors: it is no file, or another user's; it cannot be opened or removed; the server is to stop, and then the
-    /// file stays.
+    /// Errors: it is no file, or another user has written it, or may; it cannot be opened or removed; the server is to
+    /// stop, and then the file stays.
     pub(crate) fn take(
         &self,
         engine: &Arc<AnyEngine>,
@@ -84,22 +79,15 @@ impl Claim {
         let named = |error: io::Error| {
             io::Error::new(error.kind(), format!("-e {}: {error}", self.path.display()))
         };
-        // Follow no symbolic link, and do not wait for a writer if the path is a pipe.
-        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
-        let file = match OpenOptions::new()
-            .read(true)
-            .custom_flags(flags)
-            .open(&self.path)
-        {
+        let file = match open_trusted(&self.path, false) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 self.tell_of_nothing();
                 return Ok(None);
             }
+            // A file that no server of this user left may be neither taken nor put aside.
             Err(error) => return Err(named(error)),
         };
-        // A file that no server of this user left may be neither taken nor put aside.
-        own(&file).map_err(named)?;
         let begun = Instant::now();
         match load_last(engine, clock, &file, &self.path, &mut until(shutdown)) {
             Ok(summary) => {
@@ -165,21 +153,6 @@ fn put_aside(path: &Path) -> io::Result<()> {
     fs::rename(path, aside)
 }
 
-/// Errors: it is no file, or it belongs to another user, who could have written anything into it.
-fn own(file: &File) -> io::Result<()> {
-    let meta = file.metadata()?;
-    if !meta.is_file() {
-        return Err(io::Error::other("not a file"));
-    }
-    let (owner, me) = (meta.uid(), nix::unistd::geteuid().as_raw());
-    match owner == me || owner == 0 {
-        true => Ok(()),
-        false => Err(io::Error::other(format!(
-            "it belongs to the user {owner}, and this server is the user {me}"
-        ))),
-    }
-}
-
 /// How long systemd waits at most for the next sign of progress, and how often the server extends that time.
 const PATIENCE: Duration = Duration::from_secs(300);
 const PATIENCE_EVERY: Duration = Duration::from_secs(5);
@@ -240,7 +213,7 @@ pub(crate) fn take_over(
 /// is no copy yet, so that the same flags work for every start, and also where the copy is damaged or of a later
 /// version: then it puts the file aside, so that the next save does not replace it.
 ///
-/// Errors: the copy cannot be read; one that this server does not save is missing, damaged or of a later version; the
+/// Errors: the copy cannot be read, or another user has written it, or may; one that this server does not save is missing, damaged or of a later version; the
 /// server is to stop.
 pub(crate) fn begin_with(
     path: &Path,
@@ -252,7 +225,9 @@ pub(crate) fn begin_with(
     let begun = Instant::now();
     let is_missing = |error: &Error| matches!(error, Error::Io(_, error) if error.kind() == io::ErrorKind::NotFound);
     let is_its_own = keeping.loads_what_it_saves();
-    match load(engine, clock, path, &mut until(shutdown)) {
+    let opened = open_trusted(path, true).map_err(|error| Error::Io(path.to_owned(), error));
+    let mut progress = until(shutdown);
+    match opened.and_then(|file| load_file(engine, clock, &file, path, &mut progress)) {
         Ok(summary) => {
             tell("taken from", path, &summary, begun);
             Ok(Some(summary))
@@ -273,20 +248,6 @@ pub(crate) fn begin_with(
             Ok(None)
         }
         Err(error) => Err(io::Error::other(format!("--load: {error}"))),
-    }
-}
-
-/// Begins a copy and discards it, so that a server that can never write one fails at its start and not at its stop.
-pub(crate) fn try_save(keeping: &Keeping) -> io::Result<()> {
-    let Some((path, _)) = &keeping.save else {
-        return Ok(());
-    };
-    match nuthatch_file::try_begin(path) {
-        // The server that hands over to this one has the file.
-        Err(error) if error.kind() == io::ErrorKind::ResourceBusy => Ok(()),
-        tried => tried.map_err(|error| {
-            io::Error::new(error.kind(), format!("--save {}: {error}", path.display()))
-        }),
     }
 }
 

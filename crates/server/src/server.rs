@@ -58,7 +58,7 @@ impl Server {
     ) -> io::Result<ServerHandle> {
         config.check()?;
         config.keeping.check()?;
-        keeping::try_save(&config.keeping)?;
+        config.keeping.try_to_write()?;
         system::make_room_for(config.connections_max);
         let newcomer = config.handover.as_deref().map(Newcomer::ask).transpose()?;
         let mut newcomer = newcomer.flatten();
