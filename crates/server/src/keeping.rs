@@ -8,7 +8,7 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::ops::ControlFlow;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -28,6 +28,16 @@ pub(crate) struct Claim {
     path: PathBuf,
     /// The file stays locked as long as this handle, or a copy of it, is open.
     lock: File,
+    /// The file that was there when this process got the right.
+    before: Option<Identity>,
+}
+
+/// Device and inode of a file.
+type Identity = (u64, u64);
+
+fn identity(path: &Path) -> Option<Identity> {
+    let there = fs::symlink_metadata(path).ok()?;
+    Some((there.dev(), there.ino()))
 }
 
 impl Claim {
@@ -35,8 +45,7 @@ impl Claim {
     pub(crate) fn of(path: &Path, newcomer: Option<&mut Newcomer>) -> io::Result<Self> {
         // The process that hands over shares its lock with this one, and whichever process goes on keeps it.
         if let Some(lock) = newcomer.and_then(|newcomer| newcomer.lock(path)) {
-            let path = path.to_owned();
-            return Ok(Self { path, lock });
+            return Ok(Self::new(path, lock));
         }
         let mut name = path.as_os_str().to_owned();
         name.push(".lock");
@@ -47,16 +56,27 @@ impl Claim {
         let options = options.write(true).create(true).mode(0o600);
         let lock = open_in_place(Path::new(&name), options).map_err(named)?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self {
-                path: path.to_owned(),
-                lock,
-            }),
+            Ok(()) => Ok(Self::new(path, lock)),
             Err(TryLockError::WouldBlock) => {
                 let words = "another server uses this file";
                 Err(named(io::Error::new(io::ErrorKind::ResourceBusy, words)))
             }
             Err(TryLockError::Error(error)) => Err(named(error)),
         }
+    }
+
+    fn new(path: &Path, lock: File) -> Self {
+        Self {
+            path: path.to_owned(),
+            lock,
+            before: identity(path),
+        }
+    }
+
+    /// True if the process with which this one shares the lock has left its items since.
+    pub(crate) fn was_left_since(&self) -> bool {
+        let now = identity(&self.path);
+        now.is_some() && now != self.before
     }
 
     /// The lock, for another process.
@@ -183,8 +203,8 @@ fn patience() -> impl FnMut() {
     }
 }
 
-/// Takes the items of the process that hands over, which then ends. `None` if that process was killed meanwhile: this
-/// one has its sockets by then, and serves without its items. Errors: the other process goes on. It is an error, too,
+/// Takes the items of the process that hands over, which then ends. `None` if that process has ended meanwhile: this
+/// one has its sockets by then, and serves without the items that it has got. Errors: the other process goes on. It is an error, too,
 /// if this server is to stop.
 pub(crate) fn take_over(
     newcomer: &Newcomer,
@@ -194,15 +214,13 @@ pub(crate) fn take_over(
     shutdown: &Shutdown,
 ) -> io::Result<Option<Summary>> {
     let begun = Instant::now();
-    match newcomer.take_over(engine, clock, &mut until(shutdown)) {
+    match newcomer.take_over(engine, clock, &mut until(shutdown), shutdown) {
         Ok(summary) => {
             tell("taken by handover from", path, &summary, begun);
             Ok(Some(summary))
         }
         Err(error) if !shutdown.is_requested() && newcomer.inherit() => {
-            tracing::error!(
-                "the server that was handing over was killed: its items are lost ({error})"
-            );
+            tracing::warn!("the server that was handing over has ended: {error}");
             Ok(None)
         }
         Err(error) => Err(error),

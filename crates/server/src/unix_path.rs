@@ -133,7 +133,8 @@ fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
     fs::set_permissions(name, Permissions::from_mode(mode))
 }
 
-fn unconnected() -> io::Result<Socket> {
+/// A socket that blocks no call.
+pub(crate) fn unconnected() -> io::Result<Socket> {
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.set_nonblocking(true)?;
     Ok(socket)
