@@ -14,7 +14,7 @@ use nix::fcntl::{AT_FDCWD, AtFlags};
 use nix::unistd::{AccessFlags, faccessat};
 use nuthatch_log::LogTo;
 use nuthatch_program::Failure;
-use nuthatch_server::{Actions, Config, Listen, ListenAddress};
+use nuthatch_server::{Actions, Config, Listen, ListenAddress, limits};
 
 use crate::engine;
 use crate::process;
@@ -28,9 +28,11 @@ pub fn all(settings: &mut Settings) -> Result<(), Failure> {
     if let Some(tls) = &settings.server.certificates {
         tls.warn();
     }
+    process::raise_files(settings.server.connections_max.get());
     let user = process::change_user(&settings.process)?.map(str::to_owned);
     log(&settings.process.log, user.as_deref())?;
     as_user(settings, user.as_deref())?;
+    limits::keep_to(&mut settings.server, settings.engine.memory_limit as u64);
     engine::make(&settings.engine).map(drop)
 }
 
