@@ -293,6 +293,94 @@ def test_a_newcomer_that_fails_takes_nothing(start, tmp_path, port):
     assert second.end() == 0
 
 
+def filled(port):
+    """More than the kernel buffers between two processes."""
+    value = b"x" * 1_000_000
+    text = b"".join(b"set k%d 0 0 1000000 noreply\r\n%b\r\n" % (number, value) for number in range(30))
+    assert converse(At(port).address, text + b"mn\r\n") == b"MN\r\n"
+
+
+@pytest.mark.parametrize("reads", [0, 50_000])
+def test_a_newcomer_that_hardly_reads_is_cut_off(start, tmp_path, port, reads):
+    """Nobody is served meanwhile. It is not enough to read a little now and then."""
+    control = tmp_path / "control"
+    server = start("-l", "127.0.0.1", "-p", str(port), "--handover", str(control))
+    filled(port)
+    slow = Newcomer(control)
+    slow.hear_all()
+    slow.say(b"ready")
+    server.until("nothing more is accepted")
+    with socket.create_connection(At(port).address) as waiting:
+        waiting.sendall(b"mn\r\n")
+        waiting.settimeout(0.2)
+        answer, end = b"", time.monotonic() + PATIENCE
+        while not answer and time.monotonic() < end:
+            try:
+                answer = waiting.recv(100)
+            except TimeoutError:
+                if reads:
+                    slow.socket.recv(reads)
+        assert answer == b"MN\r\n"
+    server.until("silent, or too slow, for 10 s")
+    assert converse(At(port).address, b"stats\r\n").count(b"STAT curr_items 30\r\n") == 1
+    # What was wrong with one newcomer is nothing to the next.
+    slow.socket.close()
+    second = start("-l", "127.0.0.1", "-p", str(port), "--handover", str(control))
+    assert server.process.wait() == 0
+    assert converse(At(port).address, b"stats\r\n").count(b"STAT curr_items 30\r\n") == 1
+    assert second.end() == 0
+
+
+def test_a_stop_ends_a_handover_and_nothing_is_lost(start, tmp_path, port):
+    control, items = tmp_path / "control", tmp_path / "items"
+    flags = ["-l", "127.0.0.1", "-p", str(port), "--handover", str(control), "-e", str(items)]
+    server = start(*flags)
+    filled(port)
+    slow = Newcomer(control)
+    slow.hear_all()
+    slow.say(b"ready")
+    # Amidst the items.
+    assert slow.socket.recv(8, socket.MSG_WAITALL) == b"NUTHATCH"
+    server.process.terminate()
+    assert server.process.wait() == 0
+    assert "this server is to stop" in server.log.read_text()
+    start(*flags)
+    assert converse(At(port).address, b"stats\r\n").count(b"STAT curr_items 30\r\n") == 1
+
+
+def test_if_the_server_that_hands_over_is_stopped_the_newcomer_takes_what_it_leaves(start, tmp_path, port):
+    items = tmp_path / "items"
+    flags = ["-l", "127.0.0.1", "-p", str(port), "--handover", str(tmp_path / "control"), "-m", "512", "-e", str(items)]
+    server = start(*flags)
+    server, other = stopped_in_between(start, server, flags, port)
+    server.process.terminate()
+    server.process.send_signal(signal.SIGCONT)
+    assert server.process.wait() == 0
+    log = ""
+    while "100000 items" not in log and other.process.poll() is None:
+        log = other.log.read_text()
+        time.sleep(0.01)
+    if other.process.poll() is not None:
+        # The old one took longer to end than the newcomer waits for that: then all is left for the next start.
+        start(*flags)
+    assert converse(At(port).address, b"stats\r\n").count(b"STAT curr_items 100000\r\n") == 1
+    assert not (tmp_path / "items.refused").exists()
+
+
+def test_a_newcomer_can_be_stopped_while_the_running_server_is_silent(start, tmp_path, port):
+    """What listens there may be anything. Without room in its queue a process does not even get to speak."""
+    control = tmp_path / "control"
+    with socket.socket(socket.AF_UNIX) as mute:
+        mute.bind(str(control))
+        mute.listen(0)
+        flags = ["-l", "127.0.0.1", "-p", str(port), "--handover", str(control)]
+        for _ in range(3):
+            newcomer = start(*flags, ready=False)
+            time.sleep(0.5)
+            assert newcomer.end() == 0
+            assert "stopped before it was up" in newcomer.log.read_text()
+
+
 def test_a_newcomer_that_is_killed_in_between_takes_nothing(start, tmp_path, port):
     control = tmp_path / "control"
     flags = ["-l", "127.0.0.1", "-p", str(port), "--handover", str(control), "-m", "512"]

@@ -160,8 +160,13 @@ def test_only_ones_own_file_is_taken(start, tmp_path):
         os.chown(path, 65534, 65534)
         assert "it belongs to the user 65534" in refused("-e", str(path))
         os.chown(path, 0, 0)
+        lock.write_text("")
         os.chown(lock, 65534, 65534)
         assert "it belongs to the user 65534" in refused("-e", str(path))
+        lock.unlink()
+    # Whoever may write into the folder can have a start wait for ever.
+    os.mkfifo(lock)
+    assert str(path) in refused("-e", str(path))
 
 
 def test_a_copy_is_not_taken_for_what_a_stop_left(tmp_path):
@@ -414,6 +419,95 @@ def test_what_is_no_file_is_not_replaced(start, tmp_path):
     assert path.is_fifo()
     server.process.kill()
     server.process.wait()
+
+
+@pytest.fixture
+def mounted(tmp_path):
+    """A file that is mounted onto another one, as containers get single files."""
+    source, place = tmp_path / "source", tmp_path / "mounted"
+    source.write_text("")
+    place.write_text("")
+    if os.geteuid() != 0 or subprocess.run(["mount", "--bind", str(source), str(place)], check=False).returncode:
+        pytest.skip("nothing can be mounted here")
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def test_a_mount_point_cannot_be_replaced_and_is_told_at_the_start(mounted):
+    for flag in ["-e", "--save"]:
+        told = [refused(flag, str(mounted), *check).splitlines()[-1] for check in ([], ["--check"])]
+        assert told[0] == told[1] and f"{flag} {mounted}: a mount point" in told[0] and "mount its folder" in told[0]
+    assert {path.name for path in mounted.parent.iterdir()} == {"source", "mounted"}
+
+
+def test_a_file_that_only_its_owner_may_replace_is_told_at_the_start(stranger):
+    user, folder = stranger
+    os.chown(folder, 0, 0)
+    folder.chmod(0o1777)
+    (folder / "copy").write_text("")
+    for check in ([], ["--check"]):
+        command = [conftest.NUTHATCH, "-l", "127.0.0.1", "-p", "-1", "--save", str(folder / "copy"), *check]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, user=user, group=user, extra_groups=[])
+        assert ended.returncode == 2 and "who alone may replace it" in ended.stderr
+    assert [path.name for path in folder.iterdir()] == ["copy"]
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o1777])
+def test_what_another_user_has_prepared_gets_no_items(stranger, mode):
+    """He may write into the folder. A server that runs finds it at its stop, and one that starts tells it."""
+    user, folder = stranger
+    os.chown(folder, 0, 0)
+    folder.chmod(mode)
+    items, ready = folder / "items", folder / "ports"
+
+    def prepare():
+        prepared = folder / ".items.unfinished"
+        prepared.write_text("")
+        prepared.chmod(0o666)
+        os.chown(prepared, user, user)
+        return prepared
+
+    environment = {"MEMCACHED_PORT_FILENAME": str(ready)}
+    process = subprocess.Popen([conftest.NUTHATCH, "-l", "127.0.0.1", "-p", "-1", "-e", str(items)], env=environment, stderr=subprocess.PIPE, text=True)
+    while not ready.exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    prepared = prepare()
+    address = ("127.0.0.1", int(ready.read_text().split()[-1]))
+    assert converse(address, b"set secret 0 0 1\r\nx\r\n") == b"STORED\r\n"
+    process.terminate()
+    assert process.wait() == 1 and f".items.unfinished: it belongs to the user {user}" in process.stderr.read()
+    assert prepared.read_text() == "" and not items.exists()
+    for check in ([], ["--check"]):
+        assert f".items.unfinished: it belongs to the user {user}" in refused("-e", str(items), *check)
+        assert f".items.unfinished: it belongs to the user {user}" in refused("--save", str(items), *check)
+
+
+def test_what_others_may_write_is_not_loaded(start, tmp_path):
+    path = tmp_path / "copy"
+    server = start("--save", str(path))
+    assert converse(server.address, b"set a 0 0 1\r\nx\r\n") == b"STORED\r\n"
+    assert server.end() == 0
+    ways = [["--load", str(path)], ["--load", str(path), "--save", str(path)], ["-e", str(path)]]
+
+    def told(words):
+        before = path.read_bytes()
+        for way in ways:
+            for check in ([], ["--check"]):
+                said = refused(*way, *check).splitlines()[-1]
+                assert words in said and str(path) in said and way[0] in said, said
+        assert path.read_bytes() == before and not path.with_suffix(".refused").exists()
+
+    path.chmod(0o666)
+    told("other users may write to it: its mode is 666")
+    path.chmod(0o600)
+    if os.geteuid() == 0:
+        os.chown(path, 65534, 65534)
+        told("it belongs to the user 65534")
+        os.chown(path, 0, 0)
+    # By a link that the administrator has made.
+    (tmp_path / "link").symlink_to(path)
+    assert count(start("--load", str(tmp_path / "link"))) == 1
 
 
 def test_what_finds_no_memory_is_told(start, tmp_path):

@@ -14,7 +14,7 @@ use nix::fcntl::{AT_FDCWD, AtFlags};
 use nix::unistd::{AccessFlags, faccessat};
 use nuthatch_log::LogTo;
 use nuthatch_program::Failure;
-use nuthatch_server::{Actions, Config, Listen, ListenAddress};
+use nuthatch_server::{Actions, Config, Listen, ListenAddress, limits};
 
 use crate::engine;
 use crate::process;
@@ -28,9 +28,11 @@ pub fn all(settings: &mut Settings) -> Result<(), Failure> {
     if let Some(tls) = &settings.server.certificates {
         tls.warn();
     }
+    process::raise_files(settings.server.connections_max.get());
     let user = process::change_user(&settings.process)?.map(str::to_owned);
     log(&settings.process.log, user.as_deref())?;
     as_user(settings, user.as_deref())?;
+    limits::keep_to(&mut settings.server, settings.engine.memory_limit as u64);
     engine::make(&settings.engine).map(drop)
 }
 
@@ -85,10 +87,7 @@ fn files(settings: &Settings) -> Result<(), String> {
         }
     }
     if let Some(file) = &settings.process.pid_file {
-        // A pipe would block the start until it has a reader.
-        nuthatch_file::check_no_fifo(file)
-            .map_err(|error| format!("-P {}: {error}", file.display()))?;
-        appended("-P", file)?;
+        in_place(file).map_err(|error| format!("-P {}: {error}", file.display()))?;
     }
     keeping.check().map_err(|error| error.to_string())?;
     if has_predecessor(settings) {
@@ -242,6 +241,19 @@ fn folder(file: &Path) -> Result<(), &'static str> {
     let folder = folder.ok_or("there is no such folder")?;
     let may = allows(folder, AccessFlags::W_OK | AccessFlags::X_OK).is_ok();
     may.then_some(()).ok_or("its folder cannot be written to")
+}
+
+/// Errors: the file with the process id cannot be written to, or cannot be created.
+fn in_place(file: &Path) -> Result<(), String> {
+    let opened = nuthatch_file::check_no_fifo(file)
+        .and_then(|()| nuthatch_file::open_in_place(file, fs::OpenOptions::new().append(true)));
+    match opened {
+        Ok(_) => Ok(()),
+        Err(_) if !file.is_symlink() && (file.is_dir() || !file.exists()) => {
+            folder(file).map_err(str::to_owned)
+        }
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// Errors: the file, which is written in place, cannot be written to, or cannot be created.

@@ -2,12 +2,16 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
+use nuthatch_file::open_in_place;
+
+/// Whoever may send the process a signal may know its id; the user's mask takes rights away.
+const MODE: u32 = 0o644;
 
 /// A file with the process id, removed at the end if it still has this one.
 ///
@@ -28,11 +32,9 @@ impl PidFile {
     }
 
     fn reserve_for(path: &Path, id: u32) -> Result<Self, String> {
-        // A pipe would block the start until it has a reader.
-        nuthatch_file::check_no_fifo(path).map_err(|error| named(path, &error))?;
         let mut options = OpenOptions::new();
-        let opened = options.append(true).create(true).open(path);
-        opened.map_err(|error| named(path, &error))?;
+        let options = options.append(true).create(true).mode(MODE);
+        open_in_place(path, options).map_err(|error| named(path, &error))?;
         Ok(Self {
             path: path.to_owned(),
             id: format!("{id}\n"),
@@ -44,10 +46,16 @@ impl PidFile {
     pub fn write(&mut self) -> Result<(), String> {
         self.written = true;
         let mut options = OpenOptions::new();
-        let opened = locked(&self.path, options.write(true).create(true).truncate(true));
-        opened
-            .and_then(|mut file| file.write_all(self.id.as_bytes()))
-            .map_err(|error| named(&self.path, &error))
+        let options = options.write(true).create(true).mode(MODE);
+        let mut write = || {
+            let mut file = locked(&self.path, options)?;
+            // A device has no length.
+            if file.metadata()?.is_file() {
+                file.set_len(0)?;
+            }
+            file.write_all(self.id.as_bytes())
+        };
+        write().map_err(|error| named(&self.path, &error))
     }
 }
 
@@ -60,7 +68,8 @@ impl Drop for PidFile {
             return;
         };
         let mut text = String::new();
-        if file.read_to_string(&mut text).is_ok() && text == own {
+        let is_file = file.metadata().is_ok_and(|file| file.is_file());
+        if is_file && file.read_to_string(&mut text).is_ok() && text == own {
             // This user may not remove files of the directory: nothing can be done.
             let _ = fs::remove_file(&self.path);
         }
@@ -72,7 +81,7 @@ impl Drop for PidFile {
 ///
 /// The lock is that of an open file (fcntl). It has nothing to do with flock(2), by which a script may hold the file for
 /// the server's whole life. A file system without locks does without.
-fn locked(path: &Path, options: &OpenOptions) -> io::Result<File> {
+fn locked(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let whole = libc::flock {
         l_type: libc::F_WRLCK as libc::c_short,
         l_whence: libc::SEEK_SET as libc::c_short,
@@ -81,10 +90,12 @@ fn locked(path: &Path, options: &OpenOptions) -> io::Result<File> {
         l_pid: 0,
     };
     loop {
-        let file = options.open(path)?;
+        let file = open_in_place(path, options)?;
         while fcntl(&file, FcntlArg::F_OFD_SETLKW(&whole)) == Err(Errno::EINTR) {}
         let here = file.metadata()?;
-        if fs::metadata(path).is_ok_and(|at| (at.dev(), at.ino()) == (here.dev(), here.ino())) {
+        if fs::symlink_metadata(path)
+            .is_ok_and(|at| (at.dev(), at.ino()) == (here.dev(), here.ino()))
+        {
             return Ok(file);
         }
     }
@@ -97,6 +108,46 @@ fn named(path: &Path, error: &io::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Class of bug: what was there was truncated and written to, wherever it led, and removed at the end.
+    #[test]
+    fn only_a_file_of_ones_own_with_one_name_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("victim"), "keep").unwrap();
+        std::os::unix::fs::symlink(at("victim"), at("link")).unwrap();
+        std::os::unix::fs::symlink(at("none"), at("dangling")).unwrap();
+        nix::unistd::mkfifo(&at("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        for name in ["link", "dangling", "pipe"] {
+            assert!(PidFile::reserve(&at(name)).is_err(), "{name}");
+        }
+        fs::hard_link(at("victim"), at("second name")).unwrap();
+        let error = PidFile::reserve(&at("second name")).err().unwrap();
+        assert!(error.ends_with("a file with 2 names"), "{error}");
+        // They came after the start had looked.
+        for name in ["link", "dangling", "second name"] {
+            let mut late = PidFile {
+                path: at(name),
+                id: "1\n".to_owned(),
+                written: false,
+            };
+            assert!(late.write().is_err(), "{name}");
+        }
+        assert_eq!(fs::read_to_string(at("victim")).unwrap(), "keep");
+        assert!(at("link").is_symlink() && !at("none").exists());
+        // Devices are written to, and stay. This one is like /dev/null, and root alone can make it.
+        let (kind, mode) = (
+            nix::sys::stat::SFlag::S_IFCHR,
+            nix::sys::stat::Mode::S_IRWXU,
+        );
+        let null = nix::sys::stat::makedev(1, 3);
+        let made = nix::sys::stat::mknod(&at("null"), kind, mode, null);
+        if made.is_ok() && File::open(at("null")).is_ok() {
+            drop(PidFile::reserve(&at("null")).unwrap());
+            PidFile::reserve(&at("null")).unwrap().write().unwrap();
+            assert!(at("null").exists());
+        }
+    }
 
     /// Class of bug: the old server looked at its own id, the new one wrote, and the old one removed that.
     #[test]

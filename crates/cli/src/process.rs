@@ -4,19 +4,15 @@ use nix::sys::mman::{MlockAllFlags, mlockall};
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit, setrlimit};
 use nix::unistd::{User, geteuid, initgroups, setgid, setuid};
 use nuthatch_program::Failure;
-use nuthatch_server::raise_file_limit;
+use nuthatch_server::{OTHER_FILES, raise_file_limit};
 
 use crate::settings::ProcessSettings;
-
-/// Files that a server holds besides its connections: standard streams, epoll, wakers, listeners.
-const OTHER_FILES: u64 = 64;
 
 /// Gives the process what the settings ask for, except for the background and the user. Must run before any thread is
 /// started. Returns warnings.
 pub fn prepare(settings: &ProcessSettings, connections: usize) -> Vec<String> {
     let mut warnings = Vec::new();
-    // While the process may still be root. The server raises the limit again, and warns if it stays too low.
-    let _ = raise_file_limit(connections as u64 + OTHER_FILES);
+    raise_files(connections);
     if settings.lock_memory
         && let Err(error) = lock_memory(settings.user.is_some())
     {
@@ -33,6 +29,12 @@ pub fn prepare(settings: &ProcessSettings, connections: usize) -> Vec<String> {
         warnings.push("running as root; -u USER gives that up".to_owned());
     }
     warnings
+}
+
+/// Lets the process open files for this many connections, while it may still be root. What the server is to do with
+/// fewer, it finds out later.
+pub fn raise_files(connections: usize) {
+    let _ = raise_file_limit((connections as u64).saturating_add(OTHER_FILES));
 }
 
 /// Becomes the user of `-u`, as root alone can. Returns its name if the process became this user.

@@ -206,6 +206,56 @@ fn a_check_lets_pass_what_a_start_does_without() {
     fine("-P /dev/null --log /dev/null");
 }
 
+/// What neither root nor this machine can have. The server does with less, and shows that.
+#[test]
+fn what_the_system_does_not_give_is_a_warning_and_shown_as_it_is() {
+    let kernel = |name: &str| -> u64 {
+        let text = fs::read_to_string(format!("/proc/{name}")).unwrap();
+        text.trim().parse().unwrap()
+    };
+    let backlog = kernel("sys/net/core/somaxconn");
+    let machine = fs::read_to_string("/proc/meminfo").unwrap();
+    let machine = machine.split_whitespace().nth(1).unwrap();
+    let twice = machine.parse::<u64>().unwrap() / 512;
+    let line = format!("-l 127.0.0.1 -p 0 -t 1 -b 4000000000 -c 2000000000 -m {twice}");
+    let warned = [
+        format!("-b 4000000000: the system allows {backlog}"),
+        "-c 2000000000: the process may have".to_owned(),
+        format!("-m {twice}: a full server"),
+    ];
+    let checked = run(&format!("{line} --check"));
+    let checked = String::from_utf8(checked.stderr).unwrap();
+    let running = Running::start(&line);
+    let started = running.warnings.concat();
+    for words in &warned {
+        assert!(checked.contains(words), "{words}: {checked}");
+        assert!(started.contains(words), "{words}: {started}");
+    }
+    assert_eq!(running.stat("settings", "tcp_backlog"), backlog.to_string());
+    let limits = fs::read_to_string(format!("/proc/{}/limits", running.child.id())).unwrap();
+    let files = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max open files"));
+    let files: u64 = files
+        .unwrap()
+        .split_whitespace()
+        .next()
+        .unwrap()
+        .parse()
+        .unwrap();
+    for (kind, name) in [("", "max_connections"), ("settings", "maxconns")] {
+        let shown: u64 = running.stat(kind, name).parse().unwrap();
+        assert!(shown < files && shown > 0, "{name}: {shown} of {files}");
+    }
+    // Nor is there a word where there is enough.
+    let running = Running::start("-l 127.0.0.1 -p 0 -t 1 -m 1 -b 1 -c 10");
+    let started = running.warnings.concat();
+    assert!(
+        !started.contains("system allows") && !started.contains("full server"),
+        "{started}"
+    );
+}
+
 #[test]
 fn it_says_what_runs_serves_and_stops() {
     for signal in [Signal::SIGTERM, Signal::SIGINT] {

@@ -1,10 +1,10 @@
 //! Settings for items that outlive the process, and statistics of the copies.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use nuthatch_file::{check_no_fifo, check_replaceable};
+use nuthatch_file::{check_no_fifo, check_replaceable, open_trusted, try_replace};
 use nuthatch_snapshot::{Error, Summary, verify_head};
 
 use crate::shared::Shared;
@@ -27,23 +27,43 @@ impl Keeping {
         self.load.is_some() && self.load.as_ref() == save
     }
 
-    /// Checks the paths of the files to write: each must be a file, or must not exist.
+    /// The files that are written, by their flags.
+    fn written(&self) -> impl Iterator<Item = (&'static str, &Path)> {
+        let save = self.save.as_ref().map(|(path, _)| path.as_path());
+        let both = [("-e", self.restart.as_deref()), ("--save", save)];
+        both.into_iter()
+            .filter_map(|(flag, path)| Some((flag, path?)))
+    }
+
+    /// Checks the paths, and makes nothing. A file to write can be put in its place, and one to read is a file that no
+    /// other user has written, or may.
     ///
-    /// Errors: a path is something else, which a file would replace; the copy to load is a pipe.
+    /// Errors: they name the flag and the path.
     pub fn check(&self) -> io::Result<()> {
-        let save = self.save.as_ref().map(|(path, _)| path);
-        for (flag, path) in [("-e", self.restart.as_ref()), ("--save", save)] {
-            let Some(path) = path else { continue };
-            check_replaceable(path).map_err(|error| {
-                io::Error::new(error.kind(), format!("{flag} {}: {error}", path.display()))
-            })?;
+        for (flag, path) in self.written() {
+            check_replaceable(path).map_err(|error| named(flag, path, &error))?;
         }
-        if let Some(path) = &self.load {
-            check_no_fifo(path).map_err(|error| {
-                io::Error::new(error.kind(), format!("--load {}: {error}", path.display()))
-            })?;
+        let read = [("-e", &self.restart, false), ("--load", &self.load, true)];
+        for (flag, path, follows_links) in read {
+            let Some(path) = path else { continue };
+            let checked =
+                check_no_fifo(path).and_then(|()| match open_trusted(path, follows_links) {
+                    // A start says what that means.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                    opened => opened.map(drop),
+                });
+            checked.map_err(|error| named(flag, path, &error))?;
         }
         Ok(())
+    }
+
+    /// Tries in their folders what the end of a server needs, so that a server that could not keep its items fails at
+    /// its start. Errors: as with [`check`](Self::check).
+    pub fn try_to_write(&self) -> io::Result<()> {
+        let mut files = self.written();
+        files.try_for_each(|(flag, path)| {
+            try_replace(path).map_err(|error| named(flag, path, &error))
+        })
     }
 
     /// Checks the head of the copy to load, unless the file of a restart has items: a start takes those.
@@ -64,6 +84,10 @@ impl Keeping {
             looked => looked.map_err(|error| io::Error::other(format!("--load: {error}"))),
         }
     }
+}
+
+fn named(flag: &str, path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{flag} {}: {error}", path.display()))
 }
 
 /// True if a start with the file that it saves to begins without items after this error: there is none yet, or it is

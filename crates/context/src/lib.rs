@@ -12,6 +12,7 @@ pub mod config;
 pub mod inbox;
 pub mod isolation;
 pub mod keeping;
+pub mod limits;
 pub mod live;
 pub mod origins;
 pub mod pause;

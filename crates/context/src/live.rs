@@ -12,8 +12,8 @@ use nuthatch_sync::mutex::Mutex;
 
 use crate::administration::{Action, Actions};
 use crate::config::{By, Config, TlsSettings};
+use crate::limits;
 use crate::shared::Shared;
-use crate::system;
 
 /// The settings of [`Config`] that can change in a running server.
 ///
@@ -56,14 +56,13 @@ impl Live {
             udp_reply_max: AtomicUsize::default(),
             unix_peers: Mutex::default(),
         };
-        live.take(config);
+        live.take(config, config.connections_max);
         live
     }
 
-    /// Takes its settings from `config`.
-    fn take(&self, config: &Config) {
+    /// Takes its settings from `config`, except for the connections.
+    fn take(&self, config: &Config, connections_max: NonZeroUsize) {
         let Config {
-            connections_max,
             address_connections_max,
             commands_per_slice,
             idle_timeout,
@@ -264,8 +263,8 @@ impl Controls {
 
 impl Control for Arc<Shared> {
     fn apply(&self, config: &Config) {
-        system::make_room_for(config.connections_max);
-        self.live.take(config);
+        let connections_max = limits::connections(config.connections_max, self.config.threads);
+        self.live.take(config, connections_max);
         self.guesses.set_max(config.login_guesses);
         // This also wakes the workers: a worker that sleeps without a timeout must learn that there is one now.
         self.set_bounds();

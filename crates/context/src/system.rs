@@ -3,7 +3,6 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::num::NonZeroUsize;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
@@ -70,18 +69,6 @@ pub fn raise_file_limit(wanted: u64) -> io::Result<u64> {
 
 /// Descriptors that the process needs besides its connections.
 pub const OTHER_FILES: u64 = 64 + REJECTED_MAX as u64 + METRICS_CLIENTS_MAX as u64;
-
-/// Makes room for this many connections, as far as the system allows, and warns if it does not.
-pub fn make_room_for(connections: NonZeroUsize) {
-    let wanted = connections.get() as u64 + OTHER_FILES;
-    match raise_file_limit(wanted) {
-        Ok(limit) if limit < wanted => {
-            tracing::warn!(limit, wanted, "too few file descriptors for -c");
-        }
-        Ok(_) => {}
-        Err(error) => tracing::warn!(%error, "the limit of file descriptors is unknown"),
-    }
-}
 
 /// Bytes that were written to this TCP socket and that the other side has not acknowledged. `None` if the
 /// kernel does not tell.

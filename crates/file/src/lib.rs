@@ -1,4 +1,4 @@
-//! Files and their names: replaces a file as a whole, and checks that a name belongs to a file.
+//! Files and their names: replaces a file as a whole, and checks that a name belongs to a file, and a file to this user.
 
 #![forbid(unsafe_code)]
 
@@ -7,26 +7,13 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
+mod own;
+mod replace;
 mod unfinished;
 
-pub use unfinished::{BY_MASK, OWNER_ONLY, Unfinished, remove_unfinished, try_begin};
-
-/// Checks that a file may be put under this name: nothing has the name, or a regular file, which is then replaced.
-///
-/// Errors: something else has the name. A device or a pipe would be replaced by a file that no process reads. For a
-/// link, the link would be replaced, not the file to which it leads.
-pub fn check_replaceable(path: &Path) -> io::Result<()> {
-    let kind = match fs::symlink_metadata(path) {
-        Ok(there) => there.file_type(),
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error),
-    };
-    match kind {
-        _ if kind.is_file() => Ok(()),
-        _ if kind.is_symlink() => Err(io::Error::other("a link, not a file: name the file itself")),
-        _ => Err(io::Error::other("not a file: it would be replaced by one")),
-    }
-}
+pub use own::{open_in_place, open_trusted};
+pub use replace::{check_replaceable, try_replace};
+pub use unfinished::{BY_MASK, OWNER_ONLY, Unfinished, remove_unfinished};
 
 /// Errors: the path is a named pipe. A reader of it waits for a writer, for ever if the path is a mistake, and files
 /// are read again by threads that have other work. A pipe that a process was given (`/dev/fd/63`) has no name, and has

@@ -4,6 +4,8 @@
 use std::io;
 use std::ops::{Deref, DerefMut, Range};
 
+pub mod group;
+
 /// A type whose zeroed bytes are its [`Default`].
 ///
 /// # Safety

@@ -17,7 +17,8 @@ use nuthatch_context::keeping::Keeping;
 use nuthatch_context::shared::Shared;
 use nuthatch_context::shutdown::Shutdown;
 use nuthatch_engine::{AnyEngine, Clock};
-use nuthatch_snapshot::{Error, Summary, load, load_last, save};
+use nuthatch_file::{open_in_place, open_trusted};
+use nuthatch_snapshot::{Error, Summary, load_file, load_last, save};
 
 use crate::handover::taking::Newcomer;
 use crate::systemd::{self, NotifyState};
@@ -27,6 +28,16 @@ pub(crate) struct Claim {
     path: PathBuf,
     /// The file stays locked as long as this handle, or a copy of it, is open.
     lock: File,
+    /// The file that was there when this process got the right.
+    before: Option<Identity>,
+}
+
+/// Device and inode of a file.
+type Identity = (u64, u64);
+
+fn identity(path: &Path) -> Option<Identity> {
+    let there = fs::symlink_metadata(path).ok()?;
+    Some((there.dev(), there.ino()))
 }
 
 impl Claim {
@@ -34,34 +45,38 @@ impl Claim {
     pub(crate) fn of(path: &Path, newcomer: Option<&mut Newcomer>) -> io::Result<Self> {
         // The process that hands over shares its lock with this one, and whichever process goes on keeps it.
         if let Some(lock) = newcomer.and_then(|newcomer| newcomer.lock(path)) {
-            let path = path.to_owned();
-            return Ok(Self { path, lock });
+            return Ok(Self::new(path, lock));
         }
         let mut name = path.as_os_str().to_owned();
         name.push(".lock");
         let named = |error: io::Error| {
             io::Error::new(error.kind(), format!("-e {}: {error}", path.display()))
         };
-        let lock = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .custom_flags(libc::O_NOFOLLOW)
-            .open(&name)
-            .map_err(named)?;
-        own(&lock).map_err(named)?;
+        let mut options = OpenOptions::new();
+        let options = options.write(true).create(true).mode(0o600);
+        let lock = open_in_place(Path::new(&name), options).map_err(named)?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self {
-                path: path.to_owned(),
-                lock,
-            }),
+            Ok(()) => Ok(Self::new(path, lock)),
             Err(TryLockError::WouldBlock) => {
                 let words = "another server uses this file";
                 Err(named(io::Error::new(io::ErrorKind::ResourceBusy, words)))
             }
             Err(TryLockError::Error(error)) => Err(named(error)),
         }
+    }
+
+    fn new(path: &Path, lock: File) -> Self {
+        Self {
+            path: path.to_owned(),
+            lock,
+            before: identity(path),
+        }
+    }
+
+    /// True if the process with which this one shares the lock has left its items since.
+    pub(crate) fn was_left_since(&self) -> bool {
+        let now = identity(&self.path);
+        now.is_some() && now != self.before
     }
 
     /// The lock, for another process.
@@ -73,8 +88,8 @@ impl Claim {
     /// changed since. So nothing that may fail comes between this call and the first client. A file that cannot be read
     /// is logged and put aside. `None` if there was nothing to take.
     ///
-    /// Errors: it is no file, or another user's; it cannot be opened or removed; the server is to stop, and then the
-    /// file stays.
+    /// Errors: it is no file, or another user has written it, or may; it cannot be opened or removed; the server is to
+    /// stop, and then the file stays.
     pub(crate) fn take(
         &self,
         engine: &Arc<AnyEngine>,
@@ -84,22 +99,15 @@ impl Claim {
         let named = |error: io::Error| {
             io::Error::new(error.kind(), format!("-e {}: {error}", self.path.display()))
         };
-        // Follow no symbolic link, and do not wait for a writer if the path is a pipe.
-        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
-        let file = match OpenOptions::new()
-            .read(true)
-            .custom_flags(flags)
-            .open(&self.path)
-        {
+        let file = match open_trusted(&self.path, false) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 self.tell_of_nothing();
                 return Ok(None);
             }
+            // A file that no server of this user left may be neither taken nor put aside.
             Err(error) => return Err(named(error)),
         };
-        // A file that no server of this user left may be neither taken nor put aside.
-        own(&file).map_err(named)?;
         let begun = Instant::now();
         match load_last(engine, clock, &file, &self.path, &mut until(shutdown)) {
             Ok(summary) => {
@@ -165,21 +173,6 @@ fn put_aside(path: &Path) -> io::Result<()> {
     fs::rename(path, aside)
 }
 
-/// Errors: it is no file, or it belongs to another user, who could have written anything into it.
-fn own(file: &File) -> io::Result<()> {
-    let meta = file.metadata()?;
-    if !meta.is_file() {
-        return Err(io::Error::other("not a file"));
-    }
-    let (owner, me) = (meta.uid(), nix::unistd::geteuid().as_raw());
-    match owner == me || owner == 0 {
-        true => Ok(()),
-        false => Err(io::Error::other(format!(
-            "it belongs to the user {owner}, and this server is the user {me}"
-        ))),
-    }
-}
-
 /// How long systemd waits at most for the next sign of progress, and how often the server extends that time.
 const PATIENCE: Duration = Duration::from_secs(300);
 const PATIENCE_EVERY: Duration = Duration::from_secs(5);
@@ -210,8 +203,8 @@ fn patience() -> impl FnMut() {
     }
 }
 
-/// Takes the items of the process that hands over, which then ends. `None` if that process was killed meanwhile: this
-/// one has its sockets by then, and serves without its items. Errors: the other process goes on. It is an error, too,
+/// Takes the items of the process that hands over, which then ends. `None` if that process has ended meanwhile: this
+/// one has its sockets by then, and serves without the items that it has got. Errors: the other process goes on. It is an error, too,
 /// if this server is to stop.
 pub(crate) fn take_over(
     newcomer: &Newcomer,
@@ -221,15 +214,13 @@ pub(crate) fn take_over(
     shutdown: &Shutdown,
 ) -> io::Result<Option<Summary>> {
     let begun = Instant::now();
-    match newcomer.take_over(engine, clock, &mut until(shutdown)) {
+    match newcomer.take_over(engine, clock, &mut until(shutdown), shutdown) {
         Ok(summary) => {
             tell("taken by handover from", path, &summary, begun);
             Ok(Some(summary))
         }
         Err(error) if !shutdown.is_requested() && newcomer.inherit() => {
-            tracing::error!(
-                "the server that was handing over was killed: its items are lost ({error})"
-            );
+            tracing::warn!("the server that was handing over has ended: {error}");
             Ok(None)
         }
         Err(error) => Err(error),
@@ -240,7 +231,7 @@ pub(crate) fn take_over(
 /// is no copy yet, so that the same flags work for every start, and also where the copy is damaged or of a later
 /// version: then it puts the file aside, so that the next save does not replace it.
 ///
-/// Errors: the copy cannot be read; one that this server does not save is missing, damaged or of a later version; the
+/// Errors: the copy cannot be read, or another user has written it, or may; one that this server does not save is missing, damaged or of a later version; the
 /// server is to stop.
 pub(crate) fn begin_with(
     path: &Path,
@@ -252,7 +243,9 @@ pub(crate) fn begin_with(
     let begun = Instant::now();
     let is_missing = |error: &Error| matches!(error, Error::Io(_, error) if error.kind() == io::ErrorKind::NotFound);
     let is_its_own = keeping.loads_what_it_saves();
-    match load(engine, clock, path, &mut until(shutdown)) {
+    let opened = open_trusted(path, true).map_err(|error| Error::Io(path.to_owned(), error));
+    let mut progress = until(shutdown);
+    match opened.and_then(|file| load_file(engine, clock, &file, path, &mut progress)) {
         Ok(summary) => {
             tell("taken from", path, &summary, begun);
             Ok(Some(summary))
@@ -273,20 +266,6 @@ pub(crate) fn begin_with(
             Ok(None)
         }
         Err(error) => Err(io::Error::other(format!("--load: {error}"))),
-    }
-}
-
-/// Begins a copy and discards it, so that a server that can never write one fails at its start and not at its stop.
-pub(crate) fn try_save(keeping: &Keeping) -> io::Result<()> {
-    let Some((path, _)) = &keeping.save else {
-        return Ok(());
-    };
-    match nuthatch_file::try_begin(path) {
-        // The server that hands over to this one has the file.
-        Err(error) if error.kind() == io::ErrorKind::ResourceBusy => Ok(()),
-        tried => tried.map_err(|error| {
-            io::Error::new(error.kind(), format!("--save {}: {error}", path.display()))
-        }),
     }
 }
 

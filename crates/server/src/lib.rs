@@ -75,10 +75,11 @@ pub use nuthatch_context::config::{
     self, Actions, By, Config, Keeping, Listen, ListenAddress, NewestTls, OnVerbosity, Protocol,
     TlsSettings, Verify,
 };
+pub use nuthatch_context::limits;
 pub use nuthatch_context::live::Controls;
 pub use nuthatch_context::place;
 pub use nuthatch_context::shutdown::Shutdown;
-pub use nuthatch_context::system::raise_file_limit;
+pub use nuthatch_context::system::{OTHER_FILES, raise_file_limit};
 pub use nuthatch_security::SettingsError;
 pub use nuthatch_security::ciphers::{Ciphers, UnknownCipher};
 pub use nuthatch_telemetry::Address;

@@ -10,11 +10,11 @@ use mio::{Poll, Waker};
 use nuthatch_context::account::{self, Account};
 use nuthatch_context::config::{Config, ListenAddress, Protocol, Verify};
 use nuthatch_context::inbox::Inbox;
+use nuthatch_context::limits;
 use nuthatch_context::live::{Controls, Live};
 use nuthatch_context::shared::Shared;
 use nuthatch_context::shared::addresses_of;
 use nuthatch_context::shutdown::Shutdown;
-use nuthatch_context::system;
 use nuthatch_context::uploads::{self, Uploads};
 use nuthatch_engine::{AnyEngine, Clock, Engine, Inspect};
 use nuthatch_security::guesses::Guesses;
@@ -28,7 +28,7 @@ use nuthatch_telemetry::sizes::SizeClasses;
 
 use crate::acceptor::Acceptor;
 use crate::datagrams::DatagramSocket;
-use crate::handover::giving::Control;
+use crate::handover::giving::{Alive, Control};
 use crate::handover::taking::Newcomer;
 use crate::keeping::{self, Claim};
 use crate::listen::{self, Listener};
@@ -58,9 +58,10 @@ impl Server {
     ) -> io::Result<ServerHandle> {
         config.check()?;
         config.keeping.check()?;
-        keeping::try_save(&config.keeping)?;
-        system::make_room_for(config.connections_max);
-        let newcomer = config.handover.as_deref().map(Newcomer::ask).transpose()?;
+        config.keeping.try_to_write()?;
+        limits::keep_to(&mut config, engine.stats().memory_limit);
+        let ask = |path| Newcomer::ask(path, &shutdown);
+        let newcomer = config.handover.as_deref().map(ask).transpose()?;
         let mut newcomer = newcomer.flatten();
         // Steps that may fail come before steps that take something from a running server: it keeps all that it has
         // until this one serves.
@@ -143,7 +144,7 @@ impl Server {
         let metrics = Endpoint::bind_first(metrics, newcomer.as_mut(), &shutdown)?;
         let control = shared.config.handover.as_deref();
         let control = control.map(|path| Control::bind(path, newcomer.as_mut(), &shutdown));
-        let mut control = control.transpose()?;
+        let (mut control, alive) = control.transpose()?.unzip();
         if control.is_some()
             && let Some(metrics) = &metrics
         {
@@ -191,6 +192,7 @@ impl Server {
             threads,
             items,
             claim,
+            alive,
         })
     }
 }
@@ -206,16 +208,25 @@ fn take_items(
     let taken = match (newcomer, &shared.config.handover) {
         (Some(newcomer), Some(path)) => {
             let taken = keeping::take_over(&newcomer, path, engine, clock, &shared.shutdown)?;
-            if let Some(claim) = claim {
+            // A server that is stopped amid the handover leaves its items, as at any stop.
+            let left = claim.filter(|claim| taken.is_none() && claim.was_left_since());
+            if let Some(claim) = claim
+                && left.is_none()
+            {
                 claim.pass_over();
             }
             if taken.is_some() {
                 taken
             } else {
-                // Some items may have come that the other process changed before it was killed.
+                if left.is_none() {
+                    tracing::error!(
+                        "the server that was handing over was killed: its items are lost"
+                    );
+                }
+                // Some items may have come that the other process changed before it ended.
                 let now = clock.now();
                 engine.flush(now, now);
-                items_of_before(shared, None)?
+                items_of_before(shared, left)?
             }
         }
         _ => items_of_before(shared, claim)?,
@@ -320,6 +331,8 @@ pub struct ServerHandle {
     items: Arc<Shared>,
     /// The right to the file of a restart.
     claim: Option<Claim>,
+    /// Tells newcomers that this server has not ended.
+    alive: Option<Alive>,
 }
 
 impl ServerHandle {
@@ -382,6 +395,7 @@ impl ServerHandle {
         let left = self.claim.as_ref().map_or(Ok(()), leave);
         // Try this also if the other file could not be written: this one may be on another disk.
         let saved = keeping::save_at_the_end(items);
+        drop(self.alive);
         left.and(saved)
     }
 }

@@ -32,7 +32,7 @@ mod save;
 mod written;
 
 pub use error::Error;
-pub use load::{load, load_last, receive, verify, verify_head};
+pub use load::{load, load_file, load_last, receive, verify, verify_head};
 pub use save::{save, write};
 pub use written::Written;
 

@@ -68,12 +68,23 @@ pub fn load<E: Engine>(
     progress: &mut Progress<'_>,
 ) -> Result<Summary, Error> {
     let file = open(path)?;
-    verify_file(&file, path, progress)?;
-    let snapshot = Snapshot::of_file(&file, path)?;
+    load_file(engine, clock, &file, path, progress)
+}
+
+/// Like [`load`], from a file that was opened by the name `path`.
+pub fn load_file<E: Engine>(
+    engine: &Arc<E>,
+    clock: &Clock,
+    file: &File,
+    path: &Path,
+    progress: &mut Progress<'_>,
+) -> Result<Summary, Error> {
+    verify_file(file, path, progress)?;
+    let snapshot = Snapshot::of_file(file, path)?;
     take(engine, clock, snapshot, Source::Copy, progress)
 }
 
-/// Like [`load`], from a file that was opened by the name `path`, and that an engine wrote at its end: it has stored
+/// Like [`load_file`], from a file that an engine wrote at its end: it has stored
 /// nothing since.
 pub fn load_last<E: Engine>(
     engine: &Arc<E>,

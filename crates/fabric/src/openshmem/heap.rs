@@ -65,7 +65,7 @@ pub fn advice() -> String {
 
 /// Bytes that are available: on the machine, without swapping, and in the control groups of this process.
 fn available() -> Option<u64> {
-    let both = [of_machine(), super::group::available()];
+    let both = [of_machine(), nuthatch_memory::group::available()];
     both.into_iter().flatten().min()
 }
 

@@ -14,7 +14,6 @@
 
 mod backoff;
 mod calls;
-mod group;
 mod heap;
 mod segments;
 

@@ -15,7 +15,7 @@ use nuthatch_context::shutdown::Shutdown;
 
 use super::taking::Newcomer;
 use super::wire::Wire;
-use super::{ALIVE, CONTROL, HELLO, Named};
+use super::{ALIVE, CONTROL, HELLO, Named, PATIENCE_OF_CLIENTS};
 use crate::unix_path::UnixPath;
 
 /// Newcomers that wait: more than one at a time is a mistake.
@@ -35,18 +35,22 @@ pub(crate) struct Control {
     sockets: Vec<Named>,
     /// The lock file of the file of a restart.
     lock: Option<(PathBuf, File)>,
-    /// The end to read from, for newcomers; nothing is ever written, and the other end closes with this process.
+    /// The end to read from, for newcomers; nothing is ever written.
     alive: PipeReader,
-    _kept_open: PipeWriter,
 }
 
+/// The other end of the pipe that newcomers get. It is closed when this server has ended, its items being in files:
+/// until then a newcomer that takes this server's place would have neither its items nor those files.
+pub(crate) struct Alive(#[expect(dead_code, reason = "it is there to be open")] PipeWriter);
+
 impl Control {
-    /// Listens at `path`, for this user alone. Errors name it.
+    /// Listens at `path`, for this user alone. The second value is to be kept until the server has ended. Errors name
+    /// the path.
     pub(crate) fn bind(
         path: &Path,
         newcomer: Option<&mut Newcomer>,
         shutdown: &Shutdown,
-    ) -> io::Result<Self> {
+    ) -> io::Result<(Self, Alive)> {
         let named = |error: io::Error| {
             io::Error::new(
                 error.kind(),
@@ -59,20 +63,20 @@ impl Control {
             None => UnixPath::listen(path, OWNER_ALONE, BACKLOG).map_err(named)?,
         };
         let mut listener = UnixListener::from_std(socket.into());
-        let (alive, _kept_open) = io::pipe()?;
+        let (alive, kept_open) = io::pipe()?;
         let poll = Poll::new()?;
         let registry = poll.registry();
         registry.register(&mut listener, Token(0), Interest::READABLE)?;
         shutdown.wake_also(Arc::new(Waker::new(registry, Token(1))?))?;
-        Ok(Self {
+        let control = Self {
             listener,
             poll,
             file,
             sockets: Vec::new(),
             lock: None,
             alive,
-            _kept_open,
-        })
+        };
+        Ok((control, Alive(kept_open)))
     }
 
     /// Sets what newcomers get besides the control socket.
@@ -112,9 +116,7 @@ impl Control {
 
     /// Serves one newcomer, and requests the stop when the newcomer serves. Errors: the newcomer has not taken over.
     fn serve(&self, stream: UnixStream, shared: &Shared) -> io::Result<()> {
-        let wire = Wire::new(stream)?;
-        let goes_on = || !shared.shutdown.is_requested();
-        wire.wait(goes_on)?;
+        let wire = Wire::new(stream, shared.shutdown.clone())?;
         let hello = wire.receive()?.0;
         if hello != HELLO {
             wire.send("refused: the running server is of another version", None)?;
@@ -131,8 +133,8 @@ impl Control {
         }
         wire.send(ALIVE, Some(self.alive.as_fd()))?;
         wire.send("end", None)?;
-        wire.wait(goes_on)?;
         wire.expect("ready")?;
+        wire.set_patience(PATIENCE_OF_CLIENTS);
         let begun = Instant::now();
         tracing::info!("handover: nothing more is accepted");
         let given = match shared
@@ -158,12 +160,13 @@ impl Control {
 
 /// Sends all items. Returns their number, once the newcomer has them and has got its "go".
 fn give(wire: &Wire, shared: &Shared) -> io::Result<u64> {
-    let mut out = BufWriter::with_capacity(PIECE, wire.stream());
+    let mut out = BufWriter::with_capacity(PIECE, wire);
     let Shared { engine, clock, .. } = shared;
     let flush = shared.flush_to_come();
     let given = nuthatch_snapshot::write(engine, clock, flush, &mut out, &mut || ())?;
     out.flush()?;
     wire.expect("taken")?;
+    wire.agree();
     // From here on everything is the newcomer's: if this process ends now, it leaves no file of items and removes no
     // socket file.
     shared.pause.hand_over();

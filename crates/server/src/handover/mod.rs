@@ -15,7 +15,8 @@
 //!
 //! Both processes hold the sockets, so clients that connect meanwhile wait in the kernel's queue until either process
 //! accepts them. Until the newcomer has all items and says so, the running server has lost nothing: if the newcomer
-//! fails, refuses or falls silent, the running server goes on where it was. After "go" only the newcomer serves.
+//! fails, refuses, falls silent or is too slow, the running server goes on where it was. After "go" only the newcomer
+//! serves. A side that is to stop breaks off, but not when "taken" is under way: the other side then counts on it.
 //!
 //! If the running server is killed meanwhile, the newcomer alone has the sockets. It then serves without the items:
 //! some of them may have come, but the running server may have gone on for a moment and changed them. "alive" comes with
@@ -39,8 +40,15 @@ const HELLO: &str = "nuthatch handover 2";
 /// The same to a server of an earlier version, which refuses the other: this version reads what that one writes.
 const HELLO_1: &str = "nuthatch handover 1";
 
-/// How long one side waits for the other's next message or bytes.
+/// How long one side waits for the other, in all, while its own clients are served or none are.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long the running server waits for a newcomer to take the items, besides the time of all bytes at [`RATE`]: its
+/// clients wait meanwhile.
+const PATIENCE_OF_CLIENTS: Duration = Duration::from_secs(10);
+
+/// Bytes of items that must go through in a second. A slow machine does several times as much.
+const RATE: u64 = 8 << 20;
 
 /// The message that comes with a pipe of which the sender has the only end to write to.
 const ALIVE: &str = "alive";

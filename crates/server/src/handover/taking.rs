@@ -3,26 +3,31 @@
 use std::fs::File;
 use std::io::{self, BufReader, ErrorKind, PipeReader};
 use std::net::SocketAddr;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags};
+use nuthatch_context::shutdown::Shutdown;
 use nuthatch_engine::{AnyEngine, Clock};
 use nuthatch_snapshot::{Progress, Summary};
-use socket2::{Socket, Type};
+use socket2::{SockAddr, Socket, Type};
 
 use super::wire::Wire;
-use super::{ALIVE, HELLO, HELLO_1};
-use crate::unix_path::UnixPath;
+use super::{ALIVE, HELLO, HELLO_1, PATIENCE};
+use crate::unix_path::{UnixPath, unconnected};
 
 /// The most descriptors that a newcomer takes. The workers' datagram sockets may be many.
 const SOCKETS_MAX: usize = 8192;
 
 /// How long a process that ends may take to close its files, in milliseconds.
 const CLOSING_MS: u16 = 1000;
+
+/// How often a newcomer looks whether there is room for it.
+const STEP: Duration = Duration::from_millis(50);
 
 /// Bytes of items that are read at a time.
 const PIECE: usize = 1 << 20;
@@ -40,17 +45,20 @@ pub(crate) struct Newcomer {
 }
 
 impl Newcomer {
-    /// Asks the server that listens at `path` for a handover. `None` if no server listens there. Errors: it refuses.
-    pub(crate) fn ask(path: &Path) -> io::Result<Option<Self>> {
-        match Self::ask_by(path, HELLO) {
+    /// Asks the server that listens at `path` for a handover. `None` if no server listens there. Errors: it refuses, or
+    /// does not answer; this server is to stop.
+    pub(crate) fn ask(path: &Path, shutdown: &Shutdown) -> io::Result<Option<Self>> {
+        match Self::ask_by(path, HELLO, shutdown) {
             // What says no in words may be of an earlier version.
-            Err(error) if error.kind() == ErrorKind::InvalidData => Self::ask_by(path, HELLO_1),
+            Err(error) if error.kind() == ErrorKind::InvalidData => {
+                Self::ask_by(path, HELLO_1, shutdown)
+            }
             asked => asked,
         }
     }
 
-    fn ask_by(path: &Path, hello: &str) -> io::Result<Option<Self>> {
-        let stream = match UnixStream::connect(path) {
+    fn ask_by(path: &Path, hello: &str, shutdown: &Shutdown) -> io::Result<Option<Self>> {
+        let stream = match connect(path, shutdown) {
             Err(error)
                 if matches!(
                     error.kind(),
@@ -61,12 +69,14 @@ impl Newcomer {
             }
             stream => stream,
         };
-        let asked = stream.and_then(|stream| Self::hear(stream, path, hello));
-        asked.map(Some).map_err(|error| named(path, &error))
+        let asked = stream.and_then(|stream| Self::hear(stream, path, hello, shutdown));
+        asked
+            .map(Some)
+            .map_err(|error| named(path, &error, shutdown))
     }
 
-    fn hear(stream: UnixStream, path: &Path, hello: &str) -> io::Result<Self> {
-        let wire = Wire::new(stream)?;
+    fn hear(stream: UnixStream, path: &Path, hello: &str, shutdown: &Shutdown) -> io::Result<Self> {
+        let wire = Wire::new(stream, shutdown.clone())?;
         wire.send(hello, None)?;
         let mut newcomer = Self {
             wire,
@@ -137,19 +147,24 @@ impl Newcomer {
     }
 
     /// Takes all items. When this returns, the other process serves no client any more. Errors: the other process goes
-    /// on, unless it has ended: see [`inherit`](Self::inherit).
+    /// on, unless it has ended: see [`inherit`](Self::inherit). `shutdown` is that of [`ask`](Self::ask).
     pub(crate) fn take_over(
         &self,
         engine: &Arc<AnyEngine>,
         clock: &Clock,
         progress: &mut Progress<'_>,
+        shutdown: &Shutdown,
     ) -> io::Result<Summary> {
-        let named = |error: io::Error| named(&self.path, &error);
+        let named = |error: io::Error| named(&self.path, &error, shutdown);
+        // What was left of it went by while this server prepared its start.
+        self.wire.set_patience(PATIENCE);
         self.wire.send("ready", None).map_err(named)?;
-        let input = BufReader::with_capacity(PIECE, self.wire.stream());
+        let input = BufReader::with_capacity(PIECE, &self.wire);
         let taken = nuthatch_snapshot::receive(engine, clock, input, &self.path, progress);
         let taken = taken.map_err(io::Error::from).map_err(named)?;
         self.wire.send("taken", None).map_err(named)?;
+        // The other process may have ended by the time of a stop, and then nobody else has the items.
+        self.wire.agree();
         self.wire.expect("go").map_err(named)?;
         // Release: pairs with the Acquire of UnixPath::remove().
         self.has_taken_over.store(true, Ordering::Release);
@@ -173,11 +188,32 @@ impl Newcomer {
     }
 }
 
-fn named(path: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(
-        error.kind(),
-        format!("--handover {}: {error}", path.display()),
-    )
+/// Connects to the server that listens at `path`. It may not accept for a while, with as many newcomers waiting as its
+/// queue has room for.
+fn connect(path: &Path, shutdown: &Shutdown) -> io::Result<UnixStream> {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let socket = unconnected()?;
+        match socket.connect(&SockAddr::unix(path)?) {
+            Err(error)
+                if error.kind() == ErrorKind::WouldBlock
+                    && Instant::now() < end
+                    && !shutdown.is_requested() =>
+            {
+                shutdown.sleep(STEP);
+            }
+            connected => return connected.map(|()| OwnedFd::from(socket).into()),
+        }
+    }
+}
+
+/// The error with the path. If this server is to stop, the kind says so, whatever was broken off.
+fn named(path: &Path, error: &io::Error, shutdown: &Shutdown) -> io::Error {
+    let kind = match shutdown.is_requested() {
+        true => ErrorKind::Interrupted,
+        false => error.kind(),
+    };
+    io::Error::new(kind, format!("--handover {}: {error}", path.display()))
 }
 
 /// True if a socket of this kind has this address, or one that differs in the port, which may be any.

@@ -1,18 +1,21 @@
 //! Messages of a handover over a unix socket: a length of 32 bits and that many bytes of text. Some messages carry a
 //! descriptor.
 
+use std::cell::Cell;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use nix::cmsg_space;
 use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{
-    ControlMessage, ControlMessageOwned, MsgFlags, getsockopt, recv, recvmsg, sendmsg, sockopt,
+    ControlMessage, ControlMessageOwned, MsgFlags, getsockopt, recvmsg, sendmsg, sockopt,
 };
+use nuthatch_context::shutdown::Shutdown;
 
-use super::PATIENCE;
+use super::{PATIENCE, RATE};
 
 /// The longest message: a path has 4096 bytes at most.
 const MESSAGE_MAX: usize = 8 << 10;
@@ -20,30 +23,119 @@ const MESSAGE_MAX: usize = 8 << 10;
 /// Bytes of items under way that the kernel may buffer.
 const KERNEL_BUFFER: usize = 4 << 20;
 
-/// How often a side that waits checks whether to go on waiting.
+/// How often a side that waits checks whether it is to stop.
 const STEP: Duration = Duration::from_millis(50);
 
-/// One end of a conversation.
-pub(super) struct Wire(UnixStream);
+/// One end of a conversation. It waits for the other end with a patience that runs out, and breaks off if its own
+/// server is to stop.
+///
+/// Each wait takes from what is left of the patience, and bytes that go through give back what they need at [`RATE`],
+/// up to all of the patience. So the other side may be silent for so long at most, and all waits together last the
+/// patience and the time of all bytes at that rate at most, whether the other side is silent, slow, or both in turn.
+pub(super) struct Wire {
+    stream: UnixStream,
+    shutdown: Shutdown,
+    patience: Cell<Duration>,
+    left: Cell<Duration>,
+    /// False once the two sides are agreed: then the conversation ends as agreed, even if the server is to stop.
+    may_stop: Cell<bool>,
+}
 
 impl Wire {
     /// Errors: the other end is a process of another user.
-    pub(super) fn new(stream: UnixStream) -> io::Result<Self> {
-        stream.set_nonblocking(false)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+    pub(super) fn new(stream: UnixStream, shutdown: Shutdown) -> io::Result<Self> {
+        stream.set_nonblocking(true)?;
         // With a large buffer the two sides wait for each other less often. The kernel may allow a smaller one.
         let _ = socket2::SockRef::from(&stream).set_send_buffer_size(KERNEL_BUFFER);
         let (peer, me) = (
             getsockopt(&stream, sockopt::PeerCredentials)?.uid(),
             nix::unistd::geteuid(),
         );
-        match peer == me.as_raw() || peer == 0 {
-            true => Ok(Self(stream)),
-            false => Err(io::Error::new(
+        if peer != me.as_raw() && peer != 0 {
+            return Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
                 format!("the other side is a process of the user {peer}"),
+            ));
+        }
+        Ok(Self {
+            stream,
+            shutdown,
+            patience: Cell::new(PATIENCE),
+            left: Cell::new(PATIENCE),
+            may_stop: Cell::new(true),
+        })
+    }
+
+    /// From here on it waits so long.
+    pub(super) fn set_patience(&self, patience: Duration) {
+        self.patience.set(patience);
+        self.left.set(patience);
+    }
+
+    /// The two sides are agreed.
+    pub(super) fn agree(&self) {
+        self.may_stop.set(false);
+    }
+
+    /// Errors: this server is to stop.
+    fn go_on(&self) -> io::Result<()> {
+        match self.may_stop.get() && self.shutdown.is_requested() {
+            // Not `Interrupted`, after which a reader or a writer tries again.
+            true => Err(io::Error::new(
+                io::ErrorKind::ConnectionAborted,
+                "this server is to stop",
             )),
+            false => Ok(()),
+        }
+    }
+
+    /// Waits until the stream is ready. Errors: the patience is over, or this server is to stop.
+    fn wait(&self, events: PollFlags) -> io::Result<()> {
+        loop {
+            self.go_on()?;
+            let left = self.left.get();
+            if left.is_zero() {
+                let words = format!(
+                    "the other side was silent, or too slow, for {} s",
+                    self.patience.get().as_secs()
+                );
+                return Err(io::Error::new(io::ErrorKind::TimedOut, words));
+            }
+            // Rounded up, so that the rest of a millisecond is not waited for in a busy loop.
+            let millis = left.min(STEP).as_micros().div_ceil(1000) as u16;
+            let begun = Instant::now();
+            let polled = poll(
+                &mut [PollFd::new(self.stream.as_fd(), events)],
+                PollTimeout::from(millis),
+            );
+            self.left.set(left.saturating_sub(begun.elapsed()));
+            match polled {
+                Ok(0) | Err(Errno::EINTR) => {}
+                Ok(_) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Repeats a call until it neither would block nor is interrupted. It returns how many bytes went through.
+    fn until_done<T>(
+        &self,
+        events: PollFlags,
+        mut call: impl FnMut() -> io::Result<(usize, T)>,
+    ) -> io::Result<(usize, T)> {
+        loop {
+            self.go_on()?;
+            match call() {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.wait(events)?,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+                Ok((bytes, with)) => {
+                    let more = Duration::from_secs_f64(bytes as f64 / RATE as f64);
+                    self.left
+                        .set((self.left.get() + more).min(self.patience.get()));
+                    return Ok((bytes, with));
+                }
+            }
         }
     }
 
@@ -58,30 +150,13 @@ impl Wire {
             &rights
         };
         let pieces = [IoSlice::new(&message)];
-        let flags = MsgFlags::MSG_NOSIGNAL;
-        let sent = loop {
-            match sendmsg::<()>(self.0.as_raw_fd(), &pieces, rights, flags, None) {
-                // On a socket with a timeout a signal interrupts the call, even if its handler asks for a restart.
-                Err(Errno::EINTR) => {}
-                sent => break sent?,
-            }
-        };
+        let (socket, flags) = (self.stream.as_raw_fd(), MsgFlags::MSG_NOSIGNAL);
+        let (sent, ()) = self.until_done(PollFlags::POLLOUT, || {
+            Ok((sendmsg::<()>(socket, &pieces, rights, flags, None)?, ()))
+        })?;
         // The descriptor went with the first bytes.
-        (&self.0).write_all(&message[sent..])
-    }
-
-    /// Waits until bytes arrive, `goes_on` returns false, or the patience is over (both errors).
-    pub(super) fn wait(&self, goes_on: impl Fn() -> bool) -> io::Result<()> {
-        let begun = Instant::now();
-        self.0.set_read_timeout(Some(STEP))?;
-        loop {
-            match recv(self.0.as_raw_fd(), &mut [0], MsgFlags::MSG_PEEK) {
-                Ok(_) => break,
-                Err(Errno::EAGAIN | Errno::EINTR) if goes_on() && begun.elapsed() < PATIENCE => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        self.0.set_read_timeout(Some(PATIENCE))
+        let mut rest = self;
+        rest.write_all(&message[sent..])
     }
 
     /// The next message.
@@ -91,7 +166,8 @@ impl Wire {
         if count == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        (&self.0).read_exact(&mut length[count..])?;
+        let mut rest = self;
+        rest.read_exact(&mut length[count..])?;
         let length = u32::from_le_bytes(length) as usize;
         if length > MESSAGE_MAX {
             return Err(io::Error::new(
@@ -100,7 +176,7 @@ impl Wire {
             ));
         }
         let mut text = vec![0; length];
-        (&self.0).read_exact(&mut text)?;
+        rest.read_exact(&mut text)?;
         let text = String::from_utf8(text);
         Ok((
             text.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?,
@@ -113,16 +189,13 @@ impl Wire {
         let mut space = cmsg_space!([RawFd; 4]);
         let mut pieces = [IoSliceMut::new(room)];
         let flags = MsgFlags::MSG_CMSG_CLOEXEC;
-        let socket = self.0.as_raw_fd();
-        let received = loop {
-            match recvmsg::<()>(socket, &mut pieces, Some(&mut space), flags) {
-                // As above.
-                Err(Errno::EINTR) => {}
-                received => break received?,
-            }
-        };
+        let socket = self.stream.as_raw_fd();
+        let (bytes, came) = self.until_done(PollFlags::POLLIN, || {
+            let received = recvmsg::<()>(socket, &mut pieces, Some(&mut space), flags)?;
+            Ok((received.bytes, received.cmsgs()?.collect::<Vec<_>>()))
+        })?;
         let mut descriptors = Vec::new();
-        for message in received.cmsgs()? {
+        for message in came {
             if let ControlMessageOwned::ScmRights(came) = message {
                 // SAFETY: the kernel has just made these descriptors for this process, and no other code knows them.
                 descriptors.extend(
@@ -131,7 +204,7 @@ impl Wire {
                 );
             }
         }
-        Ok((received.bytes, descriptors.pop()))
+        Ok((bytes, descriptors.pop()))
     }
 
     /// Receives this message. Errors: another message came.
@@ -141,27 +214,43 @@ impl Wire {
             came => Err(io::Error::new(io::ErrorKind::InvalidData, came)),
         }
     }
+}
 
-    /// The bytes behind the messages.
-    pub(super) fn stream(&self) -> &UnixStream {
-        &self.0
+/// The bytes behind the messages.
+impl Read for &Wire {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let read = || Ok(((&self.stream).read(bytes)?, ()));
+        self.until_done(PollFlags::POLLIN, read)
+            .map(|(count, ())| count)
+    }
+}
+
+impl Write for &Wire {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let write = || Ok(((&self.stream).write(bytes)?, ()));
+        self.until_done(PollFlags::POLLOUT, write)
+            .map(|(count, ())| count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::fd::AsFd;
+    use std::sync::mpsc::RecvTimeoutError;
 
     fn pair() -> (Wire, UnixStream) {
         let (one, other) = UnixStream::pair().unwrap();
-        (Wire::new(one).unwrap(), other)
+        (Wire::new(one, Shutdown::default()).unwrap(), other)
     }
 
     #[test]
     fn descriptors_come_with_their_message() {
         let (one, other) = pair();
-        let other = Wire::new(other).unwrap();
+        let other = Wire::new(other, Shutdown::default()).unwrap();
         let (passed, mut held) = UnixStream::pair().unwrap();
         one.send("first", Some(passed.as_fd())).unwrap();
         one.send("second", None).unwrap();
@@ -179,6 +268,77 @@ mod tests {
             other.receive().unwrap_err().kind(),
             io::ErrorKind::UnexpectedEof
         );
+    }
+
+    /// The patience of the tests.
+    const SHORT: Duration = Duration::from_millis(200);
+
+    /// Class of bug: each byte began the whole time anew.
+    #[test]
+    fn who_sends_a_byte_now_and_then_is_cut_off() {
+        let (wire, mut other) = pair();
+        wire.set_patience(SHORT);
+        let sender = std::thread::spawn(move || {
+            other.write_all(&100_u32.to_le_bytes()).unwrap();
+            // Until the receiver has gone, or has got all of it.
+            let mut sent = 0;
+            while sent < 100 && other.write_all(b"x").is_ok() {
+                std::thread::sleep(SHORT / 10);
+                sent += 1;
+            }
+        });
+        let error = wire.receive().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        drop(wire);
+        sender.join().unwrap();
+    }
+
+    /// What has gone through buys no more than the patience: after much of it, silence lasts as long as before.
+    #[test]
+    fn who_reads_a_little_now_and_then_is_cut_off() {
+        let (wire, mut other) = pair();
+        wire.set_patience(SHORT);
+        let (given_up, is_given_up) = std::sync::mpsc::channel::<()>();
+        let reader = std::thread::spawn(move || {
+            let mut piece = vec![0; 1 << 20];
+            for _ in 0..64 {
+                // On a machine that is so busy that the writer waits for too long, it fails here.
+                if other.read_exact(&mut piece).is_err() {
+                    return;
+                }
+            }
+            // Less than the rate by far, and no more silence than is allowed.
+            while is_given_up.recv_timeout(SHORT / 10) == Err(RecvTimeoutError::Timeout) {
+                other.read_exact(&mut piece[..100]).unwrap();
+            }
+        });
+        let begun = Instant::now();
+        let error = loop {
+            match (&wire).write_all(&[0; 1 << 16]) {
+                Ok(()) => assert!(begun.elapsed() < Duration::from_secs(100), "for ever"),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        drop(given_up);
+        reader.join().unwrap();
+    }
+
+    #[test]
+    fn a_stop_ends_a_wait_unless_the_two_are_agreed() {
+        let (wire, mut other) = pair();
+        let shutdown = wire.shutdown.clone();
+        let stopper = std::thread::spawn(move || {
+            std::thread::sleep(SHORT);
+            shutdown.request();
+        });
+        let error = wire.receive().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionAborted);
+        stopper.join().unwrap();
+        other.write_all(b"\x02\0\0\0go").unwrap();
+        assert!(wire.expect("go").is_err());
+        wire.agree();
+        wire.expect("go").unwrap();
     }
 
     #[test]

@@ -26,13 +26,30 @@ const SECOND: Names = Names {
 
 /// Bytes that the groups of this process leave it; `None` if no group has a limit.
 pub fn available() -> Option<u64> {
-    let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
-    least(&groups, |path| std::fs::read_to_string(path).ok())
+    least(&own()?, left, read)
 }
 
-/// The least that any of the groups leaves, or any group around them. `groups` is the text of `/proc/self/cgroup`, and
-/// `read` reads a file by its name.
-fn least(groups: &str, read: impl Fn(&str) -> Option<String>) -> Option<u64> {
+/// Bytes that the groups of this process may have; `None` if no group has a limit.
+pub fn limit() -> Option<u64> {
+    least(&own()?, allowed, read)
+}
+
+/// The groups of this process.
+fn own() -> Option<String> {
+    read("/proc/self/cgroup")
+}
+
+fn read(path: &str) -> Option<String> {
+    std::fs::read_to_string(path).ok()
+}
+
+/// The least that `of` tells of any of the groups, or of any group around them. `groups` is the text of
+/// `/proc/self/cgroup`, and `read` reads a file by its name.
+fn least<R: Fn(&str) -> Option<String>>(
+    groups: &str,
+    of: impl Fn(&str, &Names, &R) -> Option<u64>,
+    read: R,
+) -> Option<u64> {
     let of_group = |line: &str| {
         let mut fields = line.splitn(3, ':').skip(1);
         let (controllers, group) = (fields.next()?, fields.next()?);
@@ -46,17 +63,28 @@ fn least(groups: &str, read: impl Fn(&str) -> Option<String>) -> Option<u64> {
         let around = group.match_indices('/').map(|(at, _)| &group[..at]);
         around
             .chain([group.trim_end_matches('/')])
-            .filter_map(|group| left(&format!("{tree}{group}"), names, &read))
+            .filter_map(|group| of(&format!("{tree}{group}"), names, &read))
             .min()
     };
     groups.lines().filter_map(of_group).min()
 }
 
-/// What one group leaves. A limit that is not a number means no limit.
-fn left(group: &str, names: &Names, read: impl Fn(&str) -> Option<String>) -> Option<u64> {
-    let number =
-        |file: &str| -> Option<u64> { read(&format!("{group}/{file}"))?.trim().parse().ok() };
-    let (limit, used) = (number(names.limit)?, number(names.used)?);
+/// The number in a file of a group.
+fn number(group: &str, file: &str, read: impl Fn(&str) -> Option<String>) -> Option<u64> {
+    read(&format!("{group}/{file}"))?.trim().parse().ok()
+}
+
+/// What one group may have. A limit that is not a number means no limit.
+fn allowed(group: &str, names: &Names, read: &impl Fn(&str) -> Option<String>) -> Option<u64> {
+    number(group, names.limit, read)
+}
+
+/// What one group leaves.
+fn left(group: &str, names: &Names, read: &impl Fn(&str) -> Option<String>) -> Option<u64> {
+    let (limit, used) = (
+        allowed(group, names, read)?,
+        number(group, names.used, read)?,
+    );
     let stat = read(&format!("{group}/memory.stat")).unwrap_or_default();
     let mut files = stat
         .lines()
@@ -92,8 +120,10 @@ mod tests {
             ("/sys/fs/cgroup/a/b/memory.max", "5000\n"),
             ("/sys/fs/cgroup/a/b/memory.current", "600\n"),
         ]);
-        assert_eq!(least("0::/a/b\n", &read), Some(400));
-        assert_eq!(least("0::/\n", &read), None);
+        assert_eq!(least("0::/a/b\n", left, &read), Some(400));
+        assert_eq!(least("0::/\n", left, &read), None);
+        assert_eq!(least("0::/a/b\n", allowed, &read), Some(1000));
+        assert_eq!(least("0::/\n", allowed, &read), None);
     }
 
     #[test]
@@ -102,7 +132,7 @@ mod tests {
             ("/sys/fs/cgroup/memory.max", "1000\n"),
             ("/sys/fs/cgroup/memory.current", "100\n"),
         ]);
-        assert_eq!(least("0::/\n", &read), Some(900));
+        assert_eq!(least("0::/\n", left, &read), Some(900));
     }
 
     #[test]
@@ -116,6 +146,7 @@ mod tests {
             ),
         ]);
         let groups = "5:cpu,cpuacct:/job\n4:memory:/job\n0::/\n";
-        assert_eq!(least(groups, &read), Some(50));
+        assert_eq!(least(groups, left, &read), Some(50));
+        assert_eq!(least(groups, allowed, &read), Some(1000));
     }
 }
