@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use nuthatch_engine::counters::Counter;
 use nuthatch_engine::{AnyEngine, Clock, Cursor, Engine, Time};
+use nuthatch_script::Library;
 use nuthatch_security::SettingsError;
 use nuthatch_security::guesses::Guesses;
 use nuthatch_security::passwords::{Passwords, Role};
@@ -85,6 +86,8 @@ pub struct Shared {
     pub scans: Scans,
     /// Where the next RANDOMKEY begins.
     pub random: Mutex<Cursor>,
+    /// The scripts of Redis' clients.
+    pub scripts: Mutex<Library>,
 }
 
 impl Shared {

@@ -9,7 +9,6 @@ use super::error::Error;
 use super::glob::PATTERN_LEN_MAX;
 use super::names::{NAME_LEN_MAX, Verb, small};
 use super::number::integer;
-use super::scripts;
 
 /// Items that a SCAN looks at if it has no COUNT.
 const SCAN_COUNT: u64 = 10;
@@ -471,8 +470,7 @@ fn script<'a>(arguments: &mut Arguments<'a>) -> Result<Command<'a>, Stop<'a>> {
         }
         b"load" => {
             exactly(arguments, 1, "script|load")?;
-            let loaded = scripts::load(arguments.next()?)?;
-            Ok(Command::Scripts(loaded))
+            Ok(Command::Scripts(Scripts::Load(arguments.next()?)))
         }
         b"flush" => {
             let mut words = arguments.values()?;

@@ -6,7 +6,7 @@
 //! * [`values`]: commands that read, decide and write, and retry if another client was faster.
 //! * [`transaction`]: MULTI, EXEC, WATCH; [`isolated`]: an EXEC without other clients' requests in between.
 //! * [`keys`]: KEYS, SCAN, RANDOMKEY.
-//! * [`scripts`]: the effects of the known scripts.
+//! * [`scripts`]: EVAL and SCRIPT; [`slot`]: the item of one key while a script works on it.
 //! * [`login`]: how clients log in.
 //! * [`manage`], [`info`]: CLIENT, CONFIG, COMMAND, INFO...
 //! * [`spot`]: requests to the engine outside of the batch.
@@ -29,6 +29,7 @@ mod muted;
 mod request;
 mod scripts;
 mod session;
+mod slot;
 mod spot;
 mod transaction;
 mod upload;

@@ -14,7 +14,7 @@ use crate::output::Output;
 use crate::stage::Stage;
 
 /// How often a change is tried if other clients are faster.
-const ATTEMPTS: usize = 1000;
+pub const ATTEMPTS: usize = 1000;
 
 /// The answer to one request, with the value if there is one.
 #[derive(Default)]
@@ -125,7 +125,7 @@ pub enum Counted {
 
 impl Counted {
     /// Counts a change. `there` is true if the item existed, `changed` is the new value's length if it was stored.
-    fn count(self, counters: &WorkerCounters, key: &[u8], there: bool, changed: Option<usize>) {
+    pub fn count(self, counters: &WorkerCounters, key: &[u8], there: bool, changed: Option<usize>) {
         let lens = changed.map(|value| Lens {
             key: key.len(),
             value,

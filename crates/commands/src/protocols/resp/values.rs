@@ -51,17 +51,10 @@ pub fn command(
             set_range(stage, slice, phase, key, offset, value);
         }
         Command::Increment { key, by } => {
-            let outcome = add(stage, key, by, true);
-            sum(slice, phase, outcome);
+            let outcome = add(stage, key, by);
+            number(slice, phase, outcome);
         }
-        Command::IncrementPresent { key, by } => {
-            let outcome = scripts::increment_present(stage, key, by);
-            sum(slice, phase, outcome);
-        }
-        Command::Owned(owned) => {
-            let outcome = scripts::owned(stage, &owned);
-            flag(slice, phase, outcome);
-        }
+        Command::Eval(eval) => scripts::eval(stage, slice, phase, &eval, None),
         Command::IncrementDecimal { key, by } => match increment_decimal(stage, key, by) {
             Ok(text) => phase.writer(slice).bulk(&text),
             Err(error) => phase.writer(slice).error(&error),
@@ -106,15 +99,6 @@ fn number(slice: &mut Slice, phase: &Phase, outcome: Result<i64, Error<'static>>
     let mut writer = phase.writer(slice);
     match outcome {
         Ok(number) => writer.integer(number),
-        Err(error) => writer.error(&error),
-    }
-}
-
-fn sum(slice: &mut Slice, phase: &Phase, outcome: Result<Option<i64>, Error<'static>>) {
-    let mut writer = phase.writer(slice);
-    match outcome {
-        Ok(Some(sum)) => writer.integer(sum),
-        Ok(None) => writer.null(),
         Err(error) => writer.error(&error),
     }
 }
@@ -289,18 +273,10 @@ fn parts(found: Option<Found>) -> (Vec<u8>, Expiry, u32) {
     }
 }
 
-/// Adds to a number. If there is none, adds to 0 if `makes` is true, else changes nothing.
-pub fn add(
-    stage: &mut Stage<'_, '_>,
-    key: &[u8],
-    by: i64,
-    makes: bool,
-) -> Result<Option<i64>, Error<'static>> {
+/// Adds to a number, or to 0 if there is none.
+fn add(stage: &mut Stage<'_, '_>, key: &[u8], by: i64) -> Result<i64, Error<'static>> {
     change(stage, key, Counted::Delta { down: by < 0 }, |found| {
         let absent = found.is_none();
-        if absent && !makes {
-            return Ok(Decision::Stay(None));
-        }
         let (value, expiry, flags) = parts(found);
         let number = match absent {
             true => 0,
@@ -311,7 +287,7 @@ pub fn add(
             value: Cow::Owned(sum.to_string().into_bytes()),
             expiry,
             flags,
-            answer: Some(sum),
+            answer: sum,
         }))
     })
 }
@@ -345,7 +321,7 @@ fn increment_decimal(
 
 /// Changes an item's expiry if `decide` returns a new one. The value is stored again under its cas, so that no other
 /// client's value gets the expiry. False if there is no item, or it stays as it is.
-pub fn rewrite(
+fn rewrite(
     stage: &mut Stage<'_, '_>,
     key: &[u8],
     decide: impl Fn(&Found) -> Option<Expiry>,
