@@ -1,6 +1,7 @@
 """Redis' own programs and the clients that programs use, against ours."""
 
 import random
+import re
 import shutil
 import socket
 import subprocess
@@ -84,7 +85,12 @@ def test_redis_py(client):
     assert sorted(client.scan_iter(match="?", count=100)) == [b"f", b"k"]
     assert client.type("k") in ("string", b"string")
     assert client.client_setname("me") and client.client_getname() in ("me", b"me")
-    assert client.info("server")["server_name"] == "nuthatch"
+    server = client.info("server")
+    assert server["server_name"] == "nuthatch" and server["tcp_port"] == client.connection_pool.connection_kwargs["port"]
+    assert re.fullmatch("[0-9a-f]{40}", server["run_id"]) and server["run_id"] == client.info()["run_id"]
+    assert server["os"].startswith("linux ")
+    # redis-py's own suite begins with these.
+    assert client.info()["cluster_enabled"] == 0 and client.info("cluster") == {"cluster_enabled": 0}
     assert client.info("keyspace")["db0"]["keys"] > 0 and client.info("memory")["used_memory_human"][-1] in "KM"
     assert client.info("cpu")["used_cpu_user"] >= 0 and client.info("memory")["used_memory_rss"] > 1 << 20
     assert client.config_get("maxmemory")["maxmemory"] == str(64 << 20)

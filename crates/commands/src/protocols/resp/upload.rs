@@ -215,7 +215,7 @@ fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, uploa
         Parsed::Command { command, .. } => command,
         // Its options contradict each other.
         Parsed::Refused(refusal) => {
-            request::refuse(slice, phase, &refusal);
+            request::refuse(stage, slice, phase, &refusal);
             return;
         }
         other => {

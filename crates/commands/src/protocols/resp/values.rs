@@ -10,6 +10,7 @@ use nuthatch_protocol::resp::{
 };
 use nuthatch_telemetry::sizes::Lens;
 
+use super::request::count_refusal;
 use super::spot::{Change, Counted, Decision, Found, ask, change, look, read, take_if};
 use super::{Phase, expiry, scripts};
 use crate::slice::Slice;
@@ -162,7 +163,10 @@ fn set_all_absent(stage: &mut Stage<'_, '_>, pairs: Values<'_>) -> Result<bool, 
     for [key, _] in pairs {
         match key.len() {
             0 => return Err(Error::KEY_EMPTY),
-            len if len > nuthatch_engine::request::KEY_LEN_MAX => return Err(Error::KEY_TOO_LONG),
+            len if len > nuthatch_engine::request::KEY_LEN_MAX => {
+                count_refusal(stage, Error::KEY_TOO_LONG);
+                return Err(Error::KEY_TOO_LONG);
+            }
             _ => {}
         }
     }
@@ -249,6 +253,7 @@ fn replace_range(
         return Err(Error::STRING_TOO_LONG);
     }
     if end > stage.limits.value_max as u64 {
+        count_refusal(stage, Error::TOO_LARGE);
         return Err(Error::TOO_LARGE);
     }
     let (start, end) = (offset as usize, end as usize);
