@@ -5,6 +5,7 @@ What differs, and is not compared here, stands in docs/redis.md: commands of dat
 (a sixteenth of a second here), and INCRBYFLOAT beyond what is exact in a long double.
 """
 
+import hashlib
 import random
 import re
 
@@ -136,6 +137,119 @@ def scripts():
         line("SCRIPT") + line("SCRIPT foo") + line("SCRIPT EXISTS") + line("SCRIPT FLUSH x") + line("SCRIPT LOAD") + line("SCRIPT KILL"),
         line("SCRIPT FLUSH") + line("SCRIPT FLUSH ASYNC") + line("SCRIPT EXISTS abc"),
     ]
+
+
+def release(quote='"', blank="", case=str.lower, newline=" ", end=""):
+    """A lock's release, in one of the spellings that programs send."""
+    get, delete = (quote + case(name) + quote for name in ("get", "del"))
+    parts = [f"if redis.call({get},{blank}KEYS[1]) == ARGV[1]", "then", f"return redis.call({delete},{blank}KEYS[1])"]
+    return newline.join(parts + ["else", "return 0", "end"]) + end
+
+
+# Of programs and libraries: what they call it, and its text. Each is run with the arguments "me", "5000" and "1".
+SCRIPTS = {
+    "Redis' page on locks": release(newline="\n"),
+    "single quotes": release("'", " "),
+    "capitals": release(case=str.upper, end="\n"),
+    "comments": "-- release\n" + release(newline=" --[[ ]] ") + " --",
+    "aiocache cas": "if redis.call('get',KEYS[1]) == ARGV[1] then  if #ARGV == 4   then return redis.call('set', KEYS[1], ARGV[1], ARGV[3], "
+    "ARGV[4])   else return redis.call('set', KEYS[1], ARGV[2])  end else return 0 end",
+    "go-redsync delete": """
+	local val = redis.call("GET", KEYS[1])
+	if val == ARGV[1] then
+		return redis.call("DEL", KEYS[1])
+	elseif val == false then
+		return -1
+	else
+		return 0
+	end
+""",
+    "go-redsync touch": """
+	if redis.call("GET", KEYS[1]) == ARGV[1] then
+		return redis.call("PEXPIRE", KEYS[1], ARGV[2])
+	elseif redis.call("SET", KEYS[1], ARGV[1], "PX", ARGV[2], "NX") then
+		return 1
+	else
+		return 0
+	end
+""",
+    "redlock acquire": """
+  -- Return 0 if an entry already exists.
+  for i, key in ipairs(KEYS) do
+    if redis.call("exists", key) == 1 then
+      return 0
+    end
+  end
+
+  -- Create an entry for each provided key.
+  for i, key in ipairs(KEYS) do
+    redis.call("set", key, ARGV[1], "PX", ARGV[2])
+  end
+
+  -- Return the number of entries added.
+  return #KEYS
+""",
+    "redlock release": """
+  local count = 0
+  for i, key in ipairs(KEYS) do
+    -- Only remove entries for *this* lock value.
+    if redis.call("get", key) == ARGV[1] then
+      redis.pcall("del", key)
+      count = count + 1
+    end
+  end
+  return count
+""",
+    "limits": """
+local current
+local amount = tonumber(ARGV[3])
+current = redis.call("incrby", KEYS[1], amount)
+
+if tonumber(current) == amount then
+    redis.call("expire", KEYS[1], ARGV[2])
+end
+
+return current
+""",
+    "a rate limiter": "local n = redis.call('INCR', KEYS[1]) if n == 1 then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return n",
+    "a rate limiter that tells": "local n = redis.call('incr', KEYS[1]); local left = redis.call('ttl', KEYS[1]) "
+    "if left < 0 then redis.call('expire', KEYS[1], ARGV[2]) left = tonumber(ARGV[2]) end return {n, left}",
+    "a limit": "if tonumber(redis.call('get', KEYS[1]) or '0') >= 3 then return 0 end return redis.call('incr', KEYS[1])",
+    "Laravel's add": "return redis.call('exists',KEYS[1])<1 and redis.call('setex',KEYS[1],ARGV[2],ARGV[1])",
+    "add": "if redis.call('setnx', KEYS[1], ARGV[1]) == 1 then redis.call('expire', KEYS[1], ARGV[2]) return true end return false",
+    "a time that is left": 'if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("ttl", KEYS[1]) else return -3 end',
+    "what values become": "redis.call('get', KEYS[1]) return {1.9, -1.9, 'x', true, false, redis.call('type', KEYS[1]), nil, 5}",
+    "nothing": "redis.call('set', KEYS[1], ARGV[2] * 2 + ARGV[3], 'EX', 10)",
+    "a status": "if redis.call('exists', KEYS[1]) == 1 then return redis.status_reply('THERE') end return {ok = 'GONE'}",
+    "an error": "if redis.call('exists', KEYS[1]) == 1 then return redis.error_reply('ERR there') end return {err = 'ERR gone'}",
+    "an error that is kept": "local got = redis.pcall('incrby', KEYS[1], 'x') return got.err",
+    "numbers": "return redis.call('set', KEYS[1], 10 / 4 .. '/' .. 1e15)",
+    "an old value": "return redis.call('getset', KEYS[1], ARGV[1] .. #ARGV[1])",
+    "text": "return redis.call('set', KEYS[1], 'a\\tb\\065\\\\' .. [[\n x ]])",
+}
+
+
+def lines(text):
+    return b"".join(line(one) for one in text.split("|"))
+
+
+def of_scripts():
+    """Each script on a key in several states, by its text and by its name."""
+    for text in SCRIPTS.values():
+        name = hashlib.sha1(text.encode()).hexdigest()
+        by_name = f"EVALSHA {name.upper()} 1 s me 5000 1|GET s|TTL s"
+        # Of an error in a script, Redis also tells the script and its line.
+        counts = "incr" in text.lower() and "pcall" not in text
+        for before in ["DEL s", "SET s 2", "SET s 2 EX 100"] + ["SET s me", "SET s other EX 100"] * (not counts):
+            run = lines("GET s|TTL s") + request("EVAL", text, 1, "s", "me", 5000, 1)
+            yield line(before) + 3 * run + lines(by_name)
+        yield lines(f"SET s 1|SCRIPT EXISTS {name}|{by_name}|SCRIPT FLUSH|SCRIPT EXISTS {name}|{by_name}")
+        yield line("DEL s") + request("SCRIPT", "LOAD", text) + lines(by_name)
+
+
+def test_what_scripts_of_programs_do(pair):
+    for said in of_scripts():
+        judge(pair, [said])
 
 
 def test_scripts(pair):

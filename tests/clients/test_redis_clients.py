@@ -1,6 +1,7 @@
 """Redis' own programs and the clients that programs use, against ours."""
 
 import random
+import re
 import shutil
 import socket
 import subprocess
@@ -84,7 +85,12 @@ def test_redis_py(client):
     assert sorted(client.scan_iter(match="?", count=100)) == [b"f", b"k"]
     assert client.type("k") in ("string", b"string")
     assert client.client_setname("me") and client.client_getname() in ("me", b"me")
-    assert client.info("server")["server_name"] == "nuthatch"
+    server = client.info("server")
+    assert server["server_name"] == "nuthatch" and server["tcp_port"] == client.connection_pool.connection_kwargs["port"]
+    assert re.fullmatch("[0-9a-f]{40}", server["run_id"]) and server["run_id"] == client.info()["run_id"]
+    assert server["os"].startswith("linux ")
+    # redis-py's own suite begins with these.
+    assert client.info()["cluster_enabled"] == 0 and client.info("cluster") == {"cluster_enabled": 0}
     assert client.info("keyspace")["db0"]["keys"] > 0 and client.info("memory")["used_memory_human"][-1] in "KM"
     assert client.info("cpu")["used_cpu_user"] >= 0 and client.info("memory")["used_memory_rss"] > 1 << 20
     assert client.config_get("maxmemory")["maxmemory"] == str(64 << 20)
@@ -449,12 +455,56 @@ def test_one_at_a_time_holds_a_lock(ours):
 
 
 def test_scripts_that_are_not_known_are_refused(client):
-    for ask in (lambda: client.eval("return 1", 0), lambda: client.script_load("return 1")):
+    others = [
+        "return 1",
+        "return redis.call('lpush', KEYS[1], ARGV[1])",
+        "while redis.call('get', KEYS[1]) do end",
+        "if redis.call('get', KEYS[1]) == ARGV[1] then",
+    ]
+    for text in others:
+        for ask in (lambda: client.eval(text, 1, "k", "v"), lambda: client.script_load(text)):
+            with pytest.raises(redis.ResponseError, match="there is no Lua here"):
+                ask()
+    # Whatever it did before it named another key has not happened.
+    for text, keys in [
+        ("redis.call('set', KEYS[1], 1) return redis.call('get', 'other')", ["k"]),
+        ("return redis.call('del', KEYS[1])", ["k", "l"]),
+        ("return redis.call('get', KEYS[1])", []),
+    ]:
         with pytest.raises(redis.ResponseError, match="there is no Lua here"):
-            ask()
+            client.eval(text, len(keys), *keys)
+    assert not client.exists("k")
     with pytest.raises(redis.exceptions.NoScriptError):
         client.evalsha("0" * 40, 0)
     assert client.script_flush() and client.script_exists("0" * 40) == [False]
+
+
+def test_a_script_stores_a_value_of_any_length(client):
+    """As Laravel's cache stores by its add."""
+    add = client.register_script("return redis.call('exists',KEYS[1])<1 and redis.call('setex',KEYS[1],ARGV[2],ARGV[1])")
+    for length in (10, 20_000, 70_000, 1_000_000):
+        value = random.Random(length).randbytes(length)
+        assert add(keys=[f"of {length}"], args=[value, 100]) == b"OK"
+        assert add(keys=[f"of {length}"], args=[b"other", 100]) is None
+        assert client.get(f"of {length}") == value and 99 <= client.ttl(f"of {length}") <= 100
+    with pytest.raises(redis.ResponseError, match="limit of an item"):
+        add(keys=["k"], args=[b"v" * 2_000_000, 100])
+    with client.pipeline() as pipeline:
+        pipeline.eval(add.script, 1, "in a transaction", value, 100)
+        assert pipeline.execute() == [b"OK"]
+    assert client.get("in a transaction") == value
+
+
+def test_scripts_of_several_clients_do_not_lose_a_count(start):
+    ours = start()
+    text = "local n = redis.call('incr', KEYS[1]) if n == 1 then redis.call('expire', KEYS[1], 100) end return n"
+
+    def work(_):
+        with redis.Redis(port=ours.redis_port) as client:
+            return [client.eval(text, 1, "n") for _ in range(500)]
+
+    counts = [count for counts in in_threads(4, work) for count in counts]
+    assert sorted(counts) == list(range(1, 2001))
 
 
 def test_a_transaction_of_some_megabytes(start):

@@ -58,17 +58,27 @@ def test_lines(server):
     get, store = "type=item_get key=%s status=%s clsid=N cfd=N size=%d", (
         "type=item_store key=%s status=%s cmd=%s ttl=N clsid=N cfd=N size=%d"
     )
+    # Each change begins with a lookup.
     assert plain(lines) == [
+        get % ("a", "not_found", 0),
         store % ("a", "stored", "set", 1),
         get % ("a", "found", 1),
         get % ("b", "not_found", 0),
+        get % ("a", "found", 1),
         store % ("a", "not_stored", "add", 1),
         get % ("a", "found", 1),
+        get % ("c", "not_found", 0),
         store % ("c", "stored", "set", 3),
+        get % ("a", "found", 1),
         store % ("a", "stored", "append", 3),
+        get % ("a", "found", 3),
         store % ("a", "exists", "cas", 1),
+        get % ("b", "not_found", 0),
+        get % ("a", "found", 3),
         "type=deleted key=a cmd=delete clsid=N size=0",
+        get % ("c", "found", 3),
         "type=deleted key=c cmd=md clsid=N size=0",
+        get % (long_key, "not_found", 0),
         store % (long_key, "stored", "set", 2_000_000),
         get % ("end", "not_found", 0),
     ]
@@ -85,6 +95,46 @@ def test_gets_and_sets_as_memcached_tells_them(pair):
         told.append(plain(watcher.until("key=end ")))
     # What append makes is its value for memcached too; a meta set is a set.
     assert told[0] == told[1]
+
+
+@needs_right
+def test_a_change_begins_with_a_lookup_as_memcached_tells_it(pair):
+    """In a pipeline, where what one request makes is what the next finds, and of a value that arrives piece by piece."""
+    work = (
+        b"set a 0 0 1\r\nx\r\nset a 0 0 2\r\nxy\r\nadd a 0 0 1\r\nx\r\nadd b 0 0 1\r\nx\r\nreplace c 0 0 1\r\nx\r\n"
+        b"append a 0 0 1\r\nz\r\nprepend c 0 0 1\r\nz\r\ncas c 0 0 1 5\r\nz\r\nms m 1\r\nx\r\nms m 2 ME\r\nxy\r\n"
+        b"delete b\r\ndelete b\r\nset long 0 0 100000\r\n%s\r\nset long 0 0 1\r\nx\r\nget end\r\n" % (b"v" * 100_000)
+    )
+    told = []
+    for server in pair:
+        watcher = Watcher(server, ["fetchers", "mutations"])
+        converse(server.address, work)
+        told.append(plain(watcher.until("key=end ")))
+    assert told[0] == told[1]
+    assert "type=item_get key=a status=not_found clsid=N cfd=N size=0" == told[1][0]
+
+
+@needs_right
+def test_a_connection_has_one_number(pair):
+    """In the lines of watchers and in `stats conns`."""
+    for server in pair:
+        watcher = Watcher(server, ["fetchers", "connevents"])
+        with socket.create_connection(server.address) as client:
+            client.settimeout(120)
+            client.sendall(b"get number\r\nstats conns\r\n")
+            file = client.makefile("rb")
+            assert file.readline() == b"END\r\n"
+            listed = {}
+            while (line := file.readline()) != b"END\r\n":
+                _, name, value = line.decode().split(" ", 2)
+                listed[name] = value.strip()
+            own = f"tcp:{client.getsockname()[0]}:{client.getsockname()[1]}"
+            port = str(client.getsockname()[1])
+            client.shutdown(socket.SHUT_RDWR)
+        [number] = [name.split(":")[0] for name, value in listed.items() if name.endswith(":addr") and value == own]
+        lines = watcher.until(f"type=conn_close rip=127.0.0.1 rport={port}")
+        mine = [line for line in lines if "key=number" in line or f"rport={port} " in line]
+        assert [re.search(r" cfd=(\d+)", line)[1] for line in mine] == [number] * 3, mine
 
 
 # Each way to delete, of what is there and of what is not.
@@ -276,8 +326,9 @@ def test_other_protocols_are_told_too(start):
         answers = b"+OK\r\n$2\r\nhi\r\n:1\r\n"
         assert client.makefile("rb").read(len(answers)) == answers
     lines = plain(watcher.until("key=n "))
-    assert lines[0] == "type=item_store key=r status=stored cmd=set ttl=N clsid=N cfd=N size=2"
-    assert lines[1] == "type=item_get key=r status=found clsid=N cfd=N size=2"
+    assert lines[0] == "type=item_get key=r status=not_found clsid=N cfd=N size=0"
+    assert lines[1] == "type=item_store key=r status=stored cmd=set ttl=N clsid=N cfd=N size=2"
+    assert lines[2] == "type=item_get key=r status=found clsid=N cfd=N size=2"
 
 
 def test_evictions(start):

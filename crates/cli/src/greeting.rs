@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 
+use nuthatch_engine::request::KEY_LEN_MAX;
 use nuthatch_server::{Address, Protocol, ServerHandle, Verify};
 
 /// The commands of the suggested first request, in a shell's quotation marks.
@@ -17,6 +18,17 @@ pub fn words(says: &str, server: &ServerHandle, has_passwords: bool) -> String {
         let _ = writeln!(text, "try: {next}   (Ctrl-C ends the server)");
     }
     text
+}
+
+/// What Redis' clients must know that expect more: the limits of keys and values. Empty if none are served.
+pub fn limits(server: &ServerHandle, item_size_max: usize) -> String {
+    match server.addresses_of(Protocol::is_redis).next() {
+        Some(_) => format!(
+            "for Redis' clients keys of {KEY_LEN_MAX} bytes and items of {} KiB (-I) at most, ",
+            item_size_max >> 10
+        ),
+        None => String::new(),
+    }
 }
 
 /// The command to try next, if an address takes memcached's text protocol.

@@ -100,6 +100,7 @@ fn live(
     let engine = engine::make(&settings.engine)?;
     let (name, index) = (engine.name(), index(&engine.stats()));
     let (threads, limit) = (settings.server.threads, settings.engine.memory_limit >> 20);
+    let item_size_max = settings.engine.item_size_max;
     let process = settings.process;
     let keeps_stderr = process.log == LogTo::Stderr && settings.server.verbosity > 0;
     // Steps that may fail come before the start: the start may take all items of another process, which ends then.
@@ -133,7 +134,9 @@ fn live(
             confine::calls::give_up(&later_calls)?;
         }
         let places = places(&server);
-        let says = format!("engine {name}, {limit} MiB, {threads} threads, {index}at {places}");
+        let limits = greeting::limits(&server, item_size_max);
+        let says =
+            format!("engine {name}, {limit} MiB, {threads} threads, {index}{limits}at {places}");
         for open in open_to_all(&server, has_passwords) {
             tracing::warn!("{open}");
         }

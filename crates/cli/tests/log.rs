@@ -409,6 +409,62 @@ fn descriptors_are_used_as_they_are() {
     assert!(said.contains("--log: descriptor 77: "), "{said}");
 }
 
+/// Frameworks swallow the errors of their cache: what is always refused must be seen somewhere else.
+#[test]
+fn the_first_refusal_of_a_kind_is_logged_and_all_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let line = format!(
+        "-l 127.0.0.1 -p 0 -t 1 --redis-port 0 --log {}",
+        log.display()
+    );
+    let running = Running::start(&line);
+    let limits = "for Redis' clients keys of 250 bytes and items of 1024 KiB (-I) at most";
+    assert!(running.says.contains(limits), "{}", running.says);
+    let request = |words: &[&str]| {
+        let words = words.iter();
+        let words: Vec<_> = words
+            .map(|word| format!("${}\r\n{word}\r\n", word.len()))
+            .collect();
+        format!("*{}\r\n{}", words.len(), words.concat())
+    };
+    let (key, value) = ("k".repeat(251), "v".repeat(2_000_000));
+    let said = [
+        request(&["GET", &key]),
+        request(&["SET", &key, "v"]),
+        request(&["MGET", "a", &key]),
+        request(&["DEL", &key]),
+        request(&["MSET", &key, "v"]),
+        request(&["MSETNX", &key, "v"]),
+        request(&["WATCH", &key]),
+        request(&["EVAL", "return redis.call('get', KEYS[1])", "1", &key]),
+        request(&["SET", "k", &value]),
+        request(&["MSET", "k", &value]),
+        request(&["APPEND", "k", &value]),
+        request(&["SETRANGE", "k", "2000000", "v"]),
+        request(&["INFO", "stats"]),
+        request(&["QUIT"]),
+    ];
+    let stream = TcpStream::connect(running.redis_address()).unwrap();
+    let answers = talk(stream, &said.concat());
+    assert_eq!(
+        answers.matches("longer than 250 bytes").count(),
+        7,
+        "{answers}"
+    );
+    assert_eq!(answers.matches("larger than this cache's limit").count(), 4);
+    for (name, count) in [("key_too_long", 8), ("store_too_large", 4)] {
+        assert_eq!(running.stat("", name), count.to_string());
+        assert!(
+            answers.contains(&format!("\r\n{name}:{count}\r\n")),
+            "{answers}"
+        );
+    }
+    wait_for(&log, "key of more than 250 bytes was refused");
+    let logged = wait_for(&log, "an item has 1048576 bytes at most");
+    assert_eq!(logged.matches("was refused").count(), 2, "{logged}");
+}
+
 #[test]
 fn a_log_that_cannot_be_is_an_error() {
     let output = run("-l 127.0.0.1 -p 0 --log /no/such/folder/log");

@@ -1,7 +1,5 @@
 //! Executes a batch: passes it to the engine and writes the answers.
 
-use std::os::fd::RawFd;
-
 use nuthatch_context::inbox::Inbox;
 use nuthatch_context::shared::Shared;
 use nuthatch_engine::{AnyHandle, Engine, Handle, Inspect, Op, Removal, Request, Time};
@@ -13,7 +11,8 @@ use crate::batch::Batch;
 use crate::slice::Slice;
 use crate::stage::DiscardReplies;
 
-/// Executes a batch on the engine, and answers it. If `sockets` has the sockets of all slices, watchers are told too.
+/// Executes a batch on the engine, and answers it. If `numbers` has the numbers of all slices' connections, watchers are
+/// told too.
 #[inline]
 pub fn execute(
     shared: &Shared,
@@ -22,7 +21,7 @@ pub fn execute(
     slices: &mut [Slice],
     batch: &Batch<'_>,
     now: Time,
-    sockets: &[RawFd],
+    numbers: &[usize],
 ) {
     let _lock = inbox.lock.take();
     let footprint = |key_len, value_len| shared.engine.footprint(key_len, value_len);
@@ -35,20 +34,20 @@ pub fn execute(
         shared.prefixes.recorder(&inbox.prefixes, hasher),
         &footprint,
     );
-    if sockets.is_empty() {
+    if numbers.is_empty() {
         handle.execute(now, &batch.requests, &mut answering);
     } else {
         let mut told = WatchedReplies {
             inner: &mut answering,
             lines: Lines::new(&shared.watch),
             requests: &batch.requests,
-            socket: &|index| sockets[batch.tickets[index].slice as usize],
+            connection: &|index| numbers[batch.tickets[index].slice as usize],
             removal: &|index| batch.tickets[index].style.removal(),
             footprint: &footprint,
             now,
             value_len: None,
         };
-        handle.execute(now, &batch.requests, &mut told);
+        told.execute(handle);
         shared.watch.tell(&told.lines);
     }
     // Readers must not take the old value for the new one, which could not be stored.

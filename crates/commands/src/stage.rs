@@ -20,8 +20,9 @@ use nuthatch_telemetry::StatSink;
 use nuthatch_telemetry::connections::Info;
 use nuthatch_telemetry::counters::WorkerCounters;
 use nuthatch_telemetry::prefixes::Event;
+use nuthatch_telemetry::watch::Kind;
 use nuthatch_telemetry::watch::line::Lines;
-use nuthatch_telemetry::watch::replies::WatchedReplies;
+use nuthatch_telemetry::watch::replies::{WatchedReplies, look_up};
 
 use crate::batch::{Batch, Ticket};
 use crate::partial::PartialValue;
@@ -256,19 +257,19 @@ impl<'a> Stage<'_, 'a> {
         if self.shared.watch.wanted().is_empty() {
             return self.handle.execute(self.now, requests, replies);
         }
-        let socket = self.socket;
+        let number = self.shared.number_of(self.info);
         let engine = &self.shared.engine;
         let mut told = WatchedReplies {
             inner: replies,
             lines: Lines::new(&self.shared.watch),
             requests,
-            socket: &|_| socket,
+            connection: &|_| number,
             removal: &|_| protocols::REMOVAL,
             footprint: &|key_len, value_len| engine.footprint(key_len, value_len),
             now: self.now,
             value_len: None,
         };
-        self.handle.execute(self.now, requests, &mut told);
+        told.execute(self.handle);
         self.shared.watch.tell(&told.lines);
     }
 
@@ -286,6 +287,8 @@ impl<'a> Stage<'_, 'a> {
     /// Stores a complete value that was reserved for `key`. Watchers are told.
     pub fn commit(&mut self, key: &[u8], value: PartialValue, store: &Store<'_>) -> Reply {
         let lock = self.inbox.lock.take();
+        let lookup = (self.shared.watch.wanted().has(Kind::Fetches))
+            .then(|| look_up(self.handle, self.now, self.key(key)));
         let reply = self.handle.commit(self.now, value.reservation, store);
         drop(lock);
         if let (true, Reply::Stored(item)) = (extends(store), &reply) {
@@ -297,7 +300,7 @@ impl<'a> Stage<'_, 'a> {
             op: Op::Store(*store),
         };
         self.inbox.hot.look(&[request], self.hasher);
-        self.tell(request, &reply);
+        self.tell(request, lookup, &reply);
         reply
     }
 
@@ -307,11 +310,11 @@ impl<'a> Stage<'_, 'a> {
             key: self.key(key),
             op: Op::Store(*store),
         };
-        self.tell(request, reply);
+        self.tell(request, None, reply);
     }
 
-    /// Tells watchers, if there are any, of a request that is in no batch.
-    fn tell(&self, request: Request<'_>, reply: &Reply) {
+    /// Tells watchers, if there are any, of a request that is in no batch, and of its lookup if there was one.
+    fn tell(&self, request: Request<'_>, lookup: Option<Option<usize>>, reply: &Reply) {
         if self.shared.watch.wanted().is_empty() {
             return;
         }
@@ -320,12 +323,15 @@ impl<'a> Stage<'_, 'a> {
             inner: &mut DiscardReplies,
             lines: Lines::new(&self.shared.watch),
             requests: &[request],
-            socket: &|_| self.socket,
+            connection: &|_| self.shared.number_of(self.info),
             removal: &|_| protocols::REMOVAL,
             footprint: &|key_len, value_len| engine.footprint(key_len, value_len),
             now: self.now,
             value_len: None,
         };
+        if let Some(found) = lookup {
+            told.fetch(0, found);
+        }
         told.note(0, reply);
         self.shared.watch.tell(&told.lines);
     }

@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use nuthatch_engine::counters::Counter;
 use nuthatch_engine::{AnyEngine, Clock, Cursor, Engine, Time};
+use nuthatch_script::Library;
 use nuthatch_security::SettingsError;
 use nuthatch_security::guesses::Guesses;
 use nuthatch_security::passwords::{Passwords, Role};
 use nuthatch_security::tls::Tls;
 use nuthatch_sync::mutex::Mutex;
 use nuthatch_telemetry::Address;
-use nuthatch_telemetry::connections::Registry;
+use nuthatch_telemetry::connections::{Info, Peer, Registry};
 use nuthatch_telemetry::counters::{AcceptorCounters, Totals};
 use nuthatch_telemetry::prefixes::Prefixes;
 use nuthatch_telemetry::watch::{Hub, line};
@@ -85,6 +86,8 @@ pub struct Shared {
     pub scans: Scans,
     /// Where the next RANDOMKEY begins.
     pub random: Mutex<Cursor>,
+    /// The scripts of Redis' clients.
+    pub scripts: Mutex<Library>,
 }
 
 impl Shared {
@@ -119,6 +122,21 @@ impl Shared {
     /// Open connections of all workers.
     pub fn connections(&self) -> usize {
         self.inboxes.iter().map(|inbox| inbox.connections()).sum()
+    }
+
+    /// The number of a connection in `stats conns`, and for watchers. That of a datagram is its address'.
+    pub fn number_of(&self, info: &Info) -> usize {
+        match (info.place(), info.peer()) {
+            (Some(place), _) => self.addresses.len() + place,
+            (None, Peer::Udp(to)) => {
+                let is_it = |address: &Address| matches!(address, Address::Udp(own) if *own == to);
+                let mut addresses = self.addresses.iter();
+                addresses
+                    .position(|(address, _)| is_it(address))
+                    .unwrap_or(0)
+            }
+            (None, _) => 0,
+        }
     }
 
     /// Wakes every worker.

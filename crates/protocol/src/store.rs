@@ -124,7 +124,7 @@ fn forget(input: &[u8], store: &Store<'_>) -> Forget {
 fn parse_text(verb: StoreVerb, args: Words<'_>) -> Result<(Store<'_>, u32), Reject> {
     let FirstWords { words, noreply, .. } = args.first::<5>();
     // Without a valid length, noreply is ignored.
-    let value_len = number::block_len(words[3]).ok_or(Reject::without_length(words[3]))?;
+    let value_len = number::block_len(words[3]).ok_or(Reject::WITHOUT_LENGTH)?;
     let fields = (
         key::check(words[0]),
         number::client_flags(words[1]),
@@ -165,7 +165,7 @@ fn parse_meta(args: Words<'_>) -> Result<(Store<'_>, u32), Reject> {
     let mut words = args.iter();
     let key = words.next().unwrap_or_default();
     let len = words.next().unwrap_or_default();
-    let value_len = number::block_len(len).ok_or(Reject::without_length(len))?;
+    let value_len = number::block_len(len).ok_or(Reject::WITHOUT_LENGTH)?;
     let flags = match meta_flags::parse_store(key, words.rest()) {
         Ok(flags) => flags,
         Err(error) => {
@@ -189,15 +189,13 @@ fn parse_meta(args: Words<'_>) -> Result<(Store<'_>, u32), Reject> {
 }
 
 impl Reject {
-    /// The refusal of a word that is no valid length of a data block. If the word is a number all the same, the block
-    /// is dropped: its bytes must not be taken for commands.
-    fn without_length(word: &[u8]) -> Self {
-        Self {
-            error: Error::BAD_FORMAT,
-            quiet: false,
-            block: number::digits(word),
-        }
-    }
+    /// The refusal of a word that is no valid length of a data block. As in memcached the next line is a command: a
+    /// client that waits for the error sends no block, and would wait for ever if one were dropped.
+    const WITHOUT_LENGTH: Self = Self {
+        error: Error::BAD_FORMAT,
+        quiet: false,
+        block: None,
+    };
 }
 
 #[cfg(test)]
@@ -330,7 +328,7 @@ mod tests {
             assert!(input[..refused.consumed].ends_with(b"\r\n") && !refused.close);
         }
         let most = refusal(b"set k 0 0 18446744073709551615\r\n");
-        assert_eq!((most.error, most.swallow), (Error::BAD_FORMAT, u64::MAX));
+        assert_eq!((most.error, most.swallow), (Error::BAD_FORMAT, 0));
         assert_eq!(
             reject(b"set k 0 0 1025\r\n"),
             "SERVER_ERROR object too large for cache\r\n"
@@ -350,8 +348,10 @@ mod tests {
             (b"set k 0 0 -1\r\n", format, 0),
             (b"set k 0 0 x\r\n", format, 0),
             (b"set k 0 0 x noreply\r\n", format, 0),
-            (b"set k 0 0 2147483646 noreply\r\n", format, 2_147_483_648),
-            (b"set k 0 0 000000000007\r\n", format, 9),
+            (b"set k 0 0 2147483646 noreply\r\n", format, 0),
+            (b"add k 0 0 2147483647\r\n", format, 0),
+            (b"cas k 0 0 4294967299 5\r\n", format, 0),
+            (b"set k 0 0 000000000007\r\n", format, 0),
             (b"set k 0 0 18446744073709551616\r\n", format, 0),
             (b"set k x 0 7\r\n", format, 9),
             (b"set k -1 0 7\r\n", format, 9),
@@ -410,6 +410,11 @@ mod tests {
             (b"ms k\r\n", "CLIENT_ERROR bad command line format\r\n", 0),
             (
                 b"ms k -1\r\n",
+                "CLIENT_ERROR bad command line format\r\n",
+                0,
+            ),
+            (
+                b"ms k 2147483647\r\n",
                 "CLIENT_ERROR bad command line format\r\n",
                 0,
             ),

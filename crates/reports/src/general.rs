@@ -83,6 +83,7 @@ fn command_lines(report: &mut Report<'_, '_>, shared: &Shared) {
     report.line("cas_badval", totals.cas_badval);
     report.line("touch_hits", totals.touch_hits);
     report.line("touch_misses", totals.touch_misses);
+    report.line("key_too_long", totals.key_too_long);
     report.line("store_too_large", totals.store_too_large);
     report.line("store_no_memory", totals.store_no_memory);
     report.line("auth_cmds", totals.auth_cmds);

@@ -6,7 +6,10 @@ use std::time::Duration;
 
 use nuthatch_context::shared::Shared;
 use nuthatch_context::system;
+use nuthatch_engine::counters::Counter;
+use nuthatch_engine::request::KEY_LEN_MAX;
 use nuthatch_engine::{Engine, Handle, note_sleep};
+use nuthatch_telemetry::counters::WorkerCounters;
 use nuthatch_telemetry::watch::Kind;
 
 /// Items that a step looks at: few enough that no worker waits noticeably.
@@ -26,9 +29,11 @@ pub(crate) fn run(shared: &Arc<Shared>) {
     let mut handle = shared.engine.handle();
     let (mut trim_due, mut held_before) = (false, 0);
     let mut index = None;
+    let mut refusals = Refusals::default();
     while !shared.shutdown.is_requested() {
         let more = step(shared, &mut handle);
         tell_growth(shared, &mut index);
+        refusals.tell(shared);
         trim_due |= shared.account.is_worth_a_trim();
         let held = shared.account.held();
         // While clients connect and close, a later trim returns more memory.
@@ -51,6 +56,38 @@ fn step<H: Handle>(shared: &Shared, handle: &mut H) -> bool {
     shared.maintained.bump();
     note_sleep();
     handle.maintain(shared.clock.now(), BUDGET)
+}
+
+/// The kinds of refusals that the log has. A client's error handler may swallow a refusal, and then its key is missing for
+/// ever: so the first of a kind is logged, and the others are counted.
+#[derive(Default)]
+struct Refusals {
+    keys: bool,
+    values: bool,
+}
+
+impl Refusals {
+    fn tell(&mut self, shared: &Shared) {
+        let is_counted = |counter: fn(&WorkerCounters) -> &Counter| {
+            let mut counters = shared.inboxes.iter().map(|inbox| counter(&inbox.counters));
+            counters.any(|counter| counter.get() > 0)
+        };
+        if !self.keys && is_counted(|counters| &counters.key_too_long) {
+            self.keys = true;
+            tracing::warn!(
+                "a Redis client's key of more than {KEY_LEN_MAX} bytes was refused; further ones are counted \
+                 (key_too_long in stats and INFO)"
+            );
+        }
+        if !self.values && is_counted(|counters| &counters.store_too_large) {
+            self.values = true;
+            let most = shared.engine.item_size_max();
+            tracing::warn!(
+                "a value was refused, since an item has {most} bytes at most (-I); further ones are counted \
+                 (store_too_large in stats and INFO)"
+            );
+        }
+    }
 }
 
 /// Tells watchers if the index has begun to grow, or has grown, since the last call.

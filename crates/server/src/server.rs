@@ -127,6 +127,7 @@ impl Server {
             crawler_enabled: AtomicBool::new(true),
             scans: Default::default(),
             random: Default::default(),
+            scripts: Default::default(),
             config,
         });
         shared.engine.tell_evictions(Arc::clone(&shared.watch) as _);

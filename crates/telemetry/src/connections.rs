@@ -97,6 +97,11 @@ impl Info {
         self.serial
     }
 
+    /// Its place among the open connections. `None` if it is not in the registry.
+    pub fn place(&self) -> Option<usize> {
+        (self.id != usize::MAX).then_some(self.id)
+    }
+
     /// The line in Redis' form.
     pub fn line(&self, now: Time) -> String {
         let since = |second: u32| now.seconds().saturating_sub(second);

@@ -134,6 +134,8 @@ counters! {
     look_misses,
     /// Commands of Redis' protocol.
     redis_commands,
+    /// Keys of Redis' clients that are longer than any item's.
+    key_too_long,
     store_too_large,
     store_no_memory,
     bytes_read,

@@ -206,6 +206,37 @@ impl<'a> Arguments<'a> {
         Ok(values)
     }
 
+    /// All arguments that are left. One of them may be as long as a value, beyond the limit of all others: the server may
+    /// take it piece by piece.
+    pub(super) fn values_of_script(&mut self, value_max: usize) -> Result<Values<'a>, Stop<'a>> {
+        let mut values = Values { arguments: *self };
+        let reach = self.reach;
+        while self.left > 0 {
+            let line = self.at;
+            let len = self.length()?;
+            if self.at + len > self.reach {
+                if self.reach > reach {
+                    return Err(Error::ARGUMENTS_TOO_LONG.into());
+                }
+                if len > value_max {
+                    return Err(Error::TOO_LARGE.into());
+                }
+                self.reach += len;
+            }
+            let is_long = self.reach > reach;
+            self.pass(len).map_err(|stop| match stop {
+                Stop::More(_) if is_long && values.arguments.reach == reach => Stop::Body {
+                    line,
+                    value_len: len,
+                    whole: false,
+                },
+                other => other,
+            })?;
+            values.arguments.reach = self.reach;
+        }
+        Ok(values)
+    }
+
     /// The least number of bytes of the arguments that are not begun yet. It is bounded: a client that announces many
     /// arguments and never sends them must not make the server keep more input than for any other client.
     pub(super) fn least(&self) -> usize {
@@ -246,6 +277,20 @@ fn line<'a>(input: &'a [u8], at: usize, error: Error<'a>) -> Result<(&'a [u8], u
 #[derive(Clone, Copy, Debug)]
 pub struct Values<'a> {
     arguments: Arguments<'a>,
+}
+
+impl Values<'_> {
+    /// Which of them has its length at index `line` of the input.
+    pub fn position(mut self, line: usize) -> Option<usize> {
+        let count = self.len();
+        while self.len() > 0 {
+            if self.arguments.at == line {
+                return Some(count - self.len());
+            }
+            self.next()?;
+        }
+        None
+    }
 }
 
 impl<'a> Iterator for Values<'a> {

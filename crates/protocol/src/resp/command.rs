@@ -158,15 +158,6 @@ pub enum Command<'a> {
         /// By how much.
         by: i64,
     },
-    /// INCRBY of a number that exists: django-redis' incr.
-    IncrementPresent {
-        /// The key.
-        key: &'a [u8],
-        /// By how much.
-        by: i64,
-    },
-    /// A lock's owner changes the lock.
-    Owned(Owned<'a>),
     /// INCRBYFLOAT.
     IncrementDecimal {
         /// The key.
@@ -246,6 +237,8 @@ pub enum Command<'a> {
     Memory(Memory<'a>),
     /// OBJECT.
     Object(Object<'a>),
+    /// EVAL, EVALSHA.
+    Eval(Eval<'a>),
     /// SCRIPT.
     Scripts(Scripts<'a>),
     /// TIME.
@@ -344,29 +337,24 @@ impl ExpireCondition {
     }
 }
 
-/// A change of a lock by its owner. If the key has another value, nothing changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Owned<'a> {
-    /// The key.
-    pub key: &'a [u8],
-    /// The value that identifies the owner.
-    pub token: &'a [u8],
-    /// How long it is held.
-    pub then: LockChange,
+/// EVAL, EVALSHA.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Eval<'a> {
+    /// The script.
+    pub script: ScriptName<'a>,
+    /// The script's key. `None` if it has none, or several.
+    pub key: Option<&'a [u8]>,
+    /// The arguments behind the key.
+    pub arguments: Values<'a>,
 }
 
-/// How long a lock is held.
+/// How a request names its script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LockChange {
-    /// It is released.
-    NoMore,
-    /// Some milliseconds longer, if it has an expiry.
-    Longer {
-        /// The milliseconds.
-        millis: i64,
-    },
-    /// Until then.
-    Until(Moment),
+pub enum ScriptName<'a> {
+    /// By its text.
+    Text(&'a [u8]),
+    /// By the SHA-1 of its text.
+    Sha1(&'a [u8]),
 }
 
 /// The form of an expiry in an answer.
@@ -448,8 +436,8 @@ pub enum ReplyMode {
 pub enum Scripts<'a> {
     /// EXISTS: which of these names are names of scripts.
     Exist(Values<'a>),
-    /// LOAD: the name of a script, found by its text.
-    Load(&'static str),
+    /// LOAD of this text.
+    Load(&'a [u8]),
     /// FLUSH.
     Flush,
 }

@@ -240,6 +240,7 @@ impl<'o> Writer<'o> {
                 self.quote(word, usize::MAX);
                 self.say(&["'"]);
             }
+            Error::Script(text) => self.out.extend_from_slice(text),
             Error::HelloOption(word) => {
                 self.say(&["ERR Syntax error in HELLO option '"]);
                 self.quote(word, usize::MAX);

@@ -44,6 +44,8 @@ pub enum Error<'a> {
     ClientType(&'a [u8]),
     /// An option that HELLO does not have.
     HelloOption(&'a [u8]),
+    /// The error that a script ends with, or returns.
+    Script(&'a [u8]),
 }
 
 impl Error<'static> {
@@ -158,8 +160,8 @@ impl Error<'static> {
     );
     /// EVAL or SCRIPT LOAD of an unknown script.
     pub const SCRIPT_UNKNOWN: Self = Error::Words(
-        "ERR this script is not known: there is no Lua here, only the scripts of django-redis (incr), redis-py (Lock) \
-         and Laravel (cache add, lock release)",
+        "ERR this script is not known: there is no Lua here, only scripts that read, compare and change the one key that \
+         they name, such as those of django-redis (incr), redis-py (Lock), Laravel (cache add, lock release) and rate limiters",
     );
     /// EVALSHA of an unknown script.
     pub const NO_SCRIPT: Self = Error::Words("NOSCRIPT No matching script. Please use EVAL.");
@@ -168,9 +170,6 @@ impl Error<'static> {
         Error::Words("ERR Number of keys can't be greater than number of args");
     /// EVAL with a negative number of keys.
     pub const SCRIPT_KEYS_NEGATIVE: Self = Error::Words("ERR Number of keys can't be negative");
-    /// EVAL of a known script with a wrong number of keys or arguments.
-    pub const SCRIPT_ARGUMENTS: Self =
-        Error::Words("ERR this script takes one key and its own arguments");
     /// SCRIPT FLUSH with an unknown option.
     pub const SCRIPT_FLUSH: Self = Error::Words("ERR SCRIPT FLUSH only support SYNC|ASYNC option");
     /// SCRIPT KILL: no script runs for long.

@@ -45,4 +45,3 @@ pub use number::{Decimal, integer};
 pub use parse::{parse, says_who};
 pub use queue::{Queued, parse_queued};
 pub use rest::Rest;
-pub use scripts::is_script;

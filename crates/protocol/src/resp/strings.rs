@@ -95,7 +95,7 @@ pub(super) fn parse<'a>(
     })
 }
 
-pub(super) fn plain<'a>(key: &'a [u8], value: &'a [u8]) -> Set<'a> {
+fn plain<'a>(key: &'a [u8], value: &'a [u8]) -> Set<'a> {
     Set {
         key,
         value,
@@ -170,7 +170,7 @@ fn set_range<'a>(
 
 /// The unit of an expiry.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unit {
+enum Unit {
     Seconds,
     Millis,
 }
@@ -186,7 +186,7 @@ impl Unit {
 
 /// The expiry of an item that a client stores or reads: it must be later than 1970, and later than now if it counts
 /// from now.
-pub(super) fn lifetime<'a>(
+fn lifetime<'a>(
     name: &'static str,
     unit: Unit,
     absolute: bool,
@@ -198,11 +198,6 @@ pub(super) fn lifetime<'a>(
         Some(millis @ 1..=SPAN_MAX) => Ok(Moment::In(millis)),
         _ => Err(Error::Expiry(name).into()),
     }
-}
-
-/// Milliseconds from now as EXPIRE takes them, if the moment does not overflow.
-pub(super) fn span(millis: i64) -> Option<i64> {
-    (millis <= SPAN_MAX).then_some(millis)
 }
 
 /// The options of SET and GETEX.

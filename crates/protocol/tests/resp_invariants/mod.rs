@@ -1,8 +1,8 @@
 //! Invariants of Redis' protocol for every input, however bad. The property tests and the fuzzer check them.
 
 use nuthatch_protocol::resp::{
-    ARGUMENTS_LEN_MAX, Body, Client, ClientFilter, Command, Commands, Config, Element, Error, Glob,
-    Many, Parsed, Rest, Scripts, Set, Version, Writer, element, emptied, parse, parse_queued,
+    ARGUMENTS_LEN_MAX, Body, Client, ClientFilter, Command, Commands, Config, Element, Error, Eval,
+    Glob, Many, Parsed, Rest, Scripts, Set, Version, Writer, element, emptied, parse, parse_queued,
     rewrite,
 };
 use nuthatch_protocol::{Awaited, KEY_LEN_MAX, Limits};
@@ -309,6 +309,11 @@ fn without_value(command: Command<'_>) -> String {
         Command::Set(set) => format!("{:?}", Set { value: b"", ..set }),
         Command::Append { key, .. } => format!("append {key:?}"),
         Command::SetRange { key, offset, .. } => format!("setrange {key:?} {offset}"),
+        Command::Eval(Eval {
+            script,
+            key,
+            arguments,
+        }) => format!("eval {script:?} {key:?} {}", arguments.len()),
         // Arguments borrow all of the input behind them, so they are written word by word.
         Command::SetAllAbsent { pairs: values }
         | Command::Info(values)

@@ -310,6 +310,11 @@ fn commands(page: &mut Page, shared: &Shared) {
         "Commands, by what became of them.",
         samples,
     );
+    page.counter(
+        "nuthatch_keys_refused",
+        "Keys of Redis' clients that no item can have, by the reason.",
+        [(&[("reason", "too_long")][..], totals.key_too_long)],
+    );
 }
 
 fn latencies(page: &mut Page, shared: &Shared) {

@@ -344,11 +344,14 @@ impl Worker {
                 written += slice.output.copied() - before;
             }
             if !batch.is_empty() {
-                let sockets = match shared.watch.wanted().is_empty() {
+                let numbers = match shared.watch.wanted().is_empty() {
                     true => Vec::new(),
-                    false => slices.iter().map(|slice| peers.of(slice.id).fd).collect(),
+                    false => slices
+                        .iter()
+                        .map(|slice| shared.number_of(peers.of(slice.id).info))
+                        .collect(),
                 };
-                execute(shared, inbox, handle, slices, &batch, now, &sockets);
+                execute(shared, inbox, handle, slices, &batch, now, &numbers);
                 inbox.hot.look(&batch.requests, hasher);
                 if logged {
                     conversation::executed(batch.requests.len(), slices.len());

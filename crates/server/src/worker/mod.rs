@@ -252,8 +252,8 @@ impl Worker {
             let token = Token(slot.key());
             let registered = connection.stream.register(self.poll.registry(), token);
             if registered.is_ok() && self.draining.is_none() {
-                let fd = connection.stream.as_fd().as_raw_fd();
-                line::connection(&self.shared.watch, connection.info.peer(), None, fd);
+                let number = self.shared.number_of(&connection.info);
+                line::connection(&self.shared.watch, connection.info.peer(), None, number);
                 slot.insert(connection);
             } else {
                 self.shared.registry.leave(&connection.info);
@@ -354,7 +354,13 @@ impl Worker {
     fn close_for(&mut self, id: usize, reason: Reason) {
         let connection = self.connections.remove(id);
         let fd = connection.stream.as_fd().as_raw_fd();
-        line::connection(&self.shared.watch, connection.info.peer(), Some(reason), fd);
+        let number = self.shared.number_of(&connection.info);
+        line::connection(
+            &self.shared.watch,
+            connection.info.peer(),
+            Some(reason),
+            number,
+        );
         tracing::debug!("<{fd} connection closed.");
         self.unpublished -= connection.accounted as isize;
         self.holders.change(id, connection.accounted, 0);

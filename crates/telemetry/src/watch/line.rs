@@ -1,7 +1,7 @@
 //! Lines for watchers, in the form of memcached's logger: `ts=SECONDS.MICROSECONDS gid=NUMBER type=EVENT ...`.
 
 use std::io::{self, Write};
-use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::{Duration, SystemTime};
 
 use nuthatch_engine::Evicted;
@@ -29,6 +29,11 @@ impl<'w> Lines<'w> {
             text: Vec::new(),
             ends: Vec::new(),
         }
+    }
+
+    /// True if any watcher wants lines of this kind.
+    pub fn wants(&self, kind: Kind) -> bool {
+        self.hub.wanted().has(kind)
     }
 
     /// Adds a line if any watcher wants its kind. `rest` writes the text behind the number.
@@ -113,7 +118,7 @@ pub enum Reason {
 }
 
 /// Tells watchers that a connection was accepted, or with a reason, that it was closed.
-pub fn connection(hub: &Hub, peer: Peer, closed: Option<Reason>, fd: RawFd) {
+pub fn connection(hub: &Hub, peer: Peer, closed: Option<Reason>, number: usize) {
     let kind = Kind::Connections;
     if !hub.wanted().has(kind) {
         return;
@@ -147,7 +152,7 @@ pub fn connection(hub: &Hub, peer: Peer, closed: Option<Reason>, fd: RawFd) {
         if let Some(reason) = reason {
             write(line, format_args!(" reason={reason}"));
         }
-        write(line, format_args!(" cfd={fd}"));
+        write(line, format_args!(" cfd={number}"));
     });
     hub.tell(&lines);
 }

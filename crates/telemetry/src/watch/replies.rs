@@ -1,11 +1,10 @@
 //! Passes the answers of a batch on to their clients, and makes lines for watchers.
 
 use std::mem::MaybeUninit;
-use std::os::fd::RawFd;
 
 use nuthatch_engine::{
-    AnyValue, Condition, Expiry, Footprint, Item, Leave, Op, Replies, Reply, Request, StoreMode,
-    Time,
+    AnyHandle, AnyValue, Condition, Expiry, Footprint, Handle, Item, Key, Leave, Op, Read, Replies,
+    Reply, Request, StoreMode, Time,
 };
 
 use super::Kind;
@@ -19,8 +18,8 @@ pub struct WatchedReplies<'w, 'a, R> {
     pub lines: Lines<'w>,
     /// The requests of these replies.
     pub requests: &'w [Request<'a>],
-    /// The socket of a request's client.
-    pub socket: &'w dyn Fn(usize) -> RawFd,
+    /// The number of a request's connection, as `stats conns` has it.
+    pub connection: &'w dyn Fn(usize) -> usize,
     /// The name of a removal: `delete`, or `md`.
     pub removal: &'w dyn Fn(usize) -> &'static str,
     /// The footprint of an item, by the lengths of key and value.
@@ -38,9 +37,90 @@ fn is_made(op: &Op<'_>, item: &Item) -> bool {
     makes && item.won && !item.stale && !item.fetched && item.value_len == 0
 }
 
+/// Looks for an item as memcached does at the beginning of a change: bytes of the value, if there is one.
+pub fn look_up(handle: &mut AnyHandle, now: Time, key: Key<'_>) -> Option<usize> {
+    /// The outcome of a look at an item.
+    #[derive(Default)]
+    struct Look(Option<usize>);
+
+    impl Replies<AnyValue> for Look {
+        fn begin(&mut self, _: usize, _: &Item) -> &mut [MaybeUninit<u8>] {
+            &mut []
+        }
+        fn commit(&mut self, _: usize) {}
+        fn retract(&mut self, _: usize) {}
+        fn large(&mut self, _: usize, _: &Item, _: AnyValue) {}
+        fn done(&mut self, _: usize, reply: Reply) {
+            if let Reply::Found(item) = reply {
+                self.0 = Some(item.value_len);
+            }
+        }
+    }
+
+    let op = Op::Read(Read {
+        value: false,
+        bump: false,
+        ..Read::default()
+    });
+    let mut look = Look::default();
+    handle.execute(now, &[Request { key, op }], &mut look);
+    look.0
+}
+
+/// Answers to one request of a batch, which is executed by itself.
+struct One<'r, R> {
+    replies: &'r mut R,
+    index: usize,
+}
+
+impl<R: Replies<AnyValue>> Replies<AnyValue> for One<'_, R> {
+    fn begin(&mut self, _: usize, item: &Item) -> &mut [MaybeUninit<u8>] {
+        self.replies.begin(self.index, item)
+    }
+
+    fn commit(&mut self, _: usize) {
+        self.replies.commit(self.index);
+    }
+
+    fn retract(&mut self, _: usize) {
+        self.replies.retract(self.index);
+    }
+
+    fn large(&mut self, _: usize, item: &Item, value: AnyValue) {
+        self.replies.large(self.index, item, value);
+    }
+
+    fn done(&mut self, _: usize, reply: Reply) {
+        self.replies.done(self.index, reply);
+    }
+}
+
+impl<R: Replies<AnyValue>> WatchedReplies<'_, '_, R> {
+    /// Executes the requests. If lookups are watched, each change begins with one, as in memcached, and so the requests
+    /// are executed one by one.
+    pub fn execute(&mut self, handle: &mut AnyHandle) {
+        let requests = self.requests;
+        if !self.lines.wants(Kind::Fetches) {
+            return handle.execute(self.now, requests, self);
+        }
+        for (index, request) in requests.iter().enumerate() {
+            if !matches!(request.op, Op::Get | Op::Read(_)) {
+                let found = look_up(handle, self.now, request.key);
+                self.fetch(index, found);
+            }
+            let now = self.now;
+            let mut one = One {
+                replies: self,
+                index,
+            };
+            handle.execute(now, std::slice::from_ref(request), &mut one);
+        }
+    }
+}
+
 impl<R> WatchedReplies<'_, '_, R> {
-    /// A read's outcome: bytes of the value, if there was one.
-    fn fetch(&mut self, index: usize, value_len: Option<usize>) {
+    /// The outcome of a read, or of the lookup with which a change begins: bytes of the value, if there was one.
+    pub fn fetch(&mut self, index: usize, value_len: Option<usize>) {
         let status = if value_len.is_some() {
             "found"
         } else {
@@ -97,13 +177,13 @@ impl<R> WatchedReplies<'_, '_, R> {
     ) {
         let key = self.requests[index].key.bytes();
         let class = value_len.map_or(0, |len| (self.footprint)(key.len(), len).class);
-        let socket = (self.socket)(index);
+        let number = (self.connection)(index);
         self.lines.add(kind, |out| {
             line::write(out, format_args!("type={event} key="));
             line::key(out, key);
             middle(out);
             let size = value_len.unwrap_or(0);
-            line::write(out, format_args!(" clsid={class} cfd={socket} size={size}"));
+            line::write(out, format_args!(" clsid={class} cfd={number} size={size}"));
         });
     }
 

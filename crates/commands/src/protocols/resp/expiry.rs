@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nuthatch_engine::{Clock, Expiry, Present, Time};
+use nuthatch_engine::{Clock, Expiry, Present};
 use nuthatch_protocol::resp::{ExpiryForm, Moment};
 
 /// The engine's expiry for a moment. An item with a moment in the past is expired at once. The moment is rounded up to
@@ -23,12 +23,6 @@ pub fn order(expiry: Expiry) -> Option<u64> {
         Expiry::Never => None,
         Expiry::At(end) => Some(end.0.into()),
     }
-}
-
-/// A moment that lies `millis` milliseconds behind the end of an item.
-pub fn later(end: Time, millis: i64, present: Present) -> Moment {
-    let left = whole_millis(present.until(end));
-    Moment::In(left.saturating_add(millis))
 }
 
 /// The expiry of an item that is there, as a number of the answer: -1 if it has none. Seconds are rounded to the
@@ -109,11 +103,6 @@ mod tests {
             let present = clock.present();
             let at = expiry(Moment::In(1000), present, &clock);
             assert!((1..=1000).contains(&told(at, LEFT, &clock)));
-            let Expiry::At(end) = at else { panic!() };
-            let Expiry::At(more) = expiry(later(end, 500, present), present, &clock) else {
-                panic!()
-            };
-            assert!(more >= present.end(Duration::from_millis(1500)));
         }
         let over = Expiry::At(clock.now());
         assert_eq!(told(over, LEFT, &clock), 1);

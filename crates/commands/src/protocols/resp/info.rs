@@ -1,17 +1,22 @@
 //! INFO: the lines that Redis' programs and users look for, and where to find more.
 
+use std::env::consts;
 use std::fmt::{self, Display, Write};
+use std::hash::{BuildHasher, RandomState};
 use std::process;
+use std::sync::LazyLock;
 
+use nuthatch_context::config::Protocol;
 use nuthatch_context::system;
 use nuthatch_engine::Engine;
 use nuthatch_protocol::resp::Values;
+use nuthatch_telemetry::Address;
 
 use super::manage::REDIS_VERSION;
 use crate::stage::Stage;
 
 /// The sections, in their order.
-const SECTIONS: [Section; 8] = [
+const SECTIONS: [Section; 9] = [
     ("Server", server),
     ("Clients", clients),
     ("Memory", memory),
@@ -19,6 +24,7 @@ const SECTIONS: [Section; 8] = [
     ("Stats", stats),
     ("Replication", replication),
     ("CPU", processor),
+    ("Cluster", cluster),
     ("Keyspace", keyspace),
 ];
 
@@ -84,9 +90,29 @@ fn server(lines: &mut Lines, stage: &Stage<'_, '_>) {
     lines.line("nuthatch_version", env!("CARGO_PKG_VERSION"));
     lines.line("nuthatch_engine", stage.shared.engine.name());
     lines.line("arch_bits", usize::BITS);
+    lines.line("os", format_args!("{} {}", consts::OS, consts::ARCH));
     lines.line("process_id", process::id());
+    lines.line("run_id", &*RUN_ID);
+    lines.line("tcp_port", port(stage));
     lines.line("uptime_in_seconds", stage.now.seconds());
     lines.line("uptime_in_days", stage.now.seconds() / 86_400);
+}
+
+/// A name of this run of the server: 40 hexadecimal digits, as clients expect.
+static RUN_ID: LazyLock<String> = LazyLock::new(|| {
+    // Each state of the standard library's maps has a seed of its own, from the system's random numbers.
+    let number = || RandomState::new().hash_one(process::id());
+    format!("{:016x}{:016x}{:08x}", number(), number(), number() as u32)
+});
+
+/// The first TCP port for Redis' clients. 0 if they have none of their own.
+fn port(stage: &Stage<'_, '_>) -> u16 {
+    let mut addresses = stage.shared.addresses_of(Protocol::is_redis);
+    let port = addresses.find_map(|address| match address {
+        Address::Tcp(address) => Some(address.port()),
+        _ => None,
+    });
+    port.unwrap_or(0)
 }
 
 fn clients(lines: &mut Lines, stage: &Stage<'_, '_>) {
@@ -141,6 +167,9 @@ fn stats(lines: &mut Lines, stage: &Stage<'_, '_>) {
     lines.line("keyspace_misses", totals.get_misses + totals.look_misses);
     lines.line("expired_keys", stats.expired);
     lines.line("evicted_keys", stats.evictions);
+    lines.line("key_too_long", totals.key_too_long);
+    lines.line("store_too_large", totals.store_too_large);
+    lines.line("store_no_memory", totals.store_no_memory);
 }
 
 fn replication(lines: &mut Lines, _: &Stage<'_, '_>) {
@@ -153,6 +182,10 @@ fn processor(lines: &mut Lines, _: &Stage<'_, '_>) {
         lines.line("used_cpu_sys", format_args!("{:.6}", system.as_secs_f64()));
         lines.line("used_cpu_user", format_args!("{:.6}", user.as_secs_f64()));
     }
+}
+
+fn cluster(lines: &mut Lines, _: &Stage<'_, '_>) {
+    lines.line("cluster_enabled", 0);
 }
 
 fn keyspace(lines: &mut Lines, stage: &Stage<'_, '_>) {

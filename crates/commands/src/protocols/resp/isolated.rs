@@ -34,9 +34,9 @@ pub fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice) {
     if stage.batch.is_empty() {
         return;
     }
-    let sockets: &[_] = match stage.shared.watch.wanted().is_empty() {
+    let numbers: &[_] = match stage.shared.watch.wanted().is_empty() {
         true => &[],
-        false => &[stage.socket],
+        false => &[stage.shared.number_of(stage.info)],
     };
     let slices = std::slice::from_mut(slice);
     execute(
@@ -46,7 +46,7 @@ pub fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice) {
         slices,
         stage.batch,
         stage.now,
-        sockets,
+        numbers,
     );
     stage.inbox.hot.look(&stage.batch.requests, stage.hasher);
     stage.batch.clear();

@@ -86,7 +86,7 @@ pub fn command(
         Command::Info(sections) => writer.text(&info::info(stage, sections)),
         Command::Memory(memory) => self::memory(stage, slice, phase, memory),
         Command::Object(object) => self::object(stage, slice, phase, object),
-        Command::Scripts(scripts) => super::scripts::command(slice, phase, scripts),
+        Command::Scripts(scripts) => super::scripts::command(stage, slice, phase, scripts),
         Command::Time => time(&mut writer),
         other => debug_assert!(false, "{other:?} is carried out elsewhere"),
     }

@@ -9,6 +9,7 @@ use nuthatch_telemetry::counters::WorkerCounters;
 use nuthatch_telemetry::sizes::Lens;
 
 use super::answers::{Verb, failure};
+use super::request::count_refusal;
 use super::{Phase, RequestReader, State, upload};
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
@@ -127,7 +128,12 @@ fn get<'a>(
             }
             _ if slice.in_batch > 0 => return Flow::Barrier,
             // No item can have this key.
-            Element::Refused { consumed, rest, .. } => {
+            Element::Refused {
+                error,
+                consumed,
+                rest,
+            } => {
+                count_refusal(stage, error);
                 let mut writer = phase.writer(slice);
                 match std::mem::take(&mut run.announced) {
                     0 => {}
@@ -234,6 +240,7 @@ fn several<'a>(
                 consumed,
                 rest,
             } => {
+                count_refusal(stage, error);
                 run.failed.get_or_insert(unborrowed(error));
                 reader.used += consumed;
                 run.rest = rest;

@@ -7,7 +7,7 @@
 //! * [`transaction`]: MULTI, EXEC, WATCH; [`isolated`]: an EXEC without other clients' requests in between.
 //! * [`queue`]: its requests until they are executed.
 //! * [`walk`]: KEYS, SCAN, RANDOMKEY, DBSIZE, CLIENT LIST.
-//! * [`scripts`]: the effects of the known scripts.
+//! * [`scripts`]: EVAL and SCRIPT; [`slot`]: the item of one key while a script works on it.
 //! * [`login`]: how clients log in.
 //! * [`manage`], [`info`]: CLIENT, CONFIG, COMMAND, INFO...
 //! * [`spot`]: requests to the engine outside of the batch.
@@ -30,6 +30,7 @@ mod queue;
 mod request;
 mod scripts;
 mod session;
+mod slot;
 mod spot;
 mod transaction;
 mod upload;

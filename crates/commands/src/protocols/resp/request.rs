@@ -92,7 +92,7 @@ pub fn understand<'a>(
             }
             consumed
         }
-        Parsed::Refused(refusal) => refuse(slice, phase, &refusal),
+        Parsed::Refused(refusal) => refuse(stage, slice, phase, &refusal),
     };
     reader.used += consumed;
     slice.spend(Work::COMMAND);
@@ -101,7 +101,13 @@ pub fn understand<'a>(
 
 /// Refuses a request, and returns how many bytes of it are used up.
 #[cold]
-pub fn refuse(slice: &mut Slice, phase: &mut Phase, refusal: &Refusal<'_>) -> usize {
+pub fn refuse(
+    stage: &Stage<'_, '_>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    refusal: &Refusal<'_>,
+) -> usize {
+    count_refusal(stage, refusal.error);
     // A browser that another site's page directs to this port sends these: nothing that it sends is executed.
     if let Error::Unknown { name, .. } = refusal.error
         && (name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:"))
@@ -118,6 +124,15 @@ pub fn refuse(slice: &mut Slice, phase: &mut Phase, refusal: &Refusal<'_>) -> us
         phase.state = State::Drop(refusal.rest);
     }
     refusal.consumed
+}
+
+/// Counts a request that no item can fulfil. Frameworks swallow such an error: then this count alone shows it.
+pub fn count_refusal(stage: &Stage<'_, '_>, error: Error<'_>) {
+    if error == Error::KEY_TOO_LONG {
+        stage.counters.key_too_long.bump();
+    } else if error == Error::TOO_LARGE {
+        stage.counters.store_too_large.bump();
+    }
 }
 
 /// Queues a line that was typed by hand as a request. False if it is no request.

@@ -21,7 +21,7 @@ use crate::work::Work;
 const PIECE_COPIED: usize = 8 << 10;
 
 /// How often a change is tried if other clients are faster.
-const ATTEMPTS: usize = 1000;
+pub const ATTEMPTS: usize = 1000;
 
 /// The answer to one request, with the value if there is one.
 #[derive(Default)]
@@ -91,16 +91,6 @@ impl Content {
         match self {
             Self::Copied(bytes) => bytes.len(),
             Self::Pinned(value) => value.len(),
-        }
-    }
-
-    /// True if these are its bytes. Tokens and numbers are short: a pinned value is none.
-    pub fn is(&self, bytes: &[u8]) -> bool {
-        match self {
-            Self::Copied(copy) => copy == bytes,
-            Self::Pinned(value) => {
-                value.len() == bytes.len() && pieces(value, 0..value.len()).flatten().eq(bytes)
-            }
         }
     }
 
@@ -217,7 +207,7 @@ pub enum Counted {
 
 impl Counted {
     /// Counts a change. `there` is true if the item existed, `changed` is the new value's length if it was stored.
-    fn count(self, counters: &WorkerCounters, key: &[u8], there: bool, changed: Option<usize>) {
+    pub fn count(self, counters: &WorkerCounters, key: &[u8], there: bool, changed: Option<usize>) {
         let lens = changed.map(|value| Lens {
             key: key.len(),
             value,

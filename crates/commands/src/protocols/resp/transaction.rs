@@ -113,7 +113,7 @@ pub fn take<'a>(
         }
         Queued::Refused(refusal) => {
             refuse(phase);
-            reader.used += request::refuse(slice, phase, &refusal);
+            reader.used += request::refuse(stage, slice, phase, &refusal);
         }
     }
     slice.spend(Work::COMMAND);
@@ -232,7 +232,10 @@ fn watch(
         match key.len() {
             0 => return Err(Error::KEY_EMPTY),
             1..=nuthatch_engine::request::KEY_LEN_MAX => {}
-            _ => return Err(Error::KEY_TOO_LONG),
+            _ => {
+                request::count_refusal(stage, Error::KEY_TOO_LONG);
+                return Err(Error::KEY_TOO_LONG);
+            }
         }
         let seen = seen(stage, key);
         let watched = &mut phase.session().watched;

@@ -10,7 +10,7 @@ use nuthatch_telemetry::sizes::Lens;
 
 use super::answers::failure;
 use super::many::Run;
-use super::{Phase, RequestReader, State, request, spot, values};
+use super::{Phase, RequestReader, State, request, scripts, spot, values};
 use crate::partial::PartialValue;
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
@@ -20,6 +20,8 @@ pub struct Upload {
     target: Target,
     /// The request without the value, parsed again when all of it has arrived.
     emptied: Vec<u8>,
+    /// Where the line with its length begins in the request.
+    line: usize,
     /// Bytes of the request that have arrived, without those of the value.
     passed: usize,
     /// Bytes of the value.
@@ -33,7 +35,8 @@ pub struct Upload {
 /// Where the bytes go.
 enum Target {
     Item(PartialValue),
-    /// SETRANGE's bytes are only a part of an item's value, so they are collected first.
+    /// SETRANGE's bytes are only a part of an item's value, and a script decides what becomes of its arguments. So these
+    /// are collected first.
     Buffer {
         bytes: Vec<u8>,
         missing: usize,
@@ -102,6 +105,7 @@ fn reserve(
     Ok(Upload {
         target,
         emptied: emptied(input, body),
+        line: body.line,
         passed: body.head,
         value_len: body.value_len,
         rest: body.rest,
@@ -195,6 +199,7 @@ fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, uploa
         emptied,
         run,
         value_len,
+        line,
         ..
     } = upload;
     if let Some(mut run) = run {
@@ -211,7 +216,7 @@ fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, uploa
         Parsed::Command { command, .. } => command,
         // Its options contradict each other.
         Parsed::Refused(refusal) => {
-            request::refuse(slice, phase, &refusal);
+            request::refuse(stage, slice, phase, &refusal);
             return;
         }
         other => {
@@ -222,6 +227,11 @@ fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, uploa
     match (command, target) {
         (Command::SetRange { key, offset, .. }, Target::Buffer { bytes, .. }) => {
             values::set_range(stage, slice, phase, key, offset, &bytes);
+        }
+        (Command::Eval(eval), Target::Buffer { bytes, .. }) => {
+            let place = eval.arguments.position(line);
+            let long = place.map(|place| (place, &bytes[..]));
+            scripts::eval(stage, slice, phase, &eval, long);
         }
         (Command::Append { key, .. }, Target::Item(value)) => {
             let store = Store {

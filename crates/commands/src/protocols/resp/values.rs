@@ -11,6 +11,7 @@ use nuthatch_protocol::resp::{
 };
 use nuthatch_telemetry::sizes::Lens;
 
+use super::request::count_refusal;
 use super::spot::{Change, Content, Counted, Decision, Found, ask, change, look, read, take_if};
 use super::{Phase, expiry, scripts};
 use crate::slice::Slice;
@@ -57,17 +58,10 @@ pub fn command(
             set_range(stage, slice, phase, key, offset, value);
         }
         Command::Increment { key, by } => {
-            let outcome = add(stage, key, by, true);
-            sum(slice, phase, outcome);
+            let outcome = add(stage, key, by);
+            number(slice, phase, outcome);
         }
-        Command::IncrementPresent { key, by } => {
-            let outcome = scripts::increment_present(stage, key, by);
-            sum(slice, phase, outcome);
-        }
-        Command::Owned(owned) => {
-            let outcome = scripts::owned(stage, &owned);
-            flag(slice, phase, outcome);
-        }
+        Command::Eval(eval) => scripts::eval(stage, slice, phase, &eval, None),
         Command::IncrementDecimal { key, by } => match increment_decimal(stage, key, by) {
             Ok(text) => phase.writer(slice).bulk(&text),
             Err(error) => phase.writer(slice).error(&error),
@@ -112,15 +106,6 @@ fn number(slice: &mut Slice, phase: &Phase, outcome: Result<i64, Error<'static>>
     let mut writer = phase.writer(slice);
     match outcome {
         Ok(number) => writer.integer(number),
-        Err(error) => writer.error(&error),
-    }
-}
-
-fn sum(slice: &mut Slice, phase: &Phase, outcome: Result<Option<i64>, Error<'static>>) {
-    let mut writer = phase.writer(slice);
-    match outcome {
-        Ok(Some(sum)) => writer.integer(sum),
-        Ok(None) => writer.null(),
         Err(error) => writer.error(&error),
     }
 }
@@ -183,7 +168,10 @@ fn set_all_absent(stage: &mut Stage<'_, '_>, pairs: Values<'_>) -> Result<bool, 
     for [key, _] in pairs {
         match key.len() {
             0 => return Err(Error::KEY_EMPTY),
-            len if len > nuthatch_engine::request::KEY_LEN_MAX => return Err(Error::KEY_TOO_LONG),
+            len if len > nuthatch_engine::request::KEY_LEN_MAX => {
+                count_refusal(stage, Error::KEY_TOO_LONG);
+                return Err(Error::KEY_TOO_LONG);
+            }
             _ => {}
         }
     }
@@ -272,6 +260,7 @@ fn replace_range(
         return Err(Error::STRING_TOO_LONG);
     }
     if end > stage.limits.value_max as u64 {
+        count_refusal(stage, Error::TOO_LARGE);
         return Err(Error::TOO_LARGE);
     }
     let (start, end) = (offset as usize, end as usize);
@@ -302,18 +291,10 @@ fn is_long(found: &Option<Found>) -> bool {
     matches!(found, Some(found) if matches!(found.value, Content::Pinned(_)))
 }
 
-/// Adds to a number. If there is none, adds to 0 if `makes` is true, else changes nothing.
-pub fn add(
-    stage: &mut Stage<'_, '_>,
-    key: &[u8],
-    by: i64,
-    makes: bool,
-) -> Result<Option<i64>, Error<'static>> {
+/// Adds to a number, or to 0 if there is none.
+fn add(stage: &mut Stage<'_, '_>, key: &[u8], by: i64) -> Result<i64, Error<'static>> {
     change(stage, key, Counted::Delta { down: by < 0 }, |found| {
         let absent = found.is_none();
-        if absent && !makes {
-            return Ok(Decision::Stay(None));
-        }
         if is_long(&found) {
             return Err(Error::NOT_INTEGER);
         }
@@ -327,7 +308,7 @@ pub fn add(
             value: Cow::Owned(sum.to_string().into_bytes()),
             expiry,
             flags,
-            answer: Some(sum),
+            answer: sum,
         }))
     })
 }
@@ -364,7 +345,7 @@ fn increment_decimal(
 
 /// Changes an item's expiry if `decide` returns a new one. The value is stored again under its cas, so that no other
 /// client's value gets the expiry. False if there is no item, or it stays as it is.
-pub fn rewrite(
+fn rewrite(
     stage: &mut Stage<'_, '_>,
     key: &[u8],
     decide: impl Fn(&Found) -> Option<Expiry>,

@@ -1,0 +1,362 @@
+//! The item of one key while a script works on it: commands change this copy, and its commit changes the item.
+
+use std::rc::Rc;
+
+use nuthatch_engine::{
+    Clock, Condition, Expiry, Op, Present, Removal, Reply, Store, StoreMode, Time,
+};
+use nuthatch_protocol::Limits;
+use nuthatch_protocol::resp::{
+    Command, Decimal, Error, Lifetime, Many, Parsed, Set, SetAnswer, StoreCondition, Version,
+    Writer, integer, parse,
+};
+use nuthatch_script::{Calls, Failure, Value};
+
+use super::answers::failure;
+use super::expiry;
+use super::spot::{Counted, Found, ask};
+use crate::stage::Stage;
+
+/// The state of a key.
+pub struct Slot<'s> {
+    value: Option<Rc<[u8]>>,
+    expiry: Expiry,
+    flags: u32,
+    /// The cas of the item that there was.
+    cas: Option<u64>,
+    changed: Changed,
+    /// From which the lifetimes count that the script sets.
+    present: Present,
+    now: Time,
+    clock: &'s Clock,
+    limits: Limits,
+}
+
+/// What commands have changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Changed {
+    Nothing,
+    Expiry,
+    Value,
+}
+
+impl<'s> Slot<'s> {
+    /// The state of a key whose item was found, or was not.
+    /// Errors: there is no memory for a copy of its value.
+    pub fn new(
+        found: Option<Found>,
+        present: Present,
+        now: Time,
+        clock: &'s Clock,
+        limits: Limits,
+    ) -> Result<Self, Error<'static>> {
+        let (value, item) = found.map(|found| (found.value, found.item)).unzip();
+        let value = value.map(|value| value.copy(0)).transpose()?;
+        Ok(Self {
+            value: value.map(Rc::from),
+            expiry: item.map_or(Expiry::Never, |item| item.expiry),
+            flags: item.map_or(0, |item| item.flags),
+            cas: item.map(|item| item.cas),
+            changed: Changed::Nothing,
+            present,
+            now,
+            clock,
+            limits,
+        })
+    }
+
+    /// Makes the item what the state is. False if another client has changed it since it was found.
+    pub fn commit(&self, stage: &mut Stage<'_, '_>, key: &[u8]) -> Result<bool, Error<'static>> {
+        let op = match (self.changed, &self.value, self.cas) {
+            (Changed::Nothing, ..) | (_, None, None) => return Ok(true),
+            (_, None, Some(cas)) => Op::Remove(Removal {
+                condition: Condition::Cas(cas),
+                ..Removal::default()
+            }),
+            (_, Some(value), cas) => {
+                let mut store = Store::set(value);
+                store.flags = self.flags;
+                store.expiry = self.expiry;
+                match cas {
+                    Some(cas) => store.condition = Condition::Cas(cas),
+                    None => store.mode = StoreMode::Add,
+                }
+                Op::Store(store)
+            }
+        };
+        match ask(stage, key, op) {
+            Reply::Removed => stage.counters.count_delete(true),
+            Reply::Stored(_) => {
+                let counted = match self.changed {
+                    Changed::Expiry => Counted::Touch,
+                    _ => Counted::Set,
+                };
+                let len = self.value.as_ref().map(|value| value.len());
+                counted.count(stage.counters, key, true, len);
+            }
+            reply @ (Reply::TooLarge | Reply::OutOfMemory) => {
+                stage.counters.count_failure(&reply);
+                return Err(failure(&reply));
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn set_value(&mut self, value: &[u8]) {
+        self.value = Some(value.into());
+        self.changed = Changed::Value;
+    }
+
+    fn remove(&mut self) {
+        self.value = None;
+        (self.expiry, self.flags) = (Expiry::Never, 0);
+        self.changed = Changed::Value;
+    }
+
+    fn set_expiry(&mut self, expiry: Expiry) {
+        if expiry.is_past(self.now) {
+            return self.remove();
+        }
+        self.expiry = expiry;
+        self.changed = self.changed.max(Changed::Expiry);
+    }
+
+    fn live(&mut self, lifetime: Lifetime) {
+        match lifetime {
+            Lifetime::Keep => {}
+            Lifetime::Forever => self.set_expiry(Expiry::Never),
+            Lifetime::Until(moment) => {
+                self.set_expiry(expiry::expiry(moment, self.present, self.clock));
+            }
+        }
+    }
+
+    /// The value for a script, false if there is none.
+    fn told(&self) -> Value {
+        match &self.value {
+            Some(value) => Value::Text(Rc::clone(value)),
+            None => Value::Bool(false),
+        }
+    }
+
+    fn set(&mut self, set: &Set<'_>) -> Value {
+        let old = self.told();
+        let there = self.value.is_some();
+        let stores = match set.when {
+            StoreCondition::Always => true,
+            StoreCondition::Absent => !there,
+            StoreCondition::Present => there,
+        };
+        if stores {
+            self.set_value(set.value);
+            self.flags = 0;
+            self.live(set.lifetime);
+        }
+        match set.answer {
+            SetAnswer::Old => old,
+            SetAnswer::Number => flag(stores),
+            SetAnswer::Status if stores => Value::Status(b"OK"[..].into()),
+            SetAnswer::Status => Value::Bool(false),
+        }
+    }
+
+    fn add(&mut self, by: i64) -> Result<Value, Error<'static>> {
+        let number = match &self.value {
+            Some(value) => integer(value).ok_or(Error::NOT_INTEGER)?,
+            None => 0,
+        };
+        let sum = number.checked_add(by).ok_or(Error::OVERFLOW)?;
+        self.set_value(sum.to_string().as_bytes());
+        Ok(Value::Number(sum as f64))
+    }
+
+    fn add_decimal(&mut self, by: Decimal) -> Result<Value, Error<'static>> {
+        let sum = match &self.value {
+            Some(value) => Decimal::parse(value)
+                .ok_or(Error::NOT_FLOAT)?
+                .checked_add(by)
+                .ok_or(Error::NOT_FINITE)?,
+            None => by,
+        };
+        let mut text = Vec::new();
+        sum.write(&mut text);
+        self.set_value(&text);
+        Ok(Value::text(&text))
+    }
+
+    /// Carries out a command about this key.
+    fn command(&mut self, command: &Command<'_>) -> Result<Value, Failure> {
+        let there = self.value.is_some();
+        Ok(match *command {
+            Command::Get { .. } => self.told(),
+            Command::Set(set) => self.set(&set),
+            Command::GetRemove { .. } => {
+                let old = self.told();
+                self.remove();
+                old
+            }
+            Command::GetExpire { lifetime, .. } => {
+                let value = self.told();
+                if there {
+                    self.live(lifetime);
+                }
+                value
+            }
+            Command::Length { .. } => {
+                let len = self.value.as_ref().map_or(0, |value| value.len());
+                Value::Number(len as f64)
+            }
+            Command::Increment { by, .. } => self.add(by).map_err(|error| failed(&error))?,
+            Command::IncrementDecimal { by, .. } => {
+                self.add_decimal(by).map_err(|error| failed(&error))?
+            }
+            Command::Type { .. } => {
+                let kind: &[u8] = if there { b"string" } else { b"none" };
+                Value::Status(kind.into())
+            }
+            Command::Expire { moment, which, .. } => {
+                let new = expiry::expiry(moment, self.present, self.clock);
+                let old = expiry::order(self.expiry);
+                let order = expiry::order(new).unwrap_or(u64::MAX);
+                let changes = there && which.changes(old, order);
+                if changes {
+                    self.set_expiry(new);
+                }
+                flag(changes)
+            }
+            Command::Persist { .. } => {
+                let changes = self.expiry != Expiry::Never;
+                if changes {
+                    self.set_expiry(Expiry::Never);
+                }
+                flag(changes)
+            }
+            Command::Expiry { told, .. } => {
+                let left = expiry::told(self.expiry, told, self.clock);
+                Value::Number(if there { left as f64 } else { -2.0 })
+            }
+            _ => return Err(Failure::Unknown),
+        })
+    }
+}
+
+impl Calls for Slot<'_> {
+    fn call(&mut self, words: &[&[u8]]) -> Result<Value, Failure> {
+        let mut request = format!("*{}\r\n", words.len()).into_bytes();
+        for word in words {
+            request.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
+            request.extend_from_slice(word);
+            request.extend_from_slice(b"\r\n");
+        }
+        match parse(&request, &self.limits) {
+            Parsed::Command { command, .. } => self.command(&command),
+            // Several keys: the script is for one.
+            Parsed::Many { arguments: 2.., .. } => Err(Failure::Unknown),
+            Parsed::Many { verb, .. } => {
+                let there = self.value.is_some();
+                if verb == Many::Remove {
+                    self.remove();
+                }
+                Ok(flag(there))
+            }
+            Parsed::Refused(refusal) => Err(failed(&refusal.error)),
+            _ => Err(Failure::Unknown),
+        }
+    }
+}
+
+fn flag(is: bool) -> Value {
+    Value::Number(f64::from(u8::from(is)))
+}
+
+/// An error as a script sees it: without its mark and its line end.
+fn failed(error: &Error<'_>) -> Failure {
+    let mut line = Vec::new();
+    Writer::new(&mut line, Version::Resp2).error(error);
+    let text = line.trim_ascii_end();
+    Failure::Error(text.strip_prefix(b"-").unwrap_or(text).to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slot(clock: &Clock) -> Slot<'_> {
+        let limits = Limits { value_max: 64 };
+        Slot::new(None, clock.present(), clock.now(), clock, limits).unwrap()
+    }
+
+    /// Every command that a script may call is one that this carries out, and of one key.
+    #[test]
+    fn every_command_of_a_script_is_carried_out() {
+        let clock = Clock::start();
+        for name in nuthatch_script::COMMANDS {
+            let arguments: &[&[u8]] = match name {
+                b"set" | b"setnx" | b"getset" | b"incrby" | b"decrby" | b"incrbyfloat"
+                | b"expire" | b"pexpire" | b"expireat" | b"pexpireat" => &[b"5"],
+                b"setex" | b"psetex" => &[b"5", b"5"],
+                _ => &[],
+            };
+            let words = [&[name, b"k"], arguments].concat();
+            let answer = slot(&clock).call(&words);
+            assert!(answer.is_ok(), "{}: {answer:?}", name.escape_ascii());
+        }
+        for words in [
+            &[&b"del"[..], b"k", b"l"][..],
+            &[b"mget", b"k"],
+            &[b"flushall"],
+        ] {
+            let answer = slot(&clock).call(words);
+            let is_refused = words[0] == b"mget" || answer == Err(Failure::Unknown);
+            assert!(is_refused, "{words:?}: {answer:?}");
+        }
+    }
+
+    #[test]
+    fn commands_see_what_those_before_them_changed() {
+        let clock = Clock::start();
+        let mut slot = slot(&clock);
+        let mut call = |line: &str| {
+            let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+            slot.call(&words)
+        };
+        let number = |number: i32| Ok(Value::Number(f64::from(number)));
+        let text = |text: &str| Ok(Value::text(text.as_bytes()));
+        for (line, answer) in [
+            ("get k", Ok(Value::Bool(false))),
+            ("pttl k", number(-2)),
+            ("expire k 5", number(0)),
+            ("set k 5 ex 10", Ok(Value::Status(b"OK"[..].into()))),
+            ("set k 6 nx", Ok(Value::Bool(false))),
+            ("ttl k", number(10)),
+            ("incrby k 2", number(7)),
+            ("expire k 5 gt", number(0)),
+            ("expire k 20 gt", number(1)),
+            ("pttl k", number(20_000)),
+            ("persist k", number(1)),
+            ("persist k", number(0)),
+            ("ttl k", number(-1)),
+            ("getset k x", text("7")),
+            ("type k", Ok(Value::Status(b"string"[..].into()))),
+            (
+                "incr k",
+                Err(Failure::Error(
+                    b"ERR value is not an integer or out of range".into(),
+                )),
+            ),
+            ("set k y z", Err(Failure::Error(b"ERR syntax error".into()))),
+            ("getex k px 5000", text("x")),
+            ("strlen k", number(1)),
+            ("exists k", number(1)),
+            ("pexpire k -1", number(1)),
+            ("exists k", number(0)),
+            ("setnx k 1", number(1)),
+            ("incrbyfloat k 0.5", text("1.5")),
+            ("del k", number(1)),
+            ("unlink k", number(0)),
+        ] {
+            assert_eq!(call(line), answer, "{line}");
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Scripts of Redis' clients. Caches, locks and rate limiters send short programs in Lua that read one key, compare what
+//! they find, and change the key: compare-and-delete, compare-and-expire, increment with an expiry, set if absent. This
+//! crate reads the part of Lua in which these are written, in whatever spelling, and carries them out.
+//!
+//! * `lexer`: text to tokens. Comments, blanks, quotes and brackets end here.
+//! * `parser`: tokens to a [`Script`]. A text that is anything else is no script.
+//! * `run`: a script, its arguments and a [`Key`] to a [`Value`]. The key is whatever the caller makes of it: this crate
+//!   knows neither commands nor engines.
+//! * [`Library`]: scripts by the SHA-1 of their text, a limited number of them.
+//!
+//! What is left out is what could run for long or grow: loops (but one over the keys, of which there is one), functions,
+//! tables other than an answer's, further libraries. So a script takes as many steps as its text has words, and its
+//! texts together have a limit.
+//!
+//! ```
+//! use nuthatch_script::{Script, Value};
+//!
+//! let text = b"if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end";
+//! let script = Script::read(text).expect("it is one");
+//! let mut key = |words: &[&[u8]]| Ok(match words[0].to_ascii_lowercase().as_slice() {
+//!     b"get" => Value::text(b"me"),
+//!     _ => Value::Number(1.0),
+//! });
+//! assert_eq!(script.run(b"lock", &[b"me"], &mut key), Ok(Value::Number(1.0)));
+//! assert!(Script::read(b"while true do end").is_none());
+//! ```
+
+mod lexer;
+mod library;
+mod number;
+mod parser;
+mod run;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod value;
+
+pub use library::{Library, sha1};
+pub use parser::COMMANDS;
+pub use run::{Calls, Failure};
+pub use tree::Script;
+pub use value::Value;
+
+/// The longest text of a script. Those of clients have some hundred bytes.
+pub const SCRIPT_LEN_MAX: usize = 4 << 10;

@@ -1,0 +1,482 @@
+//! The parser: it understands the statements and expressions that this server can carry out, and refuses all others.
+
+use crate::SCRIPT_LEN_MAX;
+use crate::lexer::{Token, tokens};
+use crate::tree::{
+    Answer, Binary, Block, Expression, Field, Function, List, Script, Statement, Unary,
+};
+
+/// The commands that a script may call: each is about one plain value.
+pub const COMMANDS: [&[u8]; 27] = [
+    b"get",
+    b"set",
+    b"setex",
+    b"psetex",
+    b"setnx",
+    b"getset",
+    b"getdel",
+    b"getex",
+    b"strlen",
+    b"del",
+    b"unlink",
+    b"exists",
+    b"incr",
+    b"incrby",
+    b"incrbyfloat",
+    b"decr",
+    b"decrby",
+    b"expire",
+    b"pexpire",
+    b"expireat",
+    b"pexpireat",
+    b"persist",
+    b"ttl",
+    b"pttl",
+    b"expiretime",
+    b"pexpiretime",
+    b"type",
+];
+
+/// Blocks within blocks.
+const BLOCKS_MAX: usize = 20;
+
+/// Operators, calls and brackets of one expression. They bound how deep it is, and so the stack that it needs.
+const NODES_MAX: usize = 200;
+
+/// Words that name no variable.
+const KEYWORDS: [&[u8]; 21] = [
+    b"and",
+    b"break",
+    b"do",
+    b"else",
+    b"elseif",
+    b"end",
+    b"false",
+    b"for",
+    b"function",
+    b"if",
+    b"in",
+    b"local",
+    b"nil",
+    b"not",
+    b"or",
+    b"repeat",
+    b"return",
+    b"then",
+    b"true",
+    b"until",
+    b"while",
+];
+
+impl Script {
+    /// The script of this text. `None` if the text is another program, or none at all. A script calls a command: what
+    /// calls none does not need a key.
+    pub fn read(text: &[u8]) -> Option<Self> {
+        if text.len() > SCRIPT_LEN_MAX {
+            return None;
+        }
+        let tokens = tokens(text)?;
+        let mut parser = Parser {
+            left: &tokens,
+            locals: Vec::new(),
+            blocks: 0,
+            nodes: 0,
+            commands: 0,
+        };
+        let body = parser.block()?;
+        (parser.left.is_empty() && parser.commands > 0).then_some(Self { body })
+    }
+}
+
+struct Parser<'t> {
+    left: &'t [Token<'t>],
+    /// The names of the local variables that are in scope.
+    locals: Vec<&'t [u8]>,
+    /// Blocks around what comes next.
+    blocks: usize,
+    /// Nodes of the expression so far.
+    nodes: usize,
+    /// Calls of commands so far.
+    commands: usize,
+}
+
+impl<'t> Parser<'t> {
+    fn next(&mut self) -> Option<&'t Token<'t>> {
+        let (first, left) = self.left.split_first()?;
+        self.left = left;
+        Some(first)
+    }
+
+    /// Takes the next token if it is this mark.
+    fn mark(&mut self, mark: &str) -> Option<()> {
+        match self.left.first() {
+            Some(Token::Mark(here)) if *here == mark => self.next().map(drop),
+            _ => None,
+        }
+    }
+
+    /// Takes the next token if it is this name.
+    fn word(&mut self, word: &str) -> Option<()> {
+        match self.left.first() {
+            Some(Token::Name(here)) if *here == word.as_bytes() => self.next().map(drop),
+            _ => None,
+        }
+    }
+
+    /// The name of a variable.
+    fn name(&mut self) -> Option<&'t [u8]> {
+        match self.next()? {
+            Token::Name(name) if !KEYWORDS.contains(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// Statements up to a keyword that ends them, or to the end.
+    fn block(&mut self) -> Option<Block> {
+        self.blocks += 1;
+        if self.blocks > BLOCKS_MAX {
+            return None;
+        }
+        let outer = self.locals.len();
+        let mut block = Vec::new();
+        while !self.ends_block() {
+            let statement = self.statement()?;
+            let is_last = matches!(statement, Statement::Return(_));
+            block.push(statement);
+            if is_last {
+                break;
+            }
+        }
+        self.locals.truncate(outer);
+        self.blocks -= 1;
+        self.ends_block().then_some(block)
+    }
+
+    fn ends_block(&self) -> bool {
+        match self.left.first() {
+            None => true,
+            Some(Token::Name(name)) => matches!(*name, b"end" | b"else" | b"elseif"),
+            Some(_) => false,
+        }
+    }
+
+    fn statement(&mut self) -> Option<Statement> {
+        if self.word("local").is_some() {
+            return self.local();
+        }
+        if self.word("if").is_some() {
+            return self.branches();
+        }
+        if self.word("return").is_some() {
+            return self.answer();
+        }
+        if self.word("do").is_some() {
+            let block = self.block()?;
+            self.word("end")?;
+            return Some(Statement::Do(block));
+        }
+        if self.word("for").is_some() {
+            return self.each_key();
+        }
+        if let [Token::Name(name), Token::Mark("="), left @ ..] = self.left {
+            let place = self.place(name)?;
+            self.left = left;
+            let value = self.expression()?;
+            return Some(Statement::Assign { place, value });
+        }
+        match self.expression()? {
+            call @ Expression::Call(..) => Some(Statement::Call(call)),
+            _ => None,
+        }
+    }
+
+    fn local(&mut self) -> Option<Statement> {
+        let mut names = vec![self.name()?];
+        while self.mark(",").is_some() {
+            names.push(self.name()?);
+        }
+        let mut values = Vec::new();
+        if self.mark("=").is_some() {
+            values = self.expressions()?;
+        }
+        let statement = Statement::Local {
+            names: names.len(),
+            values,
+        };
+        self.locals.extend(names);
+        Some(statement)
+    }
+
+    fn branches(&mut self) -> Option<Statement> {
+        let mut branches = Vec::new();
+        loop {
+            let condition = self.expression()?;
+            self.word("then")?;
+            branches.push((condition, self.block()?));
+            if self.word("elseif").is_none() {
+                break;
+            }
+        }
+        if self.word("else").is_some() {
+            branches.push((Expression::Bool(true), self.block()?));
+        }
+        self.word("end")?;
+        Some(Statement::If(branches))
+    }
+
+    fn answer(&mut self) -> Option<Statement> {
+        if self.ends_block() {
+            return Some(Statement::Return(None));
+        }
+        let answer = if let Some((function, left)) = self.table() {
+            self.left = left;
+            let value = self.expression()?;
+            self.mark("}")?;
+            Answer::One(Expression::Call(function, vec![value]))
+        } else if self.mark("{").is_some() {
+            let values = match self.mark("}") {
+                Some(()) => Vec::new(),
+                None => {
+                    let values = self.expressions()?;
+                    self.mark("}")?;
+                    values
+                }
+            };
+            Answer::List(values)
+        } else {
+            Answer::One(self.expression()?)
+        };
+        Some(Statement::Return(Some(answer)))
+    }
+
+    /// The front of `{ok = ...}` or `{err = ...}`, as the function that makes the same, and what is behind it.
+    fn table(&self) -> Option<(Function, &'t [Token<'t>])> {
+        let [
+            Token::Mark("{"),
+            Token::Name(name),
+            Token::Mark("="),
+            left @ ..,
+        ] = self.left
+        else {
+            return None;
+        };
+        match *name {
+            b"ok" => Some((Function::Status, left)),
+            b"err" => Some((Function::Error, left)),
+            _ => None,
+        }
+    }
+
+    /// `for index, key in ipairs(KEYS) do ... end`, behind its first word.
+    fn each_key(&mut self) -> Option<Statement> {
+        let index = self.name()?;
+        self.mark(",")?;
+        let key = self.name()?;
+        self.word("in")?;
+        self.word("ipairs").or_else(|| self.word("pairs"))?;
+        self.mark("(")?;
+        self.word("KEYS")?;
+        self.mark(")")?;
+        self.word("do")?;
+        let outer = self.locals.len();
+        self.locals.extend([index, key]);
+        let block = self.block()?;
+        self.locals.truncate(outer);
+        self.word("end")?;
+        Some(Statement::EachKey(block))
+    }
+
+    fn place(&self, name: &[u8]) -> Option<usize> {
+        self.locals.iter().rposition(|local| *local == name)
+    }
+
+    fn expressions(&mut self) -> Option<Vec<Expression>> {
+        let mut all = vec![self.part(0)?];
+        while self.mark(",").is_some() {
+            all.push(self.part(0)?);
+        }
+        Some(all)
+    }
+
+    fn expression(&mut self) -> Option<Expression> {
+        self.nodes = 0;
+        self.part(0)
+    }
+
+    /// An expression of operators that bind more than `least`.
+    fn part(&mut self, least: u8) -> Option<Expression> {
+        self.node()?;
+        let mut left = self.unary()?;
+        while let Some((operator, binding)) = self.operator()
+            && binding > least
+        {
+            self.node()?;
+            self.next();
+            // `..` alone associates to the right.
+            let right = self.part(binding - u8::from(operator == Binary::Join))?;
+            left = Expression::Binary(operator, Box::new((left, right)));
+        }
+        Some(left)
+    }
+
+    fn node(&mut self) -> Option<()> {
+        self.nodes += 1;
+        (self.nodes <= NODES_MAX).then_some(())
+    }
+
+    /// The operator that comes next, and how strongly it binds.
+    fn operator(&self) -> Option<(Binary, u8)> {
+        Some(match self.left.first()? {
+            Token::Name(b"or") => (Binary::Or, 1),
+            Token::Name(b"and") => (Binary::And, 3),
+            Token::Mark("==") => (Binary::Equal, 5),
+            Token::Mark("~=") => (Binary::Unequal, 5),
+            Token::Mark("<") => (Binary::Less, 5),
+            Token::Mark("<=") => (Binary::LessOrEqual, 5),
+            Token::Mark(">") => (Binary::Greater, 5),
+            Token::Mark(">=") => (Binary::GreaterOrEqual, 5),
+            Token::Mark("..") => (Binary::Join, 7),
+            Token::Mark("+") => (Binary::Add, 9),
+            Token::Mark("-") => (Binary::Subtract, 9),
+            Token::Mark("*") => (Binary::Multiply, 11),
+            Token::Mark("/") => (Binary::Divide, 11),
+            Token::Mark("%") => (Binary::Modulo, 11),
+            _ => return None,
+        })
+    }
+
+    fn unary(&mut self) -> Option<Expression> {
+        /// Unary operators bind more than all others.
+        const BINDING: u8 = 12;
+        let operator = match self.left.first()? {
+            Token::Name(b"not") => Unary::Not,
+            Token::Mark("-") => Unary::Minus,
+            Token::Mark("#") => Unary::Length,
+            _ => return self.suffixed(),
+        };
+        self.next();
+        // `#ARGV[1]` is the length of an argument.
+        if operator == Unary::Length
+            && !matches!(self.left.get(1), Some(Token::Mark("[")))
+            && let Some(list) = self.list()
+        {
+            return Some(Expression::Count(list));
+        }
+        let value = self.part(BINDING)?;
+        Some(Expression::Unary(operator, Box::new(value)))
+    }
+
+    /// KEYS or ARGV.
+    fn list(&mut self) -> Option<List> {
+        let (list, name) = match self.left.first()? {
+            Token::Name(b"KEYS") => (List::Keys, "KEYS"),
+            Token::Name(b"ARGV") => (List::Arguments, "ARGV"),
+            _ => return None,
+        };
+        if self.place(name.as_bytes()).is_some() {
+            return None;
+        }
+        self.next();
+        Some(list)
+    }
+
+    /// A value, and the fields of it.
+    fn suffixed(&mut self) -> Option<Expression> {
+        let mut value = self.value()?;
+        loop {
+            let field = match self.left {
+                [Token::Mark("."), Token::Name(name), left @ ..] => Some((*name, left)),
+                [
+                    Token::Mark("["),
+                    Token::Text(name),
+                    Token::Mark("]"),
+                    left @ ..,
+                ] => Some((&name[..], left)),
+                _ => None,
+            };
+            let Some((name, left)) = field else {
+                return Some(value);
+            };
+            let field = match name {
+                b"ok" => Field::Ok,
+                b"err" => Field::Err,
+                _ => return None,
+            };
+            self.node()?;
+            self.left = left;
+            value = Expression::Field(Box::new(value), field);
+        }
+    }
+
+    fn value(&mut self) -> Option<Expression> {
+        if let Some(list) = self.list() {
+            self.mark("[")?;
+            let index = self.part(0)?;
+            self.mark("]")?;
+            return Some(Expression::Element(list, Box::new(index)));
+        }
+        Some(match self.next()? {
+            Token::Number(number) => Expression::Number(*number),
+            Token::Text(text) => Expression::Text(text.clone()),
+            Token::Name(b"nil") => Expression::Nil,
+            Token::Name(b"true") => Expression::Bool(true),
+            Token::Name(b"false") => Expression::Bool(false),
+            Token::Name(name) => match self.place(name) {
+                Some(place) => Expression::Local(place),
+                None => self.call(name)?,
+            },
+            Token::Mark("(") => {
+                let value = self.part(0)?;
+                self.mark(")")?;
+                value
+            }
+            Token::Mark(_) => return None,
+        })
+    }
+
+    /// The call of a function whose first word was taken.
+    fn call(&mut self, name: &[u8]) -> Option<Expression> {
+        let function = match name {
+            b"tonumber" => Function::ToNumber,
+            b"tostring" => Function::ToText,
+            b"type" => Function::Kind,
+            b"redis" | b"server" | b"math" => {
+                self.mark(".")?;
+                match (name, self.name()?) {
+                    (b"math", b"floor") => Function::Floor,
+                    (b"math", b"ceil") => Function::Ceil,
+                    (b"math", b"max") => Function::Max,
+                    (b"math", b"min") => Function::Min,
+                    (b"redis" | b"server", b"call") => Function::Command,
+                    (b"redis" | b"server", b"pcall") => Function::CommandOrError,
+                    (b"redis" | b"server", b"status_reply") => Function::Status,
+                    (b"redis" | b"server", b"error_reply") => Function::Error,
+                    _ => return None,
+                }
+            }
+            _ => return None,
+        };
+        self.mark("(")?;
+        let arguments = self.expressions()?;
+        self.mark(")")?;
+        let fits = match function {
+            Function::Command | Function::CommandOrError => {
+                self.commands += 1;
+                is_command(&arguments)
+            }
+            Function::Max | Function::Min => true,
+            _ => arguments.len() == 1,
+        };
+        fits.then_some(Expression::Call(function, arguments))
+    }
+}
+
+/// True if the first of these is the name of a command that a script may call, and a key follows.
+fn is_command(arguments: &[Expression]) -> bool {
+    let [Expression::Text(name), _key, ..] = arguments else {
+        return false;
+    };
+    COMMANDS
+        .iter()
+        .any(|known| known.eq_ignore_ascii_case(name))
+}
