@@ -77,7 +77,7 @@ impl Slice {
     }
 
     /// Takes work off its share. A step of a command may take more than is left, and the next step is in the next slice.
-    #[inline]
+    #[inline(always)]
     pub fn spend(&mut self, work: Work) {
         self.commands_left = self.commands_left.saturating_sub(work.commands());
     }

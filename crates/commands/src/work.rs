@@ -25,13 +25,13 @@ impl Work {
     pub const WHOLE_SLICE: Self = Self(u32::MAX);
 
     /// That of this many commands.
-    #[inline]
+    #[inline(always)]
     pub fn of_commands(count: usize) -> Self {
         Self(u32::try_from(count).unwrap_or(u32::MAX))
     }
 
     /// That of moving this many bytes, beyond the command that does it.
-    #[inline]
+    #[inline(always)]
     pub fn of_bytes(count: usize) -> Self {
         Self::of_commands(count / BYTES_OF_COMMAND)
     }
@@ -58,7 +58,7 @@ impl Work {
     }
 
     /// It in commands.
-    #[inline]
+    #[inline(always)]
     pub fn commands(self) -> u32 {
         self.0
     }

@@ -170,7 +170,7 @@ pub fn begin_get<'a>(
 
 impl Keys {
     /// The request for one of the keys, and how it is answered.
-    #[inline]
+    #[inline(always)]
     fn request<'a>(self, stage: &Stage<'_, 'a>) -> (Op<'a>, Verb) {
         let op = match (self.touch, self.with_cas) {
             (None, false) => Op::Get,
