@@ -1,5 +1,5 @@
 //! The distributed store: key-value pairs in the symmetric memory of servers, read and written one-sidedly by clients
-//! (SHMEMCache, IPDPS 2017).
+//! (SHMEMCache, CCGrid 2017).
 //!
 //! ```text
 //!  session (client PE)                                    server PE
