@@ -5,22 +5,26 @@
 //!     +------+---------+---------+--------+----------+-----+-----+-------+- - - - -+--------+
 //!     | HEAD | RECENCY |  CHECK  |  META  |   LIFE   | CAS | key | value |  unused |  TAIL  |
 //!     +------+---------+---------+--------+----------+-----+-----+-------+- - - - -+--------+
-//!                       <------------- written by one Put, the content and the unlock ----->
+//!                       <--- the content: written by one Put ---->
 //!
 //!  HEAD     version
 //!  RECENCY  63..32 epoch of the last use      31..0 low bits of the version that was last read
 //!  META     63..32 value's bytes  31..16 generation  15..8 status  7..0 key's bytes, 0: no pair
 //!  LIFE     63..32 flags          31..0 expiry, all ones: never
-//!  TAIL     63..16 version  15..1 session of the last writer  0 lock
+//!  TAIL     63..16 version  15..0 session of the last writer
 //! ```
 //!
+//! A block is locked while its tail's version differs from its head.
+//!
 //! Invariants (the slides' read-friendly exclusive write, with supplement 3.2's cures):
-//! 1. The writer of a block has set its lock by a compare-swap that also raises the tail version, from a tail that it
-//!    has seen together with an equal head. So there is one writer at a time, also between the unlock and the head.
-//! 2. The head is written behind the content. So when a reader sees equal versions, the writer has ended, or the words
-//!    are from before the next writer. The checksum tells which of the two, word by word.
+//! 1. The writer of a block has locked it by a compare-swap that raises the tail's version, from a tail that it has seen
+//!    together with an equal head. So there is one writer at a time.
+//! 2. The head is written behind the content, and unlocks the block. So when a reader sees equal versions, the writer
+//!    has ended, or the words are from before the next writer. The checksum tells which of the two, word by word.
 //! 3. A block that is readable (head and tail equal, checksum right, key's bytes not 0) is in the table, and is its
 //!    key's only readable one.
+//! 4. The tail is changed by atomic operations that have ended when they return, and by nothing else. So of a writer
+//!    that is gone no tail is on its way: once the server has raised the tail, no late head is equal to it.
 
 use nuthatch_engine::{Expiry, Item, Time};
 
@@ -73,9 +77,9 @@ pub const fn pair_words(key_len: usize, value_len: usize) -> usize {
 pub struct Tail(pub u64);
 
 impl Tail {
-    /// Locked by a session, or left by it.
-    pub fn new(version: u64, session: usize, locked: bool) -> Self {
-        Self(version << 16 | (session as u64) << 1 | u64::from(locked))
+    /// Of a version that a session writes, or has written.
+    pub fn new(version: u64, session: usize) -> Self {
+        Self(version << 16 | session as u64)
     }
 
     /// The tail version.
@@ -86,18 +90,12 @@ impl Tail {
 
     /// The session that wrote last, or writes.
     pub fn session(self) -> usize {
-        (self.0 >> 1 & 0x7fff) as usize
-    }
-
-    /// True while that session writes.
-    #[inline(always)]
-    pub fn is_locked(self) -> bool {
-        self.0 & 1 != 0
+        (self.0 & 0xffff) as usize
     }
 }
 
 /// Sessions that tails can tell apart; the last number is the servers'.
-pub const SESSIONS_MAX: usize = 0x7fff;
+pub const SESSIONS_MAX: usize = 0xffff;
 
 /// A block's recency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -241,7 +239,7 @@ pub enum Found {
 #[inline]
 pub fn judge(words: &[u64], key: &[u8], checksum: Option<&Checksum>) -> Found {
     let tail = Tail(words[words.len() - 1]);
-    if words[HEAD] != tail.version() || tail.is_locked() {
+    if words[HEAD] != tail.version() {
         return Found::Torn;
     }
     let header = Header::read(words);
@@ -263,13 +261,15 @@ pub fn judge(words: &[u64], key: &[u8], checksum: Option<&Checksum>) -> Found {
     }
 }
 
-/// Reads a block that only its server writes, and that stays locked: a copy for one session.
-pub fn read_copy(words: &[u64], checksum: &Checksum) -> Option<Header> {
+/// The header of any key's pair, if there is one and it is whole.
+pub fn read_any(words: &[u64], checksum: &Checksum) -> Option<Header> {
     let header = Header::read(words);
-    let end = header.content_end();
-    let version = Tail(words[words.len() - 1]).version();
-    let whole = end < words.len() && words[CHECK] == checksum.of(version, &words[META..end]);
-    whole.then_some(header)
+    let key_end = KEY + words_of(header.key_len.into());
+    let found = match key_end < words.len() {
+        true => judge(words, key_bytes(words, &header), Some(checksum)),
+        false => Found::Torn,
+    };
+    matches!(found, Found::Pair(_)).then_some(header)
 }
 
 /// The key in a block's words.
@@ -341,7 +341,7 @@ mod tests {
         let mut words = vec![version, 0];
         words.extend(content);
         words.resize(30, 0);
-        words.push(Tail::new(version, 3, false).0);
+        words.push(Tail::new(version, 3).0);
         words
     }
 
@@ -381,12 +381,11 @@ mod tests {
 
     #[test]
     fn tails_and_recencies_come_back() {
-        let tail = Tail::new(VERSION_MAX, SESSIONS_MAX, true);
+        let tail = Tail::new(VERSION_MAX, SESSIONS_MAX);
         assert_eq!(
             (tail.version(), tail.session()),
             (VERSION_MAX, SESSIONS_MAX)
         );
-        assert!(tail.is_locked() && !Tail::new(1, 0, false).is_locked());
         let recency = Recency::new(u32::MAX, 12, true);
         assert!(recency.was_read(12) && !recency.was_read(13));
         assert!(!Recency::new(1, 12, false).was_read(12));

@@ -376,7 +376,7 @@ mod tests {
         ));
         assert!(refused(
             Config {
-                sessions: 20_000,
+                sessions: 40_000,
                 ..config.clone()
             },
             2

@@ -1,10 +1,9 @@
 //! Reads of words that lie between two versions: a writer raises the last word's version before it changes the words,
-//! and the first word's version after that (Lamport, 1977).
+//! and the first word's version after that (Lamport, 1977). While they differ, the words are locked.
 
 use crate::shim::{AtomicU64, Ordering, fence};
 
-/// Copies words from the first to the last. If then both versions are equal, and the last word is not locked, all words
-/// are of that version.
+/// Copies words from the first to the last. If then both versions are equal, all words are of that version.
 ///
 /// A writer stores a word of a version's content after a release fence, which follows the lock of that version. So a
 /// reader that reads such a word, and the last one after it, reads a lock of that version, or of a later one. And a

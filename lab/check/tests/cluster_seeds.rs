@@ -422,7 +422,16 @@ fn set_and_get(engine: &Arc<AnyEngine>, keys: u64, rounds: u64, first: u64) -> u
 
 /// Runs clients, each with its engine and its number; a PE that is stopped just ends.
 fn run_clients(job: &Job, work: impl Fn(&Arc<AnyEngine>, usize) + Sync) {
-    let engines: Vec<_> = job.engines().into_iter().map(Engine::any).collect();
+    run_on(job, &job.engines(), work);
+}
+
+/// The same on engines that the caller keeps.
+fn run_on(
+    job: &Job,
+    engines: &[Arc<Cluster<ThreadsFabric>>],
+    work: impl Fn(&Arc<AnyEngine>, usize) + Sync,
+) {
+    let engines: Vec<_> = engines.iter().cloned().map(Engine::any).collect();
     let done = AtomicUsize::new(0);
     let (job, done, work, engines) = (&job, &done, &work, &engines);
     job.serve(done, || {
@@ -511,6 +520,73 @@ fn what_a_dead_writer_holds_is_recovered() {
             _ => {
                 set_and_get(engine, 5, 300, 7);
                 assert_eq!(engine.audit(), Ok(()), "seed {seed}");
+            }
+        });
+        happened.add(&job.told.lock());
+    }
+    assert!(happened.recovered > 0 || !are_usual(), "{happened:?}");
+}
+
+/// A client dies while it sets a pair whose block two others know. One of them sets the pair anew after that, and the
+/// other one must not hit what came before, also when the last words of the dead client arrive late, its head among
+/// them.
+#[test]
+fn what_a_dead_writer_had_under_way_does_not_come_back() {
+    let mut happened = Events::default();
+    for seed in seeds(400) {
+        let _named = Named(seed);
+        let config = Config {
+            servers: 1,
+            operations: Operations::Direct,
+            directory: 64,
+            ..config(seed, Fault::None)
+        };
+        let job = Job::open(&config, 3, seed);
+        let [is_there, is_set] = [AtomicBool::new(false), AtomicBool::new(false)];
+        let sessions = job.engines();
+        run_on(&job, &sessions, |engine, number| {
+            let fabric = &job.members[config.servers + number].0;
+            let dead = || fabric.is_gone(1);
+            let mut handle = engine.handle();
+            let mut ask = |op| ask_one(&mut handle, engine.hasher(), NOW, b"key", op);
+            match number {
+                0 => {
+                    while !is_there.load(Ordering::Relaxed) {
+                        fabric.pause(0);
+                    }
+                    // Until it knows the block, and that it need not ask: a message of its last moment might lawfully
+                    // take effect after what others set.
+                    while sessions[0].client_stats().direct_sets == 0 {
+                        ask(Op::Store(Store::set(b"of the dead")));
+                    }
+                    job.network.stop_after(1, 1 + seed % 20);
+                    loop {
+                        ask(Op::Store(Store::set(b"of the dead")));
+                    }
+                }
+                1 => {
+                    ask(Op::Store(Store::set(b"of both")));
+                    is_there.store(true, Ordering::Relaxed);
+                    while !dead() {
+                        fabric.pause(0);
+                    }
+                    ask(Op::Store(Store::set(b"a later one")));
+                    is_set.store(true, Ordering::Relaxed);
+                }
+                _ => {
+                    while !dead() {
+                        ask(Op::Get);
+                    }
+                    while !is_set.load(Ordering::Relaxed) {
+                        fabric.pause(0);
+                    }
+                    for _ in 0..100 {
+                        if let Answer::Value(_, value) = ask(Op::Get) {
+                            assert_eq!(value, b"a later one", "seed {seed}");
+                        }
+                        (0..20).for_each(|_| fabric.pause(0));
+                    }
+                }
             }
         });
         happened.add(&job.told.lock());

@@ -317,8 +317,8 @@ impl<F: Fabric> Client<F> {
                 return Ok(None);
             }
             // The content is made before the lock, which is held for as short a time as possible.
-            let header = self.lay(server, key, store, pointer, version);
-            let locked = Tail::new(version, self.session, true);
+            let header = self.lay(server, key, store, version);
+            let locked = Tail::new(version, self.session);
             let tail_at = self.layout.block(pointer).plus(last);
             let found = self
                 .fabric
@@ -336,15 +336,8 @@ impl<F: Fabric> Client<F> {
         Ok(None)
     }
 
-    /// Lays the content of a version, from its checksum to its tail, into `self.block`.
-    fn lay(
-        &mut self,
-        server: usize,
-        key: &Key<'_>,
-        store: &Store<'_>,
-        pointer: Pointer,
-        version: u64,
-    ) -> Header {
+    /// Lays the content of a version, from its checksum to its value, into `self.block`.
+    fn lay(&mut self, server: usize, key: &Key<'_>, store: &Store<'_>, version: u64) -> Header {
         let header = Header {
             key_len: key.bytes().len() as u8,
             status: 0,
@@ -354,18 +347,14 @@ impl<F: Fabric> Client<F> {
             expiry: block::expiry_to_tick(store.expiry),
             cas: version,
         };
-        let words = self.layout.block_words(pointer) - CHECK - 1;
-        let content = &mut self.block;
         block::lay(
-            content,
+            &mut self.block,
             &self.checksum,
             version,
             &header,
             key.bytes(),
             &[store.value],
         );
-        content.resize(words, 0);
-        content.push(Tail::new(version, self.session, false).0);
         header
     }
 
@@ -386,12 +375,12 @@ impl<F: Fabric> Client<F> {
             let recency = Recency::new(epoch, version, false);
             self.fabric.set(server, first.plus(RECENCY), recency.0)?;
         }
-        // Invariant 2: the head lies behind the content and the unlock. It is the last word: once a block's head has
-        // arrived, nothing more is under way to the block, even if this PE is gone then.
+        // Invariant 2: the head lies behind the content, and unlocks the block. It is the last word: once a block's head
+        // has arrived, nothing more is under way to the block, even if this PE is gone then.
         self.fabric.fence();
         self.fabric.put(server, first.plus(HEAD), &[version])?;
-        let unlocked = Tail::new(version, self.session, false);
-        self.directory.set_tail(at, unlocked.0);
+        let tail = Tail::new(version, self.session);
+        self.directory.set_tail(at, tail.0);
         self.count(Count::DirectSets);
         Ok(())
     }

@@ -12,7 +12,6 @@ use nuthatch_fabric::{Fabric, Gone};
 use super::Client;
 use crate::block::{self, Header, RECENCY, Recency};
 use crate::bucket::{ENTRIES, Entry, OVERFLOW, Pointer, WORDS};
-use crate::checksum::Checksum;
 use crate::engine::{COPY_MAX, LargeValue};
 use crate::message::{ServerReply, ServerRequest, TimedRequest};
 use crate::stats::ServerStats;
@@ -206,7 +205,7 @@ impl<F: Fabric> Client<F> {
         if met.contains(&key) {
             return true;
         }
-        let Some(header) = whole(&words, &self.checksum) else {
+        let Some(header) = block::read_any(&words, &self.checksum) else {
             return self.visit_by_key(now, &key, met, visit);
         };
         // A visit is of no one moment: it need not ask whether a generation that is due has begun.
@@ -228,7 +227,7 @@ impl<F: Fabric> Client<F> {
             self.fabric
                 .get(server, self.layout.block(pointer), &mut words)?;
             let is_none = words[block::META] & 0xff == 0;
-            if is_none || whole(&words, &self.checksum).is_some() {
+            if is_none || block::read_any(&words, &self.checksum).is_some() {
                 break;
             }
             self.fabric.pause(attempt);
@@ -296,13 +295,6 @@ impl<F: Fabric> Client<F> {
             },
         });
     }
-}
-
-/// The header of a block's pair, if the words are of one version and the block is not locked.
-fn whole(words: &[u64], checksum: &Checksum) -> Option<Header> {
-    let tail = block::Tail(words[words.len() - 1]);
-    let is_left = words[block::HEAD] == tail.version() && !tail.is_locked();
-    block::read_copy(words, checksum).filter(|header| is_left && header.key_len > 0)
 }
 
 /// The answer of a get.

@@ -70,20 +70,17 @@ impl<F: Fabric> Shard<F> {
         self.audit_dead()
     }
 
-    /// A block without a pair in the table is not readable.
+    /// A block without a pair in the table is not readable, whatever a dead writer's late words did to it.
     fn audit_dead(&self) -> Result<(), AuditError> {
         for page in 0..self.pages.started() {
             if self.pages.class_of(page).is_none() {
                 continue;
             }
             for block in self.pages.blocks_of(page) {
-                // Whatever lies there: nothing leads to it.
-                if self.pages.state(block) == State::Lost {
-                    continue;
-                }
                 let pointer = self.pages.pointer(block);
                 let tail = self.tail(pointer);
-                let readable = !tail.is_locked() && self.header(pointer).key_len != 0;
+                let head = self.word(pointer, HEAD).load(Ordering::Relaxed);
+                let readable = tail.version() == head && self.header(pointer).key_len != 0;
                 let listed = matches!(self.pages.state(block), State::Listed(_));
                 if readable != listed {
                     let state = self.pages.state(block);

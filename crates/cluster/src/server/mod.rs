@@ -923,7 +923,7 @@ mod tests {
     fn lock_as(server: &mut Server<ThreadsFabric>, name: &[u8], session: usize) -> (Pointer, Tail) {
         let pointer = find(server, name);
         let tail = server.shard.tail(pointer);
-        let locked = Tail::new(tail.version() + 1, session, true);
+        let locked = Tail::new(tail.version() + 1, session);
         let last = server.shard.layout.block_words(pointer) - 1;
         let word = server.shard.word(pointer, last);
         word.store(locked.0, Ordering::Relaxed);
@@ -950,14 +950,36 @@ mod tests {
         for number in 0..5000_u32 {
             set(&mut server, &number.to_le_bytes());
         }
-        // What the dead writer had under way, but for the head.
-        let last = server.shard.layout.block_words(pointer) - 1;
-        for word in CHECK..last {
-            server.shard.word(pointer, word).store(7, Ordering::Relaxed);
+        // What the dead writer had under way: a whole pair, and its head.
+        let header = block::Header {
+            key_len: 3,
+            value_len: 4,
+            expiry: u32::MAX,
+            ..Default::default()
+        };
+        let (version, mut content) = (locked.version(), Vec::new());
+        let checksum = server.shard.checksum.clone();
+        block::lay(
+            &mut content,
+            &checksum,
+            version,
+            &header,
+            b"key",
+            &[b"late"],
+        );
+        let late = content.into_iter().enumerate();
+        for (at, word) in late
+            .map(|(at, word)| (CHECK + at, word))
+            .chain([(block::HEAD, version)])
+        {
+            server
+                .shard
+                .word(pointer, at)
+                .store(word, Ordering::Relaxed);
         }
-        let unlocked = Tail::new(locked.version(), 1, false);
-        let word = server.shard.word(pointer, last);
-        word.store(unlocked.0, Ordering::Relaxed);
+        server.shard.copy(pointer);
+        let found = block::judge(&server.shard.scratch, b"key", Some(&checksum));
+        assert_eq!(found, block::Found::Torn, "no session believes it");
         for number in 0..5000_u32 {
             get(&mut server, &number.to_le_bytes());
         }

@@ -285,11 +285,11 @@ impl<F: Fabric> Shard<F> {
     pub fn lock(&mut self, pointer: Pointer) -> Result<LockedBlock, Wait> {
         let head = self.load(pointer, HEAD);
         let tail = self.tail(pointer);
-        if tail.is_locked() || tail.version() != head {
+        if tail.version() != head {
             self.suspect(pointer, tail);
             return Err(Wait::Block);
         }
-        let locked = Tail::new(head + 1, SERVER, true);
+        let locked = Tail::new(head + 1, SERVER);
         let at = self.tail_at(pointer);
         let found = self
             .fabric
@@ -315,7 +315,6 @@ impl<F: Fabric> Shard<F> {
     /// A locked block is readable, and can be locked again.
     pub fn finish(&mut self, held: LockedBlock) {
         self.order();
-        self.swap_tail(held.pointer, Tail::new(held.version, SERVER, false));
         self.word(held.pointer, HEAD)
             .store(held.version, Ordering::Release);
         self.version = self.version.max(held.version);
@@ -331,7 +330,7 @@ impl<F: Fabric> Shard<F> {
     /// A locked block gets a version above another.
     pub fn raise(&mut self, held: LockedBlock, above: u64) -> LockedBlock {
         let version = self.next_version(above.max(held.version));
-        self.swap_tail(held.pointer, Tail::new(version, SERVER, true));
+        self.swap_tail(held.pointer, Tail::new(version, SERVER));
         LockedBlock { version, ..held }
     }
 
@@ -350,7 +349,7 @@ impl<F: Fabric> Shard<F> {
         BlockState {
             pointer,
             generation: self.pages.changes(self.layout.page_of(pointer)),
-            tail: Tail::new(version, SERVER, false).0,
+            tail: Tail::new(version, SERVER).0,
         }
     }
 
@@ -406,7 +405,8 @@ impl<F: Fabric> Shard<F> {
         self.pages.give(block);
     }
 
-    /// The same, but words of a PE that is gone may still arrive there: the block is never used again.
+    /// The same, but words of a PE that is gone may still arrive there: the block is never used again. It is not
+    /// readable again either: the late head is of an older version than the tail (invariant 4 of `block`).
     pub fn abandon(&mut self, held: LockedBlock) {
         self.clear(held);
         let block = self.pages.block(held.pointer);
@@ -449,8 +449,8 @@ impl<F: Fabric> Shard<F> {
     pub fn begin(&mut self, block: Block, above: u64) -> LockedBlock {
         let pointer = self.pages.pointer(block);
         let version = self.next_version(above);
-        let before = Tail::new(version, SERVER, false);
-        self.swap_tail(pointer, Tail::new(version, SERVER, true));
+        let before = Tail::new(version, SERVER);
+        self.swap_tail(pointer, Tail::new(version, SERVER));
         self.order();
         LockedBlock {
             pointer,
@@ -467,7 +467,7 @@ impl<F: Fabric> Shard<F> {
             for word in [CHECK, META, RECENCY] {
                 self.word(pointer, word).store(0, Ordering::Relaxed);
             }
-            self.swap_tail(pointer, Tail::new(version, SERVER, false));
+            self.swap_tail(pointer, Tail::new(version, SERVER));
             self.word(pointer, HEAD).store(version, Ordering::Release);
         }
         self.pages.open(page);
@@ -485,7 +485,7 @@ impl<F: Fabric> Shard<F> {
             if let Found::Pair(header) = block::judge(&self.scratch, key, Some(&self.checksum)) {
                 return Ok(header);
             }
-            if Tail(self.scratch[self.scratch.len() - 1]).is_locked() {
+            if Tail(self.scratch[self.scratch.len() - 1]).version() != self.scratch[HEAD] {
                 break;
             }
         }
@@ -529,7 +529,7 @@ impl<F: Fabric> Shard<F> {
     /// Takes over the lock of a writer that is gone, and removes the pair: it is unknown how much of it was written.
     fn recover(&mut self, pointer: Pointer, tail: Tail) {
         let version = tail.version() + 1;
-        let locked = Tail::new(version, SERVER, true);
+        let locked = Tail::new(version, SERVER);
         let at = self.tail_at(pointer);
         let found = self.fabric.compare_swap(self.server, at, tail.0, locked.0);
         if found != Ok(tail.0) {

@@ -105,7 +105,7 @@ impl World {
     fn lock(&mut self) -> (Pointer, Tail) {
         let mut server = self.server.lock();
         let pointer = find(&mut server, &self.key);
-        let locked = Tail::new(server.shard.tail(pointer).version() + 1, WRITER, true);
+        let locked = Tail::new(server.shard.tail(pointer).version() + 1, WRITER);
         let last = server.shard.layout.block_words(pointer) - 1;
         let tail = server.shard.word(pointer, last);
         tail.store(locked.0, Ordering::Relaxed);
@@ -155,7 +155,7 @@ fn a_pair_whose_writer_takes_long_is_met() {
     let (pointer, locked) = world.lock();
     let met = world.visit(|server| {
         // The writer changes nothing: it restores the tail.
-        let before = Tail::new(locked.version() - 1, WRITER, false);
+        let before = Tail::new(locked.version() - 1, WRITER);
         let last = server.shard.layout.block_words(pointer) - 1;
         let tail = server.shard.word(pointer, last);
         tail.store(before.0, Ordering::Relaxed);

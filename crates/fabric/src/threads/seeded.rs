@@ -26,6 +26,9 @@ thread_local! {
 /// The panic payload of a thread whose PE was stopped.
 pub struct Stopped;
 
+/// How likely it is, in 256ths, that a word which arrives may be one of a PE that is gone.
+const LATE: u32 = 2;
+
 /// The source of a word that is sent.
 #[derive(Clone, Copy)]
 pub enum Source {
@@ -328,10 +331,12 @@ impl Seeded {
 }
 
 impl State {
-    /// Delivers a word of any PE. False if nothing is under way.
+    /// Delivers a word of any PE. False if none arrives now. Words of a PE that is gone are seldom among those that
+    /// arrive: others have the time to find out that it is gone.
     fn deliver_any(&mut self, network: &Network) -> bool {
+        let late = chance(&mut self.draw, LATE);
         let busy: Vec<usize> = (0..self.senders.len())
-            .filter(|&pe| self.senders[pe].under_way > 0)
+            .filter(|&pe| self.senders[pe].under_way > 0 && (late || !network.is_gone(pe)))
             .collect();
         if busy.is_empty() {
             return false;
@@ -403,14 +408,15 @@ impl State {
         }
     }
 
-    /// Of the words that a stopping PE has under way, some of those that no fence holds back arrive later; all others
-    /// are lost.
+    /// Of the words that a stopping PE has under way to each PE, those up to a drawn fence arrive later, and some of
+    /// those up to the next one (invariant 2); all others are lost.
     fn lose_some(&mut self, pe: usize) {
         let (draw, sender) = (&mut self.draw, &mut self.senders[pe]);
         sender.reads.clear();
         for groups in &mut sender.writes {
-            groups.truncate(1);
-            for group in &mut *groups {
+            let whole = draw.random_range(0..=groups.len());
+            groups.truncate(whole + 1);
+            if let Some(group) = groups.get_mut(whole) {
                 group.words.retain(|_| chance(draw, 128));
             }
             groups.retain(|group| !group.words.is_empty());
