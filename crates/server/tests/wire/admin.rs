@@ -10,23 +10,36 @@ use nuthatch_server::{Config, Protocol};
 fn what_buffers_may_hold_follows_the_memory_and_the_connections() {
     let server = Fixture::new();
     let mut client = server.client();
-    let mut megabytes = || {
-        let bound = &client.stats("settings")["read_buf_mem_limit"];
-        bound.parse::<usize>().unwrap() >> 20
+    let mut number = |topic: &str, name: &str| {
+        let all = client.stats(topic);
+        all[name].parse::<usize>().unwrap()
     };
-    assert_eq!(megabytes(), 64);
+    let mut bound = || number("settings", "read_buf_mem_limit");
+    assert_eq!(bound(), 64 << 20);
     let controls = server.handle().controls();
-    if controls.set_memory_limit(64 << 20).is_ok() {
-        assert_eq!(megabytes(), 16);
+    let is_smaller = controls.set_memory_limit(64 << 20).is_ok();
+    if is_smaller {
+        assert_eq!(bound(), 16 << 20);
     }
     let more = Config {
         connections_max: NonZeroUsize::new(32_768).unwrap(),
         ..config()
     };
     controls.apply(&more);
-    assert_eq!(megabytes(), 128);
+    // As many as the process may have files.
+    let connections = number("", "max_connections");
+    assert!(connections > config().connections_max.get());
+    let of_connections = connections * (4 << 10);
+    let of_memory = if is_smaller { 16 << 20 } else { 64 << 20 };
+    assert_eq!(
+        number("settings", "read_buf_mem_limit"),
+        of_memory.max(of_connections)
+    );
     controls.set_memory_limit(256 << 20).unwrap();
-    assert_eq!(megabytes(), 128);
+    assert_eq!(
+        number("settings", "read_buf_mem_limit"),
+        of_connections.max(64 << 20)
+    );
 }
 
 #[test]

@@ -120,7 +120,7 @@ fn numbers_go_up_and_down() {
     // (The last one wraps to 1 in 64 bits.)
     for word in ["x", "-1", "-18446744073709551615"] {
         client.ask(
-            &format!("set n 0 0 {}\r\n{word}\r\nincr n 1\r\n", word.len()),
+            format!("set n 0 0 {}\r\n{word}\r\nincr n 1\r\n", word.len()),
             "STORED\r\nCLIENT_ERROR cannot increment or decrement non-numeric value\r\n",
         );
     }
