@@ -898,7 +898,7 @@ def test_a_check_is_that_of_the_user_who_serves(of_nobody):
     for flags, words in [
         (("-e", str(folder / "items")), "-e .*/items: its folder cannot be written to [(]-u nobody[)]"),
         (("-s", str(folder / "socket")), "-s .*/socket: its folder cannot be written to [(]-u nobody[)]"),
-        (("--load", str(folder / "users")), "--load: .*denied.* [(]-u nobody[)]"),
+        (("--load", str(folder / "users")), "--load .*denied.* [(]-u nobody[)]"),
         (("-l", "127.0.0.1:81"), "127.0.0.1:81: this user may not listen there [(]-u nobody[)]"),
     ]:
         for check in [["--check"], []]:
