@@ -38,7 +38,9 @@ class Server:
         told = [line.split(": ") for line in ports.read_text().splitlines()]
         # By kind, the last one of each.
         self.told = {kind: int(port) for kind, port in told}
-        self.port = int([port for kind, port in told if kind.startswith("TCP")][-1])
+        # Of several, the last one at 127.0.0.1.
+        tcp = [port for kind, port in told if kind.startswith("TCP")]
+        self.port = int([port for kind, port in told if kind == "TCP INET"][-1] if "TCP INET" in self.told else tcp[-1])
         socket.create_connection((self.host, self.port)).close()
 
     @property

@@ -11,16 +11,14 @@ from judge import converse
 
 def test_a_rest_of_accepting_is_told_a_few_times(tmp_path):
     log, ports = tmp_path / "log", tmp_path / "ports"
-
-    def limit():
-        resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
-
     command = [conftest.NUTHATCH, "-l", "127.0.0.1", "-p", "-1", "-t", "1", "-c", "1000", "--log", str(log)]
-    server = subprocess.Popen(command, preexec_fn=limit, env={"MEMCACHED_PORT_FILENAME": str(ports)})
+    server = subprocess.Popen(command, env={"MEMCACHED_PORT_FILENAME": str(ports)})
     while not ports.exists():
         assert server.poll() is None
         time.sleep(0.01)
     address = ("127.0.0.1", int(ports.read_text().split()[-1]))
+    # Later than the start, which takes no more connections than it has descriptors for.
+    resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (64, 64))
     many = [socket.create_connection(address) for _ in range(100)]
 
     def rests():

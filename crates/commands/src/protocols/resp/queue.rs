@@ -13,6 +13,9 @@ use std::collections::VecDeque;
 /// Bytes of a chunk, unless a single request is longer.
 const CHUNK: usize = 64 << 10;
 
+/// A chunk grows by this many bytes at most, unless a request needs more.
+const GROWTH_MAX: usize = CHUNK / 8;
+
 /// Bytes of the length in front of a request.
 const LEN: usize = size_of::<u64>();
 
@@ -55,8 +58,9 @@ impl Queue {
         }
         if let Some(chunk) = self.chunks.back_mut() {
             let before = chunk.capacity();
-            if needed > CHUNK {
-                chunk.reserve_exact(needed);
+            // As `Vec` grows, but by a part of a chunk at most: what is reserved and not used counts, too.
+            if chunk.capacity() - chunk.len() < needed {
+                chunk.reserve_exact(needed.max(chunk.capacity().min(GROWTH_MAX)));
             }
             chunk.extend_from_slice(&(request.len() as u64).to_le_bytes());
             chunk.extend_from_slice(request);
