@@ -9,16 +9,18 @@
 //! successor had not begun when the tail was read. Whichever of the two was read first, there is a moment in between at
 //! which the version was the key's.
 
+use std::sync::atomic::Ordering;
+
 use nuthatch_engine::request::Condition;
 use nuthatch_engine::{Item, Key, Op, Read, Reply, Store, StoreMode, Time};
-use nuthatch_fabric::{Fabric, Gone};
+use nuthatch_fabric::{Fabric, Gone, WHOLE};
 use nuthatch_sync::versioned::load_in_order;
 
 use super::Client;
 use super::batch::{Answer, Step, Used};
 use super::directory::{At, Hint};
 use crate::block::{
-    self, CHECK, Found, HEAD, Header, RECENCY, Recency, STALE, Tail, VERSION_MAX, WON,
+    self, CHECK, Found, HEAD, Header, KEY, META, RECENCY, Recency, STALE, Tail, VERSION_MAX, WON,
 };
 use crate::bucket::{self, Lookup, Pointer};
 use crate::checksum::Checksum;
@@ -31,6 +33,11 @@ const READS: u32 = 3;
 
 /// How often a block is locked in vain before the server is asked.
 const LOCKS: u32 = 3;
+
+/// Words of a block that show its key, which has 255 bytes at most: few enough that a Get reads each whole.
+const KEY_READ: usize = KEY - META + block::words_of(u8::MAX as usize);
+
+const _: () = assert!(KEY_READ <= WHOLE);
 
 /// A read that a session can carry out itself: it changes nothing but the recency.
 pub fn is_plain_read(op: &Op<'_>) -> Option<Read> {
@@ -309,6 +316,11 @@ impl<F: Fabric> Client<F> {
         hint: Hint,
     ) -> Result<Option<Reply>, Gone> {
         let pointer = hint.pointer;
+        if !self.holds_key(server, key, pointer)? {
+            self.directory.forget(at);
+            self.count(Count::StalePointers);
+            return Ok(None);
+        }
         let last = self.layout.block_words(pointer) - 1;
         let mut tail = Tail(hint.tail);
         for _ in 0..LOCKS {
@@ -334,6 +346,28 @@ impl<F: Fabric> Client<F> {
             }
         }
         Ok(None)
+    }
+
+    /// True if a block holds this key: the directory finds another key's hint if both have one hash. The lock proves that
+    /// the block held this key all the time: a tail never comes back, and with the hint's tail it has the hint's key.
+    fn holds_key(&self, server: usize, key: &Key<'_>, pointer: Pointer) -> Result<bool, Gone> {
+        let from = self.layout.block(pointer).plus(META);
+        let mut words = [0; KEY_READ];
+        let len = (KEY - META + block::words_of(key.bytes().len()))
+            .min(self.layout.block_words(pointer) - META);
+        let words = &mut words[..len];
+        match self.fabric.direct(server, from, len) {
+            Some(theirs) => {
+                for (into, word) in words.iter_mut().zip(theirs) {
+                    // Acquire: the compare-swap does not move before it.
+                    *into = word.load(Ordering::Acquire);
+                }
+            }
+            None => self.fabric.get(server, from, words)?,
+        }
+        let bytes: &[u8] = bytemuck::cast_slice(&words[KEY - META..]);
+        let key_len = usize::from(words[0] as u8);
+        Ok(key_len == key.bytes().len() && bytes.get(..key_len) == Some(key.bytes()))
     }
 
     /// Lays the content of a version, from its checksum to its value, into `self.block`.

@@ -13,8 +13,8 @@
 //! do for tag and pointer, but its value is one word, and a writer needs the tail, too: two tables, which take twice as
 //! long, see docs/cluster.md.)
 //!
-//! Hashes are whole, not tags: a writer that has the right tail locks the block without another look at its key, so a
-//! hint for one key must not be found for another.
+//! Hashes are whole, not tags, so that a hint for one key is hardly ever found for another. Readers and writers compare
+//! the key in the block all the same.
 //!
 //! A generation has 48 bits: if a page changes every ten microseconds, which is less than one change takes, the
 //! generation comes round after 89 years.

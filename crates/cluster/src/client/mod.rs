@@ -295,7 +295,7 @@ mod tests {
     use super::*;
     use crate::block;
     use crate::config::Operations;
-    use crate::interposed::LastValue;
+    use crate::interposed::{Interposed, LastValue};
     use crate::server::Server;
 
     #[test]
@@ -372,6 +372,45 @@ mod tests {
         );
         shows(0, 1039);
         assert_eq!(moment(641), Time(1040), "its host had slept, and its clock");
+    }
+
+    #[test]
+    fn a_key_with_anothers_hash_does_not_overwrite_its_pair() {
+        let config = Config {
+            memory: 128 << 10,
+            memory_max: 128 << 10,
+            item_size_max: 32 << 10,
+            operations: Operations::Direct,
+            ..Config::default()
+        };
+        let layout = Arc::new(Layout::new(&config, 2).unwrap());
+        let key = Key::new(b"key", &KeyHasher::seeded(config.seed));
+        // Memory that the session can load, and memory that it cannot.
+        for reachable in [2, 0] {
+            let ends = Network::free(2, layout.words()).ends();
+            let mut server = Server::new(Arc::clone(&ends[0]), Layout::clone(&layout), &config);
+            let fabric = Interposed::new(Arc::clone(&ends[1]), reachable);
+            let registry = Registry::default();
+            let own = (fabric, Arc::clone(&layout));
+            let mut client = Client::new(own.0, own.1, &config, 0, registry.register());
+            let stop = AtomicBool::new(false);
+            thread::scope(|scope| {
+                scope.spawn(|| server.run(&stop));
+                let mut request = |key, op| {
+                    let mut value = LastValue::default();
+                    client.execute(Time(1000), &[Request { key, op }], &mut value);
+                    value.bytes()
+                };
+                request(key, Op::Store(Store::set(b"a value")));
+                for other in [&b"kez"[..], b"keys", b"a much longer key"] {
+                    let other = Key::hashed(other, key.hash());
+                    request(other, Op::Store(Store::set(b"another")));
+                    let found = request(key, Op::Get);
+                    assert_eq!(found, b"a value", "{reachable}");
+                }
+                stop.store(true, Ordering::Relaxed);
+            });
+        }
     }
 
     /// A session that leaves the blocks has completed its writes: otherwise a page may change its class before the last
