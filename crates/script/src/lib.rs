@@ -4,7 +4,7 @@
 //!
 //! * `lexer`: text to tokens. Comments, blanks, quotes and brackets end here.
 //! * `parser`: tokens to a [`Script`]. A text that is anything else is no script.
-//! * `run`: a script, its arguments and a [`Key`] to a [`Value`]. The key is whatever the caller makes of it: this crate
+//! * `run`: a script, its arguments and the key's [`Calls`] to a [`Value`]. The key is whatever the caller makes of it: this crate
 //!   knows neither commands nor engines.
 //! * [`Library`]: scripts by the SHA-1 of their text, a limited number of them.
 //!
