@@ -140,7 +140,13 @@ fn signal(name: &str) {
 }
 
 fn few_descriptors() {
-    let process = Process::start(60);
+    let process = Process::start(1024);
+    // Later than the start, which admits no more connections than it has descriptors for.
+    let id = process.child.id().to_string();
+    let limited = Command::new("prlimit")
+        .args(["--pid", &id, "--nofile=60:60"])
+        .status();
+    assert!(limited.unwrap().success());
     let mut first = Client::tcp(process.address);
     first.ask("get k\r\n", "END\r\n");
     let mut others: Vec<Client> = (0..80).map(|_| Client::tcp(process.address)).collect();
