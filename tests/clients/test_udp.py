@@ -204,6 +204,9 @@ def test_a_datagram_has_a_limit_of_commands(tmp_path, client):
     server = Both(tmp_path, "-R", "20")
     assert ask(client, server, b"mn\r\n" * 20) == b"MN\r\n" * 20
     assert ask(client, server, b"mn\r\n" * 21) == b"SERVER_ERROR too many commands for a datagram\r\n"
+    # A get is one, with as many keys as a datagram holds.
+    converse(server.address, b"set k 0 0 1\r\nx\r\n")
+    assert ask(client, server, b"get" + b" none" * 300 + b" k\r\nmn\r\n") == b"VALUE k 0 1\r\nx\r\nEND\r\nMN\r\n"
     assert server.end() == 0
 
 

@@ -61,7 +61,7 @@ pub fn has_cpserver(flags: &Flags) -> bool {
 pub fn without_names(flags: &Flags) -> Flags {
     let mut flags = flags.clone();
     for list in &mut flags.listen {
-        let typed = list.split(';').map(|typed| match Words::read(typed) {
+        let typed = each_typed(list).map(|typed| match Words::read(typed) {
             Ok(words) => {
                 let (words_in_front, address) = typed.split_at(typed.len() - words.address.len());
                 words_in_front.to_owned() + &without_name(address)
@@ -79,10 +79,16 @@ pub fn without_names(flags: &Flags) -> Flags {
     flags
 }
 
+/// The addresses in a list of `-l`. memcached takes both signs between them.
+fn each_typed(list: &str) -> impl Iterator<Item = &str> {
+    let typed = list.split([';', ',']).map(str::trim);
+    typed.filter(|typed| !typed.is_empty())
+}
+
 /// An address as typed, with the unspecified one in place of a name.
 fn without_name(typed: &str) -> String {
     match Place::parse(typed) {
-        Ok(place) if place.needs_resolver() => match place.port() {
+        Ok(place) if place.asks_system() => match place.port() {
             Some(port) => format!("0.0.0.0:{port}"),
             None => "0.0.0.0".to_owned(),
         },
@@ -270,10 +276,7 @@ impl ListenDefaults<'_> {
             return Ok(all.collect());
         }
         let mut found: Vec<Listen> = Vec::new();
-        // memcached takes both between addresses.
-        let typed = self.flags.listen.iter();
-        let typed = typed.flat_map(|list| list.split([';', ','])).map(str::trim);
-        for typed in typed.filter(|typed| !typed.is_empty()) {
+        for typed in self.flags.listen.iter().flat_map(|list| each_typed(list)) {
             let words = Words::read(typed)?;
             let tls = self.tls("-l", typed, words.tls)?;
             let protocol = words.protocol.unwrap_or(self.protocol);
@@ -456,6 +459,8 @@ mod tests {
             "notls:proto[ascii]:no.such.host:5;::1",
             "[::1]:7;127.0.0.1:8",
             "no.such.host:none",
+            "no.such.host:9, 127.0.0.1 ,",
+            "fe80::1%nosuch;[fe80::1%nosuch]:7;fe80::1%3",
         ]);
         flags.cpserver = vec!["notls:no.such.host".to_owned()];
         flags.metrics = Some("no.such.host:9".to_owned());
@@ -466,7 +471,9 @@ mod tests {
                 "0.0.0.0",
                 "notls:proto[ascii]:0.0.0.0:5;::1",
                 "[::1]:7;127.0.0.1:8",
-                "no.such.host:none"
+                "no.such.host:none",
+                "0.0.0.0:9;127.0.0.1",
+                "0.0.0.0;0.0.0.0:7;fe80::1%3"
             ]
         );
         assert_eq!(known.cpserver, ["notls:0.0.0.0"]);

@@ -32,9 +32,11 @@ pub fn connections(asked: NonZeroUsize, threads: NonZeroUsize) -> NonZeroUsize {
     match raise_file_limit(wanted) {
         Ok(limit) if limit < wanted => {
             let room = room(limit, threads).min(asked);
-            tracing::warn!(
-                "-c {asked}: the process may have {limit} file descriptors, enough for {room} connections (ulimit -n)"
-            );
+            if room < asked {
+                tracing::warn!(
+                    "-c {asked}: the process may have {limit} file descriptors, enough for {room} connections (ulimit -n)"
+                );
+            }
             room
         }
         Ok(_) => asked,

@@ -66,9 +66,13 @@ impl<'t> Place<'t> {
         (!matches!(self.host, Host::Address(_))).then_some(self.typed)
     }
 
-    /// True if a resolver has to tell its addresses.
-    pub fn needs_resolver(&self) -> bool {
-        matches!(self.host, Host::Name(_))
+    /// True if the system has to tell its addresses: a resolver, or the one that knows the names of interfaces.
+    pub fn asks_system(&self) -> bool {
+        match self.host {
+            Host::Name(_) => true,
+            Host::Scoped(_, scope) => scope.parse::<u32>().is_err(),
+            Host::Every | Host::Address(_) => false,
+        }
     }
 
     /// Its addresses, at least one, each once. `port` is for a place without one.

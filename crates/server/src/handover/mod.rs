@@ -48,7 +48,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const PATIENCE_OF_CLIENTS: Duration = Duration::from_secs(10);
 
 /// Bytes of items that must go through in a second. A slow machine does several times as much.
-const RATE: u64 = 8 << 20;
+const RATE: u64 = 32 << 20;
 
 /// The message that comes with a pipe of which the sender has the only end to write to.
 const ALIVE: &str = "alive";

@@ -63,6 +63,9 @@ const ITERATION_BYTES: usize = 128 << 10;
 /// that wait for the end of their iteration take bounded memory, whatever the requests are.
 const ITERATION_OUTPUT: usize = 1 << 20;
 
+/// An iteration that has copied this many bytes of queued requests begins no other slice: the copies stay until its end.
+const ITERATION_DECODED: usize = 1 << 20;
+
 /// The longest incomplete command that a connection keeps: no other protocol's is as long as Redis'.
 const WAITING_MAX: usize = resp::ARGUMENTS_LEN_MAX + resp::LINE_MAX + AWAITED_MAX;
 
@@ -310,7 +313,7 @@ impl Worker {
                 if slice.stop != Stop::Batch || batch.is_full() {
                     continue;
                 }
-                if written >= ITERATION_OUTPUT {
+                if written >= ITERATION_OUTPUT || decoded.allocated_bytes() >= ITERATION_DECODED {
                     slice.stop = Stop::Yielded;
                     continue;
                 }

@@ -90,6 +90,25 @@ fn a_transaction_may_be_typed_by_hand() {
     ask(&mut client, &said, &answers);
 }
 
+/// Class of bug: what is left of a transaction was lost when its EXEC was typed and a walk took the turn's work.
+#[test]
+fn a_transaction_that_is_typed_may_take_several_turns() {
+    let server = Fixture::with(both(), Wants::default());
+    let mut filling = server.client();
+    filling.send(
+        (0..30_000)
+            .map(|number| format!("set key{number} 0 0 1 noreply\r\nx\r\n"))
+            .collect::<String>(),
+    );
+    filling.ask("set g 0 0 1\r\ny\r\n", "STORED\r\n");
+    let mut client = server.redis_client();
+    let queued = "+QUEUED\r\n".repeat(3);
+    client.send("WATCH w\r\nMULTI\r\nKEYS nothing*\r\nGET g\r\nGET g\r\n");
+    client.expect(format!("+OK\r\n+OK\r\n{queued}"));
+    let answers = b"*3\r\n*0\r\n$1\r\ny\r\n$1\r\ny\r\n";
+    ask(&mut client, b"EXEC\r\n", answers);
+}
+
 #[test]
 fn what_is_refused_is_passed_over() {
     let server = Fixture::with(both(), Wants::default());

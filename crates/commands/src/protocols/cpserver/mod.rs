@@ -153,6 +153,7 @@ fn begin(
         }
         Err(reply) => refuse(stage, slice, phase, announced, &reply),
     }
+    stage.charge(slice);
 }
 
 /// Drops a value that cannot be stored, and removes the old value that it was to replace.
@@ -192,6 +193,7 @@ fn go_on(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, input:
         });
         let status = insert_status(stage.counters, &reply);
         cpserver::stored(slice.output.text(), dialect, status);
+        stage.charge(slice);
     }
     Flow::Next
 }

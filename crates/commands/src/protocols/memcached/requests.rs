@@ -155,7 +155,7 @@ pub fn begin_get<'a>(
         if slice.batch_is_full(stage) {
             slice.position = offset(input, word);
             *phase = Phase::Keys(keys);
-            slice.spend(Work::of_commands(slice.in_batch - before));
+            slice.spend(work_of_keys(stage, slice.in_batch - before));
             return Flow::Next;
         }
         push(stage, slice, word, op, verb, false);
@@ -164,7 +164,7 @@ pub fn begin_get<'a>(
         last.after = Trailer::End;
     }
     slice.position += consumed;
-    slice.spend(Work::of_commands(slice.in_batch - before));
+    slice.spend(work_of_keys(stage, slice.in_batch - before));
     Flow::Next
 }
 
@@ -187,6 +187,15 @@ impl Keys {
     }
 }
 
+/// The work of so many keys of a get. A datagram is not gone on with later, and its length bounds its keys: they are none.
+#[inline(always)]
+fn work_of_keys(stage: &Stage<'_, '_>, count: usize) -> Work {
+    match stage.info.peer().is_udp() {
+        true => Work::default(),
+        false => Work::of_commands(count),
+    }
+}
+
 /// Adds the keys of a get that have arrived to the batch, as many as the slice may, and answers its end. Keys before
 /// one that is refused have been answered by then, so the rest of the line is dropped.
 pub fn next_keys<'a>(
@@ -203,7 +212,7 @@ pub fn next_keys<'a>(
             NextKey::Key(key) => {
                 push(stage, slice, key, op, verb, false);
                 slice.position += consumed;
-                slice.spend(Work::COMMAND);
+                slice.spend(work_of_keys(stage, 1));
                 keys.any = true;
                 *phase = Phase::Keys(keys);
                 continue;

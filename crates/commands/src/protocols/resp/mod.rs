@@ -249,7 +249,9 @@ fn replay(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) -> Fl
         shown = (2 * shown).min(left);
     };
     let is_starved = flow == Flow::Starved;
-    let over = phase.is_at_request() && used == left;
+    // An EXEC that was typed has put its transaction's requests in the place of this queue. One of them may be under way,
+    // but the EXEC is done.
+    let over = used == left && (phase.is_at_request() || phase.session().has_replay());
     // A queued request is complete, so it cannot starve when all of it is shown. If it did, it would starve for ever.
     let stuck = is_starved && shown == left && !over;
     debug_assert!(!stuck);
