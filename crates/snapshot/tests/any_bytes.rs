@@ -13,11 +13,7 @@ use nuthatch_snapshot::write;
 struct Nothing;
 
 impl<V: nuthatch_engine::Value> nuthatch_engine::Replies<V> for Nothing {
-    fn begin(
-        &mut self,
-        _: usize,
-        _: &nuthatch_engine::Item,
-    ) -> &mut [std::mem::MaybeUninit<u8>] {
+    fn begin(&mut self, _: usize, _: &nuthatch_engine::Item) -> &mut [std::mem::MaybeUninit<u8>] {
         &mut []
     }
 
@@ -42,7 +38,9 @@ fn file() -> Vec<u8> {
             key: Key::new(key, engine.hasher()),
             op: Op::Store(store),
         };
-        engine.handle().execute(clock.now(), &[request], &mut Nothing);
+        engine
+            .handle()
+            .execute(clock.now(), &[request], &mut Nothing);
     }
     let mut file = Vec::new();
     write(&engine, &clock, None, &mut file, &mut || ()).unwrap();

@@ -25,7 +25,11 @@ pub fn check(text: &[u8]) {
     }
     for found in [Value::Bool(false), Value::text(b"1"), Value::Number(7.0)] {
         let once = run(&script, text, &found);
-        assert_eq!(once, run(&script, text, &found), "it depends on something else");
+        assert_eq!(
+            once,
+            run(&script, text, &found),
+            "it depends on something else"
+        );
     }
 }
 
@@ -33,7 +37,10 @@ pub fn check(text: &[u8]) {
 fn run(script: &Script, text: &[u8], found: &Value) -> (Result<Value, Failure>, usize) {
     let (mut calls, mut passed) = (0, 0);
     let mut call = |words: &[&[u8]]| {
-        assert!(words.len() >= 2 && words[1] == KEY, "another key: {words:?}");
+        assert!(
+            words.len() >= 2 && words[1] == KEY,
+            "another key: {words:?}"
+        );
         calls += 1;
         passed += words.iter().map(|word| word.len()).sum::<usize>();
         Ok(found.clone())

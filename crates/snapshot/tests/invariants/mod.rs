@@ -42,7 +42,10 @@ fn check_file(bytes: &[u8], path: &Path) {
     let Ok(verified) = verified else {
         assert!(loaded.is_err(), "{loaded:?}");
         assert_eq!(engine.next_number(), empty().next_number());
-        assert!(items(&engine, &clock).is_empty(), "of a file that was refused");
+        assert!(
+            items(&engine, &clock).is_empty(),
+            "of a file that was refused"
+        );
         return;
     };
     let loaded = loaded.unwrap();
@@ -50,6 +53,7 @@ fn check_file(bytes: &[u8], path: &Path) {
     assert_eq!(loaded.bytes, bytes.len() as u64);
     assert_eq!(received.unwrap().bytes, loaded.bytes);
     assert!(input.is_empty());
+    assert!(engine.next_number() < 1 << 50, "no engine could store more");
     let loaded = items(&engine, &clock);
     for (key, (flags, cas, expiry, value)) in &loaded {
         let is_it = |(flags_, cas_, expires, value_): &(u32, u64, bool, Vec<u8>)| {
@@ -90,18 +94,23 @@ fn agree(one: &Items, other: &Items, clock: &Clock) -> bool {
     let soon = |expiry| matches!(expiry, Expiry::At(end) if end.0 < now.0.saturating_add(SOON));
     let lasting = |items: &Items| -> Vec<_> {
         let items = items.iter().filter(|(_, item)| !soon(item.2));
-        items.map(|(key, item)| (key.clone(), item.clone())).collect()
+        items
+            .map(|(key, item)| (key.clone(), item.clone()))
+            .collect()
     };
     let same_end = |one: Expiry, other: Expiry| match (one, other) {
         (Expiry::At(one), Expiry::At(other)) => one.0.abs_diff(other.0) <= SOON,
         (one, other) => one == other,
     };
     // What is near the mark may be on either side of it.
-    lasting(one).iter().all(|(key, (flags, cas, expiry, value))| {
-        other.get(key).is_some_and(|there| {
-            (there.0, there.1, &there.3) == (*flags, *cas, value) && same_end(there.2, *expiry)
+    lasting(one)
+        .iter()
+        .all(|(key, (flags, cas, expiry, value))| {
+            other.get(key).is_some_and(|there| {
+                (there.0, there.1, &there.3) == (*flags, *cas, value) && same_end(there.2, *expiry)
+            })
         })
-    }) && lasting(other).iter().all(|(key, _)| one.contains_key(key))
+        && lasting(other).iter().all(|(key, _)| one.contains_key(key))
 }
 
 /// All records of a valid file, by key: flags, cas, whether it expires, value.
