@@ -32,8 +32,14 @@ use crate::worker::{WAKE, Worker};
 /// More turns than any input needs.
 const TURNS_MAX: usize = 1 << 20;
 
+/// The pieces of an input are so many at most, about.
+const PIECES_MAX: usize = 128;
+
 /// How often two conversations may differ because time passed in one and not in the other.
 const CHANCES: usize = 8;
+
+/// Bytes of answers that the client takes at a time.
+const ROOM: usize = 64 << 10;
 
 /// Bytes that a connection's buffers may hold beside what the account allows: one read, one answer, its output.
 const BESIDE: usize = 4 << 20;
@@ -45,7 +51,8 @@ pub fn session(input: &[u8], cuts: &[u8], engine: &dyn Fn() -> Arc<AnyEngine>) {
     let mut left = input;
     let mut lengths = cuts.iter().cycle();
     while !left.is_empty() {
-        let len = lengths.next().map_or(1, |&len| usize::from(len) + 1);
+        let len = lengths.next().map_or(0, |&len| usize::from(len)).max(1);
+        let len = len + input.len() / PIECES_MAX;
         let (piece, behind) = left.split_at(len.min(left.len()));
         pieces.push(piece);
         left = behind;
@@ -88,6 +95,7 @@ struct Talk {
     events: Events,
     client: UnixStream,
     answers: Vec<u8>,
+    room: Vec<u8>,
     /// The server has closed, or the client.
     over: bool,
 }
@@ -123,6 +131,7 @@ impl Talk {
             events: Events::with_capacity(4),
             client,
             answers: Vec::new(),
+            room: vec![0; ROOM],
             over: false,
         })
     }
@@ -143,15 +152,14 @@ impl Talk {
 
     /// Takes answers until the worker has nothing to do.
     fn hear(&mut self) -> io::Result<()> {
-        let mut room = [0; 16 << 10];
         for _ in 0..TURNS_MAX {
             let mut more = self.worker.turn_now(&mut self.events)?;
             let (held, bound) = (self.worker.memory(), self.shared.account.bound());
             assert!(held <= bound + BESIDE, "it holds {held} bytes");
-            match self.client.read(&mut room) {
+            match self.client.read(&mut self.room) {
                 Ok(0) => self.over = true,
                 Ok(count) => {
-                    self.answers.extend_from_slice(&room[..count]);
+                    self.answers.extend_from_slice(&self.room[..count]);
                     more = true;
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}

@@ -56,7 +56,7 @@ fn check_file(bytes: &[u8], path: &Path) {
     assert!(engine.next_number() < 1 << 50, "no engine could store more");
     let loaded = items(&engine, &clock);
     for (key, (flags, cas, expiry, value)) in &loaded {
-        let is_it = |(flags_, cas_, expires, value_): &(u32, u64, bool, Vec<u8>)| {
+        let is_it = |(flags_, cas_, expires, value_): &Recorded| {
             (flags_, cas_, value_) == (flags, cas, value) && *expires == (*expiry != Expiry::Never)
         };
         assert!(records(bytes)[key].iter().any(is_it), "{key:?}");
@@ -113,8 +113,11 @@ fn agree(one: &Items, other: &Items, clock: &Clock) -> bool {
         && lasting(other).iter().all(|(key, _)| one.contains_key(key))
 }
 
-/// All records of a valid file, by key: flags, cas, whether it expires, value.
-fn records(bytes: &[u8]) -> BTreeMap<Vec<u8>, Vec<(u32, u64, bool, Vec<u8>)>> {
+/// An item as a file has it: flags, cas, whether it expires, value.
+type Recorded = (u32, u64, bool, Vec<u8>);
+
+/// All records of a valid file, by key.
+fn records(bytes: &[u8]) -> BTreeMap<Vec<u8>, Vec<Recorded>> {
     let mut records = BTreeMap::<_, Vec<_>>::new();
     let (head, mut at) = head_of(bytes).unwrap();
     while let Some(mut block) = block_at(bytes, at) {
