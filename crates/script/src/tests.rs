@@ -1,8 +1,5 @@
 //! Scripts as clients send them, carried out on one key.
 
-use proptest::prelude::*;
-
-use crate::lexer::tokens;
 use crate::{Failure, Script, Value};
 
 /// A key with a value, and the commands that these scripts need.
@@ -313,53 +310,4 @@ fn texts_do_not_grow_for_ever() {
     assert_eq!(run(&stored, None, &[&long]).0, Err(too_long));
     let once = "return redis.call('set', KEYS[1], ARGV[1])";
     assert!(run(once, None, &[&long]).0.is_ok());
-}
-
-/// Words that scripts are made of.
-const WORDS: [&str; 30] = [
-    "if",
-    "then",
-    "else",
-    "elseif",
-    "end",
-    "return",
-    "local",
-    "x",
-    "=",
-    "==",
-    "and",
-    "or",
-    "not",
-    "redis.call('get', KEYS[1])",
-    "redis.call('incr', KEYS[1])",
-    "redis.pcall(",
-    "'del'",
-    ",",
-    ")",
-    "(",
-    "KEYS[1]",
-    "ARGV[1]",
-    "ARGV",
-    "..",
-    "+",
-    "#",
-    "1",
-    "{",
-    "}",
-    "nil",
-];
-
-proptest! {
-    #[test]
-    fn any_text_is_a_script_or_none(bytes: Vec<u8>) {
-        let _ = (tokens(&bytes), Script::read(&bytes));
-    }
-
-    #[test]
-    fn any_script_ends(words in proptest::collection::vec(0..WORDS.len(), 1..60)) {
-        let text: Vec<&str> = words.iter().map(|&at| WORDS[at]).collect();
-        if Script::read(text.join(" ").as_bytes()).is_some() {
-            let _ = run(&text.join(" "), Some("1"), &["1"]);
-        }
-    }
 }

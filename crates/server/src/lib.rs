@@ -53,6 +53,8 @@
 mod acceptor;
 mod connection;
 mod datagrams;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 pub mod greeting;
 mod handover;
 mod holders;

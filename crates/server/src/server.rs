@@ -96,40 +96,7 @@ impl Server {
             inboxes.push(Arc::new(Inbox::new(waker, SizeClasses::of(&engine))));
             polls.push(poll);
         }
-        let memory = engine.stats().memory_limit;
-        let buffers = account::bound(config.connections_max.get(), memory);
-        let uploads = uploads::bound(memory, engine.item_size_max());
-        let shared = Arc::new(Shared {
-            tls: config.certificates.clone(),
-            guesses: Guesses::new(config.login_guesses),
-            origins: Default::default(),
-            passwords: Mutex::new(config.passwords.take()),
-            engine,
-            addresses: addresses.clone(),
-            clock: Clock::start(),
-            shutdown: shutdown.clone(),
-            pause: Default::default(),
-            inboxes,
-            live: Live::new(&config),
-            account: Account::new(buffers),
-            uploads: Arc::new(Uploads::new(uploads)),
-            accepting: AcceptorCounters::default(),
-            registry: Registry::default(),
-            prefixes: Prefixes::new(config.count_prefixes),
-            watch: Default::default(),
-            verbosity: AtomicU32::new(config.verbosity),
-            dumping: Arc::new(AtomicBool::new(false)),
-            dumps: Default::default(),
-            maintained: Default::default(),
-            flushed: Default::default(),
-            saves: Default::default(),
-            save_asked: Default::default(),
-            crawler_enabled: AtomicBool::new(true),
-            scans: Default::default(),
-            random: Default::default(),
-            scripts: Default::default(),
-            config,
-        });
+        let shared = share(config, engine, addresses.clone(), inboxes, shutdown.clone());
         shared.engine.tell_evictions(Arc::clone(&shared.watch) as _);
         let mut copies = Vec::new();
         if shared.config.handover.is_some() {
@@ -196,6 +163,50 @@ impl Server {
             alive,
         })
     }
+}
+
+/// The state that the threads of a server with this engine and these settings share.
+pub(crate) fn share(
+    mut config: Config,
+    engine: Arc<AnyEngine>,
+    addresses: Vec<(Address, Protocol)>,
+    inboxes: Vec<Arc<Inbox>>,
+    shutdown: Shutdown,
+) -> Arc<Shared> {
+    let memory = engine.stats().memory_limit;
+    let buffers = account::bound(config.connections_max.get(), memory);
+    let uploads = uploads::bound(memory, engine.item_size_max());
+    Arc::new(Shared {
+        tls: config.certificates.clone(),
+        guesses: Guesses::new(config.login_guesses),
+        origins: Default::default(),
+        passwords: Mutex::new(config.passwords.take()),
+        engine,
+        addresses,
+        clock: Clock::start(),
+        shutdown,
+        pause: Default::default(),
+        inboxes,
+        live: Live::new(&config),
+        account: Account::new(buffers),
+        uploads: Arc::new(Uploads::new(uploads)),
+        accepting: AcceptorCounters::default(),
+        registry: Registry::default(),
+        prefixes: Prefixes::new(config.count_prefixes),
+        watch: Default::default(),
+        verbosity: AtomicU32::new(config.verbosity),
+        dumping: Arc::new(AtomicBool::new(false)),
+        dumps: Default::default(),
+        maintained: Default::default(),
+        flushed: Default::default(),
+        saves: Default::default(),
+        save_asked: Default::default(),
+        crawler_enabled: AtomicBool::new(true),
+        scans: Default::default(),
+        random: Default::default(),
+        scripts: Default::default(),
+        config,
+    })
 }
 
 /// Takes the items that the server begins with: those of another process, else those that a stop left, else those of a

@@ -12,7 +12,7 @@ use nuthatch_engine::{
 };
 
 use crate::format::{self, BLOCK_HEAD, BLOCK_MAX, BadHeader, HEADER_1, Head, Record, Whole};
-use crate::numbers::{Next, Source};
+use crate::numbers::{NUMBER_MAX, Next, Source};
 use crate::written::Written;
 use crate::{Error, Progress, Summary};
 
@@ -300,9 +300,11 @@ impl<'p, R: Read> Snapshot<'p, R> {
                 None => [&head[..], &items].concat(),
                 Some(_) => [&head[..], &items, &number].concat(),
             };
+            // No engine gives out more numbers: one that went on from there could store nothing.
+            let is_number = self.next_number.is_none_or(|next| next <= NUMBER_MAX);
             let is_last =
                 self.length.is_none() || self.input.read(&mut [0]).is_ok_and(|more| more == 0);
-            return match end == self.whole.end(self.next_number) && is_last {
+            return match end == self.whole.end(self.next_number) && is_number && is_last {
                 true => Ok(false),
                 false => Err(self.damaged()),
             };

@@ -16,7 +16,7 @@ pub enum Source {
 }
 
 /// The greatest number that an engine gives out: it has 50 bits.
-const NUMBER_MAX: u64 = (1 << 50) - 1;
+pub const NUMBER_MAX: u64 = (1 << 50) - 1;
 
 /// The numbers that an engine may have given out in a second: more than any that was measured.
 const RATE: u64 = 1 << 24;

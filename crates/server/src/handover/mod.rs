@@ -35,7 +35,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 /// A newcomer's first message. The number is the version of this protocol and of the snapshot's format.
-const HELLO: &str = "nuthatch handover 2";
+pub(crate) const HELLO: &str = "nuthatch handover 2";
 
 /// The same to a server of an earlier version, which refuses the other: this version reads what that one writes.
 const HELLO_1: &str = "nuthatch handover 1";

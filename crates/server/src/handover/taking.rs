@@ -75,7 +75,12 @@ impl Newcomer {
             .map_err(|error| named(path, &error, shutdown))
     }
 
-    fn hear(stream: UnixStream, path: &Path, hello: &str, shutdown: &Shutdown) -> io::Result<Self> {
+    pub(crate) fn hear(
+        stream: UnixStream,
+        path: &Path,
+        hello: &str,
+        shutdown: &Shutdown,
+    ) -> io::Result<Self> {
         let wire = Wire::new(stream, shutdown.clone())?;
         wire.send(hello, None)?;
         let mut newcomer = Self {

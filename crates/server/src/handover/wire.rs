@@ -20,6 +20,9 @@ use super::{PATIENCE, RATE};
 /// The longest message: a path has 4096 bytes at most.
 const MESSAGE_MAX: usize = 8 << 10;
 
+/// The most descriptors that the kernel passes with one message.
+const DESCRIPTORS_MAX: usize = 253;
+
 /// Bytes of items under way that the kernel may buffer.
 const KERNEL_BUFFER: usize = 4 << 20;
 
@@ -186,7 +189,8 @@ impl Wire {
 
     /// Reads the first bytes of a message, and the descriptor that came with them.
     fn begin(&self, room: &mut [u8]) -> io::Result<(usize, Option<OwnedFd>)> {
-        let mut space = cmsg_space!([RawFd; 4]);
+        // If there were room for fewer than come, those that do come would have no owner.
+        let mut space = cmsg_space!([RawFd; DESCRIPTORS_MAX]);
         let mut pieces = [IoSliceMut::new(room)];
         let flags = MsgFlags::MSG_CMSG_CLOEXEC;
         let socket = self.stream.as_raw_fd();

@@ -142,36 +142,44 @@ impl Worker {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 polled => polled?,
             }
-            self.inbox.iterations.bump();
-            let now = self.shared.clock.now();
-            self.now = now;
-            let mut woken = false;
-            for event in &events {
-                if event.token() == WAKE {
-                    woken = true;
-                } else {
-                    self.note(event);
-                }
-            }
-            if woken {
-                self.welcome(now);
-            }
-            self.serve(now);
-            self.serve_datagrams(now);
-            self.publish();
-            self.reclaim();
-            self.sweep();
-            if let Some(latest) = self.draining {
-                self.reading = false;
-                self.part();
-                if self.connections.is_empty() || Instant::now() >= latest {
-                    if self.shared.shutdown.is_requested() {
-                        return Ok(());
-                    }
-                    self.rest();
-                }
+            if self.turn(&events) {
+                return Ok(());
             }
         }
+    }
+
+    /// Does what there is to do after these events. True at the end.
+    fn turn(&mut self, events: &Events) -> bool {
+        self.inbox.iterations.bump();
+        let now = self.shared.clock.now();
+        self.now = now;
+        let mut woken = false;
+        for event in events {
+            if event.token() == WAKE {
+                woken = true;
+            } else {
+                self.note(event);
+            }
+        }
+        if woken {
+            self.welcome(now);
+        }
+        self.serve(now);
+        self.serve_datagrams(now);
+        self.publish();
+        self.reclaim();
+        self.sweep();
+        if let Some(latest) = self.draining {
+            self.reading = false;
+            self.part();
+            if self.connections.is_empty() || Instant::now() >= latest {
+                if self.shared.shutdown.is_requested() {
+                    return true;
+                }
+                self.rest();
+            }
+        }
+        false
     }
 
     /// How long to wait for events.
@@ -185,6 +193,25 @@ impl Worker {
         } else {
             None
         }
+    }
+
+    /// Does what there is to do now, without waiting. True if there is more.
+    #[cfg(any(test, fuzzing))]
+    pub(crate) fn turn_now(&mut self, events: &mut Events) -> io::Result<bool> {
+        match self.poll.poll(events, Some(Duration::ZERO)) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => return Ok(true),
+            polled => polled?,
+        }
+        let has_some = !events.is_empty() || !self.ready.is_empty();
+        self.turn(events);
+        Ok(has_some)
+    }
+
+    /// Bytes of buffers that its connections hold.
+    #[cfg(any(test, fuzzing))]
+    pub(crate) fn memory(&self) -> usize {
+        let connections = self.connections.iter();
+        connections.map(|(_, connection)| connection.memory()).sum()
     }
 
     /// Records what an event says of its connection.
