@@ -29,6 +29,14 @@ pub struct Batch<'a> {
     max: usize,
 }
 
+/// A place in a batch. Requests of slices join it one slice after the other, so what is behind the place of a slice's
+/// begin is that slice's.
+#[derive(Clone, Copy, Debug)]
+pub struct Mark {
+    requests: usize,
+    metas: usize,
+}
+
 impl<'a> Batch<'a> {
     /// True if no other request has room.
     #[inline]
@@ -46,6 +54,22 @@ impl<'a> Batch<'a> {
     pub fn push(&mut self, key: Key<'a>, op: Op<'a>, ticket: Ticket) {
         self.requests.push(Request { key, op });
         self.tickets.push(ticket);
+    }
+
+    /// Where the next request will be.
+    #[inline]
+    pub fn mark(&self) -> Mark {
+        Mark {
+            requests: self.requests.len(),
+            metas: self.metas.len(),
+        }
+    }
+
+    /// Removes the requests that were added since.
+    pub fn cut(&mut self, since: Mark) {
+        self.requests.truncate(since.requests);
+        self.tickets.truncate(since.requests);
+        self.metas.truncate(since.metas);
     }
 
     /// Removes all requests.

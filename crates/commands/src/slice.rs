@@ -68,12 +68,24 @@ pub enum Stop {
     Full,
     /// The connection will be closed.
     Closing,
+    /// A command of it has panicked: the connection is closed without another reply.
+    Panicked,
 }
 
 impl Slice {
     /// The client asks the server to close.
     pub fn quit(&mut self) {
         (self.closing, self.has_quit) = (true, true);
+    }
+
+    /// A command of it has panicked, outside of the engine. Replies may be half written.
+    #[cold]
+    pub fn give_up(&mut self) {
+        self.output = Output::default();
+        self.logged = 0;
+        self.in_batch = 0;
+        self.closing = true;
+        self.stop = Stop::Panicked;
     }
 
     /// Takes work off its share. A step of a command may take more than is left, and the next step is in the next slice.

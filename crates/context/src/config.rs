@@ -64,6 +64,9 @@ pub struct Config {
     /// A unix socket by which another process can take over. By it this process takes over at its start, if a server
     /// listens there (`--handover`).
     pub handover: Option<PathBuf>,
+    /// After a panic the server saves what it can. If that makes no progress for this long, because a lock of the engine
+    /// is held for ever, the process ends.
+    pub failure_patience: Duration,
     /// Users whose processes may connect by unix sockets (`-o unix_peers`), besides this one and root. Without it, all
     /// users whom the socket's permissions allow.
     pub unix_peers: Option<Vec<u32>>,
@@ -197,6 +200,7 @@ impl Default for Config {
             metrics: Vec::new(),
             keeping: Keeping::default(),
             handover: None,
+            failure_patience: Duration::from_secs(300),
             unix_peers: None,
             idle_timeout: None,
             login_guesses: NonZeroU32::new(60),

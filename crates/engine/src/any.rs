@@ -3,8 +3,13 @@
 //!
 //! Each call goes through a table of functions as well: one more for a batch, one for each reply, and one for each key
 //! that is hinted. A large value and a reservation are boxed. (Measured: docs/notebook.md.)
+//!
+//! All calls of a server pass here, so this is also the border at which a panic inside of an engine is noted: see
+//! [`has_unwound`].
 
 use std::any::Any;
+use std::cell::Cell;
+use std::mem;
 use std::sync::Arc;
 
 use crate::index_stats::IndexHistogram;
@@ -13,6 +18,34 @@ use crate::{
     Audit, AuditError, Cursor, Engine, Evictions, Footprint, Handle, Inspect, Item, Key, KeyHasher,
     LimitError, Replies, Reply, Request, Reservation, Store, Time, Value, Visit,
 };
+
+thread_local! {
+    static UNWOUND: Cell<bool> = const { Cell::new(false) };
+}
+
+/// True if a call of this thread into any engine, or a callback of such a call, has panicked: the engine may be left
+/// with a lock held or a change half made. A panic that came through no engine leaves this false.
+pub fn has_unwound() -> bool {
+    UNWOUND.get()
+}
+
+/// Dropped by a panic only: a call that returns forgets it, and so costs nothing.
+struct Unwinding;
+
+impl Drop for Unwinding {
+    fn drop(&mut self) {
+        UNWOUND.set(true);
+    }
+}
+
+/// Calls into an engine.
+#[inline(always)]
+fn inside<R>(call: impl FnOnce() -> R) -> R {
+    let unwinding = Unwinding;
+    let returned = call();
+    mem::forget(unwinding);
+    returned
+}
 
 /// Any engine.
 pub struct AnyEngine(Arc<dyn DynEngine>);
@@ -95,69 +128,69 @@ impl Engine for AnyEngine {
     }
 
     fn handle(self: &Arc<Self>) -> AnyHandle {
-        AnyHandle(Arc::clone(&self.0).handle())
+        AnyHandle(inside(|| Arc::clone(&self.0).handle()))
     }
 
     fn hasher(&self) -> &KeyHasher {
-        self.0.hasher()
+        inside(|| self.0.hasher())
     }
 
     fn name(&self) -> &'static str {
-        self.0.name()
+        inside(|| self.0.name())
     }
 
     fn stats(&self) -> EngineStats {
-        self.0.stats()
+        inside(|| self.0.stats())
     }
 
     fn reset_stats(&self) {
-        self.0.reset_stats();
+        inside(|| self.0.reset_stats());
     }
 
     fn flush(&self, now: Time, at: Time) {
-        self.0.flush(now, at);
+        inside(|| self.0.flush(now, at));
     }
 
     fn number_from(&self, least: u64) {
-        self.0.number_from(least);
+        inside(|| self.0.number_from(least));
     }
 
     fn next_number(&self) -> u64 {
-        self.0.next_number()
+        inside(|| self.0.next_number())
     }
 
     fn set_memory_limit(&self, bytes: usize) -> Result<(), LimitError> {
-        self.0.set_memory_limit(bytes)
+        inside(|| self.0.set_memory_limit(bytes))
     }
 
     fn item_size_max(&self) -> usize {
-        self.0.item_size_max()
+        inside(|| self.0.item_size_max())
     }
 
     fn evicts(&self) -> bool {
-        self.0.evicts()
+        inside(|| self.0.evicts())
     }
 }
 
 impl Inspect for AnyEngine {
     fn footprint(&self, key_len: usize, value_len: usize) -> Footprint {
-        self.0.footprint(key_len, value_len)
+        inside(|| self.0.footprint(key_len, value_len))
     }
 
     fn index_histogram(&self, sample: u64) -> Option<IndexHistogram> {
-        self.0.index_histogram(sample)
+        inside(|| self.0.index_histogram(sample))
     }
 
     fn tell_evictions(&self, to: Arc<dyn Evictions>) {
-        self.0.tell_evictions(to);
+        inside(|| self.0.tell_evictions(to));
     }
 
     fn message_stats(&self) -> Option<MessageStats> {
-        self.0.message_stats()
+        inside(|| self.0.message_stats())
     }
 
     fn own_lines(&self) -> Vec<(String, String)> {
-        self.0.own_lines()
+        inside(|| self.0.own_lines())
     }
 }
 
@@ -288,12 +321,12 @@ impl Handle for AnyHandle {
 
     #[inline]
     fn prefetch(&mut self, key: &Key<'_>) {
-        self.0.prefetch(key);
+        inside(|| self.0.prefetch(key));
     }
 
     #[inline]
     fn execute<R: Replies<AnyValue>>(&mut self, now: Time, batch: &[Request<'_>], replies: &mut R) {
-        self.0.execute(now, batch, replies);
+        inside(|| self.0.execute(now, batch, replies));
     }
 
     fn reserve(
@@ -302,15 +335,15 @@ impl Handle for AnyHandle {
         key: Key<'_>,
         value_len: usize,
     ) -> Result<AnyReservation, Reply> {
-        self.0.reserve(now, key, value_len)
+        inside(|| self.0.reserve(now, key, value_len))
     }
 
     fn commit(&mut self, now: Time, reservation: AnyReservation, store: &Store<'_>) -> Reply {
-        self.0.commit(now, reservation, store)
+        inside(|| self.0.commit(now, reservation, store))
     }
 
     fn maintain(&mut self, now: Time, budget: usize) -> bool {
-        self.0.maintain(now, budget)
+        inside(|| self.0.maintain(now, budget))
     }
 
     fn visit(
@@ -320,7 +353,7 @@ impl Handle for AnyHandle {
         budget: usize,
         visit: &mut dyn FnMut(Visit<'_>),
     ) -> Option<Cursor> {
-        self.0.visit(now, from, budget, visit)
+        inside(|| self.0.visit(now, from, budget, visit))
     }
 }
 
@@ -340,10 +373,10 @@ impl Value for AnyValue {
 
 impl Reservation for AnyReservation {
     fn write(&mut self, bytes: &[u8]) {
-        self.0.write(bytes);
+        inside(|| self.0.write(bytes));
     }
 
     fn missing(&self) -> usize {
-        self.0.missing()
+        inside(|| self.0.missing())
     }
 }

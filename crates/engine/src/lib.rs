@@ -21,7 +21,7 @@ pub mod request;
 pub mod semantics;
 pub mod stats;
 
-pub use any::{AnyEngine, AnyHandle, AnyReservation, AnyValue};
+pub use any::{AnyEngine, AnyHandle, AnyReservation, AnyValue, has_unwound};
 pub use config_error::ConfigError;
 pub use engine::{Cursor, Engine, Handle, Reservation, Value, Visit, assert_commits};
 pub use inspect::{Audit, AuditError, Evicted, Evictions, Footprint, Inspect};

@@ -16,6 +16,7 @@ mod syslog;
 
 use std::io::{self, Write};
 use std::os::fd::{AsFd, RawFd};
+use std::panic;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
@@ -130,6 +131,12 @@ impl Log {
             .with(filter)
             .with(queueing)
             .init();
+        // Panics go where all lines go, and under the limit of all lines: a peer may have found how to repeat one.
+        panic::set_hook(Box::new(|panic| {
+            let words = panic.to_string().replace('\n', " ");
+            tracing::error!("a fault of this program, please report it: {words}");
+            flush();
+        }));
         let log = Self {
             is_elsewhere: *to != LogTo::Stderr,
             is_json,

@@ -54,6 +54,7 @@ fn connection_lines(report: &mut Report<'_, '_>, shared: &Shared) {
     report.line("upload_bytes", shared.uploads.reserved());
     report.line("upload_kicks", totals.upload_kicks);
     report.line("reader_kicks", totals.reader_kicks);
+    report.line("panic_kicks", totals.panic_kicks);
     let answers = idle.map(IdleMemory::answers);
     let (count, bytes) = answers.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
     report.line("response_obj_count", count);

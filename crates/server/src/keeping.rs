@@ -1,7 +1,7 @@
 //! Items that outlive the process: the file of a restart (`-e`), and copies of all items (`--save`), which are written
 //! at intervals, on request and at the end.
 //!
-//! The server writes the file of a restart at a regular stop, and the next server removes the file when it has taken
+//! The server writes the file of a restart when it stops, also after a panic of one of its threads, and the next server removes the file when it has taken
 //! the items. So a server that was killed leaves no file, and the next one starts empty instead of with values that may
 //! have changed since. A server takes a copy only if it is told to (`--load`).
 
@@ -159,8 +159,8 @@ impl Claim {
     }
 
     /// Leaves all items for the next server.
-    pub(crate) fn leave(&self, shared: &Shared) -> io::Result<()> {
-        write(shared, &self.path)
+    pub(crate) fn leave(&self, shared: &Shared, progress: &mut dyn FnMut()) -> io::Result<()> {
+        write(shared, &self.path, progress)
             .map(|_| ())
             .map_err(io::Error::other)
     }
@@ -191,7 +191,7 @@ fn until(shutdown: &Shutdown) -> impl FnMut() -> ControlFlow<()> {
 
 /// Asks systemd for more time whenever work has gone on: a start or a stop with many items takes longer than systemd's
 /// timeouts. Without systemd this does nothing.
-fn patience() -> impl FnMut() {
+pub(crate) fn patience() -> impl FnMut() {
     let mut asked = None::<Instant>;
     move || {
         if asked.is_some_and(|asked| asked.elapsed() < PATIENCE_EVERY) {
@@ -273,21 +273,21 @@ pub(crate) fn begin_with(
 pub(crate) fn save_now_and_then(shared: &Shared, path: &Path, every: Duration) {
     while shared.shutdown.sleep_until_asked(every, &shared.save_asked) {
         // An error is logged, and the next copy may succeed.
-        let _ = save_and_note(shared, path);
+        let _ = save_and_note(shared, path, &mut patience());
     }
 }
 
 /// Writes the last copy, when no client is served any more.
-pub(crate) fn save_at_the_end(shared: &Shared) -> io::Result<()> {
+pub(crate) fn save_at_the_end(shared: &Shared, progress: &mut dyn FnMut()) -> io::Result<()> {
     match &shared.config.keeping.save {
-        Some((path, _)) => save_and_note(shared, path).map_err(io::Error::other),
+        Some((path, _)) => save_and_note(shared, path, progress).map_err(io::Error::other),
         None => Ok(()),
     }
 }
 
-fn save_and_note(shared: &Shared, path: &Path) -> Result<(), Error> {
+fn save_and_note(shared: &Shared, path: &Path, progress: &mut dyn FnMut()) -> Result<(), Error> {
     let begun = Instant::now();
-    let saved = write(shared, path);
+    let saved = write(shared, path, progress);
     if let Err(error) = &saved {
         tracing::error!("--save: {error}");
     }
@@ -295,10 +295,10 @@ fn save_and_note(shared: &Shared, path: &Path) -> Result<(), Error> {
     saved.map(|_| ())
 }
 
-fn write(shared: &Shared, path: &Path) -> Result<Summary, Error> {
+fn write(shared: &Shared, path: &Path, progress: &mut dyn FnMut()) -> Result<Summary, Error> {
     let begun = Instant::now();
     let flush = shared.flush_to_come();
-    let summary = save(&shared.engine, &shared.clock, flush, path, &mut patience())?;
+    let summary = save(&shared.engine, &shared.clock, flush, path, progress)?;
     tell("saved to", path, &summary, begun);
     Ok(summary)
 }

@@ -71,6 +71,7 @@ mod signals;
 pub mod systemd;
 mod threads;
 mod unix_path;
+mod watchdog;
 mod worker;
 
 pub use nuthatch_context::config::{

@@ -1,6 +1,7 @@
 //! The maintenance thread: it lets the engine sweep expired items, move memory and grow the index, and it returns freed
 //! memory of connections' buffers to the system.
 
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,12 +27,13 @@ const CALM: usize = 64 << 10;
 
 /// Maintains until the server stops.
 pub(crate) fn run(shared: &Arc<Shared>) {
-    let mut handle = shared.engine.handle();
+    // Dropped by a return only, as a worker: see `Worker::run`.
+    let mut handle = ManuallyDrop::new(shared.engine.handle());
     let (mut trim_due, mut held_before) = (false, 0);
     let mut index = None;
     let mut refusals = Refusals::default();
     while !shared.shutdown.is_requested() {
-        let more = step(shared, &mut handle);
+        let more = step(shared, &mut *handle);
         tell_growth(shared, &mut index);
         refusals.tell(shared);
         trim_due |= shared.account.is_worth_a_trim();
@@ -46,6 +48,7 @@ pub(crate) fn run(shared: &Arc<Shared>) {
             .shutdown
             .sleep(if more { PAUSE_BUSY } else { PAUSE_IDLE });
     }
+    drop(ManuallyDrop::into_inner(handle));
 }
 
 /// Takes a step, unless the server pauses: items must not move during a pause. True if there is more to do at once.

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::thread::JoinHandle;
@@ -37,6 +38,7 @@ use crate::metrics::Endpoint;
 use crate::port_file::PortFile;
 use crate::threads::Threads;
 use crate::unix_path::Replaced;
+use crate::watchdog::{self, Signs};
 use crate::worker::{WAKE, Worker};
 
 /// A memcached-compatible server.
@@ -125,7 +127,8 @@ impl Server {
         if let Some(control) = &mut control {
             control.offer(copies, claim.as_ref().map(Claim::copy).transpose()?);
         }
-        let mut threads = Threads::new(shutdown.clone());
+        let signs = watchdog::spawn(shared.config.failure_patience)?;
+        let mut threads = Threads::new(shutdown.clone(), signs.clone());
         spawn_all(&mut threads, &shared, acceptor, polls, datagrams)?;
         if let Some(endpoint) = metrics {
             let told = Arc::clone(&shared);
@@ -158,6 +161,7 @@ impl Server {
             controls: Controls::new(shared),
             shutdown,
             threads,
+            signs,
             items,
             claim,
             alive,
@@ -339,6 +343,8 @@ pub struct ServerHandle {
     controls: Controls,
     shutdown: Shutdown,
     threads: Vec<JoinHandle<io::Result<()>>>,
+    /// For the watchdog, which bounds the end after a panic.
+    signs: Signs,
     /// For the items, which go to files at the end.
     items: Arc<Shared>,
     /// The right to the file of a restart.
@@ -388,7 +394,10 @@ impl ServerHandle {
         self.controls.clone()
     }
 
-    /// Waits for the end. Then leaves the items for the next server, and a last copy, if the settings ask for these.
+    /// Waits for the end. Then leaves the items for the next server, and a last copy, if the settings ask for these:
+    /// also after a failure, then within bounded time. If the end makes no progress after a panic, the process ends with
+    /// exit code 3: a lock of the engine may be held for ever.
+    ///
     /// Errors: the failure that ended the server, if it was no requested stop; items that could not be written.
     pub fn join(self) -> io::Result<()> {
         let mut outcome = Ok(());
@@ -399,15 +408,48 @@ impl ServerHandle {
             outcome = outcome.and(ended);
         }
         let items = &self.items;
-        // After a failure the items cannot be trusted. After a handover the other process has them.
-        if outcome.is_err() || items.pause.is_handed_over() {
+        // After a handover the other process has them.
+        if items.pause.is_handed_over() {
             return outcome;
         }
-        let leave = |claim: &Claim| claim.leave(items);
-        let left = self.claim.as_ref().map_or(Ok(()), leave);
+        let has_failed = outcome.is_err();
+        if has_failed {
+            tracing::error!("the server has failed, and saves the items that it can");
+            self.signs.tell();
+        }
+        let mut patience = keeping::patience();
+        let mut progress = || {
+            patience();
+            if has_failed {
+                self.signs.tell();
+            }
+        };
+        let mut leave = |claim: &Claim| claim.leave(items, &mut progress);
+        let left = unless_it_panics(|| self.claim.as_ref().map_or(Ok(()), &mut leave));
         // Try this also if the other file could not be written: this one may be on another disk.
-        let saved = keeping::save_at_the_end(items);
+        let saved = unless_it_panics(|| keeping::save_at_the_end(items, &mut progress));
         drop(self.alive);
-        left.and(saved)
+        outcome.and(left).and(saved)
     }
+}
+
+/// Saves, if what a panic may have left of the engine allows that.
+///
+/// What a panic inside of an engine leaves, by engine:
+///
+/// * `cuckoo`, `chained`: stripes and locks are released by their guards. A value is complete before its slot refers to
+///   it, and a slot is one word: so an item is the old one or the new one. A change of several words (a displacement, a
+///   swap of pages) keeps the item reachable at each step, for readers do not lock. A page that was being moved may stay
+///   pinned. Counts may be off by what was under way.
+/// * `lockhash`: the guards of a partition and of a bucket release both, and there is no poison. A new element is linked when
+///   it is complete.
+/// * `cphash`: a client that panics waits for its answers and drops them. A server thread that panics releases its leases and
+///   raises an alarm, at which every call panics instead of waiting: so may this save, and that is caught here.
+///
+/// A file under construction that is given up stays unfinished, and the one of before as it was. A save that waits for ever
+/// is the watchdog's.
+fn unless_it_panics(save: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    // Unwind safe: nothing looks at the items afterwards but another save, of which the same holds.
+    catch_unwind(AssertUnwindSafe(save))
+        .unwrap_or_else(|_| Err(io::Error::other("the save of the items panicked")))
 }

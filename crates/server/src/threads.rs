@@ -11,21 +11,25 @@ use std::thread::{self, JoinHandle};
 
 use nuthatch_context::shutdown::Shutdown;
 
+use crate::watchdog::Signs;
+
 /// How a thread ended.
 pub(crate) type Ended = io::Result<()>;
 
 /// Threads that wait for their begin. If this is dropped before that, they end.
 pub(crate) struct Threads {
     shutdown: Shutdown,
+    signs: Signs,
     begin: Arc<OnceLock<()>>,
     waiting: Vec<JoinHandle<Ended>>,
 }
 
 impl Threads {
-    /// No threads yet. `shutdown` is the stop of their server.
-    pub(crate) fn new(shutdown: Shutdown) -> Self {
+    /// No threads yet. `shutdown` is the stop of their server, and its watchdog gets a sign when one of them panics.
+    pub(crate) fn new(shutdown: Shutdown, signs: Signs) -> Self {
         Self {
             shutdown,
+            signs,
             begin: Arc::default(),
             waiting: Vec::new(),
         }
@@ -37,7 +41,7 @@ impl Threads {
         name: String,
         body: impl FnOnce() -> Ended + Send + 'static,
     ) -> io::Result<()> {
-        let guard = StopOnDrop(self.shutdown.clone());
+        let guard = StopOnDrop(self.shutdown.clone(), self.signs.clone());
         let begin = Arc::clone(&self.begin);
         let named = thread::Builder::new().name(name.clone());
         let spawned = named.spawn(move || {
@@ -74,11 +78,14 @@ impl Drop for Threads {
     }
 }
 
-/// Requests the stop when dropped, by a return or a panic.
-struct StopOnDrop(Shutdown);
+/// Requests the stop when dropped, by a return or a panic. A panic bounds the time that the stop may take.
+struct StopOnDrop(Shutdown, Signs);
 
 impl Drop for StopOnDrop {
     fn drop(&mut self) {
+        if thread::panicking() {
+            self.1.tell();
+        }
         self.0.request();
     }
 }
@@ -86,8 +93,10 @@ impl Drop for StopOnDrop {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
+    use std::time::Duration;
 
     use super::*;
+    use crate::watchdog;
 
     fn counting(threads: &mut Threads, begun: &Arc<AtomicU32>, shutdown: &Shutdown) {
         for number in 0..3 {
@@ -106,7 +115,10 @@ mod tests {
     fn threads_begin_together_or_see_that_they_are_to_end() {
         for begins in [true, false] {
             let (begun, shutdown) = (Arc::default(), Shutdown::default());
-            let mut threads = Threads::new(shutdown.clone());
+            let mut threads = Threads::new(
+                shutdown.clone(),
+                watchdog::spawn(Duration::from_secs(300)).unwrap(),
+            );
             counting(&mut threads, &begun, &shutdown);
             assert_eq!(begun.load(Ordering::Relaxed), 0);
             assert!(!shutdown.is_requested());

@@ -146,6 +146,8 @@ counters! {
     upload_kicks,
     /// Connections closed because they did not take large values while stores found no memory.
     reader_kicks,
+    /// Connections closed because a command of theirs panicked.
+    panic_kicks,
     /// Slices cut short so that other connections get theirs.
     conn_yields,
     /// Closed by the idle timeout.

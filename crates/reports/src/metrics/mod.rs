@@ -108,6 +108,7 @@ fn connections(page: &mut Page, shared: &Shared) {
             (&[("reason", "memory")], totals.read_buf_oom),
             (&[("reason", "upload")], totals.upload_kicks),
             (&[("reason", "reader")], totals.reader_kicks),
+            (&[("reason", "panic")], totals.panic_kicks),
             (
                 &[("reason", "tls")],
                 totals.ssl_handshake_errors + totals.ssl_proto_errors,

@@ -268,7 +268,9 @@ impl State {
         self.ending = match stop {
             _ if closing => Ending::Parting,
             Stop::Yielded | Stop::Full => Ending::Open { work: Work::Left },
-            Stop::Batch | Stop::Starved | Stop::Closing => Ending::Open { work: Work::Done },
+            Stop::Batch | Stop::Starved | Stop::Closing | Stop::Panicked => {
+                Ending::Open { work: Work::Done }
+            }
         };
     }
 

@@ -120,6 +120,9 @@ impl Worker {
                 self.slices.push(slice);
                 continue;
             }
+            if slice.stop == Stop::Panicked {
+                continue;
+            }
             self.judge(&mut slice);
             self.send(slice);
         }

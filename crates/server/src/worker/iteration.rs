@@ -20,6 +20,7 @@
 use std::io::{ErrorKind, Read};
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Instant;
 
 use bumpalo::Bump;
@@ -30,7 +31,7 @@ use nuthatch_commands::protocols::Phase;
 use nuthatch_commands::slice::{self, Slice, Source, Stop};
 use nuthatch_commands::stage::Stage;
 use nuthatch_context::account::{AWAITED_MAX, Terms};
-use nuthatch_engine::{Engine, Time};
+use nuthatch_engine::{Engine, Time, has_unwound};
 use nuthatch_protocol::{Awaited, resp};
 use nuthatch_telemetry::connections::Info;
 use nuthatch_telemetry::watch::line::{self, Reason};
@@ -319,6 +320,7 @@ impl Worker {
                 }
                 let Peer { phase, fd, info } = peers.of(slice.id);
                 let before = slice.output.copied();
+                let mark = batch.mark();
                 let input = match slice.source {
                     Source::Buffer(start, end) => &buffer[start..end],
                     Source::Kept(place, _) => &kept[place],
@@ -339,12 +341,33 @@ impl Worker {
                     info,
                     work: Default::default(),
                 };
-                slice.stop = if logged {
-                    conversation::run(&mut stage, slice, phase, input, fd)
-                } else {
-                    slice::run(&mut stage, slice, phase, input)
-                };
-                written += slice.output.copied() - before;
+                // Unwind safe, if the panic is not the engine's. What the slice changes is of its connection alone, which
+                // is closed: its output, its phase (with it go a value under way, its share of the account, and what a
+                // transaction has queued or watches). What it shares with the other slices is valid at each step: the
+                // batch, which is cut; the arena, which only grows until the iteration's end; the counters, which are
+                // atomic. Locks are released by their guards, the isolation's too.
+                let run = catch_unwind(AssertUnwindSafe(|| match logged {
+                    true => conversation::run(&mut stage, slice, phase, input, fd),
+                    false => slice::run(&mut stage, slice, phase, input),
+                }));
+                match run {
+                    Ok(stop) => {
+                        slice.stop = stop;
+                        written += slice.output.copied() - before;
+                    }
+                    // The engine's state is every connection's: the server ends.
+                    Err(panic) if has_unwound() => resume_unwind(panic),
+                    Err(_) => {
+                        batch.cut(mark);
+                        slice.give_up();
+                        inbox.counters.panic_kicks.bump();
+                        // The panic's own message has the place.
+                        tracing::error!(
+                            peer = %info.peer(),
+                            "closed: a command of this connection met a fault of the server; please report it"
+                        );
+                    }
+                }
             }
             if !batch.is_empty() {
                 let numbers = match shared.watch.wanted().is_empty() {
@@ -388,6 +411,10 @@ impl Worker {
         let mut slices = mem::take(&mut self.slices);
         for slice in slices.drain(..) {
             let id = slice.id;
+            if slice.stop == Stop::Panicked {
+                self.close_for(id, Reason::Error);
+                continue;
+            }
             self.keep_input(&slice);
             let connection = &mut self.connections[id];
             connection.touch(now);

@@ -11,7 +11,7 @@ mod iteration;
 mod reclaim;
 
 use std::io::{self, ErrorKind};
-use std::mem;
+use std::mem::{self, ManuallyDrop};
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -134,7 +134,16 @@ impl Worker {
     }
 
     /// Serves until the server stops.
-    pub(crate) fn run(mut self) -> io::Result<()> {
+    pub(crate) fn run(self) -> io::Result<()> {
+        // A panic leaves the worker as it is, for good: to drop what it holds of an engine in an unknown state, values and
+        // reservations, might wait for ever for a lock that this thread holds, and then nothing would be saved.
+        let mut worker = ManuallyDrop::new(self);
+        let ended = worker.serve_to_the_end();
+        drop(ManuallyDrop::into_inner(worker));
+        ended
+    }
+
+    fn serve_to_the_end(&mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(1024);
         self.register_datagrams()?;
         loop {
