@@ -54,6 +54,16 @@ impl std::error::Error for NoMemory {}
 /// copy may be one instruction that copies bytes and is interrupted between any two (seen once, with 512 words).
 pub const WHOLE: usize = 64;
 
+/// What a fabric does beyond OpenSHMEM's promises, as far as that was verified for the library under it. Callers must
+/// also work with the default: nothing more than the standard.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Verified {
+    /// A PE that loads another one's memory through [`Fabric::direct`] sees Puts of any third PE that reaches that
+    /// memory, too, in the order of that PE's fences. The standard says when Puts are seen by Gets and by the target,
+    /// and nothing about other PEs' loads: a library may have the network card, or another PE's thread, store them.
+    pub ordered_for_loads: bool,
+}
+
 /// A PE's end of a fabric: one-sided operations on the symmetric memory of all PEs. Any thread of the PE may
 /// call it.
 ///
@@ -82,6 +92,9 @@ pub trait Fabric: Send + Sync + 'static {
 
     /// How many PEs there are.
     fn pes(&self) -> usize;
+
+    /// What it does beyond the promises above.
+    fn verified(&self) -> Verified;
 
     /// Zeroed symmetric memory. Collective: every PE asks for the same, in the same order.
     fn allocate(&self, words: usize) -> Result<Address, NoMemory>;

@@ -95,9 +95,8 @@ impl<F: Fabric> Client<F> {
             true => {
                 let theirs = self.fabric.direct(server, first, len)?;
                 load_in_order(theirs, &mut self.block[..len]);
-                // Read from the head to the tail, equal versions suffice if every writer stores the words itself. Words
-                // that come over the network are stored by the server's library, in an order that OpenSHMEM does not
-                // define for a reader that loads them.
+                // Read from the head to the tail, equal versions suffice if the writers' words are seen in order.
+                // OpenSHMEM does not define that for a reader that loads them.
                 (!self.in_order).then_some(&self.checksum)
             }
             false => {

@@ -59,7 +59,8 @@ pub struct Client<F: Fabric> {
     checksum: Checksum,
     directory: Directory,
     channels: Vec<Channel>,
-    /// Every PE's memory can be loaded and stored, so every writer itself stores into a server's.
+    /// Loads see any writer's words in the order of its fences: every PE's memory can be loaded and stored, so no words
+    /// come over a network, and the library's Puts were verified to be seen in order.
     in_order: bool,
     /// Odd while the session may access blocks.
     busy: u64,
@@ -112,7 +113,7 @@ impl<F: Fabric> Client<F> {
         };
         Self {
             channels: (0..layout.servers).map(channel).collect(),
-            in_order: (0..fabric.pes()).all(reaches),
+            in_order: fabric.verified().ordered_for_loads && (0..fabric.pes()).all(reaches),
             checksum: Checksum::seeded(!config.seed),
             directory: Directory::new(config.directory),
             config: config.clone(),

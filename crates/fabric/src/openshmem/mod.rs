@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 use nuthatch_sync::mutex::{Mutex, MutexGuard};
 
-use crate::{Address, Fabric, Gone, NoMemory};
+use crate::{Address, Fabric, Gone, NoMemory, Verified};
 use backoff::Backoff;
 use segments::Segments;
 
@@ -265,6 +265,16 @@ impl Fabric for OpenShmem {
 
     fn pes(&self) -> usize {
         self.pes
+    }
+
+    /// Open MPI 4.1 with UCX: where `shmem_ptr` gives an address, the calling PE's processor stores a Put's words
+    /// itself, before the call returns (by a copy, or by `process_vm_writev`), and x86-64 keeps stores in order. Other
+    /// processors and libraries were not verified.
+    fn verified(&self) -> Verified {
+        let is_verified = calls::nuthatch_fabric_is_open_mpi_4_1() != 0;
+        Verified {
+            ordered_for_loads: is_verified && cfg!(target_arch = "x86_64"),
+        }
     }
 
     fn allocate(&self, words: usize) -> Result<Address, NoMemory> {

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use nuthatch_memory::Mapped;
 use nuthatch_sync::mutex::{Condvar, Mutex};
 
-use crate::{Address, Fabric, Gone, NoMemory};
+use crate::{Address, Fabric, Gone, NoMemory, Verified};
 pub use seeded::{Entered, Stopped};
 use seeded::{Seeded, Source, mixed};
 
@@ -220,6 +220,13 @@ impl Fabric for ThreadsFabric {
 
     fn pes(&self) -> usize {
         self.network.memories.len()
+    }
+
+    fn verified(&self) -> Verified {
+        Verified {
+            // A Put is stored by the caller's thread, and `fence` is a Release fence.
+            ordered_for_loads: self.network.seeded.is_none(),
+        }
     }
 
     fn allocate(&self, words: usize) -> Result<Address, NoMemory> {
