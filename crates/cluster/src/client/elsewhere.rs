@@ -20,6 +20,7 @@ const NOW: Time = Time(1000);
 fn equal_versions_are_not_believed_while_a_pe_is_on_another_host() {
     let verified = Verified {
         ordered_for_loads: true,
+        ..Verified::default()
     };
     equal_versions_are_not_believed(2, verified);
 }
