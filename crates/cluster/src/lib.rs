@@ -33,6 +33,7 @@
 //! writer had locked.
 
 mod agreement;
+mod bars;
 mod block;
 mod bucket;
 mod checksum;
@@ -57,6 +58,7 @@ mod store;
 
 /// A client's pointer directory by itself, for benches.
 pub mod directory {
+    pub use crate::bars::Bars;
     pub use crate::bucket::Pointer;
     pub use crate::client::directory::{At, Directory, Hint};
 }

@@ -22,6 +22,7 @@ use nuthatch_engine::Time;
 use nuthatch_engine::counters::Counters;
 use nuthatch_fabric::{Address, Fabric};
 
+use crate::bars::{self, Bars};
 use crate::checksum::Checksum;
 use crate::config::{Clocks, Config};
 use crate::control::{self, Control};
@@ -139,6 +140,12 @@ impl<F: Fabric> Client<F> {
     fn control(&self, server: usize) -> Control {
         let at = self.layout.control(server);
         Control::read(self.fabric.local(at, control::WORDS))
+    }
+
+    /// The expiration bars that a server told last.
+    #[inline]
+    fn bars(&self, server: usize) -> Bars<'_> {
+        Bars::new(self.fabric.local(self.layout.bars(server), bars::WORDS))
     }
 
     /// The generation of pairs that are stored at a server, as the server told last.
@@ -375,6 +382,58 @@ mod tests {
         assert_eq!(moment(641), Time(1040), "its host had slept, and its clock");
     }
 
+    /// Otherwise the session would read a block only to find another pair in it.
+    #[test]
+    fn a_pointer_from_before_the_bar_is_dropped() {
+        let config = Config {
+            memory: 256 << 10,
+            memory_max: 256 << 10,
+            item_size_max: 4 << 10,
+            operations: Operations::Direct,
+            ..Config::default()
+        };
+        let layout = Arc::new(Layout::new(&config, 3).unwrap());
+        let ends = Network::free(3, layout.words()).ends();
+        let mut server = Server::new(Arc::clone(&ends[0]), Layout::clone(&layout), &config);
+        let session = |pe: usize| {
+            let counts = Registry::default().register();
+            let own = (Arc::clone(&ends[pe]), Arc::clone(&layout));
+            Client::new(own.0, own.1, &config, 0, counts)
+        };
+        let (mut one, mut other) = (session(1), session(2));
+        let hasher = KeyHasher::seeded(config.seed);
+        let key = Key::new(b"key", &hasher);
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| server.run(&stop));
+            let execute = |client: &mut Client<_>, tick, key: Key<'_>, op: Op<'_>| {
+                let mut value = LastValue::default();
+                client.execute(Time(tick), &[Request { key, op }], &mut value);
+            };
+            let value = [7; 1000];
+            execute(&mut one, 1000, key, Op::Store(Store::set(&value)));
+            execute(&mut one, 1000, key, Op::Get);
+            let epoch = one.control(0).epoch;
+            assert!(one.hint(0, key.hash(), epoch).is_some());
+            // Another session fills the memory twice, with an epoch every 20 pairs.
+            for number in 0..500_u32 {
+                let name = number.to_le_bytes();
+                let new = Key::new(&name, &hasher);
+                let tick = 1000 + number * 16 / 20;
+                execute(&mut other, tick, new, Op::Store(Store::set(&value)));
+            }
+            // The server puts its bars with the control words, soon.
+            let class = layout.classes.class_of(block::pair_words(3, value.len()));
+            while one.bars(0).of(class.unwrap()) <= epoch + 2 {
+                thread::yield_now();
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        let present = one.control(0).epoch;
+        assert!(one.hint(0, key.hash(), present).is_none());
+        assert!(one.directory.find(key.hash()).is_none());
+    }
+
     #[test]
     fn a_key_with_anothers_hash_does_not_overwrite_its_pair() {
         let config = Config {
@@ -427,6 +486,7 @@ mod tests {
         };
         let layout = Arc::new(Layout::new(&config, 2).unwrap());
         let key = Key::new(b"key", &KeyHasher::seeded(config.seed));
+        let mut direct = 0;
         for seed in 0..50 {
             let network = Network::seeded(2, layout.words(), 2, seed);
             let ends = network.ends();
@@ -457,9 +517,10 @@ mod tests {
                 }
                 stop.store(true, Ordering::Relaxed);
             });
-            let direct = registry.sums()[Count::DirectSets as usize];
+            direct += registry.sums()[Count::DirectSets as usize];
             assert_eq!(late, 0, "seed {seed}");
-            assert!(direct > 0);
         }
+        // With some seeds the control words arrive late, and all sets are messages.
+        assert!(direct > 50);
     }
 }
