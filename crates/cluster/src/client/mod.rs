@@ -16,11 +16,12 @@ mod selector;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use nuthatch_engine::Time;
 use nuthatch_engine::counters::Counters;
 use nuthatch_fabric::{Address, Fabric};
+use nuthatch_sync::quiescence::Visitor;
 
 use crate::bars::{self, Bars};
 use crate::checksum::Checksum;
@@ -63,8 +64,8 @@ pub struct Client<F: Fabric> {
     /// Loads see any writer's words in the order of its fences: every PE's memory can be loaded and stored, so no words
     /// come over a network, and the library's Puts were verified to be seen in order.
     in_order: bool,
-    /// Odd while the session may access blocks.
-    busy: u64,
+    /// Inside while the session may access blocks.
+    visitor: Visitor,
     /// The last mark that it put to see its earlier writes arrive.
     arrivals: u64,
     /// From the callers' clock to the store's; nothing before the session has polled that.
@@ -119,7 +120,7 @@ impl<F: Fabric> Client<F> {
             directory: Directory::new(config.directory),
             config: config.clone(),
             session,
-            busy: 0,
+            visitor: Visitor::default(),
             arrivals: 0,
             shift: None,
             clock_poll: None,
@@ -223,36 +224,25 @@ impl<F: Fabric> Client<F> {
         self.layout.control(0).plus(control::CLOCK)
     }
 
-    fn busy_at(&self) -> Address {
-        self.layout.busy(self.session)
-    }
-
-    /// From here on this session may access blocks that it knows.
+    /// From here on this session may access blocks that it knows. Notices that it does not see now, `Watch` makes wait.
     #[inline]
     fn enter(&mut self) {
-        self.store_busy();
-        // SeqCst: pairs with the fence in `Watch::advance`, between the arrival of a server's notices and its Get of
-        // this word.
-        fence(Ordering::SeqCst);
+        let at = self.layout.busy(self.session);
+        self.visitor.enter(&self.fabric.local(at, 1)[0]);
     }
 
     /// The session accesses no block any more: its reads are done, and its writes have arrived.
     #[inline]
     fn exit(&mut self) {
-        self.store_busy();
-    }
-
-    fn store_busy(&mut self) {
-        self.busy += 1;
-        // Release: the session's reads lie before it.
-        self.fabric.local(self.busy_at(), 1)[0].store(self.busy, Ordering::Release);
+        let at = self.layout.busy(self.session);
+        self.visitor.leave(&self.fabric.local(at, 1)[0]);
     }
 
     /// How often a page changed its class, as its server told.
     #[inline]
     fn page_changes(&self, server: usize, page: usize) -> u64 {
         let at = self.layout.generations(server).plus(page);
-        // Acquire: behind the fence in `enter`.
+        // Acquire: behind the fence in `Visitor::enter`.
         self.fabric.local(at, 1)[0].load(Ordering::Acquire)
     }
 
