@@ -1,6 +1,6 @@
 #!/bin/sh
-# Explores the models of the version stripes, of messages, waiting and leases, of the engines, and of
-# shared flow caches: all interleavings and all values that relaxed loads may return, of two or three
+# Explores the models of the version stripes, of messages, waiting and leases, of the distributed store's reads and waits
+# for sessions, of the engines, and of shared flow caches: all interleavings and all values that relaxed loads may return, of two or three
 # threads.
 #
 # Cost on two cores: half a minute to build (once), and a minute to run, unless all of it passed before and nothing has

@@ -2,7 +2,7 @@
 //! no cost.
 //!
 //! ```text
-//!  word 0  63..32 epoch               31..0 expiration bar: who was last used before it is gone
+//!  word 0  63..32 epoch
 //!       1  63..48 generation  33 set: a flush is under way  32 set: another generation begins  31..0 at this tick
 //!       2  when the epoch began, in ticks
 //!       3  the tick of the server's clock, if it has one
@@ -80,8 +80,6 @@ impl Flushes {
 pub struct Control {
     /// The present epoch.
     pub epoch: u32,
-    /// The oldest epoch in which the server lists a pair.
-    pub bar: u32,
     /// Flushes.
     pub flushes: Flushes,
     /// When the epoch began.
@@ -108,7 +106,7 @@ impl Control {
             .next
             .map_or(0, |next| 1 << 32 | u64::from(next.0));
         [
-            u64::from(self.epoch) << 32 | u64::from(self.bar),
+            u64::from(self.epoch) << 32,
             u64::from(self.flushes.generation) << 48
                 | u64::from(self.flushes.under_way) << 33
                 | next,
@@ -128,11 +126,10 @@ impl Control {
     #[inline]
     pub fn read(words: &[AtomicU64]) -> Self {
         // Acquire: behind the caller's own words; they need not be of one moment.
-        let ages = words[0].load(Ordering::Acquire);
+        let epoch = words[0].load(Ordering::Acquire);
         let flushes = words[1].load(Ordering::Acquire);
         Self {
-            epoch: (ages >> 32) as u32,
-            bar: ages as u32,
+            epoch: (epoch >> 32) as u32,
             flushes: Flushes {
                 generation: (flushes >> 48) as u16,
                 next: (flushes >> 32 & 1 != 0).then_some(Time(flushes as u32)),
@@ -166,7 +163,6 @@ mod tests {
     fn words_come_back() {
         let control = Control {
             epoch: 7,
-            bar: 5,
             flushes: Flushes {
                 generation: u16::MAX,
                 next: Some(Time(u32::MAX)),

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU64;
 
 use nuthatch_engine::{Item, Replies, Reply};
 use nuthatch_fabric::threads::ThreadsFabric;
-use nuthatch_fabric::{Address, Fabric, Gone, forward_fabric};
+use nuthatch_fabric::{Address, Fabric, Gone, Verified, forward_fabric};
 use nuthatch_sync::mutex::Mutex;
 
 use crate::config::{Config, Operations};
@@ -31,6 +31,7 @@ pub type Deed = Box<dyn FnOnce() + Send>;
 pub struct Interposed {
     fabric: Arc<ThreadsFabric>,
     reachable: usize,
+    verified: Verified,
     /// Runs before the next Get.
     pub before_get: Mutex<Option<Deed>>,
     /// Runs before the next compare-swap.
@@ -40,9 +41,20 @@ pub struct Interposed {
 impl Interposed {
     /// Without closures yet.
     pub fn new(fabric: Arc<ThreadsFabric>, reachable: usize) -> Arc<Self> {
+        let verified = fabric.verified();
+        Self::beyond_standard(fabric, reachable, verified)
+    }
+
+    /// The same, of a library for which `verified` is known.
+    pub fn beyond_standard(
+        fabric: Arc<ThreadsFabric>,
+        reachable: usize,
+        verified: Verified,
+    ) -> Arc<Self> {
         Arc::new(Self {
             fabric,
             reachable,
+            verified,
             before_get: Mutex::default(),
             before_swap: Mutex::default(),
         })
@@ -62,6 +74,10 @@ fn happen(deed: &Mutex<Option<Deed>>) {
 impl Fabric for Interposed {
     forward_fabric!(pe pes allocate local put put_nbi get_nbi fetch_add swap fetch set);
     forward_fabric!(signal is_gone fence quiet barrier broadcast pause doze nanos);
+
+    fn verified(&self) -> Verified {
+        self.verified
+    }
 
     fn direct(&self, pe: usize, at: Address, words: usize) -> Option<&[AtomicU64]> {
         let is_reachable = pe < self.reachable;

@@ -5,7 +5,7 @@
 //!    requests of each session   <----- Puts -----   requests staged, a copy for each server
 //!    replies staged             ------ Puts ---->   replies of each server
 //!    what it tells each PE      ------ Puts ---->   control of each server, generations of its pages
-//!    its statistics             ------ Puts ---->   statistics of each server
+//!    its statistics and bars    ------ Puts ---->   statistics and expiration bars of each server
 //!    polled numbers and words   <----- Gets -----   the number behind its control, busy words
 //!    buckets, pages             <--- Gets, CAS --   busy words, landing zones
 //! ```
@@ -16,11 +16,12 @@
 //! arrive, the receiver signals how far they were taken from the line's last words. In the word behind a session's busy
 //! word lands the session's Get of the first server's clock.
 
-use nuthatch_fabric::{Address, Fabric};
+use nuthatch_fabric::{Address, Fabric, WHOLE};
 
 use crate::bucket::{self, Pointer};
 use crate::classes::{Classes, UNIT};
 use crate::config::{Config, ConfigError};
+use crate::{bars, stats};
 
 /// Words of a line, so that no two sides write to the same one.
 pub const LINE: usize = 8;
@@ -31,8 +32,10 @@ pub const RING: usize = 2048;
 const AREA: usize = LINE + RING;
 const STAGED: usize = AREA + RING;
 
-/// Words of a server's statistics.
-pub const TALLY: usize = 32;
+/// Words of a server's statistics, and of its expiration bars behind them: at most as many as a Put keeps whole.
+pub const TALLY: usize = stats::WORDS + bars::WORDS;
+
+const _: () = assert!(TALLY <= WHOLE && TALLY.is_multiple_of(LINE));
 
 /// Watches that a server has: each polls all sessions' busy words.
 pub const WATCHES: usize = 2;
@@ -205,7 +208,13 @@ impl Layout {
         self.tallies.plus(server * TALLY)
     }
 
-    /// On a server: its own statistics, which it puts to all PEs.
+    /// On a client: a server's expiration bars.
+    #[inline]
+    pub fn bars(&self, server: usize) -> Address {
+        self.tally(server).plus(stats::WORDS)
+    }
+
+    /// On a server: its own statistics, and its expiration bars, which it puts to all PEs.
     pub fn own_tally(&self) -> Address {
         self.own_tally
     }

@@ -18,7 +18,7 @@
 //! * `client`: a session: direct operations first, messages for the rest
 //! * `server`: a shard: the operations, memory, eviction, and how a page changes its class
 //! * `report`: the statistics of the store that a PE shows its operator
-//! * [`Member`], [`in_process`]: they open a store; [`Cluster`]: the engine in front of it
+//! * [`Member`], [`in_process`], [`on_network`]: they open a store; [`Cluster`]: the engine in front of it
 //!
 //! The invariants are numbered where they are kept: `block` (1 to 3, the read-friendly exclusive write), `bucket`, `ring`
 //! (1 to 3), `server::pages` (1 to 3), `server::retire`. docs/cluster.md has the proofs.
@@ -33,6 +33,7 @@
 //! writer had locked.
 
 mod agreement;
+mod bars;
 mod block;
 mod bucket;
 mod checksum;
@@ -57,6 +58,7 @@ mod store;
 
 /// A client's pointer directory by itself, for benches.
 pub mod directory {
+    pub use crate::bars::Bars;
     pub use crate::bucket::Pointer;
     pub use crate::client::directory::{At, Directory, Hint};
 }
@@ -69,4 +71,4 @@ pub use placement::server as server_of;
 pub use server::Server;
 pub use serving::{OnPanic, Serving};
 pub use stats::{ClientStats, ServerStats};
-pub use store::{Member, in_process};
+pub use store::{Member, in_process, on_network};

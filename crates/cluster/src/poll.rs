@@ -1,4 +1,4 @@
-//! A poll: a Get of one word of another PE, without waiting for that PE.
+//! A poll: a Get of one word of another PE, without waiting for that PE where the library allows it.
 
 use std::sync::atomic::Ordering;
 
@@ -14,9 +14,18 @@ pub fn begin_poll<F: Fabric>(
     at: Address,
     into: Address,
 ) -> Result<(), Gone> {
-    // Release: earlier stores do not move behind this one.
-    fabric.local(into, 1)[0].store(UNKNOWN, Ordering::Release);
-    fabric.get_nbi(pe, at, into, 1)
+    let landing = &fabric.local(into, 1)[0];
+    if fabric.verified().lands_alone {
+        // Release: earlier stores do not move behind this one.
+        landing.store(UNKNOWN, Ordering::Release);
+        return fabric.get_nbi(pe, at, into, 1);
+    }
+    // Without a `quiet`, which waits for all PEs, the word might never land. This waits for one.
+    let mut word = [UNKNOWN];
+    fabric.get(pe, at, &mut word)?;
+    // Release: as above.
+    landing.store(word[0], Ordering::Release);
+    Ok(())
 }
 
 /// The word that was polled, once it has landed.

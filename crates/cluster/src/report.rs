@@ -13,6 +13,7 @@ use nuthatch_fabric::Fabric;
 use nuthatch_sync::clock::TICKS_PER_SECOND;
 use nuthatch_sync::mutex::Mutex;
 
+use crate::bars::{self, Bars};
 use crate::client::{Client, Kind};
 use crate::control::{self, Control};
 use crate::engine::Cluster;
@@ -110,12 +111,7 @@ impl<F: Fabric> Cluster<F> {
     }
 
     fn tell_of_server(&self, lines: &mut Lines, server: usize) {
-        let Control {
-            epoch,
-            bar,
-            flushes,
-            ..
-        } = Control::read(
+        let Control { epoch, flushes, .. } = Control::read(
             self.fabric
                 .local(self.layout.control(server), control::WORDS),
         );
@@ -131,7 +127,10 @@ impl<F: Fabric> Cluster<F> {
         lines.of_server(server, "told_seconds_ago", seconds);
         lines.of_server(server, "requests", self.requests(server));
         lines.of_server(server, "epoch", epoch);
-        lines.of_server(server, "expiration_bar", bar);
+        let bars = Bars::new(self.fabric.local(self.layout.bars(server), bars::WORDS));
+        let classes = 0..self.layout.classes.len();
+        let oldest = classes.map(|class| bars.of(class)).min().unwrap_or(epoch);
+        lines.of_server(server, "expiration_bar", oldest);
         let flush = match (flushes.under_way, flushes.next) {
             (true, _) => "under way",
             (false, Some(_)) => "later",

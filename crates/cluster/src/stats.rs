@@ -62,8 +62,6 @@ pub struct ServerStats {
 /// The number of words of these statistics.
 pub(crate) const WORDS: usize = size_of::<ServerStats>() / 8;
 
-const _: () = assert!(WORDS <= crate::layout::TALLY);
-
 impl ServerStats {
     /// Reads the statistics that a server has put to a PE. (Words are whole, but may be of two moments.)
     pub(crate) fn read(words: &[AtomicU64]) -> Self {

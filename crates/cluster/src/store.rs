@@ -86,7 +86,14 @@ pub fn in_process(
 ) -> Result<Arc<Cluster<ThreadsFabric>>, ConfigError> {
     let pes = config.servers + clients;
     let words = Layout::new(config, pes)?.words();
-    let network = Network::free(pes, words);
+    on_network(config, Network::free(pes, words))
+}
+
+/// The same on a network, which has room for [`Config::symmetric_words`]. The PEs behind the servers are clients.
+pub fn on_network(
+    config: &Config,
+    network: Arc<Network>,
+) -> Result<Arc<Cluster<ThreadsFabric>>, ConfigError> {
     let ends = network.ends();
     let members: Vec<_> = thread::scope(|scope| {
         let opening: Vec<_> = ends

@@ -54,6 +54,19 @@ impl std::error::Error for NoMemory {}
 /// copy may be one instruction that copies bytes and is interrupted between any two (seen once, with 512 words).
 pub const WHOLE: usize = 64;
 
+/// What a fabric does beyond OpenSHMEM's promises, as far as that was verified for the library under it. Callers must
+/// also work with the default: nothing more than the standard.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Verified {
+    /// A PE that loads another one's memory through [`Fabric::direct`] sees Puts of any third PE that reaches that
+    /// memory, too, in the order of that PE's fences. The standard says when Puts are seen by Gets and by the target,
+    /// and nothing about other PEs' loads: a library may have the network card, or another PE's thread, store them.
+    pub ordered_for_loads: bool,
+    /// What [`Fabric::get_nbi`] reads lands soon, also if `quiet` is not called. The standard says no more than that it
+    /// has landed when `quiet` returns.
+    pub lands_alone: bool,
+}
+
 /// A PE's end of a fabric: one-sided operations on the symmetric memory of all PEs. Any thread of the PE may
 /// call it.
 ///
@@ -69,7 +82,8 @@ pub const WHOLE: usize = 64;
 ///   order them: OpenSHMEM 1.4 has a fence order all atomic operations, but 1.5 only those that fetch nothing.
 /// * The non-blocking operations work on this PE's own symmetric memory, so that no borrowed buffer is
 ///   written behind its owner's back. Their reads and writes there are complete after `quiet`. A single word that is
-///   read so may be polled before that: it has its old value, or the one that was read, whole.
+///   read so may be polled before that: it has its old value, or the one that was read, whole. Whether it ever has the
+///   latter without `quiet` depends on the library: see [`Verified::lands_alone`].
 /// * `put_nbi`, `get_nbi`, `signal` and `fence` wait for no PE. All others may, for as long as a PE, or the way to it,
 ///   stands still: OpenSHMEM's atomic operations are answered by the PE, also `set` (Open MPI's is a swap), and a Put
 ///   waits for room if the network takes no more.
@@ -82,6 +96,9 @@ pub trait Fabric: Send + Sync + 'static {
 
     /// How many PEs there are.
     fn pes(&self) -> usize;
+
+    /// What it does beyond the promises above.
+    fn verified(&self) -> Verified;
 
     /// Zeroed symmetric memory. Collective: every PE asks for the same, in the same order.
     fn allocate(&self, words: usize) -> Result<Address, NoMemory>;

@@ -6,6 +6,7 @@ macro_rules! forward_fabric {
     ($($method:ident)*) => { $( $crate::forward_fabric!(@ $method); )* };
     (@ pe) => { fn pe(&self) -> usize { self.below().pe() } };
     (@ pes) => { fn pes(&self) -> usize { self.below().pes() } };
+    (@ verified) => { fn verified(&self) -> $crate::Verified { self.below().verified() } };
     (@ allocate) => {
         fn allocate(&self, words: usize) -> Result<$crate::Address, $crate::NoMemory> {
             self.below().allocate(words)

@@ -13,4 +13,4 @@ mod forward;
 pub mod openshmem;
 pub mod threads;
 
-pub use fabric::{Address, Fabric, Gone, NoMemory, WHOLE};
+pub use fabric::{Address, Fabric, Gone, NoMemory, Verified, WHOLE};

@@ -202,7 +202,7 @@ mod tests {
     }
 
     impl Fabric for Cut {
-        forward_fabric!(pe pes allocate local direct put get put_nbi get_nbi compare_swap fetch_add swap fetch set);
+        forward_fabric!(pe pes verified allocate local direct put get put_nbi get_nbi compare_swap fetch_add swap fetch set);
         forward_fabric!(is_gone fence quiet barrier broadcast pause doze nanos);
 
         fn signal(&self, pe: usize, to: Address, from: Address) -> Result<(), Gone> {

@@ -42,7 +42,7 @@ impl Watched {
 }
 
 impl Fabric for Watched {
-    forward_fabric!(pe pes local direct put get put_nbi get_nbi compare_swap fetch_add swap fetch set signal);
+    forward_fabric!(pe pes verified local direct put get put_nbi get_nbi compare_swap fetch_add swap fetch set signal);
     forward_fabric!(is_gone fence quiet barrier broadcast pause doze nanos);
 
     fn allocate(&self, words: usize) -> Result<Address, NoMemory> {

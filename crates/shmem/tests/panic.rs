@@ -20,7 +20,7 @@ impl Failing {
 }
 
 impl Fabric for Failing {
-    forward_fabric!(pe pes allocate local direct put get put_nbi get_nbi compare_swap fetch_add);
+    forward_fabric!(pe pes verified allocate local direct put get put_nbi get_nbi compare_swap fetch_add);
     forward_fabric!(swap fetch set signal is_gone fence quiet barrier broadcast nanos);
 
     fn pause(&self, attempt: u32) {

@@ -8,7 +8,7 @@ use std::fmt::{self, Display};
 use std::time::Instant;
 
 use clap::Args;
-use nuthatch_cluster::directory::{Directory, Hint, Pointer};
+use nuthatch_cluster::directory::{Bars, Directory, Hint, Pointer};
 use nuthatch_flow::{Config, Entry, Eviction, FlowCache, Layout};
 use nuthatch_hash::KeyHasher;
 use nuthatch_program::Failure;
@@ -89,7 +89,7 @@ impl Remembers for Directory {
             self.touch(at, epoch);
             return true;
         }
-        self.learn(hash, hint_of(hash), epoch, 0, true);
+        self.learn(hash, hint_of(hash), epoch, Bars::NONE, true);
         false
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use nuthatch_check::conformance::Setup;
 use nuthatch_check::suite;
 use nuthatch_check::suite::Extent;
-use nuthatch_cluster::{Cluster, Config, Operations, in_process};
-use nuthatch_fabric::threads::ThreadsFabric;
+use nuthatch_cluster::{Cluster, Config, Operations, in_process, on_network};
+use nuthatch_fabric::threads::{Network, ThreadsFabric};
 
 type Engine = Arc<Cluster<ThreadsFabric>>;
 
@@ -38,6 +38,17 @@ fn direct(setup: Setup) -> Engine {
         operations: Operations::Direct,
         ..config(setup, 2)
     })
+}
+
+/// The same where non-blocking Gets land at `quiet` only.
+fn lazy(setup: Setup) -> Engine {
+    let config = Config {
+        operations: Operations::Direct,
+        ..config(setup, 2)
+    };
+    let pes = config.servers + 4;
+    let words = config.symmetric_words(pes).expect("valid settings");
+    on_network(&config, Network::lazy(pes, words)).expect("there are memory and threads")
 }
 
 /// Messages only.
@@ -88,6 +99,13 @@ const ACTIVE: Extent = Extent {
     ..ONE.part(4)
 };
 
+/// The checks in which pages move and pairs are flushed.
+const LAZY: Extent = Extent {
+    cases: &["flush", "memory_full", "memory_limit", "reserve", "batch"],
+    ..ONE.part(4)
+};
+
 suite!(one, one, ONE);
 suite!(direct, direct, DIRECT);
+suite!(lazy, lazy, LAZY);
 suite!(active, active, ACTIVE);

@@ -54,7 +54,7 @@ impl<F: Fabric> Fabric for Arena<F> {
         Ok(at)
     }
 
-    forward_fabric!(pe pes local direct put get put_nbi get_nbi compare_swap fetch_add swap fetch set);
+    forward_fabric!(pe pes verified local direct put get put_nbi get_nbi compare_swap fetch_add swap fetch set);
     forward_fabric!(signal is_gone);
     forward_fabric!(fence quiet barrier broadcast pause doze nanos);
 }

@@ -41,7 +41,9 @@ fn a_free_network_conforms() {
             threads: 3,
             longest: 10_000,
         };
-        conforms(&Network::free(pes, sizes.words(pes) + 2000), false, sizes);
+        for network in [Network::free, Network::lazy] {
+            conforms(&network(pes, sizes.words(pes) + 2000), false, sizes);
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use super::Client;
 use super::batch::{Answer, Later, Step};
 use super::direct::is_plain_read;
 use super::directory::Hint;
+use crate::bars::{self, Bars};
 use crate::block::{self, Found, HEAD, Header, KEY, RECENCY, Recency, STALE, WON};
 use crate::bucket::Pointer;
 use crate::message::{BlockState, INLINE_MAX, ServerReply, ServerRequest, TimedRequest};
@@ -235,8 +236,8 @@ impl<F: Fabric> Client<F> {
             generation: known.generation,
             tail: known.tail,
         };
-        self.directory
-            .learn(hash, hint, control.epoch, control.bar, used);
+        let bars = Bars::new(self.fabric.local(self.layout.bars(server), bars::WORDS));
+        self.directory.learn(hash, hint, control.epoch, bars, used);
     }
 
     /// Reads a large value from the block that its server named, or has the server copy it if writers are faster.

@@ -355,9 +355,11 @@ impl<F: Fabric> Client<F> {
             // pairs of it.
             Op::Store(_) if control.flushes.may_be_over(now) => None,
             Op::Store(store) if is_plain_set(store) => {
-                self.block_to_set(server, &request.key, store)
+                self.block_to_set(server, &request.key, store, control.epoch)
             }
-            op if is_plain_read(op).is_some() => Some(self.first_read(server, &request.key)),
+            op if is_plain_read(op).is_some() => {
+                Some(self.first_read(server, &request.key, control.epoch))
+            }
             _ => None,
         }
     }
@@ -469,8 +471,8 @@ impl<F: Fabric> Client<F> {
     }
 
     /// The first step of a read.
-    fn first_read(&mut self, server: usize, key: &Key<'_>) -> Step {
-        if let Some((_, hint)) = self.hint(server, key.hash()) {
+    fn first_read(&mut self, server: usize, key: &Key<'_>, epoch: u32) -> Step {
+        if let Some((_, hint)) = self.hint(server, key.hash(), epoch) {
             return Step::ReadBlock {
                 pointer: hint.pointer,
                 generation: hint.generation,

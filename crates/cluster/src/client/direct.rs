@@ -19,6 +19,7 @@ use nuthatch_sync::versioned::load_in_order;
 use super::Client;
 use super::batch::{Answer, Step, Used};
 use super::directory::{At, Hint};
+use crate::bars::{self, Bars};
 use crate::block::{
     self, CHECK, Found, HEAD, Header, KEY, META, RECENCY, Recency, STALE, Tail, VERSION_MAX, WON,
 };
@@ -61,12 +62,16 @@ pub fn is_plain_set(store: &Store<'_>) -> bool {
 }
 
 impl<F: Fabric> Client<F> {
-    /// The directory's hint for a key, if the pointer is not stale.
+    /// The directory's hint for a key, if the pointer is not stale: its page is still of its class, and eviction has not
+    /// come to the epoch in which this session used the pair last.
     #[inline]
-    pub(super) fn hint(&mut self, server: usize, hash: u64) -> Option<(At, Hint)> {
+    pub(super) fn hint(&mut self, server: usize, hash: u64, epoch: u32) -> Option<(At, Hint)> {
         let (at, hint) = self.directory.find(hash)?;
         let page = self.layout.page_of(hint.pointer);
-        if self.page_changes(server, page) != hint.generation {
+        let bar = self.bars(server).of(hint.pointer.class());
+        if self.page_changes(server, page) != hint.generation
+            || self.directory.is_below(at, epoch, bar)
+        {
             self.directory.forget(at);
             self.count(Count::StalePointers);
             return None;
@@ -84,7 +89,7 @@ impl<F: Fabric> Client<F> {
         control: &Control,
         key: &Key<'_>,
     ) -> Option<(Item, Header, usize)> {
-        let (at, hint) = self.hint(server, key.hash())?;
+        let (at, hint) = self.hint(server, key.hash(), control.epoch)?;
         let first = self.layout.block(hint.pointer);
         let len = self.layout.block_words(hint.pointer);
         if self.block.len() < len {
@@ -95,9 +100,8 @@ impl<F: Fabric> Client<F> {
             true => {
                 let theirs = self.fabric.direct(server, first, len)?;
                 load_in_order(theirs, &mut self.block[..len]);
-                // Read from the head to the tail, equal versions suffice if every writer stores the words itself. Words
-                // that come over the network are stored by the server's library, in an order that OpenSHMEM does not
-                // define for a reader that loads them.
+                // Read from the head to the tail, equal versions suffice if the writers' words are seen in order.
+                // OpenSHMEM does not define that for a reader that loads them.
                 (!self.in_order).then_some(&self.checksum)
             }
             false => {
@@ -243,8 +247,9 @@ impl<F: Fabric> Client<F> {
             generation,
             tail,
         };
+        let bars = Bars::new(self.fabric.local(self.layout.bars(server), bars::WORDS));
         self.directory
-            .learn(key.hash(), hint, control.epoch, control.bar, read.bump);
+            .learn(key.hash(), hint, control.epoch, bars, read.bump);
         if read.bump && !(item.fetched && recency.epoch() == control.epoch) {
             let new = Recency::new(control.epoch, version, true);
             match self.channels[server].reachable {
@@ -298,8 +303,9 @@ impl<F: Fabric> Client<F> {
         server: usize,
         key: &Key<'_>,
         store: &Store<'_>,
+        epoch: u32,
     ) -> Option<Step> {
-        let (at, hint) = self.hint(server, key.hash())?;
+        let (at, hint) = self.hint(server, key.hash(), epoch)?;
         let words = block::pair_words(key.bytes().len(), store.value.len());
         let fits = words * 8 <= self.config.item_size_max
             && self.layout.classes.class_of(words) == Some(hint.pointer.class());

@@ -20,10 +20,12 @@
 //! generation comes round after 89 years.
 //!
 //! A pointer is a hint: the block that it leads to tells whether it is right. An entry whose recency lies below the
-//! expiration bar has lost its pair, and is replaced first. Otherwise the entry that was used least is replaced, and
+//! expiration bar of its pointer's class has probably lost its pair (only another session's use may have kept it): it
+//! is dropped when it is met, and replaced first. Otherwise the entry that was used least is replaced, and
 //! among equals the one used longest ago. Counts are halved every few epochs, so that an entry that is no longer used
 //! often makes way.
 
+use crate::bars::Bars;
 use crate::bucket::Pointer;
 
 const WAYS: usize = 8;
@@ -137,16 +139,22 @@ impl Directory {
         }
     }
 
-    /// Learns where a key's pair is. `used`: it was used in this epoch, and its block says so, too. `bar`: pairs last
-    /// used before it are gone.
-    pub fn learn(&mut self, hash: u64, hint: Hint, epoch: u32, bar: u32, used: bool) {
+    /// True if an entry was last used before a bar.
+    #[inline]
+    pub fn is_below(&self, at: At, epoch: u32, bar: u32) -> bool {
+        is_below(self.sets[at.set].recencies[at.way], epoch, bar)
+    }
+
+    /// Learns where a key's pair is. `used`: it was used in this epoch, and its block says so, too. `bars`: pairs last
+    /// used before their class's are gone.
+    pub fn learn(&mut self, hash: u64, hint: Hint, epoch: u32, bars: Bars<'_>, used: bool) {
         let number = self.set_of(hash);
         if self.sets.is_empty() {
             return;
         }
         let known = self.find(hash).map(|(at, _)| at.way);
         let set = &mut self.sets[number];
-        let way = known.unwrap_or_else(|| Self::victim(set, hash, epoch, bar));
+        let way = known.unwrap_or_else(|| Self::victim(set, hash, epoch, bars));
         if known.is_none() {
             set.hashes[way] = hash;
             set.recencies[way] = (epoch.wrapping_sub(1) & EPOCH_MASK) << 8;
@@ -162,23 +170,32 @@ impl Directory {
 
     /// The entry of a set that is replaced. Among equals the newcomer's hash picks one: if it were always the first,
     /// newcomers would push each other out, and an entry used once in this epoch would stay.
-    fn victim(set: &Set, hash: u64, epoch: u32, bar: u32) -> usize {
+    fn victim(set: &Set, hash: u64, epoch: u32, bars: Bars<'_>) -> usize {
         let any = (hash >> 40) as usize % WAYS;
-        let rank = |&way: &usize| (Self::rank(set, way, epoch, bar), way ^ any);
+        let rank = |&way: &usize| (Self::rank(set, way, epoch, bars), way ^ any);
         (0..WAYS).min_by_key(rank).unwrap_or(0)
     }
 
     /// The rank of a way: the way with the least rank is replaced first.
-    fn rank(set: &Set, way: usize, epoch: u32, bar: u32) -> (u32, u32) {
+    fn rank(set: &Set, way: usize, epoch: u32, bars: Bars<'_>) -> (u32, u32) {
         if set.pointers[way] == 0 {
             return (0, 0);
         }
-        let age = age(set.recencies[way], epoch);
-        match age > epoch.saturating_sub(bar) {
+        let recency = set.recencies[way];
+        let bar = bars.of(Pointer::of_word(set.pointers[way]).class());
+        match is_below(recency, epoch, bar) {
             true => (1, 0),
-            false => (2 + aged_count(set.recencies[way], epoch), EPOCH_MASK - age),
+            false => (
+                2 + aged_count(recency, epoch),
+                EPOCH_MASK - age(recency, epoch),
+            ),
         }
     }
+}
+
+/// True if an entry was last used before a bar. An entry that was learnt without a use has the epoch before.
+fn is_below(recency: u32, epoch: u32, bar: u32) -> bool {
+    age(recency, epoch) > epoch.saturating_sub(bar) + 1
 }
 
 /// Epochs since the last use, so that low bits suffice.
@@ -194,11 +211,19 @@ fn aged_count(recency: u32, epoch: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicU64;
+
     use super::*;
+    use crate::bars;
+
+    const NO_BARS: Bars<'_> = Bars::NONE;
+
+    /// The class of all hints.
+    const CLASS: usize = 3;
 
     fn hint(place: u64) -> Hint {
         Hint {
-            pointer: Pointer::new(3, place),
+            pointer: Pointer::new(CLASS, place),
             generation: 9,
             tail: place << 16,
         }
@@ -214,12 +239,12 @@ mod tests {
         let mut directory = Directory::new(100);
         assert_eq!(directory.sets.len(), 16);
         assert!(directory.find(hash(1)).is_none());
-        directory.learn(hash(1), hint(7), 1, 1, true);
+        directory.learn(hash(1), hint(7), 1, NO_BARS, true);
         let (at, found) = directory.find(hash(1)).unwrap();
         assert_eq!(found, hint(7));
         directory.set_tail(at, 99);
         assert_eq!(directory.find(hash(1)).unwrap().1.tail, 99);
-        directory.learn(hash(1), hint(8), 1, 1, true);
+        directory.learn(hash(1), hint(8), 1, NO_BARS, true);
         assert_eq!(directory.find(hash(1)).unwrap().1, hint(8));
         directory.forget_key(hash(1));
         assert!(directory.find(hash(1)).is_none());
@@ -230,19 +255,38 @@ mod tests {
         let mut directory = Directory::new(8);
         for number in 0..8 {
             // Epochs 13 to 20.
-            directory.learn(hash(number), hint(number), 13 + number as u32, 1, true);
+            directory.learn(
+                hash(number),
+                hint(number),
+                13 + number as u32,
+                NO_BARS,
+                true,
+            );
         }
-        directory.learn(hash(8), hint(8), 20, 1, true);
+        directory.learn(hash(8), hint(8), 20, NO_BARS, true);
         assert!(directory.find(hash(0)).is_none());
         // Number 1 is oldest, but an entry below the bar is as good.
-        directory.learn(hash(9), hint(9), 20, 16, true);
+        let of_class = |class| {
+            let words = [const { AtomicU64::new(0) }; bars::WORDS];
+            Bars::new(&words).lay((0..8).map(|other| if other == class { 17 } else { 1 }));
+            words
+        };
+        let [elsewhere, here] = [2, CLASS].map(of_class);
+        let (at, _) = directory.find(hash(1)).unwrap();
+        assert!(directory.is_below(at, 20, Bars::new(&here).of(CLASS)));
+        assert!(!directory.is_below(at, 20, Bars::new(&elsewhere).of(CLASS)));
+        // The first epoch in which a pair was learnt, and not used, may be the bar.
+        let mut unused = Directory::new(8);
+        unused.learn(hash(0), hint(0), 17, Bars::new(&here), false);
+        assert!(!unused.is_below(unused.find(hash(0)).unwrap().0, 17, 17));
+        directory.learn(hash(9), hint(9), 20, Bars::new(&here), true);
         assert!(directory.find(hash(1)).is_none());
         // Of two of one epoch the one that was used less.
         for number in (2..8).chain(2..8) {
             let (at, _) = directory.find(hash(number)).unwrap();
             directory.touch(at, 20);
         }
-        directory.learn(hash(10), hint(10), 20, 1, true);
+        directory.learn(hash(10), hint(10), 20, NO_BARS, true);
         let left = [8, 9].map(|number| directory.find(hash(number)).is_some());
         assert_eq!(left.iter().filter(|&&is| is).count(), 1);
         assert!((2..8).all(|number| directory.find(hash(number)).is_some()));
@@ -254,14 +298,14 @@ mod tests {
         const USES: usize = 8;
         for (later, stays) in [(1, true), (4, true), (6, false)] {
             let mut directory = Directory::new(8);
-            directory.learn(hash(0), hint(0), 5, 1, true);
+            directory.learn(hash(0), hint(0), 5, NO_BARS, true);
             for _ in 1..USES {
                 let (at, _) = directory.find(hash(0)).unwrap();
                 directory.touch(at, 5);
             }
             // Newcomers of a later epoch, each of which is used once.
             for number in 1..100 {
-                directory.learn(hash(number), hint(number), 5 + later, 1, true);
+                directory.learn(hash(number), hint(number), 5 + later, NO_BARS, true);
             }
             assert_eq!(directory.find(hash(0)).is_some(), stays, "{later}");
         }
@@ -272,8 +316,8 @@ mod tests {
         let mut directory = Directory::new(8);
         // By upper bits alone: the set is the only one.
         let hash = |number: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-        (0..8).for_each(|number| directory.learn(hash(number), hint(number), 5, 1, true));
-        (8..24).for_each(|number| directory.learn(hash(number), hint(number), 5, 1, true));
+        (0..8).for_each(|number| directory.learn(hash(number), hint(number), 5, NO_BARS, true));
+        (8..24).for_each(|number| directory.learn(hash(number), hint(number), 5, NO_BARS, true));
         let stay = (8..24).filter(|&number| directory.find(hash(number)).is_some());
         assert!(stay.count() > 3);
     }
@@ -286,7 +330,7 @@ mod tests {
                 generation,
                 ..hint(7)
             };
-            directory.learn(hash(1), hint, 1, 1, true);
+            directory.learn(hash(1), hint, 1, NO_BARS, true);
             let (_, found) = directory.find(hash(1)).unwrap();
             assert_eq!(found, hint);
         }
@@ -295,14 +339,14 @@ mod tests {
     #[test]
     fn a_directory_of_nothing_knows_nothing() {
         let mut directory = Directory::new(0);
-        directory.learn(hash(1), hint(7), 1, 1, true);
+        directory.learn(hash(1), hint(7), 1, NO_BARS, true);
         assert!(directory.find(hash(1)).is_none());
     }
 
     #[test]
     fn hashes_that_differ_in_any_bit_are_of_two_keys() {
         let mut directory = Directory::new(8);
-        directory.learn(hash(1), hint(7), 1, 1, true);
+        directory.learn(hash(1), hint(7), 1, NO_BARS, true);
         for bit in 0..64 {
             assert!(directory.find(hash(1) ^ 1 << bit).is_none(), "{bit}");
         }

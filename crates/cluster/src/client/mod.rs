@@ -16,12 +16,14 @@ mod selector;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use nuthatch_engine::Time;
 use nuthatch_engine::counters::Counters;
 use nuthatch_fabric::{Address, Fabric};
+use nuthatch_sync::quiescence::Visitor;
 
+use crate::bars::{self, Bars};
 use crate::checksum::Checksum;
 use crate::config::{Clocks, Config};
 use crate::control::{self, Control};
@@ -59,10 +61,11 @@ pub struct Client<F: Fabric> {
     checksum: Checksum,
     directory: Directory,
     channels: Vec<Channel>,
-    /// Every PE's memory can be loaded and stored, so every writer itself stores into a server's.
+    /// Loads see any writer's words in the order of its fences: every PE's memory can be loaded and stored, so no words
+    /// come over a network, and the library's Puts were verified to be seen in order.
     in_order: bool,
-    /// Odd while the session may access blocks.
-    busy: u64,
+    /// Inside while the session may access blocks.
+    visitor: Visitor,
     /// The last mark that it put to see its earlier writes arrive.
     arrivals: u64,
     /// From the callers' clock to the store's; nothing before the session has polled that.
@@ -112,12 +115,12 @@ impl<F: Fabric> Client<F> {
         };
         Self {
             channels: (0..layout.servers).map(channel).collect(),
-            in_order: (0..fabric.pes()).all(reaches),
+            in_order: fabric.verified().ordered_for_loads && (0..fabric.pes()).all(reaches),
             checksum: Checksum::seeded(!config.seed),
             directory: Directory::new(config.directory),
             config: config.clone(),
             session,
-            busy: 0,
+            visitor: Visitor::default(),
             arrivals: 0,
             shift: None,
             clock_poll: None,
@@ -138,6 +141,12 @@ impl<F: Fabric> Client<F> {
     fn control(&self, server: usize) -> Control {
         let at = self.layout.control(server);
         Control::read(self.fabric.local(at, control::WORDS))
+    }
+
+    /// The expiration bars that a server told last.
+    #[inline]
+    fn bars(&self, server: usize) -> Bars<'_> {
+        Bars::new(self.fabric.local(self.layout.bars(server), bars::WORDS))
     }
 
     /// The generation of pairs that are stored at a server, as the server told last.
@@ -215,36 +224,25 @@ impl<F: Fabric> Client<F> {
         self.layout.control(0).plus(control::CLOCK)
     }
 
-    fn busy_at(&self) -> Address {
-        self.layout.busy(self.session)
-    }
-
-    /// From here on this session may access blocks that it knows.
+    /// From here on this session may access blocks that it knows. Notices that it does not see now, `Watch` makes wait.
     #[inline]
     fn enter(&mut self) {
-        self.store_busy();
-        // SeqCst: pairs with the fence in `Watch::advance`, between the arrival of a server's notices and its Get of
-        // this word.
-        fence(Ordering::SeqCst);
+        let at = self.layout.busy(self.session);
+        self.visitor.enter(&self.fabric.local(at, 1)[0]);
     }
 
     /// The session accesses no block any more: its reads are done, and its writes have arrived.
     #[inline]
     fn exit(&mut self) {
-        self.store_busy();
-    }
-
-    fn store_busy(&mut self) {
-        self.busy += 1;
-        // Release: the session's reads lie before it.
-        self.fabric.local(self.busy_at(), 1)[0].store(self.busy, Ordering::Release);
+        let at = self.layout.busy(self.session);
+        self.visitor.leave(&self.fabric.local(at, 1)[0]);
     }
 
     /// How often a page changed its class, as its server told.
     #[inline]
     fn page_changes(&self, server: usize, page: usize) -> u64 {
         let at = self.layout.generations(server).plus(page);
-        // Acquire: behind the fence in `enter`.
+        // Acquire: behind the fence in `Visitor::enter`.
         self.fabric.local(at, 1)[0].load(Ordering::Acquire)
     }
 
@@ -374,6 +372,58 @@ mod tests {
         assert_eq!(moment(641), Time(1040), "its host had slept, and its clock");
     }
 
+    /// Otherwise the session would read a block only to find another pair in it.
+    #[test]
+    fn a_pointer_from_before_the_bar_is_dropped() {
+        let config = Config {
+            memory: 256 << 10,
+            memory_max: 256 << 10,
+            item_size_max: 4 << 10,
+            operations: Operations::Direct,
+            ..Config::default()
+        };
+        let layout = Arc::new(Layout::new(&config, 3).unwrap());
+        let ends = Network::free(3, layout.words()).ends();
+        let mut server = Server::new(Arc::clone(&ends[0]), Layout::clone(&layout), &config);
+        let session = |pe: usize| {
+            let counts = Registry::default().register();
+            let own = (Arc::clone(&ends[pe]), Arc::clone(&layout));
+            Client::new(own.0, own.1, &config, 0, counts)
+        };
+        let (mut one, mut other) = (session(1), session(2));
+        let hasher = KeyHasher::seeded(config.seed);
+        let key = Key::new(b"key", &hasher);
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| server.run(&stop));
+            let execute = |client: &mut Client<_>, tick, key: Key<'_>, op: Op<'_>| {
+                let mut value = LastValue::default();
+                client.execute(Time(tick), &[Request { key, op }], &mut value);
+            };
+            let value = [7; 1000];
+            execute(&mut one, 1000, key, Op::Store(Store::set(&value)));
+            execute(&mut one, 1000, key, Op::Get);
+            let epoch = one.control(0).epoch;
+            assert!(one.hint(0, key.hash(), epoch).is_some());
+            // Another session fills the memory twice, with an epoch every 20 pairs.
+            for number in 0..500_u32 {
+                let name = number.to_le_bytes();
+                let new = Key::new(&name, &hasher);
+                let tick = 1000 + number * 16 / 20;
+                execute(&mut other, tick, new, Op::Store(Store::set(&value)));
+            }
+            // The server puts its bars with the control words, soon.
+            let class = layout.classes.class_of(block::pair_words(3, value.len()));
+            while one.bars(0).of(class.unwrap()) <= epoch + 2 {
+                thread::yield_now();
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        let present = one.control(0).epoch;
+        assert!(one.hint(0, key.hash(), present).is_none());
+        assert!(one.directory.find(key.hash()).is_none());
+    }
+
     #[test]
     fn a_key_with_anothers_hash_does_not_overwrite_its_pair() {
         let config = Config {
@@ -426,6 +476,7 @@ mod tests {
         };
         let layout = Arc::new(Layout::new(&config, 2).unwrap());
         let key = Key::new(b"key", &KeyHasher::seeded(config.seed));
+        let mut direct = 0;
         for seed in 0..50 {
             let network = Network::seeded(2, layout.words(), 2, seed);
             let ends = network.ends();
@@ -456,9 +507,10 @@ mod tests {
                 }
                 stop.store(true, Ordering::Relaxed);
             });
-            let direct = registry.sums()[Count::DirectSets as usize];
+            direct += registry.sums()[Count::DirectSets as usize];
             assert_eq!(late, 0, "seed {seed}");
-            assert!(direct > 0);
         }
+        // With some seeds the control words arrive late, and all sets are messages.
+        assert!(direct > 50);
     }
 }

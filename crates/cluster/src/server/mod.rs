@@ -33,13 +33,14 @@ use std::time::Duration;
 use nuthatch_engine::{AuditError, Reply, Time};
 use nuthatch_fabric::{Fabric, Gone};
 
+use crate::bars::Bars;
 use crate::block;
 use crate::config::Config;
 use crate::control;
 use crate::layout::{LINE, Layout, TALLY};
 use crate::message::{REPLY_MAX, ServerReply, ServerRequest, TimedRequest};
 use crate::ring::{Broken, Receiver, Sender};
-use crate::stats::ServerStats;
+use crate::stats::{self, ServerStats};
 use backoff::{Activity, IdleBackoff};
 use operate::Outcome;
 use shard::{Shard, Wait};
@@ -448,7 +449,10 @@ impl<F: Fabric> Server<F> {
                 tick: self.now.0.into(),
                 ..shard.stats()
             };
-            stats.lay(shard.fabric.local(shard.layout.own_tally(), TALLY));
+            let tally = shard.fabric.local(shard.layout.own_tally(), TALLY);
+            let (counts, bars) = tally.split_at(stats::WORDS);
+            stats.lay(counts);
+            Bars::new(bars).lay(shard.pages.bars(shard.epoch));
         }
         shard
             .notices

@@ -343,11 +343,11 @@ impl Pages {
         Some((epoch, self.of_number(list.first)))
     }
 
-    /// The oldest epoch of any class: no pair is listed in an older one.
-    pub fn bar(&self) -> Option<u32> {
+    /// The expiration bar of each class: no pair of it is listed in an older epoch.
+    pub fn bars(&self, present: u32) -> impl Iterator<Item = u32> {
+        let oldest = |class: &Class| Some(*class.listed.first_key_value()?.0);
         let classes = self.classes.iter();
-        let oldest = classes.filter_map(|class| class.listed.first_key_value());
-        oldest.map(|(&epoch, _)| epoch).min()
+        classes.map(move |class| oldest(class).unwrap_or(present))
     }
 
     /// The other classes that have pairs, by their oldest epochs.
@@ -578,13 +578,27 @@ mod tests {
         assert_eq!(pages.audit(), Ok(()));
         let mut order = Vec::new();
         while let Some((epoch, block)) = pages.oldest(3) {
-            assert_eq!(pages.bar(), Some(epoch));
+            assert_eq!(pages.bars(10).nth(3), Some(epoch));
             pages.unlist(block);
             pages.give(block);
             order.push(epoch);
             assert_eq!(pages.audit(), Ok(()));
         }
         assert_eq!(order, [3, 3, 4, 5, 5, 9]);
+        assert!(pages.bars(10).all(|bar| bar == 10));
+    }
+
+    #[test]
+    fn a_pair_that_nobody_uses_holds_the_bar_of_its_class_alone() {
+        let mut pages = pages();
+        for (class, epoch) in [(0, 1), (3, 9)] {
+            let page = pages.add(class).unwrap();
+            pages.open(page);
+            let block = pages.take(class).unwrap();
+            pages.list(block, epoch);
+        }
+        let bars: Vec<_> = pages.bars(10).collect();
+        assert_eq!(bars[..5], [1, 10, 10, 9, 10]);
     }
 
     #[test]

@@ -93,6 +93,33 @@ fn a_page_does_not_change_its_class_under_a_writer() {
     assert!(write_by_an_old_pointer(Fault::NoQuiescence).is_err());
 }
 
+/// OpenSHMEM says no more of a non-blocking Get than that it has landed after `quiet`, which a server never calls.
+#[test]
+fn where_gets_land_at_quiet_only_pages_move_and_flushes_end() {
+    let config = small();
+    let layout = Layout::new(&config, 3).unwrap();
+    let ends = Network::lazy(3, layout.words()).ends();
+    let mut server = Server::new(Arc::clone(&ends[0]), layout, &config);
+    let key = Key::new(b"key", &KeyHasher::seeded(config.seed));
+    store(&mut server, key, b"a value");
+    let words = Shard::<ThreadsFabric>::key_words(&key);
+    let pointer = server.shard.find(&key, &words).unwrap();
+    let page = server.shard.layout.page_of(pointer);
+    assert!(server.shard.retire(page, None));
+    for _ in 0..100 {
+        server.iterate();
+    }
+    assert_eq!(server.shard.counts.pages_moved, 1);
+    let flushed = (0..100).any(|_| {
+        let request = ServerRequest::Flush(NOW);
+        TimedRequest { now: NOW, request }.encode(&mut server.message);
+        let done = server.answer(2);
+        server.iterate();
+        done
+    });
+    assert!(flushed);
+}
+
 #[test]
 fn a_flush_waits_for_who_does_not_know_of_it() {
     let config = small();

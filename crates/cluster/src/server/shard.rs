@@ -682,7 +682,6 @@ impl<F: Fabric> Shard<F> {
         let coming = self.coming.map(|(at, _)| at);
         Control {
             epoch: self.epoch,
-            bar: self.pages.bar().unwrap_or(self.epoch),
             flushes: Flushes {
                 next: self.flushes.next.into_iter().chain(coming).min(),
                 ..self.flushes

@@ -61,7 +61,7 @@ impl Still {
 }
 
 impl Fabric for Still {
-    forward_fabric!(pe pes allocate local is_gone fence barrier broadcast pause doze nanos);
+    forward_fabric!(pe pes verified allocate local is_gone fence barrier broadcast pause doze nanos);
 
     fn direct(&self, _: usize, _: Address, _: usize) -> Option<&[AtomicU64]> {
         None

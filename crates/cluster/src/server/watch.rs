@@ -6,15 +6,14 @@
 //! 2. The server gets its busy word. If the word is even, the session sees the notices before its next direct
 //!    operation. If it is odd, the server gets it again until it has changed.
 //!
-//! The client stores its busy word and then loads the notices. The server waits for the notices to arrive and then
-//! reads the busy word. Each has a sequentially consistent fence in between, so one of them sees the other.
+//! Client and server are the visitor and the waiter of `sync::quiescence`, which says why one of them sees the other. Its
+//! loom models drive the same code.
 //!
 //! (3) The server waits for a Get that is under way before it starts another for the same session, also after it has
 //! given the watch up: the Get may have read the word at any time before it lands.
 
-use std::sync::atomic::{Ordering, fence};
-
 use nuthatch_fabric::Fabric;
+use nuthatch_sync::quiescence::{VisitorWait, notice_given};
 
 use super::notices::Notices;
 use crate::layout::Layout;
@@ -23,8 +22,7 @@ use crate::poll::{begin_poll, polled};
 /// A session that is waited for.
 struct Waiting {
     session: usize,
-    /// Its busy word when it was first read.
-    first: Option<u64>,
+    wait: VisitorWait,
     /// A Get of it is under way.
     polling: bool,
 }
@@ -62,7 +60,7 @@ impl Watch {
         self.given_up = false;
         self.waiting.extend((0..sessions).map(|session| Waiting {
             session,
-            first: None,
+            wait: VisitorWait::default(),
             polling: false,
         }));
     }
@@ -78,8 +76,8 @@ impl Watch {
         if self.is_over() {
             return true;
         }
-        // SeqCst: pairs with the one in `Client::enter`. The notices arrived before it, busy words are read behind it.
-        fence(Ordering::SeqCst);
+        // Notices that arrived before this: busy words are read behind it.
+        notice_given();
         let mut waiting = std::mem::take(&mut self.waiting);
         waiting.retain_mut(|session| self.may_be_there(session, fabric, layout, notices));
         self.waiting = waiting;
@@ -106,11 +104,9 @@ impl Watch {
                 return true;
             };
             waiting.polling = false;
-            let is_out = word.is_multiple_of(2) || waiting.first.is_some_and(|first| first != word);
-            if is_out || self.given_up {
+            if waiting.wait.is_out(word) || self.given_up {
                 return false;
             }
-            waiting.first = Some(word);
         }
         if !notices.has_received(pe, self.notices) {
             return true;

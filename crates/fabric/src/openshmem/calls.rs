@@ -1,10 +1,11 @@
-//! The shim's functions (`shim.c`). Each is the OpenSHMEM call of nearly the same name.
+//! The shim's functions (`shim.c`). Nearly each is the OpenSHMEM call of nearly the same name.
 
 use std::ffi::{c_char, c_int, c_void};
 
 unsafe extern "C" {
     pub fn nuthatch_fabric_set_default(name: *const c_char, value: *const c_char);
     pub fn nuthatch_fabric_start(level: c_int) -> c_int;
+    pub safe fn nuthatch_fabric_is_open_mpi_4_1() -> c_int;
     pub safe fn nuthatch_fabric_level() -> c_int;
     pub fn nuthatch_fabric_finalize();
     pub safe fn nuthatch_fabric_exit(status: c_int);

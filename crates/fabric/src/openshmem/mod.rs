@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 use nuthatch_sync::mutex::{Mutex, MutexGuard};
 
-use crate::{Address, Fabric, Gone, NoMemory};
+use crate::{Address, Fabric, Gone, NoMemory, Verified};
 use backoff::Backoff;
 use segments::Segments;
 
@@ -111,6 +111,7 @@ pub struct OpenShmem {
     internals: Internals,
     /// Barriers that this PE has begun.
     barriers: AtomicU64,
+    verified: Verified,
     /// Whether this started OpenSHMEM, and ends it.
     started: bool,
     clock: Instant,
@@ -170,6 +171,7 @@ impl OpenShmem {
                 board: Address(0),
             },
             barriers: AtomicU64::new(0),
+            verified: verified(),
             started,
             clock: Instant::now(),
             backoff: Backoff::default(),
@@ -267,6 +269,10 @@ impl Fabric for OpenShmem {
         self.pes
     }
 
+    fn verified(&self) -> Verified {
+        self.verified
+    }
+
     fn allocate(&self, words: usize) -> Result<Address, NoMemory> {
         let refused = |advice| NoMemory { words, advice };
         let alone = self.serialize();
@@ -340,9 +346,14 @@ impl Fabric for OpenShmem {
 
     fn put_nbi(&self, pe: usize, to: Address, from: Address, words: usize) -> Result<(), Gone> {
         let (to, from) = (self.words(to, words), self.words(from, words));
+        // A library that completes non-blocking operations at `quiet` only might keep the words until then.
+        let put = match self.verified.lands_alone {
+            true => calls::nuthatch_fabric_put_nbi,
+            false => calls::nuthatch_fabric_put,
+        };
         let _alone = self.serialize();
         // SAFETY: both are so many words of symmetric memory, which stays.
-        unsafe { calls::nuthatch_fabric_put_nbi(to, from, words, self.target(pe)) };
+        unsafe { put(to, from, words, self.target(pe)) };
         Ok(())
     }
 
@@ -475,6 +486,18 @@ impl Drop for OpenShmem {
             // SAFETY: the library's memory, and nobody borrows it any more. Collective, in the same order on all.
             unsafe { calls::nuthatch_fabric_free(memory.cast()) };
         }
+    }
+}
+
+/// What was verified for the library beyond the standard: nothing, unless it is Open MPI 4.1, whose UCX was looked at.
+fn verified() -> Verified {
+    let is_verified = calls::nuthatch_fabric_is_open_mpi_4_1() != 0;
+    Verified {
+        // Where `shmem_ptr` gives an address, the calling PE's processor stores a Put's words itself, before the call
+        // returns (by a copy, or by `process_vm_writev`), and x86-64 keeps stores in order.
+        ordered_for_loads: is_verified && cfg!(target_arch = "x86_64"),
+        // Every call that makes progress has Gets land, also `pause`, and over shared memory they land at once.
+        lands_alone: is_verified,
     }
 }
 

@@ -33,6 +33,15 @@ int nuthatch_fabric_start(int level) {
     return level_of(given);
 }
 
+/* Whether the library is one for which more than the standard's promises was verified. */
+int nuthatch_fabric_is_open_mpi_4_1(void) {
+#if defined(OSHMEM_MAJOR_VERSION) && defined(OSHMEM_MINOR_VERSION)
+    return OSHMEM_MAJOR_VERSION == 4 && OSHMEM_MINOR_VERSION == 1;
+#else
+    return 0;
+#endif
+}
+
 int nuthatch_fabric_level(void) {
     int given = SHMEM_THREAD_SINGLE;
     shmem_query_thread(&given);

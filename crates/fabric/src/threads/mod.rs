@@ -2,6 +2,7 @@
 //!
 //! * [`Network::free`]: threads run as they like, and words arrive at once. For benchmarks, and for a store of several
 //!   PEs in one process.
+//! * [`Network::lazy`]: the same, but what a non-blocking Get reads lands at `quiet` only, as OpenSHMEM allows.
 //! * [`Network::seeded`]: one thread runs at a time, drawn from a seed, and the network delays, reorders and tears all
 //!   that OpenSHMEM allows to be, words inside of long copies included. A PE can be stopped at any of its calls. The
 //!   same seed gives the same run, as long as the threads' actions follow from what they read.
@@ -15,7 +16,7 @@ use std::time::{Duration, Instant};
 use nuthatch_memory::Mapped;
 use nuthatch_sync::mutex::{Condvar, Mutex};
 
-use crate::{Address, Fabric, Gone, NoMemory};
+use crate::{Address, Fabric, Gone, NoMemory, Verified};
 pub use seeded::{Entered, Stopped};
 use seeded::{Seeded, Source, mixed};
 
@@ -72,6 +73,8 @@ pub struct Network {
     /// What is being broadcast.
     board: Mutex<Vec<u64>>,
     started: Instant,
+    /// Non-blocking Gets land at `quiet` only.
+    is_lazy: bool,
     seeded: Option<Seeded>,
 }
 
@@ -82,7 +85,15 @@ impl Network {
         Arc::new(Self::new(pes, words, None))
     }
 
-    /// The same, run by a seed. It begins to run when `threads` threads have [entered](ThreadsFabric::enter); calls of
+    /// The same, but what [`Fabric::get_nbi`] reads lands at [`Fabric::quiet`] only.
+    pub fn lazy(pes: usize, words: usize) -> Arc<Self> {
+        Arc::new(Self {
+            is_lazy: true,
+            ..Self::new(pes, words, None)
+        })
+    }
+
+    /// A free one, run by a seed. It begins to run when `threads` threads have [entered](ThreadsFabric::enter); calls of
     /// threads that have not entered are carried out at once.
     pub fn seeded(pes: usize, words: usize, threads: usize, seed: u64) -> Arc<Self> {
         Arc::new(Self::new(pes, words, Some(Seeded::new(pes, threads, seed))))
@@ -97,6 +108,7 @@ impl Network {
             arrived: AtomicUsize::new(0),
             board: Mutex::new(Vec::new()),
             started: Instant::now(),
+            is_lazy: false,
             seeded,
         }
     }
@@ -108,6 +120,7 @@ impl Network {
             pe,
             allocated: AtomicUsize::new(0),
             barriers: AtomicUsize::new(0),
+            asked: Mutex::default(),
         };
         (0..self.memories.len())
             .map(|pe| Arc::new(end(pe)))
@@ -156,6 +169,16 @@ pub struct ThreadsFabric {
     allocated: AtomicUsize,
     /// Barriers that this PE has passed.
     barriers: AtomicUsize,
+    /// Of a lazy network: Gets that have not landed.
+    asked: Mutex<Vec<Asked>>,
+}
+
+/// A non-blocking Get.
+struct Asked {
+    pe: usize,
+    from: Address,
+    into: Address,
+    words: usize,
 }
 
 impl ThreadsFabric {
@@ -203,6 +226,15 @@ impl ThreadsFabric {
         Ok(())
     }
 
+    /// Has what a Get reads land.
+    fn land(&self, asked: &Asked) {
+        let source = &self.network.memories[asked.pe][asked.from.0 as usize..][..asked.words];
+        for (into, word) in self.local(asked.into, asked.words).iter().zip(source) {
+            // Relaxed: `quiet` orders them.
+            into.store(word.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
+
     /// Stores words at once.
     fn store(&self, pe: usize, to: Address, words: impl ExactSizeIterator<Item = u64>) {
         let target = &self.network.memories[pe][to.0 as usize..][..words.len()];
@@ -220,6 +252,14 @@ impl Fabric for ThreadsFabric {
 
     fn pes(&self) -> usize {
         self.network.memories.len()
+    }
+
+    fn verified(&self) -> Verified {
+        Verified {
+            // A Put is stored by the caller's thread, and `fence` is a Release fence.
+            ordered_for_loads: self.network.seeded.is_none(),
+            lands_alone: !self.network.is_lazy,
+        }
     }
 
     fn allocate(&self, words: usize) -> Result<Address, NoMemory> {
@@ -299,10 +339,15 @@ impl Fabric for ThreadsFabric {
         match self.step(pe)? {
             Some(seeded) => seeded.ask(self.pe, pe, from, into, words),
             None => {
-                let source = &self.network.memories[pe][from.0 as usize..][..words];
-                for (into, word) in self.local(into, words).iter().zip(source) {
-                    // Relaxed: `quiet` orders them.
-                    into.store(word.load(Ordering::Relaxed), Ordering::Relaxed);
+                let asked = Asked {
+                    pe,
+                    from,
+                    into,
+                    words,
+                };
+                match self.network.is_lazy {
+                    true => self.asked.lock().push(asked),
+                    false => self.land(&asked),
                 }
             }
         }
@@ -356,7 +401,13 @@ impl Fabric for ThreadsFabric {
     fn quiet(&self) -> Result<(), Gone> {
         let lost = match self.step(self.pe)? {
             Some(seeded) => seeded.quiet(&self.network, self.pe),
-            None => None,
+            None => {
+                self.asked
+                    .lock()
+                    .drain(..)
+                    .for_each(|asked| self.land(&asked));
+                None
+            }
         };
         fence(Ordering::SeqCst);
         lost.map_or(Ok(()), |pe| Err(Gone { pe }))

@@ -11,8 +11,8 @@ const LENGTHS: [usize; 4] = [1, 8, WHOLE, 5000];
 
 /// Words that these checks take.
 pub fn words(longest: usize) -> usize {
-    // Four messages of each length, and words for signals.
-    4 * lengths(longest).map(|words| words + 40).sum::<usize>()
+    // Five messages of each length, and words for signals.
+    5 * lengths(longest).map(|words| words + 40).sum::<usize>()
 }
 
 fn lengths(longest: usize) -> impl Iterator<Item = usize> {
@@ -26,6 +26,7 @@ pub fn check<F: Fabric>(check: &mut Check<'_, F>) {
         seen_by_a_third(check, words);
         if words <= WHOLE {
             whole_words(check, words);
+            seen_by_loads(check, words);
         }
     }
 }
@@ -103,6 +104,39 @@ fn seen_by_a_third<F: Fabric>(check: &mut Check<'_, F>, words: usize) {
         });
         fabric.barrier();
     }
+}
+
+/// What [`nuthatch_fabric::Verified::ordered_for_loads`] says, where it says so: a third PE that loads a word which was
+/// put behind a fence loads the words from before it, too.
+fn seen_by_loads<F: Fabric>(check: &mut Check<'_, F>, words: usize) {
+    let fabric = check.fabric;
+    let message = check.take(words);
+    let told = check.take(1);
+    let (next, written_by_next) = (check.after(1), check.after(2));
+    for round in 1..=check.sizes.rounds {
+        let put = fabric.put(next, message, &vec![round; words]);
+        check.done("put", put);
+        fabric.fence();
+        let put = fabric.put(next, told, &[round]);
+        check.done("put", put);
+        fabric.fence();
+        if !fabric.verified().ordered_for_loads {
+            continue;
+        }
+        let there = |at, words| fabric.direct(written_by_next, at, words);
+        let (Some(told), Some(message)) = (there(told, 1), there(message, words)) else {
+            continue;
+        };
+        // Acquire: the message's words are loaded after it.
+        let seen = told[0].load(Ordering::Acquire);
+        // Relaxed: behind `seen`. A later message may be on its way already.
+        let mut loaded = message.iter().map(|word| word.load(Ordering::Relaxed));
+        let old = loaded.find(|&word| word < seen);
+        check.holds(old.is_none(), || {
+            format!("a load finds {old:?} behind a fenced Put of round {seen}")
+        });
+    }
+    fabric.barrier();
 }
 
 /// A word is read as a PE has written it, by a Get and by a load, while Puts of many words come in pieces.
