@@ -169,8 +169,9 @@ mod tests {
         let first = [ask(0), ask(1), ask(2)];
         drop(ask(9));
         thread::scope(|scope| {
-            scope.spawn(|| {
-                refreshes.serve(&shutdown, || {
+            let (read_for, stop) = (&refreshes, &shutdown);
+            scope.spawn(move || {
+                read_for.serve(stop, || {
                     begun.send(()).unwrap();
                     ends.recv().unwrap()
                 });

@@ -584,8 +584,8 @@ mod tests {
                 }
             }
         }
-        // Inputs, outputs, in the run queue or not; open with work and without, finished, parting, lingering with 3 bytes to none.
+        // Inputs, outputs, in the run queue or not; open with work, without, and before a call, finished, parting, lingering with 3 bytes to none.
         // Events go on to the end, so every part may be anything beside every other.
-        assert_eq!(reached.len(), 4 * 3 * 2 * (2 + 1 + 1 + 4));
+        assert_eq!(reached.len(), 4 * 3 * 2 * (3 + 1 + 1 + 4));
     }
 }
