@@ -64,6 +64,8 @@ pub enum Stop {
     Starved,
     /// Did its share of work.
     Yielded,
+    /// Needs what another thread does, which then calls the worker.
+    Called,
     /// The client must take some output first.
     Full,
     /// The connection will be closed.
@@ -155,5 +157,6 @@ pub fn step<'a>(
         Flow::Next => None,
         Flow::Barrier => Some(Stop::Batch),
         Flow::Starved => Some(Stop::Starved),
+        Flow::Called => Some(Stop::Called),
     }
 }

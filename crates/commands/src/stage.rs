@@ -71,6 +71,8 @@ pub enum Flow {
     Barrier,
     /// When more input has arrived.
     Starved,
+    /// When another thread has called the worker.
+    Called,
 }
 
 /// The most bytes of an item's header in any engine.

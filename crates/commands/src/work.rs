@@ -21,9 +21,6 @@ impl Work {
     /// That of a command about one key.
     pub const COMMAND: Self = Self(1);
 
-    /// As much as any slice may do: that of a rare command whose work is not known.
-    pub const WHOLE_SLICE: Self = Self(u32::MAX);
-
     /// That of this many commands.
     #[inline(always)]
     pub fn of_commands(count: usize) -> Self {

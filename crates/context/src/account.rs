@@ -26,8 +26,16 @@ const BOUND_LEAST: usize = 4 << 20;
 /// decides.
 const BOUND_EACH: std::ops::RangeInclusive<usize> = 4 << 10..=64 << 10;
 
-/// The bound's part of the engine's memory.
-const BOUND_OF_MEMORY: usize = 4;
+/// The bound's part of the engine's memory, beside [`BOUND_BASE`], and the most that it may be of it.
+///
+/// The process promises to stay within 1.05 times the engine's memory and 32 MiB. The program takes some 14 MiB, and an
+/// iteration of each worker up to 2 MiB. The rest is for what connections hold, with a third more for what the allocator
+/// needs beside it.
+const BOUND_OF_MEMORY: usize = 32;
+const BOUND_OF_MEMORY_MOST: usize = 4;
+
+/// What all connections may hold together, however small the engine's memory is, as long as it is not most of it.
+const BOUND_BASE: usize = 8 << 20;
 
 /// The least fair share: enough for any line of memcached's, and some value behind it.
 pub const SHARE_LEAST: usize = 4 << 10;
@@ -96,7 +104,9 @@ pub struct Terms {
 pub fn bound(connections_max: usize, engine_memory: u64) -> usize {
     let each = |bytes: &usize| connections_max.saturating_mul(*bytes);
     usize::try_from(engine_memory)
-        .map_or(usize::MAX, |memory| memory / BOUND_OF_MEMORY)
+        .map_or(usize::MAX, |memory| {
+            (BOUND_BASE + memory / BOUND_OF_MEMORY).min(memory / BOUND_OF_MEMORY_MOST)
+        })
         .clamp(each(BOUND_EACH.start()), each(BOUND_EACH.end()))
         .max(BOUND_LEAST)
 }
@@ -202,7 +212,8 @@ impl Account {
         }
     }
 
-    /// True each time that less than half of the peak is still held.
+    /// True each time that less than half of the peak is still held: then buffers were for a moment what they are not
+    /// now.
     pub fn is_worth_a_trim(&self) -> bool {
         // Relaxed: a hint. A peak between the load and the store is missed, the next one is not.
         let peak = self.peak.load(Ordering::Relaxed);
@@ -223,12 +234,14 @@ mod tests {
     fn the_bound_follows_the_connections_and_the_memory() {
         const MB: u64 = 1 << 20;
         for (connections, memory, expected) in [
-            (1024, 64 * MB, 16 * MB),
+            (1024, 64 * MB, 10 * MB),
             (1024, 4 * MB, 4 * MB),
-            (1024, 200 * MB, 50 * MB),
+            (1024, 32 * MB, 8 * MB),
+            (1024, 256 * MB, 16 * MB),
             (1024, 64 * 1024 * MB, 64 * MB),
             (10_240, 64 * MB, 40 * MB),
-            (10_240, 1024 * MB, 256 * MB),
+            (10_240, 1024 * MB, 40 * MB),
+            (10_240, 8 * 1024 * MB, 264 * MB),
             (10, 1024 * MB, 4 * MB),
             (usize::MAX, 64 * MB, u64::MAX),
         ] {

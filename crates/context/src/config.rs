@@ -114,7 +114,7 @@ pub struct Config {
 pub struct NewestTls(Arc<dyn Fn() -> Option<TlsSettings> + Send + Sync>);
 
 impl NewestTls {
-    /// `find` is called on the thread of the worker that got the command. It returns `None` if no change is known.
+    /// `find` is called on the thread that reads certificates for clients. It returns `None` if no change is known.
     pub fn new(find: impl Fn() -> Option<TlsSettings> + Send + Sync + 'static) -> Self {
         Self(Arc::new(find))
     }

@@ -4,7 +4,8 @@
 //! Reading order: [`config`] (all settings), [`place`] (addresses as typed), [`live`] (settings that can change while it runs), [`shared`], [`inbox`]
 //! (how threads reach a worker), [`stream`] (a connection's socket), [`account`] (the memory of buffers), [`uploads`]
 //! (the engine's memory for values under way), [`shutdown`] and [`pause`] (how all threads stop, for good or for a
-//! while), [`isolation`] (how one worker has the engine to itself for a moment).
+//! while), [`isolation`] (how one worker has the engine to itself for a moment), [`refreshes`] (certificates that clients
+//! let it read again).
 
 pub mod account;
 pub mod administration;
@@ -17,6 +18,7 @@ pub mod live;
 pub mod origins;
 pub mod pause;
 pub mod place;
+pub mod refreshes;
 pub mod scans;
 pub mod shared;
 pub mod shutdown;

@@ -24,6 +24,7 @@ use crate::keeping::Saves;
 use crate::live::Live;
 use crate::origins::Origins;
 use crate::pause::Pause;
+use crate::refreshes::Refreshes;
 use crate::scans::Scans;
 use crate::shutdown::Shutdown;
 use crate::uploads::{self, Share, Uploads};
@@ -44,6 +45,8 @@ pub struct Shared {
     pub guesses: Guesses,
     /// Certificates, if there are listeners with TLS.
     pub tls: Option<Arc<Tls>>,
+    /// Clients that wait until the certificates have been read again.
+    pub refreshes: Arc<Refreshes>,
     /// The clock.
     pub clock: Clock,
     /// The stop of the server.
@@ -161,6 +164,19 @@ impl Shared {
         let state = if refreshed.is_ok() { "ok" } else { "failed" };
         self.tell_watchers(format_args!("type=certificates state={state}"));
         Some(refreshed)
+    }
+
+    /// The same at a client's request, from the newest files. False if the old ones stay in use: the log says why, since
+    /// the name of a file is not for every client.
+    pub fn read_certificates(&self) -> bool {
+        let newest = self.config.newest_tls.find();
+        match self.refresh_certificates(newest.as_ref()) {
+            Some(Err(error)) => {
+                tracing::warn!(%error, "refresh_certs: the certificates of before stay");
+                false
+            }
+            Some(Ok(())) | None => true,
+        }
     }
 
     /// Called after a change of the engine's memory limit.

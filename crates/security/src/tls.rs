@@ -75,6 +75,8 @@ pub struct Tls {
     /// The ways in which listeners verify their clients.
     asked: Vec<Verify>,
     current: Mutex<Current>,
+    /// Held while the files are read again: of two readings the later one stays in use.
+    reading: Mutex<()>,
 }
 
 /// The error if clients' certificates are demanded without the certificates that sign them.
@@ -154,6 +156,7 @@ impl Tls {
         Ok(Self {
             current: Mutex::new(Current::read(settings.clone(), &asked)?),
             asked,
+            reading: Mutex::default(),
         })
     }
 
@@ -165,6 +168,7 @@ impl Tls {
     /// Reads the files again, or those that `newer` names, for connections from now on. Errors: the old content stays
     /// in use, and so do the names of the files.
     pub fn refresh(&self, newer: Option<&TlsSettings>) -> Result<(), SettingsError> {
+        let _reading = self.reading.lock();
         let settings = self.settings();
         let settings = match newer {
             Some(newer) => settings.with_files_of(newer),

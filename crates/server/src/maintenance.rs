@@ -1,9 +1,9 @@
 //! The maintenance thread: it lets the engine sweep expired items, move memory and grow the index, and it returns freed
-//! memory of connections' buffers to the system.
+//! memory of connections' buffers to the system ([`Trims`]).
 
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nuthatch_context::shared::Shared;
 use nuthatch_context::system;
@@ -25,25 +25,28 @@ const PAUSE_IDLE: Duration = Duration::from_millis(100);
 /// If the buffers changed by fewer bytes than this since the last step, they count as steady.
 const CALM: usize = 64 << 10;
 
+/// The pause between two looks at the process' memory.
+const PAUSE_LOOKS: Duration = Duration::from_millis(100);
+
+/// The process' memory may be that of the engine, a twentieth more, and this much before freed memory goes back to the
+/// system at once: 16 MiB less than docs/operations.md promises.
+const RESIDENT_BESIDE: u64 = 16 << 20;
+
+/// The growth since the last trim that is worth another.
+const GROWTH_MIN: u64 = 2 << 20;
+
 /// Maintains until the server stops.
 pub(crate) fn run(shared: &Arc<Shared>) {
     // Dropped by a return only, as a worker: see `Worker::run`.
     let mut handle = ManuallyDrop::new(shared.engine.handle());
-    let (mut trim_due, mut held_before) = (false, 0);
+    let mut trims = Trims::default();
     let mut index = None;
     let mut refusals = Refusals::default();
     while !shared.shutdown.is_requested() {
         let more = step(shared, &mut *handle);
         tell_growth(shared, &mut index);
         refusals.tell(shared);
-        trim_due |= shared.account.is_worth_a_trim();
-        let held = shared.account.held();
-        // While clients connect and close, a later trim returns more memory.
-        if trim_due && held.abs_diff(held_before) < CALM {
-            trim_due = false;
-            system::trim_memory();
-        }
-        held_before = held;
+        trims.look(shared);
         shared
             .shutdown
             .sleep(if more { PAUSE_BUSY } else { PAUSE_IDLE });
@@ -59,6 +62,48 @@ fn step<H: Handle>(shared: &Shared, handle: &mut H) -> bool {
     shared.maintained.bump();
     note_sleep();
     handle.maintain(shared.clock.now(), BUDGET)
+}
+
+/// When freed memory goes back to the system. Each worker's thread has a heap of its own in the allocator, and what one
+/// has freed does not serve another. So without trims the process would hold what the buffers of each worker held at
+/// their most, one after the other, and the account bounds their sum only.
+#[derive(Default)]
+struct Trims {
+    /// Less is held than a while ago.
+    due: bool,
+    held_before: usize,
+    looked: Option<Instant>,
+    /// The process' memory after the last trim, or the least since.
+    resident: u64,
+}
+
+impl Trims {
+    fn look(&mut self, shared: &Shared) {
+        self.due |= shared.account.is_worth_a_trim();
+        let held = shared.account.held();
+        // While clients connect and close, a later trim returns more memory.
+        if self.due && held.abs_diff(self.held_before) < CALM {
+            self.due = false;
+            system::trim_memory();
+        }
+        self.held_before = held;
+        if self.looked.is_none_or(|at| at.elapsed() >= PAUSE_LOOKS) {
+            self.looked = Some(Instant::now());
+            let limit = shared.engine.stats().memory_limit;
+            let resident = system::resident_bytes().unwrap_or_default();
+            if self.is_too_much(resident, limit) {
+                system::trim_memory();
+                self.resident = system::resident_bytes().unwrap_or(resident);
+            }
+        }
+    }
+
+    /// True if a trim is due because of the process' memory. A process that has much memory for another reason is not
+    /// trimmed again until it has grown.
+    fn is_too_much(&mut self, resident: u64, engine: u64) -> bool {
+        self.resident = self.resident.min(resident);
+        resident > engine + engine / 20 + RESIDENT_BESIDE && resident > self.resident + GROWTH_MIN
+    }
 }
 
 /// The kinds of refusals that the log has. A client's error handler may swallow a refusal, and then its key is missing for
@@ -106,4 +151,26 @@ fn tell_growth(shared: &Shared, before: &mut Option<(bool, u64)>) {
         shared.tell_watchers(format_args!("type=index state={state} slots={}", found.1));
     }
     *before = Some(found);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn freed_memory_goes_back_when_the_process_has_grown_to_much() {
+        const MB: u64 = 1 << 20;
+        let mut trims = Trims::default();
+        assert!(!trims.is_too_much(115 * MB, 100 * MB));
+        assert!(trims.is_too_much(122 * MB, 100 * MB));
+        // The trim gave nothing back.
+        trims.resident = 122 * MB;
+        assert!(!trims.is_too_much(124 * MB, 100 * MB));
+        assert!(trims.is_too_much(125 * MB, 100 * MB));
+        // It shrank meanwhile.
+        assert!(!trims.is_too_much(121 * MB + 1, 100 * MB));
+        assert!(trims.is_too_much(124 * MB, 100 * MB));
+        // A larger limit allows more.
+        assert!(!trims.is_too_much(140 * MB, 200 * MB));
+    }
 }

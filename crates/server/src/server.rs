@@ -182,6 +182,7 @@ pub(crate) fn share(
     let uploads = uploads::bound(memory, engine.item_size_max());
     Arc::new(Shared {
         tls: config.certificates.clone(),
+        refreshes: Default::default(),
         guesses: Guesses::new(config.login_guesses),
         origins: Default::default(),
         passwords: Mutex::new(config.passwords.take()),
@@ -325,6 +326,18 @@ fn spawn_all(
         let inbox = Arc::clone(&shared.inboxes[number]);
         let worker = Worker::new(Arc::clone(shared), inbox, poll, sockets);
         threads.spawn(format!("worker-{number}"), move || worker.run())?;
+    }
+    if shared.tls.is_some() {
+        let refreshed = Arc::clone(shared);
+        threads.spawn_apart("certificates".to_owned(), move || {
+            let Shared {
+                refreshes,
+                shutdown,
+                ..
+            } = &*refreshed;
+            refreshes.serve(shutdown, || refreshed.read_certificates());
+            Ok(())
+        })?;
     }
     let maintained = Arc::clone(shared);
     threads.spawn("maintenance".to_owned(), move || {

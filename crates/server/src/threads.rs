@@ -41,6 +41,18 @@ impl Threads {
         name: String,
         body: impl FnOnce() -> Ended + Send + 'static,
     ) -> io::Result<()> {
+        let spawned = self.spawn_apart(name, body)?;
+        self.waiting.push(spawned);
+        Ok(())
+    }
+
+    /// The same for a thread for whose end nobody needs to wait: it may hang in a read of a file, and the stop of the
+    /// server must not.
+    pub(crate) fn spawn_apart(
+        &self,
+        name: String,
+        body: impl FnOnce() -> Ended + Send + 'static,
+    ) -> io::Result<JoinHandle<Ended>> {
         let guard = StopOnDrop(self.shutdown.clone(), self.signs.clone());
         let begin = Arc::clone(&self.begin);
         let named = thread::Builder::new().name(name.clone());
@@ -50,10 +62,7 @@ impl Threads {
             begin.wait();
             body()
         });
-        let spawned = spawned
-            .map_err(|error| io::Error::new(error.kind(), format!("a thread, {name}: {error}")))?;
-        self.waiting.push(spawned);
-        Ok(())
+        spawned.map_err(|error| io::Error::new(error.kind(), format!("a thread, {name}: {error}")))
     }
 
     /// All of them begin.

@@ -76,6 +76,12 @@ impl Phase {
         matches!(self, Self::Memcached(memcached::Phase::Watch(_)))
     }
 
+    /// True if other threads call its worker when there is something to do.
+    pub fn is_called(&self) -> bool {
+        let waits = matches!(self, Self::Memcached(memcached::Phase::Refresh(_)));
+        waits || self.is_watching()
+    }
+
     /// True if its client has logged in, or need not.
     pub fn is_admitted(&self) -> bool {
         match self {

@@ -3,7 +3,7 @@
 //! ```text
 //!  ending   may its client still ask?
 //!
-//!              +---+  stopped, call: work is left, or none
+//!              +---+  stopped, call: work is left, or none, or another thread has to call first
 //!              |   v
 //!              Open ------- read_end -------> Finished ---- all is sent ----> closed
 //!                |                                                              ^
@@ -108,6 +108,8 @@ pub(crate) enum Work {
     Done,
     /// Input that may hold complete requests, or output that the phase makes by itself.
     Left,
+    /// Nothing before another thread has called, and no input is read until then.
+    Called,
 }
 
 impl State {
@@ -138,6 +140,14 @@ impl State {
         self.ending == Ending::Open { work: Work::Left }
     }
 
+    /// True if none of its requests that were read is left, or it is ending.
+    pub(crate) fn is_done(&self) -> bool {
+        let works = [Work::Left, Work::Called];
+        !works
+            .map(|work| Ending::Open { work })
+            .contains(&self.ending)
+    }
+
     /// True if its next slice begins with a read, if there is something to read.
     #[inline]
     pub(crate) fn needs_input(&self) -> bool {
@@ -153,7 +163,7 @@ impl State {
     /// True if it can have another slice without waiting for an event.
     #[inline]
     pub(crate) fn has_more(&self) -> bool {
-        self.has_work() || self.is_open() && self.is_readable()
+        self.has_work() || self.needs_input() && self.is_readable()
     }
 
     /// True if the socket may take output.
@@ -268,6 +278,7 @@ impl State {
         self.ending = match stop {
             _ if closing => Ending::Parting,
             Stop::Yielded | Stop::Full => Ending::Open { work: Work::Left },
+            Stop::Called => Ending::Open { work: Work::Called },
             Stop::Batch | Stop::Starved | Stop::Closing | Stop::Panicked => {
                 Ending::Open { work: Work::Done }
             }
@@ -374,6 +385,7 @@ mod tests {
             Stop::Starved,
             Stop::Yielded,
             Stop::Full,
+            Stop::Called,
             Stop::Closing,
         ];
         for stop in stops {
@@ -385,7 +397,22 @@ mod tests {
             assert!(state.is_open());
             let is_left = matches!(stop, Stop::Yielded | Stop::Full);
             assert_eq!(state.has_work(), is_left, "{stop:?}");
+            let is_done = !is_left && stop != Stop::Called;
+            assert_eq!(state.is_done(), is_done, "{stop:?}");
         }
+    }
+
+    /// Otherwise what a client sends meanwhile would fill the read buffer.
+    #[test]
+    fn who_waits_for_a_call_reads_nothing() {
+        let mut state = State::new();
+        state.saw_input();
+        state.has_read(false);
+        state.stopped(Stop::Called, false);
+        assert!(!state.has_more() && !state.needs_input() && !state.has_work());
+        assert!(state.call() && state.has_work());
+        state.stopped(Stop::Starved, false);
+        assert!(state.has_more());
     }
 
     #[test]
@@ -422,7 +449,7 @@ mod tests {
         Drop,
     }
 
-    const STEPS: [Step; 21] = [
+    const STEPS: [Step; 22] = [
         Step::Input,
         Step::HangUp,
         Step::Room,
@@ -438,6 +465,7 @@ mod tests {
         Step::Stopped(Stop::Starved, false),
         Step::Stopped(Stop::Yielded, false),
         Step::Stopped(Stop::Full, false),
+        Step::Stopped(Stop::Called, false),
         Step::Stopped(Stop::Closing, true),
         Step::Stopped(Stop::Yielded, true),
         Step::Stopped(Stop::Batch, true),
@@ -558,8 +586,8 @@ mod tests {
                 }
             }
         }
-        // Inputs, outputs, in the run queue or not; open with work and without, finished, parting, lingering with 3 bytes to none.
+        // Inputs, outputs, in the run queue or not; open with work, without, and before a call, finished, parting, lingering with 3 bytes to none.
         // Events go on to the end, so every part may be anything beside every other.
-        assert_eq!(reached.len(), 4 * 3 * 2 * (2 + 1 + 1 + 4));
+        assert_eq!(reached.len(), 4 * 3 * 2 * (3 + 1 + 1 + 4));
     }
 }

@@ -173,6 +173,7 @@ impl Worker {
                 Some(source) => source,
                 None => return,
             },
+            Work::Called => return,
         };
         let position = match source {
             Source::Buffer(..) => 0,

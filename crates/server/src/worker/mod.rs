@@ -272,7 +272,7 @@ impl Worker {
         }
         for id in self.inbox.calls() {
             if let Some(connection) = self.connections.get_mut(id)
-                && connection.phase.is_watching()
+                && connection.phase.is_called()
                 && connection.state.call()
             {
                 self.ready.push(id);
@@ -459,7 +459,7 @@ impl Worker {
         let done: Vec<usize> = self
             .connections
             .iter()
-            .filter(|(_, connection)| connection.output.is_empty() && !connection.state.has_work())
+            .filter(|(_, connection)| connection.output.is_empty() && connection.state.is_done())
             .filter(|(_, connection)| !connection.stream.has_unsent())
             .map(|(id, _)| id)
             .collect();

@@ -14,6 +14,7 @@
 //! * [`connections`]: listeners, limits, idle and many connections
 //! * [`cpserver`]: the CPHash paper's protocol on a port of its own
 //! * [`redis`]: Redis' protocol on a port of its own
+//! * [`refresh`]: certificates that are read again
 //! * [`stop`]: graceful stops
 //! * [`uploads`]: values that clients announce and do not send
 
@@ -31,6 +32,7 @@ mod metrics;
 mod odd;
 mod pressure;
 mod redis;
+mod refresh;
 mod stop;
 mod text;
 mod uploads;

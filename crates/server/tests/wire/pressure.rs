@@ -160,7 +160,7 @@ fn bound(client: &mut Client) -> u64 {
         .unwrap()
 }
 
-/// A server whose connections' buffers may hold 16 MB: a fourth of its memory.
+/// A server whose connections' buffers may hold 10 MB.
 fn small() -> Wants {
     Wants {
         memory: 64 << 20,
@@ -193,7 +193,7 @@ fn silent_requests_without_an_end_cost_those_who_send_them() {
     let server = Fixture::with(with_redis(), small());
     let mut client = server.client();
     let bound = bound(&mut client);
-    assert_eq!(bound, 16 << 20);
+    assert_eq!(bound, 10 << 20);
     let line = "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$300000\r\n".to_owned() + &"x".repeat(255 << 10);
     let mut silent = Vec::new();
     for _ in 0..120 {
@@ -309,7 +309,7 @@ fn who_reads_goes_on_beside_many_who_do_not() {
 fn what_buffers_may_hold_follows_the_memory_and_the_connections() {
     let server = Fixture::with(config(), small());
     let mut client = server.client();
-    for (megabytes, expected) in [(32, 8 << 20), (8, 4 << 20), (64, 16 << 20)] {
+    for (megabytes, expected) in [(32, 8 << 20), (8, 4 << 20), (64, 10 << 20)] {
         client.ask(format!("cache_memlimit {megabytes}\r\n"), "OK\r\n");
         assert_eq!(bound(&mut client), expected);
     }

@@ -3,6 +3,7 @@
 
 use nuthatch_context::administration::Action;
 use nuthatch_context::config::By;
+use nuthatch_context::refreshes::Outcome;
 use nuthatch_engine::{Engine, Reply};
 use nuthatch_protocol::binary::Foreign;
 use nuthatch_protocol::{
@@ -16,7 +17,6 @@ use super::stats;
 use super::{Phase, admin};
 use crate::slice::Slice;
 use crate::stage::Stage;
-use crate::work::Work;
 
 /// Executes a command that is not about keys.
 #[cold]
@@ -43,11 +43,7 @@ pub fn command(
         Command::Lru(words) => admin::lru(words),
         Command::LruCrawler(words) => return admin::lru_crawler(stage, slice, phase, words),
         Command::Watch(words) => (watch(stage, slice.id, phase, words), false),
-        Command::RefreshCerts => {
-            // It reads files and parses keys: one is a slice's work.
-            stage.work.add(Work::WHOLE_SLICE);
-            (refresh_certs(stage), false)
-        }
+        Command::RefreshCerts => (refresh_certs(stage, slice.id, phase), false),
         Command::Shutdown(words) => return shutdown(stage, slice, words),
         Command::Quit => return slice.quit(),
         Command::Get(_)
@@ -153,20 +149,29 @@ fn memory_limit(stage: &Stage<'_, '_>, megabytes: u64) -> &'static [u8] {
     }
 }
 
-fn refresh_certs(stage: &Stage<'_, '_>) -> &'static [u8] {
+/// refresh_certs: the connection waits until the files have been read. What is answered at once is the refusal, if there
+/// is one.
+fn refresh_certs(stage: &Stage<'_, '_>, connection: usize, phase: &mut Phase) -> &'static [u8] {
+    let shared = stage.shared;
     if !stage.may(Action::RefreshCertificates) {
         return b"CLIENT_ERROR refresh_certs not allowed\r\n";
     }
-    let newest = stage.shared.config.newest_tls.find();
-    match stage.shared.refresh_certificates(newest.as_ref()) {
-        Some(Ok(())) => encode::OK,
-        Some(Err(error)) => {
-            tracing::warn!(%error, "refresh_certs: the certificates of before stay");
-            // The name of the file is not for every client.
-            b"SERVER_ERROR the certificates cannot be read: see the log\r\n"
-        }
+    if shared.tls.is_none() {
         // memcached's text, with its upper and lower case.
-        None => b"Error TLS not enabled\r\n",
+        return b"Error TLS not enabled\r\n";
+    }
+    let worker = stage.inbox.clone();
+    let waiting = shared.refreshes.ask(&shared.shutdown, worker, connection);
+    *phase = Phase::Refresh(waiting);
+    b""
+}
+
+/// The answer to a refresh_certs that has ended like this.
+pub fn refreshed(outcome: Outcome) -> &'static [u8] {
+    match outcome {
+        Outcome::Refreshed => encode::OK,
+        Outcome::Failed => b"SERVER_ERROR the certificates cannot be read: see the log\r\n",
+        Outcome::Stopped => b"SERVER_ERROR the server stops\r\n",
     }
 }
 

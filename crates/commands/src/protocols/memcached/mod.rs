@@ -22,6 +22,7 @@ mod login;
 mod requests;
 mod stats;
 
+use nuthatch_context::refreshes::Waiting;
 use nuthatch_protocol::{
     Command, Exptime, KEY_ROOM, Parsed, awaited, awaited_block, decode_key, parse,
 };
@@ -71,6 +72,8 @@ pub enum Phase {
     Value(Box<Incoming>),
     /// It has to wait: a dump is in progress.
     Dump(Box<Dump>),
+    /// It has to wait: certificates are being read.
+    Refresh(Waiting),
     /// It is dropped: the client watches, and only receives events.
     Watch(Watching),
     /// It comes from a client that has not logged in.
@@ -161,6 +164,15 @@ pub fn step<'a>(
             slice.position = input.len();
             Flow::Starved
         }
+        Phase::Refresh(waiting) => match waiting.outcome() {
+            None => Flow::Called,
+            Some(outcome) => {
+                let words = immediate::refreshed(outcome);
+                slice.output.text().extend_from_slice(words);
+                *phase = Phase::Commands;
+                Flow::Next
+            }
+        },
         Phase::Dump(dump) => {
             // This connection runs no other command during a dump.
             if dump.go_on(stage, slice) {

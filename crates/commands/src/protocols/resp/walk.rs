@@ -169,7 +169,7 @@ impl Search {
         *cursor = next.unwrap_or_default();
         let at_end = next.is_none();
         match self {
-            Self::Keys { answer, .. } => at_end || answer.len() > KEYS_LEN_MAX,
+            Self::Keys { answer, .. } => at_end || is_too_long(answer, stage),
             Self::Number { .. } => at_end,
             Self::Any { key, step, ends } => {
                 *step = (2 * *step).min(STRIDE);
@@ -183,7 +183,7 @@ impl Search {
     fn answer(self, stage: &Stage<'_, '_>, slice: &mut Slice, phase: &Phase, cursor: Cursor) {
         let mut writer = phase.writer(slice);
         match self {
-            Self::Keys { answer, .. } if answer.len() > KEYS_LEN_MAX => {
+            Self::Keys { answer, .. } if is_too_long(&answer, stage) => {
                 writer.error(&Error::KEYS_TOO_MANY);
             }
             Self::Keys { found, answer, .. } => {
@@ -201,6 +201,11 @@ impl Search {
             }
         }
     }
+}
+
+/// True if the answer to a KEYS is longer than allowed, or if its connection would be closed for what it holds.
+fn is_too_long(answer: &Vec<u8>, stage: &Stage<'_, '_>) -> bool {
+    answer.len() > KEYS_LEN_MAX || answer.capacity() > stage.shared.account.bound() / 8 * 7
 }
 
 fn begin_items(phase: &mut Phase, search: Search, cursor: Cursor) {
