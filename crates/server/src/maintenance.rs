@@ -102,7 +102,9 @@ impl Trims {
     /// trimmed again until it has grown.
     fn is_too_much(&mut self, resident: u64, engine: u64) -> bool {
         self.resident = self.resident.min(resident);
-        resident > engine + engine / 20 + RESIDENT_BESIDE && resident > self.resident + GROWTH_MIN
+        // An engine without a limit says the largest number.
+        let promised = engine.saturating_add(engine / 20 + RESIDENT_BESIDE);
+        resident > promised && resident > self.resident + GROWTH_MIN
     }
 }
 
