@@ -197,7 +197,7 @@ impl<'t> Parser<'t> {
         }
         let mut values = Vec::new();
         if self.mark("=").is_some() {
-            values = self.expressions()?;
+            values = self.listed(Self::expression)?;
         }
         let statement = Statement::Local {
             names: names.len(),
@@ -237,7 +237,7 @@ impl<'t> Parser<'t> {
             let values = match self.mark("}") {
                 Some(()) => Vec::new(),
                 None => {
-                    let values = self.expressions()?;
+                    let values = self.listed(Self::expression)?;
                     self.mark("}")?;
                     values
                 }
@@ -290,14 +290,16 @@ impl<'t> Parser<'t> {
         self.locals.iter().rposition(|local| *local == name)
     }
 
-    fn expressions(&mut self) -> Option<Vec<Expression>> {
-        let mut all = vec![self.part(0)?];
+    /// What `one` takes, once or more, with commas in between.
+    fn listed(&mut self, one: impl Fn(&mut Self) -> Option<Expression>) -> Option<Vec<Expression>> {
+        let mut all = vec![one(self)?];
         while self.mark(",").is_some() {
-            all.push(self.part(0)?);
+            all.push(one(self)?);
         }
         Some(all)
     }
 
+    /// An expression that is no part of another.
     fn expression(&mut self) -> Option<Expression> {
         self.nodes = 0;
         self.part(0)
@@ -457,7 +459,8 @@ impl<'t> Parser<'t> {
             _ => return None,
         };
         self.mark("(")?;
-        let arguments = self.expressions()?;
+        // They are parts of the expression that the call is in.
+        let arguments = self.listed(|parser| parser.part(0))?;
         self.mark(")")?;
         let fits = match function {
             Function::Command | Function::CommandOrError => {

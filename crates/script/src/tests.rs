@@ -284,6 +284,23 @@ fn other_programs_are_no_scripts() {
     assert_eq!(Script::read(blocks.as_bytes()), None);
 }
 
+/// Class of bug: a limit of one expression runs on over all of them.
+#[test]
+fn a_script_may_have_many_expressions() {
+    let locals = "local x = redis.call('get', KEYS[1]) ".repeat(60);
+    let (answer, _) = run(&format!("{locals} return x"), Some("v"), &[]);
+    assert_eq!(answer, Ok(Value::text(b"v")));
+    let list = vec!["redis.call('get', KEYS[1])"; 90].join(", ");
+    let Ok(Value::List(values)) = run(&format!("return {{{list}}}"), Some("v"), &[]).0 else {
+        panic!("no list");
+    };
+    assert_eq!(values.len(), 90);
+    // The arguments of a call are a part of the expression that it is in.
+    let wide = vec!["1"; 300].join(", ");
+    let text = format!("redis.call('get', KEYS[1]) return math.max({wide})");
+    assert_eq!(Script::read(text.as_bytes()), None);
+}
+
 #[test]
 fn another_key_is_not_touched() {
     for text in [
