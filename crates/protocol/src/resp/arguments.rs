@@ -62,6 +62,27 @@ impl<'a> From<Error<'a>> for Stop<'a> {
     }
 }
 
+/// Where the arguments of a command about one key come from: from a request, or from words that are apart already.
+pub(super) trait Source<'a> {
+    /// How many are left.
+    fn left(&self) -> u32;
+
+    /// The next argument.
+    fn next(&mut self) -> Result<&'a [u8], Stop<'a>>;
+
+    /// The next argument, which is a key.
+    fn key(&mut self) -> Result<&'a [u8], Stop<'a>>;
+
+    /// The next argument, which is a value.
+    fn value(&mut self, value_max: usize) -> Result<&'a [u8], Stop<'a>>;
+
+    /// The next argument as an integer.
+    #[inline]
+    fn integer(&mut self) -> Result<i64, Stop<'a>> {
+        Ok(integer(self.next()?).ok_or(Error::NOT_INTEGER)?)
+    }
+}
+
 /// The arguments that are not taken yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arguments<'a> {
@@ -191,12 +212,6 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// The next argument as an integer.
-    #[inline]
-    pub(super) fn integer(&mut self) -> Result<i64, Stop<'a>> {
-        Ok(integer(self.next()?).ok_or(Error::NOT_INTEGER)?)
-    }
-
     /// All arguments that are left.
     pub(super) fn values(&mut self) -> Result<Values<'a>, Stop<'a>> {
         let values = Values { arguments: *self };
@@ -246,6 +261,28 @@ impl<'a> Arguments<'a> {
     /// The rest of the request from [`Arguments::at`] on.
     pub(super) fn rest(&self) -> Rest {
         Rest::new(self.left, self.pending)
+    }
+}
+
+impl<'a> Source<'a> for Arguments<'a> {
+    #[inline]
+    fn left(&self) -> u32 {
+        self.left
+    }
+
+    #[inline]
+    fn next(&mut self) -> Result<&'a [u8], Stop<'a>> {
+        Arguments::next(self)
+    }
+
+    #[inline]
+    fn key(&mut self) -> Result<&'a [u8], Stop<'a>> {
+        Arguments::key(self)
+    }
+
+    #[inline]
+    fn value(&mut self, value_max: usize) -> Result<&'a [u8], Stop<'a>> {
+        Arguments::value(self, value_max)
     }
 }
 

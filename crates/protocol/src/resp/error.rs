@@ -163,6 +163,10 @@ impl Error<'static> {
         "ERR this script is not known: there is no Lua here, only scripts that read, compare and change the one key that \
          they name, such as those of django-redis (incr), redis-py (Lock), Laravel (cache add, lock release) and rate limiters",
     );
+    /// A script over a limit.
+    pub const SCRIPT_TOO_LONG: Self = Error::Words(
+        "ERR the script takes too long: it looks at long texts too often, or it makes or answers too many bytes of them",
+    );
     /// EVALSHA of an unknown script.
     pub const NO_SCRIPT: Self = Error::Words("NOSCRIPT No matching script. Please use EVAL.");
     /// EVAL of more keys than arguments.

@@ -1,6 +1,6 @@
 //! The parsers of Redis' commands that are not about one key.
 
-use super::arguments::{Arguments, Stop};
+use super::arguments::{Arguments, Source, Stop};
 use super::command::{
     Ask, Client, ClientFilter, Command, Commands, Config, Hello, Login, Memory, Object, ReplyMode,
     Scan, Scripts,

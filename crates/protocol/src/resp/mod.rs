@@ -32,6 +32,7 @@ mod scripts;
 mod strings;
 #[cfg(test)]
 mod testing;
+mod words;
 
 pub use arguments::{ARGUMENTS_LEN_MAX, Values};
 pub use command::*;
@@ -42,6 +43,7 @@ pub use inline::{LINE_MAX, rewrite};
 pub use many::{Element, element, emptied};
 pub use names::{Described, described};
 pub use number::{Decimal, integer};
-pub use parse::{parse, says_who};
+pub use parse::{Understood, parse, says_who};
 pub use queue::{Queued, parse_queued};
 pub use rest::Rest;
+pub use words::parse_words;

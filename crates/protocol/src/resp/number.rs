@@ -40,7 +40,7 @@ const LEN_MAX: usize = 128;
 
 /// A decimal number as INCRBYFLOAT counts: 17 places behind the point, 21 digits before it, exact. (Redis counts in
 /// the processor's long double and rounds to as many places, so the two agree where that is exact enough.)
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Decimal(i128);
 
 impl Decimal {

@@ -120,8 +120,11 @@ fn unknown<'a>(name: &'a [u8], arguments: &mut Arguments<'a>) -> Stop<'a> {
 }
 
 /// The content of a request.
-enum Understood<'a> {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Understood<'a> {
+    /// A command.
     Command(Command<'a>),
+    /// A command of any number of keys, which follow.
     Many(Many),
 }
 

@@ -2,7 +2,7 @@
 
 use crate::command::Limits;
 
-use super::arguments::{Arguments, Stop};
+use super::arguments::{Arguments, Source, Stop};
 use super::command::{Command, Eval, ScriptName};
 use super::error::Error;
 use super::names::Verb;

@@ -2,7 +2,7 @@
 
 use crate::command::Limits;
 
-use super::arguments::{Arguments, Stop};
+use super::arguments::{Source, Stop};
 use super::command::{
     Command, ExpireCondition, ExpiryForm, Lifetime, Moment, Set, SetAnswer, StoreCondition,
 };
@@ -18,7 +18,7 @@ const SPAN_MAX: i64 = i64::MAX - (1 << 41);
 pub(super) fn parse<'a>(
     entry: Entry,
     key: &'a [u8],
-    arguments: &mut Arguments<'a>,
+    arguments: &mut impl Source<'a>,
     limits: &Limits,
 ) -> Result<Command<'a>, Stop<'a>> {
     Ok(match entry.verb {
@@ -90,8 +90,9 @@ pub(super) fn parse<'a>(
         Verb::ExpireTime => told(key, true, false),
         Verb::PexpireTime => told(key, true, true),
         Verb::Persist => Command::Persist { key },
-        // The only command left whose first argument is a key.
-        _ => Command::Type { key },
+        Verb::Type => Command::Type { key },
+        // All others of a request were understood before.
+        _ => return Err(Error::NotHere(entry.name).into()),
     })
 }
 
@@ -132,10 +133,10 @@ fn set<'a>(
     name: &'static str,
     key: &'a [u8],
     value: &'a [u8],
-    arguments: &mut Arguments<'a>,
+    arguments: &mut impl Source<'a>,
 ) -> Result<Set<'a>, Stop<'a>> {
     let mut set = plain(key, value);
-    if arguments.left > 0 {
+    if arguments.left() > 0 {
         let options = options(name, arguments, Options::of_set())?;
         set.lifetime = options.lifetime;
         set.when = options.when;
@@ -148,7 +149,7 @@ fn set<'a>(
 
 fn set_range<'a>(
     key: &'a [u8],
-    arguments: &mut Arguments<'a>,
+    arguments: &mut impl Source<'a>,
     limits: &Limits,
 ) -> Result<Command<'a>, Stop<'a>> {
     let offset = arguments.integer()?;
@@ -233,14 +234,14 @@ impl Options {
 /// Parses all options. As in Redis, the number of an expiry is parsed only after the options are known to fit together.
 fn options<'a>(
     name: &'static str,
-    arguments: &mut Arguments<'a>,
+    arguments: &mut impl Source<'a>,
     mut options: Options,
 ) -> Result<Options, Stop<'a>> {
     let mut life: Option<&[u8]> = None;
     let mut expiry: Option<&[u8]> = None;
     let mut syntax = false;
     // Take all arguments, so that a refused request is used up when its error is sent.
-    while arguments.left > 0 {
+    while arguments.left() > 0 {
         let word = arguments.next()?;
         let mut room = [0; NAME_LEN_MAX];
         let option: &[u8] = match small(word, &mut room) {
@@ -271,7 +272,7 @@ fn options<'a>(
         syntax |= life.is_some_and(|before| before != option);
         life = Some(option);
         if !matches!(option, b"keepttl" | b"persist") {
-            if arguments.left == 0 {
+            if arguments.left() == 0 {
                 syntax = true;
             } else {
                 expiry = Some(arguments.next()?);
@@ -298,7 +299,7 @@ fn options<'a>(
 fn expire<'a>(
     entry: Entry,
     key: &'a [u8],
-    arguments: &mut Arguments<'a>,
+    arguments: &mut impl Source<'a>,
 ) -> Result<Command<'a>, Stop<'a>> {
     let written = arguments.next()?;
     let which = which(arguments)?;
@@ -318,10 +319,10 @@ fn expire<'a>(
 }
 
 /// EXPIRE's options.
-fn which<'a>(arguments: &mut Arguments<'a>) -> Result<ExpireCondition, Stop<'a>> {
+fn which<'a>(arguments: &mut impl Source<'a>) -> Result<ExpireCondition, Stop<'a>> {
     let mut which = ExpireCondition::default();
     let mut unsupported = None;
-    while arguments.left > 0 {
+    while arguments.left() > 0 {
         let word = arguments.next()?;
         let mut room = [0; NAME_LEN_MAX];
         match small(word, &mut room) {
