@@ -192,11 +192,23 @@ impl<V: Value> Output<V> {
 
     /// The same with some bytes of a value only.
     pub fn pin_part(&mut self, value: V, part: Range<usize>) {
+        self.insert(self.bytes.len(), value, part);
+    }
+
+    /// Inserts a value that stays in the engine before a byte of text that is not on the wire. All values that are
+    /// pinned are before it.
+    pub fn pin_at(&mut self, at: usize, value: V) {
+        let all = 0..value.len();
+        self.insert(at, value, all);
+    }
+
+    fn insert(&mut self, at: usize, value: V, part: Range<usize>) {
+        debug_assert!(at >= self.sent && self.pins.back().is_none_or(|last| last.at <= at));
         if !part.is_empty() {
             self.pinned += part.len();
             self.pinned_memory += value.memory();
             self.pins.push_back(Pin {
-                at: self.bytes.len(),
+                at,
                 value,
                 sent: part.start,
                 end: part.end,
@@ -381,6 +393,11 @@ mod tests {
                 let part = value.len() / 4..value.len() / 2;
                 expected.extend_from_slice(&value[part.clone()]);
                 output.pin_part(Pieces(value), part);
+                let hole = output.end();
+                output.text().extend_from_slice(b" behind ");
+                output.pin_at(hole, Pieces(vec![7; 5]));
+                expected.extend_from_slice(&[7; 5]);
+                expected.extend_from_slice(b" behind ");
             }
         }
         (output, expected)

@@ -90,7 +90,7 @@ pub struct Shared {
     /// Where the next RANDOMKEY begins.
     pub random: Mutex<Cursor>,
     /// The scripts of Redis' clients.
-    pub scripts: Mutex<Library>,
+    pub scripts: Library,
 }
 
 impl Shared {

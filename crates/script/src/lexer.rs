@@ -80,7 +80,7 @@ impl<'a> Lexer<'a> {
     fn number(&mut self) -> Option<f64> {
         let word = self.take_while(|byte| byte.is_ascii_alphanumeric() || byte == b'.');
         let is_decimal = !word.starts_with(b"0x") && !word.starts_with(b"0X");
-        let has_exponent = is_decimal && word.ends_with(b"e");
+        let has_exponent = is_decimal && matches!(word, [.., b'e' | b'E']);
         if has_exponent && matches!(self.left.first(), Some(b'+' | b'-')) {
             let sign = self.take(1);
             let exponent = self.take_while(|byte| byte.is_ascii_digit());
@@ -197,6 +197,6 @@ mod tests {
         }
         assert_eq!(tokens(b"a~=b").unwrap()[1], Token::Mark("~="));
         assert_eq!(tokens(b"a..'b'").unwrap()[1], Token::Mark(".."));
-        assert_eq!(tokens(b"1e+3 1e-3 15e2").unwrap()[0], Token::Number(1000.0));
+        assert_eq!(tokens(b"1E+3 1e-3 15e2").unwrap()[0], Token::Number(1000.0));
     }
 }

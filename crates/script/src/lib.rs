@@ -9,19 +9,24 @@
 //! * [`Library`]: scripts by the SHA-1 of their text, a limited number of them.
 //!
 //! What is left out is what could run for long or grow: loops (but one over the keys, of which there is one), functions,
-//! tables other than an answer's, further libraries. So a script takes as many steps as its text has words, and its
-//! texts together have a limit.
+//! tables other than an answer's, further libraries. So a script takes as many steps as its text has words, and more for
+//! the long texts that it compares or joins ([`Ran::steps`]): beyond a limit it ends, and nothing of it takes
+//! effect. No text is copied but by `..`. What is made is in the arena of the run, up to a limit, and an allocation of
+//! it may fail.
 //!
 //! ```
+//! use bumpalo::Bump;
 //! use nuthatch_script::{Script, Value};
 //!
 //! let text = b"if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end";
 //! let script = Script::read(text).expect("it is one");
 //! let mut key = |words: &[&[u8]]| Ok(match words[0].to_ascii_lowercase().as_slice() {
-//!     b"get" => Value::text(b"me"),
+//!     b"get" => Value::Text(b"me"),
 //!     _ => Value::Number(1.0),
 //! });
-//! assert_eq!(script.run(b"lock", &[b"me"], &mut key), Ok(Value::Number(1.0)));
+//! let arena = Bump::new();
+//! let ran = script.run(b"lock", &[b"me"], &arena, &mut key);
+//! assert_eq!(ran.value, Ok(Value::Number(1.0)));
 //! assert!(Script::read(b"while true do end").is_none());
 //! ```
 
@@ -35,9 +40,9 @@ mod tests;
 mod tree;
 mod value;
 
-pub use library::{Library, sha1};
+pub use library::{Library, Name};
 pub use parser::COMMANDS;
-pub use run::{Calls, Failure};
+pub use run::{Calls, Failure, Ran};
 pub use tree::Script;
 pub use value::Value;
 

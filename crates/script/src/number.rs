@@ -1,30 +1,32 @@
 //! Lua's numbers and how they are written.
 
-/// The number that a text is, with blanks around it: decimal, or hexadecimal without a fraction.
+use std::ffi::CStr;
+use std::ptr;
+
+/// The longest text that is parsed as a number: a value of any length may be tried as one, again and again.
+const LEN_MAX: usize = 256;
+
+/// The number that a text is to Lua 5.1, which asks C's `strtod`: decimal or hexadecimal, infinity or NaN by their names,
+/// with blanks around it.
 pub fn parse(text: &[u8]) -> Option<f64> {
-    let text = std::str::from_utf8(text)
-        .ok()?
-        .trim_matches([' ', '\t', '\r', '\n', '\x0b', '\x0c']);
-    let (negative, magnitude) = match text.as_bytes().first()? {
-        b'-' => (true, &text[1..]),
-        b'+' => (false, &text[1..]),
-        _ => (false, text),
-    };
-    let hexadecimal = magnitude
-        .strip_prefix("0x")
-        .or(magnitude.strip_prefix("0X"));
-    let number = match hexadecimal {
-        Some(digits) if digits.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
-            u64::from_str_radix(digits, 16).ok()? as f64
-        }
-        Some(_) => return None,
-        // Rust also knows names of numbers, and allows a second sign.
-        None if !magnitude.starts_with(|first: char| first.is_ascii_digit() || first == '.') => {
-            return None;
-        }
-        None => magnitude.parse().ok()?,
-    };
-    Some(if negative { -number } else { number })
+    if text.len() > LEN_MAX {
+        return None;
+    }
+    let mut copy = [0; LEN_MAX + 1];
+    copy[..text.len()].copy_from_slice(text);
+    // As in Lua, a text ends at its first zero byte.
+    let text = CStr::from_bytes_until_nul(&copy).ok()?;
+    let mut end = ptr::null_mut();
+    // SAFETY: `text` ends with a zero byte, and `end` is a place for one pointer. No thread of this process sets a locale,
+    // the only other thing that it reads.
+    let number = unsafe { libc::strtod(text.as_ptr(), &mut end) };
+    // What `strtod` did not use is the end of `text`, so the difference is not negative.
+    let used = end.addr() - text.as_ptr().addr();
+    let behind = &text.to_bytes()[used..];
+    let is_all = behind
+        .iter()
+        .all(|byte| matches!(byte, b' ' | b'\t'..=b'\r'));
+    (used > 0 && is_all).then_some(number)
 }
 
 /// Digits of a number in a text, and in an argument of a command.
@@ -63,25 +65,45 @@ mod tests {
 
     #[test]
     fn texts_are_numbers_as_in_lua() {
+        let infinity = Some(f64::INFINITY);
         for (text, number) in [
             ("10", Some(10.0)),
             (" 10\n", Some(10.0)),
+            ("\x0b10\x0c", Some(10.0)),
             ("-1.5", Some(-1.5)),
             ("+1", Some(1.0)),
             (".5", Some(0.5)),
+            ("5.", Some(5.0)),
             ("1e3", Some(1000.0)),
+            ("1e400", infinity),
             ("0x10", Some(16.0)),
+            ("-0X1.8p1", Some(-3.0)),
+            ("0x123456789abcdef01", Some(20_988_295_479_420_645_000.0)),
+            ("inf", infinity),
+            ("-INF", Some(f64::NEG_INFINITY)),
+            ("+Infinity ", infinity),
+            ("10\0x", Some(10.0)),
             ("", None),
+            (" ", None),
             ("-", None),
             ("--1", None),
             ("1x", None),
+            ("1_0", None),
             ("0x", None),
-            ("inf", None),
-            ("nan", None),
+            ("0x1g", None),
+            ("infinit", None),
             ("1 2", None),
+            ("1\u{a0}", None),
         ] {
             assert_eq!(parse(text.as_bytes()), number, "{text:?}");
         }
+        for text in ["nan", "-NaN", " nan "] {
+            let number = parse(text.as_bytes()).unwrap();
+            assert!(number.is_nan(), "{text}");
+            assert_eq!(number.is_sign_negative(), text.starts_with('-'));
+        }
+        assert_eq!(parse(&[b'0'; LEN_MAX]), Some(0.0));
+        assert_eq!(parse(&[b'0'; LEN_MAX + 1]), None);
     }
 
     #[test]

@@ -1,17 +1,29 @@
 //! Carries a script out.
 
-use std::rc::Rc;
+use bumpalo::Bump;
 
-use crate::number::{DIGITS_OF_ARGUMENT, DIGITS_OF_TEXT};
+use crate::number::{self, DIGITS_OF_ARGUMENT, DIGITS_OF_TEXT};
 use crate::tree::{
     Answer, Binary, Block, Expression, Field, Function, List, Script, Statement, Unary,
 };
 use crate::value::Value;
 
-/// The most bytes that a script may make or pass to commands, all together, apart from its arguments, which it may pass
-/// twice: a text that is joined with itself again and again must not fill the memory, and a long one that is stored
-/// again and again must not keep others waiting.
-const BYTES_MAX: usize = 1 << 20;
+/// The most bytes of texts that a script may make, all together, apart from its arguments, which it may join twice: a text
+/// that is joined with itself again and again must not fill the memory.
+const MADE_MAX: usize = 1 << 20;
+
+/// The most bytes that a script may answer, apart from the longest of its values: a list may name one value many times.
+const ANSWER_MAX: usize = 1 << 20;
+
+/// The longest text of a status or of an error: it is a line.
+const LINE_MAX: usize = 4 << 10;
+
+/// The most steps that a script may take, apart from those that its arguments and the key's value need to be looked at
+/// twice: the text of no script has so many nodes, but each may look at a long text.
+const STEPS_MAX: usize = 4 << 10;
+
+/// So many bytes are looked at, or are copied, in a step.
+const BYTES_OF_STEP: usize = 1 << 10;
 
 /// Why a script has no value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +32,10 @@ pub enum Failure {
     Error(Vec<u8>),
     /// It does what no known script does, such as to call a command with another key. Nothing of it may take effect.
     Unknown,
+    /// It takes too many steps, or its texts or its answer are too long. Nothing of it may take effect.
+    TooLong,
+    /// There is no memory for a text that it makes. Nothing of it may take effect.
+    OutOfMemory,
 }
 
 impl Failure {
@@ -29,50 +45,73 @@ impl Failure {
 }
 
 /// What carries out a script's commands.
-pub trait Calls {
+pub trait Calls<'a> {
     /// Carries out a command, whose second word is the script's key.
-    fn call(&mut self, words: &[&[u8]]) -> Result<Value, Failure>;
+    fn call(&mut self, words: &[&'a [u8]]) -> Result<Value<'a>, Failure>;
 }
 
-impl<F: FnMut(&[&[u8]]) -> Result<Value, Failure>> Calls for F {
-    fn call(&mut self, words: &[&[u8]]) -> Result<Value, Failure> {
+impl<'a, F: FnMut(&[&'a [u8]]) -> Result<Value<'a>, Failure>> Calls<'a> for F {
+    fn call(&mut self, words: &[&'a [u8]]) -> Result<Value<'a>, Failure> {
         self(words)
     }
 }
 
+/// A run that is over.
+#[derive(Debug, PartialEq)]
+pub struct Ran<'a> {
+    /// The script's value.
+    pub value: Result<Value<'a>, Failure>,
+    /// What it took: one for each node of the script, and one for each KiB that was compared or joined.
+    pub steps: usize,
+}
+
 impl Script {
-    /// Runs the script with one key and these arguments.
-    pub fn run(
-        &self,
-        key: &[u8],
-        arguments: &[&[u8]],
-        calls: &mut dyn Calls,
-    ) -> Result<Value, Failure> {
-        let arguments: Vec<Rc<[u8]>> = arguments.iter().map(|&one| one.into()).collect();
-        let given: usize = arguments.iter().map(|one| one.len()).sum();
+    /// Runs the script with one key and these arguments. What texts it makes are in the arena.
+    pub fn run<'a>(
+        &'a self,
+        key: &'a [u8],
+        arguments: &'a [&'a [u8]],
+        arena: &'a Bump,
+        calls: &mut dyn Calls<'a>,
+    ) -> Ran<'a> {
+        let given = arguments.iter().map(|one| one.len()).sum();
         let mut run = Run {
             key,
             arguments,
+            arena,
             calls,
             locals: Vec::new(),
-            left: BYTES_MAX + 2 * given,
+            steps: 0,
+            given,
+            longest: 0,
+            room: MADE_MAX.saturating_add(2 * given),
         };
-        Ok(run.block(&self.body)?.unwrap_or(Value::Nil))
+        let value = run.block(&self.body);
+        Ran {
+            value: value.map(|value| value.unwrap_or(Value::Nil)),
+            steps: run.steps,
+        }
     }
 }
 
-struct Run<'r> {
-    key: &'r [u8],
-    arguments: Vec<Rc<[u8]>>,
-    calls: &'r mut dyn Calls,
-    locals: Vec<Value>,
-    /// Bytes that it may still make or pass.
-    left: usize,
+struct Run<'a, 'c> {
+    key: &'a [u8],
+    arguments: &'a [&'a [u8]],
+    arena: &'a Bump,
+    calls: &'c mut dyn Calls<'a>,
+    locals: Vec<Value<'a>>,
+    steps: usize,
+    /// Bytes of all arguments.
+    given: usize,
+    /// Bytes of the longest text that a command answered.
+    longest: usize,
+    /// Bytes of texts that it may still make.
+    room: usize,
 }
 
-impl Run<'_> {
+impl<'a> Run<'a, '_> {
     /// Carries out statements. The value if one of them returned.
-    fn block(&mut self, block: &Block) -> Result<Option<Value>, Failure> {
+    fn block(&mut self, block: &'a Block) -> Result<Option<Value<'a>>, Failure> {
         let outer = self.locals.len();
         let mut returned = None;
         for statement in block {
@@ -85,7 +124,8 @@ impl Run<'_> {
         Ok(returned)
     }
 
-    fn statement(&mut self, statement: &Statement) -> Result<Option<Value>, Failure> {
+    fn statement(&mut self, statement: &'a Statement) -> Result<Option<Value<'a>>, Failure> {
+        self.step(0)?;
         match statement {
             Statement::Local { names, values } => {
                 let before = self.locals.len();
@@ -108,7 +148,7 @@ impl Run<'_> {
             Statement::Do(block) => return self.block(block),
             Statement::EachKey(block) => {
                 let outer = self.locals.len();
-                let key = Value::text(self.key);
+                let key = Value::Text(self.key);
                 self.locals.extend([Value::Number(1.0), key]);
                 let returned = self.block(block);
                 self.locals.truncate(outer);
@@ -117,22 +157,25 @@ impl Run<'_> {
             Statement::Return(None) => return Ok(Some(Value::Nil)),
             Statement::Return(Some(Answer::One(value))) => return self.value(value).map(Some),
             Statement::Return(Some(Answer::List(values))) => {
-                return Ok(Some(Value::List(self.values(values)?)));
+                let values = self.values(values)?;
+                check_answer(&values)?;
+                return Ok(Some(Value::List(values)));
             }
         }
         Ok(None)
     }
 
-    fn values(&mut self, expressions: &[Expression]) -> Result<Vec<Value>, Failure> {
+    fn values(&mut self, expressions: &'a [Expression]) -> Result<Vec<Value<'a>>, Failure> {
         expressions.iter().map(|one| self.value(one)).collect()
     }
 
-    fn value(&mut self, expression: &Expression) -> Result<Value, Failure> {
+    fn value(&mut self, expression: &'a Expression) -> Result<Value<'a>, Failure> {
+        self.step(0)?;
         Ok(match expression {
             Expression::Nil => Value::Nil,
             Expression::Bool(is) => Value::Bool(*is),
             Expression::Number(number) => Value::Number(*number),
-            Expression::Text(text) => self.made_text(text)?,
+            Expression::Text(text) => Value::Text(text),
             Expression::Local(place) => self.locals[*place].clone(),
             Expression::Count(List::Keys) => Value::Number(1.0),
             Expression::Count(List::Arguments) => Value::Number(self.arguments.len() as f64),
@@ -162,29 +205,51 @@ impl Run<'_> {
         })
     }
 
-    /// Accounts for some bytes.
-    fn pay(&mut self, bytes: usize) -> Result<(), Failure> {
-        let too_many = || Failure::says("its texts are too long");
-        self.left = self.left.checked_sub(bytes).ok_or_else(too_many)?;
-        Ok(())
+    /// Accounts for a step that looks at this many bytes of texts.
+    fn step(&mut self, bytes: usize) -> Result<(), Failure> {
+        self.steps += 1 + bytes / BYTES_OF_STEP;
+        let twice = 2 * (self.given + self.longest) / BYTES_OF_STEP;
+        match self.steps <= STEPS_MAX + twice {
+            true => Ok(()),
+            false => Err(Failure::TooLong),
+        }
     }
 
-    fn made_text(&mut self, text: &[u8]) -> Result<Value, Failure> {
-        self.pay(text.len())?;
-        Ok(Value::text(text))
+    /// A text of these pieces.
+    fn made(&mut self, pieces: [&[u8]; 2]) -> Result<&'a [u8], Failure> {
+        let len = pieces[0].len() + pieces[1].len();
+        self.step(len)?;
+        self.room = self.room.checked_sub(len).ok_or(Failure::TooLong)?;
+        let made = self.arena.try_alloc_slice_fill_copy(len, 0);
+        let made = made.map_err(|_| Failure::OutOfMemory)?;
+        let (front, back) = made.split_at_mut(pieces[0].len());
+        front.copy_from_slice(pieces[0]);
+        back.copy_from_slice(pieces[1]);
+        Ok(made)
     }
 
-    fn element(&self, list: List, index: &Value) -> Value {
+    /// The text that a value is, or that its number is written as.
+    fn written(&mut self, value: &Value<'a>, digits: usize) -> Result<Option<&'a [u8]>, Failure> {
+        Ok(match value {
+            Value::Number(number) => {
+                Some(self.made([number::written(*number, digits).as_bytes(), b""])?)
+            }
+            Value::Text(text) => Some(text),
+            _ => None,
+        })
+    }
+
+    fn element(&self, list: List, index: &Value<'a>) -> Value<'a> {
         let index = match index {
             Value::Number(index) if *index >= 1.0 && index.fract() == 0.0 => *index as usize - 1,
             _ => return Value::Nil,
         };
         match list {
-            List::Keys if index == 0 => Value::text(self.key),
+            List::Keys if index == 0 => Value::Text(self.key),
             List::Keys => Value::Nil,
             List::Arguments => {
                 let argument = self.arguments.get(index);
-                argument.map_or(Value::Nil, |text| Value::Text(Rc::clone(text)))
+                argument.map_or(Value::Nil, |text| Value::Text(text))
             }
         }
     }
@@ -192,9 +257,9 @@ impl Run<'_> {
     fn binary(
         &mut self,
         operator: Binary,
-        left: &Expression,
-        right: &Expression,
-    ) -> Result<Value, Failure> {
+        left: &'a Expression,
+        right: &'a Expression,
+    ) -> Result<Value<'a>, Failure> {
         let left = self.value(left)?;
         match operator {
             Binary::And if !left.is_true() => return Ok(left),
@@ -202,6 +267,11 @@ impl Run<'_> {
             _ => {}
         }
         let right = self.value(right)?;
+        let is_comparison = !matches!(operator, Binary::And | Binary::Or | Binary::Join);
+        if is_comparison {
+            // Texts of different lengths are not equal.
+            self.step(left.len().min(right.len()))?;
+        }
         Ok(match operator {
             Binary::And | Binary::Or => right,
             Binary::Equal => Value::Bool(left == right),
@@ -210,90 +280,113 @@ impl Run<'_> {
             Binary::LessOrEqual => Value::Bool(is_less_or_equal(&left, &right)?),
             Binary::Greater => Value::Bool(is_less(&right, &left)?),
             Binary::GreaterOrEqual => Value::Bool(is_less_or_equal(&right, &left)?),
-            Binary::Join => {
-                let sides = (left.written(DIGITS_OF_TEXT), right.written(DIGITS_OF_TEXT));
-                let (Some(front), Some(back)) = sides else {
-                    let odd = if left.written(DIGITS_OF_TEXT).is_none() {
-                        left
-                    } else {
-                        right
-                    };
-                    let words = format!("attempt to concatenate a {} value", odd.kind());
-                    return Err(Failure::says(&words));
-                };
-                self.pay(front.len() + back.len())?;
-                Value::Text([front, back].concat().into())
-            }
+            Binary::Join => Value::Text(self.joined(&left, &right)?),
             _ => arithmetic(operator, &left, &right)?,
         })
     }
 
-    fn call(&mut self, function: Function, values: &[Value]) -> Result<Value, Failure> {
+    fn joined(&mut self, left: &Value<'a>, right: &Value<'a>) -> Result<&'a [u8], Failure> {
+        let mut side = |value| {
+            let odd = || {
+                Failure::says(&format!(
+                    "attempt to concatenate a {} value",
+                    Value::kind(value)
+                ))
+            };
+            self.written(value, DIGITS_OF_TEXT)?.ok_or_else(odd)
+        };
+        let sides = [side(left)?, side(right)?];
+        self.made(sides)
+    }
+
+    fn call(&mut self, function: Function, values: &[Value<'a>]) -> Result<Value<'a>, Failure> {
         let first = values.first().unwrap_or(&Value::Nil);
         Ok(match function {
             Function::Command => self.command(values)?,
             Function::CommandOrError => match self.command(values) {
-                Err(Failure::Error(text)) => Value::Error(text.into()),
+                Err(Failure::Error(text)) => Value::Error(self.made([&text, b""])?),
                 other => other?,
             },
-            Function::Status => Value::Status(text_of(first)?),
-            Function::Error => Value::Error(text_of(first)?),
+            Function::Status => Value::Status(line_of(first)?),
+            Function::Error => Value::Error(line_of(first)?),
             Function::ToNumber => first.number().map_or(Value::Nil, Value::Number),
-            Function::ToText => match (first, first.written(DIGITS_OF_TEXT)) {
+            Function::ToText => match (first, self.written(first, DIGITS_OF_TEXT)?) {
                 (_, Some(text)) => Value::Text(text),
-                (Value::Nil, _) => Value::text(b"nil"),
-                (Value::Bool(is), _) => Value::text(is.to_string().as_bytes()),
+                (Value::Nil, _) => Value::Text(b"nil"),
+                (Value::Bool(true), _) => Value::Text(b"true"),
+                (Value::Bool(false), _) => Value::Text(b"false"),
                 // It would be an address.
                 _ => return Err(Failure::Unknown),
             },
-            Function::Kind => Value::text(first.kind().as_bytes()),
+            Function::Kind => Value::Text(first.kind().as_bytes()),
             Function::Floor => Value::Number(number_of(first)?.floor()),
             Function::Ceil => Value::Number(number_of(first)?.ceil()),
-            Function::Max => Value::Number(folded(values, f64::max)?),
-            Function::Min => Value::Number(folded(values, f64::min)?),
+            Function::Max => Value::Number(folded(values, |most, number| number > most)?),
+            Function::Min => Value::Number(folded(values, |least, number| number < least)?),
         })
     }
 
-    fn command(&mut self, values: &[Value]) -> Result<Value, Failure> {
-        let words: Option<Vec<Rc<[u8]>>> = values
-            .iter()
-            .map(|value| value.written(DIGITS_OF_ARGUMENT))
-            .collect();
-        let Some(words) = words else {
-            let words = "ERR Lua redis lib command arguments must be strings or integers";
-            return Err(Failure::Error(words.into()));
+    fn command(&mut self, values: &[Value<'a>]) -> Result<Value<'a>, Failure> {
+        let words = "ERR Lua redis lib command arguments must be strings or integers";
+        let mut word = |value| {
+            let no_word = || Failure::Error(words.into());
+            self.written(value, DIGITS_OF_ARGUMENT)?.ok_or_else(no_word)
         };
+        let words = values
+            .iter()
+            .map(&mut word)
+            .collect::<Result<Vec<_>, _>>()?;
         // The key is the only one that the script may touch.
-        if *words[1] != *self.key {
+        if words[1] != self.key {
             return Err(Failure::Unknown);
         }
-        self.pay(words.iter().map(|word| word.len()).sum())?;
-        let words: Vec<&[u8]> = words.iter().map(|word| &**word).collect();
-        self.calls.call(&words)
+        let answer = self.calls.call(&words)?;
+        self.longest = self.longest.max(answer.len());
+        Ok(answer)
     }
 }
 
-fn text_of(value: &Value) -> Result<Rc<[u8]>, Failure> {
+/// Checks that the values of an answer are not too long.
+fn check_answer(values: &[Value<'_>]) -> Result<(), Failure> {
+    let lens = || values.iter().map(Value::len);
+    let (all, longest) = (lens().sum::<usize>(), lens().max().unwrap_or(0));
+    match all - longest <= ANSWER_MAX {
+        true => Ok(()),
+        false => Err(Failure::TooLong),
+    }
+}
+
+/// The text of a status or of an error.
+fn line_of<'a>(value: &Value<'a>) -> Result<&'a [u8], Failure> {
     match value {
-        Value::Text(text) => Ok(Rc::clone(text)),
+        Value::Text(text) if text.len() > LINE_MAX => Err(Failure::TooLong),
+        Value::Text(text) => Ok(text),
         _ => Err(Failure::Error(
             b"ERR wrong number or type of arguments".into(),
         )),
     }
 }
 
-fn number_of(value: &Value) -> Result<f64, Failure> {
+fn number_of(value: &Value<'_>) -> Result<f64, Failure> {
     let words = || format!("number expected, got {}", value.kind());
     value.number().ok_or_else(|| Failure::says(&words()))
 }
 
-fn folded(values: &[Value], fold: fn(f64, f64) -> f64) -> Result<f64, Failure> {
+/// The first of these numbers that is beyond all before it. NaN is beyond none, and none is beyond NaN.
+fn folded(values: &[Value<'_>], is_beyond: fn(f64, f64) -> bool) -> Result<f64, Failure> {
     let mut numbers = values.iter().map(number_of);
     let first = numbers.next().unwrap_or(Ok(0.0))?;
-    numbers.try_fold(first, |folded, number| Ok(fold(folded, number?)))
+    numbers.try_fold(first, |folded, number| {
+        let number = number?;
+        Ok(if is_beyond(folded, number) {
+            number
+        } else {
+            folded
+        })
+    })
 }
 
-fn unary(operator: Unary, value: &Value) -> Result<Value, Failure> {
+fn unary(operator: Unary, value: &Value<'_>) -> Result<Value<'static>, Failure> {
     Ok(match (operator, value) {
         (Unary::Not, value) => Value::Bool(!value.is_true()),
         (Unary::Length, Value::Text(text)) => Value::Number(text.len() as f64),
@@ -305,7 +398,11 @@ fn unary(operator: Unary, value: &Value) -> Result<Value, Failure> {
     })
 }
 
-fn arithmetic(operator: Binary, left: &Value, right: &Value) -> Result<Value, Failure> {
+fn arithmetic(
+    operator: Binary,
+    left: &Value<'_>,
+    right: &Value<'_>,
+) -> Result<Value<'static>, Failure> {
     let (left, right) = (operand(left)?, operand(right)?);
     Ok(Value::Number(match operator {
         Binary::Add => left + right,
@@ -317,12 +414,12 @@ fn arithmetic(operator: Binary, left: &Value, right: &Value) -> Result<Value, Fa
     }))
 }
 
-fn operand(value: &Value) -> Result<f64, Failure> {
+fn operand(value: &Value<'_>) -> Result<f64, Failure> {
     let words = || format!("attempt to perform arithmetic on a {} value", value.kind());
     value.number().ok_or_else(|| Failure::says(&words()))
 }
 
-fn is_less(left: &Value, right: &Value) -> Result<bool, Failure> {
+fn is_less(left: &Value<'_>, right: &Value<'_>) -> Result<bool, Failure> {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => Ok(left < right),
         (Value::Text(left), Value::Text(right)) => Ok(left < right),
@@ -330,7 +427,7 @@ fn is_less(left: &Value, right: &Value) -> Result<bool, Failure> {
     }
 }
 
-fn is_less_or_equal(left: &Value, right: &Value) -> Result<bool, Failure> {
+fn is_less_or_equal(left: &Value<'_>, right: &Value<'_>) -> Result<bool, Failure> {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => Ok(left <= right),
         (Value::Text(left), Value::Text(right)) => Ok(left <= right),
@@ -338,7 +435,7 @@ fn is_less_or_equal(left: &Value, right: &Value) -> Result<bool, Failure> {
     }
 }
 
-fn not_comparable(left: &Value, right: &Value) -> Failure {
+fn not_comparable(left: &Value<'_>, right: &Value<'_>) -> Failure {
     let (left, right) = (left.kind(), right.kind());
     match left == right {
         true => Failure::says(&format!("attempt to compare two {left} values")),

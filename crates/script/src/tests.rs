@@ -1,6 +1,8 @@
 //! Scripts as clients send them, carried out on one key.
 
-use crate::{Failure, Script, Value};
+use bumpalo::Bump;
+
+use crate::{Failure, Ran, Script, Value};
 
 /// A key with a value, and the commands that these scripts need.
 #[derive(Debug, Default, PartialEq)]
@@ -10,7 +12,7 @@ struct Slot {
 }
 
 impl Slot {
-    fn call(&mut self, words: &[&[u8]]) -> Result<Value, Failure> {
+    fn call(&mut self, words: &[&[u8]]) -> Result<Value<'static>, Failure> {
         let words: Vec<_> = words
             .iter()
             .map(|word| String::from_utf8_lossy(word))
@@ -19,7 +21,7 @@ impl Slot {
         let there = |is: bool| Value::Number(f64::from(u8::from(is)));
         Ok(match words[0].to_lowercase().as_str() {
             "get" => match &self.value {
-                Some(value) => Value::text(value.as_bytes()),
+                Some(value) => Value::Text(leaked(value)),
                 None => Value::Bool(false),
             },
             "del" | "unlink" => there(self.value.take().is_some()),
@@ -57,27 +59,46 @@ impl Slot {
                     .iter()
                     .position(|word| *word == "PX")
                     .map(|at| number(at + 1));
-                Value::Status(b"OK"[..].into())
+                Value::Status(b"OK")
             }
             other => panic!("{other}"),
         })
     }
 }
 
-/// The answer of a script, and the value and expiry that it leaves.
-fn run(text: &str, value: Option<&str>, arguments: &[&str]) -> (Result<Value, Failure>, Slot) {
+/// The tests are short: what they make may stay.
+fn leaked(text: &str) -> &'static [u8] {
+    text.as_bytes().to_vec().leak()
+}
+
+/// A run of a script, and the value and expiry that it leaves.
+fn ran(text: &str, value: Option<&str>, arguments: &[&str]) -> (Ran<'static>, Slot) {
     let script = Script::read(text.as_bytes()).unwrap_or_else(|| panic!("no script: {text}"));
     let mut slot = Slot {
         value: value.map(str::to_owned),
         millis: None,
     };
-    let arguments: Vec<&[u8]> = arguments.iter().map(|one| one.as_bytes()).collect();
+    let arguments: Vec<&[u8]> = arguments.iter().map(|one| leaked(one)).collect();
+    let (script, arena) = (
+        Box::leak(Box::new(script)),
+        Box::leak(Box::new(Bump::new())),
+    );
     let mut call = |words: &[&[u8]]| slot.call(words);
-    let answer = script.run(b"k", &arguments, &mut call);
-    (answer, slot)
+    let ran = script.run(b"k", arguments.leak(), arena, &mut call);
+    (ran, slot)
 }
 
-fn number(number: i32) -> Result<Value, Failure> {
+/// The answer of a script, and the value and expiry that it leaves.
+fn run(
+    text: &str,
+    value: Option<&str>,
+    arguments: &[&str],
+) -> (Result<Value<'static>, Failure>, Slot) {
+    let (ran, slot) = ran(text, value, arguments);
+    (ran.value, slot)
+}
+
+fn number(number: i32) -> Result<Value<'static>, Failure> {
     Ok(Value::Number(f64::from(number)))
 }
 
@@ -150,7 +171,7 @@ fn a_counter_expires_from_its_first_hit_on() {
         assert_eq!((answer, left.millis), (number(5), None), "{text}");
     }
     let both = "local n = redis.call('incr', KEYS[1]) return {n, redis.call('pttl', KEYS[1]), 'x'}";
-    let values = [Value::Number(5.0), Value::Number(-1.0), Value::text(b"x")];
+    let values = [Value::Number(5.0), Value::Number(-1.0), Value::Text(b"x")];
     assert_eq!(run(both, Some("4"), &[]).0, Ok(Value::List(values.into())));
 }
 
@@ -182,7 +203,7 @@ fn expressions_are_those_of_lua() {
         ("-7 % 3", number(2)),
         ("'10' + 5", number(15)),
         ("- ARGV[1]", number(-7)),
-        ("'a' .. 1 .. 1.5", Ok(Value::text(b"a11.5"))),
+        ("'a' .. 1 .. 1.5", Ok(Value::Text(b"a11.5"))),
         ("#ARGV + #KEYS + #'abc' + #ARGV[1]", number(7)),
         ("ARGV[9]", Ok(Value::Nil)),
         ("not nil == true", Ok(Value::Bool(true))),
@@ -192,11 +213,11 @@ fn expressions_are_those_of_lua() {
         ("tonumber('0x1f')", number(31)),
         ("tonumber('x')", Ok(Value::Nil)),
         ("math.max(1, ARGV[1], 3) + math.floor(1.7)", number(8)),
-        ("type(ARGV[1])", Ok(Value::text(b"string"))),
-        ("redis.call('set', KEYS[1], 'x').ok", Ok(Value::text(b"OK"))),
+        ("type(ARGV[1])", Ok(Value::Text(b"string"))),
+        ("redis.call('set', KEYS[1], 'x').ok", Ok(Value::Text(b"OK"))),
         (
             "redis.pcall('incr', KEYS[1])['err']",
-            Ok(Value::text(b"ERR value is not an integer or out of range")),
+            Ok(Value::Text(b"ERR value is not an integer or out of range")),
         ),
     ] {
         let text = format!("redis.call('exists', KEYS[1]) return {expression}");
@@ -206,7 +227,7 @@ fn expressions_are_those_of_lua() {
             "{expression}"
         );
     }
-    let status = Ok(Value::Status(b"FINE"[..].into()));
+    let status = Ok(Value::Status(b"FINE"));
     assert_eq!(
         run("redis.call('get', KEYS[1]) return {ok = 'FINE'}", None, &[]).0,
         status
@@ -289,7 +310,7 @@ fn other_programs_are_no_scripts() {
 fn a_script_may_have_many_expressions() {
     let locals = "local x = redis.call('get', KEYS[1]) ".repeat(60);
     let (answer, _) = run(&format!("{locals} return x"), Some("v"), &[]);
-    assert_eq!(answer, Ok(Value::text(b"v")));
+    assert_eq!(answer, Ok(Value::Text(b"v")));
     let list = vec!["redis.call('get', KEYS[1])"; 90].join(", ");
     let Ok(Value::List(values)) = run(&format!("return {{{list}}}"), Some("v"), &[]).0 else {
         panic!("no list");
@@ -320,11 +341,69 @@ fn another_key_is_not_touched() {
 fn texts_do_not_grow_for_ever() {
     let doubled = "s = s .. s ".repeat(60);
     let text = format!("redis.call('get', KEYS[1]) local s = 'x' {doubled} return #s");
-    let too_long = Failure::Error(b"ERR the script fails: its texts are too long".into());
-    assert_eq!(run(&text, None, &[]).0, Err(too_long.clone()));
-    let stored = "redis.call('set', KEYS[1], ARGV[1]) ".repeat(60);
-    let long = "v".repeat(1 << 20);
-    assert_eq!(run(&stored, None, &[&long]).0, Err(too_long));
-    let once = "return redis.call('set', KEYS[1], ARGV[1])";
-    assert!(run(once, None, &[&long]).0.is_ok());
+    assert_eq!(run(&text, None, &[]).0, Err(Failure::TooLong));
+    let long = "v".repeat(2 << 20);
+    let joined = "redis.call('exists', KEYS[1]) return 'a' .. ARGV[1] .. 'b'";
+    assert!(run(joined, None, &[&long]).0.is_ok());
+    for line in [
+        "redis.call('exists', KEYS[1]) return redis.status_reply(ARGV[1])",
+        "redis.call('exists', KEYS[1]) return {err = ARGV[1]}",
+    ] {
+        assert_eq!(run(line, None, &[&long]).0, Err(Failure::TooLong));
+    }
+}
+
+/// Class of bug: a list names one value many times, and the answer has as many copies.
+#[test]
+fn an_answer_has_a_limit() {
+    let answer = |times: usize, value: &str| {
+        let list = vec!["v"; times].join(", ");
+        let text = format!("local v = redis.call('get', KEYS[1]) return {{{list}}}");
+        run(&text, Some(value), &[]).0
+    };
+    let (large, small) = ("v".repeat(2 << 20), "v".repeat(1 << 10));
+    assert!(answer(1, &large).is_ok() && answer(150, &small).is_ok());
+    assert_eq!(answer(2, &large), Err(Failure::TooLong));
+    assert_eq!(answer(150, &small.repeat(8)), Err(Failure::TooLong));
+}
+
+/// Class of bug: a script of few bytes looks at a long text again and again, and nobody counts that.
+#[test]
+fn what_a_script_looks_at_is_counted() {
+    let long = "7".repeat(1 << 20);
+    let steps = |text: &str| ran(text, Some(&long), &[&long]).0.steps;
+    let few = steps("return redis.call('get', KEYS[1])");
+    assert!((1..20).contains(&few), "{few}");
+    for look in ["v == ARGV[1]", "v < ARGV[1]", "v .. 'x'"] {
+        let text = format!("local v = redis.call('get', KEYS[1]) return {look}");
+        let taken = steps(&text);
+        assert!((1024..1100).contains(&taken), "{taken}: {look}");
+        let looks = vec![look; 100].join(", ");
+        let text = format!("local v = redis.call('get', KEYS[1]) return {{{looks}}}");
+        let (ran, _) = ran(&text, Some(&long), &[&long]);
+        assert_eq!(ran.value, Err(Failure::TooLong), "{look}");
+        assert!(ran.steps < 12_000, "{}: {look}", ran.steps);
+    }
+    // A long text is no number: nobody reads it to find that out.
+    for look in [
+        "tonumber(v)",
+        "redis.pcall('set', KEYS[1], v)",
+        "type(v)",
+        "#v",
+    ] {
+        let looks = vec![look; 100].join(", ");
+        let taken = steps(&format!(
+            "local v = ARGV[1] return {{redis.call('get', KEYS[1]), {looks}}}"
+        ));
+        assert!(taken < 2_000, "{taken}: {look}");
+    }
+    let sum = format!(
+        "redis.call('get', KEYS[1]) return {}",
+        "ARGV[1] + ".repeat(50) + "1"
+    );
+    let refused = b"ERR the script fails: attempt to perform arithmetic on a string value";
+    assert_eq!(
+        run(&sum, None, &[&long]).0,
+        Err(Failure::Error(refused.into()))
+    );
 }

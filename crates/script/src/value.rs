@@ -1,12 +1,11 @@
 //! The values of a script.
 
-use std::rc::Rc;
-
 use crate::number;
 
-/// A value.
+/// A value. Its bytes are those of the script, of its arguments, of the key's value, or of the arena of the run: none is
+/// copied when a value is.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum Value<'a> {
     /// Nothing.
     Nil,
     /// True or false. A command answers false for what Redis answers with null.
@@ -14,21 +13,16 @@ pub enum Value {
     /// A number.
     Number(f64),
     /// Bytes.
-    Text(Rc<[u8]>),
+    Text(&'a [u8]),
     /// A status: `{ok = ...}`.
-    Status(Rc<[u8]>),
+    Status(&'a [u8]),
     /// An error that the script keeps: `{err = ...}`.
-    Error(Rc<[u8]>),
+    Error(&'a [u8]),
     /// An answer of several values.
-    List(Vec<Value>),
+    List(Vec<Value<'a>>),
 }
 
-impl Value {
-    /// The value of these bytes.
-    pub fn text(bytes: &[u8]) -> Self {
-        Self::Text(bytes.into())
-    }
-
+impl Value<'_> {
     /// False for nil and false, true for all others.
     pub(crate) fn is_true(&self) -> bool {
         !matches!(self, Self::Nil | Self::Bool(false))
@@ -43,12 +37,11 @@ impl Value {
         }
     }
 
-    /// The text that it is, or that its number is written as.
-    pub(crate) fn written(&self, digits: usize) -> Option<Rc<[u8]>> {
+    /// Bytes of its text.
+    pub(crate) fn len(&self) -> usize {
         match self {
-            Self::Number(number) => Some(number::written(*number, digits).into_bytes().into()),
-            Self::Text(text) => Some(Rc::clone(text)),
-            _ => None,
+            Self::Text(text) | Self::Status(text) | Self::Error(text) => text.len(),
+            _ => 0,
         }
     }
 

@@ -1,16 +1,24 @@
-//! EVAL, EVALSHA and SCRIPT. A script decides about one key: it runs on a copy of the key's item, and the item becomes
+//! EVAL, EVALSHA and SCRIPT. A script decides about one key: it runs on the state of the key's item, and the item becomes
 //! what the script made of it, unless another client was faster. Then the script runs again.
 
 use std::sync::Arc;
 
-use nuthatch_protocol::resp::{Error, Eval, ScriptName, Scripts, Writer};
-use nuthatch_script::{Failure, Script, Value};
+use bumpalo::Bump;
+use nuthatch_protocol::resp::{Error, Eval, ScriptName, Scripts};
+use nuthatch_script::{Failure, Name, Script, Value};
 
 use super::Phase;
 use super::slot::Slot;
-use super::spot::{ATTEMPTS, read};
+use super::spot::{ATTEMPTS, Content, read};
 use crate::slice::Slice;
 use crate::stage::Stage;
+use crate::work::Work;
+
+/// So many bytes of a script's text are hashed and parsed while a command about one key is executed.
+const TEXT_OF_COMMAND: usize = 32;
+
+/// More than the marks around a text in an answer.
+const MARKS_MAX: usize = 32;
 
 /// EVAL and EVALSHA. `long` is the argument that arrived piece by piece, if there is one, and its place.
 pub fn eval(
@@ -20,23 +28,19 @@ pub fn eval(
     eval: &Eval<'_>,
     long: Option<(usize, &[u8])>,
 ) {
-    let outcome = carried_out(stage, eval, long);
-    let mut writer = phase.writer(slice);
-    match outcome {
-        Ok(Ok(value)) => answer(&mut writer, &value),
-        Ok(Err(text)) => writer.error(&Error::Script(&text)),
-        Err(error) => writer.error(&error),
+    if let Err(error) = carry_out(stage, slice, phase, eval, long) {
+        phase.writer(slice).error(&error);
     }
 }
 
-/// What a script answers: its value, or the error that it ends with.
-type Answer = Result<Value, Vec<u8>>;
-
-fn carried_out(
+/// Errors: nothing has changed, and nothing was answered.
+fn carry_out(
     stage: &mut Stage<'_, '_>,
+    slice: &mut Slice,
+    phase: &Phase,
     eval: &Eval<'_>,
     long: Option<(usize, &[u8])>,
-) -> Result<Answer, Error<'static>> {
+) -> Result<(), Error<'static>> {
     let script = script(stage, eval.script)?;
     let key = eval.key.ok_or(Error::SCRIPT_UNKNOWN)?;
     let mut arguments: Vec<&[u8]> = eval.arguments.collect();
@@ -44,78 +48,200 @@ fn carried_out(
         arguments[at] = bytes;
     }
     for _ in 0..ATTEMPTS {
-        let found = read(stage, key);
+        let found = read(stage, key).map(|found| (found.item, found.value));
+        let (item, content) = found.unzip();
+        let (arena, mut copy) = (Bump::new(), Vec::new());
+        let whole = content.as_ref().map(|content| content.whole(&mut copy));
+        let value = whole.transpose()?;
         let (present, now) = (stage.present(), stage.now);
-        let mut slot = Slot::new(found, present, now, &stage.shared.clock, stage.limits)?;
-        let answer = match script.run(key, &arguments, &mut slot) {
-            Ok(value) => Ok(value),
-            Err(Failure::Error(text)) => Err(text),
-            Err(Failure::Unknown) => return Err(Error::SCRIPT_UNKNOWN),
+        let clock = &stage.shared.clock;
+        let mut slot = Slot::new(item.zip(value), &arena, present, now, clock, stage.limits);
+        let ran = script.run(key, &arguments, &arena, &mut slot);
+        stage.work.add(Work::of_commands(ran.steps));
+        let answer = answer_of(ran.value)?;
+        // What has changed is answered. So the answer, for which there may be no memory, comes first.
+        let mark = slice.output.mark();
+        let mut answers = Answers {
+            slice,
+            phase,
+            in_engine: value.filter(|_| matches!(content, Some(Content::Pinned(_)))),
+            hole: None,
         };
-        if slot.commit(stage, key)? {
-            return Ok(answer);
+        let done = answers
+            .answer(&answer)
+            .and_then(|()| slot.commit(stage, key));
+        let hole = answers.hole;
+        if done != Ok(true) {
+            slice.output.cut(mark);
+        }
+        if done? {
+            if let (Some(at), Some(Content::Pinned(value))) = (hole, content) {
+                slice.output.pin_at(at, value);
+            }
+            return Ok(());
         }
     }
     Err(Error::BUSY)
 }
 
-/// The script that a request names.
-fn script(stage: &Stage<'_, '_>, name: ScriptName<'_>) -> Result<Arc<Script>, Error<'static>> {
-    let mut library = stage.shared.scripts.lock();
-    match name {
-        ScriptName::Text(text) => match library.load(text) {
-            Some((_, script)) => Ok(script),
-            None => Err(Error::SCRIPT_UNKNOWN),
-        },
-        ScriptName::Sha1(name) => library.find(name).ok_or(Error::NO_SCRIPT),
+/// What a script answers: its value, or the error that it ends with.
+type Answer<'a> = Result<Value<'a>, Vec<u8>>;
+
+/// Errors: nothing of the script may take effect.
+fn answer_of(value: Result<Value<'_>, Failure>) -> Result<Answer<'_>, Error<'static>> {
+    match value {
+        Ok(value) => Ok(Ok(value)),
+        Err(Failure::Error(text)) => Ok(Err(text)),
+        Err(Failure::Unknown) => Err(Error::SCRIPT_UNKNOWN),
+        Err(Failure::TooLong) => Err(Error::SCRIPT_TOO_LONG),
+        Err(Failure::OutOfMemory) => Err(Error::OUT_OF_MEMORY),
     }
 }
 
-/// Writes a script's value in Redis' form.
-fn answer(writer: &mut Writer<'_>, value: &Value) {
-    match value {
-        Value::Nil | Value::Bool(false) => writer.null(),
-        Value::Bool(true) => writer.integer(1),
-        // Without its fraction.
-        Value::Number(number) => writer.integer(*number as i64),
-        Value::Text(text) => writer.bulk(text),
-        Value::Status(text) => {
-            let text = String::from_utf8_lossy(text).replace(['\r', '\n'], " ");
-            writer.status(&text);
-        }
-        Value::Error(text) => writer.error(&Error::Script(text)),
-        Value::List(values) => {
-            // A list ends before its first nil.
-            let values = values
-                .split(|value| *value == Value::Nil)
-                .next()
-                .unwrap_or_default();
-            writer.array(values.len());
-            for value in values {
-                answer(writer, value);
-            }
+/// Writes answers in Redis' form.
+struct Answers<'s> {
+    slice: &'s mut Slice,
+    phase: &'s Phase,
+    /// The bytes of a value that stays in the engine, until they are answered.
+    in_engine: Option<&'s [u8]>,
+    /// Where in the output they belong.
+    hole: Option<usize>,
+}
+
+impl Answers<'_> {
+    fn answer(&mut self, answer: &Answer<'_>) -> Result<(), Error<'static>> {
+        match answer {
+            Ok(value) => self.value(value),
+            Err(text) => self.error(text),
         }
     }
+
+    /// Errors: there is no memory for the answer.
+    fn value(&mut self, value: &Value<'_>) -> Result<(), Error<'static>> {
+        self.make_room(0)?;
+        let mut writer = self.phase.writer(self.slice);
+        match value {
+            Value::Nil | Value::Bool(false) => writer.null(),
+            Value::Bool(true) => writer.integer(1),
+            Value::Number(number) => writer.integer(whole(*number)),
+            Value::Text(text) => self.text(text)?,
+            Value::Status(text) => {
+                let text = String::from_utf8_lossy(text).replace(['\r', '\n'], " ");
+                writer.status(&text);
+            }
+            Value::Error(text) => self.error(text)?,
+            Value::List(values) => {
+                // A list ends before its first nil.
+                let values = values
+                    .split(|value| *value == Value::Nil)
+                    .next()
+                    .unwrap_or_default();
+                writer.array(values.len());
+                for value in values {
+                    self.value(value)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn text(&mut self, text: &[u8]) -> Result<(), Error<'static>> {
+        let is_there = |it: &[u8]| std::ptr::eq(it, text);
+        if self.in_engine.take_if(|it| is_there(it)).is_some() {
+            self.phase.writer(self.slice).bulk_header(text.len());
+            self.hole = Some(self.slice.output.end());
+            self.slice.output.text().extend_from_slice(b"\r\n");
+            return Ok(());
+        }
+        self.make_room(text.len())?;
+        self.phase.writer(self.slice).bulk(text);
+        Ok(())
+    }
+
+    fn error(&mut self, text: &[u8]) -> Result<(), Error<'static>> {
+        self.make_room(text.len())?;
+        self.phase.writer(self.slice).error(&Error::Script(text));
+        Ok(())
+    }
+
+    fn make_room(&mut self, len: usize) -> Result<(), Error<'static>> {
+        let room = self.slice.output.text().try_reserve(len + MARKS_MAX);
+        room.map_err(|_| Error::OUT_OF_MEMORY)
+    }
+}
+
+/// A number without its fraction, as Redis converts it: what does not fit, and what is no number, becomes the least
+/// integer.
+fn whole(number: f64) -> i64 {
+    /// 2^63, the first number that is too large.
+    const END: f64 = 9_223_372_036_854_775_808.0;
+    match number < END {
+        true => number as i64,
+        false => i64::MIN,
+    }
+}
+
+/// The script that a request names.
+fn script(stage: &mut Stage<'_, '_>, name: ScriptName<'_>) -> Result<Arc<Script>, Error<'static>> {
+    match name {
+        ScriptName::Text(text) => load(stage, text).map(|(_, script)| script),
+        ScriptName::Sha1(name) => Name::read(name)
+            .and_then(|name| stage.shared.scripts.find(name))
+            .ok_or(Error::NO_SCRIPT),
+    }
+}
+
+/// Reads a script's text, and keeps the script.
+fn load(stage: &mut Stage<'_, '_>, text: &[u8]) -> Result<(Name, Arc<Script>), Error<'static>> {
+    let work = Work::of_commands(text.len() / TEXT_OF_COMMAND);
+    stage.work.add(work);
+    let loaded = stage.shared.scripts.load(text);
+    loaded.ok_or(Error::SCRIPT_UNKNOWN)
 }
 
 /// SCRIPT.
-pub fn command(stage: &Stage<'_, '_>, slice: &mut Slice, phase: &Phase, scripts: Scripts<'_>) {
-    let mut library = stage.shared.scripts.lock();
+pub fn command(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &Phase, scripts: Scripts<'_>) {
     let mut writer = phase.writer(slice);
     match scripts {
         Scripts::Exist(names) => {
+            stage.work.add(Work::of_commands(names.len()));
             writer.array(names.len());
             for name in names {
-                writer.flag(library.has(name));
+                let name = Name::read(name);
+                writer.flag(name.is_some_and(|name| stage.shared.scripts.has(name)));
             }
         }
-        Scripts::Load(text) => match library.load(text) {
-            Some((name, _)) => writer.bulk(name.as_bytes()),
-            None => writer.error(&Error::SCRIPT_UNKNOWN),
+        Scripts::Load(text) => match load(stage, text) {
+            Ok((name, _)) => writer.bulk(name.to_string().as_bytes()),
+            Err(error) => writer.error(&error),
         },
         Scripts::Flush => {
-            library.clear();
+            stage.shared.scripts.clear();
             writer.ok();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::whole;
+
+    #[test]
+    fn numbers_become_integers_as_in_redis() {
+        let reach = 2_f64.powi(63);
+        for (number, integer) in [
+            (1.9, 1),
+            (-1.9, -1),
+            (-0.0, 0),
+            (1e15, 1_000_000_000_000_000),
+            (-reach, i64::MIN),
+            (reach, i64::MIN),
+            (1e300, i64::MIN),
+            (f64::INFINITY, i64::MIN),
+            (f64::NEG_INFINITY, i64::MIN),
+            (f64::NAN, i64::MIN),
+        ] {
+            assert_eq!(whole(number), integer, "{number}");
         }
     }
 }

@@ -1,25 +1,25 @@
-//! The item of one key while a script works on it: commands change this copy, and its commit changes the item.
+//! The item of one key while a script works on it: commands change this state, and its commit changes the item. No value
+//! is copied for that: the state refers to the bytes of the item, of the script's arguments, or of its arena.
 
-use std::rc::Rc;
-
+use bumpalo::Bump;
 use nuthatch_engine::{
-    Clock, Condition, Expiry, Op, Present, Removal, Reply, Store, StoreMode, Time,
+    Clock, Condition, Expiry, Item, Op, Present, Removal, Reply, Store, StoreMode, Time,
 };
 use nuthatch_protocol::Limits;
 use nuthatch_protocol::resp::{
-    Command, Decimal, Error, Lifetime, Many, Parsed, Set, SetAnswer, StoreCondition, Version,
-    Writer, integer, parse,
+    Command, Decimal, Error, Lifetime, Many, Set, SetAnswer, StoreCondition, Understood, Version,
+    Writer, integer, parse_words,
 };
 use nuthatch_script::{Calls, Failure, Value};
 
 use super::answers::failure;
 use super::expiry;
-use super::spot::{Counted, Found, ask};
+use super::spot::{Counted, ask};
 use crate::stage::Stage;
 
 /// The state of a key.
-pub struct Slot<'s> {
-    value: Option<Rc<[u8]>>,
+pub struct Slot<'a> {
+    value: Option<&'a [u8]>,
     expiry: Expiry,
     flags: u32,
     /// The cas of the item that there was.
@@ -28,8 +28,10 @@ pub struct Slot<'s> {
     /// From which the lifetimes count that the script sets.
     present: Present,
     now: Time,
-    clock: &'s Clock,
+    clock: &'a Clock,
     limits: Limits,
+    /// The memory for values that commands make.
+    arena: &'a Bump,
 }
 
 /// What commands have changed.
@@ -40,20 +42,19 @@ enum Changed {
     Value,
 }
 
-impl<'s> Slot<'s> {
-    /// The state of a key whose item was found, or was not.
-    /// Errors: there is no memory for a copy of its value.
+impl<'a> Slot<'a> {
+    /// The state of a key whose item was found, with these bytes, or was not.
     pub fn new(
-        found: Option<Found>,
+        found: Option<(Item, &'a [u8])>,
+        arena: &'a Bump,
         present: Present,
         now: Time,
-        clock: &'s Clock,
+        clock: &'a Clock,
         limits: Limits,
-    ) -> Result<Self, Error<'static>> {
-        let (value, item) = found.map(|found| (found.value, found.item)).unzip();
-        let value = value.map(|value| value.copy(0)).transpose()?;
-        Ok(Self {
-            value: value.map(Rc::from),
+    ) -> Self {
+        let (item, value) = found.unzip();
+        Self {
+            value,
             expiry: item.map_or(Expiry::Never, |item| item.expiry),
             flags: item.map_or(0, |item| item.flags),
             cas: item.map(|item| item.cas),
@@ -62,12 +63,13 @@ impl<'s> Slot<'s> {
             now,
             clock,
             limits,
-        })
+            arena,
+        }
     }
 
     /// Makes the item what the state is. False if another client has changed it since it was found.
     pub fn commit(&self, stage: &mut Stage<'_, '_>, key: &[u8]) -> Result<bool, Error<'static>> {
-        let op = match (self.changed, &self.value, self.cas) {
+        let op = match (self.changed, self.value, self.cas) {
             (Changed::Nothing, ..) | (_, None, None) => return Ok(true),
             (_, None, Some(cas)) => Op::Remove(Removal {
                 condition: Condition::Cas(cas),
@@ -91,7 +93,7 @@ impl<'s> Slot<'s> {
                     Changed::Expiry => Counted::Touch,
                     _ => Counted::Set,
                 };
-                let len = self.value.as_ref().map(|value| value.len());
+                let len = self.value.map(<[u8]>::len);
                 counted.count(stage.counters, key, true, len);
             }
             reply @ (Reply::TooLarge | Reply::OutOfMemory) => {
@@ -103,9 +105,17 @@ impl<'s> Slot<'s> {
         Ok(true)
     }
 
-    fn set_value(&mut self, value: &[u8]) {
-        self.value = Some(value.into());
+    fn set_value(&mut self, value: &'a [u8]) {
+        self.value = Some(value);
         self.changed = Changed::Value;
+    }
+
+    /// Sets a value that a command has made.
+    fn set_made(&mut self, value: &[u8]) -> Result<&'a [u8], Failure> {
+        let kept = self.arena.try_alloc_slice_copy(value);
+        let kept = kept.map_err(|_| Failure::OutOfMemory)?;
+        self.set_value(kept);
+        Ok(kept)
     }
 
     fn remove(&mut self) {
@@ -133,14 +143,11 @@ impl<'s> Slot<'s> {
     }
 
     /// The value for a script, false if there is none.
-    fn told(&self) -> Value {
-        match &self.value {
-            Some(value) => Value::Text(Rc::clone(value)),
-            None => Value::Bool(false),
-        }
+    fn told(&self) -> Value<'a> {
+        self.value.map_or(Value::Bool(false), Value::Text)
     }
 
-    fn set(&mut self, set: &Set<'_>) -> Value {
+    fn set(&mut self, set: &Set<'a>) -> Value<'a> {
         let old = self.told();
         let there = self.value.is_some();
         let stores = match set.when {
@@ -156,37 +163,36 @@ impl<'s> Slot<'s> {
         match set.answer {
             SetAnswer::Old => old,
             SetAnswer::Number => flag(stores),
-            SetAnswer::Status if stores => Value::Status(b"OK"[..].into()),
+            SetAnswer::Status if stores => Value::Status(b"OK"),
             SetAnswer::Status => Value::Bool(false),
         }
     }
 
-    fn add(&mut self, by: i64) -> Result<Value, Error<'static>> {
-        let number = match &self.value {
-            Some(value) => integer(value).ok_or(Error::NOT_INTEGER)?,
+    fn add(&mut self, by: i64) -> Result<Value<'a>, Failure> {
+        let number = match self.value {
+            Some(value) => integer(value).ok_or_else(|| failed(&Error::NOT_INTEGER))?,
             None => 0,
         };
-        let sum = number.checked_add(by).ok_or(Error::OVERFLOW)?;
-        self.set_value(sum.to_string().as_bytes());
+        let sum = number.checked_add(by);
+        let sum = sum.ok_or_else(|| failed(&Error::OVERFLOW))?;
+        self.set_made(sum.to_string().as_bytes())?;
         Ok(Value::Number(sum as f64))
     }
 
-    fn add_decimal(&mut self, by: Decimal) -> Result<Value, Error<'static>> {
-        let sum = match &self.value {
-            Some(value) => Decimal::parse(value)
-                .ok_or(Error::NOT_FLOAT)?
-                .checked_add(by)
-                .ok_or(Error::NOT_FINITE)?,
-            None => by,
+    fn add_decimal(&mut self, by: Decimal) -> Result<Value<'a>, Failure> {
+        let number = match self.value {
+            Some(value) => Decimal::parse(value).ok_or_else(|| failed(&Error::NOT_FLOAT))?,
+            None => Decimal::default(),
         };
+        let sum = number.checked_add(by);
+        let sum = sum.ok_or_else(|| failed(&Error::NOT_FINITE))?;
         let mut text = Vec::new();
         sum.write(&mut text);
-        self.set_value(&text);
-        Ok(Value::text(&text))
+        self.set_made(&text).map(Value::Text)
     }
 
     /// Carries out a command about this key.
-    fn command(&mut self, command: &Command<'_>) -> Result<Value, Failure> {
+    fn command(&mut self, command: &Command<'a>) -> Result<Value<'a>, Failure> {
         let there = self.value.is_some();
         Ok(match *command {
             Command::Get { .. } => self.told(),
@@ -204,17 +210,12 @@ impl<'s> Slot<'s> {
                 value
             }
             Command::Length { .. } => {
-                let len = self.value.as_ref().map_or(0, |value| value.len());
+                let len = self.value.map_or(0, <[u8]>::len);
                 Value::Number(len as f64)
             }
-            Command::Increment { by, .. } => self.add(by).map_err(|error| failed(&error))?,
-            Command::IncrementDecimal { by, .. } => {
-                self.add_decimal(by).map_err(|error| failed(&error))?
-            }
-            Command::Type { .. } => {
-                let kind: &[u8] = if there { b"string" } else { b"none" };
-                Value::Status(kind.into())
-            }
+            Command::Increment { by, .. } => self.add(by)?,
+            Command::IncrementDecimal { by, .. } => self.add_decimal(by)?,
+            Command::Type { .. } => Value::Status(if there { b"string" } else { b"none" }),
             Command::Expire { moment, which, .. } => {
                 let new = expiry::expiry(moment, self.present, self.clock);
                 let old = expiry::order(self.expiry);
@@ -241,32 +242,25 @@ impl<'s> Slot<'s> {
     }
 }
 
-impl Calls for Slot<'_> {
-    fn call(&mut self, words: &[&[u8]]) -> Result<Value, Failure> {
-        let mut request = format!("*{}\r\n", words.len()).into_bytes();
-        for word in words {
-            request.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
-            request.extend_from_slice(word);
-            request.extend_from_slice(b"\r\n");
-        }
-        match parse(&request, &self.limits) {
-            Parsed::Command { command, .. } => self.command(&command),
-            // Several keys: the script is for one.
-            Parsed::Many { arguments: 2.., .. } => Err(Failure::Unknown),
-            Parsed::Many { verb, .. } => {
+impl<'a> Calls<'a> for Slot<'a> {
+    fn call(&mut self, words: &[&'a [u8]]) -> Result<Value<'a>, Failure> {
+        let understood = parse_words(words, &self.limits).map_err(|error| failed(&error))?;
+        match understood {
+            Some(Understood::Command(command)) => self.command(&command),
+            Some(Understood::Many(verb @ (Many::Remove | Many::Exists))) if words.len() == 2 => {
                 let there = self.value.is_some();
                 if verb == Many::Remove {
                     self.remove();
                 }
                 Ok(flag(there))
             }
-            Parsed::Refused(refusal) => Err(failed(&refusal.error)),
-            _ => Err(Failure::Unknown),
+            // Several keys: the script is for one.
+            Some(Understood::Many(_)) | None => Err(Failure::Unknown),
         }
     }
 }
 
-fn flag(is: bool) -> Value {
+fn flag(is: bool) -> Value<'static> {
     Value::Number(f64::from(u8::from(is)))
 }
 
@@ -282,15 +276,15 @@ fn failed(error: &Error<'_>) -> Failure {
 mod tests {
     use super::*;
 
-    fn slot(clock: &Clock) -> Slot<'_> {
+    fn slot<'a>(clock: &'a Clock, arena: &'a Bump) -> Slot<'a> {
         let limits = Limits { value_max: 64 };
-        Slot::new(None, clock.present(), clock.now(), clock, limits).unwrap()
+        Slot::new(None, arena, clock.present(), clock.now(), clock, limits)
     }
 
     /// Every command that a script may call is one that this carries out, and of one key.
     #[test]
     fn every_command_of_a_script_is_carried_out() {
-        let clock = Clock::start();
+        let (clock, arena) = (Clock::start(), Bump::new());
         for name in nuthatch_script::COMMANDS {
             let arguments: &[&[u8]] = match name {
                 b"set" | b"setnx" | b"getset" | b"incrby" | b"decrby" | b"incrbyfloat"
@@ -299,7 +293,7 @@ mod tests {
                 _ => &[],
             };
             let words = [&[name, b"k"], arguments].concat();
-            let answer = slot(&clock).call(&words);
+            let answer = slot(&clock, &arena).call(&words);
             assert!(answer.is_ok(), "{}: {answer:?}", name.escape_ascii());
         }
         for words in [
@@ -307,7 +301,7 @@ mod tests {
             &[b"mget", b"k"],
             &[b"flushall"],
         ] {
-            let answer = slot(&clock).call(words);
+            let answer = slot(&clock, &arena).call(words);
             let is_refused = words[0] == b"mget" || answer == Err(Failure::Unknown);
             assert!(is_refused, "{words:?}: {answer:?}");
         }
@@ -315,19 +309,19 @@ mod tests {
 
     #[test]
     fn commands_see_what_those_before_them_changed() {
-        let clock = Clock::start();
-        let mut slot = slot(&clock);
-        let mut call = |line: &str| {
-            let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+        let (clock, arena) = (Clock::start(), Bump::new());
+        let mut slot = slot(&clock, &arena);
+        let mut call = |line: &'static str| {
+            let words: Vec<_> = line.split(' ').map(str::as_bytes).collect();
             slot.call(&words)
         };
         let number = |number: i32| Ok(Value::Number(f64::from(number)));
-        let text = |text: &str| Ok(Value::text(text.as_bytes()));
+        let text = |text: &'static str| Ok(Value::Text(text.as_bytes()));
         for (line, answer) in [
             ("get k", Ok(Value::Bool(false))),
             ("pttl k", number(-2)),
             ("expire k 5", number(0)),
-            ("set k 5 ex 10", Ok(Value::Status(b"OK"[..].into()))),
+            ("set k 5 ex 10", Ok(Value::Status(b"OK"))),
             ("set k 6 nx", Ok(Value::Bool(false))),
             ("ttl k", number(10)),
             ("incrby k 2", number(7)),
@@ -338,7 +332,7 @@ mod tests {
             ("persist k", number(0)),
             ("ttl k", number(-1)),
             ("getset k x", text("7")),
-            ("type k", Ok(Value::Status(b"string"[..].into()))),
+            ("type k", Ok(Value::Status(b"string"))),
             (
                 "incr k",
                 Err(Failure::Error(

@@ -112,6 +112,21 @@ impl Content {
         }
     }
 
+    /// Its bytes in one piece: where they lie, or in `copy` if they lie in several.
+    pub fn whole<'b>(&'b self, copy: &'b mut Vec<u8>) -> Result<&'b [u8], Error<'static>> {
+        let value = match self {
+            Self::Copied(bytes) => return Ok(bytes),
+            Self::Pinned(value) => value,
+        };
+        let first = value.chunk(0);
+        if first.len() == value.len() {
+            return Ok(first);
+        }
+        reserve(copy, value.len())?;
+        pieces(value, 0..value.len()).for_each(|piece| copy.extend_from_slice(piece));
+        Ok(copy)
+    }
+
     /// Writes these of its bytes to the client.
     pub fn answer(
         self,
