@@ -217,6 +217,14 @@ return current
     "a limit": "if tonumber(redis.call('get', KEYS[1]) or '0') >= 3 then return 0 end return redis.call('incr', KEYS[1])",
     "Laravel's add": "return redis.call('exists',KEYS[1])<1 and redis.call('setex',KEYS[1],ARGV[2],ARGV[1])",
     "add": "if redis.call('setnx', KEYS[1], ARGV[1]) == 1 then redis.call('expire', KEYS[1], ARGV[2]) return true end return false",
+    "compare and expire": "return redis.call('get', KEYS[1]) == ARGV[1] and redis.call('pexpire', KEYS[1], ARGV[2]) or 0",
+    "compare or take": "local v = redis.call('GET', KEYS[1]); if v == false or v == ARGV[1] then "
+    "redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]); return 1; end; return 0;",
+    "set if absent": "local ok = redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) if ok then return ok else return redis.call('get', KEYS[1]) end",
+    "set if absent, as a number": "if redis.call('exists', KEYS[1]) == 0 then redis.call('psetex', KEYS[1], ARGV[2], ARGV[1]) return 1 else return 0 end",
+    "a limit with what is left": "local c = redis.call('incrby', KEYS[1], ARGV[3]) if c == tonumber(ARGV[3]) then "
+    "redis.call('pexpire', KEYS[1], ARGV[2]) end local left = math.max(0, 3 - c) return {left, c > 3 and 1 or 0, redis.call('ttl', KEYS[1])}",
+    "a count that ends": "local n = tonumber(redis.call('get', KEYS[1]) or 0) if n <= 0 then redis.call('del', KEYS[1]) return nil end return redis.call('decr', KEYS[1])",
     "a time that is left": 'if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("ttl", KEYS[1]) else return -3 end',
     "what values become": "redis.call('get', KEYS[1]) return {1.9, -1.9, 'x', true, false, redis.call('type', KEYS[1]), nil, 5}",
     "nothing": "redis.call('set', KEYS[1], ARGV[2] * 2 + ARGV[3], 'EX', 10)",
@@ -239,7 +247,7 @@ def of_scripts():
         name = hashlib.sha1(text.encode()).hexdigest()
         by_name = f"EVALSHA {name.upper()} 1 s me 5000 1|GET s|TTL s"
         # Of an error in a script, Redis also tells the script and its line.
-        counts = "incr" in text.lower() and "pcall" not in text
+        counts = any(word in text.lower() for word in ("incr", "tonumber(redis")) and "pcall" not in text
         for before in ["DEL s", "SET s 2", "SET s 2 EX 100"] + ["SET s me", "SET s other EX 100"] * (not counts):
             run = lines("GET s|TTL s") + request("EVAL", text, 1, "s", "me", 5000, 1)
             yield line(before) + 3 * run + lines(by_name)
@@ -250,6 +258,43 @@ def of_scripts():
 def test_what_scripts_of_programs_do(pair):
     for said in of_scripts():
         judge(pair, [said])
+
+
+NUMBERS_OF_SCRIPTS = """
+0|-0|10|007|1.9|-1.9|.5|5.|.|-|+|+1|--1|1e3|1E+3|1e-3|1e|e1|1e400|-1e400|1e-400|0x10|0X1F|-0x10|0x|0x1p4|0x1.8|0x1g|0x.8|1x|1_0
+inf|-inf|INF|+Infinity|infinit|infx|nan|-nan|NaN|nan(1)|nan(|9007199254740993|9223372036854775807|9223372036854775808
+-9223372036854775808|-9223372036854775809|18446744073709551616|123456789012345678|0.1|1e14|1e15|1e17|1e21|0xffffffffffffffffff
+""".strip().replace("\n", "|").split("|")
+
+OF_NUMBERS = [
+    "return tonumber(ARGV[1])",
+    "return tostring(tonumber(ARGV[1]))",
+    "return {-ARGV[1], ARGV[1] + 1, ARGV[1] * 1.5, 7 % ARGV[1], 1 / ARGV[1]}",
+    "return redis.call('set', KEYS[1], ARGV[1] * 1) and redis.call('get', KEYS[1])",
+    "return redis.call('incrby', KEYS[1], tonumber(ARGV[1]) or 'none')",
+    "return {math.max(ARGV[1], 1), math.max(1, ARGV[1]), math.min(ARGV[1], 1), math.min(1, ARGV[1]), math.floor(ARGV[1])}",
+    "return {ARGV[1] == tonumber(ARGV[1]), ARGV[1] + 0 == ARGV[1] * 1, ARGV[1] + 0 < 5, '1' .. ARGV[1] * 1}",
+]
+
+
+def test_numbers_of_scripts(pair):
+    """As Lua reads and writes numbers, and as Redis makes integers of them."""
+    texts = NUMBERS_OF_SCRIPTS + [" 1", "1 ", "\t1\v\f\r\n", "1 2", "", " ", "1\0x", "\u00a01", "\0"]
+    for script in OF_NUMBERS:
+        for number in texts:
+            said = line("DEL s") + request("EVAL", f"redis.call('exists', KEYS[1]) {script}", 1, "s", number.encode())
+            ours, theirs = (of_error(converse(server.port, said)) for server in reversed(pair))
+            assert ours == theirs, (script, number)
+    for number in NUMBERS_OF_SCRIPTS:
+        if number[0].isdigit():
+            text = f"redis.call('exists', KEYS[1]) return tostring({number})"
+            ours, theirs = (of_error(converse(server.port, request("EVAL", text, 1, "s"))) for server in reversed(pair))
+            assert ours == theirs, text
+
+
+def of_error(answer):
+    """Answers, but of each error only that it is one: Redis also tells the script and its line."""
+    return re.sub(rb"(?m)^-.*$", b"-", answer)
 
 
 def test_scripts(pair):

@@ -76,17 +76,16 @@ impl<'a> Lexer<'a> {
         self.take_while(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     }
 
-    /// A number, and nothing behind it that would belong to it or to a name.
+    /// A number, and nothing behind it that would belong to it or to a name. Lua takes what looks like one so far, and then
+    /// asks whether it is one.
     fn number(&mut self) -> Option<f64> {
-        let word = self.take_while(|byte| byte.is_ascii_alphanumeric() || byte == b'.');
-        let is_decimal = !word.starts_with(b"0x") && !word.starts_with(b"0X");
-        let has_exponent = is_decimal && matches!(word, [.., b'e' | b'E']);
-        if has_exponent && matches!(self.left.first(), Some(b'+' | b'-')) {
-            let sign = self.take(1);
-            let exponent = self.take_while(|byte| byte.is_ascii_digit());
-            return number::parse(&[word, sign, exponent].concat());
+        let from = self.left;
+        self.take_while(|byte| byte.is_ascii_digit() || byte == b'.');
+        if let [b'e' | b'E', b'+' | b'-', ..] = self.left {
+            self.take(2);
         }
-        number::parse(word)
+        self.name();
+        number::parse(&from[..from.len() - self.left.len()])
     }
 
     fn comment(&mut self) -> Option<()> {
@@ -188,6 +187,9 @@ mod tests {
             b"--[[ x",
             b"'\\256'",
             b"1x",
+            b"1_0",
+            b"1..2",
+            b"1e+",
             b"a $ b",
             b"\xff",
             b"a != b",
@@ -198,5 +200,6 @@ mod tests {
         assert_eq!(tokens(b"a~=b").unwrap()[1], Token::Mark("~="));
         assert_eq!(tokens(b"a..'b'").unwrap()[1], Token::Mark(".."));
         assert_eq!(tokens(b"1E+3 1e-3 15e2").unwrap()[0], Token::Number(1000.0));
+        assert_eq!(tokens(b"0x1.8").unwrap()[0], Token::Number(1.0));
     }
 }

@@ -229,9 +229,19 @@ fn what_a_command_moves_is_work() {
         answers(format!(":{long}\r\n")),
     ]
     .concat();
+    // Without its text, which is work too.
+    let counts = "n=n+1 ".repeat(500);
+    let script = format!("local n=redis.call('exists',KEYS[1]) {counts} return n");
+    client.send(request(&[b"SCRIPT", b"LOAD", script.as_bytes()]));
+    assert_eq!(client.line(), "$40");
+    let name = client.line();
     for (said, answer) in [
         (several(&set_range), answers(format!(":{long}\r\n"))),
         (queued(&set_range), in_transaction),
+        (
+            several(&line(&format!("EVALSHA {name} 1 k"))),
+            answers(":501\r\n".into()),
+        ),
         (
             several(&line("INCR k")),
             answers("-ERR value is not an integer or out of range\r\n".into()),
@@ -249,6 +259,37 @@ fn what_a_command_moves_is_work() {
     text.send("append k 0 0 1\r\ny\r\n".repeat(TIMES as usize));
     text.expect("STORED\r\n".repeat(TIMES as usize));
     assert!(text.stat("conn_yields") - before >= TIMES / 2);
+}
+
+/// Class of bug: a script of few bytes makes, compares or answers a value again and again.
+#[test]
+fn a_script_that_takes_too_long_changes_nothing() {
+    const LEN: usize = 900_000;
+    let server = Fixture::with(both(), Wants::default());
+    let mut client = server.redis_client();
+    let value = vec![b'x'; LEN];
+    ask(&mut client, &request(&[b"SET", b"k", &value]), b"+OK\r\n");
+    let (copies, looks) = (["v"; 190].join(","), ["v==ARGV[1]"; 190].join(","));
+    for end in [
+        format!("return {{{copies}}}"),
+        format!("return {{{looks}}}"),
+        format!("{} return #v", "v=v..v ".repeat(40)),
+        "return redis.error_reply(v)".to_owned(),
+    ] {
+        let text =
+            format!("local v=redis.call('get',KEYS[1]) redis.call('expire',KEYS[1],100) {end}");
+        client.send(request(&[b"EVAL", text.as_bytes(), b"1", b"k", &value]));
+        let answer = client.line();
+        assert!(
+            answer.starts_with("-ERR the script takes too long"),
+            "{answer}: {end}"
+        );
+        ask(&mut client, &line("TTL k"), b":-1\r\n");
+    }
+    // One look at each is what it may have.
+    let text = b"if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('del',KEYS[1]) end";
+    let release = request(&[b"EVAL", text, b"1", b"k", &value]);
+    ask(&mut client, &release, b":1\r\n");
 }
 
 /// Walks in several steps, in a transaction too, find what one step would.
@@ -293,6 +334,10 @@ fn large_values_stay_in_the_engine_whatever_command_reads_them() {
         (vec!["GETRANGE k 5 -7"], large(&value[5..LEN - 6])),
         (vec!["GETRANGE k 10 2009"], large(&value[10..2010])),
         (
+            vec!["EVAL return{redis.call('get',KEYS[1]),2} 1 k"],
+            [b"*2\r\n", &large(&value)[..], b":2\r\n"].concat(),
+        ),
+        (
             vec!["SET k v GET", "GET k"],
             [&large(&value)[..], b"$1\r\nv\r\n"].concat(),
         ),
@@ -313,14 +358,18 @@ fn large_values_stay_in_the_engine_whatever_command_reads_them() {
     let mut other = server.redis_client();
     let mut plain = server.client();
     ask(&mut other, &request(&[b"SET", b"k", &value]), b"+OK\r\n");
-    let mut client = server.redis_client();
-    client.send(line("GETRANGE k 1 -1").repeat(COUNT));
-    let answer = large(&value[1..]);
-    client.expect(&answer);
-    let held = plain.stat("read_buf_bytes");
-    assert!(held < 100_000, "{held} bytes are held");
-    for _ in 1..COUNT {
+    for (command, answer) in [
+        ("GETRANGE k 1 -1", large(&value[1..])),
+        ("EVAL return(redis.call('get',KEYS[1])) 1 k", large(&value)),
+    ] {
+        let mut client = server.redis_client();
+        client.send(line(command).repeat(COUNT));
         client.expect(&answer);
+        let held = plain.stat("read_buf_bytes");
+        assert!(held < 100_000, "{held} bytes are held: {command}");
+        for _ in 1..COUNT {
+            client.expect(&answer);
+        }
     }
     // A large value is no number, and no token.
     for (command, reply) in [
