@@ -8,7 +8,7 @@ use std::io;
 use std::net::{SocketAddr as IpAddress, TcpListener, UdpSocket};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::SocketAddr as UnixAddress;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use nix::fcntl::{AT_FDCWD, AtFlags};
 use nix::unistd::{AccessFlags, faccessat};
@@ -258,29 +258,14 @@ fn in_place(file: &Path) -> Result<(), String> {
 
 /// Errors: the file, which is written in place, cannot be written to, or cannot be created.
 fn appended(flag: &str, file: &Path) -> Result<(), String> {
-    let target = followed(file);
-    let possible = match target.try_exists() {
-        Ok(true) if !target.is_dir() => {
-            allows(&target, AccessFlags::W_OK).map_err(|error| error.to_string())
-        }
-        Ok(_) => folder(&target).map_err(str::to_owned),
-        Err(error) => Err(error.to_string()),
-    };
+    let target = nuthatch_file::check_appended(file);
+    let possible = target
+        .map_err(|error| error.to_string())
+        .and_then(|target| match target.exists() {
+            true => allows(&target, AccessFlags::W_OK).map_err(|error| error.to_string()),
+            false => folder(&target).map_err(str::to_owned),
+        });
     possible.map_err(|error| format!("{flag} {}: {error}", file.display()))
-}
-
-/// Links that the system follows, at most.
-const LINKS_MAX: usize = 40;
-
-/// Where a path's links lead, whether or not there is a file yet.
-fn followed(file: &Path) -> PathBuf {
-    let mut at = file.to_owned();
-    for _ in 0..LINKS_MAX {
-        let Ok(to) = fs::read_link(&at) else { break };
-        at.pop();
-        at.push(to);
-    }
-    at
 }
 
 #[cfg(test)]
@@ -291,6 +276,7 @@ mod tests {
     use nuthatch_engines::EngineName;
     use std::os::fd::AsFd;
     use std::os::unix::fs::OpenOptionsExt;
+    use std::path::PathBuf;
 
     /// Without a change of the user: it is of all threads, and fails where another test has filtered the system calls
     /// of its own.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, PipeWriter, Read, Write};
 use std::net::TcpStream;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, lchown, symlink};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::Path;
 use std::process::Command;
@@ -473,6 +473,29 @@ fn a_log_that_cannot_be_is_an_error() {
         said.contains("--log /no/such/folder/log: there is no such folder"),
         "{said}"
     );
+}
+
+/// In a folder that others may write to, they may lead the log to a file of this user's.
+#[test]
+fn a_link_of_another_user_is_no_log() {
+    let folder = TempDir::new().unwrap();
+    let [victim, link] = ["victim", "link"].map(|name| folder.path().join(name));
+    fs::write(&victim, "keep").unwrap();
+    symlink(&victim, &link).unwrap();
+    let server = format!("-l 127.0.0.1 -p 0 --log {}", link.display());
+    assert!(run(&format!("{server} --check")).status.success());
+    // Root alone gives links away.
+    if lchown(&link, Some(65534), None).is_err() {
+        return;
+    }
+    for server in [format!("{server} --check"), server] {
+        let output = run(&server);
+        assert_eq!(output.status.code(), Some(2));
+        let said = String::from_utf8_lossy(&output.stderr);
+        let words = "is a link that the user 65534 has made";
+        assert!(said.contains(words), "{said}");
+    }
+    assert_eq!(fs::read_to_string(victim).unwrap(), "keep");
 }
 
 /// Folders that a server sees as /dev and /run, if the system allows mount namespaces.
