@@ -88,15 +88,6 @@ impl<'t> Place<'t> {
             Host::Name(name) => resolve(name, port),
         }
     }
-
-    /// Its addresses for one socket, the best first. The socket of every IPv6 address serves IPv4 too.
-    pub fn addresses_for_one(&self, port: u16) -> Result<Vec<SocketAddr>, PlaceError> {
-        let mut addresses = self.addresses(port)?;
-        if self.host == Host::Every {
-            addresses.reverse();
-        }
-        Ok(addresses)
-    }
 }
 
 impl<'t> Host<'t> {
@@ -105,7 +96,8 @@ impl<'t> Host<'t> {
             return Ok(Self::Every);
         }
         if let Ok(address) = typed.parse::<IpAddr>() {
-            return match address {
+            // A socket of IPv6 takes no clients of IPv4 (`bind_tcp`), so ::ffff:127.0.0.1 is 127.0.0.1.
+            return match address.to_canonical() {
                 IpAddr::V6(address) if address.is_unicast_link_local() => Err(PlaceError::NoScope),
                 address => Ok(Self::Address(address)),
             };
@@ -241,6 +233,8 @@ mod tests {
             ("[::1]", "[::1]:5"),
             ("[::1]:6", "[::1]:6"),
             ("::", "[::]:5"),
+            ("::ffff:127.0.0.1", "127.0.0.1:5"),
+            ("[::ffff:7f00:1]:6", "127.0.0.1:6"),
             ("fe80::1%1", "[fe80::1%1]:5"),
             ("[fe80::1%1]", "[fe80::1%1]:5"),
             ("[fe80::1%lo]:6", "[fe80::1%1]:6"),
@@ -263,8 +257,6 @@ mod tests {
             let place = Place::parse(typed).unwrap();
             assert_eq!(place.addresses(5).unwrap(), all, "{typed}");
             assert_eq!(place.name(), Some(typed));
-            let best = place.addresses_for_one(5).unwrap();
-            assert_eq!(best.first(), all.last());
         }
     }
 
