@@ -232,7 +232,7 @@ fn sighup_brings_back_what_a_command_changed_and_warns_as_a_start() {
     let mut hang_up = || {
         running.signal(Signal::SIGHUP);
         // The last line, if nothing needs a restart.
-        news(&log, &mut heard, ["applied: ", "nothing to apply"])
+        news(&log, &mut heard, ["applied: ", "no setting has changed"])
     };
     assert_eq!(
         running.ask("cache_memlimit 40\r\nverbosity 1\r\nquit\r\n"),
@@ -245,7 +245,7 @@ fn sighup_brings_back_what_a_command_changed_and_warns_as_a_start() {
     );
     assert_eq!(running.stat("settings", "maxbytes"), "33554432");
     assert_eq!(running.stat("settings", "verbosity"), "0");
-    assert!(hang_up().contains("nothing to apply"));
+    assert!(hang_up().contains("no setting has changed"));
     // The same for a limit that the file does not name.
     fs::write(
         &config,
