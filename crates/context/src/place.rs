@@ -45,9 +45,9 @@ impl<'t> Place<'t> {
             None => match typed.split_once(':') {
                 Some(("", behind)) => ("*", Some(port(behind)?)),
                 Some((host, behind)) => (host, Some(port(behind)?)),
-                // 0 is an address of IPv4.
+                // 0 is an address of IPv4, and +5 is neither that nor a port.
                 None => match typed.parse::<u16>() {
-                    Ok(port) if port > 0 => ("*", Some(port)),
+                    Ok(port) if port > 0 && !typed.starts_with('+') => ("*", Some(port)),
                     _ => (typed, None),
                 },
             },
@@ -278,6 +278,7 @@ mod tests {
             ("1.2.3:9:9", "neither"),
             ("127.0.0.1 ::1", "neither"),
             ("two words", "neither"),
+            ("+5", "name"),
             ("fe80::1%eth0%eth1", "no such interface"),
             ("fe80::1%none", "no such interface"),
             ("fe80::1", "needs its interface"),
