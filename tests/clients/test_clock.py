@@ -4,6 +4,7 @@ import os
 import subprocess
 import time
 
+import conftest
 import pytest
 from judge import converse
 
@@ -95,3 +96,29 @@ def test_what_is_left_of_a_life_survives_a_step(start, shift, tmp_path, way, ste
         second = start(*flags)
     assert 60 <= left(second, b"short") <= 100
     assert 6960 <= left(second, b"long") <= 7000
+
+
+def apart(**offsets):
+    """A command in a time namespace, whose clocks are ahead by so many seconds."""
+    return ("unshare", "-T", *(word for name, seconds in offsets.items() for word in (f"--{name}", str(seconds))))
+
+
+@pytest.mark.parametrize("ahead", [{"monotonic": 1_000_000, "boottime": 0}, {"monotonic": 0, "boottime": 1_000_000}])
+def test_in_a_time_namespace_time_passes_as_elsewhere(tmp_path, ahead):
+    look = subprocess.run([*apart(**ahead), "readlink", "/proc/self/ns/time"], capture_output=True, text=True, check=False)
+    if look.returncode != 0 or look.stdout.strip() == os.readlink("/proc/self/ns/time"):
+        pytest.skip("this system makes no time namespaces")
+    kept = str(tmp_path / "kept")
+    here = (conftest.NUTHATCH,)
+    there = (*apart(**ahead), *here)
+    for number, program in enumerate([there, here, there]):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        server = conftest.Server(folder, "-e", kept, program=program)
+        if number == 0:
+            store(server, b"set short 0 100")
+        # The other namespace counts from another start: neither of the two makes the item older.
+        assert 60 <= left(server, b"short") <= 100
+        stats = dict(line.split()[1:3] for line in converse(server.address, b"stats\r\n").splitlines() if b" " in line)
+        assert int(stats[b"uptime"]) < 60
+        assert server.end() == 0

@@ -634,7 +634,6 @@ def test_sockets_of_systemds_that_cannot_be_are_told(tmp_path):
         ("memcached:metrics", [ear, path], "--metrics: cannot listen at descriptor 4: a unix socket"),
         ("memcached:metrics", [ear, deaf], "--metrics: cannot listen at descriptor 4: not a listening socket"),
         ("memcached:metrics", [ear, datagrams], "--metrics: cannot listen at descriptor 4: not a listening socket"),
-        ("memcached:metrics:metrics", [ear, other, other], "several sockets"),
     ]:
         high = [fcntl.fcntl(one.fileno(), fcntl.F_DUPFD, 50) for one in sockets]
         command = [sys.executable, "-c", NAMED, names, ":".join(map(str, high)), conftest.NUTHATCH, "-t", "1"]

@@ -1105,7 +1105,16 @@ def test_a_key_that_cannot_be_used_is_named_with_the_cause(certificates, tmp_pat
 def test_files_that_are_no_pem_are_named_with_the_cause(certificates, tmp_path):
     text = (certificates / "server.pem").read_text()
     (tmp_path / "server.key").write_bytes((certificates / "server.key").read_bytes())
-    for bytes_, says in [(text.encode("utf-16"), "UTF-16"), (ssl.PEM_cert_to_DER_cert(text), "DER")]:
+    for bytes_, says in [
+        (text.encode("utf-16"), "UTF-16"),
+        (ssl.PEM_cert_to_DER_cert(text), "DER"),
+        (text.encode()[:400], "cut off: a line -----END CERTIFICATE----- is missing"),
+        (text.encode() + text.encode()[:400], "cut off: a line -----END CERTIFICATE----- is missing"),
+        (text.replace("CERTIFICATE-----", "CERTIFICATE--").encode(), "a line -----BEGIN …----- is damaged"),
+        (text.replace("CERT", "TRUSTED CERT").encode(), "no certificate, but: TRUSTED CERTIFICATE"),
+        ((certificates / "server.key").read_bytes(), "no certificate, but: PRIVATE KEY"),
+        (b"hello\n", "no certificate\n"),
+    ]:
         (tmp_path / "server.pem").write_bytes(bytes_)
         refused = subprocess.run([conftest.NUTHATCH, "--check", *tls_flags(tmp_path)], capture_output=True, text=True)
         assert refused.returncode != 0 and f"{tmp_path}/server.pem: {says}" in refused.stderr, refused.stderr

@@ -8,13 +8,13 @@ use std::io;
 use std::net::{SocketAddr as IpAddress, TcpListener, UdpSocket};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::SocketAddr as UnixAddress;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use nix::fcntl::{AT_FDCWD, AtFlags};
 use nix::unistd::{AccessFlags, faccessat};
 use nuthatch_log::LogTo;
 use nuthatch_program::Failure;
-use nuthatch_server::{Actions, Config, Listen, ListenAddress, limits};
+use nuthatch_server::{Actions, Config, Listen, ListenAddress, bind_each, limits};
 
 use crate::engine;
 use crate::process;
@@ -53,7 +53,6 @@ pub fn log(log: &LogTo, user: Option<&str>) -> Result<(), Failure> {
 pub fn as_user(settings: &mut Settings, user: Option<&str>) -> Result<(), Failure> {
     settings.server.read_passwords().map_err(Failure::usage)?;
     administrators(&settings.server);
-    each_address_once(settings).map_err(Failure::Usage)?;
     addresses(settings)
         .and_then(|()| files(settings))
         .map_err(|error| invalid(error, user))
@@ -114,64 +113,48 @@ fn socket(path: &Path) -> Result<(), String> {
     }
 }
 
-/// Errors: two listeners have the same address. Ports that the system chooses differ.
-fn each_address_once(settings: &Settings) -> Result<(), String> {
+/// The first port that is not for root alone.
+const UNPRIVILEGED: u16 = 1024;
+
+/// Errors: a place of this server is taken by another of its own, or has no address that this machine has, or a port that
+/// this user may not have. Another server may listen there now, so of ports that any user may have, one of the system's
+/// choice is tried. Which places a server does without is decided as at a start, which binds them in this order.
+fn addresses(settings: &Settings) -> Result<(), String> {
     let server = &settings.server;
-    let listeners = server.listeners.iter().map(|listen| &listen.place);
-    let addresses = listeners
-        .chain(&server.metrics)
-        .filter_map(|place| match place {
-            ListenAddress::Tcp(address) if address.port() != 0 => Some(*address),
-            _ => None,
-        });
-    let mut seen: Vec<IpAddress> = Vec::new();
-    for address in addresses {
-        if seen.contains(&address) {
-            return Err(format!(
-                "{address}: twice, of -l, -p, --redis-port, --cpserver and --metrics"
-            ));
-        }
-        seen.push(address);
+    let (udp, tcp): (Vec<&Listen>, _) =
+        (server.listeners.iter()).partition(|listen| listen.place.is_udp());
+    let mut taken: Vec<&ListenAddress> = Vec::new();
+    for listeners in [tcp, udp, server.metrics.iter().collect()] {
+        bind_each(listeners.into_iter(), |listen| {
+            let place = &listen.place;
+            let tried = match taken.iter().find(|other| other.overlaps(place)) {
+                Some(other) => Err(twice(place, other)),
+                None => address(place, settings),
+            };
+            tried
+                .map(|()| taken.push(place))
+                .map_err(|error| match &listen.name {
+                    Some(name) => io::Error::new(error.kind(), format!("{error} ({name})")),
+                    None => error,
+                })
+        })
+        .map_err(|error| error.to_string())?;
     }
     Ok(())
 }
 
-/// The first port that is not for root alone.
-const UNPRIVILEGED: u16 = 1024;
-
-/// Errors: a listener has no address that this machine has, or a port that this user may not have. Another server may
-/// listen there now, so of ports that any user may have, one of the system's choice is tried. As at a start, one address
-/// of those that a name has is enough.
-fn addresses(settings: &Settings) -> Result<(), String> {
-    let server = &settings.server;
-    let (mut possible, mut failed) = (Vec::new(), Vec::new());
-    for listen in &server.listeners {
-        match address(&listen.place, settings) {
-            Ok(()) => possible.push(listen),
-            Err(error) => failed.push((listen, error)),
-        }
-    }
-    for (listen, error) in failed {
-        let is_other = |other: &&Listen| {
-            listen.name.is_some() && other.name == listen.name && other.protocol == listen.protocol
-        };
-        if !possible.iter().any(is_other) {
-            return Err(match &listen.name {
-                Some(name) => format!("{error} ({name})"),
-                None => error,
-            });
-        }
-    }
-    let mut metrics = server.metrics.iter();
-    let tried = metrics.next().map(|place| address(place, settings));
-    match tried {
-        Some(Err(error)) if !metrics.any(|place| address(place, settings).is_ok()) => Err(error),
-        _ => Ok(()),
-    }
+/// The error of a place that another one of this server overlaps with.
+fn twice(place: &ListenAddress, other: &ListenAddress) -> io::Error {
+    let what = match place == other {
+        true => "twice".to_owned(),
+        false => format!("overlaps with {other}"),
+    };
+    let words = format!("{place}: {what}, of -l, -p, -U, --redis-port, --cpserver and --metrics");
+    io::Error::new(io::ErrorKind::AddrInUse, words)
 }
 
 /// Errors: the place is an address where nothing can listen at a start.
-fn address(place: &ListenAddress, settings: &Settings) -> Result<(), String> {
+fn address(place: &ListenAddress, settings: &Settings) -> io::Result<()> {
     let any_port = |address: &IpAddress| {
         let mut address = *address;
         if address.port() >= UNPRIVILEGED {
@@ -195,18 +178,19 @@ fn judge_bind_error(
     error: &io::Error,
     address: &IpAddress,
     has_predecessor: bool,
-) -> Result<(), String> {
+) -> io::Result<()> {
+    let named = |words: String| Err(io::Error::new(error.kind(), words));
     match error.kind() {
         // A server does without IPv6 where the machine has none.
         io::ErrorKind::AddrNotAvailable | io::ErrorKind::InvalidInput
             if !address.ip().is_unspecified() =>
         {
-            Err(format!("{}: no address of this machine", address.ip()))
+            named(format!("{}: no address of this machine", address.ip()))
         }
         // If a port of the system's choice is denied (by systemd's SocketBindDeny=, say), this one may be allowed.
         // A predecessor gives ports that this user may not bind.
         io::ErrorKind::PermissionDenied if address.port() < UNPRIVILEGED && !has_predecessor => {
-            Err(format!("{address}: this user may not listen there"))
+            named(format!("{address}: this user may not listen there"))
         }
         _ => Ok(()),
     }
@@ -258,29 +242,14 @@ fn in_place(file: &Path) -> Result<(), String> {
 
 /// Errors: the file, which is written in place, cannot be written to, or cannot be created.
 fn appended(flag: &str, file: &Path) -> Result<(), String> {
-    let target = followed(file);
-    let possible = match target.try_exists() {
-        Ok(true) if !target.is_dir() => {
-            allows(&target, AccessFlags::W_OK).map_err(|error| error.to_string())
-        }
-        Ok(_) => folder(&target).map_err(str::to_owned),
-        Err(error) => Err(error.to_string()),
-    };
+    let target = nuthatch_file::check_appended(file);
+    let possible = target
+        .map_err(|error| error.to_string())
+        .and_then(|target| match target.exists() {
+            true => allows(&target, AccessFlags::W_OK).map_err(|error| error.to_string()),
+            false => folder(&target).map_err(str::to_owned),
+        });
     possible.map_err(|error| format!("{flag} {}: {error}", file.display()))
-}
-
-/// Links that the system follows, at most.
-const LINKS_MAX: usize = 40;
-
-/// Where a path's links lead, whether or not there is a file yet.
-fn followed(file: &Path) -> PathBuf {
-    let mut at = file.to_owned();
-    for _ in 0..LINKS_MAX {
-        let Ok(to) = fs::read_link(&at) else { break };
-        at.pop();
-        at.push(to);
-    }
-    at
 }
 
 #[cfg(test)]
@@ -291,6 +260,7 @@ mod tests {
     use nuthatch_engines::EngineName;
     use std::os::fd::AsFd;
     use std::os::unix::fs::OpenOptionsExt;
+    use std::path::PathBuf;
 
     /// Without a change of the user: it is of all threads, and fails where another test has filtered the system calls
     /// of its own.
@@ -515,6 +485,36 @@ mod tests {
                 Flags {
                     listen: vec!["127.0.0.1".into()],
                     redis_port: Some(11211),
+                    ..good()
+                },
+            ),
+            (
+                "127.0.0.1:7: overlaps with 0.0.0.0:7",
+                Flags {
+                    listen: vec!["0.0.0.0:7,127.0.0.1:7".into()],
+                    ..good()
+                },
+            ),
+            (
+                "0.0.0.0:7: overlaps with 127.0.0.1:7",
+                Flags {
+                    listen: vec!["127.0.0.1:7,0.0.0.0:7".into()],
+                    ..good()
+                },
+            ),
+            (
+                "127.0.0.1:7: overlaps with 0.0.0.0:7",
+                Flags {
+                    listen: vec!["*:7".into()],
+                    metrics: Some("[::ffff:127.0.0.1]:7".into()),
+                    ..good()
+                },
+            ),
+            (
+                "UDP 127.0.0.1:7: overlaps with UDP 0.0.0.0:7",
+                Flags {
+                    listen: vec!["0.0.0.0:7,127.0.0.1:8".into()],
+                    udp_port: Some(7),
                     ..good()
                 },
             ),

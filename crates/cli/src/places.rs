@@ -385,24 +385,17 @@ fn addresses(flag: &str, typed: &str, port: u16) -> Result<Vec<Listen>, String> 
     Listen::typed(typed, port).map_err(|error| format!("{flag} {typed}: {error}"))
 }
 
-/// Where metrics are served: at the first of these that this machine has.
-pub fn metrics(flags: &Flags) -> Result<Vec<ListenAddress>, String> {
-    let mut inherited = inherited_as(Some("metrics")).into_iter();
-    if let Some(place) = inherited.next() {
-        // A client of another address would wait for ever.
-        return match inherited.next() {
-            None => Ok(vec![place]),
-            Some(_) => Err(
-                "--metrics: systemd has several sockets of that name, and one is served".to_owned(),
-            ),
-        };
+/// Where metrics are served.
+pub fn metrics(flags: &Flags) -> Result<Vec<Listen>, String> {
+    let inherited = inherited_as(Some("metrics"));
+    if !inherited.is_empty() {
+        let all = inherited.into_iter();
+        return Ok(all.map(|place| place.of(Protocol::Memcached)).collect());
     }
-    let Some(typed) = &flags.metrics else {
-        return Ok(Vec::new());
-    };
-    let found = Place::parse(typed).and_then(|place| place.addresses_for_one(METRICS_PORT));
-    let found = found.map_err(|error| format!("--metrics {typed}: {error}"))?;
-    Ok(found.into_iter().map(ListenAddress::Tcp).collect())
+    match &flags.metrics {
+        Some(typed) => addresses("--metrics", typed, METRICS_PORT),
+        None => Ok(Vec::new()),
+    }
 }
 
 /// A socket that systemd has bound, and what it is for.
@@ -615,8 +608,8 @@ mod tests {
             let places = Places::of(&flags, None).unwrap().listeners.into_iter();
             let places: Vec<_> = places.map(|listen| listen.place).collect();
             assert_eq!(places, [all(7), all(8)].concat(), "{typed}");
-            let mut metrics = metrics(&flags).unwrap();
-            metrics.reverse();
+            let metrics = metrics(&flags).unwrap().into_iter();
+            let metrics: Vec<_> = metrics.map(|listen| listen.place).collect();
             assert_eq!(metrics, all(9), "{typed}");
         }
     }

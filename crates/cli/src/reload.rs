@@ -159,7 +159,7 @@ impl Reload {
             }
         }
         match applied.is_empty() {
-            true => tracing::warn!("SIGHUP: nothing to apply"),
+            true => tracing::warn!("SIGHUP: no setting has changed that can be applied"),
             false => tracing::warn!("SIGHUP: applied: {}", applied.join(", ")),
         }
         if !waiting.is_empty() {

@@ -216,12 +216,27 @@ fn what_the_system_does_not_give_is_a_warning_and_shown_as_it_is() {
     let machine = fs::read_to_string("/proc/meminfo").unwrap();
     let machine = machine.split_whitespace().nth(1).unwrap();
     let twice = machine.parse::<u64>().unwrap() / 512;
-    let line = format!("-l 127.0.0.1 -p 0 -t 1 -b 4000000000 -c 2000000000 -m {twice}");
-    let warned = [
+    let mut line = "-l 127.0.0.1 -p 0 -t 1 -b 4000000000 -c 2000000000".to_owned();
+    let mut warned = vec![
         format!("-b 4000000000: the system allows {backlog}"),
         "-c 2000000000: the process may have".to_owned(),
-        format!("-m {twice}: a full server"),
     ];
+    // A system that accounts for all memory that is promised gives no more than it has.
+    match kernel("sys/vm/overcommit_memory") {
+        2 => {
+            let refused = run(&format!("-l 127.0.0.1 -p 0 -t 1 -m {twice}"));
+            assert_eq!(refused.status.code(), Some(1));
+            let said = String::from_utf8_lossy(&refused.stderr);
+            assert!(
+                said.contains("does not give so much address space"),
+                "{said}"
+            );
+        }
+        _ => {
+            line += &format!(" -m {twice}");
+            warned.push(format!("-m {twice}: a full server"));
+        }
+    }
     let checked = run(&format!("{line} --check"));
     let checked = String::from_utf8(checked.stderr).unwrap();
     let running = Running::start(&line);

@@ -31,9 +31,9 @@ impl Daemon {
 impl Drop for Daemon {
     fn drop(&mut self) {
         let _ = kill(self.0, Signal::SIGTERM);
-        while kill(self.0, None) != Err(Errno::ESRCH) && !is_dead(self.0) {
-            std::thread::sleep(std::time::Duration::from_millis(1));
-        }
+        wait_until("the end of a daemon", || {
+            (kill(self.0, None) == Err(Errno::ESRCH) || is_dead(self.0)).then_some(())
+        });
     }
 }
 
@@ -108,10 +108,8 @@ fn later_warnings_are_in_its_log() {
     let (daemon, _) = Daemon::start(&line, &pid);
     fs::write(&config, "no = 1\n").unwrap();
     kill(daemon.0, Signal::SIGHUP).unwrap();
-    while !fs::read_to_string(&log)
-        .unwrap()
-        .contains("unknown field `no`")
-    {
-        std::thread::sleep(std::time::Duration::from_millis(1));
-    }
+    wait_until("the warning", || {
+        let log = fs::read_to_string(&log).unwrap();
+        log.contains("unknown field `no`").then_some(())
+    });
 }

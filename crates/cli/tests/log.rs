@@ -3,10 +3,11 @@
 use std::fs;
 use std::io::{BufRead, BufReader, PipeWriter, Read, Write};
 use std::net::TcpStream;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, lchown, symlink};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::Path;
 use std::process::Command;
+use std::sync::mpsc::RecvTimeoutError;
 
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::sys::signal::{Signal, kill};
@@ -20,13 +21,10 @@ use running::*;
 
 /// Waits until a file has a text.
 fn wait_for(path: &Path, text: &str) -> String {
-    loop {
+    wait_until(text, || {
         let log = fs::read_to_string(path).unwrap_or_default();
-        if log.contains(text) {
-            return log;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(1));
-    }
+        log.contains(text).then_some(log)
+    })
 }
 
 /// The requests and replies of the connection, as logged, without the log's own words before each.
@@ -55,7 +53,7 @@ fn commands_and_replies_are_in_the_log() {
     // In pieces, so that a value arrives by itself: nothing of it is taken for a command.
     let request = format!("set a 7 0 3\r\nabc\r\nget a b\r\nset big 0 0 20000\r\n{large}");
     stream.write_all(request.as_bytes()).unwrap();
-    while running.stat("", "cmd_get") == "0" {}
+    running.wait_for_stat("cmd_get");
     let rest = "\r\nget big a\r\nset q 0 0 2 noreply\r\n<9\r\nmg a v\r\nms m 4\r\n>9 x\r\nbad \x1b[1m\r\n\
                 version\r\nget a\r\nquit\r\n";
     stream.write_all(rest.as_bytes()).unwrap();
@@ -89,7 +87,6 @@ fn commands_and_replies_are_in_the_log() {
             "< quit",
         ]
     );
-    let version = concat!("> VERSION 1.6.45-nuthatch-", env!("CARGO_PKG_VERSION"));
     assert_eq!(
         sorted(said.clone(), '>'),
         [
@@ -103,7 +100,7 @@ fn commands_and_replies_are_in_the_log() {
             "> VA 3",
             "> HD",
             "> ERROR",
-            version,
+            "> VERSION 1.6.45",
             "> VALUE a 7 3",
             "> END",
         ]
@@ -167,13 +164,11 @@ fn serves_and_ends(words: &[&str], socket: &Path, stderr: PipeWriter) {
         .stderr(stderr)
         .spawn()
         .unwrap();
-    let stream = loop {
-        if let Ok(stream) = UnixStream::connect(socket) {
-            break stream;
-        }
+    let stream = wait_until("a server", || {
         assert!(server.try_wait().unwrap().is_none(), "it ended");
-        std::thread::sleep(std::time::Duration::from_millis(1));
-    };
+        UnixStream::connect(socket).ok()
+    });
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
     assert_eq!(talk(stream, SET_AND_GET), SET_AND_GOT);
     kill(Pid::from_raw(server.id() as i32), Signal::SIGTERM).unwrap();
     assert_eq!(server.wait().unwrap().code(), Some(0));
@@ -379,7 +374,7 @@ fn descriptors_are_used_as_they_are() {
             lines.for_each(|line| tell.send(line).unwrap_or_default());
         });
         let wait_for = |text: &str| {
-            let next = || told.recv_timeout(std::time::Duration::from_secs(60));
+            let next = || told.recv_timeout(PATIENCE);
             while !next()
                 .unwrap_or_else(|_| panic!("{name}: no {text}"))
                 .contains(text)
@@ -399,7 +394,7 @@ fn descriptors_are_used_as_they_are() {
         kill(Pid::from_raw(id), Signal::SIGTERM).unwrap();
         wait_for("stopping");
         // To its end: the daemon is gone then.
-        while told.recv().is_ok() {}
+        while told.recv_timeout(PATIENCE) != Err(RecvTimeoutError::Disconnected) {}
         server.0.wait().unwrap();
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
@@ -476,6 +471,29 @@ fn a_log_that_cannot_be_is_an_error() {
     );
 }
 
+/// In a folder that others may write to, they may lead the log to a file of this user's.
+#[test]
+fn a_link_of_another_user_is_no_log() {
+    let folder = TempDir::new().unwrap();
+    let [victim, link] = ["victim", "link"].map(|name| folder.path().join(name));
+    fs::write(&victim, "keep").unwrap();
+    symlink(&victim, &link).unwrap();
+    let server = format!("-l 127.0.0.1 -p 0 --log {}", link.display());
+    assert!(run(&format!("{server} --check")).status.success());
+    // Root alone gives links away.
+    if lchown(&link, Some(65534), None).is_err() {
+        return;
+    }
+    for server in [format!("{server} --check"), server] {
+        let output = run(&server);
+        assert_eq!(output.status.code(), Some(2));
+        let said = String::from_utf8_lossy(&output.stderr);
+        let words = "is a link that the user 65534 has made";
+        assert!(said.contains(words), "{said}");
+    }
+    assert_eq!(fs::read_to_string(victim).unwrap(), "keep");
+}
+
 /// Folders that a server sees as /dev and /run, if the system allows mount namespaces.
 struct View {
     folder: TempDir,
@@ -507,7 +525,9 @@ impl View {
     }
 
     fn socket(&self, name: &str) -> UnixDatagram {
-        UnixDatagram::bind(self.folder.path().join(name)).unwrap()
+        let socket = UnixDatagram::bind(self.folder.path().join(name)).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket
     }
 }
 

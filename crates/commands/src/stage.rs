@@ -9,7 +9,7 @@ use nuthatch_context::administration::Action;
 use nuthatch_context::inbox::Inbox;
 use nuthatch_context::shared::Shared;
 use nuthatch_engine::{
-    AnyHandle, AnyValue, Engine, Handle, Inspect, Item, Key, KeyHasher, Op, Present, Read, Removal,
+    AnyHandle, AnyValue, Engine, Handle, Inspect, Item, Key, KeyHasher, Op, Present, Removal,
     Replies, Reply, Request, Store, StoreMode, Time, Value,
 };
 use nuthatch_protocol::Limits;
@@ -139,18 +139,10 @@ impl<'a> Stage<'_, 'a> {
     }
 
     fn weigh_old(&mut self, slice: &mut Slice, key: &[u8]) {
-        let look = Request {
-            key: self.key(key),
-            op: Op::Read(Read {
-                value: false,
-                bump: false,
-                ..Read::default()
-            }),
-        };
-        let mut found = FoundLen::default();
+        let key = self.key(key);
         let _lock = self.inbox.lock.take();
-        self.handle.execute(self.now, &[look], &mut found);
-        slice.spend(Work::of_bytes(found.0));
+        let found = look_up(self.handle, self.now, key);
+        slice.spend(Work::of_bytes(found.unwrap_or_default()));
     }
 
     /// True if an engine could refuse a value that replaces any existing one: then the old value must be removed before
@@ -343,28 +335,6 @@ impl<'a> Stage<'_, 'a> {
 #[inline]
 fn extends(store: &Store<'_>) -> bool {
     matches!(store.mode, StoreMode::Append | StoreMode::Prepend)
-}
-
-/// Keeps the length of a value that was looked at.
-#[derive(Default)]
-struct FoundLen(usize);
-
-impl<V: Value> Replies<V> for FoundLen {
-    fn begin(&mut self, _: usize, _: &Item) -> &mut [std::mem::MaybeUninit<u8>] {
-        unreachable!("no value was asked for")
-    }
-
-    fn commit(&mut self, _: usize) {}
-
-    fn retract(&mut self, _: usize) {}
-
-    fn large(&mut self, _: usize, _: &Item, _: V) {}
-
-    fn done(&mut self, _: usize, reply: Reply) {
-        if let Reply::Found(item) = reply {
-            self.0 = item.value_len;
-        }
-    }
 }
 
 /// Ignores all answers. Removals get no other call than `done`.

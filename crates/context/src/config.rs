@@ -1,6 +1,6 @@
 //! The settings of a server: checked values. Every default is written here and nowhere else.
 
-use std::fmt;
+use std::fmt::{self, Display};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
@@ -21,12 +21,11 @@ pub use nuthatch_security::tls::{TlsSettings, Verify};
 /// memcached's port.
 pub const PORT: u16 = 11211;
 
-/// The version of the memcached whose protocol this is.
+/// The version of the memcached whose protocol this is, and the whole answer to `version`: clients conclude from it what
+/// a server supports. They read nothing but three numbers without harm. Behind a dash, `memcached` of Node takes the last
+/// three numbers, or throws; behind a space, aiomcache, mcd and the `stats` of pymemcache raise. The server's own version
+/// is the statistic `nuthatch_version`.
 pub const MEMCACHED_VERSION: &str = "1.6.45";
-
-/// The answer to `version`. Clients conclude from it what a server supports, so it begins with the version of the
-/// memcached whose protocol this is.
-pub const VERSION: &str = concat!("1.6.45-nuthatch-", env!("CARGO_PKG_VERSION"));
 
 /// Everything a server needs to know besides its engine.
 #[derive(Clone, Debug)]
@@ -57,8 +56,8 @@ pub struct Config {
     pub tls: Option<TlsSettings>,
     /// The content of these certificates, if it has been read: see [`Config::read_certificates`].
     pub certificates: Option<Arc<Tls>>,
-    /// Where to serve metrics by HTTP (`--metrics`): at the first of these that this machine has. Empty: nowhere.
-    pub metrics: Vec<ListenAddress>,
+    /// Where to serve metrics by HTTP (`--metrics`). Of these, only places and names count.
+    pub metrics: Vec<Listen>,
     /// Items that outlive the process.
     pub keeping: Keeping,
     /// A unix socket by which another process can take over. By it this process takes over at its start, if a server
@@ -96,8 +95,6 @@ pub struct Config {
     pub cas: bool,
     /// The engine's settings: lines that `stats settings` shows behind its own.
     pub engine_settings: Vec<(&'static str, String)>,
-    /// The answer to `version`, which `stats` shows too.
-    pub version: String,
     /// The verbosity of the log at first (`-v`). The `verbosity` command changes it.
     pub verbosity: u32,
     /// Called with each new verbosity.
@@ -214,7 +211,6 @@ impl Default for Config {
             count_prefixes: false,
             cas: true,
             engine_settings: Vec::new(),
-            version: VERSION.to_owned(),
             verbosity: 0,
             on_verbosity: OnVerbosity::default(),
             log_lost: Arc::default(),
@@ -464,6 +460,19 @@ pub enum ListenAddress {
 }
 
 impl ListenAddress {
+    /// True if two sockets cannot have these places at once: they are the same, or one is every address and the other
+    /// an address of the same family and port. Ports that the system chooses differ.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let (one, other) = match (self, other) {
+            (Self::Tcp(one), Self::Tcp(other)) | (Self::Udp(one), Self::Udp(other)) => (one, other),
+            _ => return self == other,
+        };
+        one.port() != 0
+            && one.port() == other.port()
+            && one.is_ipv4() == other.is_ipv4()
+            && (one == other || one.ip().is_unspecified() || other.ip().is_unspecified())
+    }
+
     /// True if it is for datagrams.
     pub fn is_udp(&self) -> bool {
         matches!(self, Self::Udp(_) | Self::InheritedUdp(_))
@@ -480,12 +489,41 @@ impl ListenAddress {
     }
 }
 
+impl Display for ListenAddress {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => write!(out, "{address}"),
+            Self::Udp(address) => write!(out, "UDP {address}"),
+            Self::Unix { path, .. } => write!(out, "{}", path.display()),
+            Self::Inherited(fd) | Self::InheritedUdp(fd) => write!(out, "descriptor {fd}"),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn clients_are_told_memcacheds_version() {
-        assert!(VERSION.starts_with(&format!("{MEMCACHED_VERSION}-")));
+    fn every_address_overlaps_with_each_of_its_family() {
+        for (one, other, do_overlap) in [
+            ("127.0.0.1:5", "127.0.0.1:5", true),
+            ("127.0.0.1:5", "127.0.0.1:6", false),
+            ("127.0.0.1:5", "127.0.0.2:5", false),
+            ("0.0.0.0:5", "127.0.0.1:5", true),
+            ("[::]:5", "[::1]:5", true),
+            ("[fe80::1%1]:5", "[fe80::1%2]:5", false),
+            // A socket of IPv6 takes no clients of IPv4.
+            ("[::]:5", "0.0.0.0:5", false),
+            ("0.0.0.0:0", "0.0.0.0:0", false),
+        ] {
+            for place in [ListenAddress::Tcp, ListenAddress::Udp] {
+                let places = [one, other].map(|text| place(text.parse().unwrap()));
+                assert_eq!(places[0].overlaps(&places[1]), do_overlap, "{one} {other}");
+                assert_eq!(places[1].overlaps(&places[0]), do_overlap, "{other} {one}");
+            }
+            let [tcp, udp] = [ListenAddress::Tcp, ListenAddress::Udp];
+            assert!(!tcp(one.parse().unwrap()).overlaps(&udp(one.parse().unwrap())));
+        }
     }
 }

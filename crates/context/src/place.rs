@@ -45,9 +45,9 @@ impl<'t> Place<'t> {
             None => match typed.split_once(':') {
                 Some(("", behind)) => ("*", Some(port(behind)?)),
                 Some((host, behind)) => (host, Some(port(behind)?)),
-                // 0 is an address of IPv4.
+                // 0 is an address of IPv4, and +5 is neither that nor a port.
                 None => match typed.parse::<u16>() {
-                    Ok(port) if port > 0 => ("*", Some(port)),
+                    Ok(port) if port > 0 && !typed.starts_with('+') => ("*", Some(port)),
                     _ => (typed, None),
                 },
             },
@@ -88,15 +88,6 @@ impl<'t> Place<'t> {
             Host::Name(name) => resolve(name, port),
         }
     }
-
-    /// Its addresses for one socket, the best first. The socket of every IPv6 address serves IPv4 too.
-    pub fn addresses_for_one(&self, port: u16) -> Result<Vec<SocketAddr>, PlaceError> {
-        let mut addresses = self.addresses(port)?;
-        if self.host == Host::Every {
-            addresses.reverse();
-        }
-        Ok(addresses)
-    }
 }
 
 impl<'t> Host<'t> {
@@ -105,7 +96,8 @@ impl<'t> Host<'t> {
             return Ok(Self::Every);
         }
         if let Ok(address) = typed.parse::<IpAddr>() {
-            return match address {
+            // A socket of IPv6 takes no clients of IPv4 (`bind_tcp`), so ::ffff:127.0.0.1 is 127.0.0.1.
+            return match address.to_canonical() {
                 IpAddr::V6(address) if address.is_unicast_link_local() => Err(PlaceError::NoScope),
                 address => Ok(Self::Address(address)),
             };
@@ -241,6 +233,8 @@ mod tests {
             ("[::1]", "[::1]:5"),
             ("[::1]:6", "[::1]:6"),
             ("::", "[::]:5"),
+            ("::ffff:127.0.0.1", "127.0.0.1:5"),
+            ("[::ffff:7f00:1]:6", "127.0.0.1:6"),
             ("fe80::1%1", "[fe80::1%1]:5"),
             ("[fe80::1%1]", "[fe80::1%1]:5"),
             ("[fe80::1%lo]:6", "[fe80::1%1]:6"),
@@ -263,8 +257,6 @@ mod tests {
             let place = Place::parse(typed).unwrap();
             assert_eq!(place.addresses(5).unwrap(), all, "{typed}");
             assert_eq!(place.name(), Some(typed));
-            let best = place.addresses_for_one(5).unwrap();
-            assert_eq!(best.first(), all.last());
         }
     }
 
@@ -286,6 +278,7 @@ mod tests {
             ("1.2.3:9:9", "neither"),
             ("127.0.0.1 ::1", "neither"),
             ("two words", "neither"),
+            ("+5", "name"),
             ("fe80::1%eth0%eth1", "no such interface"),
             ("fe80::1%none", "no such interface"),
             ("fe80::1", "needs its interface"),

@@ -11,7 +11,7 @@ mod own;
 mod replace;
 mod unfinished;
 
-pub use own::{open_in_place, open_trusted};
+pub use own::{check_appended, open_appended, open_in_place, open_trusted};
 pub use replace::{check_replaceable, try_replace};
 pub use unfinished::{BY_MASK, OWNER_ONLY, Unfinished, remove_unfinished};
 

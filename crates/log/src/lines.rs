@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
-use nix::libc::O_NONBLOCK;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nuthatch_file::open_appended;
 use nuthatch_sync::mutex::Mutex;
 
 /// Bytes that a pipe takes atomically, so that the lines of several processes do not mix (PIPE_BUF).
@@ -152,9 +152,7 @@ const MODE: u32 = 0o640;
 /// Once it is open, writes wait for the reader.
 fn append_to(path: &Path) -> Result<File, String> {
     let mut options = OpenOptions::new();
-    let options = options.create(true).append(true).mode(MODE);
-    let options = options.custom_flags(O_NONBLOCK);
-    let opened = options.open(path).and_then(|file| {
+    let opened = open_appended(path, options.mode(MODE)).and_then(|file| {
         let flags = OFlag::from_bits_retain(fcntl(&file, FcntlArg::F_GETFL)?);
         fcntl(&file, FcntlArg::F_SETFL(flags - OFlag::O_NONBLOCK))?;
         Ok(file)

@@ -118,18 +118,17 @@ fn addresses(options: &Options) -> Result<Vec<Listen>, Failure> {
     Ok(addresses)
 }
 
-/// Where the `number`th gateway serves metrics: at the first of these that its host has.
-fn metrics(options: &Options, number: usize) -> Result<Vec<ListenAddress>, Failure> {
+/// Where the `number`th gateway serves metrics.
+fn metrics(options: &Options, number: usize) -> Result<Vec<Listen>, Failure> {
     let Some(typed) = &options.metrics else {
         return Ok(Vec::new());
     };
-    let found = Place::parse(typed).and_then(|place| place.addresses_for_one(METRICS_PORT));
+    let found = Listen::typed(typed, METRICS_PORT);
     let found = found.map_err(|error| wrong("--metrics", typed, &error))?;
-    let places = found.into_iter().map(|mut address| {
-        address.set_port(port_of_gateway("--metrics", address.port(), number)?);
-        Ok(ListenAddress::Tcp(address))
-    });
-    places.collect()
+    let found = found.iter();
+    found
+        .map(|listen| of_gateway("--metrics", listen, number))
+        .collect()
 }
 
 fn wrong(flag: &str, typed: &str, error: &PlaceError) -> Failure {
@@ -204,15 +203,15 @@ mod tests {
         // An address and port that come up twice are listened on once.
         assert_eq!(places, [&tcp(9001), &tcp(81), &udp(101), &tcp(6380)]);
         assert_eq!(second.listeners[3].protocol, Protocol::Redis);
-        assert_eq!(second.metrics, [tcp(9151)]);
+        assert_eq!(second.metrics[0].place, tcp(9151));
         let free = config(&options("-l ::1 -p 0 --metrics ::1 --redis-port 0"), 7).unwrap();
         assert_eq!(
             free.listeners[1].place,
             ListenAddress::Tcp("[::1]:0".parse().unwrap())
         );
         assert_eq!(
-            free.metrics,
-            [ListenAddress::Tcp("[::1]:9157".parse().unwrap())]
+            free.metrics[0].place,
+            ListenAddress::Tcp("[::1]:9157".parse().unwrap())
         );
     }
 

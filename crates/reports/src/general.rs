@@ -3,6 +3,7 @@
 use std::process;
 use std::sync::atomic::Ordering;
 
+use nuthatch_context::config::MEMCACHED_VERSION;
 use nuthatch_context::inbox::IdleMemory;
 use nuthatch_context::shared::Shared;
 use nuthatch_context::system;
@@ -23,7 +24,8 @@ fn process_lines(report: &mut Report<'_, '_>, shared: &Shared, now: Time) {
     report.line("pid", process::id());
     report.line("uptime", now.seconds());
     report.line("time", shared.clock.wall().unix().as_secs());
-    report.line("version", &shared.config.version);
+    report.line("version", MEMCACHED_VERSION);
+    report.line("nuthatch_version", env!("CARGO_PKG_VERSION"));
     // This server uses no libevent.
     report.line("libevent", "none");
     report.line("pointer_size", usize::BITS);

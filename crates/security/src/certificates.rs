@@ -41,9 +41,9 @@ pub(crate) fn read(path: &Path) -> Result<Vec<CertificateDer<'static>>, Settings
     let bytes = files::read(path, FILE_MAX).map_err(|error| SettingsError::file(path, error))?;
     let text = text(&bytes).map_err(|error| SettingsError::file(path, error))?;
     let found = CertificateDer::pem_slice_iter(text).collect::<Result<Vec<_>, _>>();
-    let found = found.map_err(|error| SettingsError::file(path, error))?;
+    let found = found.map_err(|error| SettingsError::file(path, cause(&error)))?;
     match found.is_empty() {
-        true => Err(SettingsError::file(path, "no certificate")),
+        true => Err(SettingsError::file(path, missing("certificate", text))),
         false => Ok(found),
     }
 }
@@ -60,8 +60,8 @@ pub(crate) fn private_key(
         Err(_) if is_encrypted(text) => {
             Err("the key is encrypted; `openssl pkey` writes it without a passphrase".to_owned())
         }
-        Err(pem::Error::NoItemsFound) => Err("no private key".to_owned()),
-        Err(error) => Err(error.to_string()),
+        Err(pem::Error::NoItemsFound) => Err(missing("private key", text)),
+        Err(error) => Err(cause(&error)),
     };
     let key = key.map_err(|error| SettingsError::file(path, error))?;
     Ok((key, warning))
@@ -124,6 +124,38 @@ fn text(bytes: &[u8]) -> Result<&[u8], &'static str> {
         // A sequence of ASN.1.
         [0x30, length, ..] if *length >= 0x80 => Err("DER, and PEM is expected"),
         _ => Ok(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)),
+    }
+}
+
+/// Why a file in PEM cannot be read.
+fn cause(error: &pem::Error) -> String {
+    match error {
+        pem::Error::MissingSectionEnd { end_marker } => {
+            let label = String::from_utf8_lossy(end_marker);
+            format!("cut off: a line -----END {label}----- is missing")
+        }
+        // Not what is in the line.
+        pem::Error::IllegalSectionStart { .. } => "a line -----BEGIN …----- is damaged".to_owned(),
+        error => error.to_string(),
+    }
+}
+
+/// The most labels that an error names.
+const LABELS_MAX: usize = 3;
+
+/// The error of a file without what is looked for: names what it has instead.
+fn missing(what: &str, text: &[u8]) -> String {
+    let labels = text.split(|&byte| byte == b'\n').filter_map(|line| {
+        let label = line.trim_ascii().strip_prefix(b"-----BEGIN ")?;
+        let label = str::from_utf8(label.strip_suffix(b"-----")?).ok()?;
+        let is_label =
+            |byte: u8| byte == b' ' || byte.is_ascii_uppercase() || byte.is_ascii_digit();
+        label.bytes().all(is_label).then_some(label)
+    });
+    let labels: Vec<&str> = labels.take(LABELS_MAX).collect();
+    match labels.is_empty() {
+        true => format!("no {what}"),
+        false => format!("no {what}, but: {}", labels.join(", ")),
     }
 }
 

@@ -25,8 +25,12 @@ pub fn places(server: &ServerHandle) -> String {
     let mut places: Vec<String> = named
         .map(|(name, places)| name.to_owned() + &places)
         .collect();
-    if let Some(address) = server.metrics_address() {
-        places.push(format!("metrics at http://{address}/metrics"));
+    let metrics = server.metrics_addresses().iter();
+    let metrics: Vec<String> = metrics
+        .map(|address| format!("http://{address}/metrics"))
+        .collect();
+    if !metrics.is_empty() {
+        places.push(format!("metrics at {}", metrics.join(" ")));
     }
     places.join(", ")
 }
@@ -36,14 +40,14 @@ pub fn open_to_all(server: &ServerHandle, has_passwords: bool) -> Vec<String> {
     let addresses = server.addresses().iter().map(|(address, _)| address);
     let open = addresses
         .filter(|address| !has_passwords && server.tls_at(address) != Some(Verify::Always));
-    sentences(open, server.metrics_address())
+    sentences(open, server.metrics_addresses())
 }
 
 /// `addresses` are those where neither a password nor a certificate is demanded; the sockets of systemd are among them.
 /// Metrics have no password.
 fn sentences<'a>(
     addresses: impl Iterator<Item = &'a Address>,
-    metrics: Option<SocketAddr>,
+    metrics: &[SocketAddr],
 ) -> Vec<String> {
     let is_open = |address: &&Address| match address {
         Address::Tcp(address) | Address::Udp(address) => !address.ip().is_loopback(),
@@ -56,9 +60,11 @@ fn sentences<'a>(
             "everybody who reaches {open} may read and write: -l 127.0.0.1, or passwords (-Y)"
         ));
     }
-    if let Some(address) = metrics.filter(|address| !address.ip().is_loopback()) {
+    let metrics: Vec<_> = metrics.iter().copied().map(Address::Tcp).collect();
+    let open = list(metrics.iter().filter(is_open), |_| false);
+    if !open.is_empty() {
         sentences.push(format!(
-            "everybody who reaches {address} may read the metrics: --metrics 127.0.0.1"
+            "everybody who reaches {open} may read the metrics: --metrics 127.0.0.1"
         ));
     }
     sentences
@@ -101,14 +107,14 @@ mod tests {
             tcp("0.0.0.0:5"),
             Address::Udp("10.0.0.1:6".parse().unwrap()),
         ];
-        let metrics = |text: &str| Some(text.parse().unwrap());
-        let loopback = metrics("127.0.0.1:9150");
-        assert!(sentences(inner.iter(), loopback).is_empty());
-        let told = sentences(inner.iter().chain(&outer), metrics("[::]:9150"));
+        let metrics = ["127.0.0.1:9150", "[::]:9150", "10.0.0.1:1"];
+        let metrics = metrics.map(|text| text.parse().unwrap());
+        assert!(sentences(inner.iter(), &metrics[..1]).is_empty());
+        let told = sentences(inner.iter().chain(&outer), &metrics);
         assert!(told[0].contains("0.0.0.0:5 UDP 10.0.0.1:6 may read and write"));
-        assert!(told[1].contains("[::]:9150 may read the metrics"));
+        assert!(told[1].contains("reaches [::]:9150 10.0.0.1:1 may read the metrics"));
         // Passwords and certificates protect the items, not the metrics.
-        assert_eq!(sentences([].iter(), metrics("10.0.0.1:1")).len(), 1);
+        assert_eq!(sentences([].iter(), &metrics[2..]).len(), 1);
     }
 
     #[test]

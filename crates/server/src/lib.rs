@@ -74,6 +74,7 @@ mod unix_path;
 mod watchdog;
 mod worker;
 
+pub use listen::bind_each;
 pub use nuthatch_context::config::{
     self, Actions, By, Config, Keeping, Listen, ListenAddress, NewestTls, OnVerbosity, Protocol,
     TlsSettings, Verify,

@@ -19,14 +19,6 @@ use crate::unix_path::{Replaced, UnixPath};
 /// The error with the address that it is about, and what was typed for it.
 pub(crate) fn named(place: &ListenAddress, typed: Option<&str>, error: &io::Error) -> io::Error {
     let typed = typed.map_or(String::new(), |typed| format!(" ({typed})"));
-    let place = match place {
-        ListenAddress::Tcp(address) => address.to_string(),
-        ListenAddress::Udp(address) => format!("UDP {address}"),
-        ListenAddress::Unix { path, .. } => path.display().to_string(),
-        ListenAddress::Inherited(fd) | ListenAddress::InheritedUdp(fd) => {
-            format!("descriptor {fd}")
-        }
-    };
     io::Error::new(
         kind(error),
         format!("cannot listen at {place}{typed}: {error}"),
@@ -34,7 +26,7 @@ pub(crate) fn named(place: &ListenAddress, typed: Option<&str>, error: &io::Erro
 }
 
 /// The kind of an error of binding, where a family that the machine has not is a kind too.
-pub(crate) fn kind(error: &io::Error) -> io::ErrorKind {
+fn kind(error: &io::Error) -> io::ErrorKind {
     match error.raw_os_error() {
         Some(libc::EAFNOSUPPORT) => io::ErrorKind::Unsupported,
         _ => error.kind(),
@@ -43,11 +35,12 @@ pub(crate) fn kind(error: &io::Error) -> io::ErrorKind {
 
 /// Binds each place, in order. A server does without an address that is in use, or that this machine has not, if it
 /// listens for the same clients at another address of what was typed; memcached does without the first kind. It does
-/// without every IPv6 address on a machine without IPv6, if it listens anywhere.
-pub(crate) fn bind_each<'c, T>(
+/// without every IPv6 address on a machine without IPv6, if it listens anywhere. Returns what is bound, and the errors
+/// of the rest.
+pub fn bind_each<'c, T>(
     listeners: impl Iterator<Item = &'c Listen>,
-    mut bind: impl FnMut(&Listen) -> io::Result<T>,
-) -> io::Result<Vec<T>> {
+    mut bind: impl FnMut(&'c Listen) -> io::Result<T>,
+) -> io::Result<(Vec<T>, Vec<io::Error>)> {
     let (mut places, mut bound, mut failed) = (Vec::new(), Vec::new(), Vec::new());
     for listen in listeners {
         match bind(listen) {
@@ -58,6 +51,7 @@ pub(crate) fn bind_each<'c, T>(
             Err(error) => failed.push((listen, error)),
         }
     }
+    let mut without = Vec::new();
     for (listen, error) in failed {
         let is_other =
             |other: &&Listen| other.name == listen.name && other.protocol == listen.protocol;
@@ -68,6 +62,18 @@ pub(crate) fn bind_each<'c, T>(
         if !has_other {
             return Err(error);
         }
+        without.push(error);
+    }
+    Ok((bound, without))
+}
+
+/// Binds each place, and warns of those that the server does without.
+pub(crate) fn bind_and_warn<'c, T>(
+    listeners: impl Iterator<Item = &'c Listen>,
+    bind: impl FnMut(&'c Listen) -> io::Result<T>,
+) -> io::Result<Vec<T>> {
+    let (bound, without) = bind_each(listeners, bind)?;
+    for error in without {
         tracing::warn!(%error, "going on without");
     }
     Ok(bound)
@@ -79,7 +85,7 @@ fn is_absent(error: &io::Error) -> bool {
 }
 
 /// True if this machine has no such address, or no address of its family.
-pub(crate) fn has_no_address(error: &io::Error) -> bool {
+fn has_no_address(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::Unsupported | io::ErrorKind::AddrNotAvailable
@@ -239,6 +245,13 @@ fn without_file(bound: io::Result<Bound>) -> io::Result<(Bound, Option<UnixPath>
 }
 
 fn bind_tcp(address: SocketAddr, backlog: i32) -> io::Result<Bound> {
+    let socket = mio::net::TcpListener::from_std(listen_at(address, backlog)?.into());
+    let address = Address::Tcp(socket.local_addr()?);
+    Ok((ListenerSocket::Tcp(socket), address))
+}
+
+/// A new socket that listens at a TCP address.
+pub(crate) fn listen_at(address: SocketAddr, backlog: i32) -> io::Result<Socket> {
     let domain = Domain::for_address(address);
     let socket = Socket::new(domain, Type::STREAM, Some(socket2::Protocol::TCP))?;
     socket.set_reuse_address(true)?;
@@ -249,9 +262,7 @@ fn bind_tcp(address: SocketAddr, backlog: i32) -> io::Result<Bound> {
     socket.set_nonblocking(true)?;
     socket.bind(&SockAddr::from(address))?;
     socket.listen(backlog)?;
-    let socket = mio::net::TcpListener::from_std(socket.into());
-    let address = Address::Tcp(socket.local_addr()?);
-    Ok((ListenerSocket::Tcp(socket), address))
+    Ok(socket)
 }
 
 fn bind_unix(
@@ -335,7 +346,7 @@ mod tests {
             Some(kind) => Err(io::Error::from(kind)),
             None => Ok(()),
         };
-        bind_each(typed.iter(), bind).map(|bound| bound.len())
+        bind_each(typed.iter(), bind).map(|(bound, _)| bound.len())
     }
 
     #[test]
@@ -366,6 +377,37 @@ mod tests {
             ("127.0.0.1:5", name, None),
         ];
         assert_eq!(bound(&denied).unwrap_err().kind(), PermissionDenied);
+    }
+
+    #[test]
+    fn what_overlaps_cannot_be_bound_together() {
+        const PORTS_TRIED: usize = 20;
+        for (one, other) in [
+            ("127.0.0.1", "127.0.0.1"),
+            ("127.0.0.1", "127.0.0.2"),
+            ("0.0.0.0", "127.0.0.1"),
+            ("127.0.0.1", "0.0.0.0"),
+            ("0.0.0.0", "::"),
+            ("::", "0.0.0.0"),
+            ("::", "::1"),
+        ] {
+            let at = |host: &str, port| SocketAddr::new(host.parse().unwrap(), port);
+            let Ok(probe) = listen_at(at(one, 0), 1) else {
+                continue; // This machine has no IPv6.
+            };
+            drop(probe);
+            let (mut expected, mut both) = (false, false);
+            // Somebody else may have a port at the other address.
+            for _ in 0..PORTS_TRIED {
+                let first = listen_at(at(one, 0), 1).unwrap();
+                let port = first.local_addr().unwrap().as_socket().unwrap().port();
+                let second = at(other, port);
+                let places = [at(one, port), second].map(ListenAddress::Tcp);
+                expected = !places[0].overlaps(&places[1]);
+                both |= listen_at(second, 1).is_ok();
+            }
+            assert_eq!(both, expected, "{one} {other}");
+        }
     }
 
     #[test]

@@ -111,16 +111,16 @@ impl Server {
         }
         let acceptor = Acceptor::new(Arc::clone(&shared), listeners)?;
         let metrics = &shared.config.metrics;
-        let metrics = Endpoint::bind_first(metrics, newcomer.as_mut(), &shutdown)?;
+        let metrics = Endpoint::bind(metrics, newcomer.as_mut(), &shutdown)?;
         let control = shared.config.handover.as_deref();
         let control = control.map(|path| Control::bind(path, newcomer.as_mut(), &shutdown));
         let (mut control, alive) = control.transpose()?.unzip();
         if control.is_some()
             && let Some(metrics) = &metrics
         {
-            copies.push(metrics.copy()?);
+            copies.extend(metrics.copies()?);
         }
-        let metrics_address = metrics.as_ref().map(Endpoint::address).transpose()?;
+        let metrics_addresses = metrics.as_ref().map(Endpoint::addresses).transpose()?;
         let port_file = shared.config.port_file.as_deref();
         let port_file = port_file.map(|path| PortFile::begin(path, &shared.addresses));
         let port_file = port_file.transpose()?;
@@ -157,7 +157,7 @@ impl Server {
         Ok(ServerHandle {
             addresses,
             secured,
-            metrics_address,
+            metrics_addresses: metrics_addresses.unwrap_or_default(),
             controls: Controls::new(shared),
             shutdown,
             threads,
@@ -276,7 +276,7 @@ fn items_of_before(shared: &Shared, claim: Option<&Claim>) -> io::Result<Option<
 fn bind_all(config: &Config, mut newcomer: Option<&mut Newcomer>) -> io::Result<Vec<Listener>> {
     let streams = config.listeners.iter();
     let streams = streams.filter(|listen| !listen.place.is_udp());
-    listen::bind_each(streams, |listen| {
+    listen::bind_and_warn(streams, |listen| {
         Listener::bind(listen, config.backlog, newcomer.as_deref_mut())
     })
 }
@@ -290,7 +290,7 @@ fn bind_datagrams(
     let workers = config.threads.get();
     let datagrams = config.listeners.iter();
     let datagrams = datagrams.filter(|listen| listen.place.is_udp());
-    let bound = listen::bind_each(datagrams, |listen| {
+    let bound = listen::bind_and_warn(datagrams, |listen| {
         let protocol = listen.protocol;
         let bound = match listen.place {
             ListenAddress::Udp(address) => {
@@ -352,7 +352,7 @@ pub struct ServerHandle {
     addresses: Vec<(Address, Protocol)>,
     /// The addresses with TLS, and how they verify clients.
     secured: Vec<(Address, Verify)>,
-    metrics_address: Option<SocketAddr>,
+    metrics_addresses: Vec<SocketAddr>,
     controls: Controls,
     shutdown: Shutdown,
     threads: Vec<JoinHandle<io::Result<()>>>,
@@ -386,9 +386,9 @@ impl ServerHandle {
             .map(|(_, verify)| *verify)
     }
 
-    /// The address of its metrics, with the real port.
-    pub fn metrics_address(&self) -> Option<SocketAddr> {
-        self.metrics_address
+    /// The addresses of its metrics, with real ports.
+    pub fn metrics_addresses(&self) -> &[SocketAddr] {
+        &self.metrics_addresses
     }
 
     /// Begins a graceful stop: the server accepts no more connections, answers the requests that it has read, and

@@ -9,7 +9,7 @@
 //! never ahead of the exact one. What is told of an end is rounded the other way ([`Present::left`]), so that no client
 //! is told more than it asked for.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
@@ -196,15 +196,16 @@ fn moment(elapsed: u64) -> Time {
     Time(ticks.min(Time::LAST.0.into()) as u32)
 }
 
-/// How long this machine has slept, in nanoseconds, as of the last look. The kernel's coarse clock does not count that.
+/// How far [`uptime`] is ahead of the clock that does not count sleep, in nanoseconds, as of the last look: the kernel has
+/// no coarse clock that counts it. In a time namespace, which sets both clocks as it likes, it may be behind.
 /// (An atomic of the standard library, not of the models: it orders nothing.)
-static SLEPT: AtomicU64 = AtomicU64::new(0);
+static AHEAD: AtomicI64 = AtomicI64::new(i64::MIN);
 
-/// [`uptime`] as of the kernel's last tick and the last look at [`SLEPT`].
+/// [`uptime`] as of the kernel's last tick and the last look at [`AHEAD`].
 #[inline]
 fn coarse_uptime() -> u64 {
     // Relaxed: the number is all there is to see.
-    nanos(ClockId::CLOCK_MONOTONIC_COARSE) + SLEPT.load(Ordering::Relaxed)
+    nanos(ClockId::CLOCK_MONOTONIC_COARSE).saturating_add_signed(AHEAD.load(Ordering::Relaxed))
 }
 
 /// Looks whether the machine has slept, so that [`Clock::now`] counts that time. To be called now and then, by what
@@ -216,7 +217,10 @@ pub fn note_sleep() {
     let uptime = uptime();
     let awake = nanos(ClockId::CLOCK_MONOTONIC);
     // Relaxed: the number is all there is to see.
-    SLEPT.fetch_max(uptime.saturating_sub(awake), Ordering::Relaxed);
+    AHEAD.fetch_max(
+        uptime.cast_signed() - awake.cast_signed(),
+        Ordering::Relaxed,
+    );
 }
 
 /// The time since the machine was started, asleep or awake.

@@ -76,9 +76,16 @@ impl Started {
         connect_patiently(self.address)
     }
 
-    /// The version that it reports in memcached's protocol.
+    /// The version that it reports in memcached's protocol. Nuthatch has one of its own besides, among the first lines
+    /// of `stats`.
     pub fn version(&self, tls: bool) -> Result<String, String> {
-        self.find(b"version\r\n", tls, 1, "VERSION ")
+        let version = self.find(b"version\r\n", tls, 1, "VERSION ")?;
+        Ok(
+            match self.find(b"stats\r\n", tls, 8, "STAT nuthatch_version ") {
+                Ok(own) => format!("{version} (nuthatch {own})"),
+                Err(_) => version,
+            },
+        )
     }
 
     /// The same in Redis' protocol.
@@ -205,19 +212,26 @@ mod tests {
             child: spawn("sleep 1000", &os::cores()).unwrap(),
             address: listener.local_addr().unwrap(),
         };
-        for (answer, version) in [
-            ("VERSION 1.6.45\r\n", Ok("1.6.45")),
-            ("ERROR\r\n", Err("other: no version: ERROR")),
-            ("", Err("other: no version: ")),
+        const OURS: &str = "STAT pid 1\r\nSTAT nuthatch_version 0.1.0\r\nEND\r\n";
+        for (answers, version) in [
+            (
+                &["VERSION 1.6.45\r\n", "STAT pid 1\r\nEND\r\n"][..],
+                Ok("1.6.45"),
+            ),
+            (&["VERSION 1.6.45\r\n", OURS], Ok("1.6.45 (nuthatch 0.1.0)")),
+            (&["ERROR\r\n"], Err("other: no version: ERROR")),
+            (&[""], Err("other: no version: ")),
         ] {
             let answering = thread::spawn({
                 let listener = listener.try_clone().unwrap();
                 move || {
-                    let (mut stream, _) = listener.accept().unwrap();
-                    let mut command = [0; 9];
-                    stream.read_exact(&mut command).unwrap();
-                    assert_eq!(&command, b"version\r\n");
-                    stream.write_all(answer.as_bytes()).unwrap();
+                    for (command, answer) in ["version\r\n", "stats\r\n"].iter().zip(answers) {
+                        let (mut stream, _) = listener.accept().unwrap();
+                        let mut asked = vec![0; command.len()];
+                        stream.read_exact(&mut asked).unwrap();
+                        assert_eq!(asked, command.as_bytes());
+                        stream.write_all(answer.as_bytes()).unwrap();
+                    }
                 }
             });
             let told = server.version(false);

@@ -250,7 +250,7 @@ fn versus_compares_servers() {
     for (name, times) in [
         ("\"ratio_ops_per_s\":{\"median\":", 2),
         ("\"ratio_server_cpu\":{\"median\":", 2),
-        ("\"version\":\"1.6.45-nuthatch-", 3),
+        ("\"version\":\"1.6.45 (nuthatch ", 3),
         ("\"compiler\":\"rustc ", 1),
         ("\"kernel\":\"Linux ", 1),
         ("\"processor\":\"", 1),
@@ -375,7 +375,7 @@ fn figures_are_tables_of_what_benches_found() {
     let tables = lab(&format!("bench figures --from {found} --detail"));
     for part in [
         "| nuthatch::Cache ",
-        "| GET, one at a time | memcached 1.6.45-nuthatch-",
+        "| GET, one at a time | memcached 1.6.45 (nuthatch ",
     ] {
         assert!(tables.contains(part), "{part}: {tables}");
     }

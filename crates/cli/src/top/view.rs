@@ -96,7 +96,11 @@ impl<'v> View<'v> {
     }
 
     fn title(&self, columns: usize) -> String {
-        let version = self.between.text("version");
+        let own = self.between.text("nuthatch_version");
+        let version = match own {
+            "" => self.between.text("version"),
+            own => own,
+        };
         let up = duration(self.between.number("uptime"));
         let left = format!("nuthatch top  {}  {version}", self.server);
         let right = format!("up {up}");
@@ -345,7 +349,8 @@ mod tests {
     #[test]
     fn every_line_fits_and_says_what_there_is() {
         let stats = [
-            ("version", "1.6.45-nuthatch"),
+            ("version", "1.6.45"),
+            ("nuthatch_version", "0.1.0"),
             ("uptime", "90061"),
             ("cmd_get", "3000000"),
             ("get_hits", "2000"),

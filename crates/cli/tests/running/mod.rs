@@ -8,9 +8,26 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+
+/// How long a test waits for what must come: a busy machine may take its time, and one that waits for longer has failed.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Looks until there is what a test waits for.
+pub fn wait_until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < end, "waited in vain: {what}");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
 
 pub const SET_AND_GET: &str = "set k 5 0 3\r\nabc\r\nget k\r\nquit\r\n";
 pub const SET_AND_GOT: &str = "STORED\r\nVALUE k 5 3\r\nabc\r\nEND\r\n";
@@ -107,7 +124,9 @@ impl Running {
     }
 
     pub fn ask(&self, request: &str) -> String {
-        talk(TcpStream::connect(self.address()).unwrap(), request)
+        let stream = TcpStream::connect(self.address()).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        talk(stream, request)
     }
 
     /// Sends it a signal.
@@ -129,6 +148,11 @@ impl Running {
             .lines()
             .find_map(|line| line.strip_prefix(&format!("STAT {name} ")));
         line.unwrap_or_else(|| panic!("{name}: {stats}")).to_owned()
+    }
+
+    /// Waits until a number of `stats` is no longer 0.
+    pub fn wait_for_stat(&self, name: &str) {
+        wait_until(name, || (self.stat("", name) != "0").then_some(()));
     }
 
     /// Ends it by a signal, and returns its exit code and the rest of its output.

@@ -35,21 +35,46 @@ impl Request {
         let path = request.path.unwrap_or_default();
         Some(match path.split('?').next() {
             Some("/metrics") => {
-                let wants_openmetrics = request.headers.iter().any(|header| {
-                    let value = String::from_utf8_lossy(header.value);
-                    header.name.eq_ignore_ascii_case("accept")
-                        && value.contains("application/openmetrics-text")
-                });
-                let format = match wants_openmetrics {
-                    true => Format::OpenMetrics,
-                    false => Format::Prometheus,
-                };
+                let headers = request.headers.iter();
+                let accepts = headers.filter(|header| header.name.eq_ignore_ascii_case("accept"));
+                let accepts: Vec<_> = accepts
+                    .map(|header| String::from_utf8_lossy(header.value))
+                    .collect();
+                let format = accepted(&accepts.join(","));
                 Self::Page { format, wants_body }
             }
             Some("/healthz") => Self::Health { wants_body },
             _ => Self::Nothing,
         })
     }
+}
+
+/// The format that a list of media ranges prefers: as in Prometheus' own libraries, the one that is named with the
+/// greatest weight, the first of several, and text if neither is named. A weight of 0 refuses a format.
+fn accepted(ranges: &str) -> Format {
+    let mut best = (0.0, Format::Prometheus);
+    for range in ranges.split(',') {
+        let mut words = range.split(';').map(str::trim);
+        let format = match words
+            .next()
+            .unwrap_or_default()
+            .to_ascii_lowercase()
+            .as_str()
+        {
+            "application/openmetrics-text" => Format::OpenMetrics,
+            "text/plain" => Format::Prometheus,
+            _ => continue,
+        };
+        let mut parameters = words.filter_map(|word| word.split_once('='));
+        let weight = parameters.find(|(name, _)| name.trim().eq_ignore_ascii_case("q"));
+        let weight = weight.map_or(Ok(1.0), |(_, value)| value.trim().parse::<f32>());
+        // What is no number counts as no weight, as there.
+        let weight = weight.unwrap_or(1.0);
+        if weight > best.0 {
+            best = (weight, format);
+        }
+    }
+    best.1
 }
 
 /// The answer to any request but that for health, with its HTTP header.
@@ -119,5 +144,50 @@ mod tests {
         );
         assert_eq!(request("get a\r\n\r\n"), Some(Request::Bad));
         assert_eq!(request("GET /metrics HTTP/1.1\r\nHo"), None);
+    }
+
+    #[test]
+    fn the_format_with_the_greatest_weight_is_served() {
+        let prometheus = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;\
+             q=0.7,application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,\
+             application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=1.0.0;q=0.4,*/*;q=0.2";
+        for (accept, format) in [
+            (prometheus, Format::OpenMetrics),
+            ("Application/OpenMetrics-Text", Format::OpenMetrics),
+            (
+                "text/plain;q=0.5, application/openmetrics-text",
+                Format::OpenMetrics,
+            ),
+            (
+                "text/plain , application/openmetrics-text ; Q = 0.9",
+                Format::Prometheus,
+            ),
+            (
+                "application/openmetrics-text;q=0.3,text/plain;q=0.4",
+                Format::Prometheus,
+            ),
+            (
+                "application/openmetrics-text,text/plain",
+                Format::OpenMetrics,
+            ),
+            (
+                "text/plain,application/openmetrics-text",
+                Format::Prometheus,
+            ),
+            ("application/openmetrics-text;q=0", Format::Prometheus),
+            ("application/openmetrics-textual", Format::Prometheus),
+            ("application/openmetrics-text;q=x", Format::OpenMetrics),
+            ("*/*", Format::Prometheus),
+            ("", Format::Prometheus),
+        ] {
+            assert_eq!(accepted(accept), format, "{accept}");
+        }
+        let two = "GET /metrics HTTP/1.1\r\naccept: text/plain;q=0.1\r\nACCEPT: application/openmetrics-text\r\n\r\n";
+        let format = Format::OpenMetrics;
+        let page = Request::Page {
+            format,
+            wants_body: true,
+        };
+        assert_eq!(Request::parse(two.as_bytes()), Some(page));
     }
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token, Waker};
-use nuthatch_context::config::ListenAddress;
+use nuthatch_context::config::{Listen, ListenAddress};
 use nuthatch_context::shared::Shared;
 use nuthatch_context::shutdown::Shutdown;
 use nuthatch_security::guesses::Origin;
@@ -25,66 +25,45 @@ use crate::listen;
 
 /// A bound endpoint.
 pub(crate) struct Endpoint {
-    listener: TcpListener,
+    listeners: Vec<TcpListener>,
     poll: Poll,
 }
 
 impl Endpoint {
-    /// Binds the first of these places that this machine has, if there are any. Errors name the address.
-    pub(crate) fn bind_first(
-        places: &[ListenAddress],
+    /// Binds these places, if there are any. Errors name the address.
+    pub(crate) fn bind(
+        places: &[Listen],
         mut newcomer: Option<&mut Newcomer>,
         shutdown: &Shutdown,
     ) -> io::Result<Option<Self>> {
-        let mut tried = Ok(None);
-        for place in places {
-            tried = Self::bind(place, newcomer.as_deref_mut(), shutdown).map(Some);
-            match &tried {
-                Err(error) if listen::has_no_address(error) => {}
-                _ => break,
-            }
+        if places.is_empty() {
+            return Ok(None);
         }
-        tried
-    }
-
-    fn bind(
-        place: &ListenAddress,
-        newcomer: Option<&mut Newcomer>,
-        shutdown: &Shutdown,
-    ) -> io::Result<Self> {
-        let bound = match place {
-            ListenAddress::Tcp(address) => {
-                let given = newcomer.and_then(|newcomer| newcomer.tcp(METRICS, *address));
-                match given {
-                    Some(socket) => Ok(TcpListener::from_std(socket.into())),
-                    None => TcpListener::bind(*address),
-                }
-            }
-            ListenAddress::Inherited(fd) => listen::inherit_tcp(*fd),
-            _ => Err(io::Error::other("metrics are served by TCP")),
-        };
-        let mut listener = bound.map_err(|error| {
-            let text = format!("--metrics: {}", listen::named(place, None, &error));
-            io::Error::new(listen::kind(&error), text)
-        })?;
+        let bind = |listen: &Listen| bind(listen, newcomer.as_deref_mut());
+        let mut listeners = listen::bind_and_warn(places.iter(), bind)?;
         let poll = Poll::new()?;
         let registry = poll.registry();
-        registry.register(&mut listener, LISTENER, Interest::READABLE)?;
+        for listener in &mut listeners {
+            registry.register(listener, LISTENER, Interest::READABLE)?;
+        }
         shutdown.wake_also(Arc::new(Waker::new(registry, WAKE)?))?;
-        Ok(Self { listener, poll })
+        Ok(Some(Self { listeners, poll }))
     }
 
-    /// Its socket, for another process.
-    pub(crate) fn copy(&self) -> io::Result<Named> {
-        Ok(Named {
-            name: METRICS,
-            socket: self.listener.as_fd().try_clone_to_owned()?,
-        })
+    /// Its sockets, for another process.
+    pub(crate) fn copies(&self) -> io::Result<Vec<Named>> {
+        let copies = self.listeners.iter().map(|listener| {
+            Ok(Named {
+                name: METRICS,
+                socket: listener.as_fd().try_clone_to_owned()?,
+            })
+        });
+        copies.collect()
     }
 
     /// Where it was bound.
-    pub(crate) fn address(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
+    pub(crate) fn addresses(&self) -> io::Result<Vec<SocketAddr>> {
+        self.listeners.iter().map(TcpListener::local_addr).collect()
     }
 
     /// Serves until the server stops.
@@ -118,8 +97,14 @@ impl Endpoint {
     /// Accepts a few, and returns whether there may be more: those who have come are looked at in between, before they
     /// are displaced.
     fn accept_some(&self, clients: &mut Clients, shared: &Shared) -> Waiting {
+        let each = self.listeners.iter();
+        let each = each.map(|listener| self.accept_at(listener, clients, shared));
+        each.max().unwrap_or(Waiting::Nobody)
+    }
+
+    fn accept_at(&self, listener: &TcpListener, clients: &mut Clients, shared: &Shared) -> Waiting {
         for _ in 0..ACCEPTS {
-            let accepted = self.listener.accept().and_then(|(stream, peer)| {
+            let accepted = listener.accept().and_then(|(stream, peer)| {
                 let origin = Origin::of(Some(peer.ip()));
                 clients.enter(stream, origin, self.poll.registry(), shared)
             });
@@ -134,25 +119,46 @@ impl Endpoint {
     }
 }
 
+fn bind(listen: &Listen, newcomer: Option<&mut Newcomer>) -> io::Result<TcpListener> {
+    let place = &listen.place;
+    let bound = match place {
+        ListenAddress::Tcp(address) => {
+            let given = newcomer.and_then(|newcomer| newcomer.tcp(METRICS, *address));
+            let bound = given.map_or_else(|| listen::listen_at(*address, BACKLOG), Ok);
+            bound.map(|socket| TcpListener::from_std(socket.into()))
+        }
+        ListenAddress::Inherited(fd) => listen::inherit_tcp(*fd),
+        _ => Err(io::Error::other("metrics are served by TCP")),
+    };
+    bound.map_err(|error| {
+        let named = listen::named(place, listen.name.as_deref(), &error);
+        io::Error::new(named.kind(), format!("--metrics: {named}"))
+    })
+}
+
+/// All listeners have one token: whichever has a client, all are asked.
 const LISTENER: Token = Token(usize::MAX);
 const WAKE: Token = Token(usize::MAX - 1);
 
 /// Events that are taken at a time.
 const EVENTS: usize = 64;
 
-/// Connections that are accepted in a row.
+/// Connections that the kernel queues before they are accepted.
+const BACKLOG: i32 = 128;
+
+/// Connections that are accepted in a row at an address.
 const ACCEPTS: usize = 8;
 
 /// How long the endpoint rests after an error of accept.
 const REST: Duration = Duration::from_millis(50);
 
 /// Whether there are connections to accept.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Waiting {
     Nobody,
-    Somebody,
     /// There may be, but the last try failed.
     Later,
+    Somebody,
 }
 
 impl Waiting {

@@ -1,6 +1,6 @@
 //! Values that arrive and leave in pieces.
 
-use nuthatch_server::config::VERSION;
+use nuthatch_server::config::MEMCACHED_VERSION;
 
 use super::fixture::{Fixture, Wants, config};
 
@@ -63,7 +63,7 @@ fn large_and_small_values_keep_their_order() {
         replies.extend(value_reply("large", &large));
         replies.extend(value_reply("small", &small));
         replies.extend(b"END\r\n");
-        replies.extend(format!("VERSION {}\r\n", VERSION).bytes());
+        replies.extend(format!("VERSION {MEMCACHED_VERSION}\r\n").bytes());
     }
     // Read while writing: all of it may not fit into the sockets' buffers.
     let mut socket = client.raw();

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 
 use super::client::PATIENCE;
 use super::fixture::{Fixture, Wants, config};
-use nuthatch_server::{Config, ListenAddress};
+use nuthatch_server::{Config, Listen};
 
 fn ask(address: SocketAddr, request: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
@@ -19,11 +19,17 @@ fn ask(address: SocketAddr, request: &str) -> String {
 #[test]
 fn a_health_check_is_answered_beside_any_number_of_half_requests() {
     let config = Config {
-        metrics: vec![ListenAddress::Tcp(([127, 0, 0, 1], 0).into())],
+        metrics: vec![
+            Listen::tcp(([127, 0, 0, 1], 0)),
+            Listen::tcp(([127, 0, 0, 2], 0)),
+        ],
         ..config()
     };
     let server = Fixture::with(config, Wants::default());
-    let address = server.handle().metrics_address().unwrap();
+    let [address, other] = server.handle().metrics_addresses() else {
+        panic!("two were asked for");
+    };
+    let address = *address;
     let mut half = Vec::new();
     for _ in 0..300 {
         let mut stream = TcpStream::connect(address).unwrap();
@@ -36,6 +42,8 @@ fn a_health_check_is_answered_beside_any_number_of_half_requests() {
         }
     }
     let page = ask(address, "GET /metrics HTTP/1.1\r\n\r\n");
+    assert!(page.contains("nuthatch_connections "), "{page}");
+    let page = ask(*other, "GET /metrics HTTP/1.1\r\n\r\n");
     assert!(page.contains("nuthatch_connections "), "{page}");
     // Who came last may go on.
     let mut last = half.pop().unwrap();

@@ -1,6 +1,6 @@
 //! The text commands.
 
-use nuthatch_server::config::VERSION;
+use nuthatch_server::config::MEMCACHED_VERSION;
 
 use super::fixture::Fixture;
 
@@ -257,7 +257,7 @@ fn a_client_reads_its_own_writes_within_one_packet() {
         if number % 100 == 0 {
             // Commands that need no batch keep their place in the order.
             request += "version\r\ndelete k\r\nnonsense\r\nget k\r\n";
-            let version = VERSION;
+            let version = MEMCACHED_VERSION;
             reply += &format!("VERSION {version}\r\nDELETED\r\nERROR\r\nEND\r\n");
         }
     }

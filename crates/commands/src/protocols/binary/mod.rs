@@ -179,7 +179,7 @@ fn before_login(
                 Command::Version => {
                     slice.position += consumed;
                     slice.spend(Work::COMMAND);
-                    requests::version(stage, slice, head);
+                    requests::version(slice, head);
                     return Flow::Next;
                 }
                 _ => (head, consumed),

@@ -1,6 +1,7 @@
 //! Requests about keys, as requests of the batch, and requests that are executed at once.
 
 use nuthatch_context::administration::Action;
+use nuthatch_context::config::MEMCACHED_VERSION;
 use nuthatch_engine::{Condition, Delta, Op, Read, Removal, Store as StoreOp, StoreMode};
 use nuthatch_protocol::binary::{Command, Head, Request, Status, Store, StoreVerb, encode};
 use nuthatch_reports::{self as reports, Outcome};
@@ -139,7 +140,7 @@ fn at_once(stage: &mut Stage<'_, '_>, slice: &mut Slice, head: Head, command: &C
     let (_, quiet) = head.opcode.loud();
     match command {
         Command::Noop => encode::done(slice.output.text(), head, 0),
-        Command::Version => version(stage, slice, head),
+        Command::Version => version(slice, head),
         Command::Quit => {
             slice.quit();
             if !quiet {
@@ -163,8 +164,8 @@ fn at_once(stage: &mut Stage<'_, '_>, slice: &mut Slice, head: Head, command: &C
     }
 }
 
-pub fn version(stage: &Stage<'_, '_>, slice: &mut Slice, head: Head) {
-    let version = stage.shared.config.version.as_bytes();
+pub fn version(slice: &mut Slice, head: Head) {
+    let version = MEMCACHED_VERSION.as_bytes();
     encode::text(slice.output.text(), head, &[], version);
 }
 

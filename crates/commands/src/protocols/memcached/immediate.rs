@@ -2,7 +2,7 @@
 //! answered by then.
 
 use nuthatch_context::administration::Action;
-use nuthatch_context::config::By;
+use nuthatch_context::config::{By, MEMCACHED_VERSION};
 use nuthatch_context::refreshes::Outcome;
 use nuthatch_engine::{Engine, Reply};
 use nuthatch_protocol::binary::Foreign;
@@ -32,7 +32,7 @@ pub fn command(
     }
     let (words, noreply): (&[u8], bool) = match command {
         Command::FlushAll { delay, noreply } => (flush_all(stage, delay), noreply),
-        Command::Version => return encode::version(out, &stage.shared.config.version),
+        Command::Version => return encode::version(out, MEMCACHED_VERSION),
         Command::Verbosity { level, noreply } => (verbosity(stage, level), noreply),
         Command::MemoryLimit { megabytes, noreply } => (memory_limit(stage, megabytes), noreply),
         Command::Stats(words) => match words.iter().next().and_then(admin::absent) {
