@@ -188,6 +188,20 @@ fn a_store_that_finds_no_memory_leaves_the_old_value() {
     client.send(request(&[b"SET", b"k", &value]));
     assert!(client.line().starts_with("-OOM"));
     ask(&mut client, &line("GET k"), b"$3\r\nold\r\n");
+    // An expiry needs no room for the value.
+    for (words, answer) in [
+        ("EXPIRE key:0 100 NX", 1),
+        ("EXPIRE key:0 50 GT", 0),
+        ("EXPIRE key:0 200 GT", 1),
+        ("TTL key:0", 200),
+        ("PERSIST key:0", 1),
+        ("PERSIST key:0", 0),
+        ("PERSIST none", 0),
+        ("STRLEN key:0", 100 << 10),
+    ] {
+        let answer = format!(":{answer}\r\n");
+        ask(&mut client, &line(words), answer.as_bytes());
+    }
 }
 
 /// Class of bug: a command of few bytes costs what a thousand others cost, and other clients wait for it.

@@ -530,7 +530,7 @@ pub trait Table: Reclaim {
     }
 
     /// What a read with options changes of a locked item, and of the metadata in its answer. True if it changed the
-    /// item.
+    /// item. Its touch must be permitted.
     fn mark(
         &self,
         chunk: Chunk,

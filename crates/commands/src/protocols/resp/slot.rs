@@ -2,8 +2,9 @@
 
 use std::rc::Rc;
 
+use nuthatch_engine::semantics::may_touch;
 use nuthatch_engine::{
-    Clock, Condition, Expiry, Op, Present, Removal, Reply, Store, StoreMode, Time,
+    Clock, Condition, Expiry, Op, Present, Removal, Reply, Store, StoreMode, Time, TouchIf,
 };
 use nuthatch_protocol::Limits;
 use nuthatch_protocol::resp::{
@@ -14,7 +15,7 @@ use nuthatch_script::{Calls, Failure, Value};
 
 use super::answers::failure;
 use super::expiry;
-use super::spot::{Counted, Found, ask};
+use super::spot::{Counted, Found, ask, touch};
 use crate::stage::Stage;
 
 /// The state of a key.
@@ -73,6 +74,7 @@ impl<'s> Slot<'s> {
                 condition: Condition::Cas(cas),
                 ..Removal::default()
             }),
+            (Changed::Expiry, Some(_), Some(cas)) => touch(self.expiry, TouchIf::Cas(cas)),
             (_, Some(value), cas) => {
                 let mut store = Store::set(value);
                 store.flags = self.flags;
@@ -86,9 +88,9 @@ impl<'s> Slot<'s> {
         };
         match ask(stage, key, op) {
             Reply::Removed => stage.counters.count_delete(true),
-            Reply::Stored(_) => {
-                let counted = match self.changed {
-                    Changed::Expiry => Counted::Touch,
+            reply @ (Reply::Stored(_) | Reply::Found(_)) => {
+                let counted = match reply {
+                    Reply::Found(_) => Counted::Touch,
                     _ => Counted::Set,
                 };
                 let len = self.value.as_ref().map(|value| value.len());
@@ -217,9 +219,8 @@ impl<'s> Slot<'s> {
             }
             Command::Expire { moment, which, .. } => {
                 let new = expiry::expiry(moment, self.present, self.clock);
-                let old = expiry::order(self.expiry);
-                let order = expiry::order(new).unwrap_or(u64::MAX);
-                let changes = there && which.changes(old, order);
+                // A script names no cas.
+                let changes = there && may_touch(expiry::condition(which), 0, self.expiry, new);
                 if changes {
                     self.set_expiry(new);
                 }

@@ -4,7 +4,8 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use nuthatch_engine::{
-    AnyValue, Condition, Expiry, Item, Op, Read, Replies, Reply, Request, Store, StoreMode, Value,
+    AnyValue, Condition, Expiry, Item, Op, Read, Replies, Reply, Request, Store, StoreMode,
+    TouchIf, Value,
 };
 use nuthatch_protocol::resp::Error;
 use nuthatch_telemetry::counters::WorkerCounters;
@@ -178,6 +179,17 @@ pub fn look(stage: &mut Stage<'_, '_>, key: &[u8]) -> Option<Item> {
         Reply::Found(item) => Some(item),
         _ => None,
     }
+}
+
+/// Gives an item another expiry, under a condition. [`Reply::Found`] if it did.
+pub fn touch<'v>(expiry: Expiry, condition: TouchIf) -> Op<'v> {
+    Op::Read(Read {
+        value: false,
+        bump: false,
+        touch: Some(expiry),
+        touch_if: condition,
+        ..Read::default()
+    })
 }
 
 /// The new state of an item.

@@ -6,8 +6,7 @@ use std::ops::Range;
 
 use nuthatch_engine::{Expiry, Item, Op, Removal, Reply, Store, StoreMode};
 use nuthatch_protocol::resp::{
-    Command, Decimal, Error, ExpireCondition, ExpiryForm, Lifetime, Moment, Set, SetAnswer,
-    StoreCondition, Values, integer,
+    Command, Decimal, Error, ExpiryForm, Lifetime, Set, SetAnswer, StoreCondition, Values, integer,
 };
 use nuthatch_telemetry::sizes::Lens;
 
@@ -66,16 +65,6 @@ pub fn command(
             Ok(text) => phase.writer(slice).bulk(&text),
             Err(error) => phase.writer(slice).error(&error),
         },
-        Command::Expire { key, moment, which } => {
-            let outcome = expire(stage, key, moment, which);
-            flag(slice, phase, outcome);
-        }
-        Command::Persist { key } => {
-            let outcome = rewrite(stage, key, |found| {
-                (found.item.expiry != Expiry::Never).then_some(Expiry::Never)
-            });
-            flag(slice, phase, outcome);
-        }
         Command::Expiry { key, told } => {
             let found = look(stage, key);
             stage.counters.count_look(found.is_some());
@@ -340,43 +329,6 @@ fn increment_decimal(
             flags,
             answer: text,
         }))
-    })
-}
-
-/// Changes an item's expiry if `decide` returns a new one. The value is stored again under its cas, so that no other
-/// client's value gets the expiry. False if there is no item, or it stays as it is.
-fn rewrite(
-    stage: &mut Stage<'_, '_>,
-    key: &[u8],
-    decide: impl Fn(&Found) -> Option<Expiry>,
-) -> Result<bool, Error<'static>> {
-    change(stage, key, Counted::Touch, |found| {
-        let decided = found.and_then(|found| Some((decide(&found)?, found)));
-        Ok(match decided {
-            None => Decision::Stay(false),
-            Some((expiry, Found { item, value })) => Decision::Become(Change {
-                value: Cow::Owned(value.copy(0)?),
-                expiry,
-                flags: item.flags,
-                answer: true,
-            }),
-        })
-    })
-}
-
-/// EXPIRE with NX, XX, GT or LT.
-fn expire(
-    stage: &mut Stage<'_, '_>,
-    key: &[u8],
-    moment: Moment,
-    which: ExpireCondition,
-) -> Result<bool, Error<'static>> {
-    let new = expiry::expiry(moment, stage.present(), &stage.shared.clock);
-    // Two moments in the past are equal: neither is later.
-    let at = expiry::order(new).unwrap_or(u64::MAX);
-    rewrite(stage, key, |found| {
-        let old = expiry::order(found.item.expiry);
-        which.changes(old, at).then_some(new)
     })
 }
 
