@@ -8,8 +8,8 @@ use nuthatch_protocol::resp::{
 
 use super::answers::Verb;
 use super::{
-    Phase, RequestReader, State, expiry, manage, many, refused_tls, spot, transaction, upload,
-    values,
+    Phase, RequestReader, State, edit, expiry, manage, many, refused_tls, spot, transaction,
+    upload, values,
 };
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
@@ -173,7 +173,11 @@ fn joins<'a>(
                 vivify: Some(Expiry::Never),
                 ..Store::set(value)
             };
-            stage.weigh(slice, key, &store);
+            let old_len = stage.old_len(key);
+            if old_len > edit::LONG {
+                return false;
+            }
+            slice.spend(Work::of_bytes(old_len));
             (key, Op::Store(store), Verb::Length)
         }
         Command::Length { key } => (key, look(true), Verb::Length),

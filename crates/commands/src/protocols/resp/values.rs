@@ -12,7 +12,7 @@ use nuthatch_telemetry::sizes::Lens;
 
 use super::request::count_refusal;
 use super::spot::{Change, Content, Counted, Decision, Found, ask, change, look, read, take_if};
-use super::{Phase, expiry, scripts};
+use super::{Phase, edit, expiry, scripts};
 use crate::slice::Slice;
 use crate::stage::Stage;
 use crate::work::Work;
@@ -54,8 +54,9 @@ pub fn command(
             }
         }
         Command::SetRange { key, offset, value } => {
-            set_range(stage, slice, phase, key, offset, value);
+            set_range(stage, slice, phase, key, offset, Cow::Borrowed(value));
         }
+        Command::Append { key, value } => edit::begin(phase, key, edit::Place::End, value.to_vec()),
         Command::Increment { key, by } => {
             let outcome = add(stage, key, by);
             number(slice, phase, outcome);
@@ -226,23 +227,28 @@ fn range(len: usize, start: i64, end: i64) -> Range<usize> {
 pub fn set_range(
     stage: &mut Stage<'_, '_>,
     slice: &mut Slice,
-    phase: &Phase,
+    phase: &mut Phase,
     key: &[u8],
     offset: u64,
-    piece: &[u8],
+    piece: Cow<'_, [u8]>,
 ) {
-    let outcome = replace_range(stage, key, offset, piece);
+    let old_len = look(stage, key).map_or(0, |item| item.value_len);
+    let outcome = match range_end(stage, offset, &piece) {
+        Ok(_) if piece.is_empty() => Ok(old_len as i64),
+        Ok(end) if old_len.max(end) > edit::LONG => {
+            let place = edit::Place::At(offset as usize);
+            return edit::begin(phase, key, place, piece.into_owned());
+        }
+        Ok(end) => replace_range(stage, key, offset as usize..end, &piece),
+        Err(error) => Err(error),
+    };
     number(slice, phase, outcome);
 }
 
-fn replace_range(
-    stage: &mut Stage<'_, '_>,
-    key: &[u8],
-    offset: u64,
-    piece: &[u8],
-) -> Result<i64, Error<'static>> {
+/// Where SETRANGE's piece ends in the new value.
+fn range_end(stage: &Stage<'_, '_>, offset: u64, piece: &[u8]) -> Result<usize, Error<'static>> {
     if piece.is_empty() {
-        return Ok(look(stage, key).map_or(0, |item| item.value_len as i64));
+        return Ok(0);
     }
     let end = offset.saturating_add(piece.len() as u64);
     if end > STRING_LEN_MAX {
@@ -252,11 +258,19 @@ fn replace_range(
         count_refusal(stage, Error::TOO_LARGE);
         return Err(Error::TOO_LARGE);
     }
-    let (start, end) = (offset as usize, end as usize);
+    Ok(end as usize)
+}
+
+fn replace_range(
+    stage: &mut Stage<'_, '_>,
+    key: &[u8],
+    range: Range<usize>,
+    piece: &[u8],
+) -> Result<i64, Error<'static>> {
     change(stage, key, Counted::Set, |found| {
-        let (mut value, expiry, flags) = parts(found, end)?;
-        value.resize(value.len().max(end), 0);
-        value[start..end].copy_from_slice(piece);
+        let (mut value, expiry, flags) = parts(found, range.end)?;
+        value.resize(value.len().max(range.end), 0);
+        value[range.clone()].copy_from_slice(piece);
         Ok(Decision::Become(Change {
             answer: value.len() as i64,
             value: Cow::Owned(value),
