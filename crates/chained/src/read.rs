@@ -14,6 +14,7 @@ use super::index::LockedBucket;
 use super::local::Local;
 use nuthatch_engine::reply::{Item, Replies, Reply};
 use nuthatch_engine::request::Read;
+use nuthatch_engine::semantics::permit_touch;
 use nuthatch_store::eviction::reclaim::Reclaim;
 use nuthatch_store::slab::fresh::Fresh;
 use nuthatch_store::table::{Lookup, Step, Table, answer_vivified};
@@ -117,6 +118,10 @@ impl Chained {
         replies: &mut dyn Replies<ChainedValue>,
     ) {
         let mut item = self.item(found.chunk, &found.header, read.idle.then_some(now));
+        if let Err(refusal) = permit_touch(read, &item) {
+            drop(locked);
+            return replies.done(index, refusal);
+        }
         self.mark(found.chunk, &mut found.header, &mut item, now, read);
         if read.bump {
             self.hit(found.chunk, &found.header);

@@ -22,7 +22,7 @@ use std::time::Duration;
 use nuthatch_engine::request::KEY_LEN_MAX;
 use nuthatch_engine::{
     Condition, Delta, Expiry, Item, Key, Leave, Op, Read, Removal, Reply, Request, Store,
-    StoreMode, Time,
+    StoreMode, Time, TouchIf,
 };
 use nuthatch_sync::clock::TICKS_PER_SECOND;
 
@@ -148,6 +148,20 @@ impl Packed {
         self.put(cas);
     }
 
+    fn put_touch_if(&mut self, condition: TouchIf) {
+        let (kind, cas) = match condition {
+            TouchIf::Always => (0, 0),
+            TouchIf::Cas(cas) => (1, cas),
+            TouchIf::Lasting => (2, 0),
+            TouchIf::Expiring => (3, 0),
+            TouchIf::Prolonged => (4, 0),
+            TouchIf::Shortened => (5, 0),
+            TouchIf::ExpiringShortened => (6, 0),
+        };
+        self.put_bits(kind, 3);
+        self.put(cas);
+    }
+
     fn bits(&mut self, bits: u32) -> u32 {
         let value = self.options >> self.bit & ((1 << bits) - 1);
         self.bit += bits;
@@ -184,6 +198,19 @@ impl Packed {
             (_, cas) => Condition::CasOrStale(cas),
         }
     }
+
+    fn touch_if(&mut self) -> TouchIf {
+        let kind = self.bits(3);
+        match (kind, self.word()) {
+            (0, _) => TouchIf::Always,
+            (1, cas) => TouchIf::Cas(cas),
+            (2, _) => TouchIf::Lasting,
+            (3, _) => TouchIf::Expiring,
+            (4, _) => TouchIf::Prolonged,
+            (5, _) => TouchIf::Shortened,
+            _ => TouchIf::ExpiringShortened,
+        }
+    }
 }
 
 /// Two ticks in a word.
@@ -201,6 +228,7 @@ fn pack_read(packed: &mut Packed, read: &Read) {
     packed.put(expiries(read.touch, read.vivify));
     packed.put_option(read.recache_below.map(u64::from));
     packed.put_option(read.unless_cas);
+    packed.put_touch_if(read.touch_if);
     packed.put_option(read.new_cas);
 }
 
@@ -216,6 +244,7 @@ fn unpack_read(packed: &mut Packed) -> Read {
         vivify: vivify.then(|| expiry_of_tick(ticks as u32)),
         recache_below: packed.option().map(|below| below as u32),
         unless_cas: packed.option(),
+        touch_if: packed.touch_if(),
         new_cas: packed.option(),
     }
 }
@@ -669,6 +698,7 @@ mod tests {
             vivify: Some(Expiry::Never),
             recache_below: Some(30),
             unless_cas: Some(u64::MAX),
+            touch_if: TouchIf::Cas(7),
             new_cas: Some(3),
             may_win: true,
             bump: false,

@@ -134,15 +134,16 @@ impl<'a> Stage<'_, 'a> {
     #[inline]
     pub fn weigh(&mut self, slice: &mut Slice, key: &[u8], store: &Store<'_>) {
         if extends(store) {
-            self.weigh_old(slice, key);
+            let old_len = self.old_len(key);
+            slice.spend(Work::of_bytes(old_len));
         }
     }
 
-    fn weigh_old(&mut self, slice: &mut Slice, key: &[u8]) {
+    /// Bytes of the value that is there.
+    pub fn old_len(&mut self, key: &[u8]) -> usize {
         let key = self.key(key);
         let _lock = self.inbox.lock.take();
-        let found = look_up(self.handle, self.now, key);
-        slice.spend(Work::of_bytes(found.unwrap_or_default()));
+        look_up(self.handle, self.now, key).unwrap_or_default()
     }
 
     /// True if an engine could refuse a value that replaces any existing one: then the old value must be removed before
@@ -269,8 +270,18 @@ impl<'a> Stage<'_, 'a> {
 
     /// Begins a store whose value is too long to await in a buffer. Errors: those of [`Handle::reserve`].
     pub fn reserve(&mut self, key: &[u8], value_len: usize) -> Result<PartialValue, Reply> {
+        self.reserve_beside(key, value_len, 0)
+    }
+
+    /// The same for a value that is made from another, of which the engine keeps `pinned` bytes meanwhile.
+    pub fn reserve_beside(
+        &mut self,
+        key: &[u8],
+        value_len: usize,
+        pinned: usize,
+    ) -> Result<PartialValue, Reply> {
         // Before the engine reserves: to make room it may evict.
-        let share = self.shared.begin_upload(value_len);
+        let share = self.shared.begin_upload(value_len, pinned);
         let share = share.ok_or(Reply::OutOfMemory)?;
         let key = self.key(key);
         self.work.add(Work::of_room(value_len));

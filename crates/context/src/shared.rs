@@ -198,9 +198,10 @@ impl Shared {
         self.wake_workers();
     }
 
-    /// Enters a value that is about to arrive in the account of such values. `None` if there is no room for it.
-    pub fn begin_upload(&self, len: usize) -> Option<Share> {
-        let begun = self.uploads.begin(len)?;
+    /// Enters a value that is about to arrive in the account of such values. `None` if there is no room for it. `pinned`:
+    /// bytes of another value, which stays in the engine's memory until this one is complete.
+    pub fn begin_upload(&self, len: usize, pinned: usize) -> Option<Share> {
+        let begun = self.uploads.begin_beside(len, pinned)?;
         if begun.turns_many {
             // A worker that sleeps without a timeout may have clients that do not bring their values.
             self.wake_workers();

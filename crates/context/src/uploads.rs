@@ -69,6 +69,12 @@ impl Uploads {
         })
     }
 
+    /// The same for a value that is made from another, of which the engine keeps `pinned` bytes meanwhile. One that is
+    /// longer than half of the bound is made alone.
+    pub fn begin_beside(self: &Arc<Self>, len: usize, pinned: usize) -> Option<Begun> {
+        self.begin(len.max((len + pinned).min(self.bound())))
+    }
+
     /// Bytes reserved now.
     pub fn reserved(&self) -> usize {
         // Relaxed: as in begin().
@@ -149,6 +155,21 @@ mod tests {
         assert!(rest.is_some() && begin(&uploads, 2).is_none());
         drop((shares, rest));
         assert_eq!(uploads.reserved(), 0);
+    }
+
+    #[test]
+    fn a_value_that_is_made_from_another_counts_for_both() {
+        let uploads = Arc::new(Uploads::new(4 * MB));
+        let beside = |len, pinned| uploads.begin_beside(len, pinned).map(|begun| begun.share);
+        let one = beside(MB, MB);
+        assert_eq!(uploads.reserved(), 2 * MB);
+        assert!(beside(2 * MB, MB).is_none(), "not beside the other");
+        drop(one);
+        let alone = beside(3 * MB, 3 * MB);
+        assert_eq!((alone.is_some(), uploads.reserved()), (true, 4 * MB));
+        assert!(beside(1, 0).is_none());
+        drop(alone);
+        assert!(beside(4 * MB + 1, 0).is_none());
     }
 
     #[test]

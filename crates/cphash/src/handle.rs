@@ -110,7 +110,9 @@ impl<D: Rings> Handle for CpHashHandle<D> {
             });
         }
         // The present value must be copied in any case, so the new bytes are copied out of their place once.
-        let data = reservation.reserved.to_vec(&self.engine.shared.memory);
+        let Some(data) = reservation.reserved.to_vec(&self.engine.shared.memory) else {
+            return Reply::OutOfMemory;
+        };
         let (key, value) = data.split_at(reservation.reserved.key_len());
         drop(reservation);
         let key = Key::new(key, &self.engine.hasher);

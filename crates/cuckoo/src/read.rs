@@ -13,7 +13,7 @@ use super::write::Replaced;
 use super::{Cuckoo, Found, plain_item};
 use nuthatch_engine::reply::{Item, Replies, Reply};
 use nuthatch_engine::request::{Expiry, Read};
-use nuthatch_engine::semantics::{Rewrite, wins};
+use nuthatch_engine::semantics::{Rewrite, permit_touch, wins};
 use nuthatch_store::count::Count;
 use nuthatch_store::eviction::reclaim::Reclaim;
 use nuthatch_store::item::Header;
@@ -204,6 +204,10 @@ impl<D: Variant> Cuckoo<D> {
         replies: &mut dyn Replies<CuckooValue<D>>,
     ) {
         let mut item = self.item(found.chunk, &found.header, read.idle.then_some(now));
+        if let Err(refusal) = permit_touch(read, &item) {
+            locked.release_unmodified();
+            return replies.done(index, refusal);
+        }
         let changed = self.mark(found.chunk, &mut found.header, &mut item, now, read);
         if read.bump {
             self.store.hit(found.chunk, &found.header);

@@ -30,5 +30,5 @@ pub use nuthatch_hash::KeyHasher;
 pub use nuthatch_sync::clock::{Clock, Present, TICK, Time, Wall, note_sleep, since_boot};
 pub use reply::{Item, Replies, Reply};
 pub use request::{
-    Condition, Delta, Expiry, Key, Leave, Op, Read, Removal, Request, Store, StoreMode,
+    Condition, Delta, Expiry, Key, Leave, Op, Read, Removal, Request, Store, StoreMode, TouchIf,
 };

@@ -41,7 +41,8 @@ pub enum Reply {
     Stored(Item),
     /// Not stored: add found an item, or replace, append, prepend found none.
     NotStored,
-    /// The item's cas is not the one demanded.
+    /// The item's cas is not the one demanded, or a touch demands something else of it
+    /// ([`Read::touch_if`](crate::Read)).
     Exists,
     /// A change that demands an item found none.
     NotFound,

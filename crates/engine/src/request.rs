@@ -103,6 +103,9 @@ pub struct Read {
     pub value: bool,
     /// On a hit, the item's new expiry (touch, gat, `mg T`).
     pub touch: Option<Expiry>,
+    /// What the touch requires of the item. If it is not so, the read is answered by
+    /// [`Reply::Exists`](crate::Reply), and changes nothing.
+    pub touch_if: TouchIf,
     /// On a miss, create an empty item with this expiry and call the caller its winner (`mg N`):
     /// answered like a hit.
     pub vivify: Option<Expiry>,
@@ -127,6 +130,7 @@ impl Default for Read {
         Self {
             value: true,
             touch: None,
+            touch_if: TouchIf::Always,
             vivify: None,
             recache_below: None,
             unless_cas: None,
@@ -136,6 +140,26 @@ impl Default for Read {
             idle: false,
         }
     }
+}
+
+/// What a touch requires of the item that it finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum TouchIf {
+    /// Nothing.
+    #[default]
+    Always,
+    /// Exactly this cas.
+    Cas(u64),
+    /// That it never expires.
+    Lasting,
+    /// That it expires.
+    Expiring,
+    /// That it would expire sooner than at the new moment.
+    Prolonged,
+    /// That it would expire later than at the new moment, or never.
+    Shortened,
+    /// That it expires, and later than at the new moment.
+    ExpiringShortened,
 }
 
 /// How a store treats the present item.

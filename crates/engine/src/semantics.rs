@@ -3,7 +3,7 @@
 use nuthatch_sync::clock::Time;
 
 use crate::reply::{Item, Reply};
-use crate::request::{Condition, Delta, Expiry, Leave, Read, Removal, Store, StoreMode};
+use crate::request::{Condition, Delta, Expiry, Leave, Read, Removal, Store, StoreMode, TouchIf};
 
 /// The parts of the present item that the rules read.
 pub trait Existing {
@@ -177,6 +177,34 @@ pub fn concatenated<'a>(rewritten: Result<Item, Reply>, store: &Store<'a>) -> Co
 /// True if a read that hits this item is answered with its value.
 pub fn wants_value(read: &Read, item: &Item) -> bool {
     read.value && read.unless_cas != Some(item.cas)
+}
+
+/// True if an item with this cas and this expiry may get the new one.
+pub fn may_touch(condition: TouchIf, cas: u64, old: Expiry, new: Expiry) -> bool {
+    // Never is later than any moment.
+    let end = |expiry| match expiry {
+        Expiry::Never => u64::MAX,
+        Expiry::At(end) => end.0.into(),
+    };
+    let expires = old != Expiry::Never;
+    match condition {
+        TouchIf::Always => true,
+        TouchIf::Cas(wanted) => cas == wanted,
+        TouchIf::Lasting => !expires,
+        TouchIf::Expiring => expires,
+        TouchIf::Prolonged => end(new) > end(old),
+        TouchIf::Shortened => end(new) < end(old),
+        TouchIf::ExpiringShortened => expires && end(new) < end(old),
+    }
+}
+
+/// The refusal of a read that hits this item, if its touch requires something else.
+#[inline]
+pub fn permit_touch(read: &Read, item: &Item) -> Result<(), Reply> {
+    match read.touch {
+        Some(new) if !may_touch(read.touch_if, item.cas, item.expiry, new) => Err(Reply::Exists),
+        _ => Ok(()),
+    }
 }
 
 /// True if a reader wins the right to refresh the item.

@@ -123,10 +123,21 @@ impl BlockMemory {
 
     /// A copy of a part of an element's data.
     pub fn to_vec(&self, element: Element, offset: usize, len: usize) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(len);
+        self.append_to(Vec::with_capacity(len), element, offset, len)
+    }
+
+    /// The same in memory that has room for it, behind what is there. Panics if it has not.
+    pub fn append_to(
+        &self,
+        mut bytes: Vec<u8>,
+        element: Element,
+        offset: usize,
+        len: usize,
+    ) -> Vec<u8> {
         self.read(element, offset, &mut bytes.spare_capacity_mut()[..len]);
+        let end = bytes.len() + len;
         // SAFETY: `read` fills all of the slice.
-        unsafe { bytes.set_len(len) };
+        unsafe { bytes.set_len(end) };
         bytes
     }
 

@@ -58,7 +58,7 @@ use super::bucket::{Bucket, SEGMENT};
 use super::element::Element;
 use super::memory::BlockMemory;
 use nuthatch_engine::AuditError;
-use nuthatch_engine::reply::Item;
+use nuthatch_engine::reply::{Item, Reply};
 use nuthatch_engine::request::{Expiry, Key, Read};
 
 /// Segments whose blocks are listed in the descriptor itself.
@@ -258,10 +258,10 @@ impl LockedElement<'_> {
         item
     }
 
-    /// The metadata that a read with options sees; changes the element as the options say.
+    /// The metadata that a read with options sees; changes the element as the options say, or refuses.
     #[inline]
-    pub fn read(&self, now: Time, read: &Read) -> Item {
-        let item = self.memory().mark_read(self.element, now, read);
+    pub fn read(&self, now: Time, read: &Read) -> Result<Item, Reply> {
+        let item = self.memory().mark_read(self.element, now, read)?;
         // Relaxed, here and in `take_touched`: the bucket's lock orders it with the sweep's look into the bucket. A
         // sweep that has passed the bucket, and took the mark before, finds it set again.
         if read.touch.is_some_and(|expiry| expiry != Expiry::Never)
@@ -269,7 +269,7 @@ impl LockedElement<'_> {
         {
             self.descriptor.touched.store(1, Ordering::Relaxed);
         }
-        item
+        Ok(item)
     }
 
     /// Copies its value out.

@@ -28,9 +28,9 @@ use std::time::Duration;
 use nuthatch_sync::clock::Time;
 
 use super::memory::{BlockMemory, LINE};
-use nuthatch_engine::reply::Item;
+use nuthatch_engine::reply::{Item, Reply};
 use nuthatch_engine::request::{Expiry, Read};
-use nuthatch_engine::semantics::wins;
+use nuthatch_engine::semantics::{permit_touch, wins};
 use nuthatch_store::slab::arena::WORD;
 
 /// Bytes before the data in an element's first piece.
@@ -312,10 +312,16 @@ impl BlockMemory {
     }
 
     /// Applies a read with options to the header of the live element that it finds, and returns the metadata that it
-    /// sees.
+    /// sees, or the refusal.
     #[inline]
-    pub(super) fn mark_read(&self, element: Element, now: Time, read: &Read) -> Item {
+    pub(super) fn mark_read(
+        &self,
+        element: Element,
+        now: Time,
+        read: &Read,
+    ) -> Result<Item, Reply> {
         let mut item = self.item(element, now);
+        permit_touch(read, &item)?;
         if wins(read, &item, now) {
             item.won = true;
             self.set_state_bits(element, mark::WON, 0);
@@ -330,7 +336,7 @@ impl BlockMemory {
         if !read.idle {
             item.idle = Duration::ZERO;
         }
-        item
+        Ok(item)
     }
 
     /// Writes the header of an element that is NOT READY and has one reader: the thread that fills it.

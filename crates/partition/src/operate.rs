@@ -115,7 +115,10 @@ impl Partition {
     /// A read with options.
     fn read(&mut self, now: Time, key: &Key<'_>, read: &Read) -> Outcome {
         let found = self.with_live(now, key, |partition, element| {
-            let item = partition.memory().mark_read(element, now, read);
+            let item = match partition.memory().mark_read(element, now, read) {
+                Ok(item) => item,
+                Err(refusal) => return Outcome::Done(refusal),
+            };
             if let Some(expiry) = read.touch {
                 partition.note_expiry(expiry);
             }

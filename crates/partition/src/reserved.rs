@@ -58,10 +58,12 @@ impl ReservedElement {
         self.key_len
     }
 
-    /// Key and value: nothing once the element was taken.
-    pub fn to_vec(&self, memory: &BlockMemory) -> Vec<u8> {
+    /// Key and value. `None` once the element was taken, and if there is no memory for a copy, whose length a client
+    /// chose.
+    pub fn to_vec(&self, memory: &BlockMemory) -> Option<Vec<u8>> {
         let len = self.key_len + self.value_len;
-        let bytes = self.element.map(|element| memory.to_vec(element, 0, len));
-        bytes.unwrap_or_default()
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(len).ok()?;
+        Some(memory.append_to(bytes, self.element?, 0, len))
     }
 }

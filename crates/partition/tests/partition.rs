@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 use nuthatch_engine::{
-    Delta, Key, KeyHasher, Leave, Op, Read, Removal, Reply, Store, StoreMode, Time,
+    Delta, Key, KeyHasher, Leave, Op, Read, Removal, Reply, Store, StoreMode, Time, TouchIf,
 };
 use nuthatch_partition::memory::{BLOCK, BLOCK_COST};
 use nuthatch_partition::{
@@ -27,6 +27,7 @@ const PEEK: Read = Read {
     vivify: None,
     recache_below: None,
     unless_cas: None,
+    touch_if: TouchIf::Always,
     new_cas: None,
     may_win: false,
     bump: false,

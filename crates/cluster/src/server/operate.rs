@@ -6,7 +6,8 @@
 use std::sync::atomic::Ordering;
 
 use nuthatch_engine::semantics::{
-    Concatenated, Rewrite, allows, apply, concatenated, left, permit, wants_value, wins,
+    Concatenated, Rewrite, allows, apply, concatenated, left, permit, permit_touch, wants_value,
+    wins,
 };
 use nuthatch_engine::{
     Delta, Item, Key, Leave, Op, Read, Removal, Reply, Request, Store, StoreMode, Time, number,
@@ -117,6 +118,9 @@ impl<F: Fabric> Shard<F> {
         if !read.idle {
             item.idle = Default::default();
         }
+        if let Err(refusal) = permit_touch(read, &item) {
+            return Ok(Outcome::Done(refusal, None));
+        }
         if read.touch.is_some() || wins(read, &item, now) {
             let is_long = read.value && item.value_len > INLINE_MAX;
             return match is_long && !copies {
@@ -156,12 +160,12 @@ impl<F: Fabric> Shard<F> {
         let seen = Header::read(&self.scratch);
         let held = self.lock(pointer)?;
         let header = self.header(pointer);
-        if header != seen || !self.is_live(&header, now) {
+        let before = self.describe(pointer, &header, held.version - 1, now);
+        if header != seen || !self.is_live(&header, now) || permit_touch(read, &before).is_err() {
             // A session wrote meanwhile: start again.
             self.abort(held);
             return Err(Wait::Block);
         }
-        let before = self.describe(pointer, &header, held.version - 1, now);
         let won = wins(read, &before, now);
         let mut item = Item { won, ..before };
         if !read.idle {

@@ -279,7 +279,9 @@ impl Handle for LockHashHandle {
             return self.engine.at(reservation.partition, publish);
         }
         // The present value must be copied in any case, so the new bytes are copied out of their place once.
-        let data = reservation.reserved.to_vec(&self.engine.memory);
+        let Some(data) = reservation.reserved.to_vec(&self.engine.memory) else {
+            return Reply::OutOfMemory;
+        };
         let (key, value) = data.split_at(reservation.reserved.key_len());
         drop(reservation);
         let key = Key::new(key, &self.engine.hasher);

@@ -104,7 +104,14 @@ impl LockHashHandle {
         };
         let item = match read {
             None => held.get(now),
-            Some(read) => held.read(now, read),
+            Some(read) => match held.read(now, read) {
+                Ok(item) => item,
+                Err(refusal) => {
+                    drop(held);
+                    replies.done(index, refusal);
+                    return true;
+                }
+            },
         };
         if read.is_none_or(|read| wants_value(read, &item)) {
             self.hand_out_held(held, key, item, index, replies);

@@ -325,18 +325,6 @@ pub struct ExpireCondition {
     pub earlier: bool,
 }
 
-impl ExpireCondition {
-    /// True if an item with the expiry `old` gets the expiry `new`. `None` is never.
-    pub fn changes(self, old: Option<u64>, new: u64) -> bool {
-        if old.is_some() && self.lasting || old.is_none() && self.expiring {
-            return false;
-        }
-        // Never is later than any moment.
-        let old = old.unwrap_or(u64::MAX);
-        !(self.later && new <= old || self.earlier && new >= old)
-    }
-}
-
 /// EVAL, EVALSHA.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Eval<'a> {
@@ -512,32 +500,4 @@ pub enum Ask {
     Idle,
     /// FREQ.
     Frequency,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn expiry_options_decide_by_the_expiry_that_is_there() {
-        let which = |text: &str| ExpireCondition {
-            lasting: text.contains('N'),
-            expiring: text.contains('X'),
-            later: text.contains('G'),
-            earlier: text.contains('L'),
-        };
-        for (options, never, sooner, same, later) in [
-            ("", true, true, true, true),
-            ("N", true, false, false, false),
-            ("X", false, true, true, true),
-            ("G", false, true, false, false),
-            ("L", true, false, false, true),
-            ("XL", false, false, false, true),
-        ] {
-            // The old expiries: never, and before, at and behind the new moment.
-            let olds = [None, Some(9), Some(10), Some(11)];
-            let changes = olds.map(|old| which(options).changes(old, 10));
-            assert_eq!(changes, [never, sooner, same, later], "{options}");
-        }
-    }
 }

@@ -188,6 +188,20 @@ fn a_store_that_finds_no_memory_leaves_the_old_value() {
     client.send(request(&[b"SET", b"k", &value]));
     assert!(client.line().starts_with("-OOM"));
     ask(&mut client, &line("GET k"), b"$3\r\nold\r\n");
+    // An expiry needs no room for the value.
+    for (words, answer) in [
+        ("EXPIRE key:0 100 NX", 1),
+        ("EXPIRE key:0 50 GT", 0),
+        ("EXPIRE key:0 200 GT", 1),
+        ("TTL key:0", 200),
+        ("PERSIST key:0", 1),
+        ("PERSIST key:0", 0),
+        ("PERSIST none", 0),
+        ("STRLEN key:0", 100 << 10),
+    ] {
+        let answer = format!(":{answer}\r\n");
+        ask(&mut client, &line(words), answer.as_bytes());
+    }
 }
 
 /// Class of bug: a command of few bytes costs what a thousand others cost, and other clients wait for it.
@@ -290,6 +304,125 @@ fn a_script_that_takes_too_long_changes_nothing() {
     let text = b"if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('del',KEYS[1]) end";
     let release = request(&[b"EVAL", text, b"1", b"k", &value]);
     ask(&mut client, &release, b":1\r\n");
+}
+
+/// Class of bug: others wait until a value of many megabytes is copied.
+#[test]
+fn long_values_are_changed_piece_by_piece() {
+    const LEN: usize = 6 << 20;
+    let wants = Wants {
+        memory: 64 << 20,
+        item_size_max: 16 << 20,
+        ..Wants::default()
+    };
+    let server = Fixture::with(both(), wants);
+    let mut client = server.redis_client();
+    let mut text = server.client();
+    let mut value: Vec<u8> = (0..LEN).map(|at| b'a' + (at / 1000 % 26) as u8).collect();
+    ask(
+        &mut client,
+        &request(&[b"SET", b"k", &value, b"EX", b"1000"]),
+        b"+OK\r\n",
+    );
+    for (at, piece) in [
+        (0, &b"first"[..]),
+        (LEN / 2, &[b'M'; 100_000]),
+        (LEN - 1, b"both sides of the end"),
+        (LEN + 300_000, b"behind zeros"),
+    ] {
+        value.resize(value.len().max(at + piece.len()), 0);
+        value[at..][..piece.len()].copy_from_slice(piece);
+        let said = request(&[b"SETRANGE", b"k", at.to_string().as_bytes(), piece]);
+        let answer = format!(":{}\r\n", value.len());
+        let before = text.stat("conn_yields");
+        client.send([&said[..], &line("STRLEN k")].concat());
+        client.expect(answer.repeat(2));
+        let yields = text.stat("conn_yields") - before;
+        assert!(yields >= LEN as u64 >> 21, "{yields} at {at}");
+    }
+    let before = text.stat("conn_yields");
+    value.extend(b"tail");
+    ask(
+        &mut client,
+        &line("APPEND k tail"),
+        format!(":{}\r\n", value.len()).as_bytes(),
+    );
+    assert!(text.stat("conn_yields") - before >= LEN as u64 >> 21);
+    // In a transaction, and without an answer.
+    value.extend(b"xx");
+    value[7] = b'!';
+    let said = [
+        line("WATCH w"),
+        line("MULTI"),
+        line("APPEND k x"),
+        line("SETRANGE k 7 !"),
+        line("EXEC"),
+        line("CLIENT REPLY SKIP"),
+        line("APPEND k x"),
+        line("TTL k"),
+    ];
+    client.send(said.concat());
+    let len = value.len();
+    client.expect(format!(
+        "+OK\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:{0}\r\n:{0}\r\n:1000\r\n",
+        len - 1
+    ));
+    ask(&mut client, &line("SETRANGE none 300000 x"), b":300001\r\n");
+    ask(
+        &mut client,
+        &line("GETRANGE none 299999 -1"),
+        b"$2\r\n\0x\r\n",
+    );
+    let large = [format!("${len}\r\n").as_bytes(), &value, b"\r\n"].concat();
+    ask(&mut client, &line("GET k"), &large);
+    client.send(line("SETRANGE k 16777216 x"));
+    assert!(client.line().starts_with("-ERR value is larger"));
+    ask(&mut client, &line("GET k"), &large);
+}
+
+/// No change is lost, whichever of the clients is faster, and a removal in between is one.
+#[test]
+fn changes_of_a_long_value_are_atomic() {
+    const LEN: usize = 1 << 20;
+    const CLIENTS: usize = 4;
+    const TIMES: usize = 8;
+    let wants = Wants {
+        memory: 64 << 20,
+        item_size_max: 4 << 20,
+        ..Wants::default()
+    };
+    let server = Fixture::with(both(), wants);
+    let mut client = server.redis_client();
+    let value = vec![b'.'; LEN];
+    ask(&mut client, &request(&[b"SET", b"k", &value]), b"+OK\r\n");
+    std::thread::scope(|scope| {
+        for number in 0..CLIENTS {
+            let mut client = server.redis_client();
+            scope.spawn(move || {
+                for time in 0..TIMES {
+                    let at = (number * TIMES + time) * 1000;
+                    client.send(line(&format!("SETRANGE k {at} x")));
+                    assert!(client.line().starts_with(':'));
+                    client.send(line("APPEND k y"));
+                    assert!(client.line().starts_with(':'));
+                }
+            });
+        }
+    });
+    client.send(line("GET k"));
+    let mut expected = value;
+    for number in 0..CLIENTS * TIMES {
+        expected[number * 1000] = b'x';
+    }
+    expected.extend([b'y'; CLIENTS * TIMES]);
+    client.expect(
+        [
+            format!("${}\r\n", expected.len()).as_bytes(),
+            &expected,
+            b"\r\n",
+        ]
+        .concat(),
+    );
 }
 
 /// Walks in several steps, in a transaction too, find what one step would.

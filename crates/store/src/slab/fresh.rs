@@ -195,16 +195,17 @@ impl<E: HasStore> Reserved<E> {
         self.fresh.take()
     }
 
-    /// A copy of the bytes written.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let mut value = Vec::with_capacity(self.shape.value_len);
+    /// A copy of the bytes written. `None` if there is no memory for it: a client chose its length.
+    pub fn to_bytes(&self) -> Option<Vec<u8>> {
+        let mut value = Vec::new();
+        value.try_reserve_exact(self.shape.value_len).ok()?;
         if let Some(fresh) = &self.fresh {
             let store = self.engine.store();
             store.each_piece(fresh.chunk, &fresh.shape, &mut |piece: &[u8]| {
                 value.extend_from_slice(piece);
             });
         }
-        value
+        Some(value)
     }
 }
 
@@ -276,7 +277,7 @@ mod tests {
             let mut reserved = Reserved::new(Arc::clone(&owner), b"key", fresh);
             reserved.write(&vec![7; value_len]);
             assert_eq!(reserved.missing(), 0);
-            assert!(reserved.to_bytes().iter().all(|&byte| byte == 7));
+            assert!(reserved.to_bytes().unwrap().iter().all(|&byte| byte == 7));
         }
         owner.store().audit().unwrap();
         owner.store().audit_linked(0).unwrap();

@@ -330,7 +330,9 @@ pub trait Table: Reclaim {
         let lookup = &Lookup { now, key, index: 0 };
         if matches!(store.mode, StoreMode::Append | StoreMode::Prepend) {
             // The present item must be copied in any case, so the new bytes are copied out of their place once.
-            let value = &reservation.to_bytes();
+            let Some(value) = &reservation.to_bytes() else {
+                return Reply::OutOfMemory;
+            };
             return self.write(local, lookup, &Store { value, ..*store });
         }
         match reservation.take() {
@@ -530,7 +532,7 @@ pub trait Table: Reclaim {
     }
 
     /// What a read with options changes of a locked item, and of the metadata in its answer. True if it changed the
-    /// item.
+    /// item. Its touch must be permitted.
     fn mark(
         &self,
         chunk: Chunk,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use nuthatch_engine::{
     AnyEngine, AnyHandle, AnyValue, Audit, Delta, Engine, Expiry, Handle, Item, Key, Op, Read,
-    Removal, Replies, Reply, Request, Store, Time, Value,
+    Removal, Replies, Reply, Request, Store, Time, TouchIf, Value,
 };
 
 use crate::answer::{self, Answer};
@@ -28,6 +28,7 @@ pub(super) const PEEK: Read = Read {
     vivify: None,
     recache_below: None,
     unless_cas: None,
+    touch_if: TouchIf::Always,
     new_cas: None,
     may_win: false,
     bump: false,

@@ -1,7 +1,7 @@
 //! Cases of gets, touches, and the options of `mg`.
 
 use nuthatch_engine::request::Leave;
-use nuthatch_engine::{Expiry, Read, Removal, Reply, Store};
+use nuthatch_engine::{Expiry, Read, Removal, Reply, Store, TouchIf};
 use std::time::Duration;
 
 use super::Case;
@@ -19,6 +19,8 @@ pub(super) fn cases() -> Vec<Case> {
         Case::new("read_idle_when_asked", idle),
         Case::new("read_touch", touch),
         Case::new("read_touch_dead_on_arrival", touch_dead_on_arrival),
+        Case::new("read_touch_at_a_cas", touch_at_cas),
+        Case::new("read_touch_at_an_expiry", touch_at_expiry),
         Case::new("read_vivify", vivify),
         Case::new("read_vivify_of_a_hit_changes_nothing", vivify_of_a_hit),
         Case::new("read_recache", recache),
@@ -308,6 +310,94 @@ fn recache_and_touch(client: &mut Client) {
     );
     assert!(item.won);
     assert_eq!(item.expiry, late);
+}
+
+fn touch_at_cas(client: &mut Client) {
+    let late = client.in_seconds(1000);
+    let at = |cas, expiry| Read {
+        touch: Some(expiry),
+        touch_if: TouchIf::Cas(cas),
+        ..PEEK
+    };
+    let miss = client.read(b"key", at(1, late));
+    assert_eq!(miss, Answer::Done(Reply::Miss));
+    let old = client.set(b"key", b"value").cas;
+    let cas = client.set(b"key", b"newer").cas;
+    for other in [old, cas + 1, 0, u64::MAX] {
+        let refused = client.read(b"key", at(other, late));
+        assert_eq!(refused, Answer::Done(Reply::Exists));
+        assert_eq!(client.peek(b"key").expiry, Expiry::Never);
+    }
+    let item = client.meta(b"key", at(cas, late));
+    assert_eq!((item.cas, item.expiry), (cas, late));
+    assert_eq!(client.peek(b"key").expiry, late);
+    assert_eq!(client.get(b"key").as_deref(), Some(&b"newer"[..]));
+    // The cas of a touched item is the same, or a new one that it tells.
+    let cas = client.peek(b"key").cas;
+    assert_eq!(client.meta(b"key", at(cas, Expiry::Never)).cas, cas);
+    assert_eq!(client.peek(b"key").expiry, Expiry::Never);
+}
+
+fn touch_at_expiry(client: &mut Client) {
+    let [sooner, new, later] = [500, 1000, 1500].map(|seconds| client.in_seconds(seconds));
+    let olds = [Expiry::Never, sooner, new, later];
+    for (touch_if, touched) in [
+        (TouchIf::Always, [true, true, true, true]),
+        (TouchIf::Lasting, [true, false, false, false]),
+        (TouchIf::Expiring, [false, true, true, true]),
+        (TouchIf::Prolonged, [false, true, false, false]),
+        (TouchIf::Shortened, [true, false, false, true]),
+        (TouchIf::ExpiringShortened, [false, false, false, true]),
+    ] {
+        for value in [&b"value"[..], &[b'v'; 20_000]] {
+            for (old, touched) in olds.into_iter().zip(touched) {
+                client.store(
+                    b"key",
+                    Store {
+                        expiry: old,
+                        ..Store::set(value)
+                    },
+                );
+                let touch = Read {
+                    touch: Some(new),
+                    touch_if,
+                    may_win: true,
+                    ..Read::default()
+                };
+                let answer = client.read(b"key", touch);
+                let seen = client.peek(b"key");
+                if touched {
+                    assert!(matches!(answer, Answer::Value(..)), "{touch_if:?} {old:?}");
+                    assert_eq!(seen.expiry, new, "{touch_if:?} {old:?}");
+                } else {
+                    assert_eq!(answer, Answer::Done(Reply::Exists), "{touch_if:?} {old:?}");
+                    assert_eq!(seen.expiry, old);
+                    assert!(!seen.fetched, "a refused touch leaves no trace");
+                }
+                assert_eq!(client.get(b"key").as_deref(), Some(value));
+            }
+        }
+    }
+    // Never is a moment, too: the latest.
+    let endless = |touch_if| Read {
+        touch: Some(Expiry::Never),
+        touch_if,
+        ..PEEK
+    };
+    for (touch_if, touched) in [(TouchIf::Prolonged, true), (TouchIf::Shortened, false)] {
+        client.store(
+            b"key",
+            Store {
+                expiry: new,
+                ..Store::set(b"value")
+            },
+        );
+        let answer = client.read(b"key", endless(touch_if));
+        assert_eq!(answer != Answer::Done(Reply::Exists), touched);
+        client.set(b"key", b"value");
+        let refused = client.read(b"key", endless(touch_if));
+        assert_eq!(refused, Answer::Done(Reply::Exists));
+    }
 }
 
 fn unless_cas(client: &mut Client) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use nuthatch_engine::request::Leave;
 use nuthatch_engine::{
-    Condition, Delta, Expiry, Item, Op, Read, Removal, Reply, Store, StoreMode, Time,
+    Condition, Delta, Expiry, Item, Op, Read, Removal, Reply, Store, StoreMode, Time, TouchIf,
 };
 
 /// Bytes that an item takes beside its key and its value.
@@ -101,6 +101,25 @@ pub fn apply(slot: &mut Option<StoredItem>, op: &Op<'_>, around: Circumstances) 
     }
 }
 
+/// True if a touch with this condition may give the item this expiry.
+fn is_meant(item: &StoredItem, condition: TouchIf, new: Expiry) -> bool {
+    let ticks = |expiry| match expiry {
+        Expiry::At(end) => Some(end.0),
+        Expiry::Never => None,
+    };
+    match (condition, ticks(item.expiry), ticks(new)) {
+        (TouchIf::Always, ..) => true,
+        (TouchIf::Cas(cas), ..) => item.cas == cas,
+        (TouchIf::Lasting, old, _) => old.is_none(),
+        (TouchIf::Expiring, old, _) => old.is_some(),
+        (TouchIf::Prolonged, Some(old), Some(new)) => old < new,
+        (TouchIf::Prolonged, old, new) => old.is_some() && new.is_none(),
+        (TouchIf::Shortened, None, new) => new.is_some(),
+        (TouchIf::Shortened | TouchIf::ExpiringShortened, Some(old), Some(new)) => new < old,
+        (TouchIf::Shortened | TouchIf::ExpiringShortened, ..) => false,
+    }
+}
+
 fn read(slot: &mut Option<StoredItem>, options: &Read, around: Circumstances) -> Outcome {
     let now = around.now;
     let Some(item) = slot else {
@@ -120,6 +139,9 @@ fn read(slot: &mut Option<StoredItem>, options: &Read, around: Circumstances) ->
 
     let wins = options.may_win && !item.token_sent && (item.stale || is_due(item, options, now));
     if let Some(expiry) = options.touch {
+        if !is_meant(item, options.touch_if, expiry) {
+            return Outcome::Done(Reply::Exists);
+        }
         item.expiry = expiry;
     }
     let seen = Item {

@@ -17,7 +17,7 @@ use arbitrary::Unstructured;
 use nuthatch_engine::request::Leave;
 use nuthatch_engine::{
     AnyEngine, AnyHandle, Audit, Condition, Cursor, Delta, Engine, Handle, Key, Op, Read, Removal,
-    Reply, Request, Reservation, Store, StoreMode, Time,
+    Reply, Request, Reservation, Store, StoreMode, Time, TouchIf,
 };
 use proptest::prelude::any;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRunner};
@@ -26,7 +26,8 @@ use crate::answer::{Answer, ask};
 use model::Model;
 pub use model::{Misses, Tally};
 use step::{
-    Ask, CasSpec, ConditionSpec, KeyNumber, LeaveSpec, ModeSpec, NEVER_CAS, OpSpec, Step, StoreSpec,
+    Ask, CasSpec, ConditionSpec, KeyNumber, LeaveSpec, ModeSpec, NEVER_CAS, OpSpec, Step,
+    StoreSpec, TouchIfSpec,
 };
 
 /// Carries out `cases` random sequences, each on a new engine, and panics with the least sequence that convicts it. An
@@ -303,7 +304,13 @@ impl Driver {
 fn named_cas(op: &OpSpec) -> Option<CasSpec> {
     let condition = match op {
         OpSpec::Get | OpSpec::Set(_) => return None,
-        OpSpec::Read(read) => return read.unless_cas,
+        OpSpec::Read(read) => {
+            let demanded = match read.touch_if {
+                TouchIfSpec::Cas(cas) => Some(cas),
+                _ => None,
+            };
+            return read.unless_cas.or(demanded);
+        }
         OpSpec::Store(store) => store.condition,
         OpSpec::Remove { condition, .. } | OpSpec::Delta { condition, .. } => *condition,
     };
@@ -331,6 +338,15 @@ impl ResolvedOp {
                 vivify: read.vivify.map(at),
                 recache_below: read.recache_below.map(u32::from),
                 unless_cas: read.unless_cas.map(|_| cas),
+                touch_if: match read.touch_if {
+                    TouchIfSpec::Always => TouchIf::Always,
+                    TouchIfSpec::Cas(_) => TouchIf::Cas(cas),
+                    TouchIfSpec::Lasting => TouchIf::Lasting,
+                    TouchIfSpec::Expiring => TouchIf::Expiring,
+                    TouchIfSpec::Prolonged => TouchIf::Prolonged,
+                    TouchIfSpec::Shortened => TouchIf::Shortened,
+                    TouchIfSpec::ExpiringShortened => TouchIf::ExpiringShortened,
+                },
                 new_cas: read.new_cas.map(|own| own.cas()),
                 may_win: read.may_win,
                 bump: read.bump,

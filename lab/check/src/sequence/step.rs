@@ -128,6 +128,8 @@ pub struct ReadSpec {
     pub value: bool,
     /// A new expiry.
     pub touch: Option<ExpirySpec>,
+    /// What that requires.
+    pub touch_if: TouchIfSpec,
     /// Create on a miss.
     pub vivify: Option<ExpirySpec>,
     /// Recache below this many seconds.
@@ -140,6 +142,27 @@ pub struct ReadSpec {
     pub may_win: bool,
     /// Leaves a trace.
     pub bump: bool,
+}
+
+/// What a touch requires.
+#[derive(Clone, Copy, Debug, Arbitrary, Generate)]
+pub enum TouchIfSpec {
+    /// Nothing.
+    #[proptest(weight = 3)]
+    Always,
+    /// This cas.
+    #[proptest(weight = 2)]
+    Cas(CasSpec),
+    /// See [`nuthatch_engine::TouchIf`], as for all of them.
+    Lasting,
+    /// An expiry.
+    Expiring,
+    /// An earlier expiry.
+    Prolonged,
+    /// A later expiry.
+    Shortened,
+    /// A later expiry that is not never.
+    ExpiringShortened,
 }
 
 /// A store.

@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 use loom::thread;
-use nuthatch_engine::{Delta, Expiry, Key, Op, Read, Removal, Reply, Store, Time};
+use nuthatch_engine::{Delta, Expiry, Key, Op, Read, Removal, Reply, Store, Time, TouchIf};
 use nuthatch_hash::split;
 use nuthatch_partition::memory::BLOCK_COST;
 use nuthatch_partition::{
@@ -234,6 +234,7 @@ fn readers_that_mark_one_element_lose_no_mark() {
         vivify: None,
         recache_below: Some(u32::MAX),
         unless_cas: None,
+        touch_if: TouchIf::Always,
         new_cas: None,
         may_win: true,
         bump: true,

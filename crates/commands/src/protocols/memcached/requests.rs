@@ -1,7 +1,9 @@
 //! Commands about keys, as requests of the batch.
 
 use nuthatch_engine::request::Leave;
-use nuthatch_engine::{Condition, Delta, Expiry, Op, Read, Removal, Store as StoreOp, StoreMode};
+use nuthatch_engine::{
+    Condition, Delta, Expiry, Op, Read, Removal, Store as StoreOp, StoreMode, TouchIf,
+};
 use nuthatch_protocol::{
     Command, Error, Exptime, Get, Meta, MetaFlags, MetaMode, MetaVerb, NextKey, Store, StoreVerb,
     Words, encode, next_key,
@@ -341,6 +343,7 @@ fn meta<'a>(stage: &mut Stage<'_, 'a>, slice: &mut Slice, command: &Meta<'a>) {
                 u32::try_from(left).unwrap_or(u32::MAX)
             }),
             unless_cas: flags.compare_cas,
+            touch_if: TouchIf::Always,
             new_cas: flags.new_cas,
             may_win: true,
             bump: !flags.no_bump,

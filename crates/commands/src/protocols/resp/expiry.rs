@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use nuthatch_engine::{Clock, Expiry, Present};
-use nuthatch_protocol::resp::{ExpiryForm, Moment};
+use nuthatch_engine::{Clock, Expiry, Present, TouchIf};
+use nuthatch_protocol::resp::{ExpireCondition, ExpiryForm, Moment};
 
 /// The engine's expiry for a moment. An item with a moment in the past is expired at once. The moment is rounded up to
 /// the engine's resolution, by a sixteenth of a second at most.
@@ -17,11 +17,20 @@ pub fn expiry(moment: Moment, present: Present, clock: &Clock) -> Expiry {
     Expiry::At(end.unwrap_or_default())
 }
 
-/// The order of expiries. `None` is never.
-pub fn order(expiry: Expiry) -> Option<u64> {
-    match expiry {
-        Expiry::Never => None,
-        Expiry::At(end) => Some(end.0.into()),
+/// What EXPIRE with this condition requires of an item.
+pub fn condition(which: ExpireCondition) -> TouchIf {
+    match which {
+        ExpireCondition { lasting: true, .. } => TouchIf::Lasting,
+        // Only what expires can expire later.
+        ExpireCondition { later: true, .. } => TouchIf::Prolonged,
+        ExpireCondition {
+            expiring, earlier, ..
+        } => match (expiring, earlier) {
+            (false, false) => TouchIf::Always,
+            (true, false) => TouchIf::Expiring,
+            (false, true) => TouchIf::Shortened,
+            (true, true) => TouchIf::ExpiringShortened,
+        },
     }
 }
 
@@ -51,7 +60,8 @@ fn whole_millis(duration: Duration) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nuthatch_engine::TICK;
+    use nuthatch_engine::semantics::may_touch;
+    use nuthatch_engine::{TICK, Time};
 
     const LEFT: ExpiryForm = ExpiryForm {
         absolute: false,
@@ -72,6 +82,32 @@ mod tests {
         }
         assert!(!expiry(Moment::In(i64::MAX)).is_past(now));
         assert!(!expiry(Moment::At(i64::MAX)).is_past(now));
+    }
+
+    #[test]
+    fn options_of_expire_decide_by_the_expiry_that_is_there() {
+        let which = |text: &str| ExpireCondition {
+            lasting: text.contains('N'),
+            expiring: text.contains('X'),
+            later: text.contains('G'),
+            earlier: text.contains('L'),
+        };
+        let at = |tick| Expiry::At(Time(tick));
+        for (options, never, sooner, same, later) in [
+            ("", true, true, true, true),
+            ("N", true, false, false, false),
+            ("X", false, true, true, true),
+            ("G", false, true, false, false),
+            ("L", true, false, false, true),
+            ("XG", false, true, false, false),
+            ("XL", false, false, false, true),
+        ] {
+            // The old expiries: never, and before, at and behind the new moment.
+            let olds = [Expiry::Never, at(9), at(10), at(11)];
+            let condition = condition(which(options));
+            let changes = olds.map(|old| may_touch(condition, 0, old, at(10)));
+            assert_eq!(changes, [never, sooner, same, later], "{options}");
+        }
     }
 
     #[test]

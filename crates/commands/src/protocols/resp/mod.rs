@@ -3,7 +3,8 @@
 //! * [`request`]: the request at the front of the input, and commands that join the batch.
 //! * [`many`]: MGET, MSET, DEL and the like, whose keys come one by one.
 //! * [`upload`]: values that arrive piece by piece.
-//! * [`values`]: commands that read, decide and write, and retry if another client was faster.
+//! * [`values`]: commands that read, decide and write, and retry if another client was faster; [`edit`]: those that copy a
+//!   long value, piece by piece.
 //! * [`transaction`]: MULTI, EXEC, WATCH; [`isolated`]: an EXEC without other clients' requests in between.
 //! * [`queue`]: its requests until they are executed.
 //! * [`walk`]: KEYS, SCAN, RANDOMKEY, DBSIZE, CLIENT LIST.
@@ -18,6 +19,7 @@
 //! The items that these commands store have flags of 0. A store that fails leaves the old value, as in Redis.
 
 mod answers;
+mod edit;
 mod expiry;
 mod info;
 mod isolated;
@@ -41,6 +43,7 @@ use nuthatch_context::account::AWAITED_MAX;
 use nuthatch_protocol::resp::{Rest, Version, Writer};
 use nuthatch_security::login::Login;
 
+use self::edit::Edit;
 use self::many::Run;
 use self::session::Session;
 use self::transaction::Collected;
@@ -98,6 +101,8 @@ enum State {
     Collect(Box<Collected>),
     /// It has to wait: a walk is in progress.
     Walk(Box<Walk>),
+    /// It has to wait: a long value is being copied.
+    Edit(Box<Edit>),
 }
 
 impl Phase {
@@ -149,6 +154,7 @@ impl Phase {
             State::Upload(upload) => upload.memory(),
             State::Collect(collected) => collected.memory(),
             State::Walk(walk) => walk.memory(),
+            State::Edit(edit) => edit.memory(),
             State::Requests | State::Drop(_) | State::Many(_) => 0,
         };
         state + self.session.as_ref().map_or(0, |session| session.memory())
@@ -286,6 +292,7 @@ fn advance<'a>(
         State::Upload(_) => upload::go_on(stage, slice, phase, reader),
         State::Collect(_) => transaction::collect(stage, slice, phase, reader),
         State::Walk(_) => walk::go_on(stage, slice, phase),
+        State::Edit(_) => edit::go_on(stage, slice, phase),
     }
 }
 

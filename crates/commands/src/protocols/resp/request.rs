@@ -1,14 +1,15 @@
 //! Takes the request at the front of the input. Commands about one key become requests of the batch.
 
-use nuthatch_engine::{Op, Read, Store, StoreMode};
+use nuthatch_engine::{Expiry, Op, Read, Store, StoreMode, TouchIf};
 use nuthatch_protocol::resp::{
-    Command, Error, ExpireCondition, ExpiryForm, Lifetime, Parsed, Refusal, Set, SetAnswer,
-    StoreCondition, parse, rewrite,
+    Command, Error, ExpiryForm, Lifetime, Parsed, Refusal, Set, SetAnswer, StoreCondition, parse,
+    rewrite,
 };
 
 use super::answers::Verb;
 use super::{
-    Phase, RequestReader, State, expiry, manage, many, refused_tls, transaction, upload, values,
+    Phase, RequestReader, State, edit, expiry, manage, many, refused_tls, spot, transaction,
+    upload, values,
 };
 use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
@@ -169,10 +170,14 @@ fn joins<'a>(
         Command::Append { key, value } => {
             let store = Store {
                 mode: StoreMode::Append,
-                vivify: Some(nuthatch_engine::Expiry::Never),
+                vivify: Some(Expiry::Never),
                 ..Store::set(value)
             };
-            stage.weigh(slice, key, &store);
+            let old_len = stage.old_len(key);
+            if old_len > edit::LONG {
+                return false;
+            }
+            slice.spend(Work::of_bytes(old_len));
             (key, Op::Store(store), Verb::Length)
         }
         Command::Length { key } => (key, look(true), Verb::Length),
@@ -185,21 +190,23 @@ fn joins<'a>(
                     millis,
                 },
         } => (key, look(false), Verb::Life { millis }),
-        Command::Expire { key, moment, which } if which == ExpireCondition::default() => {
+        Command::Expire { key, moment, which } => {
             let expiry = expiry::expiry(moment, stage.present(), &stage.shared.clock);
-            let read = Read {
-                value: false,
-                bump: false,
-                touch: Some(expiry),
-                ..Read::default()
-            };
-            (key, Op::Read(read), Verb::Number)
+            (
+                key,
+                spot::touch(expiry, expiry::condition(which)),
+                Verb::Number,
+            )
+        }
+        Command::Persist { key } => {
+            let touch = spot::touch(Expiry::Never, TouchIf::Expiring);
+            (key, touch, Verb::Number)
         }
         Command::GetExpire { key, lifetime } => {
             let read = Read {
                 touch: match lifetime {
                     Lifetime::Keep => None,
-                    Lifetime::Forever => Some(nuthatch_engine::Expiry::Never),
+                    Lifetime::Forever => Some(Expiry::Never),
                     Lifetime::Until(moment) => {
                         Some(expiry::expiry(moment, stage.present(), &stage.shared.clock))
                     }

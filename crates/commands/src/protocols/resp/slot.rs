@@ -2,8 +2,9 @@
 //! is copied for that: the state refers to the bytes of the item, of the script's arguments, or of its arena.
 
 use bumpalo::Bump;
+use nuthatch_engine::semantics::may_touch;
 use nuthatch_engine::{
-    Clock, Condition, Expiry, Item, Op, Present, Removal, Reply, Store, StoreMode, Time,
+    Clock, Condition, Expiry, Item, Op, Present, Removal, Reply, Store, StoreMode, Time, TouchIf,
 };
 use nuthatch_protocol::Limits;
 use nuthatch_protocol::resp::{
@@ -14,7 +15,7 @@ use nuthatch_script::{Calls, Failure, Value};
 
 use super::answers::failure;
 use super::expiry;
-use super::spot::{Counted, ask};
+use super::spot::{Counted, ask, touch};
 use crate::stage::Stage;
 
 /// The state of a key.
@@ -75,6 +76,7 @@ impl<'a> Slot<'a> {
                 condition: Condition::Cas(cas),
                 ..Removal::default()
             }),
+            (Changed::Expiry, Some(_), Some(cas)) => touch(self.expiry, TouchIf::Cas(cas)),
             (_, Some(value), cas) => {
                 let mut store = Store::set(value);
                 store.flags = self.flags;
@@ -88,9 +90,9 @@ impl<'a> Slot<'a> {
         };
         match ask(stage, key, op) {
             Reply::Removed => stage.counters.count_delete(true),
-            Reply::Stored(_) => {
-                let counted = match self.changed {
-                    Changed::Expiry => Counted::Touch,
+            reply @ (Reply::Stored(_) | Reply::Found(_)) => {
+                let counted = match reply {
+                    Reply::Found(_) => Counted::Touch,
                     _ => Counted::Set,
                 };
                 let len = self.value.map(<[u8]>::len);
@@ -218,9 +220,8 @@ impl<'a> Slot<'a> {
             Command::Type { .. } => Value::Status(if there { b"string" } else { b"none" }),
             Command::Expire { moment, which, .. } => {
                 let new = expiry::expiry(moment, self.present, self.clock);
-                let old = expiry::order(self.expiry);
-                let order = expiry::order(new).unwrap_or(u64::MAX);
-                let changes = there && which.changes(old, order);
+                // A script names no cas.
+                let changes = there && may_touch(expiry::condition(which), 0, self.expiry, new);
                 if changes {
                     self.set_expiry(new);
                 }

@@ -4,7 +4,8 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use nuthatch_engine::{
-    AnyValue, Condition, Expiry, Item, Op, Read, Replies, Reply, Request, Store, StoreMode, Value,
+    AnyValue, Condition, Expiry, Item, Op, Read, Replies, Reply, Request, Store, StoreMode,
+    TouchIf, Value,
 };
 use nuthatch_protocol::resp::Error;
 use nuthatch_telemetry::counters::WorkerCounters;
@@ -87,11 +88,40 @@ pub enum Content {
 }
 
 impl Content {
-    fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         match self {
             Self::Copied(bytes) => bytes.len(),
             Self::Pinned(value) => value.len(),
         }
+    }
+
+    /// Bytes of memory that are not the engine's.
+    pub fn memory(&self) -> usize {
+        match self {
+            Self::Copied(bytes) => bytes.capacity(),
+            Self::Pinned(value) => value.memory(),
+        }
+    }
+
+    /// A contiguous piece of this part, from its start on. Empty only if the part is.
+    pub fn chunk(&self, part: Range<usize>) -> &[u8] {
+        match self {
+            Self::Copied(bytes) => &bytes[part],
+            Self::Pinned(value) => {
+                let chunk = value.chunk(part.start);
+                &chunk[..chunk.len().min(part.len())]
+            }
+        }
+    }
+
+    /// A part of it, piece by piece as it lies in the engine.
+    fn pieces(&self, part: Range<usize>) -> impl Iterator<Item = &[u8]> {
+        let mut at = part.start;
+        std::iter::from_fn(move || {
+            let piece = (at < part.end).then(|| self.chunk(at..part.end))?;
+            at += piece.len();
+            Some(piece)
+        })
     }
 
     /// Its bytes in memory of the caller, which has room for `len` bytes. The client chooses how many these are, so that
@@ -103,10 +133,11 @@ impl Content {
                 reserve(&mut bytes, room)?;
                 Ok(bytes)
             }
-            Self::Pinned(value) => {
+            pinned => {
                 let mut bytes = Vec::new();
                 reserve(&mut bytes, room)?;
-                pieces(&value, 0..value.len()).for_each(|piece| bytes.extend_from_slice(piece));
+                let pieces = pinned.pieces(0..pinned.len());
+                pieces.for_each(|piece| bytes.extend_from_slice(piece));
                 Ok(bytes)
             }
         }
@@ -123,7 +154,8 @@ impl Content {
             return Ok(first);
         }
         reserve(copy, value.len())?;
-        pieces(value, 0..value.len()).for_each(|piece| copy.extend_from_slice(piece));
+        let pieces = self.pieces(0..value.len());
+        pieces.for_each(|piece| copy.extend_from_slice(piece));
         Ok(copy)
     }
 
@@ -137,12 +169,14 @@ impl Content {
         let part = part(self.len());
         phase.writer(slice).bulk_header(part.len());
         match self {
-            Self::Copied(bytes) => slice.output.text().extend_from_slice(&bytes[part]),
-            Self::Pinned(value) if part.len() <= PIECE_COPIED => {
-                let text = slice.output.text();
-                pieces(&value, part).for_each(|piece| text.extend_from_slice(piece));
+            Self::Pinned(value) if part.len() > PIECE_COPIED => {
+                slice.output.pin_part(value, part);
             }
-            Self::Pinned(value) => slice.output.pin_part(value, part),
+            short => {
+                let text = slice.output.text();
+                let pieces = short.pieces(part);
+                pieces.for_each(|piece| text.extend_from_slice(piece));
+            }
         }
         slice.output.text().extend_from_slice(b"\r\n");
     }
@@ -155,23 +189,18 @@ fn reserve(bytes: &mut Vec<u8>, room: usize) -> Result<(), Error<'static>> {
         .map_err(|_| Error::OUT_OF_MEMORY)
 }
 
-/// A part of a value, piece by piece as it lies in the engine.
-fn pieces(value: &AnyValue, part: Range<usize>) -> impl Iterator<Item = &[u8]> {
-    let mut at = part.start;
-    std::iter::from_fn(move || {
-        let piece = (at < part.end).then(|| value.chunk(at))?;
-        let piece = &piece[..piece.len().min(part.end - at)];
-        at += piece.len();
-        Some(piece)
-    })
-}
-
 /// Reads an item.
 pub fn read(stage: &mut Stage<'_, '_>, key: &[u8]) -> Option<Found> {
+    let found = find(stage, key)?;
+    // Also for a pinned value: most commands that read one copy it, or compare it.
+    stage.work.add(Work::of_bytes(found.item.value_len));
+    Some(found)
+}
+
+/// Reads an item, whose value is copied later.
+pub fn find(stage: &mut Stage<'_, '_>, key: &[u8]) -> Option<Found> {
     let mut heard = heard(stage, key, Op::Read(Read::default()));
     let item = heard.item?;
-    // Also for a pinned value: most commands that read one copy it, or compare it.
-    stage.work.add(Work::of_bytes(item.value_len));
     Some(Found {
         item,
         value: match heard.large {
@@ -193,6 +222,17 @@ pub fn look(stage: &mut Stage<'_, '_>, key: &[u8]) -> Option<Item> {
         Reply::Found(item) => Some(item),
         _ => None,
     }
+}
+
+/// Gives an item another expiry, under a condition. [`Reply::Found`] if it did.
+pub fn touch<'v>(expiry: Expiry, condition: TouchIf) -> Op<'v> {
+    Op::Read(Read {
+        value: false,
+        bump: false,
+        touch: Some(expiry),
+        touch_if: condition,
+        ..Read::default()
+    })
 }
 
 /// The new state of an item.

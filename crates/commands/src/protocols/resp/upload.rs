@@ -1,6 +1,8 @@
 //! Values that are too long to await in a buffer: the engine reserves an item, and the value's bytes go there as they
 //! arrive. The key keeps its old value until the whole request has arrived, because options follow the value.
 
+use std::borrow::Cow;
+
 use nuthatch_engine::{Condition, Expiry, Reply, Store, StoreMode};
 use nuthatch_protocol::resp::{
     Body, Command, Element, Error, Lifetime, Many, Parsed, Rest, Set, SetAnswer, StoreCondition,
@@ -226,7 +228,7 @@ fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, uploa
     };
     match (command, target) {
         (Command::SetRange { key, offset, .. }, Target::Buffer { bytes, .. }) => {
-            values::set_range(stage, slice, phase, key, offset, &bytes);
+            values::set_range(stage, slice, phase, key, offset, Cow::Owned(bytes));
         }
         (Command::Eval(eval), Target::Buffer { bytes, .. }) => {
             let place = eval.arguments.position(line);

@@ -6,14 +6,13 @@ use std::ops::Range;
 
 use nuthatch_engine::{Expiry, Item, Op, Removal, Reply, Store, StoreMode};
 use nuthatch_protocol::resp::{
-    Command, Decimal, Error, ExpireCondition, ExpiryForm, Lifetime, Moment, Set, SetAnswer,
-    StoreCondition, Values, integer,
+    Command, Decimal, Error, ExpiryForm, Lifetime, Set, SetAnswer, StoreCondition, Values, integer,
 };
 use nuthatch_telemetry::sizes::Lens;
 
 use super::request::count_refusal;
 use super::spot::{Change, Content, Counted, Decision, Found, ask, change, look, read, take_if};
-use super::{Phase, expiry, scripts};
+use super::{Phase, edit, expiry, scripts};
 use crate::slice::Slice;
 use crate::stage::Stage;
 use crate::work::Work;
@@ -55,8 +54,9 @@ pub fn command(
             }
         }
         Command::SetRange { key, offset, value } => {
-            set_range(stage, slice, phase, key, offset, value);
+            set_range(stage, slice, phase, key, offset, Cow::Borrowed(value));
         }
+        Command::Append { key, value } => edit::begin(phase, key, edit::Place::End, value.to_vec()),
         Command::Increment { key, by } => {
             let outcome = add(stage, key, by);
             number(slice, phase, outcome);
@@ -66,16 +66,6 @@ pub fn command(
             Ok(text) => phase.writer(slice).bulk(&text),
             Err(error) => phase.writer(slice).error(&error),
         },
-        Command::Expire { key, moment, which } => {
-            let outcome = expire(stage, key, moment, which);
-            flag(slice, phase, outcome);
-        }
-        Command::Persist { key } => {
-            let outcome = rewrite(stage, key, |found| {
-                (found.item.expiry != Expiry::Never).then_some(Expiry::Never)
-            });
-            flag(slice, phase, outcome);
-        }
         Command::Expiry { key, told } => {
             let found = look(stage, key);
             stage.counters.count_look(found.is_some());
@@ -237,23 +227,28 @@ fn range(len: usize, start: i64, end: i64) -> Range<usize> {
 pub fn set_range(
     stage: &mut Stage<'_, '_>,
     slice: &mut Slice,
-    phase: &Phase,
+    phase: &mut Phase,
     key: &[u8],
     offset: u64,
-    piece: &[u8],
+    piece: Cow<'_, [u8]>,
 ) {
-    let outcome = replace_range(stage, key, offset, piece);
+    let old_len = look(stage, key).map_or(0, |item| item.value_len);
+    let outcome = match range_end(stage, offset, &piece) {
+        Ok(_) if piece.is_empty() => Ok(old_len as i64),
+        Ok(end) if old_len.max(end) > edit::LONG => {
+            let place = edit::Place::At(offset as usize);
+            return edit::begin(phase, key, place, piece.into_owned());
+        }
+        Ok(end) => replace_range(stage, key, offset as usize..end, &piece),
+        Err(error) => Err(error),
+    };
     number(slice, phase, outcome);
 }
 
-fn replace_range(
-    stage: &mut Stage<'_, '_>,
-    key: &[u8],
-    offset: u64,
-    piece: &[u8],
-) -> Result<i64, Error<'static>> {
+/// Where SETRANGE's piece ends in the new value.
+fn range_end(stage: &Stage<'_, '_>, offset: u64, piece: &[u8]) -> Result<usize, Error<'static>> {
     if piece.is_empty() {
-        return Ok(look(stage, key).map_or(0, |item| item.value_len as i64));
+        return Ok(0);
     }
     let end = offset.saturating_add(piece.len() as u64);
     if end > STRING_LEN_MAX {
@@ -263,11 +258,19 @@ fn replace_range(
         count_refusal(stage, Error::TOO_LARGE);
         return Err(Error::TOO_LARGE);
     }
-    let (start, end) = (offset as usize, end as usize);
+    Ok(end as usize)
+}
+
+fn replace_range(
+    stage: &mut Stage<'_, '_>,
+    key: &[u8],
+    range: Range<usize>,
+    piece: &[u8],
+) -> Result<i64, Error<'static>> {
     change(stage, key, Counted::Set, |found| {
-        let (mut value, expiry, flags) = parts(found, end)?;
-        value.resize(value.len().max(end), 0);
-        value[start..end].copy_from_slice(piece);
+        let (mut value, expiry, flags) = parts(found, range.end)?;
+        value.resize(value.len().max(range.end), 0);
+        value[range.clone()].copy_from_slice(piece);
         Ok(Decision::Become(Change {
             answer: value.len() as i64,
             value: Cow::Owned(value),
@@ -340,43 +343,6 @@ fn increment_decimal(
             flags,
             answer: text,
         }))
-    })
-}
-
-/// Changes an item's expiry if `decide` returns a new one. The value is stored again under its cas, so that no other
-/// client's value gets the expiry. False if there is no item, or it stays as it is.
-fn rewrite(
-    stage: &mut Stage<'_, '_>,
-    key: &[u8],
-    decide: impl Fn(&Found) -> Option<Expiry>,
-) -> Result<bool, Error<'static>> {
-    change(stage, key, Counted::Touch, |found| {
-        let decided = found.and_then(|found| Some((decide(&found)?, found)));
-        Ok(match decided {
-            None => Decision::Stay(false),
-            Some((expiry, Found { item, value })) => Decision::Become(Change {
-                value: Cow::Owned(value.copy(0)?),
-                expiry,
-                flags: item.flags,
-                answer: true,
-            }),
-        })
-    })
-}
-
-/// EXPIRE with NX, XX, GT or LT.
-fn expire(
-    stage: &mut Stage<'_, '_>,
-    key: &[u8],
-    moment: Moment,
-    which: ExpireCondition,
-) -> Result<bool, Error<'static>> {
-    let new = expiry::expiry(moment, stage.present(), &stage.shared.clock);
-    // Two moments in the past are equal: neither is later.
-    let at = expiry::order(new).unwrap_or(u64::MAX);
-    rewrite(stage, key, |found| {
-        let old = expiry::order(found.item.expiry);
-        which.changes(old, at).then_some(new)
     })
 }
 
