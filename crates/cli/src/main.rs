@@ -22,7 +22,12 @@ mod top;
 use std::process::ExitCode;
 
 use command::{Command, CommandLine};
+use nuthatch_memory::reserve;
 use nuthatch_program::{Failure, on_own_stack};
+
+/// A machine that gives no more memory must not end the server, and with it the items.
+#[global_allocator]
+static ALLOCATOR: reserve::Allocator = reserve::Allocator;
 
 fn main() -> ExitCode {
     on_own_stack(program)

@@ -7,6 +7,7 @@
 
 use nuthatch_context::account::Terms;
 use nuthatch_engine::AnyValue;
+use nuthatch_memory::reserve::spare;
 use nuthatch_protocol::Awaited;
 
 use crate::output::Output;
@@ -88,6 +89,12 @@ impl Slice {
         self.in_batch = 0;
         self.closing = true;
         self.stop = Stop::Panicked;
+    }
+
+    /// Makes room for an answer of so many bytes, which may be long, and its head. False: there is no memory for it.
+    pub fn makes_room(&mut self, len: usize) -> bool {
+        const HEAD_MAX: usize = 64;
+        spare(|| self.output.text().try_reserve(len + HEAD_MAX)).is_ok()
     }
 
     /// Takes work off its share. A step of a command may take more than is left, and the next step is in the next slice.

@@ -16,7 +16,7 @@
 //! whatever clients do, except for the memory that the workers' iterations add at the same time, which is bounded too.
 //! The connections that hold most are closed.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// Bytes that are always allowed to all connections together.
@@ -62,6 +62,9 @@ pub const READ_MAX: usize = 64 << 10;
 /// The longest value that is awaited in the input buffer. A longer one goes to the engine as it arrives.
 pub const AWAITED_MAX: usize = 16 << 10;
 
+/// What all connections may hold together at least, however little memory the system gives.
+const WANT_LEAST: usize = 1 << 20;
+
 /// The least peak of held bytes that is worth a trim.
 const TRIM_MIN: usize = 2 << 20;
 
@@ -70,6 +73,10 @@ pub struct Account {
     held: AtomicUsize,
     /// The most that they may hold.
     bound: AtomicUsize,
+    /// The most that they may hold because the system gives no more, if that is less.
+    want: AtomicUsize,
+    /// How often the system had refused memory when `want` was lowered.
+    refusals: AtomicU64,
     /// The most bytes held since the last trim, if they are worth another.
     peak: AtomicUsize,
 }
@@ -117,14 +124,50 @@ impl Account {
         Self {
             held: AtomicUsize::new(0),
             bound: AtomicUsize::new(bound),
+            want: AtomicUsize::new(usize::MAX),
+            refusals: AtomicU64::new(0),
             peak: AtomicUsize::new(0),
         }
     }
 
     /// The most that connections may hold.
     pub fn bound(&self) -> usize {
-        // Relaxed: a setting on which no other memory depends.
-        self.bound.load(Ordering::Relaxed)
+        // Relaxed: settings on which no other memory depends.
+        let bound = self.bound.load(Ordering::Relaxed);
+        bound.min(self.want.load(Ordering::Relaxed))
+    }
+
+    /// The system has refused memory so often. If that is more than before, connections may hold less than they do now,
+    /// until [`want_is_over`](Self::want_is_over): then it returns true, to one of the threads that tell it.
+    #[inline]
+    pub fn note_refusals(&self, refusals: u64) -> bool {
+        // Relaxed, as all below: numbers on which no other memory depends.
+        let before = self.refusals.load(Ordering::Relaxed);
+        refusals != before && self.note_more_refusals(before, refusals)
+    }
+
+    #[cold]
+    fn note_more_refusals(&self, before: u64, refusals: u64) -> bool {
+        let noted =
+            self.refusals
+                .compare_exchange(before, refusals, Ordering::Relaxed, Ordering::Relaxed);
+        if noted.is_ok() {
+            let want = self.held().min(self.bound()) / 4 * 3;
+            self.want.store(want.max(WANT_LEAST), Ordering::Relaxed);
+        }
+        noted.is_ok()
+    }
+
+    /// True if connections may hold less because the system has refused memory.
+    pub fn is_in_want(&self) -> bool {
+        // Relaxed: as in bound().
+        self.want.load(Ordering::Relaxed) != usize::MAX
+    }
+
+    /// The system gives memory again.
+    pub fn want_is_over(&self) {
+        // Relaxed: as in bound().
+        self.want.store(usize::MAX, Ordering::Relaxed);
     }
 
     /// The engine's memory changed, and the bound with it.
@@ -293,6 +336,26 @@ mod tests {
         assert_eq!(account.level(), Level::Plenty);
         account.set_bound(4 << 20);
         assert_eq!(account.level(), Level::Over);
+    }
+
+    #[test]
+    fn refused_memory_lowers_what_may_be_held_until_the_want_is_over() {
+        let account = Account::new(16 << 20);
+        account.change(8 << 20);
+        assert!(!account.note_refusals(0) && !account.is_in_want());
+        assert!(account.note_refusals(2));
+        assert!(!account.note_refusals(2), "one thread tells it");
+        assert_eq!((account.bound(), account.level()), (6 << 20, Level::Over));
+        assert_eq!(account.terms(256).output_cap, 2 << 10);
+        account.change(-(7 << 20));
+        assert!(account.note_refusals(3));
+        assert_eq!(account.bound(), WANT_LEAST, "some is always allowed");
+        // A setting that changes meanwhile holds afterwards.
+        account.set_bound(32 << 20);
+        assert_eq!(account.bound(), WANT_LEAST);
+        account.want_is_over();
+        assert_eq!((account.bound(), account.is_in_want()), (32 << 20, false));
+        assert!(!account.note_refusals(3) && account.note_refusals(4));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use nuthatch_engine::counters::Counter;
 use nuthatch_engine::{AnyEngine, Clock, Cursor, Engine, Time};
+use nuthatch_memory::reserve;
 use nuthatch_script::Library;
 use nuthatch_security::SettingsError;
 use nuthatch_security::guesses::Guesses;
@@ -139,6 +140,19 @@ impl Shared {
                     .unwrap_or(0)
             }
             (None, _) => 0,
+        }
+    }
+
+    /// Lets connections hold less if the system has refused memory since the last call: all workers then look which of
+    /// theirs must give some back.
+    #[inline]
+    pub fn heed_want(&self) {
+        if self.account.note_refusals(reserve::openings()) {
+            tracing::warn!(
+                bytes = self.account.bound(),
+                "the system gives no more memory: connections may hold less"
+            );
+            self.wake_workers();
         }
     }
 

@@ -10,12 +10,17 @@ use command::CommandLine;
 use nuthatch_fabric::Fabric;
 use nuthatch_fabric::openshmem::{self, CannotOpen, OpenShmem};
 use nuthatch_log::{Log, LogFormat, LogTo};
+use nuthatch_memory::reserve;
 use nuthatch_pe::{Abort, Bound, Options, Plan, own_words, run};
 use nuthatch_program::{Failure, command_line, on_own_stack};
 use nuthatch_server::{By, Controls, OnVerbosity, Shutdown, Signals};
 
 /// The exit code of a PE that ends all others at once.
 const ABORTED: u8 = 70;
+
+/// A machine that gives no more memory must not end the server, and with it the items.
+#[global_allocator]
+static ALLOCATOR: reserve::Allocator = reserve::Allocator;
 
 fn main() -> ExitCode {
     on_own_stack(program)

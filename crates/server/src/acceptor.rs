@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use mio::{Events, Poll, Token, Waker};
 use nix::sys::socket::{getsockopt, sockopt};
 use nuthatch_commands::protocols::{self, Crowd};
+use nuthatch_context::account::Level;
 use nuthatch_context::inbox::Arrival;
 use nuthatch_context::origins::Seat;
 use nuthatch_context::shared::Shared;
@@ -203,9 +204,13 @@ impl Acceptor {
             }
             Peer::Udp(_) | Peer::Unix => None,
         };
-        match shared.connections() < shared.live.connections_max().get() {
-            true => Ok(seat),
-            false => Err(Crowd::OfServer),
+        let account = &shared.account;
+        let is_full = shared.connections() >= shared.live.connections_max().get();
+        // Each takes memory before it asks for anything, under TLS most.
+        let is_in_want = account.is_in_want() && account.level() == Level::Over;
+        match is_full || is_in_want {
+            true => Err(Crowd::OfServer),
+            false => Ok(seat),
         }
     }
 

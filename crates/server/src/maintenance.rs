@@ -10,6 +10,7 @@ use nuthatch_context::system;
 use nuthatch_engine::counters::Counter;
 use nuthatch_engine::request::KEY_LEN_MAX;
 use nuthatch_engine::{Engine, Handle, note_sleep};
+use nuthatch_memory::reserve;
 use nuthatch_telemetry::counters::WorkerCounters;
 use nuthatch_telemetry::watch::Kind;
 
@@ -47,6 +48,7 @@ pub(crate) fn run(shared: &Arc<Shared>) {
         tell_growth(shared, &mut index);
         refusals.tell(shared);
         trims.look(shared);
+        end_want(shared);
         shared
             .shutdown
             .sleep(if more { PAUSE_BUSY } else { PAUSE_IDLE });
@@ -62,6 +64,18 @@ fn step<H: Handle>(shared: &Shared, handle: &mut H) -> bool {
     shared.maintained.bump();
     note_sleep();
     handle.maintain(shared.clock.now(), BUDGET)
+}
+
+/// Takes back the reserve of memory that was opened when the system refused some. Meanwhile connections may hold less.
+fn end_want(shared: &Shared) {
+    shared.heed_want();
+    if shared.account.is_in_want() {
+        system::trim_memory();
+        if reserve::refill() {
+            shared.account.want_is_over();
+            tracing::info!("the system gives memory again");
+        }
+    }
 }
 
 /// When freed memory goes back to the system. Each worker's thread has a heap of its own in the allocator, and what one

@@ -6,6 +6,7 @@
 
 use std::mem;
 
+use nuthatch_memory::reserve::spare;
 use nuthatch_protocol::Awaited;
 
 /// Unused input.
@@ -25,6 +26,8 @@ pub(crate) enum Joined {
     Incomplete,
     /// The waiting bytes were copied to the place before the bytes that arrived. Their buffer is empty now.
     Before(Vec<u8>),
+    /// There is no memory for the bytes that arrived.
+    NoMemory,
     /// The bytes that arrived were appended to this buffer. The unused input begins at this index.
     Behind(Vec<u8>, usize),
 }
@@ -37,6 +40,14 @@ impl PendingInput {
             start,
             awaited,
         }
+    }
+
+    /// The same with a copy of the unused input. `None`: there is no memory for it.
+    pub(crate) fn copy_of(rest: &[u8], awaited: Awaited) -> Option<Self> {
+        let mut bytes = Vec::new();
+        spare(|| bytes.try_reserve_exact(rest.len())).ok()?;
+        bytes.extend_from_slice(rest);
+        Some(Self::new(bytes, 0, awaited))
     }
 
     /// Number of bytes that wait.
@@ -59,12 +70,17 @@ impl PendingInput {
 
     /// Takes the bytes that arrived. `place` is as long as the waiting bytes, and lies in memory just before `arrived`.
     pub(crate) fn join(&mut self, place: &mut [u8], arrived: &[u8]) -> Joined {
-        if !self.awaited.has_come(self.len(), arrived) {
+        let is_complete = self.awaited.has_come(self.len(), arrived);
+        let is_appended = !is_complete || arrived.len() < place.len();
+        if is_appended && spare(|| self.bytes.try_reserve(arrived.len())).is_err() {
+            return Joined::NoMemory;
+        }
+        if !is_complete {
             self.bytes.extend_from_slice(arrived);
             return Joined::Incomplete;
         }
         let (mut bytes, start) = self.take();
-        if arrived.len() < place.len() {
+        if is_appended {
             bytes.extend_from_slice(arrived);
             return Joined::Behind(bytes, start);
         }
@@ -96,6 +112,7 @@ mod tests {
                     copied += arrived.len();
                     continue;
                 }
+                Joined::NoMemory => unreachable!("there is memory"),
                 Joined::Before(_) => {
                     copied += length - arrived.len();
                     &buffer[..length]

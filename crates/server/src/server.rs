@@ -18,6 +18,7 @@ use nuthatch_context::shared::addresses_of;
 use nuthatch_context::shutdown::Shutdown;
 use nuthatch_context::uploads::{self, Uploads};
 use nuthatch_engine::{AnyEngine, Clock, Engine, Inspect};
+use nuthatch_memory::reserve;
 use nuthatch_security::guesses::Guesses;
 use nuthatch_snapshot::Summary;
 use nuthatch_sync::mutex::Mutex;
@@ -41,6 +42,11 @@ use crate::unix_path::Replaced;
 use crate::watchdog::{self, Signs};
 use crate::worker::{WAKE, Worker};
 
+/// Address space that is given up when the system refuses memory: for what must be allocated until connections have
+/// given some back. An iteration of a worker makes 1 MiB of output and that of a batch, in buffers that double.
+const RESERVE: usize = 8 << 20;
+const RESERVE_OF_WORKER: usize = 4 << 20;
+
 /// A memcached-compatible server.
 pub struct Server;
 
@@ -62,6 +68,9 @@ impl Server {
         config.keeping.check()?;
         config.keeping.try_to_write()?;
         limits::keep_to(&mut config, engine.stats().memory_limit);
+        if !reserve::fill(RESERVE + config.threads.get() * RESERVE_OF_WORKER) {
+            tracing::warn!("the system gives less memory than this server keeps in reserve");
+        }
         let ask = |path| Newcomer::ask(path, &shutdown);
         let newcomer = config.handover.as_deref().map(ask).transpose()?;
         let mut newcomer = newcomer.flatten();

@@ -282,6 +282,10 @@ impl Worker {
                 Some(Source::Buffer(start, to))
             }
             Joined::Behind(bytes, start) => Some(self.keep(bytes, start)),
+            Joined::NoMemory => {
+                self.close_for_want(id);
+                None
+            }
         }
     }
 
@@ -416,7 +420,11 @@ impl Worker {
                 self.close_for(id, Reason::Error);
                 continue;
             }
-            self.keep_input(&slice);
+            if !self.keep_input(&slice) {
+                self.connections[id].output = slice.output;
+                self.close_for_want(id);
+                continue;
+            }
             let connection = &mut self.connections[id];
             connection.touch(now);
             connection.in_batch_max = slice.in_batch_max;
@@ -444,16 +452,28 @@ impl Worker {
         self.kept.clear();
     }
 
-    /// Leaves a slice's unused input with its connection.
+    /// Closes a connection for whose input the system gives no memory.
+    #[cold]
+    fn close_for_want(&mut self, id: usize) {
+        let peer = self.connections[id].info.peer();
+        tracing::warn!(%peer, "closed: the system gives no memory for what it has sent");
+        self.inbox.counters.read_buf_oom.bump();
+        self.close_for_memory(id);
+    }
+
+    /// Leaves a slice's unused input with its connection. False if there is no memory for it.
     #[inline]
-    fn keep_input(&mut self, slice: &Slice) {
+    fn keep_input(&mut self, slice: &Slice) -> bool {
         let connection = &mut self.connections[slice.id];
         match slice.source {
             Source::Buffer(start, end) => {
                 connection.has_moved(slice.position);
                 let rest = &self.buffer[start + slice.position..end];
                 if !rest.is_empty() {
-                    connection.waiting = PendingInput::new(rest.to_vec(), 0, slice.awaited);
+                    let Some(copy) = PendingInput::copy_of(rest, slice.awaited) else {
+                        return false;
+                    };
+                    connection.waiting = copy;
                 }
             }
             Source::Kept(place, start) => {
@@ -464,12 +484,16 @@ impl Worker {
                     connection.waiting = PendingInput::new(input, slice.position, slice.awaited);
                 } else {
                     // Little of it is left: copy it, so that it does not hold so large a buffer.
-                    let rest = input[slice.position..].to_vec();
-                    connection.waiting = PendingInput::new(rest, 0, slice.awaited);
+                    let rest = &input[slice.position..];
+                    let Some(copy) = PendingInput::copy_of(rest, slice.awaited) else {
+                        return false;
+                    };
+                    connection.waiting = copy;
                     self.pool.give(input);
                 }
             }
         }
+        true
     }
 
     /// Puts a connection that need not wait for an event on the run queue again.

@@ -20,6 +20,7 @@ impl Worker {
     /// spared until the account is `Over`.
     #[inline]
     pub(super) fn reclaim(&mut self) {
+        self.shared.heed_want();
         if self.shared.account.level() >= Level::Full {
             self.reclaim_from(Level::Full, |connection, now| {
                 connection.is_stuck_for(PATIENCE_WHEN_FULL, now)
@@ -128,7 +129,7 @@ impl Worker {
     }
 
     /// Closes a connection for the memory that it holds. The client is told why if no reply is under way.
-    fn close_for_memory(&mut self, id: usize) {
+    pub(super) fn close_for_memory(&mut self, id: usize) {
         let connection = &mut self.connections[id];
         connection.end = Reason::Error;
         if connection.output.is_empty() && connection.state.is_open() {

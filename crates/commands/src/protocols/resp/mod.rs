@@ -40,7 +40,8 @@ mod values;
 mod walk;
 
 use nuthatch_context::account::AWAITED_MAX;
-use nuthatch_protocol::resp::{Rest, Version, Writer};
+use nuthatch_memory::reserve::spare;
+use nuthatch_protocol::resp::{Error, Rest, Version, Writer};
 use nuthatch_security::login::Login;
 
 use self::edit::Edit;
@@ -244,8 +245,13 @@ fn replay(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) -> Fl
     let (flow, used) = loop {
         let part = &queue.front().unwrap_or_default()[..shown];
         slice.spend(Work::of_bytes(part.len()));
+        let Ok(copy) = spare(|| stage.decoded.try_alloc_slice_copy(part)) else {
+            phase.writer(slice).error(&Error::OUT_OF_MEMORY);
+            slice.closing = true;
+            return Flow::Next;
+        };
         let mut reader = RequestReader {
-            input: stage.decoded.alloc_slice_copy(part),
+            input: copy,
             used: 0,
         };
         let flow = muted::advance_unheard(stage, slice, phase, &mut reader);

@@ -8,7 +8,9 @@
 //! Requests lie one behind the other in chunks, so a million short ones take hardly more memory than their bytes, and
 //! neither their memory nor their end costs work for each.
 
-use std::collections::VecDeque;
+use std::collections::{TryReserveError, VecDeque};
+
+use nuthatch_memory::reserve::spare;
 
 /// Bytes of a chunk, unless a single request is longer.
 const CHUNK: usize = 64 << 10;
@@ -49,24 +51,30 @@ impl Queue {
         self.count == 0
     }
 
-    /// Appends a request.
-    pub fn push(&mut self, request: &[u8]) {
+    /// Appends a request. Errors: there is no memory for it, and nothing has changed.
+    pub fn push(&mut self, request: &[u8]) -> Result<(), TryReserveError> {
         let needed = LEN + request.len();
         let has_room = |chunk: &Vec<u8>| chunk.len() + needed <= CHUNK;
         if !self.chunks.back().is_some_and(has_room) {
-            self.chunks.push_back(Vec::new());
+            let mut chunk = Vec::new();
+            spare(|| chunk.try_reserve_exact(needed))?;
+            spare(|| self.chunks.try_reserve(1))?;
+            self.held += chunk.capacity();
+            self.chunks.push_back(chunk);
         }
         if let Some(chunk) = self.chunks.back_mut() {
             let before = chunk.capacity();
             // As `Vec` grows, but by a part of a chunk at most: what is reserved and not used counts, too.
             if chunk.capacity() - chunk.len() < needed {
-                chunk.reserve_exact(needed.max(chunk.capacity().min(GROWTH_MAX)));
+                let growth = needed.max(chunk.capacity().min(GROWTH_MAX));
+                spare(|| chunk.try_reserve_exact(growth))?;
             }
             chunk.extend_from_slice(&(request.len() as u64).to_le_bytes());
             chunk.extend_from_slice(request);
             self.held += chunk.capacity() - before;
             self.count += 1;
         }
+        Ok(())
     }
 
     /// What is left of the first request.
@@ -104,7 +112,7 @@ mod tests {
         let mut queue = Queue::default();
         let request = |number: usize| vec![number as u8; number * 7919 % 300 + number % 50 * 2000];
         for number in 0..500 {
-            queue.push(&request(number));
+            queue.push(&request(number)).unwrap();
         }
         let bytes: usize = (0..500).map(|number| request(number).len()).sum();
         assert!(queue.memory() >= bytes && queue.memory() < 3 * bytes);
@@ -125,7 +133,7 @@ mod tests {
         let mut queue = Queue::default();
         let ping = b"*1\r\n$4\r\nPING\r\n";
         for _ in 0..100_000 {
-            queue.push(ping);
+            queue.push(ping).unwrap();
         }
         assert!(queue.memory() < 2 * 100_000 * (ping.len() + LEN));
         assert!(queue.chunks.len() < 100);

@@ -140,11 +140,13 @@ pub fn count_refusal(stage: &Stage<'_, '_>, error: Error<'_>) {
 #[cold]
 pub fn typed(slice: &mut Slice, phase: &mut Phase, line: &[u8]) -> bool {
     let mut request = Vec::new();
-    match rewrite(line, &mut request) {
-        Ok(()) => {
-            phase.session().replay.push(&request);
-            true
-        }
+    let rewritten = rewrite(line, &mut request);
+    let queued = rewritten.and_then(|()| {
+        let queued = phase.session().replay.push(&request);
+        queued.map_err(|_| Error::OUT_OF_MEMORY)
+    });
+    match queued {
+        Ok(()) => true,
         Err(error) => {
             phase.writer(slice).error(&error);
             slice.closing = true;

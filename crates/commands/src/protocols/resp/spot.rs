@@ -7,6 +7,7 @@ use nuthatch_engine::{
     AnyValue, Condition, Expiry, Item, Op, Read, Replies, Reply, Request, Store, StoreMode,
     TouchIf, Value,
 };
+use nuthatch_memory::reserve::spare;
 use nuthatch_protocol::resp::Error;
 use nuthatch_telemetry::counters::WorkerCounters;
 use nuthatch_telemetry::sizes::Lens;
@@ -159,6 +160,14 @@ impl Content {
         Ok(copy)
     }
 
+    /// How many of these bytes the answer copies.
+    fn copied_of(&self, part: &Range<usize>) -> usize {
+        match self {
+            Self::Pinned(_) if part.len() > PIECE_COPIED => 0,
+            Self::Copied(_) | Self::Pinned(_) => part.len(),
+        }
+    }
+
     /// Writes these of its bytes to the client.
     pub fn answer(
         self,
@@ -167,6 +176,9 @@ impl Content {
         part: impl FnOnce(usize) -> Range<usize>,
     ) {
         let part = part(self.len());
+        if !slice.makes_room(self.copied_of(&part)) {
+            return phase.writer(slice).error(&Error::OUT_OF_MEMORY);
+        }
         phase.writer(slice).bulk_header(part.len());
         match self {
             Self::Pinned(value) if part.len() > PIECE_COPIED => {
@@ -184,9 +196,8 @@ impl Content {
 
 /// Makes room for this many bytes in all.
 fn reserve(bytes: &mut Vec<u8>, room: usize) -> Result<(), Error<'static>> {
-    bytes
-        .try_reserve_exact(room.saturating_sub(bytes.len()))
-        .map_err(|_| Error::OUT_OF_MEMORY)
+    let more = room.saturating_sub(bytes.len());
+    spare(|| bytes.try_reserve_exact(more)).map_err(|_| Error::OUT_OF_MEMORY)
 }
 
 /// Reads an item.

@@ -5,6 +5,7 @@
 
 use nuthatch_context::isolation::Isolation;
 use nuthatch_engine::Expiry;
+use nuthatch_memory::reserve::spare;
 use nuthatch_protocol::resp::{Command, Error, Queued, Rest, Values, parse_queued};
 
 use super::queue::Queue;
@@ -120,6 +121,15 @@ pub fn take<'a>(
     Flow::Next
 }
 
+/// Refuses a request of which this rest is still to come, and with it the transaction.
+#[cold]
+fn refuse_rest(slice: &mut Slice, phase: &mut Phase, rest: Rest, error: &Error<'_>) -> Flow {
+    refuse(phase);
+    phase.writer(slice).error(error);
+    phase.state = State::Drop(rest);
+    Flow::Next
+}
+
 fn refuse(phase: &mut Phase) {
     if let Some(transaction) = &mut phase.session().transaction {
         transaction.refused = true;
@@ -146,17 +156,18 @@ pub fn collect(
         }
     };
     reader.used += passed;
+    let rest = collected.rest;
+    if spare(|| collected.request.try_reserve(passed)).is_err() {
+        return refuse_rest(slice, phase, rest, &Error::OUT_OF_MEMORY);
+    }
     collected.request.extend_from_slice(&here[..passed]);
-    let (len, rest) = (collected.request.len(), collected.rest);
+    let len = collected.request.len();
     let before = match phase.session.as_ref().map(|session| &session.transaction) {
         Some(Some(transaction)) => transaction.memory(),
         _ => 0,
     };
     if before + len > stage.shared.account.bound() / PART_OF_BUFFERS {
-        refuse(phase);
-        phase.writer(slice).error(&Error::TRANSACTION_TOO_LONG);
-        phase.state = State::Drop(rest);
-        return Flow::Next;
+        return refuse_rest(slice, phase, rest, &Error::TRANSACTION_TOO_LONG);
     }
     if !rest.is_over() {
         return Flow::Starved;
@@ -164,7 +175,9 @@ pub fn collect(
     if let State::Collect(collected) = std::mem::take(&mut phase.state)
         && let Some(transaction) = &mut phase.session().transaction
     {
-        transaction.requests.push(&collected.request);
+        if transaction.requests.push(&collected.request).is_err() {
+            return refuse_rest(slice, phase, rest, &Error::OUT_OF_MEMORY);
+        }
         slice.spend(Work::of_bytes(len));
         phase.writer(slice).status("QUEUED");
     }

@@ -2,8 +2,10 @@
 //! arrive. The key keeps its old value until the whole request has arrived, because options follow the value.
 
 use std::borrow::Cow;
+use std::collections::TryReserveError;
 
 use nuthatch_engine::{Condition, Expiry, Reply, Store, StoreMode};
+use nuthatch_memory::reserve::spare;
 use nuthatch_protocol::resp::{
     Body, Command, Element, Error, Lifetime, Many, Parsed, Rest, Set, SetAnswer, StoreCondition,
     element, emptied, parse,
@@ -76,14 +78,17 @@ impl Upload {
         self.run = Some(run);
     }
 
-    fn write(&mut self, piece: &[u8]) {
+    /// Errors: there is no memory for the piece.
+    fn write(&mut self, piece: &[u8]) -> Result<(), TryReserveError> {
         match &mut self.target {
             Target::Item(value) => value.write(piece),
             Target::Buffer { bytes, missing } => {
+                spare(|| bytes.try_reserve(piece.len()))?;
                 bytes.extend_from_slice(piece);
                 *missing -= piece.len();
             }
         }
+        Ok(())
     }
 }
 
@@ -160,7 +165,12 @@ pub fn go_on(
     };
     let here = reader.left();
     let of_value = here.len().min(upload.missing());
-    upload.write(&here[..of_value]);
+    if upload.write(&here[..of_value]).is_err() {
+        let rest = upload.rest.behind(upload.missing());
+        phase.writer(slice).error(&Error::OUT_OF_MEMORY);
+        phase.state = State::Drop(rest);
+        return Flow::Next;
+    }
     reader.used += of_value;
     if upload.missing() > 0 {
         return Flow::Starved;

@@ -1,9 +1,10 @@
 //! KEYS, SCAN, RANDOMKEY, DBSIZE: walks over the items; CLIENT LIST, a walk over the connections.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, TryReserveError};
 
 use nuthatch_context::scans::Place;
 use nuthatch_engine::{Cursor, Engine, Handle};
+use nuthatch_memory::reserve::spare;
 use nuthatch_protocol::resp::{Error, Glob, Scan, Version, Writer};
 
 use super::{Phase, State};
@@ -88,8 +89,12 @@ impl Walk {
         size_of::<Self>() + walked
     }
 
-    /// Looks at some more places. True if that was the last step.
-    fn step(&mut self, stage: &mut Stage<'_, '_>, version: Version) -> bool {
+    /// Looks at some more places. True if that was the last step. Errors: there is no memory for what was found.
+    fn step(
+        &mut self,
+        stage: &mut Stage<'_, '_>,
+        version: Version,
+    ) -> Result<bool, TryReserveError> {
         match self {
             Self::Items { cursor, search } => search.step(stage, cursor, version),
             Self::Clients {
@@ -97,18 +102,20 @@ impl Walk {
                 listed,
                 text,
             } => {
-                let before = text.len();
+                let mut found = String::new();
                 let next = stage.shared.registry.some(*place, LIST_STEP, |info| {
                     let wanted = listed.as_ref().is_none_or(|it| it.contains(&info.serial()));
                     if wanted {
-                        *text += &info.line(stage.now);
-                        text.push('\n');
+                        found += &info.line(stage.now);
+                        found.push('\n');
                     }
                 });
                 stage.work.add(Work::of_commands(LIST_STEP));
-                stage.work.add(Work::of_bytes(text.len() - before));
+                stage.work.add(Work::of_bytes(found.len()));
+                spare(|| text.try_reserve(found.len()))?;
+                text.push_str(&found);
                 *place = next.unwrap_or_default();
-                next.is_none()
+                Ok(next.is_none())
             }
         }
     }
@@ -118,7 +125,10 @@ impl Walk {
         match self {
             Self::Items { cursor, search } => search.answer(stage, slice, phase, cursor),
             Self::Clients { text, .. } => {
-                phase.writer(slice).text(&text);
+                match slice.makes_room(text.len()) {
+                    true => phase.writer(slice).text(&text),
+                    false => phase.writer(slice).error(&Error::OUT_OF_MEMORY),
+                }
                 slice.spend(Work::of_bytes(text.len()));
             }
         }
@@ -134,8 +144,13 @@ impl Search {
         }
     }
 
-    /// Looks at some more places. True if that was the last step.
-    fn step(&mut self, stage: &mut Stage<'_, '_>, cursor: &mut Cursor, version: Version) -> bool {
+    /// Looks at some more places. True if that was the last step. Errors: there is no memory for what was found.
+    fn step(
+        &mut self,
+        stage: &mut Stage<'_, '_>,
+        cursor: &mut Cursor,
+        version: Version,
+    ) -> Result<bool, TryReserveError> {
         let (places, weight) = match self {
             Self::Keys { pattern, .. } => (KEYS_STEP, pattern.words()),
             Self::Number { .. } => (STRIDE, 1),
@@ -143,18 +158,16 @@ impl Search {
         };
         // An engine copies an item to show it.
         let mut shown = 0;
+        // Not into the answer, which may be large: whoever is called by the engine cannot fail.
+        let mut matching = Vec::new();
         let next = stage
             .handle
             .visit(stage.now, *cursor, places, &mut |visit| {
                 shown += visit.key.len() + visit.value.len();
                 match self {
-                    Self::Keys {
-                        pattern,
-                        found,
-                        answer,
-                    } => {
+                    Self::Keys { pattern, found, .. } => {
                         if pattern.matches(visit.key) {
-                            Writer::new(answer, version).bulk(visit.key);
+                            Writer::new(&mut matching, version).bulk(visit.key);
                             *found += 1;
                         }
                     }
@@ -168,21 +181,30 @@ impl Search {
         stage.work.add(Work::of_bytes(shown));
         *cursor = next.unwrap_or_default();
         let at_end = next.is_none();
-        match self {
-            Self::Keys { answer, .. } => at_end || is_too_long(answer, stage),
+        Ok(match self {
+            Self::Keys { answer, .. } => {
+                spare(|| answer.try_reserve(matching.len()))?;
+                answer.extend_from_slice(&matching);
+                at_end || is_too_long(answer, stage)
+            }
             Self::Number { .. } => at_end,
             Self::Any { key, step, ends } => {
                 *step = (2 * *step).min(STRIDE);
                 *ends += u32::from(at_end);
                 key.is_some() || *ends == 2
             }
-        }
+        })
     }
 
     /// Answers the command.
     fn answer(self, stage: &Stage<'_, '_>, slice: &mut Slice, phase: &Phase, cursor: Cursor) {
+        let is_answered = match &self {
+            Self::Keys { answer, .. } => slice.makes_room(answer.len()),
+            _ => true,
+        };
         let mut writer = phase.writer(slice);
         match self {
+            _ if !is_answered => writer.error(&Error::OUT_OF_MEMORY),
             Self::Keys { answer, .. } if is_too_long(&answer, stage) => {
                 writer.error(&Error::KEYS_TOO_MANY);
             }
@@ -263,8 +285,9 @@ pub fn go_on(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) ->
     let over = walk.step(stage, phase.version);
     stage.charge(slice);
     match over {
-        true => walk.answer(stage, slice, phase),
-        false => phase.state = State::Walk(walk),
+        Ok(true) => walk.answer(stage, slice, phase),
+        Ok(false) => phase.state = State::Walk(walk),
+        Err(_) => phase.writer(slice).error(&Error::OUT_OF_MEMORY),
     }
     Flow::Next
 }
