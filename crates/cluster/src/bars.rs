@@ -11,7 +11,9 @@
 //!  word n   63..32 bar of class 2n + 1   31..0 bar of class 2n
 //! ```
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
+
+use nuthatch_fabric::Word;
 
 /// The number of words of a server's bars.
 pub const WORDS: usize = 40;
@@ -21,7 +23,7 @@ const CLASSES: usize = 2 * WORDS;
 
 /// A server's bars, as it put them last.
 #[derive(Clone, Copy, Debug)]
-pub struct Bars<'w>(&'w [AtomicU64]);
+pub struct Bars<'w>(&'w [Word]);
 
 impl<'w> Bars<'w> {
     /// No class has one.
@@ -29,7 +31,7 @@ impl<'w> Bars<'w> {
 
     /// Those in some words.
     #[inline]
-    pub fn new(words: &'w [AtomicU64]) -> Self {
+    pub fn new(words: &'w [Word]) -> Self {
         Self(words)
     }
 
@@ -58,7 +60,7 @@ mod tests {
 
     #[test]
     fn each_class_has_its_own() {
-        let words = [const { AtomicU64::new(0) }; WORDS];
+        let words = [const { Word::new(0) }; WORDS];
         let bars = Bars::new(&words);
         bars.lay((1..=3).chain([u32::MAX]).chain(5..200));
         let all = [1, 2, 3, u32::MAX, 5].into_iter().chain(6..=80);

@@ -96,8 +96,8 @@ impl Default for Config {
 /// The least memory of a server.
 pub const MEMORY_MIN: usize = 128 << 10;
 
-/// Bytes of a page: the least, and the usual most.
-const PAGE_MIN: usize = 4 << 10;
+/// Bytes of a page: the least (few in a model), and the usual most.
+const PAGE_MIN: usize = if cfg!(loom) { 256 } else { 4 << 10 };
 const PAGE_USUAL: usize = 1 << 20;
 
 /// The least number of a server's pages that most sizes of items can share.

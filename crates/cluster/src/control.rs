@@ -9,9 +9,10 @@
 //!       4  number of the notices that these words, or younger ones, are of (`server::notices`)
 //! ```
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use nuthatch_engine::Time;
+use nuthatch_fabric::Word;
 use nuthatch_sync::clock::TICKS_PER_SECOND;
 
 /// The number of control words, and the word behind them, whose number says that they have arrived.
@@ -117,14 +118,14 @@ impl Control {
 
     /// The server's clock alone.
     #[inline]
-    pub fn read_clock(words: &[AtomicU64]) -> Time {
+    pub fn read_clock(words: &[Word]) -> Time {
         // Relaxed: no other read depends on it.
         Time(words[CLOCK].load(Ordering::Relaxed) as u32)
     }
 
     /// Reads a client's copy of the words.
     #[inline]
-    pub fn read(words: &[AtomicU64]) -> Self {
+    pub fn read(words: &[Word]) -> Self {
         // Acquire: behind the caller's own words; they need not be of one moment.
         let epoch = words[0].load(Ordering::Acquire);
         let flushes = words[1].load(Ordering::Acquire);
@@ -171,9 +172,9 @@ mod tests {
             since: Time(9),
             clock: Time(11),
         };
-        let words = control.words().map(AtomicU64::new);
+        let words = control.words().map(Word::new);
         assert_eq!(Control::read(&words), control);
-        let zero = [0; WORDS].map(AtomicU64::new);
+        let zero = [0; WORDS].map(Word::new);
         assert_eq!(Control::read(&zero), Control::default());
     }
 }

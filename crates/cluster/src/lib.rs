@@ -46,6 +46,8 @@ mod engine;
 mod interposed;
 mod layout;
 mod message;
+#[cfg(loom)]
+mod modelled;
 mod placement;
 mod poll;
 mod report;
@@ -69,6 +71,10 @@ pub use config::{Clocks, Config, ConfigError, Difference, Fault, Operations};
 pub use engine::{Cluster, ClusterHandle, LargeValue, Pending};
 pub use placement::server as server_of;
 pub use server::Server;
+#[cfg(loom)]
+pub use server::models;
 pub use serving::{OnPanic, Serving};
 pub use stats::{ClientStats, ServerStats};
-pub use store::{Member, in_process, on_network};
+pub use store::Member;
+#[cfg(not(loom))]
+pub use store::{in_process, on_network};

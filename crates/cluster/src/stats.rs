@@ -1,9 +1,10 @@
 //! The counters of servers and sessions, and how they are summed.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use bytemuck::{Pod, Zeroable};
 use nuthatch_engine::stats::EngineStats;
+use nuthatch_fabric::Word;
 
 /// The statistics of a server, as they lie in a message.
 #[repr(C)]
@@ -64,7 +65,7 @@ pub(crate) const WORDS: usize = size_of::<ServerStats>() / 8;
 
 impl ServerStats {
     /// Reads the statistics that a server has put to a PE. (Words are whole, but may be of two moments.)
-    pub(crate) fn read(words: &[AtomicU64]) -> Self {
+    pub(crate) fn read(words: &[Word]) -> Self {
         let mut read = [0; WORDS];
         for (into, word) in read.iter_mut().zip(words) {
             // Relaxed: counts.
@@ -74,7 +75,7 @@ impl ServerStats {
     }
 
     /// Stores them in the words that are put to other PEs.
-    pub(crate) fn lay(&self, words: &[AtomicU64]) {
+    pub(crate) fn lay(&self, words: &[Word]) {
         let all: &[u64] = bytemuck::cast_slice(std::slice::from_ref(self));
         for (into, word) in words.iter().zip(all) {
             // Relaxed: the fabric reads the words when it is called, or later, and then they are younger.

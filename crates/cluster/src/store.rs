@@ -1,10 +1,12 @@
 //! How a store is opened: all PEs of a job do it together.
 
 use std::sync::Arc;
+#[cfg(not(loom))]
 use std::thread;
 
 use nuthatch_engine::counters::Registry;
 use nuthatch_fabric::Fabric;
+#[cfg(not(loom))]
 use nuthatch_fabric::threads::{Network, ThreadsFabric};
 
 use crate::agreement::{agree, settings};
@@ -13,6 +15,7 @@ use crate::config::{Config, ConfigError};
 use crate::engine::Cluster;
 use crate::layout::Layout;
 use crate::server::Server;
+#[cfg(not(loom))]
 use crate::serving::Serving;
 use crate::stats::COUNTS;
 
@@ -80,6 +83,7 @@ impl<F: Fabric> Member<F> {
 /// A store in one process: its servers are threads, and each of `clients` PEs has its sessions.
 ///
 /// Errors: invalid settings.
+#[cfg(not(loom))]
 pub fn in_process(
     config: &Config,
     clients: usize,
@@ -90,6 +94,7 @@ pub fn in_process(
 }
 
 /// The same on a network, which has room for [`Config::symmetric_words`]. The PEs behind the servers are clients.
+#[cfg(not(loom))]
 pub fn on_network(
     config: &Config,
     network: Arc<Network>,

@@ -1,8 +1,10 @@
 //! The trait of a fabric: OpenSHMEM 1.4's one-sided operations on words of 64 bits, and nothing else.
 
 use std::fmt;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
+
+/// A word of symmetric memory: the standard library's, or loom's in a model.
+pub type Word = nuthatch_sync::shim::AtomicU64;
 
 /// A place in symmetric memory: the number of a word, the same on every PE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -104,10 +106,10 @@ pub trait Fabric: Send + Sync + 'static {
     fn allocate(&self, words: usize) -> Result<Address, NoMemory>;
 
     /// Words of this PE's own memory. Panics if they were not allocated.
-    fn local(&self, at: Address, words: usize) -> &[AtomicU64];
+    fn local(&self, at: Address, words: usize) -> &[Word];
 
     /// Words of another PE's memory that this one can load and store, if it can.
-    fn direct(&self, pe: usize, at: Address, words: usize) -> Option<&[AtomicU64]>;
+    fn direct(&self, pe: usize, at: Address, words: usize) -> Option<&[Word]>;
 
     /// Writes words to a PE.
     fn put(&self, pe: usize, to: Address, words: &[u64]) -> Result<(), Gone>;

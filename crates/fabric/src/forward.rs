@@ -13,7 +13,7 @@ macro_rules! forward_fabric {
         }
     };
     (@ local) => {
-        fn local(&self, at: $crate::Address, words: usize) -> &[::std::sync::atomic::AtomicU64] {
+        fn local(&self, at: $crate::Address, words: usize) -> &[$crate::Word] {
             self.below().local(at, words)
         }
     };
@@ -23,7 +23,7 @@ macro_rules! forward_fabric {
             pe: usize,
             at: $crate::Address,
             words: usize,
-        ) -> Option<&[::std::sync::atomic::AtomicU64]> {
+        ) -> Option<&[$crate::Word]> {
             self.below().direct(pe, at, words)
         }
     };

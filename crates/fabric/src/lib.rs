@@ -11,6 +11,7 @@ mod fabric;
 mod forward;
 #[cfg(feature = "openshmem")]
 pub mod openshmem;
+#[cfg(not(loom))]
 pub mod threads;
 
-pub use fabric::{Address, Fabric, Gone, NoMemory, Verified, WHOLE};
+pub use fabric::{Address, Fabric, Gone, NoMemory, Verified, WHOLE, Word};

@@ -211,7 +211,7 @@ fn aged_count(recency: u32, epoch: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicU64;
+    use nuthatch_fabric::Word;
 
     use super::*;
     use crate::bars;
@@ -267,7 +267,7 @@ mod tests {
         assert!(directory.find(hash(0)).is_none());
         // Number 1 is oldest, but an entry below the bar is as good.
         let of_class = |class| {
-            let words = [const { AtomicU64::new(0) }; bars::WORDS];
+            let words = [const { Word::new(0) }; bars::WORDS];
             Bars::new(&words).lay((0..8).map(|other| if other == class { 17 } else { 1 }));
             words
         };

@@ -12,6 +12,8 @@ pub(crate) mod directory;
 #[cfg(test)]
 mod elsewhere;
 mod manage;
+#[cfg(loom)]
+mod modelled;
 mod selector;
 
 use std::collections::VecDeque;

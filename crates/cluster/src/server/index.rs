@@ -3,16 +3,16 @@
 //! Only the server writes here. Each change is one store of a word (an overflow's count is raised before an entry is
 //! added and lowered after it is removed), and a pair's entry stays in its place until the pair is removed.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use nuthatch_engine::Key;
-use nuthatch_fabric::Fabric;
+use nuthatch_fabric::{Fabric, Word};
 
 use super::shard::Shard;
 use crate::bucket::{ENTRIES, Entry, OVERFLOW, Pointer, WORDS};
 
 impl<F: Fabric> Shard<F> {
-    fn bucket(&self, number: usize) -> &[AtomicU64] {
+    fn bucket(&self, number: usize) -> &[Word] {
         self.fabric.local(self.layout.bucket(number), WORDS)
     }
 

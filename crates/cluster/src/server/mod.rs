@@ -12,6 +12,8 @@ mod backoff;
 mod copies;
 mod evict;
 mod index;
+#[cfg(loom)]
+pub mod models;
 mod notices;
 mod operate;
 mod pages;

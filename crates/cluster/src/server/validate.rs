@@ -6,7 +6,7 @@
 use std::sync::atomic::Ordering;
 
 use nuthatch_engine::{Key, Request};
-use nuthatch_fabric::Fabric;
+use nuthatch_fabric::{Fabric, Word};
 
 use super::shard::Shard;
 use crate::block::{self, KEY};
@@ -38,9 +38,7 @@ impl<F: Fabric> Shard<F> {
     fn is_laid(&self, key: &Key<'_>, value_len: usize, pointer: Pointer) -> bool {
         let block = self.words(pointer);
         // Acquire: the words were put before the message that announces them.
-        let is_there = |(word, there): (&u64, &std::sync::atomic::AtomicU64)| {
-            there.load(Ordering::Acquire) == *word
-        };
+        let is_there = |(word, there): (&u64, &Word)| there.load(Ordering::Acquire) == *word;
         block::pair_words(key.bytes().len(), value_len) <= block.len()
             && Self::key_words(key).iter().zip(&block[KEY..]).all(is_there)
     }

@@ -5,8 +5,12 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#if defined(OSHMEM_MAJOR_VERSION) && defined(OSHMEM_MINOR_VERSION)
+#include <mpi.h>
+#endif
 
 _Static_assert(sizeof(unsigned long) == sizeof(uint64_t), "the atomics on unsigned long are those on words");
 _Static_assert(sizeof(uint64_t) == 8 && _Alignof(uint64_t) == 8, "a word is eight bytes");
@@ -33,10 +37,15 @@ int nuthatch_fabric_start(int level) {
     return level_of(given);
 }
 
-/* Whether the library is one for which more than the standard's promises was verified. */
+/* Whether the library is one for which more than the standard's promises was verified. The one that runs is asked, not
+ * the header: Open MPI 5's has the same soname. (Open MPI's MPI may be asked at any time.) */
 int nuthatch_fabric_is_open_mpi_4_1(void) {
 #if defined(OSHMEM_MAJOR_VERSION) && defined(OSHMEM_MINOR_VERSION)
-    return OSHMEM_MAJOR_VERSION == 4 && OSHMEM_MINOR_VERSION == 1;
+    static const char verified[] = "Open MPI v4.1.";
+    char version[MPI_MAX_LIBRARY_VERSION_STRING];
+    int length = 0;
+    return MPI_Get_library_version(version, &length) == MPI_SUCCESS &&
+           strncmp(version, verified, sizeof verified - 1) == 0;
 #else
     return 0;
 #endif
