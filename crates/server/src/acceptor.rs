@@ -3,6 +3,7 @@
 use std::io::{self, ErrorKind, Write};
 use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, AsRawFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -127,7 +128,15 @@ impl Acceptor {
                         Some(address) => Peer::Tcp(address),
                         None => Peer::Unix,
                     };
-                    self.place(index, socket, peer);
+                    // Unwind safe: the socket is closed and its seat is free, and no other connection is concerned.
+                    let placed = catch_unwind(AssertUnwindSafe(|| self.place(index, socket, peer)));
+                    if placed.is_err() {
+                        self.shared.accepting.rejected_connections.bump();
+                        tracing::error!(
+                            %peer,
+                            "closed: its acceptance met a fault of the server; please report it"
+                        );
+                    }
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     self.ready[index] = false;
@@ -167,11 +176,11 @@ impl Acceptor {
             Err(error) => return tracing::warn!(%error, "a TLS session"),
         };
         let stream = Stream::new(socket, tls);
+        let fd = stream.as_fd().as_raw_fd();
+        tracing::debug!("<{fd} new client connected from {peer}");
         shared.accepting.total_connections.bump();
         let now = shared.clock.now();
         let info = shared.registry.enter(peer, number, now);
-        let fd = stream.as_fd().as_raw_fd();
-        tracing::debug!("<{fd} new client connected from {peer}");
         let inbox = shared
             .inboxes
             .iter()

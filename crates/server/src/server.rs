@@ -344,7 +344,11 @@ fn spawn_all(
                 shutdown,
                 ..
             } = &*refreshed;
-            refreshes.serve(shutdown, || refreshed.read_certificates());
+            // Unwind safe: new certificates take the place of the old ones in one step, or do not.
+            refreshes.serve(shutdown, || {
+                let read = AssertUnwindSafe(|| refreshed.read_certificates());
+                catch_unwind(read).unwrap_or(false)
+            });
             Ok(())
         })?;
     }

@@ -1,5 +1,6 @@
 //! Signals as ordinary events, in a thread of their own.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::{io, thread};
 
 use libc::{c_int, sighandler_t};
@@ -80,7 +81,7 @@ impl Signals {
     }
 
     /// Starts a thread that calls `hang_up` at each SIGHUP and `save` at each SIGUSR2, and requests the stop at any of the
-    /// others.
+    /// others: also after one of the calls has panicked, for a server that no signal ends is killed.
     pub fn serve(
         self,
         shutdown: Shutdown,
@@ -92,13 +93,17 @@ impl Signals {
             .name("signals".to_owned())
             .spawn(move || {
                 for signal in incoming.forever() {
-                    match signal {
+                    // Unwind safe: what a call has not done when it panics, the next does, and the stop is a flag.
+                    let heard = catch_unwind(AssertUnwindSafe(|| match signal {
                         SIGHUP => hang_up(),
                         SIGUSR2 => save(),
-                        _ => {
-                            tracing::info!(signal, "stopping");
-                            shutdown.request();
-                        }
+                        _ => tracing::info!(signal, "stopping"),
+                    }));
+                    if heard.is_err() {
+                        tracing::error!(signal, "a fault of the server; please report it");
+                    }
+                    if STOPPING.contains(&signal) {
+                        shutdown.request();
                     }
                 }
             })?;

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, PipeReader, PipeWriter, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -137,21 +138,21 @@ impl Control {
         wire.set_patience(PATIENCE_OF_CLIENTS);
         let begun = Instant::now();
         tracing::info!("handover: nothing more is accepted");
-        let given = match shared
-            .pause
-            .begin(shared.config.threads.get(), &shared.shutdown)
-        {
-            true => give(&wire, shared),
-            false => Err(io::Error::other("the server stops")),
+        let threads = shared.config.threads.get();
+        let given = match shared.pause.begin(threads, &shared.shutdown) {
+            // Unwind safe: who gives only reads the items. After a panic the pause has to end, too: a server that pauses
+            // cannot end, and so not save.
+            true => catch_unwind(AssertUnwindSafe(|| give(&wire, shared))),
+            false => Ok(Err(io::Error::other("the server stops"))),
         };
         // Before the pause ends: otherwise the acceptor could accept a client of the newcomer, and close it without an
         // answer.
         match given {
-            Ok(_) => shared.shutdown.request(),
-            Err(_) => shared.pause.take_back(),
+            Ok(Ok(_)) => shared.shutdown.request(),
+            _ => shared.pause.take_back(),
         }
         shared.pause.end(&shared.shutdown);
-        let items = given?;
+        let items = given.unwrap_or_else(|panic| resume_unwind(panic))?;
         let seconds = begun.elapsed().as_secs_f64();
         tracing::info!("handover: {items} items went to another process in {seconds:.1} s");
         Ok(())

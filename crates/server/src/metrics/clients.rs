@@ -2,12 +2,14 @@
 //! client that connects and sends nothing, does not read its answer, or does not close afterwards, keeps no other out.
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::{Duration, Instant};
 
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
 use nuthatch_context::shared::Shared;
 use nuthatch_context::system::METRICS_CLIENTS_MAX;
+use nuthatch_engine::has_unwound;
 use nuthatch_security::guesses::Origin;
 use slab::Slab;
 
@@ -64,10 +66,20 @@ impl Clients {
         let Some(place) = self.all.get_mut(id) else {
             return;
         };
-        match place.client.advance(shared, Instant::now()) {
+        // Unwind safe: a client whose turn panics is closed, and what it reads of the server is not its own.
+        let turn = catch_unwind(AssertUnwindSafe(|| {
+            let turn = place.client.advance(shared, Instant::now());
+            turn.unwrap_or_else(|error| {
+                tracing::debug!(%error, "a scrape");
+                Turn::Over
+            })
+        }));
+        match turn {
             Ok(Turn::Waits) => return,
             Ok(Turn::Over) => {}
-            Err(error) => tracing::debug!(%error, "a scrape"),
+            // The engine's state is every connection's: the server ends.
+            Err(panic) if has_unwound() => resume_unwind(panic),
+            Err(_) => tracing::error!("a scrape met a fault of the server; please report it"),
         }
         self.all.remove(id);
     }

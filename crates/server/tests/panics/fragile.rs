@@ -188,8 +188,21 @@ impl<V: nuthatch_engine::Value, R: Replies<V>> Replies<V> for FragileReplies<'_,
     }
 }
 
-/// A log that panics at a command with a certain key: the server logs a command when its request is in the batch.
-pub struct FragileLog;
+/// A log that panics at a command with a certain key: the server logs a command when its request is in the batch. And once
+/// at an event of the thread with a certain name, whatever it is.
+pub struct FragileLog {
+    thread: String,
+    has_panicked: AtomicBool,
+}
+
+impl FragileLog {
+    pub fn of(thread: &str) -> Self {
+        Self {
+            thread: thread.to_owned(),
+            has_panicked: AtomicBool::new(false),
+        }
+    }
+}
 
 impl Subscriber for FragileLog {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
@@ -200,6 +213,11 @@ impl Subscriber for FragileLog {
         if *event.metadata().level() == Level::DEBUG {
             event.record(&mut Words);
         }
+        let is_due = thread::current().name() == Some(&self.thread);
+        assert!(
+            !is_due || self.has_panicked.swap(true, Ordering::Relaxed),
+            "as planned"
+        );
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {

@@ -10,12 +10,14 @@ mod client;
 mod fragile;
 
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::num::NonZeroUsize;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio, exit};
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use client::Client;
@@ -26,20 +28,25 @@ use nuthatch_cphash::CpHash;
 use nuthatch_cphash::config::CpHashConfig;
 use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
 use nuthatch_engine::Engine;
-use nuthatch_server::{Address, Config, Keeping, Listen, Server, on_signals};
+use nuthatch_server::{Address, Config, Keeping, Listen, ListenAddress, Server, on_signals};
 
 const ENGINES: [&str; 4] = ["naive", "cuckoo", "chained", "cphash"];
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
-    if let [_, serves, engine, folder] = &arguments[..]
+    if let [_, serves, engine, folder, thread] = &arguments[..]
         && serves == "serve"
     {
-        return serve(engine, Path::new(folder));
+        return serve(engine, Path::new(folder), thread);
     }
-    let tests: [(&str, fn()); 3] = [
+    let tests: [(&str, fn()); 5] = [
         ("a_panic_outside_of_the_engine_ends_its_connection", outside),
         ("a_panic_inside_of_the_engine_loses_no_item", inside),
+        (
+            "a_panic_of_a_thread_that_serves_one_at_a_time_ends_that_one",
+            caught,
+        ),
+        ("a_panic_of_another_thread_loses_no_item", saved),
         ("a_save_that_hangs_ends_and_leaves_the_copy", hangs),
     ];
     for (name, test) in tests {
@@ -48,8 +55,8 @@ fn main() {
     }
 }
 
-fn serve(engine: &str, folder: &Path) {
-    tracing::subscriber::set_global_default(FragileLog).unwrap();
+fn serve(engine: &str, folder: &Path, thread: &str) {
+    tracing::subscriber::set_global_default(FragileLog::of(thread)).unwrap();
     let engine = match engine {
         "cuckoo" => {
             let engine: Cuckoo = Cuckoo::new(CuckooConfig::default()).unwrap();
@@ -71,6 +78,8 @@ fn serve(engine: &str, folder: &Path) {
             save: Some((copy(folder), Duration::from_secs(3600))),
             ..Keeping::default()
         },
+        metrics: vec![ListenAddress::Tcp((Ipv4Addr::LOCALHOST, 0).into())],
+        handover: Some(folder.join("handover")),
         failure_patience: Duration::from_secs(2),
         ..Config::default()
     };
@@ -79,7 +88,7 @@ fn serve(engine: &str, folder: &Path) {
     let (Address::Tcp(address), _) = &server.addresses()[0] else {
         panic!("a TCP address");
     };
-    println!("{address}");
+    println!("{address} {}", server.metrics_address().unwrap());
     if server.join().is_err() {
         exit(1);
     }
@@ -96,13 +105,20 @@ fn copy(folder: &Path) -> PathBuf {
 struct Process {
     child: Child,
     address: SocketAddr,
+    metrics: SocketAddr,
 }
 
 impl Process {
     fn start(engine: &str, folder: &Path) -> Self {
+        Self::start_with(engine, folder, "")
+    }
+
+    /// With a log that panics in the thread of this name.
+    fn start_with(engine: &str, folder: &Path, thread: &str) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["serve", engine])
             .arg(folder)
+            .arg(thread)
             .stdout(Stdio::piped())
             .stderr(fs::File::create(folder.join("says")).unwrap())
             .spawn()
@@ -111,19 +127,30 @@ impl Process {
         let mut out = BufReader::new(child.stdout.take().unwrap());
         out.read_line(&mut line).unwrap();
         let says = || fs::read_to_string(folder.join("says")).unwrap();
-        let address = line.trim().parse();
-        let address = address.unwrap_or_else(|_| panic!("{engine}: {}", says()));
-        Self { child, address }
+        let address = |word: Option<&str>| {
+            let address = word.and_then(|word| word.parse().ok());
+            address.unwrap_or_else(|| panic!("{engine}: {}", says()))
+        };
+        let mut words = line.split_whitespace();
+        Self {
+            child,
+            address: address(words.next()),
+            metrics: address(words.next()),
+        }
     }
 
     fn code(mut self) -> Option<i32> {
         self.child.wait().unwrap().code()
     }
 
-    fn stop(self) {
+    fn signal(&self, name: &str) {
         let id = self.child.id().to_string();
-        let sent = Command::new("kill").args(["-s", "TERM", &id]).status();
+        let sent = Command::new("kill").args(["-s", name, &id]).status();
         assert!(sent.unwrap().success());
+    }
+
+    fn stop(self) {
+        self.signal("TERM");
         assert_eq!(self.code(), Some(0));
     }
 }
@@ -195,6 +222,63 @@ fn inside() {
             }
             process.stop();
         }
+    }
+}
+
+/// Waits until the server has told of a panic.
+fn told(folder: &Path) {
+    while !fs::read_to_string(folder.join("says"))
+        .unwrap()
+        .contains("as planned")
+    {
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn caught() {
+    for thread in ["acceptor", "metrics", "signals"] {
+        let folder = tempfile::tempdir().unwrap();
+        let process = Process::start_with("cuckoo", folder.path(), thread);
+        match thread {
+            "acceptor" => Client::tcp(process.address).expect_end(),
+            // A reset is an error of the scrape.
+            "metrics" => {
+                let scrape = TcpStream::connect(process.metrics).unwrap();
+                let linger = Some(Duration::ZERO);
+                socket2::SockRef::from(&scrape).set_linger(linger).unwrap();
+            }
+            _ => process.signal("HUP"),
+        }
+        told(folder.path());
+        Client::tcp(process.address).ask("set k 0 0 1\r\nv\r\n", "STORED\r\n");
+        let mut scrape = TcpStream::connect(process.metrics).unwrap();
+        scrape.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").unwrap();
+        let mut page = String::new();
+        scrape.read_to_string(&mut page).unwrap();
+        assert!(page.contains("nuthatch_items"), "{thread}: {page}");
+        process.stop();
+    }
+}
+
+fn saved() {
+    for thread in ["maintenance", "handover"] {
+        let folder = tempfile::tempdir().unwrap();
+        let process = Process::start_with("cuckoo", folder.path(), thread);
+        let mut client = Client::tcp(process.address);
+        fill(&mut client);
+        match thread {
+            // It warns of the first value that is refused.
+            "maintenance" => client.send(format!("set k 0 0 {}\r\n", 2 << 20)),
+            // It warns of what is no newcomer.
+            _ => drop(UnixStream::connect(folder.path().join("handover")).unwrap()),
+        }
+        assert_eq!(process.code(), Some(1), "{thread}");
+        let process = Process::start("sound", folder.path());
+        assert_eq!(
+            Client::tcp(process.address).stat("curr_items"),
+            ITEMS as u64
+        );
+        process.stop();
     }
 }
 
