@@ -190,7 +190,7 @@ impl ListenDefaults<'_> {
                 let (word, address) = tls_word(typed);
                 let tls = self.tls("--cpserver", typed, word)?;
                 let found = addresses("--cpserver", address, cpserver::PORT)?.into_iter();
-                places.extend(found.map(|listen| Listen { tls, ..listen }));
+                Listen::add_new(&mut places, found.map(|listen| Listen { tls, ..listen }));
             }
         }
         let places = places.into_iter();
@@ -284,17 +284,13 @@ impl ListenDefaults<'_> {
                 true => self.redis_port()?,
                 false => port,
             };
-            for listen in addresses("-l", words.address, port)? {
-                let listen = Listen {
-                    protocol,
-                    tls,
-                    ..listen
-                };
-                // Two names may have the same address.
-                if !found.iter().any(|other| other.is_same_as(&listen)) {
-                    found.push(listen);
-                }
-            }
+            let more = addresses("-l", words.address, port)?.into_iter();
+            let more = more.map(|listen| Listen {
+                protocol,
+                tls,
+                ..listen
+            });
+            Listen::add_new(&mut found, more);
         }
         match found.is_empty() {
             true => Err("-l: no address".to_owned()),
@@ -591,6 +587,13 @@ mod tests {
         // Another kind of clients cannot share it: the check of a start tells that.
         assert_eq!(places(&["127.0.0.1", "proto[ascii]:127.0.0.1"]).len(), 2);
         assert!(listening(&flags(&[" ,;"]), None).is_err());
+        let cpserver = Flags {
+            cpserver: ["127.0.0.1:8", "127.1:8", "127.0.0.1:9"]
+                .map(Into::into)
+                .to_vec(),
+            ..flags(&["127.0.0.1"])
+        };
+        assert_eq!(listening(&cpserver, None).unwrap().len(), 3);
     }
 
     #[test]

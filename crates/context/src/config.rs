@@ -369,8 +369,17 @@ impl Listen {
         Self { protocol, ..self }
     }
 
+    /// Adds those that are not there yet: two names may have the same address.
+    pub fn add_new(found: &mut Vec<Self>, more: impl IntoIterator<Item = Self>) {
+        for listen in more {
+            if !found.iter().any(|other| other.is_same_as(&listen)) {
+                found.push(listen);
+            }
+        }
+    }
+
     /// True if both are the same place for the same clients.
-    pub fn is_same_as(&self, other: &Self) -> bool {
+    fn is_same_as(&self, other: &Self) -> bool {
         let clients = |listen: &Self| (listen.protocol, listen.tls);
         self.place == other.place && clients(self) == clients(other)
     }

@@ -113,7 +113,8 @@ fn addresses(options: &Options) -> Result<Vec<Listen>, Failure> {
     let mut addresses = Vec::new();
     for typed in &options.listen {
         let found = Listen::typed(typed, options.port);
-        addresses.extend(found.map_err(|error| wrong("-l", typed, &error))?);
+        let found = found.map_err(|error| wrong("-l", typed, &error))?;
+        Listen::add_new(&mut addresses, found);
     }
     Ok(addresses)
 }
@@ -190,8 +191,7 @@ mod tests {
 
     #[test]
     fn each_gateway_has_ports_of_its_own_for_all_that_it_serves() {
-        let line =
-            "-l 127.0.0.1 -l 127.0.0.1:80 -p 9000 -U 100 --redis-port 6379 --metrics 127.0.0.1";
+        let line = "-l 127.0.0.1 -l 127.0.0.1:80 -l 127.1 -p 9000 -U 100 --redis-port 6379 --metrics 127.0.0.1";
         let second = config(&options(line), 1).unwrap();
         let places: Vec<_> = second
             .listeners
