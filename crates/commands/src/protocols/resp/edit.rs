@@ -14,8 +14,9 @@ use crate::slice::Slice;
 use crate::stage::{Flow, Stage};
 use crate::work::Work;
 
-/// A longer value is copied piece by piece.
-pub const LONG: usize = 256 << 10;
+/// A longer value is copied piece by piece. A shorter one is copied in one turn in any case, and an EXEC with WATCH keeps
+/// others out meanwhile.
+pub const LONG: usize = 1 << 20;
 
 /// Bytes that a step copies.
 const STEP: usize = 32 << 10;

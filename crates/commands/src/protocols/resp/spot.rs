@@ -146,17 +146,14 @@ impl Content {
 
     /// Its bytes in one piece: where they lie, or in `copy` if they lie in several.
     pub fn whole<'b>(&'b self, copy: &'b mut Vec<u8>) -> Result<&'b [u8], Error<'static>> {
-        let value = match self {
-            Self::Copied(bytes) => return Ok(bytes),
-            Self::Pinned(value) => value,
-        };
-        let first = value.chunk(0);
-        if first.len() == value.len() {
+        let all = 0..self.len();
+        let first = self.chunk(all.clone());
+        if first.len() == all.len() {
             return Ok(first);
         }
-        reserve(copy, value.len())?;
-        let pieces = self.pieces(0..value.len());
-        pieces.for_each(|piece| copy.extend_from_slice(piece));
+        reserve(copy, all.len())?;
+        self.pieces(all)
+            .for_each(|piece| copy.extend_from_slice(piece));
         Ok(copy)
     }
 
