@@ -253,8 +253,8 @@ fn what_a_command_moves_is_work() {
         (several(&set_range), answers(format!(":{long}\r\n"))),
         (queued(&set_range), in_transaction),
         (
-            several(&line(&format!("EVALSHA {name} 1 k"))),
-            answers(":501\r\n".into()),
+            several(&line(&format!("EVALSHA {name} 1 none"))),
+            answers(":500\r\n".into()),
         ),
         (
             several(&line("INCR k")),
