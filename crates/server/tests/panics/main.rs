@@ -28,7 +28,7 @@ use nuthatch_cphash::CpHash;
 use nuthatch_cphash::config::CpHashConfig;
 use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
 use nuthatch_engine::Engine;
-use nuthatch_server::{Address, Config, Keeping, Listen, ListenAddress, Server, on_signals};
+use nuthatch_server::{Address, Config, Keeping, Listen, Server, on_signals};
 
 const ENGINES: [&str; 4] = ["naive", "cuckoo", "chained", "cphash"];
 
@@ -78,7 +78,7 @@ fn serve(engine: &str, folder: &Path, thread: &str) {
             save: Some((copy(folder), Duration::from_secs(3600))),
             ..Keeping::default()
         },
-        metrics: vec![ListenAddress::Tcp((Ipv4Addr::LOCALHOST, 0).into())],
+        metrics: vec![Listen::tcp((Ipv4Addr::LOCALHOST, 0))],
         handover: Some(folder.join("handover")),
         failure_patience: Duration::from_secs(2),
         ..Config::default()
@@ -88,7 +88,7 @@ fn serve(engine: &str, folder: &Path, thread: &str) {
     let (Address::Tcp(address), _) = &server.addresses()[0] else {
         panic!("a TCP address");
     };
-    println!("{address} {}", server.metrics_address().unwrap());
+    println!("{address} {}", server.metrics_addresses()[0]);
     if server.join().is_err() {
         exit(1);
     }
