@@ -70,9 +70,10 @@ packages = json.load(sys.stdin)["packages"]
 print(*(p["manifest_path"] for p in packages if any(t["name"] == "nuthatch" and "bin" in t["kind"] for t in p["targets"])))')
     SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) $tool/bin/cargo-cyclonedx cyclonedx --quiet --manifest-path "$manifest" \
         --format json --spec-version 1.5 --describe binaries --no-build-deps
-    # It writes one beside the manifest of each package with a program.
-    mv "$(dirname "$manifest")/nuthatch_bin.cdx.json" "$1/nuthatch-$version-$(uname -m).cdx.json"
-    git ls-files --others -- '*_bin.cdx.json' '*_cdylib.cdx.json' | xargs -r rm
+    # It writes one beside the manifest of each package with a program or a library for C.
+    mv "$(dirname "$manifest")/nuthatch_bin.cdx.json" target/sbom.json
+    git ls-files --others --exclude-standard -- '*.cdx.json' | xargs -r rm
+    mv target/sbom.json "$1/nuthatch-$version-$(uname -m).cdx.json"
 }
 
 make_release() {
