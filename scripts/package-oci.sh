@@ -21,6 +21,6 @@ done
 mkdir -p "$root/etc" "$root/data"
 echo 'nuthatch:x:65532:65532::/data:/usr/bin/nuthatch' >"$root/etc/passwd"
 echo 'nuthatch:x:65532:' >"$root/etc/group"
-archive=$out/nuthatch-$version-oci.tar
+archive=$out/nuthatch-$version-oci-$(uname -m).tar
 python3 scripts/oci-archive.py "$root" "$archive" nuthatch:"$version"
 echo "$archive"

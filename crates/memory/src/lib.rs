@@ -93,6 +93,7 @@ mod storage {
     use std::ptr::NonNull;
 
     use memmap2::{Advice, MmapMut, MmapOptions, UncheckedAdvice};
+    use nix::unistd::{SysconfVar, sysconf};
 
     use super::Zeroed;
 
@@ -207,7 +208,10 @@ mod storage {
 
     /// Bytes of a page of this system: 4 KiB on x86-64, and 4, 16 or 64 KiB on aarch64.
     pub(super) fn page_bytes() -> usize {
-        rustix::param::page_size()
+        let bytes = sysconf(SysconfVar::PAGE_SIZE).ok().flatten();
+        bytes
+            .and_then(|bytes| usize::try_from(bytes).ok())
+            .expect("every system has pages")
     }
 
     /// The whole pages in a range; an empty one if there are none.

@@ -3,14 +3,18 @@
 use std::fs;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// To the system, the thread or process that asks.
+const CALLER: Pid = Pid::from_raw(0);
 
 /// The cores that this process may use, in order.
 pub fn cores() -> Vec<usize> {
-    let allowed = sched_getaffinity(None).unwrap_or_default();
-    let cores: Vec<usize> = (0..CpuSet::MAX_CPU)
-        .filter(|&core| allowed.is_set(core))
+    let allowed = sched_getaffinity(CALLER).unwrap_or_default();
+    let cores: Vec<usize> = (0..CpuSet::count())
+        .filter(|&core| allowed.is_set(core) == Ok(true))
         .collect();
     if cores.is_empty() { vec![0] } else { cores }
 }
@@ -23,10 +27,11 @@ pub fn pin(core: usize) -> Result<(), String> {
 /// Pins the calling thread, and what it starts from now on, to some cores.
 pub fn pin_to(cores: &[usize]) -> Result<(), String> {
     let mut set = CpuSet::new();
-    for &core in cores.iter().filter(|&&core| core < CpuSet::MAX_CPU) {
-        set.set(core);
+    for &core in cores {
+        // One that the set has no place for is none of this machine's.
+        let _ = set.set(core);
     }
-    sched_setaffinity(None, &set).map_err(|error| format!("cannot pin to {cores:?}: {error}"))
+    sched_setaffinity(CALLER, &set).map_err(|error| format!("cannot pin to {cores:?}: {error}"))
 }
 
 /// CPU time of a process, user and system, over all its threads that are alive. To the
@@ -92,8 +97,9 @@ fn bytes_in(file: &str, name: &str) -> usize {
 
 /// Asks a process to end (SIGTERM). One that has ended already is fine.
 pub fn ask_to_end(pid: u32) {
-    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-        let _ = kill_process(pid, Signal::TERM);
+    // Numbers below 1 mean groups of processes.
+    if let Some(pid) = i32::try_from(pid).ok().filter(|&pid| pid > 0) {
+        let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
     }
 }
 

@@ -3,6 +3,7 @@
 //! All functions are measured alternately, in one run, and each cost is a median over the rounds. Time is the thread's
 //! own CPU time: machines are shared, and other processes must not count as a function's cost.
 
+use nix::time::{ClockId, clock_gettime};
 use nuthatch_functions::distribution::chained::{Chained, Searched};
 use nuthatch_functions::functions::{Entry, Function};
 use nuthatch_functions::table::Table;
@@ -10,7 +11,6 @@ use nuthatch_spread::Histogram;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
-use rustix::time::{ClockId, clock_gettime};
 
 use crate::keys::{AnyKey, Visit};
 
@@ -153,8 +153,8 @@ pub struct CpuTime(f64);
 impl CpuTime {
     /// Now.
     pub fn now() -> Self {
-        let now = clock_gettime(ClockId::ThreadCPUTime);
-        Self(now.tv_sec as f64 * 1e9 + now.tv_nsec as f64)
+        let now = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("Linux has this clock");
+        Self(now.tv_sec() as f64 * 1e9 + now.tv_nsec() as f64)
     }
 
     /// Nanoseconds of work since then, at least one.

@@ -123,6 +123,7 @@ pub struct Report {
 }
 
 /// Runs the server bench.
+#[expect(clippy::disallowed_methods, reason = "a bench may wait for a name")]
 pub fn run(options: &Options) -> Result<Report, Failure> {
     let target = options
         .target

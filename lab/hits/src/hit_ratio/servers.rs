@@ -97,6 +97,7 @@ pub struct RunningServer {
 
 impl RunningServer {
     /// Finds the server, and checks that it is empty: a replay stores items and then flushes all.
+    #[expect(clippy::disallowed_methods, reason = "a bench may wait for a name")]
     pub fn find(name: &str) -> Result<Self, Failure> {
         let addresses = name.to_socket_addrs().ok();
         let address = addresses.and_then(|mut addresses| addresses.next());

@@ -5,8 +5,8 @@ use std::io::ErrorKind;
 use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
 
+use nix::sys::stat::{major, minor};
 use nuthatch_functions::key::Block;
-use rustix::fs::{major, minor};
 
 use super::Sink;
 use super::extents::{Extents, ExtentsError};
@@ -70,16 +70,18 @@ fn of_file(
 
 /// A device number as it was in the paper's time: 8 bits each.
 fn device_1999(device: u64) -> u64 {
-    u64::from(major(device) & 0xff) << 8 | u64::from(minor(device) & 0xff)
+    (major(device) & 0xff) << 8 | minor(device) & 0xff
 }
 
 #[cfg(test)]
 mod tests {
+    use nix::sys::stat::makedev;
+
     use super::*;
 
     #[test]
     fn a_device_has_sixteen_bits() {
-        assert_eq!(device_1999(rustix::fs::makedev(8, 5)), 0x0805);
-        assert_eq!(device_1999(rustix::fs::makedev(0x1fe, 0x102)), 0xfe02);
+        assert_eq!(device_1999(makedev(8, 5)), 0x0805);
+        assert_eq!(device_1999(makedev(0x1fe, 0x102)), 0xfe02);
     }
 }

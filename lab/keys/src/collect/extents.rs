@@ -3,10 +3,10 @@
 //! The only unsafe code of this crate: one system call on memory that is ours.
 
 use std::fs::File;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsRawFd;
 
-use rustix::io::Errno;
-use rustix::ioctl::{Ioctl, IoctlOutput, Opcode, ioctl, opcode};
+use nix::errno::Errno;
+use nix::libc::Ioctl;
 
 /// Extents requested at a time.
 const BATCH: usize = 64;
@@ -46,7 +46,9 @@ const _: () = assert!(size_of::<Header>() == 32 && size_of::<RawExtent>() == 56)
 const _: () = assert!(std::mem::offset_of!(Request, extents) == 32);
 
 /// FS_IOC_FIEMAP: the size in its number is the header's.
-const FIEMAP: Opcode = opcode::read_write::<Header>(b'f', 11);
+const FIEMAP: Ioctl = nix::request_code_readwrite!(b'f', 11, size_of::<Header>());
+nix::ioctl_readwrite_bad!(fiemap, FIEMAP, Request);
+
 /// The last extent of the file.
 const LAST: u32 = 0x1;
 /// Its place is not known, or not yet decided, or it has none of its own: UNKNOWN, DELALLOC, ENCODED,
@@ -73,7 +75,7 @@ pub enum ExtentsError {
 
 /// The extents of a file that have a place on the device, in the order of the file.
 pub struct Extents<'a> {
-    file: BorrowedFd<'a>,
+    file: &'a File,
     request: Box<Request>,
     next: usize,
     from: u64,
@@ -84,7 +86,7 @@ impl<'a> Extents<'a> {
     /// Those of an open file or directory.
     pub fn of(file: &'a File) -> Self {
         Self {
-            file: file.as_fd(),
+            file,
             request: Box::new(Request {
                 header: Header::default(),
                 extents: [RawExtent::default(); BATCH],
@@ -103,13 +105,12 @@ impl<'a> Extents<'a> {
             extent_count: BATCH as u32,
             ..Header::default()
         };
-        // SAFETY: `Fiemap` describes correctly what FS_IOC_FIEMAP does: it reads the header, and writes the header and
-        // at most `extent_count` extents behind it, all inside the `Request` that the pointer is to and that lives,
-        // mutably borrowed, until the call returns.
-        let result = unsafe { ioctl(self.file, Fiemap(&mut self.request)) };
+        // SAFETY: FS_IOC_FIEMAP reads the header, and writes the header and at most `extent_count` extents behind it, all
+        // inside the `Request` that the pointer is to and that lives, mutably borrowed, until the call returns.
+        let result = unsafe { fiemap(self.file.as_raw_fd(), &raw mut *self.request) };
         self.next = 0;
-        result.map_err(|error| match error {
-            Errno::OPNOTSUPP | Errno::NOTTY | Errno::INVAL => ExtentsError::Unsupported,
+        result.map(drop).map_err(|error| match error {
+            Errno::EOPNOTSUPP | Errno::ENOTTY | Errno::EINVAL => ExtentsError::Unsupported,
             error => ExtentsError::Failed(error),
         })
     }
@@ -149,33 +150,6 @@ impl Iterator for Extents<'_> {
                 return None;
             }
         }
-    }
-}
-
-/// The call, as rustix wants it described.
-struct Fiemap<'a>(&'a mut Request);
-
-// SAFETY: the opcode is that of FS_IOC_FIEMAP; the pointer is to a whole `Request`, which the kernel may
-// change (`IS_MUTATING`), and nothing but the header and the extents counted in it is written.
-unsafe impl Ioctl for Fiemap<'_> {
-    type Output = ();
-
-    const IS_MUTATING: bool = true;
-
-    fn opcode(&self) -> Opcode {
-        FIEMAP
-    }
-
-    fn as_ptr(&mut self) -> *mut std::ffi::c_void {
-        std::ptr::from_mut(self.0).cast()
-    }
-
-    // SAFETY: see above; the output is looked at through the request itself.
-    unsafe fn output_from_ptr(
-        _: IoctlOutput,
-        _: *mut std::ffi::c_void,
-    ) -> rustix::io::Result<Self::Output> {
-        Ok(())
     }
 }
 

@@ -122,6 +122,7 @@ fn unknown(target: &Target, line: &str) -> Failure {
     ))
 }
 
+#[expect(clippy::disallowed_methods, reason = "a bench may wait for a name")]
 fn connect(target: &Target) -> io::Result<Box<dyn Stream>> {
     match target {
         Target::Unix(path) => {

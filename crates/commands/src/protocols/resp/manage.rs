@@ -398,6 +398,7 @@ fn object(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &Phase, object: O
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "TIME tells the moment")]
 fn time(writer: &mut Writer<'_>) {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)

@@ -1,0 +1,109 @@
+#!/bin/sh
+# A release, up to what leaves the machine, which a person does: docs/releasing.md has the whole list.
+#
+#   release.sh cut VERSION    the version in manifests and lock files, the changelog cut at it; nothing is committed
+#   release.sh make [FOLDER]  checks each published crate as crates.io would, and makes for this machine's processor a
+#                             tarball, a Debian package, an image, what the program is made of (SBOM), the notes and the
+#                             checksums of all; in target/release-files if not said
+#   release.sh notes          what the changelog says of this version
+#
+# `make` takes what is committed: it refuses other files, and a version that the changelog does not have, unless DRY=1
+# says that it is only tried.
+set -eu
+cd "$(dirname "$0")/.."
+version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml)
+# SBOMs by the tool of CycloneDX's authors.
+cyclonedx=0.5.9
+
+fail() {
+    echo "release: $1" >&2
+    exit 1
+}
+
+# The changelog's entries of a version: all from its heading to the next.
+entries() {
+    awk -v heading="## [$1]" 'index($0, "## [") == 1 { found = index($0, heading) == 1; next } found' CHANGELOG.md
+}
+
+cut_release() {
+    new=$1
+    echo "$new" | grep -Eq '^[0-9]+\.[0-9]+\.[0-9]+$' || fail "a version is three numbers: $new"
+    [ "$new" != "$version" ] || fail "the version is $version already"
+    entries Unreleased | grep -q '^- ' || fail "the changelog has nothing that is not released"
+    [ -z "$(entries "$new")" ] || fail "the changelog has $new already"
+    # The workspace's own, and what its crates ask of each other.
+    escaped=$(echo "$version" | sed 's/\./\\./g')
+    sed -i -e "s/^version = \"$escaped\"\$/version = \"$new\"/" \
+        -e "/path = /s/version = \"$escaped\"/version = \"$new\"/" Cargo.toml
+    sed -i "s/^## \[Unreleased\]\$/&\n\n## [$new] - $(date +%F)/" CHANGELOG.md
+    for manifest in Cargo.toml fuzz/Cargo.toml; do
+        cargo update --quiet --workspace --offline --manifest-path "$manifest"
+    done
+    git diff --stat
+    echo "release: now look at it, commit it as \"Release $new\", and tag it v$new"
+}
+
+check_state() {
+    [ -n "${DRY:-}" ] || [ -z "$(git status --porcelain)" ] || fail "there are files that are not committed"
+    [ -n "${DRY:-}" ] || [ -n "$(entries "$version")" ] || fail "the changelog has no $version: release.sh cut"
+    [ -n "${DRY:-}" ] || [ "$(git describe --exact-match 2>/dev/null)" = "v$version" ] ||
+        fail "this commit is not tagged v$version"
+}
+
+# Each published crate as crates.io would take it: packaged, and built from the package, after those that it needs. All
+# others say `publish = false`.
+check_crates() {
+    scripts/check-crates.sh
+    # Several words.
+    # shellcheck disable=SC2086
+    cargo publish --workspace --dry-run --locked ${DRY:+--allow-dirty}
+}
+
+# sbom FOLDER: what the server's binary is made of, crate by crate, with versions, licences and checksums.
+sbom() {
+    tool=target/release-tools
+    [ -x $tool/bin/cargo-cyclonedx ] ||
+        cargo install --quiet --locked --root $tool cargo-cyclonedx@$cyclonedx
+    manifest=$(cargo metadata --no-deps --offline --format-version 1 |
+        python3 -c 'import json, sys
+packages = json.load(sys.stdin)["packages"]
+print(*(p["manifest_path"] for p in packages if any(t["name"] == "nuthatch" and "bin" in t["kind"] for t in p["targets"])))')
+    SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) $tool/bin/cargo-cyclonedx cyclonedx --quiet --manifest-path "$manifest" \
+        --format json --spec-version 1.5 --describe binaries --no-build-deps
+    # It writes one beside the manifest of each package with a program or a library for C.
+    mv "$(dirname "$manifest")/nuthatch_bin.cdx.json" target/sbom.json
+    git ls-files --others --exclude-standard -- '*.cdx.json' | xargs -r rm
+    mv target/sbom.json "$1/nuthatch-$version-$(uname -m).cdx.json"
+}
+
+make_release() {
+    out=$1
+    check_state
+    [ ! -e "$out" ] || [ -z "$(ls "$out")" ] || fail "$out is not empty"
+    mkdir -p "$out"
+    check_crates
+    scripts/package-tar.sh "$out"
+    scripts/package-oci.sh "$out"
+    if command -v dpkg-deb >/dev/null; then scripts/package-deb.sh "$out"; fi
+    sbom "$out"
+    notes >"$out/notes.md"
+    (cd "$out" && sha256sum -- * >"SHA256SUMS-$(uname -m)")
+    ls -l "$out"
+}
+
+notes() {
+    heading=$version
+    [ -n "$(entries "$heading")" ] || heading=Unreleased
+    entries "$heading"
+}
+
+case ${1:-}:$# in
+    cut:2) cut_release "$2" ;;
+    make:1) make_release target/release-files ;;
+    make:2) make_release "$2" ;;
+    notes:1) notes ;;
+    *)
+        sed -n 's/^#   \(release.sh.*\)/\1/p' "$0" >&2
+        exit 64
+        ;;
+esac
