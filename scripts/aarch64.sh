@@ -64,7 +64,7 @@ mkdir -p "$CARGO_HOME/registry"
 # An emulated instruction takes some twenty, so a part of the random checks.
 export NUTHATCH_SOAK="${NUTHATCH_SOAK:-1/4}"
 # A failure hides no other.
-inside cargo test --no-fail-fast -p nuthatch-hash -p nuthatch-sync -p nuthatch-engine -p nuthatch-store \
+inside cargo test --no-fail-fast -p nuthatch-base -p nuthatch-engine -p nuthatch-store \
     -p nuthatch-cuckoo -p nuthatch-chained -p nuthatch-partition -p nuthatch-cphash -p nuthatch -p nuthatch-protocol \
     -p nuthatch-flow -p nuthatch-check
 

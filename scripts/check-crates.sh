@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 
 # The crates that are published: all that do not say otherwise.
 set --
-for manifest in $(grep -L '^publish = false' crates/*/Cargo.toml lab/*/Cargo.toml); do
+for manifest in $(grep -L '^publish = false' crates/*/*/Cargo.toml lab/*/Cargo.toml); do
     set -- "$@" -p "$(sed -n 's/^name = "\(.*\)"/\1/p' "$manifest" | head -n 1)"
 done
 found=$(cargo package --no-verify --allow-dirty --offline "$@" 2>&1) || { echo "$found"; exit 1; }
@@ -17,7 +17,7 @@ if echo "$found" | grep -q '^warning'; then
 fi
 
 # Each carries its licence, and says what it is found by.
-for manifest in $(grep -L '^publish = false' crates/*/Cargo.toml lab/*/Cargo.toml); do
+for manifest in $(grep -L '^publish = false' crates/*/*/Cargo.toml lab/*/Cargo.toml); do
     folder=$(dirname "$manifest")
     cmp -s LICENSE "$folder/LICENSE" || { echo "check-crates: $folder has no LICENSE" >&2; exit 1; }
     for field in description documentation keywords categories rust-version; do
@@ -26,7 +26,7 @@ for manifest in $(grep -L '^publish = false' crates/*/Cargo.toml lab/*/Cargo.tom
 done
 
 # With the oldest compiler that each says it needs, as far as this machine has it.
-for manifest in $(grep -L '^publish = false' crates/*/Cargo.toml); do
+for manifest in $(grep -L '^publish = false' crates/*/*/Cargo.toml); do
     package=$(sed -n 's/^name = "\(.*\)"/\1/p' "$manifest" | head -n 1)
     oldest=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$manifest")
     toolchain=$(rustup toolchain list 2>/dev/null | grep -o "^$oldest[.0-9]*-[^ ]*" | head -n 1) || true

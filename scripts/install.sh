@@ -90,13 +90,13 @@ library() {
 }
 
 flow() {
-    library nuthatch-flow-c "" crates/flow-c/include/nuthatch_flow.h "$static" "$shared" "$links" "$pkgconfig" \
+    library nuthatch-flow-c "" crates/flow/flow-c/include/nuthatch_flow.h "$static" "$shared" "$links" "$pkgconfig" \
         dist/nuthatch-flow.pc.in
 }
 
 shmem() {
     program nuthatch-pe --features nuthatch-pe/openshmem
-    library nuthatch-shmem-c openshmem crates/shmem-c/include/nuthatch_shmem.h "$shmem_static" "$shmem_shared" \
+    library nuthatch-shmem-c openshmem crates/shmem/shmem-c/include/nuthatch_shmem.h "$shmem_static" "$shmem_shared" \
         "$shmem_links" "$shmem_pkgconfig" dist/nuthatch-shmem.pc.in
 }
 

@@ -12,7 +12,7 @@ case $prefix:$libdir in
     *) echo "PREFIX and LIBDIR are to be absolute paths" >&2; exit 2 ;;
 esac
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml)
-# As crates/flow-c/build.rs names it: changes with what programs linked before cannot live with.
+# As crates/flow/flow-c/build.rs names it: changes with what programs linked before cannot live with.
 soname=libnuthatch_flow.so.${version%%.*}
 
 programs="nuthatch nuthatch-lab nuthatch-pe"

@@ -15,5 +15,5 @@ export RUSTFLAGS="--cfg loom ${RUSTFLAGS:-}"
 # A build of its own, so that the usual one is not thrown away.
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/loom"
 # A failure hides no other.
-cargo test --profile loom --no-fail-fast -p nuthatch-sync -p nuthatch-models -p nuthatch-flow -p nuthatch-cluster --test 'loom*' \
+cargo test --profile loom --no-fail-fast -p nuthatch-base -p nuthatch-models -p nuthatch-flow -p nuthatch-cluster --test 'loom*' \
     --config "target.'cfg(all())'.runner = ['$PWD/scripts/test-once.sh', '--']" -- "$@"

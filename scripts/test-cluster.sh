@@ -169,7 +169,7 @@ export PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1 PKG_CONFIG_ALLOW_SYSTEM_LIBS=1
     # The program says what its status means, and ends all PEs.
     COUNT=any expect "a heap that is too small" "no symmetric memory" \
         sh -c "! SHMEM_SYMMETRIC_HEAP_SIZE=4M $job 2 $out/solver"
-    oshcc -std=c11 -g -O2 -Wall -Wextra -Werror crates/shmem-c/tests/operations.c \
+    oshcc -std=c11 -g -O2 -Wall -Wextra -Werror crates/shmem/shmem-c/tests/operations.c \
         $(pkg-config --cflags --libs nuthatch-shmem) -o "$out/operations"
     COUNT=2 expect "every operation in C" "operations: PE . is right" $job 2 "$out/operations"
     # By the name of the file, because the linker prefers the shared library.

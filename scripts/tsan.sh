@@ -6,7 +6,7 @@
 # ThreadSanitizer would not see what the library's locks, channels, joins and reference counts order.
 #
 # ThreadSanitizer knows what an Acquire sees of a Release, but not what fences order. That is enough here: what
-# only fences order is loaded and stored atomically (`crates/sync/src/stripes.rs`), and all else passes
+# only fences order is loaded and stored atomically (`crates/core/base/src/sync/stripes.rs`), and all else passes
 # from thread to thread by Release and Acquire. The models (scripts/loom.sh) judge the fences.
 #
 #     scripts/tsan.sh [name of a test]
@@ -30,8 +30,8 @@ export NUTHATCH_SOAK="${NUTHATCH_SOAK:-1/4}"
 # A failure hides no other. The tests not named here have one thread, or ask how much memory a process takes,
 # of which ThreadSanitizer takes most, or put the oracle behind the server, which is slow and all one lock.
 cargo +nightly test -Zbuild-std --target "$host" --no-fail-fast \
-    -p nuthatch-sync -p nuthatch-engine -p nuthatch-store -p nuthatch-cuckoo -p nuthatch-chained -p nuthatch-partition \
+    -p nuthatch-base -p nuthatch-engine -p nuthatch-store -p nuthatch-cuckoo -p nuthatch-chained -p nuthatch-partition \
     -p nuthatch-cphash -p nuthatch -p nuthatch-flow -p nuthatch-check \
-    -p nuthatch-telemetry -p nuthatch-context -p nuthatch-commands -p nuthatch-server --lib \
+    -p nuthatch-state -p nuthatch-commands -p nuthatch-server --lib \
     --test cache --test shared --test cuckoo --test cphash --test lockhash --test chained \
     -- "$@"

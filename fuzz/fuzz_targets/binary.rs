@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 
-#[path = "../../crates/protocol/tests/binary_invariants/mod.rs"]
+#[path = "../../crates/server/protocol/tests/binary_invariants/mod.rs"]
 mod binary_invariants;
 
 fuzz_target!(|input: &[u8]| binary_invariants::check(input));

@@ -12,7 +12,7 @@ use nuthatch_check::sequence::{self, Room};
 use nuthatch_cphash::config::{CpHashConfig, ServerThreads};
 use nuthatch_cphash::{CpHash, Rings};
 use nuthatch_partition::Eviction;
-use nuthatch_sync::ring::{Array, Single};
+use nuthatch_base::sync::ring::{Array, Single};
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&design, bytes)) = bytes.split_first() else {

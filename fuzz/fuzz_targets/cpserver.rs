@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 
-#[path = "../../crates/protocol/tests/cpserver_invariants/mod.rs"]
+#[path = "../../crates/server/protocol/tests/cpserver_invariants/mod.rs"]
 mod cpserver_invariants;
 
 fuzz_target!(|input: &[u8]| cpserver_invariants::check(input));

@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 
-#[path = "../../crates/protocol/tests/datagram_invariants/mod.rs"]
+#[path = "../../crates/server/protocol/tests/datagram_invariants/mod.rs"]
 mod datagram_invariants;
 
 fuzz_target!(|input: &[u8]| datagram_invariants::check(input));

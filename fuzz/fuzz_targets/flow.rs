@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 
-#[path = "../../crates/flow/tests/invariants/mod.rs"]
+#[path = "../../crates/flow/flow/tests/invariants/mod.rs"]
 mod invariants;
 
 fuzz_target!(|input: &[u8]| invariants::check(input));

@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 
-#[path = "../../crates/protocol/tests/resp_invariants/mod.rs"]
+#[path = "../../crates/server/protocol/tests/resp_invariants/mod.rs"]
 mod resp_invariants;
 
 fuzz_target!(|input: &[u8]| resp_invariants::check(input));

@@ -7,7 +7,7 @@ use libfuzzer_sys::fuzz_target;
 #[path = "../memory.rs"]
 mod memory;
 
-#[path = "../../crates/script/tests/invariants/mod.rs"]
+#[path = "../../crates/server/script/tests/invariants/mod.rs"]
 mod invariants;
 
 /// In memory a script is up to some thirty times as long as its text, and makes a megabyte at most.

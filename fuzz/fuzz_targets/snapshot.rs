@@ -10,7 +10,7 @@ use tempfile::TempDir;
 #[path = "../memory.rs"]
 mod memory;
 
-#[path = "../../crates/snapshot/tests/invariants/mod.rs"]
+#[path = "../../crates/core/snapshot/tests/invariants/mod.rs"]
 mod invariants;
 
 static FOLDER: LazyLock<TempDir> = LazyLock::new(|| tempfile::tempdir().expect("a folder"));

@@ -8,9 +8,9 @@ use std::fmt::{self, Display};
 use std::time::Instant;
 
 use clap::Args;
+use nuthatch_base::hash::KeyHasher;
 use nuthatch_cluster::directory::{Bars, Directory, Hint, Pointer};
 use nuthatch_flow::{Config, Entry, Eviction, FlowCache, Layout};
-use nuthatch_hash::KeyHasher;
 use nuthatch_program::Failure;
 use nuthatch_workload::{Distribution, Popularity};
 use rand::SeedableRng;

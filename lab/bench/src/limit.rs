@@ -8,7 +8,7 @@ use std::fmt::{self, Display};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use nuthatch_memory::Mapped;
+use nuthatch_base::memory::Mapped;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};

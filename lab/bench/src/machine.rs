@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use nuthatch_memory::Mapped;
+use nuthatch_base::memory::Mapped;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::on_cores;

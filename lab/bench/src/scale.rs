@@ -16,7 +16,7 @@
 use std::fmt::{self, Display};
 
 use clap::Args;
-use nuthatch_hash::KeyHasher;
+use nuthatch_base::hash::KeyHasher;
 use nuthatch_program::Failure;
 use serde::{Deserialize, Serialize};
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
+use nuthatch_base::sync::mutex::Mutex;
 use nuthatch_check::answer::{Answer, ask_one};
 use nuthatch_check::conformance::{self, Case, Client};
 use nuthatch_check::history::{self, Plan, Seen};
@@ -20,7 +21,6 @@ use nuthatch_cluster::{
 use nuthatch_engine::{AnyEngine, Audit, AuditError, Engine, Op, Store, Time};
 use nuthatch_fabric::Fabric;
 use nuthatch_fabric::threads::{Network, Stopped, ThreadsFabric};
-use nuthatch_sync::mutex::Mutex;
 use nuthatch_workload::Seed;
 
 /// A run takes some ten thousand calls, or a million where much is stored; one that takes this many does not end. (With

@@ -4,6 +4,7 @@ use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use nuthatch_base::sync::ring::{Array, Single};
 use nuthatch_check::conformance::{self, Client, Setup};
 use nuthatch_check::suite::Extent;
 use nuthatch_check::{soak, suite};
@@ -14,7 +15,6 @@ use nuthatch_engine::{
     Time,
 };
 use nuthatch_partition::Eviction;
-use nuthatch_sync::ring::{Array, Single};
 
 fn config(setup: Setup) -> CpHashConfig {
     CpHashConfig {

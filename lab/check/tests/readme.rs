@@ -8,13 +8,13 @@ fn examples(text: &str) -> Vec<&str> {
 
 #[test]
 fn the_workspaces_readme_shows_what_is_compiled() {
-    let compiled = examples(include_str!("../../../crates/nuthatch/README.md"));
+    let compiled = examples(include_str!("../../../crates/core/nuthatch/README.md"));
     let shown = examples(include_str!("../../../README.md"));
     assert!(!shown.is_empty());
     for example in shown {
         assert!(
             compiled.contains(&example),
-            "not in crates/nuthatch/README.md:\n{example}"
+            "not in crates/core/nuthatch/README.md:\n{example}"
         );
     }
 }

@@ -2,7 +2,7 @@
 //! running index is doing.
 
 use clap::Subcommand;
-use nuthatch_keys::{analyze, collect, figures, live, size};
+use nuthatch_hash_lab::{analyze, collect, figures, live, size};
 
 use nuthatch_program::Failure;
 

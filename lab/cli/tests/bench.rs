@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-#[path = "../../../crates/cli/tests/running/mod.rs"]
+#[path = "../../../crates/server/cli/tests/running/mod.rs"]
 mod running;
 
 use running::*;

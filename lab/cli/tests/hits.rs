@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-#[path = "../../../crates/cli/tests/running/mod.rs"]
+#[path = "../../../crates/server/cli/tests/running/mod.rs"]
 mod running;
 
 use running::{Running, nuthatch};

@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::thread;
 
-#[path = "../../../crates/cli/tests/running/mod.rs"]
+#[path = "../../../crates/server/cli/tests/running/mod.rs"]
 mod running;
 
 use running::nuthatch;

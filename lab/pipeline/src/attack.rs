@@ -7,9 +7,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use nuthatch_base::hash::KeyHasher;
 use nuthatch_bench::report::Spread;
 use nuthatch_flow::Vector;
-use nuthatch_hash::KeyHasher;
 use nuthatch_workload::Seed;
 use rand::Rng;
 use rand::rngs::SmallRng;

@@ -9,9 +9,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use nuthatch_base::hash::KeyHasher;
 use nuthatch_bench::report::Spread;
 use nuthatch_flow::{Vector, theory};
-use nuthatch_hash::KeyHasher;
 use nuthatch_workload::{Distribution, Popularity, Seed};
 use rand::rngs::SmallRng;
 use serde::Serialize;

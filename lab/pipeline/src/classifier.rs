@@ -16,7 +16,7 @@
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
-use nuthatch_hash::KeyHasher;
+use nuthatch_base::hash::KeyHasher;
 
 use crate::key::{End, Field, FlowKey, Fragment, Mask, TAGGED};
 use crate::key_table::KeyTable;

@@ -16,7 +16,7 @@
 use std::fmt::{self, Debug};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use nuthatch_hash::KeyHasher;
+use nuthatch_base::hash::KeyHasher;
 
 /// Words of a key.
 pub const WORDS: usize = 6;

@@ -2,7 +2,7 @@
 
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
-use nuthatch_hash::KeyHasher;
+use nuthatch_base::hash::KeyHasher;
 
 use crate::key::FlowKey;
 

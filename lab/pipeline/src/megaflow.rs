@@ -10,7 +10,7 @@
 
 use std::collections::HashMap;
 
-use nuthatch_hash::KeyHasher;
+use nuthatch_base::hash::KeyHasher;
 
 use crate::classifier::{Classified, Verdict};
 use crate::key::{FlowKey, Mask};

@@ -1,7 +1,7 @@
 //! The interface of the microflow cache, and its implementations: the library's tables, rivals, or none.
 
 use hashbrown::HashMap;
-use nuthatch_hash::KeyHasher;
+use nuthatch_base::hash::KeyHasher;
 use nuthatch_workload::Seed;
 use rand::Rng;
 use rand::rngs::SmallRng;

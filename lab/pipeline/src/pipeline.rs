@@ -12,7 +12,7 @@
 
 use std::ops::AddAssign;
 
-use nuthatch_hash::KeyHasher;
+use nuthatch_base::hash::KeyHasher;
 
 use crate::classifier::{Classifier, Verdict};
 use crate::cycles;

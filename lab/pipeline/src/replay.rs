@@ -5,9 +5,9 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use clap::Args;
+use nuthatch_base::hash::KeyHasher;
 use nuthatch_bench::report::Spread;
 use nuthatch_flow::{Config, Vector, theory};
-use nuthatch_hash::KeyHasher;
 use serde::Serialize;
 
 use crate::arguments::{self, Skew, flow_count, positive_count, probability};

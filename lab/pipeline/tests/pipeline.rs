@@ -1,8 +1,8 @@
 //! Compares the whole pipeline with a plain list of rules: whatever the caches keep or evict, a packet gets the verdict
 //! of the list.
 
+use nuthatch_base::hash::KeyHasher;
 use nuthatch_flow::{Entry, Eviction, Layout, Vector};
-use nuthatch_hash::KeyHasher;
 use nuthatch_pipeline::classifier::{Classifier, Verdict};
 use nuthatch_pipeline::design::{Design, rivals};
 use nuthatch_pipeline::generate::{Scan, Shape, Traffic};

@@ -9,7 +9,7 @@
 //!
 //! The checksum covers everything behind it, so a value put together from two others is detected.
 
-use nuthatch_hash::KeyHasher;
+use nuthatch_base::hash::KeyHasher;
 
 /// Bytes in front of the key.
 const FIXED: usize = 24;

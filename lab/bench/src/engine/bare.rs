@@ -4,8 +4,8 @@
 
 use std::sync::{PoisonError, RwLock};
 
+use nuthatch_base::memory::Mapped;
 use nuthatch_engine::KeyHasher;
-use nuthatch_memory::Mapped;
 
 use crate::engine::operations::Operations;
 use crate::engine::subject::{Subject, Tally, Worker};

@@ -21,12 +21,12 @@ pub mod transition;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use nuthatch_base::sync::mutex::{Mutex, MutexGuard};
 use nuthatch_engine::stats::{ClassStats, EngineStats};
 use nuthatch_engine::{
     AnyEngine, Audit, AuditError, Engine, Footprint, Inspect, KeyHasher, LimitError, Op, Reply,
     Time,
 };
-use nuthatch_sync::mutex::{Mutex, MutexGuard};
 
 pub use handle::{NaiveHandle, NaiveReservation, NaiveValue};
 use transition::{Circumstances, HEADER, Outcome, StoredItem, apply};

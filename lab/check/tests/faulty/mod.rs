@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use nuthatch_base::sync::mutex::Mutex;
 use nuthatch_check::answer::{Answer, ask};
 use nuthatch_check::conformance::Setup;
 use nuthatch_check::naive::{Naive, NaiveHandle, NaiveReservation, Options};
@@ -14,7 +15,6 @@ use nuthatch_engine::{
     Item, Key, KeyHasher, LimitError, Op, Read, Removal, Replies, Reply, Request, Store, StoreMode,
     Time, Value, Visit,
 };
-use nuthatch_sync::mutex::Mutex;
 
 /// The fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
+use nuthatch_base::sync::mutex::Mutex;
 use nuthatch_program::Failure;
 use nuthatch_program::progress::Progress;
-use nuthatch_sync::mutex::Mutex;
 
 use super::contender::Contender;
 use super::report::{Cell, Row};

@@ -8,10 +8,10 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nuthatch_base::sync::mutex::Mutex;
 use nuthatch_bench::os;
 use nuthatch_bench::started::Started;
 use nuthatch_program::Failure;
-use nuthatch_sync::mutex::Mutex;
 
 use super::report::Cell;
 use crate::live::{Cache, ServerCache, read_through};

@@ -1,6 +1,6 @@
 //! A log of segments, S3-FIFO by the page.
 //!
-//! The second family of docs/hits.md, like the engine's log (`crates/store/src/log`), but with the rules of plain
+//! The second family of docs/hits.md, like the engine's log (`crates/core/store/src/log`), but with the rules of plain
 //! S3-FIFO and a page cleaned at once, so that it can be compared with size classes under the same rules. Items lie one
 //! behind the other; a longer one is cut into records. A page of the probation queue is emptied into the main queue
 //! (used items) and the ghosts, the main queue's oldest page into its newest. Pages with many gaps are emptied first,

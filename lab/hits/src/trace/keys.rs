@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use hashbrown::HashTable;
-use nuthatch_hash::KeyHasher;
+use nuthatch_base::hash::KeyHasher;
 
 /// The longest key of memcached's protocol.
 const KEY_MAX: usize = 250;

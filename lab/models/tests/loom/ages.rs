@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use loom::thread;
+use nuthatch_base::sync::shim::{AtomicU64, Ordering};
 use nuthatch_engine::{Delta, Engine, Op, Store, StoreMode, Time};
 use nuthatch_store::ages::Ages;
 use nuthatch_store::timestamps::{SequenceBlock, Timestamps};
-use nuthatch_sync::shim::{AtomicU64, Ordering};
 
 use crate::world::*;
 

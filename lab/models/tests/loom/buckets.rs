@@ -5,13 +5,13 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 use loom::thread;
+use nuthatch_base::hash::split;
+use nuthatch_base::sync::spinlock::SpinLock;
 use nuthatch_engine::{Delta, Expiry, Key, Op, Read, Removal, Reply, Store, Time, TouchIf};
-use nuthatch_hash::split;
 use nuthatch_partition::memory::BLOCK_COST;
 use nuthatch_partition::{
     BlockMemory, Descriptor, Element, Eviction, Outcome, Partition, PartitionConfig,
 };
-use nuthatch_sync::spinlock::SpinLock;
 
 use crate::world::{NOW, hasher, model, number, value};
 

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use loom::thread;
+use nuthatch_base::hash::split::partner_offset;
 use nuthatch_cuckoo::index::{Index, Position};
 use nuthatch_cuckoo::layout::{Geometry, SlotWord};
 use nuthatch_engine::{Engine, Handle};
-use nuthatch_hash::split::partner_offset;
 use nuthatch_store::slab::arena::Chunk;
 
 use crate::world::*;

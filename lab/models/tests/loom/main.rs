@@ -5,7 +5,7 @@
 //! only sizes are smaller. Each test is named by its claim and cites the invariant of `cuckoo/lib.rs` ("cuckoo n"),
 //! `slab/mod.rs` ("store n"), `log/mod.rs` ("log n"), `stripes.rs` ("stripes n"), and so on. A test with canary in its
 //! name removes one protection and must fail: this shows that the models can fail. The writer is the thread that a
-//! model starts on, and readers are spawned: `crates/sync/tests/loom.rs` says why.
+//! model starts on, and readers are spawned: `crates/core/base/tests/loom.rs` says why.
 #![cfg(loom)]
 
 mod ages;

@@ -4,10 +4,10 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 use loom::thread;
+use nuthatch_base::sync::spinlock::SpinLock;
 use nuthatch_engine::{Key, Op, Reply, Store};
 use nuthatch_partition::memory::BLOCK_COST;
 use nuthatch_partition::{BlockMemory, Element, Eviction, Partition, PartitionConfig};
-use nuthatch_sync::spinlock::SpinLock;
 
 use crate::world::{NOW, hasher, model, number, value};
 

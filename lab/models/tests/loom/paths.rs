@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use loom::thread;
+use nuthatch_base::hash::split;
 use nuthatch_cuckoo::index::{Candidates, Index, Moved, Position};
 use nuthatch_cuckoo::layout::SlotWord;
 use nuthatch_cuckoo::search::{Searched, Searcher};
 use nuthatch_engine::Engine;
-use nuthatch_hash::split;
 use nuthatch_store::slab::arena::Chunk;
 
 use crate::world::*;

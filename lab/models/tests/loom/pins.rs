@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use loom::cell::UnsafeCell;
 use loom::thread;
+use nuthatch_base::sync::shim::{AtomicU64, Ordering};
+use nuthatch_base::sync::stripes::Stripes;
 use nuthatch_chained::{clock, lru};
 use nuthatch_engine::{Engine, Op, Reply, Value};
 use nuthatch_store::log::Queue;
 use nuthatch_store::log::pages::Pages;
 use nuthatch_store::slab::arena::Chunk;
 use nuthatch_store::slab::pins::Pins;
-use nuthatch_sync::shim::{AtomicU64, Ordering};
-use nuthatch_sync::stripes::Stripes;
 
 use crate::chained;
 use crate::world::*;

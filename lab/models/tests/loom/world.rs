@@ -5,6 +5,7 @@ use std::sync::Arc;
 // Not loom's: the models' own bookkeeping is not explored.
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use nuthatch_base::hash::split;
 use nuthatch_cuckoo::handle::CuckooHandle;
 use nuthatch_cuckoo::layout::{Search, Variant};
 use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
@@ -12,7 +13,6 @@ use nuthatch_engine::{
     Delta, Engine, Handle, Item, Key, KeyHasher, Op, Removal, Replies, Reply, Request, Store, Time,
     Value,
 };
-use nuthatch_hash::split;
 
 /// The moment of every request.
 pub const NOW: Time = Time(16);

@@ -1,0 +1,204 @@
+//! Making room in the cuckoo table: beside memory ([`Reclaim`]) a store needs a slot. Items are pushed along a path,
+//! the index grows, or one of the items in the key's buckets leaves.
+//!
+//! No thread waits for an eviction: a victim is taken out of the index like any removed item,
+//! with its versions bumped before and after (MemC3 section 4), and late readers read again.
+
+use nuthatch_base::sync::clock::Time;
+
+use super::Cuckoo;
+use super::index::{Candidates, LockedBuckets, Moved, Position};
+use super::layout::{SlotWord, Variant};
+use super::local::Local;
+use super::search::Searched;
+use nuthatch_store::count::Count;
+use nuthatch_store::eviction::Policy;
+use nuthatch_store::eviction::reclaim::Reclaim;
+use nuthatch_store::eviction::removals::Removals;
+use nuthatch_store::item::Header;
+use nuthatch_store::slab::arena::Chunk;
+use nuthatch_store::slab::unlinked::Unlinked;
+use nuthatch_store::timestamps::Timestamps;
+
+/// Paths that other writers may spoil before an item of the buckets is evicted instead.
+const SEARCHES_MAX: usize = 8;
+
+/// Searches while the table doubles: each splits a few more buckets, and one split bucket within reach is enough.
+/// Nearly all stores succeed in the first.
+const SEARCHES_MAX_GROWING: usize = 512;
+
+impl<D: Variant> Reclaim for Cuckoo<D> {
+    type Local = Local;
+
+    fn timestamps(&self) -> &Timestamps {
+        &self.timestamps
+    }
+
+    fn policy(&self) -> &dyn Policy {
+        &*self.policy
+    }
+
+    fn remove_from_index(
+        &self,
+        _local: &mut Local,
+        chunk: Chunk,
+        doomed: impl Fn(&Header) -> bool,
+    ) -> Option<Unlinked> {
+        let key = self.store.copy_key(chunk)?;
+        self.remove_hashed(self.hasher.hash(key.bytes()), chunk, doomed)
+    }
+
+    fn prefetch_hash(&self, hash: u64) {
+        self.index.prefetch(&self.index.place(hash));
+    }
+
+    fn remove_hashed(
+        &self,
+        hash: u64,
+        chunk: Chunk,
+        doomed: impl Fn(&Header) -> bool,
+    ) -> Option<Unlinked> {
+        let place = self.index.place(hash);
+        let locked = self.index.lock(&place);
+        // The key may have been torn, or the chunk reused: only a slot that refers to this very
+        // chunk, under this key's tag, in this key's buckets, proves that it is linked.
+        let slot = SlotWord::new::<D>(place.tag, chunk);
+        let found = locked
+            .find(slot)
+            .map(|at| (at, Header::load(&self.store.arena, chunk)));
+        let Some((at, header)) = found.filter(|(_, header)| doomed(header)) else {
+            locked.release_unmodified();
+            return None;
+        };
+        Some(locked.take_out(at, header))
+    }
+
+    fn relocate(&self, hash: u64, from: Chunk, to: Chunk, copied: u64) -> bool {
+        let place = self.index.place(hash);
+        let locked = self.index.lock(&place);
+        let old = SlotWord::new::<D>(place.tag, from);
+        // Under the lock: no reader can pin an item that is not in the index.
+        let Some(at) = locked
+            .find(old)
+            .filter(|_| !self.store.pins.is_pinned(from))
+        else {
+            locked.release_unmodified();
+            return false;
+        };
+        self.store.finish_move(from, to, copied);
+        locked.store(at, SlotWord::new::<D>(place.tag, to));
+        true
+    }
+
+    fn relocate_segment(&self, hash: u64, head: Chunk, from: Chunk, to: Chunk) -> bool {
+        let place = self.index.place(hash);
+        let locked = self.index.lock(&place);
+        let linked = locked.find(SlotWord::new::<D>(place.tag, head)).is_some();
+        let moved = linked
+            && !self.store.pins.is_pinned(head)
+            && self.store.finish_segment_move(head, from, to);
+        if !moved {
+            locked.release_unmodified();
+        }
+        moved
+    }
+
+    fn removals(&self) -> Option<&Removals> {
+        self.removals.as_ref()
+    }
+
+    /// False in the paper's design, whose one writer holds its lock meanwhile.
+    fn may_tell_between(&self) -> bool {
+        !D::ONE_WRITER
+    }
+}
+
+impl<D: Variant> Cuckoo<D> {
+    /// Where the key in a chunk belongs: reliable only if its bucket is locked.
+    pub(super) fn candidates_of(&self, chunk: Chunk) -> Option<Candidates> {
+        let key = self.store.copy_key(chunk)?;
+        Some(self.index.place(self.hasher.hash(key.bytes())))
+    }
+
+    /// Makes a slot free in one of the key's buckets: by pushing items along a cuckoo path, by growing the index, or by
+    /// evicting one of the sixteen items there. Another writer may take the slot before the caller does. False if
+    /// nothing may be evicted.
+    #[cold]
+    pub(super) fn make_room(&self, local: &mut Local, now: Time, place: &Candidates) -> bool {
+        for turn in 0..SEARCHES_MAX_GROWING {
+            let candidates_of = |item: SlotWord| self.candidates_of(item.chunk::<D>());
+            let growing = match local.searcher.search(&self.index, place, candidates_of) {
+                Searched::Near => false,
+                // The index grows while there still are paths, so no thread ever waits for a doubling.
+                Searched::Far | Searched::Full => self.start_growth(local, now),
+            };
+            if self.follow_path(local) {
+                return true;
+            }
+            let patience = local.searcher.path.free.is_some() && turn < SEARCHES_MAX;
+            if !growing && !patience {
+                break;
+            }
+        }
+        self.evict_from_buckets(local, now, place)
+    }
+
+    /// Moves the items of the path that was found, from its end. False if another writer changed the path first.
+    fn follow_path(&self, local: &Local) -> bool {
+        let path = &local.searcher.path;
+        let Some(mut free) = path.free else {
+            return false;
+        };
+        for &(from, item) in path.steps.iter().rev() {
+            let candidates_of = |item: SlotWord| self.candidates_of(item.chunk::<D>());
+            if self.index.relocate(from, free, item, candidates_of) == Moved::Stale {
+                return false;
+            }
+            local.counters.one(Count::Displaced);
+            free = from;
+        }
+        local.counters.path(path.steps.len());
+        true
+    }
+
+    /// Evicts one of the items in the key's buckets, because the table is full and may not grow, or not fast enough:
+    /// one that was not used lately if possible. False if nothing may be evicted.
+    fn evict_from_buckets(&self, local: &Local, now: Time, place: &Candidates) -> bool {
+        let locked = self.index.lock(place);
+        let Some(at) = self.worst(&locked, now) else {
+            // Another thread made room meanwhile.
+            locked.release_unmodified();
+            return true;
+        };
+        let chunk = locked.load(at).chunk::<D>();
+        let header = Header::load(&self.store.arena, chunk);
+        if !self.evicts && self.is_live(&header, now) {
+            locked.release_unmodified();
+            return false;
+        }
+        let gone = locked.take_out(at, header);
+        self.slot_cleared(local, now, gone);
+        true
+    }
+
+    /// The item of the two buckets whose loss costs least: a dead one, else one not used lately, else the first. `None`
+    /// if a slot is free.
+    pub(super) fn worst(&self, locked: &LockedBuckets<'_, D>, now: Time) -> Option<Position> {
+        let mut worst = None;
+        for at in locked.positions() {
+            let slot = locked.load(at);
+            if slot.is_empty() {
+                return None;
+            }
+            let chunk = slot.chunk::<D>();
+            if !self.is_live(&Header::load(&self.store.arena, chunk), now) {
+                return Some(at);
+            }
+            let idle = !self.store.recency.pass(chunk);
+            if worst.is_none() || idle {
+                worst = Some(at);
+            }
+        }
+        worst
+    }
+}

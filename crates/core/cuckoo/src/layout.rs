@@ -1,0 +1,193 @@
+//! The layout: the bits of a slot and of the index's state, and the constants of each design. No algorithm here.
+//!
+//! ```text
+//!  a bucket of the default design, one cache line:
+//!  | slot 0 | slot 1 | slot 2 | slot 3 | slot 4 | slot 5 | slot 6 | slot 7 |
+//!
+//!  a slot:   63           48 47                                   0
+//!           |    tag 16     |        chunk + 1, in words           |      0 = empty
+//! ```
+
+use std::sync::Arc;
+
+use nuthatch_base::hash::split;
+use nuthatch_engine::AnyEngine;
+
+pub use nuthatch_store::geometry::Geometry;
+use nuthatch_store::slab::arena::Chunk;
+
+use crate::Cuckoo;
+
+/// What distinguishes the default table from the paper's.
+pub trait Variant: Sized + Send + Sync + Default + 'static {
+    /// The name that `--engine` takes.
+    const NAME: &'static str;
+    /// Slots of a bucket.
+    const SLOTS: usize;
+    /// Bits of a tag.
+    const TAG_BITS: u32;
+    /// One writer at a time, as in the paper.
+    const ONE_WRITER: bool;
+    /// How an insert looks for a free slot.
+    const SEARCH: Search;
+    /// False: items always lie in size classes, whatever the configuration says.
+    const MAY_LOG: bool;
+
+    /// [`nuthatch_engine::Engine::any`] of this table. The tables of this crate repeat the body, to be compiled here.
+    fn any(engine: Arc<Cuckoo<Self>>) -> Arc<AnyEngine> {
+        AnyEngine::new(engine)
+    }
+
+    /// The tag of a hash, never 0.
+    #[inline(always)]
+    fn tag(hash: u64) -> u64 {
+        if Self::TAG_BITS == 8 {
+            split::tag8(hash)
+        } else {
+            split::tag16(hash)
+        }
+    }
+}
+
+/// How an insert looks for a free slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Search {
+    /// Breadth first, over at most this many slots: it finds the shortest path.
+    BreadthFirst {
+        /// Slots examined at most.
+        slots: usize,
+    },
+    /// Random walks side by side (the paper's several search paths).
+    RandomWalks {
+        /// Walks side by side.
+        width: usize,
+        /// Kicks of all walks together.
+        kicks: usize,
+    },
+}
+
+/// Eight slots of a 16-bit tag in one cache line, many writers, breadth-first search.
+#[derive(Default)]
+pub struct EightWay;
+
+impl Variant for EightWay {
+    const NAME: &'static str = "cuckoo";
+    const SLOTS: usize = 8;
+    const TAG_BITS: u32 = 16;
+    const ONE_WRITER: bool = false;
+    const SEARCH: Search = Search::BreadthFirst { slots: 2000 };
+    const MAY_LOG: bool = true;
+
+    fn any(engine: Arc<Cuckoo<Self>>) -> Arc<AnyEngine> {
+        AnyEngine::new(engine)
+    }
+}
+
+/// MemC3 as printed: 4 slots, one-byte tags, one writer, 500 kicks on two paths.
+#[derive(Default)]
+pub struct Paper;
+
+impl Variant for Paper {
+    const NAME: &'static str = "cuckoo-paper";
+    const SLOTS: usize = 4;
+    const TAG_BITS: u32 = 8;
+    const ONE_WRITER: bool = true;
+    const SEARCH: Search = Search::RandomWalks {
+        width: 2,
+        kicks: 500,
+    };
+    const MAY_LOG: bool = false;
+
+    fn any(engine: Arc<Cuckoo<Self>>) -> Arc<AnyEngine> {
+        AnyEngine::new(engine)
+    }
+}
+
+/// A slot's word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlotWord(pub u64);
+
+impl SlotWord {
+    /// An empty slot.
+    pub const EMPTY: SlotWord = SlotWord(0);
+
+    /// A tag, which is never 0, and where the item lies.
+    #[inline(always)]
+    pub fn new<D: Variant>(tag: u64, chunk: Chunk) -> Self {
+        debug_assert!(tag != 0 && chunk.0 < 1 << (64 - D::TAG_BITS));
+        SlotWord(tag << (64 - D::TAG_BITS) | chunk.0)
+    }
+
+    /// True if the slot is empty.
+    #[inline(always)]
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The tag.
+    #[inline(always)]
+    pub fn tag<D: Variant>(self) -> u64 {
+        self.0 >> (64 - D::TAG_BITS)
+    }
+
+    /// Where the item lies. Only for slots that are not empty.
+    #[inline(always)]
+    pub fn chunk<D: Variant>(self) -> Chunk {
+        Chunk(self.0 & ((1 << (64 - D::TAG_BITS)) - 1))
+    }
+}
+
+/// The other candidate bucket of an item with this tag in `bucket`, from the table alone. `None` if that takes a bit of
+/// the hash that only the key gives: the item's bucket is not split yet, but the other one is.
+#[inline]
+pub fn partner(geometry: Geometry, bucket: u64, tag: u64) -> Option<u64> {
+    let full = bucket ^ split::partner_offset(tag);
+    let low = split::bucket(full, geometry.mask);
+    if low >= geometry.split {
+        return Some(low);
+    }
+    let known = split::bucket(bucket, geometry.mask) < geometry.split;
+    known.then(|| split::bucket(full, 2 * geometry.mask + 1))
+}
+
+const _: () = {
+    assert!(EightWay::SLOTS * size_of::<u64>() == 64);
+};
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_keep_their_parts() {
+        let slot = SlotWord::new::<EightWay>(0xffff, Chunk((1 << 47) + 5));
+        assert_eq!(
+            (slot.tag::<EightWay>(), slot.chunk::<EightWay>()),
+            (0xffff, Chunk((1 << 47) + 5))
+        );
+        let slot = SlotWord::new::<Paper>(0x01, Chunk(0));
+        assert_eq!((slot.tag::<Paper>(), slot.chunk::<Paper>()), (1, Chunk(0)));
+        assert!(!slot.is_empty());
+    }
+
+    #[test]
+    fn partners_agree_with_the_hash_in_every_state() {
+        for split in 0..=16 {
+            let geometry = Geometry {
+                mask: 15,
+                growing: true,
+                split,
+            };
+            for hash in 0..4096_u64 {
+                let tag = EightWay::tag(hash << 40);
+                let other = hash ^ split::partner_offset(tag);
+                let (one, two) = (geometry.locate(hash), geometry.locate(other));
+                assert!(partner(geometry, one, tag).is_none_or(|partner| partner == two));
+                assert!(partner(geometry, two, tag).is_none_or(|partner| partner == one));
+                if split == 0 || split == 16 {
+                    assert_eq!(partner(geometry, one, tag), Some(two));
+                }
+            }
+        }
+    }
+}

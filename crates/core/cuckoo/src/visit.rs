@@ -1,0 +1,152 @@
+//! Visits to all items, without blocking any thread.
+//!
+//! Cuckoo moves and doublings change the place of an item's slot, but not the place of the item. The walk goes over the
+//! places of items (see [`walk`](nuthatch_store::slab::walk)).
+
+use std::mem::MaybeUninit;
+
+use nuthatch_base::sync::clock::Time;
+use nuthatch_base::sync::shim::Ordering;
+
+use super::Cuckoo;
+use super::get::ATTEMPTS;
+use super::handle::COPY_MAX;
+use super::index::Candidates;
+use super::layout::{SlotWord, Variant};
+use nuthatch_engine::{Cursor, Visit};
+use nuthatch_store::eviction::reclaim::Reclaim;
+use nuthatch_store::item::Header;
+use nuthatch_store::slab::arena::Chunk;
+use nuthatch_store::slab::bytes;
+use nuthatch_store::table::Table;
+
+/// An item copied out while it was in the table.
+pub(super) struct Copy {
+    key: [MaybeUninit<u8>; 256],
+    key_len: usize,
+    value: Vec<MaybeUninit<u8>>,
+    header: Option<Header>,
+}
+
+impl Default for Copy {
+    fn default() -> Self {
+        Self {
+            key: [MaybeUninit::new(0); 256],
+            key_len: 0,
+            value: Vec::new(),
+            header: None,
+        }
+    }
+}
+
+impl<D: Variant> Cuckoo<D> {
+    /// See [`Handle::visit`](nuthatch_engine::Handle::visit).
+    pub(super) fn visit_from(
+        &self,
+        now: Time,
+        from: Cursor,
+        budget: usize,
+        visit: &mut dyn FnMut(Visit<'_>),
+    ) -> Option<Cursor> {
+        self.timestamps.apply_flush(now);
+        let mut copy = Copy::default();
+        self.store.walk(from, budget, |chunk| {
+            if self.copy_linked(now, chunk, &mut copy) {
+                self.show(now, chunk, &copy, visit);
+            }
+        })
+    }
+
+    fn show(&self, now: Time, chunk: Chunk, copy: &Copy, visit: &mut dyn FnMut(Visit<'_>)) {
+        let Some(header) = copy.header else { return };
+        // SAFETY: the key's array and the value's vector were initialised when they were made, and
+        // are only ever written over.
+        let (key, value) = unsafe {
+            (
+                bytes::assume_init(&copy.key[..copy.key_len]),
+                bytes::assume_init(&copy.value),
+            )
+        };
+        visit(Visit {
+            key,
+            item: self.item(chunk, &header, Some(now)),
+            value,
+            footprint: self.footprint_of(&header.shape(self.store.chunk_max())),
+        });
+    }
+
+    /// Copies the live item in a chunk. False if there is none that the index refers to.
+    fn copy_linked(&self, now: Time, chunk: Chunk, copy: &mut Copy) -> bool {
+        for _ in 0..ATTEMPTS {
+            let Some(place) = self.copy_key_of(chunk, copy) else {
+                return false;
+            };
+            let (snapshot, buckets) = self.index.begin(&place);
+            let live = self.copy_if_live(now, chunk, &place, buckets, copy);
+            if self.index.unchanged(&snapshot) {
+                return live;
+            }
+        }
+        let Some(place) = self.copy_key_of(chunk, copy) else {
+            return false;
+        };
+        let locked = self.index.lock(&place);
+        // If the key was torn, or has left the chunk since, the item has changed since the walk began.
+        let live = self.copy_if_live(now, chunk, &place, [locked.first, locked.second], copy);
+        locked.release_unmodified();
+        live
+    }
+
+    /// Copies the key in a chunk, and returns its candidates. The key may be torn. `None` if there is none.
+    fn copy_key_of(&self, chunk: Chunk, copy: &mut Copy) -> Option<Candidates> {
+        let header = Header::load(&self.store.arena, chunk);
+        copy.key_len = header.key_len();
+        let key = &mut copy.key[..copy.key_len];
+        self.store.arena.read(chunk, header.key_start(), key);
+        // SAFETY: initialised when made, written over since.
+        let key = unsafe { bytes::assume_init(key) };
+        (!key.is_empty()).then(|| self.index.place(self.hasher.hash(key)))
+    }
+
+    /// Copies the rest of a chunk's item, if the slots of its key's buckets refer to it, and it is alive and still has
+    /// the copied key. The copy is valid only under a lock or after a version check.
+    fn copy_if_live(
+        &self,
+        now: Time,
+        chunk: Chunk,
+        place: &Candidates,
+        buckets: [u64; 2],
+        copy: &mut Copy,
+    ) -> bool {
+        let slot = SlotWord::new::<D>(place.tag, chunk);
+        let linked = buckets
+            .iter()
+            .flat_map(|&bucket| self.index.bucket(bucket))
+            .any(|word| word.load(Ordering::Relaxed) == slot.0);
+        // Once more: the key hashed above may have been torn.
+        let header = Header::load(&self.store.arena, chunk);
+        let same = header.key_len() == copy.key_len && self.same_key(chunk, &header, copy);
+        copy.header = Some(header);
+        if !linked || !same || !self.is_live(&header, now) {
+            return false;
+        }
+        let shape = header.shape(self.store.chunk_max());
+        let value_len = if shape.value_len > COPY_MAX {
+            0
+        } else {
+            shape.value_len
+        };
+        copy.value.resize(value_len, MaybeUninit::new(0));
+        self.store.read_value(chunk, &shape, 0, &mut copy.value)
+    }
+
+    fn same_key(&self, chunk: Chunk, header: &Header, copy: &Copy) -> bool {
+        // SAFETY: initialised when made, written over since.
+        let key = unsafe { bytes::assume_init(&copy.key[..copy.key_len]) };
+        self.store.arena.equals(
+            chunk,
+            header.key_start() / nuthatch_store::slab::arena::WORD,
+            key,
+        )
+    }
+}

@@ -1,0 +1,774 @@
+//! The cleaning of a log's pages: it empties a page. Records that are to stay are moved, the others leave.
+//!
+//! ```text
+//!  a page being cleaned, a run of records at a time:
+//!   1. read the records' keys, one behind the other, and start loading their buckets
+//!   2. of each: dead or a gap? -> gone.   to stay? -> append a copy, and change the slot under the lock.
+//!      else -> take it out of the index.
+//! ```
+//!
+//! The thread that appends cleans, in proportion to the words that it appended, as soon as pages are short. So no store
+//! waits for more than the cleaning of a few pages, and nearly all stores wait for that of a few kilobytes.
+//!
+//! The bytes of a linked record do not change, except for its header, a number's digits, and a large value's table of
+//! segments. So a copy is made without a lock, and what may have changed is copied again under the lock.
+
+use nuthatch_base::sync::clock::Time;
+use nuthatch_base::sync::shim::{Ordering, fence, spin};
+
+use super::dead;
+use super::reclaim::{ItemState, PerThread, Reclaim};
+use super::s3_fifo::{Candidate, CleaningMode, Need, Plan};
+use crate::count::{ClassCount, Count};
+use crate::item::{HEADER_WIDE, Header, Shape};
+use crate::log::walk::PageWalk;
+use crate::log::{Appended, Cleaning, Full, Idle, Log, Purpose, Queue, Stream};
+use crate::slab::Store;
+use crate::slab::arena::{Chunk, WORD};
+use nuthatch_engine::number::DIGITS_MAX;
+use nuthatch_engine::request::KEY_LEN_MAX;
+
+/// Words cleaned for each word appended while no page is free besides the reserve.
+const CLEANED_PER_APPENDED: usize = 8;
+
+/// The same while memory is not short: then cleaning only moves together what stays.
+const CLEANED_PER_APPENDED_AT_EASE: usize = 3;
+
+/// A thread that needs a page cleans at least this many pages in the usual way, before it evicts all items of the next
+/// ones; and at least this many times the largest item, whose pages are all moved if it stays.
+const PATIENCE: usize = 4;
+const PATIENCE_ITEMS: usize = 2;
+
+/// Pages of which all items may be evicted, at most, for one piece of memory.
+const PAGES_MAX: usize = 64;
+
+/// A thread that finds no page to clean closes the open ones. The second time it lets all items leave that can, and the
+/// third time it gives up.
+const IN_VAIN_MAX: usize = 2;
+
+/// In a store that evicts nothing, this many pages' worth of gaps stay.
+const PAGES_UNUSED: usize = 2;
+
+/// A page that is stuck, because something in it is being read in place, counts as one part in `STUCK_COST` of an
+/// emptied page: a thread may meet many stuck pages before one that can be emptied. Each is met once: it is passed over
+/// until something in it has lost its last reader, or was freed.
+const STUCK_COST: usize = if cfg!(loom) { 1 } else { 16 };
+
+/// Records whose buckets are loaded side by side.
+pub(super) const RUN: usize = if cfg!(loom) { 2 } else { 16 };
+
+/// The fewest records of a run.
+const RUN_MIN: usize = if cfg!(loom) { 2 } else { 4 };
+
+/// Records in which a store that evicts nothing looks for expired items.
+const SWEPT_MAX: usize = if cfg!(loom) { 8 } else { 1 << 14 };
+
+/// Words at a record's start that may change although the sequence stays: the header, and the digits behind the key.
+/// The words behind them change only with the sequence. (Models have keys of 8 bytes, and change numbers of up to 8
+/// digits behind a narrow header.)
+const CHANGED_MAX: usize = if cfg!(loom) {
+    HEADER_WIDE / WORD
+} else {
+    (HEADER_WIDE + KEY_LEN_MAX + DIGITS_MAX).div_ceil(WORD) + 1
+};
+
+/// How a step of cleaning ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// So many words were looked at, and a page became free.
+    Freed(usize),
+    /// So many words were looked at.
+    Looked(usize),
+    /// A page was cleaned to its end, and something in it could not be moved. `again`: nor could it before.
+    Stuck { again: bool },
+    /// Other threads clean.
+    Elsewhere,
+    /// There is no page to clean.
+    Nothing,
+}
+
+/// A record met in a page.
+#[derive(Clone, Copy)]
+pub(super) struct PageRecord {
+    pub(super) chunk: Chunk,
+    pub(super) header: Header,
+    /// The hash of its key; of a segment, unused.
+    pub(super) hash: u64,
+}
+
+impl PageRecord {
+    /// What the policy judges the item by. The lot is the same for a large value's head and for all its segments, until
+    /// the head is moved.
+    fn judged(&self, store: &Store) -> Candidate {
+        // Multiplied by the golden ratio (Knuth), so that the upper bits depend on all of them.
+        let mixed = (self.hash ^ self.chunk.0).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        Candidate {
+            uses: store.recency.uses(self.chunk),
+            bytes: self.header.shape(store.chunk_max()).total_bytes(),
+            lot: (mixed >> u32::BITS) as u32,
+        }
+    }
+}
+
+impl<E: Reclaim> Cleans for E {}
+
+/// What an engine does with the pages of its log.
+pub trait Cleans: Reclaim {
+    /// The stream to which a new item is appended, and the uses that count for it from the start. An item that left a
+    /// short time ago is appended where the used items are.
+    #[inline]
+    fn stream_for(&self, local: &Self::Local, hash: u64, arriving: bool) -> (Stream, u8) {
+        let Some(log) = &self.store().log else {
+            return (Stream::New, 0);
+        };
+        // Without eviction there is one queue, and one stream, so that each gap that is cleaned can be filled.
+        if !self.evicts() {
+            return (Stream::Kept, 0);
+        }
+        let missed = log.policy.take_ghost(hash);
+        if missed {
+            local.counters().one(Count::GhostHits);
+        }
+        let depths = &log.policy.depths;
+        if depths.follows(hash)
+            && let Some(step) = depths.come_back(hash)
+        {
+            local.counters().more_hits(step, depths.weight());
+        }
+        match (arriving, missed) {
+            (true, _) => (Stream::Arriving, u8::from(missed)),
+            (false, true) => (Stream::Kept, 0),
+            (false, false) => (Stream::New, 0),
+        }
+    }
+
+    /// Memory for an item, or a piece of one: a record of the log, or a chunk of a class. Evicts if it must. `whole`
+    /// as for [`Log::append`].
+    #[inline]
+    fn obtain(
+        &self,
+        local: &mut Self::Local,
+        now: Time,
+        stream: Stream,
+        bytes: usize,
+        whole: Option<&Shape>,
+    ) -> Option<Chunk> {
+        match &self.store().log {
+            Some(log) => self.append(log, local, now, stream, bytes, whole),
+            None => self.allocate_chunk(local, now, self.store().class_of(bytes)),
+        }
+    }
+
+    /// A record of the log. Cleans pages if there is no room, and, if pages are short, in proportion to its length.
+    #[inline]
+    fn append(
+        &self,
+        log: &Log,
+        local: &mut Self::Local,
+        now: Time,
+        stream: Stream,
+        bytes: usize,
+        whole: Option<&Shape>,
+    ) -> Option<Chunk> {
+        let purpose = match self.evicts() {
+            true => Purpose::New,
+            false => Purpose::Sparing,
+        };
+        let appended = match log.append(self.store(), stream, bytes, whole, purpose) {
+            Ok(appended) => appended,
+            Err(Full) => {
+                let mut cleaner = Cleaner::new(self, log, local, now);
+                cleaner.append(stream, bytes, whole, purpose)?
+            }
+        };
+        if appended.due > 0 {
+            if log.is_short() && self.evicts() {
+                Cleaner::new(self, log, local, now).keep_pace(appended.due);
+            } else if log.is_gappy() {
+                Cleaner::new(self, log, local, now).close_gaps(appended.due);
+            }
+        }
+        Some(appended.chunk)
+    }
+
+    /// Sweeps about `budget` records of pages in which items have died. True if there are more of them.
+    fn sweep_log(&self, log: &Log, local: &mut Self::Local, now: Time, budget: usize) -> bool {
+        let more = Cleaner::new(self, log, local, now).sweep_words(budget * CHANGED_MAX);
+        self.tell_if_many(local);
+        more
+    }
+
+    /// Moves records together until `bytes` bytes are free for users other than pages, while there are gaps and
+    /// patience.
+    fn compact_log(&self, log: &Log, local: &mut Self::Local, now: Time, bytes: usize) {
+        let pages = self.store().pool().used_pages();
+        let gaps = (pages * log.page_words()).saturating_sub(log.held_words());
+        // The unused end of a page may be too short for a record that is moved.
+        if gaps * WORD > bytes + PAGES_UNUSED * log.page_bytes() {
+            Cleaner::new(self, log, local, now).compact(bytes);
+        }
+    }
+
+    /// Gives pages back while the limit is exceeded: cleans about `budget` records. True if there is more to do.
+    fn shrink_log(&self, log: &Log, local: &mut Self::Local, now: Time, budget: usize) -> bool {
+        if !self.store().pool().is_over() {
+            return false;
+        }
+        Cleaner::new(self, log, local, now).shrink(budget) && self.store().pool().is_over()
+    }
+}
+
+/// A thread that cleans.
+pub(super) struct Cleaner<'a, E: Reclaim> {
+    pub(super) engine: &'a E,
+    pub(super) log: &'a Log,
+    pub(super) local: &'a mut E::Local,
+    pub(super) now: Time,
+    pub(super) plan: Plan,
+    mode: CleaningMode,
+}
+
+impl<'a, E: Reclaim> Cleaner<'a, E> {
+    fn new(engine: &'a E, log: &'a Log, local: &'a mut E::Local, now: Time) -> Self {
+        let need = match engine.evicts() {
+            true => Need::Room,
+            false => Need::EveryGap,
+        };
+        Self {
+            engine,
+            log,
+            local,
+            now,
+            plan: log.policy.plan(need, engine.evicts()),
+            mode: CleaningMode::Normal,
+        }
+    }
+
+    /// Moves items together, in proportion to what was appended, while memory is not short.
+    #[cold]
+    fn close_gaps(&mut self, appended: usize) {
+        self.plan = self.log.policy.plan(Need::Order, self.engine.evicts());
+        self.clean(CLEANED_PER_APPENDED_AT_EASE * appended);
+        self.engine.tell_if_many(self.local);
+    }
+
+    /// Cleans in proportion to what was appended.
+    #[cold]
+    fn keep_pace(&mut self, appended: usize) {
+        self.sweep_for(appended);
+        self.clean(CLEANED_PER_APPENDED * appended);
+        self.engine.tell_if_many(self.local);
+    }
+
+    /// Obtains a record of a log that has no page free.
+    #[cold]
+    fn append(
+        &mut self,
+        stream: Stream,
+        bytes: usize,
+        whole: Option<&Shape>,
+        purpose: Purpose,
+    ) -> Option<Appended> {
+        let mut words = 0;
+        let mut swept = 0;
+        let mut in_vain = 0;
+        let mut waited = 0;
+        let largest = self.engine.item_size_max() / WORD;
+        let patience = (PATIENCE * self.log.page_words()).max(PATIENCE_ITEMS * largest);
+        while words < patience + PAGES_MAX * self.log.page_words() {
+            self.engine.tell_if_many(self.local);
+            if let Ok(appended) =
+                self.log
+                    .append(self.engine.store(), stream, bytes, whole, purpose)
+            {
+                return Some(appended);
+            }
+            // To move items into the few pages that can be emptied at all may gain nothing.
+            let desperate = in_vain == IN_VAIN_MAX;
+            self.mode = if words < patience && !desperate {
+                CleaningMode::Normal
+            } else {
+                CleaningMode::EvictAll
+            };
+            let due = swept < dead::SWEPT_PAGES_MAX && self.sweep_words(self.log.page_words());
+            swept += usize::from(due);
+            self.spare_the_living(due, if desperate { Need::AnyRoom } else { Need::Room });
+            match self.clean(self.log.page_words()) {
+                // There may be more in the next page that is due, or in the one that another thread sweeps.
+                Step::Nothing if due => {
+                    spin(waited);
+                    waited += 1;
+                }
+                // The rest of the page is looked at in the next step.
+                Step::Looked(_) => {}
+                // The index or the ghosts wait for this page, and for a bounded number of others, which are many where
+                // pages are small: that is no failure to find room.
+                Step::Freed(_) if self.engine.store().pool().keeps_for_others() => {}
+                Step::Freed(_) => words += self.log.page_words(),
+                Step::Stuck { again: false } => words += self.log.page_words() / STUCK_COST,
+                Step::Elsewhere => {
+                    spin(waited);
+                    waited += 1;
+                }
+                // A page that is stuck again is the only page left to clean.
+                Step::Stuck { again: true } | Step::Nothing => {
+                    if in_vain < IN_VAIN_MAX {
+                        in_vain += 1;
+                    } else if !self.log.give_up_waiting(self.engine.store()) {
+                        // The last step may have made room: the ghosts, for which some was kept, took what they need.
+                        let store = self.engine.store();
+                        return self.log.append(store, stream, bytes, whole, purpose).ok();
+                    }
+                    if self.engine.evicts() {
+                        // All records lie in open pages.
+                        self.log.close_open();
+                    } else {
+                        // The thread that took the item out may be about to free it.
+                        spin(waited);
+                        waited += 1;
+                        self.remove_all_expired();
+                        self.log.close_gappy();
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// Without eviction, only expired items make room.
+    fn remove_all_expired(&mut self) {
+        if self.engine.timestamps().may_have_dead() {
+            self.engine.sweep_in_turn(self.local, self.now, SWEPT_MAX);
+        }
+    }
+
+    /// Cleans about `budget` words.
+    fn clean(&mut self, budget: usize) -> Step {
+        let mut work = match self.log.start_cleaning(self.engine.store(), &self.plan) {
+            Ok(work) => work,
+            Err(Idle::Elsewhere) => return Step::Elsewhere,
+            Err(Idle::Nothing) => return Step::Nothing,
+        };
+        let Some(cleaning) = &mut *work else {
+            return Step::Nothing;
+        };
+        let from = cleaning.at;
+        let more = self.may_clean(cleaning) && self.clean_page(cleaning, budget);
+        let looked = cleaning.at - from;
+        if more {
+            return Step::Looked(looked);
+        }
+        let cleaning = *cleaning;
+        *work = None;
+        if self.log.finish_cleaning(self.engine.store(), &cleaning) {
+            self.local.counters().one(Count::PagesCleaned);
+            Step::Freed(looked)
+        } else {
+            Step::Stuck {
+                again: cleaning.again,
+            }
+        }
+    }
+
+    /// False if the page cannot be emptied: in a store that evicts nothing, something in the page is read in place. To
+    /// move the rest would only take room.
+    fn may_clean(&self, cleaning: &mut Cleaning) -> bool {
+        let store = self.engine.store();
+        if self.engine.evicts() || cleaning.at > 0 {
+            return true;
+        }
+        let mut pinned = false;
+        if !store.pins.is_idle() {
+            let sequence = self.log.pages.sequence(cleaning.page);
+            let records = self.log.page_words();
+            self.log.records(
+                store,
+                cleaning.page,
+                sequence,
+                0,
+                records,
+                |chunk, header| {
+                    let head = match header.is_item() {
+                        true => Some(chunk),
+                        false => header.segment_of(),
+                    };
+                    pinned |= head.is_some_and(|head| store.pins.is_pinned(head));
+                },
+            );
+        }
+        cleaning.begun |= !pinned;
+        !pinned
+    }
+
+    /// Cleans a page from where the last step stopped, about `budget` words of it. True if there is more to do.
+    fn clean_page(&mut self, cleaning: &mut Cleaning, budget: usize) -> bool {
+        let store = self.engine.store();
+        let sequence = self.log.pages.sequence(cleaning.page);
+        let end = cleaning.at + budget;
+        while cleaning.at < end {
+            let mut run = [None; RUN];
+            // About as many records as fit the budget: a store waits for all of them.
+            let record = (self.log.policy.mean_bytes() / WORD).max(1);
+            let count = ((end - cleaning.at) / record + 1).clamp(RUN_MIN, RUN);
+            let mut met = 0;
+            let (mut items, mut bytes) = (0, 0);
+            let walked = self.log.records(
+                store,
+                cleaning.page,
+                sequence,
+                cleaning.at,
+                count,
+                |chunk, header| {
+                    let hash = if header.is_item() {
+                        items += 1;
+                        bytes += header.shape(store.chunk_max()).total_bytes();
+                        store
+                            .copy_key(chunk)
+                            .map(|key| self.engine.hasher().hash(key.bytes()))
+                    } else {
+                        header.segment_of().map(|_| 0)
+                    };
+                    if let Some(hash) = hash {
+                        self.engine.prefetch_hash(hash);
+                        run[met] = Some(PageRecord {
+                            chunk,
+                            header: *header,
+                            hash,
+                        });
+                        met += 1;
+                    }
+                },
+            );
+            if self.engine.evicts() {
+                self.log.policy.note_sizes(store, items, bytes);
+            }
+            for record in run.iter().flatten() {
+                self.clean_record(cleaning, record);
+            }
+            match walked {
+                PageWalk::At(word) => cleaning.at = word,
+                PageWalk::End => {
+                    cleaning.at = self.log.pages.end(cleaning.page);
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// Keeps a record or lets it leave.
+    #[inline]
+    fn clean_record(&mut self, cleaning: &Cleaning, met: &PageRecord) {
+        if !met.header.is_item() {
+            return self.clean_segment(cleaning, met);
+        }
+        // A look without the lock, here and below, spares a copy; the same is checked again under the lock.
+        if self.engine.store().pins.is_pinned(met.chunk) {
+            return;
+        }
+        if !self.engine.is_live(&met.header, self.now) {
+            return self.remove_dead(met);
+        }
+        let left = if cleaning.compacts {
+            Some(self.engine.store().recency.uses(met.chunk))
+        } else {
+            let item = met.judged(self.engine.store());
+            self.log.policy.judge(cleaning.queue, &item, self.mode)
+        };
+        if let Some(left) = left
+            && self.keep(cleaning, met, left)
+        {
+            return;
+        }
+        if self.engine.evicts() {
+            self.evict_met(cleaning.queue, met);
+        }
+    }
+
+    /// Evicts an item that has to leave its queue.
+    fn evict_met(&mut self, queue: Queue, met: &PageRecord) {
+        let store = self.engine.store();
+        let (fetched, bytes) = (
+            store.recency.was_fetched(met.chunk),
+            met.header.shape(store.chunk_max()).total_bytes(),
+        );
+        if self.remove_met(met, |_| true) != Some(ItemState::Live) {
+            return;
+        }
+        let reason = match queue {
+            Queue::Probation => Count::EvictedProbation,
+            Queue::Main => Count::EvictedMain,
+        };
+        self.local.counters().one(reason);
+        let policy = &self.log.policy;
+        policy.note_eviction(queue, met.hash);
+        match queue {
+            Queue::Probation if fetched => policy.note_refused(bytes),
+            Queue::Probation => {}
+            Queue::Main => self.count(met, ClassCount::EvictedMain),
+        }
+        if policy.depths.follows(met.hash) {
+            policy.depths.leave(met.hash, bytes);
+        }
+    }
+
+    /// Counts what happens to an item.
+    fn count(&self, met: &PageRecord, count: ClassCount) {
+        let store = self.engine.store();
+        self.local.counters().one_of(store, &met.header, count);
+    }
+
+    /// Takes an item out of the index that has expired or was flushed, unless that has changed.
+    pub(super) fn remove_dead(&mut self, met: &PageRecord) {
+        let (engine, now) = (self.engine, self.now);
+        self.remove_met(met, |header| !engine.is_live(header, now));
+    }
+
+    /// Takes an item out of the index, and frees its memory. `None` if the index no longer had it.
+    fn remove_met(
+        &mut self,
+        met: &PageRecord,
+        doomed: impl Fn(&Header) -> bool,
+    ) -> Option<ItemState> {
+        let item = self.engine.remove_hashed(met.hash, met.chunk, doomed)?;
+        let left = self.engine.note_removal(self.local, self.now, &item);
+        self.engine.store().retire(item);
+        Some(left)
+    }
+
+    /// Moves an item to the items that stay. True if it was moved, or has left meanwhile, or is being read in place;
+    /// false if there is no room for it.
+    fn keep(&self, cleaning: &Cleaning, met: &PageRecord, uses: u8) -> bool {
+        let store = self.engine.store();
+        let shape = met.header.shape(store.chunk_max());
+        let Some(to) = self.room_for_kept(cleaning, met.chunk, shape.head_bytes(), Some(&shape))
+        else {
+            return false;
+        };
+        let words = met.header.record_words(store.chunk_max());
+        let copied = store.copy_constant(met.chunk, to, words);
+        store.recency.relocate(met.chunk, to, uses);
+        let moved = self.engine.relocate(met.hash, met.chunk, to, copied);
+        if moved {
+            // The present expiry: it may have been touched meanwhile. If the item has left, the page is swept too
+            // early, once.
+            let expiry = Header::load(&store.arena, to).expiry();
+            self.log.note_expiry(to, expiry);
+            match (cleaning.queue, self.log.queue_of(to)) {
+                _ if cleaning.compacts => {}
+                (Queue::Probation, Queue::Main) => self.count(met, ClassCount::MovedToMain),
+                (Queue::Main, Queue::Main) => self.count(met, ClassCount::MovedWithinMain),
+                // Only the other queue had room.
+                (_, Queue::Probation) => {}
+            }
+        }
+        self.finish_move(met.chunk, to, words, moved);
+        true
+    }
+
+    /// A record was copied: frees the old place, or the new one if the index did not take the copy.
+    fn finish_move(&self, from: Chunk, to: Chunk, words: usize, moved: bool) {
+        let arena = &self.engine.store().arena;
+        if moved {
+            self.log.link(to);
+            self.log.free(arena, from, words, false);
+            let bytes = (words * WORD) as u64;
+            self.local.counters().add(Count::BytesMoved as usize, bytes);
+        } else {
+            self.log.free(arena, to, words, true);
+        }
+    }
+
+    /// A record for an item that stays. An item that is moved only to close gaps stays in its queue.
+    fn room_for_kept(
+        &self,
+        cleaning: &Cleaning,
+        from: Chunk,
+        bytes: usize,
+        whole: Option<&Shape>,
+    ) -> Option<Chunk> {
+        let store = self.engine.store();
+        let stream = match cleaning.queue {
+            Queue::Probation if cleaning.compacts => Stream::New,
+            _ => Stream::Kept,
+        };
+        let evicts = self.engine.evicts();
+        let moved = Purpose::Moved { from, evicts };
+        let append = |stream| self.log.append(store, stream, bytes, whole, moved);
+        // New items that were missed go to the stream of kept items: they may have taken the room of records that a
+        // cleaning under way still meets there. It is better to move such a record to the other queue than to lose it.
+        let other = match stream {
+            Stream::Kept => Stream::New,
+            Stream::New | Stream::Arriving => Stream::Kept,
+        };
+        let appended =
+            append(stream).or_else(|full| if evicts { append(other) } else { Err(full) });
+        appended.ok().map(|appended| appended.chunk)
+    }
+
+    /// A segment goes where its item goes: after its head, if the head was moved before, or as the policy decides for
+    /// the head.
+    #[cold]
+    fn clean_segment(&mut self, cleaning: &Cleaning, met: &PageRecord) {
+        let store = self.engine.store();
+        let Some(head) = self.head_of(met) else {
+            return;
+        };
+        if store.pins.is_pinned(head.chunk) {
+            return;
+        }
+        if !self.engine.is_live(&head.header, self.now) {
+            return self.remove_dead(&head);
+        }
+        let queue = self.log.queue_of(head.chunk);
+        // A moved head that is on probation was moved to close the gaps of its page: where uses do not count yet, or
+        // were forgotten. The policy decides on the item when the cleaning meets the head. (The main queue's open page
+        // may be older than a page on probation.)
+        let moved_before = (queue == Queue::Main && cleaning.queue == Queue::Probation)
+            || self.log.is_newer(head.chunk, met.chunk);
+        let stays = cleaning.compacts
+            || (moved_before && self.mode == CleaningMode::Normal)
+            || self
+                .log
+                .policy
+                .judge(queue, &head.judged(store), self.mode)
+                .is_some();
+        let words = met.header.record_words(store.chunk_max());
+        if stays && let Some(to) = self.room_for_kept(cleaning, met.chunk, words * WORD, None) {
+            store.copy_constant(met.chunk, to, words);
+            let moved = self
+                .engine
+                .relocate_segment(head.hash, head.chunk, met.chunk, to);
+            self.finish_move(met.chunk, to, words, moved);
+            return;
+        }
+        if self.engine.evicts() {
+            self.evict_met(queue, &head);
+        }
+    }
+
+    /// The head of a segment's item, as far as a thread can tell without the item's lock.
+    fn head_of(&self, segment: &PageRecord) -> Option<PageRecord> {
+        let store = self.engine.store();
+        // Read again: since the run was read, the head may have been moved.
+        let chunk = Header::load(&store.arena, segment.chunk).segment_of()?;
+        let header = Header::load(&store.arena, chunk);
+        let is_head = store.arena.contains(chunk) && header.is_item() && header.is_large();
+        let key = store.copy_key(chunk).filter(|_| is_head)?;
+        Some(PageRecord {
+            chunk,
+            header,
+            hash: self.engine.hasher().hash(key.bytes()),
+        })
+    }
+
+    /// Cleans pages, but no more than `PAGES_MAX`, until `bytes` bytes could be charged.
+    fn compact(&mut self, bytes: usize) {
+        let mut words = 0;
+        while words < PAGES_MAX * self.log.page_words()
+            && !self.engine.store().pool().has_room_for(bytes)
+        {
+            match self.clean(self.log.page_words()) {
+                Step::Freed(looked) | Step::Looked(looked) => words += looked.max(1),
+                Step::Stuck { again: false } => words += self.log.page_words(),
+                Step::Stuck { .. } | Step::Elsewhere | Step::Nothing => return,
+            }
+        }
+    }
+
+    /// Cleans about `budget` records, as long as the limit is exceeded. False if nothing can be cleaned now.
+    fn shrink(&mut self, budget: usize) -> bool {
+        let mut left = budget * CHANGED_MAX;
+        let mut pages = 0;
+        let mut in_vain = false;
+        while left > 0 && self.engine.store().pool().is_over() {
+            if pages >= PATIENCE {
+                self.mode = CleaningMode::EvictAll;
+            }
+            let due = self.sweep_words(left);
+            self.spare_the_living(due, if in_vain { Need::AnyRoom } else { Need::Room });
+            match self.clean(left) {
+                // There is more to clean after the sweep.
+                Step::Nothing if due => return true,
+                Step::Freed(looked) | Step::Looked(looked) => {
+                    left = left.saturating_sub(looked.max(1));
+                }
+                // No page was cleaned in vain: the readers will finish.
+                Step::Stuck { again: false } if self.engine.evicts() => {
+                    left = left.saturating_sub(self.log.page_words() / STUCK_COST);
+                    continue;
+                }
+                Step::Nothing if self.engine.evicts() && !in_vain => {
+                    if self.log.close_open() {
+                        left = left.saturating_sub(self.log.page_words());
+                    } else {
+                        // It costs nothing, so this call goes on: the next one would begin here again.
+                        in_vain = true;
+                    }
+                }
+                Step::Stuck { .. } | Step::Elsewhere | Step::Nothing => return false,
+            }
+            pages += 1;
+            self.engine.tell_if_many(self.local);
+        }
+        true
+    }
+}
+
+impl Store {
+    /// Copies the words of a linked record that change only with its sequence, if at all. Returns that sequence: of a
+    /// segment, a meaningless one.
+    pub fn copy_constant(&self, from: Chunk, to: Chunk, words: usize) -> u64 {
+        let sequence = Header::load(&self.arena, from).sequence();
+        // Acquire fence: pairs with the Release fence in `overwrite`.
+        fence(Ordering::Acquire);
+        self.begin_fill();
+        if words > CHANGED_MAX {
+            self.arena.copy(from, to, CHANGED_MAX..words);
+        }
+        sequence
+    }
+
+    /// Copies the rest of an item's record, whose buckets are locked; or all of it, if the item no longer has the
+    /// sequence under which its constant part was copied. Writes the head's new place into a large value's segments.
+    /// Returns the item's header.
+    pub fn finish_move(&self, from: Chunk, to: Chunk, copied: u64) -> Header {
+        let header = Header::load(&self.arena, from);
+        let words = header.record_words(self.chunk_max());
+        // A large value's head is a table, and its entries change when segments move.
+        let changed = if header.is_large() || header.sequence() != copied {
+            words
+        } else {
+            words.min(CHANGED_MAX)
+        };
+        self.arena.copy(from, to, 0..changed);
+        if header.is_large() {
+            let shape = header.shape(self.chunk_max());
+            for index in 0..shape.segments() {
+                self.arena.store(self.segment(to, &shape, index), 1, to.0);
+            }
+        }
+        header
+    }
+
+    /// Copies the rest of a segment's record, and puts it into the table of its head, whose buckets are locked. False
+    /// if the table has another segment in its place.
+    pub fn finish_segment_move(&self, head: Chunk, from: Chunk, to: Chunk) -> bool {
+        let header = Header::load(&self.arena, head);
+        let segment = Header::load(&self.arena, from);
+        let shape = header.shape(self.chunk_max());
+        let index = segment.segment_index();
+        if !header.is_large()
+            || segment.segment_of() != Some(head)
+            || index >= shape.segments()
+            || self.segment(head, &shape, index) != from
+        {
+            return false;
+        }
+        let words = segment.record_words(self.chunk_max());
+        self.arena.copy(from, to, 0..words.min(CHANGED_MAX));
+        self.arena
+            .store(head, shape.segments_start() / WORD + index, to.0);
+        true
+    }
+}

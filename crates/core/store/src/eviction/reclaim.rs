@@ -1,0 +1,512 @@
+//! Making room: evicting, moving pages between classes, taking expired items back.
+//!
+//! A policy's lock is not a bucket's lock, so a thread chooses a victim without its bucket's lock and checks it again
+//! under that lock. The victim is evicted only if it is still in the index and still the policy's choice. Then it is
+//! taken out of the index like any removed item. No thread waits for an eviction.
+
+use std::cell::RefCell;
+use std::time::Duration;
+
+use nuthatch_base::sync::clock::Time;
+use nuthatch_engine::reply::Item;
+use nuthatch_engine::request::Expiry;
+use nuthatch_engine::{Engine, Evicted};
+
+use super::Policy;
+use super::clean::Cleans;
+use super::removals::{COPY_MAX, Queue, RemovalCause, Removals, Removed};
+use crate::count::{Count, ThreadCounters};
+use crate::item::{Header, plain_item};
+use crate::slab::HasStore;
+#[cfg(doc)]
+use crate::slab::Store;
+use crate::slab::arena::Chunk;
+use crate::slab::unlinked::Unlinked;
+use crate::slab::walk::Cleared;
+use crate::timestamps::{SequenceBlock, Timestamps};
+
+/// Victims that are tried, at least, before a store is refused: each of them turned out to be in use by another thread,
+/// or freed already, or held by a slow reader.
+const VICTIMS_MAX: usize = 256;
+
+/// Looks for dead items in pages of any class that a store may take, before it is refused: see [`Store::clear_page`].
+const LOOKS_MAX: usize = 256;
+
+/// If pages must be taken from items for the index, the index may take one part in `INDEX_SHARE` of the memory.
+const INDEX_SHARE: usize = 8;
+
+/// Pages whose memory one call gives back to the system, at most.
+const RELEASED_A_CALL: usize = 8;
+
+/// Chunks that a store empties for an index that waits for memory.
+const DRAINED_A_STORE: usize = 32;
+
+/// The state of an item that left without a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ItemState {
+    /// Alive: it made room.
+    Live,
+    /// Expired.
+    Expired,
+    /// Flushed, and not expired.
+    Flushed,
+}
+
+/// The state of one thread in every engine.
+pub trait PerThread {
+    /// Its counters.
+    fn counters(&self) -> &ThreadCounters;
+
+    /// Its unused sequences.
+    fn sequences(&mut self) -> &mut SequenceBlock;
+
+    /// The items that its operation has removed and not told yet, in an engine that may have a listener. Never borrowed
+    /// while the listener is called.
+    fn removed(&self) -> Option<&RefCell<Queue>> {
+        None
+    }
+}
+
+/// An engine that can take items out by the chunk that they lie in.
+pub trait Reclaim: Engine + HasStore {
+    /// The state of a thread.
+    type Local: PerThread;
+
+    /// The sequences and expiries of the engine's items.
+    fn timestamps(&self) -> &Timestamps;
+
+    /// The order in which items leave.
+    fn policy(&self) -> &dyn Policy;
+
+    /// Takes the item in a chunk out of the index, if there is one and `doomed` returns true under the lock of its key.
+    fn remove_from_index(
+        &self,
+        local: &mut Self::Local,
+        chunk: Chunk,
+        doomed: impl Fn(&Header) -> bool,
+    ) -> Option<Unlinked>;
+
+    /// Starts loading what a search for a key with this hash needs. Here and below: an engine with a log.
+    fn prefetch_hash(&self, hash: u64) {
+        let _ = hash;
+    }
+
+    /// As [`Reclaim::remove_from_index`], for an item whose key has this hash.
+    fn remove_hashed(
+        &self,
+        hash: u64,
+        chunk: Chunk,
+        doomed: impl Fn(&Header) -> bool,
+    ) -> Option<Unlinked> {
+        let _ = (hash, chunk, doomed);
+        None
+    }
+
+    /// Lets the index refer to an item's copy: the engine calls [`Store::finish_move`] under the item's lock, with the
+    /// sequence that was copied. False if the index no longer refers to the item, or a reader has it pinned.
+    fn relocate(&self, hash: u64, from: Chunk, to: Chunk, copied: u64) -> bool {
+        let _ = (hash, from, to, copied);
+        false
+    }
+
+    /// The same for a segment of the item at `head`, whose key has this hash: [`Store::finish_segment_move`].
+    fn relocate_segment(&self, hash: u64, head: Chunk, from: Chunk, to: Chunk) -> bool {
+        let _ = (hash, head, from, to);
+        false
+    }
+
+    /// The listener, if there is one, and the removals that it is to be told of.
+    fn removals(&self) -> Option<&Removals> {
+        None
+    }
+
+    /// True if the listener may be called while an operation makes room: no lock is held then.
+    fn may_tell_between(&self) -> bool {
+        true
+    }
+
+    /// True if an item may still be returned.
+    #[inline(always)]
+    fn is_live(&self, header: &Header, now: Time) -> bool {
+        self.timestamps().is_live(header, now)
+    }
+
+    /// The metadata that clients see; of the age, only the age at the moment `age_at`, if there is one.
+    #[inline]
+    fn item(&self, chunk: Chunk, header: &Header, age_at: Option<Time>) -> Item {
+        let age = |now| self.timestamps().age(header, now);
+        Item {
+            fetched: self.store().recency.was_fetched(chunk),
+            idle: age_at.map_or(Duration::ZERO, age),
+            ..plain_item(header)
+        }
+    }
+
+    /// A chunk of a class; evicts if it must.
+    #[inline]
+    fn allocate_chunk(&self, local: &mut Self::Local, now: Time, class: usize) -> Option<Chunk> {
+        let free = self.store().allocate(class).ok();
+        free.or_else(|| self.reclaim_chunk(local, now, class))
+    }
+
+    /// A chunk of a class that has none free.
+    #[inline(never)]
+    fn reclaim_chunk(&self, local: &mut Self::Local, now: Time, class: usize) -> Option<Chunk> {
+        for attempt in 0.. {
+            self.tell_if_many(local);
+            // In the first attempt the caller has just tried to allocate.
+            if attempt > 0
+                && let Ok(chunk) = self.store().allocate(class)
+            {
+                return Some(chunk);
+            }
+            if !self.evicts() {
+                return self.reclaim_unused(local, now, class);
+            }
+            // A large value whose value is still arriving may have all its pieces side by side in the largest classes:
+            // so many victims are tried there that the hand passes all of them.
+            if attempt >= VICTIMS_MAX && attempt >= 4 * self.store().class(class).pages.len() {
+                break;
+            }
+            if let Some(chunk) = self.evict(local, now, class) {
+                return Some(chunk);
+            }
+        }
+        None
+    }
+
+    /// Without eviction, room comes from empty pages of any class, and from dead items. If there is neither, that costs a
+    /// bounded number of looks, or none where no item can be dead: a store that is full refuses at once.
+    fn reclaim_unused(&self, local: &mut Self::Local, now: Time, class: usize) -> Option<Chunk> {
+        let store = self.store();
+        let free = store.allocate_from_any(class).ok();
+        if free.is_some() || !self.timestamps().may_have_dead() {
+            return free;
+        }
+        // Dead items of the class itself give their chunks. Those of others make room if a whole page is dead.
+        for _ in 0..VICTIMS_MAX {
+            let Some(candidate) = store.victim(class) else {
+                break;
+            };
+            if self.remove_expired(local, now, candidate) {
+                self.tell_if_many(local);
+                if let Ok(chunk) = store.allocate_from_any(class) {
+                    return Some(chunk);
+                }
+            }
+        }
+        self.clear_pages(local, now, || store.allocate_from_any(class).ok())
+    }
+
+    /// Frees dead items, page by page, until there is `room`, or no look is left.
+    fn clear_pages<R>(
+        &self,
+        local: &mut Self::Local,
+        now: Time,
+        room: impl Fn() -> Option<R>,
+    ) -> Option<R> {
+        let mut looks = LOOKS_MAX;
+        while looks > 0 && self.timestamps().may_have_dead() {
+            let clear = |chunk| self.clear_chunk(local, now, chunk);
+            self.store().clear_page(&mut looks, clear);
+            if let Some(room) = room() {
+                return Some(room);
+            }
+        }
+        None
+    }
+
+    /// Removes the item in a chunk, or the one that the chunk is a piece of, if it is dead.
+    fn clear_chunk(&self, local: &mut Self::Local, now: Time, chunk: Chunk) -> Cleared {
+        let arena = &self.store().arena;
+        let header = Header::load(arena, chunk);
+        let head = header
+            .segment_of()
+            .filter(|&head| arena.contains(head))
+            .unwrap_or(chunk);
+        if self.remove_expired(local, now, head) {
+            self.tell_if_many(local);
+            Cleared::Freed
+        } else if Header::load(arena, head).is_item() {
+            Cleared::Stays
+        } else {
+            Cleared::Free
+        }
+    }
+
+    /// Evicts the policy's choice. Returns its chunk if the caller owns it now; other freed memory is allocated by the
+    /// next attempt.
+    fn evict(&self, local: &mut Self::Local, now: Time, class: usize) -> Option<Chunk> {
+        let (store, policy) = (self.store(), self.policy());
+        let starving = policy.is_starving(store, class);
+        store.move_pages(class, starving, |chunk| self.drain_chunk(local, now, chunk));
+        let victim = policy.victim(store, class)?;
+        if self.remove_whole(local, now, victim.chunk) {
+            return None;
+        }
+        let item = self.take_out(local, now, victim.chunk, |_| policy.is_still(&victim))?;
+        policy.evicted(store, class, &item);
+        store.reuse(item, class)
+    }
+
+    /// Takes an item out of the index, if `doomed`, and counts it among the items that left without a request.
+    fn take_out(
+        &self,
+        local: &mut Self::Local,
+        now: Time,
+        chunk: Chunk,
+        doomed: impl Fn(&Header) -> bool,
+    ) -> Option<Unlinked> {
+        let item = self.remove_from_index(local, chunk, doomed)?;
+        self.note_removal(local, now, &item);
+        Some(item)
+    }
+
+    /// The same, and frees its memory.
+    fn remove_chunk(
+        &self,
+        local: &mut Self::Local,
+        now: Time,
+        chunk: Chunk,
+        doomed: impl Fn(&Header) -> bool,
+    ) {
+        if let Some(item) = self.take_out(local, now, chunk, doomed) {
+            self.store().retire(item);
+        }
+    }
+
+    /// Removes the item in a chunk if it has expired or was flushed. True if it seemed to be.
+    fn remove_expired(&self, local: &mut Self::Local, now: Time, chunk: Chunk) -> bool {
+        let header = Header::load(&self.store().arena, chunk);
+        let expired = header.is_item() && !self.is_live(&header, now);
+        if expired {
+            self.remove_chunk(local, now, chunk, |header| !self.is_live(header, now));
+        }
+        expired
+    }
+
+    /// If the chunk is a piece of a large value, removes the whole value. False if it is not.
+    fn remove_whole(&self, local: &mut Self::Local, now: Time, chunk: Chunk) -> bool {
+        let Some(head) = Header::load(&self.store().arena, chunk).segment_of() else {
+            return false;
+        };
+        if self.store().arena.contains(head) {
+            self.remove_chunk(local, now, head, |header| header.is_large());
+        }
+        true
+    }
+
+    /// Removes the item or piece in a chunk, whichever it is.
+    fn drain_chunk(&self, local: &mut Self::Local, now: Time, chunk: Chunk) {
+        if !self.remove_whole(local, now, chunk) {
+            self.remove_chunk(local, now, chunk, |_| true);
+        }
+    }
+
+    /// Gives pages back while the limit is exceeded, and their memory to the system. True if there is more to do.
+    fn shrink(&self, local: &mut Self::Local, now: Time, budget: usize) -> bool {
+        let releasing = self.store().release(RELEASED_A_CALL);
+        let shrinking = match &self.store().log {
+            Some(log) => self.shrink_log(log, local, now, budget),
+            None => self
+                .store()
+                .shrink(budget, |chunk| self.drain_chunk(local, now, chunk)),
+        };
+        releasing || shrinking
+    }
+
+    /// Looks at about `budget` chunks for expired and flushed items. True if it is known that there are more of them.
+    fn sweep(&self, local: &mut Self::Local, now: Time, budget: usize) -> bool {
+        if !self.timestamps().may_have_dead() {
+            return false;
+        }
+        if let Some(log) = &self.store().log {
+            return self.sweep_log(log, local, now, budget);
+        }
+        self.sweep_in_turn(local, now, budget);
+        false
+    }
+
+    /// Looks at about `budget` chunks from where the last call stopped, whatever lies in them.
+    fn sweep_in_turn(&self, local: &mut Self::Local, now: Time, budget: usize) {
+        let looked = self.store().sweep(budget, |chunk| {
+            if self.remove_expired(local, now, chunk) {
+                self.tell_if_many(local);
+            }
+        });
+        local.counters().add(Count::Swept as usize, looked as u64);
+    }
+
+    /// Empties pages step by step for an index that waits for `bytes` bytes, while the index is small beside the items.
+    /// Where nothing may leave, closes gaps for it, or gives up pages that are empty or whose items are all dead.
+    fn reclaim_for_index(&self, local: &mut Self::Local, now: Time, bytes: usize) {
+        if !self.evicts() {
+            match &self.store().log {
+                Some(log) => self.compact_log(log, local, now, bytes),
+                None => {
+                    let store = self.store();
+                    if !store.return_empty_pages(bytes) {
+                        let room = || store.return_empty_pages(bytes).then_some(());
+                        self.clear_pages(local, now, room);
+                    }
+                }
+            }
+        } else if 2 * bytes <= self.store().pool().limit() / INDEX_SHARE {
+            self.store().pool().earmark(bytes);
+            self.shrink(local, now, DRAINED_A_STORE);
+        }
+    }
+
+    /// Counts an item that left without a request, and keeps a copy for the listener. Returns the state in which it
+    /// left.
+    fn note_removal(&self, local: &Self::Local, now: Time, item: &Unlinked) -> ItemState {
+        let (store, header, counters) = (self.store(), item.header(), local.counters());
+        counters.item_out(store, header);
+        let left = self.left(header, now);
+        if left == ItemState::Live {
+            let age = self.timestamps().age(header, now);
+            counters.evicted_at(store, header, age);
+            self.tell_eviction(item, now, age);
+        }
+        counters.removed(store, item.chunk(), header, left);
+        self.note_left(local, now, RemovalCause::Size, item);
+        left
+    }
+
+    /// The state of an item that leaves now.
+    fn left(&self, header: &Header, now: Time) -> ItemState {
+        if self.is_live(header, now) {
+            ItemState::Live
+        } else if header.is_expired(now) {
+            ItemState::Expired
+        } else {
+            ItemState::Flushed
+        }
+    }
+
+    /// Keeps a copy for the listener of an item that has left the index. `live` is the cause if it was alive. The
+    /// caller holds no lock and still owns the item's chunks.
+    #[inline]
+    fn note_left(&self, local: &Self::Local, now: Time, live: RemovalCause, gone: &Unlinked) {
+        if self.removals().is_some() {
+            self.note_left_to_listener(local, now, live, gone);
+        }
+    }
+
+    /// [`Reclaim::note_left`] where there is a listener.
+    #[cold]
+    fn note_left_to_listener(
+        &self,
+        local: &Self::Local,
+        now: Time,
+        live: RemovalCause,
+        gone: &Unlinked,
+    ) {
+        let cause = match self.left(gone.header(), now) {
+            ItemState::Live => live,
+            ItemState::Expired => RemovalCause::Expired,
+            ItemState::Flushed => RemovalCause::Explicit,
+        };
+        let removals = self.removals();
+        if removals.is_none_or(|removals| !removals.wants(cause)) {
+            return;
+        }
+        let (chunk, header) = (gone.chunk(), gone.header());
+        if let Some(removed) = self.copy_removed(cause, chunk, header, now, Vec::new()) {
+            self.keep_removed(local, removed);
+        }
+    }
+
+    /// True if there is a listener, and it is told of values that were replaced.
+    #[inline]
+    fn hears_of_replaced(&self) -> bool {
+        let removals = self.removals();
+        removals.is_some_and(|removals| removals.wants(RemovalCause::Replaced))
+    }
+
+    /// Keeps a copy for the listener. No lock is held.
+    fn keep_removed(&self, local: &Self::Local, removed: Removed) {
+        if let (Some(removals), Some(queue)) = (self.removals(), local.removed())
+            && !queue.borrow_mut().push(removed)
+        {
+            removals.count_untold(1);
+        }
+    }
+
+    /// Reports a live item that was evicted to the sink of evictions, if one is set and wants them.
+    fn tell_eviction(&self, gone: &Unlinked, now: Time, age: Duration) {
+        let (store, header) = (self.store(), gone.header());
+        let Some(evictions) = store.evictions.get().filter(|to| to.are_wanted()) else {
+            return;
+        };
+        if let Some(key) = store.copy_key(gone.chunk()) {
+            evictions.evicted(&Evicted {
+                key: key.bytes(),
+                value_len: header.value_len(),
+                fetched: store.recency.was_fetched(gone.chunk()),
+                left: match header.expiry() {
+                    Expiry::Never => None,
+                    Expiry::At(moment) => Some(moment.since(now)),
+                },
+                age,
+                class: store.class_of(header.shape(store.chunk_max()).head_bytes()) + 1,
+            });
+        }
+    }
+
+    /// Copies an item into `data`, which is empty. Either the item has left the index and the caller still owns its
+    /// chunks, or the item is locked.
+    #[cold]
+    fn copy_removed(
+        &self,
+        cause: RemovalCause,
+        chunk: Chunk,
+        header: &Header,
+        now: Time,
+        mut data: Vec<u8>,
+    ) -> Option<Removed> {
+        let key = self.store().copy_key(chunk)?;
+        let key = key.bytes();
+        let item = self.item(chunk, header, Some(now));
+        let shape = header.shape(self.store().chunk_max());
+        let value_len = match item.value_len {
+            long if long > COPY_MAX => 0,
+            len => len,
+        };
+        data.reserve_exact(key.len() + value_len);
+        data.extend_from_slice(key);
+        if value_len > 0 {
+            self.store()
+                .each_piece(chunk, &shape, &mut |piece| data.extend_from_slice(piece));
+        }
+        Some(Removed::new(cause, item, key.len(), data))
+    }
+
+    /// Tells the listener of what this thread's operation has removed, if that is much, before the operation goes on.
+    /// The caller holds no lock. A panic of the listener waits for the operation's end.
+    #[inline]
+    fn tell_if_many(&self, local: &Self::Local) {
+        if self.removals().is_some() {
+            self.tell_if_queue_is_long(local);
+        }
+    }
+
+    /// [`Reclaim::tell_if_many`] where there is a listener.
+    #[cold]
+    fn tell_if_queue_is_long(&self, local: &Self::Local) {
+        if let (Some(removals), Some(queue)) = (self.removals(), local.removed())
+            && self.may_tell_between()
+            && queue.borrow().is_long()
+        {
+            removals.tell_between(queue);
+        }
+    }
+
+    /// Tells the listener of what this thread's operation has removed, and of up to `follow_up` removals that were left
+    /// to later operations.
+    fn tell(&self, local: &Self::Local, follow_up: usize) {
+        if let (Some(removals), Some(queue)) = (self.removals(), local.removed()) {
+            removals.tell(queue.take(), follow_up);
+        }
+    }
+}

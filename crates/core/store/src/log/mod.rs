@@ -1,0 +1,794 @@
+//! The log: items of all sizes one behind the other, without size classes.
+//!
+//! Items are appended to pages. A page that is full is closed, and some time later it is *cleaned*: items that are to
+//! stay are appended to another page, the others leave, and the page is empty. The [policy](crate::eviction::s3_fifo)
+//! decides which page is cleaned and which items stay; [`clean`](crate::eviction::clean) moves a record while it is
+//! read.
+//!
+//! ```text
+//!  a page:  | item | item | gap | segment | item ... | item |        |
+//!                                                           end      a page's last words may stay unused
+//!
+//!            probation queue                       main queue
+//!  new ---> | open | .. | .. | oldest | --used--> | open | .. | .. | .. | .. | oldest | --used--> main again
+//!                                 |                                             |
+//!                                 +--> ghosts                                   +--> gone
+//! ```
+//!
+//! Three streams append: new items, items that arrive in pieces, and items that are kept. So a client that sends slowly
+//! only holds up the pages of clients that send in pieces.
+//!
+//! Invariants:
+//! 1. A record is *private* to one thread, *linked* (as store 1 says), or a gap. Its first word gives its length (for a
+//!    wide item, the fourth word as well) from the moment at which the page's end lies behind it, and the length never
+//!    changes.
+//! 2. A page's count of held words is the sum of its private and linked records. The thread that appends counts it up,
+//!    and the owner of a record that leaves counts it down.
+//! 3. Only a closed page without private records is cleaned, by one thread at a time; so nothing becomes private in
+//!    it any more, and its records are complete.
+//! 4. A page is used again only when nothing in it is held. Before that its sequence is taken from it.
+//! 5. A record that is kept is in the index at every moment at which its stripes are even: the slot is changed from the
+//!    old place to the new one under the lock of its buckets, after the copy is complete. Pinned items do not move.
+//! 6. Where nothing may leave, there is [room] for all records still to be moved out of each page whose cleaning has
+//!    begun.
+//!
+//! Order of locks: a stream's, then the pool's or the queues'. A cleaning's lock, or a sweep's, comes before all of them
+//! and before those of buckets. No listener is called under any.
+
+mod audit;
+pub mod due;
+pub mod pages;
+mod room;
+pub mod walk;
+
+use std::collections::VecDeque;
+use std::io;
+
+use nuthatch_base::sync::mutex::{Mutex, MutexGuard};
+use nuthatch_base::sync::shim::{AtomicU64, AtomicUsize, Ordering};
+
+use crate::eviction::s3_fifo::{Lengths, Need, Plan, S3Fifo};
+use crate::item::{Header, Shape, record_words};
+use crate::slab::Store;
+use crate::slab::arena::{Arena, Chunk, WORD};
+use crate::slab::pool::Pool;
+use pages::Pages;
+
+/// Which of the two queues a page is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queue {
+    /// New items, until they have shown that they are used.
+    Probation = 0,
+    /// Items that were used.
+    Main = 1,
+}
+
+/// Which stream an item is appended to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    /// New items whose value is there.
+    New = 0,
+    /// New items whose value is on its way.
+    Arriving = 1,
+    /// Items that a cleaning keeps, and new items that were missed.
+    Kept = 2,
+}
+
+const STREAMS: usize = 3;
+
+/// The purpose for which a record is appended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// A new item.
+    New,
+    /// A new item where nothing may leave: records that are still to be moved keep their [room].
+    Sparing,
+    /// A record of a page that is being cleaned. It may take the last pages.
+    Moved {
+        /// Where the record is.
+        from: Chunk,
+        /// False: nothing may leave.
+        evicts: bool,
+    },
+}
+
+impl Stream {
+    fn queue(self) -> Queue {
+        match self {
+            Self::New | Self::Arriving => Queue::Probation,
+            Self::Kept => Queue::Main,
+        }
+    }
+}
+
+/// Threads that clean at the same time at most.
+const CLEANERS: usize = if cfg!(loom) { 2 } else { 4 };
+
+/// Pages that only a cleaning may take, so that it can go on.
+pub const RESERVE: usize = 1;
+
+/// Free pages, beyond the reserve, below which threads that append also clean.
+const FREE_MIN: usize = 1;
+
+/// A log of fewer pages than this may have any number of gaps.
+const GAPPY_MIN: usize = if cfg!(loom) { usize::MAX >> 8 } else { 16 };
+
+/// A thread that appends cleans when this many words were appended to its stream since a thread last did. With four
+/// times as many, one set in a thousand takes twice as long (docs/notebook.md).
+const QUANTUM: usize = if cfg!(loom) { 1 } else { 16 };
+
+/// The rest of an almost full page is filled by records of at least one part in `LONG` of the longest.
+const LONG: usize = 8;
+
+/// Records of a page from which its age is estimated.
+const FIRST: usize = 32;
+
+/// No page is free, or the record that was to be moved has left.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Full;
+
+/// A record's memory.
+#[derive(Debug)]
+pub struct Appended {
+    /// Where it is.
+    pub chunk: Chunk,
+    /// Words that were appended since a thread was last told to clean.
+    pub due: usize,
+}
+
+/// Pages, the streams that fill them, and the queues in which they are cleaned.
+pub struct Log {
+    pub(crate) pages: Pages,
+    page_words: usize,
+    streams: [Mutex<Open>; STREAMS],
+    queues: Mutex<Queues>,
+    cleanings: [Mutex<Option<Cleaning>>; CLEANERS],
+    /// The sequence of the newest page when the last walk began: records that are moved since go to newer ones.
+    walked: AtomicU64,
+    /// The highest sequence of a page to which a record was moved.
+    moved_to: AtomicU64,
+    /// Pages that can be taken without cleaning, the reserve included, at the last look.
+    free: AtomicUsize,
+    /// 1 if half of the words are gaps, at the moment when the last page was opened.
+    gappy: AtomicUsize,
+    /// Pages that are owed [room].
+    unfinished: AtomicUsize,
+    /// When items die.
+    pub(crate) due: due::Due,
+    /// The eviction policy.
+    pub policy: S3Fifo,
+}
+
+/// The pages to which a stream appends.
+#[derive(Default)]
+struct Open {
+    /// The one taken last, and the one before it, which still has room for small records.
+    pages: [Option<OpenPage>; 2],
+    due: usize,
+}
+
+#[derive(Clone, Copy)]
+struct OpenPage {
+    page: u32,
+    end: usize,
+}
+
+/// The queues of pages.
+#[derive(Default)]
+struct Queues {
+    /// [`Queue::Probation`] and [`Queue::Main`], the oldest page first.
+    pages: [VecDeque<u32>; 2],
+    sequence: u64,
+    /// False until memory was short for the first time: then the oldest pages become the main queue.
+    divided: bool,
+    /// Pages that are owed [room].
+    unfinished: room::Unfinished,
+}
+
+/// Why a thread has no page to clean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Idle {
+    /// Other threads clean all pages that can be cleaned.
+    Elsewhere,
+    /// No page can be cleaned.
+    Nothing,
+}
+
+/// A page that is being cleaned.
+#[derive(Clone, Copy, Debug)]
+pub struct Cleaning {
+    /// The page.
+    pub page: u32,
+    /// Its queue.
+    pub queue: Queue,
+    /// True if all live items stay: the page is cleaned for the sake of its gaps.
+    pub compacts: bool,
+    /// True if a cleaning has tried it before, and something could not be moved.
+    pub again: bool,
+    /// True if something was moved out of it by that cleaning or by this one.
+    pub begun: bool,
+    /// Words up to which it was cleaned.
+    pub at: usize,
+}
+
+impl Log {
+    /// An empty log of up to `pages` pages, in a store with a memory limit of `limit` bytes at the start.
+    pub fn new(limit: usize, pages: usize, page_words: usize) -> io::Result<Self> {
+        Ok(Self {
+            pages: Pages::reserve(pages)?,
+            page_words,
+            streams: Default::default(),
+            queues: Mutex::default(),
+            cleanings: Default::default(),
+            walked: AtomicU64::new(0),
+            moved_to: AtomicU64::new(0),
+            free: AtomicUsize::new(usize::MAX),
+            gappy: AtomicUsize::new(0),
+            unfinished: AtomicUsize::new(0),
+            due: due::Due::default(),
+            policy: S3Fifo::new(limit, pages * page_words * WORD)?,
+        })
+    }
+
+    /// The page that a record lies in.
+    #[inline(always)]
+    pub(crate) fn page_of(&self, chunk: Chunk) -> u32 {
+        (chunk.0 / self.page_words as u64) as u32
+    }
+
+    /// The queue of the page that a record lies in.
+    pub fn queue_of(&self, chunk: Chunk) -> Queue {
+        self.pages.queue(self.page_of(chunk))
+    }
+
+    /// True if the page of one record came into the log after that of another.
+    pub fn is_newer(&self, one: Chunk, other: Chunk) -> bool {
+        let sequence = |chunk| self.pages.sequence(self.page_of(chunk));
+        sequence(one) > sequence(other)
+    }
+
+    /// True if threads that append are to clean.
+    #[inline]
+    pub fn is_short(&self) -> bool {
+        // Relaxed, here and below: a hint.
+        self.free.load(Ordering::Relaxed) < RESERVE + FREE_MIN
+    }
+
+    /// True if less than half of the words in the pages are in use, and there are more than a few pages.
+    #[inline]
+    pub fn is_gappy(&self) -> bool {
+        self.gappy.load(Ordering::Relaxed) != 0
+    }
+
+    /// Takes note of whether half of the words are gaps.
+    fn note_gaps(&self, queues: &Queues) {
+        let pages = queues.pages.iter().flatten();
+        let held: usize = pages
+            .clone()
+            .map(|&page| self.pages.held(page).words())
+            .sum();
+        let words = pages.count() * self.page_words;
+        let gappy = words >= GAPPY_MIN * self.page_words && 2 * held < words;
+        self.gappy.store(usize::from(gappy), Ordering::Relaxed);
+    }
+
+    /// Other users of the memory wait for more than there is. False if none waits.
+    pub fn give_up_waiting(&self, store: &Store) -> bool {
+        let mut pool = store.pool();
+        let waited = pool.give_up_earmark();
+        self.note_free(&pool);
+        waited
+    }
+
+    /// Takes note of how many pages are free.
+    pub fn note_free(&self, pool: &Pool) {
+        self.free.store(pool.free_pages(), Ordering::Relaxed);
+    }
+
+    /// Appends a gap of `bytes` bytes for an item, or a piece of one. The caller owns it. `whole` is the item's shape
+    /// if the gap is for its header.
+    pub fn append(
+        &self,
+        store: &Store,
+        stream: Stream,
+        bytes: usize,
+        whole: Option<&Shape>,
+        purpose: Purpose,
+    ) -> Result<Appended, Full> {
+        let words = record_words(bytes);
+        debug_assert!(words <= self.page_words);
+        let mut open = self.streams[stream as usize].lock();
+        let met_from = match purpose {
+            // Any page will do.
+            Purpose::New | Purpose::Sparing => 0,
+            Purpose::Moved { from, evicts } => {
+                // Under the lock: the thread that counted the record among the gaps may have given its room away.
+                if Header::load(&store.arena, from).is_gap() {
+                    return Err(Full);
+                }
+                self.met_from(from, evicts)
+            }
+        };
+        let room = |open: &Option<OpenPage>| {
+            open.is_some_and(|open| {
+                open.end + words <= self.page_words
+                    && (met_from == 0 || self.pages.sequence(open.page) > met_from)
+            })
+        };
+        // A long record goes to the older page, if it fits: that page gets no other chance. A short record does not, or
+        // the heads of many large values would gather there, and leave together.
+        let long = words * LONG >= store.chunk_max() / WORD;
+        let [newer, older] = open.pages.each_ref().map(room);
+        let number = usize::from(older && long);
+        if number == 0 {
+            if purpose == Purpose::Sparing && !self.leaves_room(store, &open, !newer, words) {
+                return Err(Full);
+            }
+            if !newer {
+                self.open_page(store, stream, &mut open, purpose)?;
+            }
+        }
+        open.due += words;
+        let due = if open.due >= QUANTUM {
+            std::mem::take(&mut open.due)
+        } else {
+            0
+        };
+        let Some(place) = &mut open.pages[number] else {
+            return Err(Full);
+        };
+        let chunk = Chunk(u64::from(place.page) * self.page_words as u64 + place.end as u64);
+        place.end += words;
+        if matches!(purpose, Purpose::Moved { .. }) {
+            // Relaxed: the record is moved under its bucket's lock, and a Release fence comes before its old place is
+            // written over; pairs with the Acquire fence of a walk that did not find it there.
+            let sequence = self.pages.sequence(place.page);
+            self.moved_to.fetch_max(sequence, Ordering::Relaxed);
+        }
+        // Before an owner writes (store 3).
+        store.begin_fill();
+        Header::store_gap(&store.arena, chunk, words);
+        if let Some(shape) = whole {
+            Header::store_length(&store.arena, chunk, shape);
+        }
+        self.pages.append(place.page, words, place.end);
+        Ok(Appended { chunk, due })
+    }
+
+    /// A walk that has not met the record yet meets it in a page with a higher sequence than this one: a walk goes from
+    /// page to page in the order of sequences. Where items are evicted, a record on probation may move to a page that
+    /// is older than its own, if that page was opened after the last walk began. (So a walk may miss a record that
+    /// moves twice.)
+    fn met_from(&self, from: Chunk, evicts: bool) -> u64 {
+        let sequence = self.pages.sequence(self.page_of(from));
+        // Relaxed: a walk that begins at this moment may miss a record that is being moved, see `walk`.
+        let walked = self.walked.load(Ordering::Relaxed);
+        if evicts {
+            sequence.min(walked)
+        } else {
+            sequence
+        }
+    }
+
+    /// Opens a new page for a stream, which also keeps the one of its two pages that has more room.
+    fn open_page(
+        &self,
+        store: &Store,
+        stream: Stream,
+        open: &mut Open,
+        purpose: Purpose,
+    ) -> Result<(), Full> {
+        let page = {
+            let mut pool = store.pool();
+            let page = match purpose {
+                Purpose::Moved { .. } => pool.take_last(),
+                Purpose::New | Purpose::Sparing => pool.take_sparing(RESERVE),
+            };
+            self.note_free(&pool);
+            page.ok_or(Full)?
+        };
+        let queue = stream.queue();
+        {
+            let mut queues = self.queues();
+            queues.sequence += 1;
+            let ghosts = self.policy.ghosts.inserted();
+            self.pages.open(page, queues.sequence, queue, ghosts);
+            queues.pages[queue as usize].push_back(page);
+            if queue == Queue::Probation && queues.divided {
+                self.count_uses(store, &queues);
+            }
+            self.note_gaps(&queues);
+            self.note_lengths(&queues);
+        }
+        let fresh = Some(OpenPage { page, end: 0 });
+        let [newer, older] = std::mem::replace(&mut open.pages, [fresh, None]);
+        // The page with more room stays open, the other is closed.
+        let (kept, closed) = match (newer, older) {
+            (Some(newer), Some(older)) if newer.end > older.end => (Some(older), Some(newer)),
+            (newer, older) => (newer, older),
+        };
+        open.pages[1] = kept;
+        if let Some(full) = closed {
+            self.pages.close(full.page);
+        }
+        Ok(())
+    }
+
+    /// Tells the policy how long the queues are.
+    fn note_lengths(&self, queues: &Queues) {
+        let [probation, main] = &queues.pages;
+        let ghosts = self.policy.ghosts.inserted();
+        // An open page may be older than all pages that can be cleaned.
+        let oldest = main.iter().find(|&&page| self.pages.is_closed(page));
+        let since = oldest.map_or(ghosts, |&page| self.pages.ghosts(page));
+        self.policy.note_lengths(&Lengths {
+            // Another thread may have counted a ghost less.
+            lap: ghosts.saturating_sub(since),
+            main: main.len(),
+            probation: probation.len(),
+            page_bytes: self.page_bytes(),
+        });
+    }
+
+    /// Lets the uses of items count from now on in the pages of the probation queue that are no longer among its
+    /// newest.
+    fn count_uses(&self, store: &Store, queues: &Queues) {
+        let probation = &queues.pages[Queue::Probation as usize];
+        let newest = self.policy.uncounted(probation.len());
+        let older = probation.iter().rev().skip(newest);
+        for &page in older.take_while(|&&page| self.pages.start_counting(page)) {
+            store.recency.forget_uses(page, self.page_words);
+        }
+    }
+
+    /// Closes the pages that streams append to, so that they can be cleaned. False if there are none.
+    pub fn close_open(&self) -> bool {
+        let mut closed = false;
+        for stream in &self.streams {
+            for open in std::mem::take(&mut stream.lock().pages)
+                .into_iter()
+                .flatten()
+            {
+                self.pages.close(open.page);
+                closed = true;
+            }
+        }
+        closed
+    }
+
+    /// Where nothing may leave, closes the open pages that have gaps, unless pages are owed room.
+    pub fn close_gappy(&self) {
+        let mut open = self.streams[Stream::Kept as usize].lock();
+        // Relaxed: raised under the stream's lock.
+        if self.unfinished.load(Ordering::Relaxed) != 0 {
+            return;
+        }
+        for place in &mut open.pages {
+            let gappy = |open: &mut OpenPage| self.pages.held(open.page).words() < open.end;
+            if let Some(gappy) = place.take_if(gappy) {
+                self.pages.close(gappy.page);
+            }
+        }
+    }
+
+    /// A private record is now in the index.
+    #[inline]
+    pub fn link(&self, chunk: Chunk) {
+        self.pages.link(self.page_of(chunk));
+    }
+
+    /// A record of the caller's, private or just unlinked, becomes a gap.
+    #[inline]
+    pub fn free(&self, arena: &Arena, chunk: Chunk, words: usize, private: bool) {
+        Header::store_gap(arena, chunk, words);
+        self.pages.free(self.page_of(chunk), words, private);
+    }
+
+    /// Makes one of the cleanings this thread's: one under way, or a new one.
+    pub fn start_cleaning(
+        &self,
+        store: &Store,
+        plan: &Plan,
+    ) -> Result<MutexGuard<'_, Option<Cleaning>>, Idle> {
+        let mut idle = None;
+        let mut busy = 0;
+        for cleaning in &self.cleanings {
+            match cleaning.try_lock() {
+                Some(cleaning) if cleaning.is_some() => return Ok(cleaning),
+                free @ Some(_) => idle = idle.or(free),
+                None => busy += 1,
+            }
+        }
+        if let Some(mut idle) = idle {
+            *idle = self.choose(store, plan);
+            if let Some(cleaning) = &*idle {
+                self.pages.note_tried(cleaning.page);
+                return Ok(idle);
+            }
+        }
+        Err(if busy > 0 {
+            Idle::Elsewhere
+        } else {
+            Idle::Nothing
+        })
+    }
+
+    /// The page to clean next, by the policy. It is out of its queue until the cleaning has finished.
+    fn choose(&self, store: &Store, plan: &Plan) -> Option<Cleaning> {
+        if !plan.evicts {
+            return self.choose_within_room(store, plan);
+        }
+        let mut queues = self.queues();
+        if plan.need == Need::Room && !queues.divided {
+            queues.divided = true;
+            self.divide(&mut queues, plan);
+        }
+        if let Some(cleaning) = self.emptiest(&mut queues, plan, usize::MAX, None) {
+            return Some(cleaning);
+        }
+        match plan.need {
+            Need::Order | Need::Dead | Need::EveryGap => None,
+            Need::Room | Need::AnyRoom => self.oldest(&mut queues, plan),
+        }
+    }
+
+    /// The same where nothing may leave: only a page for whose records there is room.
+    fn choose_within_room(&self, store: &Store, plan: &Plan) -> Option<Cleaning> {
+        // Held until the page is owed its room.
+        let open = self.streams[Stream::Kept as usize].lock();
+        let room = self.room_to_clean(store, &open);
+        let mut queues = self.queues();
+        // A page that was closed early has a gap at its end.
+        let early = self.page_words - store.chunk_max() / WORD;
+        let emptiest = self.emptiest(&mut queues, plan, room, Some(early));
+        let mut cleaning = emptiest.or_else(|| {
+            if plan.need != Need::EveryGap {
+                return None;
+            }
+            // A page that is stuck, because something in it was read in place, is tried again only if there is no
+            // other.
+            let pays = |page: &u32| {
+                let held = self.pages.held(*page).words();
+                held < self.pages.end(*page) && held <= room
+            };
+            let stuck = self.take_oldest(&mut queues, Queue::Main, true, pays)?;
+            Some(Cleaning {
+                compacts: true,
+                again: true,
+                ..stuck
+            })
+        })?;
+        cleaning.begun = queues.unfinished.begin(cleaning.page);
+        self.note_unfinished(&queues);
+        Some(cleaning)
+    }
+
+    /// The oldest page of the queue that has more than its share, or else of the other queue.
+    fn oldest(&self, queues: &mut Queues, plan: &Plan) -> Option<Cleaning> {
+        let total: usize = queues.pages.iter().map(VecDeque::len).sum();
+        let [probation, main] = [Queue::Probation, Queue::Main];
+        let has_more = queues.pages[0].len() * plan.unit > total * plan.probation;
+        let first = if has_more && !self.policy.main_is_due(self.page_bytes()) {
+            [probation, main]
+        } else {
+            [main, probation]
+        };
+        let retries = plan.need == Need::AnyRoom;
+        let tries = [false, true].into_iter().take(1 + usize::from(retries));
+        let mut tries = tries.flat_map(|stuck| first.map(|queue| (queue, stuck)));
+        let cleaning =
+            tries.find_map(|(queue, stuck)| self.take_oldest(queues, queue, stuck, |_| true))?;
+        self.policy.note_cleaning(cleaning.queue, self.page_bytes());
+        Some(cleaning)
+    }
+
+    /// The page with the fewest words in use, if they are so few that to move them pays, and no more than there is room
+    /// for. The page has gaps, or no more than `early` words in use.
+    fn emptiest(
+        &self,
+        queues: &mut Queues,
+        plan: &Plan,
+        room: usize,
+        early: Option<usize>,
+    ) -> Option<Cleaning> {
+        let limit = room.min(self.page_words * plan.compact_at / plan.unit);
+        let mut best: Option<(usize, usize, usize)> = None;
+        for (queue, pages) in queues.pages.iter().enumerate() {
+            for (at, &page) in pages.iter().enumerate() {
+                // Checked before the page's records are counted: a private record is appended to an open page, and so
+                // is counted by then (log 3).
+                if !self.pages.is_closed(page) {
+                    continue;
+                }
+                let held = self.pages.held(page);
+                if held.words() <= limit
+                    && (held.words() < self.pages.end(page)
+                        || early.is_some_and(|early| held.words() <= early))
+                    && !self.pages.is_stuck(page)
+                    && best.is_none_or(|(least, ..)| held.words() < least)
+                    && held.private() == 0
+                {
+                    best = Some((held.words(), queue, at));
+                }
+            }
+        }
+        let (words, queue, at) = best?;
+        let page = queues.pages[queue].remove(at)?;
+        Some(Cleaning {
+            page,
+            queue: self.pages.queue(page),
+            compacts: true,
+            again: false,
+            begun: false,
+            // A page with nothing but gaps needs no look.
+            at: if words == 0 { self.pages.end(page) } else { 0 },
+        })
+    }
+
+    /// The oldest page of a queue that can be cleaned, and pays; a stuck page only if `stuck`.
+    fn take_oldest(
+        &self,
+        queues: &mut Queues,
+        queue: Queue,
+        stuck: bool,
+        pays: impl Fn(&u32) -> bool,
+    ) -> Option<Cleaning> {
+        let pages = &mut queues.pages[queue as usize];
+        let ready = |&page: &u32| {
+            self.pages.is_closed(page)
+                && self.pages.held(page).private() == 0
+                && (stuck || !self.pages.is_stuck(page))
+                && pays(&page)
+        };
+        let at = pages.iter().position(ready)?;
+        let page = pages.remove(at)?;
+        Some(Cleaning {
+            page,
+            queue,
+            compacts: false,
+            again: stuck,
+            begun: false,
+            at: 0,
+        })
+    }
+
+    /// Memory is short for the first time: all pages but the newest become the main queue, as if all items had been
+    /// used.
+    fn divide(&self, queues: &mut Queues, plan: &Plan) {
+        let total = queues.pages[0].len();
+        let mut old = total - total * plan.probation / plan.unit;
+        let pages = std::mem::take(&mut queues.pages[0]);
+        let (main, probation): (VecDeque<_>, _) = pages.into_iter().partition(|&page| {
+            let goes = old > 0 && self.pages.is_closed(page);
+            old -= usize::from(goes);
+            goes
+        });
+        for &page in &main {
+            self.pages.promote(page);
+        }
+        queues.pages[0] = probation;
+        queues.pages[1].extend(main);
+    }
+
+    /// An item of which a record lies at this place has lost its last pin.
+    pub fn note_unpinned(&self, chunk: Chunk) {
+        self.pages.note_unpinned(self.page_of(chunk));
+    }
+
+    /// Ends a cleaning that has come to the end of its page: the page goes back to the pool if nothing in it is in use.
+    /// If something could not be moved, it stays, as the newest of its queue. True if the page is free.
+    pub fn finish_cleaning(&self, store: &Store, cleaning: &Cleaning) -> bool {
+        let page = cleaning.page;
+        let held = self.pages.held(page);
+        if held.words() > 0 {
+            let mut queues = self.queues();
+            self.pages.note_stuck(page, held);
+            queues.unfinished.end(page, cleaning.begun);
+            self.note_unfinished(&queues);
+            queues.pages[cleaning.queue as usize].push_back(page);
+            return false;
+        }
+        if self.unfinished.load(Ordering::Relaxed) != 0 {
+            let mut queues = self.queues();
+            queues.unfinished.end(page, false);
+            self.note_unfinished(&queues);
+        }
+        self.pages.leave(page);
+        let mut pool = store.pool();
+        pool.give_back(page);
+        if pool.is_over() {
+            // Under the lock: no thread may take the page, and write to it, before it is released.
+            store
+                .arena
+                .release(page as usize * self.page_words, self.page_words);
+        }
+        self.note_free(&pool);
+        true
+    }
+
+    fn queues(&self) -> MutexGuard<'_, Queues> {
+        self.queues.lock()
+    }
+
+    /// Words of a page.
+    pub fn page_words(&self) -> usize {
+        self.page_words
+    }
+
+    /// Bytes of a page.
+    pub fn page_bytes(&self) -> usize {
+        self.page_words * WORD
+    }
+
+    /// Words of all records in use.
+    pub fn held_words(&self) -> usize {
+        let queues = self.queues();
+        let cleaned = self
+            .cleanings
+            .iter()
+            .filter_map(|cleaning| cleaning.try_lock()?.map(|cleaning| cleaning.page));
+        let pages = queues.pages.iter().flatten().copied().chain(cleaned);
+        pages.map(|page| self.pages.held(page).words()).sum()
+    }
+
+    /// The least sequence of the first items in a queue's oldest page.
+    pub fn first_stored(&self, store: &Store, queue: Queue) -> Option<u64> {
+        let page = *self.queues().pages[queue as usize].front()?;
+        let mut oldest = None;
+        let sequence = self.pages.sequence(page);
+        self.records(store, page, sequence, 0, FIRST, |_, header| {
+            if header.is_item() {
+                let sequence = header.sequence();
+                oldest = Some(oldest.map_or(sequence, |oldest: u64| oldest.min(sequence)));
+            }
+        });
+        oldest
+    }
+
+    /// How many pages each queue has: probation, main.
+    pub fn queue_lengths(&self) -> [usize; 2] {
+        self.queues().pages.each_ref().map(VecDeque::len)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::slab::sizes::Sizes;
+
+    /// Where readers hold something in every page, a store looks at each page once, and not again before a reader has
+    /// finished there.
+    #[test]
+    fn a_page_that_a_reader_holds_is_tried_once() {
+        const LIMIT: usize = 4 << 20;
+        const BYTES: usize = 4000;
+        let store = Store::log(LIMIT, LIMIT, Sizes::for_log(LIMIT, 48, 1.25)).unwrap();
+        let log = store.log.as_ref().unwrap();
+        let mut chunks = Vec::new();
+        while let Ok(appended) = log.append(&store, Stream::New, BYTES, None, Purpose::New) {
+            log.link(appended.chunk);
+            chunks.push(appended.chunk);
+        }
+        assert!(log.close_open());
+        assert!(!log.close_open());
+        let plan = log.policy.plan(Need::Room, true);
+        let next = |plan: &Plan| {
+            let cleaning = log.start_cleaning(&store, plan).ok()?.take()?;
+            assert!(!log.finish_cleaning(&store, &cleaning));
+            Some(cleaning.page)
+        };
+        let mut met: Vec<u32> = std::iter::from_fn(|| next(&plan)).collect();
+        assert_eq!(next(&plan), None);
+        let held = chunks[chunks.len() / 2];
+        log.note_unpinned(held);
+        assert_eq!(next(&plan), Some(log.page_of(held)));
+        assert_eq!(next(&plan), None);
+        // A thread that has found nothing tries all of them again.
+        assert!(next(&log.policy.plan(Need::AnyRoom, true)).is_some());
+        met.sort_unstable();
+        let mut pages: Vec<u32> = chunks.iter().map(|&chunk| log.page_of(chunk)).collect();
+        pages.dedup();
+        pages.sort_unstable();
+        assert_eq!(met, pages);
+    }
+}

@@ -1,0 +1,323 @@
+//! Fresh items, which only their owner knows: their memory is allocated, their bytes are still to come.
+
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+
+use nuthatch_base::sync::shim::Ordering;
+
+use super::arena::{Chunk, WORD};
+use super::bytes;
+use super::limits::ITEM_SIZE_LIMIT;
+use super::{HasStore, Store};
+use crate::item::{Header, Shape};
+use nuthatch_engine::Reservation;
+use nuthatch_engine::request::Expiry;
+
+/// An item that no index refers to yet: all its memory is allocated, its key is written, its value is to come.
+#[derive(Debug)]
+pub struct Fresh {
+    /// Its head.
+    pub chunk: Chunk,
+    /// Its bytes.
+    pub shape: Shape,
+    /// Uses that count for it from the start.
+    pub uses: u8,
+}
+
+/// The chunks of an item so far. They are freed if there are not enough.
+struct Gathered<'a> {
+    store: &'a Store,
+    shape: &'a Shape,
+    head: Chunk,
+    segments: usize,
+}
+
+impl Drop for Gathered<'_> {
+    fn drop(&mut self) {
+        let Self {
+            store, shape, head, ..
+        } = *self;
+        for taken in 0..self.segments {
+            store.free_private(store.segment(head, shape, taken));
+        }
+        store.free_private(head);
+    }
+}
+
+impl Store {
+    /// Allocates memory for an item of this shape, in chunks that `chunk_of` finds for so many bytes. For the chunk
+    /// with the header `chunk_of` also gets the shape. The error is the number of bytes for which there was no chunk;
+    /// then nothing stays allocated.
+    pub fn allocate_item(
+        &self,
+        shape: &Shape,
+        mut chunk_of: impl FnMut(usize, Option<&Shape>) -> Option<Chunk>,
+    ) -> Result<Chunk, usize> {
+        let bytes = shape.head_bytes();
+        let head = chunk_of(bytes, Some(shape)).ok_or(bytes)?;
+        let mut gathered = Gathered {
+            store: self,
+            shape,
+            head,
+            segments: 0,
+        };
+        for index in 0..shape.segments() {
+            let bytes = shape.segment_bytes(index);
+            let segment = chunk_of(bytes, None).ok_or(bytes)?;
+            self.begin_fill();
+            Header::store_segment(&self.arena, segment, head, index, bytes);
+            let at = shape.segments_start() / WORD + index;
+            self.arena.store(head, at, segment.0);
+            gathered.segments += 1;
+        }
+        std::mem::forget(gathered);
+        if shape.segment.is_some() && self.log.is_none() {
+            self.pages.head_in(self.page_of(head));
+        }
+        Ok(head)
+    }
+
+    /// True if all chunks of an item that was never linked are as large as its shape says.
+    fn has_room(&self, fresh: &Fresh) -> bool {
+        let Fresh { chunk, shape, .. } = fresh;
+        let fits = |chunk, bytes| self.chunk_bytes(chunk).is_some_and(|room| bytes <= room);
+        shape.value_len <= ITEM_SIZE_LIMIT
+            && fits(*chunk, shape.head_bytes())
+            && (0..shape.segments()).all(|index| {
+                fits(
+                    self.segment(*chunk, shape, index),
+                    shape.segment_bytes(index),
+                )
+            })
+    }
+
+    /// Frees an item that was never linked.
+    pub fn discard(&self, fresh: Fresh) {
+        if fresh.shape.segment.is_some() {
+            self.each_segment(fresh.chunk, &fresh.shape, |segment| {
+                self.free_private(segment)
+            });
+            self.head_leaves(fresh.chunk);
+        }
+        self.free_private(fresh.chunk);
+    }
+
+    /// Notes that the index refers to the item now, which has this expiry.
+    #[inline]
+    pub fn note_linked(&self, fresh: &Fresh, expiry: Expiry) {
+        if let Some(log) = &self.log {
+            log.note_expiry(fresh.chunk, expiry);
+            // The head last: a page with a private record is neither cleaned nor used again, so until then neither a
+            // segment that is still to be linked nor the head's table moves.
+            if fresh.shape.segment.is_some() {
+                self.each_segment(fresh.chunk, &fresh.shape, |segment| log.link(segment));
+            }
+            log.link(fresh.chunk);
+        }
+    }
+
+    /// Frees the segments of an item that no index refers to, before its head.
+    #[cold]
+    pub(super) fn free_segments(&self, head: Chunk, shape: &Shape) {
+        self.each_segment(head, shape, |segment| self.free_chunk(segment));
+        self.head_leaves(head);
+    }
+
+    fn head_leaves(&self, head: Chunk) {
+        if self.log.is_none() {
+            self.pages.head_out(self.page_of(head));
+        }
+    }
+
+    /// Visits all segments of an item that no other thread may move meanwhile, before the head is given back.
+    #[cold]
+    fn each_segment(&self, head: Chunk, shape: &Shape, mut each: impl FnMut(Chunk)) {
+        for index in 0..shape.segments() {
+            each(self.segment(head, shape, index));
+        }
+    }
+
+    /// Visits the value of an item that no other thread may change meanwhile, piece by piece.
+    pub fn each_piece(&self, chunk: Chunk, shape: &Shape, put: &mut impl FnMut(&[u8])) {
+        const PIECE: usize = 1024;
+        let mut buffer = [MaybeUninit::new(0); PIECE];
+        let mut offset = 0;
+        while offset < shape.value_len {
+            let piece = &mut buffer[..(shape.value_len - offset).min(PIECE)];
+            self.read_value(chunk, shape, offset, piece);
+            // SAFETY: the buffer started initialised, and `read_value` only writes.
+            put(unsafe { bytes::assume_init(piece) });
+            offset += piece.len();
+        }
+    }
+}
+
+/// An item whose value is still on its way. Dropping it frees it.
+pub struct Reserved<E: HasStore> {
+    engine: Arc<E>,
+    key: Box<[u8]>,
+    shape: Shape,
+    fresh: Option<Fresh>,
+    written: usize,
+}
+
+impl<E: HasStore> Reserved<E> {
+    /// Takes over the memory for an item of this key. Panics if it is too little for its shape, because the shape alone
+    /// bounds what is written later.
+    pub fn new(engine: Arc<E>, key: &[u8], fresh: Fresh) -> Self {
+        assert!(
+            engine.store().has_room(&fresh),
+            "an item's chunks have room for its shape"
+        );
+        // Relaxed: a statistic.
+        engine.store().reserved.fetch_add(1, Ordering::Relaxed);
+        Self {
+            engine,
+            key: key.into(),
+            shape: fresh.shape,
+            fresh: Some(fresh),
+            written: 0,
+        }
+    }
+
+    /// True if this engine made the reservation.
+    pub fn belongs_to(&self, engine: &E) -> bool {
+        std::ptr::eq(&*self.engine, engine)
+    }
+
+    /// Its key. To be called once.
+    pub fn take_key(&mut self) -> Box<[u8]> {
+        std::mem::take(&mut self.key)
+    }
+
+    /// The item itself. Only the first call returns it.
+    pub fn take(&mut self) -> Option<Fresh> {
+        self.fresh.take()
+    }
+
+    /// A copy of the bytes written. `None` if there is no memory for it: a client chose its length.
+    pub fn to_bytes(&self) -> Option<Vec<u8>> {
+        let mut value = Vec::new();
+        value.try_reserve_exact(self.shape.value_len).ok()?;
+        if let Some(fresh) = &self.fresh {
+            let store = self.engine.store();
+            store.each_piece(fresh.chunk, &fresh.shape, &mut |piece: &[u8]| {
+                value.extend_from_slice(piece);
+            });
+        }
+        Some(value)
+    }
+}
+
+impl<E: HasStore> Reservation for Reserved<E> {
+    fn write(&mut self, bytes: &[u8]) {
+        assert!(
+            bytes.len() <= self.missing(),
+            "more bytes than were reserved"
+        );
+        if let Some(fresh) = &self.fresh {
+            let store = self.engine.store();
+            // Again, because this may be another thread than the one that reserved.
+            store.begin_fill();
+            store.write_value(fresh.chunk, &fresh.shape, self.written, bytes);
+        }
+        self.written += bytes.len();
+    }
+
+    fn missing(&self) -> usize {
+        self.shape.value_len - self.written
+    }
+}
+
+impl<E: HasStore> Drop for Reserved<E> {
+    fn drop(&mut self) {
+        let store = self.engine.store();
+        store.reserved.fetch_sub(1, Ordering::Relaxed);
+        if let Some(fresh) = self.fresh.take() {
+            store.discard(fresh);
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::super::sizes::{CHUNK_MIN, PAGE, Sizes};
+    use super::*;
+
+    struct TestStore(Store);
+
+    impl HasStore for TestStore {
+        fn store(&self) -> &Store {
+            &self.0
+        }
+    }
+
+    fn test_store() -> Arc<TestStore> {
+        let sizes = Sizes::new(16 * PAGE, CHUNK_MIN, 1.25);
+        Arc::new(TestStore(Store::new(16 * PAGE, 16 * PAGE, sizes).unwrap()))
+    }
+
+    fn fresh(owner: &TestStore, shape: Shape) -> Fresh {
+        let store = owner.store();
+        let chunk_of = |bytes, _: Option<&Shape>| store.allocate(store.class_of(bytes)).ok();
+        let chunk = store.allocate_item(&shape, chunk_of);
+        Fresh {
+            chunk: chunk.unwrap(),
+            shape,
+            uses: 0,
+        }
+    }
+
+    #[test]
+    fn what_fits_its_chunks_is_reserved_and_given_back() {
+        let owner = test_store();
+        let max = owner.store().chunk_max();
+        for value_len in [0, 20, 5000, max - 100, max, 2 * max + 7] {
+            let fresh = fresh(&owner, Shape::new(3, value_len, true, max));
+            let mut reserved = Reserved::new(Arc::clone(&owner), b"key", fresh);
+            reserved.write(&vec![7; value_len]);
+            assert_eq!(reserved.missing(), 0);
+            assert!(reserved.to_bytes().unwrap().iter().all(|&byte| byte == 7));
+        }
+        owner.store().audit().unwrap();
+        owner.store().audit_linked(0).unwrap();
+    }
+
+    /// Otherwise a write would go on into the next items.
+    #[test]
+    fn what_does_not_fit_its_chunks_is_not_reserved() {
+        let owner = test_store();
+        let max = owner.store().chunk_max();
+        let small = Shape::new(3, 100, true, max);
+        let large = Shape::new(3, 2 * max, true, max);
+        for (made, shape) in [
+            (small, Shape::new(3, 200, true, max)),
+            (small, large),
+            (
+                small,
+                Shape {
+                    value_len: usize::MAX,
+                    ..small
+                },
+            ),
+            (large, Shape::new(3, 3 * max, true, max)),
+            (
+                large,
+                Shape {
+                    value_len: usize::MAX,
+                    ..large
+                },
+            ),
+        ] {
+            let chunk = fresh(&owner, made).chunk;
+            let claimed = Fresh {
+                chunk,
+                shape,
+                uses: 0,
+            };
+            let reserve = || Reserved::new(Arc::clone(&owner), b"key", claimed);
+            let reserve = std::panic::AssertUnwindSafe(reserve);
+            assert!(std::panic::catch_unwind(reserve).is_err(), "{shape:?}");
+        }
+    }
+}

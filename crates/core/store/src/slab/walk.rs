@@ -1,0 +1,182 @@
+//! Walks over the arena, not over an index: whatever an index does to its slots or chains, an item stays in its place.
+//! So an item that is neither rewritten nor evicted is met exactly once. (In a log it may move: see
+//! [`Log::walk`](crate::log::Log::walk).)
+
+use nuthatch_base::sync::mutex::{Mutex, MutexGuard};
+
+use super::Store;
+use super::arena::{Chunk, WORD};
+use crate::log::Log;
+use crate::prefetch;
+use nuthatch_engine::Cursor;
+
+/// Chunks that a sweep claims at a time.
+const RUN: usize = 64;
+
+/// Looks that a page costs a store without room if some of it could be freed, and something stays.
+const PARTLY_FREED_COST: usize = 32;
+
+/// The places of sweeps, each a page and a chunk in the page.
+#[derive(Default)]
+pub struct Sweep {
+    /// That of the background sweep.
+    place: Mutex<u64>,
+    /// That of stores that find no room.
+    clearing: Mutex<u64>,
+}
+
+/// What became of a chunk that was to be cleared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cleared {
+    /// Its item was dead. It is freed now, or by its last reader.
+    Freed,
+    /// Nothing lay in it.
+    Free,
+    /// An item stays.
+    Stays,
+}
+
+impl Sweep {
+    fn lock(&self) -> MutexGuard<'_, u64> {
+        self.place.lock()
+    }
+}
+
+impl Store {
+    /// Looks at about `budget` chunks from where the last call stopped. Returns how many there were.
+    pub fn sweep(&self, budget: usize, mut look: impl FnMut(Chunk)) -> usize {
+        if let Some(log) = &self.log {
+            return self.sweep_log(log, budget, &mut look);
+        }
+        let mut looked = 0;
+        while looked < budget {
+            // Locked only to share out the work: a listener that is told of an expired item may call back.
+            let mut place = self.sweep.lock();
+            let (page, number) = ((*place >> 32) as u32, *place as u32);
+            let Some((class, chunk)) = self.chunk_of_page(page, number) else {
+                // The end of a page, or a page of no class, which costs one look, too.
+                let next = u64::from(page) + 1;
+                *place = if next < u64::from(self.pages_taken()) {
+                    next << 32
+                } else {
+                    0
+                };
+                looked += 1;
+                continue;
+            };
+            let words = (self.sizes.chunk(class) / WORD) as u64;
+            let run = (budget - looked).min(RUN);
+            looked += run;
+            *place += run as u64;
+            drop(place);
+            self.sweep_run(page, chunk, words, run, &mut look);
+        }
+        looked
+    }
+
+    /// Shows the chunks of the next page to `clear`, up to the first one that stays: the page cannot become empty then.
+    ///
+    /// A page costs one of `looks`, and so does each chunk in it that is free already; what is freed costs nothing. If
+    /// no look is left, the next call goes on at this chunk.
+    pub fn clear_page(&self, looks: &mut usize, mut clear: impl FnMut(Chunk) -> Cleared) {
+        let (page, mut number) = {
+            let mut place = self.sweep.clearing.lock();
+            let (page, number) = match ((*place >> 32) as u32, *place as u32) {
+                (page, number) if page < self.pages_taken() => (page, number),
+                _ => (0, 0),
+            };
+            // Other threads go on with the next page meanwhile.
+            *place = u64::from(page + 1) << 32;
+            (page, number)
+        };
+        *looks = looks.saturating_sub(1);
+        let mut freed = false;
+        while let Some((_, chunk)) = self.chunk_of_page(page, number) {
+            if *looks == 0 {
+                *self.sweep.clearing.lock() = u64::from(page) << 32 | u64::from(number);
+                return;
+            }
+            match clear(chunk) {
+                Cleared::Freed => freed = true,
+                Cleared::Free => *looks -= 1,
+                Cleared::Stays => {
+                    let cost = if freed { PARTLY_FREED_COST } else { 0 };
+                    *looks = looks.saturating_sub(cost);
+                    return;
+                }
+            }
+            number += 1;
+        }
+    }
+
+    fn sweep_log(&self, log: &Log, budget: usize, look: &mut impl FnMut(Chunk)) -> usize {
+        let mut looked = 0;
+        while looked < budget {
+            let place = {
+                let mut place = self.sweep.lock();
+                let (page, word) = match ((*place >> 32) as u32, *place as u32) {
+                    (page, word) if page < self.pages_taken() => (page, word),
+                    _ => (0, 0),
+                };
+                // Other threads that sweep meanwhile go on with the next page.
+                *place = u64::from(page + 1) << 32;
+                (page, word)
+            };
+            let mut seen = 1;
+            let next = log.sweep(self, place, budget - looked, &mut |chunk| {
+                seen += 1;
+                look(chunk);
+            });
+            looked += seen;
+            if next.0 == place.0 {
+                *self.sweep.lock() = u64::from(next.0) << 32 | u64::from(next.1);
+            }
+        }
+        looked
+    }
+
+    /// Looks at up to `run` neighbouring chunks of a page.
+    fn sweep_run(
+        &self,
+        page: u32,
+        first: Chunk,
+        words: u64,
+        run: usize,
+        look: &mut impl FnMut(Chunk),
+    ) {
+        for number in 0..run as u64 {
+            let chunk = Chunk(first.0 + number * words);
+            if self.page_of(Chunk(chunk.0 + words - 1 - self.front as u64)) != page {
+                return;
+            }
+            prefetch::soon(self.arena.address(Chunk(chunk.0 + 8 * words)));
+            look(chunk);
+        }
+    }
+
+    /// Shows about `budget` chunks, and returns where to go on, or `None` at the end. See
+    /// [`Handle::visit`](nuthatch_engine::Handle::visit).
+    pub fn walk(&self, from: Cursor, budget: usize, mut show: impl FnMut(Chunk)) -> Option<Cursor> {
+        if let Some(log) = &self.log {
+            return log.walk(self, from, budget, show);
+        }
+        let (mut page, mut number) = ((from.place >> 32) as u32, from.place as u32);
+        let end = self.pages_taken();
+        for _ in 0..budget.max(1) {
+            if page >= end {
+                return None;
+            }
+            match self.chunk_of_page(page, number) {
+                Some((_, chunk)) => {
+                    show(chunk);
+                    number += 1;
+                }
+                None => {
+                    page += 1;
+                    number = 0;
+                }
+            }
+        }
+        Some(Cursor::at(u64::from(page) << 32 | u64::from(number)))
+    }
+}

@@ -1,0 +1,55 @@
+//! Memory as atomic words.
+//!
+//! Everything that optimistic readers look at lives in [`Words`]. Because each access is an atomic
+//! one, a reader that is late sees old or new words, never undefined behaviour.
+
+use std::ops::Deref;
+
+use nuthatch_base::memory::Mapped;
+use nuthatch_base::sync::shim::{AtomicU64, Ordering};
+
+/// A zeroed array of atomic words, on huge pages where they fill them. Words never touched cost no memory.
+pub struct Words(Mapped<AtomicU64>);
+
+impl Words {
+    /// Reserves address space for `len` words.
+    pub fn reserve(len: usize) -> std::io::Result<Self> {
+        Mapped::reserve(len).map(Self)
+    }
+
+    /// The same for words of which the number in use is not known yet: see [`Mapped::reserve_to_grow`].
+    pub fn reserve_to_grow(len: usize) -> std::io::Result<Self> {
+        Mapped::reserve_to_grow(len).map(Self)
+    }
+
+    /// The first `len` of them are going to be used: see [`Mapped::expect`].
+    pub fn expect(&self, len: usize) {
+        self.0.expect(len);
+    }
+
+    /// Asks the system to back these words with memory now: see [`Mapped::populate`].
+    pub fn populate(&self, start: usize, len: usize) {
+        self.0.populate(start..start + len);
+    }
+
+    /// Gives the memory of these words back to the system. Only whole pages of the system inside the
+    /// range are given back, and read as zero from then on; all other words keep what they hold.
+    pub fn release(&self, start: usize, len: usize) {
+        // SAFETY: the words are atomic.
+        let released = unsafe { self.0.release(start..start + len) };
+        if !released && cfg!(any(loom, miri)) {
+            for word in &self[start..start + len] {
+                word.store(0, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+impl Deref for Words {
+    type Target = [AtomicU64];
+
+    #[inline(always)]
+    fn deref(&self) -> &[AtomicU64] {
+        &self.0
+    }
+}

@@ -1,0 +1,61 @@
+//! Executes a batch: passes it to the engine and writes the answers.
+
+use nuthatch_engine::{AnyHandle, Engine, Handle, Inspect, Op, Removal, Request, Time};
+use nuthatch_state::inbox::Inbox;
+use nuthatch_state::shared::Shared;
+use nuthatch_state::telemetry::watch::line::Lines;
+use nuthatch_state::telemetry::watch::replies::WatchedReplies;
+
+use crate::answering::Answering;
+use crate::batch::Batch;
+use crate::slice::Slice;
+use crate::stage::DiscardReplies;
+
+/// Executes a batch on the engine, and answers it. If `numbers` has the numbers of all slices' connections, watchers are
+/// told too.
+#[inline]
+pub fn execute(
+    shared: &Shared,
+    inbox: &Inbox,
+    handle: &mut AnyHandle,
+    slices: &mut [Slice],
+    batch: &Batch<'_>,
+    now: Time,
+    numbers: &[usize],
+) {
+    let _lock = inbox.lock.take();
+    let footprint = |key_len, value_len| shared.engine.footprint(key_len, value_len);
+    let hasher = shared.engine.hasher();
+    let mut answering = Answering::new(
+        slices,
+        batch,
+        &inbox.counters,
+        (now, &shared.clock),
+        shared.prefixes.recorder(&inbox.prefixes, hasher),
+        &footprint,
+    );
+    if numbers.is_empty() {
+        handle.execute(now, &batch.requests, &mut answering);
+    } else {
+        let mut told = WatchedReplies {
+            inner: &mut answering,
+            lines: Lines::new(&shared.watch),
+            requests: &batch.requests,
+            connection: &|index| numbers[batch.tickets[index].slice as usize],
+            removal: &|index| batch.tickets[index].style.removal(),
+            footprint: &footprint,
+            now,
+            value_len: None,
+        };
+        told.execute(handle);
+        shared.watch.tell(&told.lines);
+    }
+    // Readers must not take the old value for the new one, which could not be stored.
+    for index in answering.failed_sets {
+        let forget = Request {
+            key: batch.requests[index].key,
+            op: Op::Remove(Removal::default()),
+        };
+        handle.execute(now, &[forget], &mut DiscardReplies);
+    }
+}

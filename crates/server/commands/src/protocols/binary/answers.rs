@@ -1,0 +1,170 @@
+//! Answers in the binary protocol.
+
+use nuthatch_engine::{Item, Reply};
+use nuthatch_protocol::binary::{Head, Opcode, Status, encode};
+use nuthatch_state::telemetry::prefixes::Event;
+use nuthatch_state::telemetry::sizes::Lens;
+
+use crate::answering::{AnswerContext, Answers, OldValue};
+
+/// The parts of a request that its answer repeats, and what follows the answer.
+#[derive(Clone, Copy, Debug)]
+pub struct Style {
+    pub head: Head,
+    /// The opaque of a noop that follows the request, if one does.
+    pub noop: Option<[u8; 4]>,
+}
+
+impl Answers for Style {
+    #[inline]
+    fn value_begins(
+        self,
+        out: &mut Vec<u8>,
+        context: &AnswerContext<'_, '_>,
+        index: usize,
+        item: &Item,
+    ) {
+        let key = match self.head.opcode.tells_key() {
+            true => context.key(index),
+            false => &[],
+        };
+        encode::value(out, self.head, key, item.flags, item.value_len, item.cas);
+    }
+
+    #[inline]
+    fn value_ends(
+        self,
+        out: &mut Vec<u8>,
+        context: &mut AnswerContext<'_, '_>,
+        index: usize,
+        value_len: usize,
+    ) {
+        self.count_read(context, index, Some(context.lens(index, value_len)));
+        self.say_noop(out);
+    }
+
+    fn reply(
+        self,
+        out: &mut Vec<u8>,
+        context: &mut AnswerContext<'_, '_>,
+        index: usize,
+        reply: &Reply,
+    ) -> OldValue {
+        let (loud, quiet) = self.head.opcode.loud();
+        let mut old = OldValue::AsReplied;
+        match loud {
+            Opcode::GET | Opcode::GETK | Opcode::GAT | Opcode::GATK | Opcode::TOUCH => {
+                self.read_done(out, context, index, reply);
+            }
+            Opcode::DELETE => {
+                self.delete_done(out, context, reply);
+                context.record(index, Event::Delete);
+            }
+            Opcode::INCREMENT | Opcode::DECREMENT => self.delta_done(out, context, index, reply),
+            _ => {
+                context.counters.count_set(context.offered(index));
+                context.counters.count_failure(reply);
+                context.record(index, Event::Set);
+                answer_store(out, self.head, quiet, reply);
+                let failed = matches!(reply, Reply::TooLarge | Reply::OutOfMemory);
+                if loud == Opcode::SET && failed {
+                    old = OldValue::Goes;
+                }
+            }
+        }
+        self.say_noop(out);
+        old
+    }
+}
+
+impl Style {
+    /// Appends the answer of a noop that follows the request.
+    #[inline]
+    fn say_noop(self, out: &mut Vec<u8>) {
+        if let Some(opaque) = self.noop {
+            let opcode = Opcode::NOOP;
+            encode::done(out, Head { opcode, opaque }, 0);
+        }
+    }
+
+    #[inline]
+    fn count_read(self, context: &mut AnswerContext<'_, '_>, index: usize, hit: Option<Lens>) {
+        context.record(index, hit.map_or(Event::Miss, |_| Event::Hit));
+        match self.head.opcode.loud().0 {
+            Opcode::GET | Opcode::GETK => context.counters.count_get(hit),
+            _ => context.counters.count_touch(hit),
+        }
+    }
+
+    /// Answers a read that got no value: a miss, or a touch.
+    fn read_done(
+        self,
+        out: &mut Vec<u8>,
+        context: &mut AnswerContext<'_, '_>,
+        index: usize,
+        reply: &Reply,
+    ) {
+        let (head, (_, quiet)) = (self.head, self.head.opcode.loud());
+        let Reply::Found(item) = reply else {
+            self.count_read(context, index, None);
+            return match (quiet, head.opcode.tells_key()) {
+                (true, _) => {}
+                (false, true) => encode::miss_of(out, head, context.key(index)),
+                (false, false) => encode::error(out, head, Status::NotFound),
+            };
+        };
+        self.count_read(context, index, Some(context.lens(index, item.value_len)));
+        encode::value(out, head, &[], item.flags, 0, item.cas);
+    }
+
+    fn delete_done(self, out: &mut Vec<u8>, context: &AnswerContext<'_, '_>, reply: &Reply) {
+        if *reply != Reply::Exists {
+            context.counters.count_delete(*reply == Reply::Removed);
+        }
+        match reply {
+            Reply::Removed if self.head.opcode.loud().1 => {}
+            Reply::Removed => encode::done(out, self.head, 0),
+            Reply::Exists => encode::error(out, self.head, Status::Exists),
+            _ => encode::error(out, self.head, Status::NotFound),
+        }
+    }
+
+    fn delta_done(
+        self,
+        out: &mut Vec<u8>,
+        context: &mut AnswerContext<'_, '_>,
+        index: usize,
+        reply: &Reply,
+    ) {
+        let (loud, quiet) = self.head.opcode.loud();
+        let key_len = context.key(index).len();
+        context
+            .counters
+            .count_delta_reply(loud == Opcode::DECREMENT, key_len, reply);
+        match reply {
+            Reply::Number(..) if quiet => {}
+            Reply::Number(number, item) => encode::number(out, self.head, *number, item.cas),
+            Reply::NotNumeric => encode::error(out, self.head, Status::NonNumeric),
+            Reply::Exists => encode::error(out, self.head, Status::Exists),
+            Reply::TooLarge | Reply::OutOfMemory => {
+                encode::error(out, self.head, Status::OutOfMemory);
+            }
+            _ => encode::error(out, self.head, Status::NotFound),
+        }
+    }
+}
+
+/// Answers a storage request.
+pub fn answer_store(out: &mut Vec<u8>, head: Head, quiet: bool, reply: &Reply) {
+    let status = match (reply, head.opcode.loud().0) {
+        (Reply::Stored(_), _) if quiet => return,
+        (Reply::Stored(item), _) => return encode::done(out, head, item.cas),
+        (Reply::Exists, _) | (Reply::NotStored, Opcode::ADD) => Status::Exists,
+        (Reply::NotFound, _) | (Reply::NotStored, Opcode::REPLACE) => Status::NotFound,
+        (Reply::TooLarge, Opcode::SET | Opcode::ADD | Opcode::REPLACE) => Status::TooLarge,
+        (Reply::OutOfMemory, _) => Status::OutOfMemory,
+        // An append that makes a value too large gets memcached's answer.
+        _ => Status::NotStored,
+    };
+    encode::error(out, head, status);
+}

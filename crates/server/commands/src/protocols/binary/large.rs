@@ -1,0 +1,97 @@
+//! Stores whose value is too long to await in a buffer: the engine reserves an item, and the value's bytes go there as
+//! they arrive. The key keeps its old value until the last byte has arrived.
+
+use nuthatch_engine::Reply;
+use nuthatch_protocol::binary::{Head, Parsed, Store, StoreVerb, parse};
+use nuthatch_state::telemetry::prefixes::Event;
+use nuthatch_state::telemetry::sizes::Lens;
+
+use super::answers::answer_store;
+use super::{Incoming, NO_LIMITS, Phase, requests};
+use crate::protocols;
+use crate::slice::Slice;
+use crate::stage::{Flow, Stage};
+use crate::work::Work;
+
+/// Begins a store. `request` is the head, extras and key.
+pub fn begin(
+    stage: &mut Stage<'_, '_>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    head: Head,
+    store: &Store<'_>,
+    request: &[u8],
+    value_len: usize,
+) -> Flow {
+    slice.spend(Work::COMMAND);
+    slice.position += request.len();
+    *phase = match stage.reserve(store.key, value_len) {
+        Ok(value) => Phase::Value(Box::new(Incoming {
+            value,
+            head,
+            request: request.into(),
+        })),
+        Err(reply) => {
+            stage.tell_refused(store.key, &requests::store_op(stage, store), &reply);
+            answer(stage, slice, head, store, value_len, &reply);
+            Phase::Swallow(value_len as u64)
+        }
+    };
+    Flow::Next
+}
+
+/// Passes the bytes that have arrived to the engine, and stores the item when all have.
+pub fn go_on(
+    stage: &mut Stage<'_, '_>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    input: &[u8],
+) -> Flow {
+    let Phase::Value(incoming) = phase else {
+        return Flow::Next;
+    };
+    if !protocols::receive(&mut incoming.value, slice, input) {
+        return Flow::Starved;
+    }
+    if let Phase::Value(incoming) = std::mem::replace(phase, Phase::Requests) {
+        let Incoming {
+            value,
+            head,
+            request,
+        } = *incoming;
+        // The request was parsed once already, with the same result.
+        let Parsed::Body {
+            store, value_len, ..
+        } = parse(&request, &NO_LIMITS)
+        else {
+            return Flow::Next;
+        };
+        let op = requests::store_op(stage, &store);
+        let reply = stage.commit(store.key, value, &op);
+        answer(stage, slice, head, &store, value_len, &reply);
+    }
+    Flow::Next
+}
+
+/// Answers a store. If a value could not be replaced, removes the old one.
+fn answer(
+    stage: &mut Stage<'_, '_>,
+    slice: &mut Slice,
+    head: Head,
+    store: &Store<'_>,
+    value_len: usize,
+    reply: &Reply,
+) {
+    stage.counters.count_set(Lens {
+        key: store.key.len(),
+        value: value_len,
+    });
+    stage.counters.count_failure(reply);
+    stage.record(store.key, Event::Set);
+    let failed = matches!(reply, Reply::TooLarge | Reply::OutOfMemory);
+    if failed && store.verb == StoreVerb::Set {
+        stage.forget(store.key);
+    }
+    let (_, quiet) = head.opcode.loud();
+    answer_store(slice.output.text(), head, quiet, reply);
+}

@@ -1,0 +1,153 @@
+//! Stores whose value is too long to await in a buffer: the engine reserves an item, and the value's bytes go there as
+//! they arrive. The key keeps its old value until the last byte has arrived.
+
+use nuthatch_engine::Reply;
+use nuthatch_protocol::{Error, KEY_ROOM, Parsed, Store, decode_key, encode, parse};
+use nuthatch_state::telemetry::prefixes::Event;
+use nuthatch_state::telemetry::sizes::Lens;
+
+use super::answers::{AnsweredVerb, MetaAnswer, MetaTicket, StoreStyle, answer_meta, answer_store};
+use super::requests::{is_plain_set, store_op, store_style};
+use super::{Incoming, Phase, key_bytes};
+use crate::protocols;
+use crate::slice::Slice;
+use crate::stage::{Flow, Stage};
+use crate::work::Work;
+
+const BLOCK_END: &[u8] = b"\r\n";
+
+/// Begins a store. `line` is the command's line.
+pub fn begin<'a>(
+    stage: &mut Stage<'_, 'a>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    line: &'a [u8],
+    store: &Store<'a>,
+    value_len: usize,
+) -> Flow {
+    if slice.in_batch > 0 {
+        // If there is no room, the old value is removed: this must not happen before earlier requests that may see it.
+        return Flow::Barrier;
+    }
+    slice.spend(Work::COMMAND);
+    slice.position += line.len();
+    let base64 = store.meta.is_some_and(|flags| flags.base64);
+    let bytes = key_bytes(stage, store.key, base64).unwrap_or(&store.key[..1]);
+    match stage.reserve(bytes, value_len) {
+        Ok(value) => {
+            *phase = Phase::Value(Box::new(Incoming {
+                value,
+                line: line.into(),
+                end_seen: 0,
+                end_good: true,
+            }));
+        }
+        Err(reply) => {
+            stage.counters.count_failure(&reply);
+            stage.tell_refused(bytes, &store_op(stage, store), &reply);
+            let error = match reply {
+                Reply::TooLarge => Error::TOO_LARGE,
+                _ => Error::OUT_OF_MEMORY,
+            };
+            let replaces = match &store.meta {
+                Some(flags) => is_plain_set(flags),
+                None => store.verb == nuthatch_protocol::StoreVerb::Set,
+            };
+            if replaces {
+                stage.forget(bytes);
+            }
+            if !store.noreply {
+                encode::error(slice.output.text(), error);
+            }
+            *phase = Phase::Swallow((value_len + BLOCK_END.len()) as u64);
+        }
+    }
+    Flow::Next
+}
+
+/// Passes the bytes that have arrived to the engine, and stores the item when all have.
+pub fn go_on(
+    stage: &mut Stage<'_, '_>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    input: &[u8],
+) -> Flow {
+    let Phase::Value(incoming) = phase else {
+        return Flow::Next;
+    };
+    let is_whole = protocols::receive(&mut incoming.value, slice, input);
+    let here = &input[slice.position..];
+    let of_end = here.len().min(BLOCK_END.len() - incoming.end_seen);
+    let expected = &BLOCK_END[incoming.end_seen..][..of_end];
+    incoming.end_good &= &here[..of_end] == expected;
+    incoming.end_seen += of_end;
+    slice.position += of_end;
+    if !is_whole || incoming.end_seen < BLOCK_END.len() {
+        return Flow::Starved;
+    }
+    if let Phase::Value(incoming) = std::mem::replace(phase, Phase::Commands) {
+        finish(stage, slice, *incoming);
+    }
+    Flow::Next
+}
+
+/// All bytes have arrived. The batch has no request of this connection: the value began behind a barrier, and no
+/// request was parsed since.
+fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice, incoming: Incoming) {
+    // The line was parsed once already, with the same result.
+    let Parsed::Body {
+        store, value_len, ..
+    } = parse(&incoming.line, &stage.limits)
+    else {
+        return;
+    };
+    if !incoming.end_good {
+        if !store.noreply {
+            encode::error(slice.output.text(), Error::BAD_DATA_CHUNK);
+        }
+        return;
+    }
+    if store.meta.is_none() {
+        stage.record(store.key, Event::Set);
+    }
+    let op = store_op(stage, &store);
+    let mut room = [0; KEY_ROOM];
+    let key = match store.meta.is_some_and(|flags| flags.base64) {
+        true => decode_key(store.key, &mut room).unwrap_or_default(),
+        false => store.key,
+    };
+    let reply = stage.commit(key, incoming.value, &op);
+    let offered = Lens {
+        key: key.len(),
+        value: value_len,
+    };
+    stage.counters.count_set(offered);
+    match &store.meta {
+        None => {
+            if store_style(store.verb) == StoreStyle::Cas {
+                stage.counters.count_cas(offered, &reply);
+            }
+            answer_store(slice.output.text(), stage.counters, store.noreply, &reply);
+        }
+        Some(flags) => {
+            let ticket = MetaTicket {
+                verb: AnsweredVerb::Store {
+                    plain_set: is_plain_set(flags),
+                },
+                key: store.key,
+                flags: *flags,
+            };
+            stage.counters.cmd_meta.bump();
+            answer_meta(
+                slice.output.text(),
+                MetaAnswer {
+                    ticket: &ticket,
+                    counters: stage.counters,
+                    now: stage.now,
+                    offered,
+                },
+                &reply,
+            );
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! The `stats` command: [`nuthatch_state::reports`] writes most topics, and topics that walk over items become a dump.
+
+use std::io::Write;
+
+use nuthatch_protocol::{Words, encode};
+use nuthatch_state::administration::Action;
+use nuthatch_state::reports::{self as reports, Outcome};
+use nuthatch_state::telemetry::histogram::ItemSizes;
+
+use super::Phase;
+use super::admin::number;
+use super::dump::{CLASSES_MAX, Classes, Dump, DumpStyle};
+use crate::slice::Slice;
+use crate::stage::Stage;
+
+/// The refusal of a report of unbounded length, while the connections' buffers hold much.
+const NO_MEMORY: &[u8] = b"SERVER_ERROR out of memory writing stats\r\n";
+
+/// The refusal of a walk over all items, while another one runs.
+const BUSY: &[u8] = b"BUSY currently processing crawler request\r\n";
+
+/// Answers `stats` with these arguments.
+pub fn command(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, words: Words<'_>) {
+    let out = slice.output.text();
+    let mut words = words.iter();
+    match words.next() {
+        Some(b"reset") if !stage.may(Action::ResetStats) => {
+            out.extend_from_slice(b"CLIENT_ERROR stats reset not allowed\r\n");
+        }
+        Some(b"reset") => {
+            stage.shared.reset_stats();
+            out.extend_from_slice(encode::RESET);
+        }
+        Some(b"detail") => {
+            let word = words.next().unwrap_or_default();
+            let told = reports::detail(stage.shared, word, &mut |text| out.extend_from_slice(text));
+            out.extend_from_slice(match told {
+                Outcome::All if word == b"dump" => b"",
+                Outcome::All => encode::OK,
+                Outcome::Unknown => b"CLIENT_ERROR usage: stats detail on|off|dump\r\n",
+                Outcome::NoMemory => NO_MEMORY,
+                Outcome::Forbidden => b"CLIENT_ERROR stats detail not allowed\r\n",
+            });
+        }
+        Some(b"sizes") => match Dump::alone(stage.shared) {
+            Some(permit) => {
+                let style = DumpStyle::Sizes(ItemSizes::default());
+                *phase = Phase::Dump(Box::new(Dump::new(style, Classes::ALL, Some(permit))));
+            }
+            None => out.extend_from_slice(BUSY),
+        },
+        Some(b"cachedump") => match cachedump(stage, words.next(), words.next()) {
+            Ok(dump) => *phase = Phase::Dump(Box::new(dump)),
+            Err(error) => out.extend_from_slice(error),
+        },
+        topic => {
+            let told = stage.tell_stats(topic.unwrap_or_default(), &mut |name, value| {
+                // A write to a Vec does not fail.
+                let _ = write!(out, "STAT {name} {value}\r\n");
+            });
+            out.extend_from_slice(match told {
+                Outcome::All => encode::END,
+                Outcome::Unknown => b"ERROR\r\n",
+                Outcome::NoMemory => NO_MEMORY,
+                Outcome::Forbidden => b"CLIENT_ERROR stats hotkeys not allowed\r\n",
+            });
+        }
+    }
+}
+
+/// `stats cachedump <class> <limit>`, where limit 0 is none.
+fn cachedump(
+    stage: &Stage<'_, '_>,
+    class: Option<&[u8]>,
+    limit: Option<&[u8]>,
+) -> Result<Dump, &'static [u8]> {
+    if !stage.shared.live.allow_dump() {
+        return Err(b"CLIENT_ERROR stats cachedump not allowed\r\n");
+    }
+    let (Some(class), Some(limit)) = (class, limit) else {
+        return Err(b"CLIENT_ERROR bad command line\r\n");
+    };
+    let (Some(class), Some(limit)) = (number::<u32>(class), number::<u32>(limit)) else {
+        return Err(b"CLIENT_ERROR bad command line format\r\n");
+    };
+    if class as usize >= CLASSES_MAX {
+        return Err(b"CLIENT_ERROR Illegal slab id\r\n");
+    }
+    let left = if limit == 0 {
+        usize::MAX
+    } else {
+        limit as usize
+    };
+    let style = DumpStyle::Cache { left };
+    Ok(Dump::new(style, Classes::one(class as usize), None))
+}

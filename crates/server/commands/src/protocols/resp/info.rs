@@ -1,0 +1,216 @@
+//! INFO: the lines that Redis' programs and users look for, and where to find more.
+
+use std::env::consts;
+use std::fmt::{self, Display, Write};
+use std::hash::{BuildHasher, RandomState};
+use std::process;
+use std::sync::LazyLock;
+
+use nuthatch_engine::Engine;
+use nuthatch_protocol::resp::Values;
+use nuthatch_state::config::Protocol;
+use nuthatch_state::system;
+use nuthatch_state::telemetry::Address;
+
+use super::manage::REDIS_VERSION;
+use crate::stage::Stage;
+
+/// The sections, in their order.
+const SECTIONS: [Section; 9] = [
+    ("Server", server),
+    ("Clients", clients),
+    ("Memory", memory),
+    ("Persistence", persistence),
+    ("Stats", stats),
+    ("Replication", replication),
+    ("CPU", processor),
+    ("Cluster", cluster),
+    ("Keyspace", keyspace),
+];
+
+/// A section's name, and the function that writes it.
+type Section = (&'static str, fn(&mut Lines, &Stage<'_, '_>));
+
+/// Lines of a name and a value.
+#[derive(Default)]
+struct Lines(String);
+
+impl Lines {
+    fn line(&mut self, name: &str, value: impl Display) {
+        // A write to a String does not fail.
+        let _ = write!(self.0, "{name}:{value}\r\n");
+    }
+}
+
+/// Bytes as Redis shows them to people: `1.50M`.
+struct HumanBytes(u64);
+
+impl Display for HumanBytes {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut number = self.0 as f64;
+        for unit in ["B", "K", "M", "G"] {
+            if number < 1024.0 {
+                return match unit {
+                    "B" => write!(out, "{}B", self.0),
+                    unit => write!(out, "{number:.2}{unit}"),
+                };
+            }
+            number /= 1024.0;
+        }
+        write!(out, "{number:.2}T")
+    }
+}
+
+/// The sections that the request names, or all of them if it names none.
+pub fn info(stage: &Stage<'_, '_>, asked: Values<'_>) -> String {
+    let all = asked.len() == 0
+        || asked.into_iter().any(|name| {
+            [&b"all"[..], b"default", b"everything"]
+                .iter()
+                .any(|word| name.eq_ignore_ascii_case(word))
+        });
+    let mut lines = Lines::default();
+    for (name, write) in SECTIONS {
+        let mut asked = asked;
+        if all || asked.any(|asked| asked.eq_ignore_ascii_case(name.as_bytes())) {
+            if !lines.0.is_empty() {
+                lines.0 += "\r\n";
+            }
+            lines.0 += &format!("# {name}\r\n");
+            write(&mut lines, stage);
+        }
+    }
+    lines.0
+}
+
+fn server(lines: &mut Lines, stage: &Stage<'_, '_>) {
+    lines.line("redis_version", REDIS_VERSION);
+    lines.line("redis_mode", "standalone");
+    lines.line("server_name", "nuthatch");
+    lines.line("nuthatch_version", env!("CARGO_PKG_VERSION"));
+    lines.line("nuthatch_engine", stage.shared.engine.name());
+    lines.line("arch_bits", usize::BITS);
+    lines.line("os", format_args!("{} {}", consts::OS, consts::ARCH));
+    lines.line("process_id", process::id());
+    lines.line("run_id", &*RUN_ID);
+    lines.line("tcp_port", port(stage));
+    lines.line("uptime_in_seconds", stage.now.seconds());
+    lines.line("uptime_in_days", stage.now.seconds() / 86_400);
+}
+
+/// A name of this run of the server: 40 hexadecimal digits, as clients expect.
+static RUN_ID: LazyLock<String> = LazyLock::new(|| {
+    // Each state of the standard library's maps has a seed of its own, from the system's random numbers.
+    let number = || RandomState::new().hash_one(process::id());
+    format!("{:016x}{:016x}{:08x}", number(), number(), number() as u32)
+});
+
+/// The first TCP port for Redis' clients. 0 if they have none of their own.
+fn port(stage: &Stage<'_, '_>) -> u16 {
+    let mut addresses = stage.shared.addresses_of(Protocol::is_redis);
+    let port = addresses.find_map(|address| match address {
+        Address::Tcp(address) => Some(address.port()),
+        _ => None,
+    });
+    port.unwrap_or(0)
+}
+
+fn clients(lines: &mut Lines, stage: &Stage<'_, '_>) {
+    lines.line("connected_clients", stage.shared.connections());
+    lines.line("maxclients", stage.shared.live.connections_max());
+    lines.line("blocked_clients", 0);
+}
+
+fn memory(lines: &mut Lines, stage: &Stage<'_, '_>) {
+    let stats = stage.shared.engine.stats();
+    let policy = match stage.shared.engine.evicts() {
+        true => "allkeys-lru",
+        false => "noeviction",
+    };
+    lines.line("used_memory", stats.memory_used);
+    lines.line("used_memory_human", HumanBytes(stats.memory_used));
+    if let Some(resident) = system::resident_bytes() {
+        lines.line("used_memory_rss", resident);
+        lines.line("used_memory_rss_human", HumanBytes(resident));
+    }
+    lines.line("used_memory_dataset", stats.item_bytes);
+    lines.line("maxmemory", stats.memory_limit);
+    lines.line("maxmemory_human", HumanBytes(stats.memory_limit));
+    lines.line("maxmemory_policy", policy);
+}
+
+fn persistence(lines: &mut Lines, stage: &Stage<'_, '_>) {
+    let saves = *stage.shared.saves.lock();
+    lines.line("rdb_last_save_time", saves.last_done);
+    let status = if saves.last_failed { "err" } else { "ok" };
+    lines.line("rdb_last_bgsave_status", status);
+    lines.line("loading", 0);
+    lines.line("rdb_changes_since_last_save", 0);
+    lines.line("aof_enabled", 0);
+}
+
+fn stats(lines: &mut Lines, stage: &Stage<'_, '_>) {
+    let (shared, stats) = (stage.shared, stage.shared.engine.stats());
+    let totals = shared.totals();
+    lines.line(
+        "total_connections_received",
+        shared.accepting.total_connections.get(),
+    );
+    lines.line(
+        "rejected_connections",
+        shared.accepting.rejected_connections.get(),
+    );
+    lines.line("total_net_input_bytes", totals.bytes_read);
+    lines.line("total_net_output_bytes", totals.bytes_written);
+    lines.line("total_commands_processed", totals.redis_commands);
+    lines.line("keyspace_hits", totals.get_hits + totals.look_hits);
+    lines.line("keyspace_misses", totals.get_misses + totals.look_misses);
+    lines.line("expired_keys", stats.expired);
+    lines.line("evicted_keys", stats.evictions);
+    lines.line("key_too_long", totals.key_too_long);
+    lines.line("store_too_large", totals.store_too_large);
+    lines.line("store_no_memory", totals.store_no_memory);
+}
+
+fn replication(lines: &mut Lines, _: &Stage<'_, '_>) {
+    lines.line("role", "master");
+    lines.line("connected_slaves", 0);
+}
+
+fn processor(lines: &mut Lines, _: &Stage<'_, '_>) {
+    if let Some((user, system)) = system::cpu_time() {
+        lines.line("used_cpu_sys", format_args!("{:.6}", system.as_secs_f64()));
+        lines.line("used_cpu_user", format_args!("{:.6}", user.as_secs_f64()));
+    }
+}
+
+fn cluster(lines: &mut Lines, _: &Stage<'_, '_>) {
+    lines.line("cluster_enabled", 0);
+}
+
+fn keyspace(lines: &mut Lines, stage: &Stage<'_, '_>) {
+    let items = stage.shared.engine.stats().items;
+    if items > 0 {
+        // Clients that parse this line want all three fields; the other two are not counted.
+        lines.line("db0", format_args!("keys={items},expires=0,avg_ttl=0"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::HumanBytes;
+
+    #[test]
+    fn sizes_are_shown_as_in_redis() {
+        for (bytes, shown) in [
+            (0, "0B"),
+            (1023, "1023B"),
+            (1024, "1.00K"),
+            (1_572_864, "1.50M"),
+            (1 << 30, "1.00G"),
+            (3 << 40, "3.00T"),
+        ] {
+            assert_eq!(HumanBytes(bytes).to_string(), shown);
+        }
+    }
+}

@@ -1,0 +1,382 @@
+//! Commands of many keys. The keys of MGET join the iteration's batch one by one. The other commands execute in batches
+//! of their own, because all their keys have one answer.
+
+use std::mem::MaybeUninit;
+
+use nuthatch_engine::{AnyValue, Item, Op, Read, Removal, Replies, Reply, Request, Store};
+use nuthatch_protocol::resp::{Element, Error, Many, Rest, element};
+use nuthatch_state::telemetry::counters::WorkerCounters;
+use nuthatch_state::telemetry::sizes::Lens;
+
+use super::answers::{Verb, failure};
+use super::request::count_refusal;
+use super::{Phase, RequestReader, State, upload};
+use crate::slice::Slice;
+use crate::stage::{Flow, Stage};
+use crate::work::Work;
+
+/// Requests of such a batch.
+const BATCH: usize = 64;
+
+/// A command in progress.
+#[derive(Clone, Copy, Debug)]
+pub struct Run {
+    verb: Many,
+    /// Elements that are still to come.
+    left: u32,
+    /// The rest of an element that was refused.
+    rest: Rest,
+    /// Number of keys found.
+    tally: i64,
+    /// The error of the first element that failed.
+    failed: Option<Error<'static>>,
+    /// For an MGET: the number of values of the answer, until its first value is answered.
+    announced: u32,
+}
+
+impl Run {
+    pub fn new(verb: Many, arguments: u32) -> Self {
+        let left = match verb {
+            Many::Set => arguments / 2,
+            _ => arguments,
+        };
+        Self {
+            verb,
+            left,
+            rest: Rest::default(),
+            tally: 0,
+            failed: None,
+            announced: left,
+        }
+    }
+
+    /// Records that an element is refused, and the rest of it that is still to come.
+    pub fn has_refused(&mut self, error: Error<'static>, rest: Rest) {
+        self.has_stored(Err(error));
+        self.rest = rest;
+    }
+
+    /// Records the outcome of a pair that arrived piece by piece.
+    pub fn has_stored(&mut self, outcome: Result<(), Error<'static>>) {
+        self.left -= 1;
+        if let Err(error) = outcome {
+            self.failed.get_or_insert(error);
+        }
+    }
+}
+
+/// Goes on with the elements that have arrived.
+#[inline]
+pub fn go_on<'a>(
+    stage: &mut Stage<'_, 'a>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    reader: &mut RequestReader<'a>,
+) -> Flow {
+    let State::Many(run) = phase.state else {
+        return Flow::Next;
+    };
+    let mut run = run;
+    let flow = if run.verb == Many::Get {
+        get(stage, slice, phase, reader, &mut run)
+    } else if run.announced == 1
+        && run.verb != Many::Set
+        && let Some(flow) = one(stage, slice, phase, reader, &run)
+    {
+        flow
+    } else {
+        several(stage, slice, phase, reader, &mut run)
+    };
+    match &mut phase.state {
+        // In any other state the command is over, waits for a value, or the connection ends.
+        State::Many(kept) => *kept = run,
+        State::Upload(upload) => upload.belongs_to(run),
+        _ => {}
+    }
+    flow
+}
+
+/// MGET: each key is a request of the batch.
+#[inline]
+fn get<'a>(
+    stage: &mut Stage<'_, 'a>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    reader: &mut RequestReader<'a>,
+    run: &mut Run,
+) -> Flow {
+    while run.left > 0 || !run.rest.is_over() {
+        if slice.batch_is_full(stage) {
+            return Flow::Barrier;
+        }
+        if !run.rest.is_over() {
+            if let Some(flow) = pass(slice, phase, reader, run) {
+                return flow;
+            }
+            continue;
+        }
+        match element(run.verb, reader.left(), &stage.limits) {
+            Element::Item { key, consumed, .. } => {
+                let array = std::mem::take(&mut run.announced);
+                let style = Verb::Value.behind_array(array, phase.version);
+                stage.push(slice, key, Op::Get, style);
+                reader.used += consumed;
+            }
+            Element::Incomplete(awaited) => {
+                slice.awaited = awaited;
+                return Flow::Starved;
+            }
+            _ if slice.in_batch > 0 => return Flow::Barrier,
+            // No item can have this key.
+            Element::Refused {
+                error,
+                consumed,
+                rest,
+            } => {
+                count_refusal(stage, error);
+                let mut writer = phase.writer(slice);
+                match std::mem::take(&mut run.announced) {
+                    0 => {}
+                    count => writer.array(count as usize),
+                }
+                writer.null();
+                reader.used += consumed;
+                run.rest = rest;
+            }
+            Element::Broken(error) => return broken(slice, phase, reader, &error),
+            Element::Body(_) => unreachable!("keys are not announced"),
+        }
+        run.left -= 1;
+        slice.spend(Work::COMMAND);
+    }
+    phase.state = State::Requests;
+    Flow::Next
+}
+
+/// Adds a single key to the iteration's batch, if it is a valid one.
+#[inline]
+fn one<'a>(
+    stage: &mut Stage<'_, 'a>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    reader: &mut RequestReader<'a>,
+    run: &Run,
+) -> Option<Flow> {
+    let Element::Item { key, consumed, .. } = element(run.verb, reader.left(), &stage.limits)
+    else {
+        return None;
+    };
+    let verb = match run.verb {
+        Many::Remove => Verb::Removed,
+        _ => Verb::Number,
+    };
+    stage.push(slice, key, op(run.verb, b""), verb.of(phase.version));
+    reader.used += consumed;
+    phase.state = State::Requests;
+    Some(Flow::Next)
+}
+
+fn op(verb: Many, value: &[u8]) -> Op<'_> {
+    match verb {
+        Many::Set => Op::Store(Store::set(value)),
+        Many::Remove => Op::Remove(Removal::default()),
+        verb => Op::Read(Read {
+            value: false,
+            bump: verb == Many::Touch,
+            ..Read::default()
+        }),
+    }
+}
+
+/// All other commands: all elements that have arrived go to the engine together.
+fn several<'a>(
+    stage: &mut Stage<'_, 'a>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    reader: &mut RequestReader<'a>,
+    run: &mut Run,
+) -> Flow {
+    if slice.in_batch > 0 {
+        return Flow::Barrier;
+    }
+    if !run.rest.is_over()
+        && let Some(flow) = pass(slice, phase, reader, run)
+    {
+        return flow;
+    }
+    let mut requests: Vec<Request<'a>> = Vec::with_capacity(BATCH.min(run.left as usize));
+    let mut flow = Flow::Next;
+    let mut upload = None;
+    while run.left > 0 && requests.len() < BATCH {
+        match element(run.verb, reader.left(), &stage.limits) {
+            Element::Item {
+                key,
+                value,
+                consumed,
+            } => {
+                requests.push(Request {
+                    key: stage.key(key),
+                    op: op(run.verb, value),
+                });
+                reader.used += consumed;
+                run.left -= 1;
+            }
+            Element::Incomplete(awaited) => {
+                slice.awaited = awaited;
+                flow = Flow::Starved;
+                break;
+            }
+            Element::Body(body) if body.value_len <= slice.terms.awaited_max => {
+                slice.awaited = body.awaited;
+                flow = Flow::Starved;
+                break;
+            }
+            Element::Body(body) => {
+                upload = Some(body);
+                break;
+            }
+            Element::Refused {
+                error,
+                consumed,
+                rest,
+            } => {
+                count_refusal(stage, error);
+                run.failed.get_or_insert(unborrowed(error));
+                reader.used += consumed;
+                run.rest = rest;
+                run.left -= 1;
+                break;
+            }
+            Element::Broken(error) => return broken(slice, phase, reader, &error),
+        }
+    }
+    let count = requests.len();
+    slice.spend(Work::of_commands(count));
+    execute(stage, run, &requests);
+    stage.charge(slice);
+    if let Some(body) = upload {
+        reader.used += upload::begin_element(stage, phase, run, reader.left(), &body);
+        return Flow::Next;
+    }
+    if run.left == 0 && run.rest.is_over() {
+        answer(slice, phase, run);
+    }
+    flow
+}
+
+/// The error that refuses an element. None of these errors borrows from the input.
+fn unborrowed(error: Error<'_>) -> Error<'static> {
+    match error {
+        Error::Words(words) => Error::Words(words),
+        _ => Error::SYNTAX,
+    }
+}
+
+fn execute(stage: &mut Stage<'_, '_>, run: &mut Run, requests: &[Request<'_>]) {
+    if requests.is_empty() {
+        return;
+    }
+    let mut tally = Tally {
+        run,
+        counters: stage.counters,
+        requests,
+    };
+    stage.execute(requests, &mut tally);
+}
+
+/// Answers a command whose elements are all done.
+fn answer(slice: &mut Slice, phase: &mut Phase, run: &Run) {
+    let mut writer = phase.writer(slice);
+    match (run.failed, run.verb) {
+        (Some(error), _) => writer.error(&error),
+        (None, Many::Set) => writer.ok(),
+        (None, _) => writer.integer(run.tally),
+    }
+    phase.state = State::Requests;
+}
+
+/// Skips the rest of a refused element. `Some` tells how the slice goes on if not all of the rest has arrived.
+fn pass(
+    slice: &mut Slice,
+    phase: &Phase,
+    reader: &mut RequestReader<'_>,
+    run: &mut Run,
+) -> Option<Flow> {
+    match run.rest.pass(reader.left()) {
+        Ok(passed) => {
+            reader.used += passed;
+            (!run.rest.is_over()).then_some(Flow::Starved)
+        }
+        Err(_) if slice.in_batch > 0 => Some(Flow::Barrier),
+        Err(error) => Some(broken(slice, phase, reader, &error)),
+    }
+}
+
+#[cold]
+fn broken(
+    slice: &mut Slice,
+    phase: &Phase,
+    reader: &mut RequestReader<'_>,
+    error: &Error<'_>,
+) -> Flow {
+    phase.writer(slice).error(error);
+    slice.closing = true;
+    reader.used = reader.input.len();
+    Flow::Next
+}
+
+/// Counts the outcomes of the requests.
+struct Tally<'r> {
+    run: &'r mut Run,
+    counters: &'r WorkerCounters,
+    requests: &'r [Request<'r>],
+}
+
+impl Replies<AnyValue> for Tally<'_> {
+    fn begin(&mut self, _: usize, _: &Item) -> &mut [MaybeUninit<u8>] {
+        unreachable!("no value was asked for")
+    }
+
+    fn commit(&mut self, _: usize) {}
+
+    fn retract(&mut self, _: usize) {}
+
+    fn large(&mut self, _: usize, _: &Item, _: AnyValue) {}
+
+    fn done(&mut self, index: usize, reply: Reply) {
+        let Request { key, op } = &self.requests[index];
+        let lens = |value| Lens {
+            key: key.bytes().len(),
+            value,
+        };
+        let hit = match (op, &reply) {
+            (Op::Store(store), _) => {
+                self.counters.count_set(lens(store.value.len()));
+                self.counters.count_failure(&reply);
+                if matches!(reply, Reply::TooLarge | Reply::OutOfMemory) {
+                    self.run.failed.get_or_insert(failure(&reply));
+                }
+                return;
+            }
+            (Op::Remove(_), reply) => {
+                let hit = *reply == Reply::Removed;
+                self.counters.count_delete(hit);
+                hit
+            }
+            (Op::Read(Read { bump: true, .. }), Reply::Found(item)) => {
+                self.counters.count_touch(Some(lens(item.value_len)));
+                true
+            }
+            (Op::Read(Read { bump: true, .. }), _) => {
+                self.counters.count_touch(None);
+                false
+            }
+            (_, reply) => {
+                let hit = matches!(reply, Reply::Found(_));
+                self.counters.count_look(hit);
+                hit
+            }
+        };
+        self.run.tally += i64::from(hit);
+    }
+}

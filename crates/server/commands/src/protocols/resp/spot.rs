@@ -1,0 +1,349 @@
+//! Requests to the engine outside of the batch, for commands that need the engine's reply before they can answer.
+
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+use nuthatch_base::memory::reserve::spare;
+use nuthatch_engine::{
+    AnyValue, Condition, Expiry, Item, Op, Read, Replies, Reply, Request, Store, StoreMode,
+    TouchIf, Value,
+};
+use nuthatch_protocol::resp::Error;
+use nuthatch_state::telemetry::counters::WorkerCounters;
+use nuthatch_state::telemetry::sizes::Lens;
+
+use super::Phase;
+use super::answers::failure;
+use crate::output::Output;
+use crate::slice::Slice;
+use crate::stage::Stage;
+use crate::work::Work;
+
+/// A part of a large value that is no longer than this is copied, and the value is free at once.
+const PIECE_COPIED: usize = 8 << 10;
+
+/// How often a change is tried if other clients are faster.
+pub const ATTEMPTS: usize = 1000;
+
+/// The answer to one request, with the value if there is one.
+#[derive(Default)]
+struct CollectedReply {
+    value: Output<AnyValue>,
+    large: Option<AnyValue>,
+    item: Option<Item>,
+    reply: Option<Reply>,
+}
+
+impl Replies<AnyValue> for CollectedReply {
+    fn begin(&mut self, _: usize, item: &Item) -> &mut [MaybeUninit<u8>] {
+        self.item = Some(*item);
+        self.value.begin(item.value_len, |_| {})
+    }
+
+    fn commit(&mut self, _: usize) {
+        // SAFETY: the engine calls this after it wrote all of the room that it got from the last `begin`: that is its
+        // side of `Replies`.
+        unsafe { self.value.commit() };
+    }
+
+    fn retract(&mut self, _: usize) {
+        self.item = None;
+        self.value.retract();
+    }
+
+    fn large(&mut self, _: usize, item: &Item, value: AnyValue) {
+        self.item = Some(*item);
+        self.large = Some(value);
+    }
+
+    fn done(&mut self, _: usize, reply: Reply) {
+        self.reply = Some(reply);
+    }
+}
+
+fn heard(stage: &mut Stage<'_, '_>, key: &[u8], op: Op<'_>) -> CollectedReply {
+    let request = Request {
+        key: stage.key(key),
+        op,
+    };
+    let mut heard = CollectedReply::default();
+    stage.execute(&[request], &mut heard);
+    heard
+}
+
+/// The reply to a request that gets no value.
+pub fn ask(stage: &mut Stage<'_, '_>, key: &[u8], op: Op<'_>) -> Reply {
+    heard(stage, key, op).reply.unwrap_or(Reply::Miss)
+}
+
+/// An item and its value.
+pub struct Found {
+    pub item: Item,
+    pub value: Content,
+}
+
+/// A value that was read. A large one stays in the engine, pinned: a copy of it would be memory that no limit counts.
+pub enum Content {
+    Copied(Vec<u8>),
+    Pinned(AnyValue),
+}
+
+impl Content {
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Copied(bytes) => bytes.len(),
+            Self::Pinned(value) => value.len(),
+        }
+    }
+
+    /// Bytes of memory that are not the engine's.
+    pub fn memory(&self) -> usize {
+        match self {
+            Self::Copied(bytes) => bytes.capacity(),
+            Self::Pinned(value) => value.memory(),
+        }
+    }
+
+    /// A contiguous piece of this part, from its start on. Empty only if the part is.
+    pub fn chunk(&self, part: Range<usize>) -> &[u8] {
+        match self {
+            Self::Copied(bytes) => &bytes[part],
+            Self::Pinned(value) => {
+                let chunk = value.chunk(part.start);
+                &chunk[..chunk.len().min(part.len())]
+            }
+        }
+    }
+
+    /// A part of it, piece by piece as it lies in the engine.
+    fn pieces(&self, part: Range<usize>) -> impl Iterator<Item = &[u8]> {
+        let mut at = part.start;
+        std::iter::from_fn(move || {
+            let piece = (at < part.end).then(|| self.chunk(at..part.end))?;
+            at += piece.len();
+            Some(piece)
+        })
+    }
+
+    /// Its bytes in memory of the caller, which has room for `len` bytes. The client chooses how many these are, so that
+    /// may fail.
+    pub fn copy(self, len: usize) -> Result<Vec<u8>, Error<'static>> {
+        let room = len.max(self.len());
+        match self {
+            Self::Copied(mut bytes) => {
+                reserve(&mut bytes, room)?;
+                Ok(bytes)
+            }
+            pinned => {
+                let mut bytes = Vec::new();
+                reserve(&mut bytes, room)?;
+                let pieces = pinned.pieces(0..pinned.len());
+                pieces.for_each(|piece| bytes.extend_from_slice(piece));
+                Ok(bytes)
+            }
+        }
+    }
+
+    /// Its bytes in one piece: where they lie, or in `copy` if they lie in several.
+    pub fn whole<'b>(&'b self, copy: &'b mut Vec<u8>) -> Result<&'b [u8], Error<'static>> {
+        let all = 0..self.len();
+        let first = self.chunk(all.clone());
+        if first.len() == all.len() {
+            return Ok(first);
+        }
+        reserve(copy, all.len())?;
+        self.pieces(all)
+            .for_each(|piece| copy.extend_from_slice(piece));
+        Ok(copy)
+    }
+
+    /// How many of these bytes the answer copies.
+    fn copied_of(&self, part: &Range<usize>) -> usize {
+        match self {
+            Self::Pinned(_) if part.len() > PIECE_COPIED => 0,
+            Self::Copied(_) | Self::Pinned(_) => part.len(),
+        }
+    }
+
+    /// Writes these of its bytes to the client.
+    pub fn answer(
+        self,
+        slice: &mut Slice,
+        phase: &Phase,
+        part: impl FnOnce(usize) -> Range<usize>,
+    ) {
+        let part = part(self.len());
+        if !slice.makes_room(self.copied_of(&part)) {
+            return phase.writer(slice).error(&Error::OUT_OF_MEMORY);
+        }
+        phase.writer(slice).bulk_header(part.len());
+        match self {
+            Self::Pinned(value) if part.len() > PIECE_COPIED => {
+                slice.output.pin_part(value, part);
+            }
+            short => {
+                let text = slice.output.text();
+                let pieces = short.pieces(part);
+                pieces.for_each(|piece| text.extend_from_slice(piece));
+            }
+        }
+        slice.output.text().extend_from_slice(b"\r\n");
+    }
+}
+
+/// Makes room for this many bytes in all.
+fn reserve(bytes: &mut Vec<u8>, room: usize) -> Result<(), Error<'static>> {
+    let more = room.saturating_sub(bytes.len());
+    spare(|| bytes.try_reserve_exact(more)).map_err(|_| Error::OUT_OF_MEMORY)
+}
+
+/// Reads an item.
+pub fn read(stage: &mut Stage<'_, '_>, key: &[u8]) -> Option<Found> {
+    let found = find(stage, key)?;
+    // Also for a pinned value: most commands that read one copy it, or compare it.
+    stage.work.add(Work::of_bytes(found.item.value_len));
+    Some(found)
+}
+
+/// Reads an item, whose value is copied later.
+pub fn find(stage: &mut Stage<'_, '_>, key: &[u8]) -> Option<Found> {
+    let mut heard = heard(stage, key, Op::Read(Read::default()));
+    let item = heard.item?;
+    Some(Found {
+        item,
+        value: match heard.large {
+            Some(value) => Content::Pinned(value),
+            None => Content::Copied(std::mem::take(heard.value.text())),
+        },
+    })
+}
+
+/// Looks at an item without using it.
+pub fn look(stage: &mut Stage<'_, '_>, key: &[u8]) -> Option<Item> {
+    let op = Op::Read(Read {
+        value: false,
+        bump: false,
+        idle: true,
+        ..Read::default()
+    });
+    match ask(stage, key, op) {
+        Reply::Found(item) => Some(item),
+        _ => None,
+    }
+}
+
+/// Gives an item another expiry, under a condition. [`Reply::Found`] if it did.
+pub fn touch<'v>(expiry: Expiry, condition: TouchIf) -> Op<'v> {
+    Op::Read(Read {
+        value: false,
+        bump: false,
+        touch: Some(expiry),
+        touch_if: condition,
+        ..Read::default()
+    })
+}
+
+/// The new state of an item.
+pub struct Change<'v, T> {
+    pub value: std::borrow::Cow<'v, [u8]>,
+    pub expiry: Expiry,
+    pub flags: u32,
+    /// The answer if the change succeeds.
+    pub answer: T,
+}
+
+/// The decision about an item.
+pub enum Decision<'v, T> {
+    /// It stays as it is.
+    Stay(T),
+    /// It becomes this.
+    Become(Change<'v, T>),
+}
+
+/// How a change is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    Set,
+    Delta { down: bool },
+    Touch,
+}
+
+impl Counted {
+    /// Counts a change. `there` is true if the item existed, `changed` is the new value's length if it was stored.
+    pub fn count(self, counters: &WorkerCounters, key: &[u8], there: bool, changed: Option<usize>) {
+        let lens = changed.map(|value| Lens {
+            key: key.len(),
+            value,
+        });
+        match (self, lens) {
+            (Self::Set, Some(lens)) => counters.count_set(lens),
+            // The command decided not to store.
+            (Self::Set, None) => {}
+            (Self::Delta { down }, lens) => counters.count_delta(down, lens.filter(|_| there)),
+            (Self::Touch, lens) => counters.count_touch(lens),
+        }
+    }
+}
+
+/// Changes an item depending on its state. Calls `decide` again if another client changed the item meanwhile.
+pub fn change<'v, T>(
+    stage: &mut Stage<'_, '_>,
+    key: &[u8],
+    counted: Counted,
+    mut decide: impl FnMut(Option<Found>) -> Result<Decision<'v, T>, Error<'static>>,
+) -> Result<T, Error<'static>> {
+    for _ in 0..ATTEMPTS {
+        let found = read(stage, key);
+        let cas = found.as_ref().map(|found| found.item.cas);
+        let change = match decide(found)? {
+            Decision::Stay(answer) => {
+                counted.count(stage.counters, key, cas.is_some(), None);
+                return Ok(answer);
+            }
+            Decision::Become(change) => change,
+        };
+        let mut store = Store::set(&change.value);
+        store.flags = change.flags;
+        store.expiry = change.expiry;
+        match cas {
+            Some(cas) => store.condition = Condition::Cas(cas),
+            None => store.mode = StoreMode::Add,
+        }
+        let reply = ask(stage, key, Op::Store(store));
+        match reply {
+            Reply::Stored(_) => {
+                let len = change.value.len();
+                counted.count(stage.counters, key, cas.is_some(), Some(len));
+                return Ok(change.answer);
+            }
+            Reply::TooLarge | Reply::OutOfMemory => {
+                stage.counters.count_failure(&reply);
+                return Err(failure(&reply));
+            }
+            // Another client changed it, added it, or removed it.
+            _ => {}
+        }
+    }
+    Err(Error::BUSY)
+}
+
+/// Removes an item if `is_meant` accepts it, and returns it.
+pub fn take_if(
+    stage: &mut Stage<'_, '_>,
+    key: &[u8],
+    is_meant: impl Fn(&Found) -> bool,
+) -> Result<Option<Found>, Error<'static>> {
+    for _ in 0..ATTEMPTS {
+        let Some(found) = read(stage, key).filter(&is_meant) else {
+            return Ok(None);
+        };
+        let removal = nuthatch_engine::Removal {
+            condition: Condition::Cas(found.item.cas),
+            ..Default::default()
+        };
+        if ask(stage, key, Op::Remove(removal)) == Reply::Removed {
+            return Ok(Some(found));
+        }
+    }
+    Err(Error::BUSY)
+}

@@ -1,0 +1,383 @@
+//! Commands about a value that read, decide and write.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::ops::Range;
+
+use nuthatch_engine::{Expiry, Item, Op, Removal, Reply, Store, StoreMode};
+use nuthatch_protocol::resp::{
+    Command, Decimal, Error, ExpiryForm, Lifetime, Set, SetAnswer, StoreCondition, Values, integer,
+};
+use nuthatch_state::telemetry::sizes::Lens;
+
+use super::request::count_refusal;
+use super::spot::{Change, Content, Counted, Decision, Found, ask, change, look, read, take_if};
+use super::{Phase, edit, expiry, scripts};
+use crate::slice::Slice;
+use crate::stage::Stage;
+use crate::work::Work;
+
+/// Redis' longest string.
+const STRING_LEN_MAX: u64 = 512 << 20;
+
+/// Executes `command`, if it is one of these. False if it is not.
+pub fn command(
+    stage: &mut Stage<'_, '_>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    command: &Command<'_>,
+) -> bool {
+    match *command {
+        Command::Set(set) => match changed(stage, &set) {
+            Ok(outcome) => answer_set(slice, phase, &set, outcome),
+            Err(error) => phase.writer(slice).error(&error),
+        },
+        Command::SetAllAbsent { pairs } => {
+            let outcome = set_all_absent(stage, pairs);
+            flag(slice, phase, outcome);
+        }
+        Command::GetRemove { key } => match take_if(stage, key, |_| true) {
+            Ok(found) => {
+                count_get(stage, key, found.as_ref());
+                bulk(slice, phase, found);
+            }
+            Err(error) => phase.writer(slice).error(&error),
+        },
+        Command::GetRange { key, start, end } => {
+            let found = read(stage, key);
+            count_get(stage, key, found.as_ref());
+            match found {
+                Some(found) => found
+                    .value
+                    .answer(slice, phase, |len| range(len, start, end)),
+                None => phase.writer(slice).bulk(b""),
+            }
+        }
+        Command::SetRange { key, offset, value } => {
+            set_range(stage, slice, phase, key, offset, Cow::Borrowed(value));
+        }
+        Command::Append { key, value } => edit::begin(phase, key, edit::Place::End, value.to_vec()),
+        Command::Increment { key, by } => {
+            let outcome = add(stage, key, by);
+            number(slice, phase, outcome);
+        }
+        Command::Eval(eval) => scripts::eval(stage, slice, phase, &eval, None),
+        Command::IncrementDecimal { key, by } => match increment_decimal(stage, key, by) {
+            Ok(text) => phase.writer(slice).bulk(&text),
+            Err(error) => phase.writer(slice).error(&error),
+        },
+        Command::Expiry { key, told } => {
+            let found = look(stage, key);
+            stage.counters.count_look(found.is_some());
+            let told = told_of(stage, found, told);
+            phase.writer(slice).integer(told);
+        }
+        _ => return false,
+    }
+    true
+}
+
+fn count_get(stage: &Stage<'_, '_>, key: &[u8], found: Option<&Found>) {
+    stage.counters.count_get(found.map(|found| Lens {
+        key: key.len(),
+        value: found.item.value_len,
+    }));
+}
+
+fn flag(slice: &mut Slice, phase: &Phase, outcome: Result<bool, Error<'static>>) {
+    let mut writer = phase.writer(slice);
+    match outcome {
+        Ok(flag) => writer.flag(flag),
+        Err(error) => writer.error(&error),
+    }
+}
+
+fn number(slice: &mut Slice, phase: &Phase, outcome: Result<i64, Error<'static>>) {
+    let mut writer = phase.writer(slice);
+    match outcome {
+        Ok(number) => writer.integer(number),
+        Err(error) => writer.error(&error),
+    }
+}
+
+fn bulk(slice: &mut Slice, phase: &Phase, found: Option<Found>) {
+    match found {
+        Some(found) => found.value.answer(slice, phase, |len| 0..len),
+        None => phase.writer(slice).null(),
+    }
+}
+
+/// The outcome of a SET that depends on the old value: whether it stored, and the old value.
+type Outcome = (bool, Option<Content>);
+
+/// SET with GET or KEEPTTL.
+fn changed(stage: &mut Stage<'_, '_>, set: &Set<'_>) -> Result<Outcome, Error<'static>> {
+    let new = match set.lifetime {
+        Lifetime::Until(moment) => expiry::expiry(moment, stage.present(), &stage.shared.clock),
+        Lifetime::Forever | Lifetime::Keep => Expiry::Never,
+    };
+    change(stage, set.key, Counted::Set, |found| {
+        let stays = match set.when {
+            StoreCondition::Always => false,
+            StoreCondition::Absent => found.is_some(),
+            StoreCondition::Present => found.is_none(),
+        };
+        let expiry = match (&found, set.lifetime) {
+            (Some(found), Lifetime::Keep) => found.item.expiry,
+            _ => new,
+        };
+        let old = found.map(|found| found.value);
+        Ok(match stays {
+            true => Decision::Stay((false, old)),
+            false => Decision::Become(Change {
+                value: Cow::Borrowed(set.value),
+                expiry,
+                flags: 0,
+                answer: (true, old),
+            }),
+        })
+    })
+}
+
+fn answer_set(slice: &mut Slice, phase: &Phase, set: &Set<'_>, (stored, old): Outcome) {
+    let mut writer = phase.writer(slice);
+    match (set.answer, old) {
+        (SetAnswer::Old, Some(old)) => old.answer(slice, phase, |len| 0..len),
+        (SetAnswer::Old, None) => writer.null(),
+        (SetAnswer::Number, _) => writer.flag(stored),
+        (SetAnswer::Status, _) if stored => writer.ok(),
+        (SetAnswer::Status, _) => writer.null(),
+    }
+}
+
+/// MSETNX: sets all keys or none. If another client sets a key meanwhile, the store of that key fails, and the keys
+/// that were set before it are removed again.
+fn set_all_absent(stage: &mut Stage<'_, '_>, pairs: Values<'_>) -> Result<bool, Error<'static>> {
+    let words: Vec<&[u8]> = pairs.collect();
+    let (pairs, _) = words.as_chunks::<2>();
+    for [key, _] in pairs {
+        match key.len() {
+            0 => return Err(Error::KEY_EMPTY),
+            len if len > nuthatch_engine::request::KEY_LEN_MAX => {
+                count_refusal(stage, Error::KEY_TOO_LONG);
+                return Err(Error::KEY_TOO_LONG);
+            }
+            _ => {}
+        }
+    }
+    // Each key is looked at and stored, all in one step.
+    stage.work.add(Work::of_commands(2 * pairs.len()));
+    if pairs.iter().any(|[key, _]| look(stage, key).is_some()) {
+        return Ok(false);
+    }
+    // If a key is named twice, its last value counts. A request may have thousands of pairs, so a map finds duplicates,
+    // without comparing each pair with each.
+    let last: HashMap<&[u8], usize> = (0..).zip(pairs).map(|(at, [key, _])| (*key, at)).collect();
+    let mut stored: Vec<(&[u8], u64)> = Vec::new();
+    for (at, [key, value]) in pairs.iter().enumerate() {
+        if last[key] != at {
+            continue;
+        }
+        let mut store = Store::set(value);
+        store.mode = StoreMode::Add;
+        let reply = ask(stage, key, Op::Store(store));
+        stage.counters.count_set(Lens {
+            key: key.len(),
+            value: value.len(),
+        });
+        match reply {
+            Reply::Stored(item) => stored.push((*key, item.cas)),
+            reply => {
+                for (key, cas) in stored {
+                    let removal = Removal {
+                        condition: nuthatch_engine::Condition::Cas(cas),
+                        ..Removal::default()
+                    };
+                    ask(stage, key, Op::Remove(removal));
+                }
+                stage.counters.count_failure(&reply);
+                return match reply {
+                    Reply::NotStored => Ok(false),
+                    reply => Err(super::answers::failure(&reply)),
+                };
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// The bytes from `start` to `end`, both included, of a value of this length. Negative numbers count from the end.
+fn range(len: usize, start: i64, end: i64) -> Range<usize> {
+    if start < 0 && end < 0 && start > end {
+        return 0..0;
+    }
+    let len = len as i64;
+    let place = |at: i64| match at {
+        ..0 => at.saturating_add(len).max(0),
+        at => at,
+    };
+    let (start, end) = (place(start), place(end).min(len - 1));
+    match start <= end {
+        true => start as usize..end as usize + 1,
+        false => 0..0,
+    }
+}
+
+/// SETRANGE.
+pub fn set_range(
+    stage: &mut Stage<'_, '_>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    key: &[u8],
+    offset: u64,
+    piece: Cow<'_, [u8]>,
+) {
+    let old_len = look(stage, key).map_or(0, |item| item.value_len);
+    let outcome = match range_end(stage, offset, &piece) {
+        Ok(_) if piece.is_empty() => Ok(old_len as i64),
+        Ok(end) if old_len.max(end) > edit::LONG => {
+            let place = edit::Place::At(offset as usize);
+            return edit::begin(phase, key, place, piece.into_owned());
+        }
+        Ok(end) => replace_range(stage, key, offset as usize..end, &piece),
+        Err(error) => Err(error),
+    };
+    number(slice, phase, outcome);
+}
+
+/// Where SETRANGE's piece ends in the new value.
+fn range_end(stage: &Stage<'_, '_>, offset: u64, piece: &[u8]) -> Result<usize, Error<'static>> {
+    if piece.is_empty() {
+        return Ok(0);
+    }
+    let end = offset.saturating_add(piece.len() as u64);
+    if end > STRING_LEN_MAX {
+        return Err(Error::STRING_TOO_LONG);
+    }
+    if end > stage.limits.value_max as u64 {
+        count_refusal(stage, Error::TOO_LARGE);
+        return Err(Error::TOO_LARGE);
+    }
+    Ok(end as usize)
+}
+
+fn replace_range(
+    stage: &mut Stage<'_, '_>,
+    key: &[u8],
+    range: Range<usize>,
+    piece: &[u8],
+) -> Result<i64, Error<'static>> {
+    change(stage, key, Counted::Set, |found| {
+        let (mut value, expiry, flags) = parts(found, range.end)?;
+        value.resize(value.len().max(range.end), 0);
+        value[range.clone()].copy_from_slice(piece);
+        Ok(Decision::Become(Change {
+            answer: value.len() as i64,
+            value: Cow::Owned(value),
+            expiry,
+            flags,
+        }))
+    })
+}
+
+/// Value, expiry and flags of the item, or of a new one if there is none. The value has room for `len` bytes.
+fn parts(found: Option<Found>, len: usize) -> Result<(Vec<u8>, Expiry, u32), Error<'static>> {
+    let (value, expiry, flags) = match found {
+        Some(Found { item, value }) => (value, item.expiry, item.flags),
+        None => (Content::Copied(Vec::new()), Expiry::Never, 0),
+    };
+    Ok((value.copy(len)?, expiry, flags))
+}
+
+/// True for a value that is far too long for a number: it is not copied.
+fn is_long(found: &Option<Found>) -> bool {
+    matches!(found, Some(found) if matches!(found.value, Content::Pinned(_)))
+}
+
+/// Adds to a number, or to 0 if there is none.
+fn add(stage: &mut Stage<'_, '_>, key: &[u8], by: i64) -> Result<i64, Error<'static>> {
+    change(stage, key, Counted::Delta { down: by < 0 }, |found| {
+        let absent = found.is_none();
+        if is_long(&found) {
+            return Err(Error::NOT_INTEGER);
+        }
+        let (value, expiry, flags) = parts(found, 0)?;
+        let number = match absent {
+            true => 0,
+            false => integer(&value).ok_or(Error::NOT_INTEGER)?,
+        };
+        let sum = number.checked_add(by).ok_or(Error::OVERFLOW)?;
+        Ok(Decision::Become(Change {
+            value: Cow::Owned(sum.to_string().into_bytes()),
+            expiry,
+            flags,
+            answer: sum,
+        }))
+    })
+}
+
+fn increment_decimal(
+    stage: &mut Stage<'_, '_>,
+    key: &[u8],
+    by: Decimal,
+) -> Result<Vec<u8>, Error<'static>> {
+    let down = by.is_negative();
+    change(stage, key, Counted::Delta { down }, |found| {
+        let absent = found.is_none();
+        if is_long(&found) {
+            return Err(Error::NOT_FLOAT);
+        }
+        let (value, expiry, flags) = parts(found, 0)?;
+        let number = match absent {
+            true => by,
+            false => Decimal::parse(&value)
+                .ok_or(Error::NOT_FLOAT)?
+                .checked_add(by)
+                .ok_or(Error::NOT_FINITE)?,
+        };
+        let mut text = Vec::new();
+        number.write(&mut text);
+        Ok(Decision::Become(Change {
+            value: Cow::Owned(text.clone()),
+            expiry,
+            flags,
+            answer: text,
+        }))
+    })
+}
+
+fn told_of(stage: &Stage<'_, '_>, found: Option<Item>, told: ExpiryForm) -> i64 {
+    match found {
+        Some(item) => expiry::told(item.expiry, told, &stage.shared.clock),
+        None => -2,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::range;
+
+    #[test]
+    fn ranges_are_those_of_redis() {
+        let value = b"This is a string";
+        for (start, end, expected) in [
+            (0, 3, &b"This"[..]),
+            (-3, -1, b"ing"),
+            (0, -1, value),
+            (10, 100, b"string"),
+            (5, 3, b""),
+            (-1, -3, b""),
+            (100, 200, b""),
+            (i64::MIN, i64::MAX, value),
+            (-100, 0, b"T"),
+            (-100, -100, b"T"),
+        ] {
+            assert_eq!(
+                &value[range(value.len(), start, end)],
+                expected,
+                "{start} {end}"
+            );
+        }
+        assert!(range(0, 0, -1).is_empty());
+    }
+}

@@ -1,0 +1,340 @@
+//! KEYS, SCAN, RANDOMKEY, DBSIZE: walks over the items; CLIENT LIST, a walk over the connections.
+
+use std::collections::{HashSet, TryReserveError};
+
+use nuthatch_base::memory::reserve::spare;
+use nuthatch_engine::{Cursor, Engine, Handle};
+use nuthatch_protocol::resp::{Error, Glob, Scan, Version, Writer};
+use nuthatch_state::scans::Place;
+
+use super::{Phase, State};
+use crate::slice::Slice;
+use crate::stage::{Flow, Stage};
+use crate::work::Work;
+
+/// Places that a step of a KEYS looks at.
+const KEYS_STEP: usize = 256;
+
+/// The most bytes of the answer to KEYS: all of it must be in memory before its first byte is sent, because its header
+/// has the number of keys. For more keys there is SCAN.
+const KEYS_LEN_MAX: usize = 16 << 20;
+
+/// The most items that a SCAN looks at.
+const SCAN_MAX: u64 = 1000;
+
+/// The most places that a SCAN looks at, most of them without an item: with a smaller number, a client of a server with
+/// few items would get empty answers again and again.
+const SCAN_PLACES: usize = 16 << 10;
+
+/// Places that a SCAN looks at in one go where there are no items.
+const SCAN_STRIDE: usize = 1 << 10;
+
+/// Places that the first step of a RANDOMKEY looks at. The next begins behind them, so a larger number would leave more
+/// items out.
+const RANDOM_STEP: usize = 64;
+
+/// The most items that a DBSIZE counts one by one.
+const COUNTED_MAX: u64 = 1000;
+
+/// Places that a step looks at where there are few items: of a DBSIZE, and of a RANDOMKEY that has found nothing.
+const STRIDE: usize = 1 << 10;
+
+/// Connections that a step of a CLIENT LIST looks at: none can be accepted or closed meanwhile.
+const LIST_STEP: usize = 64;
+
+/// A walk in progress: each step is short, and other connections are served between the steps of several slices.
+pub enum Walk {
+    /// Over the items.
+    Items { cursor: Cursor, search: Search },
+    /// CLIENT LIST, over the connections.
+    Clients {
+        /// The next place.
+        place: usize,
+        /// The serials of those that are listed, if not all are.
+        listed: Option<HashSet<u64>>,
+        text: String,
+    },
+}
+
+/// What a walk over the items looks for.
+pub enum Search {
+    /// KEYS: all keys that match.
+    Keys {
+        pattern: Glob,
+        found: usize,
+        /// The keys found, in the format of the answer.
+        answer: Vec<u8>,
+    },
+    /// DBSIZE: the number of items.
+    Number { live: u64 },
+    /// RANDOMKEY: the key of an item.
+    Any {
+        key: Option<Box<[u8]>>,
+        /// Places of the next step.
+        step: usize,
+        /// How often the walk was at the end. After the second time it has passed all items.
+        ends: u32,
+    },
+}
+
+impl Walk {
+    pub fn memory(&self) -> usize {
+        let walked = match self {
+            Self::Items { search, .. } => search.memory(),
+            Self::Clients { listed, text, .. } => {
+                let serials = listed.as_ref().map_or(0, HashSet::capacity);
+                text.capacity() + serials * size_of::<(u64, u8)>()
+            }
+        };
+        size_of::<Self>() + walked
+    }
+
+    /// Looks at some more places. True if that was the last step. Errors: there is no memory for what was found.
+    fn step(
+        &mut self,
+        stage: &mut Stage<'_, '_>,
+        version: Version,
+    ) -> Result<bool, TryReserveError> {
+        match self {
+            Self::Items { cursor, search } => search.step(stage, cursor, version),
+            Self::Clients {
+                place,
+                listed,
+                text,
+            } => {
+                let mut found = String::new();
+                let next = stage.shared.registry.some(*place, LIST_STEP, |info| {
+                    let wanted = listed.as_ref().is_none_or(|it| it.contains(&info.serial()));
+                    if wanted {
+                        found += &info.line(stage.now);
+                        found.push('\n');
+                    }
+                });
+                stage.work.add(Work::of_commands(LIST_STEP));
+                stage.work.add(Work::of_bytes(found.len()));
+                spare(|| text.try_reserve(found.len()))?;
+                text.push_str(&found);
+                *place = next.unwrap_or_default();
+                Ok(next.is_none())
+            }
+        }
+    }
+
+    /// Answers the command.
+    fn answer(self, stage: &Stage<'_, '_>, slice: &mut Slice, phase: &Phase) {
+        match self {
+            Self::Items { cursor, search } => search.answer(stage, slice, phase, cursor),
+            Self::Clients { text, .. } => {
+                match slice.makes_room(text.len()) {
+                    true => phase.writer(slice).text(&text),
+                    false => phase.writer(slice).error(&Error::OUT_OF_MEMORY),
+                }
+                slice.spend(Work::of_bytes(text.len()));
+            }
+        }
+    }
+}
+
+impl Search {
+    fn memory(&self) -> usize {
+        match self {
+            Self::Keys { answer, .. } => Glob::MEMORY + answer.capacity(),
+            Self::Number { .. } => 0,
+            Self::Any { key, .. } => key.as_ref().map_or(0, |key| key.len()),
+        }
+    }
+
+    /// Looks at some more places. True if that was the last step. Errors: there is no memory for what was found.
+    fn step(
+        &mut self,
+        stage: &mut Stage<'_, '_>,
+        cursor: &mut Cursor,
+        version: Version,
+    ) -> Result<bool, TryReserveError> {
+        let (places, weight) = match self {
+            Self::Keys { pattern, .. } => (KEYS_STEP, pattern.words()),
+            Self::Number { .. } => (STRIDE, 1),
+            Self::Any { step, .. } => (*step, 1),
+        };
+        // An engine copies an item to show it.
+        let mut shown = 0;
+        // Not into the answer, which may be large: whoever is called by the engine cannot fail.
+        let mut matching = Vec::new();
+        let next = stage
+            .handle
+            .visit(stage.now, *cursor, places, &mut |visit| {
+                shown += visit.key.len() + visit.value.len();
+                match self {
+                    Self::Keys { pattern, found, .. } => {
+                        if pattern.matches(visit.key) {
+                            Writer::new(&mut matching, version).bulk(visit.key);
+                            *found += 1;
+                        }
+                    }
+                    Self::Number { live } => *live += 1,
+                    Self::Any { key, .. } => {
+                        key.get_or_insert_with(|| visit.key.into());
+                    }
+                }
+            });
+        stage.work.add(Work::of_places(places).times(weight));
+        stage.work.add(Work::of_bytes(shown));
+        *cursor = next.unwrap_or_default();
+        let at_end = next.is_none();
+        Ok(match self {
+            Self::Keys { answer, .. } => {
+                spare(|| answer.try_reserve(matching.len()))?;
+                answer.extend_from_slice(&matching);
+                at_end || is_too_long(answer, stage)
+            }
+            Self::Number { .. } => at_end,
+            Self::Any { key, step, ends } => {
+                *step = (2 * *step).min(STRIDE);
+                *ends += u32::from(at_end);
+                key.is_some() || *ends == 2
+            }
+        })
+    }
+
+    /// Answers the command.
+    fn answer(self, stage: &Stage<'_, '_>, slice: &mut Slice, phase: &Phase, cursor: Cursor) {
+        let is_answered = match &self {
+            Self::Keys { answer, .. } => slice.makes_room(answer.len()),
+            _ => true,
+        };
+        let mut writer = phase.writer(slice);
+        match self {
+            _ if !is_answered => writer.error(&Error::OUT_OF_MEMORY),
+            Self::Keys { answer, .. } if is_too_long(&answer, stage) => {
+                writer.error(&Error::KEYS_TOO_MANY);
+            }
+            Self::Keys { found, answer, .. } => {
+                writer.array(found);
+                slice.output.text().extend_from_slice(&answer);
+                slice.spend(Work::of_bytes(answer.len()));
+            }
+            Self::Number { live } => writer.integer(live as i64),
+            Self::Any { key, .. } => {
+                *stage.shared.random.lock() = cursor;
+                match key {
+                    Some(key) => writer.bulk(&key),
+                    None => writer.null(),
+                }
+            }
+        }
+    }
+}
+
+/// True if the answer to a KEYS is longer than allowed, or if its connection would be closed for what it holds.
+fn is_too_long(answer: &Vec<u8>, stage: &Stage<'_, '_>) -> bool {
+    answer.len() > KEYS_LEN_MAX || answer.capacity() > stage.shared.account.bound() / 8 * 7
+}
+
+fn begin_items(phase: &mut Phase, search: Search, cursor: Cursor) {
+    phase.state = State::Walk(Box::new(Walk::Items { cursor, search }));
+}
+
+/// Begins a CLIENT LIST of the connections with these serials, or of all.
+pub fn begin_list(phase: &mut Phase, listed: Option<HashSet<u64>>) {
+    phase.state = State::Walk(Box::new(Walk::Clients {
+        place: 0,
+        listed,
+        text: String::new(),
+    }));
+}
+
+/// Begins a KEYS.
+pub fn begin_keys(phase: &mut Phase, pattern: &[u8]) {
+    let search = Search::Keys {
+        pattern: Glob::new(pattern),
+        found: 0,
+        answer: Vec::new(),
+    };
+    begin_items(phase, search, Cursor::default());
+}
+
+/// Begins a RANDOMKEY: the key of some item, of another one each time, in an order that a client cannot know.
+pub fn begin_random(stage: &Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) {
+    if stage.shared.engine.stats().items == 0 {
+        return phase.writer(slice).null();
+    }
+    let search = Search::Any {
+        key: None,
+        step: RANDOM_STEP,
+        ends: 0,
+    };
+    begin_items(phase, search, *stage.shared.random.lock());
+}
+
+/// Begins a DBSIZE. Few items are counted one by one. For many, the number includes items that have expired or were
+/// flushed and whose memory is not reclaimed yet.
+pub fn begin_size(stage: &Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) {
+    match stage.shared.engine.stats().items {
+        1..=COUNTED_MAX => {
+            begin_items(phase, Search::Number { live: 0 }, Cursor::default());
+        }
+        items => phase.writer(slice).integer(items as i64),
+    }
+}
+
+/// Takes a step of the walk under way.
+pub fn go_on(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) -> Flow {
+    let State::Walk(mut walk) = std::mem::take(&mut phase.state) else {
+        return Flow::Next;
+    };
+    let over = walk.step(stage, phase.version);
+    stage.charge(slice);
+    match over {
+        Ok(true) => walk.answer(stage, slice, phase),
+        Ok(false) => phase.state = State::Walk(walk),
+        Err(_) => phase.writer(slice).error(&Error::OUT_OF_MEMORY),
+    }
+    Flow::Next
+}
+
+/// SCAN.
+pub fn scan(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &Phase, scan: &Scan<'_>) {
+    let scans = &stage.shared.scans;
+    let mut next = match scans.find(scan.cursor) {
+        Some(Place::At(cursor)) => Some(cursor),
+        Some(Place::End) => None,
+        None => return phase.writer(slice).error(&Error::CURSOR_UNKNOWN),
+    };
+    let pattern = scan.pattern.map(Glob::new);
+    let mut found = 0;
+    let mut keys = Vec::new();
+    let budget = scan.count.min(SCAN_MAX) as usize;
+    let (mut looked_at, mut places, mut stride) = (0, 0, budget);
+    let mut shown = 0;
+    while let Some(cursor) = next
+        && looked_at < budget
+        && places < SCAN_PLACES
+    {
+        let before = looked_at;
+        next = stage.handle.visit(stage.now, cursor, stride, &mut |visit| {
+            looked_at += 1;
+            shown += visit.key.len() + visit.value.len();
+            let wanted = pattern
+                .as_ref()
+                .is_none_or(|pattern| pattern.matches(visit.key));
+            if wanted && scan.of_values {
+                Writer::new(&mut keys, phase.version).bulk(visit.key);
+                found += 1;
+            }
+        });
+        places += stride;
+        stride = match looked_at == before {
+            true => (2 * stride).min(SCAN_STRIDE.max(budget)),
+            false => budget,
+        };
+    }
+    let number = next.map_or(0, |next| scans.keep(next));
+    let mut writer = phase.writer(slice);
+    writer.array(2);
+    writer.bulk(number.to_string().as_bytes());
+    writer.array(found);
+    slice.output.text().extend_from_slice(&keys);
+    let weight = pattern.as_ref().map_or(1, Glob::words);
+    slice.spend(Work::of_places(places).times(weight));
+    slice.spend(Work::of_bytes(shown));
+}

@@ -1,0 +1,169 @@
+//! A connection's slice of an iteration: the slice parses its input request by request. Requests join the iteration's
+//! batch, and everything else is executed at once.
+//!
+//! A command that is executed at once must follow the requests before it. So it stops the slice while the batch holds
+//! requests of its connection. After the batch the slice parses it again, and then no request is before it. That costs
+//! such commands a second parse, and the others nothing.
+
+use nuthatch_base::memory::reserve::spare;
+use nuthatch_engine::AnyValue;
+use nuthatch_protocol::Awaited;
+use nuthatch_state::account::Terms;
+
+use crate::output::Output;
+use crate::protocols::{self, Phase};
+use crate::stage::{Flow, Stage};
+use crate::work::Work;
+
+/// Where the input of a slice lies.
+#[derive(Clone, Copy, Debug)]
+pub enum Source {
+    /// In the worker's read buffer, from here to there.
+    Buffer(usize, usize),
+    /// In input that the connection had kept: an index into the iteration's kept inputs, and the position in that
+    /// input.
+    Kept(usize, usize),
+}
+
+/// One connection's part in an iteration.
+pub struct Slice {
+    /// The connection's number at its worker.
+    pub id: usize,
+    /// Where its input is.
+    pub source: Source,
+    /// Bytes of the input that are used up.
+    pub position: usize,
+    /// The replies to its client.
+    pub output: Output<AnyValue>,
+    /// The position of the first byte of output that is not logged yet. Used if the log shows replies.
+    pub logged: usize,
+    /// The limits of this slice.
+    pub terms: Terms,
+    /// Requests that it has in the batch now.
+    pub in_batch: usize,
+    /// The most requests that it may have in a batch. The lengths of replies are not known before, so this begins low
+    /// and adapts to the replies so far. So one batch never makes much more output than the terms' cap.
+    pub in_batch_max: usize,
+    /// The work that it may still do before other connections get their slice, in commands: see [`Work`].
+    pub commands_left: u32,
+    /// Why it stopped last.
+    pub stop: Stop,
+    /// The bytes that must arrive, if it stopped with an incomplete request.
+    pub awaited: Awaited,
+    /// Close when the output is sent.
+    pub closing: bool,
+    /// Its client has asked for that. Otherwise `closing` is the end of an error.
+    pub has_quit: bool,
+}
+
+/// Why a slice stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// Goes on when the batch has been executed.
+    Batch,
+    /// Needs more input.
+    Starved,
+    /// Did its share of work.
+    Yielded,
+    /// Needs what another thread does, which then calls the worker.
+    Called,
+    /// The client must take some output first.
+    Full,
+    /// The connection will be closed.
+    Closing,
+    /// A command of it has panicked: the connection is closed without another reply.
+    Panicked,
+}
+
+impl Slice {
+    /// The client asks the server to close.
+    pub fn quit(&mut self) {
+        (self.closing, self.has_quit) = (true, true);
+    }
+
+    /// A command of it has panicked, outside of the engine. Replies may be half written.
+    #[cold]
+    pub fn give_up(&mut self) {
+        self.output = Output::default();
+        self.logged = 0;
+        self.in_batch = 0;
+        self.closing = true;
+        self.stop = Stop::Panicked;
+    }
+
+    /// Makes room for an answer of so many bytes, which may be long, and its head. False: there is no memory for it.
+    pub fn makes_room(&mut self, len: usize) -> bool {
+        const HEAD_MAX: usize = 64;
+        spare(|| self.output.text().try_reserve(len + HEAD_MAX)).is_ok()
+    }
+
+    /// Takes work off its share. A step of a command may take more than is left, and the next step is in the next slice.
+    #[inline(always)]
+    pub fn spend(&mut self, work: Work) {
+        self.commands_left = self.commands_left.saturating_sub(work.commands());
+    }
+
+    /// Called after a batch: allows more or fewer of this slice's requests in the next.
+    #[inline]
+    pub fn adapt(&mut self) {
+        let cap = self.terms.output_cap;
+        if self.output.len() > cap {
+            self.in_batch_max = (self.in_batch_max / 4).max(1);
+        } else if self.in_batch >= self.in_batch_max && self.output.len() <= cap / 2 {
+            self.in_batch_max = (self.in_batch_max * 2).min(self.terms.requests_max);
+        }
+        self.in_batch = 0;
+    }
+
+    /// No room for another request of this slice.
+    #[inline]
+    pub fn batch_is_full(&self, stage: &Stage<'_, '_>) -> bool {
+        stage.batch.is_full() || self.in_batch >= self.in_batch_max
+    }
+}
+
+/// Parses as much of `input` as the slice may, and returns why it stopped.
+pub fn run<'a>(
+    stage: &mut Stage<'_, 'a>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    input: &'a [u8],
+) -> Stop {
+    loop {
+        if let Some(stop) = step(stage, slice, phase, input) {
+            return stop;
+        }
+    }
+}
+
+/// One step of [`run`]: a command, or a piece of one. Returns why the slice stops, if it does.
+#[inline(always)]
+pub fn step<'a>(
+    stage: &mut Stage<'_, 'a>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    input: &'a [u8],
+) -> Option<Stop> {
+    if slice.closing {
+        return Some(Stop::Closing);
+    }
+    if slice.output.len() >= slice.terms.output_cap {
+        return Some(if slice.in_batch > 0 {
+            Stop::Batch
+        } else {
+            Stop::Full
+        });
+    }
+    if slice.batch_is_full(stage) {
+        return Some(Stop::Batch);
+    }
+    if slice.commands_left == 0 {
+        return Some(Stop::Yielded);
+    }
+    match protocols::step(stage, slice, phase, input) {
+        Flow::Next => None,
+        Flow::Barrier => Some(Stop::Batch),
+        Flow::Starved => Some(Stop::Starved),
+        Flow::Called => Some(Stop::Called),
+    }
+}

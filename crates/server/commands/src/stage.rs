@@ -1,0 +1,366 @@
+//! What a protocol can use while it takes requests from a slice's input, and how the slice goes on.
+
+use std::cell::Cell;
+use std::os::fd::RawFd;
+use std::sync::Arc;
+
+use bumpalo::Bump;
+use nuthatch_engine::{
+    AnyHandle, AnyValue, Engine, Handle, Inspect, Item, Key, KeyHasher, Op, Present, Removal,
+    Replies, Reply, Request, Store, StoreMode, Time, Value,
+};
+use nuthatch_protocol::Limits;
+use nuthatch_security::guesses::{self, Credentials, Origin};
+use nuthatch_security::passwords::Role;
+use nuthatch_state::administration::Action;
+use nuthatch_state::inbox::Inbox;
+use nuthatch_state::reports::{self as reports, Outcome};
+use nuthatch_state::shared::Shared;
+use nuthatch_state::telemetry::StatSink;
+use nuthatch_state::telemetry::connections::Info;
+use nuthatch_state::telemetry::counters::WorkerCounters;
+use nuthatch_state::telemetry::prefixes::Event;
+use nuthatch_state::telemetry::watch::Kind;
+use nuthatch_state::telemetry::watch::line::Lines;
+use nuthatch_state::telemetry::watch::replies::{WatchedReplies, look_up};
+
+use crate::batch::{Batch, Ticket};
+use crate::partial::PartialValue;
+use crate::protocols::{self, Style};
+use crate::slice::Slice;
+use crate::work::Work;
+
+/// What a request can use. `'a` is the lifetime of the iteration's inputs.
+pub struct Stage<'w, 'a> {
+    /// The server.
+    pub shared: &'w Shared,
+    /// The worker's access to the engine.
+    pub handle: &'w mut AnyHandle,
+    /// The iteration's batch.
+    pub batch: &'w mut Batch<'a>,
+    /// The memory for keys that are decoded, because the input does not have them as they are.
+    pub decoded: &'a Bump,
+    /// The engine's hash function for keys.
+    pub hasher: &'w KeyHasher,
+    /// The worker's counters.
+    pub counters: &'w WorkerCounters,
+    /// The socket of the running slice's connection, for logs.
+    pub socket: RawFd,
+    /// The worker's inbox.
+    pub inbox: &'w Arc<Inbox>,
+    /// The limits on values.
+    pub limits: Limits,
+    /// When the iteration began.
+    pub now: Time,
+    /// [`Stage::present`], once a request has needed it.
+    pub present: Cell<Option<Present>>,
+    /// The slice that is running.
+    pub slice: u32,
+    /// The connection of the running slice.
+    pub info: &'w Info,
+    /// The work that was done at once for the running slice and is not taken off its share yet.
+    pub work: Work,
+}
+
+/// How a slice goes on after a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// With the next input.
+    Next,
+    /// With the same input, when the batch has been executed.
+    Barrier,
+    /// When more input has arrived.
+    Starved,
+    /// When another thread has called the worker.
+    Called,
+}
+
+/// The most bytes of an item's header in any engine.
+const ITEM_HEADER_MAX: usize = 64;
+
+impl<'a> Stage<'_, 'a> {
+    /// A key with the engine's hash.
+    #[inline]
+    pub fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
+        Key::new(bytes, self.hasher)
+    }
+
+    /// Adds a request of the running slice to the batch.
+    #[inline]
+    pub fn push(&mut self, slice: &mut Slice, key: &'a [u8], op: Op<'a>, style: Style) {
+        let ticket = Ticket {
+            slice: self.slice,
+            style,
+        };
+        let key = self.key(key);
+        self.handle.prefetch(&key);
+        self.batch.push(key, op, ticket);
+        slice.in_batch += 1;
+    }
+
+    /// The same with a batch of its own, for requests of the running slice that are executed at once: the iteration's
+    /// batch holds requests of other slices.
+    pub fn with_batch<'s>(&'s mut self, batch: &'s mut Batch<'a>) -> Stage<'s, 'a> {
+        Stage {
+            shared: self.shared,
+            handle: &mut *self.handle,
+            batch,
+            slice: 0,
+            present: self.present.clone(),
+            work: Work::default(),
+            ..*self
+        }
+    }
+
+    /// The present from which the lifetimes of the running slice's requests count: read once, after its input has
+    /// arrived, because the exact clock costs as much as a get.
+    #[inline]
+    pub fn present(&self) -> Present {
+        self.present.get().unwrap_or_else(|| {
+            let present = self.shared.clock.present();
+            self.present.set(Some(present));
+            present
+        })
+    }
+
+    /// Takes the work that was done at once off the running slice's share.
+    pub fn charge(&mut self, slice: &mut Slice) {
+        slice.spend(std::mem::take(&mut self.work));
+    }
+
+    /// Takes what a store in the batch will cost beyond its own bytes off the running slice's share: an append copies
+    /// the value that is there, and a batch of them may do so a thousand times. A value that the same batch makes
+    /// longer is not longer than the input.
+    #[inline]
+    pub fn weigh(&mut self, slice: &mut Slice, key: &[u8], store: &Store<'_>) {
+        if extends(store) {
+            let old_len = self.old_len(key);
+            slice.spend(Work::of_bytes(old_len));
+        }
+    }
+
+    /// Bytes of the value that is there.
+    pub fn old_len(&mut self, key: &[u8]) -> usize {
+        let key = self.key(key);
+        let _lock = self.inbox.lock.take();
+        look_up(self.handle, self.now, key).unwrap_or_default()
+    }
+
+    /// True if an engine could refuse a value that replaces any existing one: then the old value must be removed before
+    /// its connection's next request, so that request waits until the batch is over. If the engine evicts, a store
+    /// finds no memory only if readers pin all of it. Then the old value is removed after the batch, and requests in
+    /// between may still see it.
+    #[inline]
+    pub fn may_refuse(&self, key: &[u8], value: &[u8]) -> bool {
+        let len = key.len() + value.len() + ITEM_HEADER_MAX;
+        len > self.limits.value_max || !self.shared.engine.evicts()
+    }
+
+    /// True if the name and password admit the running slice's client. For a peer that has guessed too often they are
+    /// not checked, and the connection is closed.
+    #[cold]
+    pub fn login(&self, slice: &mut Slice, said: Credentials<'_>) -> bool {
+        self.counters.auth_cmds.bump();
+        let origin = Origin::of(self.info.peer().ip());
+        if !self.shared.guesses.are_left(origin, self.now) {
+            self.counters.auth_errors.bump();
+            self.counters.auth_limited.bump();
+            slice.closing = true;
+            return false;
+        }
+        match said.and_then(|(name, password)| self.shared.admits(name, password)) {
+            Some(role) => {
+                self.info.set_administrator(role == Role::Administrator);
+                true
+            }
+            None => {
+                self.counters.auth_errors.bump();
+                slice.closing |= self.note_failure(origin, said);
+                false
+            }
+        }
+    }
+
+    /// True if the running slice's client may do this to the server.
+    #[cold]
+    pub fn may(&self, action: Action) -> bool {
+        self.shared.live.lets(action, self.info.is_administrator())
+    }
+
+    /// True if the memory limit may become this for the running slice's client. Where nobody may flush, a limit below
+    /// the memory in use is refused: it would evict items, and a small one nearly all.
+    #[cold]
+    pub fn may_limit_memory_to(&self, bytes: usize) -> bool {
+        let used = || self.shared.engine.stats().memory_used;
+        self.shared.live.allow_flush() || bytes as u64 >= used()
+    }
+
+    /// Counts a wrong password as a guess, and logs it. True if the peer may try no other password for now.
+    fn note_failure(&self, origin: Origin, said: Credentials<'_>) -> bool {
+        tracing::warn!(peer = %self.info.peer(), "a login failed");
+        let was_last = self.shared.guesses.spend(origin, said, self.now);
+        if was_last {
+            tracing::warn!(
+                peer = %origin,
+                seconds = guesses::SPAN.as_secs(),
+                "too many wrong passwords: no login of this peer is looked at for a while"
+            );
+        }
+        was_last
+    }
+
+    /// Tells the statistics of a topic to the running slice's client.
+    pub fn tell_stats(&self, topic: &[u8], hear: &mut StatSink<'_>) -> Outcome {
+        reports::tell(self.shared, self.info, self.now, topic, hear)
+    }
+
+    /// Counts an event of a key by its prefix, if that is switched on.
+    pub fn record(&self, key: &[u8], event: Event) {
+        let counted = &self.inbox.prefixes;
+        let recorder = self.shared.prefixes.recorder(counted, self.hasher);
+        if let Some(mut recorder) = recorder {
+            recorder.record(key, event);
+        }
+    }
+
+    /// Makes all items that exist at `at` expire then. Waits while another worker has the engine to itself.
+    pub fn flush(&self, at: Time) {
+        let _lock = self.inbox.lock.take();
+        self.shared.flush(self.now, at);
+    }
+
+    /// Removes a key's item: a set of the key failed, and readers must not take the old value for the new one.
+    pub fn forget(&mut self, key: &[u8]) {
+        let request = Request {
+            key: self.key(key),
+            op: Op::Remove(Removal::default()),
+        };
+        let _lock = self.inbox.lock.take();
+        self.handle
+            .execute(self.now, &[request], &mut DiscardReplies);
+    }
+
+    /// Executes requests of the running slice on the engine at once. Watchers are told.
+    pub fn execute<R: Replies<AnyValue>>(&mut self, requests: &[Request<'_>], replies: &mut R) {
+        let stored = requests.iter().map(|request| match &request.op {
+            Op::Store(store) => store.value.len(),
+            _ => 0,
+        });
+        self.work.add(Work::of_bytes(stored.sum()));
+        self.inbox.hot.look(requests, self.hasher);
+        let _lock = self.inbox.lock.take();
+        if self.shared.watch.wanted().is_empty() {
+            return self.handle.execute(self.now, requests, replies);
+        }
+        let number = self.shared.number_of(self.info);
+        let engine = &self.shared.engine;
+        let mut told = WatchedReplies {
+            inner: replies,
+            lines: Lines::new(&self.shared.watch),
+            requests,
+            connection: &|_| number,
+            removal: &|_| protocols::REMOVAL,
+            footprint: &|key_len, value_len| engine.footprint(key_len, value_len),
+            now: self.now,
+            value_len: None,
+        };
+        told.execute(self.handle);
+        self.shared.watch.tell(&told.lines);
+    }
+
+    /// Begins a store whose value is too long to await in a buffer. Errors: those of [`Handle::reserve`].
+    pub fn reserve(&mut self, key: &[u8], value_len: usize) -> Result<PartialValue, Reply> {
+        self.reserve_beside(key, value_len, 0)
+    }
+
+    /// The same for a value that is made from another, of which the engine keeps `pinned` bytes meanwhile.
+    pub fn reserve_beside(
+        &mut self,
+        key: &[u8],
+        value_len: usize,
+        pinned: usize,
+    ) -> Result<PartialValue, Reply> {
+        // Before the engine reserves: to make room it may evict.
+        let share = self.shared.begin_upload(value_len, pinned);
+        let share = share.ok_or(Reply::OutOfMemory)?;
+        let key = self.key(key);
+        self.work.add(Work::of_room(value_len));
+        let reservation = self.handle.reserve(self.now, key, value_len)?;
+        Ok(PartialValue::new(reservation, share, self.now))
+    }
+
+    /// Stores a complete value that was reserved for `key`. Watchers are told.
+    pub fn commit(&mut self, key: &[u8], value: PartialValue, store: &Store<'_>) -> Reply {
+        let lock = self.inbox.lock.take();
+        let lookup = (self.shared.watch.wanted().has(Kind::Fetches))
+            .then(|| look_up(self.handle, self.now, self.key(key)));
+        let reply = self.handle.commit(self.now, value.reservation, store);
+        drop(lock);
+        if let (true, Reply::Stored(item)) = (extends(store), &reply) {
+            self.work.add(Work::of_bytes(item.value_len));
+        }
+        drop(value.share);
+        let request = Request {
+            key: self.key(key),
+            op: Op::Store(*store),
+        };
+        self.inbox.hot.look(&[request], self.hasher);
+        self.tell(request, lookup, &reply);
+        reply
+    }
+
+    /// Tells watchers of a store that was refused before its value was read.
+    pub fn tell_refused(&self, key: &[u8], store: &Store<'_>, reply: &Reply) {
+        let request = Request {
+            key: self.key(key),
+            op: Op::Store(*store),
+        };
+        self.tell(request, None, reply);
+    }
+
+    /// Tells watchers, if there are any, of a request that is in no batch, and of its lookup if there was one.
+    fn tell(&self, request: Request<'_>, lookup: Option<Option<usize>>, reply: &Reply) {
+        if self.shared.watch.wanted().is_empty() {
+            return;
+        }
+        let engine = &self.shared.engine;
+        let mut told = WatchedReplies {
+            inner: &mut DiscardReplies,
+            lines: Lines::new(&self.shared.watch),
+            requests: &[request],
+            connection: &|_| self.shared.number_of(self.info),
+            removal: &|_| protocols::REMOVAL,
+            footprint: &|key_len, value_len| engine.footprint(key_len, value_len),
+            now: self.now,
+            value_len: None,
+        };
+        if let Some(found) = lookup {
+            told.fetch(0, found);
+        }
+        told.note(0, reply);
+        self.shared.watch.tell(&told.lines);
+    }
+}
+
+/// True if a store copies the value that is there.
+#[inline]
+fn extends(store: &Store<'_>) -> bool {
+    matches!(store.mode, StoreMode::Append | StoreMode::Prepend)
+}
+
+/// Ignores all answers. Removals get no other call than `done`.
+pub struct DiscardReplies;
+
+impl<V: Value> Replies<V> for DiscardReplies {
+    fn begin(&mut self, _: usize, _: &Item) -> &mut [std::mem::MaybeUninit<u8>] {
+        &mut []
+    }
+
+    fn commit(&mut self, _: usize) {}
+
+    fn retract(&mut self, _: usize) {}
+
+    fn large(&mut self, _: usize, _: &Item, _: V) {}
+
+    fn done(&mut self, _: usize, _: Reply) {}
+}

@@ -1,0 +1,176 @@
+//! Handover, the side of the running server: it gives its sockets and its items to a newcomer.
+
+use std::fs::File;
+use std::io::{self, BufWriter, ErrorKind, PipeReader, PipeWriter, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use mio::net::UnixListener;
+use mio::{Events, Interest, Poll, Token, Waker};
+use nuthatch_state::shared::Shared;
+use nuthatch_state::shutdown::Shutdown;
+
+use super::taking::Newcomer;
+use super::wire::Wire;
+use super::{ALIVE, CONTROL, HELLO, Named, PATIENCE_OF_CLIENTS};
+use crate::unix_path::UnixPath;
+
+/// Newcomers that wait: more than one at a time is a mistake.
+const BACKLOG: i32 = 4;
+
+/// Permissions of its socket: a process that connects there can take all items.
+const OWNER_ALONE: u32 = 0o600;
+
+/// Bytes of items that are sent at a time.
+const PIECE: usize = 1 << 20;
+
+/// Where newcomers ask for a handover, and what they get.
+pub(crate) struct Control {
+    listener: UnixListener,
+    poll: Poll,
+    file: UnixPath,
+    sockets: Vec<Named>,
+    /// The lock file of the file of a restart.
+    lock: Option<(PathBuf, File)>,
+    /// The end to read from, for newcomers; nothing is ever written.
+    alive: PipeReader,
+}
+
+/// The other end of the pipe that newcomers get. It is closed when this server has ended, its items being in files:
+/// until then a newcomer that takes this server's place would have neither its items nor those files.
+pub(crate) struct Alive(#[expect(dead_code, reason = "it is there to be open")] PipeWriter);
+
+impl Control {
+    /// Listens at `path`, for this user alone. The second value is to be kept until the server has ended. Errors name
+    /// the path.
+    pub(crate) fn bind(
+        path: &Path,
+        newcomer: Option<&mut Newcomer>,
+        shutdown: &Shutdown,
+    ) -> io::Result<(Self, Alive)> {
+        let named = |error: io::Error| {
+            io::Error::new(
+                error.kind(),
+                format!("--handover {}: {error}", path.display()),
+            )
+        };
+        let taken = newcomer.and_then(|newcomer| newcomer.unix(path));
+        let (socket, file) = match taken {
+            Some(taken) => taken,
+            None => UnixPath::listen(path, OWNER_ALONE, BACKLOG).map_err(named)?,
+        };
+        let mut listener = UnixListener::from_std(socket.into());
+        let (alive, kept_open) = io::pipe()?;
+        let poll = Poll::new()?;
+        let registry = poll.registry();
+        registry.register(&mut listener, Token(0), Interest::READABLE)?;
+        shutdown.wake_also(Arc::new(Waker::new(registry, Token(1))?))?;
+        let control = Self {
+            listener,
+            poll,
+            file,
+            sockets: Vec::new(),
+            lock: None,
+            alive,
+        };
+        Ok((control, Alive(kept_open)))
+    }
+
+    /// Sets what newcomers get besides the control socket.
+    pub(crate) fn offer(&mut self, sockets: Vec<Named>, lock: Option<(PathBuf, File)>) {
+        self.sockets = sockets;
+        self.lock = lock;
+    }
+
+    /// Hands over to a newcomer that asks, until the server stops or a handover has succeeded.
+    pub(crate) fn run(mut self, shared: &Shared) -> io::Result<()> {
+        let mut events = Events::with_capacity(2);
+        while !shared.shutdown.is_requested() {
+            match self.poll.poll(&mut events, None) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                polled => polled?,
+            }
+            while !shared.shutdown.is_requested() {
+                let asked = match self.listener.accept() {
+                    Ok((stream, _)) => UnixStream::from(std::os::fd::OwnedFd::from(stream)),
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                    Err(error) => {
+                        tracing::warn!(%error, "handover");
+                        break;
+                    }
+                };
+                if let Err(error) = self.serve(asked, shared) {
+                    tracing::warn!(%error, "no handover: this server goes on");
+                }
+            }
+        }
+        if !shared.pause.is_handed_over() {
+            // No newcomer can ask any more.
+            self.file.remove();
+        }
+        Ok(())
+    }
+
+    /// Serves one newcomer, and requests the stop when the newcomer serves. Errors: the newcomer has not taken over.
+    fn serve(&self, stream: UnixStream, shared: &Shared) -> io::Result<()> {
+        let wire = Wire::new(stream, shared.shutdown.clone())?;
+        let hello = wire.receive()?.0;
+        if hello != HELLO {
+            wire.send("refused: the running server is of another version", None)?;
+            return Err(io::Error::other(format!(
+                "who asks is of another version: {hello:?}"
+            )));
+        }
+        wire.send(&format!("socket {CONTROL}"), Some(self.listener.as_fd()))?;
+        for Named { name, socket } in &self.sockets {
+            wire.send(&format!("socket {name}"), Some(socket.as_fd()))?;
+        }
+        if let Some((path, lock)) = &self.lock {
+            wire.send(&format!("lock {}", path.display()), Some(lock.as_fd()))?;
+        }
+        wire.send(ALIVE, Some(self.alive.as_fd()))?;
+        wire.send("end", None)?;
+        wire.expect("ready")?;
+        wire.set_patience(PATIENCE_OF_CLIENTS);
+        let begun = Instant::now();
+        tracing::info!("handover: nothing more is accepted");
+        let threads = shared.config.threads.get();
+        let given = match shared.pause.begin(threads, &shared.shutdown) {
+            // Unwind safe: who gives only reads the items. After a panic the pause has to end, too: a server that pauses
+            // cannot end, and so not save.
+            true => catch_unwind(AssertUnwindSafe(|| give(&wire, shared))),
+            false => Ok(Err(io::Error::other("the server stops"))),
+        };
+        // Before the pause ends: otherwise the acceptor could accept a client of the newcomer, and close it without an
+        // answer.
+        match given {
+            Ok(Ok(_)) => shared.shutdown.request(),
+            _ => shared.pause.take_back(),
+        }
+        shared.pause.end(&shared.shutdown);
+        let items = given.unwrap_or_else(|panic| resume_unwind(panic))?;
+        let seconds = begun.elapsed().as_secs_f64();
+        tracing::info!("handover: {items} items went to another process in {seconds:.1} s");
+        Ok(())
+    }
+}
+
+/// Sends all items. Returns their number, once the newcomer has them and has got its "go".
+fn give(wire: &Wire, shared: &Shared) -> io::Result<u64> {
+    let mut out = BufWriter::with_capacity(PIECE, wire);
+    let Shared { engine, clock, .. } = shared;
+    let flush = shared.flush_to_come();
+    let given = nuthatch_snapshot::write(engine, clock, flush, &mut out, &mut || ())?;
+    out.flush()?;
+    wire.expect("taken")?;
+    wire.agree();
+    // From here on everything is the newcomer's: if this process ends now, it leaves no file of items and removes no
+    // socket file.
+    shared.pause.hand_over();
+    wire.send("go", None)?;
+    Ok(given.items)
+}

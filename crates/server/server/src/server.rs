@@ -1,0 +1,481 @@
+//! The start of a server, and the handle of a running one.
+
+use std::io;
+use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::thread::JoinHandle;
+
+use mio::{Poll, Waker};
+use nuthatch_base::memory::reserve;
+use nuthatch_base::sync::mutex::Mutex;
+use nuthatch_engine::{AnyEngine, Clock, Engine, Inspect};
+use nuthatch_security::guesses::Guesses;
+use nuthatch_snapshot::Summary;
+use nuthatch_state::account::{self, Account};
+use nuthatch_state::config::{Config, ListenAddress, Protocol, Verify};
+use nuthatch_state::inbox::Inbox;
+use nuthatch_state::limits;
+use nuthatch_state::live::{Controls, Live};
+use nuthatch_state::shared::Shared;
+use nuthatch_state::shared::addresses_of;
+use nuthatch_state::shutdown::Shutdown;
+use nuthatch_state::telemetry::Address;
+use nuthatch_state::telemetry::connections::Registry;
+use nuthatch_state::telemetry::counters::AcceptorCounters;
+use nuthatch_state::telemetry::prefixes::Prefixes;
+use nuthatch_state::telemetry::sizes::SizeClasses;
+use nuthatch_state::uploads::{self, Uploads};
+
+use crate::acceptor::Acceptor;
+use crate::datagrams::DatagramSocket;
+use crate::handover::giving::{Alive, Control};
+use crate::handover::taking::Newcomer;
+use crate::keeping::{self, Claim};
+use crate::listen::{self, Listener};
+use crate::maintenance;
+use crate::metrics::Endpoint;
+use crate::port_file::PortFile;
+use crate::threads::Threads;
+use crate::unix_path::Replaced;
+use crate::watchdog::{self, Signs};
+use crate::worker::{WAKE, Worker};
+
+/// Address space that is given up when the system refuses memory: for what must be allocated until connections have
+/// given some back. An iteration of a worker makes 1 MiB of output and that of a batch, in buffers that double.
+const RESERVE: usize = 8 << 20;
+const RESERVE_OF_WORKER: usize = 4 << 20;
+
+/// A memcached-compatible server.
+pub struct Server;
+
+impl Server {
+    /// Binds all listeners and starts the threads. When this returns, clients can connect.
+    pub fn start(config: Config, engine: Arc<AnyEngine>) -> io::Result<ServerHandle> {
+        Self::start_unless(config, engine, Shutdown::default())
+    }
+
+    /// Like [`Server::start`], unless `shutdown` is requested meanwhile, which also ends the running server later: to
+    /// take many items needs a while, and a start that is given up takes none from another process or a file. It is
+    /// then an error of the kind [`io::ErrorKind::Interrupted`].
+    pub fn start_unless(
+        mut config: Config,
+        engine: Arc<AnyEngine>,
+        shutdown: Shutdown,
+    ) -> io::Result<ServerHandle> {
+        config.check()?;
+        config.keeping.check()?;
+        config.keeping.try_to_write()?;
+        limits::keep_to(&mut config, engine.stats().memory_limit);
+        if !reserve::fill(RESERVE + config.threads.get() * RESERVE_OF_WORKER) {
+            tracing::warn!("the system gives less memory than this server keeps in reserve");
+        }
+        let ask = |path| Newcomer::ask(path, &shutdown);
+        let newcomer = config.handover.as_deref().map(ask).transpose()?;
+        let mut newcomer = newcomer.flatten();
+        // Steps that may fail come before steps that take something from a running server: it keeps all that it has
+        // until this one serves.
+        config.read_certificates()?;
+        if let Some(tls) = &config.certificates {
+            tls.warn();
+        }
+        config.read_passwords()?;
+        let restart = config.keeping.restart.as_deref();
+        let claim = restart.map(|path| Claim::of(path, newcomer.as_mut()));
+        let claim = claim.transpose()?;
+        let mut listeners = bind_all(&config, newcomer.as_mut())?;
+        let replaced = listeners.iter_mut().filter_map(Listener::take_replaced);
+        let replaced: Vec<Replaced> = replaced.collect();
+        let (datagrams, udp) = bind_datagrams(&config, newcomer.as_mut())?;
+        let tcp = listeners
+            .iter()
+            .map(|listener| (listener.address().clone(), listener.protocol()));
+        let addresses: Vec<(Address, Protocol)> = tcp.chain(udp).collect();
+        let secured = listeners.iter().filter_map(|listener| {
+            let verify = listener.tls()?;
+            Some((listener.address().clone(), verify))
+        });
+        let secured = secured.collect();
+
+        let mut polls = Vec::new();
+        let mut inboxes = Vec::new();
+        for _ in 0..config.threads.get() {
+            let poll = Poll::new()?;
+            let waker = Arc::new(Waker::new(poll.registry(), WAKE)?);
+            shutdown.wake_also(Arc::clone(&waker))?;
+            inboxes.push(Arc::new(Inbox::new(waker, SizeClasses::of(&engine))));
+            polls.push(poll);
+        }
+        let shared = share(config, engine, addresses.clone(), inboxes, shutdown.clone());
+        shared.engine.tell_evictions(Arc::clone(&shared.watch) as _);
+        let mut copies = Vec::new();
+        if shared.config.handover.is_some() {
+            for listener in &listeners {
+                copies.push(listener.copy()?);
+            }
+            for socket in datagrams.iter().flatten() {
+                copies.push(socket.copy()?);
+            }
+        }
+        let acceptor = Acceptor::new(Arc::clone(&shared), listeners)?;
+        let metrics = &shared.config.metrics;
+        let metrics = Endpoint::bind(metrics, newcomer.as_mut(), &shutdown)?;
+        let control = shared.config.handover.as_deref();
+        let control = control.map(|path| Control::bind(path, newcomer.as_mut(), &shutdown));
+        let (mut control, alive) = control.transpose()?.unzip();
+        if control.is_some()
+            && let Some(metrics) = &metrics
+        {
+            copies.extend(metrics.copies()?);
+        }
+        let metrics_addresses = metrics.as_ref().map(Endpoint::addresses).transpose()?;
+        let port_file = shared.config.port_file.as_deref();
+        let port_file = port_file.map(|path| PortFile::begin(path, &shared.addresses));
+        let port_file = port_file.transpose()?;
+        if let Some(control) = &mut control {
+            control.offer(copies, claim.as_ref().map(Claim::copy).transpose()?);
+        }
+        let signs = watchdog::spawn(shared.config.failure_patience)?;
+        let mut threads = Threads::new(shutdown.clone(), signs.clone());
+        spawn_all(&mut threads, &shared, acceptor, polls, datagrams)?;
+        if let Some(endpoint) = metrics {
+            let told = Arc::clone(&shared);
+            threads.spawn("metrics".to_owned(), move || endpoint.run(&told))?;
+        }
+        if let Some(control) = control {
+            let given = Arc::clone(&shared);
+            threads.spawn("handover".to_owned(), move || control.run(&given))?;
+        }
+        if let Some((path, every)) = shared.config.keeping.save.clone() {
+            let saved = Arc::clone(&shared);
+            threads.spawn("save".to_owned(), move || {
+                keeping::save_now_and_then(&saved, &path, every);
+                Ok(())
+            })?;
+        }
+        // The last step that may fail: once the items are taken, they exist nowhere else.
+        take_items(&shared, claim.as_ref(), newcomer)?;
+        replaced.into_iter().for_each(Replaced::give_up);
+        if let Some(Err(error)) = port_file.map(PortFile::finish) {
+            // The items are taken by now, so a missing port file must not end the start.
+            tracing::error!("{error}");
+        }
+        let threads = threads.begin();
+        let items = Arc::clone(&shared);
+        Ok(ServerHandle {
+            addresses,
+            secured,
+            metrics_addresses: metrics_addresses.unwrap_or_default(),
+            controls: Controls::new(shared),
+            shutdown,
+            threads,
+            signs,
+            items,
+            claim,
+            alive,
+        })
+    }
+}
+
+/// The state that the threads of a server with this engine and these settings share.
+pub(crate) fn share(
+    mut config: Config,
+    engine: Arc<AnyEngine>,
+    addresses: Vec<(Address, Protocol)>,
+    inboxes: Vec<Arc<Inbox>>,
+    shutdown: Shutdown,
+) -> Arc<Shared> {
+    let memory = engine.stats().memory_limit;
+    let buffers = account::bound(config.connections_max.get(), memory);
+    let uploads = uploads::bound(memory, engine.item_size_max());
+    Arc::new(Shared {
+        tls: config.certificates.clone(),
+        refreshes: Default::default(),
+        guesses: Guesses::new(config.login_guesses),
+        origins: Default::default(),
+        passwords: Mutex::new(config.passwords.take()),
+        engine,
+        addresses,
+        clock: Clock::start(),
+        shutdown,
+        pause: Default::default(),
+        inboxes,
+        live: Live::new(&config),
+        account: Account::new(buffers),
+        uploads: Arc::new(Uploads::new(uploads)),
+        accepting: AcceptorCounters::default(),
+        registry: Registry::default(),
+        prefixes: Prefixes::new(config.count_prefixes),
+        watch: Default::default(),
+        verbosity: AtomicU32::new(config.verbosity),
+        dumping: Arc::new(AtomicBool::new(false)),
+        dumps: Default::default(),
+        maintained: Default::default(),
+        flushed: Default::default(),
+        saves: Default::default(),
+        save_asked: Default::default(),
+        crawler_enabled: AtomicBool::new(true),
+        scans: Default::default(),
+        random: Default::default(),
+        scripts: Default::default(),
+        config,
+    })
+}
+
+/// Takes the items that the server begins with: those of another process, else those that a stop left, else those of a
+/// copy. Each source is newer than the next. An older source has items that have been changed or deleted since.
+fn take_items(
+    shared: &Shared,
+    claim: Option<&Claim>,
+    newcomer: Option<Newcomer>,
+) -> io::Result<()> {
+    let Shared { engine, clock, .. } = shared;
+    let taken = match (newcomer, &shared.config.handover) {
+        (Some(newcomer), Some(path)) => {
+            let taken = keeping::take_over(&newcomer, path, engine, clock, &shared.shutdown)?;
+            // A server that is stopped amid the handover leaves its items, as at any stop.
+            let left = claim.filter(|claim| taken.is_none() && claim.was_left_since());
+            if let Some(claim) = claim
+                && left.is_none()
+            {
+                claim.pass_over();
+            }
+            if taken.is_some() {
+                taken
+            } else {
+                if left.is_none() {
+                    tracing::error!(
+                        "the server that was handing over was killed: its items are lost"
+                    );
+                }
+                // Some items may have come that the other process changed before it ended.
+                let now = clock.now();
+                engine.flush(now, now);
+                items_of_before(shared, left)?
+            }
+        }
+        _ => items_of_before(shared, claim)?,
+    };
+    if let Some(left) = taken.and_then(|taken| taken.flush) {
+        let now = clock.now();
+        shared.flush(now, now.after(left));
+    }
+    Ok(())
+}
+
+/// Takes the items that a stop left, else those of a copy.
+fn items_of_before(shared: &Shared, claim: Option<&Claim>) -> io::Result<Option<Summary>> {
+    let (engine, clock, shutdown) = (&shared.engine, &shared.clock, &shared.shutdown);
+    let keeping = &shared.config.keeping;
+    let left = claim.map(|claim| claim.take(engine, clock, shutdown));
+    let left = left.transpose()?.flatten();
+    match &keeping.load {
+        Some(path) if left.is_some() => {
+            let path = path.display();
+            tracing::info!("--load {path}: not read, for what the last stop left is newer");
+            Ok(left)
+        }
+        Some(path) => keeping::begin_with(path, keeping, engine, clock, shutdown),
+        None => Ok(left),
+    }
+}
+
+/// Binds every listener.
+fn bind_all(config: &Config, mut newcomer: Option<&mut Newcomer>) -> io::Result<Vec<Listener>> {
+    let streams = config.listeners.iter();
+    let streams = streams.filter(|listen| !listen.place.is_udp());
+    listen::bind_and_warn(streams, |listen| {
+        Listener::bind(listen, config.backlog, newcomer.as_deref_mut())
+    })
+}
+
+/// Binds every UDP address: the sockets of each worker, and the addresses.
+#[expect(clippy::type_complexity, reason = "it is taken apart at once")]
+fn bind_datagrams(
+    config: &Config,
+    mut newcomer: Option<&mut Newcomer>,
+) -> io::Result<(Vec<Vec<DatagramSocket>>, Vec<(Address, Protocol)>)> {
+    let workers = config.threads.get();
+    let datagrams = config.listeners.iter();
+    let datagrams = datagrams.filter(|listen| listen.place.is_udp());
+    let bound = listen::bind_and_warn(datagrams, |listen| {
+        let protocol = listen.protocol;
+        let bound = match listen.place {
+            ListenAddress::Udp(address) => {
+                DatagramSocket::bind(address, workers, protocol, newcomer.as_deref_mut())
+            }
+            ListenAddress::InheritedUdp(fd) => listen::inherit(fd)
+                .and_then(|socket| DatagramSocket::inherit(&socket, workers, protocol)),
+            _ => Err(io::Error::other("clients come by connections")),
+        };
+        let (sockets, address) =
+            bound.map_err(|error| listen::named(&listen.place, listen.name.as_deref(), &error))?;
+        Ok((sockets, (Address::Udp(address), protocol)))
+    })?;
+    let mut sockets: Vec<Vec<DatagramSocket>> = (0..workers).map(|_| Vec::new()).collect();
+    let mut addresses = Vec::new();
+    for (of_workers, address) in bound {
+        for (worker, socket) in sockets.iter_mut().zip(of_workers) {
+            worker.push(socket);
+        }
+        addresses.push(address);
+    }
+    Ok((sockets, addresses))
+}
+
+fn spawn_all(
+    threads: &mut Threads,
+    shared: &Arc<Shared>,
+    acceptor: Acceptor,
+    polls: Vec<Poll>,
+    datagrams: Vec<Vec<DatagramSocket>>,
+) -> io::Result<()> {
+    for (number, (poll, sockets)) in polls.into_iter().zip(datagrams).enumerate() {
+        let inbox = Arc::clone(&shared.inboxes[number]);
+        let worker = Worker::new(Arc::clone(shared), inbox, poll, sockets);
+        threads.spawn(format!("worker-{number}"), move || worker.run())?;
+    }
+    if shared.tls.is_some() {
+        let refreshed = Arc::clone(shared);
+        threads.spawn_apart("certificates".to_owned(), move || {
+            let Shared {
+                refreshes,
+                shutdown,
+                ..
+            } = &*refreshed;
+            // Unwind safe: new certificates take the place of the old ones in one step, or do not.
+            refreshes.serve(shutdown, || {
+                let read = AssertUnwindSafe(|| refreshed.read_certificates());
+                catch_unwind(read).unwrap_or(false)
+            });
+            Ok(())
+        })?;
+    }
+    let maintained = Arc::clone(shared);
+    threads.spawn("maintenance".to_owned(), move || {
+        maintenance::run(&maintained);
+        Ok(())
+    })?;
+    threads.spawn("acceptor".to_owned(), move || acceptor.run())
+}
+
+/// A running server. Dropping this does not stop it.
+pub struct ServerHandle {
+    addresses: Vec<(Address, Protocol)>,
+    /// The addresses with TLS, and how they verify clients.
+    secured: Vec<(Address, Verify)>,
+    metrics_addresses: Vec<SocketAddr>,
+    controls: Controls,
+    shutdown: Shutdown,
+    threads: Vec<JoinHandle<io::Result<()>>>,
+    /// For the watchdog, which bounds the end after a panic.
+    signs: Signs,
+    /// For the items, which go to files at the end.
+    items: Arc<Shared>,
+    /// The right to the file of a restart.
+    claim: Option<Claim>,
+    /// Tells newcomers that this server has not ended.
+    alive: Option<Alive>,
+}
+
+impl ServerHandle {
+    /// The addresses at which it listens and their protocols, in the order of [`Config::listeners`], with real ports.
+    /// The unspecified IPv6 address is left out on machines without IPv6.
+    pub fn addresses(&self) -> &[(Address, Protocol)] {
+        &self.addresses
+    }
+
+    /// The addresses at which it listens for clients of the protocols that `is_it` accepts.
+    pub fn addresses_of(&self, is_it: impl Fn(Protocol) -> bool) -> impl Iterator<Item = &Address> {
+        addresses_of(&self.addresses, is_it)
+    }
+
+    /// How it verifies clients at this address, if they use TLS.
+    pub fn tls_at(&self, address: &Address) -> Option<Verify> {
+        let mut secured = self.secured.iter();
+        secured
+            .find(|(secured, _)| secured == address)
+            .map(|(_, verify)| *verify)
+    }
+
+    /// The addresses of its metrics, with real ports.
+    pub fn metrics_addresses(&self) -> &[SocketAddr] {
+        &self.metrics_addresses
+    }
+
+    /// Begins a graceful stop: the server accepts no more connections, answers the requests that it has read, and
+    /// closes everything within a second. Returns at once.
+    pub fn shutdown(&self) {
+        self.shutdown.request();
+    }
+
+    /// A handle that stops this server from any thread, a signal handler's for instance ([`Signals`](crate::Signals)).
+    pub fn stopper(&self) -> Shutdown {
+        self.shutdown.clone()
+    }
+
+    /// A handle that changes settings of this server from any thread.
+    pub fn controls(&self) -> Controls {
+        self.controls.clone()
+    }
+
+    /// Waits for the end. Then leaves the items for the next server, and a last copy, if the settings ask for these:
+    /// also after a failure, then within bounded time. If the end makes no progress after a panic, the process ends with
+    /// exit code 3: a lock of the engine may be held for ever.
+    ///
+    /// Errors: the failure that ended the server, if it was no requested stop; items that could not be written.
+    pub fn join(self) -> io::Result<()> {
+        let mut outcome = Ok(());
+        for thread in self.threads {
+            let ended = thread
+                .join()
+                .unwrap_or_else(|_| Err(io::Error::other("a thread of the server panicked")));
+            outcome = outcome.and(ended);
+        }
+        let items = &self.items;
+        // After a handover the other process has them.
+        if items.pause.is_handed_over() {
+            return outcome;
+        }
+        let has_failed = outcome.is_err();
+        if has_failed {
+            tracing::error!("the server has failed, and saves the items that it can");
+            self.signs.tell();
+        }
+        let mut patience = keeping::patience();
+        let mut progress = || {
+            patience();
+            if has_failed {
+                self.signs.tell();
+            }
+        };
+        let mut leave = |claim: &Claim| claim.leave(items, &mut progress);
+        let left = unless_it_panics(|| self.claim.as_ref().map_or(Ok(()), &mut leave));
+        // Try this also if the other file could not be written: this one may be on another disk.
+        let saved = unless_it_panics(|| keeping::save_at_the_end(items, &mut progress));
+        drop(self.alive);
+        outcome.and(left).and(saved)
+    }
+}
+
+/// Saves, if what a panic may have left of the engine allows that.
+///
+/// What a panic inside of an engine leaves, by engine:
+///
+/// * `cuckoo`, `chained`: stripes and locks are released by their guards. A value is complete before its slot refers to
+///   it, and a slot is one word: so an item is the old one or the new one. A change of several words (a displacement, a
+///   swap of pages) keeps the item reachable at each step, for readers do not lock. A page that was being moved may stay
+///   pinned. Counts may be off by what was under way.
+/// * `lockhash`: the guards of a partition and of a bucket release both, and there is no poison. A new element is linked when
+///   it is complete.
+/// * `cphash`: a client that panics waits for its answers and drops them. A server thread that panics releases its leases and
+///   raises an alarm, at which every call panics instead of waiting: so may this save, and that is caught here.
+///
+/// A file under construction that is given up stays unfinished, and the one of before as it was. A save that waits for ever
+/// is the watchdog's.
+fn unless_it_panics(save: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    // Unwind safe: nothing looks at the items afterwards but another save, of which the same holds.
+    catch_unwind(AssertUnwindSafe(save))
+        .unwrap_or_else(|_| Err(io::Error::other("the save of the items panicked")))
+}

@@ -1,0 +1,580 @@
+//! An iteration: one read, one slice and one write for each ready connection.
+//!
+//! An iteration admits as many ready connections as its read buffer has room for, and reads once for each. Then all
+//! their requests go to the engine in one batch (or a few), and the worker writes the replies:
+//!
+//! ```text
+//!  ready    3 17 4 ...
+//!             | read, one after the other
+//!  buffer   |get a\r\nget b\r\n|set c 0 0 2\r\nhi\r\n|get a\r\ng|
+//!             | parse                                        \ kept by its connection
+//!  batch     a  b  c  a
+//!             | execute
+//!  outputs  |VALUE a..VALUE b..|STORED\r\n|VALUE a ..|
+//!             | write, one after the other
+//! ```
+//!
+//! Without pipelining that is one epoll_wait, one read and one write per request. The worker does not repeat a short
+//! read to see the socket empty, because new bytes make a new event.
+
+use std::io::{ErrorKind, Read};
+use std::mem;
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::time::Instant;
+
+use bumpalo::Bump;
+use nuthatch_commands::conversation;
+use nuthatch_commands::executing::execute;
+use nuthatch_commands::output::Output;
+use nuthatch_commands::protocols::Phase;
+use nuthatch_commands::slice::{self, Slice, Source, Stop};
+use nuthatch_commands::stage::Stage;
+use nuthatch_engine::{Engine, Time, has_unwound};
+use nuthatch_protocol::{Awaited, resp};
+use nuthatch_state::account::{AWAITED_MAX, Terms};
+use nuthatch_state::telemetry::connections::Info;
+use nuthatch_state::telemetry::watch::line::{self, Reason};
+use slab::Slab;
+
+use super::Worker;
+use crate::connection::Connection;
+use crate::connection::state::{Ending, Work};
+use crate::datagrams::{Datagram, DatagramSocket};
+use crate::pending_input::{Joined, PendingInput};
+
+/// Bytes of the read buffer.
+pub(super) const BUFFER: usize = 512 << 10;
+
+/// The most TLS handshakes that a loop goes on with: each takes as long as thousands of requests. The other handshakes
+/// have their turn in the next loop, so that requests wait for few of them.
+pub(super) const HANDSHAKES: usize = 8;
+
+/// Bytes of the arena for copied requests that a worker keeps between two iterations.
+const ARENA_KEPT: usize = 64 << 10;
+
+/// With less room than this for a read, the next connection waits for the next iteration.
+const READ_MIN: usize = 16 << 10;
+
+/// An iteration that has read this many bytes admits no other connection, so that the bytes read first are still in the
+/// cache.
+const ITERATION_BYTES: usize = 128 << 10;
+
+/// An iteration that has made this much output begins no other batch: the output goes to the sockets first. So replies
+/// that wait for the end of their iteration take bounded memory, whatever the requests are.
+const ITERATION_OUTPUT: usize = 1 << 20;
+
+/// An iteration that has copied this many bytes of queued requests begins no other slice: the copies stay until its end.
+const ITERATION_DECODED: usize = 1 << 20;
+
+/// The longest incomplete command that a connection keeps: no other protocol's is as long as Redis'.
+const WAITING_MAX: usize = resp::ARGUMENTS_LEN_MAX + resp::LINE_MAX + AWAITED_MAX;
+
+const _: () = assert!(
+    WAITING_MAX + READ_MIN <= BUFFER,
+    "an empty buffer has room for what any connection keeps, and to read more"
+);
+
+impl Worker {
+    /// Gives every ready connection one slice. A connection that has more to do is ready again for the next loop, so
+    /// that the worker sees events in between.
+    pub(super) fn serve(&mut self, now: Time) {
+        if self.ready.is_empty() {
+            return;
+        }
+        let mut ready = mem::take(&mut self.ready);
+        let mut next = 0;
+        self.handshakes_left = HANDSHAKES;
+        while next < ready.len() {
+            let batch_max = self.shared.config.batch_max.get();
+            let terms = self.shared.account.terms(batch_max);
+            self.used = 0;
+            let begun = Instant::now();
+            while let Some(&id) = ready.get(next) {
+                if !self.has_room_for(id) {
+                    break;
+                }
+                next += 1;
+                self.admit(id, terms);
+            }
+            if !self.slices.is_empty() {
+                self.run_slices(now, false);
+                self.finish(now, &terms);
+                let pending = &self.inbox.counters.pending;
+                self.inbox.latencies.note(pending, begun.elapsed());
+            }
+            self.publish();
+            self.reclaim();
+        }
+        ready.clear();
+        // Connections that were queued meanwhile are in the new `self.ready`.
+        if self.ready.is_empty() {
+            self.ready = ready;
+        }
+    }
+
+    /// True if the iteration can read for this connection.
+    fn has_room_for(&self, id: usize) -> bool {
+        let waiting = match self.connections.get(id) {
+            Some(connection) if connection.state.needs_input() => connection.waiting.len(),
+            _ => 0,
+        };
+        self.used < ITERATION_BYTES && self.used + waiting + READ_MIN <= BUFFER
+    }
+
+    /// Gives a connection a slice in this iteration, if there is something to do. Notes the end of a handshake.
+    fn admit(&mut self, id: usize, terms: Terms) {
+        let connection = self.connections.get(id);
+        let shakes = connection.is_some_and(|it| !it.stream.is_ready());
+        self.admit_now(id, terms);
+        if shakes {
+            let connection = self.connections.get(id);
+            let is_new = connection.is_some_and(|it| it.stream.has_new_session());
+            self.inbox.counters.ssl_new_sessions.add(is_new.into());
+        }
+    }
+
+    fn admit_now(&mut self, id: usize, terms: Terms) {
+        let Some(connection) = self.connections.get_mut(id) else {
+            return;
+        };
+        // Not queued: the connection that was queued has closed and this one has its id, or this one had its slice
+        // already.
+        if !connection.state.dequeue() {
+            return;
+        }
+        if !connection.stream.is_ready() {
+            if self.handshakes_left == 0 {
+                self.enqueue(id);
+                self.inbox.counters.conn_yields.bump();
+                return;
+            }
+            self.handshakes_left -= 1;
+        }
+        let has_unsent = !connection.output.is_empty() || connection.stream.has_unsent();
+        if has_unsent && connection.state.is_writable() && !self.flush(id) {
+            return;
+        }
+        let connection = &mut self.connections[id];
+        let work = match connection.state.ending() {
+            Ending::Open { work } => work,
+            Ending::Lingering { .. } => return self.drop_input(id),
+            Ending::Finished | Ending::Parting => return,
+        };
+        if connection.output.len() >= terms.output_cap {
+            return;
+        }
+        let source = match work {
+            Work::Left => {
+                let (bytes, start) = connection.waiting.take();
+                self.keep(bytes, start)
+            }
+            Work::Done => match self.read(id, &terms) {
+                Some(source) => source,
+                None => return,
+            },
+            Work::Called => return,
+        };
+        let position = match source {
+            Source::Buffer(..) => 0,
+            Source::Kept(_, start) => start,
+        };
+        let connection = &mut self.connections[id];
+        let output = if connection.output.is_empty() {
+            Output::with_buffer(self.pool.take())
+        } else {
+            mem::take(&mut connection.output)
+        };
+        self.slices.push(Slice {
+            id,
+            source,
+            position,
+            terms,
+            logged: output.end(),
+            output,
+            in_batch: 0,
+            in_batch_max: connection.in_batch_max.min(terms.requests_max),
+            commands_left: self.shared.live.commands_per_slice().get(),
+            stop: Stop::Batch,
+            awaited: Awaited::default(),
+            closing: false,
+            has_quit: false,
+        });
+    }
+
+    /// Stores an input for the duration of this iteration.
+    fn keep(&mut self, bytes: Vec<u8>, start: usize) -> Source {
+        self.kept.push(bytes);
+        Source::Kept(self.kept.len() - 1, start)
+    }
+
+    /// Reads once. `None` if there is no input for a slice. Then the connection may have been closed.
+    #[inline]
+    fn read(&mut self, id: usize, terms: &Terms) -> Option<Source> {
+        let connection = &mut self.connections[id];
+        if !connection.state.is_readable() || !self.reading {
+            return None;
+        }
+        // Leave room for the waiting bytes: they may have to stand before the new ones.
+        let start = self.used;
+        let from = start + connection.waiting.len();
+        let to = (from + connection.read_max(terms)).min(BUFFER);
+        let count = loop {
+            match connection.stream.read(&mut self.buffer[from..to]) {
+                Ok(count) => break count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    connection.state.would_block();
+                    if connection.stream.has_unsent()
+                        && let Some(watches) = connection.state.wrote(false)
+                    {
+                        self.watch(id, watches);
+                    }
+                    return None;
+                }
+                Err(error) => {
+                    if error.kind() == ErrorKind::InvalidData {
+                        let counters = &self.inbox.counters;
+                        match connection.stream.is_ready() {
+                            true => counters.ssl_proto_errors.bump(),
+                            false => counters.ssl_handshake_errors.bump(),
+                        }
+                        line::tls_error(&self.shared.watch, &error, connection.stream.as_fd());
+                        // The warning tells of a misconfigured client.
+                        tracing::warn!(%error, peer = %connection.info.peer(), "TLS failed");
+                    }
+                    self.close_for(id, Reason::Error);
+                    return None;
+                }
+            }
+        };
+        if count == 0 {
+            connection.state.read_end();
+            self.flush(id);
+            return None;
+        }
+        let emptied = connection.stream.was_emptied(count, to - from);
+        connection.state.has_read(emptied);
+        self.inbox.counters.bytes_read.add(count as u64);
+        if from > start {
+            return self.join(id, from, from + count, terms);
+        }
+        self.used = from + count;
+        Some(Source::Buffer(start, self.used))
+    }
+
+    /// Joins the bytes read, `buffer[from..to]`, with the connection's waiting input. `None` if all of it goes on
+    /// waiting.
+    fn join(&mut self, id: usize, from: usize, to: usize, terms: &Terms) -> Option<Source> {
+        let connection = &mut self.connections[id];
+        let start = self.used;
+        let (place, arrived) = self.buffer[start..to].split_at_mut(from - start);
+        match connection.waiting.join(place, arrived) {
+            Joined::Incomplete => {
+                connection.active = self.now;
+                self.enter(id);
+                self.queue_again(id, terms);
+                None
+            }
+            Joined::Before(buffer) => {
+                self.pool.give(buffer);
+                self.used = to;
+                Some(Source::Buffer(start, to))
+            }
+            Joined::Behind(bytes, start) => Some(self.keep(bytes, start)),
+            Joined::NoMemory => {
+                self.close_for_want(id);
+                None
+            }
+        }
+    }
+
+    /// Parses, executes and answers the inputs of all slices: those of connections, or those of datagrams.
+    pub(super) fn run_slices(&mut self, now: Time, of_datagrams: bool) {
+        let Self {
+            shared,
+            inbox,
+            handle,
+            connections,
+            datagrams,
+            datagram_sockets,
+            buffer,
+            kept,
+            slices,
+            decoded,
+            limits,
+            ..
+        } = self;
+        let mut batch = self.batch.take(shared.config.batch_max.get());
+        let hasher = shared.engine.hasher();
+        // Bytes of copied output of all slices.
+        let mut written = 0;
+        let logged = conversation::is_logged();
+        let mut peers = match of_datagrams {
+            false => Peers::Connections(connections),
+            true => Peers::Datagrams(datagrams, datagram_sockets),
+        };
+        loop {
+            for (index, slice) in slices.iter_mut().enumerate() {
+                if slice.stop != Stop::Batch || batch.is_full() {
+                    continue;
+                }
+                if written >= ITERATION_OUTPUT || decoded.allocated_bytes() >= ITERATION_DECODED {
+                    slice.stop = Stop::Yielded;
+                    continue;
+                }
+                let Peer { phase, fd, info } = peers.of(slice.id);
+                let before = slice.output.copied();
+                let mark = batch.mark();
+                let input = match slice.source {
+                    Source::Buffer(start, end) => &buffer[start..end],
+                    Source::Kept(place, _) => &kept[place],
+                };
+                let mut stage = Stage {
+                    shared,
+                    handle,
+                    batch: &mut batch,
+                    decoded,
+                    hasher,
+                    counters: &inbox.counters,
+                    socket: fd,
+                    inbox,
+                    limits: *limits,
+                    now,
+                    present: Default::default(),
+                    slice: index as u32,
+                    info,
+                    work: Default::default(),
+                };
+                // Unwind safe, if the panic is not the engine's. What the slice changes is of its connection alone, which
+                // is closed: its output, its phase (with it go a value under way, its share of the account, and what a
+                // transaction has queued or watches). What it shares with the other slices is valid at each step: the
+                // batch, which is cut; the arena, which only grows until the iteration's end; the counters, which are
+                // atomic. Locks are released by their guards, the isolation's too.
+                let run = catch_unwind(AssertUnwindSafe(|| match logged {
+                    true => conversation::run(&mut stage, slice, phase, input, fd),
+                    false => slice::run(&mut stage, slice, phase, input),
+                }));
+                match run {
+                    Ok(stop) => {
+                        slice.stop = stop;
+                        written += slice.output.copied() - before;
+                    }
+                    // The engine's state is every connection's: the server ends.
+                    Err(panic) if has_unwound() => resume_unwind(panic),
+                    Err(_) => {
+                        batch.cut(mark);
+                        slice.give_up();
+                        inbox.counters.panic_kicks.bump();
+                        // The panic's own message has the place.
+                        tracing::error!(
+                            peer = %info.peer(),
+                            "closed: a command of this connection met a fault of the server; please report it"
+                        );
+                    }
+                }
+            }
+            if !batch.is_empty() {
+                let numbers = match shared.watch.wanted().is_empty() {
+                    true => Vec::new(),
+                    false => slices
+                        .iter()
+                        .map(|slice| shared.number_of(peers.of(slice.id).info))
+                        .collect(),
+                };
+                execute(shared, inbox, handle, slices, &batch, now, &numbers);
+                inbox.hot.look(&batch.requests, hasher);
+                if logged {
+                    conversation::executed(batch.requests.len(), slices.len());
+                }
+                batch.clear();
+            }
+            if logged {
+                for slice in slices.iter_mut() {
+                    let Peer { phase, fd, .. } = peers.of(slice.id);
+                    conversation::answered(phase, &slice.output, slice.logged, fd);
+                    slice.logged = slice.output.end();
+                }
+            }
+            let mut unfinished = false;
+            written = 0;
+            for slice in slices.iter_mut() {
+                written += slice.output.copied();
+                slice.adapt();
+                unfinished |= slice.stop == Stop::Batch;
+            }
+            if !unfinished {
+                break;
+            }
+        }
+        self.batch.give(batch);
+        empty(&mut self.decoded);
+    }
+
+    /// Ends the iteration: keeps unused input, sends output.
+    fn finish(&mut self, now: Time, terms: &Terms) {
+        let mut slices = mem::take(&mut self.slices);
+        for slice in slices.drain(..) {
+            let id = slice.id;
+            if slice.stop == Stop::Panicked {
+                self.close_for(id, Reason::Error);
+                continue;
+            }
+            if !self.keep_input(&slice) {
+                self.connections[id].output = slice.output;
+                self.close_for_want(id);
+                continue;
+            }
+            let connection = &mut self.connections[id];
+            connection.touch(now);
+            connection.in_batch_max = slice.in_batch_max;
+            connection.state.stopped(slice.stop, slice.closing);
+            if slice.closing && !slice.has_quit {
+                connection.end = Reason::Error;
+            }
+            connection.output = slice.output;
+            if slice.stop == Stop::Yielded {
+                self.inbox.counters.conn_yields.bump();
+            }
+            if connection.output.is_empty() && !connection.stream.has_unsent() {
+                let output = mem::take(&mut connection.output);
+                self.pool.give(output.into_buffer());
+                if !self.end(id) {
+                    continue;
+                }
+                self.enter(id);
+            } else if !self.flush(id) {
+                continue;
+            }
+            self.queue_again(id, terms);
+        }
+        self.slices = slices;
+        self.kept.clear();
+    }
+
+    /// Closes a connection for whose input the system gives no memory.
+    #[cold]
+    fn close_for_want(&mut self, id: usize) {
+        let peer = self.connections[id].info.peer();
+        tracing::warn!(%peer, "closed: the system gives no memory for what it has sent");
+        self.inbox.counters.read_buf_oom.bump();
+        self.close_for_memory(id);
+    }
+
+    /// Leaves a slice's unused input with its connection. False if there is no memory for it.
+    #[inline]
+    fn keep_input(&mut self, slice: &Slice) -> bool {
+        let connection = &mut self.connections[slice.id];
+        match slice.source {
+            Source::Buffer(start, end) => {
+                connection.has_moved(slice.position);
+                let rest = &self.buffer[start + slice.position..end];
+                if !rest.is_empty() {
+                    let Some(copy) = PendingInput::copy_of(rest, slice.awaited) else {
+                        return false;
+                    };
+                    connection.waiting = copy;
+                }
+            }
+            Source::Kept(place, start) => {
+                connection.has_moved(slice.position - start);
+                let input = mem::take(&mut self.kept[place]);
+                let rest = input.len() - slice.position;
+                if rest * 2 > input.capacity() {
+                    connection.waiting = PendingInput::new(input, slice.position, slice.awaited);
+                } else {
+                    // Little of it is left: copy it, so that it does not hold so large a buffer.
+                    let rest = &input[slice.position..];
+                    let Some(copy) = PendingInput::copy_of(rest, slice.awaited) else {
+                        return false;
+                    };
+                    connection.waiting = copy;
+                    self.pool.give(input);
+                }
+            }
+        }
+        true
+    }
+
+    /// Puts a connection that need not wait for an event on the run queue again.
+    fn queue_again(&mut self, id: usize, terms: &Terms) {
+        let connection = &self.connections[id];
+        if connection.state.has_more() && connection.output.len() < terms.output_cap {
+            self.enqueue(id);
+        }
+    }
+
+    /// Puts a connection on the run queue, if it is not there.
+    pub(super) fn enqueue(&mut self, id: usize) {
+        if self.connections[id].state.enqueue() {
+            self.ready.push(id);
+        }
+    }
+}
+
+/// Frees what an iteration allocated. An arena keeps its largest chunk for the next iteration, and one iteration of
+/// copied requests may have needed megabytes.
+#[inline]
+fn empty(arena: &mut Bump) {
+    arena.reset();
+    if arena.allocated_bytes() > ARENA_KEPT {
+        *arena = Bump::new();
+    }
+}
+
+/// The owners of the slices: connections or datagrams.
+enum Peers<'w> {
+    Connections(&'w mut Slab<Connection>),
+    Datagrams(&'w mut [Datagram], &'w [DatagramSocket]),
+}
+
+/// What a slice's commands may use of its connection or datagram.
+struct Peer<'w> {
+    phase: &'w mut Phase,
+    fd: RawFd,
+    info: &'w Info,
+}
+
+impl Peers<'_> {
+    #[inline]
+    fn of(&mut self, id: usize) -> Peer<'_> {
+        match self {
+            Self::Connections(connections) => {
+                let connection = &mut connections[id];
+                Peer {
+                    phase: &mut connection.phase,
+                    fd: connection.stream.as_fd().as_raw_fd(),
+                    info: &connection.info,
+                }
+            }
+            Self::Datagrams(datagrams, sockets) => {
+                let datagram = &mut datagrams[id];
+                let socket = &sockets[datagram.socket];
+                Peer {
+                    phase: &mut datagram.phase,
+                    fd: socket.fd(),
+                    info: &socket.info,
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_arena_that_has_grown_is_given_back() {
+        let mut arena = Bump::new();
+        arena.alloc_slice_copy(&[7; 1000]);
+        empty(&mut arena);
+        let little = arena.allocated_bytes();
+        assert!(0 < little && little <= ARENA_KEPT, "{little}");
+        for _ in 0..10 {
+            arena.alloc_slice_copy(&[7; ARENA_KEPT]);
+        }
+        empty(&mut arena);
+        assert_eq!(arena.allocated_bytes(), 0);
+    }
+}

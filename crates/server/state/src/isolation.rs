@@ -1,0 +1,61 @@
+//! Isolation: each worker holds a lock of its own while the engine executes its requests, and a worker that holds all
+//! these locks has the engine to itself.
+//!
+//! ```text
+//!  worker 0   |batch|        |batch|           (waits) |batch|
+//!  worker 1      |batch|  |  all locks: look, carry out  |  |batch|
+//! ```
+//!
+//! As long as no worker wants all locks, no other thread touches a worker's lock: it costs a batch two operations on a
+//! cached line. For the engine, a worker that waits for its lock is like a worker that sleeps between two iterations,
+//! so no request of the isolated worker can wait for it. A thread that takes all locks takes them in the workers'
+//! order, and holds no lock before.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use nuthatch_base::sync::mutex::{Mutex, MutexGuard};
+
+use crate::inbox::Inbox;
+
+/// A worker's lock, in cache lines of its own.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub struct WorkerLock {
+    mutex: Mutex<()>,
+    /// True if its worker holds all locks, this one too. Relaxed: no other thread reads it.
+    all: AtomicBool,
+}
+
+impl WorkerLock {
+    /// Waits until no other worker has the engine to itself. Only the worker calls this.
+    #[inline]
+    pub fn take(&self) -> Option<MutexGuard<'_, ()>> {
+        match self.all.load(Ordering::Relaxed) {
+            true => None,
+            false => Some(self.mutex.lock()),
+        }
+    }
+}
+
+/// All workers' locks: until this is dropped, the engine executes nothing for other workers.
+pub struct Isolation<'s> {
+    own: &'s WorkerLock,
+    _locks: Vec<MutexGuard<'s, ()>>,
+}
+
+impl<'s> Isolation<'s> {
+    /// Waits for requests that are being executed. Only the worker of `own` calls this, without holding `own`.
+    pub fn wait(inboxes: &'s [Arc<Inbox>], own: &'s WorkerLock) -> Self {
+        let locks = inboxes.iter().map(|inbox| inbox.lock.mutex.lock());
+        let locks = locks.collect();
+        own.all.store(true, Ordering::Relaxed);
+        Self { own, _locks: locks }
+    }
+}
+
+impl Drop for Isolation<'_> {
+    fn drop(&mut self) {
+        self.own.all.store(false, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,235 @@
+//! The open connections, and `stats conns`, which lists them.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use nuthatch_base::sync::mutex::Mutex;
+use nuthatch_engine::Time;
+use slab::Slab;
+
+use crate::telemetry::Address;
+use crate::telemetry::Report;
+
+/// The other end of a connection.
+#[derive(Clone, Copy, Debug)]
+pub enum Peer {
+    /// By TCP.
+    Tcp(SocketAddr),
+    /// All senders of datagrams to this socket of the server.
+    Udp(SocketAddr),
+    /// By a unix socket.
+    Unix,
+}
+
+impl Peer {
+    /// Its address, or for datagrams the address of the server's socket. `None` for a unix socket.
+    pub fn ip(self) -> Option<IpAddr> {
+        match self {
+            Self::Tcp(address) | Self::Udp(address) => Some(address.ip()),
+            Self::Unix => None,
+        }
+    }
+
+    /// True if it has no connection.
+    pub fn is_udp(self) -> bool {
+        matches!(self, Self::Udp(_))
+    }
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Peer::Tcp(address) => Address::Tcp(*address).fmt(out),
+            Peer::Udp(address) => Address::Udp(*address).fmt(out),
+            Peer::Unix => out.write_str("unix:"),
+        }
+    }
+}
+
+/// The information about a connection that statistics show. Its worker writes it, `stats conns` reads it.
+pub struct Info {
+    id: usize,
+    /// The number of the connection. No other connection of the server has or had it.
+    serial: u64,
+    /// The second in which it began.
+    since: u32,
+    peer: Peer,
+    listener: usize,
+    /// The second of the last command.
+    active: AtomicU32,
+    /// True while its output waits for the client.
+    blocked: AtomicBool,
+    /// True if its user administrates the server.
+    administrator: AtomicBool,
+    /// The name that its client has set.
+    name: Mutex<Arc<[u8]>>,
+}
+
+impl Info {
+    /// The information about a peer that is not in the registry of connections.
+    pub fn unregistered(peer: Peer, now: Time) -> Self {
+        Self::new(usize::MAX, 0, peer, usize::MAX, now)
+    }
+
+    fn new(id: usize, serial: u64, peer: Peer, listener: usize, now: Time) -> Self {
+        Self {
+            id,
+            serial,
+            since: now.seconds(),
+            peer,
+            listener,
+            active: AtomicU32::new(now.seconds()),
+            blocked: AtomicBool::new(false),
+            administrator: AtomicBool::new(false),
+            name: Mutex::default(),
+        }
+    }
+
+    /// The other end of the connection.
+    pub fn peer(&self) -> Peer {
+        self.peer
+    }
+
+    /// Its number, which no other connection has or had.
+    pub fn serial(&self) -> u64 {
+        self.serial
+    }
+
+    /// Its place among the open connections. `None` if it is not in the registry.
+    pub fn place(&self) -> Option<usize> {
+        (self.id != usize::MAX).then_some(self.id)
+    }
+
+    /// The line in Redis' form.
+    pub fn line(&self, now: Time) -> String {
+        let since = |second: u32| now.seconds().saturating_sub(second);
+        let address = match self.peer {
+            Peer::Tcp(address) | Peer::Udp(address) => address.to_string(),
+            Peer::Unix => String::from("unix"),
+        };
+        // Relaxed: a statistic.
+        let active = self.active.load(Ordering::Relaxed);
+        let name = Arc::clone(&self.name.lock());
+        format!(
+            "id={} addr={address} name={} age={} idle={} flags=N db=0",
+            self.serial,
+            String::from_utf8_lossy(&name),
+            since(self.since),
+            since(active)
+        )
+    }
+
+    /// Sets the client's name. The caller keeps the name too, and accounts for its memory.
+    pub fn set_name(&self, name: Arc<[u8]>) {
+        *self.name.lock() = name;
+    }
+
+    /// Records whether its user administrates the server.
+    pub fn set_administrator(&self, is_one: bool) {
+        // Relaxed, here and below: the connection's worker alone uses it.
+        self.administrator.store(is_one, Ordering::Relaxed);
+    }
+
+    /// True if its user administrates the server.
+    pub fn is_administrator(&self) -> bool {
+        self.administrator.load(Ordering::Relaxed)
+    }
+
+    /// Records the time of a command.
+    pub fn set_active(&self, now: Time) {
+        // Relaxed: a statistic.
+        self.active.store(now.seconds(), Ordering::Relaxed);
+    }
+
+    /// Records whether its output waits for the client.
+    pub fn set_blocked(&self, blocked: bool) {
+        // Relaxed: a statistic.
+        self.blocked.store(blocked, Ordering::Relaxed);
+    }
+}
+
+/// All open connections.
+#[derive(Default)]
+pub struct Registry {
+    open: Mutex<Slab<Arc<Info>>>,
+    /// The number of connections entered since the start.
+    entered: AtomicU64,
+}
+
+impl Registry {
+    /// Enters a connection that was accepted by the listener with this number.
+    pub fn enter(&self, peer: Peer, listener: usize, now: Time) -> Arc<Info> {
+        let mut open = self.open.lock();
+        let slot = open.vacant_entry();
+        // Relaxed: it only has to be another number each time.
+        let serial = self.entered.fetch_add(1, Ordering::Relaxed) + 1;
+        let info = Arc::new(Info::new(slot.key(), serial, peer, listener, now));
+        slot.insert(Arc::clone(&info));
+        info
+    }
+
+    /// Removes a closed connection.
+    pub fn leave(&self, info: &Info) {
+        let mut open = self.open.lock();
+        open.try_remove(info.id);
+    }
+
+    /// Calls `show` for the connections in up to `budget` places from this one on, and returns where to go on, or `None`
+    /// at the end. A connection that is open meanwhile is shown once.
+    pub fn some(&self, from: usize, budget: usize, mut show: impl FnMut(&Info)) -> Option<usize> {
+        let open = self.open.lock();
+        let end = from.saturating_add(budget);
+        for place in from..end.min(open.capacity()) {
+            if let Some(info) = open.get(place) {
+                show(info);
+            }
+        }
+        (end < open.capacity()).then_some(end)
+    }
+
+    /// Writes `stats conns` for the client `asker`: the listeners first, then the connections.
+    pub fn report<'l>(
+        &self,
+        report: &mut Report<'_, '_>,
+        addresses: impl Iterator<Item = &'l Address>,
+        asker: &Info,
+        now: Time,
+    ) {
+        let addresses: Vec<_> = addresses.collect();
+        for (number, address) in addresses.iter().enumerate() {
+            if matches!(address, Address::Udp(_)) {
+                report.line_of(number, "UDP", "UDP");
+            }
+            report.line_of(number, "addr", address);
+            let state = match address {
+                Address::Udp(_) => "conn_read",
+                Address::Tcp(_) | Address::Unix(_) => "conn_listening",
+            };
+            report.line_of(number, "state", state);
+            report.line_of(number, "secs_since_last_cmd", now.seconds());
+        }
+        let open = self.open.lock();
+        for (slot, info) in open.iter() {
+            let number = addresses.len() + slot;
+            report.line_of(number, "addr", info.peer);
+            if let Some(address) = addresses.get(info.listener) {
+                report.line_of(number, "listen_addr", address);
+            }
+            // Relaxed: statistics.
+            let state = if info.id == asker.id {
+                "conn_parse_cmd"
+            } else if info.blocked.load(Ordering::Relaxed) {
+                "conn_mwrite"
+            } else {
+                "conn_read"
+            };
+            report.line_of(number, "state", state);
+            let silent = now
+                .seconds()
+                .saturating_sub(info.active.load(Ordering::Relaxed));
+            report.line_of(number, "secs_since_last_cmd", silent);
+        }
+    }
+}

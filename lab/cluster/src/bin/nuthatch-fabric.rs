@@ -1,0 +1,333 @@
+//! The program that a launcher starts on each PE: `oshrun -n 2 nuthatch-fabric check`, or `latency`.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use nuthatch_cluster::Operations;
+use nuthatch_cluster_lab::fabric::conformance::{self, Sizes};
+use nuthatch_cluster_lab::fabric::store::{StoreLatency, Throughput};
+use nuthatch_cluster_lab::fabric::{figure, idle, latency, store};
+use nuthatch_fabric::Fabric;
+use nuthatch_fabric::openshmem::{CannotOpen, OpenShmem, Threads};
+use nuthatch_program::output;
+
+/// Examines the OpenSHMEM library of this machine. Its launcher starts this program once for each PE.
+#[derive(Parser)]
+#[command(version)]
+struct Options {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Check that OpenSHMEM does what the store relies on
+    Check {
+        /// Rounds of each check
+        #[arg(long, default_value_t = 100)]
+        rounds: u64,
+        /// Threads of each PE that call the library at the same time
+        #[arg(long, default_value_t = 3)]
+        threads: usize,
+        /// Start the library with SHMEM_THREAD_SERIALIZED, so that threads take turns, as if it did not support threads
+        #[arg(long)]
+        serialized: bool,
+    },
+    /// Measure the distributed store, whose server is the first PE
+    Store {
+        /// Calls of each kind
+        #[arg(long, default_value_t = 20_000)]
+        count: u64,
+        /// Also measure the memcached that listens here (HOST:PORT)
+        #[arg(long)]
+        memcached: Option<String>,
+        /// Draw the medians: gets into NAME-get.svg, sets into NAME-set.svg
+        #[arg(long, value_name = "NAME")]
+        figure: Option<String>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Measure how many operations per second the store carries out for all PEs but the first
+    Throughput {
+        /// Batches of each client
+        #[arg(long, default_value_t = 20_000)]
+        rounds: u64,
+        /// How sessions carry out operations: direct (themselves, where they can), active (by messages to the server)
+        /// or chosen (as measured costs suggest)
+        #[arg(long, value_enum, default_value = "chosen")]
+        operations: How,
+        /// Draw the hits of the directory into this file
+        #[arg(long, value_name = "FILE")]
+        figure: Option<String>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Measure the processor time of a server that gets few requests, and the latency of these requests
+    Idle {
+        /// Number of gets for each length of pause; they end after two seconds at most
+        #[arg(long, default_value_t = 20_000)]
+        count: u64,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Measure the latency of OpenSHMEM's operations between the first two PEs
+    Latency {
+        /// Calls of each kind
+        #[arg(long, default_value_t = 20_000)]
+        count: u64,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+fn main() -> ExitCode {
+    match Options::parse().command {
+        Command::Check {
+            rounds,
+            threads,
+            serialized,
+        } => {
+            let sizes = Sizes {
+                rounds,
+                threads,
+                longest: 1 << 15,
+            };
+            let most = match serialized {
+                true => Threads::Serialized,
+                false => Threads::Multiple,
+            };
+            // Room for a dozen PEs: their number is known only when the fabric is open.
+            with(sizes.words(12), most, |fabric| check(fabric, sizes))
+        }
+        Command::Store {
+            count,
+            memcached,
+            figure,
+            json,
+        } => with(store::WORDS, Threads::Multiple, |fabric| {
+            let found = measure_store(fabric, count, memcached.as_deref(), json)?;
+            match figure.filter(|_| !found.is_empty()) {
+                Some(name) => draw_latencies(&found, &name),
+                None => Ok(()),
+            }
+        }),
+        Command::Throughput {
+            rounds,
+            operations,
+            figure,
+            json,
+        } => {
+            let words = CELLS.len() * store::THROUGHPUT_WORDS;
+            with(words, Threads::Multiple, |fabric| {
+                let found = measure_throughput(fabric, rounds, operations, json)?;
+                match figure.filter(|_| fabric.pe() == 1) {
+                    Some(file) => {
+                        let note = "100,000 keys by Zipf 0.99, one client";
+                        draw(&file, figure::directory(&found, note))
+                    }
+                    None => Ok(()),
+                }
+            })
+        }
+        Command::Idle { count, json } => {
+            let words = idle::PAUSES.len() * store::THROUGHPUT_WORDS;
+            with(words, Threads::Multiple, |fabric| {
+                measure_idle(fabric, count, json)
+            })
+        }
+        Command::Latency { count, json } => with(latency::WORDS, Threads::Multiple, |fabric| {
+            measure(fabric, count, json)
+        }),
+    }
+}
+
+/// Opens the fabric for `words` words, and does the work.
+fn with(
+    words: usize,
+    most: Threads,
+    work: impl FnOnce(&Arc<OpenShmem>) -> Result<(), String>,
+) -> ExitCode {
+    // SAFETY: the only thread there is, and the only place that starts it.
+    let fabric = match unsafe { OpenShmem::open_with(words, most) } {
+        Ok(fabric) => Arc::new(fabric),
+        Err(error @ (CannotOpen::Memory(_) | CannotOpen::Library)) => {
+            eprintln!("nuthatch-fabric: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    match work(&fabric) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failures) => {
+            eprintln!("{failures}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn check(fabric: &OpenShmem, sizes: Sizes) -> Result<(), String> {
+    let report = conformance::check(fabric, sizes).map_err(|none| none.to_string())?;
+    if fabric.pe() == 0 {
+        println!(
+            "fabric: {} PEs, threads {:?}, peers {}: {} checks a PE",
+            fabric.pes(),
+            fabric.threads(),
+            match fabric.direct(fabric.pes() - 1, nuthatch_fabric::Address(0), 1) {
+                Some(_) => "by load and store",
+                None => "by calls",
+            },
+            report.checks
+        );
+    }
+    match report.failures.is_empty() {
+        true => Ok(()),
+        false => Err(report.failures.join("\n")),
+    }
+}
+
+fn measure(fabric: &OpenShmem, count: u64, json: bool) -> Result<(), String> {
+    let found = latency::measure(fabric, count).map_err(|failed| failed.to_string())?;
+    if fabric.pe() != 0 {
+        return Ok(());
+    }
+    if json {
+        let text = serde_json::to_string_pretty(&found).map_err(|error| error.to_string())?;
+        println!("{text}");
+    } else {
+        println!("{}", latency::HEADING);
+        for latency in found {
+            println!("{latency}");
+        }
+    }
+    Ok(())
+}
+
+fn measure_store(
+    fabric: &Arc<OpenShmem>,
+    count: u64,
+    memcached: Option<&str>,
+    json: bool,
+) -> Result<Vec<StoreLatency>, String> {
+    let found = store::latencies(fabric, count, memcached).map_err(|failed| failed.to_string())?;
+    if fabric.pe() != 1 {
+        return Ok(found);
+    }
+    if json {
+        let text = serde_json::to_string_pretty(&found).map_err(|error| error.to_string())?;
+        println!("{text}");
+    } else {
+        println!("{}", store::HEADING);
+        found.iter().for_each(|latency| println!("{latency}"));
+    }
+    Ok(found)
+}
+
+fn measure_idle(fabric: &Arc<OpenShmem>, count: u64, json: bool) -> Result<(), String> {
+    let mut all = Vec::new();
+    for pause in idle::PAUSES {
+        let found = idle::measure(fabric, pause, count).map_err(|failed| failed.to_string())?;
+        all.extend(found);
+    }
+    if fabric.pe() != 1 {
+        return Ok(());
+    }
+    if json {
+        let text = serde_json::to_string_pretty(&all).map_err(|error| error.to_string())?;
+        println!("{text}");
+    } else {
+        println!("{}", idle::HEADING);
+        all.iter().for_each(|one| println!("{one}"));
+    }
+    Ok(())
+}
+
+/// [`Operations`] as typed.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum How {
+    Chosen,
+    Direct,
+    Active,
+}
+
+impl From<How> for Operations {
+    fn from(how: How) -> Self {
+        match how {
+            How::Chosen => Self::Chosen,
+            How::Direct => Self::Direct,
+            How::Active => Self::Active,
+        }
+    }
+}
+
+fn draw_latencies(found: &[StoreLatency], name: &str) -> Result<(), String> {
+    let note = "one request at a time, two PEs on one machine";
+    draw(
+        &format!("{name}-get.svg"),
+        figure::latencies(found, false, note),
+    )?;
+    draw(
+        &format!("{name}-set.svg"),
+        figure::latencies(found, true, note),
+    )
+}
+
+fn draw(file: &str, svg: Result<String, impl ToString>) -> Result<(), String> {
+    let svg = svg.map_err(|error| error.to_string())?;
+    output::save(Path::new(file), svg.as_bytes()).map_err(|failure| failure.to_string())
+}
+
+/// Percentage of gets, requests of a batch, entries of the directory.
+const CELLS: [(u32, usize, usize); 11] = [
+    (0, 64, 1 << 16),
+    (50, 32, 1 << 16),
+    (50, 1, 1 << 16),
+    (95, 1, 1 << 16),
+    (100, 1, 1 << 16),
+    (95, 32, 1 << 16),
+    (100, 32, 1 << 16),
+    (100, 1, 0),
+    (100, 1, 1 << 8),
+    (100, 1, 1 << 11),
+    (100, 1, 1 << 14),
+];
+
+fn measure_throughput(
+    fabric: &Arc<OpenShmem>,
+    rounds: u64,
+    how: How,
+    json: bool,
+) -> Result<Vec<Throughput>, String> {
+    let mut all = Vec::new();
+    for (gets, batch, directory) in CELLS {
+        let rounds = (rounds / batch as u64).max(1);
+        let found = store::throughput(fabric, gets, batch, directory, rounds, how.into());
+        all.extend(found.map_err(|failed| failed.to_string())?);
+    }
+    if fabric.pe() != 1 {
+        return Ok(all);
+    }
+    if json {
+        let text = serde_json::to_string_pretty(&all).map_err(|error| error.to_string())?;
+        println!("{text}");
+        return Ok(all);
+    }
+    println!("gets  batch  directory   clients   of one client/s   of all/s   directory hits");
+    for one in &all {
+        println!(
+            "{:>3} %{:>7}{:>11}{:>10}{:>18.0}{:>11.0}{:>15.1} %",
+            one.gets,
+            one.batch,
+            one.directory,
+            one.clients,
+            one.per_second,
+            one.of_all_per_second,
+            100.0 * one.directory_hits
+        );
+    }
+    Ok(all)
+}
