@@ -1,10 +1,10 @@
 //! The configuration of a cuckoo engine.
 
 use nuthatch_engine::{ConfigError, KeyHasher};
-pub use nuthatch_store::eviction::removals::{Callback, Listener, RemovalCause};
-use nuthatch_store::slab::limits::Limits;
-pub use nuthatch_store::slab::limits::{ITEM_SIZE_LIMIT, MEMORY_MIN};
-use nuthatch_store::slab::sizes::{CHUNK_MIN, PAGE};
+use nuthatch_store::memory::limits::Limits;
+pub use nuthatch_store::memory::limits::{ITEM_SIZE_LIMIT, MEMORY_MIN};
+use nuthatch_store::memory::sizes::{CHUNK_MIN, PAGE};
+pub use nuthatch_store::reclaim::removals::{Callback, Listener, RemovalCause};
 
 /// The configuration of a cuckoo engine.
 #[derive(Clone)]
@@ -38,7 +38,7 @@ pub struct CuckooConfig {
 /// only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CuckooEviction {
-    /// In a log of pages, with two queues and ghosts: see [`nuthatch_store::eviction::s3_fifo`].
+    /// In a log of pages, with two queues and ghosts: see [`nuthatch_store::eviction::log::s3_fifo`].
     #[default]
     S3Fifo,
     /// In size classes, by CLOCK (MemC3 section 4).

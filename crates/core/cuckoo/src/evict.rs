@@ -12,12 +12,12 @@ use super::layout::{SlotWord, Variant};
 use super::local::Local;
 use super::search::Searched;
 use nuthatch_store::count::Count;
-use nuthatch_store::eviction::Policy;
-use nuthatch_store::eviction::reclaim::Reclaim;
-use nuthatch_store::eviction::removals::Removals;
+use nuthatch_store::eviction::slab::Policy;
 use nuthatch_store::item::Header;
-use nuthatch_store::slab::arena::Chunk;
-use nuthatch_store::slab::unlinked::Unlinked;
+use nuthatch_store::item::unlinked::Unlinked;
+use nuthatch_store::memory::arena::Chunk;
+use nuthatch_store::reclaim::Reclaim;
+use nuthatch_store::reclaim::removals::Removals;
 use nuthatch_store::timestamps::Timestamps;
 
 /// Paths that other writers may spoil before an item of the buckets is evicted instead.

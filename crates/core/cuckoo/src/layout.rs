@@ -14,7 +14,7 @@ use nuthatch_base::hash::split;
 use nuthatch_engine::AnyEngine;
 
 pub use nuthatch_store::geometry::Geometry;
-use nuthatch_store::slab::arena::Chunk;
+use nuthatch_store::memory::arena::Chunk;
 
 use crate::Cuckoo;
 

@@ -78,11 +78,11 @@ use nuthatch_engine::{
     request,
 };
 use nuthatch_store::count::{COUNTS, engine_stats};
-use nuthatch_store::eviction::removals::Removals;
-use nuthatch_store::eviction::{Policy, clock};
+use nuthatch_store::eviction::slab::{Policy, clock};
 use nuthatch_store::item::{Header, plain_item};
-use nuthatch_store::slab::arena::{Chunk, WORD};
-use nuthatch_store::slab::sizes::{PAGE, Sizes};
+use nuthatch_store::memory::arena::{Chunk, WORD};
+use nuthatch_store::memory::sizes::{PAGE, Sizes};
+use nuthatch_store::reclaim::removals::Removals;
 use nuthatch_store::slab::{HasStore, Store};
 use nuthatch_store::table::Table;
 use nuthatch_store::timestamps::Timestamps;

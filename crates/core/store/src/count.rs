@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use crate::eviction::Policy;
-use crate::eviction::reclaim::ItemState;
+use crate::eviction::slab::Policy;
 use crate::item::{HEADER, HEADER_WIDE, Header};
 use crate::log::Queue;
+use crate::memory::arena::{Chunk, WORD};
+use crate::memory::sizes::CLASSES_MAX;
+use crate::reclaim::ItemState;
 use crate::slab::Store;
-use crate::slab::arena::{Chunk, WORD};
-use crate::slab::sizes::CLASSES_MAX;
 use crate::timestamps::Timestamps;
 use nuthatch_base::sync::clock::Time;
 use nuthatch_engine::counters::{Counters, Registry};
@@ -496,8 +496,8 @@ fn class_stats(
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::eviction::clock::Clock;
-    use crate::slab::sizes::{CHUNK_MIN, PAGE, Sizes};
+    use crate::eviction::slab::clock::Clock;
+    use crate::memory::sizes::{CHUNK_MIN, PAGE, Sizes};
 
     /// One thread adds an item after it was summed, and another removed it before it is summed.
     #[test]

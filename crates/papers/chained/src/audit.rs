@@ -7,7 +7,7 @@ use super::layout::NEXT;
 use nuthatch_engine::AuditError;
 use nuthatch_store::count;
 use nuthatch_store::item::Header;
-use nuthatch_store::slab::arena::Chunk;
+use nuthatch_store::memory::arena::Chunk;
 use nuthatch_store::table::Table;
 
 /// The items that an audit has met so far.

@@ -2,11 +2,11 @@
 
 use super::Chained;
 use super::local::Local;
-use nuthatch_store::eviction::Policy;
-use nuthatch_store::eviction::reclaim::Reclaim;
+use nuthatch_store::eviction::slab::Policy;
 use nuthatch_store::item::Header;
-use nuthatch_store::slab::arena::Chunk;
-use nuthatch_store::slab::unlinked::Unlinked;
+use nuthatch_store::item::unlinked::Unlinked;
+use nuthatch_store::memory::arena::Chunk;
+use nuthatch_store::reclaim::Reclaim;
 use nuthatch_store::timestamps::Timestamps;
 
 impl Reclaim for Chained {

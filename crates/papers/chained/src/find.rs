@@ -7,10 +7,10 @@ use super::local::Local;
 use nuthatch_engine::reply::Item;
 use nuthatch_engine::request::Key;
 use nuthatch_store::count::Count;
-use nuthatch_store::eviction::reclaim::Reclaim;
+use nuthatch_store::item::unlinked::Unlinked;
 use nuthatch_store::item::{Header, plain_item};
-use nuthatch_store::slab::arena::{Chunk, WORD};
-use nuthatch_store::slab::unlinked::Unlinked;
+use nuthatch_store::memory::arena::{Chunk, WORD};
+use nuthatch_store::reclaim::Reclaim;
 use nuthatch_store::table::Lookup;
 
 /// An item found in a locked chain.

@@ -80,11 +80,11 @@ use nuthatch_engine::{
     AnyEngine, Audit, AuditError, Engine, Evictions, Footprint, Inspect, KeyHasher, LimitError,
 };
 use nuthatch_store::count::{COUNTS, engine_stats};
-use nuthatch_store::eviction::Policy;
-pub use nuthatch_store::eviction::{POLICIES, PolicyKind, clock, lru};
+use nuthatch_store::eviction::slab::Policy;
+pub use nuthatch_store::eviction::slab::{POLICIES, PolicyKind, clock, lru};
 use nuthatch_store::item::Header;
-use nuthatch_store::slab::arena::Chunk;
-use nuthatch_store::slab::sizes::Sizes;
+use nuthatch_store::memory::arena::Chunk;
+use nuthatch_store::memory::sizes::Sizes;
 use nuthatch_store::slab::{HasStore, Store};
 use nuthatch_store::table::Table;
 use nuthatch_store::timestamps::Timestamps;

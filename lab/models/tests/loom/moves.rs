@@ -16,11 +16,11 @@ use nuthatch_engine::{
 };
 
 use nuthatch_engine::stats::LogStats;
-use nuthatch_store::eviction::s3_fifo::Need;
+use nuthatch_store::eviction::log::s3_fifo::Need;
 use nuthatch_store::item::{Fields, Header, Shape};
 use nuthatch_store::log::{Purpose, Stream};
-use nuthatch_store::slab::arena::Chunk;
-use nuthatch_store::slab::sizes::Sizes;
+use nuthatch_store::memory::arena::Chunk;
+use nuthatch_store::memory::sizes::Sizes;
 
 use crate::world::*;
 

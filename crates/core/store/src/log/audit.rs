@@ -7,8 +7,8 @@ use nuthatch_engine::AuditError;
 
 use super::walk::PageWalk;
 use super::{Log, Queue};
+use crate::memory::arena::Chunk;
 use crate::slab::Store;
-use crate::slab::arena::Chunk;
 
 impl Log {
     /// Checks that each page is listed once, and recounts what it holds. Checks the ghosts.
@@ -113,7 +113,7 @@ impl Log {
 mod tests {
     use super::*;
     use crate::log::{Purpose, Stream};
-    use crate::slab::sizes::Sizes;
+    use crate::memory::sizes::Sizes;
 
     #[test]
     fn a_record_that_is_nobodys_is_seen() {

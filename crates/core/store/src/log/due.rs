@@ -26,8 +26,8 @@ use super::Log;
 use super::pages::NEVER;
 use super::walk::PageWalk;
 use crate::item::Header;
+use crate::memory::arena::{Chunk, WORD};
 use crate::slab::Store;
-use crate::slab::arena::{Chunk, WORD};
 
 /// A page is due when one part in so many of it is dead.
 const DUE_SHARE: usize = 8;

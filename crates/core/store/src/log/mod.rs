@@ -1,8 +1,8 @@
 //! The log: items of all sizes one behind the other, without size classes.
 //!
 //! Items are appended to pages. A page that is full is closed, and some time later it is *cleaned*: items that are to
-//! stay are appended to another page, the others leave, and the page is empty. The [policy](crate::eviction::s3_fifo)
-//! decides which page is cleaned and which items stay; [`clean`](crate::eviction::clean) moves a record while it is
+//! stay are appended to another page, the others leave, and the page is empty. The [policy](crate::eviction::log::s3_fifo)
+//! decides which page is cleaned and which items stay; [`clean`](crate::log::clean) moves a record while it is
 //! read.
 //!
 //! ```text
@@ -36,9 +36,13 @@
 //! and before those of buckets. No listener is called under any.
 
 mod audit;
+pub mod clean;
+pub mod depths;
 pub mod due;
+pub mod ghosts;
 pub mod pages;
 mod room;
+mod sweep;
 pub mod walk;
 
 use std::collections::VecDeque;
@@ -47,11 +51,11 @@ use std::io;
 use nuthatch_base::sync::mutex::{Mutex, MutexGuard};
 use nuthatch_base::sync::shim::{AtomicU64, AtomicUsize, Ordering};
 
-use crate::eviction::s3_fifo::{Lengths, Need, Plan, S3Fifo};
+use crate::eviction::log::s3_fifo::{Lengths, Need, Plan, S3Fifo};
 use crate::item::{Header, Shape, record_words};
+use crate::memory::arena::{Arena, Chunk, WORD};
+use crate::memory::pool::Pool;
 use crate::slab::Store;
-use crate::slab::arena::{Arena, Chunk, WORD};
-use crate::slab::pool::Pool;
 use pages::Pages;
 
 /// Which of the two queues a page is in.
@@ -754,7 +758,7 @@ impl Log {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::slab::sizes::Sizes;
+    use crate::memory::sizes::Sizes;
 
     /// Where readers hold something in every page, a store looks at each page once, and not again before a reader has
     /// finished there.

@@ -16,8 +16,8 @@
 use nuthatch_base::sync::shim::Ordering;
 
 use super::{Log, Open, Queues};
+use crate::memory::arena::WORD;
 use crate::slab::Store;
-use crate::slab::arena::WORD;
 
 /// The pages whose cleaning has begun and that are not free yet, in a store that evicts nothing.
 #[derive(Default)]

@@ -9,8 +9,8 @@ use nuthatch_engine::Cursor;
 
 use super::Log;
 use crate::item::Header;
+use crate::memory::arena::Chunk;
 use crate::slab::Store;
-use crate::slab::arena::Chunk;
 
 /// Bits of a [`Cursor`] that tell the word within a page.
 const WORD_BITS: u32 = 18;

@@ -2,9 +2,9 @@
 
 use nuthatch_base::sync::shim::{Ordering, spin};
 
-use super::arena::Chunk;
 use super::class::ANY;
 use super::{Full, Store};
+use crate::memory::arena::Chunk;
 
 /// The page on its way back to the pool, and whether a thread empties it.
 #[derive(Default)]

@@ -27,23 +27,10 @@
 //! at under the drain lock; a [log](crate::log) has an order of its own. The index's locks are never taken under
 //! any of them, and a listener is never called under one.
 
-pub mod arena;
-pub mod bytes;
 pub mod class;
 pub mod drain;
-pub mod fresh;
-pub mod key;
-pub mod limits;
-pub mod pinned;
-pub mod pins;
-pub mod pool;
-#[cfg(all(debug_assertions, not(loom)))]
-pub mod read_hook;
-pub mod sizes;
-pub mod unlinked;
 mod uses;
 pub mod walk;
-pub mod words;
 
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -53,16 +40,16 @@ use nuthatch_base::sync::shim::{AtomicU64, AtomicUsize, Ordering, fence};
 use nuthatch_engine::{AuditError, Evictions, LimitError};
 
 use crate::count::EvictedAges;
-use crate::eviction::recency::Recency;
+use crate::item::unlinked::Unlinked;
 use crate::item::{Header, SEGMENT_HEADER, Shape, record_words};
 use crate::log::pages::PAGE_STATE;
 use crate::log::{Log, RESERVE};
-use arena::{Arena, Chunk, WORD};
+use crate::memory::arena::{Arena, Chunk, WORD};
+use crate::memory::pins::Pins;
+use crate::memory::pool::Pool;
+use crate::memory::recency::Recency;
+use crate::memory::sizes::Sizes;
 use class::{Class, PageState, Pages};
-use pins::Pins;
-use pool::Pool;
-use sizes::Sizes;
-use unlinked::Unlinked;
 
 /// Chunks, classes, recency and pins.
 ///
@@ -88,7 +75,7 @@ pub struct Store {
     sweep: walk::Sweep,
     pool: Mutex<Pool>,
     classes: Box<[Mutex<Class>]>,
-    pages: Pages,
+    pub(crate) pages: Pages,
     /// Bytes evicted so far: the clock by which pages of different classes are compared.
     eviction_clock: AtomicU64,
     drain: Mutex<drain::Draining>,
@@ -312,7 +299,7 @@ impl Store {
         into: &mut [std::mem::MaybeUninit<u8>],
     ) -> bool {
         #[cfg(all(debug_assertions, not(loom)))]
-        read_hook::reading();
+        crate::item::read_hook::reading();
         match shape.segment {
             None => self.arena.read(chunk, shape.value_start() + offset, into),
             Some(segment) => self.read_segments(chunk, shape, segment, offset, into),
@@ -442,7 +429,7 @@ impl Store {
 
     /// The page that a chunk lies in.
     #[inline(always)]
-    fn page_of(&self, chunk: Chunk) -> u32 {
+    pub(crate) fn page_of(&self, chunk: Chunk) -> u32 {
         (chunk.0 >> self.page_shift) as u32
     }
 

@@ -4,10 +4,10 @@
 //! and those of the segments if its value lies in segments. In a log only the head's bit counts.
 
 use super::Store;
-use super::arena::Chunk;
-use super::fresh::Fresh;
 use crate::item::Header;
+use crate::item::fresh::Fresh;
 use crate::log::{Log, Queue};
+use crate::memory::arena::Chunk;
 
 impl Store {
     /// A read or a change hit an item.
@@ -88,7 +88,7 @@ impl Store {
 mod tests {
     use super::*;
     use crate::item::{Fields, Shape};
-    use crate::slab::sizes::{PAGE, Sizes};
+    use crate::memory::sizes::{PAGE, Sizes};
     use nuthatch_engine::request::Expiry;
 
     /// An item of a value of so many bytes, and all its chunks.

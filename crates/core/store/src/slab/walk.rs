@@ -5,8 +5,8 @@
 use nuthatch_base::sync::mutex::{Mutex, MutexGuard};
 
 use super::Store;
-use super::arena::{Chunk, WORD};
 use crate::log::Log;
+use crate::memory::arena::{Chunk, WORD};
 use crate::prefetch;
 use nuthatch_engine::Cursor;
 

@@ -8,9 +8,9 @@ use std::mem::MaybeUninit;
 use nuthatch_base::sync::clock::Time;
 
 use super::{LockedItem, Lookup, PerThread, Step, Table};
+use crate::item::fresh::Fresh;
 use crate::item::{Fields, Header, Shape, plain_item};
-use crate::slab::bytes;
-use crate::slab::fresh::Fresh;
+use crate::memory::bytes;
 use nuthatch_engine::number;
 use nuthatch_engine::reply::Reply;
 use nuthatch_engine::request::{Delta, Store, StoreMode};

@@ -14,7 +14,7 @@ use nuthatch_base::sync::shim::{Ordering, fence};
 use super::{COPY_LOCKED_MAX, LockedItem, Lookup, PerThread, Table};
 use crate::count::Count;
 use crate::item::{Header, Shape, plain_item};
-use crate::slab::arena::WORD;
+use crate::memory::arena::WORD;
 use nuthatch_engine::reply::Reply;
 use nuthatch_engine::request::Store;
 use nuthatch_engine::semantics::allows;

@@ -1,13 +1,13 @@
 //! Items that have left the index, and the freeing of their memory.
 
-use super::Store;
-use super::arena::Chunk;
-use crate::item::Header;
+use super::Header;
+use crate::memory::arena::Chunk;
+use crate::slab::Store;
 
 /// An item that has just left the index: the right to free its memory.
 ///
 /// It cannot be copied, and the functions that free memory consume it. So however an item leaves (removed, replaced,
-/// evicted, drained, expired), the [`Pins`](super::pins::Pins) are checked once and its chunks are freed once.
+/// evicted, drained, expired), the [`Pins`](crate::memory::pins::Pins) are checked once and its chunks are freed once.
 #[derive(Debug)]
 #[must_use = "the memory is lost unless it is retired or reused"]
 pub struct Unlinked {

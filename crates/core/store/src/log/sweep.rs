@@ -6,10 +6,10 @@
 //! not swept by then makes room like anything else.
 
 use super::clean::{Cleaner, PageRecord, RUN};
-use super::reclaim::{PerThread, Reclaim};
-use super::s3_fifo::Need;
 use crate::count::Count;
+use crate::eviction::log::s3_fifo::Need;
 use crate::log::due::{Dead, Swept};
+use crate::reclaim::{PerThread, Reclaim};
 
 /// Words swept for each word appended.
 const SWEPT_PER_APPENDED: usize = 8;

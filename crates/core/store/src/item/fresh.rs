@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use nuthatch_base::sync::shim::Ordering;
 
-use super::arena::{Chunk, WORD};
-use super::bytes;
-use super::limits::ITEM_SIZE_LIMIT;
-use super::{HasStore, Store};
-use crate::item::{Header, Shape};
+use super::{Header, Shape};
+use crate::memory::arena::{Chunk, WORD};
+use crate::memory::bytes;
+use crate::memory::limits::ITEM_SIZE_LIMIT;
+use crate::slab::{HasStore, Store};
 use nuthatch_engine::Reservation;
 use nuthatch_engine::request::Expiry;
 
@@ -118,7 +118,7 @@ impl Store {
 
     /// Frees the segments of an item that no index refers to, before its head.
     #[cold]
-    pub(super) fn free_segments(&self, head: Chunk, shape: &Shape) {
+    pub(crate) fn free_segments(&self, head: Chunk, shape: &Shape) {
         self.each_segment(head, shape, |segment| self.free_chunk(segment));
         self.head_leaves(head);
     }
@@ -241,8 +241,8 @@ impl<E: HasStore> Drop for Reserved<E> {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use super::super::sizes::{CHUNK_MIN, PAGE, Sizes};
     use super::*;
+    use crate::memory::sizes::{CHUNK_MIN, PAGE, Sizes};
 
     struct TestStore(Store);
 

@@ -11,10 +11,10 @@ use nuthatch_engine::AuditError;
 
 use super::{Policy, PolicyKind, Victim};
 use crate::item::Header;
-use crate::links::Link;
+use crate::item::links::Link;
+use crate::item::unlinked::Unlinked;
+use crate::memory::arena::{Arena, Chunk};
 use crate::slab::Store;
-use crate::slab::arena::{Arena, Chunk};
-use crate::slab::unlinked::Unlinked;
 
 /// Strict LRU, as it is chosen.
 pub static KIND: PolicyKind = PolicyKind {

@@ -4,6 +4,8 @@
 //! under that lock. The victim is evicted only if it is still in the index and still the policy's choice. Then it is
 //! taken out of the index like any removed item. No thread waits for an eviction.
 
+pub mod removals;
+
 use std::cell::RefCell;
 use std::time::Duration;
 
@@ -12,18 +14,18 @@ use nuthatch_engine::reply::Item;
 use nuthatch_engine::request::Expiry;
 use nuthatch_engine::{Engine, Evicted};
 
-use super::Policy;
-use super::clean::Cleans;
-use super::removals::{COPY_MAX, Queue, RemovalCause, Removals, Removed};
 use crate::count::{Count, ThreadCounters};
+use crate::eviction::slab::Policy;
+use crate::item::unlinked::Unlinked;
 use crate::item::{Header, plain_item};
+use crate::log::clean::Cleans;
+use crate::memory::arena::Chunk;
 use crate::slab::HasStore;
 #[cfg(doc)]
 use crate::slab::Store;
-use crate::slab::arena::Chunk;
-use crate::slab::unlinked::Unlinked;
 use crate::slab::walk::Cleared;
 use crate::timestamps::{SequenceBlock, Timestamps};
+use removals::{COPY_MAX, Queue, RemovalCause, Removals, Removed};
 
 /// Victims that are tried, at least, before a store is refused: each of them turned out to be in use by another thread,
 /// or freed already, or held by a slow reader.

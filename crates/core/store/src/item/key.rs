@@ -2,10 +2,10 @@
 
 use std::mem::MaybeUninit;
 
-use super::Store;
-use super::arena::Chunk;
-use super::bytes;
-use crate::item::Header;
+use super::Header;
+use crate::memory::arena::Chunk;
+use crate::memory::bytes;
+use crate::slab::Store;
 use nuthatch_engine::request::KEY_LEN_MAX;
 
 /// A copy of a key.

@@ -39,9 +39,9 @@ use std::io;
 
 use nuthatch_base::sync::shim::{AtomicU64, AtomicUsize, Ordering};
 
-use super::depths::Depths;
-use super::ghosts::Ghosts;
 use crate::log::Queue;
+use crate::log::depths::Depths;
+use crate::log::ghosts::Ghosts;
 use crate::slab::Store;
 
 /// The unit of the shares of the memory: 64ths.
@@ -413,7 +413,7 @@ impl S3Fifo {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::slab::sizes::{CHUNK_MIN, PAGE, Sizes};
+    use crate::memory::sizes::{CHUNK_MIN, PAGE, Sizes};
 
     fn store() -> Store {
         let sizes = Sizes::for_log(16 * PAGE, CHUNK_MIN, 1.25);

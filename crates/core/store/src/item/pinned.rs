@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::arena::Chunk;
-use super::{HasStore, Store};
 #[cfg(not(loom))]
-use crate::item::SEGMENT_HEADER;
-use crate::item::{Header, Shape};
+use super::SEGMENT_HEADER;
+use super::{Header, Shape};
 use crate::log::Log;
+use crate::memory::arena::Chunk;
+use crate::slab::{HasStore, Store};
 use nuthatch_engine::Value;
 
 /// A pinned value. Its bytes neither move nor change until it is dropped.
@@ -67,7 +67,7 @@ impl<E: HasStore> Value for Pinned<E> {
         let store = self.engine.store();
         store.read_value(self.chunk, &self.shape, offset, &mut bytes);
         // SAFETY: initialised when made, and `read_value` only writes.
-        unsafe { super::bytes::assume_init(Box::leak(bytes.into_boxed_slice())) }
+        unsafe { crate::memory::bytes::assume_init(Box::leak(bytes.into_boxed_slice())) }
     }
 }
 

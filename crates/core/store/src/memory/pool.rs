@@ -266,7 +266,7 @@ impl Pool {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::slab::sizes::PAGE;
+    use crate::memory::sizes::PAGE;
 
     #[test]
     fn pages_are_warmed_once_and_only_within_the_limit() {

@@ -16,15 +16,15 @@
 use nuthatch_base::sync::clock::Time;
 use nuthatch_base::sync::shim::{Ordering, fence, spin};
 
-use super::dead;
-use super::reclaim::{ItemState, PerThread, Reclaim};
-use super::s3_fifo::{Candidate, CleaningMode, Need, Plan};
+use super::sweep;
 use crate::count::{ClassCount, Count};
+use crate::eviction::log::s3_fifo::{Candidate, CleaningMode, Need, Plan};
 use crate::item::{HEADER_WIDE, Header, Shape};
 use crate::log::walk::PageWalk;
 use crate::log::{Appended, Cleaning, Full, Idle, Log, Purpose, Queue, Stream};
+use crate::memory::arena::{Chunk, WORD};
+use crate::reclaim::{ItemState, PerThread, Reclaim};
 use crate::slab::Store;
-use crate::slab::arena::{Chunk, WORD};
 use nuthatch_engine::number::DIGITS_MAX;
 use nuthatch_engine::request::KEY_LEN_MAX;
 
@@ -290,7 +290,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
             } else {
                 CleaningMode::EvictAll
             };
-            let due = swept < dead::SWEPT_PAGES_MAX && self.sweep_words(self.log.page_words());
+            let due = swept < sweep::SWEPT_PAGES_MAX && self.sweep_words(self.log.page_words());
             swept += usize::from(due);
             self.spare_the_living(due, if desperate { Need::AnyRoom } else { Need::Room });
             match self.clean(self.log.page_words()) {

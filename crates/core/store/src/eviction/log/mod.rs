@@ -1,0 +1,3 @@
+//! Policies of a log.
+
+pub mod s3_fifo;
