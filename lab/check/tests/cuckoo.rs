@@ -5,20 +5,15 @@ use std::sync::Arc;
 use nuthatch_check::conformance::{Client, Setup};
 use nuthatch_check::suite;
 use nuthatch_check::suite::Extent;
-use nuthatch_cuckoo::layout::{EightWay, Paper, Variant};
-use nuthatch_cuckoo::{Cuckoo, CuckooConfig, CuckooEviction};
+use nuthatch_cuckoo::layout::{EightWay, EightWayClock, Paper, Variant};
+use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
 use nuthatch_engine::Engine;
 
 fn make<D: Variant>(setup: Setup) -> Arc<Cuckoo<D>> {
-    make_evicting(setup, CuckooEviction::S3Fifo)
-}
-
-fn make_evicting<D: Variant>(setup: Setup, eviction: CuckooEviction) -> Arc<Cuckoo<D>> {
     let config = CuckooConfig {
         memory_limit: setup.memory_limit,
         item_size_max: setup.item_size_max,
         evicts: setup.evicts,
-        eviction,
         // Small at first, so that it doubles under every check.
         initial_items: Some(100),
         ..CuckooConfig::default()
@@ -27,12 +22,7 @@ fn make_evicting<D: Variant>(setup: Setup, eviction: CuckooEviction) -> Arc<Cuck
 }
 
 suite!(eight_way, make::<EightWay>, Extent::SMOKE);
-
-fn clock(setup: Setup) -> Arc<Cuckoo<EightWay>> {
-    make_evicting(setup, CuckooEviction::Clock)
-}
-
-suite!(clock, clock, PAPER);
+suite!(clock, make::<EightWayClock>, PAPER);
 
 /// MemC3's own: 4 slots, 1-byte tags, one writer.
 const PAPER: Extent = Extent {
@@ -52,7 +42,7 @@ fn hits_keep_a_value_in_segments_that_is_copied() {
         item_size_max: 64 << 10,
         evicts: true,
     };
-    let mut client = Client::new(clock(setup).any());
+    let mut client = Client::new(make::<EightWayClock>(setup).any());
     let mut misses_of = |len: usize| {
         let value = vec![b'v'; len];
         let mut misses = 0;

@@ -22,6 +22,7 @@ use nuthatch_store::item::{Fields, Header, Shape};
 use nuthatch_store::memory::arena::Chunk;
 use nuthatch_store::reclaim::removals::RemovalCause;
 use nuthatch_store::reclaim::{ItemState, Reclaim};
+use nuthatch_store::store::Placement;
 use nuthatch_store::table;
 use nuthatch_store::table::{Lookup, Table};
 
@@ -125,8 +126,8 @@ impl<D: Variant> Cuckoo<D> {
                 return Ok(refusal);
             }
         };
-        if let (Some(log), Some(found)) = (&self.store.log, &live) {
-            self.store.note_overwrite(log, found.chunk, &mut fresh);
+        if let Some(found) = &live {
+            D::Placement::note_replaced(&self.store, found.chunk, &mut fresh);
         }
         self.store.start(&fresh);
         let full = found.is_none() && locked.free_slot().is_none();

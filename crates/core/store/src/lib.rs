@@ -6,7 +6,8 @@
 //!
 //! * [`memory`]: the arena, its pages, the pool, recency bits and pins
 //! * [`item`]: an item's bytes, and items that are not in the index yet or no longer
-//! * [`slab`], [`log`]: the two ways to lay items out: in size classes, or one behind the other
+//! * [`store`]: all of it, placed in one of two ways
+//! * [`slab`], [`log`]: these ways: in size classes, or one behind the other
 //! * [`eviction`]: the policies that decide which items leave
 //! * [`reclaim`]: making room, and listeners
 //! * [`timestamps`], [`ages`]: sequences, expiry and flushes; when sequences were taken
@@ -26,5 +27,6 @@ pub mod memory;
 pub mod prefetch;
 pub mod reclaim;
 pub mod slab;
+pub mod store;
 pub mod table;
 pub mod timestamps;

@@ -34,7 +34,7 @@ impl Chained {
                 return Err(format!("chained 5: bucket {bucket} is in use before its time").into());
             }
         }
-        self.policy.audit(&self.store, &met.classes)?;
+        self.policy().audit(&self.store, &met.classes)?;
         self.audit_counts(&met)
     }
 

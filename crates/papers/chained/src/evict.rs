@@ -2,7 +2,6 @@
 
 use super::Chained;
 use super::local::Local;
-use nuthatch_store::eviction::slab::Policy;
 use nuthatch_store::item::Header;
 use nuthatch_store::item::unlinked::Unlinked;
 use nuthatch_store::memory::arena::Chunk;
@@ -14,10 +13,6 @@ impl Reclaim for Chained {
 
     fn timestamps(&self) -> &Timestamps {
         &self.timestamps
-    }
-
-    fn policy(&self) -> &dyn Policy {
-        &*self.policy
     }
 
     fn remove_from_index(

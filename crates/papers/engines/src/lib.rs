@@ -10,8 +10,8 @@ use nuthatch_base::sync::ring::{Array, Single};
 use nuthatch_chained::{Chained, ChainedConfig, Locks, PolicyKind};
 use nuthatch_cphash::config::{CpHashConfig, ServerThreads};
 use nuthatch_cphash::{CpHash, Rings};
-use nuthatch_cuckoo::layout::{EightWay, Paper, Variant};
-use nuthatch_cuckoo::{Cuckoo, CuckooConfig, CuckooEviction};
+use nuthatch_cuckoo::layout::{EightWay, EightWayClock, Paper, Variant};
+use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
 use nuthatch_engine::{AnyEngine, Engine};
 use nuthatch_partition::Eviction;
 use nuthatch_partition::lockhash::LockHash;
@@ -59,9 +59,12 @@ pub trait Job {
 pub type Build<E> = fn(&EngineSettings) -> io::Result<Arc<E>>;
 
 impl EngineName {
-    /// Does a job with the engine of this name.
-    pub fn choose<J: Job>(self, job: J) -> J::Output {
+    /// Does a job with the engine of this name, with the eviction that was set for it.
+    pub fn choose<J: Job>(self, tuning: &Tuning, job: J) -> J::Output {
         match self {
+            Self::Cuckoo if tuning.eviction_of(self) == Some(EvictionName::Clock) => {
+                job.run(cuckoo::<EightWayClock>)
+            }
             Self::Cuckoo => job.run(cuckoo::<EightWay>),
             Self::CuckooPaper => job.run(cuckoo::<Paper>),
             Self::Cphash => job.run(cphash::<Array>),
@@ -88,7 +91,7 @@ impl EngineName {
                 Ok(build(self.0)?.any())
             }
         }
-        settings.name.choose(Erased(settings))
+        settings.name.choose(&settings.tuning, Erased(settings))
     }
 
     /// Its properties that no setting changes.
@@ -175,10 +178,6 @@ fn cuckoo<D: Variant>(settings: &EngineSettings) -> io::Result<Arc<Cuckoo<D>>> {
         memory_limit_max: settings.limit_max(usize::MAX),
         item_size_max: settings.item_size_max,
         evicts: settings.evicts,
-        eviction: match settings.eviction() {
-            EvictionName::S3Fifo => CuckooEviction::S3Fifo,
-            _ => CuckooEviction::Clock,
-        },
         chunk_min: settings.chunk_min.unwrap_or(default.chunk_min),
         growth_factor: settings.growth_factor,
         initial_items: settings.initial_items,

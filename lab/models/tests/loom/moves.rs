@@ -18,7 +18,7 @@ use nuthatch_engine::{
 use nuthatch_engine::stats::LogStats;
 use nuthatch_store::eviction::log::s3_fifo::Need;
 use nuthatch_store::item::{Fields, Header, Shape};
-use nuthatch_store::log::{Purpose, Stream};
+use nuthatch_store::log::{Log, Purpose, Stream};
 use nuthatch_store::memory::arena::Chunk;
 use nuthatch_store::memory::sizes::Sizes;
 
@@ -525,10 +525,10 @@ fn two_threads_evict() {
 fn a_page_with_a_private_record_is_not_cleaned() {
     model(2, || {
         let sizes = Sizes::for_log(1024, 64, 2.0);
-        let store = nuthatch_store::slab::Store::log(1024, 1024, sizes).unwrap();
+        let store = nuthatch_store::store::Store::<Log>::new(1024, 1024, sizes).unwrap();
         let store = Arc::new(store);
-        let append = |store: &nuthatch_store::slab::Store| {
-            let log = store.log.as_ref().unwrap();
+        let append = |store: &nuthatch_store::store::Store<Log>| {
+            let log = store.log();
             let appended = log.append(store, Stream::New, 64, None, Purpose::New);
             appended.unwrap().chunk
         };
@@ -540,9 +540,9 @@ fn a_page_with_a_private_record_is_not_cleaned() {
         };
         let closer = {
             let store = Arc::clone(&store);
-            thread::spawn(move || store.log.as_ref().unwrap().close_open())
+            thread::spawn(move || store.log().close_open())
         };
-        let log = store.log.as_ref().unwrap();
+        let log = store.log();
         let plan = log.policy.plan(Need::Room, true);
         if let Ok(mut work) = log.start_cleaning(&store, &plan) {
             let cleaning = work.take().unwrap();
@@ -569,7 +569,7 @@ enum Fault {
 /// One item with a value of two words, or of one segment of two words, and the place to which it, or its segment,
 /// moves.
 struct Steps {
-    store: nuthatch_store::slab::Store,
+    store: nuthatch_store::store::Store<Log>,
     index: Index<InLog>,
     shape: Shape,
     head: Chunk,
@@ -593,7 +593,7 @@ fn fields(sequence: u64) -> Fields {
 impl Steps {
     fn new(segment: Option<usize>) -> Arc<Self> {
         let sizes = Sizes::for_log(1024, 64, 2.0);
-        let store = nuthatch_store::slab::Store::log(1024, 1024, sizes).unwrap();
+        let store = nuthatch_store::store::Store::<Log>::new(1024, 1024, sizes).unwrap();
         let shape = Shape {
             key_len: 8,
             value_len: if segment.is_some() { 8 } else { 16 },
@@ -601,7 +601,7 @@ impl Steps {
             segment,
         };
         let append = |bytes, whole: Option<&Shape>| {
-            let log = store.log.as_ref().unwrap();
+            let log = store.log();
             log.append(&store, Stream::Kept, bytes, whole, Purpose::New)
                 .unwrap()
                 .chunk

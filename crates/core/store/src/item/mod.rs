@@ -26,6 +26,8 @@ pub mod pinned;
 #[cfg(all(debug_assertions, not(loom)))]
 pub mod read_hook;
 pub mod unlinked;
+mod uses;
+mod value;
 
 use std::time::Duration;
 

@@ -41,7 +41,9 @@ pub mod depths;
 pub mod due;
 pub mod ghosts;
 pub mod pages;
+mod placement;
 mod room;
+mod statistics;
 mod sweep;
 pub mod walk;
 
@@ -55,7 +57,7 @@ use crate::eviction::log::s3_fifo::{Lengths, Need, Plan, S3Fifo};
 use crate::item::{Header, Shape, record_words};
 use crate::memory::arena::{Arena, Chunk, WORD};
 use crate::memory::pool::Pool;
-use crate::slab::Store;
+use crate::store::Store;
 use pages::Pages;
 
 /// Which of the two queues a page is in.
@@ -157,6 +159,8 @@ pub struct Log {
     gappy: AtomicUsize,
     /// Pages that are owed [room].
     unfinished: AtomicUsize,
+    /// The place of the background sweep that looks at all records in turn: a page, and a word in it.
+    turn: Mutex<u64>,
     /// When items die.
     pub(crate) due: due::Due,
     /// The eviction policy.
@@ -229,6 +233,7 @@ impl Log {
             free: AtomicUsize::new(usize::MAX),
             gappy: AtomicUsize::new(0),
             unfinished: AtomicUsize::new(0),
+            turn: Mutex::default(),
             due: due::Due::default(),
             policy: S3Fifo::new(limit, pages * page_words * WORD)?,
         })
@@ -277,7 +282,7 @@ impl Log {
     }
 
     /// Other users of the memory wait for more than there is. False if none waits.
-    pub fn give_up_waiting(&self, store: &Store) -> bool {
+    pub fn give_up_waiting(&self, store: &Store<Self>) -> bool {
         let mut pool = store.pool();
         let waited = pool.give_up_earmark();
         self.note_free(&pool);
@@ -293,7 +298,7 @@ impl Log {
     /// if the gap is for its header.
     pub fn append(
         &self,
-        store: &Store,
+        store: &Store<Self>,
         stream: Stream,
         bytes: usize,
         whole: Option<&Shape>,
@@ -377,7 +382,7 @@ impl Log {
     /// Opens a new page for a stream, which also keeps the one of its two pages that has more room.
     fn open_page(
         &self,
-        store: &Store,
+        store: &Store<Self>,
         stream: Stream,
         open: &mut Open,
         purpose: Purpose,
@@ -436,7 +441,7 @@ impl Log {
 
     /// Lets the uses of items count from now on in the pages of the probation queue that are no longer among its
     /// newest.
-    fn count_uses(&self, store: &Store, queues: &Queues) {
+    fn count_uses(&self, store: &Store<Self>, queues: &Queues) {
         let probation = &queues.pages[Queue::Probation as usize];
         let newest = self.policy.uncounted(probation.len());
         let older = probation.iter().rev().skip(newest);
@@ -491,7 +496,7 @@ impl Log {
     /// Makes one of the cleanings this thread's: one under way, or a new one.
     pub fn start_cleaning(
         &self,
-        store: &Store,
+        store: &Store<Self>,
         plan: &Plan,
     ) -> Result<MutexGuard<'_, Option<Cleaning>>, Idle> {
         let mut idle = None;
@@ -518,7 +523,7 @@ impl Log {
     }
 
     /// The page to clean next, by the policy. It is out of its queue until the cleaning has finished.
-    fn choose(&self, store: &Store, plan: &Plan) -> Option<Cleaning> {
+    fn choose(&self, store: &Store<Self>, plan: &Plan) -> Option<Cleaning> {
         if !plan.evicts {
             return self.choose_within_room(store, plan);
         }
@@ -537,7 +542,7 @@ impl Log {
     }
 
     /// The same where nothing may leave: only a page for whose records there is room.
-    fn choose_within_room(&self, store: &Store, plan: &Plan) -> Option<Cleaning> {
+    fn choose_within_room(&self, store: &Store<Self>, plan: &Plan) -> Option<Cleaning> {
         // Held until the page is owed its room.
         let open = self.streams[Stream::Kept as usize].lock();
         let room = self.room_to_clean(store, &open);
@@ -681,7 +686,7 @@ impl Log {
 
     /// Ends a cleaning that has come to the end of its page: the page goes back to the pool if nothing in it is in use.
     /// If something could not be moved, it stays, as the newest of its queue. True if the page is free.
-    pub fn finish_cleaning(&self, store: &Store, cleaning: &Cleaning) -> bool {
+    pub fn finish_cleaning(&self, store: &Store<Self>, cleaning: &Cleaning) -> bool {
         let page = cleaning.page;
         let held = self.pages.held(page);
         if held.words() > 0 {
@@ -698,14 +703,7 @@ impl Log {
             self.note_unfinished(&queues);
         }
         self.pages.leave(page);
-        let mut pool = store.pool();
-        pool.give_back(page);
-        if pool.is_over() {
-            // Under the lock: no thread may take the page, and write to it, before it is released.
-            store
-                .arena
-                .release(page as usize * self.page_words, self.page_words);
-        }
+        let pool = store.return_page(page);
         self.note_free(&pool);
         true
     }
@@ -736,7 +734,7 @@ impl Log {
     }
 
     /// The least sequence of the first items in a queue's oldest page.
-    pub fn first_stored(&self, store: &Store, queue: Queue) -> Option<u64> {
+    pub fn first_stored(&self, store: &Store<Self>, queue: Queue) -> Option<u64> {
         let page = *self.queues().pages[queue as usize].front()?;
         let mut oldest = None;
         let sequence = self.pages.sequence(page);
@@ -766,8 +764,8 @@ mod tests {
     fn a_page_that_a_reader_holds_is_tried_once() {
         const LIMIT: usize = 4 << 20;
         const BYTES: usize = 4000;
-        let store = Store::log(LIMIT, LIMIT, Sizes::for_log(LIMIT, 48, 1.25)).unwrap();
-        let log = store.log.as_ref().unwrap();
+        let store = Store::<Log>::new(LIMIT, LIMIT, Sizes::for_log(LIMIT, 48, 1.25)).unwrap();
+        let log = store.log();
         let mut chunks = Vec::new();
         while let Ok(appended) = log.append(&store, Stream::New, BYTES, None, Purpose::New) {
             log.link(appended.chunk);

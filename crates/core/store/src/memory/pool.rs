@@ -231,6 +231,11 @@ impl Pool {
         self.limit
     }
 
+    /// The highest limit that may be set, in bytes.
+    pub fn limit_max(&self) -> usize {
+        self.limit_max
+    }
+
     /// Pages that classes have.
     pub fn used_pages(&self) -> usize {
         self.used_pages

@@ -39,10 +39,10 @@ use std::io;
 
 use nuthatch_base::sync::shim::{AtomicU64, AtomicUsize, Ordering};
 
-use crate::log::Queue;
 use crate::log::depths::Depths;
 use crate::log::ghosts::Ghosts;
-use crate::slab::Store;
+use crate::log::{Log, Queue};
+use crate::store::Store;
 
 /// The unit of the shares of the memory: 64ths.
 const UNIT: usize = 64;
@@ -333,7 +333,7 @@ impl S3Fifo {
     /// room for: sizes may have shrunk since, or the limit may have been raised. Pages that are cleaned meanwhile are
     /// kept for the ghosts.
     #[cold]
-    fn make_room(&self, store: &Store) {
+    fn make_room(&self, store: &Store<Log>) {
         let mut pool = store.pool();
         let items = pool.limit() / self.mean_bytes().max(1);
         let bytes = self
@@ -388,7 +388,7 @@ impl S3Fifo {
     }
 
     /// Notes that a cleaning met `items` items of `bytes` bytes together.
-    pub fn note_sizes(&self, store: &Store, items: usize, bytes: usize) {
+    pub fn note_sizes(&self, store: &Store<Log>, items: usize, bytes: usize) {
         if items == 0 {
             return;
         }
@@ -415,13 +415,13 @@ mod tests {
     use super::*;
     use crate::memory::sizes::{CHUNK_MIN, PAGE, Sizes};
 
-    fn store() -> Store {
+    fn store() -> Store<Log> {
         let sizes = Sizes::for_log(16 * PAGE, CHUNK_MIN, 1.25);
-        Store::log(16 * PAGE, 16 * PAGE, sizes).unwrap()
+        Store::<Log>::new(16 * PAGE, 16 * PAGE, sizes).unwrap()
     }
 
     /// A policy that has met items of 100 bytes.
-    fn policy(store: &Store) -> S3Fifo {
+    fn policy(store: &Store<Log>) -> S3Fifo {
         let policy = S3Fifo::new(1 << 20, 1 << 20).unwrap();
         policy.note_sizes(store, 10, 1000);
         policy

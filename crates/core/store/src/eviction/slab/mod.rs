@@ -16,7 +16,8 @@ use nuthatch_engine::AuditError;
 use crate::item::Header;
 use crate::item::unlinked::Unlinked;
 use crate::memory::arena::Chunk;
-use crate::slab::Store;
+use crate::slab::Slab;
+use crate::store::Store;
 
 /// A policy of the slab store, as chosen before a store is made.
 pub struct PolicyKind {
@@ -65,22 +66,22 @@ pub struct Victim {
 /// is for engines whose hits take a lock.
 pub trait Policy: Send + Sync {
     /// An item came into the index. Its bucket is locked.
-    fn add(&self, store: &Store, chunk: Chunk, header: &Header) {
+    fn add(&self, store: &Store<Slab>, chunk: Chunk, header: &Header) {
         let _ = (store, chunk, header);
     }
 
     /// An item leaves the index. Its bucket is locked.
-    fn remove(&self, store: &Store, chunk: Chunk, header: &Header) {
+    fn remove(&self, store: &Store<Slab>, chunk: Chunk, header: &Header) {
         let _ = (store, chunk, header);
     }
 
     /// An item was used. Its bucket is locked.
-    fn hit(&self, store: &Store, chunk: Chunk, header: &Header) {
+    fn hit(&self, store: &Store<Slab>, chunk: Chunk, header: &Header) {
         let _ = (store, chunk, header);
     }
 
     /// The item that is to make room for one of this class. `None` if there is none now.
-    fn victim(&self, store: &Store, class: usize) -> Option<Victim>;
+    fn victim(&self, store: &Store<Slab>, class: usize) -> Option<Victim>;
 
     /// True if the item is still the policy's choice. The item's bucket is locked.
     fn is_still(&self, victim: &Victim) -> bool {
@@ -89,24 +90,24 @@ pub trait Policy: Send + Sync {
     }
 
     /// The item of a class that is next to leave, in a policy that keeps items in order: for statistics.
-    fn oldest(&self, store: &Store, class: usize) -> Option<Chunk> {
+    fn oldest(&self, store: &Store<Slab>, class: usize) -> Option<Chunk> {
         let _ = (store, class);
         None
     }
 
     /// True if the policy has no victim to offer to the class, so that it needs a page at once.
-    fn is_starving(&self, store: &Store, class: usize) -> bool {
+    fn is_starving(&self, store: &Store<Slab>, class: usize) -> bool {
         let _ = (store, class);
         false
     }
 
     /// A victim has left for the sake of a class. The caller still owns its memory.
-    fn evicted(&self, store: &Store, class: usize, item: &Unlinked) {
+    fn evicted(&self, store: &Store<Slab>, class: usize, item: &Unlinked) {
         let _ = (store, class, item);
     }
 
     /// Recomputes the policy's state from the items in the index, with the class of each.
-    fn audit(&self, store: &Store, items: &HashMap<Chunk, usize>) -> Result<(), AuditError> {
+    fn audit(&self, store: &Store<Slab>, items: &HashMap<Chunk, usize>) -> Result<(), AuditError> {
         let _ = (store, items);
         Ok(())
     }
