@@ -5,15 +5,21 @@ use std::sync::Arc;
 use nuthatch_check::conformance::{Client, Setup};
 use nuthatch_check::suite;
 use nuthatch_check::suite::Extent;
+use nuthatch_cuckoo::config::{LogPolicyKind, POLICIES};
 use nuthatch_cuckoo::layout::{EightWay, EightWayClock, Paper, Variant};
 use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
-use nuthatch_engine::Engine;
+use nuthatch_engine::{AnyEngine, Engine};
 
 fn make<D: Variant>(setup: Setup) -> Arc<Cuckoo<D>> {
+    make_evicting(setup, CuckooConfig::default().eviction)
+}
+
+fn make_evicting<D: Variant>(setup: Setup, eviction: &'static LogPolicyKind) -> Arc<Cuckoo<D>> {
     let config = CuckooConfig {
         memory_limit: setup.memory_limit,
         item_size_max: setup.item_size_max,
         evicts: setup.evicts,
+        eviction,
         // Small at first, so that it doubles under every check.
         initial_items: Some(100),
         ..CuckooConfig::default()
@@ -31,6 +37,43 @@ const PAPER: Extent = Extent {
     ..Extent::SMOKE.part(10)
 };
 suite!(paper, make::<Paper>, PAPER);
+
+/// The policies of the log beside the default: what may depend on who leaves.
+mod other_policies {
+    use super::*;
+
+    fn each(check: fn(&dyn Fn(Setup) -> Arc<AnyEngine>, &Extent)) {
+        for &eviction in &POLICIES[1..] {
+            let make = |setup| make_evicting::<EightWay>(setup, eviction).any();
+            check(&make, &PAPER);
+        }
+    }
+
+    #[test]
+    fn conform() {
+        each(suite::conforms);
+    }
+
+    #[test]
+    fn forget_only_whole_items_under_pressure() {
+        each(suite::forgets_only_whole_items_under_pressure);
+    }
+
+    #[test]
+    fn stress_under_pressure_with_mixed_sizes() {
+        each(suite::stress_under_pressure_with_mixed_sizes);
+    }
+
+    #[test]
+    fn residents_are_never_missed() {
+        each(suite::residents_are_never_missed);
+    }
+
+    #[test]
+    fn histories_are_linearizable_under_eviction() {
+        each(suite::histories_are_linearizable_under_eviction);
+    }
+}
 
 /// In a small memory the largest chunk is no longer than what a get copies, so a value may lie in segments and be copied:
 /// hits keep such a value like one that is read in place.

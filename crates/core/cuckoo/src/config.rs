@@ -3,6 +3,7 @@
 use std::io;
 
 use nuthatch_engine::{ConfigError, KeyHasher};
+pub use nuthatch_store::eviction::log::{LogPolicyKind, POLICIES};
 use nuthatch_store::eviction::slab::clock;
 use nuthatch_store::log::Log;
 use nuthatch_store::memory::limits::Limits;
@@ -25,6 +26,8 @@ pub struct CuckooConfig {
     pub item_size_max: usize,
     /// False: a full store is refused instead of evicting.
     pub evicts: bool,
+    /// Which items leave a log when memory is short. In size classes CLOCK decides.
+    pub eviction: &'static LogPolicyKind,
     /// Bytes of the smallest chunk.
     pub chunk_min: usize,
     /// Ratio of neighbouring classes' chunks, over 1.
@@ -45,6 +48,7 @@ impl Default for CuckooConfig {
             memory_limit_max: 0,
             item_size_max: PAGE,
             evicts: true,
+            eviction: LogPolicyKind::default_kind(),
             chunk_min: CHUNK_MIN,
             growth_factor: 1.25,
             initial_items: None,
@@ -59,7 +63,7 @@ impl CuckooConfig {
     pub fn log(&self) -> io::Result<Store<Log>> {
         let sizes = self.sizes(Sizes::for_log);
         let limit_max = self.limit_max(&sizes);
-        Store::<Log>::new(self.memory_limit, limit_max, sizes)
+        Store::<Log>::new(self.memory_limit, limit_max, sizes, self.eviction)
     }
 
     /// Size classes for this configuration, with CLOCK.

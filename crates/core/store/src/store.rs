@@ -385,6 +385,7 @@ impl<P: Placement> Store<P> {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::eviction::log::LogPolicyKind;
     use crate::log::Log;
 
     /// The resident part of the arena, in bytes.
@@ -413,7 +414,8 @@ mod tests {
     fn a_full_arena_takes_no_memory_beyond_the_limit() {
         for (limit, raised) in [(3 << 20, 5 << 20), (7 << 20, 9 << 20)] {
             let sizes = Sizes::for_log(limit, 64, 1.25);
-            let store = Store::<Log>::new(limit, 64 << 20, sizes).unwrap();
+            let store =
+                Store::<Log>::new(limit, 64 << 20, sizes, LogPolicyKind::default_kind()).unwrap();
             for limit in [limit, raised] {
                 store.set_limit(limit, 1000).unwrap();
                 for word in 0..limit / WORD {
@@ -428,7 +430,7 @@ mod tests {
     fn a_lower_limit_gives_the_memory_of_free_pages_back() {
         const LIMIT: usize = 16 << 20;
         let sizes = Sizes::for_log(LIMIT, 64, 1.25);
-        let store = Store::<Log>::new(LIMIT, LIMIT, sizes).unwrap();
+        let store = Store::<Log>::new(LIMIT, LIMIT, sizes, LogPolicyKind::default_kind()).unwrap();
         let (bytes, words) = (store.sizes.page(), store.sizes.page_words() as u64);
         let pages: Vec<u32> = (0..100).map(|_| store.pool().take().unwrap()).collect();
         let word = |page: u32| store.arena.word(Chunk(u64::from(page) * words), 100);

@@ -16,9 +16,9 @@ use nuthatch_engine::{
 };
 
 use nuthatch_engine::stats::LogStats;
-use nuthatch_store::eviction::log::s3_fifo::Need;
+use nuthatch_store::eviction::log::LogPolicyKind;
 use nuthatch_store::item::{Fields, Header, Shape};
-use nuthatch_store::log::{Log, Purpose, Stream};
+use nuthatch_store::log::{Log, Need, Plan, Purpose, Stream};
 use nuthatch_store::memory::arena::Chunk;
 use nuthatch_store::memory::sizes::Sizes;
 
@@ -525,7 +525,13 @@ fn two_threads_evict() {
 fn a_page_with_a_private_record_is_not_cleaned() {
     model(2, || {
         let sizes = Sizes::for_log(1024, 64, 2.0);
-        let store = nuthatch_store::store::Store::<Log>::new(1024, 1024, sizes).unwrap();
+        let store = nuthatch_store::store::Store::<Log>::new(
+            1024,
+            1024,
+            sizes,
+            LogPolicyKind::default_kind(),
+        )
+        .unwrap();
         let store = Arc::new(store);
         let append = |store: &nuthatch_store::store::Store<Log>| {
             let log = store.log();
@@ -543,7 +549,10 @@ fn a_page_with_a_private_record_is_not_cleaned() {
             thread::spawn(move || store.log().close_open())
         };
         let log = store.log();
-        let plan = log.policy.plan(Need::Room, true);
+        let plan = Plan {
+            need: Need::Room,
+            evicts: true,
+        };
         if let Ok(mut work) = log.start_cleaning(&store, &plan) {
             let cleaning = work.take().unwrap();
             assert!(log.finish_cleaning(&store, &cleaning), "it is not empty");
@@ -593,7 +602,13 @@ fn fields(sequence: u64) -> Fields {
 impl Steps {
     fn new(segment: Option<usize>) -> Arc<Self> {
         let sizes = Sizes::for_log(1024, 64, 2.0);
-        let store = nuthatch_store::store::Store::<Log>::new(1024, 1024, sizes).unwrap();
+        let store = nuthatch_store::store::Store::<Log>::new(
+            1024,
+            1024,
+            sizes,
+            LogPolicyKind::default_kind(),
+        )
+        .unwrap();
         let shape = Shape {
             key_len: 8,
             value_len: if segment.is_some() { 8 } else { 16 },

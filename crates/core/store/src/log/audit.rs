@@ -13,7 +13,7 @@ use crate::store::Store;
 impl Log {
     /// Checks that each page is listed once, and recounts what it holds. Checks the ghosts.
     pub fn audit(&self, store: &Store<Log>) -> Result<(), AuditError> {
-        self.policy.ghosts.audit()?;
+        self.history.ghosts.audit()?;
         let mut listed = HashSet::new();
         let queues = self.queues.lock();
         let cleaned = self.cleanings.iter().filter_map(|cleaning| {
@@ -112,13 +112,15 @@ impl Log {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::eviction::log::LogPolicyKind;
     use crate::log::{Purpose, Stream};
     use crate::memory::sizes::Sizes;
 
     #[test]
     fn a_record_that_is_nobodys_is_seen() {
         const LIMIT: usize = 4 << 20;
-        let store = Store::<Log>::new(LIMIT, LIMIT, Sizes::for_log(LIMIT, 48, 1.25)).unwrap();
+        let sizes = Sizes::for_log(LIMIT, 48, 1.25);
+        let store = Store::<Log>::new(LIMIT, LIMIT, sizes, LogPolicyKind::default_kind()).unwrap();
         let log = store.log();
         let append = || log.append(&store, Stream::New, 1000, None, Purpose::New);
         let record = append().unwrap().chunk;

@@ -18,11 +18,11 @@ use nuthatch_base::sync::shim::{Ordering, fence, spin};
 
 use super::sweep;
 use crate::count::{ClassCount, Count};
-use crate::eviction::log::s3_fifo::{Candidate, CleaningMode, Need, Plan};
+use crate::eviction::log::{Candidate, Evicted};
 use crate::item::unlinked::Unlinked;
 use crate::item::{HEADER_WIDE, Header, Shape};
 use crate::log::walk::PageWalk;
-use crate::log::{Appended, Cleaning, Full, Idle, Log, Purpose, Queue, Stream};
+use crate::log::{Appended, Cleaning, Full, Idle, Log, Need, Plan, Purpose, Queue, Stream};
 use crate::memory::arena::{Chunk, WORD};
 use crate::reclaim::{ItemState, MakeRoom, PerThread, Reclaim};
 use crate::store::{HasStore, Store};
@@ -73,6 +73,15 @@ const CHANGED_MAX: usize = if cfg!(loom) {
     (HEADER_WIDE + KEY_LEN_MAX + DIGITS_MAX).div_ceil(WORD) + 1
 };
 
+/// How strict a cleaning is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CleaningMode {
+    /// The policy decides.
+    Normal,
+    /// Nothing stays: the thread that needs a page has cleaned several in vain.
+    EvictAll,
+}
+
 /// How a step of cleaning ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
@@ -98,7 +107,7 @@ pub(super) struct PageRecord {
 }
 
 impl PageRecord {
-    /// What the policy judges the item by. The lot is the same for a large value's head and for all its segments, until
+    /// What the policy judges the item by. The random number is the same for a large value's head and for all its segments, until
     /// the head is moved.
     fn judged(&self, store: &Store<Log>) -> Candidate {
         // Multiplied by the golden ratio (Knuth), so that the upper bits depend on all of them.
@@ -106,7 +115,7 @@ impl PageRecord {
         Candidate {
             uses: store.recency.uses(self.chunk),
             bytes: self.header.shape(store.chunk_max()).total_bytes(),
-            lot: (mixed >> u32::BITS) as u32,
+            random: (mixed >> u32::BITS) as u32,
         }
     }
 }
@@ -141,11 +150,13 @@ impl<E: Relocate> MakeRoom<E> for Log {
             return (Stream::Kept, 0);
         }
         let log = engine.store().log();
-        let missed = log.policy.take_ghost(hash);
+        let ghost = log.history.take_ghost(hash);
+        let to = ghost.map(|ghost| log.policy.admit(&ghost, &log.memory()));
+        let missed = to == Some(Queue::Main);
         if missed {
             local.counters().one(Count::GhostHits);
         }
-        let depths = &log.policy.depths;
+        let depths = &log.history.depths;
         if depths.follows(hash)
             && let Some(step) = depths.come_back(hash)
         {
@@ -235,7 +246,10 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
             log,
             local,
             now,
-            plan: log.policy.plan(need, engine.evicts()),
+            plan: Plan {
+                need,
+                evicts: engine.evicts(),
+            },
             mode: CleaningMode::Normal,
         }
     }
@@ -243,7 +257,7 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
     /// Moves items together, in proportion to what was appended, while memory is not short.
     #[cold]
     fn close_gaps(&mut self, appended: usize) {
-        self.plan = self.log.policy.plan(Need::Order, self.engine.evicts());
+        self.plan.need = Need::Order;
         self.clean(CLEANED_PER_APPENDED_AT_EASE * appended);
         self.engine.tell_if_many(self.local);
     }
@@ -404,7 +418,7 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
         while cleaning.at < end {
             let mut run = [None; RUN];
             // About as many records as fit the budget: a store waits for all of them.
-            let record = (self.log.policy.mean_bytes() / WORD).max(1);
+            let record = (self.log.history.mean_bytes() / WORD).max(1);
             let count = ((end - cleaning.at) / record + 1).clamp(RUN_MIN, RUN);
             let mut met = 0;
             let (mut items, mut bytes) = (0, 0);
@@ -436,7 +450,7 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
                 },
             );
             if self.engine.evicts() {
-                self.log.policy.note_sizes(store, items, bytes);
+                self.log.history.note_sizes(store, items, bytes);
             }
             for record in run.iter().flatten() {
                 self.clean_record(cleaning, record);
@@ -468,8 +482,7 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
         let left = if cleaning.compacts {
             Some(self.engine.store().recency.uses(met.chunk))
         } else {
-            let item = met.judged(self.engine.store());
-            self.log.policy.judge(cleaning.queue, &item, self.mode)
+            self.judge(cleaning.queue, met)
         };
         if let Some(left) = left
             && self.keep(cleaning, met, left)
@@ -496,16 +509,26 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
             Queue::Main => Count::EvictedMain,
         };
         self.local.counters().one(reason);
-        let policy = &self.log.policy;
-        policy.note_eviction(queue, met.hash);
-        match queue {
-            Queue::Probation if fetched => policy.note_refused(bytes),
-            Queue::Probation => {}
-            Queue::Main => self.count(met, ClassCount::EvictedMain),
+        if queue == Queue::Main {
+            self.count(met, ClassCount::EvictedMain);
         }
-        if policy.depths.follows(met.hash) {
-            policy.depths.leave(met.hash, bytes);
+        let Log {
+            history, policy, ..
+        } = self.log;
+        history.add_ghost(queue, met.hash);
+        policy.note_eviction(queue, &Evicted { bytes, fetched });
+        if history.depths.follows(met.hash) {
+            history.depths.leave(met.hash, bytes);
         }
+    }
+
+    /// The uses that are left to an item if it stays.
+    fn judge(&self, queue: Queue, met: &PageRecord) -> Option<u8> {
+        if self.mode == CleaningMode::EvictAll {
+            return None;
+        }
+        let item = met.judged(self.engine.store());
+        self.log.policy.judge(queue, &item, &self.log.memory())
     }
 
     /// Counts what happens to an item.
@@ -624,11 +647,7 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
             || self.log.is_newer(head.chunk, met.chunk);
         let stays = cleaning.compacts
             || (moved_before && self.mode == CleaningMode::Normal)
-            || self
-                .log
-                .policy
-                .judge(queue, &head.judged(store), self.mode)
-                .is_some();
+            || self.judge(queue, &head).is_some();
         let words = met.header.record_words(store.chunk_max());
         if stays && let Some(to) = self.room_for_kept(cleaning, met.chunk, words * WORD, None) {
             store.copy_constant(met.chunk, to, words);

@@ -1,7 +1,7 @@
 //! The log: items of all sizes one behind the other, without size classes.
 //!
 //! Items are appended to pages. A page that is full is closed, and some time later it is *cleaned*: items that are to
-//! stay are appended to another page, the others leave, and the page is empty. The [policy](crate::eviction::log::s3_fifo)
+//! stay are appended to another page, the others leave, and the page is empty. The [policy](crate::eviction::log)
 //! decides which page is cleaned and which items stay; [`clean`](crate::log::clean) moves a record while it is
 //! read.
 //!
@@ -40,6 +40,7 @@ pub mod clean;
 pub mod depths;
 pub mod due;
 pub mod ghosts;
+pub mod history;
 pub mod pages;
 mod placement;
 mod room;
@@ -53,21 +54,15 @@ use std::io;
 use nuthatch_base::sync::mutex::{Mutex, MutexGuard};
 use nuthatch_base::sync::shim::{AtomicU64, AtomicUsize, Ordering};
 
-use crate::eviction::log::s3_fifo::{Lengths, Need, Plan, S3Fifo};
+use crate::eviction::log::{LogPolicy, LogPolicyKind, Memory, Queues as Lengths, UNIT};
 use crate::item::{Header, Shape, record_words};
 use crate::memory::arena::{Arena, Chunk, WORD};
 use crate::memory::pool::Pool;
 use crate::store::Store;
+use history::History;
 use pages::Pages;
 
-/// Which of the two queues a page is in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Queue {
-    /// New items, until they have shown that they are used.
-    Probation = 0,
-    /// Items that were used.
-    Main = 1,
-}
+pub use crate::eviction::log::Queue;
 
 /// Which stream an item is appended to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,8 +158,10 @@ pub struct Log {
     turn: Mutex<u64>,
     /// When items die.
     pub(crate) due: due::Due,
-    /// The eviction policy.
-    pub policy: S3Fifo,
+    /// What is known of items that have left, and of sizes.
+    pub history: History,
+    /// Which page is cleaned, and which of its items stay.
+    pub policy: Box<dyn LogPolicy>,
 }
 
 /// The pages to which a stream appends.
@@ -191,6 +188,58 @@ struct Queues {
     divided: bool,
     /// Pages that are owed [room].
     unfinished: room::Unfinished,
+}
+
+impl Queues {
+    /// How many pages each has.
+    fn lengths(&self) -> [usize; 2] {
+        self.pages.each_ref().map(VecDeque::len)
+    }
+}
+
+/// What a page is cleaned for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Memory is not short; the page has many gaps. Nothing alive leaves.
+    Order,
+    /// Nothing alive may leave, so there is no other way to make room than to fill each gap.
+    EveryGap,
+    /// Memory is short, and pages in which items have died are being swept: nothing alive leaves before the sweep is
+    /// through.
+    Dead,
+    /// Memory is short, and items leave.
+    Room,
+    /// Memory is short, and the usual cleaning finds no page: nothing is moved any more, and pages that a cleaning has
+    /// left are tried again.
+    AnyRoom,
+}
+
+/// A page is cleaned for its gaps if no more than this part of it is in use, of [`UNIT`].
+const COMPACT_AT: usize = 48;
+
+/// The same while memory is not short: then pages are cleaned only if half of all words are unused, so that items that
+/// are written over and over do not spread over the whole memory.
+const COMPACT_AT_EASE: usize = 32;
+
+impl Need {
+    /// The part of a page, of [`UNIT`], that may be in use if the page is cleaned for its gaps.
+    fn compact_at(self) -> usize {
+        match self {
+            Self::Order => COMPACT_AT_EASE,
+            Self::EveryGap => UNIT,
+            Self::Room | Self::Dead => COMPACT_AT,
+            Self::AnyRoom => 0,
+        }
+    }
+}
+
+/// How a page to clean is chosen.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// What it is cleaned for.
+    pub need: Need,
+    /// False: nothing alive may leave, whatever the need.
+    pub evicts: bool,
 }
 
 /// Why a thread has no page to clean.
@@ -221,7 +270,12 @@ pub struct Cleaning {
 
 impl Log {
     /// An empty log of up to `pages` pages, in a store with a memory limit of `limit` bytes at the start.
-    pub fn new(limit: usize, pages: usize, page_words: usize) -> io::Result<Self> {
+    pub fn new(
+        limit: usize,
+        pages: usize,
+        page_words: usize,
+        eviction: &LogPolicyKind,
+    ) -> io::Result<Self> {
         Ok(Self {
             pages: Pages::reserve(pages)?,
             page_words,
@@ -235,7 +289,8 @@ impl Log {
             unfinished: AtomicUsize::new(0),
             turn: Mutex::default(),
             due: due::Due::default(),
-            policy: S3Fifo::new(limit, pages * page_words * WORD)?,
+            history: History::new(limit, pages * page_words * WORD, eviction.ghosts)?,
+            policy: (eviction.build)(),
         })
     }
 
@@ -400,7 +455,7 @@ impl Log {
         {
             let mut queues = self.queues();
             queues.sequence += 1;
-            let ghosts = self.policy.ghosts.inserted();
+            let ghosts = self.history.ghosts.inserted();
             self.pages.open(page, queues.sequence, queue, ghosts);
             queues.pages[queue as usize].push_back(page);
             if queue == Queue::Probation && queues.divided {
@@ -426,17 +481,27 @@ impl Log {
     /// Tells the policy how long the queues are.
     fn note_lengths(&self, queues: &Queues) {
         let [probation, main] = &queues.pages;
-        let ghosts = self.policy.ghosts.inserted();
+        let ghosts = self.history.ghosts.inserted();
         // An open page may be older than all pages that can be cleaned.
         let oldest = main.iter().find(|&&page| self.pages.is_closed(page));
         let since = oldest.map_or(ghosts, |&page| self.pages.ghosts(page));
-        self.policy.note_lengths(&Lengths {
+        let lengths = Lengths {
+            pages: [probation.len(), main.len()],
             // Another thread may have counted a ghost less.
-            lap: ghosts.saturating_sub(since),
-            main: main.len(),
-            probation: probation.len(),
-            page_bytes: self.page_bytes(),
-        });
+            turnover: ghosts.saturating_sub(since),
+            // An item that left in the present epoch has an age of nothing up to half of it.
+            grain: self.history.ghosts.epoch_len() / 2,
+        };
+        self.policy.note_queues(&lengths, &self.memory());
+    }
+
+    /// The memory, as the policy is told of it.
+    pub fn memory(&self) -> Memory {
+        Memory {
+            limit: self.history.depths.limit(),
+            page: self.page_bytes(),
+            mean: self.history.mean_bytes(),
+        }
     }
 
     /// Lets the uses of items count from now on in the pages of the probation queue that are no longer among its
@@ -530,7 +595,7 @@ impl Log {
         let mut queues = self.queues();
         if plan.need == Need::Room && !queues.divided {
             queues.divided = true;
-            self.divide(&mut queues, plan);
+            self.divide(&mut queues);
         }
         if let Some(cleaning) = self.emptiest(&mut queues, plan, usize::MAX, None) {
             return Some(cleaning);
@@ -572,22 +637,20 @@ impl Log {
         Some(cleaning)
     }
 
-    /// The oldest page of the queue that has more than its share, or else of the other queue.
+    /// The oldest page of the queue that the policy names, or else of the other queue.
     fn oldest(&self, queues: &mut Queues, plan: &Plan) -> Option<Cleaning> {
-        let total: usize = queues.pages.iter().map(VecDeque::len).sum();
-        let [probation, main] = [Queue::Probation, Queue::Main];
-        let has_more = queues.pages[0].len() * plan.unit > total * plan.probation;
-        let first = if has_more && !self.policy.main_is_due(self.page_bytes()) {
-            [probation, main]
-        } else {
-            [main, probation]
+        let memory = self.memory();
+        let first = match self.policy.next(queues.lengths(), &memory) {
+            Queue::Probation => [Queue::Probation, Queue::Main],
+            Queue::Main => [Queue::Main, Queue::Probation],
         };
         let retries = plan.need == Need::AnyRoom;
         let tries = [false, true].into_iter().take(1 + usize::from(retries));
         let mut tries = tries.flat_map(|stuck| first.map(|queue| (queue, stuck)));
         let cleaning =
             tries.find_map(|(queue, stuck)| self.take_oldest(queues, queue, stuck, |_| true))?;
-        self.policy.note_cleaning(cleaning.queue, self.page_bytes());
+        let left = queues.lengths();
+        self.policy.note_emptying(cleaning.queue, left, &memory);
         Some(cleaning)
     }
 
@@ -600,7 +663,7 @@ impl Log {
         room: usize,
         early: Option<usize>,
     ) -> Option<Cleaning> {
-        let limit = room.min(self.page_words * plan.compact_at / plan.unit);
+        let limit = room.min(self.page_words * plan.need.compact_at() / UNIT);
         let mut best: Option<(usize, usize, usize)> = None;
         for (queue, pages) in queues.pages.iter().enumerate() {
             for (at, &page) in pages.iter().enumerate() {
@@ -663,9 +726,9 @@ impl Log {
 
     /// Memory is short for the first time: all pages but the newest become the main queue, as if all items had been
     /// used.
-    fn divide(&self, queues: &mut Queues, plan: &Plan) {
+    fn divide(&self, queues: &mut Queues) {
         let total = queues.pages[0].len();
-        let mut old = total - total * plan.probation / plan.unit;
+        let mut old = total - total * self.policy.probation(&self.memory()) / UNIT;
         let pages = std::mem::take(&mut queues.pages[0]);
         let (main, probation): (VecDeque<_>, _) = pages.into_iter().partition(|&page| {
             let goes = old > 0 && self.pages.is_closed(page);
@@ -749,7 +812,7 @@ impl Log {
 
     /// How many pages each queue has: probation, main.
     pub fn queue_lengths(&self) -> [usize; 2] {
-        self.queues().pages.each_ref().map(VecDeque::len)
+        self.queues().lengths()
     }
 }
 
@@ -764,7 +827,8 @@ mod tests {
     fn a_page_that_a_reader_holds_is_tried_once() {
         const LIMIT: usize = 4 << 20;
         const BYTES: usize = 4000;
-        let store = Store::<Log>::new(LIMIT, LIMIT, Sizes::for_log(LIMIT, 48, 1.25)).unwrap();
+        let sizes = Sizes::for_log(LIMIT, 48, 1.25);
+        let store = Store::<Log>::new(LIMIT, LIMIT, sizes, LogPolicyKind::default_kind()).unwrap();
         let log = store.log();
         let mut chunks = Vec::new();
         while let Ok(appended) = log.append(&store, Stream::New, BYTES, None, Purpose::New) {
@@ -773,7 +837,10 @@ mod tests {
         }
         assert!(log.close_open());
         assert!(!log.close_open());
-        let plan = log.policy.plan(Need::Room, true);
+        let plan = Plan {
+            need: Need::Room,
+            evicts: true,
+        };
         let next = |plan: &Plan| {
             let cleaning = log.start_cleaning(&store, plan).ok()?.take()?;
             assert!(!log.finish_cleaning(&store, &cleaning));
@@ -786,7 +853,8 @@ mod tests {
         assert_eq!(next(&plan), Some(log.page_of(held)));
         assert_eq!(next(&plan), None);
         // A thread that has found nothing tries all of them again.
-        assert!(next(&log.policy.plan(Need::AnyRoom, true)).is_some());
+        let need = Need::AnyRoom;
+        assert!(next(&Plan { need, ..plan }).is_some());
         met.sort_unstable();
         let mut pages: Vec<u32> = chunks.iter().map(|&chunk| log.page_of(chunk)).collect();
         pages.dedup();

@@ -7,6 +7,7 @@ use nuthatch_engine::{AuditError, Cursor};
 
 use super::pages::PAGE_STATE;
 use super::{Log, Queue, RESERVE, Stream};
+use crate::eviction::log::LogPolicyKind;
 use crate::item::fresh::Fresh;
 use crate::item::{Header, Shape, record_words};
 use crate::memory::arena::{Chunk, WORD};
@@ -16,7 +17,12 @@ use crate::store::{Placement, Plan, Store};
 
 impl Store<Log> {
     /// A store of `limit` bytes, which can be raised to `limit_max` while it runs.
-    pub fn new(limit: usize, limit_max: usize, sizes: Sizes) -> io::Result<Self> {
+    pub fn new(
+        limit: usize,
+        limit_max: usize,
+        sizes: Sizes,
+        eviction: &LogPolicyKind,
+    ) -> io::Result<Self> {
         let plan = Plan {
             limit,
             limit_max,
@@ -25,7 +31,7 @@ impl Store<Log> {
             spare: RESERVE,
             sizes,
         };
-        let log = Log::new(limit, plan.pages(), plan.sizes.page_words())?;
+        let log = Log::new(limit, plan.pages(), plan.sizes.page_words(), eviction)?;
         Self::reserve(plan, log)
     }
 
@@ -116,7 +122,7 @@ impl Placement for Log {
 
     fn note_limit(store: &Store<Self>, pool: &mut Pool, bytes: usize) {
         let log = store.log();
-        pool.uncharge(log.policy.note_limit(bytes));
+        pool.uncharge(log.history.note_limit(bytes));
         log.note_free(pool);
     }
 
@@ -142,6 +148,6 @@ impl Placement for Log {
     }
 
     fn ghost_bytes(store: &Store<Self>) -> usize {
-        store.log().policy.ghosts.bytes()
+        store.log().history.ghosts.bytes()
     }
 }

@@ -41,7 +41,7 @@ impl Figures for Log {
             main_since: sums.since(log.first_stored(store, Queue::Main)),
             moved_to_main: sums.of_classes(ClassCount::MovedToMain),
             moved_within_main: sums.of_classes(ClassCount::MovedWithinMain),
-            ghost_bytes: log.policy.ghosts.bytes() as u64,
+            ghost_bytes: log.history.ghosts.bytes() as u64,
             evicted_probation: sums.of(Count::EvictedProbation),
             evicted_main: sums.of(Count::EvictedMain),
             evicted_slots: sums.of(Count::EvictedSlots),

@@ -7,8 +7,8 @@
 
 use super::clean::{Cleaner, PageRecord, RUN, Relocate};
 use crate::count::Count;
-use crate::eviction::log::s3_fifo::Need;
 use crate::log::due::{Dead, Swept};
+use crate::log::{Need, Plan};
 use crate::reclaim::PerThread;
 
 /// Words swept for each word appended.
@@ -28,7 +28,7 @@ impl<E: Relocate> Cleaner<'_, E> {
     pub(super) fn spare_the_living(&mut self, due: bool, otherwise: Need) {
         if self.engine.evicts() {
             let need = if due { Need::Dead } else { otherwise };
-            self.plan = self.log.policy.plan(need, true);
+            self.plan = Plan { need, evicts: true };
         }
     }
 
