@@ -3,7 +3,7 @@
 PREFIX ?= /usr/local
 
 .PHONY: serve cluster test bench figures-engines figures-hash figures-flow loom tsan aarch64 fuzz soak dpdk \
-	install install-flow uninstall
+	release install install-flow uninstall
 
 # Build and start a server on 127.0.0.1:11211.
 serve:
@@ -61,6 +61,10 @@ soak:
 # Flow caches in a packet program, on DPDK; the words go to scripts/dpdk.sh.
 dpdk:
 	@scripts/dpdk.sh $(ARGS)
+
+# What a release consists of, checked: docs/releasing.md. DRY=1 tries it.
+release:
+	@scripts/release.sh make
 
 # The binaries with their manual pages and completions, the flow cache for C programs and, where OpenSHMEM is, the
 # distributed store. DESTDIR goes in front of PREFIX while files are put there; libraries go to LIBDIR.

@@ -3,19 +3,33 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 use crate::Fault;
 
 /// A list: what is allowed to be more than the rule's limit, and how much it may be.
 ///
-/// A line is `KEY = NUMBER`; what stands behind `#` is for people.
+/// A line is `KEY = NUMBER`, perhaps with a reason behind `#`. Lines that begin with `#` stand above all others.
 #[derive(Debug, Default)]
 pub struct Allowances {
     /// The list's file, from the repository's root.
     pub path: PathBuf,
-    text: String,
-    allowed: BTreeMap<String, usize>,
+    head: String,
+    allowed: BTreeMap<String, Allowed>,
+}
+
+#[derive(Debug, Default)]
+struct Allowed {
+    number: usize,
+    reason: Option<String>,
+}
+
+/// How a list is written anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// Only what it allows needlessly changes.
+    Shrink,
+    /// All becomes as it was found: for a change whose reviewers see what grows, and for new names of packages.
+    Raise,
 }
 
 /// What a rule allows.
@@ -41,23 +55,27 @@ pub struct Found {
 }
 
 impl Allowances {
-    /// A list with this text. A line that is none counts as allowing nothing, so that it is noticed.
+    /// A list with this text. A line that is none allows nothing, so that it is noticed.
     pub fn read(path: &Path, text: &str) -> Self {
-        let allowed = text
-            .lines()
-            .filter_map(|line| line.split('#').next())
-            .map(str::trim)
-            .filter(|line| !line.is_empty())
-            .map(|line| match line.rsplit_once(" = ") {
-                Some((key, number)) => (key.trim().to_owned(), number.parse().unwrap_or(0)),
-                None => (line.to_owned(), 0),
-            })
-            .collect();
-        Self {
+        let mut list = Self {
             path: path.to_path_buf(),
-            text: text.to_owned(),
-            allowed,
+            ..Self::default()
+        };
+        for line in text.lines().filter(|line| !line.trim().is_empty()) {
+            if line.starts_with('#') {
+                let _ = writeln!(list.head, "{line}");
+                continue;
+            }
+            let (entry, reason) = match line.split_once('#') {
+                Some((entry, reason)) => (entry.trim(), Some(reason.trim().to_owned())),
+                None => (line.trim(), None),
+            };
+            let (key, number) = entry.rsplit_once(" = ").unwrap_or((entry, "0"));
+            let number = number.parse().unwrap_or(0);
+            list.allowed
+                .insert(key.to_owned(), Allowed { number, reason });
         }
+        list
     }
 
     /// What is more than it may be, and what the list allows needlessly.
@@ -65,13 +83,19 @@ impl Allowances {
         let Limit { most, slack, unit } = limit;
         let mut faults = Vec::new();
         for (key, at) in found {
-            let allowed = self.allowed.get(key).copied().unwrap_or(most);
+            let allowed = self.allowed.get(key).map_or(most, |allowed| allowed.number);
             if at.number > allowed {
                 let text = format!("{key} = {} {unit}; at most {allowed}", at.number);
                 faults.push(Fault::new(&at.path, at.line, text));
             }
         }
-        for (key, &allowed) in &self.allowed {
+        for (
+            key,
+            &Allowed {
+                number: allowed, ..
+            },
+        ) in &self.allowed
+        {
             let number = found.get(key).map_or(0, |at| at.number);
             if number <= most {
                 let text = format!("`{key}` needs no allowance any more; TIDY=shrink removes it");
@@ -86,45 +110,29 @@ impl Allowances {
         faults
     }
 
-    /// The list's text with what was found in place of more, and without what needs no allowance.
-    pub fn shrunk(&self, found: &BTreeMap<String, Found>, limit: Limit) -> String {
-        let mut shrunk = String::new();
-        for line in self.text.lines() {
-            let (entry, comment) = match line.split_once('#') {
-                Some((entry, comment)) => (entry, Some(comment)),
-                None => (line, None),
-            };
-            let Some((key, number)) = entry.trim().rsplit_once(" = ") else {
-                let _ = writeln!(shrunk, "{line}");
-                continue;
-            };
-            let allowed = number.parse().unwrap_or(0);
-            let number = found.get(key.trim()).map_or(0, |at| at.number);
-            if number <= limit.most {
-                continue;
-            }
-            let lowered = if number + limit.slack < allowed {
-                number
-            } else {
+    /// The list's text with what was found in place of what it allows, as far as this change goes.
+    pub fn changed(&self, found: &BTreeMap<String, Found>, limit: Limit, change: Change) -> String {
+        let mut text = self.head.clone();
+        for (key, at) in found.iter().filter(|(_, at)| at.number > limit.most) {
+            let before = self.allowed.get(key);
+            let allowed = before.map_or(0, |allowed| allowed.number);
+            let number = if at.number > allowed && change == Change::Raise {
+                // Room for more, where there is to be some.
+                at.number + limit.slack / 2
+            } else if at.number + limit.slack < allowed {
+                at.number
+            } else if before.is_some() {
                 allowed
+            } else {
+                continue;
             };
-            let _ = write!(shrunk, "{} = {lowered}", key.trim());
-            if let Some(comment) = comment {
-                let _ = write!(shrunk, "  #{comment}");
+            let _ = write!(text, "{key} = {number}");
+            if let Some(reason) = before.and_then(|allowed| allowed.reason.as_ref()) {
+                let _ = write!(text, "  # {reason}");
             }
-            shrunk.push('\n');
+            text.push('\n');
         }
-        shrunk
-    }
-
-    /// Writes the list as [`shrunk`](Self::shrunk) has it.
-    pub fn shrink(
-        &self,
-        root: &Path,
-        found: &BTreeMap<String, Found>,
-        limit: Limit,
-    ) -> io::Result<()> {
-        fs::write(root.join(&self.path), self.shrunk(found, limit))
+        text
     }
 }
 
@@ -161,6 +169,10 @@ mod tests {
             .collect()
     }
 
+    fn changed(numbers: &[(&str, usize)], change: Change) -> String {
+        Allowances::read(Path::new("list"), LIST).changed(&found(numbers), LINES, change)
+    }
+
     #[test]
     fn what_is_listed_may_stay_as_it_is() {
         assert_eq!(
@@ -186,9 +198,8 @@ mod tests {
         assert!(texts[0].starts_with("`a` has 85 lines, 90 allowed"));
         assert!(texts[1].starts_with("`b` needs no allowance"));
         assert!(texts[2].starts_with("`gone` needs no allowance"));
-        let list = Allowances::read(Path::new("list"), LIST);
         assert_eq!(
-            list.shrunk(&found(&numbers), LINES),
+            changed(&numbers, Change::Shrink),
             "# What is long.\na = 85\n"
         );
     }
@@ -197,16 +208,20 @@ mod tests {
     fn slack_leaves_room() {
         let list = Allowances::read(Path::new("list"), "a = 90\n");
         let limit = Limit { slack: 10, ..LINES };
+        let text = |number, change| list.changed(&found(&[("a", number)]), limit, change);
         assert!(list.faults(&found(&[("a", 80)]), limit).is_empty());
         assert_eq!(list.faults(&found(&[("a", 79)]), limit).len(), 1);
-        assert_eq!(list.shrunk(&found(&[("a", 80)]), limit), "a = 90\n");
-        assert_eq!(list.shrunk(&found(&[("a", 79)]), limit), "a = 79\n");
+        assert_eq!(text(80, Change::Shrink), "a = 90\n");
+        assert_eq!(text(79, Change::Shrink), "a = 79\n");
+        assert_eq!(text(91, Change::Raise), "a = 96\n");
     }
 
     #[test]
-    fn shrinking_raises_nothing_and_keeps_comments() {
-        let list = Allowances::read(Path::new("list"), LIST);
-        let shrunk = list.shrunk(&found(&[("a", 95), ("b", 79), ("new", 99)]), LINES);
-        assert_eq!(shrunk, "# What is long.\na = 90\nb = 79  # a table\n");
+    fn shrinking_raises_nothing_and_keeps_reasons() {
+        let numbers = [("a", 95), ("b", 79), ("new", 99)];
+        let shrunk = "# What is long.\na = 90\nb = 79  # a table\n";
+        assert_eq!(changed(&numbers, Change::Shrink), shrunk);
+        let raised = "# What is long.\na = 95\nb = 79  # a table\nnew = 99\n";
+        assert_eq!(changed(&numbers, Change::Raise), raised);
     }
 }

@@ -15,6 +15,8 @@ use crate::rust::Source;
 pub struct Tree {
     /// What each file contains.
     pub files: BTreeMap<PathBuf, Vec<u8>>,
+    /// What each symbolic link says.
+    pub links: BTreeMap<PathBuf, PathBuf>,
     /// The packages, those of other workspaces in the repository too.
     pub packages: Vec<Package>,
     sources: OnceLock<BTreeMap<PathBuf, Source>>,
@@ -72,8 +74,10 @@ impl Tree {
         let mut tree = Self::default();
         for path in String::from_utf8_lossy(&listed.stdout).split_terminator('\0') {
             let at = root.join(path);
-            // Not a link, and not one that is deleted and not yet committed so.
-            if fs::symlink_metadata(&at).is_ok_and(|file| file.is_file()) {
+            // What is deleted and not yet committed so is neither.
+            if let Ok(link) = fs::read_link(&at) {
+                tree.links.insert(path.into(), link);
+            } else if at.is_file() {
                 tree.files.insert(path.into(), fs::read(at)?);
             }
         }

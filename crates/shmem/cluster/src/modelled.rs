@@ -120,9 +120,10 @@ impl Fabric for Modelled {
     fn get(&self, pe: usize, from: Address, into: &mut [u64]) -> Result<(), Gone> {
         let there = self.memory.words(pe, from, into.len());
         for (into, word) in into.iter_mut().zip(there) {
-            // Relaxed: a Get has no order. The fence pairs with that of a writer one of whose words was read.
+            // Relaxed: a Get has no order but by the fence behind it.
             *into = word.load(Ordering::Relaxed);
         }
+        // Acquire: pairs with the Release fence of `fence` by a writer one of whose words was read.
         fence(Ordering::Acquire);
         Ok(())
     }
@@ -151,20 +152,24 @@ impl Fabric for Modelled {
 
     fn compare_swap(&self, pe: usize, at: Address, expected: u64, new: u64) -> Result<u64, Gone> {
         let word = self.memory.word(pe, at);
-        // SeqCst, here and below: atomic operations across PEs promise one order of all of them.
+        // SeqCst, here and below: atomic operations across PEs promise one order of all of them, so each is the partner of
+        // all others.
         let swapped = word.compare_exchange(expected, new, Ordering::SeqCst, Ordering::SeqCst);
         Ok(swapped.unwrap_or_else(|found| found))
     }
 
     fn fetch_add(&self, pe: usize, at: Address, by: u64) -> Result<u64, Gone> {
+        // SeqCst: as in `compare_swap`.
         Ok(self.memory.word(pe, at).fetch_add(by, Ordering::SeqCst))
     }
 
     fn swap(&self, pe: usize, at: Address, new: u64) -> Result<u64, Gone> {
+        // SeqCst: as in `compare_swap`.
         Ok(self.memory.word(pe, at).swap(new, Ordering::SeqCst))
     }
 
     fn fetch(&self, pe: usize, at: Address) -> Result<u64, Gone> {
+        // SeqCst: as in `compare_swap`.
         Ok(self.memory.word(pe, at).load(Ordering::SeqCst))
     }
 
@@ -178,6 +183,7 @@ impl Fabric for Modelled {
 
     fn fence(&self) {
         if !self.memory.missing.fences {
+            // Release: pairs with the Acquire fence of `get`.
             fence(Ordering::Release);
         }
     }

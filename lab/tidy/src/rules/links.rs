@@ -1,5 +1,5 @@
-//! Links in documents lead somewhere: to a file or folder of the repository, and to a heading that is there. So do those in
-//! comments of Rust that name files. (rustdoc judges its own, to items.)
+//! Links lead somewhere: symbolic ones to a file, and those in documents to a file or folder of the repository and to a
+//! heading that is there. So do those in comments of Rust that name files. (rustdoc judges its own, to items.)
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -16,6 +16,13 @@ pub fn faults(tree: &Tree) -> Vec<Fault> {
         .map(|(path, text)| (path, Document::read(text)))
         .collect();
     let mut faults = Vec::new();
+    for (path, link) in &tree.links {
+        let folder = path.parent().unwrap_or(Path::new(""));
+        if !tree.exists(&normal(&folder.join(link))) {
+            let why = format!("leads to {}, which does not exist", link.display());
+            faults.push(Fault::new(path, 0, why));
+        }
+    }
     for (&path, document) in &documents {
         for (line, link) in &document.links {
             if let Err(why) = leads(tree, &documents, path, link) {
@@ -187,6 +194,16 @@ mod tests {
             "docs/a.md:3: `../README.md#there`: no such heading",
             "src/lib.rs:2: `../docs/b.md` leads nowhere",
         ];
+        assert_eq!(said(faults(&tree)), expected);
+    }
+
+    #[test]
+    fn symbolic_links_lead_somewhere() {
+        let mut tree = made(&[("LICENSE", "")]);
+        for path in ["a/LICENSE", "a/b/LICENSE"] {
+            tree.links.insert(path.into(), "../LICENSE".into());
+        }
+        let expected = ["a/b/LICENSE: leads to ../LICENSE, which does not exist"];
         assert_eq!(said(faults(&tree)), expected);
     }
 
