@@ -5,15 +5,16 @@ use std::sync::Arc;
 use nuthatch_check::conformance::{Client, Setup};
 use nuthatch_check::suite;
 use nuthatch_check::suite::Extent;
-use nuthatch_cuckoo::layout::{EightWay, Paper, Variant};
-use nuthatch_cuckoo::{Cuckoo, CuckooConfig, CuckooEviction};
-use nuthatch_engine::Engine;
+use nuthatch_cuckoo::config::{LogPolicyKind, POLICIES};
+use nuthatch_cuckoo::layout::{EightWay, EightWayClock, Paper, Variant};
+use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
+use nuthatch_engine::{AnyEngine, Engine};
 
 fn make<D: Variant>(setup: Setup) -> Arc<Cuckoo<D>> {
-    make_evicting(setup, CuckooEviction::S3Fifo)
+    make_evicting(setup, CuckooConfig::default().eviction)
 }
 
-fn make_evicting<D: Variant>(setup: Setup, eviction: CuckooEviction) -> Arc<Cuckoo<D>> {
+fn make_evicting<D: Variant>(setup: Setup, eviction: &'static LogPolicyKind) -> Arc<Cuckoo<D>> {
     let config = CuckooConfig {
         memory_limit: setup.memory_limit,
         item_size_max: setup.item_size_max,
@@ -27,12 +28,7 @@ fn make_evicting<D: Variant>(setup: Setup, eviction: CuckooEviction) -> Arc<Cuck
 }
 
 suite!(eight_way, make::<EightWay>, Extent::SMOKE);
-
-fn clock(setup: Setup) -> Arc<Cuckoo<EightWay>> {
-    make_evicting(setup, CuckooEviction::Clock)
-}
-
-suite!(clock, clock, PAPER);
+suite!(clock, make::<EightWayClock>, PAPER);
 
 /// MemC3's own: 4 slots, 1-byte tags, one writer.
 const PAPER: Extent = Extent {
@@ -41,6 +37,43 @@ const PAPER: Extent = Extent {
     ..Extent::SMOKE.part(10)
 };
 suite!(paper, make::<Paper>, PAPER);
+
+/// The policies of the log beside the default: what may depend on who leaves.
+mod other_policies {
+    use super::*;
+
+    fn each(check: fn(&dyn Fn(Setup) -> Arc<AnyEngine>, &Extent)) {
+        for &eviction in &POLICIES[1..] {
+            let make = |setup| make_evicting::<EightWay>(setup, eviction).any();
+            check(&make, &PAPER);
+        }
+    }
+
+    #[test]
+    fn conform() {
+        each(suite::conforms);
+    }
+
+    #[test]
+    fn forget_only_whole_items_under_pressure() {
+        each(suite::forgets_only_whole_items_under_pressure);
+    }
+
+    #[test]
+    fn stress_under_pressure_with_mixed_sizes() {
+        each(suite::stress_under_pressure_with_mixed_sizes);
+    }
+
+    #[test]
+    fn residents_are_never_missed() {
+        each(suite::residents_are_never_missed);
+    }
+
+    #[test]
+    fn histories_are_linearizable_under_eviction() {
+        each(suite::histories_are_linearizable_under_eviction);
+    }
+}
 
 /// In a small memory the largest chunk is no longer than what a get copies, so a value may lie in segments and be copied:
 /// hits keep such a value like one that is read in place.
@@ -52,7 +85,7 @@ fn hits_keep_a_value_in_segments_that_is_copied() {
         item_size_max: 64 << 10,
         evicts: true,
     };
-    let mut client = Client::new(clock(setup).any());
+    let mut client = Client::new(make::<EightWayClock>(setup).any());
     let mut misses_of = |len: usize| {
         let value = vec![b'v'; len];
         let mut misses = 0;

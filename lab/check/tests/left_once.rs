@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use nuthatch_check::answer::{Answer, ask_one};
 use nuthatch_check::soak;
 use nuthatch_cuckoo::config::{Listener, RemovalCause};
-use nuthatch_cuckoo::layout::{EightWay, Paper, Variant};
-use nuthatch_cuckoo::{Cuckoo, CuckooConfig, CuckooEviction};
+use nuthatch_cuckoo::layout::{EightWay, EightWayClock, Paper, Variant};
+use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
 use nuthatch_engine::request::Leave;
 use nuthatch_engine::{
     AnyEngine, AnyHandle, Audit, Condition, Delta, Engine, Expiry, Handle, Item, Key, KeyHasher,
@@ -32,15 +32,13 @@ type Log = Arc<Mutex<Vec<Removals>>>;
 
 /// A design of the engine, with one of its stores.
 struct Design {
-    eviction: CuckooEviction,
     one_writer: bool,
     new: fn(CuckooConfig) -> Arc<AnyEngine>,
 }
 
 impl Design {
-    const fn of<D: Variant>(eviction: CuckooEviction) -> Self {
+    const fn of<D: Variant>() -> Self {
         Self {
-            eviction,
             one_writer: D::ONE_WRITER,
             new: |config| Arc::new(Cuckoo::<D>::new(config).unwrap()).any(),
         }
@@ -60,7 +58,6 @@ impl Design {
         let config = CuckooConfig {
             memory_limit,
             item_size_max: memory_limit / 4,
-            eviction: self.eviction,
             initial_items: Some(100),
             hasher: KeyHasher::seeded(1),
             listener: Some(Listener {
@@ -74,9 +71,9 @@ impl Design {
 }
 
 const DESIGNS: [Design; 3] = [
-    Design::of::<EightWay>(CuckooEviction::S3Fifo),
-    Design::of::<EightWay>(CuckooEviction::Clock),
-    Design::of::<Paper>(CuckooEviction::Clock),
+    Design::of::<EightWay>(),
+    Design::of::<EightWayClock>(),
+    Design::of::<Paper>(),
 ];
 
 /// A value that the model holds.

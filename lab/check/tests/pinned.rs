@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use nuthatch_chained::{Chained, ChainedConfig};
 use nuthatch_check::conformance::Client;
-use nuthatch_cuckoo::{Cuckoo, CuckooConfig, CuckooEviction};
+use nuthatch_cuckoo::layout::{EightWay, EightWayClock, Variant};
+use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
 use nuthatch_engine::{AnyValue, Engine, Handle, KeyHasher, Reply, Store};
 
 const LIMIT: usize = 64 << 20;
@@ -21,17 +22,16 @@ const LONGER: usize = 20_000;
 const MAINTAINED_MAX: usize = 100_000;
 
 fn log() -> Client {
-    cuckoo(CuckooEviction::S3Fifo)
+    cuckoo::<EightWay>()
 }
 
-fn cuckoo(eviction: CuckooEviction) -> Client {
+fn cuckoo<D: Variant>() -> Client {
     let config = CuckooConfig {
         memory_limit: LIMIT,
-        eviction,
         hasher: KeyHasher::seeded(1),
         ..CuckooConfig::default()
     };
-    let engine: Cuckoo = Cuckoo::new(config).expect("there is address space");
+    let engine = Cuckoo::<D>::new(config).expect("there is address space");
     Client::new(Arc::new(engine).any())
 }
 
@@ -175,7 +175,7 @@ fn maintenance_rests_while_readers_hold_more_than_the_limit() {
 /// In a store of size classes each class in use has pages of its own.
 #[test]
 fn size_classes_go_on_beside_slow_readers() {
-    for mut client in [cuckoo(CuckooEviction::Clock), chained()] {
+    for mut client in [cuckoo::<EightWayClock>(), chained()] {
         for len in [SHORT, LONGER] {
             assert!(put(&mut client, 0, len));
         }

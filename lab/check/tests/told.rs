@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use nuthatch_chained::{Chained, ChainedConfig, Locks, PolicyKind, clock, lru};
 use nuthatch_check::conformance::Client;
-use nuthatch_cuckoo::{Cuckoo, CuckooConfig, CuckooEviction};
+use nuthatch_cuckoo::layout::{EightWay, EightWayClock, Variant};
+use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
 use nuthatch_engine::stats::{EngineStats, MORE_MEMORY};
 use nuthatch_engine::{Engine, Handle, KeyHasher, Reply, Store};
 use nuthatch_workload::distribution::{Distribution, Popularity};
@@ -14,16 +15,15 @@ use rand::rngs::SmallRng;
 
 const KIB: usize = 1 << 10;
 
-fn cuckoo(kib: usize, eviction: CuckooEviction) -> Client {
+fn cuckoo<D: Variant>(kib: usize) -> Client {
     let config = CuckooConfig {
         memory_limit: kib * KIB,
         item_size_max: kib * KIB / 4,
-        eviction,
         initial_items: Some(1000),
         hasher: KeyHasher::seeded(1),
         ..CuckooConfig::default()
     };
-    let engine: Cuckoo = Cuckoo::new(config).expect("there is address space");
+    let engine = Cuckoo::<D>::new(config).expect("there is address space");
     Client::new(Arc::new(engine).any())
 }
 
@@ -43,8 +43,8 @@ fn chained(kib: usize, eviction: &'static PolicyKind) -> Client {
 /// Each engine that reports what its memory is used for.
 fn all(kib: usize) -> [Client; 4] {
     [
-        cuckoo(kib, CuckooEviction::S3Fifo),
-        cuckoo(kib, CuckooEviction::Clock),
+        cuckoo::<EightWay>(kib),
+        cuckoo::<EightWayClock>(kib),
         chained(kib, &lru::KIND),
         chained(kib, &clock::KIND),
     ]
@@ -183,7 +183,7 @@ fn what_was_flushed_is_told_from_what_has_expired() {
 /// How many of `requests` requests hit, and the engine's estimates for more memory.
 fn hits(percent: u64, requests: usize) -> (u64, [u64; MORE_MEMORY.len()]) {
     let kib = 2048 * percent as usize / 100;
-    let mut client = cuckoo(kib, CuckooEviction::S3Fifo);
+    let mut client = cuckoo::<EightWay>(kib);
     let mut random = SmallRng::seed_from_u64(3);
     let zipf = Distribution::Zipf { theta: 0.9 };
     let popularity = Popularity::new(zipf, 100_000);

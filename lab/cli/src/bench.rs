@@ -71,7 +71,8 @@ impl Bench {
             Bench::Fill(bench) => {
                 let checked = bench.tuning.check(&[bench.engine]);
                 checked.map_err(Failure::usage)?;
-                bench.engine.choose(bench)
+                let tuning = bench.tuning.clone();
+                bench.engine.choose(&tuning, bench)
             }
             Bench::Full(bench) => bench.run(),
             Bench::Server(options) => print("server", &server::run(&options)?, options.json),
@@ -143,22 +144,26 @@ impl OnEngines<engine::Options> {
                 .iter()
                 .map(|&engine| {
                     let (clients, tuning) = tuning.divided(engine, options.threads);
-                    engine.choose(Contending {
+                    let job = Contending {
                         engine,
-                        tuning,
+                        tuning: tuning.clone(),
                         clients,
-                    })
+                    };
+                    engine.choose(&tuning, job)
                 })
                 .collect();
             let report = working_set::run(&contenders, &options)?;
             return print("working_set", &report, options.json);
         }
         match engines[..] {
-            [engine] => engine.choose(OnEngine {
-                engine,
-                tuning,
-                options,
-            }),
+            [engine] => {
+                let job = OnEngine {
+                    engine,
+                    tuning: tuning.clone(),
+                    options,
+                };
+                engine.choose(&tuning, job)
+            }
             _ => {
                 let words = "--engine: one; several are compared with --working-set";
                 Err(Failure::usage(words))

@@ -8,8 +8,8 @@ use super::layout::Variant;
 use nuthatch_engine::AuditError;
 use nuthatch_store::count::Count;
 use nuthatch_store::item::Header;
-use nuthatch_store::slab::arena::Chunk;
-use nuthatch_store::slab::bytes;
+use nuthatch_store::memory::arena::Chunk;
+use nuthatch_store::memory::bytes;
 
 impl<D: Variant> Cuckoo<D> {
     pub(super) fn audit_all(&self) -> Result<(), AuditError> {

@@ -1,10 +1,17 @@
 //! The configuration of a cuckoo engine.
 
+use std::io;
+
 use nuthatch_engine::{ConfigError, KeyHasher};
-pub use nuthatch_store::eviction::removals::{Callback, Listener, RemovalCause};
-use nuthatch_store::slab::limits::Limits;
-pub use nuthatch_store::slab::limits::{ITEM_SIZE_LIMIT, MEMORY_MIN};
-use nuthatch_store::slab::sizes::{CHUNK_MIN, PAGE};
+pub use nuthatch_store::eviction::log::{LogPolicyKind, POLICIES};
+use nuthatch_store::eviction::slab::clock;
+use nuthatch_store::log::Log;
+use nuthatch_store::memory::limits::Limits;
+pub use nuthatch_store::memory::limits::{ITEM_SIZE_LIMIT, MEMORY_MIN};
+use nuthatch_store::memory::sizes::{CHUNK_MIN, PAGE, Sizes};
+pub use nuthatch_store::reclaim::removals::{Callback, Listener, RemovalCause};
+use nuthatch_store::slab::Slab;
+use nuthatch_store::store::Store;
 
 /// The configuration of a cuckoo engine.
 #[derive(Clone)]
@@ -19,8 +26,8 @@ pub struct CuckooConfig {
     pub item_size_max: usize,
     /// False: a full store is refused instead of evicting.
     pub evicts: bool,
-    /// Where items lie, and which of them leave when memory is short.
-    pub eviction: CuckooEviction,
+    /// Which items leave a log when memory is short. In size classes CLOCK decides.
+    pub eviction: &'static LogPolicyKind,
     /// Bytes of the smallest chunk.
     pub chunk_min: usize,
     /// Ratio of neighbouring classes' chunks, over 1.
@@ -34,17 +41,6 @@ pub struct CuckooConfig {
     pub listener: Option<Listener>,
 }
 
-/// Where items lie, and which of them leave when memory is short. The paper's design has [`CuckooEviction::Clock`]
-/// only.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CuckooEviction {
-    /// In a log of pages, with two queues and ghosts: see [`nuthatch_store::eviction::s3_fifo`].
-    #[default]
-    S3Fifo,
-    /// In size classes, by CLOCK (MemC3 section 4).
-    Clock,
-}
-
 impl Default for CuckooConfig {
     fn default() -> Self {
         Self {
@@ -52,7 +48,7 @@ impl Default for CuckooConfig {
             memory_limit_max: 0,
             item_size_max: PAGE,
             evicts: true,
-            eviction: CuckooEviction::default(),
+            eviction: LogPolicyKind::default_kind(),
             chunk_min: CHUNK_MIN,
             growth_factor: 1.25,
             initial_items: None,
@@ -63,6 +59,31 @@ impl Default for CuckooConfig {
 }
 
 impl CuckooConfig {
+    /// A log for this configuration.
+    pub fn log(&self) -> io::Result<Store<Log>> {
+        let sizes = self.sizes(Sizes::for_log);
+        let limit_max = self.limit_max(&sizes);
+        Store::<Log>::new(self.memory_limit, limit_max, sizes, self.eviction)
+    }
+
+    /// Size classes for this configuration, with CLOCK.
+    pub fn size_classes(&self) -> io::Result<Store<Slab>> {
+        let sizes = self.sizes(Sizes::new);
+        let limit_max = self.limit_max(&sizes);
+        Store::<Slab>::new(self.memory_limit, limit_max, sizes, 0, &clock::KIND)
+    }
+
+    fn sizes(&self, sizes: fn(usize, usize, f64) -> Sizes) -> Sizes {
+        sizes(self.memory_limit, self.chunk_min, self.growth_factor)
+    }
+
+    /// Bytes to which the limit may be raised, with such pages.
+    fn limit_max(&self, sizes: &Sizes) -> usize {
+        sizes
+            .limit_max(self.memory_limit_max)
+            .max(self.memory_limit)
+    }
+
     /// Checks that an engine with this configuration is possible.
     pub fn check(&self) -> Result<(), ConfigError> {
         let limits = Limits {

@@ -20,7 +20,7 @@ use nuthatch_engine::request::{
 };
 use nuthatch_engine::{Cursor, Handle, Value};
 use nuthatch_store::count::ThreadCounters;
-use nuthatch_store::slab::read_hook::{ReadHookGuard, on_read};
+use nuthatch_store::item::read_hook::{ReadHookGuard, on_read};
 use nuthatch_store::table::{self, Table};
 
 const NOW: Time = Time(16);

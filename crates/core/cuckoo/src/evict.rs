@@ -12,12 +12,13 @@ use super::layout::{SlotWord, Variant};
 use super::local::Local;
 use super::search::Searched;
 use nuthatch_store::count::Count;
-use nuthatch_store::eviction::Policy;
-use nuthatch_store::eviction::reclaim::Reclaim;
-use nuthatch_store::eviction::removals::Removals;
 use nuthatch_store::item::Header;
-use nuthatch_store::slab::arena::Chunk;
-use nuthatch_store::slab::unlinked::Unlinked;
+use nuthatch_store::item::unlinked::Unlinked;
+use nuthatch_store::log::Log;
+use nuthatch_store::log::clean::Relocate;
+use nuthatch_store::memory::arena::Chunk;
+use nuthatch_store::reclaim::Reclaim;
+use nuthatch_store::reclaim::removals::Removals;
 use nuthatch_store::timestamps::Timestamps;
 
 /// Paths that other writers may spoil before an item of the buckets is evicted instead.
@@ -34,10 +35,6 @@ impl<D: Variant> Reclaim for Cuckoo<D> {
         &self.timestamps
     }
 
-    fn policy(&self) -> &dyn Policy {
-        &*self.policy
-    }
-
     fn remove_from_index(
         &self,
         _local: &mut Local,
@@ -45,9 +42,20 @@ impl<D: Variant> Reclaim for Cuckoo<D> {
         doomed: impl Fn(&Header) -> bool,
     ) -> Option<Unlinked> {
         let key = self.store.copy_key(chunk)?;
-        self.remove_hashed(self.hasher.hash(key.bytes()), chunk, doomed)
+        self.remove_at(self.hasher.hash(key.bytes()), chunk, doomed)
     }
 
+    fn removals(&self) -> Option<&Removals> {
+        self.removals.as_ref()
+    }
+
+    /// False in the paper's design, whose one writer holds its lock meanwhile.
+    fn may_tell_between(&self) -> bool {
+        !D::ONE_WRITER
+    }
+}
+
+impl<D: Variant<Placement = Log>> Relocate for Cuckoo<D> {
     fn prefetch_hash(&self, hash: u64) {
         self.index.prefetch(&self.index.place(hash));
     }
@@ -58,19 +66,7 @@ impl<D: Variant> Reclaim for Cuckoo<D> {
         chunk: Chunk,
         doomed: impl Fn(&Header) -> bool,
     ) -> Option<Unlinked> {
-        let place = self.index.place(hash);
-        let locked = self.index.lock(&place);
-        // The key may have been torn, or the chunk reused: only a slot that refers to this very
-        // chunk, under this key's tag, in this key's buckets, proves that it is linked.
-        let slot = SlotWord::new::<D>(place.tag, chunk);
-        let found = locked
-            .find(slot)
-            .map(|at| (at, Header::load(&self.store.arena, chunk)));
-        let Some((at, header)) = found.filter(|(_, header)| doomed(header)) else {
-            locked.release_unmodified();
-            return None;
-        };
-        Some(locked.take_out(at, header))
+        self.remove_at(hash, chunk, doomed)
     }
 
     fn relocate(&self, hash: u64, from: Chunk, to: Chunk, copied: u64) -> bool {
@@ -102,18 +98,31 @@ impl<D: Variant> Reclaim for Cuckoo<D> {
         }
         moved
     }
-
-    fn removals(&self) -> Option<&Removals> {
-        self.removals.as_ref()
-    }
-
-    /// False in the paper's design, whose one writer holds its lock meanwhile.
-    fn may_tell_between(&self) -> bool {
-        !D::ONE_WRITER
-    }
 }
 
 impl<D: Variant> Cuckoo<D> {
+    /// Takes the item in a chunk out of the index, whose key has this hash, if it is there and `doomed`.
+    fn remove_at(
+        &self,
+        hash: u64,
+        chunk: Chunk,
+        doomed: impl Fn(&Header) -> bool,
+    ) -> Option<Unlinked> {
+        let place = self.index.place(hash);
+        let locked = self.index.lock(&place);
+        // The key may have been torn, or the chunk reused: only a slot that refers to this very
+        // chunk, under this key's tag, in this key's buckets, proves that it is linked.
+        let slot = SlotWord::new::<D>(place.tag, chunk);
+        let found = locked
+            .find(slot)
+            .map(|at| (at, Header::load(&self.store.arena, chunk)));
+        let Some((at, header)) = found.filter(|(_, header)| doomed(header)) else {
+            locked.release_unmodified();
+            return None;
+        };
+        Some(locked.take_out(at, header))
+    }
+
     /// Where the key in a chunk belongs: reliable only if its bucket is locked.
     pub(super) fn candidates_of(&self, chunk: Chunk) -> Option<Candidates> {
         let key = self.store.copy_key(chunk)?;

@@ -7,7 +7,7 @@ use super::{Cuckoo, Found};
 use nuthatch_engine::request::Key;
 use nuthatch_store::count::Count;
 use nuthatch_store::item::Header;
-use nuthatch_store::slab::arena::{Chunk, WORD};
+use nuthatch_store::memory::arena::{Chunk, WORD};
 pub(super) use nuthatch_store::table::Lookup;
 
 impl<D: Variant> Cuckoo<D> {

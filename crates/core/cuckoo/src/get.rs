@@ -18,18 +18,18 @@ use super::{Cuckoo, plain_item};
 use nuthatch_engine::reply::{Replies, Reply};
 use nuthatch_engine::request::Key;
 use nuthatch_store::count::Count;
-use nuthatch_store::eviction::reclaim::Reclaim;
 use nuthatch_store::item::{HEADER, Header};
+use nuthatch_store::memory::arena::{Chunk, WORD};
+use nuthatch_store::memory::bytes;
 use nuthatch_store::prefetch;
-use nuthatch_store::slab::arena::{Chunk, WORD};
-use nuthatch_store::slab::bytes;
+use nuthatch_store::reclaim::Reclaim;
 
 /// A window has room for the usual item with the longest key and the longest value that is copied, and for the word
 /// behind it that [`bytes`] may load.
 #[cfg(not(loom))]
 const _: () = {
     use nuthatch_engine::request::KEY_LEN_MAX;
-    use nuthatch_store::slab::arena::WINDOW;
+    use nuthatch_store::memory::arena::WINDOW;
     assert!(WINDOW * WORD >= HEADER + KEY_LEN_MAX + COPY_MAX + WORD);
 };
 

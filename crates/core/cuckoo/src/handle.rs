@@ -21,14 +21,14 @@ use nuthatch_engine::reply::{Item, Replies, Reply};
 use nuthatch_engine::request::{Expiry, Key, Op, Request, Store};
 use nuthatch_engine::{Cursor, Handle, Visit};
 use nuthatch_store::count::{Count, ThreadCounters};
-use nuthatch_store::eviction::reclaim::Reclaim;
-use nuthatch_store::eviction::removals::FOLLOW_UP;
-#[cfg(not(loom))]
-use nuthatch_store::eviction::removals::Queue;
 use nuthatch_store::growth::Growing;
 use nuthatch_store::item::Header;
-use nuthatch_store::slab::fresh::Reserved;
-use nuthatch_store::slab::pinned::Pinned;
+use nuthatch_store::item::fresh::Reserved;
+use nuthatch_store::item::pinned::Pinned;
+use nuthatch_store::reclaim::Reclaim;
+use nuthatch_store::reclaim::removals::FOLLOW_UP;
+#[cfg(not(loom))]
+use nuthatch_store::reclaim::removals::Queue;
 use nuthatch_store::table::{Lookup, Table};
 use nuthatch_store::{prefetch, table};
 

@@ -13,9 +13,9 @@ use nuthatch_base::sync::stripes::{Pair, PairGuard, Snapshot, Stripes};
 use super::layout::{Geometry, SlotWord, Variant};
 use super::matching::{Mask, Matching};
 use nuthatch_store::item::Header;
+use nuthatch_store::item::unlinked::Unlinked;
+use nuthatch_store::memory::words::Words;
 use nuthatch_store::prefetch;
-use nuthatch_store::slab::unlinked::Unlinked;
-use nuthatch_store::slab::words::Words;
 
 /// Buckets, stripes and geometry of one table.
 pub struct Index<D> {

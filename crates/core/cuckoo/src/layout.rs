@@ -8,17 +8,22 @@
 //!           |    tag 16     |        chunk + 1, in words           |      0 = empty
 //! ```
 
+use std::io;
 use std::sync::Arc;
 
 use nuthatch_base::hash::split;
 use nuthatch_engine::AnyEngine;
 
 pub use nuthatch_store::geometry::Geometry;
-use nuthatch_store::slab::arena::Chunk;
+use nuthatch_store::log::Log;
+use nuthatch_store::memory::arena::Chunk;
+use nuthatch_store::reclaim::MakeRoom;
+use nuthatch_store::slab::Slab;
+use nuthatch_store::store::Store;
 
-use crate::Cuckoo;
+use crate::{Cuckoo, CuckooConfig};
 
-/// What distinguishes the default table from the paper's.
+/// What distinguishes the default table from the paper's, and where items lie.
 pub trait Variant: Sized + Send + Sync + Default + 'static {
     /// The name that `--engine` takes.
     const NAME: &'static str;
@@ -30,8 +35,11 @@ pub trait Variant: Sized + Send + Sync + Default + 'static {
     const ONE_WRITER: bool;
     /// How an insert looks for a free slot.
     const SEARCH: Search;
-    /// False: items always lie in size classes, whatever the configuration says.
-    const MAY_LOG: bool;
+    /// Where items lie.
+    type Placement: MakeRoom<Cuckoo<Self>>;
+
+    /// An empty store for a configuration.
+    fn store(config: &CuckooConfig) -> io::Result<Store<Self::Placement>>;
 
     /// [`nuthatch_engine::Engine::any`] of this table. The tables of this crate repeat the body, to be compiled here.
     fn any(engine: Arc<Cuckoo<Self>>) -> Arc<AnyEngine> {
@@ -66,7 +74,7 @@ pub enum Search {
     },
 }
 
-/// Eight slots of a 16-bit tag in one cache line, many writers, breadth-first search.
+/// Eight slots of a 16-bit tag in one cache line, many writers, breadth-first search; items in a log.
 #[derive(Default)]
 pub struct EightWay;
 
@@ -76,7 +84,34 @@ impl Variant for EightWay {
     const TAG_BITS: u32 = 16;
     const ONE_WRITER: bool = false;
     const SEARCH: Search = Search::BreadthFirst { slots: 2000 };
-    const MAY_LOG: bool = true;
+
+    type Placement = Log;
+
+    fn store(config: &CuckooConfig) -> io::Result<Store<Log>> {
+        config.log()
+    }
+
+    fn any(engine: Arc<Cuckoo<Self>>) -> Arc<AnyEngine> {
+        AnyEngine::new(engine)
+    }
+}
+
+/// The same index, with items in size classes that leave by CLOCK, as in MemC3.
+#[derive(Default)]
+pub struct EightWayClock;
+
+impl Variant for EightWayClock {
+    const NAME: &'static str = EightWay::NAME;
+    const SLOTS: usize = EightWay::SLOTS;
+    const TAG_BITS: u32 = EightWay::TAG_BITS;
+    const ONE_WRITER: bool = EightWay::ONE_WRITER;
+    const SEARCH: Search = EightWay::SEARCH;
+
+    type Placement = Slab;
+
+    fn store(config: &CuckooConfig) -> io::Result<Store<Slab>> {
+        config.size_classes()
+    }
 
     fn any(engine: Arc<Cuckoo<Self>>) -> Arc<AnyEngine> {
         AnyEngine::new(engine)
@@ -96,7 +131,12 @@ impl Variant for Paper {
         width: 2,
         kicks: 500,
     };
-    const MAY_LOG: bool = false;
+
+    type Placement = Slab;
+
+    fn store(config: &CuckooConfig) -> io::Result<Store<Slab>> {
+        config.size_classes()
+    }
 
     fn any(engine: Arc<Cuckoo<Self>>) -> Arc<AnyEngine> {
         AnyEngine::new(engine)

@@ -19,7 +19,7 @@
 //! while it is used ([`grow`]). [`layout::Paper`] keeps the paper's constants.
 //!
 //! Invariants (on top of those of [`stripes`](nuthatch_base::sync::stripes) and of the
-//! [store](nuthatch_store::slab)):
+//! [store](nuthatch_store::store)):
 //! 1. An item is referred to by at most one slot, in one of its key's two buckets, under its tag.
 //! 2. A key has at most one item.
 //! 3. A slot is written only by the holder of the locks of the stripes of the key's both buckets
@@ -66,7 +66,7 @@ use nuthatch_base::sync::mutex::{Mutex, MutexGuard};
 use nuthatch_base::sync::shim::{AtomicU64, Ordering};
 use nuthatch_base::sync::stripes::Stripes;
 
-pub use config::{CuckooConfig, CuckooEviction};
+pub use config::CuckooConfig;
 use handle::CuckooHandle;
 use index::{Index, Position};
 use layout::{EightWay, SlotWord, Variant};
@@ -78,12 +78,11 @@ use nuthatch_engine::{
     request,
 };
 use nuthatch_store::count::{COUNTS, engine_stats};
-use nuthatch_store::eviction::removals::Removals;
-use nuthatch_store::eviction::{Policy, clock};
 use nuthatch_store::item::{Header, plain_item};
-use nuthatch_store::slab::arena::{Chunk, WORD};
-use nuthatch_store::slab::sizes::{PAGE, Sizes};
-use nuthatch_store::slab::{HasStore, Store};
+use nuthatch_store::memory::arena::{Chunk, WORD};
+use nuthatch_store::memory::sizes::PAGE;
+use nuthatch_store::reclaim::removals::Removals;
+use nuthatch_store::store::{HasStore, Store};
 use nuthatch_store::table::Table;
 use nuthatch_store::timestamps::Timestamps;
 
@@ -95,11 +94,10 @@ pub struct Cuckoo<D: Variant = EightWay> {
     index: Index<D>,
     /// The rule that decided the index's size at the start.
     index_rule: sizing::IndexRule,
-    store: Store,
+    store: Store<D::Placement>,
     hasher: KeyHasher,
     item_size_max: usize,
     evicts: bool,
-    policy: Box<dyn Policy>,
     removals: Option<Removals>,
     counters: Registry<COUNTS>,
     /// The order of stores, flushes and expiries.
@@ -122,22 +120,13 @@ impl<D: Variant> Cuckoo<D> {
     /// An engine. Errors: an impossible configuration, or too little address space.
     pub fn new(config: CuckooConfig) -> io::Result<Self> {
         config.check()?;
-        let logs = D::MAY_LOG && config.eviction == CuckooEviction::S3Fifo;
-        let sizes = if logs { Sizes::for_log } else { Sizes::new };
-        let sizes = sizes(config.memory_limit, config.chunk_min, config.growth_factor);
-        let limit_max = sizes
-            .limit_max(config.memory_limit_max)
-            .max(config.memory_limit);
-        // Used only if the items lie in classes.
-        let policy = (clock::KIND.build)(sizes.count(), 0);
-        let store = if logs { Store::log } else { Store::new };
-        let store = store(config.memory_limit, limit_max, sizes)?;
+        let store = D::store(&config)?;
         let memory = config.memory_limit as u64;
         let items = config.initial_items.map(|items| items as u64);
         let shape = sizing::IndexShape::cuckoo(D::SLOTS as u64);
         let sizing::IndexSize { buckets, rule, .. } =
             sizing::index(memory, items, shape, BUCKETS_MIN);
-        let buckets_max = (limit_max / 2 / Index::<D>::bytes(1)) as u64;
+        let buckets_max = (store.limit_max() / 2 / Index::<D>::bytes(1)) as u64;
         let buckets_max = (1 << buckets_max.ilog2()).max(buckets);
         let stripes = Stripes::MEMC3.min(buckets as usize);
         let index = Index::new(buckets, buckets_max, stripes)?;
@@ -150,7 +139,6 @@ impl<D: Variant> Cuckoo<D> {
             hasher: config.hasher,
             item_size_max: config.item_size_max,
             evicts: config.evicts,
-            policy,
             removals: config.listener.map(Removals::new),
             counters: Registry::default(),
             timestamps: Timestamps::default(),
@@ -167,7 +155,10 @@ impl<D: Variant> Cuckoo<D> {
 }
 
 impl<D: Variant> HasStore for Cuckoo<D> {
-    fn store(&self) -> &Store {
+    type Placement = D::Placement;
+
+    #[inline(always)]
+    fn store(&self) -> &Store<D::Placement> {
         &self.store
     }
 }
@@ -200,7 +191,7 @@ impl<D: Variant> Engine for Cuckoo<D> {
             index_growing: geometry.growing,
             index_rule: Some(self.index_rule),
             untold: self.removals.as_ref().map_or(0, Removals::untold),
-            ..engine_stats(&self.counters, &self.store, &self.timestamps, &*self.policy)
+            ..engine_stats(&self.counters, &self.store, &self.timestamps)
         }
     }
 

@@ -2,8 +2,8 @@
 
 use super::search::Searcher;
 use nuthatch_store::count::{Count, ThreadCounters};
-use nuthatch_store::eviction::reclaim::PerThread;
-use nuthatch_store::eviction::removals::Queue;
+use nuthatch_store::reclaim::PerThread;
+use nuthatch_store::reclaim::removals::Queue;
 use nuthatch_store::timestamps::SequenceBlock;
 use std::cell::RefCell;
 

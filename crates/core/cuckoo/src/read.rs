@@ -15,10 +15,10 @@ use nuthatch_engine::reply::{Item, Replies, Reply};
 use nuthatch_engine::request::{Expiry, Read};
 use nuthatch_engine::semantics::{Rewrite, permit_touch, wins};
 use nuthatch_store::count::Count;
-use nuthatch_store::eviction::reclaim::Reclaim;
 use nuthatch_store::item::Header;
-use nuthatch_store::slab::arena::Chunk;
-use nuthatch_store::slab::fresh::Fresh;
+use nuthatch_store::item::fresh::Fresh;
+use nuthatch_store::memory::arena::Chunk;
+use nuthatch_store::reclaim::Reclaim;
 use nuthatch_store::table::{Lookup, Step, Table, answer_vivified};
 
 /// True if a read with these options may change its item, or make one.

@@ -14,10 +14,10 @@ use super::handle::COPY_MAX;
 use super::index::Candidates;
 use super::layout::{SlotWord, Variant};
 use nuthatch_engine::{Cursor, Visit};
-use nuthatch_store::eviction::reclaim::Reclaim;
 use nuthatch_store::item::Header;
-use nuthatch_store::slab::arena::Chunk;
-use nuthatch_store::slab::bytes;
+use nuthatch_store::memory::arena::Chunk;
+use nuthatch_store::memory::bytes;
+use nuthatch_store::reclaim::Reclaim;
 use nuthatch_store::table::Table;
 
 /// An item copied out while it was in the table.
@@ -145,7 +145,7 @@ impl<D: Variant> Cuckoo<D> {
         let key = unsafe { bytes::assume_init(&copy.key[..copy.key_len]) };
         self.store.arena.equals(
             chunk,
-            header.key_start() / nuthatch_store::slab::arena::WORD,
+            header.key_start() / nuthatch_store::memory::arena::WORD,
             key,
         )
     }

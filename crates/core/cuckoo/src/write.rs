@@ -16,12 +16,13 @@ use nuthatch_engine::reply::{Replies, Reply};
 use nuthatch_engine::request::{Condition, Store};
 use nuthatch_engine::semantics::permit;
 use nuthatch_store::count::Count;
-use nuthatch_store::eviction::reclaim::{ItemState, Reclaim};
-use nuthatch_store::eviction::removals::RemovalCause;
+use nuthatch_store::item::fresh::Fresh;
+use nuthatch_store::item::unlinked::Unlinked;
 use nuthatch_store::item::{Fields, Header, Shape};
-use nuthatch_store::slab::arena::Chunk;
-use nuthatch_store::slab::fresh::Fresh;
-use nuthatch_store::slab::unlinked::Unlinked;
+use nuthatch_store::memory::arena::Chunk;
+use nuthatch_store::reclaim::removals::RemovalCause;
+use nuthatch_store::reclaim::{ItemState, Reclaim};
+use nuthatch_store::store::Placement;
 use nuthatch_store::table;
 use nuthatch_store::table::{Lookup, Table};
 
@@ -125,8 +126,8 @@ impl<D: Variant> Cuckoo<D> {
                 return Ok(refusal);
             }
         };
-        if let (Some(log), Some(found)) = (&self.store.log, &live) {
-            self.store.note_overwrite(log, found.chunk, &mut fresh);
+        if let Some(found) = &live {
+            D::Placement::note_replaced(&self.store, found.chunk, &mut fresh);
         }
         self.store.start(&fresh);
         let full = found.is_none() && locked.free_slot().is_none();

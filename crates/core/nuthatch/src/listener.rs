@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use nuthatch_engine::reply::Item;
-use nuthatch_store::eviction::removals;
+use nuthatch_store::reclaim::removals;
 
-pub use nuthatch_store::eviction::removals::RemovalCause;
+pub use nuthatch_store::reclaim::removals::RemovalCause;
 
 /// A value that has left the cache, as its [listener](crate::Builder::removal_listener) gets it.
 #[derive(Clone, Copy, Debug)]

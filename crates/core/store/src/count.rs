@@ -5,13 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use crate::eviction::Policy;
-use crate::eviction::reclaim::ItemState;
 use crate::item::{HEADER, HEADER_WIDE, Header};
-use crate::log::Queue;
-use crate::slab::Store;
-use crate::slab::arena::{Chunk, WORD};
-use crate::slab::sizes::CLASSES_MAX;
+use crate::memory::arena::Chunk;
+use crate::memory::sizes::CLASSES_MAX;
+use crate::reclaim::ItemState;
+use crate::store::{Placement, Store};
 use crate::timestamps::Timestamps;
 use nuthatch_base::sync::clock::Time;
 use nuthatch_engine::counters::{Counters, Registry};
@@ -198,7 +196,7 @@ impl ThreadCounters {
     }
 
     /// One more in an item's class.
-    pub fn one_of(&self, store: &Store, header: &Header, count: ClassCount) {
+    pub fn one_of<P: Placement>(&self, store: &Store<P>, header: &Header, count: ClassCount) {
         self.one_in(class_of(store, header), count);
     }
 
@@ -213,7 +211,7 @@ impl ThreadCounters {
     }
 
     /// A live item of this age was evicted.
-    pub fn evicted_at(&self, store: &Store, header: &Header, age: Duration) {
+    pub fn evicted_at<P: Placement>(&self, store: &Store<P>, header: &Header, age: Duration) {
         let seconds = age.as_secs();
         store.evicted_ages.note(class_of(store, header), age);
         let power = (u64::BITS - seconds.leading_zeros()) as usize;
@@ -222,20 +220,20 @@ impl ThreadCounters {
     }
 
     /// An item came into the index.
-    pub fn item_in(&self, store: &Store, header: &Header) {
+    pub fn item_in<P: Placement>(&self, store: &Store<P>, header: &Header) {
         self.one(Count::Linked);
         self.bytes(store, header, 1);
     }
 
     /// An item left it.
-    pub fn item_out(&self, store: &Store, header: &Header) {
+    pub fn item_out<P: Placement>(&self, store: &Store<P>, header: &Header) {
         self.one(Count::Unlinked);
         self.bytes(store, header, u64::MAX);
     }
 
     /// One item in the place of another: usually of the same size, which changes no sum.
     #[inline]
-    pub fn item_swapped(&self, store: &Store, old: &Header, new: &Header) {
+    pub fn item_swapped<P: Placement>(&self, store: &Store<P>, old: &Header, new: &Header) {
         let chunk_max = store.chunk_max();
         if old.shape(chunk_max) != new.shape(chunk_max) {
             self.item_out(store, old);
@@ -253,12 +251,18 @@ impl ThreadCounters {
     }
 
     /// A live item was removed on request.
-    pub fn removed_on_request(&self, store: &Store, header: &Header) {
+    pub fn removed_on_request<P: Placement>(&self, store: &Store<P>, header: &Header) {
         self.one_of(store, header, ClassCount::Removed);
     }
 
     /// An item left without a request: it was evicted if live, else it had expired or was flushed.
-    pub fn removed(&self, store: &Store, chunk: Chunk, header: &Header, left: ItemState) {
+    pub fn removed<P: Placement>(
+        &self,
+        store: &Store<P>,
+        chunk: Chunk,
+        header: &Header,
+        left: ItemState,
+    ) {
         let fetched = store.recency.was_fetched(chunk);
         let class = class_of(store, header);
         if left == ItemState::Live {
@@ -285,7 +289,7 @@ impl ThreadCounters {
     }
 
     /// Adds an item's bytes `times` (1 or, wrapping, minus 1) to the engine's and the class's.
-    fn bytes(&self, store: &Store, header: &Header, times: u64) {
+    fn bytes<P: Placement>(&self, store: &Store<P>, header: &Header, times: u64) {
         let shape = header.shape(store.chunk_max());
         let bytes = (shape.total_bytes() as u64).wrapping_mul(times);
         self.add(Count::Bytes as usize, bytes);
@@ -304,7 +308,7 @@ impl ThreadCounters {
         }
     }
 
-    fn chunk(&self, store: &Store, bytes: usize, times: u64) {
+    fn chunk<P: Placement>(&self, store: &Store<P>, bytes: usize, times: u64) {
         let class = store.class_of(bytes);
         let bytes = (bytes as u64).wrapping_mul(times);
         self.add(class_count(class, ClassCount::Bytes), bytes);
@@ -313,7 +317,7 @@ impl ThreadCounters {
 }
 
 /// The class in which an item is counted: that of its header.
-fn class_of(store: &Store, header: &Header) -> usize {
+fn class_of<P: Placement>(store: &Store<P>, header: &Header) -> usize {
     store.class_of(header.shape(store.chunk_max()).head_bytes())
 }
 
@@ -328,115 +332,151 @@ fn standing(sum: u64) -> u64 {
     if sum > u64::MAX / 2 { 0 } else { sum }
 }
 
+/// The chunks of a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClassUse {
+    /// Its pages.
+    pub pages: usize,
+    /// Chunks given out.
+    pub used: usize,
+    /// Free chunks in its pages.
+    pub free: usize,
+}
+
+/// What a placement tells of itself.
+pub trait Figures: Placement {
+    /// Bytes of the chunks or records in use.
+    fn held_bytes(store: &Store<Self>) -> usize;
+
+    /// Pages moved from one use to another so far, beside those that threads count.
+    fn pages_moved(store: &Store<Self>) -> u64;
+
+    /// A class, of which items and pieces of items hold so many chunks.
+    fn class_use(store: &Store<Self>, class: usize, chunks: usize) -> ClassUse;
+
+    /// The item of a class that is next to leave, where items of a class are kept in order.
+    fn oldest(store: &Store<Self>, class: usize) -> Option<Chunk>;
+
+    /// The statistics of a log.
+    fn log_stats(store: &Store<Self>, sums: &Sums<'_>) -> Option<LogStats>;
+}
+
+/// The sums of all threads' counters.
+pub struct Sums<'e> {
+    /// Since the start or the last reset.
+    since_reset: [u64; COUNTS],
+    /// Since the start.
+    live: [u64; COUNTS],
+    timestamps: &'e Timestamps,
+}
+
+impl Sums<'_> {
+    /// A counter of the engine.
+    pub fn of(&self, count: Count) -> u64 {
+        self.since_reset[count as usize]
+    }
+
+    /// A counter of a class.
+    fn in_class(&self, class: usize, count: ClassCount) -> u64 {
+        self.since_reset[class_count(class, count)]
+    }
+
+    /// A counter of all classes together.
+    pub fn of_classes(&self, count: ClassCount) -> u64 {
+        let classes = 0..CLASSES_MAX;
+        classes.map(|class| self.in_class(class, count)).sum()
+    }
+
+    /// A count that goes up and down.
+    fn standing(&self, count: Count) -> u64 {
+        standing(self.live[count as usize])
+    }
+
+    /// The same in a class.
+    fn standing_in(&self, class: usize, count: ClassCount) -> u64 {
+        standing(self.live[class_count(class, count)])
+    }
+
+    /// The moment at which a sequence was given to an item.
+    pub fn since(&self, sequence: Option<u64>) -> Option<Time> {
+        sequence.map(|sequence| self.timestamps.stored_at(sequence))
+    }
+
+    /// The hits of each step of [`MORE_MEMORY`], the hits of the steps before it included.
+    pub fn more_hits(&self) -> [u64; MORE_MEMORY.len()] {
+        let mut hits = 0;
+        std::array::from_fn(|step| {
+            hits += self.since_reset[MORE_START + step];
+            hits
+        })
+    }
+
+    /// The numbers of items, by their ages, that were evicted.
+    fn evicted_ages(&self) -> &[u64] {
+        &self.since_reset[AGES_START..][..AGES]
+    }
+}
+
 /// All statistics of an engine without its index.
-pub fn engine_stats(
+pub fn engine_stats<P: Figures>(
     counters: &Registry<COUNTS>,
-    store: &Store,
+    store: &Store<P>,
     timestamps: &Timestamps,
-    policy: &dyn Policy,
 ) -> EngineStats {
-    let (sums, live) = (counters.sums_since_reset(), counters.sums());
-    let count = |count: Count| sums[count as usize];
-    let of_classes = |count| -> u64 {
-        let classes = 0..store.sizes.count();
-        classes.map(|class| sums[class_count(class, count)]).sum()
+    let sums = Sums {
+        since_reset: counters.sums_since_reset(),
+        live: counters.sums(),
+        timestamps,
     };
-    let since = |sequence: Option<u64>| sequence.map(|sequence| timestamps.stored_at(sequence));
-    let fast_hits = count(Count::FastHits);
+    let fast_hits = sums.of(Count::FastHits);
     let (memory_limit, memory_used) = {
         let pool = store.pool();
         (pool.limit() as u64, pool.used() as u64)
     };
-    let all = (0..store.sizes.count()).map(|class| {
-        let oldest = policy.oldest(store, class);
-        ClassStats {
-            oldest: since(oldest.map(|chunk| Header::load(&store.arena, chunk).sequence())),
-            ..class_stats(&sums, &live, store, class)
-        }
-    });
+    let all = (0..store.sizes.count()).map(|class| class_stats(&sums, store, class));
     let (classes, vacant_classes) =
         all.partition(|class| class.pages > 0 || class.evictions > 0 || class.out_of_memory > 0);
     EngineStats {
-        log: store.log.as_ref().map(|log| {
-            let [probation_pages, main_pages] = log.queue_lengths();
-            LogStats {
-                page_bytes: log.page_bytes() as u64,
-                probation_pages: probation_pages as u64,
-                main_pages: main_pages as u64,
-                probation_since: since(log.first_stored(store, Queue::Probation)),
-                main_since: since(log.first_stored(store, Queue::Main)),
-                moved_to_main: of_classes(ClassCount::MovedToMain),
-                moved_within_main: of_classes(ClassCount::MovedWithinMain),
-                ghost_bytes: log.policy.ghosts.bytes() as u64,
-                evicted_probation: count(Count::EvictedProbation),
-                evicted_main: count(Count::EvictedMain),
-                evicted_slots: count(Count::EvictedSlots),
-                ghost_hits: count(Count::GhostHits),
-                more_hits: more_hits(&sums),
-                pages_cleaned: count(Count::PagesCleaned),
-                bytes_moved: count(Count::BytesMoved),
-            }
-        }),
-        items: items(&live),
-        total_items: count(Count::Stored),
-        item_bytes: standing(live[Count::Bytes as usize]),
-        memory_use: Some(memory_use(&live, store)),
+        log: P::log_stats(store, &sums),
+        items: items(&sums.live),
+        total_items: sums.of(Count::Stored),
+        item_bytes: sums.standing(Count::Bytes),
+        memory_use: Some(memory_use(&sums, store)),
         memory_limit,
         memory_used,
-        evictions: count(Count::Evicted),
-        evicted_unfetched: count(Count::EvictedUnfetched),
-        evicted_ages: sums[AGES_START..][..AGES].to_vec(),
-        evicted_seconds: count(Count::EvictedSeconds),
-        expired: count(Count::Expired),
-        flushed: Some(count(Count::Flushed)),
-        expired_unfetched: count(Count::ExpiredUnfetched),
-        out_of_memory: count(Count::OutOfMemory),
-        pages_moved: store.pages_moved() + count(Count::PagesCleaned),
-        swept: count(Count::Swept),
-        read_expired: count(Count::ReadExpired),
-        read_flushed: count(Count::ReadFlushed),
-        lookups: count(Count::Lookups) + fast_hits + count(Count::FastMisses),
-        lookup_hits: count(Count::Hits) + fast_hits,
-        searched_hit: count(Count::SearchedHit) + fast_hits,
-        searched_miss: count(Count::SearchedMiss),
-        read_retries: count(Count::Retries),
-        false_tags: count(Count::FalseTags),
-        displacements: count(Count::Displaced),
-        path_lengths: std::array::from_fn(|length| sums[PATH_START + length]),
+        evictions: sums.of(Count::Evicted),
+        evicted_unfetched: sums.of(Count::EvictedUnfetched),
+        evicted_ages: sums.evicted_ages().to_vec(),
+        evicted_seconds: sums.of(Count::EvictedSeconds),
+        expired: sums.of(Count::Expired),
+        flushed: Some(sums.of(Count::Flushed)),
+        expired_unfetched: sums.of(Count::ExpiredUnfetched),
+        out_of_memory: sums.of(Count::OutOfMemory),
+        pages_moved: P::pages_moved(store) + sums.of(Count::PagesCleaned),
+        swept: sums.of(Count::Swept),
+        read_expired: sums.of(Count::ReadExpired),
+        read_flushed: sums.of(Count::ReadFlushed),
+        lookups: sums.of(Count::Lookups) + fast_hits + sums.of(Count::FastMisses),
+        lookup_hits: sums.of(Count::Hits) + fast_hits,
+        searched_hit: sums.of(Count::SearchedHit) + fast_hits,
+        searched_miss: sums.of(Count::SearchedMiss),
+        read_retries: sums.of(Count::Retries),
+        false_tags: sums.of(Count::FalseTags),
+        displacements: sums.of(Count::Displaced),
+        path_lengths: std::array::from_fn(|length| sums.since_reset[PATH_START + length]),
         classes,
         vacant_classes,
         ..EngineStats::default()
     }
 }
 
-/// The hits of each step, the hits of the steps before it included.
-fn more_hits(sums: &[u64; COUNTS]) -> [u64; MORE_MEMORY.len()] {
-    let mut hits = 0;
-    std::array::from_fn(|step| {
-        hits += sums[MORE_START + step];
-        hits
-    })
-}
-
 /// What each byte in use is used for. What changes during the count may be counted twice or not at all.
-fn memory_use(live: &[u64; COUNTS], store: &Store) -> MemoryUse {
-    let standing = |count: Count| standing(live[count as usize]);
-    let (items, bytes, keys) = (
-        items(live),
-        standing(Count::Bytes),
-        standing(Count::KeyBytes),
-    );
-    let headers = HEADER as u64 * items + (HEADER_WIDE - HEADER) as u64 * standing(Count::Wide);
-    let held = match &store.log {
-        Some(log) => log.held_words() * WORD,
-        None => (0..store.sizes.count())
-            .map(|class| store.class(class).used * store.sizes.chunk(class))
-            .sum(),
-    } as u64;
-    let ghosts = store
-        .log
-        .as_ref()
-        .map_or(0, |log| log.policy.ghosts.bytes()) as u64;
+fn memory_use<P: Figures>(sums: &Sums<'_>, store: &Store<P>) -> MemoryUse {
+    let items = items(&sums.live);
+    let (bytes, keys) = (sums.standing(Count::Bytes), sums.standing(Count::KeyBytes));
+    let wide = (HEADER_WIDE - HEADER) as u64 * sums.standing(Count::Wide);
+    let headers = HEADER as u64 * items + wide;
+    let (held, ghosts) = (P::held_bytes(store) as u64, P::ghost_bytes(store) as u64);
     let pool = store.pool();
     let pages = (pool.used_pages() * store.sizes.page()) as u64;
     let bookkeeping = pool.pages_cost() as u64 - pages;
@@ -452,38 +492,26 @@ fn memory_use(live: &[u64; COUNTS], store: &Store) -> MemoryUse {
     }
 }
 
-fn class_stats(
-    sums: &[u64; COUNTS],
-    live: &[u64; COUNTS],
-    store: &Store,
-    class: usize,
-) -> ClassStats {
-    let inner = store.class(class);
-    let count = |count| sums[class_count(class, count)];
-    let per_page = inner.per_page as usize;
-    // In a log the items of a size have no pages of their own: the figure is the number of pages that they would fill.
-    let (pages, used, free) = match &store.log {
-        Some(_) => {
-            let used = standing(live[class_count(class, ClassCount::Chunks)]) as usize;
-            (used.div_ceil(per_page), used, 0)
-        }
-        None => (inner.pages.len(), inner.used, inner.free_chunks()),
-    };
+fn class_stats<P: Figures>(sums: &Sums<'_>, store: &Store<P>, class: usize) -> ClassStats {
+    let count = |count| sums.in_class(class, count);
+    let chunks = sums.standing_in(class, ClassCount::Chunks) as usize;
+    let ClassUse { pages, used, free } = P::class_use(store, class, chunks);
+    let oldest = P::oldest(store, class);
     ClassStats {
         class: class + 1,
-        chunk_size: inner.chunk_bytes,
-        chunks_per_page: per_page,
+        chunk_size: store.sizes.chunk(class),
+        chunks_per_page: store.chunks_per_page(class),
         pages,
-        items: standing(live[class_count(class, ClassCount::Items)]),
+        items: sums.standing_in(class, ClassCount::Items),
         used_chunks: used,
         free_chunks: free,
-        requested_bytes: standing(live[class_count(class, ClassCount::Bytes)]),
+        requested_bytes: sums.standing_in(class, ClassCount::Bytes),
         evictions: count(ClassCount::Evicted),
         evicted_unfetched: count(ClassCount::EvictedUnfetched),
         evicted_expiring: count(ClassCount::EvictedExpiring),
         evicted_main: count(ClassCount::EvictedMain),
         evicted_age: store.evicted_ages.of(class),
-        oldest: None,
+        oldest: sums.since(oldest.map(|chunk| Header::load(&store.arena, chunk).sequence())),
         expired: count(ClassCount::Expired),
         expired_unfetched: count(ClassCount::ExpiredUnfetched),
         removed: count(ClassCount::Removed),
@@ -496,8 +524,9 @@ fn class_stats(
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::eviction::clock::Clock;
-    use crate::slab::sizes::{CHUNK_MIN, PAGE, Sizes};
+    use crate::eviction::slab::clock;
+    use crate::memory::sizes::{CHUNK_MIN, PAGE, Sizes};
+    use crate::slab::Slab;
 
     /// One thread adds an item after it was summed, and another removed it before it is summed.
     #[test]
@@ -508,10 +537,10 @@ mod tests {
         counted.add(Count::Bytes as usize, 100_u64.wrapping_neg());
         counted.add(class_count(0, ClassCount::Bytes), 100_u64.wrapping_neg());
         let sizes = Sizes::new(4 * PAGE, CHUNK_MIN, 1.25);
-        let store = Store::new(4 * PAGE, 4 * PAGE, sizes).unwrap();
+        let store = Store::<Slab>::new(4 * PAGE, 4 * PAGE, sizes, 0, &clock::KIND).unwrap();
         // So that the class is shown.
         store.allocate(0).unwrap();
-        let stats = engine_stats(&registry, &store, &Timestamps::default(), &Clock);
+        let stats = engine_stats(&registry, &store, &Timestamps::default());
         assert_eq!((stats.items, stats.item_bytes), (0, 0));
         assert_eq!(stats.classes[0].requested_bytes, 0);
     }

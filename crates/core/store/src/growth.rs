@@ -8,8 +8,8 @@
 use nuthatch_base::sync::clock::Time;
 use nuthatch_base::sync::mutex::Mutex;
 
-use crate::eviction::reclaim::Reclaim;
 use crate::geometry::Geometry;
+use crate::reclaim::Reclaim;
 
 /// An engine with such an index.
 pub trait Growing: Reclaim {

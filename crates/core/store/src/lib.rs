@@ -4,14 +4,15 @@
 //! it twice, overwrites items that are read in place. So a program uses the library `nuthatch`, which exposes nothing
 //! of this crate. No version guarantees these names to others.
 //!
-//! * [`slab`]: the arena, its pages, size classes and chunks
-//! * [`log`]: the other way to lay items out: one behind the other, without size classes
-//! * [`item`]: an item's bytes
-//! * [`timestamps`]: sequences, expiry and flushes
-//! * [`eviction`]: which items leave, and the reclaiming of their memory
+//! * [`memory`]: the arena, its pages, the pool, recency bits and pins
+//! * [`item`]: an item's bytes, and items that are not in the index yet or no longer
+//! * [`store`]: all of it, placed in one of two ways
+//! * [`slab`], [`log`]: these ways: in size classes, or one behind the other
+//! * [`eviction`]: the policies that decide which items leave
+//! * [`reclaim`]: making room, and listeners
+//! * [`timestamps`], [`ages`]: sequences, expiry and flushes; when sequences were taken
 //! * [`table`]: the common part of the tables of items in a store
 //! * [`growth`], [`geometry`]: how an index doubles in place
-//! * [`ages`], [`links`]: when sequences were taken; words in front of items
 //! * [`count`]: the counters of the engines on a store
 //! * [`prefetch`]: loading cache lines ahead of their use
 
@@ -21,9 +22,11 @@ pub mod eviction;
 pub mod geometry;
 pub mod growth;
 pub mod item;
-pub mod links;
 pub mod log;
+pub mod memory;
 pub mod prefetch;
+pub mod reclaim;
 pub mod slab;
+pub mod store;
 pub mod table;
 pub mod timestamps;

@@ -7,7 +7,7 @@ use super::layout::NEXT;
 use nuthatch_engine::AuditError;
 use nuthatch_store::count;
 use nuthatch_store::item::Header;
-use nuthatch_store::slab::arena::Chunk;
+use nuthatch_store::memory::arena::Chunk;
 use nuthatch_store::table::Table;
 
 /// The items that an audit has met so far.
@@ -34,7 +34,7 @@ impl Chained {
                 return Err(format!("chained 5: bucket {bucket} is in use before its time").into());
             }
         }
-        self.policy.audit(&self.store, &met.classes)?;
+        self.policy().audit(&self.store, &met.classes)?;
         self.audit_counts(&met)
     }
 

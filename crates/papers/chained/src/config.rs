@@ -1,9 +1,9 @@
 //! The configuration of a chained engine.
 
 use nuthatch_engine::{ConfigError, KeyHasher};
-use nuthatch_store::eviction::{PolicyKind, clock, lru};
-use nuthatch_store::slab::limits::Limits;
-use nuthatch_store::slab::sizes::PAGE;
+use nuthatch_store::eviction::slab::{PolicyKind, clock, lru};
+use nuthatch_store::memory::limits::Limits;
+use nuthatch_store::memory::sizes::PAGE;
 
 /// Which operations exclude each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -19,7 +19,7 @@ pub enum Locks {
 #[derive(Clone)]
 pub struct ChainedConfig {
     /// Bytes for items, index and recency bits together. At least
-    /// [`MEMORY_MIN`](nuthatch_store::slab::limits::MEMORY_MIN).
+    /// [`MEMORY_MIN`](nuthatch_store::memory::limits::MEMORY_MIN).
     pub memory_limit: usize,
     /// Bytes up to which the limit may be raised while running. This much address space is reserved; only what is used
     /// of it becomes memory. 0, or less than the limit: the limit. A limit below 64 MiB can be raised to at most 16,384

@@ -2,11 +2,10 @@
 
 use super::Chained;
 use super::local::Local;
-use nuthatch_store::eviction::Policy;
-use nuthatch_store::eviction::reclaim::Reclaim;
 use nuthatch_store::item::Header;
-use nuthatch_store::slab::arena::Chunk;
-use nuthatch_store::slab::unlinked::Unlinked;
+use nuthatch_store::item::unlinked::Unlinked;
+use nuthatch_store::memory::arena::Chunk;
+use nuthatch_store::reclaim::Reclaim;
 use nuthatch_store::timestamps::Timestamps;
 
 impl Reclaim for Chained {
@@ -14,10 +13,6 @@ impl Reclaim for Chained {
 
     fn timestamps(&self) -> &Timestamps {
         &self.timestamps
-    }
-
-    fn policy(&self) -> &dyn Policy {
-        &*self.policy
     }
 
     fn remove_from_index(

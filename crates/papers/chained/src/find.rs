@@ -7,10 +7,10 @@ use super::local::Local;
 use nuthatch_engine::reply::Item;
 use nuthatch_engine::request::Key;
 use nuthatch_store::count::Count;
-use nuthatch_store::eviction::reclaim::Reclaim;
+use nuthatch_store::item::unlinked::Unlinked;
 use nuthatch_store::item::{Header, plain_item};
-use nuthatch_store::slab::arena::{Chunk, WORD};
-use nuthatch_store::slab::unlinked::Unlinked;
+use nuthatch_store::memory::arena::{Chunk, WORD};
+use nuthatch_store::reclaim::Reclaim;
 use nuthatch_store::table::Lookup;
 
 /// An item found in a locked chain.
@@ -104,7 +104,7 @@ impl Chained {
     pub(super) fn enter(&self, locked: &LockedBucket<'_>, chunk: Chunk, header: &Header) {
         NEXT.store(&self.store.arena, chunk, locked.first());
         locked.set_first(Some(chunk));
-        self.policy.add(&self.store, chunk, header);
+        self.policy().add(&self.store, chunk, header);
     }
 
     /// Takes an item out of its chain and of its class's list.
@@ -115,7 +115,8 @@ impl Chained {
             Some(before) => NEXT.store(arena, before, next),
             None => locked.set_first(next),
         }
-        self.policy.remove(&self.store, found.chunk, &found.header);
+        self.policy()
+            .remove(&self.store, found.chunk, &found.header);
         Unlinked::new(found.chunk, found.header)
     }
 }

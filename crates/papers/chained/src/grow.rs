@@ -17,7 +17,7 @@ use super::layout::NEXT;
 use super::local::Local;
 use nuthatch_store::geometry::Geometry;
 use nuthatch_store::growth::Growing;
-use nuthatch_store::slab::arena::Chunk;
+use nuthatch_store::memory::arena::Chunk;
 
 /// Buckets moved by each insert while the table doubles: `n` are moved by `n / 2` inserts, when
 /// the new table is full to one item a bucket.

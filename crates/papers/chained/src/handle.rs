@@ -14,11 +14,11 @@ use nuthatch_engine::reply::{Replies, Reply};
 use nuthatch_engine::request::{Key, Op, Request, Store};
 use nuthatch_engine::{Cursor, Handle, Visit};
 use nuthatch_store::count::ThreadCounters;
-use nuthatch_store::eviction::reclaim::Reclaim;
 use nuthatch_store::growth::Growing;
+use nuthatch_store::item::fresh::Reserved;
+use nuthatch_store::item::pinned::Pinned;
 use nuthatch_store::prefetch;
-use nuthatch_store::slab::fresh::Reserved;
-use nuthatch_store::slab::pinned::Pinned;
+use nuthatch_store::reclaim::Reclaim;
 use nuthatch_store::table::{self, Lookup, Table};
 
 /// Longer values are read in place instead of being copied.

@@ -11,10 +11,10 @@ use nuthatch_base::sync::mutex::{Mutex, MutexGuard};
 use nuthatch_base::sync::shim::{AtomicU64, Ordering};
 
 use nuthatch_store::geometry::Geometry;
-use nuthatch_store::links::{pack, unpack};
+use nuthatch_store::item::links::{pack, unpack};
+use nuthatch_store::memory::arena::Chunk;
+use nuthatch_store::memory::words::Words;
 use nuthatch_store::prefetch;
-use nuthatch_store::slab::arena::Chunk;
-use nuthatch_store::slab::words::Words;
 
 /// The most locks: far more than threads, and they fit the second-level cache. Few in a model.
 const LOCKS_MAX: usize = if cfg!(loom) { 2 } else { 4096 };

@@ -5,7 +5,7 @@
 //!
 //!  an item (all links are chunk + 1, 0 = none):
 //!   word -3   the next older item of the class   \  only with strict LRU
-//!   word -2   the next newer item of the class   /  (nuthatch_store::eviction::lru)
+//!   word -2   the next newer item of the class   /  (nuthatch_store::eviction::slab::lru)
 //!   word -1   the next item of the chain
 //!   word  0   the wide header of nuthatch_store::item, four words  <- where a Chunk points
 //!   ...       key, value
@@ -16,10 +16,10 @@
 //! pointers of the list (MemC3 section 5.3). The header is always the wide one: memcached's
 //! items have all their fields, too.
 
-use nuthatch_store::eviction::lru;
+use nuthatch_store::eviction::slab::lru;
 use nuthatch_store::item::HEADER_WIDE;
-use nuthatch_store::links::Link;
-use nuthatch_store::slab::arena::WORD;
+use nuthatch_store::item::links::Link;
+use nuthatch_store::memory::arena::WORD;
 
 /// To the next item of the chain.
 pub const NEXT: Link = Link(1);

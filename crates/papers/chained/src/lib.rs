@@ -19,7 +19,7 @@
 //! ```
 //!
 //! Differences from memcached: classes, pages and large values are those of the project's
-//! [store](nuthatch_store::slab), so memory moves between classes without a rebalancer's thread. A value is copied
+//! [store](nuthatch_store::store), so memory moves between classes without a rebalancer's thread. A value is copied
 //! under the lock, where memcached counts references and copies later (large values are pinned, which is the same). A
 //! table doubles in place, helped along by stores. A hit moves its item to the head of its list every time, where
 //! memcached does so once a minute. Items in a page that moves to another class are evicted with it, where memcached
@@ -29,7 +29,7 @@
 //! two of a kind. No memory is allocated, and so nothing evicted, under any of them. With one lock for the table no
 //! thread ever waits for the list's lock; it is needed for the look at the oldest item before the table is locked.
 //!
-//! Invariants (on top of those of the [store](nuthatch_store::slab)):
+//! Invariants (on top of those of the [store](nuthatch_store::store)):
 //! 1. An item is in exactly one chain, that of its key's bucket.
 //! 2. A key has at most one item.
 //! 3. With strict LRU, an item in a chain is in the list of its class (a large value in that of the
@@ -80,12 +80,13 @@ use nuthatch_engine::{
     AnyEngine, Audit, AuditError, Engine, Evictions, Footprint, Inspect, KeyHasher, LimitError,
 };
 use nuthatch_store::count::{COUNTS, engine_stats};
-use nuthatch_store::eviction::Policy;
-pub use nuthatch_store::eviction::{POLICIES, PolicyKind, clock, lru};
+use nuthatch_store::eviction::slab::Policy;
+pub use nuthatch_store::eviction::slab::{POLICIES, PolicyKind, clock, lru};
 use nuthatch_store::item::Header;
-use nuthatch_store::slab::arena::Chunk;
-use nuthatch_store::slab::sizes::Sizes;
-use nuthatch_store::slab::{HasStore, Store};
+use nuthatch_store::memory::arena::Chunk;
+use nuthatch_store::memory::sizes::Sizes;
+use nuthatch_store::slab::Slab;
+use nuthatch_store::store::{HasStore, Store};
 use nuthatch_store::table::Table;
 use nuthatch_store::timestamps::Timestamps;
 
@@ -97,8 +98,7 @@ pub struct Chained {
     index: Index,
     /// The rule that decided the index's size at the start.
     index_rule: sizing::IndexRule,
-    store: Store,
-    policy: Box<dyn Policy>,
+    store: Store<Slab>,
     hasher: KeyHasher,
     name: &'static str,
     item_size_max: usize,
@@ -120,9 +120,8 @@ impl Chained {
         let limit_max = sizes
             .limit_max(config.memory_limit_max)
             .max(config.memory_limit);
-        let front = layout::FRONT + config.eviction.words;
-        let policy = (config.eviction.build)(sizes.count(), layout::FRONT);
-        let store = Store::with_link_words(config.memory_limit, limit_max, sizes, front)?;
+        let (limit, front) = (config.memory_limit, layout::FRONT);
+        let store = Store::<Slab>::new(limit, limit_max, sizes, front, config.eviction)?;
         let memory = config.memory_limit as u64;
         let items = config.initial_items.map(|items| items as u64);
         let sizing::IndexSize { buckets, rule, .. } =
@@ -136,7 +135,6 @@ impl Chained {
             index,
             index_rule: rule,
             store,
-            policy,
             hasher: config.hasher,
             name,
             item_size_max: config.item_size_max,
@@ -151,12 +149,19 @@ impl Chained {
     /// A get or a change hit the item: the caller holds its bucket's lock.
     fn hit(&self, chunk: Chunk, header: &Header) {
         self.store.hit(chunk, header);
-        self.policy.hit(&self.store, chunk, header);
+        self.policy().hit(&self.store, chunk, header);
+    }
+
+    /// The order in which items leave.
+    fn policy(&self) -> &dyn Policy {
+        &*self.store.placement().policy
     }
 }
 
 impl HasStore for Chained {
-    fn store(&self) -> &Store {
+    type Placement = Slab;
+
+    fn store(&self) -> &Store<Slab> {
         &self.store
     }
 }
@@ -188,7 +193,7 @@ impl Engine for Chained {
             index_slots: buckets,
             index_growing: geometry.growing,
             index_rule: Some(self.index_rule),
-            ..engine_stats(&self.counters, &self.store, &self.timestamps, &*self.policy)
+            ..engine_stats(&self.counters, &self.store, &self.timestamps)
         }
     }
 

@@ -3,7 +3,7 @@
 use nuthatch_base::sync::shim::{AtomicU64, Ordering};
 
 use nuthatch_store::count::ThreadCounters;
-use nuthatch_store::eviction::reclaim::PerThread;
+use nuthatch_store::reclaim::PerThread;
 use nuthatch_store::timestamps::SequenceBlock;
 
 /// Items that a thread adds or removes before it publishes the change: so inserts share no line, and the table doubles

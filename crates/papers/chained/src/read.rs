@@ -15,8 +15,8 @@ use super::local::Local;
 use nuthatch_engine::reply::{Item, Replies, Reply};
 use nuthatch_engine::request::Read;
 use nuthatch_engine::semantics::permit_touch;
-use nuthatch_store::eviction::reclaim::Reclaim;
-use nuthatch_store::slab::fresh::Fresh;
+use nuthatch_store::item::fresh::Fresh;
+use nuthatch_store::reclaim::Reclaim;
 use nuthatch_store::table::{Lookup, Step, Table, answer_vivified};
 
 impl Chained {

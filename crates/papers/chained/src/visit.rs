@@ -9,8 +9,8 @@ use super::Chained;
 use super::find::Found;
 use super::handle::COPY_MAX;
 use nuthatch_engine::{Cursor, Visit};
-use nuthatch_store::eviction::reclaim::Reclaim;
-use nuthatch_store::slab::arena::Chunk;
+use nuthatch_store::memory::arena::Chunk;
+use nuthatch_store::reclaim::Reclaim;
 use nuthatch_store::table::Table;
 
 impl Chained {

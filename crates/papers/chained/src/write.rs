@@ -13,10 +13,10 @@ use nuthatch_engine::reply::Reply;
 use nuthatch_engine::request::{Condition, Store};
 use nuthatch_engine::semantics::permit;
 use nuthatch_store::count::Count;
-use nuthatch_store::eviction::reclaim::Reclaim;
+use nuthatch_store::item::fresh::Fresh;
 use nuthatch_store::item::{Fields, Header, Shape, plain_item};
-use nuthatch_store::slab::arena::Chunk;
-use nuthatch_store::slab::fresh::Fresh;
+use nuthatch_store::memory::arena::Chunk;
+use nuthatch_store::reclaim::Reclaim;
 use nuthatch_store::table::{self, Lookup, Table};
 
 impl Chained {
@@ -165,7 +165,7 @@ mod tests {
     use nuthatch_engine::reply::{Item, Replies};
     use nuthatch_engine::request::{Key, Op, Request, StoreMode};
     use nuthatch_engine::{Audit, Engine, Handle};
-    use nuthatch_store::slab::read_hook::on_read;
+    use nuthatch_store::item::read_hook::on_read;
 
     /// Asserts that each reply is `Stored`.
     struct AllStored;

@@ -2,7 +2,7 @@
 
 use nuthatch_engine::{ConfigError, KeyHasher};
 use nuthatch_partition::Eviction;
-use nuthatch_store::slab::sizes::PAGE;
+use nuthatch_store::memory::sizes::PAGE;
 
 /// The number of server threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

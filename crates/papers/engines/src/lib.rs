@@ -10,8 +10,8 @@ use nuthatch_base::sync::ring::{Array, Single};
 use nuthatch_chained::{Chained, ChainedConfig, Locks, PolicyKind};
 use nuthatch_cphash::config::{CpHashConfig, ServerThreads};
 use nuthatch_cphash::{CpHash, Rings};
-use nuthatch_cuckoo::layout::{EightWay, Paper, Variant};
-use nuthatch_cuckoo::{Cuckoo, CuckooConfig, CuckooEviction};
+use nuthatch_cuckoo::layout::{EightWay, EightWayClock, Paper, Variant};
+use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
 use nuthatch_engine::{AnyEngine, Engine};
 use nuthatch_partition::Eviction;
 use nuthatch_partition::lockhash::LockHash;
@@ -59,9 +59,12 @@ pub trait Job {
 pub type Build<E> = fn(&EngineSettings) -> io::Result<Arc<E>>;
 
 impl EngineName {
-    /// Does a job with the engine of this name.
-    pub fn choose<J: Job>(self, job: J) -> J::Output {
+    /// Does a job with the engine of this name, with the eviction that was set for it.
+    pub fn choose<J: Job>(self, tuning: &Tuning, job: J) -> J::Output {
         match self {
+            Self::Cuckoo if tuning.eviction_of(self) == Some(EvictionName::CLOCK) => {
+                job.run(cuckoo::<EightWayClock>)
+            }
             Self::Cuckoo => job.run(cuckoo::<EightWay>),
             Self::CuckooPaper => job.run(cuckoo::<Paper>),
             Self::Cphash => job.run(cphash::<Array>),
@@ -88,22 +91,24 @@ impl EngineName {
                 Ok(build(self.0)?.any())
             }
         }
-        settings.name.choose(Erased(settings))
+        settings.name.choose(&settings.tuning, Erased(settings))
     }
 
     /// Its properties that no setting changes.
-    const fn kind(self) -> Kind {
-        use EvictionName::{Clock, Lru, Random, S3Fifo};
+    fn kind(self) -> Kind {
+        const CLOCK: EvictionName = EvictionName::CLOCK;
+        const LRU: EvictionName = EvictionName::LRU;
+        const RANDOM: EvictionName = EvictionName::RANDOM;
         match self {
-            Self::Cuckoo => Kind::whole(&[S3Fifo, Clock]),
-            Self::CuckooPaper => Kind::whole(&[Clock]),
+            Self::Cuckoo => Kind::whole(EvictionName::of_cuckoo()),
+            Self::CuckooPaper => Kind::whole(&[CLOCK]),
             Self::Cphash | Self::CphashSingle => Kind {
                 server_threads: true,
-                ..Kind::divided(&[Lru, Random])
+                ..Kind::divided(&[LRU, RANDOM])
             },
-            Self::Lockhash => Kind::divided(&[Lru, Random]),
-            Self::Chained | Self::ChainedGlobal => Kind::whole(&[Lru, Clock]),
-            Self::ChainedClock | Self::ChainedGlobalClock => Kind::whole(&[Clock]),
+            Self::Lockhash => Kind::divided(&[LRU, RANDOM]),
+            Self::Chained | Self::ChainedGlobal => Kind::whole(&[LRU, CLOCK]),
+            Self::ChainedClock | Self::ChainedGlobalClock => Kind::whole(&[CLOCK]),
         }
     }
 
@@ -175,10 +180,7 @@ fn cuckoo<D: Variant>(settings: &EngineSettings) -> io::Result<Arc<Cuckoo<D>>> {
         memory_limit_max: settings.limit_max(usize::MAX),
         item_size_max: settings.item_size_max,
         evicts: settings.evicts,
-        eviction: match settings.eviction() {
-            EvictionName::S3Fifo => CuckooEviction::S3Fifo,
-            _ => CuckooEviction::Clock,
-        },
+        eviction: settings.eviction().log_policy().unwrap_or(default.eviction),
         chunk_min: settings.chunk_min.unwrap_or(default.chunk_min),
         growth_factor: settings.growth_factor,
         initial_items: settings.initial_items,
@@ -316,7 +318,7 @@ impl EngineSettings {
 
     fn partition_eviction(&self) -> Eviction {
         match self.eviction() {
-            EvictionName::Random => Eviction::Random,
+            EvictionName::RANDOM => Eviction::Random,
             _ => Eviction::Lru,
         }
     }
@@ -333,10 +335,11 @@ impl EngineSettings {
         // Engines without size classes show these lines too: monitoring looks for the names.
         lines.push(("growth_factor", format!("{:.2}", self.growth_factor)));
         // For a log, the smallest of the sizes by which it counts its items.
-        let chunk_min = match self.eviction() {
-            EvictionName::S3Fifo => self.chunk_min.unwrap_or(LOG_MIN),
-            _ => self.chunk_min.unwrap_or(CHUNK_MIN),
+        let least = match self.eviction().log_policy() {
+            Some(_) => LOG_MIN,
+            None => CHUNK_MIN,
         };
+        let chunk_min = self.chunk_min.unwrap_or(least);
         lines.push(("chunk_size", chunk_min.to_string()));
         if let Some(count) = self.partition_count() {
             lines.push(("partitions", count.to_string()));
@@ -396,8 +399,8 @@ mod tests {
             }
         }
         for (eviction, name) in [
-            (EvictionName::Clock, "chained-clock"),
-            (EvictionName::Lru, "chained"),
+            (EvictionName::CLOCK, "chained-clock"),
+            (EvictionName::LRU, "chained"),
         ] {
             assert_eq!(built(EngineName::Chained, Some(eviction)).name(), name);
         }

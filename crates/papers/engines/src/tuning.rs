@@ -2,10 +2,14 @@
 
 use std::error::Error;
 use std::fmt;
+use std::sync::LazyLock;
 
+use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use nuthatch_cphash::affinity::usable;
-use serde::{Deserialize, Serialize};
+use nuthatch_cuckoo::config::{LogPolicyKind, POLICIES};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::EngineName;
 
@@ -16,23 +20,81 @@ const PAPER_PARTITIONS: usize = 4096;
 const PARTITION_LEAST: usize = 64 << 10;
 
 /// Which item is evicted when memory is short. Each engine has some of these: [`EngineName::evictions`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum EvictionName {
-    /// For cuckoo: two queues and ghosts, in a log without size classes
-    S3Fifo,
-    /// For cuckoo and chained: one recency bit, in size classes, as in MemC3
-    Clock,
-    /// For cphash, lockhash and chained: strict LRU, the least recently used item
-    Lru,
-    /// For cphash and lockhash: the first item of a random bucket
-    Random,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EvictionName {
+    name: &'static str,
+    help: &'static str,
 }
 
 impl EvictionName {
+    /// CLOCK.
+    pub const CLOCK: Self = Self {
+        name: "clock",
+        help: "For cuckoo and chained: one recency bit, in size classes, as in MemC3",
+    };
+    /// Strict LRU.
+    pub const LRU: Self = Self {
+        name: "lru",
+        help: "For cphash, lockhash and chained: strict LRU, the least recently used item",
+    };
+    /// At random.
+    pub const RANDOM: Self = Self {
+        name: "random",
+        help: "For cphash and lockhash: the first item of a random bucket",
+    };
+
     /// The name, as it is typed.
     pub fn name(self) -> String {
-        typed(self)
+        self.name.to_owned()
+    }
+
+    /// The policy of a log with this name.
+    pub fn log_policy(self) -> Option<&'static LogPolicyKind> {
+        LogPolicyKind::named(self.name)
+    }
+
+    /// The policies of a log, and CLOCK in size classes.
+    pub(crate) fn of_cuckoo() -> &'static [Self] {
+        // CLOCK stands behind the policies of a log.
+        &ALL[..=POLICIES.len()]
+    }
+}
+
+/// All evictions: the policies of a log first.
+static ALL: LazyLock<Vec<EvictionName>> = LazyLock::new(|| {
+    let of_log = POLICIES.iter().map(|kind| EvictionName {
+        name: kind.name,
+        help: kind.help,
+    });
+    let others = [EvictionName::CLOCK, EvictionName::LRU, EvictionName::RANDOM];
+    of_log.chain(others).collect()
+});
+
+impl ValueEnum for EvictionName {
+    fn value_variants<'a>() -> &'a [Self] {
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.name).help(self.help))
+    }
+}
+
+impl Serialize for EvictionName {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.name)
+    }
+}
+
+impl<'de> Deserialize<'de> for EvictionName {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        static NAMES: LazyLock<Vec<&str>> =
+            LazyLock::new(|| ALL.iter().map(|eviction| eviction.name).collect());
+        let text = String::deserialize(from)?;
+        let known = ALL.iter().find(|eviction| eviction.name == text);
+        known
+            .copied()
+            .ok_or_else(|| D::Error::unknown_variant(&text, &NAMES))
     }
 }
 
@@ -277,21 +339,21 @@ mod tests {
             tuning.check(&[engine])
         };
         for (eviction, engine) in [
-            (EvictionName::S3Fifo, EngineName::Cuckoo),
-            (EvictionName::Clock, EngineName::CuckooPaper),
-            (EvictionName::Lru, EngineName::Chained),
-            (EvictionName::Random, EngineName::Cphash),
+            (ALL[0], EngineName::Cuckoo),
+            (EvictionName::CLOCK, EngineName::CuckooPaper),
+            (EvictionName::LRU, EngineName::Chained),
+            (EvictionName::RANDOM, EngineName::Cphash),
         ] {
             assert_eq!(checked(eviction, engine), Ok(()), "{engine:?}");
         }
-        let error = checked(EvictionName::Random, EngineName::Cuckoo).unwrap_err();
+        let error = checked(EvictionName::RANDOM, EngineName::Cuckoo).unwrap_err();
         assert_eq!(
             error.to_string(),
             "--eviction random: only for cphash, cphash-single, lockhash"
         );
-        let error = checked(EvictionName::Lru, EngineName::Cuckoo).unwrap_err();
+        let error = checked(EvictionName::LRU, EngineName::Cuckoo).unwrap_err();
         assert!(error.to_string().contains("chained"), "{error}");
-        let error = checked(EvictionName::S3Fifo, EngineName::CuckooPaper).unwrap_err();
+        let error = checked(ALL[0], EngineName::CuckooPaper).unwrap_err();
         assert_eq!(error.to_string(), "--eviction s3-fifo: only for cuckoo");
     }
 

@@ -8,7 +8,7 @@ use std::mem::MaybeUninit;
 
 use super::element::{Element, HEADER, MORE_HEADER, Piece};
 use super::memory::{BlockMemory, LINE, chunk};
-use nuthatch_store::slab::arena::WORD;
+use nuthatch_store::memory::arena::WORD;
 
 /// A byte of an element's data: that so far behind the beginning of a piece.
 #[derive(Clone, Copy, Debug)]

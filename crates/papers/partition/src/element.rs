@@ -31,7 +31,7 @@ use super::memory::{BlockMemory, LINE};
 use nuthatch_engine::reply::{Item, Reply};
 use nuthatch_engine::request::{Expiry, Read};
 use nuthatch_engine::semantics::{permit_touch, wins};
-use nuthatch_store::slab::arena::WORD;
+use nuthatch_store::memory::arena::WORD;
 
 /// Bytes before the data in an element's first piece.
 pub const HEADER: usize = LINE;

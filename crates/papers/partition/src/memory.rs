@@ -26,8 +26,8 @@ use nuthatch_base::sync::shim::{AtomicU64, AtomicUsize, Ordering};
 use nuthatch_engine::Evictions;
 
 use super::element::Element;
-use nuthatch_store::slab::arena::{Arena, Chunk, WORD};
-use nuthatch_store::slab::words::Words;
+use nuthatch_store::memory::arena::{Arena, Chunk, WORD};
+use nuthatch_store::memory::words::Words;
 
 /// Bytes of a line: one of the processor's caches.
 pub const LINE: usize = 64;

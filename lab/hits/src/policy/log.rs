@@ -1,12 +1,16 @@
-//! A log of segments, S3-FIFO by the page.
+//! A log: items one behind the other in pages, and a policy of the engine's log, or plain S3-FIFO by the page.
 //!
-//! The second family of docs/hits.md, like the engine's log (`crates/core/store/src/log`), but with the rules of plain
-//! S3-FIFO and a page cleaned at once, so that it can be compared with size classes under the same rules. Items lie one
-//! behind the other; a longer one is cut into records. A page of the probation queue is emptied into the main queue
-//! (used items) and the ghosts, the main queue's oldest page into its newest. Pages with many gaps are emptied first,
-//! and no item leaves for that. Gaps are records of items that left by a record in another page.
+//! The second family of docs/hits.md. The policies are those of the store ([`nuthatch_store::eviction::log`]), or plain
+//! S3-FIFO, so that the log can be compared with size classes under the same rules; a page is emptied at once. Items lie
+//! one behind the other; a longer one is cut into records. What stays of a page goes to the main queue. Pages with many
+//! gaps are emptied first, and no item leaves for that. Gaps are records of items that left by a record in another page.
 
 use std::collections::VecDeque;
+
+use nuthatch_store::eviction::log::mean::MeanSize;
+use nuthatch_store::eviction::log::{
+    Candidate, Evicted, Ghost, LogPolicy, LogPolicyKind, Memory, Queue, Queues, UNIT,
+};
 
 use super::costs::Costs;
 use super::queue::{Nodes, Queue as Ghosts};
@@ -29,7 +33,14 @@ const COMPACT_AT: f64 = 0.75;
 /// Pages that may be cleaned in vain for one store: after that many, no item stays.
 const IN_VAIN: usize = 68;
 
-/// The parameters of the log.
+/// Records that the engine looks at together, and takes the mean size of.
+const RUN: usize = 16;
+
+/// Pages of the engine's log, and ghosts for each item that it holds.
+pub const PAGES: u64 = 256;
+const GHOSTS: f64 = 3.0;
+
+/// The parameters of a log with plain S3-FIFO.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LogShape {
     /// About how many pages the limit has.
@@ -47,9 +58,44 @@ impl Default for LogShape {
     }
 }
 
-/// The two queues: a page is in one of them, and appends go to one of them.
-const PROBATION: usize = 0;
-const MAIN: usize = 1;
+const QUEUES: [Queue; 2] = [Queue::Probation, Queue::Main];
+
+/// Plain S3-FIFO.
+struct Plain(S3FifoShape);
+
+impl LogPolicy for Plain {
+    fn admit(&self, _: &Ghost, _: &Memory) -> Queue {
+        Queue::Main
+    }
+
+    fn note_queues(&self, _: &Queues, _: &Memory) {}
+
+    fn uncounted(&self, probation: usize) -> usize {
+        (probation as f64 * self.0.uncounted) as usize
+    }
+
+    fn probation(&self, _: &Memory) -> usize {
+        UNIT
+    }
+
+    fn next(&self, [probation, main]: [usize; 2], _: &Memory) -> Queue {
+        match probation as u64 > share_of((probation + main) as u64, self.0.small) {
+            true => Queue::Probation,
+            false => Queue::Main,
+        }
+    }
+
+    fn note_emptying(&self, _: Queue, _: [usize; 2], _: &Memory) {}
+
+    fn judge(&self, queue: Queue, item: &Candidate, _: &Memory) -> Option<u8> {
+        match queue {
+            Queue::Probation => (item.uses >= self.0.promotion).then_some(0),
+            Queue::Main => item.uses.checked_sub(1),
+        }
+    }
+
+    fn note_eviction(&self, _: Queue, _: &Evicted) {}
+}
 
 /// A record of an item, or a gap.
 #[derive(Clone, Copy)]
@@ -61,9 +107,12 @@ struct Record {
     is_head: bool,
 }
 
-#[derive(Default)]
 struct Page {
-    queue: usize,
+    queue: Queue,
+    /// Items that had left when it was opened.
+    left: u64,
+    /// True if uses of its items count.
+    counts: bool,
     records: Vec<Record>,
     end: u64,
     held: u64,
@@ -84,15 +133,24 @@ struct Entry {
     places: Vec<Place>,
     charge: u32,
     uses: u8,
-    /// The total that had entered the probation queue before it.
-    entered: u64,
+    fetched: bool,
+    /// As a ghost: the queue that it left, and how many items had left before.
+    ghost: Option<(Queue, u64)>,
 }
 
 /// The store.
 pub struct Log {
     limit: u64,
     costs: Costs,
-    shape: S3FifoShape,
+    policy: Box<dyn LogPolicy>,
+    /// Capacities that the ghosts may take, and the queues whose items become ghosts.
+    ghosts_share: f64,
+    ghosts_of: &'static [Queue],
+    mean: MeanSize,
+    /// Items that have left.
+    left: u64,
+    /// False until memory was short for the first time.
+    divided: bool,
     longest: u64,
     entries: Vec<Entry>,
     pages: Vec<Page>,
@@ -101,23 +159,46 @@ pub struct Log {
     open: [[Option<u32>; 2]; 2],
     nodes: Nodes,
     ghosts: Ghosts,
-    entered: u64,
     used: u64,
     movement: Movement,
 }
 
 impl Log {
-    /// An empty store, its capacity being the memory limit.
+    /// An empty store with plain S3-FIFO, its capacity being the memory limit.
     pub fn new(room: &Room<'_>, shape: LogShape) -> Self {
         let costs = Costs::log(room.capacity, shape.pages, shape.queues.ghosts);
         Self::with_costs(room, &shape, costs)
     }
 
+    /// An empty store with a policy of the engine's log.
+    pub fn of(room: &Room<'_>, pages: u64, kind: &LogPolicyKind) -> Self {
+        let ghosts = if kind.ghosts { GHOSTS } else { 0.0 };
+        let costs = Costs::log(room.capacity, pages, ghosts);
+        let policy = (kind.build)();
+        Self::deciding(room, costs, policy, ghosts, &QUEUES)
+    }
+
     pub(super) fn with_costs(room: &Room<'_>, shape: &LogShape, costs: Costs) -> Self {
+        let policy = Box::new(Plain(shape.queues));
+        Self::deciding(room, costs, policy, shape.queues.ghosts, &QUEUES[..1])
+    }
+
+    fn deciding(
+        room: &Room<'_>,
+        costs: Costs,
+        policy: Box<dyn LogPolicy>,
+        ghosts_share: f64,
+        ghosts_of: &'static [Queue],
+    ) -> Self {
         Self {
             limit: room.capacity,
             costs,
-            shape: shape.queues,
+            policy,
+            ghosts_share,
+            ghosts_of,
+            mean: MeanSize::default(),
+            left: 0,
+            divided: false,
             longest: (costs.page / LONGEST).max(costs.unit),
             entries: vec![Entry::default(); room.keys],
             pages: Vec::new(),
@@ -126,10 +207,23 @@ impl Log {
             open: Default::default(),
             nodes: Nodes::new(room.keys),
             ghosts: Ghosts::new(1),
-            entered: 0,
             used: 0,
             movement: Movement::default(),
         }
+    }
+
+    /// What the policy is told of the memory.
+    fn memory(&self) -> Memory {
+        Memory {
+            limit: self.limit as usize,
+            page: self.costs.page as usize,
+            mean: self.mean.bytes(),
+        }
+    }
+
+    /// How many pages each queue has.
+    fn lengths(&self) -> [usize; 2] {
+        self.queues.each_ref().map(VecDeque::len)
     }
 
     /// Free pages, including those that were never used.
@@ -139,17 +233,13 @@ impl Log {
         most.saturating_sub(used)
     }
 
-    fn pages_of(&self, queue: usize) -> usize {
-        self.queues[queue].len()
-    }
-
     /// Appends a record for an item. None if there is no page.
-    fn append(&mut self, queue: usize, record: Record) -> Option<Place> {
+    fn append(&mut self, queue: Queue, record: Record) -> Option<Place> {
         let bytes = u64::from(record.bytes);
         let fits = |pages: &[Page], open: Option<u32>| {
             open.is_some_and(|page| pages[page as usize].end + bytes <= self.costs.page)
         };
-        let [newer, older] = self.open[queue];
+        let [newer, older] = self.open[queue as usize];
         let long = bytes * LONG >= self.longest;
         let page = if long && fits(&self.pages, older) {
             older?
@@ -167,31 +257,72 @@ impl Log {
     }
 
     /// Opens a new page for a queue, which keeps the one of its open pages that has more room beside it.
-    fn open_page(&mut self, queue: usize) -> Option<u32> {
+    fn open_page(&mut self, queue: Queue) -> Option<u32> {
         if self.pages_free() == 0 {
             return None;
         }
-        let page = self.free.pop().unwrap_or_else(|| {
-            self.pages.push(Page::default());
-            self.pages.len() as u32 - 1
-        });
-        self.pages[page as usize] = Page {
+        let fresh = Page {
             queue,
-            ..Page::default()
+            left: self.left,
+            counts: false,
+            records: Vec::new(),
+            end: 0,
+            held: 0,
+            closed: false,
         };
-        self.queues[queue].push_back(page);
-        let [newer, older] = self.open[queue];
+        let page = match self.free.pop() {
+            Some(page) => {
+                self.pages[page as usize] = fresh;
+                page
+            }
+            None => {
+                self.pages.push(fresh);
+                self.pages.len() as u32 - 1
+            }
+        };
+        self.queues[queue as usize].push_back(page);
+        self.note_opened();
+        let [newer, older] = self.open[queue as usize];
         let end = |page: Option<u32>| page.map_or(u64::MAX, |page| self.pages[page as usize].end);
         let (kept, closed) = if end(newer) > end(older) {
             (older, newer)
         } else {
             (newer, older)
         };
-        self.open[queue] = [Some(page), kept];
+        self.open[queue as usize] = [Some(page), kept];
         if let Some(closed) = closed {
             self.pages[closed as usize].closed = true;
         }
         Some(page)
+    }
+
+    /// Uses count from now on in the pages of the probation queue that are no longer among its newest. Tells the policy
+    /// how long the queues are.
+    fn note_opened(&mut self) {
+        let [probation, main] = self.lengths();
+        let uncounted = self.policy.uncounted(probation);
+        let older = self.queues[0].iter().rev().skip(uncounted);
+        for &page in older {
+            let page = &mut self.pages[page as usize];
+            if std::mem::replace(&mut page.counts, true) {
+                break;
+            }
+            for record in page.records.iter().filter(|record| record.is_head) {
+                if record.key != NO_KEY {
+                    self.entries[record.key as usize].uses = 0;
+                }
+            }
+        }
+        let oldest = self.queues[1]
+            .iter()
+            .map(|&page| &self.pages[page as usize]);
+        let since = oldest.into_iter().find(|page| page.closed);
+        let queues = Queues {
+            pages: [probation, main],
+            turnover: self.left - since.map_or(self.left, |page| page.left),
+            grain: 0,
+        };
+        self.policy.note_queues(&queues, &self.memory());
     }
 
     /// Cleans until `wanted` pages are free. False if that is impossible.
@@ -212,6 +343,9 @@ impl Log {
 
     /// The page to empty next. It is in no queue from then on.
     fn choose(&mut self) -> Option<u32> {
+        if !std::mem::replace(&mut self.divided, true) {
+            self.divide();
+        }
         let most = (self.costs.page as f64 * COMPACT_AT) as u64;
         let gappy = |&page: &u32| {
             let page = &self.pages[page as usize];
@@ -221,26 +355,46 @@ impl Log {
         let emptiest = closed
             .filter(gappy)
             .min_by_key(|&page| self.pages[page as usize].held);
-        let page = emptiest.or_else(|| self.oldest())?;
-        let queue = &mut self.queues[self.pages[page as usize].queue];
-        queue.retain(|&other| other != page);
-        Some(page)
+        if let Some(page) = emptiest {
+            let queue = &mut self.queues[self.pages[page as usize].queue as usize];
+            queue.retain(|&other| other != page);
+            return Some(page);
+        }
+        self.oldest()
     }
 
-    /// The oldest page of the queue that has more than its share, or else of the other queue.
-    fn oldest(&self) -> Option<u32> {
-        let total = self.pages_of(PROBATION) + self.pages_of(MAIN);
-        let has_more = self.pages_of(PROBATION) as u64 > share_of(total as u64, self.shape.small);
-        let first = if has_more {
-            [PROBATION, MAIN]
-        } else {
-            [MAIN, PROBATION]
-        };
-        let oldest = |queue: usize| {
-            let mut pages = self.queues[queue].iter().copied();
-            pages.find(|&page| self.pages[page as usize].closed)
-        };
-        first.into_iter().find_map(oldest)
+    /// The oldest page of the queue that the policy names, or else of the other queue. It is out of its queue.
+    fn oldest(&mut self) -> Option<u32> {
+        let memory = self.memory();
+        let first = self.policy.next(self.lengths(), &memory);
+        let other = QUEUES[1 - first as usize];
+        for queue in [first, other] {
+            let pages = &mut self.queues[queue as usize];
+            let closed = |&page: &u32| self.pages[page as usize].closed;
+            if let Some(at) = pages.iter().position(closed) {
+                let page = pages.remove(at);
+                let left = self.lengths();
+                self.policy.note_emptying(queue, left, &memory);
+                return page;
+            }
+        }
+        None
+    }
+
+    /// Memory is short for the first time: all pages but the policy's share become the main queue.
+    fn divide(&mut self) {
+        let total = self.queues[0].len();
+        let old = total - total * self.policy.probation(&self.memory()) / UNIT;
+        for _ in 0..old {
+            let page = self.queues[0].pop_front();
+            let page = page.expect("there are as many");
+            if self.pages[page as usize].closed {
+                self.pages[page as usize].queue = Queue::Main;
+                self.queues[1].push_back(page);
+            } else {
+                self.queues[0].push_back(page);
+            }
+        }
     }
 
     /// Moves the items that stay out of a page, and frees it. An item that finds no room leaves.
@@ -252,45 +406,90 @@ impl Log {
         let compacts = held as f64 <= self.costs.page as f64 * COMPACT_AT
             && held < self.pages[page as usize].end;
         for at in 0..self.pages[page as usize].records.len() {
+            if at % RUN == 0 {
+                self.note_sizes(page, at);
+            }
             let record = self.pages[page as usize].records[at];
             if record.key == NO_KEY {
                 continue;
             }
-            let stays =
-                !nothing_stays && (compacts || !record.is_head || self.judge(queue, record.key));
             let from = Place {
                 page,
                 at: at as u32,
             };
-            let to = if compacts { queue } else { MAIN };
+            let stays = !nothing_stays
+                && (compacts || !record.is_head || self.judge(queue, record.key, from));
+            let to = if compacts { queue } else { Queue::Main };
             if !stays || !self.transfer(from, record, to) {
-                self.remove(record.key);
+                self.evict(queue, record.key);
             }
         }
         self.free.push(page);
     }
 
-    /// Whether an item stays, by S3-FIFO.
-    fn judge(&mut self, queue: usize, key: u32) -> bool {
-        let entry = &mut self.entries[key as usize];
-        if queue == MAIN {
-            let stays = entry.uses > 0;
-            entry.uses = entry.uses.saturating_sub(1);
-            return stays;
+    /// Bytes of an item with its header.
+    fn bytes(&self, key: u32) -> usize {
+        let charge = u64::from(self.entries[key as usize].charge);
+        self.costs.record(self.costs.header, charge) as usize
+    }
+
+    /// Notes the sizes of the items that begin in a run of records.
+    fn note_sizes(&mut self, page: u32, at: usize) {
+        let records = &self.pages[page as usize].records;
+        let run = &records[at..records.len().min(at + RUN)];
+        let heads = run
+            .iter()
+            .filter(|record| record.is_head && record.key != NO_KEY);
+        let sizes: Vec<usize> = heads.map(|record| self.bytes(record.key)).collect();
+        self.mean.note(sizes.len(), sizes.iter().sum());
+    }
+
+    /// Whether an item stays.
+    fn judge(&mut self, queue: Queue, key: u32, from: Place) -> bool {
+        let place = u64::from(from.page) << 32 | u64::from(from.at);
+        let mixed = (u64::from(key) << 20 ^ place).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let item = Candidate {
+            uses: self.entries[key as usize].uses,
+            bytes: self.bytes(key),
+            random: (mixed >> u32::BITS) as u32,
+        };
+        let left = self.policy.judge(queue, &item, &self.memory());
+        if let Some(left) = left {
+            self.entries[key as usize].uses = left;
         }
-        let stays = entry.uses >= self.shape.promotion;
-        if stays {
-            entry.uses = 0;
-        } else {
-            let (charge, most) = (entry.charge, share_of(self.limit, self.shape.ghosts));
-            self.ghosts.push(&mut self.nodes, key, charge);
+        left.is_some()
+    }
+
+    /// An item leaves a queue, and becomes a ghost.
+    fn evict(&mut self, queue: Queue, key: u32) {
+        let bytes = self.bytes(key);
+        let entry = &mut self.entries[key as usize];
+        let fetched = entry.fetched;
+        self.policy
+            .note_eviction(queue, &Evicted { bytes, fetched });
+        self.left += 1;
+        if self.ghosts_share > 0.0 && self.ghosts_of.contains(&queue) {
+            entry.ghost = Some((queue, self.left));
+            let most = share_of(self.limit, self.ghosts_share);
+            self.ghosts.push(&mut self.nodes, key, entry.charge);
             self.ghosts.shrink(&mut self.nodes, most);
         }
-        stays
+        self.remove(key);
+    }
+
+    /// The queue of an item that is stored.
+    fn admit(&mut self, key: u32) -> Queue {
+        let (queue, left) = match self.entries[key as usize].ghost {
+            Some(ghost) if self.ghosts.has(&self.nodes, key) => ghost,
+            _ => return Queue::Probation,
+        };
+        self.ghosts.remove(&mut self.nodes, key);
+        let age = self.left - left;
+        self.policy.admit(&Ghost { queue, age }, &self.memory())
     }
 
     /// Copies a record to another page. False if there is none.
-    fn transfer(&mut self, from: Place, record: Record, queue: usize) -> bool {
+    fn transfer(&mut self, from: Place, record: Record, queue: Queue) -> bool {
         let Some(to) = self.append(queue, record) else {
             return false;
         };
@@ -332,9 +531,9 @@ impl Log {
     }
 
     /// Pages to be taken for these records, at most.
-    fn pages_for(&self, queue: usize, records: &[u64]) -> usize {
+    fn pages_for(&self, queue: Queue, records: &[u64]) -> usize {
         let bytes: u64 = records.iter().sum();
-        let newer = self.open[queue][0].map(|page| &self.pages[page as usize]);
+        let newer = self.open[queue as usize][0].map(|page| &self.pages[page as usize]);
         match newer {
             Some(page) if page.end + bytes <= self.costs.page => 0,
             // At the end of each page up to the length of the longest record stays empty.
@@ -343,11 +542,7 @@ impl Log {
     }
 
     fn store(&mut self, key: u32, charge: u32) {
-        let returns = self.ghosts.has(&self.nodes, key);
-        if returns {
-            self.ghosts.remove(&mut self.nodes, key);
-        }
-        let queue = if returns { MAIN } else { PROBATION };
+        let queue = self.admit(key);
         let records = self.records(charge);
         // A cleaning may fill the open page of the main queue, so check again.
         loop {
@@ -368,14 +563,10 @@ impl Log {
             };
             places.extend(self.append(queue, record));
         }
-        if queue == PROBATION {
-            self.entered += u64::from(charge);
-        }
         self.entries[key as usize] = Entry {
             places,
             charge,
-            uses: 0,
-            entered: self.entered,
+            ..Entry::default()
         };
         self.used += u64::from(charge);
         self.movement.items += 1;
@@ -384,15 +575,8 @@ impl Log {
 
     fn hit(&mut self, key: u32) {
         let entry = &mut self.entries[key as usize];
-        let head = entry.places[0];
-        if self.pages[head.page as usize].queue == PROBATION {
-            let newest = self.shape.uncounted
-                * (self.queues[PROBATION].len() as u64 * self.costs.page) as f64;
-            if ((self.entered - entry.entered) as f64) < newest {
-                return;
-            }
-        }
         entry.uses = (entry.uses + 1).min(HITS_MAX);
+        entry.fetched = true;
     }
 }
 
@@ -445,7 +629,7 @@ impl Log {
             held -= page.held;
         }
         assert_eq!(held, 0);
-        let pages = self.pages_of(PROBATION) + self.pages_of(MAIN);
+        let pages = self.lengths().iter().sum::<usize>();
         assert_eq!(pages + self.free.len(), self.pages.len());
         assert!(pages <= self.costs.pages(self.limit, self.movement.items));
     }

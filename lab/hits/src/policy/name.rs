@@ -4,13 +4,15 @@ use std::fmt::{self, Display};
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
+use nuthatch_store::eviction::log::{LogPolicyKind, POLICIES};
+
 use super::arc::Arc;
 use super::clock::Clock;
 use super::fifo::Fifo;
 use super::gdsf::Gdsf;
 use super::library::Library;
 use super::lirs::{Lirs, LirsShape};
-use super::log::{Log, LogShape};
+use super::log::{self, Log, LogShape};
 use super::lru::Lru;
 use super::one_queue::OneQueue;
 use super::optimum::Optimum;
@@ -34,7 +36,9 @@ pub struct PolicyName {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     Fifo,
-    Clock { bits: u32 },
+    Clock {
+        bits: u32,
+    },
     Lru,
     SampledLru(SampledShape),
     Slru(SlruShape),
@@ -43,10 +47,17 @@ enum Kind {
     Lirs(LirsShape),
     Sieve,
     S3Fifo(S3FifoShape),
-    WTinyLfu { window: f64, climbs: bool },
+    WTinyLfu {
+        window: f64,
+        climbs: bool,
+    },
     Gdsf,
     Slab(SlabShape),
     Log(LogShape),
+    LogOf {
+        pages: u64,
+        decides: &'static LogPolicyKind,
+    },
     Optimum,
     Library(Library),
 }
@@ -77,7 +88,10 @@ const NAMES: [&str; 20] = [
 
 /// The policies in words, for a help text.
 pub fn names() -> String {
-    NAMES.join(", ")
+    let of_log = POLICIES.iter();
+    let of_log = of_log.map(|kind| format!("log:{}[:PAGES={}]", kind.name, log::PAGES));
+    let names = NAMES.iter().map(|&name| name.to_owned());
+    names.chain(of_log).collect::<Vec<_>>().join(", ")
 }
 
 impl PolicyName {
@@ -98,6 +112,7 @@ impl PolicyName {
             Kind::Gdsf => Box::new(Gdsf::new(room)),
             Kind::Slab(shape) => Box::new(Slab::new(room, shape)),
             Kind::Log(shape) => Box::new(Log::new(room, shape)),
+            Kind::LogOf { pages, decides } => Box::new(Log::of(room, pages, decides)),
             Kind::Library(library) => library.build(room),
             Kind::Optimum => {
                 let future = room.future.expect("the optimum is given the future");
@@ -170,6 +185,10 @@ impl FromStr for PolicyName {
                 pages: parameters.count(LogShape::default().pages, 8..=4096)?,
                 queues: parameters.s3_fifo()?,
             }),
+            "log" => Kind::LogOf {
+                decides: parameters.log_policy()?,
+                pages: parameters.count(log::PAGES, 8..=4096)?,
+            },
             "optimum" => Kind::Optimum,
             "lib" => Kind::Library(parameters.named_crate()?),
             _ => return Err(format!("`{text}` is no policy; there are {}", names())),
@@ -191,6 +210,13 @@ impl Parameters<'_> {
     fn named_crate(&mut self) -> Result<Library, String> {
         let library = self.words.next().and_then(Library::by_name);
         library.ok_or_else(|| self.wrong("moka or quick_cache"))
+    }
+
+    /// The policy of the engine's log that is meant.
+    fn log_policy(&mut self) -> Result<&'static LogPolicyKind, String> {
+        let policy = self.words.next().and_then(LogPolicyKind::named);
+        let names = || POLICIES.iter().map(|kind| kind.name).collect::<Vec<_>>();
+        policy.ok_or_else(|| self.wrong(&names().join(" or ")))
     }
 
     fn slru(&mut self) -> Result<Kind, String> {

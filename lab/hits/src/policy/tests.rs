@@ -8,6 +8,7 @@ use super::log::{Log, LogShape};
 use super::s3fifo::S3FifoShape;
 use super::slab::{Slab, SlabShape};
 use super::*;
+use nuthatch_store::eviction::log::POLICIES;
 
 /// One of each kind, and some with other parameters.
 const ALL: [&str; 26] = [
@@ -40,11 +41,13 @@ const ALL: [&str; 26] = [
 ];
 
 /// Simulated stores, whose capacity pays for more than the items.
-const STORES: [&str; 4] = [
+const STORES: [&str; 6] = [
     "slab-s3-fifo",
     "slab-s3-fifo:1.25:64:0.2:3:1:0.5",
     "log-s3-fifo",
     "log-s3-fifo:256:0.2:3:1:0.5",
+    "log:s3-fifo",
+    "log:sieve:128",
 ];
 
 /// Plays requests for keys of one letter. H for a hit, a point for a miss.
@@ -491,6 +494,31 @@ fn stores_hold_what_they_say_at_real_costs() {
     }
 }
 
+/// Every policy of the engine's log holds as much as there is room for, and nothing that it does not know of.
+#[test]
+fn a_log_is_full_under_every_policy_of_the_engine() {
+    for kind in POLICIES {
+        for (seed, most) in [(1, 100), (2, 2000), (3, 20_000)] {
+            let limit = 1 << 20;
+            let mut log = Log::of(&room(limit, 4000), 64, kind);
+            for (position, (key, charge)) in random_requests(seed, 4000, 12_000, most)
+                .into_iter()
+                .enumerate()
+            {
+                let held = log.holds(key);
+                assert_eq!(log.request(key, charge), held);
+                assert!(log.holds(key), "{kind:?}: {key}, {charge}, {position}");
+                if position % 500 == 0 {
+                    log.audit();
+                }
+            }
+            let wanted = limit.min(u64::from(most) * 1000);
+            assert!(log.used() > wanted / 2, "{kind:?}: {}", log.used());
+            assert!(log.used() < limit);
+        }
+    }
+}
+
 #[test]
 fn a_slab_store_gives_pages_to_the_sizes_that_are_asked_for() {
     let keys = 40_000;
@@ -530,6 +558,9 @@ fn names_as_typed() {
         "slab-s3-fifo:1",
         "slab-s3-fifo:1.1:4",
         "log-s3-fifo:4",
+        "log",
+        "log:lru",
+        "log:sieve:4",
         "sampled-lru:0",
         "slru:0.6:0.4",
         "lirs:nan",

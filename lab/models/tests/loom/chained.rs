@@ -7,7 +7,7 @@ use loom::thread;
 use nuthatch_chained::index::Index;
 use nuthatch_chained::{Chained, ChainedConfig, Locks, PolicyKind, clock, lru};
 use nuthatch_engine::{Engine, Handle, Op, Reply, Store, StoreMode};
-use nuthatch_store::slab::arena::Chunk;
+use nuthatch_store::memory::arena::Chunk;
 
 use crate::world::{
     Answer, audit, delete, get, hasher, increment, model, run, set, set_bytes, value,

@@ -7,7 +7,7 @@ use nuthatch_base::hash::split::partner_offset;
 use nuthatch_cuckoo::index::{Index, Position};
 use nuthatch_cuckoo::layout::{Geometry, SlotWord};
 use nuthatch_engine::{Engine, Handle};
-use nuthatch_store::slab::arena::Chunk;
+use nuthatch_store::memory::arena::Chunk;
 
 use crate::world::*;
 

@@ -16,11 +16,11 @@ use nuthatch_engine::{
 };
 
 use nuthatch_engine::stats::LogStats;
-use nuthatch_store::eviction::s3_fifo::Need;
+use nuthatch_store::eviction::log::LogPolicyKind;
 use nuthatch_store::item::{Fields, Header, Shape};
-use nuthatch_store::log::{Purpose, Stream};
-use nuthatch_store::slab::arena::Chunk;
-use nuthatch_store::slab::sizes::Sizes;
+use nuthatch_store::log::{Log, Need, Plan, Purpose, Stream};
+use nuthatch_store::memory::arena::Chunk;
+use nuthatch_store::memory::sizes::Sizes;
 
 use crate::world::*;
 
@@ -525,10 +525,16 @@ fn two_threads_evict() {
 fn a_page_with_a_private_record_is_not_cleaned() {
     model(2, || {
         let sizes = Sizes::for_log(1024, 64, 2.0);
-        let store = nuthatch_store::slab::Store::log(1024, 1024, sizes).unwrap();
+        let store = nuthatch_store::store::Store::<Log>::new(
+            1024,
+            1024,
+            sizes,
+            LogPolicyKind::default_kind(),
+        )
+        .unwrap();
         let store = Arc::new(store);
-        let append = |store: &nuthatch_store::slab::Store| {
-            let log = store.log.as_ref().unwrap();
+        let append = |store: &nuthatch_store::store::Store<Log>| {
+            let log = store.log();
             let appended = log.append(store, Stream::New, 64, None, Purpose::New);
             appended.unwrap().chunk
         };
@@ -540,10 +546,13 @@ fn a_page_with_a_private_record_is_not_cleaned() {
         };
         let closer = {
             let store = Arc::clone(&store);
-            thread::spawn(move || store.log.as_ref().unwrap().close_open())
+            thread::spawn(move || store.log().close_open())
         };
-        let log = store.log.as_ref().unwrap();
-        let plan = log.policy.plan(Need::Room, true);
+        let log = store.log();
+        let plan = Plan {
+            need: Need::Room,
+            evicts: true,
+        };
         if let Ok(mut work) = log.start_cleaning(&store, &plan) {
             let cleaning = work.take().unwrap();
             assert!(log.finish_cleaning(&store, &cleaning), "it is not empty");
@@ -569,7 +578,7 @@ enum Fault {
 /// One item with a value of two words, or of one segment of two words, and the place to which it, or its segment,
 /// moves.
 struct Steps {
-    store: nuthatch_store::slab::Store,
+    store: nuthatch_store::store::Store<Log>,
     index: Index<InLog>,
     shape: Shape,
     head: Chunk,
@@ -593,7 +602,13 @@ fn fields(sequence: u64) -> Fields {
 impl Steps {
     fn new(segment: Option<usize>) -> Arc<Self> {
         let sizes = Sizes::for_log(1024, 64, 2.0);
-        let store = nuthatch_store::slab::Store::log(1024, 1024, sizes).unwrap();
+        let store = nuthatch_store::store::Store::<Log>::new(
+            1024,
+            1024,
+            sizes,
+            LogPolicyKind::default_kind(),
+        )
+        .unwrap();
         let shape = Shape {
             key_len: 8,
             value_len: if segment.is_some() { 8 } else { 16 },
@@ -601,7 +616,7 @@ impl Steps {
             segment,
         };
         let append = |bytes, whole: Option<&Shape>| {
-            let log = store.log.as_ref().unwrap();
+            let log = store.log();
             log.append(&store, Stream::Kept, bytes, whole, Purpose::New)
                 .unwrap()
                 .chunk

@@ -9,7 +9,7 @@ use nuthatch_cuckoo::index::{Candidates, Index, Moved, Position};
 use nuthatch_cuckoo::layout::SlotWord;
 use nuthatch_cuckoo::search::{Searched, Searcher};
 use nuthatch_engine::Engine;
-use nuthatch_store::slab::arena::Chunk;
+use nuthatch_store::memory::arena::Chunk;
 
 use crate::world::*;
 

@@ -10,8 +10,8 @@ use nuthatch_chained::{clock, lru};
 use nuthatch_engine::{Engine, Op, Reply, Value};
 use nuthatch_store::log::Queue;
 use nuthatch_store::log::pages::Pages;
-use nuthatch_store::slab::arena::Chunk;
-use nuthatch_store::slab::pins::Pins;
+use nuthatch_store::memory::arena::Chunk;
+use nuthatch_store::memory::pins::Pins;
 
 use crate::chained;
 use crate::world::*;

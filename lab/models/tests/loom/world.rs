@@ -1,5 +1,6 @@
 //! The common part of the models: an engine small enough for them, and a client of it.
 
+use std::io;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 // Not loom's: the models' own bookkeeping is not explored.
@@ -13,6 +14,8 @@ use nuthatch_engine::{
     Delta, Engine, Handle, Item, Key, KeyHasher, Op, Removal, Replies, Reply, Request, Store, Time,
     Value,
 };
+use nuthatch_store::log::Log;
+use nuthatch_store::slab::Slab;
 
 /// The moment of every request.
 pub const NOW: Time = Time(16);
@@ -27,7 +30,12 @@ impl Variant for OneSlot {
     const TAG_BITS: u32 = 16;
     const ONE_WRITER: bool = false;
     const SEARCH: Search = Search::BreadthFirst { slots: 8 };
-    const MAY_LOG: bool = false;
+
+    type Placement = Slab;
+
+    fn store(config: &CuckooConfig) -> io::Result<nuthatch_store::store::Store<Slab>> {
+        config.size_classes()
+    }
 }
 
 /// Buckets of two slots, and items in a log.
@@ -40,7 +48,12 @@ impl Variant for InLog {
     const TAG_BITS: u32 = 16;
     const ONE_WRITER: bool = false;
     const SEARCH: Search = Search::BreadthFirst { slots: 8 };
-    const MAY_LOG: bool = true;
+
+    type Placement = Log;
+
+    fn store(config: &CuckooConfig) -> io::Result<nuthatch_store::store::Store<Log>> {
+        config.log()
+    }
 }
 
 pub type Model = Cuckoo<OneSlot>;

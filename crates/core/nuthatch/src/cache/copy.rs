@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use nuthatch_cuckoo::handle::COPY_MAX;
 use nuthatch_engine::Value;
 use nuthatch_engine::reply::{Item, Replies, Reply};
-use nuthatch_store::slab::bytes;
+use nuthatch_store::memory::bytes;
 
 /// Makes `room` bytes of spare capacity behind the vector's contents.
 #[inline(always)]

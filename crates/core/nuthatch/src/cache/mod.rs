@@ -19,8 +19,8 @@ use nuthatch_engine::reply::{Item as Found, LastReply, Replies, Reply};
 use nuthatch_engine::request::{KEY_LEN_MAX, Key, Op, Request};
 use nuthatch_engine::stats::EngineStats;
 use nuthatch_engine::{Audit, AuditError, Clock, Engine, Handle, LimitError, Time, note_sleep};
-use nuthatch_store::eviction::reclaim::Reclaim;
-use nuthatch_store::eviction::removals::{FOLLOW_UP, Removals};
+use nuthatch_store::reclaim::Reclaim;
+use nuthatch_store::reclaim::removals::{FOLLOW_UP, Removals};
 
 use crate::builder::Builder;
 use crate::error::{BuildError, Error};

@@ -3,7 +3,7 @@
 use nuthatch_engine::reply::Reply;
 use nuthatch_engine::request::{Condition, Delta, Key, Op, Read, Removal, Store, StoreMode};
 use nuthatch_engine::{Engine, Time};
-use nuthatch_store::eviction::removals::FOLLOW_UP;
+use nuthatch_store::reclaim::removals::FOLLOW_UP;
 
 use super::Cache;
 use super::copy::CopyOut;

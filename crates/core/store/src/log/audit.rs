@@ -7,13 +7,13 @@ use nuthatch_engine::AuditError;
 
 use super::walk::PageWalk;
 use super::{Log, Queue};
-use crate::slab::Store;
-use crate::slab::arena::Chunk;
+use crate::memory::arena::Chunk;
+use crate::store::Store;
 
 impl Log {
     /// Checks that each page is listed once, and recounts what it holds. Checks the ghosts.
-    pub fn audit(&self, store: &Store) -> Result<(), AuditError> {
-        self.policy.ghosts.audit()?;
+    pub fn audit(&self, store: &Store<Log>) -> Result<(), AuditError> {
+        self.history.ghosts.audit()?;
         let mut listed = HashSet::new();
         let queues = self.queues.lock();
         let cleaned = self.cleanings.iter().filter_map(|cleaning| {
@@ -50,7 +50,7 @@ impl Log {
         Ok(())
     }
 
-    fn audit_page(&self, store: &Store, page: u32) -> Result<(), AuditError> {
+    fn audit_page(&self, store: &Store<Log>, page: u32) -> Result<(), AuditError> {
         let held = self.pages.held(page);
         let mut words = 0;
         let mut end = 0;
@@ -94,7 +94,7 @@ impl Log {
     }
 
     /// How many records are items, or pieces of them.
-    pub(crate) fn records_held(&self, store: &Store) -> usize {
+    pub(crate) fn records_held(&self, store: &Store<Log>) -> usize {
         let mut count = 0;
         for page in 0..store.pages_taken() {
             let sequence = self.pages.sequence(page);
@@ -112,14 +112,16 @@ impl Log {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::eviction::log::LogPolicyKind;
     use crate::log::{Purpose, Stream};
-    use crate::slab::sizes::Sizes;
+    use crate::memory::sizes::Sizes;
 
     #[test]
     fn a_record_that_is_nobodys_is_seen() {
         const LIMIT: usize = 4 << 20;
-        let store = Store::log(LIMIT, LIMIT, Sizes::for_log(LIMIT, 48, 1.25)).unwrap();
-        let log = store.log.as_ref().unwrap();
+        let sizes = Sizes::for_log(LIMIT, 48, 1.25);
+        let store = Store::<Log>::new(LIMIT, LIMIT, sizes, LogPolicyKind::default_kind()).unwrap();
+        let log = store.log();
         let append = || log.append(&store, Stream::New, 1000, None, Purpose::New);
         let record = append().unwrap().chunk;
         let why = log.audit(&store).unwrap_err().to_string();

@@ -26,8 +26,8 @@ use super::Log;
 use super::pages::NEVER;
 use super::walk::PageWalk;
 use crate::item::Header;
-use crate::slab::Store;
-use crate::slab::arena::{Chunk, WORD};
+use crate::memory::arena::{Chunk, WORD};
+use crate::store::Store;
 
 /// A page is due when one part in so many of it is dead.
 const DUE_SHARE: usize = 8;
@@ -115,7 +115,7 @@ impl Log {
     /// Sweeps up to `budget` records of the page that is due: shows each that is dead.
     pub fn sweep_due(
         &self,
-        store: &Store,
+        store: &Store<Log>,
         dead: &Dead,
         budget: usize,
         mut show: impl FnMut(Chunk, &Header),
@@ -163,7 +163,7 @@ impl Log {
     }
 
     /// A flush has raised the bar: all pages are due. The sweep's lock is held.
-    fn note_flush(&self, store: &Store, dead: &Dead) {
+    fn note_flush(&self, store: &Store<Log>, dead: &Dead) {
         if self.due.bar.load(Ordering::Relaxed) != dead.bar {
             self.due.bar.store(dead.bar, Ordering::Relaxed);
             for page in self.listed(store) {
@@ -173,7 +173,7 @@ impl Log {
     }
 
     /// Begins a sweep of the page that has been due for longest. `None` if none is. The sweep's lock is held.
-    fn start_sweep(&self, store: &Store, dead: &Dead) -> Option<Sweep> {
+    fn start_sweep(&self, store: &Store<Log>, dead: &Dead) -> Option<Sweep> {
         let page = self.next_due(store, dead)?;
         let sequence = self.pages.sequence(page);
         self.pages.take_due(page);
@@ -191,7 +191,7 @@ impl Log {
 
     /// The page that is due first, if it is due now. The first tick stays as it is until the next call: so it also
     /// shows that a page is being swept.
-    fn next_due(&self, store: &Store, dead: &Dead) -> Option<u32> {
+    fn next_due(&self, store: &Store<Log>, dead: &Dead) -> Option<u32> {
         // SeqCst: before the pages' ticks are read, which are stored before the first tick is looked at (due 2).
         self.due.first.swap(NEVER, Ordering::SeqCst);
         let due = self.listed(store).map(|page| (self.pages.due(page), page));
@@ -201,7 +201,7 @@ impl Log {
     }
 
     /// The pages of the log.
-    fn listed(&self, store: &Store) -> impl Iterator<Item = u32> {
+    fn listed(&self, store: &Store<Log>) -> impl Iterator<Item = u32> {
         let pages = 0..store.pages_taken();
         pages.filter(|&page| self.pages.sequence(page) != 0)
     }

@@ -1,8 +1,8 @@
 //! The log: items of all sizes one behind the other, without size classes.
 //!
 //! Items are appended to pages. A page that is full is closed, and some time later it is *cleaned*: items that are to
-//! stay are appended to another page, the others leave, and the page is empty. The [policy](crate::eviction::s3_fifo)
-//! decides which page is cleaned and which items stay; [`clean`](crate::eviction::clean) moves a record while it is
+//! stay are appended to another page, the others leave, and the page is empty. The [policy](crate::eviction::log)
+//! decides which page is cleaned and which items stay; [`clean`](crate::log::clean) moves a record while it is
 //! read.
 //!
 //! ```text
@@ -36,9 +36,16 @@
 //! and before those of buckets. No listener is called under any.
 
 mod audit;
+pub mod clean;
+pub mod depths;
 pub mod due;
+pub mod ghosts;
+pub mod history;
 pub mod pages;
+mod placement;
 mod room;
+mod statistics;
+mod sweep;
 pub mod walk;
 
 use std::collections::VecDeque;
@@ -47,21 +54,15 @@ use std::io;
 use nuthatch_base::sync::mutex::{Mutex, MutexGuard};
 use nuthatch_base::sync::shim::{AtomicU64, AtomicUsize, Ordering};
 
-use crate::eviction::s3_fifo::{Lengths, Need, Plan, S3Fifo};
+use crate::eviction::log::{LogPolicy, LogPolicyKind, Memory, Queues as Lengths, UNIT};
 use crate::item::{Header, Shape, record_words};
-use crate::slab::Store;
-use crate::slab::arena::{Arena, Chunk, WORD};
-use crate::slab::pool::Pool;
+use crate::memory::arena::{Arena, Chunk, WORD};
+use crate::memory::pool::Pool;
+use crate::store::Store;
+use history::History;
 use pages::Pages;
 
-/// Which of the two queues a page is in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Queue {
-    /// New items, until they have shown that they are used.
-    Probation = 0,
-    /// Items that were used.
-    Main = 1,
-}
+pub use crate::eviction::log::Queue;
 
 /// Which stream an item is appended to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,10 +154,14 @@ pub struct Log {
     gappy: AtomicUsize,
     /// Pages that are owed [room].
     unfinished: AtomicUsize,
+    /// The place of the background sweep that looks at all records in turn: a page, and a word in it.
+    turn: Mutex<u64>,
     /// When items die.
     pub(crate) due: due::Due,
-    /// The eviction policy.
-    pub policy: S3Fifo,
+    /// What is known of items that have left, and of sizes.
+    pub history: History,
+    /// Which page is cleaned, and which of its items stay.
+    pub policy: Box<dyn LogPolicy>,
 }
 
 /// The pages to which a stream appends.
@@ -183,6 +188,58 @@ struct Queues {
     divided: bool,
     /// Pages that are owed [room].
     unfinished: room::Unfinished,
+}
+
+impl Queues {
+    /// How many pages each has.
+    fn lengths(&self) -> [usize; 2] {
+        self.pages.each_ref().map(VecDeque::len)
+    }
+}
+
+/// What a page is cleaned for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Memory is not short; the page has many gaps. Nothing alive leaves.
+    Order,
+    /// Nothing alive may leave, so there is no other way to make room than to fill each gap.
+    EveryGap,
+    /// Memory is short, and pages in which items have died are being swept: nothing alive leaves before the sweep is
+    /// through.
+    Dead,
+    /// Memory is short, and items leave.
+    Room,
+    /// Memory is short, and the usual cleaning finds no page: nothing is moved any more, and pages that a cleaning has
+    /// left are tried again.
+    AnyRoom,
+}
+
+/// A page is cleaned for its gaps if no more than this part of it is in use, of [`UNIT`].
+const COMPACT_AT: usize = 48;
+
+/// The same while memory is not short: then pages are cleaned only if half of all words are unused, so that items that
+/// are written over and over do not spread over the whole memory.
+const COMPACT_AT_EASE: usize = 32;
+
+impl Need {
+    /// The part of a page, of [`UNIT`], that may be in use if the page is cleaned for its gaps.
+    fn compact_at(self) -> usize {
+        match self {
+            Self::Order => COMPACT_AT_EASE,
+            Self::EveryGap => UNIT,
+            Self::Room | Self::Dead => COMPACT_AT,
+            Self::AnyRoom => 0,
+        }
+    }
+}
+
+/// How a page to clean is chosen.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// What it is cleaned for.
+    pub need: Need,
+    /// False: nothing alive may leave, whatever the need.
+    pub evicts: bool,
 }
 
 /// Why a thread has no page to clean.
@@ -213,7 +270,12 @@ pub struct Cleaning {
 
 impl Log {
     /// An empty log of up to `pages` pages, in a store with a memory limit of `limit` bytes at the start.
-    pub fn new(limit: usize, pages: usize, page_words: usize) -> io::Result<Self> {
+    pub fn new(
+        limit: usize,
+        pages: usize,
+        page_words: usize,
+        eviction: &LogPolicyKind,
+    ) -> io::Result<Self> {
         Ok(Self {
             pages: Pages::reserve(pages)?,
             page_words,
@@ -225,8 +287,10 @@ impl Log {
             free: AtomicUsize::new(usize::MAX),
             gappy: AtomicUsize::new(0),
             unfinished: AtomicUsize::new(0),
+            turn: Mutex::default(),
             due: due::Due::default(),
-            policy: S3Fifo::new(limit, pages * page_words * WORD)?,
+            history: History::new(limit, pages * page_words * WORD, eviction.ghosts)?,
+            policy: (eviction.build)(),
         })
     }
 
@@ -273,7 +337,7 @@ impl Log {
     }
 
     /// Other users of the memory wait for more than there is. False if none waits.
-    pub fn give_up_waiting(&self, store: &Store) -> bool {
+    pub fn give_up_waiting(&self, store: &Store<Self>) -> bool {
         let mut pool = store.pool();
         let waited = pool.give_up_earmark();
         self.note_free(&pool);
@@ -289,7 +353,7 @@ impl Log {
     /// if the gap is for its header.
     pub fn append(
         &self,
-        store: &Store,
+        store: &Store<Self>,
         stream: Stream,
         bytes: usize,
         whole: Option<&Shape>,
@@ -373,7 +437,7 @@ impl Log {
     /// Opens a new page for a stream, which also keeps the one of its two pages that has more room.
     fn open_page(
         &self,
-        store: &Store,
+        store: &Store<Self>,
         stream: Stream,
         open: &mut Open,
         purpose: Purpose,
@@ -391,7 +455,7 @@ impl Log {
         {
             let mut queues = self.queues();
             queues.sequence += 1;
-            let ghosts = self.policy.ghosts.inserted();
+            let ghosts = self.history.ghosts.inserted();
             self.pages.open(page, queues.sequence, queue, ghosts);
             queues.pages[queue as usize].push_back(page);
             if queue == Queue::Probation && queues.divided {
@@ -417,22 +481,32 @@ impl Log {
     /// Tells the policy how long the queues are.
     fn note_lengths(&self, queues: &Queues) {
         let [probation, main] = &queues.pages;
-        let ghosts = self.policy.ghosts.inserted();
+        let ghosts = self.history.ghosts.inserted();
         // An open page may be older than all pages that can be cleaned.
         let oldest = main.iter().find(|&&page| self.pages.is_closed(page));
         let since = oldest.map_or(ghosts, |&page| self.pages.ghosts(page));
-        self.policy.note_lengths(&Lengths {
+        let lengths = Lengths {
+            pages: [probation.len(), main.len()],
             // Another thread may have counted a ghost less.
-            lap: ghosts.saturating_sub(since),
-            main: main.len(),
-            probation: probation.len(),
-            page_bytes: self.page_bytes(),
-        });
+            turnover: ghosts.saturating_sub(since),
+            // An item that left in the present epoch has an age of nothing up to half of it.
+            grain: self.history.ghosts.epoch_len() / 2,
+        };
+        self.policy.note_queues(&lengths, &self.memory());
+    }
+
+    /// The memory, as the policy is told of it.
+    pub fn memory(&self) -> Memory {
+        Memory {
+            limit: self.history.depths.limit(),
+            page: self.page_bytes(),
+            mean: self.history.mean_bytes(),
+        }
     }
 
     /// Lets the uses of items count from now on in the pages of the probation queue that are no longer among its
     /// newest.
-    fn count_uses(&self, store: &Store, queues: &Queues) {
+    fn count_uses(&self, store: &Store<Self>, queues: &Queues) {
         let probation = &queues.pages[Queue::Probation as usize];
         let newest = self.policy.uncounted(probation.len());
         let older = probation.iter().rev().skip(newest);
@@ -487,7 +561,7 @@ impl Log {
     /// Makes one of the cleanings this thread's: one under way, or a new one.
     pub fn start_cleaning(
         &self,
-        store: &Store,
+        store: &Store<Self>,
         plan: &Plan,
     ) -> Result<MutexGuard<'_, Option<Cleaning>>, Idle> {
         let mut idle = None;
@@ -514,14 +588,14 @@ impl Log {
     }
 
     /// The page to clean next, by the policy. It is out of its queue until the cleaning has finished.
-    fn choose(&self, store: &Store, plan: &Plan) -> Option<Cleaning> {
+    fn choose(&self, store: &Store<Self>, plan: &Plan) -> Option<Cleaning> {
         if !plan.evicts {
             return self.choose_within_room(store, plan);
         }
         let mut queues = self.queues();
         if plan.need == Need::Room && !queues.divided {
             queues.divided = true;
-            self.divide(&mut queues, plan);
+            self.divide(&mut queues);
         }
         if let Some(cleaning) = self.emptiest(&mut queues, plan, usize::MAX, None) {
             return Some(cleaning);
@@ -533,7 +607,7 @@ impl Log {
     }
 
     /// The same where nothing may leave: only a page for whose records there is room.
-    fn choose_within_room(&self, store: &Store, plan: &Plan) -> Option<Cleaning> {
+    fn choose_within_room(&self, store: &Store<Self>, plan: &Plan) -> Option<Cleaning> {
         // Held until the page is owed its room.
         let open = self.streams[Stream::Kept as usize].lock();
         let room = self.room_to_clean(store, &open);
@@ -563,22 +637,20 @@ impl Log {
         Some(cleaning)
     }
 
-    /// The oldest page of the queue that has more than its share, or else of the other queue.
+    /// The oldest page of the queue that the policy names, or else of the other queue.
     fn oldest(&self, queues: &mut Queues, plan: &Plan) -> Option<Cleaning> {
-        let total: usize = queues.pages.iter().map(VecDeque::len).sum();
-        let [probation, main] = [Queue::Probation, Queue::Main];
-        let has_more = queues.pages[0].len() * plan.unit > total * plan.probation;
-        let first = if has_more && !self.policy.main_is_due(self.page_bytes()) {
-            [probation, main]
-        } else {
-            [main, probation]
+        let memory = self.memory();
+        let first = match self.policy.next(queues.lengths(), &memory) {
+            Queue::Probation => [Queue::Probation, Queue::Main],
+            Queue::Main => [Queue::Main, Queue::Probation],
         };
         let retries = plan.need == Need::AnyRoom;
         let tries = [false, true].into_iter().take(1 + usize::from(retries));
         let mut tries = tries.flat_map(|stuck| first.map(|queue| (queue, stuck)));
         let cleaning =
             tries.find_map(|(queue, stuck)| self.take_oldest(queues, queue, stuck, |_| true))?;
-        self.policy.note_cleaning(cleaning.queue, self.page_bytes());
+        let left = queues.lengths();
+        self.policy.note_emptying(cleaning.queue, left, &memory);
         Some(cleaning)
     }
 
@@ -591,7 +663,7 @@ impl Log {
         room: usize,
         early: Option<usize>,
     ) -> Option<Cleaning> {
-        let limit = room.min(self.page_words * plan.compact_at / plan.unit);
+        let limit = room.min(self.page_words * plan.need.compact_at() / UNIT);
         let mut best: Option<(usize, usize, usize)> = None;
         for (queue, pages) in queues.pages.iter().enumerate() {
             for (at, &page) in pages.iter().enumerate() {
@@ -654,9 +726,9 @@ impl Log {
 
     /// Memory is short for the first time: all pages but the newest become the main queue, as if all items had been
     /// used.
-    fn divide(&self, queues: &mut Queues, plan: &Plan) {
+    fn divide(&self, queues: &mut Queues) {
         let total = queues.pages[0].len();
-        let mut old = total - total * plan.probation / plan.unit;
+        let mut old = total - total * self.policy.probation(&self.memory()) / UNIT;
         let pages = std::mem::take(&mut queues.pages[0]);
         let (main, probation): (VecDeque<_>, _) = pages.into_iter().partition(|&page| {
             let goes = old > 0 && self.pages.is_closed(page);
@@ -677,7 +749,7 @@ impl Log {
 
     /// Ends a cleaning that has come to the end of its page: the page goes back to the pool if nothing in it is in use.
     /// If something could not be moved, it stays, as the newest of its queue. True if the page is free.
-    pub fn finish_cleaning(&self, store: &Store, cleaning: &Cleaning) -> bool {
+    pub fn finish_cleaning(&self, store: &Store<Self>, cleaning: &Cleaning) -> bool {
         let page = cleaning.page;
         let held = self.pages.held(page);
         if held.words() > 0 {
@@ -694,14 +766,7 @@ impl Log {
             self.note_unfinished(&queues);
         }
         self.pages.leave(page);
-        let mut pool = store.pool();
-        pool.give_back(page);
-        if pool.is_over() {
-            // Under the lock: no thread may take the page, and write to it, before it is released.
-            store
-                .arena
-                .release(page as usize * self.page_words, self.page_words);
-        }
+        let pool = store.return_page(page);
         self.note_free(&pool);
         true
     }
@@ -732,7 +797,7 @@ impl Log {
     }
 
     /// The least sequence of the first items in a queue's oldest page.
-    pub fn first_stored(&self, store: &Store, queue: Queue) -> Option<u64> {
+    pub fn first_stored(&self, store: &Store<Self>, queue: Queue) -> Option<u64> {
         let page = *self.queues().pages[queue as usize].front()?;
         let mut oldest = None;
         let sequence = self.pages.sequence(page);
@@ -747,14 +812,14 @@ impl Log {
 
     /// How many pages each queue has: probation, main.
     pub fn queue_lengths(&self) -> [usize; 2] {
-        self.queues().pages.each_ref().map(VecDeque::len)
+        self.queues().lengths()
     }
 }
 
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::slab::sizes::Sizes;
+    use crate::memory::sizes::Sizes;
 
     /// Where readers hold something in every page, a store looks at each page once, and not again before a reader has
     /// finished there.
@@ -762,8 +827,9 @@ mod tests {
     fn a_page_that_a_reader_holds_is_tried_once() {
         const LIMIT: usize = 4 << 20;
         const BYTES: usize = 4000;
-        let store = Store::log(LIMIT, LIMIT, Sizes::for_log(LIMIT, 48, 1.25)).unwrap();
-        let log = store.log.as_ref().unwrap();
+        let sizes = Sizes::for_log(LIMIT, 48, 1.25);
+        let store = Store::<Log>::new(LIMIT, LIMIT, sizes, LogPolicyKind::default_kind()).unwrap();
+        let log = store.log();
         let mut chunks = Vec::new();
         while let Ok(appended) = log.append(&store, Stream::New, BYTES, None, Purpose::New) {
             log.link(appended.chunk);
@@ -771,7 +837,10 @@ mod tests {
         }
         assert!(log.close_open());
         assert!(!log.close_open());
-        let plan = log.policy.plan(Need::Room, true);
+        let plan = Plan {
+            need: Need::Room,
+            evicts: true,
+        };
         let next = |plan: &Plan| {
             let cleaning = log.start_cleaning(&store, plan).ok()?.take()?;
             assert!(!log.finish_cleaning(&store, &cleaning));
@@ -784,7 +853,8 @@ mod tests {
         assert_eq!(next(&plan), Some(log.page_of(held)));
         assert_eq!(next(&plan), None);
         // A thread that has found nothing tries all of them again.
-        assert!(next(&log.policy.plan(Need::AnyRoom, true)).is_some());
+        let need = Need::AnyRoom;
+        assert!(next(&Plan { need, ..plan }).is_some());
         met.sort_unstable();
         let mut pages: Vec<u32> = chunks.iter().map(|&chunk| log.page_of(chunk)).collect();
         pages.dedup();

@@ -5,7 +5,7 @@ use std::io;
 use nuthatch_base::sync::shim::{AtomicU64, Ordering, fence};
 
 use super::Queue;
-use crate::slab::words::Words;
+use crate::memory::words::Words;
 
 /// The state of all pages: zeroed, and touched only when needed.
 pub struct Pages(Words);

@@ -16,8 +16,8 @@
 use nuthatch_base::sync::shim::Ordering;
 
 use super::{Log, Open, Queues};
-use crate::slab::Store;
-use crate::slab::arena::WORD;
+use crate::memory::arena::WORD;
+use crate::store::Store;
 
 /// The pages whose cleaning has begun and that are not free yet, in a store that evicts nothing.
 #[derive(Default)]
@@ -55,7 +55,7 @@ impl Log {
     #[inline]
     pub(super) fn leaves_room(
         &self,
-        store: &Store,
+        store: &Store<Log>,
         open: &Open,
         opens: bool,
         words: usize,
@@ -65,7 +65,7 @@ impl Log {
     }
 
     #[cold]
-    fn leaves_owed(&self, store: &Store, open: &Open, opens: bool, words: usize) -> bool {
+    fn leaves_owed(&self, store: &Store<Log>, open: &Open, opens: bool, words: usize) -> bool {
         let pages = store.pool().last_pages();
         let room = match opens {
             false => self.room(store, self.rest(open).saturating_sub(words), pages),
@@ -79,7 +79,7 @@ impl Log {
     }
 
     /// Words that a page may hold for its cleaning to begin. The lock of the stream that appends is held.
-    pub(super) fn room_to_clean(&self, store: &Store, open: &Open) -> usize {
+    pub(super) fn room_to_clean(&self, store: &Store<Log>, open: &Open) -> usize {
         let pages = store.pool().last_pages();
         let room = self.room(store, self.rest(open), pages);
         let queues = self.queues();
@@ -103,7 +103,7 @@ impl Log {
 
     /// Words of records that are sure to find room in the rest of a page and in so many empty ones: at the end of each
     /// page but the last, a little less than the longest record may stay unused.
-    fn room(&self, store: &Store, rest: usize, pages: usize) -> usize {
+    fn room(&self, store: &Store<Log>, rest: usize, pages: usize) -> usize {
         let unused = store.chunk_max() / WORD - 1;
         match pages {
             0 => rest,

@@ -9,8 +9,8 @@ use nuthatch_engine::Cursor;
 
 use super::Log;
 use crate::item::Header;
-use crate::slab::Store;
-use crate::slab::arena::Chunk;
+use crate::memory::arena::Chunk;
+use crate::store::Store;
 
 /// Bits of a [`Cursor`] that tell the word within a page.
 const WORD_BITS: u32 = 18;
@@ -28,7 +28,7 @@ impl Log {
     /// Looks at up to `budget` records of a page, from a word of it on. Ends if the page leaves the log.
     pub fn records(
         &self,
-        store: &Store,
+        store: &Store<Log>,
         page: u32,
         sequence: u64,
         from: usize,
@@ -53,11 +53,42 @@ impl Log {
         PageWalk::At(at)
     }
 
-    /// Looks at about `budget` records from where the last call stopped: the page, and the word in it. Returns the next
-    /// place.
-    pub fn sweep(
+    /// Looks at about `budget` records from where the last call stopped, page by page. Returns how many there were.
+    pub fn sweep_in_turn(
         &self,
-        store: &Store,
+        store: &Store<Log>,
+        budget: usize,
+        look: &mut impl FnMut(Chunk),
+    ) -> usize {
+        let mut looked = 0;
+        while looked < budget {
+            let place = {
+                let mut place = self.turn.lock();
+                let (page, word) = match ((*place >> 32) as u32, *place as u32) {
+                    (page, word) if page < store.pages_taken() => (page, word),
+                    _ => (0, 0),
+                };
+                // Other threads that sweep meanwhile go on with the next page.
+                *place = u64::from(page + 1) << 32;
+                (page, word)
+            };
+            let mut seen = 1;
+            let next = self.sweep_page(store, place, budget - looked, &mut |chunk| {
+                seen += 1;
+                look(chunk);
+            });
+            looked += seen;
+            if next.0 == place.0 {
+                *self.turn.lock() = u64::from(next.0) << 32 | u64::from(next.1);
+            }
+        }
+        looked
+    }
+
+    /// Looks at up to `budget` records of a page, from a word in it. Returns the next place.
+    fn sweep_page(
+        &self,
+        store: &Store<Log>,
         place: (u32, u32),
         budget: usize,
         look: &mut impl FnMut(Chunk),
@@ -86,7 +117,7 @@ impl Log {
     /// nothing is moved, no item is met twice.
     pub fn walk(
         &self,
-        store: &Store,
+        store: &Store<Log>,
         from: Cursor,
         budget: usize,
         mut show: impl FnMut(Chunk),
@@ -125,7 +156,7 @@ impl Log {
     }
 
     /// The first page with this sequence or a higher one, in the order of opening, and its sequence.
-    fn next_page(&self, store: &Store, sequence: u64) -> Option<(u64, u32)> {
+    fn next_page(&self, store: &Store<Log>, sequence: u64) -> Option<(u64, u32)> {
         loop {
             // The search below sees all pages up to this one, if they are still there.
             let newest = self.queues().sequence;

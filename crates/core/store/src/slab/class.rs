@@ -9,11 +9,11 @@ use std::io;
 use nuthatch_base::sync::shim::{AtomicU64, Ordering};
 use nuthatch_engine::AuditError;
 
-use super::arena::{Arena, Chunk, WORD};
-use super::sizes::CLASSES_MAX;
-use super::words::Words;
-use crate::eviction::recency::Recency;
 use crate::item::Header;
+use crate::memory::arena::{Arena, Chunk, WORD};
+use crate::memory::recency::Recency;
+use crate::memory::sizes::CLASSES_MAX;
+use crate::memory::words::Words;
 
 /// Chunks the hand passes at most before it takes what it finds (MemC3's code: 640).
 const HAND_MAX: usize = 640;

@@ -2,9 +2,10 @@
 
 use nuthatch_base::sync::shim::{Ordering, spin};
 
-use super::arena::Chunk;
 use super::class::ANY;
-use super::{Full, Store};
+use super::{Full, Slab};
+use crate::memory::arena::Chunk;
+use crate::store::Store;
 
 /// The page on its way back to the pool, and whether a thread empties it.
 #[derive(Default)]
@@ -43,10 +44,12 @@ const DRAIN_PASSES_MAX: u32 = 64;
 /// Classes that are looked at if a page must move, before the coldest page is taken in any case.
 const LOOKS_MAX: usize = 4;
 
-impl Store {
+impl Store<Slab> {
     /// True if a class has no page to allocate or evict in.
     pub fn has_no_pages(&self, class: usize) -> bool {
-        self.classes[class].lock().has_no_pages(&self.pages)
+        self.slab().classes[class]
+            .lock()
+            .has_no_pages(&self.slab().pages)
     }
 
     /// A class should get a page, rather than evict its own items for ever, if it has none; or if it has evicted a
@@ -54,43 +57,52 @@ impl Store {
     /// moment, by the store's eviction clock, before which such a page must have been visited last; `None` if the class
     /// needs no page.
     fn wants_page(&self, class: usize) -> Option<u64> {
-        let mut inner = self.classes[class].lock();
-        if inner.has_no_pages(&self.pages) {
+        let mut inner = self.slab().classes[class].lock();
+        if inner.has_no_pages(&self.slab().pages) {
             return Some(ANY);
         }
         if inner.evicted_since_move < inner.per_page {
             return None;
         }
         inner.evicted_since_move = 0;
-        let now = self.eviction_clock.load(Ordering::Relaxed);
-        let own = inner.last_visit(&self.pages).unwrap_or(now);
+        let now = self.slab().eviction_clock.load(Ordering::Relaxed);
+        let own = inner.last_visit(&self.slab().pages).unwrap_or(now);
         Some(now.saturating_sub(2 * now.saturating_sub(own)))
     }
 
     /// A page that was visited before `before` and is hardly used; if `before` is [`ANY`], else the coldest.
     fn page_to_drain(&self, except: Option<usize>, before: u64) -> Option<(usize, u32)> {
-        let now = self.eviction_clock.load(Ordering::Relaxed);
+        let now = self.slab().eviction_clock.load(Ordering::Relaxed);
         // A page that may move, but need not, gets one look for each page's worth of evictions.
         let looks = if before == ANY { LOOKS_MAX } else { 1 };
         for _ in 0..looks {
             let class = self.coldest_class(except, before)?;
-            let inner = self.classes[class].lock();
-            if let Some(page) = inner.idlest(&self.pages, &self.recency, before, now) {
+            let inner = self.slab().classes[class].lock();
+            if let Some(page) = inner.idlest(&self.slab().pages, &self.recency, before, now) {
                 return Some((class, page));
             }
         }
         let any = self
             .coldest_class(except, before)
             .filter(|_| before == ANY)?;
-        let page = self.classes[any].lock().coldest_page(&self.pages)?;
+        let page = self.slab().classes[any]
+            .lock()
+            .coldest_page(&self.slab().pages)?;
         Some((any, page))
     }
 
     /// The class with the page that went longest without a visit of its hand.
     fn coldest_class(&self, except: Option<usize>, before: u64) -> Option<usize> {
-        let others = (0..self.classes.len()).filter(|&class| Some(class) != except);
+        let others = (0..self.slab().classes.len()).filter(|&class| Some(class) != except);
         let coldest = others
-            .filter_map(|class| Some((self.classes[class].lock().coldest(&self.pages)?, class)))
+            .filter_map(|class| {
+                Some((
+                    self.slab().classes[class]
+                        .lock()
+                        .coldest(&self.slab().pages)?,
+                    class,
+                ))
+            })
             .filter(|(cold, _)| cold.is_before(before));
         coldest.min().map(|(_, class)| class)
     }
@@ -110,14 +122,16 @@ impl Store {
         };
         // Also after a panic: the same chunks are looked at again then.
         let at_work = AtWork(self);
-        let end = self.classes[work.class]
+        let end = self.slab().classes[work.class]
             .lock()
-            .drain_end(&self.pages, work.page);
+            .drain_end(&self.slab().pages, work.page);
         for _ in 0..budget {
             if work.next >= end {
                 break;
             }
-            let chunk = self.classes[work.class].lock().chunk(work.page, work.next);
+            let chunk = self.slab().classes[work.class]
+                .lock()
+                .chunk(work.page, work.next);
             work.next += 1;
             unlink(chunk);
         }
@@ -126,14 +140,14 @@ impl Store {
         } else {
             Drained::More
         };
-        self.drain.lock().work = (outcome == Drained::More).then_some(work);
+        self.slab().drain.lock().work = (outcome == Drained::More).then_some(work);
         drop(at_work);
         outcome
     }
 
     /// Makes this thread the one that empties a page.
     fn start_drain(&self, except: Option<usize>, before: u64) -> Result<Drain, Drained> {
-        let mut drain = self.drain.lock();
+        let mut drain = self.slab().drain.lock();
         if drain.at_work {
             return Err(Drained::Elsewhere);
         }
@@ -142,13 +156,15 @@ impl Store {
             None => {
                 let Some((class, page)) = self.page_to_drain(except, before) else {
                     if before == ANY {
-                        for class in &self.classes {
-                            class.lock().retry_stuck(&self.pages);
+                        for class in &self.slab().classes {
+                            class.lock().retry_stuck(&self.slab().pages);
                         }
                     }
                     return Err(Drained::Nothing);
                 };
-                self.classes[class].lock().start_drain(&self.pages, page);
+                self.slab().classes[class]
+                    .lock()
+                    .start_drain(&self.slab().pages, page);
                 Drain {
                     page,
                     class,
@@ -164,33 +180,28 @@ impl Store {
 
     /// Ends a pass over the page: gives the page to the pool if nothing in it is in use any more.
     fn finish_drain(&self, work: &mut Drain) -> Drained {
-        let mut class = self.classes[work.class].lock();
-        if class.finish_drain(&self.pages, work.page) {
+        let mut class = self.slab().classes[work.class].lock();
+        if class.finish_drain(&self.slab().pages, work.page) {
             drop(class);
-            self.return_page(work.page);
+            self.leave_class(work.page);
             return Drained::Page;
         }
         work.next = 0;
         work.passes += 1;
         if work.passes > DRAIN_PASSES_MAX {
-            class.cancel_drain(&self.pages, work.page);
+            class.cancel_drain(&self.slab().pages, work.page);
             return Drained::Nothing;
         }
         Drained::More
     }
 
     /// Gives a page that no class has any more to the pool.
-    fn return_page(&self, page: u32) {
+    fn leave_class(&self, page: u32) {
         // The next class has chunks of another size.
         self.recency.pass_page(page, self.sizes.page_words());
         // Relaxed: a statistic.
-        self.pages_moved.fetch_add(1, Ordering::Relaxed);
-        let mut pool = self.pool.lock();
-        pool.give_back(page);
-        if pool.is_over() {
-            // Under the lock: no thread may take the page, and write to it, before it is released.
-            self.release_page(page);
-        }
+        self.slab().pages_moved.fetch_add(1, Ordering::Relaxed);
+        drop(self.return_page(page));
     }
 
     /// Gives an empty page of any class to the pool. False if there is none.
@@ -198,13 +209,15 @@ impl Store {
     /// For stores that may not evict: where items leave for others, a class with few items would lose its only page
     /// whenever the last of them goes, and take one with many items for the next.
     fn return_empty_page(&self) -> bool {
-        while let Some(class) = self.pages.class_with_empty() {
+        while let Some(class) = self.slab().pages.class_with_empty() {
             // A page that was chosen to be drained stays in its class until that is done.
-            let drain = self.drain.lock();
-            let empty = self.classes[class].lock().take_empty(&self.pages);
+            let drain = self.slab().drain.lock();
+            let empty = self.slab().classes[class]
+                .lock()
+                .take_empty(&self.slab().pages);
             drop(drain);
             if let Some(page) = empty {
-                self.return_page(page);
+                self.leave_class(page);
                 return true;
             }
         }
@@ -236,12 +249,7 @@ impl Store {
 
     /// True while a page is being emptied.
     pub fn is_draining(&self) -> bool {
-        self.drain.lock().work.is_some()
-    }
-
-    fn release_page(&self, page: u32) {
-        let words = self.sizes.page_words();
-        self.arena.release(page as usize * words, words);
+        self.slab().drain.lock().work.is_some()
     }
 
     /// Moves pages towards a class that has too few. The work of one call is bounded, except that a class must wait for
@@ -284,10 +292,10 @@ impl Store {
 }
 
 /// Lets the next thread empty the page when it is dropped.
-struct AtWork<'a>(&'a Store);
+struct AtWork<'a>(&'a Store<Slab>);
 
 impl Drop for AtWork<'_> {
     fn drop(&mut self) {
-        self.0.drain.lock().at_work = false;
+        self.0.slab().drain.lock().at_work = false;
     }
 }

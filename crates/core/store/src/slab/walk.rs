@@ -4,10 +4,10 @@
 
 use nuthatch_base::sync::mutex::{Mutex, MutexGuard};
 
-use super::Store;
-use super::arena::{Chunk, WORD};
-use crate::log::Log;
+use super::Slab;
+use crate::memory::arena::{Chunk, WORD};
 use crate::prefetch;
+use crate::store::Store;
 use nuthatch_engine::Cursor;
 
 /// Chunks that a sweep claims at a time.
@@ -42,16 +42,13 @@ impl Sweep {
     }
 }
 
-impl Store {
+impl Store<Slab> {
     /// Looks at about `budget` chunks from where the last call stopped. Returns how many there were.
-    pub fn sweep(&self, budget: usize, mut look: impl FnMut(Chunk)) -> usize {
-        if let Some(log) = &self.log {
-            return self.sweep_log(log, budget, &mut look);
-        }
+    pub(super) fn sweep_classes(&self, budget: usize, mut look: impl FnMut(Chunk)) -> usize {
         let mut looked = 0;
         while looked < budget {
             // Locked only to share out the work: a listener that is told of an expired item may call back.
-            let mut place = self.sweep.lock();
+            let mut place = self.slab().sweep.lock();
             let (page, number) = ((*place >> 32) as u32, *place as u32);
             let Some((class, chunk)) = self.chunk_of_page(page, number) else {
                 // The end of a page, or a page of no class, which costs one look, too.
@@ -80,7 +77,7 @@ impl Store {
     /// no look is left, the next call goes on at this chunk.
     pub fn clear_page(&self, looks: &mut usize, mut clear: impl FnMut(Chunk) -> Cleared) {
         let (page, mut number) = {
-            let mut place = self.sweep.clearing.lock();
+            let mut place = self.slab().sweep.clearing.lock();
             let (page, number) = match ((*place >> 32) as u32, *place as u32) {
                 (page, number) if page < self.pages_taken() => (page, number),
                 _ => (0, 0),
@@ -93,7 +90,7 @@ impl Store {
         let mut freed = false;
         while let Some((_, chunk)) = self.chunk_of_page(page, number) {
             if *looks == 0 {
-                *self.sweep.clearing.lock() = u64::from(page) << 32 | u64::from(number);
+                *self.slab().sweep.clearing.lock() = u64::from(page) << 32 | u64::from(number);
                 return;
             }
             match clear(chunk) {
@@ -109,32 +106,6 @@ impl Store {
         }
     }
 
-    fn sweep_log(&self, log: &Log, budget: usize, look: &mut impl FnMut(Chunk)) -> usize {
-        let mut looked = 0;
-        while looked < budget {
-            let place = {
-                let mut place = self.sweep.lock();
-                let (page, word) = match ((*place >> 32) as u32, *place as u32) {
-                    (page, word) if page < self.pages_taken() => (page, word),
-                    _ => (0, 0),
-                };
-                // Other threads that sweep meanwhile go on with the next page.
-                *place = u64::from(page + 1) << 32;
-                (page, word)
-            };
-            let mut seen = 1;
-            let next = log.sweep(self, place, budget - looked, &mut |chunk| {
-                seen += 1;
-                look(chunk);
-            });
-            looked += seen;
-            if next.0 == place.0 {
-                *self.sweep.lock() = u64::from(next.0) << 32 | u64::from(next.1);
-            }
-        }
-        looked
-    }
-
     /// Looks at up to `run` neighbouring chunks of a page.
     fn sweep_run(
         &self,
@@ -146,7 +117,10 @@ impl Store {
     ) {
         for number in 0..run as u64 {
             let chunk = Chunk(first.0 + number * words);
-            if self.page_of(Chunk(chunk.0 + words - 1 - self.front as u64)) != page {
+            if self.page_of(Chunk(
+                chunk.0 + words - 1 - (self.front_bytes() / WORD) as u64,
+            )) != page
+            {
                 return;
             }
             prefetch::soon(self.arena.address(Chunk(chunk.0 + 8 * words)));
@@ -156,10 +130,12 @@ impl Store {
 
     /// Shows about `budget` chunks, and returns where to go on, or `None` at the end. See
     /// [`Handle::visit`](nuthatch_engine::Handle::visit).
-    pub fn walk(&self, from: Cursor, budget: usize, mut show: impl FnMut(Chunk)) -> Option<Cursor> {
-        if let Some(log) = &self.log {
-            return log.walk(self, from, budget, show);
-        }
+    pub(super) fn walk_classes(
+        &self,
+        from: Cursor,
+        budget: usize,
+        mut show: impl FnMut(Chunk),
+    ) -> Option<Cursor> {
         let (mut page, mut number) = ((from.place >> 32) as u32, from.place as u32);
         let end = self.pages_taken();
         for _ in 0..budget.max(1) {

@@ -8,9 +8,10 @@ use std::mem::MaybeUninit;
 use nuthatch_base::sync::clock::Time;
 
 use super::{LockedItem, Lookup, PerThread, Step, Table};
+use crate::item::fresh::Fresh;
 use crate::item::{Fields, Header, Shape, plain_item};
-use crate::slab::bytes;
-use crate::slab::fresh::Fresh;
+use crate::memory::bytes;
+use crate::store::Placement;
 use nuthatch_engine::number;
 use nuthatch_engine::reply::Reply;
 use nuthatch_engine::request::{Delta, Store, StoreMode};
@@ -159,8 +160,8 @@ fn overwrite<T: Table>(
     store.write_value(held.chunk(), &shape, 0, digits);
     let header = Header::new(&shape, fields);
     header.store(&store.arena, held.chunk());
-    if let Some(log) = store.log.as_ref().filter(|_| fields.expiry != old.expiry()) {
-        log.note_expiry(held.chunk(), fields.expiry);
+    if fields.expiry != old.expiry() {
+        T::Placement::note_expiry(store, held.chunk(), fields.expiry);
     }
     table.used(&held);
     drop(held);

@@ -10,14 +10,14 @@ mod overwrite;
 use nuthatch_base::sync::clock::Time;
 
 use crate::count::{ClassCount, Count};
-use crate::eviction::clean::Cleans;
-use crate::eviction::reclaim::{PerThread, Reclaim};
-use crate::eviction::removals::{RemovalCause, Removed};
+use crate::item::fresh::{Fresh, Reserved};
+use crate::item::pinned::PinnedItem;
+use crate::item::unlinked::Unlinked;
 use crate::item::{Fields, Header, Shape, plain_item};
-use crate::slab::arena::Chunk;
-use crate::slab::fresh::{Fresh, Reserved};
-use crate::slab::pinned::PinnedItem;
-use crate::slab::unlinked::Unlinked;
+use crate::memory::arena::Chunk;
+use crate::reclaim::removals::{RemovalCause, Removed};
+use crate::reclaim::{MakeRoom, PerThread, Reclaim};
+use crate::store::Placement;
 pub use delta::delta;
 use nuthatch_engine::reply::{Item, Replies, Reply};
 use nuthatch_engine::request::{Condition, Expiry, Key, Leave, Read, Removal, Store, StoreMode};
@@ -53,8 +53,8 @@ pub trait LockedItem {
 }
 
 /// An item to be made from another, which is copied without its lock.
-struct Draft<'s, 'v> {
-    source: PinnedItem<'s>,
+struct Draft<'s, 'v, P: Placement> {
+    source: PinnedItem<'s, P>,
     rewrite: Rewrite<'v>,
 }
 
@@ -222,8 +222,10 @@ pub trait Table: Reclaim {
         if shape.total_bytes() > self.item_size_max() {
             return Err(Reply::TooLarge);
         }
-        let (stream, uses) = self.stream_for(local, key.hash(), arriving);
-        let chunk_of = |bytes, whole: Option<&Shape>| self.obtain(local, now, stream, bytes, whole);
+        let (to, uses) = Self::Placement::admit(self, local, key.hash(), arriving);
+        let chunk_of = |bytes, whole: Option<&Shape>| {
+            Self::Placement::obtain(self, local, now, to, bytes, whole)
+        };
         let chunk = self.store().allocate_item(&shape, chunk_of);
         let chunk = chunk.map_err(|bytes| {
             let class = self.store().class_of(bytes);
@@ -394,7 +396,7 @@ pub trait Table: Reclaim {
     ) -> Result<Item, Reply> {
         let mut attempts = 0;
         // The item to be made in the memory, if it is to be filled before the lock is taken.
-        let mut draft: Option<Draft<'_, 'v>> = None;
+        let mut draft: Option<Draft<'_, 'v, Self::Placement>> = None;
         let attempt = |local: &mut Self::Local, spare: &mut Option<Fresh>| {
             if let (Some(draft), Some(fresh)) = (&draft, &*spare) {
                 let source = &draft.source;
@@ -556,8 +558,8 @@ pub trait Table: Reclaim {
         if changed {
             *header = Header::new(&self.shape_of(header), &fields);
             header.store(&self.store().arena, chunk);
-            if let (Some(log), Some(expiry)) = (&self.store().log, read.touch) {
-                log.note_expiry(chunk, expiry);
+            if let Some(expiry) = read.touch {
+                Self::Placement::note_expiry(self.store(), chunk, expiry);
             }
         }
         changed

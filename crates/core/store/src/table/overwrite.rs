@@ -7,14 +7,15 @@
 //! value by then sees another sequence under the lock, and copies again ([`Store::finish_move`]). A value that is being
 //! read in place is not overwritten.
 //!
-//! [`Store::finish_move`]: crate::slab::Store::finish_move
+//! [`Store::finish_move`]: crate::store::Store::finish_move
 
 use nuthatch_base::sync::shim::{Ordering, fence};
 
 use super::{COPY_LOCKED_MAX, LockedItem, Lookup, PerThread, Table};
 use crate::count::Count;
 use crate::item::{Header, Shape, plain_item};
-use crate::slab::arena::WORD;
+use crate::memory::arena::WORD;
+use crate::store::Placement;
 use nuthatch_engine::reply::Reply;
 use nuthatch_engine::request::Store;
 use nuthatch_engine::semantics::allows;
@@ -59,11 +60,10 @@ fn overwrite_and_tell<T: Table>(
     store: &Store<'_>,
     room: Option<Vec<u8>>,
 ) -> Option<Reply> {
-    let items = table.store();
-    let log = items.log.as_ref()?;
-    if store.value.len() > OVERWRITE_MAX || !table.may_hold(lookup) {
+    if !T::Placement::OVERWRITES || store.value.len() > OVERWRITE_MAX || !table.may_hold(lookup) {
         return None;
     }
+    let items = table.store();
     let held = table.hold(local, lookup)?;
     let (old, chunk) = (*held.header(), held.chunk());
     let shape = Shape {
@@ -99,8 +99,8 @@ fn overwrite_and_tell<T: Table>(
     fence(Ordering::Release);
     let header = Header::new(&shape, &fields);
     header.store(&items.arena, chunk);
-    log.note_expiry(chunk, fields.expiry);
-    items.note_overwritten(log, chunk);
+    T::Placement::note_expiry(items, chunk, fields.expiry);
+    T::Placement::note_overwritten(items, chunk);
     drop(held);
     if let Some(replaced) = replaced {
         table.keep_removed(local, replaced);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use nuthatch_chained::{Chained, ChainedConfig, POLICIES};
 use nuthatch_cphash::CpHash;
 use nuthatch_cphash::config::{CpHashConfig, ServerThreads};
-use nuthatch_cuckoo::layout::{EightWay, Paper};
+use nuthatch_cuckoo::layout::{EightWay, EightWayClock, Paper};
 use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
 use nuthatch_engine::{AnyEngine, Engine, Handle, Item, Key, Op, Replies, Reply, Request, Time};
 use nuthatch_partition::{Eviction, LockHash, LockHashConfig};
@@ -22,8 +22,17 @@ fn any<E: Engine>(engine: E) -> Arc<AnyEngine> {
 
 /// Runs the check on each engine.
 pub fn every_engine(check: &impl Check) {
+    for &eviction in nuthatch_cuckoo::config::POLICIES {
+        let config = CuckooConfig {
+            eviction,
+            ..CuckooConfig::default()
+        };
+        check.of("cuckoo", &|| {
+            any(Cuckoo::<EightWay>::new(config.clone()).unwrap())
+        });
+    }
     check.of("cuckoo", &|| {
-        any(Cuckoo::<EightWay>::new(CuckooConfig::default()).unwrap())
+        any(Cuckoo::<EightWayClock>::new(CuckooConfig::default()).unwrap())
     });
     check.of("cuckoo-paper", &|| {
         any(Cuckoo::<Paper>::new(CuckooConfig::default()).unwrap())

@@ -1,20 +1,19 @@
-//! The counting of uses of whole items for CLOCK.
+//! The counting of uses of whole items.
 //!
-//! The hand looks at chunks, each with its own bit. So a use of an item sets the bits of all its chunks: the head's,
-//! and those of the segments if its value lies in segments. In a log only the head's bit counts.
+//! The hand of CLOCK looks at chunks, each with its own bit. So a use of an item sets the bits of all its chunks: the
+//! head's, and those of the segments if its value lies in segments. In a log only the head's bit counts.
 
-use super::Store;
-use super::arena::Chunk;
+use super::Header;
 use super::fresh::Fresh;
-use crate::item::Header;
-use crate::log::{Log, Queue};
+use crate::memory::arena::Chunk;
+use crate::store::{Placement, Store};
 
-impl Store {
+impl<P: Placement> Store<P> {
     /// A read or a change hit an item.
     #[inline]
     pub fn hit(&self, chunk: Chunk, header: &Header) {
         self.recency.hit(chunk);
-        if header.is_large() && self.log.is_none() {
+        if P::MARKS_PIECES && header.is_large() {
             self.hit_segments(chunk, header);
         }
     }
@@ -36,7 +35,7 @@ impl Store {
     pub fn start(&self, fresh: &Fresh) {
         self.recency.start(fresh.chunk);
         self.recency.grant(fresh.chunk, fresh.uses);
-        if fresh.shape.segment.is_some() && self.log.is_none() {
+        if P::MARKS_PIECES && fresh.shape.segment.is_some() {
             self.start_segments(fresh);
         }
     }
@@ -49,28 +48,15 @@ impl Store {
         }
     }
 
-    /// Notes that a store replaces an item of a log: to be overwritten counts as a use if the item has been used
-    /// before. To be called before the new item starts.
-    pub fn note_overwrite(&self, log: &Log, old: Chunk, fresh: &mut Fresh) {
-        let kept = u8::from(log.queue_of(old) == Queue::Main);
-        fresh.uses = fresh.uses.max(self.recency.uses(old)).max(kept);
-    }
-
-    /// The same where the new value is written over the old one. The item stays in its place in the queue, whereas an
-    /// appended item begins anew; so to be overwritten counts as a use in any case.
-    pub fn note_overwritten(&self, log: &Log, chunk: Chunk) {
-        let kept = u8::from(log.queue_of(chunk) == Queue::Main);
-        let uses = (self.recency.uses(chunk) + 1).max(kept);
-        self.recency.start(chunk);
-        self.recency.grant(chunk, uses);
-    }
-
     /// A new item takes the uses of the locked one that it replaces and was made from.
     pub fn carry(&self, old: Chunk, header: &Header, fresh: &Fresh) {
         self.recency.carry(old, fresh.chunk);
-        if self.log.is_some() {
-            return;
+        if P::MARKS_PIECES {
+            self.carry_segments(old, header, fresh);
         }
+    }
+
+    fn carry_segments(&self, old: Chunk, header: &Header, fresh: &Fresh) {
         let shape = header.shape(self.chunk_max());
         for index in 0..fresh.shape.segments() {
             // A longer value has more segments: they inherit from the last one.
@@ -87,12 +73,14 @@ impl Store {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::eviction::slab::clock;
     use crate::item::{Fields, Shape};
-    use crate::slab::sizes::{PAGE, Sizes};
+    use crate::memory::sizes::{PAGE, Sizes};
+    use crate::slab::Slab;
     use nuthatch_engine::request::Expiry;
 
     /// An item of a value of so many bytes, and all its chunks.
-    fn item(store: &Store, value_len: usize) -> (Fresh, Header, Vec<Chunk>) {
+    fn item(store: &Store<Slab>, value_len: usize) -> (Fresh, Header, Vec<Chunk>) {
         let shape = Shape::new(5, value_len, false, store.chunk_max());
         let chunk_of = |bytes, _: Option<&Shape>| store.allocate(store.class_of(bytes)).ok();
         let chunk = store
@@ -118,8 +106,14 @@ mod tests {
 
     #[test]
     fn a_use_of_a_large_value_counts_for_each_of_its_segments() {
-        let store = Store::new(16 * PAGE, 16 * PAGE, Sizes::new(64 * PAGE, 64, 1.25))
-            .expect("there is room");
+        let store = Store::<Slab>::new(
+            16 * PAGE,
+            16 * PAGE,
+            Sizes::new(64 * PAGE, 64, 1.25),
+            0,
+            &clock::KIND,
+        )
+        .expect("there is room");
         let (one, header, chunks) = item(&store, PAGE);
         assert_eq!(chunks.len(), 4);
         let (more, _, more_chunks) = item(&store, 2 * PAGE);

@@ -16,15 +16,16 @@
 use nuthatch_base::sync::clock::Time;
 use nuthatch_base::sync::shim::{Ordering, fence, spin};
 
-use super::dead;
-use super::reclaim::{ItemState, PerThread, Reclaim};
-use super::s3_fifo::{Candidate, CleaningMode, Need, Plan};
+use super::sweep;
 use crate::count::{ClassCount, Count};
+use crate::eviction::log::{Candidate, Evicted};
+use crate::item::unlinked::Unlinked;
 use crate::item::{HEADER_WIDE, Header, Shape};
 use crate::log::walk::PageWalk;
-use crate::log::{Appended, Cleaning, Full, Idle, Log, Purpose, Queue, Stream};
-use crate::slab::Store;
-use crate::slab::arena::{Chunk, WORD};
+use crate::log::{Appended, Cleaning, Full, Idle, Log, Need, Plan, Purpose, Queue, Stream};
+use crate::memory::arena::{Chunk, WORD};
+use crate::reclaim::{ItemState, MakeRoom, PerThread, Reclaim};
+use crate::store::{HasStore, Store};
 use nuthatch_engine::number::DIGITS_MAX;
 use nuthatch_engine::request::KEY_LEN_MAX;
 
@@ -72,6 +73,15 @@ const CHANGED_MAX: usize = if cfg!(loom) {
     (HEADER_WIDE + KEY_LEN_MAX + DIGITS_MAX).div_ceil(WORD) + 1
 };
 
+/// How strict a cleaning is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CleaningMode {
+    /// The policy decides.
+    Normal,
+    /// Nothing stays: the thread that needs a page has cleaned several in vain.
+    EvictAll,
+}
+
 /// How a step of cleaning ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
@@ -97,39 +107,56 @@ pub(super) struct PageRecord {
 }
 
 impl PageRecord {
-    /// What the policy judges the item by. The lot is the same for a large value's head and for all its segments, until
+    /// What the policy judges the item by. The random number is the same for a large value's head and for all its segments, until
     /// the head is moved.
-    fn judged(&self, store: &Store) -> Candidate {
+    fn judged(&self, store: &Store<Log>) -> Candidate {
         // Multiplied by the golden ratio (Knuth), so that the upper bits depend on all of them.
         let mixed = (self.hash ^ self.chunk.0).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         Candidate {
             uses: store.recency.uses(self.chunk),
             bytes: self.header.shape(store.chunk_max()).total_bytes(),
-            lot: (mixed >> u32::BITS) as u32,
+            random: (mixed >> u32::BITS) as u32,
         }
     }
 }
 
-impl<E: Reclaim> Cleans for E {}
+/// An engine whose index can refer to an item's copy: items of a log move.
+pub trait Relocate: Reclaim + HasStore<Placement = Log> {
+    /// Starts loading what a search for a key with this hash needs.
+    fn prefetch_hash(&self, hash: u64);
 
-/// What an engine does with the pages of its log.
-pub trait Cleans: Reclaim {
-    /// The stream to which a new item is appended, and the uses that count for it from the start. An item that left a
-    /// short time ago is appended where the used items are.
+    /// As [`Reclaim::remove_from_index`], for an item whose key has this hash.
+    fn remove_hashed(
+        &self,
+        hash: u64,
+        chunk: Chunk,
+        doomed: impl Fn(&Header) -> bool,
+    ) -> Option<Unlinked>;
+
+    /// Lets the index refer to an item's copy: the engine calls [`Store::finish_move`] under the item's lock, with the
+    /// sequence that was copied. False if the index no longer refers to the item, or a reader has it pinned.
+    fn relocate(&self, hash: u64, from: Chunk, to: Chunk, copied: u64) -> bool;
+
+    /// The same for a segment of the item at `head`, whose key has this hash: [`Store::finish_segment_move`].
+    fn relocate_segment(&self, hash: u64, head: Chunk, from: Chunk, to: Chunk) -> bool;
+}
+
+impl<E: Relocate> MakeRoom<E> for Log {
+    /// An item that left a short time ago is appended where the used items are.
     #[inline]
-    fn stream_for(&self, local: &Self::Local, hash: u64, arriving: bool) -> (Stream, u8) {
-        let Some(log) = &self.store().log else {
-            return (Stream::New, 0);
-        };
+    fn admit(engine: &E, local: &E::Local, hash: u64, arriving: bool) -> (Stream, u8) {
         // Without eviction there is one queue, and one stream, so that each gap that is cleaned can be filled.
-        if !self.evicts() {
+        if !engine.evicts() {
             return (Stream::Kept, 0);
         }
-        let missed = log.policy.take_ghost(hash);
+        let log = engine.store().log();
+        let ghost = log.history.take_ghost(hash);
+        let to = ghost.map(|ghost| log.policy.admit(&ghost, &log.memory()));
+        let missed = to == Some(Queue::Main);
         if missed {
             local.counters().one(Count::GhostHits);
         }
-        let depths = &log.policy.depths;
+        let depths = &log.history.depths;
         if depths.follows(hash)
             && let Some(step) = depths.come_back(hash)
         {
@@ -142,84 +169,63 @@ pub trait Cleans: Reclaim {
         }
     }
 
-    /// Memory for an item, or a piece of one: a record of the log, or a chunk of a class. Evicts if it must. `whole`
-    /// as for [`Log::append`].
+    /// A record. Cleans pages if there is no room, and, if pages are short, in proportion to its length.
     #[inline]
     fn obtain(
-        &self,
-        local: &mut Self::Local,
+        engine: &E,
+        local: &mut E::Local,
         now: Time,
-        stream: Stream,
+        to: Stream,
         bytes: usize,
         whole: Option<&Shape>,
     ) -> Option<Chunk> {
-        match &self.store().log {
-            Some(log) => self.append(log, local, now, stream, bytes, whole),
-            None => self.allocate_chunk(local, now, self.store().class_of(bytes)),
-        }
-    }
-
-    /// A record of the log. Cleans pages if there is no room, and, if pages are short, in proportion to its length.
-    #[inline]
-    fn append(
-        &self,
-        log: &Log,
-        local: &mut Self::Local,
-        now: Time,
-        stream: Stream,
-        bytes: usize,
-        whole: Option<&Shape>,
-    ) -> Option<Chunk> {
-        let purpose = match self.evicts() {
+        let purpose = match engine.evicts() {
             true => Purpose::New,
             false => Purpose::Sparing,
         };
-        let appended = match log.append(self.store(), stream, bytes, whole, purpose) {
+        let log = engine.store().log();
+        let appended = match log.append(engine.store(), to, bytes, whole, purpose) {
             Ok(appended) => appended,
-            Err(Full) => {
-                let mut cleaner = Cleaner::new(self, log, local, now);
-                cleaner.append(stream, bytes, whole, purpose)?
-            }
+            Err(Full) => Cleaner::new(engine, local, now).append(to, bytes, whole, purpose)?,
         };
         if appended.due > 0 {
-            if log.is_short() && self.evicts() {
-                Cleaner::new(self, log, local, now).keep_pace(appended.due);
+            if log.is_short() && engine.evicts() {
+                Cleaner::new(engine, local, now).keep_pace(appended.due);
             } else if log.is_gappy() {
-                Cleaner::new(self, log, local, now).close_gaps(appended.due);
+                Cleaner::new(engine, local, now).close_gaps(appended.due);
             }
         }
         Some(appended.chunk)
     }
 
-    /// Sweeps about `budget` records of pages in which items have died. True if there are more of them.
-    fn sweep_log(&self, log: &Log, local: &mut Self::Local, now: Time, budget: usize) -> bool {
-        let more = Cleaner::new(self, log, local, now).sweep_words(budget * CHANGED_MAX);
-        self.tell_if_many(local);
+    /// Cleans about `budget` records.
+    fn shrink(engine: &E, local: &mut E::Local, now: Time, budget: usize) -> bool {
+        if !engine.store().pool().is_over() {
+            return false;
+        }
+        Cleaner::new(engine, local, now).shrink(budget) && engine.store().pool().is_over()
+    }
+
+    /// Sweeps pages in which items have died.
+    fn sweep_dead(engine: &E, local: &mut E::Local, now: Time, budget: usize) -> bool {
+        let more = Cleaner::new(engine, local, now).sweep_words(budget * CHANGED_MAX);
+        engine.tell_if_many(local);
         more
     }
 
-    /// Moves records together until `bytes` bytes are free for users other than pages, while there are gaps and
-    /// patience.
-    fn compact_log(&self, log: &Log, local: &mut Self::Local, now: Time, bytes: usize) {
-        let pages = self.store().pool().used_pages();
+    /// Moves records together, while there are gaps and patience.
+    fn reclaim_unused(engine: &E, local: &mut E::Local, now: Time, bytes: usize) {
+        let (pages, log) = (engine.store().pool().used_pages(), engine.store().log());
         let gaps = (pages * log.page_words()).saturating_sub(log.held_words());
         // The unused end of a page may be too short for a record that is moved.
         if gaps * WORD > bytes + PAGES_UNUSED * log.page_bytes() {
-            Cleaner::new(self, log, local, now).compact(bytes);
+            Cleaner::new(engine, local, now).compact(bytes);
         }
-    }
-
-    /// Gives pages back while the limit is exceeded: cleans about `budget` records. True if there is more to do.
-    fn shrink_log(&self, log: &Log, local: &mut Self::Local, now: Time, budget: usize) -> bool {
-        if !self.store().pool().is_over() {
-            return false;
-        }
-        Cleaner::new(self, log, local, now).shrink(budget) && self.store().pool().is_over()
     }
 }
 
 /// A thread that cleans.
-pub(super) struct Cleaner<'a, E: Reclaim> {
+pub(super) struct Cleaner<'a, E: Relocate> {
     pub(super) engine: &'a E,
     pub(super) log: &'a Log,
     pub(super) local: &'a mut E::Local,
@@ -228,8 +234,9 @@ pub(super) struct Cleaner<'a, E: Reclaim> {
     mode: CleaningMode,
 }
 
-impl<'a, E: Reclaim> Cleaner<'a, E> {
-    fn new(engine: &'a E, log: &'a Log, local: &'a mut E::Local, now: Time) -> Self {
+impl<'a, E: Relocate> Cleaner<'a, E> {
+    fn new(engine: &'a E, local: &'a mut E::Local, now: Time) -> Self {
+        let log = engine.store().log();
         let need = match engine.evicts() {
             true => Need::Room,
             false => Need::EveryGap,
@@ -239,7 +246,10 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
             log,
             local,
             now,
-            plan: log.policy.plan(need, engine.evicts()),
+            plan: Plan {
+                need,
+                evicts: engine.evicts(),
+            },
             mode: CleaningMode::Normal,
         }
     }
@@ -247,7 +257,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
     /// Moves items together, in proportion to what was appended, while memory is not short.
     #[cold]
     fn close_gaps(&mut self, appended: usize) {
-        self.plan = self.log.policy.plan(Need::Order, self.engine.evicts());
+        self.plan.need = Need::Order;
         self.clean(CLEANED_PER_APPENDED_AT_EASE * appended);
         self.engine.tell_if_many(self.local);
     }
@@ -290,7 +300,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
             } else {
                 CleaningMode::EvictAll
             };
-            let due = swept < dead::SWEPT_PAGES_MAX && self.sweep_words(self.log.page_words());
+            let due = swept < sweep::SWEPT_PAGES_MAX && self.sweep_words(self.log.page_words());
             swept += usize::from(due);
             self.spare_the_living(due, if desperate { Need::AnyRoom } else { Need::Room });
             match self.clean(self.log.page_words()) {
@@ -408,7 +418,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
         while cleaning.at < end {
             let mut run = [None; RUN];
             // About as many records as fit the budget: a store waits for all of them.
-            let record = (self.log.policy.mean_bytes() / WORD).max(1);
+            let record = (self.log.history.mean_bytes() / WORD).max(1);
             let count = ((end - cleaning.at) / record + 1).clamp(RUN_MIN, RUN);
             let mut met = 0;
             let (mut items, mut bytes) = (0, 0);
@@ -440,7 +450,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
                 },
             );
             if self.engine.evicts() {
-                self.log.policy.note_sizes(store, items, bytes);
+                self.log.history.note_sizes(store, items, bytes);
             }
             for record in run.iter().flatten() {
                 self.clean_record(cleaning, record);
@@ -472,8 +482,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
         let left = if cleaning.compacts {
             Some(self.engine.store().recency.uses(met.chunk))
         } else {
-            let item = met.judged(self.engine.store());
-            self.log.policy.judge(cleaning.queue, &item, self.mode)
+            self.judge(cleaning.queue, met)
         };
         if let Some(left) = left
             && self.keep(cleaning, met, left)
@@ -500,16 +509,26 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
             Queue::Main => Count::EvictedMain,
         };
         self.local.counters().one(reason);
-        let policy = &self.log.policy;
-        policy.note_eviction(queue, met.hash);
-        match queue {
-            Queue::Probation if fetched => policy.note_refused(bytes),
-            Queue::Probation => {}
-            Queue::Main => self.count(met, ClassCount::EvictedMain),
+        if queue == Queue::Main {
+            self.count(met, ClassCount::EvictedMain);
         }
-        if policy.depths.follows(met.hash) {
-            policy.depths.leave(met.hash, bytes);
+        let Log {
+            history, policy, ..
+        } = self.log;
+        history.add_ghost(queue, met.hash);
+        policy.note_eviction(queue, &Evicted { bytes, fetched });
+        if history.depths.follows(met.hash) {
+            history.depths.leave(met.hash, bytes);
         }
+    }
+
+    /// The uses that are left to an item if it stays.
+    fn judge(&self, queue: Queue, met: &PageRecord) -> Option<u8> {
+        if self.mode == CleaningMode::EvictAll {
+            return None;
+        }
+        let item = met.judged(self.engine.store());
+        self.log.policy.judge(queue, &item, &self.log.memory())
     }
 
     /// Counts what happens to an item.
@@ -628,11 +647,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
             || self.log.is_newer(head.chunk, met.chunk);
         let stays = cleaning.compacts
             || (moved_before && self.mode == CleaningMode::Normal)
-            || self
-                .log
-                .policy
-                .judge(queue, &head.judged(store), self.mode)
-                .is_some();
+            || self.judge(queue, &head).is_some();
         let words = met.header.record_words(store.chunk_max());
         if stays && let Some(to) = self.room_for_kept(cleaning, met.chunk, words * WORD, None) {
             store.copy_constant(met.chunk, to, words);
@@ -715,7 +730,7 @@ impl<'a, E: Reclaim> Cleaner<'a, E> {
     }
 }
 
-impl Store {
+impl Store<Log> {
     /// Copies the words of a linked record that change only with its sequence, if at all. Returns that sequence: of a
     /// segment, a meaningless one.
     pub fn copy_constant(&self, from: Chunk, to: Chunk, words: usize) -> u64 {

@@ -19,7 +19,7 @@ use std::io;
 use nuthatch_base::sync::shim::{AtomicU64, AtomicUsize, Ordering};
 use nuthatch_engine::stats::MORE_MEMORY;
 
-use crate::slab::words::Words;
+use crate::memory::words::Words;
 
 /// Buckets of the table.
 const BUCKETS: usize = if cfg!(loom) { 1 } else { 512 };

@@ -6,9 +6,9 @@
 
 use nuthatch_base::sync::shim::{AtomicU64, Ordering};
 
-use crate::slab::arena::{Chunk, WORD};
-use crate::slab::sizes::CHUNK_MIN;
-use crate::slab::words::Words;
+use crate::memory::arena::{Chunk, WORD};
+use crate::memory::sizes::CHUNK_MIN;
+use crate::memory::words::Words;
 
 /// Words of the arena that one bit stands for: the smallest chunk.
 const GRANULE: u64 = (CHUNK_MIN / WORD) as u64;

@@ -4,6 +4,8 @@
 //! under that lock. The victim is evicted only if it is still in the index and still the policy's choice. Then it is
 //! taken out of the index like any removed item. No thread waits for an eviction.
 
+pub mod removals;
+
 use std::cell::RefCell;
 use std::time::Duration;
 
@@ -12,25 +14,15 @@ use nuthatch_engine::reply::Item;
 use nuthatch_engine::request::Expiry;
 use nuthatch_engine::{Engine, Evicted};
 
-use super::Policy;
-use super::clean::Cleans;
-use super::removals::{COPY_MAX, Queue, RemovalCause, Removals, Removed};
-use crate::count::{Count, ThreadCounters};
-use crate::item::{Header, plain_item};
-use crate::slab::HasStore;
+use crate::count::{Count, Figures, ThreadCounters};
+use crate::item::unlinked::Unlinked;
+use crate::item::{Header, Shape, plain_item};
+use crate::memory::arena::Chunk;
+use crate::store::HasStore;
 #[cfg(doc)]
-use crate::slab::Store;
-use crate::slab::arena::Chunk;
-use crate::slab::unlinked::Unlinked;
-use crate::slab::walk::Cleared;
+use crate::store::Store;
 use crate::timestamps::{SequenceBlock, Timestamps};
-
-/// Victims that are tried, at least, before a store is refused: each of them turned out to be in use by another thread,
-/// or freed already, or held by a slow reader.
-const VICTIMS_MAX: usize = 256;
-
-/// Looks for dead items in pages of any class that a store may take, before it is refused: see [`Store::clear_page`].
-const LOOKS_MAX: usize = 256;
+use removals::{COPY_MAX, Queue, RemovalCause, Removals, Removed};
 
 /// If pages must be taken from items for the index, the index may take one part in `INDEX_SHARE` of the memory.
 const INDEX_SHARE: usize = 8;
@@ -67,16 +59,41 @@ pub trait PerThread {
     }
 }
 
-/// An engine that can take items out by the chunk that they lie in.
-pub trait Reclaim: Engine + HasStore {
+/// How an engine finds memory for items that are placed in one way.
+pub trait MakeRoom<E: Reclaim + HasStore<Placement = Self>>: Figures {
+    /// Where a new item goes whose key has this hash, and the uses that count for it from the start. `arriving`: its
+    /// value comes later.
+    fn admit(engine: &E, local: &E::Local, hash: u64, arriving: bool) -> (Self::Destination, u8);
+
+    /// Memory for `bytes` bytes of an item: for its header, if `whole` is its shape, or for a piece of its value. Evicts
+    /// if it must.
+    fn obtain(
+        engine: &E,
+        local: &mut E::Local,
+        now: Time,
+        to: Self::Destination,
+        bytes: usize,
+        whole: Option<&Shape>,
+    ) -> Option<Chunk>;
+
+    /// Gives pages back while the limit is exceeded. True if there is more to do.
+    fn shrink(engine: &E, local: &mut E::Local, now: Time, budget: usize) -> bool;
+
+    /// Takes items out that have expired or were flushed: looks at about `budget` places. True if it is known that there
+    /// are more of them.
+    fn sweep_dead(engine: &E, local: &mut E::Local, now: Time, budget: usize) -> bool;
+
+    /// Where nothing may leave, makes `bytes` bytes free for users other than pages, if it can.
+    fn reclaim_unused(engine: &E, local: &mut E::Local, now: Time, bytes: usize);
+}
+
+/// An engine that can take items out by the place in which they lie.
+pub trait Reclaim: Engine + HasStore<Placement: MakeRoom<Self>> {
     /// The state of a thread.
     type Local: PerThread;
 
     /// The sequences and expiries of the engine's items.
     fn timestamps(&self) -> &Timestamps;
-
-    /// The order in which items leave.
-    fn policy(&self) -> &dyn Policy;
 
     /// Takes the item in a chunk out of the index, if there is one and `doomed` returns true under the lock of its key.
     fn remove_from_index(
@@ -85,35 +102,6 @@ pub trait Reclaim: Engine + HasStore {
         chunk: Chunk,
         doomed: impl Fn(&Header) -> bool,
     ) -> Option<Unlinked>;
-
-    /// Starts loading what a search for a key with this hash needs. Here and below: an engine with a log.
-    fn prefetch_hash(&self, hash: u64) {
-        let _ = hash;
-    }
-
-    /// As [`Reclaim::remove_from_index`], for an item whose key has this hash.
-    fn remove_hashed(
-        &self,
-        hash: u64,
-        chunk: Chunk,
-        doomed: impl Fn(&Header) -> bool,
-    ) -> Option<Unlinked> {
-        let _ = (hash, chunk, doomed);
-        None
-    }
-
-    /// Lets the index refer to an item's copy: the engine calls [`Store::finish_move`] under the item's lock, with the
-    /// sequence that was copied. False if the index no longer refers to the item, or a reader has it pinned.
-    fn relocate(&self, hash: u64, from: Chunk, to: Chunk, copied: u64) -> bool {
-        let _ = (hash, from, to, copied);
-        false
-    }
-
-    /// The same for a segment of the item at `head`, whose key has this hash: [`Store::finish_segment_move`].
-    fn relocate_segment(&self, hash: u64, head: Chunk, from: Chunk, to: Chunk) -> bool {
-        let _ = (hash, head, from, to);
-        false
-    }
 
     /// The listener, if there is one, and the removals that it is to be told of.
     fn removals(&self) -> Option<&Removals> {
@@ -140,113 +128,6 @@ pub trait Reclaim: Engine + HasStore {
             idle: age_at.map_or(Duration::ZERO, age),
             ..plain_item(header)
         }
-    }
-
-    /// A chunk of a class; evicts if it must.
-    #[inline]
-    fn allocate_chunk(&self, local: &mut Self::Local, now: Time, class: usize) -> Option<Chunk> {
-        let free = self.store().allocate(class).ok();
-        free.or_else(|| self.reclaim_chunk(local, now, class))
-    }
-
-    /// A chunk of a class that has none free.
-    #[inline(never)]
-    fn reclaim_chunk(&self, local: &mut Self::Local, now: Time, class: usize) -> Option<Chunk> {
-        for attempt in 0.. {
-            self.tell_if_many(local);
-            // In the first attempt the caller has just tried to allocate.
-            if attempt > 0
-                && let Ok(chunk) = self.store().allocate(class)
-            {
-                return Some(chunk);
-            }
-            if !self.evicts() {
-                return self.reclaim_unused(local, now, class);
-            }
-            // A large value whose value is still arriving may have all its pieces side by side in the largest classes:
-            // so many victims are tried there that the hand passes all of them.
-            if attempt >= VICTIMS_MAX && attempt >= 4 * self.store().class(class).pages.len() {
-                break;
-            }
-            if let Some(chunk) = self.evict(local, now, class) {
-                return Some(chunk);
-            }
-        }
-        None
-    }
-
-    /// Without eviction, room comes from empty pages of any class, and from dead items. If there is neither, that costs a
-    /// bounded number of looks, or none where no item can be dead: a store that is full refuses at once.
-    fn reclaim_unused(&self, local: &mut Self::Local, now: Time, class: usize) -> Option<Chunk> {
-        let store = self.store();
-        let free = store.allocate_from_any(class).ok();
-        if free.is_some() || !self.timestamps().may_have_dead() {
-            return free;
-        }
-        // Dead items of the class itself give their chunks. Those of others make room if a whole page is dead.
-        for _ in 0..VICTIMS_MAX {
-            let Some(candidate) = store.victim(class) else {
-                break;
-            };
-            if self.remove_expired(local, now, candidate) {
-                self.tell_if_many(local);
-                if let Ok(chunk) = store.allocate_from_any(class) {
-                    return Some(chunk);
-                }
-            }
-        }
-        self.clear_pages(local, now, || store.allocate_from_any(class).ok())
-    }
-
-    /// Frees dead items, page by page, until there is `room`, or no look is left.
-    fn clear_pages<R>(
-        &self,
-        local: &mut Self::Local,
-        now: Time,
-        room: impl Fn() -> Option<R>,
-    ) -> Option<R> {
-        let mut looks = LOOKS_MAX;
-        while looks > 0 && self.timestamps().may_have_dead() {
-            let clear = |chunk| self.clear_chunk(local, now, chunk);
-            self.store().clear_page(&mut looks, clear);
-            if let Some(room) = room() {
-                return Some(room);
-            }
-        }
-        None
-    }
-
-    /// Removes the item in a chunk, or the one that the chunk is a piece of, if it is dead.
-    fn clear_chunk(&self, local: &mut Self::Local, now: Time, chunk: Chunk) -> Cleared {
-        let arena = &self.store().arena;
-        let header = Header::load(arena, chunk);
-        let head = header
-            .segment_of()
-            .filter(|&head| arena.contains(head))
-            .unwrap_or(chunk);
-        if self.remove_expired(local, now, head) {
-            self.tell_if_many(local);
-            Cleared::Freed
-        } else if Header::load(arena, head).is_item() {
-            Cleared::Stays
-        } else {
-            Cleared::Free
-        }
-    }
-
-    /// Evicts the policy's choice. Returns its chunk if the caller owns it now; other freed memory is allocated by the
-    /// next attempt.
-    fn evict(&self, local: &mut Self::Local, now: Time, class: usize) -> Option<Chunk> {
-        let (store, policy) = (self.store(), self.policy());
-        let starving = policy.is_starving(store, class);
-        store.move_pages(class, starving, |chunk| self.drain_chunk(local, now, chunk));
-        let victim = policy.victim(store, class)?;
-        if self.remove_whole(local, now, victim.chunk) {
-            return None;
-        }
-        let item = self.take_out(local, now, victim.chunk, |_| policy.is_still(&victim))?;
-        policy.evicted(store, class, &item);
-        store.reuse(item, class)
     }
 
     /// Takes an item out of the index, if `doomed`, and counts it among the items that left without a request.
@@ -285,49 +166,19 @@ pub trait Reclaim: Engine + HasStore {
         expired
     }
 
-    /// If the chunk is a piece of a large value, removes the whole value. False if it is not.
-    fn remove_whole(&self, local: &mut Self::Local, now: Time, chunk: Chunk) -> bool {
-        let Some(head) = Header::load(&self.store().arena, chunk).segment_of() else {
-            return false;
-        };
-        if self.store().arena.contains(head) {
-            self.remove_chunk(local, now, head, |header| header.is_large());
-        }
-        true
-    }
-
-    /// Removes the item or piece in a chunk, whichever it is.
-    fn drain_chunk(&self, local: &mut Self::Local, now: Time, chunk: Chunk) {
-        if !self.remove_whole(local, now, chunk) {
-            self.remove_chunk(local, now, chunk, |_| true);
-        }
-    }
-
     /// Gives pages back while the limit is exceeded, and their memory to the system. True if there is more to do.
     fn shrink(&self, local: &mut Self::Local, now: Time, budget: usize) -> bool {
         let releasing = self.store().release(RELEASED_A_CALL);
-        let shrinking = match &self.store().log {
-            Some(log) => self.shrink_log(log, local, now, budget),
-            None => self
-                .store()
-                .shrink(budget, |chunk| self.drain_chunk(local, now, chunk)),
-        };
+        let shrinking = Self::Placement::shrink(self, local, now, budget);
         releasing || shrinking
     }
 
-    /// Looks at about `budget` chunks for expired and flushed items. True if it is known that there are more of them.
+    /// Looks at about `budget` places for expired and flushed items. True if it is known that there are more of them.
     fn sweep(&self, local: &mut Self::Local, now: Time, budget: usize) -> bool {
-        if !self.timestamps().may_have_dead() {
-            return false;
-        }
-        if let Some(log) = &self.store().log {
-            return self.sweep_log(log, local, now, budget);
-        }
-        self.sweep_in_turn(local, now, budget);
-        false
+        self.timestamps().may_have_dead() && Self::Placement::sweep_dead(self, local, now, budget)
     }
 
-    /// Looks at about `budget` chunks from where the last call stopped, whatever lies in them.
+    /// Looks at about `budget` places from where the last call stopped, whatever lies in them.
     fn sweep_in_turn(&self, local: &mut Self::Local, now: Time, budget: usize) {
         let looked = self.store().sweep(budget, |chunk| {
             if self.remove_expired(local, now, chunk) {
@@ -338,19 +189,10 @@ pub trait Reclaim: Engine + HasStore {
     }
 
     /// Empties pages step by step for an index that waits for `bytes` bytes, while the index is small beside the items.
-    /// Where nothing may leave, closes gaps for it, or gives up pages that are empty or whose items are all dead.
+    /// Where nothing may leave, makes room for it without that.
     fn reclaim_for_index(&self, local: &mut Self::Local, now: Time, bytes: usize) {
         if !self.evicts() {
-            match &self.store().log {
-                Some(log) => self.compact_log(log, local, now, bytes),
-                None => {
-                    let store = self.store();
-                    if !store.return_empty_pages(bytes) {
-                        let room = || store.return_empty_pages(bytes).then_some(());
-                        self.clear_pages(local, now, room);
-                    }
-                }
-            }
+            Self::Placement::reclaim_unused(self, local, now, bytes);
         } else if 2 * bytes <= self.store().pool().limit() / INDEX_SHARE {
             self.store().pool().earmark(bytes);
             self.shrink(local, now, DRAINED_A_STORE);

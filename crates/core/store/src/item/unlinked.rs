@@ -1,13 +1,14 @@
 //! Items that have left the index, and the freeing of their memory.
 
-use super::Store;
-use super::arena::Chunk;
-use crate::item::Header;
+use super::Header;
+use crate::memory::arena::Chunk;
+use crate::slab::Slab;
+use crate::store::{Placement, Store};
 
 /// An item that has just left the index: the right to free its memory.
 ///
 /// It cannot be copied, and the functions that free memory consume it. So however an item leaves (removed, replaced,
-/// evicted, drained, expired), the [`Pins`](super::pins::Pins) are checked once and its chunks are freed once.
+/// evicted, drained, expired), the [`Pins`](crate::memory::pins::Pins) are checked once and its chunks are freed once.
 #[derive(Debug)]
 #[must_use = "the memory is lost unless it is retired or reused"]
 pub struct Unlinked {
@@ -33,7 +34,7 @@ impl Unlinked {
     }
 }
 
-impl Store {
+impl<P: Placement> Store<P> {
     /// Frees an item's memory, or leaves that to its last reader.
     #[inline]
     pub fn retire(&self, item: Unlinked) {
@@ -42,7 +43,18 @@ impl Store {
         }
     }
 
-    /// The same, but if the item is a single chunk of `class` and has no reader, the chunk goes to the caller.
+    /// Frees all chunks of an item that has no reader.
+    #[inline]
+    pub(crate) fn free_item(&self, item: Unlinked) {
+        if item.header.is_large() {
+            self.free_segments(item.chunk, &item.header.shape(self.chunk_max()));
+        }
+        self.free_chunk(item.chunk);
+    }
+}
+
+impl Store<Slab> {
+    /// Frees an item's memory, or leaves that to its last reader; but if the item is a single chunk of `class` and has no reader, the chunk goes to the caller.
     pub fn reuse(&self, item: Unlinked, class: usize) -> Option<Chunk> {
         let item = self.pins.release(item.chunk, item)?;
         let shape = item.header.shape(self.chunk_max());
@@ -51,14 +63,5 @@ impl Store {
         }
         self.free_item(item);
         None
-    }
-
-    /// Frees all chunks of an item that has no reader.
-    #[inline]
-    pub(super) fn free_item(&self, item: Unlinked) {
-        if item.header.is_large() {
-            self.free_segments(item.chunk, &item.header.shape(self.chunk_max()));
-        }
-        self.free_chunk(item.chunk);
     }
 }

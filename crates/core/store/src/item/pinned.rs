@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use super::arena::Chunk;
-use super::{HasStore, Store};
 #[cfg(not(loom))]
-use crate::item::SEGMENT_HEADER;
-use crate::item::{Header, Shape};
-use crate::log::Log;
+use super::SEGMENT_HEADER;
+use super::{Header, Shape};
+use crate::memory::arena::Chunk;
+use crate::store::{HasStore, Placement, Store};
 use nuthatch_engine::Value;
 
 /// A pinned value. Its bytes neither move nor change until it is dropped.
@@ -67,7 +66,7 @@ impl<E: HasStore> Value for Pinned<E> {
         let store = self.engine.store();
         store.read_value(self.chunk, &self.shape, offset, &mut bytes);
         // SAFETY: initialised when made, and `read_value` only writes.
-        unsafe { super::bytes::assume_init(Box::leak(bytes.into_boxed_slice())) }
+        unsafe { crate::memory::bytes::assume_init(Box::leak(bytes.into_boxed_slice())) }
     }
 }
 
@@ -78,15 +77,15 @@ impl<E: HasStore> Drop for Pinned<E> {
 }
 
 /// An item that the store itself reads on without the item's lock: like [`Pinned`], for as long as an operation lasts.
-pub struct PinnedItem<'s> {
-    store: &'s Store,
+pub struct PinnedItem<'s, P: Placement> {
+    store: &'s Store<P>,
     chunk: Chunk,
     header: Header,
 }
 
-impl<'s> PinnedItem<'s> {
+impl<'s, P: Placement> PinnedItem<'s, P> {
     /// Pins an item whose bucket's lock the caller holds.
-    pub fn new(store: &'s Store, chunk: Chunk, header: &Header) -> Self {
+    pub fn new(store: &'s Store<P>, chunk: Chunk, header: &Header) -> Self {
         store.pins.pin(chunk);
         Self {
             store,
@@ -106,32 +105,19 @@ impl<'s> PinnedItem<'s> {
     }
 }
 
-impl Drop for PinnedItem<'_> {
+impl<P: Placement> Drop for PinnedItem<'_, P> {
     fn drop(&mut self) {
         let shape = self.header.shape(self.store.chunk_max());
         self.store.unpin(self.chunk, &shape);
     }
 }
 
-impl Store {
-    /// Gives a pin of an item back. The last reader of an item that has left the index frees it. Pages in which a
-    /// cleaning left an item that nobody holds any more may be tried again.
+impl<P: Placement> Store<P> {
+    /// Gives a pin of an item back. The last reader of an item that has left the index frees it.
     fn unpin(&self, chunk: Chunk, shape: &Shape) {
-        let orphan = self.pins.unpin(chunk, || {
-            if let Some(log) = &self.log {
-                self.note_unpinned(log, chunk, shape);
-            }
-        });
-        if let Some(item) = orphan {
+        let last = || P::note_unpinned(self, chunk, shape);
+        if let Some(item) = self.pins.unpin(chunk, last) {
             self.free_item(item);
-        }
-    }
-
-    /// Notes a pin's end in all pages in which the item lies. It has not been moved yet, nor freed.
-    fn note_unpinned(&self, log: &Log, chunk: Chunk, shape: &Shape) {
-        log.note_unpinned(chunk);
-        for index in 0..shape.segments() {
-            log.note_unpinned(self.segment(chunk, shape, index));
         }
     }
 }

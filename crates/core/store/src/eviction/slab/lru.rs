@@ -11,10 +11,11 @@ use nuthatch_engine::AuditError;
 
 use super::{Policy, PolicyKind, Victim};
 use crate::item::Header;
-use crate::links::Link;
-use crate::slab::Store;
-use crate::slab::arena::{Arena, Chunk};
-use crate::slab::unlinked::Unlinked;
+use crate::item::links::Link;
+use crate::item::unlinked::Unlinked;
+use crate::memory::arena::{Arena, Chunk};
+use crate::slab::Slab;
+use crate::store::Store;
 
 /// Strict LRU, as it is chosen.
 pub static KIND: PolicyKind = PolicyKind {
@@ -72,7 +73,7 @@ impl Lru {
 
     /// The lists from which room for a class may come: its own, and the largest class's, because a class may be full of
     /// heads and last pieces of large values, which are in that list.
-    fn candidates(store: &Store, class: usize) -> [usize; 2] {
+    fn candidates(store: &Store<Slab>, class: usize) -> [usize; 2] {
         [class, store.sizes.count() - 1]
     }
 
@@ -82,18 +83,18 @@ impl Lru {
 }
 
 impl Policy for Lru {
-    fn add(&self, store: &Store, chunk: Chunk, header: &Header) {
+    fn add(&self, store: &Store<Slab>, chunk: Chunk, header: &Header) {
         let mut list = self.lock(store.class_of_item(header));
         list.push(self.links, &store.arena, chunk);
     }
 
-    fn remove(&self, store: &Store, chunk: Chunk, header: &Header) {
+    fn remove(&self, store: &Store<Slab>, chunk: Chunk, header: &Header) {
         let mut list = self.lock(store.class_of_item(header));
         list.cut(self.links, &store.arena, chunk);
     }
 
     #[inline]
-    fn hit(&self, store: &Store, chunk: Chunk, header: &Header) {
+    fn hit(&self, store: &Store<Slab>, chunk: Chunk, header: &Header) {
         let mut list = self.lock(store.class_of_item(header));
         if list.newest != Some(chunk) {
             list.cut(self.links, &store.arena, chunk);
@@ -101,7 +102,7 @@ impl Policy for Lru {
         }
     }
 
-    fn victim(&self, store: &Store, class: usize) -> Option<Victim> {
+    fn victim(&self, store: &Store<Slab>, class: usize) -> Option<Victim> {
         let oldest = |class| self.last(class).map(|chunk| Victim { chunk, class });
         Self::candidates(store, class).into_iter().find_map(oldest)
     }
@@ -110,20 +111,20 @@ impl Policy for Lru {
         self.last(victim.class) == Some(victim.chunk)
     }
 
-    fn oldest(&self, _: &Store, class: usize) -> Option<Chunk> {
+    fn oldest(&self, _: &Store<Slab>, class: usize) -> Option<Chunk> {
         self.lock(class).oldest
     }
 
-    fn is_starving(&self, store: &Store, class: usize) -> bool {
+    fn is_starving(&self, store: &Store<Slab>, class: usize) -> bool {
         let candidates = Self::candidates(store, class);
         candidates.iter().all(|&class| self.last(class).is_none())
     }
 
-    fn evicted(&self, store: &Store, class: usize, item: &Unlinked) {
+    fn evicted(&self, store: &Store<Slab>, class: usize, item: &Unlinked) {
         store.note_victim(class, item);
     }
 
-    fn audit(&self, store: &Store, items: &HashMap<Chunk, usize>) -> Result<(), AuditError> {
+    fn audit(&self, store: &Store<Slab>, items: &HashMap<Chunk, usize>) -> Result<(), AuditError> {
         let mut seen = 0;
         for class in 0..self.lists.len() {
             let list = self.lock(class);

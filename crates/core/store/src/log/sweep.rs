@@ -5,11 +5,11 @@
 //! memory than a cleaning for gaps does not pay for: a quarter of a page. How long one store sweeps is bounded; what is
 //! not swept by then makes room like anything else.
 
-use super::clean::{Cleaner, PageRecord, RUN};
-use super::reclaim::{PerThread, Reclaim};
-use super::s3_fifo::Need;
+use super::clean::{Cleaner, PageRecord, RUN, Relocate};
 use crate::count::Count;
 use crate::log::due::{Dead, Swept};
+use crate::log::{Need, Plan};
+use crate::reclaim::PerThread;
 
 /// Words swept for each word appended.
 const SWEPT_PER_APPENDED: usize = 8;
@@ -17,7 +17,7 @@ const SWEPT_PER_APPENDED: usize = 8;
 /// Pages that a thread sweeps for one piece of memory, at most, before items that are alive leave for it.
 pub(super) const SWEPT_PAGES_MAX: usize = 8;
 
-impl<E: Reclaim> Cleaner<'_, E> {
+impl<E: Relocate> Cleaner<'_, E> {
     /// Sweeps in proportion to what was appended, and sets for what need pages are cleaned meanwhile.
     pub(super) fn sweep_for(&mut self, appended: usize) {
         let due = self.sweep_words(SWEPT_PER_APPENDED * appended);
@@ -28,7 +28,7 @@ impl<E: Reclaim> Cleaner<'_, E> {
     pub(super) fn spare_the_living(&mut self, due: bool, otherwise: Need) {
         if self.engine.evicts() {
             let need = if due { Need::Dead } else { otherwise };
-            self.plan = self.log.policy.plan(need, true);
+            self.plan = Plan { need, evicts: true };
         }
     }
 

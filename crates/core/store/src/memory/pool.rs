@@ -231,6 +231,11 @@ impl Pool {
         self.limit
     }
 
+    /// The highest limit that may be set, in bytes.
+    pub fn limit_max(&self) -> usize {
+        self.limit_max
+    }
+
     /// Pages that classes have.
     pub fn used_pages(&self) -> usize {
         self.used_pages
@@ -266,7 +271,7 @@ impl Pool {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::slab::sizes::PAGE;
+    use crate::memory::sizes::PAGE;
 
     #[test]
     fn pages_are_warmed_once_and_only_within_the_limit() {

@@ -5,7 +5,8 @@
 //! than fit push everything else out.
 
 use super::{Policy, PolicyKind, Victim};
-use crate::slab::Store;
+use crate::slab::Slab;
+use crate::store::Store;
 
 /// CLOCK, as it is chosen.
 pub static KIND: PolicyKind = PolicyKind {
@@ -19,7 +20,7 @@ pub static KIND: PolicyKind = PolicyKind {
 pub struct Clock;
 
 impl Policy for Clock {
-    fn victim(&self, store: &Store, class: usize) -> Option<Victim> {
+    fn victim(&self, store: &Store<Slab>, class: usize) -> Option<Victim> {
         let chunk = store.victim(class)?;
         Some(Victim { chunk, class })
     }

@@ -1,6 +1,6 @@
 //! Words in front of an item that refer to other items: of its chain, of its class's list.
 
-use crate::slab::arena::{Arena, Chunk};
+use crate::memory::arena::{Arena, Chunk};
 
 /// One of an item's links: how many words in front of its header it lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use nuthatch_base::sync::shim::Ordering;
 
-use super::arena::{Chunk, WORD};
-use super::bytes;
-use super::limits::ITEM_SIZE_LIMIT;
-use super::{HasStore, Store};
-use crate::item::{Header, Shape};
+use super::{Header, Shape};
+use crate::memory::arena::{Chunk, WORD};
+use crate::memory::bytes;
+use crate::memory::limits::ITEM_SIZE_LIMIT;
+use crate::store::{HasStore, Placement, Store};
 use nuthatch_engine::Reservation;
 use nuthatch_engine::request::Expiry;
 
@@ -25,14 +25,14 @@ pub struct Fresh {
 }
 
 /// The chunks of an item so far. They are freed if there are not enough.
-struct Gathered<'a> {
-    store: &'a Store,
+struct Gathered<'a, P: Placement> {
+    store: &'a Store<P>,
     shape: &'a Shape,
     head: Chunk,
     segments: usize,
 }
 
-impl Drop for Gathered<'_> {
+impl<P: Placement> Drop for Gathered<'_, P> {
     fn drop(&mut self) {
         let Self {
             store, shape, head, ..
@@ -44,7 +44,7 @@ impl Drop for Gathered<'_> {
     }
 }
 
-impl Store {
+impl<P: Placement> Store<P> {
     /// Allocates memory for an item of this shape, in chunks that `chunk_of` finds for so many bytes. For the chunk
     /// with the header `chunk_of` also gets the shape. The error is the number of bytes for which there was no chunk;
     /// then nothing stays allocated.
@@ -71,8 +71,8 @@ impl Store {
             gathered.segments += 1;
         }
         std::mem::forget(gathered);
-        if shape.segment.is_some() && self.log.is_none() {
-            self.pages.head_in(self.page_of(head));
+        if shape.segment.is_some() {
+            P::head_enters(self, head);
         }
         Ok(head)
     }
@@ -80,7 +80,7 @@ impl Store {
     /// True if all chunks of an item that was never linked are as large as its shape says.
     fn has_room(&self, fresh: &Fresh) -> bool {
         let Fresh { chunk, shape, .. } = fresh;
-        let fits = |chunk, bytes| self.chunk_bytes(chunk).is_some_and(|room| bytes <= room);
+        let fits = |chunk, bytes| P::room_of(self, chunk).is_some_and(|room| bytes <= room);
         shape.value_len <= ITEM_SIZE_LIMIT
             && fits(*chunk, shape.head_bytes())
             && (0..shape.segments()).all(|index| {
@@ -97,7 +97,7 @@ impl Store {
             self.each_segment(fresh.chunk, &fresh.shape, |segment| {
                 self.free_private(segment)
             });
-            self.head_leaves(fresh.chunk);
+            P::head_leaves(self, fresh.chunk);
         }
         self.free_private(fresh.chunk);
     }
@@ -105,33 +105,19 @@ impl Store {
     /// Notes that the index refers to the item now, which has this expiry.
     #[inline]
     pub fn note_linked(&self, fresh: &Fresh, expiry: Expiry) {
-        if let Some(log) = &self.log {
-            log.note_expiry(fresh.chunk, expiry);
-            // The head last: a page with a private record is neither cleaned nor used again, so until then neither a
-            // segment that is still to be linked nor the head's table moves.
-            if fresh.shape.segment.is_some() {
-                self.each_segment(fresh.chunk, &fresh.shape, |segment| log.link(segment));
-            }
-            log.link(fresh.chunk);
-        }
+        P::note_linked(self, fresh, expiry);
     }
 
     /// Frees the segments of an item that no index refers to, before its head.
     #[cold]
-    pub(super) fn free_segments(&self, head: Chunk, shape: &Shape) {
+    pub(crate) fn free_segments(&self, head: Chunk, shape: &Shape) {
         self.each_segment(head, shape, |segment| self.free_chunk(segment));
-        self.head_leaves(head);
-    }
-
-    fn head_leaves(&self, head: Chunk) {
-        if self.log.is_none() {
-            self.pages.head_out(self.page_of(head));
-        }
+        P::head_leaves(self, head);
     }
 
     /// Visits all segments of an item that no other thread may move meanwhile, before the head is given back.
     #[cold]
-    fn each_segment(&self, head: Chunk, shape: &Shape, mut each: impl FnMut(Chunk)) {
+    pub(crate) fn each_segment(&self, head: Chunk, shape: &Shape, mut each: impl FnMut(Chunk)) {
         for index in 0..shape.segments() {
             each(self.segment(head, shape, index));
         }
@@ -241,20 +227,25 @@ impl<E: HasStore> Drop for Reserved<E> {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use super::super::sizes::{CHUNK_MIN, PAGE, Sizes};
     use super::*;
+    use crate::eviction::slab::clock;
+    use crate::memory::sizes::{CHUNK_MIN, PAGE, Sizes};
+    use crate::slab::Slab;
 
-    struct TestStore(Store);
+    struct TestStore(Store<Slab>);
 
     impl HasStore for TestStore {
-        fn store(&self) -> &Store {
+        type Placement = Slab;
+
+        fn store(&self) -> &Store<Slab> {
             &self.0
         }
     }
 
     fn test_store() -> Arc<TestStore> {
         let sizes = Sizes::new(16 * PAGE, CHUNK_MIN, 1.25);
-        Arc::new(TestStore(Store::new(16 * PAGE, 16 * PAGE, sizes).unwrap()))
+        let store = Store::<Slab>::new(16 * PAGE, 16 * PAGE, sizes, 0, &clock::KIND);
+        Arc::new(TestStore(store.unwrap()))
     }
 
     fn fresh(owner: &TestStore, shape: Shape) -> Fresh {

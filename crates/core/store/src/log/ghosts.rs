@@ -16,8 +16,8 @@ use std::io;
 
 use nuthatch_base::sync::shim::{AtomicU64, AtomicUsize, Ordering};
 
-use crate::slab::arena::WORD;
-use crate::slab::words::Words;
+use crate::memory::arena::WORD;
+use crate::memory::words::Words;
 
 /// Words in a bucket.
 const WORDS: usize = 2;

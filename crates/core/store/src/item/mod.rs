@@ -19,12 +19,22 @@
 //! of the next one; for a wide item, the fourth word as well. Neither word gives another length for as long as the
 //! record is there: a gap replaces the item with one store.
 
+pub mod fresh;
+pub mod key;
+pub mod links;
+pub mod pinned;
+#[cfg(all(debug_assertions, not(loom)))]
+pub mod read_hook;
+pub mod unlinked;
+mod uses;
+mod value;
+
 use std::time::Duration;
 
 use nuthatch_base::sync::clock::Time;
 
-use crate::slab::arena::{Arena, Chunk, WORD};
-use crate::slab::sizes::CHUNK_MIN;
+use crate::memory::arena::{Arena, Chunk, WORD};
+use crate::memory::sizes::CHUNK_MIN;
 use nuthatch_engine::reply::Item;
 use nuthatch_engine::request::Expiry;
 use nuthatch_engine::semantics::Existing;

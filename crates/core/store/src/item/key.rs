@@ -2,10 +2,10 @@
 
 use std::mem::MaybeUninit;
 
-use super::Store;
-use super::arena::Chunk;
-use super::bytes;
-use crate::item::Header;
+use super::Header;
+use crate::memory::arena::Chunk;
+use crate::memory::bytes;
+use crate::store::{Placement, Store};
 use nuthatch_engine::request::KEY_LEN_MAX;
 
 /// A copy of a key.
@@ -22,7 +22,7 @@ impl KeyCopy {
     }
 }
 
-impl Store {
+impl<P: Placement> Store<P> {
     /// The key in a chunk, as far as it can be read without a lock: it may be torn.
     pub fn copy_key(&self, chunk: Chunk) -> Option<KeyCopy> {
         let header = Header::load(&self.arena, chunk);

@@ -4,7 +4,7 @@ use nuthatch_base::sync::shim::{AtomicU64, Ordering};
 use nuthatch_engine::AuditError;
 
 use super::{BITS, FINGERPRINT_BITS, Ghosts, LANES, low_bits};
-use crate::slab::arena::WORD;
+use crate::memory::arena::WORD;
 
 /// Words beyond the table that may hold a ghost: a thread that writes one while the table shrinks leaves it behind.
 const LEFT_BEHIND: usize = 16;
