@@ -75,10 +75,10 @@ mod other_policies {
     }
 }
 
-/// In a small memory the largest chunk is no longer than what a get copies, so a value may lie in segments and be copied:
+/// In a small memory the largest chunk is no longer than what a get copies, so a value may lie in pieces and be copied:
 /// hits keep such a value like one that is read in place.
 #[test]
-fn hits_keep_a_value_in_segments_that_is_copied() {
+fn hits_keep_a_value_in_pieces_that_is_copied() {
     const STORES: usize = 2000;
     let setup = Setup {
         memory_limit: 1 << 20,
@@ -101,7 +101,7 @@ fn hits_keep_a_value_in_segments_that_is_copied() {
         client.delete(b"used");
         misses
     };
-    // Both lie in segments; the second is read in place.
+    // Both lie in pieces; the second is read in place.
     let [copied, read_in_place] = [8_190, 8_193].map(&mut misses_of);
     assert!(
         copied <= read_in_place + 1,

@@ -8,7 +8,7 @@ use super::layout::Variant;
 use nuthatch_engine::AuditError;
 use nuthatch_store::count::Count;
 use nuthatch_store::item::Header;
-use nuthatch_store::memory::arena::Chunk;
+use nuthatch_store::memory::arena::Address;
 use nuthatch_store::memory::bytes;
 
 impl<D: Variant> Cuckoo<D> {
@@ -28,34 +28,36 @@ impl<D: Variant> Cuckoo<D> {
     fn audit_slot(
         &self,
         at: Position,
-        used: &mut HashSet<Chunk>,
+        used: &mut HashSet<Address>,
         keys: &mut HashMap<Vec<u8>, Position>,
     ) -> Result<(), AuditError> {
         let slot = self.index.load(at);
         if slot.is_empty() {
             return Ok(());
         }
-        let chunk = slot.chunk::<D>();
-        let header = Header::load(&self.store.arena, chunk);
+        let address = slot.address::<D>();
+        let header = Header::load(&self.store.arena, address);
         if !header.is_item() {
-            return Err(format!("store 1: {at:?} refers to {chunk:?}, which holds no item").into());
+            return Err(
+                format!("store 1: {at:?} refers to {address:?}, which holds no item").into(),
+            );
         }
-        if !used.insert(chunk) {
-            return Err(format!("cuckoo 1: two slots refer to {chunk:?}").into());
+        if !used.insert(address) {
+            return Err(format!("cuckoo 1: two slots refer to {address:?}").into());
         }
-        let shape = header.shape(self.store.chunk_max());
-        for index in 0..shape.segments() {
-            let segment = self.store.segment(chunk, &shape, index);
-            if Header::load(&self.store.arena, segment).segment_of() != Some(chunk) {
+        let shape = header.shape(self.store.piece_max());
+        for index in 0..shape.pieces() {
+            let piece = self.store.piece(address, &shape, index);
+            if Header::load(&self.store.arena, piece).piece_of() != Some(address) {
                 return Err(
-                    format!("store 1: segment {index} of {chunk:?} does not know it").into(),
+                    format!("store 1: piece {index} of {address:?} does not know it").into(),
                 );
             }
-            if !used.insert(segment) {
-                return Err(format!("store 1: {segment:?} is used twice").into());
+            if !used.insert(piece) {
+                return Err(format!("store 1: {piece:?} is used twice").into());
             }
         }
-        let Some(place) = self.candidates_of(chunk) else {
+        let Some(place) = self.candidates_of(address) else {
             return Err(format!("store 1: the item in {at:?} has no key").into());
         };
         let geometry = self.index.geometry();
@@ -64,7 +66,7 @@ impl<D: Variant> Cuckoo<D> {
             return Err(format!("cuckoo 1: the item in {at:?} belongs into {homes:?}").into());
         }
         let mut key = vec![std::mem::MaybeUninit::new(0); header.key_len()];
-        self.store.arena.read(chunk, header.key_start(), &mut key);
+        self.store.arena.read(address, header.key_start(), &mut key);
         // SAFETY: made initialised, written over since.
         let key = unsafe { bytes::assume_init(&key) }.to_vec();
         match keys.insert(key, at) {
@@ -73,7 +75,7 @@ impl<D: Variant> Cuckoo<D> {
         }
     }
 
-    fn audit_counts(&self, items: usize, used: &HashSet<Chunk>) -> Result<(), AuditError> {
+    fn audit_counts(&self, items: usize, used: &HashSet<Address>) -> Result<(), AuditError> {
         let sums = self.counters.sums();
         let counted = sums[Count::Linked as usize].wrapping_sub(sums[Count::Unlinked as usize]);
         if counted != items as u64 {

@@ -325,7 +325,9 @@ fn a_store_takes_the_place_of_an_item_under_the_lock() {
         let put = Put::set(b"mine");
         let mut filled = || {
             let fresh = engine.allocate(local, NOW, &key, shape, false).unwrap();
-            engine.store.write_value(fresh.chunk, &shape, 0, put.value);
+            engine
+                .store
+                .write_value(fresh.address, &shape, 0, put.value);
             fresh
         };
         let (first, second) = (filled(), filled());
@@ -389,7 +391,7 @@ fn cases() -> [Case; 3] {
     ]
 }
 
-/// Lengths in one chunk and in segments.
+/// Lengths in one chunk and in pieces.
 const LONG: [usize; 2] = [100_000, 900_000];
 
 #[test]

@@ -16,7 +16,7 @@ use nuthatch_store::item::Header;
 use nuthatch_store::item::unlinked::Unlinked;
 use nuthatch_store::log::Log;
 use nuthatch_store::log::clean::Relocate;
-use nuthatch_store::memory::arena::Chunk;
+use nuthatch_store::memory::arena::Address;
 use nuthatch_store::reclaim::Reclaim;
 use nuthatch_store::reclaim::removals::Removals;
 use nuthatch_store::timestamps::Timestamps;
@@ -38,11 +38,11 @@ impl<D: Variant> Reclaim for Cuckoo<D> {
     fn remove_from_index(
         &self,
         _local: &mut Local,
-        chunk: Chunk,
+        address: Address,
         doomed: impl Fn(&Header) -> bool,
     ) -> Option<Unlinked> {
-        let key = self.store.copy_key(chunk)?;
-        self.remove_at(self.hasher.hash(key.bytes()), chunk, doomed)
+        let key = self.store.copy_key(address)?;
+        self.remove_at(self.hasher.hash(key.bytes()), address, doomed)
     }
 
     fn removals(&self) -> Option<&Removals> {
@@ -63,13 +63,13 @@ impl<D: Variant<Placement = Log>> Relocate for Cuckoo<D> {
     fn remove_hashed(
         &self,
         hash: u64,
-        chunk: Chunk,
+        address: Address,
         doomed: impl Fn(&Header) -> bool,
     ) -> Option<Unlinked> {
-        self.remove_at(hash, chunk, doomed)
+        self.remove_at(hash, address, doomed)
     }
 
-    fn relocate(&self, hash: u64, from: Chunk, to: Chunk, copied: u64) -> bool {
+    fn relocate(&self, hash: u64, from: Address, to: Address, copied: u64) -> bool {
         let place = self.index.place(hash);
         let locked = self.index.lock(&place);
         let old = SlotWord::new::<D>(place.tag, from);
@@ -86,13 +86,13 @@ impl<D: Variant<Placement = Log>> Relocate for Cuckoo<D> {
         true
     }
 
-    fn relocate_segment(&self, hash: u64, head: Chunk, from: Chunk, to: Chunk) -> bool {
+    fn relocate_piece(&self, hash: u64, head: Address, from: Address, to: Address) -> bool {
         let place = self.index.place(hash);
         let locked = self.index.lock(&place);
         let linked = locked.find(SlotWord::new::<D>(place.tag, head)).is_some();
         let moved = linked
             && !self.store.pins.is_pinned(head)
-            && self.store.finish_segment_move(head, from, to);
+            && self.store.finish_piece_move(head, from, to);
         if !moved {
             locked.release_unmodified();
         }
@@ -101,21 +101,21 @@ impl<D: Variant<Placement = Log>> Relocate for Cuckoo<D> {
 }
 
 impl<D: Variant> Cuckoo<D> {
-    /// Takes the item in a chunk out of the index, whose key has this hash, if it is there and `doomed`.
+    /// Takes the item at an address out of the index, whose key has this hash, if it is there and `doomed`.
     fn remove_at(
         &self,
         hash: u64,
-        chunk: Chunk,
+        address: Address,
         doomed: impl Fn(&Header) -> bool,
     ) -> Option<Unlinked> {
         let place = self.index.place(hash);
         let locked = self.index.lock(&place);
-        // The key may have been torn, or the chunk reused: only a slot that refers to this very
-        // chunk, under this key's tag, in this key's buckets, proves that it is linked.
-        let slot = SlotWord::new::<D>(place.tag, chunk);
+        // The key may have been torn, or the memory reused: only a slot that refers to this very
+        // address, under this key's tag, in this key's buckets, proves that it is linked.
+        let slot = SlotWord::new::<D>(place.tag, address);
         let found = locked
             .find(slot)
-            .map(|at| (at, Header::load(&self.store.arena, chunk)));
+            .map(|at| (at, Header::load(&self.store.arena, address)));
         let Some((at, header)) = found.filter(|(_, header)| doomed(header)) else {
             locked.release_unmodified();
             return None;
@@ -123,9 +123,9 @@ impl<D: Variant> Cuckoo<D> {
         Some(locked.take_out(at, header))
     }
 
-    /// Where the key in a chunk belongs: reliable only if its bucket is locked.
-    pub(super) fn candidates_of(&self, chunk: Chunk) -> Option<Candidates> {
-        let key = self.store.copy_key(chunk)?;
+    /// Where the key at an address belongs: reliable only if its bucket is locked.
+    pub(super) fn candidates_of(&self, address: Address) -> Option<Candidates> {
+        let key = self.store.copy_key(address)?;
         Some(self.index.place(self.hasher.hash(key.bytes())))
     }
 
@@ -135,7 +135,7 @@ impl<D: Variant> Cuckoo<D> {
     #[cold]
     pub(super) fn make_room(&self, local: &mut Local, now: Time, place: &Candidates) -> bool {
         for turn in 0..SEARCHES_MAX_GROWING {
-            let candidates_of = |item: SlotWord| self.candidates_of(item.chunk::<D>());
+            let candidates_of = |item: SlotWord| self.candidates_of(item.address::<D>());
             let growing = match local.searcher.search(&self.index, place, candidates_of) {
                 Searched::Near => false,
                 // The index grows while there still are paths, so no thread ever waits for a doubling.
@@ -159,7 +159,7 @@ impl<D: Variant> Cuckoo<D> {
             return false;
         };
         for &(from, item) in path.steps.iter().rev() {
-            let candidates_of = |item: SlotWord| self.candidates_of(item.chunk::<D>());
+            let candidates_of = |item: SlotWord| self.candidates_of(item.address::<D>());
             if self.index.relocate(from, free, item, candidates_of) == Moved::Stale {
                 return false;
             }
@@ -179,8 +179,8 @@ impl<D: Variant> Cuckoo<D> {
             locked.release_unmodified();
             return true;
         };
-        let chunk = locked.load(at).chunk::<D>();
-        let header = Header::load(&self.store.arena, chunk);
+        let address = locked.load(at).address::<D>();
+        let header = Header::load(&self.store.arena, address);
         if !self.evicts && self.is_live(&header, now) {
             locked.release_unmodified();
             return false;
@@ -199,11 +199,11 @@ impl<D: Variant> Cuckoo<D> {
             if slot.is_empty() {
                 return None;
             }
-            let chunk = slot.chunk::<D>();
-            if !self.is_live(&Header::load(&self.store.arena, chunk), now) {
+            let address = slot.address::<D>();
+            if !self.is_live(&Header::load(&self.store.arena, address), now) {
                 return Some(at);
             }
-            let idle = !self.store.recency.pass(chunk);
+            let idle = !self.store.recency.pass(address);
             if worst.is_none() || idle {
                 worst = Some(at);
             }

@@ -7,7 +7,7 @@ use super::{Cuckoo, Found};
 use nuthatch_engine::request::Key;
 use nuthatch_store::count::Count;
 use nuthatch_store::item::Header;
-use nuthatch_store::memory::arena::{Chunk, WORD};
+use nuthatch_store::memory::arena::{Address, WORD};
 pub(super) use nuthatch_store::table::Lookup;
 
 impl<D: Variant> Cuckoo<D> {
@@ -29,16 +29,20 @@ impl<D: Variant> Cuckoo<D> {
             if slot.is_empty() {
                 continue;
             }
-            let chunk = slot.chunk::<D>();
-            let header = Header::load(&self.store.arena, chunk);
-            if self.is_key(chunk, &header, key) {
+            let address = slot.address::<D>();
+            let header = Header::load(&self.store.arena, address);
+            if self.is_key(address, &header, key) {
                 local.counters.one(Count::Lookups);
                 local.counters.one(Count::Hits);
                 local
                     .counters
                     .add(Count::SearchedHit as usize, false_tags + 1);
                 local.counters.add(Count::FalseTags as usize, false_tags);
-                return Some(Found { at, chunk, header });
+                return Some(Found {
+                    at,
+                    address,
+                    header,
+                });
             }
             false_tags += 1;
         }
@@ -48,14 +52,14 @@ impl<D: Variant> Cuckoo<D> {
         None
     }
 
-    /// True if the chunk holds this key's item (under a lock, or as far as a reader can tell).
+    /// True if there lies this key's item (under a lock, or as far as a reader can tell).
     #[inline(always)]
-    pub(super) fn is_key(&self, chunk: Chunk, header: &Header, key: &Key<'_>) -> bool {
+    pub(super) fn is_key(&self, address: Address, header: &Header, key: &Key<'_>) -> bool {
         header.key_len() == key.bytes().len()
             && self
                 .store
                 .arena
-                .equals(chunk, header.key_start() / WORD, key.bytes())
+                .equals(address, header.key_start() / WORD, key.bytes())
     }
 
     /// Looks for the key's item under its lock, dead or alive.

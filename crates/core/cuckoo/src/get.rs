@@ -19,7 +19,7 @@ use nuthatch_engine::reply::{Replies, Reply};
 use nuthatch_engine::request::Key;
 use nuthatch_store::count::Count;
 use nuthatch_store::item::{HEADER, Header};
-use nuthatch_store::memory::arena::{Chunk, WORD};
+use nuthatch_store::memory::arena::{Address, WORD};
 use nuthatch_store::memory::bytes;
 use nuthatch_store::prefetch;
 use nuthatch_store::reclaim::Reclaim;
@@ -39,11 +39,11 @@ const _: () = {
 pub(super) struct Probe {
     snapshot: Snapshot,
     /// The first item whose tag matched, or [`Probe::NOTHING`]. (An `Option` would be a word more.)
-    candidate: Chunk,
+    candidate: Address,
 }
 
 impl Probe {
-    const NOTHING: Chunk = Chunk(u64::MAX);
+    const NOTHING: Address = Address(u64::MAX);
 }
 
 /// How a plain get ended on the fast path.
@@ -92,9 +92,9 @@ impl<D: Variant> Cuckoo<D> {
         let (snapshot, buckets) = self.index.begin(place);
         let mut candidate = Probe::NOTHING;
         if let Some(slot) = self.index.first_match(buckets, place.tag) {
-            candidate = slot.chunk::<D>();
-            prefetch::soon(self.store.arena.address(candidate));
-            prefetch::soon(self.store.recency.address(candidate));
+            candidate = slot.address::<D>();
+            prefetch::soon(self.store.arena.pointer(candidate));
+            prefetch::soon(self.store.recency.pointer(candidate));
         }
         Probe {
             snapshot,
@@ -112,10 +112,10 @@ impl<D: Variant> Cuckoo<D> {
     ) -> FastPath {
         match probe.candidate {
             Probe::NOTHING => self.answer_miss(lookup.index, &probe.snapshot, replies),
-            chunk => {
+            address => {
                 let live = |header: &Header| self.is_live(header, lookup.now);
                 let Lookup { ref key, index, .. } = *lookup;
-                self.answer_hit(key, index, chunk, &probe.snapshot, live, replies)
+                self.answer_hit(key, index, address, &probe.snapshot, live, replies)
             }
         }
     }
@@ -139,7 +139,7 @@ impl<D: Variant> Cuckoo<D> {
             return FastPath::Not;
         };
         match self.index.first_match(buckets, place.tag) {
-            Some(slot) => self.answer_hit(key, 0, slot.chunk::<D>(), &snapshot, live, replies),
+            Some(slot) => self.answer_hit(key, 0, slot.address::<D>(), &snapshot, live, replies),
             None => self.answer_miss(0, &snapshot, replies),
         }
     }
@@ -158,21 +158,21 @@ impl<D: Variant> Cuckoo<D> {
         FastPath::Miss
     }
 
-    /// Answers with the item in a chunk if it is this key's, alive, with the usual header, not too large to copy, and
+    /// Answers with the item at an address if it is this key's, alive, with the usual header, not too large to copy, and
     /// was not moved meanwhile.
     #[inline(always)]
     fn answer_hit(
         &self,
         key: &Key<'_>,
         index: usize,
-        chunk: Chunk,
+        address: Address,
         snapshot: &Snapshot,
         live: impl FnOnce(&Header) -> bool,
         replies: &mut impl Replies<CuckooValue<D>>,
     ) -> FastPath {
         // Otherwise the compiler would keep the slot's word as well, and spill values that the next get needs.
-        let chunk = Chunk(opaque(chunk.0));
-        let Some(words) = self.store.arena.window(chunk) else {
+        let address = Address(opaque(address.0));
+        let Some(words) = self.store.arena.window(address) else {
             return FastPath::Not;
         };
         let (head, body) = words.split_at(HEADER / WORD);
@@ -193,9 +193,9 @@ impl<D: Variant> Cuckoo<D> {
             return FastPath::Not;
         }
         replies.commit(index);
-        // SAFETY: the chunk has a window, so it begins in the arena, or at its end; the store reserved the bits
+        // SAFETY: the address has a window, so it begins in the arena, or at its end; the store reserved the bits
         // for that arena.
-        unsafe { self.store.recency.hit_within(chunk) };
+        unsafe { self.store.recency.hit_within(address) };
         FastPath::Hit
     }
 
@@ -217,7 +217,7 @@ impl<D: Variant> Cuckoo<D> {
         for _ in 0..ATTEMPTS {
             let (snapshot, buckets) = self.index.begin(place);
             let found = self.find(local, place.tag, buckets, key);
-            let found = found.map(|found| (found.chunk, found.header));
+            let found = found.map(|found| (found.address, found.header));
             match self.answer(local, now, found, &snapshot, index, replies) {
                 Attempt::Done => return,
                 Attempt::LockedBuckets => break,
@@ -233,12 +233,12 @@ impl<D: Variant> Cuckoo<D> {
         &self,
         local: &Local,
         now: Time,
-        found: Option<(Chunk, Header)>,
+        found: Option<(Address, Header)>,
         snapshot: &Snapshot,
         index: usize,
         replies: &mut dyn Replies<CuckooValue<D>>,
     ) -> Attempt {
-        let Some((chunk, header)) = found.filter(|(_, header)| self.is_live(header, now)) else {
+        let Some((address, header)) = found.filter(|(_, header)| self.is_live(header, now)) else {
             return self.done_if_unchanged(snapshot, || {
                 if let Some((_, dead)) = &found {
                     local.counters.read_dead(dead, now);
@@ -254,12 +254,12 @@ impl<D: Variant> Cuckoo<D> {
                 Attempt::Again
             };
         }
-        let shape = header.shape(self.store.chunk_max());
+        let shape = header.shape(self.store.piece_max());
         let into = replies.begin(index, &item);
-        self.store.read_value(chunk, &shape, 0, into);
+        self.store.read_value(address, &shape, 0, into);
         if self.index.unchanged(snapshot) {
             replies.commit(index);
-            self.store.hit(chunk, &header);
+            self.store.hit(address, &header);
             Attempt::Done
         } else {
             replies.retract(index);
@@ -305,8 +305,8 @@ impl<D: Variant> Cuckoo<D> {
             }
             Some(found) => {
                 let item = plain_item(&found.header);
-                self.store.hit(found.chunk, &found.header);
-                self.hand_out(locked, found.chunk, &found.header, item, index, replies);
+                self.store.hit(found.address, &found.header);
+                self.hand_out(locked, found.address, &found.header, item, index, replies);
             }
         }
     }

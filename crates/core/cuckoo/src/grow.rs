@@ -71,7 +71,7 @@ impl<D: Variant> Growing for Cuckoo<D> {
         for word in self.index.bucket(bucket(2)) {
             let slot = SlotWord(word.load(Ordering::Relaxed));
             if !slot.is_empty() {
-                prefetch::soon(self.store.arena.address(slot.chunk::<D>()));
+                prefetch::soon(self.store.arena.pointer(slot.address::<D>()));
             }
         }
     }
@@ -104,7 +104,7 @@ impl<D: Variant> Cuckoo<D> {
     /// True if an item of a bucket being split goes to its upper half. This needs the key: one of its two positions
     /// falls into this bucket, and that position's next bit decides.
     fn belongs(&self, item: SlotWord, high: u64, geometry: &Geometry) -> bool {
-        let Some(place) = self.candidates_of(item.chunk::<D>()) else {
+        let Some(place) = self.candidates_of(item.address::<D>()) else {
             return false;
         };
         let mask = 2 * geometry.buckets() - 1;

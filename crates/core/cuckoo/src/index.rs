@@ -340,7 +340,7 @@ impl<D: Variant> LockedBuckets<'_, D> {
     /// Takes the item that a slot refers to, whose header is given, out of the table, and unlocks.
     #[inline]
     pub fn take_out(self, at: Position, header: Header) -> Unlinked {
-        let item = Unlinked::new(self.load(at).chunk::<D>(), header);
+        let item = Unlinked::new(self.load(at).address::<D>(), header);
         self.store(at, SlotWord::EMPTY);
         item
     }

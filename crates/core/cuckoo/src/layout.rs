@@ -5,7 +5,7 @@
 //!  | slot 0 | slot 1 | slot 2 | slot 3 | slot 4 | slot 5 | slot 6 | slot 7 |
 //!
 //!  a slot:   63           48 47                                   0
-//!           |    tag 16     |        chunk + 1, in words           |      0 = empty
+//!           |    tag 16     |       address + 1, in words          |      0 = empty
 //! ```
 
 use std::io;
@@ -16,7 +16,7 @@ use nuthatch_engine::AnyEngine;
 
 pub use nuthatch_store::geometry::Geometry;
 use nuthatch_store::log::Log;
-use nuthatch_store::memory::arena::Chunk;
+use nuthatch_store::memory::arena::Address;
 use nuthatch_store::reclaim::MakeRoom;
 use nuthatch_store::slab::Slab;
 use nuthatch_store::store::Store;
@@ -153,9 +153,9 @@ impl SlotWord {
 
     /// A tag, which is never 0, and where the item lies.
     #[inline(always)]
-    pub fn new<D: Variant>(tag: u64, chunk: Chunk) -> Self {
-        debug_assert!(tag != 0 && chunk.0 < 1 << (64 - D::TAG_BITS));
-        SlotWord(tag << (64 - D::TAG_BITS) | chunk.0)
+    pub fn new<D: Variant>(tag: u64, address: Address) -> Self {
+        debug_assert!(tag != 0 && address.0 < 1 << (64 - D::TAG_BITS));
+        SlotWord(tag << (64 - D::TAG_BITS) | address.0)
     }
 
     /// True if the slot is empty.
@@ -172,8 +172,8 @@ impl SlotWord {
 
     /// Where the item lies. Only for slots that are not empty.
     #[inline(always)]
-    pub fn chunk<D: Variant>(self) -> Chunk {
-        Chunk(self.0 & ((1 << (64 - D::TAG_BITS)) - 1))
+    pub fn address<D: Variant>(self) -> Address {
+        Address(self.0 & ((1 << (64 - D::TAG_BITS)) - 1))
     }
 }
 
@@ -200,13 +200,16 @@ mod tests {
 
     #[test]
     fn slots_keep_their_parts() {
-        let slot = SlotWord::new::<EightWay>(0xffff, Chunk((1 << 47) + 5));
+        let slot = SlotWord::new::<EightWay>(0xffff, Address((1 << 47) + 5));
         assert_eq!(
-            (slot.tag::<EightWay>(), slot.chunk::<EightWay>()),
-            (0xffff, Chunk((1 << 47) + 5))
+            (slot.tag::<EightWay>(), slot.address::<EightWay>()),
+            (0xffff, Address((1 << 47) + 5))
         );
-        let slot = SlotWord::new::<Paper>(0x01, Chunk(0));
-        assert_eq!((slot.tag::<Paper>(), slot.chunk::<Paper>()), (1, Chunk(0)));
+        let slot = SlotWord::new::<Paper>(0x01, Address(0));
+        assert_eq!(
+            (slot.tag::<Paper>(), slot.address::<Paper>()),
+            (1, Address(0))
+        );
         assert!(!slot.is_empty());
     }
 

@@ -79,7 +79,7 @@ use nuthatch_engine::{
 };
 use nuthatch_store::count::{COUNTS, engine_stats};
 use nuthatch_store::item::{Header, plain_item};
-use nuthatch_store::memory::arena::{Chunk, WORD};
+use nuthatch_store::memory::arena::{Address, WORD};
 use nuthatch_store::memory::sizes::PAGE;
 use nuthatch_store::reclaim::removals::Removals;
 use nuthatch_store::store::{HasStore, Store};
@@ -112,7 +112,7 @@ pub struct Cuckoo<D: Variant = EightWay> {
 #[derive(Clone, Copy, Debug)]
 struct Found {
     at: Position,
-    chunk: Chunk,
+    address: Address,
     header: Header,
 }
 

@@ -17,7 +17,7 @@ use nuthatch_engine::semantics::{Rewrite, permit_touch, wins};
 use nuthatch_store::count::Count;
 use nuthatch_store::item::Header;
 use nuthatch_store::item::fresh::Fresh;
-use nuthatch_store::memory::arena::Chunk;
+use nuthatch_store::memory::arena::Address;
 use nuthatch_store::reclaim::Reclaim;
 use nuthatch_store::table::{Lookup, Step, Table, answer_vivified};
 
@@ -31,22 +31,22 @@ impl<D: Variant> Cuckoo<D> {
     pub(super) fn hand_out(
         self: &Arc<Self>,
         locked: LockedBuckets<'_, D>,
-        chunk: Chunk,
+        address: Address,
         header: &Header,
         item: Item,
         index: usize,
         replies: &mut dyn Replies<CuckooValue<D>>,
     ) {
-        let shape = header.shape(self.store.chunk_max());
+        let shape = header.shape(self.store.piece_max());
         if item.value_len > COPY_MAX {
             // SAFETY: the item is locked. Only numbers are changed in place, and they are far shorter.
-            let value = unsafe { CuckooValue::new(Arc::clone(self), chunk, header) };
+            let value = unsafe { CuckooValue::new(Arc::clone(self), address, header) };
             drop(locked);
             replies.large(index, &item, value);
         } else {
             // Copied under the lock: so the change and the answer are one step.
             let into = replies.begin(index, &item);
-            self.store.read_value(chunk, &shape, 0, into);
+            self.store.read_value(address, &shape, 0, into);
             drop(locked);
             replies.commit(index);
         }
@@ -105,15 +105,15 @@ impl<D: Variant> Cuckoo<D> {
                     _ => continue,
                 }
             };
-            let item = self.item(found.chunk, &found.header, read.idle.then_some(now));
+            let item = self.item(found.address, &found.header, read.idle.then_some(now));
             let value = read.value && read.unless_cas != Some(item.cas);
             if wins(read, &item, now) || (value && item.value_len > COPY_MAX) {
                 return false;
             }
             if value {
-                let shape = found.header.shape(self.store.chunk_max());
+                let shape = found.header.shape(self.store.piece_max());
                 self.store
-                    .read_value(found.chunk, &shape, 0, replies.begin(index, &item));
+                    .read_value(found.address, &shape, 0, replies.begin(index, &item));
             }
             match (self.index.unchanged(&snapshot), value) {
                 (true, true) => replies.commit(index),
@@ -127,7 +127,7 @@ impl<D: Variant> Cuckoo<D> {
                 }
             }
             if read.bump {
-                self.store.hit(found.chunk, &found.header);
+                self.store.hit(found.address, &found.header);
             }
             return true;
         }
@@ -203,17 +203,17 @@ impl<D: Variant> Cuckoo<D> {
         index: usize,
         replies: &mut dyn Replies<CuckooValue<D>>,
     ) {
-        let mut item = self.item(found.chunk, &found.header, read.idle.then_some(now));
+        let mut item = self.item(found.address, &found.header, read.idle.then_some(now));
         if let Err(refusal) = permit_touch(read, &item) {
             locked.release_unmodified();
             return replies.done(index, refusal);
         }
-        let changed = self.mark(found.chunk, &mut found.header, &mut item, now, read);
+        let changed = self.mark(found.address, &mut found.header, &mut item, now, read);
         if read.bump {
-            self.store.hit(found.chunk, &found.header);
+            self.store.hit(found.address, &found.header);
         }
         if read.value && read.unless_cas != Some(item.cas) {
-            self.hand_out(locked, found.chunk, &found.header, item, index, replies);
+            self.hand_out(locked, found.address, &found.header, item, index, replies);
         } else if changed {
             drop(locked);
             replies.done(index, Reply::Found(item));
@@ -264,7 +264,7 @@ impl<D: Variant> Cuckoo<D> {
         };
         let mut item = plain_item(&found.header);
         self.mark(
-            found.chunk,
+            found.address,
             &mut found.header,
             &mut item,
             lookup.now,

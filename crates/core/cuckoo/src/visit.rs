@@ -15,7 +15,7 @@ use super::index::Candidates;
 use super::layout::{SlotWord, Variant};
 use nuthatch_engine::{Cursor, Visit};
 use nuthatch_store::item::Header;
-use nuthatch_store::memory::arena::Chunk;
+use nuthatch_store::memory::arena::Address;
 use nuthatch_store::memory::bytes;
 use nuthatch_store::reclaim::Reclaim;
 use nuthatch_store::table::Table;
@@ -50,14 +50,14 @@ impl<D: Variant> Cuckoo<D> {
     ) -> Option<Cursor> {
         self.timestamps.apply_flush(now);
         let mut copy = Copy::default();
-        self.store.walk(from, budget, |chunk| {
-            if self.copy_linked(now, chunk, &mut copy) {
-                self.show(now, chunk, &copy, visit);
+        self.store.walk(from, budget, |address| {
+            if self.copy_linked(now, address, &mut copy) {
+                self.show(now, address, &copy, visit);
             }
         })
     }
 
-    fn show(&self, now: Time, chunk: Chunk, copy: &Copy, visit: &mut dyn FnMut(Visit<'_>)) {
+    fn show(&self, now: Time, address: Address, copy: &Copy, visit: &mut dyn FnMut(Visit<'_>)) {
         let Some(header) = copy.header else { return };
         // SAFETY: the key's array and the value's vector were initialised when they were made, and
         // are only ever written over.
@@ -69,82 +69,82 @@ impl<D: Variant> Cuckoo<D> {
         };
         visit(Visit {
             key,
-            item: self.item(chunk, &header, Some(now)),
+            item: self.item(address, &header, Some(now)),
             value,
-            footprint: self.footprint_of(&header.shape(self.store.chunk_max())),
+            footprint: self.footprint_of(&header.shape(self.store.piece_max())),
         });
     }
 
-    /// Copies the live item in a chunk. False if there is none that the index refers to.
-    fn copy_linked(&self, now: Time, chunk: Chunk, copy: &mut Copy) -> bool {
+    /// Copies the live item at an address. False if there is none that the index refers to.
+    fn copy_linked(&self, now: Time, address: Address, copy: &mut Copy) -> bool {
         for _ in 0..ATTEMPTS {
-            let Some(place) = self.copy_key_of(chunk, copy) else {
+            let Some(place) = self.copy_key_of(address, copy) else {
                 return false;
             };
             let (snapshot, buckets) = self.index.begin(&place);
-            let live = self.copy_if_live(now, chunk, &place, buckets, copy);
+            let live = self.copy_if_live(now, address, &place, buckets, copy);
             if self.index.unchanged(&snapshot) {
                 return live;
             }
         }
-        let Some(place) = self.copy_key_of(chunk, copy) else {
+        let Some(place) = self.copy_key_of(address, copy) else {
             return false;
         };
         let locked = self.index.lock(&place);
-        // If the key was torn, or has left the chunk since, the item has changed since the walk began.
-        let live = self.copy_if_live(now, chunk, &place, [locked.first, locked.second], copy);
+        // If the key was torn, or has left its place since, the item has changed since the walk began.
+        let live = self.copy_if_live(now, address, &place, [locked.first, locked.second], copy);
         locked.release_unmodified();
         live
     }
 
-    /// Copies the key in a chunk, and returns its candidates. The key may be torn. `None` if there is none.
-    fn copy_key_of(&self, chunk: Chunk, copy: &mut Copy) -> Option<Candidates> {
-        let header = Header::load(&self.store.arena, chunk);
+    /// Copies the key at an address, and returns its candidates. The key may be torn. `None` if there is none.
+    fn copy_key_of(&self, address: Address, copy: &mut Copy) -> Option<Candidates> {
+        let header = Header::load(&self.store.arena, address);
         copy.key_len = header.key_len();
         let key = &mut copy.key[..copy.key_len];
-        self.store.arena.read(chunk, header.key_start(), key);
+        self.store.arena.read(address, header.key_start(), key);
         // SAFETY: initialised when made, written over since.
         let key = unsafe { bytes::assume_init(key) };
         (!key.is_empty()).then(|| self.index.place(self.hasher.hash(key)))
     }
 
-    /// Copies the rest of a chunk's item, if the slots of its key's buckets refer to it, and it is alive and still has
+    /// Copies the rest of the item at an address, if the slots of its key's buckets refer to it, and it is alive and still has
     /// the copied key. The copy is valid only under a lock or after a version check.
     fn copy_if_live(
         &self,
         now: Time,
-        chunk: Chunk,
+        address: Address,
         place: &Candidates,
         buckets: [u64; 2],
         copy: &mut Copy,
     ) -> bool {
-        let slot = SlotWord::new::<D>(place.tag, chunk);
+        let slot = SlotWord::new::<D>(place.tag, address);
         let linked = buckets
             .iter()
             .flat_map(|&bucket| self.index.bucket(bucket))
             .any(|word| word.load(Ordering::Relaxed) == slot.0);
         // Once more: the key hashed above may have been torn.
-        let header = Header::load(&self.store.arena, chunk);
-        let same = header.key_len() == copy.key_len && self.same_key(chunk, &header, copy);
+        let header = Header::load(&self.store.arena, address);
+        let same = header.key_len() == copy.key_len && self.same_key(address, &header, copy);
         copy.header = Some(header);
         if !linked || !same || !self.is_live(&header, now) {
             return false;
         }
-        let shape = header.shape(self.store.chunk_max());
+        let shape = header.shape(self.store.piece_max());
         let value_len = if shape.value_len > COPY_MAX {
             0
         } else {
             shape.value_len
         };
         copy.value.resize(value_len, MaybeUninit::new(0));
-        self.store.read_value(chunk, &shape, 0, &mut copy.value)
+        self.store.read_value(address, &shape, 0, &mut copy.value)
     }
 
-    fn same_key(&self, chunk: Chunk, header: &Header, copy: &Copy) -> bool {
+    fn same_key(&self, address: Address, header: &Header, copy: &Copy) -> bool {
         // SAFETY: initialised when made, written over since.
         let key = unsafe { bytes::assume_init(&copy.key[..copy.key_len]) };
         self.store.arena.equals(
-            chunk,
+            address,
             header.key_start() / nuthatch_store::memory::arena::WORD,
             key,
         )

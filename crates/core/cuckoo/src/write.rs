@@ -1,6 +1,6 @@
 //! Writing: stores and removals.
 //!
-//! A store fills its chunk first, while only its thread has access to it, and takes the lock only to check the present
+//! A store fills its memory first, while only its thread has access to it, and takes the lock only to check the present
 //! item and to swap one word. Stores that depend on the present item: see [`table`].
 
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use nuthatch_store::count::Count;
 use nuthatch_store::item::fresh::Fresh;
 use nuthatch_store::item::unlinked::Unlinked;
 use nuthatch_store::item::{Fields, Header, Shape};
-use nuthatch_store::memory::arena::Chunk;
+use nuthatch_store::memory::arena::Address;
 use nuthatch_store::reclaim::removals::RemovalCause;
 use nuthatch_store::reclaim::{ItemState, Reclaim};
 use nuthatch_store::store::Placement;
@@ -83,8 +83,8 @@ impl<D: Variant> Cuckoo<D> {
         let Some(at) = self.worst(&locked, now) else {
             return self.link(local, locked, None, fresh, fields);
         };
-        let chunk = locked.load(at).chunk::<D>();
-        let gone = Unlinked::new(chunk, Header::load(&self.store.arena, chunk));
+        let address = locked.load(at).address::<D>();
+        let gone = Unlinked::new(address, Header::load(&self.store.arena, address));
         if !self.evicts && self.is_live(gone.header(), now) {
             locked.release_unmodified();
             return Err(fresh);
@@ -127,7 +127,7 @@ impl<D: Variant> Cuckoo<D> {
             }
         };
         if let Some(found) = &live {
-            D::Placement::note_replaced(&self.store, found.chunk, &mut fresh);
+            D::Placement::note_replaced(&self.store, found.address, &mut fresh);
         }
         self.store.start(&fresh);
         let full = found.is_none() && locked.free_slot().is_none();
@@ -169,13 +169,13 @@ impl<D: Variant> Cuckoo<D> {
         } else if item.value_len > COPY_MAX {
             // A pinned item keeps its memory, wherever it is.
             // SAFETY: the item is locked. Only numbers are changed in place, and they are far shorter.
-            let value = unsafe { CuckooValue::new(Arc::clone(self), found.chunk, &found.header) };
+            let value = unsafe { CuckooValue::new(Arc::clone(self), found.address, &found.header) };
             self.unlink(local, lookup.now, locked, found, true);
             replies.large(index, &item, value);
         } else {
-            let shape = found.header.shape(self.store.chunk_max());
+            let shape = found.header.shape(self.store.piece_max());
             let into = replies.begin(index, &item);
-            self.store.read_value(found.chunk, &shape, 0, into);
+            self.store.read_value(found.address, &shape, 0, into);
             self.unlink(local, lookup.now, locked, found, true);
             replies.commit(index);
         }
@@ -205,8 +205,8 @@ impl<D: Variant> Cuckoo<D> {
         fields: &Fields,
     ) -> Header {
         let header = Header::new(&fresh.shape, fields);
-        header.store(&self.store.arena, fresh.chunk);
-        locked.store(at, SlotWord::new::<D>(locked.place.tag, fresh.chunk));
+        header.store(&self.store.arena, fresh.address);
+        locked.store(at, SlotWord::new::<D>(locked.place.tag, fresh.address));
         drop(locked);
         self.store.note_linked(&fresh, fields.expiry);
         match replaced {
@@ -219,7 +219,7 @@ impl<D: Variant> Cuckoo<D> {
                     .counters
                     .item_swapped(&self.store, &found.header, &header);
                 // The slot refers to another item now.
-                let gone = Unlinked::new(found.chunk, found.header);
+                let gone = Unlinked::new(found.address, found.header);
                 if !same_value {
                     self.note_left(local, now, RemovalCause::Replaced, &gone);
                 }
@@ -239,8 +239,8 @@ pub struct LockedItem<'t, D: Variant> {
 
 impl<D: Variant> table::LockedItem for LockedItem<'_, D> {
     #[inline]
-    fn chunk(&self) -> Chunk {
-        self.found.chunk
+    fn address(&self) -> Address {
+        self.found.address
     }
 
     #[inline]
@@ -258,7 +258,7 @@ impl<D: Variant> Table for Cuckoo<D> {
     type LockedItem<'t> = LockedItem<'t, D>;
 
     fn shape(&self, key_len: usize, value_len: usize, wide: bool) -> Shape {
-        Shape::new(key_len, value_len, wide, self.store.chunk_max())
+        Shape::new(key_len, value_len, wide, self.store.piece_max())
     }
 
     #[inline(always)]
@@ -283,7 +283,7 @@ impl<D: Variant> Table for Cuckoo<D> {
 
     #[inline]
     fn used(&self, held: &LockedItem<'_, D>) {
-        self.store.hit(held.found.chunk, &held.found.header);
+        self.store.hit(held.found.address, &held.found.header);
     }
 
     #[inline]

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use crate::item::{HEADER, HEADER_WIDE, Header};
-use crate::memory::arena::Chunk;
+use crate::memory::arena::Address;
 use crate::memory::sizes::CLASSES_MAX;
 use crate::reclaim::ItemState;
 use crate::store::{Placement, Store};
@@ -234,8 +234,8 @@ impl ThreadCounters {
     /// One item in the place of another: usually of the same size, which changes no sum.
     #[inline]
     pub fn item_swapped<P: Placement>(&self, store: &Store<P>, old: &Header, new: &Header) {
-        let chunk_max = store.chunk_max();
-        if old.shape(chunk_max) != new.shape(chunk_max) {
+        let piece_max = store.piece_max();
+        if old.shape(piece_max) != new.shape(piece_max) {
             self.item_out(store, old);
             self.item_in(store, new);
         }
@@ -259,11 +259,11 @@ impl ThreadCounters {
     pub fn removed<P: Placement>(
         &self,
         store: &Store<P>,
-        chunk: Chunk,
+        address: Address,
         header: &Header,
         left: ItemState,
     ) {
-        let fetched = store.recency.was_fetched(chunk);
+        let fetched = store.recency.was_fetched(address);
         let class = class_of(store, header);
         if left == ItemState::Live {
             self.one(Count::Evicted);
@@ -290,7 +290,7 @@ impl ThreadCounters {
 
     /// Adds an item's bytes `times` (1 or, wrapping, minus 1) to the engine's and the class's.
     fn bytes<P: Placement>(&self, store: &Store<P>, header: &Header, times: u64) {
-        let shape = header.shape(store.chunk_max());
+        let shape = header.shape(store.piece_max());
         let bytes = (shape.total_bytes() as u64).wrapping_mul(times);
         self.add(Count::Bytes as usize, bytes);
         self.add(
@@ -300,15 +300,15 @@ impl ThreadCounters {
         if shape.wide {
             self.add(Count::Wide as usize, times);
         }
-        self.chunk(store, shape.head_bytes(), times);
+        self.memory(store, shape.head_bytes(), times);
         let class = store.class_of(shape.head_bytes());
         self.add(class_count(class, ClassCount::Items), times);
-        for index in 0..shape.segments() {
-            self.chunk(store, shape.segment_bytes(index), times);
+        for index in 0..shape.pieces() {
+            self.memory(store, shape.piece_bytes(index), times);
         }
     }
 
-    fn chunk<P: Placement>(&self, store: &Store<P>, bytes: usize, times: u64) {
+    fn memory<P: Placement>(&self, store: &Store<P>, bytes: usize, times: u64) {
         let class = store.class_of(bytes);
         let bytes = (bytes as u64).wrapping_mul(times);
         self.add(class_count(class, ClassCount::Bytes), bytes);
@@ -318,7 +318,7 @@ impl ThreadCounters {
 
 /// The class in which an item is counted: that of its header.
 fn class_of<P: Placement>(store: &Store<P>, header: &Header) -> usize {
-    store.class_of(header.shape(store.chunk_max()).head_bytes())
+    store.class_of(header.shape(store.piece_max()).head_bytes())
 }
 
 /// Items in the table, from the counters since the start.
@@ -355,7 +355,7 @@ pub trait Figures: Placement {
     fn class_use(store: &Store<Self>, class: usize, chunks: usize) -> ClassUse;
 
     /// The item of a class that is next to leave, where items of a class are kept in order.
-    fn oldest(store: &Store<Self>, class: usize) -> Option<Chunk>;
+    fn oldest(store: &Store<Self>, class: usize) -> Option<Address>;
 
     /// The statistics of a log.
     fn log_stats(store: &Store<Self>, sums: &Sums<'_>) -> Option<LogStats>;
@@ -511,7 +511,7 @@ fn class_stats<P: Figures>(sums: &Sums<'_>, store: &Store<P>, class: usize) -> C
         evicted_expiring: count(ClassCount::EvictedExpiring),
         evicted_main: count(ClassCount::EvictedMain),
         evicted_age: store.evicted_ages.of(class),
-        oldest: sums.since(oldest.map(|chunk| Header::load(&store.arena, chunk).sequence())),
+        oldest: sums.since(oldest.map(|address| Header::load(&store.arena, address).sequence())),
         expired: count(ClassCount::Expired),
         expired_unfetched: count(ClassCount::ExpiredUnfetched),
         removed: count(ClassCount::Removed),

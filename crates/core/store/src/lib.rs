@@ -1,6 +1,6 @@
 //! The item store of the engines: where items lie, how long they live, and which of them leave.
 //!
-//! Only engines use this crate. It trusts their chunks: an engine that writes to a chunk that it does not own, or frees
+//! Only engines use this crate. It trusts their addresses: an engine that writes to memory that it does not own, or frees
 //! it twice, overwrites items that are read in place. So a program uses the library `nuthatch`, which exposes nothing
 //! of this crate. No version guarantees these names to others.
 //!

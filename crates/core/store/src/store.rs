@@ -4,8 +4,8 @@
 //! behind the other. It is a type, so that an engine has one of them or is generic over both, and no operation asks
 //! which one it is.
 //!
-//! Invariants of both (a *chunk* of a size class and a *record* of a log are meant by the word piece of memory):
-//! 1. A piece of memory is free, *private* to one thread, or *linked*: exactly one slot of the index (or the table of
+//! Invariants of both. Memory is given out as *chunks* of a size class, or as *records* of a log; for both:
+//! 1. It is free, *private* to one thread, or *linked*: exactly one slot of the index (or the table of
 //!    one linked large value) refers to it.
 //! 2. Linked becomes private only by emptying the slot under the lock of its buckets. The thread that emptied the slot
 //!    owns the memory: an [`Unlinked`] stands for this ownership. It goes to the last reader that has the item pinned,
@@ -31,7 +31,7 @@ use crate::count::EvictedAges;
 use crate::item::fresh::Fresh;
 use crate::item::unlinked::Unlinked;
 use crate::item::{Header, Shape};
-use crate::memory::arena::{Arena, Chunk, WORD};
+use crate::memory::arena::{Address, Arena, WORD};
 use crate::memory::pins::Pins;
 use crate::memory::pool::Pool;
 use crate::memory::recency::Recency;
@@ -90,37 +90,37 @@ pub trait Placement: Send + Sync + Sized + 'static {
     fn is_same_room(store: &Store<Self>, one: usize, other: usize) -> bool;
 
     /// Takes memory back from its owner. `linked`: an index has referred to it.
-    fn free(store: &Store<Self>, chunk: Chunk, linked: bool);
+    fn free(store: &Store<Self>, address: Address, linked: bool);
 
     /// Bytes for header, key and value in memory that the caller owns. `None` if it is no memory of an item.
-    fn room_of(store: &Store<Self>, chunk: Chunk) -> Option<usize>;
+    fn room_of(store: &Store<Self>, address: Address) -> Option<usize>;
 
     /// The head of a large value is private from now on.
-    fn head_enters(store: &Store<Self>, head: Chunk);
+    fn head_enters(store: &Store<Self>, head: Address);
 
     /// The same head is about to be freed.
-    fn head_leaves(store: &Store<Self>, head: Chunk);
+    fn head_leaves(store: &Store<Self>, head: Address);
 
     /// The index refers to an item now.
     fn note_linked(store: &Store<Self>, fresh: &Fresh, expiry: Expiry);
 
     /// An item in the index has got an expiry. It cannot leave meanwhile.
-    fn note_expiry(store: &Store<Self>, chunk: Chunk, expiry: Expiry);
+    fn note_expiry(store: &Store<Self>, address: Address, expiry: Expiry);
 
     /// A new item replaces a live one, by a store. To be called before the new item starts.
-    fn note_replaced(store: &Store<Self>, old: Chunk, fresh: &mut Fresh);
+    fn note_replaced(store: &Store<Self>, old: Address, fresh: &mut Fresh);
 
     /// A new value was written over the present one.
-    fn note_overwritten(store: &Store<Self>, chunk: Chunk);
+    fn note_overwritten(store: &Store<Self>, address: Address);
 
     /// An item has lost its last pin. It has neither been moved yet nor freed.
-    fn note_unpinned(store: &Store<Self>, chunk: Chunk, shape: &Shape);
+    fn note_unpinned(store: &Store<Self>, address: Address, shape: &Shape);
 
     /// The limit has become `bytes` bytes. The pool is locked.
     fn note_limit(store: &Store<Self>, pool: &mut Pool, bytes: usize);
 
     /// Looks at about `budget` places from where the last call stopped. Returns how many there were.
-    fn sweep(store: &Store<Self>, budget: usize, look: impl FnMut(Chunk)) -> usize;
+    fn sweep(store: &Store<Self>, budget: usize, look: impl FnMut(Address)) -> usize;
 
     /// Shows about `budget` places, and returns where to go on, or `None` at the end. See
     /// [`Handle::visit`](nuthatch_engine::Handle::visit).
@@ -128,7 +128,7 @@ pub trait Placement: Send + Sync + Sized + 'static {
         store: &Store<Self>,
         from: Cursor,
         budget: usize,
-        show: impl FnMut(Chunk),
+        show: impl FnMut(Address),
     ) -> Option<Cursor>;
 
     /// Recounts what can be recounted without the index.
@@ -206,7 +206,7 @@ impl<P: Placement> Store<P> {
 
     /// Bytes of the largest piece of memory that header, key and value may take.
     #[inline(always)]
-    pub fn chunk_max(&self) -> usize {
+    pub fn piece_max(&self) -> usize {
         self.sizes.largest() - self.front_bytes()
     }
 
@@ -237,7 +237,7 @@ impl<P: Placement> Store<P> {
         if header.is_large() {
             return self.sizes.count() - 1;
         }
-        self.class_of(header.shape(self.chunk_max()).head_bytes())
+        self.class_of(header.shape(self.piece_max()).head_bytes())
     }
 
     /// To be called before an owner writes into its memory (invariant 3).
@@ -249,25 +249,25 @@ impl<P: Placement> Store<P> {
 
     /// Takes memory back from its owner.
     #[inline]
-    pub fn free_chunk(&self, chunk: Chunk) {
+    pub fn free_linked(&self, address: Address) {
         self.begin_fill();
-        P::free(self, chunk, true);
+        P::free(self, address, true);
     }
 
     /// Takes memory back that no index ever referred to.
-    pub fn free_private(&self, chunk: Chunk) {
+    pub fn free_private(&self, address: Address) {
         self.begin_fill();
-        P::free(self, chunk, false);
+        P::free(self, address, false);
     }
 
     /// Looks at about `budget` places from where the last call stopped. Returns how many there were.
-    pub fn sweep(&self, budget: usize, look: impl FnMut(Chunk)) -> usize {
+    pub fn sweep(&self, budget: usize, look: impl FnMut(Address)) -> usize {
         P::sweep(self, budget, look)
     }
 
     /// Shows about `budget` places, and returns where to go on, or `None` at the end. See
     /// [`Handle::visit`](nuthatch_engine::Handle::visit).
-    pub fn walk(&self, from: Cursor, budget: usize, show: impl FnMut(Chunk)) -> Option<Cursor> {
+    pub fn walk(&self, from: Cursor, budget: usize, show: impl FnMut(Address)) -> Option<Cursor> {
         P::walk(self, from, budget, show)
     }
 
@@ -337,8 +337,8 @@ impl<P: Placement> Store<P> {
 
     /// The page in which an item lies.
     #[inline(always)]
-    pub(crate) fn page_of(&self, chunk: Chunk) -> u32 {
-        (chunk.0 >> self.page_shift) as u32
+    pub(crate) fn page_of(&self, address: Address) -> u32 {
+        (address.0 >> self.page_shift) as u32
     }
 
     /// Recounts all state that can be recounted without the index.
@@ -366,17 +366,17 @@ impl<P: Placement> Store<P> {
 
     /// Checks that as much memory is given out as the index refers to, directly or by a large value's head.
     pub fn audit_linked(&self, linked: usize) -> Result<(), AuditError> {
-        // Chunks that are neither free nor referred to are private: held by reservations or by
+        // Pieces that are neither free nor referred to are private: held by reservations or by
         // readers of removed large values. At rest there are none.
         let given_out = P::given_out(self);
         if given_out < linked {
             return Err(
-                format!("store 1: {linked} chunks are linked, {given_out} given out").into(),
+                format!("store 1: {linked} pieces are linked, {given_out} given out").into(),
             );
         }
         if given_out > linked && self.pins.is_idle() && self.reserved.load(Ordering::Relaxed) == 0 {
             let lost = given_out - linked;
-            return Err(format!("store 1: {lost} chunks are neither free nor linked").into());
+            return Err(format!("store 1: {lost} pieces are neither free nor linked").into());
         }
         Ok(())
     }
@@ -391,8 +391,8 @@ mod tests {
     /// The resident part of the arena, in bytes.
     #[cfg(all(target_os = "linux", not(miri)))]
     fn resident<P: Placement>(store: &Store<P>) -> usize {
-        let start = store.arena.address(Chunk(0)) as usize;
-        let end = store.arena.address(Chunk(store.arena.words())) as usize;
+        let start = store.arena.pointer(Address(0)) as usize;
+        let end = store.arena.pointer(Address(store.arena.words())) as usize;
         let told = std::fs::read_to_string("/proc/self/smaps").unwrap();
         let (mut inside, mut bytes) = (false, 0);
         for line in told.lines() {
@@ -419,7 +419,7 @@ mod tests {
             for limit in [limit, raised] {
                 store.set_limit(limit, 1000).unwrap();
                 for word in 0..limit / WORD {
-                    store.arena.store(Chunk(word as u64), 0, 1);
+                    store.arena.store(Address(word as u64), 0, 1);
                 }
                 assert!(resident(&store) <= limit, "{} of {limit}", resident(&store));
             }
@@ -433,7 +433,7 @@ mod tests {
         let store = Store::<Log>::new(LIMIT, LIMIT, sizes, LogPolicyKind::default_kind()).unwrap();
         let (bytes, words) = (store.sizes.page(), store.sizes.page_words() as u64);
         let pages: Vec<u32> = (0..100).map(|_| store.pool().take().unwrap()).collect();
-        let word = |page: u32| store.arena.word(Chunk(u64::from(page) * words), 100);
+        let word = |page: u32| store.arena.word(Address(u64::from(page) * words), 100);
         for &page in &pages {
             word(page).store(7, Ordering::Relaxed);
         }

@@ -7,18 +7,18 @@ use super::layout::NEXT;
 use nuthatch_engine::AuditError;
 use nuthatch_store::count;
 use nuthatch_store::item::Header;
-use nuthatch_store::memory::arena::Chunk;
+use nuthatch_store::memory::arena::Address;
 use nuthatch_store::table::Table;
 
 /// The items that an audit has met so far.
 #[derive(Default)]
 struct Census {
     /// All chunks of items, pieces included.
-    chunks: HashSet<Chunk>,
+    chunks: HashSet<Address>,
     /// The bucket of each key.
     keys: HashMap<Vec<u8>, u64>,
     /// The class of each item, by its header.
-    classes: HashMap<Chunk, usize>,
+    classes: HashMap<Address, usize>,
 }
 
 impl Chained {
@@ -40,38 +40,46 @@ impl Chained {
 
     fn audit_chain(&self, bucket: u64, met: &mut Census) -> Result<(), AuditError> {
         let mut at = self.index.lock_bucket(bucket).first();
-        while let Some(chunk) = at {
-            self.audit_item(bucket, chunk, met)?;
-            at = NEXT.load(&self.store.arena, chunk);
+        while let Some(address) = at {
+            self.audit_item(bucket, address, met)?;
+            at = NEXT.load(&self.store.arena, address);
         }
         Ok(())
     }
 
-    fn audit_item(&self, bucket: u64, chunk: Chunk, met: &mut Census) -> Result<(), AuditError> {
-        let header = Header::load(&self.store.arena, chunk);
-        let Some(key) = self.store.copy_key(chunk) else {
-            return Err(format!("store 1: a chain leads to {chunk:?}, which holds no item").into());
+    fn audit_item(
+        &self,
+        bucket: u64,
+        address: Address,
+        met: &mut Census,
+    ) -> Result<(), AuditError> {
+        let header = Header::load(&self.store.arena, address);
+        let Some(key) = self.store.copy_key(address) else {
+            return Err(
+                format!("store 1: a chain leads to {address:?}, which holds no item").into(),
+            );
         };
-        if !met.chunks.insert(chunk) {
-            return Err(format!("chained 1: {chunk:?} is in two chains, or twice in one").into());
+        if !met.chunks.insert(address) {
+            return Err(format!("chained 1: {address:?} is in two chains, or twice in one").into());
         }
-        met.classes.insert(chunk, self.store.class_of_item(&header));
+        met.classes
+            .insert(address, self.store.class_of_item(&header));
         let shape = self.shape_of(&header);
-        for index in 0..shape.segments() {
-            let segment = self.store.segment(chunk, &shape, index);
-            if Header::load(&self.store.arena, segment).segment_of() != Some(chunk) {
+        for index in 0..shape.pieces() {
+            let piece = self.store.piece(address, &shape, index);
+            if Header::load(&self.store.arena, piece).piece_of() != Some(address) {
                 return Err(
-                    format!("store 1: segment {index} of {chunk:?} does not know it").into(),
+                    format!("store 1: piece {index} of {address:?} does not know it").into(),
                 );
             }
-            if !met.chunks.insert(segment) {
-                return Err(format!("store 1: {segment:?} is used twice").into());
+            if !met.chunks.insert(piece) {
+                return Err(format!("store 1: {piece:?} is used twice").into());
             }
         }
         let home = self.index.geometry().locate(self.hasher.hash(key.bytes()));
         if home != bucket {
             return Err(
-                format!("chained 1: {chunk:?} is in bucket {bucket}, not in {home}").into(),
+                format!("chained 1: {address:?} is in bucket {bucket}, not in {home}").into(),
             );
         }
         match met.keys.insert(key.bytes().to_vec(), bucket) {

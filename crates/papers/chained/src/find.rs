@@ -9,7 +9,7 @@ use nuthatch_engine::request::Key;
 use nuthatch_store::count::Count;
 use nuthatch_store::item::unlinked::Unlinked;
 use nuthatch_store::item::{Header, plain_item};
-use nuthatch_store::memory::arena::{Chunk, WORD};
+use nuthatch_store::memory::arena::{Address, WORD};
 use nuthatch_store::reclaim::Reclaim;
 use nuthatch_store::table::Lookup;
 
@@ -17,11 +17,11 @@ use nuthatch_store::table::Lookup;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
     /// Where it lies.
-    pub chunk: Chunk,
+    pub address: Address,
     /// Its header.
     pub header: Header,
     /// The item before it in the chain; `None` if it is the first.
-    pub before: Option<Chunk>,
+    pub before: Option<Address>,
 }
 
 impl Found {
@@ -41,21 +41,21 @@ impl Chained {
         key: &Key<'_>,
     ) -> Option<Found> {
         let (mut searched, mut before, mut at) = (0, None, locked.first());
-        while let Some(chunk) = at {
+        while let Some(address) = at {
             searched += 1;
-            let header = Header::load(&self.store.arena, chunk);
-            if self.is_key(chunk, &header, key) {
+            let header = Header::load(&self.store.arena, address);
+            if self.is_key(address, &header, key) {
                 local.counters.one(Count::Lookups);
                 local.counters.one(Count::Hits);
                 local.counters.add(Count::SearchedHit as usize, searched);
                 return Some(Found {
-                    chunk,
+                    address,
                     header,
                     before,
                 });
             }
             before = at;
-            at = NEXT.load(&self.store.arena, chunk);
+            at = NEXT.load(&self.store.arena, address);
         }
         local.counters.one(Count::Lookups);
         local.counters.add(Count::SearchedMiss as usize, searched);
@@ -78,45 +78,45 @@ impl Chained {
         Some(found)
     }
 
-    fn is_key(&self, chunk: Chunk, header: &Header, key: &Key<'_>) -> bool {
+    fn is_key(&self, address: Address, header: &Header, key: &Key<'_>) -> bool {
         header.key_len() == key.bytes().len()
             && self
                 .store
                 .arena
-                .equals(chunk, header.key_start() / WORD, key.bytes())
+                .equals(address, header.key_start() / WORD, key.bytes())
     }
 
     /// Looks for an item in a locked chain by its chunk.
-    pub(super) fn find_chunk(&self, locked: &LockedBucket<'_>, wanted: Chunk) -> Option<Found> {
+    pub(super) fn find_at(&self, locked: &LockedBucket<'_>, wanted: Address) -> Option<Found> {
         let (mut before, mut at) = (None, locked.first());
-        while at.is_some_and(|chunk| chunk != wanted) {
+        while at.is_some_and(|address| address != wanted) {
             before = at;
-            at = at.and_then(|chunk| NEXT.load(&self.store.arena, chunk));
+            at = at.and_then(|address| NEXT.load(&self.store.arena, address));
         }
-        at.map(|chunk| Found {
-            chunk,
-            header: Header::load(&self.store.arena, chunk),
+        at.map(|address| Found {
+            address,
+            header: Header::load(&self.store.arena, address),
             before,
         })
     }
 
     /// Makes a complete item the first of its chain, and the newest of its class.
-    pub(super) fn enter(&self, locked: &LockedBucket<'_>, chunk: Chunk, header: &Header) {
-        NEXT.store(&self.store.arena, chunk, locked.first());
-        locked.set_first(Some(chunk));
-        self.policy().add(&self.store, chunk, header);
+    pub(super) fn enter(&self, locked: &LockedBucket<'_>, address: Address, header: &Header) {
+        NEXT.store(&self.store.arena, address, locked.first());
+        locked.set_first(Some(address));
+        self.policy().add(&self.store, address, header);
     }
 
     /// Takes an item out of its chain and of its class's list.
     pub(super) fn leave(&self, locked: &LockedBucket<'_>, found: &Found) -> Unlinked {
         let arena = &self.store.arena;
-        let next = NEXT.load(arena, found.chunk);
+        let next = NEXT.load(arena, found.address);
         match found.before {
             Some(before) => NEXT.store(arena, before, next),
             None => locked.set_first(next),
         }
         self.policy()
-            .remove(&self.store, found.chunk, &found.header);
-        Unlinked::new(found.chunk, found.header)
+            .remove(&self.store, found.address, &found.header);
+        Unlinked::new(found.address, found.header)
     }
 }

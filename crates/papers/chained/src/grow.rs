@@ -17,7 +17,7 @@ use super::layout::NEXT;
 use super::local::Local;
 use nuthatch_store::geometry::Geometry;
 use nuthatch_store::growth::Growing;
-use nuthatch_store::memory::arena::Chunk;
+use nuthatch_store::memory::arena::Address;
 
 /// Buckets moved by each insert while the table doubles: `n` are moved by `n / 2` inserts, when
 /// the new table is full to one item a bucket.
@@ -52,18 +52,19 @@ impl Growing for Chained {
         let upper = geometry.split + geometry.buckets();
         let locked = self.index.lock_bucket(geometry.split);
         // In their order, behind the last item of either half.
-        let mut last: [Option<Chunk>; 2] = [None; 2];
-        let append = |half: usize, behind: Option<Chunk>, to: Option<Chunk>| match (behind, half) {
-            (Some(behind), _) => NEXT.store(arena, behind, to),
-            (None, 0) => locked.set_first(to),
-            (None, _) => locked.set_first_of_upper(upper, to),
-        };
+        let mut last: [Option<Address>; 2] = [None; 2];
+        let append =
+            |half: usize, behind: Option<Address>, to: Option<Address>| match (behind, half) {
+                (Some(behind), _) => NEXT.store(arena, behind, to),
+                (None, 0) => locked.set_first(to),
+                (None, _) => locked.set_first_of_upper(upper, to),
+            };
         let mut at = locked.first();
-        while let Some(chunk) = at {
-            at = NEXT.load(arena, chunk);
-            let half = usize::from(self.hash_of(chunk) & geometry.buckets() != 0);
-            append(half, last[half], Some(chunk));
-            last[half] = Some(chunk);
+        while let Some(address) = at {
+            at = NEXT.load(arena, address);
+            let half = usize::from(self.hash_of(address) & geometry.buckets() != 0);
+            append(half, last[half], Some(address));
+            last[half] = Some(address);
         }
         append(0, last[0], None);
         append(1, last[1], None);
@@ -95,8 +96,8 @@ impl Chained {
     }
 
     /// The hash of the item in a chunk. The chunk is in a chain whose lock is held.
-    pub(super) fn hash_of(&self, chunk: Chunk) -> u64 {
-        match self.store.copy_key(chunk) {
+    pub(super) fn hash_of(&self, address: Address) -> u64 {
+        match self.store.copy_key(address) {
             Some(key) => self.hasher.hash(key.bytes()),
             None => unreachable!("an item in a chain has a key (chained 4)"),
         }

@@ -58,8 +58,8 @@ impl ChainedHandle {
             self.engine.index.prefetch(request.key.hash());
         }
         for request in group {
-            if let Some(chunk) = self.engine.index.peek(request.key.hash()) {
-                prefetch::soon(self.engine.store.arena.address(chunk));
+            if let Some(address) = self.engine.index.peek(request.key.hash()) {
+                prefetch::soon(self.engine.store.arena.pointer(address));
             }
         }
     }

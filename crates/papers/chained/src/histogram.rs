@@ -11,7 +11,7 @@ impl Chained {
         let buckets = self.index.geometry().live_buckets();
         IndexHistogram::take(buckets, sample, 0, |bucket| {
             let locked = self.index.lock_bucket(bucket);
-            let next = |&chunk: &_| NEXT.load(&self.store.arena, chunk);
+            let next = |&address: &_| NEXT.load(&self.store.arena, address);
             std::iter::successors(locked.first(), next).count()
         })
     }

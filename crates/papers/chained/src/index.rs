@@ -12,7 +12,7 @@ use nuthatch_base::sync::shim::{AtomicU64, Ordering};
 
 use nuthatch_store::geometry::Geometry;
 use nuthatch_store::item::links::{pack, unpack};
-use nuthatch_store::memory::arena::Chunk;
+use nuthatch_store::memory::arena::Address;
 use nuthatch_store::memory::words::Words;
 use nuthatch_store::prefetch;
 
@@ -148,15 +148,15 @@ impl Index {
 
     /// The first item of a hash's chain, as a hint.
     #[inline(always)]
-    pub fn peek(&self, hash: u64) -> Option<Chunk> {
+    pub fn peek(&self, hash: u64) -> Option<Address> {
         self.first_of(self.geometry().locate(hash))
     }
 
-    fn first_of(&self, bucket: u64) -> Option<Chunk> {
+    fn first_of(&self, bucket: u64) -> Option<Address> {
         unpack(self.words[bucket as usize].load(Ordering::Relaxed))
     }
 
-    fn set_first_of(&self, bucket: u64, to: Option<Chunk>) {
+    fn set_first_of(&self, bucket: u64, to: Option<Address>) {
         // Relaxed, as in `first_of`: both are under the bucket's lock, or a hint.
         self.words[bucket as usize].store(pack(to), Ordering::Relaxed);
     }
@@ -165,18 +165,18 @@ impl Index {
 impl LockedBucket<'_> {
     /// The first item of the chain.
     #[inline(always)]
-    pub fn first(&self) -> Option<Chunk> {
+    pub fn first(&self) -> Option<Address> {
         self.index.first_of(self.bucket)
     }
 
     /// Makes another item the first.
     #[inline(always)]
-    pub fn set_first(&self, to: Option<Chunk>) {
+    pub fn set_first(&self, to: Option<Address>) {
         self.index.set_first_of(self.bucket, to);
     }
 
     /// The same for the bucket that this one is being split into.
-    pub fn set_first_of_upper(&self, upper: u64, to: Option<Chunk>) {
+    pub fn set_first_of_upper(&self, upper: u64, to: Option<Address>) {
         debug_assert_eq!(
             (upper ^ self.bucket) as usize & (self.index.locks.len() - 1),
             0

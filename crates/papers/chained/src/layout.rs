@@ -7,7 +7,7 @@
 //!   word -3   the next older item of the class   \  only with strict LRU
 //!   word -2   the next newer item of the class   /  (nuthatch_store::eviction::slab::lru)
 //!   word -1   the next item of the chain
-//!   word  0   the wide header of nuthatch_store::item, four words  <- where a Chunk points
+//!   word  0   the wide header of nuthatch_store::item, four words  <- where a Address points
 //!   ...       key, value
 //! ```
 //!

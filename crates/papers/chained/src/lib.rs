@@ -83,7 +83,7 @@ use nuthatch_store::count::{COUNTS, engine_stats};
 use nuthatch_store::eviction::slab::Policy;
 pub use nuthatch_store::eviction::slab::{POLICIES, PolicyKind, clock, lru};
 use nuthatch_store::item::Header;
-use nuthatch_store::memory::arena::Chunk;
+use nuthatch_store::memory::arena::Address;
 use nuthatch_store::memory::sizes::Sizes;
 use nuthatch_store::slab::Slab;
 use nuthatch_store::store::{HasStore, Store};
@@ -147,9 +147,9 @@ impl Chained {
     }
 
     /// A get or a change hit the item: the caller holds its bucket's lock.
-    fn hit(&self, chunk: Chunk, header: &Header) {
-        self.store.hit(chunk, header);
-        self.policy().hit(&self.store, chunk, header);
+    fn hit(&self, address: Address, header: &Header) {
+        self.store.hit(address, header);
+        self.policy().hit(&self.store, address, header);
     }
 
     /// The order in which items leave.

@@ -31,7 +31,7 @@ impl Chained {
         let locked = self.index.lock(lookup.key.hash());
         match self.find_live(local, &locked, lookup) {
             Some(found) => {
-                self.hit(found.chunk, &found.header);
+                self.hit(found.address, &found.header);
                 self.hand_out(locked, &found, found.item(), lookup.index, replies);
             }
             None => {
@@ -52,13 +52,14 @@ impl Chained {
     ) {
         if item.value_len > COPY_MAX {
             // SAFETY: the item is locked. Only numbers are changed in place, and they are far shorter.
-            let value = unsafe { ChainedValue::new(Arc::clone(self), found.chunk, &found.header) };
+            let value =
+                unsafe { ChainedValue::new(Arc::clone(self), found.address, &found.header) };
             drop(locked);
             replies.large(index, &item, value);
         } else {
             let into = replies.begin(index, &item);
             let shape = self.shape_of(&found.header);
-            self.store.read_value(found.chunk, &shape, 0, into);
+            self.store.read_value(found.address, &shape, 0, into);
             drop(locked);
             replies.commit(index);
         }
@@ -117,14 +118,14 @@ impl Chained {
         index: usize,
         replies: &mut dyn Replies<ChainedValue>,
     ) {
-        let mut item = self.item(found.chunk, &found.header, read.idle.then_some(now));
+        let mut item = self.item(found.address, &found.header, read.idle.then_some(now));
         if let Err(refusal) = permit_touch(read, &item) {
             drop(locked);
             return replies.done(index, refusal);
         }
-        self.mark(found.chunk, &mut found.header, &mut item, now, read);
+        self.mark(found.address, &mut found.header, &mut item, now, read);
         if read.bump {
-            self.hit(found.chunk, &found.header);
+            self.hit(found.address, &found.header);
         }
         if read.value && read.unless_cas != Some(item.cas) {
             self.hand_out(locked, &found, item, index, replies);

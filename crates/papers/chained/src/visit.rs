@@ -9,7 +9,7 @@ use super::Chained;
 use super::find::Found;
 use super::handle::COPY_MAX;
 use nuthatch_engine::{Cursor, Visit};
-use nuthatch_store::memory::arena::Chunk;
+use nuthatch_store::memory::arena::Address;
 use nuthatch_store::reclaim::Reclaim;
 use nuthatch_store::table::Table;
 
@@ -24,8 +24,8 @@ impl Chained {
     ) -> Option<Cursor> {
         self.timestamps.apply_flush(now);
         let mut value = Vec::new();
-        self.store.walk(from, budget, |chunk| {
-            self.show(now, chunk, &mut value, visit);
+        self.store.walk(from, budget, |address| {
+            self.show(now, address, &mut value, visit);
         })
     }
 
@@ -33,21 +33,21 @@ impl Chained {
     fn show(
         &self,
         now: Time,
-        chunk: Chunk,
+        address: Address,
         value: &mut Vec<MaybeUninit<u8>>,
         visit: &mut dyn FnMut(Visit<'_>),
     ) {
-        let Some(key) = self.store.copy_key(chunk) else {
+        let Some(key) = self.store.copy_key(address) else {
             return;
         };
         let locked = self.index.lock(self.hasher.hash(key.bytes()));
-        let found = self.find_chunk(&locked, chunk);
+        let found = self.find_at(&locked, address);
         let live = |found: &Found| self.is_live(&found.header, now);
         let Some(found) = found.filter(live) else {
             return;
         };
         // Once more under the lock: the hash may be that of another item's key.
-        let Some(key) = self.store.copy_key(chunk) else {
+        let Some(key) = self.store.copy_key(address) else {
             return;
         };
         let shape = self.shape_of(&found.header);
@@ -57,8 +57,8 @@ impl Chained {
             shape.value_len
         };
         value.resize(copied, MaybeUninit::new(0));
-        self.store.read_value(chunk, &shape, 0, value);
-        let item = self.item(chunk, &found.header, Some(now));
+        self.store.read_value(address, &shape, 0, value);
+        let item = self.item(address, &found.header, Some(now));
         drop(locked);
         visit(Visit {
             key: key.bytes(),

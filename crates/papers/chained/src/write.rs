@@ -15,7 +15,7 @@ use nuthatch_engine::semantics::permit;
 use nuthatch_store::count::Count;
 use nuthatch_store::item::fresh::Fresh;
 use nuthatch_store::item::{Fields, Header, Shape, plain_item};
-use nuthatch_store::memory::arena::Chunk;
+use nuthatch_store::memory::arena::Address;
 use nuthatch_store::reclaim::Reclaim;
 use nuthatch_store::table::{self, Lookup, Table};
 
@@ -31,9 +31,9 @@ impl Chained {
         fields: &Fields,
     ) -> Header {
         let header = Header::new(&fresh.shape, fields);
-        header.store(&self.store.arena, fresh.chunk);
+        header.store(&self.store.arena, fresh.address);
         let replaced = found.map(|old| self.leave(&locked, &old));
-        self.enter(&locked, fresh.chunk, &header);
+        self.enter(&locked, fresh.address, &header);
         drop(locked);
         match replaced {
             Some(old) => {
@@ -62,8 +62,8 @@ pub struct LockedItem<'t> {
 
 impl table::LockedItem for LockedItem<'_> {
     #[inline]
-    fn chunk(&self) -> Chunk {
-        self.found.chunk
+    fn address(&self) -> Address {
+        self.found.address
     }
 
     #[inline]
@@ -81,7 +81,7 @@ impl Table for Chained {
 
     /// Always with the wide header.
     fn shape(&self, key_len: usize, value_len: usize, _wide: bool) -> Shape {
-        Shape::new(key_len, value_len, true, self.store.chunk_max())
+        Shape::new(key_len, value_len, true, self.store.piece_max())
     }
 
     #[inline(always)]
@@ -93,7 +93,7 @@ impl Table for Chained {
 
     #[inline]
     fn used(&self, held: &LockedItem<'_>) {
-        self.hit(held.found.chunk, &held.found.header);
+        self.hit(held.found.address, &held.found.header);
     }
 
     // There is no listener here, so no value that leaves is reported.

@@ -235,9 +235,9 @@ fn an_item_costs_what_memcacheds_does() {
             ..tight(Locks::Buckets, eviction)
         })
     });
-    assert_eq!(exact.map(|(_, chunk)| chunk), [56 + 48, 40 + 48]);
+    assert_eq!(exact.map(|(_, address)| address), [56 + 48, 40 + 48]);
     let usual = designs.map(|eviction| capacity(tight(Locks::Buckets, eviction)));
-    assert_eq!(usual.map(|(_, chunk)| chunk), [120, 96]);
+    assert_eq!(usual.map(|(_, address)| address), [120, 96]);
     let gain = usual[1].0 as f64 / usual[0].0 as f64;
     assert!((1.22..1.28).contains(&gain), "{usual:?}");
 }

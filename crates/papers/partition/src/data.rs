@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::mem::MaybeUninit;
 
 use super::element::{Element, HEADER, MORE_HEADER, Piece};
-use super::memory::{BlockMemory, LINE, chunk};
+use super::memory::{BlockMemory, LINE, address};
 use nuthatch_store::memory::arena::WORD;
 
 /// A byte of an element's data: that so far behind the beginning of a piece.
@@ -94,7 +94,7 @@ impl BlockMemory {
         let mut stretches = self.stretches(place, bytes.len());
         for (line, at, len) in &mut stretches {
             let (now, later) = bytes.split_at(len);
-            self.arena.write(chunk(line), at, now);
+            self.arena.write(address(line), at, now);
             bytes = later;
         }
         stretches.place
@@ -113,7 +113,7 @@ impl BlockMemory {
         let mut rest = into;
         for (line, at, len) in &mut stretches {
             let (now, later) = rest.split_at_mut(len);
-            self.arena.read(chunk(line), at, now);
+            self.arena.read(address(line), at, now);
             rest = later;
         }
         // Only a broken chain of pieces is too short.
@@ -179,7 +179,7 @@ impl BlockMemory {
         for (line, at, len) in self.stretches(Place::new(element, offset), bytes.len()) {
             let (now, later) = bytes.split_at(len);
             // Data begin at a word in each piece, and full pieces end at one.
-            if !self.arena.equals(chunk(line), at / WORD, now) {
+            if !self.arena.equals(address(line), at / WORD, now) {
                 return false;
             }
             bytes = later;
@@ -245,14 +245,14 @@ impl ValueInPlace {
         self.reached.set((offset + len, stretches.place));
         // SAFETY: the caller promises that nobody writes.
         #[cfg(not(loom))]
-        let bytes = unsafe { memory.arena.bytes(chunk(line), at, len) };
+        let bytes = unsafe { memory.arena.bytes(address(line), at, len) };
         // Loom's atomics are not the bytes they stand for: a copy, leaked, since a model is short.
         #[cfg(loom)]
         let bytes = {
             let mut copy = Vec::with_capacity(len);
             memory
                 .arena
-                .read(chunk(line), at, &mut copy.spare_capacity_mut()[..len]);
+                .read(address(line), at, &mut copy.spare_capacity_mut()[..len]);
             // SAFETY: `read` fills all of the slice.
             unsafe { copy.set_len(len) };
             copy.leak()

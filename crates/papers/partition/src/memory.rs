@@ -26,7 +26,7 @@ use nuthatch_base::sync::shim::{AtomicU64, AtomicUsize, Ordering};
 use nuthatch_engine::Evictions;
 
 use super::element::Element;
-use nuthatch_store::memory::arena::{Arena, Chunk, WORD};
+use nuthatch_store::memory::arena::{Address, Arena, WORD};
 use nuthatch_store::memory::words::Words;
 
 /// Bytes of a line: one of the processor's caches.
@@ -240,25 +240,25 @@ impl BlockMemory {
     /// Loads a word of a line.
     #[inline(always)]
     pub fn load(&self, line: u32, word: usize) -> u64 {
-        self.arena.load(chunk(line), word)
+        self.arena.load(address(line), word)
     }
 
     /// Stores a word of a line that the caller owns.
     #[inline(always)]
     pub fn store(&self, line: u32, word: usize, value: u64) {
-        self.arena.store(chunk(line), word, value);
+        self.arena.store(address(line), word, value);
     }
 
     /// A word of a line, which several threads change.
     #[inline(always)]
     pub fn word(&self, line: u32, word: usize) -> &AtomicU64 {
-        self.arena.word(chunk(line), word)
+        self.arena.word(address(line), word)
     }
 
     /// Starts loading a line into the caches.
     #[inline(always)]
     pub fn prefetch(&self, line: u32) {
-        nuthatch_store::prefetch::soon(self.arena.address(chunk(line)));
+        nuthatch_store::prefetch::soon(self.arena.pointer(address(line)));
     }
 
     /// Starts loading an element's key and the beginning of its value.
@@ -275,8 +275,8 @@ fn arena_words(limit: usize) -> usize {
 
 /// A line as the arena takes it.
 #[inline(always)]
-pub(crate) fn chunk(line: u32) -> Chunk {
-    Chunk(u64::from(line) * LINE_WORDS as u64)
+pub(crate) fn address(line: u32) -> Address {
+    Address(u64::from(line) * LINE_WORDS as u64)
 }
 
 #[cfg(all(test, target_os = "linux", not(any(loom, miri))))]
@@ -304,7 +304,7 @@ mod tests {
             return;
         }
         let memory = BlockMemory::new(16 * MIB, 64 * MIB).unwrap();
-        let at = |mib| may_be_huge(memory.arena.address(Chunk(0)) as usize + mib * MIB);
+        let at = |mib| may_be_huge(memory.arena.pointer(Address(0)) as usize + mib * MIB);
         assert_eq!([0, 13, 17, 29].map(at), [true, true, false, false]);
         memory.set_limit(32 * MIB);
         assert_eq!([0, 13, 17, 29].map(at), [true; 4]);

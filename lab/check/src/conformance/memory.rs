@@ -253,7 +253,7 @@ fn recent(client: &mut Client) {
     assert!(misses * 10 < reads, "{misses} misses of {reads}");
 }
 
-/// Hits keep large values in memory like small ones: also values that are not copied out, and values in segments.
+/// Hits keep large values in memory like small ones: also values that are not copied out, and values in pieces.
 fn recent_large(client: &mut Client) {
     // How many times the memory is filled by other items.
     const ROUNDS: usize = 10;

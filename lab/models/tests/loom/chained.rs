@@ -7,7 +7,7 @@ use loom::thread;
 use nuthatch_chained::index::Index;
 use nuthatch_chained::{Chained, ChainedConfig, Locks, PolicyKind, clock, lru};
 use nuthatch_engine::{Engine, Handle, Op, Reply, Store, StoreMode};
-use nuthatch_store::memory::arena::Chunk;
+use nuthatch_store::memory::arena::Address;
 
 use crate::world::{
     Answer, audit, delete, get, hasher, increment, model, run, set, set_bytes, value,
@@ -102,7 +102,7 @@ fn stores_beside_a_doubling_are_found() {
 fn canary_a_move_published_late_is_missed() {
     model(3, || {
         let index = Arc::new(Index::new(2, 4, false).unwrap());
-        let item = Chunk(5);
+        let item = Address(5);
         index.lock(2).set_first(Some(item));
         let geometry = index.geometry();
         index.publish(nuthatch_cuckoo::layout::Geometry {

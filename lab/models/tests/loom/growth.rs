@@ -7,7 +7,7 @@ use nuthatch_base::hash::split::partner_offset;
 use nuthatch_cuckoo::index::{Index, Position};
 use nuthatch_cuckoo::layout::{Geometry, SlotWord};
 use nuthatch_engine::{Engine, Handle};
-use nuthatch_store::memory::arena::Chunk;
+use nuthatch_store::memory::arena::Address;
 
 use crate::world::*;
 
@@ -161,7 +161,7 @@ fn look_beside_a_split(stale: bool) {
         let index = Arc::new(Index::<OneSlot>::new(2, 4, 2).unwrap());
         // Tag 1, bucket 2 of 4.
         let place = index.place(1 << 48 | 2);
-        let item = SlotWord::new::<OneSlot>(place.tag, Chunk(0));
+        let item = SlotWord::new::<OneSlot>(place.tag, Address(0));
         index.store(Position { bucket: 0, slot: 0 }, item);
         index.publish(Geometry {
             growing: true,
@@ -205,7 +205,7 @@ fn a_doubling_that_begins_is_noticed() {
             let index = Arc::new(Index::<OneSlot>::new(8, 16, 8).unwrap());
             let tag = (1..).find(|&tag| partner_offset(tag) & 15 == first ^ second);
             let place = index.place(tag.unwrap() << 48 | first);
-            let item = SlotWord::new::<OneSlot>(place.tag, Chunk(0));
+            let item = SlotWord::new::<OneSlot>(place.tag, Address(0));
             let [low, high] = [2, 10].map(|bucket| Position { bucket, slot: 0 });
             index.store(low, item);
             let reader = {

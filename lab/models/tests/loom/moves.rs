@@ -19,7 +19,7 @@ use nuthatch_engine::stats::LogStats;
 use nuthatch_store::eviction::log::LogPolicyKind;
 use nuthatch_store::item::{Fields, Header, Shape};
 use nuthatch_store::log::{Log, Need, Plan, Purpose, Stream};
-use nuthatch_store::memory::arena::Chunk;
+use nuthatch_store::memory::arena::Address;
 use nuthatch_store::memory::sizes::Sizes;
 
 use crate::world::*;
@@ -50,7 +50,7 @@ const SHORTER: [u8; 8] = [3; 8];
 /// The value that is stored when there is no room: beside it and the records that move then, a short value fits.
 const NEXT: [u8; 64] = [2; 64];
 
-/// Over the models' copy limit, in two segments.
+/// Over the models' copy limit, in two pieces.
 const LARGE: [u8; 200] = [7; 200];
 
 fn engine(pages: usize, evicts: bool) -> Arc<Logged> {
@@ -109,8 +109,8 @@ struct Full {
 enum Moves {
     /// The subject's item; if that is large, its head.
     Head,
-    /// The second segment of the subject's item.
-    Segment,
+    /// The second piece of the subject's item.
+    Piece,
 }
 
 /// The subject's item, a gap, and other items in all pages but the one that is kept free.
@@ -135,7 +135,7 @@ fn full_after<T>(value: &[u8], moves: Moves, first: impl FnOnce(&mut LogHandle) 
             };
             set_bytes(&mut handle, rest, &[1; HALF][head.next_multiple_of(8)..]);
         }
-        Moves::Segment => {
+        Moves::Piece => {
             set_bytes(&mut handle, subject(), value);
             set_bytes(&mut handle, gap, &[1; HALF]);
         }
@@ -326,7 +326,7 @@ fn two_threads_clean() {
 /// Log 5: a value that is read in place stays there, and its page is not used again before its reader has released it.
 #[test]
 fn a_value_that_is_read_in_place_does_not_move() {
-    for moves in [Moves::Head, Moves::Segment] {
+    for moves in [Moves::Head, Moves::Piece] {
         model(2, move || {
             let Full {
                 engine,
@@ -378,10 +378,10 @@ fn bytes_of(value: &impl Value) -> Vec<u8> {
     bytes
 }
 
-/// Log 5: a large value is found while its head moves, or one of its segments, and all of it is there.
+/// Log 5: a large value is found while its head moves, or one of its pieces, and all of it is there.
 #[test]
 fn a_large_value_that_moves_is_never_missed() {
-    for moves in [Moves::Head, Moves::Segment] {
+    for moves in [Moves::Head, Moves::Piece] {
         beside(2, &LARGE, moves, read_large, |handle, seen| {
             assert_eq!(seen.as_deref(), Some(&LARGE[..]));
             assert_eq!(read_large(handle).as_deref(), Some(&LARGE[..]));
@@ -393,7 +393,7 @@ fn a_large_value_that_moves_is_never_missed() {
 #[test]
 fn a_large_value_that_moves_is_removed() {
     let remove = |handle: &mut LogHandle| delete(handle, subject());
-    for moves in [Moves::Head, Moves::Segment] {
+    for moves in [Moves::Head, Moves::Piece] {
         beside(2, &LARGE, moves, remove, |handle, removed| {
             assert!(removed);
             assert_eq!(read_large(handle), None);
@@ -536,7 +536,7 @@ fn a_page_with_a_private_record_is_not_cleaned() {
         let append = |store: &nuthatch_store::store::Store<Log>| {
             let log = store.log();
             let appended = log.append(store, Stream::New, 64, None, Purpose::New);
-            appended.unwrap().chunk
+            appended.unwrap().address
         };
         let gap = append(&store);
         store.free_private(gap);
@@ -575,14 +575,14 @@ enum Fault {
     TrustsItsCopy,
 }
 
-/// One item with a value of two words, or of one segment of two words, and the place to which it, or its segment,
+/// One item with a value of two words, or of one piece of two words, and the place to which it, or its piece,
 /// moves.
 struct Steps {
     store: nuthatch_store::store::Store<Log>,
     index: Index<InLog>,
     shape: Shape,
-    head: Chunk,
-    to: Chunk,
+    head: Address,
+    to: Address,
 }
 
 /// The item's hash.
@@ -600,7 +600,7 @@ fn fields(sequence: u64) -> Fields {
 }
 
 impl Steps {
-    fn new(segment: Option<usize>) -> Arc<Self> {
+    fn new(piece: Option<usize>) -> Arc<Self> {
         let sizes = Sizes::for_log(1024, 64, 2.0);
         let store = nuthatch_store::store::Store::<Log>::new(
             1024,
@@ -611,9 +611,9 @@ impl Steps {
         .unwrap();
         let shape = Shape {
             key_len: 8,
-            value_len: if segment.is_some() { 8 } else { 16 },
-            wide: segment.is_some(),
-            segment,
+            value_len: if piece.is_some() { 8 } else { 16 },
+            wide: piece.is_some(),
+            piece,
         };
         let append = |bytes, whole: Option<&Shape>| {
             let log = store.log();
@@ -642,44 +642,44 @@ impl Steps {
     }
 
     /// The item's chunk.
-    fn chunk(&self, buckets: [u64; 2]) -> Chunk {
+    fn chunk(&self, buckets: [u64; 2]) -> Address {
         let found = self.index.first_match(buckets, self.index.place(HASH).tag);
-        found.expect("the item is in the index").chunk::<InLog>()
+        found.expect("the item is in the index").address::<InLog>()
     }
 
-    /// The place of the value's word: in the item, or in its segment.
-    fn word(&self, chunk: Chunk) -> (Chunk, usize) {
-        match self.shape.segment {
-            Some(_) => (self.store.segment(chunk, &self.shape, 0), 2),
-            None => (chunk, 3),
+    /// The place of the value's word: in the item, or in its piece.
+    fn word(&self, address: Address) -> (Address, usize) {
+        match self.shape.piece {
+            Some(_) => (self.store.piece(address, &self.shape, 0), 2),
+            None => (address, 3),
         }
     }
 
     /// The value, if nothing has changed meanwhile.
     fn read(&self) -> Option<u64> {
         let (snapshot, buckets) = self.index.begin(&self.index.place(HASH));
-        let (chunk, at) = self.word(self.chunk(buckets));
-        let number = self.store.arena.load(chunk, at);
+        let (address, at) = self.word(self.chunk(buckets));
+        let number = self.store.arena.load(address, at);
         self.index.unchanged(&snapshot).then_some(number)
     }
 
     fn count_up(&self) {
         let locked = self.index.lock(&self.index.place(HASH));
-        let (chunk, at) = self.word(self.chunk([locked.first, locked.second]));
-        let number = self.store.arena.load(chunk, at);
-        self.store.arena.store(chunk, at, number + 1);
+        let (address, at) = self.word(self.chunk([locked.first, locked.second]));
+        let number = self.store.arena.load(address, at);
+        self.store.arena.store(address, at, number + 1);
         drop(locked);
     }
 
     /// Writes another value over the item's: in both of its words.
     fn overwrite(&self, number: u64) {
         let locked = self.index.lock(&self.index.place(HASH));
-        let chunk = self.chunk([locked.first, locked.second]);
+        let address = self.chunk([locked.first, locked.second]);
         let value = [number.to_le_bytes(); 2];
         self.store
-            .write_value(chunk, &self.shape, 0, value.as_flattened());
+            .write_value(address, &self.shape, 0, value.as_flattened());
         fence(Ordering::Release);
-        Header::new(&self.shape, &fields(2)).store(&self.store.arena, chunk);
+        Header::new(&self.shape, &fields(2)).store(&self.store.arena, address);
         drop(locked);
     }
 
@@ -693,13 +693,13 @@ impl Steps {
         let Self {
             store, to, head, ..
         } = self;
-        let from = if self.shape.segment.is_some() {
-            store.segment(*head, &self.shape, 0)
+        let from = if self.shape.piece.is_some() {
+            store.piece(*head, &self.shape, 0)
         } else {
             *head
         };
         // As in a cleaning: the words after the first four.
-        let before = match self.shape.segment {
+        let before = match self.shape.piece {
             None => store.copy_constant(from, *to, 8),
             Some(_) => 0,
         };
@@ -708,8 +708,8 @@ impl Steps {
                 Fault::TrustsItsCopy => Header::load(&store.arena, from).sequence(),
                 _ => before,
             };
-            if self.shape.segment.is_some() {
-                assert!(store.finish_segment_move(*head, from, *to));
+            if self.shape.piece.is_some() {
+                assert!(store.finish_piece_move(*head, from, *to));
             } else {
                 store.finish_move(from, *to, copied);
             }
@@ -721,7 +721,7 @@ impl Steps {
         if fault != Fault::CopiesBefore {
             finish();
         }
-        if self.shape.segment.is_none() {
+        if self.shape.piece.is_none() {
             let tag = locked.place.tag;
             let at = locked.find(SlotWord::new::<InLog>(tag, from)).unwrap();
             locked.store(at, SlotWord::new::<InLog>(tag, *to));
@@ -739,12 +739,12 @@ impl Steps {
     }
 }
 
-/// Data bytes of a segment.
-const SEGMENT: usize = 112;
+/// Data bytes of a piece.
+const PIECE: usize = 112;
 
-fn read_beside_a_move(segment: Option<usize>, fault: Fault) {
+fn read_beside_a_move(piece: Option<usize>, fault: Fault) {
     model(3, move || {
-        let steps = Steps::new(segment);
+        let steps = Steps::new(piece);
         let reader = {
             let steps = Arc::clone(&steps);
             thread::spawn(move || assert_ne!(steps.read(), Some(9), "another's bytes"))
@@ -761,10 +761,10 @@ fn a_move_shows_no_bytes_of_the_next_owner() {
     read_beside_a_move(None, Fault::Whole);
 }
 
-/// The same for a segment of a value that is copied.
+/// The same for a piece of a value that is copied.
 #[test]
-fn a_move_of_a_segment_shows_no_bytes_of_the_next_owner() {
-    read_beside_a_move(Some(SEGMENT), Fault::Whole);
+fn a_move_of_a_piece_shows_no_bytes_of_the_next_owner() {
+    read_beside_a_move(Some(PIECE), Fault::Whole);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use nuthatch_cuckoo::index::{Candidates, Index, Moved, Position};
 use nuthatch_cuckoo::layout::SlotWord;
 use nuthatch_cuckoo::search::{Searched, Searcher};
 use nuthatch_engine::Engine;
-use nuthatch_store::memory::arena::Chunk;
+use nuthatch_store::memory::arena::Address;
 
 use crate::world::*;
 
@@ -35,7 +35,7 @@ fn table(keys: &[u64]) -> Arc<Index<OneSlot>> {
 }
 
 fn item(place: &Candidates) -> SlotWord {
-    SlotWord::new::<OneSlot>(place.tag, Chunk(place.first & 0xffff))
+    SlotWord::new::<OneSlot>(place.tag, Address(place.first & 0xffff))
 }
 
 fn insert(index: &Index<OneSlot>, place: &Candidates) -> bool {

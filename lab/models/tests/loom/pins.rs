@@ -10,13 +10,13 @@ use nuthatch_chained::{clock, lru};
 use nuthatch_engine::{Engine, Op, Reply, Value};
 use nuthatch_store::log::Queue;
 use nuthatch_store::log::pages::Pages;
-use nuthatch_store::memory::arena::Chunk;
+use nuthatch_store::memory::arena::Address;
 use nuthatch_store::memory::pins::Pins;
 
 use crate::chained;
 use crate::world::*;
 
-/// Over the models' copy limit, and in two segments.
+/// Over the models' copy limit, and in two pieces.
 const LARGE: [u8; 200] = [7; 200];
 
 /// Over the models' copy limit, in one chunk.
@@ -88,7 +88,7 @@ fn a_chunk_is_freed_once() {
 }
 
 #[test]
-fn segments_are_freed_once() {
+fn pieces_are_freed_once() {
     the_last_one_frees(&LARGE);
 }
 
@@ -202,7 +202,7 @@ fn pinned_bytes_stay_and_one_of_three_frees() {
                 self.bytes.with_mut(|bytes| unsafe { *bytes = 9 });
             }
         }
-        const CHUNK: Chunk = Chunk(0);
+        const CHUNK: Address = Address(0);
         let world = Arc::new(World {
             stripes: Stripes::new(2),
             slot: AtomicU64::new(1),
@@ -247,7 +247,7 @@ fn pinned_bytes_stay_and_one_of_three_frees() {
 #[test]
 fn a_page_is_tried_again_when_its_reader_has_finished() {
     model(3, || {
-        const CHUNK: Chunk = Chunk(0);
+        const CHUNK: Address = Address(0);
         let world = Arc::new((
             Pins::<()>::default(),
             Pages::reserve(1).unwrap(),

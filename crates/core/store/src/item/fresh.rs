@@ -6,7 +6,7 @@ use std::sync::Arc;
 use nuthatch_base::sync::shim::Ordering;
 
 use super::{Header, Shape};
-use crate::memory::arena::{Chunk, WORD};
+use crate::memory::arena::{Address, WORD};
 use crate::memory::bytes;
 use crate::memory::limits::ITEM_SIZE_LIMIT;
 use crate::store::{HasStore, Placement, Store};
@@ -17,19 +17,19 @@ use nuthatch_engine::request::Expiry;
 #[derive(Debug)]
 pub struct Fresh {
     /// Its head.
-    pub chunk: Chunk,
+    pub address: Address,
     /// Its bytes.
     pub shape: Shape,
     /// Uses that count for it from the start.
     pub uses: u8,
 }
 
-/// The chunks of an item so far. They are freed if there are not enough.
+/// The memory of an item so far. It is freed if there is not enough.
 struct Gathered<'a, P: Placement> {
     store: &'a Store<P>,
     shape: &'a Shape,
-    head: Chunk,
-    segments: usize,
+    head: Address,
+    pieces: usize,
 }
 
 impl<P: Placement> Drop for Gathered<'_, P> {
@@ -37,69 +37,65 @@ impl<P: Placement> Drop for Gathered<'_, P> {
         let Self {
             store, shape, head, ..
         } = *self;
-        for taken in 0..self.segments {
-            store.free_private(store.segment(head, shape, taken));
+        for taken in 0..self.pieces {
+            store.free_private(store.piece(head, shape, taken));
         }
         store.free_private(head);
     }
 }
 
 impl<P: Placement> Store<P> {
-    /// Allocates memory for an item of this shape, in chunks that `chunk_of` finds for so many bytes. For the chunk
-    /// with the header `chunk_of` also gets the shape. The error is the number of bytes for which there was no chunk;
+    /// Allocates memory for an item of this shape, in memory that `memory_of` finds for so many bytes. For the memory
+    /// with the header `memory_of` also gets the shape. The error is the number of bytes for which there was none;
     /// then nothing stays allocated.
     pub fn allocate_item(
         &self,
         shape: &Shape,
-        mut chunk_of: impl FnMut(usize, Option<&Shape>) -> Option<Chunk>,
-    ) -> Result<Chunk, usize> {
+        mut memory_of: impl FnMut(usize, Option<&Shape>) -> Option<Address>,
+    ) -> Result<Address, usize> {
         let bytes = shape.head_bytes();
-        let head = chunk_of(bytes, Some(shape)).ok_or(bytes)?;
+        let head = memory_of(bytes, Some(shape)).ok_or(bytes)?;
         let mut gathered = Gathered {
             store: self,
             shape,
             head,
-            segments: 0,
+            pieces: 0,
         };
-        for index in 0..shape.segments() {
-            let bytes = shape.segment_bytes(index);
-            let segment = chunk_of(bytes, None).ok_or(bytes)?;
+        for index in 0..shape.pieces() {
+            let bytes = shape.piece_bytes(index);
+            let piece = memory_of(bytes, None).ok_or(bytes)?;
             self.begin_fill();
-            Header::store_segment(&self.arena, segment, head, index, bytes);
-            let at = shape.segments_start() / WORD + index;
-            self.arena.store(head, at, segment.0);
-            gathered.segments += 1;
+            Header::store_piece(&self.arena, piece, head, index, bytes);
+            let at = shape.pieces_start() / WORD + index;
+            self.arena.store(head, at, piece.0);
+            gathered.pieces += 1;
         }
         std::mem::forget(gathered);
-        if shape.segment.is_some() {
+        if shape.piece.is_some() {
             P::head_enters(self, head);
         }
         Ok(head)
     }
 
-    /// True if all chunks of an item that was never linked are as large as its shape says.
+    /// True if all memory of an item that was never linked is as large as its shape says.
     fn has_room(&self, fresh: &Fresh) -> bool {
-        let Fresh { chunk, shape, .. } = fresh;
-        let fits = |chunk, bytes| P::room_of(self, chunk).is_some_and(|room| bytes <= room);
+        let Fresh { address, shape, .. } = fresh;
+        let fits = |address, bytes| P::room_of(self, address).is_some_and(|room| bytes <= room);
         shape.value_len <= ITEM_SIZE_LIMIT
-            && fits(*chunk, shape.head_bytes())
-            && (0..shape.segments()).all(|index| {
-                fits(
-                    self.segment(*chunk, shape, index),
-                    shape.segment_bytes(index),
-                )
-            })
+            && fits(*address, shape.head_bytes())
+            && (0..shape.pieces())
+                .all(|index| fits(self.piece(*address, shape, index), shape.piece_bytes(index)))
     }
 
     /// Frees an item that was never linked.
     pub fn discard(&self, fresh: Fresh) {
-        if fresh.shape.segment.is_some() {
-            self.each_segment(fresh.chunk, &fresh.shape, |segment| {
-                self.free_private(segment)
+        if fresh.shape.piece.is_some() {
+            self.each_piece(fresh.address, &fresh.shape, |piece| {
+                self.free_private(piece)
             });
-            P::head_leaves(self, fresh.chunk);
+            P::head_leaves(self, fresh.address);
         }
-        self.free_private(fresh.chunk);
+        self.free_private(fresh.address);
     }
 
     /// Notes that the index refers to the item now, which has this expiry.
@@ -108,29 +104,29 @@ impl<P: Placement> Store<P> {
         P::note_linked(self, fresh, expiry);
     }
 
-    /// Frees the segments of an item that no index refers to, before its head.
+    /// Frees the pieces of an item that no index refers to, before its head.
     #[cold]
-    pub(crate) fn free_segments(&self, head: Chunk, shape: &Shape) {
-        self.each_segment(head, shape, |segment| self.free_chunk(segment));
+    pub(crate) fn free_pieces(&self, head: Address, shape: &Shape) {
+        self.each_piece(head, shape, |piece| self.free_linked(piece));
         P::head_leaves(self, head);
     }
 
-    /// Visits all segments of an item that no other thread may move meanwhile, before the head is given back.
+    /// Visits all pieces of an item that no other thread may move meanwhile, before the head is given back.
     #[cold]
-    pub(crate) fn each_segment(&self, head: Chunk, shape: &Shape, mut each: impl FnMut(Chunk)) {
-        for index in 0..shape.segments() {
-            each(self.segment(head, shape, index));
+    pub(crate) fn each_piece(&self, head: Address, shape: &Shape, mut each: impl FnMut(Address)) {
+        for index in 0..shape.pieces() {
+            each(self.piece(head, shape, index));
         }
     }
 
     /// Visits the value of an item that no other thread may change meanwhile, piece by piece.
-    pub fn each_piece(&self, chunk: Chunk, shape: &Shape, put: &mut impl FnMut(&[u8])) {
-        const PIECE: usize = 1024;
-        let mut buffer = [MaybeUninit::new(0); PIECE];
+    pub fn read_in_runs(&self, address: Address, shape: &Shape, put: &mut impl FnMut(&[u8])) {
+        const RUN: usize = 1024;
+        let mut buffer = [MaybeUninit::new(0); RUN];
         let mut offset = 0;
         while offset < shape.value_len {
-            let piece = &mut buffer[..(shape.value_len - offset).min(PIECE)];
-            self.read_value(chunk, shape, offset, piece);
+            let piece = &mut buffer[..(shape.value_len - offset).min(RUN)];
+            self.read_value(address, shape, offset, piece);
             // SAFETY: the buffer started initialised, and `read_value` only writes.
             put(unsafe { bytes::assume_init(piece) });
             offset += piece.len();
@@ -187,7 +183,7 @@ impl<E: HasStore> Reserved<E> {
         value.try_reserve_exact(self.shape.value_len).ok()?;
         if let Some(fresh) = &self.fresh {
             let store = self.engine.store();
-            store.each_piece(fresh.chunk, &fresh.shape, &mut |piece: &[u8]| {
+            store.read_in_runs(fresh.address, &fresh.shape, &mut |piece: &[u8]| {
                 value.extend_from_slice(piece);
             });
         }
@@ -205,7 +201,7 @@ impl<E: HasStore> Reservation for Reserved<E> {
             let store = self.engine.store();
             // Again, because this may be another thread than the one that reserved.
             store.begin_fill();
-            store.write_value(fresh.chunk, &fresh.shape, self.written, bytes);
+            store.write_value(fresh.address, &fresh.shape, self.written, bytes);
         }
         self.written += bytes.len();
     }
@@ -250,10 +246,10 @@ mod tests {
 
     fn fresh(owner: &TestStore, shape: Shape) -> Fresh {
         let store = owner.store();
-        let chunk_of = |bytes, _: Option<&Shape>| store.allocate(store.class_of(bytes)).ok();
-        let chunk = store.allocate_item(&shape, chunk_of);
+        let memory_of = |bytes, _: Option<&Shape>| store.allocate(store.class_of(bytes)).ok();
+        let address = store.allocate_item(&shape, memory_of);
         Fresh {
-            chunk: chunk.unwrap(),
+            address: address.unwrap(),
             shape,
             uses: 0,
         }
@@ -262,7 +258,7 @@ mod tests {
     #[test]
     fn what_fits_its_chunks_is_reserved_and_given_back() {
         let owner = test_store();
-        let max = owner.store().chunk_max();
+        let max = owner.store().piece_max();
         for value_len in [0, 20, 5000, max - 100, max, 2 * max + 7] {
             let fresh = fresh(&owner, Shape::new(3, value_len, true, max));
             let mut reserved = Reserved::new(Arc::clone(&owner), b"key", fresh);
@@ -278,7 +274,7 @@ mod tests {
     #[test]
     fn what_does_not_fit_its_chunks_is_not_reserved() {
         let owner = test_store();
-        let max = owner.store().chunk_max();
+        let max = owner.store().piece_max();
         let small = Shape::new(3, 100, true, max);
         let large = Shape::new(3, 2 * max, true, max);
         for (made, shape) in [
@@ -300,9 +296,9 @@ mod tests {
                 },
             ),
         ] {
-            let chunk = fresh(&owner, made).chunk;
+            let address = fresh(&owner, made).address;
             let claimed = Fresh {
-                chunk,
+                address,
                 shape,
                 uses: 0,
             };

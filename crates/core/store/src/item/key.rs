@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 
 use super::Header;
-use crate::memory::arena::Chunk;
+use crate::memory::arena::Address;
 use crate::memory::bytes;
 use crate::store::{Placement, Store};
 use nuthatch_engine::request::KEY_LEN_MAX;
@@ -23,9 +23,9 @@ impl KeyCopy {
 }
 
 impl<P: Placement> Store<P> {
-    /// The key in a chunk, as far as it can be read without a lock: it may be torn.
-    pub fn copy_key(&self, chunk: Chunk) -> Option<KeyCopy> {
-        let header = Header::load(&self.arena, chunk);
+    /// The key at an address, as far as it can be read without a lock: it may be torn.
+    pub fn copy_key(&self, address: Address) -> Option<KeyCopy> {
+        let header = Header::load(&self.arena, address);
         let len = header.key_len();
         if len == 0 || len > KEY_LEN_MAX {
             return None;
@@ -35,7 +35,7 @@ impl<P: Placement> Store<P> {
             len,
         };
         let into = &mut key.bytes[..len];
-        let whole = self.arena.read(chunk, header.key_start(), into);
+        let whole = self.arena.read(address, header.key_start(), into);
         whole.then_some(key)
     }
 }

@@ -8,14 +8,14 @@
 //!  word 2   |                   cas                    |  \ only if WIDE: a cas of the client's
 //!  word 3   |    value len      |        flags         |  / choice, large flags or a large item
 //!  ...        key, then value, without a gap (or, if LARGE, the key, padded to a word, and one
-//!             word for each segment of the value)
+//!             word for each piece of the value)
 //! ```
 //!
 //! The header takes sixteen bytes for nearly every item. State bits: STALE and WON belong to the meta commands, WIDE
-//! and LARGE to the layout. A chunk that holds no item has key length 0. A free chunk is all zero in word 0. A segment
-//! of a large value has LARGE, its number and its bytes there, and its head chunk in word 1.
+//! and LARGE to the layout. Memory that holds no item has key length 0. A free chunk is all zero in word 0. A piece
+//! of a large value has LARGE, its number and its bytes there, and the address of its head in word 1.
 //!
-//! In a [log](crate::log) items, segments and gaps lie one behind the other. The first word of a record gives the start
+//! In a [log](crate::log) items, pieces and gaps lie one behind the other. The first word of a record gives the start
 //! of the next one; for a wide item, the fourth word as well. Neither word gives another length for as long as the
 //! record is there: a gap replaces the item with one store.
 
@@ -33,7 +33,7 @@ use std::time::Duration;
 
 use nuthatch_base::sync::clock::Time;
 
-use crate::memory::arena::{Arena, Chunk, WORD};
+use crate::memory::arena::{Address, Arena, WORD};
 use crate::memory::sizes::CHUNK_MIN;
 use nuthatch_engine::reply::Item;
 use nuthatch_engine::request::Expiry;
@@ -43,8 +43,8 @@ use nuthatch_engine::semantics::Existing;
 pub const HEADER: usize = 2 * WORD;
 /// Bytes of a wide header.
 pub const HEADER_WIDE: usize = 4 * WORD;
-/// Bytes before the data in a segment of a large value.
-pub const SEGMENT_HEADER: usize = 2 * WORD;
+/// Bytes before the data in a piece of a large value.
+pub const PIECE_HEADER: usize = 2 * WORD;
 
 const KEY_LEN_BITS: u32 = 8;
 const KEY_LEN_MASK: u64 = (1 << KEY_LEN_BITS) - 1;
@@ -62,7 +62,7 @@ const STALE: u64 = 1 << STATE_SHIFT;
 const WON: u64 = 1 << (STATE_SHIFT + 1);
 /// Words 2 and 3 belong to the header.
 const WIDE: u64 = 1 << (STATE_SHIFT + 2);
-/// The value lies in segments; always WIDE too.
+/// The value lies in pieces; always WIDE too.
 const LARGE: u64 = 1 << (STATE_SHIFT + 3);
 
 // A plain get checks the other fields of the word first: they lie in half a word, which an instruction can hold a mask
@@ -82,26 +82,26 @@ pub struct Shape {
     pub value_len: usize,
     /// With words 2 and 3.
     pub wide: bool,
-    /// Data bytes of a full segment if the value does not fit beside the key.
-    pub segment: Option<usize>,
+    /// Data bytes of a full piece if the value does not fit beside the key.
+    pub piece: Option<usize>,
 }
 
 impl Shape {
-    /// The shape of an item in a store whose largest chunk has `chunk_max` bytes.
+    /// The shape of an item in a store whose largest piece of memory has `piece_max` bytes.
     #[inline]
-    pub fn new(key_len: usize, value_len: usize, wide: bool, chunk_max: usize) -> Self {
+    pub fn new(key_len: usize, value_len: usize, wide: bool, piece_max: usize) -> Self {
         let small = Self {
             key_len,
             value_len,
             wide,
-            segment: None,
+            piece: None,
         };
-        if small.head_bytes() <= chunk_max {
+        if small.head_bytes() <= piece_max {
             small
         } else {
             Self {
                 wide: true,
-                segment: Some(chunk_max - SEGMENT_HEADER),
+                piece: Some(piece_max - PIECE_HEADER),
                 ..small
             }
         }
@@ -113,12 +113,12 @@ impl Shape {
         flags >> FLAGS_BITS != 0 || new_cas.is_some()
     }
 
-    /// Bytes of the chunk that holds the header and the key.
+    /// Bytes of the memory that holds the header and the key.
     #[inline]
     pub fn head_bytes(&self) -> usize {
-        match self.segment {
+        match self.piece {
             None => self.value_start() + self.value_len,
-            Some(_) => self.segments_start() + self.segments() * WORD,
+            Some(_) => self.pieces_start() + self.pieces() * WORD,
         }
     }
 
@@ -128,7 +128,7 @@ impl Shape {
         self.value_start() + self.value_len
     }
 
-    /// Bytes before the value, if it is not in segments.
+    /// Bytes before the value, if it is not in pieces.
     #[inline]
     pub fn value_start(&self) -> usize {
         self.key_start() + self.key_len
@@ -140,21 +140,20 @@ impl Shape {
         if self.wide { HEADER_WIDE } else { HEADER }
     }
 
-    /// Bytes before the table of segments.
-    pub fn segments_start(&self) -> usize {
+    /// Bytes before the table of pieces.
+    pub fn pieces_start(&self) -> usize {
         self.value_start().next_multiple_of(WORD)
     }
 
-    /// How many segments hold the value.
-    pub fn segments(&self) -> usize {
-        self.segment
-            .map_or(0, |segment| self.value_len.div_ceil(segment))
+    /// How many pieces hold the value.
+    pub fn pieces(&self) -> usize {
+        self.piece.map_or(0, |piece| self.value_len.div_ceil(piece))
     }
 
-    /// Bytes of the chunk of segment `index`.
-    pub fn segment_bytes(&self, index: usize) -> usize {
-        let segment = self.segment.unwrap_or(0);
-        SEGMENT_HEADER + (self.value_len - index * segment).min(segment)
+    /// Bytes of the memory of piece `index`.
+    pub fn piece_bytes(&self, index: usize) -> usize {
+        let piece = self.piece.unwrap_or(0);
+        PIECE_HEADER + (self.value_len - index * piece).min(piece)
     }
 }
 
@@ -196,10 +195,10 @@ pub struct Fields {
 }
 
 impl Header {
-    /// Reads the header of a chunk.
+    /// Reads the header at an address.
     #[inline(always)]
-    pub fn load(arena: &Arena, chunk: Chunk) -> Self {
-        let (word0, word1) = (arena.load(chunk, 0), arena.load(chunk, 1));
+    pub fn load(arena: &Arena, address: Address) -> Self {
+        let (word0, word1) = (arena.load(address, 0), arena.load(address, 1));
         if word0 & WIDE == 0 {
             Self {
                 word0,
@@ -211,14 +210,14 @@ impl Header {
             Self {
                 word0,
                 word1,
-                cas: arena.load(chunk, 2),
-                long: arena.load(chunk, 3),
+                cas: arena.load(address, 2),
+                long: arena.load(address, 3),
             }
         }
     }
 
     /// The header of the common item (narrow, in one piece, with a value of fewer than `value_end` bytes, a power of
-    /// two), if the chunk's first two words are such a header for a key of this length.
+    /// two), if the first two words there are such a header for a key of this length.
     #[inline(always)]
     pub fn fast_path(word0: u64, word1: u64, key_len: usize, value_end: usize) -> Option<Self> {
         debug_assert!(value_end.is_power_of_two());
@@ -240,7 +239,7 @@ impl Header {
             Expiry::At(time) => u64::from(time.0.max(1)),
         };
         let mut word0 = shape.key_len as u64 | expiry << EXPIRY_SHIFT;
-        if shape.segment.is_some() {
+        if shape.piece.is_some() {
             word0 |= LARGE;
         } else {
             word0 |= (shape.value_len as u64) << KEY_LEN_BITS;
@@ -266,43 +265,43 @@ impl Header {
         }
     }
 
-    /// Writes the header into a chunk that the caller owns or has locked.
+    /// Writes the header into memory that the caller owns or has locked.
     #[inline]
-    pub fn store(&self, arena: &Arena, chunk: Chunk) {
-        arena.store(chunk, 0, self.word0);
-        arena.store(chunk, 1, self.word1);
+    pub fn store(&self, arena: &Arena, address: Address) {
+        arena.store(address, 0, self.word0);
+        arena.store(address, 1, self.word1);
         if self.is_wide() {
-            arena.store(chunk, 2, self.cas);
-            arena.store(chunk, 3, self.long);
+            arena.store(address, 2, self.cas);
+            arena.store(address, 3, self.long);
         }
     }
 
-    /// Marks a chunk as segment `index` of the item at `head`, which takes `bytes` bytes with its own header.
-    pub fn store_segment(arena: &Arena, chunk: Chunk, head: Chunk, index: usize, bytes: usize) {
+    /// Marks memory as piece `index` of the item at `head`, which takes `bytes` bytes with its own header.
+    pub fn store_piece(arena: &Arena, address: Address, head: Address, index: usize, bytes: usize) {
         let word0 = LARGE | (bytes as u64) << KEY_LEN_BITS | (index as u64) << EXPIRY_SHIFT;
-        arena.store(chunk, 0, word0);
-        arena.store(chunk, 1, head.0);
+        arena.store(address, 0, word0);
+        arena.store(address, 1, head.0);
     }
 
     /// Marks a record of `words` words of the log as a gap.
     #[inline(always)]
-    pub fn store_gap(arena: &Arena, chunk: Chunk, words: usize) {
-        arena.store(chunk, 0, (words as u64) << KEY_LEN_BITS);
+    pub fn store_gap(arena: &Arena, address: Address, words: usize) {
+        arena.store(address, 0, (words as u64) << KEY_LEN_BITS);
     }
 
     /// Keeps the length of a gap readable also while the wide header of an item of this shape is being written over it.
     #[inline(always)]
-    pub fn store_length(arena: &Arena, chunk: Chunk, shape: &Shape) {
+    pub fn store_length(arena: &Arena, address: Address, shape: &Shape) {
         if shape.wide {
-            arena.store(chunk, 3, (shape.value_len as u64) << 32);
+            arena.store(address, 3, (shape.value_len as u64) << 32);
         }
     }
 
-    /// Words of a record of the log, in a store whose longest record has `chunk_max` bytes.
+    /// Words of a record of the log, in a store whose longest record has `piece_max` bytes.
     #[inline(always)]
-    pub fn record_words(&self, chunk_max: usize) -> usize {
+    pub fn record_words(&self, piece_max: usize) -> usize {
         if self.is_item() {
-            record_words(self.shape(chunk_max).head_bytes())
+            record_words(self.shape(piece_max).head_bytes())
         } else if self.word0 & LARGE != 0 {
             record_words(self.value_len())
         } else {
@@ -310,18 +309,18 @@ impl Header {
         }
     }
 
-    /// The number of the segment in its item.
-    pub fn segment_index(&self) -> usize {
+    /// The number of the piece in its item.
+    pub fn piece_index(&self) -> usize {
         (self.word0 >> EXPIRY_SHIFT) as usize
     }
 
-    /// Marks a chunk as free; `next` is the allocator's.
-    pub fn store_free(arena: &Arena, chunk: Chunk, next: u64) {
-        arena.store(chunk, 0, 0);
-        arena.store(chunk, 1, next);
+    /// Marks a chunk of a size class as free; `next` is the allocator's.
+    pub fn store_free(arena: &Arena, address: Address, next: u64) {
+        arena.store(address, 0, 0);
+        arena.store(address, 1, next);
     }
 
-    /// True if the chunk holds an item.
+    /// True if an item lies there.
     #[inline(always)]
     pub fn is_item(&self) -> bool {
         self.key_len() != 0
@@ -332,9 +331,9 @@ impl Header {
         !self.is_item() && self.word0 & LARGE == 0
     }
 
-    /// The head chunk, if the chunk is a segment.
-    pub fn segment_of(&self) -> Option<Chunk> {
-        (!self.is_item() && self.word0 & LARGE != 0).then_some(Chunk(self.word1))
+    /// The head, if a piece lies there.
+    pub fn piece_of(&self) -> Option<Address> {
+        (!self.is_item() && self.word0 & LARGE != 0).then_some(Address(self.word1))
     }
 
     /// Bytes of the key.
@@ -353,14 +352,14 @@ impl Header {
         }
     }
 
-    /// The item's shape, in a store whose largest chunk has `chunk_max` bytes.
+    /// The item's shape, in a store whose largest piece of memory has `piece_max` bytes.
     #[inline(always)]
-    pub fn shape(&self, chunk_max: usize) -> Shape {
+    pub fn shape(&self, piece_max: usize) -> Shape {
         Shape {
             key_len: self.key_len(),
             value_len: self.value_len(),
             wide: self.is_wide(),
-            segment: self.is_large().then(|| chunk_max - SEGMENT_HEADER),
+            piece: self.is_large().then(|| piece_max - PIECE_HEADER),
         }
     }
 
@@ -370,7 +369,7 @@ impl Header {
         self.word0 & WIDE != 0
     }
 
-    /// Its value lies in segments.
+    /// Its value lies in pieces.
     #[inline(always)]
     pub fn is_large(&self) -> bool {
         self.word0 & LARGE != 0
@@ -513,8 +512,8 @@ mod tests {
 
     fn back(shape: &Shape, fields: &Fields) -> Header {
         let arena = Arena::reserve(16, 16).unwrap();
-        Header::new(shape, fields).store(&arena, Chunk(4));
-        Header::load(&arena, Chunk(4))
+        Header::new(shape, fields).store(&arena, Address(4));
+        Header::load(&arena, Address(4))
     }
 
     #[test]
@@ -552,12 +551,12 @@ mod tests {
     }
 
     #[test]
-    fn large_items_are_cut_into_segments() {
+    fn large_items_are_cut_into_pieces() {
         let shape = Shape::new(5, 3000, false, CHUNK_MAX);
-        assert_eq!(shape.segments(), 4);
+        assert_eq!(shape.pieces(), 4);
         assert_eq!(shape.head_bytes(), 32 + 8 + 4 * 8);
-        assert_eq!(shape.segment_bytes(0), CHUNK_MAX);
-        assert_eq!(shape.segment_bytes(3), 16 + 3000 - 3 * 984);
+        assert_eq!(shape.piece_bytes(0), CHUNK_MAX);
+        assert_eq!(shape.piece_bytes(3), 16 + 3000 - 3 * 984);
         assert_eq!(back(&shape, &fields()).shape(CHUNK_MAX), shape);
     }
 
@@ -576,7 +575,7 @@ mod tests {
     #[test]
     fn a_record_of_the_log_tells_its_length() {
         let arena = Arena::reserve(64, 64).unwrap();
-        let words = |at| Header::load(&arena, Chunk(at)).record_words(CHUNK_MAX);
+        let words = |at| Header::load(&arena, Address(at)).record_words(CHUNK_MAX);
         for (key_len, value_len, wide) in [
             (1, 0, false),
             (5, 100, false),
@@ -585,21 +584,21 @@ mod tests {
         ] {
             let shape = Shape::new(key_len, value_len, wide, CHUNK_MAX);
             let expected = record_words(shape.head_bytes());
-            Header::store_gap(&arena, Chunk(0), expected);
-            Header::store_length(&arena, Chunk(0), &shape);
+            Header::store_gap(&arena, Address(0), expected);
+            Header::store_length(&arena, Address(0), &shape);
             assert_eq!(words(0), expected);
             // The length is known as soon as the first word of the header is written.
             let header = Header::new(&shape, &fields());
-            arena.store(Chunk(0), 0, header.word0);
+            arena.store(Address(0), 0, header.word0);
             assert_eq!(words(0), expected);
-            header.store(&arena, Chunk(0));
+            header.store(&arena, Address(0));
             assert_eq!(words(0), expected);
         }
-        Header::store_segment(&arena, Chunk(8), Chunk(0), 7, 101);
-        let segment = Header::load(&arena, Chunk(8));
+        Header::store_piece(&arena, Address(8), Address(0), 7, 101);
+        let piece = Header::load(&arena, Address(8));
         assert_eq!(
-            (segment.segment_index(), segment.segment_of()),
-            (7, Some(Chunk(0)))
+            (piece.piece_index(), piece.piece_of()),
+            (7, Some(Address(0)))
         );
         assert_eq!(words(8), 13);
         assert_eq!(record_words(1), CHUNK_MIN / WORD);
@@ -608,10 +607,13 @@ mod tests {
     #[test]
     fn other_chunks_are_not_items() {
         let arena = Arena::reserve(16, 16).unwrap();
-        assert!(!Header::load(&arena, Chunk(0)).is_item());
-        Header::store_segment(&arena, Chunk(2), Chunk(7), 3, 100);
-        assert_eq!(Header::load(&arena, Chunk(2)).segment_of(), Some(Chunk(7)));
-        Header::store_free(&arena, Chunk(2), 3);
-        assert_eq!(Header::load(&arena, Chunk(2)).segment_of(), None);
+        assert!(!Header::load(&arena, Address(0)).is_item());
+        Header::store_piece(&arena, Address(2), Address(7), 3, 100);
+        assert_eq!(
+            Header::load(&arena, Address(2)).piece_of(),
+            Some(Address(7))
+        );
+        Header::store_free(&arena, Address(2), 3);
+        assert_eq!(Header::load(&arena, Address(2)).piece_of(), None);
     }
 }

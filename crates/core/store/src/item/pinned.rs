@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 #[cfg(not(loom))]
-use super::SEGMENT_HEADER;
+use super::PIECE_HEADER;
 use super::{Header, Shape};
-use crate::memory::arena::Chunk;
+use crate::memory::arena::Address;
 use crate::store::{HasStore, Placement, Store};
 use nuthatch_engine::Value;
 
 /// A pinned value. Its bytes neither move nor change until it is dropped.
 pub struct Pinned<E: HasStore> {
     engine: Arc<E>,
-    chunk: Chunk,
+    address: Address,
     shape: Shape,
 }
 
@@ -21,15 +21,15 @@ impl<E: HasStore> Pinned<E> {
     ///
     /// # Safety
     ///
-    /// The caller holds the lock of the item's bucket, and found the item's chunk and its header there under this lock.
+    /// The caller holds the lock of the item's bucket, and found the item's address and its header there under this lock.
     /// A value of this length is never changed in place.
-    pub unsafe fn new(engine: Arc<E>, chunk: Chunk, header: &Header) -> Self {
+    pub unsafe fn new(engine: Arc<E>, address: Address, header: &Header) -> Self {
         let store = engine.store();
-        store.pins.pin(chunk);
-        let shape = header.shape(store.chunk_max());
+        store.pins.pin(address);
+        let shape = header.shape(store.piece_max());
         Self {
             engine,
-            chunk,
+            address,
             shape,
         }
     }
@@ -44,19 +44,19 @@ impl<E: HasStore> Value for Pinned<E> {
     fn chunk(&self, offset: usize) -> &[u8] {
         let rest = self.shape.value_len.saturating_sub(offset);
         let store = self.engine.store();
-        let (chunk, start, len) = match self.shape.segment {
-            None => (self.chunk, self.shape.value_start() + offset, rest),
-            Some(_) if rest == 0 => (self.chunk, 0, 0),
-            Some(segment) => {
-                let within = offset % segment;
-                let chunk = store.segment(self.chunk, &self.shape, offset / segment);
-                (chunk, SEGMENT_HEADER + within, rest.min(segment - within))
+        let (address, start, len) = match self.shape.piece {
+            None => (self.address, self.shape.value_start() + offset, rest),
+            Some(_) if rest == 0 => (self.address, 0, 0),
+            Some(piece) => {
+                let within = offset % piece;
+                let address = store.piece(self.address, &self.shape, offset / piece);
+                (address, PIECE_HEADER + within, rest.min(piece - within))
             }
         };
-        // SAFETY: the item was pinned under its lock, so its chunks are not freed before self is dropped, and nobody
+        // SAFETY: the item was pinned under its lock, so its memory is not freed before self is dropped, and nobody
         // changes its value in place (both by the contract of `new`); the header, which may change, is not part of the
         // slice.
-        unsafe { store.arena.bytes(chunk, start, len) }
+        unsafe { store.arena.bytes(address, start, len) }
     }
 
     /// Loom's atomics are not the bytes they stand for: a copy, leaked, since a model is short.
@@ -64,7 +64,7 @@ impl<E: HasStore> Value for Pinned<E> {
     fn chunk(&self, offset: usize) -> &[u8] {
         let mut bytes = vec![std::mem::MaybeUninit::new(0); self.len() - offset];
         let store = self.engine.store();
-        store.read_value(self.chunk, &self.shape, offset, &mut bytes);
+        store.read_value(self.address, &self.shape, offset, &mut bytes);
         // SAFETY: initialised when made, and `read_value` only writes.
         unsafe { crate::memory::bytes::assume_init(Box::leak(bytes.into_boxed_slice())) }
     }
@@ -72,31 +72,31 @@ impl<E: HasStore> Value for Pinned<E> {
 
 impl<E: HasStore> Drop for Pinned<E> {
     fn drop(&mut self) {
-        self.engine.store().unpin(self.chunk, &self.shape);
+        self.engine.store().unpin(self.address, &self.shape);
     }
 }
 
 /// An item that the store itself reads on without the item's lock: like [`Pinned`], for as long as an operation lasts.
 pub struct PinnedItem<'s, P: Placement> {
     store: &'s Store<P>,
-    chunk: Chunk,
+    address: Address,
     header: Header,
 }
 
 impl<'s, P: Placement> PinnedItem<'s, P> {
     /// Pins an item whose bucket's lock the caller holds.
-    pub fn new(store: &'s Store<P>, chunk: Chunk, header: &Header) -> Self {
-        store.pins.pin(chunk);
+    pub fn new(store: &'s Store<P>, address: Address, header: &Header) -> Self {
+        store.pins.pin(address);
         Self {
             store,
-            chunk,
+            address,
             header: *header,
         }
     }
 
-    /// Its head. No other item begins in this chunk before the pin is dropped.
-    pub fn chunk(&self) -> Chunk {
-        self.chunk
+    /// Its head. No other item begins there before the pin is dropped.
+    pub fn address(&self) -> Address {
+        self.address
     }
 
     /// Its header at the moment of pinning: it gives the place of the value.
@@ -107,16 +107,16 @@ impl<'s, P: Placement> PinnedItem<'s, P> {
 
 impl<P: Placement> Drop for PinnedItem<'_, P> {
     fn drop(&mut self) {
-        let shape = self.header.shape(self.store.chunk_max());
-        self.store.unpin(self.chunk, &shape);
+        let shape = self.header.shape(self.store.piece_max());
+        self.store.unpin(self.address, &shape);
     }
 }
 
 impl<P: Placement> Store<P> {
     /// Gives a pin of an item back. The last reader of an item that has left the index frees it.
-    fn unpin(&self, chunk: Chunk, shape: &Shape) {
-        let last = || P::note_unpinned(self, chunk, shape);
-        if let Some(item) = self.pins.unpin(chunk, last) {
+    fn unpin(&self, address: Address, shape: &Shape) {
+        let last = || P::note_unpinned(self, address, shape);
+        if let Some(item) = self.pins.unpin(address, last) {
             self.free_item(item);
         }
     }

@@ -1,31 +1,31 @@
 //! Items that have left the index, and the freeing of their memory.
 
 use super::Header;
-use crate::memory::arena::Chunk;
+use crate::memory::arena::Address;
 use crate::slab::Slab;
 use crate::store::{Placement, Store};
 
 /// An item that has just left the index: the right to free its memory.
 ///
 /// It cannot be copied, and the functions that free memory consume it. So however an item leaves (removed, replaced,
-/// evicted, drained, expired), the [`Pins`](crate::memory::pins::Pins) are checked once and its chunks are freed once.
+/// evicted, drained, expired), the [`Pins`](crate::memory::pins::Pins) are checked once and its memory is freed once.
 #[derive(Debug)]
 #[must_use = "the memory is lost unless it is retired or reused"]
 pub struct Unlinked {
-    chunk: Chunk,
+    address: Address,
     header: Header,
 }
 
 impl Unlinked {
     /// To be called once, by the thread that emptied the only slot that referred to the item, under the slot's lock
     /// (store 2). `header` is the item's header at that moment.
-    pub fn new(chunk: Chunk, header: Header) -> Self {
-        Self { chunk, header }
+    pub fn new(address: Address, header: Header) -> Self {
+        Self { address, header }
     }
 
     /// Where the item lies.
-    pub fn chunk(&self) -> Chunk {
-        self.chunk
+    pub fn address(&self) -> Address {
+        self.address
     }
 
     /// Its header.
@@ -38,28 +38,28 @@ impl<P: Placement> Store<P> {
     /// Frees an item's memory, or leaves that to its last reader.
     #[inline]
     pub fn retire(&self, item: Unlinked) {
-        if let Some(item) = self.pins.release(item.chunk, item) {
+        if let Some(item) = self.pins.release(item.address, item) {
             self.free_item(item);
         }
     }
 
-    /// Frees all chunks of an item that has no reader.
+    /// Frees all memory of an item that has no reader.
     #[inline]
     pub(crate) fn free_item(&self, item: Unlinked) {
         if item.header.is_large() {
-            self.free_segments(item.chunk, &item.header.shape(self.chunk_max()));
+            self.free_pieces(item.address, &item.header.shape(self.piece_max()));
         }
-        self.free_chunk(item.chunk);
+        self.free_linked(item.address);
     }
 }
 
 impl Store<Slab> {
     /// Frees an item's memory, or leaves that to its last reader; but if the item is a single chunk of `class` and has no reader, the chunk goes to the caller.
-    pub fn reuse(&self, item: Unlinked, class: usize) -> Option<Chunk> {
-        let item = self.pins.release(item.chunk, item)?;
-        let shape = item.header.shape(self.chunk_max());
-        if shape.segment.is_none() && self.class_of(shape.head_bytes()) == class {
-            return Some(item.chunk);
+    pub fn reuse(&self, item: Unlinked, class: usize) -> Option<Address> {
+        let item = self.pins.release(item.address, item)?;
+        let shape = item.header.shape(self.piece_max());
+        if shape.piece.is_none() && self.class_of(shape.head_bytes()) == class {
+            return Some(item.address);
         }
         self.free_item(item);
         None

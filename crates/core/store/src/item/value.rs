@@ -1,39 +1,41 @@
-//! An item's value: in one piece behind its key, or in segments.
+//! An item's value: in one piece behind its key, or in pieces.
 
 use std::mem::MaybeUninit;
 
-use super::{SEGMENT_HEADER, Shape};
-use crate::memory::arena::{Chunk, WORD};
+use super::{PIECE_HEADER, Shape};
+use crate::memory::arena::{Address, WORD};
 use crate::store::{Placement, Store};
 
 impl<P: Placement> Store<P> {
-    /// The chunk of segment `index` of a large item.
-    pub fn segment(&self, head: Chunk, shape: &Shape, index: usize) -> Chunk {
-        Chunk(self.arena.load(head, shape.segments_start() / WORD + index))
+    /// The address of piece `index` of a large item.
+    pub fn piece(&self, head: Address, shape: &Shape, index: usize) -> Address {
+        Address(self.arena.load(head, shape.pieces_start() / WORD + index))
     }
 
     /// Writes into the value of an item that the caller owns.
     #[inline(always)]
-    pub fn write_value(&self, chunk: Chunk, shape: &Shape, offset: usize, bytes: &[u8]) {
-        match shape.segment {
-            None => self.arena.write(chunk, shape.value_start() + offset, bytes),
-            Some(segment) => self.write_segments(chunk, shape, segment, offset, bytes),
+    pub fn write_value(&self, address: Address, shape: &Shape, offset: usize, bytes: &[u8]) {
+        match shape.piece {
+            None => self
+                .arena
+                .write(address, shape.value_start() + offset, bytes),
+            Some(piece) => self.write_pieces(address, shape, piece, offset, bytes),
         }
     }
 
-    fn write_segments(
+    fn write_pieces(
         &self,
-        head: Chunk,
+        head: Address,
         shape: &Shape,
-        segment: usize,
+        piece: usize,
         mut offset: usize,
         mut bytes: &[u8],
     ) {
         while !bytes.is_empty() {
-            let within = offset % segment;
-            let (now, later) = bytes.split_at(bytes.len().min(segment - within));
-            let chunk = self.segment(head, shape, offset / segment);
-            self.arena.write(chunk, SEGMENT_HEADER + within, now);
+            let within = offset % piece;
+            let (now, later) = bytes.split_at(bytes.len().min(piece - within));
+            let address = self.piece(head, shape, offset / piece);
+            self.arena.write(address, PIECE_HEADER + within, now);
             offset += now.len();
             bytes = later;
         }
@@ -43,34 +45,34 @@ impl<P: Placement> Store<P> {
     #[inline(always)]
     pub fn read_value(
         &self,
-        chunk: Chunk,
+        address: Address,
         shape: &Shape,
         offset: usize,
         into: &mut [MaybeUninit<u8>],
     ) -> bool {
         #[cfg(all(debug_assertions, not(loom)))]
         super::read_hook::reading();
-        match shape.segment {
-            None => self.arena.read(chunk, shape.value_start() + offset, into),
-            Some(segment) => self.read_segments(chunk, shape, segment, offset, into),
+        match shape.piece {
+            None => self.arena.read(address, shape.value_start() + offset, into),
+            Some(piece) => self.read_pieces(address, shape, piece, offset, into),
         }
     }
 
-    fn read_segments(
+    fn read_pieces(
         &self,
-        head: Chunk,
+        head: Address,
         shape: &Shape,
-        segment: usize,
+        piece: usize,
         mut offset: usize,
         into: &mut [MaybeUninit<u8>],
     ) -> bool {
         let mut whole = true;
         let mut rest = into;
         while !rest.is_empty() {
-            let within = offset % segment;
-            let (now, later) = rest.split_at_mut(rest.len().min(segment - within));
-            let chunk = self.segment(head, shape, offset / segment);
-            whole &= self.arena.read(chunk, SEGMENT_HEADER + within, now);
+            let within = offset % piece;
+            let (now, later) = rest.split_at_mut(rest.len().min(piece - within));
+            let address = self.piece(head, shape, offset / piece);
+            whole &= self.arena.read(address, PIECE_HEADER + within, now);
             offset += now.len();
             rest = later;
         }

@@ -7,7 +7,7 @@ use nuthatch_engine::AuditError;
 
 use super::walk::PageWalk;
 use super::{Log, Queue};
-use crate::memory::arena::Chunk;
+use crate::memory::arena::Address;
 use crate::store::Store;
 
 impl Log {
@@ -61,10 +61,10 @@ impl Log {
             self.pages.sequence(page),
             0,
             usize::MAX,
-            |chunk, header| {
-                let record = header.record_words(store.chunk_max());
-                end = (chunk.0 - start) as usize + record;
-                if header.is_item() || header.segment_of().is_some() {
+            |address, header| {
+                let record = header.record_words(store.piece_max());
+                end = (address.0 - start) as usize + record;
+                if header.is_item() || header.piece_of().is_some() {
                     words += record;
                 }
             },
@@ -101,9 +101,16 @@ impl Log {
             if sequence == 0 {
                 continue;
             }
-            self.records(store, page, sequence, 0, usize::MAX, |_: Chunk, header| {
-                count += usize::from(header.is_item() || header.segment_of().is_some());
-            });
+            self.records(
+                store,
+                page,
+                sequence,
+                0,
+                usize::MAX,
+                |_: Address, header| {
+                    count += usize::from(header.is_item() || header.piece_of().is_some());
+                },
+            );
         }
         count
     }
@@ -123,7 +130,7 @@ mod tests {
         let store = Store::<Log>::new(LIMIT, LIMIT, sizes, LogPolicyKind::default_kind()).unwrap();
         let log = store.log();
         let append = || log.append(&store, Stream::New, 1000, None, Purpose::New);
-        let record = append().unwrap().chunk;
+        let record = append().unwrap().address;
         let why = log.audit(&store).unwrap_err().to_string();
         assert!(why.contains("nobody's"), "{why}");
         store.free_private(record);

@@ -11,7 +11,7 @@
 //! waits for more than the cleaning of a few pages, and nearly all stores wait for that of a few kilobytes.
 //!
 //! The bytes of a linked record do not change, except for its header, a number's digits, and a large value's table of
-//! segments. So a copy is made without a lock, and what may have changed is copied again under the lock.
+//! pieces. So a copy is made without a lock, and what may have changed is copied again under the lock.
 
 use nuthatch_base::sync::clock::Time;
 use nuthatch_base::sync::shim::{Ordering, fence, spin};
@@ -23,7 +23,7 @@ use crate::item::unlinked::Unlinked;
 use crate::item::{HEADER_WIDE, Header, Shape};
 use crate::log::walk::PageWalk;
 use crate::log::{Appended, Cleaning, Full, Idle, Log, Need, Plan, Purpose, Queue, Stream};
-use crate::memory::arena::{Chunk, WORD};
+use crate::memory::arena::{Address, WORD};
 use crate::reclaim::{ItemState, MakeRoom, PerThread, Reclaim};
 use crate::store::{HasStore, Store};
 use nuthatch_engine::number::DIGITS_MAX;
@@ -100,21 +100,21 @@ enum Step {
 /// A record met in a page.
 #[derive(Clone, Copy)]
 pub(super) struct PageRecord {
-    pub(super) chunk: Chunk,
+    pub(super) address: Address,
     pub(super) header: Header,
-    /// The hash of its key; of a segment, unused.
+    /// The hash of its key; of a piece, unused.
     pub(super) hash: u64,
 }
 
 impl PageRecord {
-    /// What the policy judges the item by. The random number is the same for a large value's head and for all its segments, until
+    /// What the policy judges the item by. The random number is the same for a large value's head and for all its pieces, until
     /// the head is moved.
     fn judged(&self, store: &Store<Log>) -> Candidate {
         // Multiplied by the golden ratio (Knuth), so that the upper bits depend on all of them.
-        let mixed = (self.hash ^ self.chunk.0).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.hash ^ self.address.0).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         Candidate {
-            uses: store.recency.uses(self.chunk),
-            bytes: self.header.shape(store.chunk_max()).total_bytes(),
+            uses: store.recency.uses(self.address),
+            bytes: self.header.shape(store.piece_max()).total_bytes(),
             random: (mixed >> u32::BITS) as u32,
         }
     }
@@ -129,16 +129,16 @@ pub trait Relocate: Reclaim + HasStore<Placement = Log> {
     fn remove_hashed(
         &self,
         hash: u64,
-        chunk: Chunk,
+        address: Address,
         doomed: impl Fn(&Header) -> bool,
     ) -> Option<Unlinked>;
 
     /// Lets the index refer to an item's copy: the engine calls [`Store::finish_move`] under the item's lock, with the
     /// sequence that was copied. False if the index no longer refers to the item, or a reader has it pinned.
-    fn relocate(&self, hash: u64, from: Chunk, to: Chunk, copied: u64) -> bool;
+    fn relocate(&self, hash: u64, from: Address, to: Address, copied: u64) -> bool;
 
-    /// The same for a segment of the item at `head`, whose key has this hash: [`Store::finish_segment_move`].
-    fn relocate_segment(&self, hash: u64, head: Chunk, from: Chunk, to: Chunk) -> bool;
+    /// The same for a piece of the item at `head`, whose key has this hash: [`Store::finish_piece_move`].
+    fn relocate_piece(&self, hash: u64, head: Address, from: Address, to: Address) -> bool;
 }
 
 impl<E: Relocate> MakeRoom<E> for Log {
@@ -178,7 +178,7 @@ impl<E: Relocate> MakeRoom<E> for Log {
         to: Stream,
         bytes: usize,
         whole: Option<&Shape>,
-    ) -> Option<Chunk> {
+    ) -> Option<Address> {
         let purpose = match engine.evicts() {
             true => Purpose::New,
             false => Purpose::Sparing,
@@ -195,7 +195,7 @@ impl<E: Relocate> MakeRoom<E> for Log {
                 Cleaner::new(engine, local, now).close_gaps(appended.due);
             }
         }
-        Some(appended.chunk)
+        Some(appended.address)
     }
 
     /// Cleans about `budget` records.
@@ -397,10 +397,10 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
                 sequence,
                 0,
                 records,
-                |chunk, header| {
+                |address, header| {
                     let head = match header.is_item() {
-                        true => Some(chunk),
-                        false => header.segment_of(),
+                        true => Some(address),
+                        false => header.piece_of(),
                     };
                     pinned |= head.is_some_and(|head| store.pins.is_pinned(head));
                 },
@@ -428,20 +428,20 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
                 sequence,
                 cleaning.at,
                 count,
-                |chunk, header| {
+                |address, header| {
                     let hash = if header.is_item() {
                         items += 1;
-                        bytes += header.shape(store.chunk_max()).total_bytes();
+                        bytes += header.shape(store.piece_max()).total_bytes();
                         store
-                            .copy_key(chunk)
+                            .copy_key(address)
                             .map(|key| self.engine.hasher().hash(key.bytes()))
                     } else {
-                        header.segment_of().map(|_| 0)
+                        header.piece_of().map(|_| 0)
                     };
                     if let Some(hash) = hash {
                         self.engine.prefetch_hash(hash);
                         run[met] = Some(PageRecord {
-                            chunk,
+                            address,
                             header: *header,
                             hash,
                         });
@@ -470,17 +470,17 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
     #[inline]
     fn clean_record(&mut self, cleaning: &Cleaning, met: &PageRecord) {
         if !met.header.is_item() {
-            return self.clean_segment(cleaning, met);
+            return self.clean_piece(cleaning, met);
         }
         // A look without the lock, here and below, spares a copy; the same is checked again under the lock.
-        if self.engine.store().pins.is_pinned(met.chunk) {
+        if self.engine.store().pins.is_pinned(met.address) {
             return;
         }
         if !self.engine.is_live(&met.header, self.now) {
             return self.remove_dead(met);
         }
         let left = if cleaning.compacts {
-            Some(self.engine.store().recency.uses(met.chunk))
+            Some(self.engine.store().recency.uses(met.address))
         } else {
             self.judge(cleaning.queue, met)
         };
@@ -498,8 +498,8 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
     fn evict_met(&mut self, queue: Queue, met: &PageRecord) {
         let store = self.engine.store();
         let (fetched, bytes) = (
-            store.recency.was_fetched(met.chunk),
-            met.header.shape(store.chunk_max()).total_bytes(),
+            store.recency.was_fetched(met.address),
+            met.header.shape(store.piece_max()).total_bytes(),
         );
         if self.remove_met(met, |_| true) != Some(ItemState::Live) {
             return;
@@ -549,7 +549,7 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
         met: &PageRecord,
         doomed: impl Fn(&Header) -> bool,
     ) -> Option<ItemState> {
-        let item = self.engine.remove_hashed(met.hash, met.chunk, doomed)?;
+        let item = self.engine.remove_hashed(met.hash, met.address, doomed)?;
         let left = self.engine.note_removal(self.local, self.now, &item);
         self.engine.store().retire(item);
         Some(left)
@@ -559,15 +559,15 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
     /// false if there is no room for it.
     fn keep(&self, cleaning: &Cleaning, met: &PageRecord, uses: u8) -> bool {
         let store = self.engine.store();
-        let shape = met.header.shape(store.chunk_max());
-        let Some(to) = self.room_for_kept(cleaning, met.chunk, shape.head_bytes(), Some(&shape))
+        let shape = met.header.shape(store.piece_max());
+        let Some(to) = self.room_for_kept(cleaning, met.address, shape.head_bytes(), Some(&shape))
         else {
             return false;
         };
-        let words = met.header.record_words(store.chunk_max());
-        let copied = store.copy_constant(met.chunk, to, words);
-        store.recency.relocate(met.chunk, to, uses);
-        let moved = self.engine.relocate(met.hash, met.chunk, to, copied);
+        let words = met.header.record_words(store.piece_max());
+        let copied = store.copy_constant(met.address, to, words);
+        store.recency.relocate(met.address, to, uses);
+        let moved = self.engine.relocate(met.hash, met.address, to, copied);
         if moved {
             // The present expiry: it may have been touched meanwhile. If the item has left, the page is swept too
             // early, once.
@@ -581,12 +581,12 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
                 (_, Queue::Probation) => {}
             }
         }
-        self.finish_move(met.chunk, to, words, moved);
+        self.finish_move(met.address, to, words, moved);
         true
     }
 
     /// A record was copied: frees the old place, or the new one if the index did not take the copy.
-    fn finish_move(&self, from: Chunk, to: Chunk, words: usize, moved: bool) {
+    fn finish_move(&self, from: Address, to: Address, words: usize, moved: bool) {
         let arena = &self.engine.store().arena;
         if moved {
             self.log.link(to);
@@ -602,10 +602,10 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
     fn room_for_kept(
         &self,
         cleaning: &Cleaning,
-        from: Chunk,
+        from: Address,
         bytes: usize,
         whole: Option<&Shape>,
-    ) -> Option<Chunk> {
+    ) -> Option<Address> {
         let store = self.engine.store();
         let stream = match cleaning.queue {
             Queue::Probation if cleaning.compacts => Stream::New,
@@ -622,39 +622,39 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
         };
         let appended =
             append(stream).or_else(|full| if evicts { append(other) } else { Err(full) });
-        appended.ok().map(|appended| appended.chunk)
+        appended.ok().map(|appended| appended.address)
     }
 
-    /// A segment goes where its item goes: after its head, if the head was moved before, or as the policy decides for
+    /// A piece goes where its item goes: after its head, if the head was moved before, or as the policy decides for
     /// the head.
     #[cold]
-    fn clean_segment(&mut self, cleaning: &Cleaning, met: &PageRecord) {
+    fn clean_piece(&mut self, cleaning: &Cleaning, met: &PageRecord) {
         let store = self.engine.store();
         let Some(head) = self.head_of(met) else {
             return;
         };
-        if store.pins.is_pinned(head.chunk) {
+        if store.pins.is_pinned(head.address) {
             return;
         }
         if !self.engine.is_live(&head.header, self.now) {
             return self.remove_dead(&head);
         }
-        let queue = self.log.queue_of(head.chunk);
+        let queue = self.log.queue_of(head.address);
         // A moved head that is on probation was moved to close the gaps of its page: where uses do not count yet, or
         // were forgotten. The policy decides on the item when the cleaning meets the head. (The main queue's open page
         // may be older than a page on probation.)
         let moved_before = (queue == Queue::Main && cleaning.queue == Queue::Probation)
-            || self.log.is_newer(head.chunk, met.chunk);
+            || self.log.is_newer(head.address, met.address);
         let stays = cleaning.compacts
             || (moved_before && self.mode == CleaningMode::Normal)
             || self.judge(queue, &head).is_some();
-        let words = met.header.record_words(store.chunk_max());
-        if stays && let Some(to) = self.room_for_kept(cleaning, met.chunk, words * WORD, None) {
-            store.copy_constant(met.chunk, to, words);
+        let words = met.header.record_words(store.piece_max());
+        if stays && let Some(to) = self.room_for_kept(cleaning, met.address, words * WORD, None) {
+            store.copy_constant(met.address, to, words);
             let moved = self
                 .engine
-                .relocate_segment(head.hash, head.chunk, met.chunk, to);
-            self.finish_move(met.chunk, to, words, moved);
+                .relocate_piece(head.hash, head.address, met.address, to);
+            self.finish_move(met.address, to, words, moved);
             return;
         }
         if self.engine.evicts() {
@@ -662,16 +662,16 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
         }
     }
 
-    /// The head of a segment's item, as far as a thread can tell without the item's lock.
-    fn head_of(&self, segment: &PageRecord) -> Option<PageRecord> {
+    /// The head of a piece's item, as far as a thread can tell without the item's lock.
+    fn head_of(&self, piece: &PageRecord) -> Option<PageRecord> {
         let store = self.engine.store();
         // Read again: since the run was read, the head may have been moved.
-        let chunk = Header::load(&store.arena, segment.chunk).segment_of()?;
-        let header = Header::load(&store.arena, chunk);
-        let is_head = store.arena.contains(chunk) && header.is_item() && header.is_large();
-        let key = store.copy_key(chunk).filter(|_| is_head)?;
+        let address = Header::load(&store.arena, piece.address).piece_of()?;
+        let header = Header::load(&store.arena, address);
+        let is_head = store.arena.contains(address) && header.is_item() && header.is_large();
+        let key = store.copy_key(address).filter(|_| is_head)?;
         Some(PageRecord {
-            chunk,
+            address,
             header,
             hash: self.engine.hasher().hash(key.bytes()),
         })
@@ -732,8 +732,8 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
 
 impl Store<Log> {
     /// Copies the words of a linked record that change only with its sequence, if at all. Returns that sequence: of a
-    /// segment, a meaningless one.
-    pub fn copy_constant(&self, from: Chunk, to: Chunk, words: usize) -> u64 {
+    /// piece, a meaningless one.
+    pub fn copy_constant(&self, from: Address, to: Address, words: usize) -> u64 {
         let sequence = Header::load(&self.arena, from).sequence();
         // Acquire fence: pairs with the Release fence in `overwrite`.
         fence(Ordering::Acquire);
@@ -745,12 +745,12 @@ impl Store<Log> {
     }
 
     /// Copies the rest of an item's record, whose buckets are locked; or all of it, if the item no longer has the
-    /// sequence under which its constant part was copied. Writes the head's new place into a large value's segments.
+    /// sequence under which its constant part was copied. Writes the head's new place into a large value's pieces.
     /// Returns the item's header.
-    pub fn finish_move(&self, from: Chunk, to: Chunk, copied: u64) -> Header {
+    pub fn finish_move(&self, from: Address, to: Address, copied: u64) -> Header {
         let header = Header::load(&self.arena, from);
-        let words = header.record_words(self.chunk_max());
-        // A large value's head is a table, and its entries change when segments move.
+        let words = header.record_words(self.piece_max());
+        // A large value's head is a table, and its entries change when pieces move.
         let changed = if header.is_large() || header.sequence() != copied {
             words
         } else {
@@ -758,32 +758,32 @@ impl Store<Log> {
         };
         self.arena.copy(from, to, 0..changed);
         if header.is_large() {
-            let shape = header.shape(self.chunk_max());
-            for index in 0..shape.segments() {
-                self.arena.store(self.segment(to, &shape, index), 1, to.0);
+            let shape = header.shape(self.piece_max());
+            for index in 0..shape.pieces() {
+                self.arena.store(self.piece(to, &shape, index), 1, to.0);
             }
         }
         header
     }
 
-    /// Copies the rest of a segment's record, and puts it into the table of its head, whose buckets are locked. False
-    /// if the table has another segment in its place.
-    pub fn finish_segment_move(&self, head: Chunk, from: Chunk, to: Chunk) -> bool {
+    /// Copies the rest of a piece's record, and puts it into the table of its head, whose buckets are locked. False
+    /// if the table has another piece in its place.
+    pub fn finish_piece_move(&self, head: Address, from: Address, to: Address) -> bool {
         let header = Header::load(&self.arena, head);
-        let segment = Header::load(&self.arena, from);
-        let shape = header.shape(self.chunk_max());
-        let index = segment.segment_index();
+        let piece = Header::load(&self.arena, from);
+        let shape = header.shape(self.piece_max());
+        let index = piece.piece_index();
         if !header.is_large()
-            || segment.segment_of() != Some(head)
-            || index >= shape.segments()
-            || self.segment(head, &shape, index) != from
+            || piece.piece_of() != Some(head)
+            || index >= shape.pieces()
+            || self.piece(head, &shape, index) != from
         {
             return false;
         }
-        let words = segment.record_words(self.chunk_max());
+        let words = piece.record_words(self.piece_max());
         self.arena.copy(from, to, 0..words.min(CHANGED_MAX));
         self.arena
-            .store(head, shape.segments_start() / WORD + index, to.0);
+            .store(head, shape.pieces_start() / WORD + index, to.0);
         true
     }
 }

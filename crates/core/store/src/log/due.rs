@@ -26,7 +26,7 @@ use super::Log;
 use super::pages::NEVER;
 use super::walk::PageWalk;
 use crate::item::Header;
-use crate::memory::arena::{Chunk, WORD};
+use crate::memory::arena::{Address, WORD};
 use crate::store::Store;
 
 /// A page is due when one part in so many of it is dead.
@@ -90,9 +90,9 @@ impl Dead {
 impl Log {
     /// Notes an expiry that an item at this place has got. The item cannot leave its page meanwhile.
     #[inline]
-    pub fn note_expiry(&self, chunk: Chunk, expiry: Expiry) {
+    pub fn note_expiry(&self, address: Address, expiry: Expiry) {
         if let Expiry::At(time) = expiry {
-            self.note_due(self.page_of(chunk), time.0.into());
+            self.note_due(self.page_of(address), time.0.into());
         }
     }
 
@@ -118,7 +118,7 @@ impl Log {
         store: &Store<Log>,
         dead: &Dead,
         budget: usize,
-        mut show: impl FnMut(Chunk, &Header),
+        mut show: impl FnMut(Address, &Header),
     ) -> Swept {
         let Some(mut sweep) = self.due.sweep.try_lock() else {
             return Swept::Elsewhere;
@@ -136,14 +136,14 @@ impl Log {
             at,
             ref mut expiring,
         } = *under_way;
-        let walked = self.records(store, page, sequence, at, budget, |chunk, header| {
+        let walked = self.records(store, page, sequence, at, budget, |address, header| {
             if !header.is_item() {
                 return;
             }
             if dead.is_dead(header) {
-                show(chunk, header);
+                show(address, header);
             } else if let Expiry::At(time) = header.expiry() {
-                let bytes = header.shape(store.chunk_max()).total_bytes();
+                let bytes = header.shape(store.piece_max()).total_bytes();
                 expiring.add(time, bytes.div_ceil(WORD));
             }
         });

@@ -6,7 +6,7 @@
 //! read.
 //!
 //! ```text
-//!  a page:  | item | item | gap | segment | item ... | item |        |
+//!  a page:  | item | item | gap | piece | item ... | item |        |
 //!                                                           end      a page's last words may stay unused
 //!
 //!            probation queue                       main queue
@@ -56,7 +56,7 @@ use nuthatch_base::sync::shim::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::eviction::log::{LogPolicy, LogPolicyKind, Memory, Queues as Lengths, UNIT};
 use crate::item::{Header, Shape, record_words};
-use crate::memory::arena::{Arena, Chunk, WORD};
+use crate::memory::arena::{Address, Arena, WORD};
 use crate::memory::pool::Pool;
 use crate::store::Store;
 use history::History;
@@ -87,7 +87,7 @@ pub enum Purpose {
     /// A record of a page that is being cleaned. It may take the last pages.
     Moved {
         /// Where the record is.
-        from: Chunk,
+        from: Address,
         /// False: nothing may leave.
         evicts: bool,
     },
@@ -132,7 +132,7 @@ pub struct Full;
 #[derive(Debug)]
 pub struct Appended {
     /// Where it is.
-    pub chunk: Chunk,
+    pub address: Address,
     /// Words that were appended since a thread was last told to clean.
     pub due: usize,
 }
@@ -296,18 +296,18 @@ impl Log {
 
     /// The page that a record lies in.
     #[inline(always)]
-    pub(crate) fn page_of(&self, chunk: Chunk) -> u32 {
-        (chunk.0 / self.page_words as u64) as u32
+    pub(crate) fn page_of(&self, address: Address) -> u32 {
+        (address.0 / self.page_words as u64) as u32
     }
 
     /// The queue of the page that a record lies in.
-    pub fn queue_of(&self, chunk: Chunk) -> Queue {
-        self.pages.queue(self.page_of(chunk))
+    pub fn queue_of(&self, address: Address) -> Queue {
+        self.pages.queue(self.page_of(address))
     }
 
     /// True if the page of one record came into the log after that of another.
-    pub fn is_newer(&self, one: Chunk, other: Chunk) -> bool {
-        let sequence = |chunk| self.pages.sequence(self.page_of(chunk));
+    pub fn is_newer(&self, one: Address, other: Address) -> bool {
+        let sequence = |address| self.pages.sequence(self.page_of(address));
         sequence(one) > sequence(other)
     }
 
@@ -381,7 +381,7 @@ impl Log {
         };
         // A long record goes to the older page, if it fits: that page gets no other chance. A short record does not, or
         // the heads of many large values would gather there, and leave together.
-        let long = words * LONG >= store.chunk_max() / WORD;
+        let long = words * LONG >= store.piece_max() / WORD;
         let [newer, older] = open.pages.each_ref().map(room);
         let number = usize::from(older && long);
         if number == 0 {
@@ -401,7 +401,7 @@ impl Log {
         let Some(place) = &mut open.pages[number] else {
             return Err(Full);
         };
-        let chunk = Chunk(u64::from(place.page) * self.page_words as u64 + place.end as u64);
+        let address = Address(u64::from(place.page) * self.page_words as u64 + place.end as u64);
         place.end += words;
         if matches!(purpose, Purpose::Moved { .. }) {
             // Relaxed: the record is moved under its bucket's lock, and a Release fence comes before its old place is
@@ -411,19 +411,19 @@ impl Log {
         }
         // Before an owner writes (store 3).
         store.begin_fill();
-        Header::store_gap(&store.arena, chunk, words);
+        Header::store_gap(&store.arena, address, words);
         if let Some(shape) = whole {
-            Header::store_length(&store.arena, chunk, shape);
+            Header::store_length(&store.arena, address, shape);
         }
         self.pages.append(place.page, words, place.end);
-        Ok(Appended { chunk, due })
+        Ok(Appended { address, due })
     }
 
     /// A walk that has not met the record yet meets it in a page with a higher sequence than this one: a walk goes from
     /// page to page in the order of sequences. Where items are evicted, a record on probation may move to a page that
     /// is older than its own, if that page was opened after the last walk began. (So a walk may miss a record that
     /// moves twice.)
-    fn met_from(&self, from: Chunk, evicts: bool) -> u64 {
+    fn met_from(&self, from: Address, evicts: bool) -> u64 {
         let sequence = self.pages.sequence(self.page_of(from));
         // Relaxed: a walk that begins at this moment may miss a record that is being moved, see `walk`.
         let walked = self.walked.load(Ordering::Relaxed);
@@ -547,15 +547,15 @@ impl Log {
 
     /// A private record is now in the index.
     #[inline]
-    pub fn link(&self, chunk: Chunk) {
-        self.pages.link(self.page_of(chunk));
+    pub fn link(&self, address: Address) {
+        self.pages.link(self.page_of(address));
     }
 
     /// A record of the caller's, private or just unlinked, becomes a gap.
     #[inline]
-    pub fn free(&self, arena: &Arena, chunk: Chunk, words: usize, private: bool) {
-        Header::store_gap(arena, chunk, words);
-        self.pages.free(self.page_of(chunk), words, private);
+    pub fn free(&self, arena: &Arena, address: Address, words: usize, private: bool) {
+        Header::store_gap(arena, address, words);
+        self.pages.free(self.page_of(address), words, private);
     }
 
     /// Makes one of the cleanings this thread's: one under way, or a new one.
@@ -613,7 +613,7 @@ impl Log {
         let room = self.room_to_clean(store, &open);
         let mut queues = self.queues();
         // A page that was closed early has a gap at its end.
-        let early = self.page_words - store.chunk_max() / WORD;
+        let early = self.page_words - store.piece_max() / WORD;
         let emptiest = self.emptiest(&mut queues, plan, room, Some(early));
         let mut cleaning = emptiest.or_else(|| {
             if plan.need != Need::EveryGap {
@@ -743,8 +743,8 @@ impl Log {
     }
 
     /// An item of which a record lies at this place has lost its last pin.
-    pub fn note_unpinned(&self, chunk: Chunk) {
-        self.pages.note_unpinned(self.page_of(chunk));
+    pub fn note_unpinned(&self, address: Address) {
+        self.pages.note_unpinned(self.page_of(address));
     }
 
     /// Ends a cleaning that has come to the end of its page: the page goes back to the pool if nothing in it is in use.
@@ -832,8 +832,8 @@ mod tests {
         let log = store.log();
         let mut chunks = Vec::new();
         while let Ok(appended) = log.append(&store, Stream::New, BYTES, None, Purpose::New) {
-            log.link(appended.chunk);
-            chunks.push(appended.chunk);
+            log.link(appended.address);
+            chunks.push(appended.address);
         }
         assert!(log.close_open());
         assert!(!log.close_open());
@@ -856,7 +856,7 @@ mod tests {
         let need = Need::AnyRoom;
         assert!(next(&Plan { need, ..plan }).is_some());
         met.sort_unstable();
-        let mut pages: Vec<u32> = chunks.iter().map(|&chunk| log.page_of(chunk)).collect();
+        let mut pages: Vec<u32> = chunks.iter().map(|&address| log.page_of(address)).collect();
         pages.dedup();
         pages.sort_unstable();
         assert_eq!(met, pages);

@@ -10,7 +10,7 @@ use super::{Log, Queue, RESERVE, Stream};
 use crate::eviction::log::LogPolicyKind;
 use crate::item::fresh::Fresh;
 use crate::item::{Header, Shape, record_words};
-use crate::memory::arena::{Chunk, WORD};
+use crate::memory::arena::{Address, WORD};
 use crate::memory::pool::Pool;
 use crate::memory::sizes::Sizes;
 use crate::store::{Placement, Plan, Store};
@@ -42,13 +42,13 @@ impl Store<Log> {
     }
 
     /// Words of the record of an item, a piece or a gap.
-    fn words_of(&self, chunk: Chunk) -> usize {
-        Header::load(&self.arena, chunk).record_words(self.chunk_max())
+    fn words_of(&self, address: Address) -> usize {
+        Header::load(&self.arena, address).record_words(self.piece_max())
     }
 
     /// 1 for an item of the main queue: it keeps a use when another value takes the place of its own.
-    fn uses_of_main(&self, chunk: Chunk) -> u8 {
-        u8::from(self.log().queue_of(chunk) == Queue::Main)
+    fn uses_of_main(&self, address: Address) -> u8 {
+        u8::from(self.log().queue_of(address) == Queue::Main)
     }
 }
 
@@ -64,40 +64,40 @@ impl Placement for Log {
     }
 
     #[inline]
-    fn free(store: &Store<Self>, chunk: Chunk, linked: bool) {
-        let words = store.words_of(chunk);
-        store.log().free(&store.arena, chunk, words, !linked);
+    fn free(store: &Store<Self>, address: Address, linked: bool) {
+        let words = store.words_of(address);
+        store.log().free(&store.arena, address, words, !linked);
     }
 
-    fn room_of(store: &Store<Self>, chunk: Chunk) -> Option<usize> {
-        let words = store.words_of(chunk);
-        store.arena.contains(chunk).then_some(words * WORD)
+    fn room_of(store: &Store<Self>, address: Address) -> Option<usize> {
+        let words = store.words_of(address);
+        store.arena.contains(address).then_some(words * WORD)
     }
 
-    fn head_enters(_: &Store<Self>, _: Chunk) {}
+    fn head_enters(_: &Store<Self>, _: Address) {}
 
-    fn head_leaves(_: &Store<Self>, _: Chunk) {}
+    fn head_leaves(_: &Store<Self>, _: Address) {}
 
     #[inline]
     fn note_linked(store: &Store<Self>, fresh: &Fresh, expiry: Expiry) {
         let log = store.log();
-        log.note_expiry(fresh.chunk, expiry);
+        log.note_expiry(fresh.address, expiry);
         // The head last: a page with a private record is neither cleaned nor used again, so until then neither a
-        // segment that is still to be linked nor the head's table moves.
-        if fresh.shape.segment.is_some() {
-            store.each_segment(fresh.chunk, &fresh.shape, |segment| log.link(segment));
+        // piece that is still to be linked nor the head's table moves.
+        if fresh.shape.piece.is_some() {
+            store.each_piece(fresh.address, &fresh.shape, |piece| log.link(piece));
         }
-        log.link(fresh.chunk);
+        log.link(fresh.address);
     }
 
     #[inline]
-    fn note_expiry(store: &Store<Self>, chunk: Chunk, expiry: Expiry) {
-        store.log().note_expiry(chunk, expiry);
+    fn note_expiry(store: &Store<Self>, address: Address, expiry: Expiry) {
+        store.log().note_expiry(address, expiry);
     }
 
     /// To be replaced counts as a use if the item has been used before.
     #[inline]
-    fn note_replaced(store: &Store<Self>, old: Chunk, fresh: &mut Fresh) {
+    fn note_replaced(store: &Store<Self>, old: Address, fresh: &mut Fresh) {
         let kept = store.uses_of_main(old);
         fresh.uses = fresh.uses.max(store.recency.uses(old)).max(kept);
     }
@@ -105,18 +105,18 @@ impl Placement for Log {
     /// The item stays in its place in the queue, whereas an appended item begins anew: so to be overwritten counts as a
     /// use in any case.
     #[inline]
-    fn note_overwritten(store: &Store<Self>, chunk: Chunk) {
-        let uses = (store.recency.uses(chunk) + 1).max(store.uses_of_main(chunk));
-        store.recency.start(chunk);
-        store.recency.grant(chunk, uses);
+    fn note_overwritten(store: &Store<Self>, address: Address) {
+        let uses = (store.recency.uses(address) + 1).max(store.uses_of_main(address));
+        store.recency.start(address);
+        store.recency.grant(address, uses);
     }
 
     /// Pages in which a cleaning left a part of the item may be tried again.
-    fn note_unpinned(store: &Store<Self>, chunk: Chunk, shape: &Shape) {
+    fn note_unpinned(store: &Store<Self>, address: Address, shape: &Shape) {
         let log = store.log();
-        log.note_unpinned(chunk);
-        for index in 0..shape.segments() {
-            log.note_unpinned(store.segment(chunk, shape, index));
+        log.note_unpinned(address);
+        for index in 0..shape.pieces() {
+            log.note_unpinned(store.piece(address, shape, index));
         }
     }
 
@@ -126,7 +126,7 @@ impl Placement for Log {
         log.note_free(pool);
     }
 
-    fn sweep(store: &Store<Self>, budget: usize, mut look: impl FnMut(Chunk)) -> usize {
+    fn sweep(store: &Store<Self>, budget: usize, mut look: impl FnMut(Address)) -> usize {
         store.log().sweep_in_turn(store, budget, &mut look)
     }
 
@@ -134,7 +134,7 @@ impl Placement for Log {
         store: &Store<Self>,
         from: Cursor,
         budget: usize,
-        show: impl FnMut(Chunk),
+        show: impl FnMut(Address),
     ) -> Option<Cursor> {
         store.log().walk(store, from, budget, show)
     }

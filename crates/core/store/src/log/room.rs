@@ -104,7 +104,7 @@ impl Log {
     /// Words of records that are sure to find room in the rest of a page and in so many empty ones: at the end of each
     /// page but the last, a little less than the longest record may stay unused.
     fn room(&self, store: &Store<Log>, rest: usize, pages: usize) -> usize {
-        let unused = store.chunk_max() / WORD - 1;
+        let unused = store.piece_max() / WORD - 1;
         match pages {
             0 => rest,
             _ => rest.saturating_sub(unused) + pages * self.page_words - (pages - 1) * unused,

@@ -4,7 +4,7 @@ use nuthatch_engine::stats::LogStats;
 
 use super::{Log, Queue};
 use crate::count::{ClassCount, ClassUse, Count, Figures, Sums};
-use crate::memory::arena::{Chunk, WORD};
+use crate::memory::arena::{Address, WORD};
 use crate::store::Store;
 
 impl Figures for Log {
@@ -26,7 +26,7 @@ impl Figures for Log {
         }
     }
 
-    fn oldest(_: &Store<Self>, _: usize) -> Option<Chunk> {
+    fn oldest(_: &Store<Self>, _: usize) -> Option<Address> {
         None
     }
 

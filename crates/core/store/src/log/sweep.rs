@@ -61,12 +61,12 @@ impl<E: Relocate> Cleaner<'_, E> {
         let (engine, store) = (self.engine, self.engine.store());
         let mut run = [None; RUN];
         let mut met = 0;
-        let swept = self.log.sweep_due(store, dead, RUN, |chunk, header| {
-            if let Some(key) = store.copy_key(chunk) {
+        let swept = self.log.sweep_due(store, dead, RUN, |address, header| {
+            if let Some(key) = store.copy_key(address) {
                 let hash = engine.hasher().hash(key.bytes());
                 engine.prefetch_hash(hash);
                 run[met] = Some(PageRecord {
-                    chunk,
+                    address,
                     header: *header,
                     hash,
                 });

@@ -9,7 +9,7 @@ use nuthatch_engine::Cursor;
 
 use super::Log;
 use crate::item::Header;
-use crate::memory::arena::Chunk;
+use crate::memory::arena::Address;
 use crate::store::Store;
 
 /// Bits of a [`Cursor`] that tell the word within a page.
@@ -33,7 +33,7 @@ impl Log {
         sequence: u64,
         from: usize,
         budget: usize,
-        mut look: impl FnMut(Chunk, &Header),
+        mut look: impl FnMut(Address, &Header),
     ) -> PageWalk {
         let start = u64::from(page) * self.page_words as u64;
         let mut at = from;
@@ -41,14 +41,14 @@ impl Log {
             if at >= self.pages.end(page) {
                 return PageWalk::End;
             }
-            let chunk = Chunk(start + at as u64);
-            let header = Header::load(&store.arena, chunk);
+            let address = Address(start + at as u64);
+            let header = Header::load(&store.arena, address);
             if !self.pages.is_still(page, sequence) {
                 return PageWalk::End;
             }
             // The length of a record is never 0 (log 1), but a walk must end in any case.
-            at += header.record_words(store.chunk_max()).max(1);
-            look(chunk, &header);
+            at += header.record_words(store.piece_max()).max(1);
+            look(address, &header);
         }
         PageWalk::At(at)
     }
@@ -58,7 +58,7 @@ impl Log {
         &self,
         store: &Store<Log>,
         budget: usize,
-        look: &mut impl FnMut(Chunk),
+        look: &mut impl FnMut(Address),
     ) -> usize {
         let mut looked = 0;
         while looked < budget {
@@ -73,9 +73,9 @@ impl Log {
                 (page, word)
             };
             let mut seen = 1;
-            let next = self.sweep_page(store, place, budget - looked, &mut |chunk| {
+            let next = self.sweep_page(store, place, budget - looked, &mut |address| {
                 seen += 1;
-                look(chunk);
+                look(address);
             });
             looked += seen;
             if next.0 == place.0 {
@@ -91,7 +91,7 @@ impl Log {
         store: &Store<Log>,
         place: (u32, u32),
         budget: usize,
-        look: &mut impl FnMut(Chunk),
+        look: &mut impl FnMut(Address),
     ) -> (u32, u32) {
         let (page, from) = place;
         let next = (page + 1, 0);
@@ -99,9 +99,16 @@ impl Log {
         if sequence == 0 {
             return next;
         }
-        match self.records(store, page, sequence, from as usize, budget, |chunk, _| {
-            look(chunk);
-        }) {
+        match self.records(
+            store,
+            page,
+            sequence,
+            from as usize,
+            budget,
+            |address, _| {
+                look(address);
+            },
+        ) {
             PageWalk::At(word) => (page, word as u32),
             PageWalk::End => next,
         }
@@ -120,7 +127,7 @@ impl Log {
         store: &Store<Log>,
         from: Cursor,
         budget: usize,
-        mut show: impl FnMut(Chunk),
+        mut show: impl FnMut(Address),
     ) -> Option<Cursor> {
         let mut cursor = from;
         if cursor.end == 0 {
@@ -143,11 +150,18 @@ impl Log {
             return None;
         }
         let from = if found == sequence { from } else { 0 };
-        let shown = self.records(store, page, found, from, budget.max(1), |chunk, header| {
-            if header.is_item() {
-                show(chunk);
-            }
-        });
+        let shown = self.records(
+            store,
+            page,
+            found,
+            from,
+            budget.max(1),
+            |address, header| {
+                if header.is_item() {
+                    show(address);
+                }
+            },
+        );
         cursor.place = match shown {
             PageWalk::At(word) => found << WORD_BITS | word as u64,
             PageWalk::End => (found + 1) << WORD_BITS,

@@ -15,9 +15,10 @@ use super::words::Words;
 /// Bytes of a word.
 pub const WORD: usize = size_of::<u64>();
 
-/// The start of a chunk, as an index of a word in the arena.
+/// Where an item, a piece of a value or a gap begins, as an index of a word in the arena: at an address of a size class, or as
+/// a record of a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Chunk(pub u64);
+pub struct Address(pub u64);
 
 /// Words of a [window](Arena::window): room for the header, the longest key, and the longest value
 /// that is copied.
@@ -25,7 +26,7 @@ pub const WINDOW: usize = if cfg!(loom) { 8 } else { 1060 };
 
 /// One array of words that holds all items.
 pub struct Arena {
-    /// Longer than the arena by a window, so that there is a whole window at every chunk.
+    /// Longer than the arena by a window, so that there is a whole window at every address.
     words: Words,
     len: usize,
 }
@@ -54,9 +55,9 @@ impl Arena {
         self.len as u64
     }
 
-    /// True if the chunk begins inside the arena.
-    pub fn contains(&self, chunk: Chunk) -> bool {
-        chunk.0 < self.len as u64
+    /// True if the address lies inside the arena.
+    pub fn contains(&self, address: Address) -> bool {
+        address.0 < self.len as u64
     }
 
     /// Backs words with memory ahead of their use.
@@ -69,39 +70,39 @@ impl Arena {
         self.words.release(start, len);
     }
 
-    /// The address of a chunk, for prefetching.
+    /// A pointer to the word at an address, for prefetching.
     #[inline(always)]
-    pub fn address(&self, chunk: Chunk) -> *const AtomicU64 {
-        self.words.as_ptr().wrapping_add(chunk.0 as usize)
+    pub fn pointer(&self, address: Address) -> *const AtomicU64 {
+        self.words.as_ptr().wrapping_add(address.0 as usize)
     }
 
-    /// Loads word `at` of a chunk; 0 beyond the arena.
+    /// Loads word `at` from an address on; 0 beyond the arena.
     #[inline(always)]
-    pub fn load(&self, chunk: Chunk, at: usize) -> u64 {
-        // Wraps, here and below: a torn word of an item may refer to any chunk.
-        match self.words.get((chunk.0 as usize).wrapping_add(at)) {
+    pub fn load(&self, address: Address, at: usize) -> u64 {
+        // Wraps, here and below: a torn word of an item may be any address.
+        match self.words.get((address.0 as usize).wrapping_add(at)) {
             Some(word) => word.load(Ordering::Relaxed),
             None => 0,
         }
     }
 
-    /// Stores word `at` of a chunk that the caller owns or has locked.
+    /// Stores word `at` of memory that the caller owns or has locked.
     #[inline(always)]
-    pub fn store(&self, chunk: Chunk, at: usize, value: u64) {
-        self.words[chunk.0 as usize + at].store(value, Ordering::Relaxed);
+    pub fn store(&self, address: Address, at: usize, value: u64) {
+        self.words[address.0 as usize + at].store(value, Ordering::Relaxed);
     }
 
-    /// Word `at` of a chunk itself, for other operations than loads and stores.
+    /// Word `at` from an address on itself, for other operations than loads and stores.
     #[inline(always)]
-    pub fn word(&self, chunk: Chunk, at: usize) -> &AtomicU64 {
-        &self.words[chunk.0 as usize + at]
+    pub fn word(&self, address: Address, at: usize) -> &AtomicU64 {
+        &self.words[address.0 as usize + at]
     }
 
-    /// The words from the start of a chunk on, whatever its size is: one bounds check for all words of a small item.
-    /// `None` if there is no such chunk.
+    /// The words from an address on, whatever its size is: one bounds check for all words of a small item.
+    /// `None` if there is no such address.
     #[inline(always)]
-    pub fn window(&self, chunk: Chunk) -> Option<&[AtomicU64; WINDOW]> {
-        let start = chunk.0 as usize;
+    pub fn window(&self, address: Address) -> Option<&[AtomicU64; WINDOW]> {
+        let start = address.0 as usize;
         // SAFETY: there are `len` words and a window behind them, so a whole window begins at each
         // word up to number `len`.
         (start <= self.len).then(|| unsafe {
@@ -112,10 +113,10 @@ impl Arena {
         })
     }
 
-    /// True if the bytes from word `at` of the chunk on are `bytes`; false beyond the arena.
+    /// True if the bytes from word `at` on are `bytes`; false beyond the arena.
     #[inline(always)]
-    pub fn equals(&self, chunk: Chunk, at: usize, bytes: &[u8]) -> bool {
-        let start = (chunk.0 as usize).wrapping_add(at);
+    pub fn equals(&self, address: Address, at: usize, bytes: &[u8]) -> bool {
+        let start = (address.0 as usize).wrapping_add(at);
         // One word more than needed: see `bytes`. The window behind the arena has it.
         match self
             .words
@@ -126,12 +127,12 @@ impl Arena {
         }
     }
 
-    /// Copies `into.len()` bytes that start `offset` bytes into the chunk. Returns false, with
+    /// Copies `into.len()` bytes that start `offset` bytes behind the address. Returns false, with
     /// `into` filled by zeros, if they would lie beyond the arena: the reader was misled by a
     /// length that is being overwritten.
     #[inline(always)]
-    pub fn read(&self, chunk: Chunk, offset: usize, into: &mut [MaybeUninit<u8>]) -> bool {
-        let start = (chunk.0 as usize).wrapping_add(offset / WORD);
+    pub fn read(&self, address: Address, offset: usize, into: &mut [MaybeUninit<u8>]) -> bool {
+        let start = (address.0 as usize).wrapping_add(offset / WORD);
         let shift = offset % WORD;
         let Some(words) = self
             .words
@@ -144,34 +145,34 @@ impl Arena {
         true
     }
 
-    /// Writes `bytes` from `offset` bytes into the chunk on. Bytes before them in the same word
+    /// Writes `bytes` from `offset` bytes behind the address on. Bytes before them in the same word
     /// stay; bytes behind them in the same word become zero. The caller owns or has locked the
     /// chunk, and the range lies inside it.
     #[inline(always)]
-    pub fn write(&self, chunk: Chunk, offset: usize, mut bytes: &[u8]) {
+    pub fn write(&self, address: Address, offset: usize, mut bytes: &[u8]) {
         let mut at = offset / WORD;
         let shift = offset % WORD;
         if shift != 0 {
             let (head, tail) = bytes.split_at(bytes.len().min(WORD - shift));
-            let kept = self.load(chunk, at) & ((1 << (8 * shift)) - 1);
-            self.store(chunk, at, kept | short(head) << (8 * shift));
+            let kept = self.load(address, at) & ((1 << (8 * shift)) - 1);
+            self.store(address, at, kept | short(head) << (8 * shift));
             bytes = tail;
             at += 1;
         }
         let (whole, rest) = bytes.as_chunks::<WORD>();
-        let start = chunk.0 as usize + at;
+        let start = address.0 as usize + at;
         for (bytes, word) in whole.iter().zip(&self.words[start..start + whole.len()]) {
             word.store(u64::from_le_bytes(*bytes), Ordering::Relaxed);
         }
         if !rest.is_empty() {
-            self.store(chunk, at + whole.len(), short(rest));
+            self.store(address, at + whole.len(), short(rest));
         }
     }
 
     /// Copies words of one record to the same places of another, which the caller owns.
-    pub fn copy(&self, from: Chunk, to: Chunk, words: Range<usize>) {
-        let part = |chunk: Chunk| {
-            let start = chunk.0 as usize;
+    pub fn copy(&self, from: Address, to: Address, words: Range<usize>) {
+        let part = |address: Address| {
+            let start = address.0 as usize;
             &self.words[start + words.start..start + words.end]
         };
         for (source, target) in part(from).iter().zip(part(to)) {
@@ -186,9 +187,9 @@ impl Arena {
     /// item, and pinned items are neither changed nor reused. Other threads' atomic loads do no
     /// harm.
     #[cfg(not(loom))]
-    pub unsafe fn bytes(&self, chunk: Chunk, offset: usize, len: usize) -> &[u8] {
+    pub unsafe fn bytes(&self, address: Address, offset: usize, len: usize) -> &[u8] {
         let add = |a: usize, b: usize| a.checked_add(b).expect("a range of the arena");
-        let start = add(chunk.0 as usize, offset / WORD);
+        let start = add(address.0 as usize, offset / WORD);
         let count = add(offset % WORD, len).div_ceil(WORD);
         let words = &self.words[start..add(start, count)];
         // SAFETY: the slice above proves that the range is inside the arena; words are plain
@@ -204,7 +205,7 @@ mod tests {
 
     fn read(arena: &Arena, offset: usize, len: usize) -> Vec<u8> {
         let mut into = Vec::with_capacity(len);
-        assert!(arena.read(Chunk(0), offset, &mut into.spare_capacity_mut()[..len]));
+        assert!(arena.read(Address(0), offset, &mut into.spare_capacity_mut()[..len]));
         // SAFETY: `read` fills all of the slice.
         unsafe { into.set_len(len) };
         into
@@ -216,13 +217,16 @@ mod tests {
         let bytes: Vec<u8> = (1..=100).collect();
         for offset in 0..24 {
             for len in 0..60 {
-                arena.write(Chunk(0), offset, &bytes[..len]);
+                arena.write(Address(0), offset, &bytes[..len]);
                 assert_eq!(read(&arena, offset, len), bytes[..len]);
                 // SAFETY: this test is the only thread.
-                assert_eq!(unsafe { arena.bytes(Chunk(0), offset, len) }, &bytes[..len]);
+                assert_eq!(
+                    unsafe { arena.bytes(Address(0), offset, len) },
+                    &bytes[..len]
+                );
                 if offset % WORD == 0 {
-                    assert!(arena.equals(Chunk(0), offset / WORD, &bytes[..len]));
-                    assert!(len == 0 || !arena.equals(Chunk(0), offset / WORD, &bytes[1..=len]));
+                    assert!(arena.equals(Address(0), offset / WORD, &bytes[..len]));
+                    assert!(len == 0 || !arena.equals(Address(0), offset / WORD, &bytes[1..=len]));
                 }
             }
         }
@@ -231,9 +235,9 @@ mod tests {
     #[test]
     fn pieces_join() {
         let arena = Arena::reserve(64, 64).unwrap();
-        arena.write(Chunk(2), 3, b"hello, ");
-        arena.write(Chunk(2), 10, b"wor");
-        arena.write(Chunk(2), 13, b"ld");
+        arena.write(Address(2), 3, b"hello, ");
+        arena.write(Address(2), 10, b"wor");
+        arena.write(Address(2), 13, b"ld");
         assert_eq!(read(&arena, 16 + 3, 12), b"hello, world");
     }
 
@@ -241,14 +245,14 @@ mod tests {
     fn beyond_the_arena_is_harmless() {
         let arena = Arena::reserve(4, 4).unwrap();
         let mut into = [MaybeUninit::new(1); 16];
-        let last = Chunk((3 + WINDOW) as u64);
+        let last = Address((3 + WINDOW) as u64);
         assert!(!arena.read(last, 0, &mut into));
         assert!(!arena.equals(last, 0, b"123456789"));
-        assert!(arena.window(last).is_none() && arena.window(Chunk(u64::MAX)).is_none());
-        assert!(arena.window(Chunk(4)).is_some());
-        assert_eq!(arena.load(Chunk(3), 1), 0);
+        assert!(arena.window(last).is_none() && arena.window(Address(u64::MAX)).is_none());
+        assert!(arena.window(Address(4)).is_some());
+        assert_eq!(arena.load(Address(3), 1), 0);
         // A torn reference may even wrap to the first word: what is read there is zeros, not a fault.
-        let torn = Chunk(u64::MAX);
+        let torn = Address(u64::MAX);
         assert!(arena.read(torn, 8, &mut into));
         // SAFETY: made initialised.
         assert!(into.iter().all(|byte| unsafe { byte.assume_init() } == 0));

@@ -9,13 +9,13 @@ use std::collections::HashMap;
 use nuthatch_base::sync::mutex::{Mutex, MutexGuard};
 use nuthatch_base::sync::shim::{AtomicUsize, Ordering};
 
-use super::arena::Chunk;
+use super::arena::Address;
 
 /// The pinned items of a store. A `T` is the right to free one item.
 pub struct Pins<T> {
     /// How many items are pinned, so that the common case costs one load.
     count: AtomicUsize,
-    pinned: Mutex<HashMap<Chunk, Pin<T>>>,
+    pinned: Mutex<HashMap<Address, Pin<T>>>,
 }
 
 struct Pin<T> {
@@ -35,29 +35,29 @@ impl<T> Default for Pins<T> {
 
 impl<T> Pins<T> {
     /// Pins an item. The caller holds the lock of its buckets and found it in the index.
-    pub fn pin(&self, chunk: Chunk) {
+    pub fn pin(&self, address: Address) {
         let mut pinned = self.lock();
         let unread = Pin {
             readers: 0,
             orphan: None,
         };
-        pinned.entry(chunk).or_insert(unread).readers += 1;
+        pinned.entry(address).or_insert(unread).readers += 1;
         // Relaxed: ordered by the stripe lock that both pinning and unlinking take.
         self.count.store(pinned.len(), Ordering::Relaxed);
     }
 
     /// Drops one reader's pin. Returns the item if the caller is to free it now. If it was the last pin, `last` is
     /// called, while nobody moves the item yet.
-    pub fn unpin(&self, chunk: Chunk, last: impl FnOnce()) -> Option<T> {
+    pub fn unpin(&self, address: Address, last: impl FnOnce()) -> Option<T> {
         let mut pinned = self.lock();
-        let pin = pinned.get_mut(&chunk)?;
+        let pin = pinned.get_mut(&address)?;
         pin.readers -= 1;
         if pin.readers > 0 {
             return None;
         }
         // Under the lock, and before the count: until then `is_pinned` is true for other threads.
         last();
-        let orphan = pinned.remove(&chunk).and_then(|pin| pin.orphan);
+        let orphan = pinned.remove(&address).and_then(|pin| pin.orphan);
         // Release: pairs with the Acquire in `release`. A thread that reads that nothing is pinned writes after all
         // these readers have read; for the readers before this one, the lock orders it.
         self.count.store(pinned.len(), Ordering::Release);
@@ -67,13 +67,13 @@ impl<T> Pins<T> {
     /// The caller has taken the item out of the index. Returns it if it may be freed at once; otherwise its
     /// last reader gets it.
     #[inline]
-    pub fn release(&self, chunk: Chunk, item: T) -> Option<T> {
+    pub fn release(&self, address: Address, item: T) -> Option<T> {
         // Acquire: pairs with the Release in `unpin`. A pin of this item was made under the same stripe lock
         // before it left the index, so a 0 comes from an `unpin` of its last reader, or a later one.
         if self.count.load(Ordering::Acquire) == 0 {
             return Some(item);
         }
-        match self.lock().get_mut(&chunk) {
+        match self.lock().get_mut(&address) {
             Some(pin) => {
                 pin.orphan = Some(item);
                 None
@@ -83,9 +83,9 @@ impl<T> Pins<T> {
     }
 
     /// True if a reader has the item pinned. The answer is reliable if the caller holds the lock of the item's buckets.
-    pub fn is_pinned(&self, chunk: Chunk) -> bool {
+    pub fn is_pinned(&self, address: Address) -> bool {
         // Acquire: as in `release`. A 0 is true for this item as long as the lock is held.
-        self.count.load(Ordering::Acquire) != 0 && self.lock().contains_key(&chunk)
+        self.count.load(Ordering::Acquire) != 0 && self.lock().contains_key(&address)
     }
 
     /// True if nothing is pinned.
@@ -94,7 +94,7 @@ impl<T> Pins<T> {
         self.count.load(Ordering::Relaxed) == 0
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Chunk, Pin<T>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Address, Pin<T>>> {
         self.pinned.lock()
     }
 }
@@ -106,18 +106,18 @@ mod tests {
     #[test]
     fn the_last_reader_frees_an_orphan() {
         let pins = Pins::default();
-        let chunk = Chunk(8);
-        assert_eq!(pins.release(chunk, "first"), Some("first"));
-        pins.pin(chunk);
-        pins.pin(chunk);
+        let address = Address(8);
+        assert_eq!(pins.release(address, "first"), Some("first"));
+        pins.pin(address);
+        pins.pin(address);
         assert!(!pins.is_idle());
-        assert_eq!(pins.release(chunk, "second"), None);
+        assert_eq!(pins.release(address, "second"), None);
         let last = std::cell::Cell::new(0);
-        let unpin = || pins.unpin(chunk, || last.set(last.get() + 1));
+        let unpin = || pins.unpin(address, || last.set(last.get() + 1));
         assert_eq!((unpin(), last.get()), (None, 0));
         assert_eq!((unpin(), last.get()), (Some("second"), 1));
         assert!(pins.is_idle());
-        pins.pin(chunk);
+        pins.pin(address);
         assert_eq!((unpin(), last.get()), (None, 2));
     }
 }

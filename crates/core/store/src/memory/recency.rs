@@ -1,22 +1,22 @@
 //! Recency bits: they mark the items that were used lately, by address alone.
 //!
 //! There is one bit of each kind for each [`GRANULE`] of the arena, so a hit needs neither the page nor the class. The
-//! bits are hints: a late reader may set the bit of a chunk that has another item by now, which costs only a little
+//! bits are hints: a late reader may set the bit of an address that has another item by now, which costs only a little
 //! precision.
 
 use nuthatch_base::sync::shim::{AtomicU64, Ordering};
 
-use crate::memory::arena::{Chunk, WORD};
+use crate::memory::arena::{Address, WORD};
 use crate::memory::sizes::CHUNK_MIN;
 use crate::memory::words::Words;
 
-/// Words of the arena that one bit stands for: the smallest chunk.
+/// Words of the arena that one bit stands for: no item takes less.
 const GRANULE: u64 = (CHUNK_MIN / WORD) as u64;
 
 /// The highest count of uses, in an arena that counts them: it distinguishes none, one, two, and more.
 pub const USES_MAX: u8 = 3;
 
-/// Recency of all chunks of an arena, and whether they were ever fetched.
+/// Recency of all items of an arena, and whether they were ever fetched.
 ///
 /// ```text
 ///  64 granules:   | recent | (again) | fetched |     a bit each; `again` only where uses are counted
@@ -79,46 +79,46 @@ impl Recency {
         &self.words[place * self.stride..][..self.stride]
     }
 
-    /// A get hit the chunk's item.
+    /// A get hit the item at an address.
     #[inline(always)]
-    pub fn hit(&self, chunk: Chunk) {
-        assert!((place(chunk).0 + 1) * self.stride <= self.words.len());
+    pub fn hit(&self, address: Address) {
+        assert!((place(address).0 + 1) * self.stride <= self.words.len());
         // SAFETY: asserted.
-        unsafe { self.hit_within(chunk) }
+        unsafe { self.hit_within(address) }
     }
 
     /// [`Recency::hit`] without a bounds check: gets alone are 3 % faster.
     ///
     /// # Safety
-    /// The chunk begins in the arena that these bits were reserved for, or at its end.
+    /// The address lies in the arena that these bits were reserved for, or at its end.
     #[inline(always)]
-    pub unsafe fn hit_within(&self, chunk: Chunk) {
-        let granule = chunk.0 / GRANULE;
+    pub unsafe fn hit_within(&self, address: Address) {
+        let granule = address.0 / GRANULE;
         let at = (granule / 64) as usize * self.stride;
-        // SAFETY: `reserve` made words for each granule of the arena and for its end, and the chunk is there (the
+        // SAFETY: `reserve` made words for each granule of the arena and for its end, and the address is there (the
         // caller's promise).
         let bits =
             |kind: usize| unsafe { self.words.get_unchecked(at + kind) }.load(Ordering::Relaxed);
         // The shift uses only those bits of the granule's number that are its place in the word.
         if bits(RECENT).wrapping_shr(granule as u32) & 1 == 0 {
-            self.mark(chunk);
+            self.mark(address);
         } else if self.counts() && bits(AGAIN).wrapping_shr(granule as u32) & 1 == 0 {
-            self.mark_again(chunk);
+            self.mark_again(address);
         }
     }
 
     /// Sets an item's bits.
     #[cold]
-    fn mark(&self, chunk: Chunk) {
-        let (place, bit) = place(chunk);
+    fn mark(&self, address: Address) {
+        let (place, bit) = place(address);
         set(self.word(place, RECENT), bit);
         set(self.fetched(place), bit);
     }
 
     /// Notes the item's second use since it came or was passed last.
     #[cold]
-    fn mark_again(&self, chunk: Chunk) {
-        let (place, bit) = place(chunk);
+    fn mark_again(&self, address: Address) {
+        let (place, bit) = place(address);
         set(self.word(place, AGAIN), bit);
         clear(self.word(place, RECENT), bit);
         // The first may have been granted.
@@ -127,14 +127,14 @@ impl Recency {
 
     /// Uses since the item came or was passed last, where they are counted: [`USES_MAX`] for more than two.
     #[inline]
-    pub fn uses(&self, chunk: Chunk) -> u8 {
-        let (place, bit) = place(chunk);
+    pub fn uses(&self, address: Address) -> u8 {
+        let (place, bit) = place(address);
         let is_set = |kind| (self.word(place, kind).load(Ordering::Relaxed) >> bit & 1) as u8;
         is_set(RECENT) + if self.counts() { 2 * is_set(AGAIN) } else { 0 }
     }
 
-    /// Notes that the item moves to another chunk and keeps `uses` uses.
-    pub fn relocate(&self, from: Chunk, to: Chunk, uses: u8) {
+    /// Notes that the item moves to another address and keeps `uses` uses.
+    pub fn relocate(&self, from: Address, to: Address, uses: u8) {
         self.start(to);
         let (place, bit) = place(to);
         if self.was_fetched(from) {
@@ -145,9 +145,9 @@ impl Recency {
 
     /// Grants `uses` uses to an item without any, as if there had been hits. An item that was never fetched gets fewer
     /// than the most, so that its next hit marks it as fetched.
-    pub fn grant(&self, chunk: Chunk, uses: u8) {
-        let (place, bit) = place(chunk);
-        let uses = match self.was_fetched(chunk) {
+    pub fn grant(&self, address: Address, uses: u8) {
+        let (place, bit) = place(address);
+        let uses = match self.was_fetched(address) {
             true => uses,
             false => uses.min(USES_MAX - 1),
         };
@@ -159,10 +159,10 @@ impl Recency {
         }
     }
 
-    /// Notes a new item in the chunk: not fetched yet, and as if the hand had just passed it.
+    /// Notes a new item at an address: not fetched yet, and as if the hand had just passed it.
     #[inline]
-    pub fn start(&self, chunk: Chunk) {
-        let (place, bit) = place(chunk);
+    pub fn start(&self, address: Address) {
+        let (place, bit) = place(address);
         for word in self.kinds(place) {
             if word.load(Ordering::Relaxed) >> bit & 1 != 0 {
                 word.fetch_and(!(1 << bit), Ordering::Relaxed);
@@ -170,8 +170,8 @@ impl Recency {
         }
     }
 
-    /// Moves an item's history to another chunk, because a rewrite moved the item.
-    pub fn carry(&self, from: Chunk, to: Chunk) {
+    /// Moves an item's history to another address, because a rewrite moved the item.
+    pub fn carry(&self, from: Address, to: Address) {
         self.start(to);
         let ((source, source_bit), (target, target_bit)) = (place(from), place(to));
         for (source, target) in self.kinds(source).iter().zip(self.kinds(target)) {
@@ -181,10 +181,10 @@ impl Recency {
         }
     }
 
-    /// The hand passes: true if the chunk was used since the hand last passed it.
+    /// The hand passes: true if the item was used since the hand last passed it.
     #[inline]
-    pub fn pass(&self, chunk: Chunk) -> bool {
-        let (place, bit) = place(chunk);
+    pub fn pass(&self, address: Address) -> bool {
+        let (place, bit) = place(address);
         let word = self.word(place, RECENT);
         let recent = word.load(Ordering::Relaxed) >> bit & 1 != 0;
         if recent {
@@ -193,7 +193,7 @@ impl Recency {
         recent
     }
 
-    /// How many chunks of a page of so many words were used since the hand passed them, or since
+    /// How many items of a page of so many words were used since the hand passed them, or since
     /// [`Recency::pass_page`].
     pub fn used_in(&self, page: u32, page_words: usize) -> u32 {
         let used = |(place, mask): (usize, u64)| {
@@ -226,19 +226,19 @@ impl Recency {
         }
     }
 
-    /// True if a get has hit the chunk's item.
+    /// True if a get has hit the item at an address.
     #[inline]
-    pub fn was_fetched(&self, chunk: Chunk) -> bool {
-        let (place, bit) = place(chunk);
+    pub fn was_fetched(&self, address: Address) -> bool {
+        let (place, bit) = place(address);
         self.fetched(place).load(Ordering::Relaxed) >> bit & 1 != 0
     }
 
-    /// The address of the chunk's bit, for prefetching.
+    /// A pointer to an item's bit, for prefetching.
     #[inline(always)]
-    pub fn address(&self, chunk: Chunk) -> *const AtomicU64 {
+    pub fn pointer(&self, address: Address) -> *const AtomicU64 {
         self.words
             .as_ptr()
-            .wrapping_add(place(chunk).0 * self.stride)
+            .wrapping_add(place(address).0 * self.stride)
     }
 }
 
@@ -266,10 +266,10 @@ fn of_page(page: u32, page_words: usize) -> impl Iterator<Item = (usize, u64)> {
     (first / 64..(first + bits).div_ceil(64)).map(move |word| (word as usize, mask))
 }
 
-/// The word of a chunk's bit, and its number there.
+/// The word of the bit of an address, and its number there.
 #[inline(always)]
-fn place(chunk: Chunk) -> (usize, u64) {
-    let granule = chunk.0 / GRANULE;
+fn place(address: Address) -> (usize, u64) {
+    let granule = address.0 / GRANULE;
     ((granule / 64) as usize, granule % 64)
 }
 
@@ -280,7 +280,7 @@ mod tests {
     #[test]
     fn a_hit_gives_a_second_chance_once() {
         let recency = Recency::reserve(1 << 16, false).unwrap();
-        let (one, other) = (Chunk(400), Chunk(404));
+        let (one, other) = (Address(400), Address(404));
         recency.hit(one);
         assert!(recency.pass(one));
         assert!(!recency.pass(one));
@@ -296,7 +296,7 @@ mod tests {
     #[test]
     fn three_uses_are_told_apart() {
         let recency = Recency::reserve(1 << 16, true).unwrap();
-        let (one, other) = (Chunk(400), Chunk(404));
+        let (one, other) = (Address(400), Address(404));
         for uses in [1, 2, USES_MAX, USES_MAX] {
             recency.hit(one);
             assert_eq!((recency.uses(one), recency.uses(other)), (uses, 0));
@@ -325,13 +325,13 @@ mod tests {
     fn uses_of_a_page_are_forgotten_and_what_was_granted_is_not() {
         const WORDS: usize = 1 << 17;
         let recency = Recency::reserve(2 * WORDS, true).unwrap();
-        let [once, twice, granted, other] = [0, 4, 8, WORDS as u64].map(Chunk);
-        for chunk in [once, twice, twice, other] {
-            recency.hit(chunk);
+        let [once, twice, granted, other] = [0, 4, 8, WORDS as u64].map(Address);
+        for address in [once, twice, twice, other] {
+            recency.hit(address);
         }
         recency.grant(granted, 1);
         recency.forget_uses(0, WORDS);
-        let uses = [once, twice, granted, other].map(|chunk| recency.uses(chunk));
+        let uses = [once, twice, granted, other].map(|address| recency.uses(address));
         assert_eq!(uses, [0, 0, 1, 1]);
         assert!(recency.was_fetched(once) && recency.was_fetched(twice));
     }
@@ -341,10 +341,10 @@ mod tests {
         const WORDS: usize = 1 << 17;
         let recency = Recency::reserve(3 * WORDS, true).unwrap();
         let page = WORDS as u64;
-        let inside = [page, page + 4, page + 1000, 2 * page - 4].map(Chunk);
-        let outside = [page - 4, 2 * page].map(Chunk);
-        for chunk in inside.into_iter().chain(outside) {
-            recency.hit(chunk);
+        let inside = [page, page + 4, page + 1000, 2 * page - 4].map(Address);
+        let outside = [page - 4, 2 * page].map(Address);
+        for address in inside.into_iter().chain(outside) {
+            recency.hit(address);
         }
         assert_eq!(
             [0, 1, 2].map(|page| recency.used_in(page, WORDS)),
@@ -355,6 +355,6 @@ mod tests {
             [0, 1, 2].map(|page| recency.used_in(page, WORDS)),
             [1, 0, 1]
         );
-        assert!(outside.into_iter().all(|chunk| recency.pass(chunk)));
+        assert!(outside.into_iter().all(|address| recency.pass(address)));
     }
 }

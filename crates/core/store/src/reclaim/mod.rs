@@ -17,7 +17,7 @@ use nuthatch_engine::{Engine, Evicted};
 use crate::count::{Count, Figures, ThreadCounters};
 use crate::item::unlinked::Unlinked;
 use crate::item::{Header, Shape, plain_item};
-use crate::memory::arena::Chunk;
+use crate::memory::arena::Address;
 use crate::store::HasStore;
 #[cfg(doc)]
 use crate::store::Store;
@@ -74,7 +74,7 @@ pub trait MakeRoom<E: Reclaim + HasStore<Placement = Self>>: Figures {
         to: Self::Destination,
         bytes: usize,
         whole: Option<&Shape>,
-    ) -> Option<Chunk>;
+    ) -> Option<Address>;
 
     /// Gives pages back while the limit is exceeded. True if there is more to do.
     fn shrink(engine: &E, local: &mut E::Local, now: Time, budget: usize) -> bool;
@@ -95,11 +95,11 @@ pub trait Reclaim: Engine + HasStore<Placement: MakeRoom<Self>> {
     /// The sequences and expiries of the engine's items.
     fn timestamps(&self) -> &Timestamps;
 
-    /// Takes the item in a chunk out of the index, if there is one and `doomed` returns true under the lock of its key.
+    /// Takes the item at an address out of the index, if there is one and `doomed` returns true under the lock of its key.
     fn remove_from_index(
         &self,
         local: &mut Self::Local,
-        chunk: Chunk,
+        address: Address,
         doomed: impl Fn(&Header) -> bool,
     ) -> Option<Unlinked>;
 
@@ -121,10 +121,10 @@ pub trait Reclaim: Engine + HasStore<Placement: MakeRoom<Self>> {
 
     /// The metadata that clients see; of the age, only the age at the moment `age_at`, if there is one.
     #[inline]
-    fn item(&self, chunk: Chunk, header: &Header, age_at: Option<Time>) -> Item {
+    fn item(&self, address: Address, header: &Header, age_at: Option<Time>) -> Item {
         let age = |now| self.timestamps().age(header, now);
         Item {
-            fetched: self.store().recency.was_fetched(chunk),
+            fetched: self.store().recency.was_fetched(address),
             idle: age_at.map_or(Duration::ZERO, age),
             ..plain_item(header)
         }
@@ -135,33 +135,33 @@ pub trait Reclaim: Engine + HasStore<Placement: MakeRoom<Self>> {
         &self,
         local: &mut Self::Local,
         now: Time,
-        chunk: Chunk,
+        address: Address,
         doomed: impl Fn(&Header) -> bool,
     ) -> Option<Unlinked> {
-        let item = self.remove_from_index(local, chunk, doomed)?;
+        let item = self.remove_from_index(local, address, doomed)?;
         self.note_removal(local, now, &item);
         Some(item)
     }
 
     /// The same, and frees its memory.
-    fn remove_chunk(
+    fn remove_item(
         &self,
         local: &mut Self::Local,
         now: Time,
-        chunk: Chunk,
+        address: Address,
         doomed: impl Fn(&Header) -> bool,
     ) {
-        if let Some(item) = self.take_out(local, now, chunk, doomed) {
+        if let Some(item) = self.take_out(local, now, address, doomed) {
             self.store().retire(item);
         }
     }
 
-    /// Removes the item in a chunk if it has expired or was flushed. True if it seemed to be.
-    fn remove_expired(&self, local: &mut Self::Local, now: Time, chunk: Chunk) -> bool {
-        let header = Header::load(&self.store().arena, chunk);
+    /// Removes the item at an address if it has expired or was flushed. True if it seemed to be.
+    fn remove_expired(&self, local: &mut Self::Local, now: Time, address: Address) -> bool {
+        let header = Header::load(&self.store().arena, address);
         let expired = header.is_item() && !self.is_live(&header, now);
         if expired {
-            self.remove_chunk(local, now, chunk, |header| !self.is_live(header, now));
+            self.remove_item(local, now, address, |header| !self.is_live(header, now));
         }
         expired
     }
@@ -180,8 +180,8 @@ pub trait Reclaim: Engine + HasStore<Placement: MakeRoom<Self>> {
 
     /// Looks at about `budget` places from where the last call stopped, whatever lies in them.
     fn sweep_in_turn(&self, local: &mut Self::Local, now: Time, budget: usize) {
-        let looked = self.store().sweep(budget, |chunk| {
-            if self.remove_expired(local, now, chunk) {
+        let looked = self.store().sweep(budget, |address| {
+            if self.remove_expired(local, now, address) {
                 self.tell_if_many(local);
             }
         });
@@ -210,7 +210,7 @@ pub trait Reclaim: Engine + HasStore<Placement: MakeRoom<Self>> {
             counters.evicted_at(store, header, age);
             self.tell_eviction(item, now, age);
         }
-        counters.removed(store, item.chunk(), header, left);
+        counters.removed(store, item.address(), header, left);
         self.note_left(local, now, RemovalCause::Size, item);
         left
     }
@@ -227,7 +227,7 @@ pub trait Reclaim: Engine + HasStore<Placement: MakeRoom<Self>> {
     }
 
     /// Keeps a copy for the listener of an item that has left the index. `live` is the cause if it was alive. The
-    /// caller holds no lock and still owns the item's chunks.
+    /// caller holds no lock and still owns the item's memory.
     #[inline]
     fn note_left(&self, local: &Self::Local, now: Time, live: RemovalCause, gone: &Unlinked) {
         if self.removals().is_some() {
@@ -253,8 +253,8 @@ pub trait Reclaim: Engine + HasStore<Placement: MakeRoom<Self>> {
         if removals.is_none_or(|removals| !removals.wants(cause)) {
             return;
         }
-        let (chunk, header) = (gone.chunk(), gone.header());
-        if let Some(removed) = self.copy_removed(cause, chunk, header, now, Vec::new()) {
+        let (address, header) = (gone.address(), gone.header());
+        if let Some(removed) = self.copy_removed(cause, address, header, now, Vec::new()) {
             self.keep_removed(local, removed);
         }
     }
@@ -281,36 +281,36 @@ pub trait Reclaim: Engine + HasStore<Placement: MakeRoom<Self>> {
         let Some(evictions) = store.evictions.get().filter(|to| to.are_wanted()) else {
             return;
         };
-        if let Some(key) = store.copy_key(gone.chunk()) {
+        if let Some(key) = store.copy_key(gone.address()) {
             evictions.evicted(&Evicted {
                 key: key.bytes(),
                 value_len: header.value_len(),
-                fetched: store.recency.was_fetched(gone.chunk()),
+                fetched: store.recency.was_fetched(gone.address()),
                 left: match header.expiry() {
                     Expiry::Never => None,
                     Expiry::At(moment) => Some(moment.since(now)),
                 },
                 age,
-                class: store.class_of(header.shape(store.chunk_max()).head_bytes()) + 1,
+                class: store.class_of(header.shape(store.piece_max()).head_bytes()) + 1,
             });
         }
     }
 
     /// Copies an item into `data`, which is empty. Either the item has left the index and the caller still owns its
-    /// chunks, or the item is locked.
+    /// memory, or the item is locked.
     #[cold]
     fn copy_removed(
         &self,
         cause: RemovalCause,
-        chunk: Chunk,
+        address: Address,
         header: &Header,
         now: Time,
         mut data: Vec<u8>,
     ) -> Option<Removed> {
-        let key = self.store().copy_key(chunk)?;
+        let key = self.store().copy_key(address)?;
         let key = key.bytes();
-        let item = self.item(chunk, header, Some(now));
-        let shape = header.shape(self.store().chunk_max());
+        let item = self.item(address, header, Some(now));
+        let shape = header.shape(self.store().piece_max());
         let value_len = match item.value_len {
             long if long > COPY_MAX => 0,
             len => len,
@@ -319,7 +319,7 @@ pub trait Reclaim: Engine + HasStore<Placement: MakeRoom<Self>> {
         data.extend_from_slice(key);
         if value_len > 0 {
             self.store()
-                .each_piece(chunk, &shape, &mut |piece| data.extend_from_slice(piece));
+                .read_in_runs(address, &shape, &mut |piece| data.extend_from_slice(piece));
         }
         Some(Removed::new(cause, item, key.len(), data))
     }

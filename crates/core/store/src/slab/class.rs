@@ -10,7 +10,7 @@ use nuthatch_base::sync::shim::{AtomicU64, Ordering};
 use nuthatch_engine::AuditError;
 
 use crate::item::Header;
-use crate::memory::arena::{Arena, Chunk, WORD};
+use crate::memory::arena::{Address, Arena, WORD};
 use crate::memory::recency::Recency;
 use crate::memory::sizes::CLASSES_MAX;
 use crate::memory::words::Words;
@@ -36,7 +36,7 @@ pub type PageState = [AtomicU64; FIELDS];
 
 /// The class that has it and 1 more; 0 for none. An owner of a chunk of the page may read this without the lock.
 const CLASS: usize = 0;
-/// Chunk number + 1 of the first free chunk; they are chained through word 1.
+/// Address number + 1 of the first free chunk; they are chained through word 1.
 const FREE_HEAD: usize = 1;
 /// Chunks in that chain.
 const FREE: usize = 2;
@@ -50,7 +50,7 @@ const DRAINING: usize = 5;
 const STUCK: usize = 6;
 /// The store's eviction clock when the hand last came to this page.
 const VISITED: usize = 7;
-/// How many heads of large values are in it. Their segments, which take far more memory, are in other pages.
+/// How many heads of large values are in it. Their pieces, which take far more memory, are in other pages.
 const HEADS: usize = 8;
 const FIELDS: usize = 9;
 
@@ -109,7 +109,7 @@ impl Pages {
 /// How cold a page is, the coldest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Coldness {
-    /// It holds heads of large values: to empty it would evict far more than a page. The hands of their segments'
+    /// It holds heads of large values: to empty it would evict far more than a page. The hands of their pieces'
     /// classes show when the values were last used, not this page's.
     heads: bool,
     /// The store's eviction clock when the hand last came to it.
@@ -145,7 +145,7 @@ pub struct Class {
     page_words: usize,
     /// Bytes of a chunk.
     pub chunk_bytes: usize,
-    /// Words of each chunk that lie in front of where a [`Chunk`] points.
+    /// Words of each chunk that lie in front of where a [`Address`] points.
     front: usize,
     /// Chunks in a page.
     pub per_page: u32,
@@ -194,17 +194,17 @@ impl Class {
     }
 
     /// The start of chunk `number` of a page.
-    pub fn chunk(&self, page: u32, number: u32) -> Chunk {
+    pub fn chunk(&self, page: u32, number: u32) -> Address {
         let start =
             u64::from(page) * self.page_words as u64 + u64::from(number) * self.chunk_words();
-        Chunk(start + self.front as u64)
+        Address(start + self.front as u64)
     }
 
     fn chunk_words(&self) -> u64 {
         (self.chunk_bytes / WORD) as u64
     }
 
-    fn number(&self, chunk: Chunk) -> u32 {
+    fn number(&self, chunk: Address) -> u32 {
         ((chunk.0 & (self.page_words as u64 - 1)) / self.chunk_words()) as u32
     }
 
@@ -259,7 +259,7 @@ impl Class {
 
     /// A free chunk, if a page has one.
     #[inline]
-    pub fn allocate(&mut self, states: &Pages, arena: &Arena) -> Option<Chunk> {
+    pub fn allocate(&mut self, states: &Pages, arena: &Arena) -> Option<Address> {
         while let Some(&page) = self.with_room.last() {
             let state = states.of(page);
             let was_empty = is_empty(state);
@@ -278,7 +278,7 @@ impl Class {
         None
     }
 
-    fn allocate_in(&self, page: u32, state: &PageState, arena: &Arena) -> Option<Chunk> {
+    fn allocate_in(&self, page: u32, state: &PageState, arena: &Arena) -> Option<Address> {
         let head = get(&state[FREE_HEAD]);
         if head != 0 {
             let chunk = self.chunk(page, head - 1);
@@ -296,7 +296,7 @@ impl Class {
 
     /// Takes a chunk back.
     #[inline]
-    pub fn free(&mut self, states: &Pages, arena: &Arena, page: u32, chunk: Chunk) {
+    pub fn free(&mut self, states: &Pages, arena: &Arena, page: u32, chunk: Address) {
         let state = states.of(page);
         Header::store_free(arena, chunk, u64::from(get(&state[FREE_HEAD])));
         set(&state[FREE_HEAD], self.number(chunk) + 1);
@@ -314,13 +314,13 @@ impl Class {
 
     /// Moves the hand to the next chunk that was not used since the hand last passed it, or takes the chunk that the
     /// hand has reached after [`HAND_MAX`] chunks. `None` only without pages. The chunk may hold anything by the time
-    /// the caller looks: an item, a segment, or nothing.
+    /// the caller looks: an item, a piece, or nothing.
     pub fn victim(
         &mut self,
         states: &Pages,
         recency: &Recency,
         eviction_clock: u64,
-    ) -> Option<Chunk> {
+    ) -> Option<Address> {
         let mut passed = 0;
         // Every turn moves the hand on, over a chunk or to the next page; pages without chunks in
         // use are passed at most twice a round.
@@ -344,7 +344,7 @@ impl Class {
     }
 
     /// The chunk `by` chunks ahead of the hand, for prefetching.
-    pub fn ahead(&self, states: &Pages, by: u32) -> Option<Chunk> {
+    pub fn ahead(&self, states: &Pages, by: u32) -> Option<Address> {
         let page = *self.pages.get(self.hand_page)?;
         let number = self.hand_chunk + by;
         (number < get(&states.of(page)[FRESH])).then(|| self.chunk(page, number))

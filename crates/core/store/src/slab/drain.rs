@@ -4,7 +4,7 @@ use nuthatch_base::sync::shim::{Ordering, spin};
 
 use super::class::ANY;
 use super::{Full, Slab};
-use crate::memory::arena::Chunk;
+use crate::memory::arena::Address;
 use crate::store::Store;
 
 /// The page on its way back to the pool, and whether a thread empties it.
@@ -114,7 +114,7 @@ impl Store<Slab> {
         except: Option<usize>,
         before: u64,
         budget: usize,
-        mut unlink: impl FnMut(Chunk),
+        mut unlink: impl FnMut(Address),
     ) -> Drained {
         let mut work = match self.start_drain(except, before) {
             Ok(work) => work,
@@ -225,7 +225,7 @@ impl Store<Slab> {
     }
 
     /// A chunk of a class for which an empty page of another may be used.
-    pub fn allocate_from_any(&self, class: usize) -> Result<Chunk, Full> {
+    pub fn allocate_from_any(&self, class: usize) -> Result<Address, Full> {
         loop {
             // Again after each page: others may take it, or the limit may have been lowered below what is in use.
             let allocated = self.allocate(class);
@@ -255,7 +255,7 @@ impl Store<Slab> {
     /// Moves pages towards a class that has too few. The work of one call is bounded, except that a class must wait for
     /// a page if it can do nothing else (it has no page, or is `starving`: no item in its pages can leave). `unlink` as
     /// for [`Store::drain`].
-    pub fn move_pages(&self, class: usize, starving: bool, mut unlink: impl FnMut(Chunk)) {
+    pub fn move_pages(&self, class: usize, starving: bool, mut unlink: impl FnMut(Address)) {
         let wanted = if starving {
             Some(ANY)
         } else {
@@ -282,7 +282,7 @@ impl Store<Slab> {
     }
 
     /// Gives pages back while the limit is exceeded. True if there is more to do.
-    pub fn shrink(&self, budget: usize, unlink: impl FnMut(Chunk)) -> bool {
+    pub fn shrink(&self, budget: usize, unlink: impl FnMut(Address)) -> bool {
         if !self.pool().is_over() && !self.is_draining() {
             return false;
         }

@@ -33,7 +33,7 @@ use crate::eviction::slab::{Policy, PolicyKind};
 use crate::item::Shape;
 use crate::item::fresh::Fresh;
 use crate::item::unlinked::Unlinked;
-use crate::memory::arena::Chunk;
+use crate::memory::arena::Address;
 use crate::memory::pool::Pool;
 use crate::memory::sizes::Sizes;
 use crate::store::{Placement, Plan, Store};
@@ -58,7 +58,7 @@ pub struct Full;
 
 impl Store<Slab> {
     /// A store of `limit` bytes, which can be raised to `limit_max` while it runs. `front` words of each chunk are left
-    /// to the engine, and others to the policy: a [`Chunk`] refers to the place where these words end and the header
+    /// to the engine, and others to the policy: a [`Address`] refers to the place where these words end and the header
     /// begins, and holds that much less.
     pub fn new(
         limit: usize,
@@ -102,7 +102,7 @@ impl Store<Slab> {
 
     /// A chunk of a class: a free one, or one of a new page if the pool has one.
     #[inline]
-    pub fn allocate(&self, class: usize) -> Result<Chunk, Full> {
+    pub fn allocate(&self, class: usize) -> Result<Address, Full> {
         let mut inner = self.slab().classes[class].lock();
         if let Some(chunk) = inner.allocate(&self.slab().pages, &self.arena) {
             return Ok(chunk);
@@ -116,7 +116,7 @@ impl Store<Slab> {
     }
 
     /// The chunk that CLOCK would evict next in a class.
-    pub fn victim(&self, class: usize) -> Option<Chunk> {
+    pub fn victim(&self, class: usize) -> Option<Address> {
         let bytes = self.sizes.chunk(class) as u64;
         // Relaxed: a statistic by which pages are compared roughly.
         let now = self
@@ -127,7 +127,7 @@ impl Store<Slab> {
         inner.evicted_since_move += 1;
         let victim = inner.victim(&self.slab().pages, &self.recency, now)?;
         if let Some(ahead) = inner.ahead(&self.slab().pages, 2) {
-            crate::prefetch::soon(self.arena.address(ahead));
+            crate::prefetch::soon(self.arena.pointer(ahead));
         }
         Some(victim)
     }
@@ -142,10 +142,10 @@ impl Store<Slab> {
             .eviction_clock
             .fetch_add(bytes, Ordering::Relaxed);
         let visit = |chunk| self.slab().pages.visit(self.page_of(chunk), now);
-        visit(victim.chunk());
-        let shape = victim.header().shape(self.chunk_max());
-        for index in 0..shape.segments() {
-            visit(self.segment(victim.chunk(), &shape, index));
+        visit(victim.address());
+        let shape = victim.header().shape(self.piece_max());
+        for index in 0..shape.pieces() {
+            visit(self.piece(victim.address(), &shape, index));
         }
         self.slab().classes[class].lock().evicted_since_move += 1;
     }
@@ -155,8 +155,8 @@ impl Store<Slab> {
         self.slab().classes[class].lock()
     }
 
-    /// Chunk `number` of a page, and the class, if a class has the page and ever used the chunk.
-    pub fn chunk_of_page(&self, page: u32, number: u32) -> Option<(usize, Chunk)> {
+    /// Address `number` of a page, and the class, if a class has the page and ever used the chunk.
+    pub fn chunk_of_page(&self, page: u32, number: u32) -> Option<(usize, Address)> {
         let class = self.slab().pages.class_of(page)?;
         let inner = self.slab().classes[class].lock();
         // Again under the lock: the page may have moved.
@@ -195,7 +195,7 @@ impl Placement for Slab {
     }
 
     #[inline]
-    fn free(store: &Store<Self>, chunk: Chunk, _linked: bool) {
+    fn free(store: &Store<Self>, chunk: Address, _linked: bool) {
         let (slab, page) = (store.slab(), store.page_of(chunk));
         // The page cannot change its class while one of its chunks is in use.
         let class = slab.pages.class_of(page);
@@ -205,33 +205,33 @@ impl Placement for Slab {
             .free(&slab.pages, &store.arena, page, chunk);
     }
 
-    fn room_of(store: &Store<Self>, chunk: Chunk) -> Option<usize> {
+    fn room_of(store: &Store<Self>, chunk: Address) -> Option<usize> {
         // The page cannot change its class while one of its chunks is in use.
         let class = store.slab().pages.class_of(store.page_of(chunk))?;
         Some(store.sizes.chunk(class) - store.front_bytes())
     }
 
-    fn head_enters(store: &Store<Self>, head: Chunk) {
+    fn head_enters(store: &Store<Self>, head: Address) {
         store.slab().pages.head_in(store.page_of(head));
     }
 
-    fn head_leaves(store: &Store<Self>, head: Chunk) {
+    fn head_leaves(store: &Store<Self>, head: Address) {
         store.slab().pages.head_out(store.page_of(head));
     }
 
     fn note_linked(_: &Store<Self>, _: &Fresh, _: Expiry) {}
 
-    fn note_expiry(_: &Store<Self>, _: Chunk, _: Expiry) {}
+    fn note_expiry(_: &Store<Self>, _: Address, _: Expiry) {}
 
-    fn note_replaced(_: &Store<Self>, _: Chunk, _: &mut Fresh) {}
+    fn note_replaced(_: &Store<Self>, _: Address, _: &mut Fresh) {}
 
-    fn note_overwritten(_: &Store<Self>, _: Chunk) {}
+    fn note_overwritten(_: &Store<Self>, _: Address) {}
 
-    fn note_unpinned(_: &Store<Self>, _: Chunk, _: &Shape) {}
+    fn note_unpinned(_: &Store<Self>, _: Address, _: &Shape) {}
 
     fn note_limit(_: &Store<Self>, _: &mut Pool, _: usize) {}
 
-    fn sweep(store: &Store<Self>, budget: usize, look: impl FnMut(Chunk)) -> usize {
+    fn sweep(store: &Store<Self>, budget: usize, look: impl FnMut(Address)) -> usize {
         store.sweep_classes(budget, look)
     }
 
@@ -239,7 +239,7 @@ impl Placement for Slab {
         store: &Store<Self>,
         from: Cursor,
         budget: usize,
-        show: impl FnMut(Chunk),
+        show: impl FnMut(Address),
     ) -> Option<Cursor> {
         store.walk_classes(from, budget, show)
     }

@@ -5,7 +5,7 @@ use nuthatch_base::sync::clock::Time;
 use super::Slab;
 use super::walk::Cleared;
 use crate::item::{Header, Shape};
-use crate::memory::arena::Chunk;
+use crate::memory::arena::Address;
 use crate::reclaim::{MakeRoom, Reclaim};
 use crate::store::HasStore;
 
@@ -30,7 +30,7 @@ impl<E: Reclaim + HasStore<Placement = Slab>> MakeRoom<E> for Slab {
         (): (),
         bytes: usize,
         _: Option<&Shape>,
-    ) -> Option<Chunk> {
+    ) -> Option<Address> {
         engine.allocate_chunk(local, now, engine.store().class_of(bytes))
     }
 
@@ -60,14 +60,14 @@ impl<E: Reclaim + HasStore<Placement = Slab>> Evict for E {}
 trait Evict: Reclaim + HasStore<Placement = Slab> {
     /// A chunk of a class; evicts if it must.
     #[inline]
-    fn allocate_chunk(&self, local: &mut Self::Local, now: Time, class: usize) -> Option<Chunk> {
+    fn allocate_chunk(&self, local: &mut Self::Local, now: Time, class: usize) -> Option<Address> {
         let free = self.store().allocate(class).ok();
         free.or_else(|| self.reclaim_chunk(local, now, class))
     }
 
     /// A chunk of a class that has none free.
     #[inline(never)]
-    fn reclaim_chunk(&self, local: &mut Self::Local, now: Time, class: usize) -> Option<Chunk> {
+    fn reclaim_chunk(&self, local: &mut Self::Local, now: Time, class: usize) -> Option<Address> {
         for attempt in 0.. {
             self.tell_if_many(local);
             // In the first attempt the caller has just tried to allocate.
@@ -93,7 +93,7 @@ trait Evict: Reclaim + HasStore<Placement = Slab> {
 
     /// Without eviction, room comes from empty pages of any class, and from dead items. If there is neither, that costs a
     /// bounded number of looks, or none where no item can be dead: a store that is full refuses at once.
-    fn reclaim_unused(&self, local: &mut Self::Local, now: Time, class: usize) -> Option<Chunk> {
+    fn reclaim_unused(&self, local: &mut Self::Local, now: Time, class: usize) -> Option<Address> {
         let store = self.store();
         let free = store.allocate_from_any(class).ok();
         if free.is_some() || !self.timestamps().may_have_dead() {
@@ -133,11 +133,11 @@ trait Evict: Reclaim + HasStore<Placement = Slab> {
     }
 
     /// Removes the item in a chunk, or the one that the chunk is a piece of, if it is dead.
-    fn clear_chunk(&self, local: &mut Self::Local, now: Time, chunk: Chunk) -> Cleared {
+    fn clear_chunk(&self, local: &mut Self::Local, now: Time, chunk: Address) -> Cleared {
         let arena = &self.store().arena;
         let header = Header::load(arena, chunk);
         let head = header
-            .segment_of()
+            .piece_of()
             .filter(|&head| arena.contains(head))
             .unwrap_or(chunk);
         if self.remove_expired(local, now, head) {
@@ -152,35 +152,35 @@ trait Evict: Reclaim + HasStore<Placement = Slab> {
 
     /// Evicts the policy's choice. Returns its chunk if the caller owns it now; other freed memory is allocated by the
     /// next attempt.
-    fn evict(&self, local: &mut Self::Local, now: Time, class: usize) -> Option<Chunk> {
+    fn evict(&self, local: &mut Self::Local, now: Time, class: usize) -> Option<Address> {
         let store = self.store();
         let policy = &store.slab().policy;
         let starving = policy.is_starving(store, class);
         store.move_pages(class, starving, |chunk| self.drain_chunk(local, now, chunk));
         let victim = policy.victim(store, class)?;
-        if self.remove_whole(local, now, victim.chunk) {
+        if self.remove_whole(local, now, victim.address) {
             return None;
         }
-        let item = self.take_out(local, now, victim.chunk, |_| policy.is_still(&victim))?;
+        let item = self.take_out(local, now, victim.address, |_| policy.is_still(&victim))?;
         policy.evicted(store, class, &item);
         store.reuse(item, class)
     }
 
     /// If the chunk is a piece of a large value, removes the whole value. False if it is not.
-    fn remove_whole(&self, local: &mut Self::Local, now: Time, chunk: Chunk) -> bool {
-        let Some(head) = Header::load(&self.store().arena, chunk).segment_of() else {
+    fn remove_whole(&self, local: &mut Self::Local, now: Time, chunk: Address) -> bool {
+        let Some(head) = Header::load(&self.store().arena, chunk).piece_of() else {
             return false;
         };
         if self.store().arena.contains(head) {
-            self.remove_chunk(local, now, head, |header| header.is_large());
+            self.remove_item(local, now, head, |header| header.is_large());
         }
         true
     }
 
     /// Removes the item or piece in a chunk, whichever it is.
-    fn drain_chunk(&self, local: &mut Self::Local, now: Time, chunk: Chunk) {
+    fn drain_chunk(&self, local: &mut Self::Local, now: Time, chunk: Address) {
         if !self.remove_whole(local, now, chunk) {
-            self.remove_chunk(local, now, chunk, |_| true);
+            self.remove_item(local, now, chunk, |_| true);
         }
     }
 }

@@ -5,7 +5,7 @@ use nuthatch_engine::stats::LogStats;
 
 use super::Slab;
 use crate::count::{ClassUse, Figures, Sums};
-use crate::memory::arena::Chunk;
+use crate::memory::arena::Address;
 use crate::store::Store;
 
 impl Figures for Slab {
@@ -29,7 +29,7 @@ impl Figures for Slab {
         }
     }
 
-    fn oldest(store: &Store<Self>, class: usize) -> Option<Chunk> {
+    fn oldest(store: &Store<Self>, class: usize) -> Option<Address> {
         store.slab().policy.oldest(store, class)
     }
 

@@ -5,7 +5,7 @@
 use nuthatch_base::sync::mutex::{Mutex, MutexGuard};
 
 use super::Slab;
-use crate::memory::arena::{Chunk, WORD};
+use crate::memory::arena::{Address, WORD};
 use crate::prefetch;
 use crate::store::Store;
 use nuthatch_engine::Cursor;
@@ -44,7 +44,7 @@ impl Sweep {
 
 impl Store<Slab> {
     /// Looks at about `budget` chunks from where the last call stopped. Returns how many there were.
-    pub(super) fn sweep_classes(&self, budget: usize, mut look: impl FnMut(Chunk)) -> usize {
+    pub(super) fn sweep_classes(&self, budget: usize, mut look: impl FnMut(Address)) -> usize {
         let mut looked = 0;
         while looked < budget {
             // Locked only to share out the work: a listener that is told of an expired item may call back.
@@ -75,7 +75,7 @@ impl Store<Slab> {
     ///
     /// A page costs one of `looks`, and so does each chunk in it that is free already; what is freed costs nothing. If
     /// no look is left, the next call goes on at this chunk.
-    pub fn clear_page(&self, looks: &mut usize, mut clear: impl FnMut(Chunk) -> Cleared) {
+    pub fn clear_page(&self, looks: &mut usize, mut clear: impl FnMut(Address) -> Cleared) {
         let (page, mut number) = {
             let mut place = self.slab().sweep.clearing.lock();
             let (page, number) = match ((*place >> 32) as u32, *place as u32) {
@@ -110,20 +110,20 @@ impl Store<Slab> {
     fn sweep_run(
         &self,
         page: u32,
-        first: Chunk,
+        first: Address,
         words: u64,
         run: usize,
-        look: &mut impl FnMut(Chunk),
+        look: &mut impl FnMut(Address),
     ) {
         for number in 0..run as u64 {
-            let chunk = Chunk(first.0 + number * words);
-            if self.page_of(Chunk(
+            let chunk = Address(first.0 + number * words);
+            if self.page_of(Address(
                 chunk.0 + words - 1 - (self.front_bytes() / WORD) as u64,
             )) != page
             {
                 return;
             }
-            prefetch::soon(self.arena.address(Chunk(chunk.0 + 8 * words)));
+            prefetch::soon(self.arena.pointer(Address(chunk.0 + 8 * words)));
             look(chunk);
         }
     }
@@ -134,7 +134,7 @@ impl Store<Slab> {
         &self,
         from: Cursor,
         budget: usize,
-        mut show: impl FnMut(Chunk),
+        mut show: impl FnMut(Address),
     ) -> Option<Cursor> {
         let (mut page, mut number) = ((from.place >> 32) as u32, from.place as u32);
         let end = self.pages_taken();

@@ -1,6 +1,6 @@
 //! Numbers: incr and decr.
 //!
-//! A number is written over the old one, under the lock, if its digits fit the chunk; late readers read again.
+//! A number is written over the old one, under the lock, if its digits fit its memory; late readers read again.
 //! Otherwise a new item takes the place of the old one.
 
 use std::mem::MaybeUninit;
@@ -124,8 +124,8 @@ fn change_and_tell<T: Table>(
             Some(fresh) => {
                 table
                     .store()
-                    .write_value(fresh.chunk, &fresh.shape, 0, digits);
-                table.store().carry(held.chunk(), &old, &fresh);
+                    .write_value(fresh.address, &fresh.shape, 0, digits);
+                table.store().carry(held.address(), &old, &fresh);
                 table.replace(local, lookup.now, held, fresh, &fields, false)
             }
         };
@@ -157,11 +157,11 @@ fn overwrite<T: Table>(
     let (store, old) = (table.store(), *held.header());
     let shape = shape_with(&table.shape_of(&old), digits);
     let replaced = room.and_then(|room| table.copy_replaced(now, &held, room));
-    store.write_value(held.chunk(), &shape, 0, digits);
+    store.write_value(held.address(), &shape, 0, digits);
     let header = Header::new(&shape, fields);
-    header.store(&store.arena, held.chunk());
+    header.store(&store.arena, held.address());
     if fields.expiry != old.expiry() {
-        T::Placement::note_expiry(store, held.chunk(), fields.expiry);
+        T::Placement::note_expiry(store, held.address(), fields.expiry);
     }
     table.used(&held);
     drop(held);
@@ -197,7 +197,7 @@ fn number_in<T: Table>(table: &T, held: &T::LockedItem<'_>) -> Result<u64, Reply
             &mut longer
         }
     };
-    table.store().read_value(held.chunk(), &shape, 0, text);
+    table.store().read_value(held.address(), &shape, 0, text);
     // SAFETY: both buffers started initialised, and `read_value` only writes.
     number::parse(unsafe { bytes::assume_init(text) }).ok_or(Reply::NotNumeric)
 }

@@ -14,7 +14,7 @@ use crate::item::fresh::{Fresh, Reserved};
 use crate::item::pinned::PinnedItem;
 use crate::item::unlinked::Unlinked;
 use crate::item::{Fields, Header, Shape, plain_item};
-use crate::memory::arena::Chunk;
+use crate::memory::arena::Address;
 use crate::reclaim::removals::{RemovalCause, Removed};
 use crate::reclaim::{MakeRoom, PerThread, Reclaim};
 use crate::store::Placement;
@@ -45,7 +45,7 @@ pub struct Lookup<'a> {
 /// A live item, under the lock that keeps it as it is. Dropping it unlocks it as changed.
 pub trait LockedItem {
     /// Where it lies.
-    fn chunk(&self) -> Chunk;
+    fn address(&self) -> Address;
     /// Its header.
     fn header(&self) -> &Header;
     /// Unlocks it as it was.
@@ -117,7 +117,7 @@ pub trait Table: Reclaim {
 
     /// The shape that an item was made with.
     fn shape_of(&self, header: &Header) -> Shape {
-        header.shape(self.store().chunk_max())
+        header.shape(self.store().piece_max())
     }
 
     /// What an item of this shape takes.
@@ -223,11 +223,11 @@ pub trait Table: Reclaim {
             return Err(Reply::TooLarge);
         }
         let (to, uses) = Self::Placement::admit(self, local, key.hash(), arriving);
-        let chunk_of = |bytes, whole: Option<&Shape>| {
+        let memory_of = |bytes, whole: Option<&Shape>| {
             Self::Placement::obtain(self, local, now, to, bytes, whole)
         };
-        let chunk = self.store().allocate_item(&shape, chunk_of);
-        let chunk = chunk.map_err(|bytes| {
+        let address = self.store().allocate_item(&shape, memory_of);
+        let address = address.map_err(|bytes| {
             let class = self.store().class_of(bytes);
             local.counters().one(Count::OutOfMemory);
             local.counters().one_in(class, ClassCount::OutOfMemory);
@@ -235,8 +235,12 @@ pub trait Table: Reclaim {
         })?;
         self.store().begin_fill();
         let arena = &self.store().arena;
-        arena.write(chunk, shape.key_start(), key.bytes());
-        Ok(Fresh { chunk, shape, uses })
+        arena.write(address, shape.key_start(), key.bytes());
+        Ok(Fresh {
+            address,
+            shape,
+            uses,
+        })
     }
 
     /// Memory for an item whose value is still on its way.
@@ -308,7 +312,7 @@ pub trait Table: Reclaim {
         match self.allocate(local, lookup.now, &lookup.key, shape, false) {
             Ok(fresh) => {
                 self.store()
-                    .write_value(fresh.chunk, &fresh.shape, 0, store.value);
+                    .write_value(fresh.address, &fresh.shape, 0, store.value);
                 self.publish(local, lookup, fresh, store)
             }
             Err(refusal) => refusal,
@@ -400,7 +404,7 @@ pub trait Table: Reclaim {
         let attempt = |local: &mut Self::Local, spare: &mut Option<Fresh>| {
             if let (Some(draft), Some(fresh)) = (&draft, &*spare) {
                 let source = &draft.source;
-                self.fill(fresh, source.chunk(), source.header(), &draft.rewrite);
+                self.fill(fresh, source.address(), source.header(), &draft.rewrite);
             }
             let Some(held) = self.hold(local, lookup) else {
                 return Step::Done(Err(Reply::NotFound));
@@ -418,13 +422,13 @@ pub trait Table: Reclaim {
             // While it is pinned no other item can begin there.
             let filled = draft
                 .as_ref()
-                .is_some_and(|draft| draft.source.chunk() == held.chunk());
+                .is_some_and(|draft| draft.source.address() == held.address());
             let long = rewrite.keep && held.header().value_len() > COPY_LOCKED_MAX;
             let ahead = long && !filled && attempts < ATTEMPTS;
             match spare.take_if(|fresh| fresh.shape == shape && !ahead) {
                 Some(fresh) => {
                     if !filled {
-                        self.fill(&fresh, held.chunk(), held.header(), &rewrite);
+                        self.fill(&fresh, held.address(), held.header(), &rewrite);
                     }
                     let Some(sequence) = self.sequence_from(local, lookup.now, held.header())
                     else {
@@ -439,7 +443,7 @@ pub trait Table: Reclaim {
                 }
                 None if ahead => {
                     attempts += 1;
-                    let source = PinnedItem::new(self.store(), held.chunk(), held.header());
+                    let source = PinnedItem::new(self.store(), held.address(), held.header());
                     held.release();
                     draft = Some(Draft { source, rewrite });
                     Step::Wants(shape)
@@ -455,16 +459,16 @@ pub trait Table: Reclaim {
     }
 
     /// Fills an item as planned, from one that does not change meanwhile: it is locked or pinned.
-    fn fill(&self, fresh: &Fresh, from: Chunk, header: &Header, rewrite: &Rewrite<'_>) {
+    fn fill(&self, fresh: &Fresh, from: Address, header: &Header, rewrite: &Rewrite<'_>) {
         let store = self.store();
         let mut offset = 0;
         let mut put = |bytes: &[u8]| {
-            store.write_value(fresh.chunk, &fresh.shape, offset, bytes);
+            store.write_value(fresh.address, &fresh.shape, offset, bytes);
             offset += bytes.len();
         };
         put(rewrite.before);
         if rewrite.keep {
-            store.each_piece(from, &self.shape_of(header), &mut put);
+            store.read_in_runs(from, &self.shape_of(header), &mut put);
         }
         put(rewrite.after);
     }
@@ -489,7 +493,7 @@ pub trait Table: Reclaim {
             won: rewrite.won,
         };
         self.timestamps().note_expiry(rewrite.expiry);
-        self.store().carry(held.chunk(), &old, &fresh);
+        self.store().carry(held.address(), &old, &fresh);
         let same_value = rewrite.keep && rewrite.before.is_empty() && rewrite.after.is_empty();
         plain_item(&self.replace(local, now, held, fresh, &fields, same_value))
     }
@@ -503,7 +507,7 @@ pub trait Table: Reclaim {
         room: Vec<u8>,
     ) -> Option<Removed> {
         let cause = RemovalCause::Replaced;
-        self.copy_removed(cause, held.chunk(), held.header(), now, room)
+        self.copy_removed(cause, held.address(), held.header(), now, room)
     }
 
     /// Frees an item that was taken out to be removed, or was found dead then: its memory is freed at once.
@@ -537,7 +541,7 @@ pub trait Table: Reclaim {
     /// item. Its touch must be permitted.
     fn mark(
         &self,
-        chunk: Chunk,
+        address: Address,
         header: &mut Header,
         item: &mut Item,
         now: Time,
@@ -557,9 +561,9 @@ pub trait Table: Reclaim {
         let changed = won || read.touch.is_some();
         if changed {
             *header = Header::new(&self.shape_of(header), &fields);
-            header.store(&self.store().arena, chunk);
+            header.store(&self.store().arena, address);
             if let Some(expiry) = read.touch {
-                Self::Placement::note_expiry(self.store(), chunk, expiry);
+                Self::Placement::note_expiry(self.store(), address, expiry);
             }
         }
         changed

@@ -65,7 +65,7 @@ fn overwrite_and_tell<T: Table>(
     }
     let items = table.store();
     let held = table.hold(local, lookup)?;
-    let (old, chunk) = (*held.header(), held.chunk());
+    let (old, address) = (*held.header(), held.address());
     let shape = Shape {
         value_len: store.value.len(),
         ..table.shape_of(&old)
@@ -74,7 +74,7 @@ fn overwrite_and_tell<T: Table>(
         && items.is_same_room(shape.head_bytes(), table.shape_of(&old).head_bytes())
         && shape.total_bytes() <= table.item_size_max()
         && (shape.wide || !Shape::needs_wide(store.flags, store.new_cas));
-    if !fits || items.pins.is_pinned(chunk) {
+    if !fits || items.pins.is_pinned(address) {
         held.release();
         return None;
     }
@@ -93,14 +93,14 @@ fn overwrite_and_tell<T: Table>(
         return None;
     }
     let replaced = room.and_then(|room| table.copy_replaced(lookup.now, &held, room));
-    items.write_value(chunk, &shape, 0, store.value);
+    items.write_value(address, &shape, 0, store.value);
     // Release fence: pairs with the Acquire fence in `copy_constant`. A thread that copies without the lock and has
     // read the new sequence copies no byte of the old value.
     fence(Ordering::Release);
     let header = Header::new(&shape, &fields);
-    header.store(&items.arena, chunk);
-    T::Placement::note_expiry(items, chunk, fields.expiry);
-    T::Placement::note_overwritten(items, chunk);
+    header.store(&items.arena, address);
+    T::Placement::note_expiry(items, address, fields.expiry);
+    T::Placement::note_overwritten(items, address);
     drop(held);
     if let Some(replaced) = replaced {
         table.keep_removed(local, replaced);

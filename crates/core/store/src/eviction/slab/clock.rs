@@ -21,7 +21,7 @@ pub struct Clock;
 
 impl Policy for Clock {
     fn victim(&self, store: &Store<Slab>, class: usize) -> Option<Victim> {
-        let chunk = store.victim(class)?;
-        Some(Victim { chunk, class })
+        let address = store.victim(class)?;
+        Some(Victim { address, class })
     }
 }

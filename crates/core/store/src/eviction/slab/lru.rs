@@ -13,7 +13,7 @@ use super::{Policy, PolicyKind, Victim};
 use crate::item::Header;
 use crate::item::links::Link;
 use crate::item::unlinked::Unlinked;
-use crate::memory::arena::{Arena, Chunk};
+use crate::memory::arena::{Address, Arena};
 use crate::slab::Slab;
 use crate::store::Store;
 
@@ -29,9 +29,9 @@ pub static KIND: PolicyKind = PolicyKind {
 #[derive(Debug, Default)]
 struct List {
     /// Used last.
-    newest: Option<Chunk>,
+    newest: Option<Address>,
     /// Used longest ago: the next victim.
-    oldest: Option<Chunk>,
+    oldest: Option<Address>,
 }
 
 /// A lock in a cache line of its own.
@@ -67,7 +67,7 @@ impl Lru {
         }
     }
 
-    fn last(&self, class: usize) -> Option<Chunk> {
+    fn last(&self, class: usize) -> Option<Address> {
         self.lock(class).oldest
     }
 
@@ -83,35 +83,35 @@ impl Lru {
 }
 
 impl Policy for Lru {
-    fn add(&self, store: &Store<Slab>, chunk: Chunk, header: &Header) {
+    fn add(&self, store: &Store<Slab>, address: Address, header: &Header) {
         let mut list = self.lock(store.class_of_item(header));
-        list.push(self.links, &store.arena, chunk);
+        list.push(self.links, &store.arena, address);
     }
 
-    fn remove(&self, store: &Store<Slab>, chunk: Chunk, header: &Header) {
+    fn remove(&self, store: &Store<Slab>, address: Address, header: &Header) {
         let mut list = self.lock(store.class_of_item(header));
-        list.cut(self.links, &store.arena, chunk);
+        list.cut(self.links, &store.arena, address);
     }
 
     #[inline]
-    fn hit(&self, store: &Store<Slab>, chunk: Chunk, header: &Header) {
+    fn hit(&self, store: &Store<Slab>, address: Address, header: &Header) {
         let mut list = self.lock(store.class_of_item(header));
-        if list.newest != Some(chunk) {
-            list.cut(self.links, &store.arena, chunk);
-            list.push(self.links, &store.arena, chunk);
+        if list.newest != Some(address) {
+            list.cut(self.links, &store.arena, address);
+            list.push(self.links, &store.arena, address);
         }
     }
 
     fn victim(&self, store: &Store<Slab>, class: usize) -> Option<Victim> {
-        let oldest = |class| self.last(class).map(|chunk| Victim { chunk, class });
+        let oldest = |class| self.last(class).map(|address| Victim { address, class });
         Self::candidates(store, class).into_iter().find_map(oldest)
     }
 
     fn is_still(&self, victim: &Victim) -> bool {
-        self.last(victim.class) == Some(victim.chunk)
+        self.last(victim.class) == Some(victim.address)
     }
 
-    fn oldest(&self, _: &Store<Slab>, class: usize) -> Option<Chunk> {
+    fn oldest(&self, _: &Store<Slab>, class: usize) -> Option<Address> {
         self.lock(class).oldest
     }
 
@@ -124,26 +124,31 @@ impl Policy for Lru {
         store.note_victim(class, item);
     }
 
-    fn audit(&self, store: &Store<Slab>, items: &HashMap<Chunk, usize>) -> Result<(), AuditError> {
+    fn audit(
+        &self,
+        store: &Store<Slab>,
+        items: &HashMap<Address, usize>,
+    ) -> Result<(), AuditError> {
         let mut seen = 0;
         for class in 0..self.lists.len() {
             let list = self.lock(class);
             let (mut newer, mut at) = (None, list.newest);
-            while let Some(chunk) = at {
-                if items.get(&chunk) != Some(&class) {
-                    return Err(
-                        format!("lru: list {class} has {chunk:?}, which is no item of it").into(),
-                    );
+            while let Some(address) = at {
+                if items.get(&address) != Some(&class) {
+                    return Err(format!(
+                        "lru: list {class} has {address:?}, which is no item of it"
+                    )
+                    .into());
                 }
-                if self.links.newer.load(&store.arena, chunk) != newer {
-                    return Err(format!("lru: {chunk:?} does not know the item before it").into());
+                if self.links.newer.load(&store.arena, address) != newer {
+                    return Err(format!("lru: {address:?} does not know the item before it").into());
                 }
                 seen += 1;
                 if seen > items.len() {
                     return Err(format!("lru: list {class} has a circle").into());
                 }
                 newer = at;
-                at = self.links.older.load(&store.arena, chunk);
+                at = self.links.older.load(&store.arena, address);
             }
             if list.oldest != newer {
                 let oldest = list.oldest;
@@ -161,19 +166,19 @@ impl Policy for Lru {
 }
 
 impl List {
-    fn push(&mut self, links: Links, arena: &Arena, chunk: Chunk) {
-        links.newer.store(arena, chunk, None);
-        links.older.store(arena, chunk, self.newest);
+    fn push(&mut self, links: Links, arena: &Arena, address: Address) {
+        links.newer.store(arena, address, None);
+        links.older.store(arena, address, self.newest);
         match self.newest {
-            Some(newest) => links.newer.store(arena, newest, Some(chunk)),
-            None => self.oldest = Some(chunk),
+            Some(newest) => links.newer.store(arena, newest, Some(address)),
+            None => self.oldest = Some(address),
         }
-        self.newest = Some(chunk);
+        self.newest = Some(address);
     }
 
-    fn cut(&mut self, links: Links, arena: &Arena, chunk: Chunk) {
-        let newer = links.newer.load(arena, chunk);
-        let older = links.older.load(arena, chunk);
+    fn cut(&mut self, links: Links, arena: &Arena, address: Address) {
+        let newer = links.newer.load(arena, address);
+        let older = links.older.load(arena, address);
         match newer {
             Some(newer) => links.older.store(arena, newer, older),
             None => self.newest = older,

@@ -15,7 +15,7 @@ use nuthatch_engine::AuditError;
 
 use crate::item::Header;
 use crate::item::unlinked::Unlinked;
-use crate::memory::arena::Chunk;
+use crate::memory::arena::Address;
 use crate::slab::Slab;
 use crate::store::Store;
 
@@ -55,7 +55,7 @@ impl fmt::Debug for PolicyKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Victim {
     /// Where it lies.
-    pub chunk: Chunk,
+    pub address: Address,
     /// The class whose order has it.
     pub class: usize,
 }
@@ -66,18 +66,18 @@ pub struct Victim {
 /// is for engines whose hits take a lock.
 pub trait Policy: Send + Sync {
     /// An item came into the index. Its bucket is locked.
-    fn add(&self, store: &Store<Slab>, chunk: Chunk, header: &Header) {
-        let _ = (store, chunk, header);
+    fn add(&self, store: &Store<Slab>, address: Address, header: &Header) {
+        let _ = (store, address, header);
     }
 
     /// An item leaves the index. Its bucket is locked.
-    fn remove(&self, store: &Store<Slab>, chunk: Chunk, header: &Header) {
-        let _ = (store, chunk, header);
+    fn remove(&self, store: &Store<Slab>, address: Address, header: &Header) {
+        let _ = (store, address, header);
     }
 
     /// An item was used. Its bucket is locked.
-    fn hit(&self, store: &Store<Slab>, chunk: Chunk, header: &Header) {
-        let _ = (store, chunk, header);
+    fn hit(&self, store: &Store<Slab>, address: Address, header: &Header) {
+        let _ = (store, address, header);
     }
 
     /// The item that is to make room for one of this class. `None` if there is none now.
@@ -90,7 +90,7 @@ pub trait Policy: Send + Sync {
     }
 
     /// The item of a class that is next to leave, in a policy that keeps items in order: for statistics.
-    fn oldest(&self, store: &Store<Slab>, class: usize) -> Option<Chunk> {
+    fn oldest(&self, store: &Store<Slab>, class: usize) -> Option<Address> {
         let _ = (store, class);
         None
     }
@@ -107,7 +107,11 @@ pub trait Policy: Send + Sync {
     }
 
     /// Recomputes the policy's state from the items in the index, with the class of each.
-    fn audit(&self, store: &Store<Slab>, items: &HashMap<Chunk, usize>) -> Result<(), AuditError> {
+    fn audit(
+        &self,
+        store: &Store<Slab>,
+        items: &HashMap<Address, usize>,
+    ) -> Result<(), AuditError> {
         let _ = (store, items);
         Ok(())
     }
