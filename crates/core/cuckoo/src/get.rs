@@ -158,8 +158,8 @@ impl<D: Variant> Cuckoo<D> {
         FastPath::Miss
     }
 
-    /// Answers with the item at an address if it is this key's, alive, with the usual header, not too large to copy, and
-    /// was not moved meanwhile.
+    /// Answers with the item at an address if it is this key's, alive, with the usual header, not too large to copy,
+    /// and was not moved meanwhile.
     #[inline(always)]
     fn answer_hit(
         &self,

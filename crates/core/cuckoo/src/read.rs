@@ -63,8 +63,8 @@ impl<D: Variant> Cuckoo<D> {
         if self.read_unchanged(local, lookup, read, replies) {
             return;
         }
-        // In the paper's design a read that changes the item is a writer. One that only pins a large value, or that writers
-        // have spoiled, is none: it takes the stripes alone, as a plain get does.
+        // In the paper's design a read that changes the item is a writer. One that only pins a large value, or that
+        // writers have spoiled, is none: it takes the stripes alone, as a plain get does.
         let _writer = may_change(read).then(|| self.one_writer());
         self.read_changing(local, lookup, read, replies);
     }

@@ -108,8 +108,8 @@ impl<D: Variant> Cuckoo<D> {
         (!key.is_empty()).then(|| self.index.place(self.hasher.hash(key)))
     }
 
-    /// Copies the rest of the item at an address, if the slots of its key's buckets refer to it, and it is alive and still has
-    /// the copied key. The copy is valid only under a lock or after a version check.
+    /// Copies the rest of the item at an address, if the slots of its key's buckets refer to it, and it is alive and
+    /// still has the copied key. The copy is valid only under a lock or after a version check.
     fn copy_if_live(
         &self,
         now: Time,

@@ -1,8 +1,8 @@
 //! The item store of the engines: where items lie, how long they live, and which of them leave.
 //!
-//! Only engines use this crate. It trusts their addresses: an engine that writes to memory that it does not own, or frees
-//! it twice, overwrites items that are read in place. So a program uses the library `nuthatch`, which exposes nothing
-//! of this crate. No version guarantees these names to others.
+//! Only engines use this crate. It trusts their addresses: an engine that writes to memory that it does not own, or
+//! frees it twice, overwrites items that are read in place. So a program uses the library `nuthatch`, which exposes
+//! nothing of this crate. No version guarantees these names to others.
 //!
 //! * [`memory`]: the arena, its pages, the pool, recency bits and pins
 //! * [`item`]: an item's bytes, and items that are not in the index yet or no longer

@@ -1,7 +1,7 @@
 //! The store: the memory of all items, placed in it in one of two ways.
 //!
-//! A [`Placement`] says where items lie: in [size classes](crate::slab), as in memcached, or in a [log](crate::log), one
-//! behind the other. It is a type, so that an engine has one of them or is generic over both, and no operation asks
+//! A [`Placement`] says where items lie: in [size classes](crate::slab), as in memcached, or in a [log](crate::log),
+//! one behind the other. It is a type, so that an engine has one of them or is generic over both, and no operation asks
 //! which one it is.
 //!
 //! Invariants of both. Memory is given out as *chunks* of a size class, or as *records* of a log; for both:
@@ -11,7 +11,8 @@
 //!    owns the memory: an [`Unlinked`] stands for this ownership. It goes to the last reader that has the item pinned,
 //!    or the memory is given back at once.
 //! 3. Its bytes are written only by its owner, or, if it is linked, under the lock of its buckets. Before an owner
-//!    writes, it makes a Release fence: a late reader that sees the new bytes also sees the version that was bumped when
+//!    writes, it makes a Release fence: a late reader that sees the new bytes also sees the version that was bumped
+//!    when
 //!    the item left the index.
 //! 4. Pages, recency bits, ghosts and the index together never pass the limit (after the limit was lowered: as soon as
 //!    enough pages are emptied).

@@ -225,7 +225,7 @@ pub struct EngineSettings {
     pub name: EngineName,
     /// Bytes for items and index.
     pub memory_limit: usize,
-    /// Bytes to which that may be raised while it runs; [`LIMIT_RAISED`] times the limit if it is `None`.
+    /// Bytes to which that may be raised while it runs; four times the limit if it is `None`.
     pub memory_limit_max: Option<usize>,
     /// Bytes of the largest item.
     pub item_size_max: usize,

@@ -1,9 +1,10 @@
 //! A log: items one behind the other in pages, and a policy of the engine's log, or plain S3-FIFO by the page.
 //!
 //! The second family of docs/hits.md. The policies are those of the store ([`nuthatch_store::eviction::log`]), or plain
-//! S3-FIFO, so that the log can be compared with size classes under the same rules; a page is emptied at once. Items lie
-//! one behind the other; a longer one is cut into records. What stays of a page goes to the main queue. Pages with many
-//! gaps are emptied first, and no item leaves for that. Gaps are records of items that left by a record in another page.
+//! S3-FIFO, so that the log can be compared with size classes under the same rules; a page is emptied at once. Items
+//! lie one behind the other; a longer one is cut into records. What stays of a page goes to the main queue. Pages with
+//! many gaps are emptied first, and no item leaves for that. Gaps are records of items that left by a record in another
+//! page.
 
 use std::collections::VecDeque;
 

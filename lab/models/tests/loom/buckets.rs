@@ -97,7 +97,8 @@ impl World {
         let key = Key::new(&key, &hasher());
         let sight = self.descriptor().seek(&self.memory, NOW, &key);
         let held = sight.expect("no flush is due").live?;
-        Some(held.read(NOW, read))
+        let item = held.read(NOW, read);
+        Some(item.unwrap_or_else(|refusal| panic!("refused: {refusal:?}")))
     }
 
     /// A reference to the key's element, as a reader of a large value takes it.

@@ -283,7 +283,8 @@ fn an_item_that_moves_is_replaced_by_one_that_was_arriving() {
     });
 }
 
-/// Store 2, log 2: a delete frees the old place or the new one, and the cleaning the other, each once: the audit counts.
+/// Store 2, log 2: a delete frees the old place or the new one, and the cleaning the other, each once: the audit
+/// counts.
 #[test]
 fn an_item_that_moves_is_removed() {
     let remove = |handle: &mut LogHandle| delete(handle, subject());
@@ -619,7 +620,7 @@ impl Steps {
             let log = store.log();
             log.append(&store, Stream::Kept, bytes, whole, Purpose::New)
                 .unwrap()
-                .chunk
+                .address
         };
         let obtain = |bytes, whole: Option<&Shape>| Some(append(bytes, whole));
         let head = store.allocate_item(&shape, obtain).unwrap();

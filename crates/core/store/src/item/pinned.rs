@@ -21,8 +21,8 @@ impl<E: HasStore> Pinned<E> {
     ///
     /// # Safety
     ///
-    /// The caller holds the lock of the item's bucket, and found the item's address and its header there under this lock.
-    /// A value of this length is never changed in place.
+    /// The caller holds the lock of the item's bucket, and found the item's address and its header there under this
+    /// lock. A value of this length is never changed in place.
     pub unsafe fn new(engine: Arc<E>, address: Address, header: &Header) -> Self {
         let store = engine.store();
         store.pins.pin(address);

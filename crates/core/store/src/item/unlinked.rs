@@ -54,7 +54,8 @@ impl<P: Placement> Store<P> {
 }
 
 impl Store<Slab> {
-    /// Frees an item's memory, or leaves that to its last reader; but if the item is a single chunk of `class` and has no reader, the chunk goes to the caller.
+    /// Frees an item's memory, or leaves that to its last reader; but if the item is a single chunk of `class` and has
+    /// no reader, the chunk goes to the caller.
     pub fn reuse(&self, item: Unlinked, class: usize) -> Option<Address> {
         let item = self.pins.release(item.address, item)?;
         let shape = item.header.shape(self.piece_max());

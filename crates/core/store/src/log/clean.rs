@@ -107,8 +107,8 @@ pub(super) struct PageRecord {
 }
 
 impl PageRecord {
-    /// What the policy judges the item by. The random number is the same for a large value's head and for all its pieces, until
-    /// the head is moved.
+    /// What the policy judges the item by. The random number is the same for a large value's head and for all its
+    /// pieces, until the head is moved.
     fn judged(&self, store: &Store<Log>) -> Candidate {
         // Multiplied by the golden ratio (Knuth), so that the upper bits depend on all of them.
         let mixed = (self.hash ^ self.address.0).wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -32,8 +32,8 @@
 //! 6. Where nothing may leave, there is [room] for all records still to be moved out of each page whose cleaning has
 //!    begun.
 //!
-//! Order of locks: a stream's, then the pool's or the queues'. A cleaning's lock, or a sweep's, comes before all of them
-//! and before those of buckets. No listener is called under any.
+//! Order of locks: a stream's, then the pool's or the queues'. A cleaning's lock, or a sweep's, comes before all of
+//! them and before those of buckets. No listener is called under any.
 
 mod audit;
 pub mod clean;

@@ -15,8 +15,8 @@ use super::words::Words;
 /// Bytes of a word.
 pub const WORD: usize = size_of::<u64>();
 
-/// Where an item, a piece of a value or a gap begins, as an index of a word in the arena: at an address of a size class, or as
-/// a record of a log.
+/// Where an item, a piece of a value or a gap begins, as an index of a word in the arena: at an address of a size
+/// class, or as a record of a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Address(pub u64);
 
@@ -147,7 +147,7 @@ impl Arena {
 
     /// Writes `bytes` from `offset` bytes behind the address on. Bytes before them in the same word
     /// stay; bytes behind them in the same word become zero. The caller owns or has locked the
-    /// chunk, and the range lies inside it.
+    /// memory, and the range lies inside it.
     #[inline(always)]
     pub fn write(&self, address: Address, offset: usize, mut bytes: &[u8]) {
         let mut at = offset / WORD;
@@ -220,10 +220,8 @@ mod tests {
                 arena.write(Address(0), offset, &bytes[..len]);
                 assert_eq!(read(&arena, offset, len), bytes[..len]);
                 // SAFETY: this test is the only thread.
-                assert_eq!(
-                    unsafe { arena.bytes(Address(0), offset, len) },
-                    &bytes[..len]
-                );
+                let lent = unsafe { arena.bytes(Address(0), offset, len) };
+                assert_eq!(lent, &bytes[..len]);
                 if offset % WORD == 0 {
                     assert!(arena.equals(Address(0), offset / WORD, &bytes[..len]));
                     assert!(len == 0 || !arena.equals(Address(0), offset / WORD, &bytes[1..=len]));

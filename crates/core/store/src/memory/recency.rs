@@ -243,8 +243,8 @@ impl Recency {
 }
 
 /// Sets a bit. A load and a store, not one atomic operation, which would be a full barrier: no later get could start
-/// before this one's last miss. Two threads that set bits of one word at the same moment may lose one, or bring one back
-/// that has just been cleared: an item leaves a round earlier or later.
+/// before this one's last miss. Two threads that set bits of one word at the same moment may lose one, or bring one
+/// back that has just been cleared: an item leaves a round earlier or later.
 #[inline]
 fn set(word: &AtomicU64, bit: u64) {
     let bits = word.load(Ordering::Relaxed);

@@ -65,8 +65,8 @@ pub trait MakeRoom<E: Reclaim + HasStore<Placement = Self>>: Figures {
     /// value comes later.
     fn admit(engine: &E, local: &E::Local, hash: u64, arriving: bool) -> (Self::Destination, u8);
 
-    /// Memory for `bytes` bytes of an item: for its header, if `whole` is its shape, or for a piece of its value. Evicts
-    /// if it must.
+    /// Memory for `bytes` bytes of an item: for its header, if `whole` is its shape, or for a piece of its value.
+    /// Evicts if it must.
     fn obtain(
         engine: &E,
         local: &mut E::Local,
@@ -79,8 +79,8 @@ pub trait MakeRoom<E: Reclaim + HasStore<Placement = Self>>: Figures {
     /// Gives pages back while the limit is exceeded. True if there is more to do.
     fn shrink(engine: &E, local: &mut E::Local, now: Time, budget: usize) -> bool;
 
-    /// Takes items out that have expired or were flushed: looks at about `budget` places. True if it is known that there
-    /// are more of them.
+    /// Takes items out that have expired or were flushed: looks at about `budget` places. True if it is known that
+    /// there are more of them.
     fn sweep_dead(engine: &E, local: &mut E::Local, now: Time, budget: usize) -> bool;
 
     /// Where nothing may leave, makes `bytes` bytes free for users other than pages, if it can.
@@ -95,7 +95,8 @@ pub trait Reclaim: Engine + HasStore<Placement: MakeRoom<Self>> {
     /// The sequences and expiries of the engine's items.
     fn timestamps(&self) -> &Timestamps;
 
-    /// Takes the item at an address out of the index, if there is one and `doomed` returns true under the lock of its key.
+    /// Takes the item at an address out of the index, if there is one and `doomed` returns true under the lock of its
+    /// key.
     fn remove_from_index(
         &self,
         local: &mut Self::Local,

@@ -15,8 +15,8 @@
 //! A listener that stores an item for each removal that it is told of makes as many removals again. So no operation
 //! tells the whole backlog, and the backlog is bounded: an item that finds no room there is counted as untold.
 //!
-//! A panic of the listener in the middle of an operation is caught, and goes on when the operation has ended: memory that
-//! the operation has taken, and that nothing refers to yet, would be lost if it unwound there.
+//! A panic of the listener in the middle of an operation is caught, and goes on when the operation has ended: memory
+//! that the operation has taken, and that nothing refers to yet, would be lost if it unwound there.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -189,8 +189,8 @@ impl Removals {
         self.listener.hears_all || cause.was_evicted()
     }
 
-    /// Tells the listener in the middle of an operation, which has removed much. The thread holds no lock. A panic of the
-    /// listener stays in the queue until the operation has ended.
+    /// Tells the listener in the middle of an operation, which has removed much. The thread holds no lock. A panic of
+    /// the listener stays in the queue until the operation has ended.
     #[cold]
     pub fn tell_between(&self, queue: &RefCell<Queue>) {
         let mut own = queue.take();

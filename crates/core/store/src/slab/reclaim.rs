@@ -91,8 +91,8 @@ trait Evict: Reclaim + HasStore<Placement = Slab> {
         None
     }
 
-    /// Without eviction, room comes from empty pages of any class, and from dead items. If there is neither, that costs a
-    /// bounded number of looks, or none where no item can be dead: a store that is full refuses at once.
+    /// Without eviction, room comes from empty pages of any class, and from dead items. If there is neither, that costs
+    /// a bounded number of looks, or none where no item can be dead: a store that is full refuses at once.
     fn reclaim_unused(&self, local: &mut Self::Local, now: Time, class: usize) -> Option<Address> {
         let store = self.store();
         let free = store.allocate_from_any(class).ok();

@@ -151,8 +151,8 @@ pub trait Table: Reclaim {
         !plain && self.timestamps().was_flushed(live)
     }
 
-    /// The fields of an item that a store puts in the place of `found`, which is locked, or the refusal. `live`: the same,
-    /// unless it is dead.
+    /// The fields of an item that a store puts in the place of `found`, which is locked, or the refusal. `live`: the
+    /// same, unless it is dead.
     #[inline(always)]
     fn admit(
         &self,

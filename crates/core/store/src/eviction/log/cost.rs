@@ -1,5 +1,5 @@
-//! What an item pays for staying, by its size, as with GDSF (greedy dual by size and frequency): in the place of a large
-//! item several others could stay.
+//! What an item pays for staying, by its size, as with GDSF (greedy dual by size and frequency): in the place of a
+//! large item several others could stay.
 //!
 //! An item of more than twice the mean size pays two uses, one of the mean size pays one, and a smaller one pays one at
 //! random, with the probability of its size divided by the mean: at an eighth of the mean, once in eight rounds.

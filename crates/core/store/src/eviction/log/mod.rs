@@ -13,8 +13,8 @@
 //! * [`sieve`]: one hand, which passes over what it has kept
 //! * [`cost`], [`mean`]: what an item pays for its size
 //!
-//! A policy is a file here that implements [`LogPolicy`], its `mod`, and its line in [`POLICIES`]. From there it has its
-//! name behind `--eviction`, and in the simulator.
+//! A policy is a file here that implements [`LogPolicy`], its `mod`, and its line in [`POLICIES`]. From there it has
+//! its name behind `--eviction`, and in the simulator.
 
 pub mod cost;
 pub mod mean;

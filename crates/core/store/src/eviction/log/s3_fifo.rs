@@ -8,9 +8,9 @@
 //! *Soon* is judged as in LIRS (SIGMETRICS 2002), which compares the time since an item's last use with the time since
 //! the last use of the item that it would push out. Here: the main queue turns over in the time in which an
 //! item goes from its beginning to its end. A ghost that was away for longer would leave the main queue before its next
-//! use, and only push out others; it goes through the probation queue again. Time is counted in ghosts. If no item comes
-//! to the main queue, none leaves it, and its turnover gets longer and longer: so a loop that is longer than the memory
-//! keeps a part of itself there, and items that are no longer used make way.
+//! use, and only push out others; it goes through the probation queue again. Time is counted in ghosts. If no item
+//! comes to the main queue, none leaves it, and its turnover gets longer and longer: so a loop that is longer than the
+//! memory keeps a part of itself there, and items that are no longer used make way.
 //!
 //! Uses in the newer half of the probation queue do not count (Clock2Q+, VLDB 2026): an item that is used often within
 //! a short time, and then no more, is not worth more than one that is used once. But where much is used there and
