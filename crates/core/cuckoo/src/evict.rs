@@ -50,7 +50,7 @@ impl<D: Variant> Reclaim for Cuckoo<D> {
     }
 
     /// False in the paper's design, whose one writer holds its lock meanwhile.
-    fn may_tell_between(&self) -> bool {
+    fn may_notify_between(&self) -> bool {
         !D::ONE_WRITER
     }
 }

@@ -102,8 +102,8 @@ pub struct CuckooHandle<D: Variant = EightWay> {
     /// costs time.
     hinted: usize,
     pipeline: Pipeline,
-    /// False: the handle's owner tells the listener what operations remove.
-    tells: bool,
+    /// False: the handle's owner notifies the listener of what operations remove.
+    notifies: bool,
 }
 
 impl<D: Variant> CuckooHandle<D> {
@@ -116,16 +116,16 @@ impl<D: Variant> CuckooHandle<D> {
             local: Local::new(counters, seed),
             hinted: 0,
             pipeline: Pipeline::detect(),
-            tells: true,
+            notifies: true,
         }
     }
 
-    /// A handle whose owner tells the listener of removals, at a moment when no thread uses the handle: see
+    /// A handle whose owner notifies the listener of removals, at a moment when no thread uses the handle: see
     /// [`take_removed`](Self::take_removed).
     #[cfg(not(loom))]
     pub fn deferring(engine: &Arc<Cuckoo<D>>) -> Self {
         let mut handle = Self::new(engine);
-        handle.tells = false;
+        handle.notifies = false;
         handle
     }
 
@@ -135,10 +135,10 @@ impl<D: Variant> CuckooHandle<D> {
         self.local.removed.take()
     }
 
-    /// Tells the listener what was removed, at the end of an operation: nothing is locked or half done.
-    fn tell_removals(&self, follow_up: usize) {
-        if self.tells {
-            self.engine.tell(&self.local, follow_up);
+    /// Notifies the listener of what was removed, at the end of an operation: nothing is locked or half done.
+    fn notify_listener(&self, follow_up: usize) {
+        if self.notifies {
+            self.engine.notify(&self.local, follow_up);
         }
     }
 
@@ -166,7 +166,7 @@ impl<D: Variant> CuckooHandle<D> {
             let _writer = engine.one_writer();
             engine.renew(local, &lookup, expiry, flags)
         };
-        self.tell_removals(FOLLOW_UP);
+        self.notify_listener(FOLLOW_UP);
         renewed
     }
 
@@ -179,7 +179,7 @@ impl<D: Variant> CuckooHandle<D> {
             let _writer = engine.one_writer();
             engine.take(local, &lookup, replies);
         }
-        self.tell_removals(FOLLOW_UP);
+        self.notify_listener(FOLLOW_UP);
     }
 
     /// The engine behind the handle.
@@ -255,7 +255,7 @@ impl<D: Variant> CuckooHandle<D> {
                 index: 0,
             };
             self.change(&lookup, &request.op, replies);
-            return self.tell_removals(FOLLOW_UP);
+            return self.notify_listener(FOLLOW_UP);
         }
         for request in batch.iter().take(HINTED_MAX).skip(hinted) {
             self.hint(&request.key);
@@ -284,7 +284,7 @@ impl<D: Variant> CuckooHandle<D> {
             }
         }
         self.local.count_fast(hits, misses);
-        self.tell_removals(FOLLOW_UP);
+        self.notify_listener(FOLLOW_UP);
     }
 
     /// First stage: prefetches a key's two buckets.
@@ -348,7 +348,7 @@ impl<D: Variant> CuckooHandle<D> {
         };
         replies.done(lookup.index, reply);
         // A batch may replace many values before its end.
-        engine.tell_if_many(local);
+        engine.notify_if_many(local);
     }
 }
 
@@ -393,7 +393,7 @@ impl<D: Variant> Handle for CuckooHandle<D> {
             engine.allocate_unfilled(local, now, &key, value_len)
         };
         let reserved = fresh.map(|fresh| Reserved::new(Arc::clone(engine), key.bytes(), fresh));
-        self.tell_removals(FOLLOW_UP);
+        self.notify_listener(FOLLOW_UP);
         reserved
     }
 
@@ -406,7 +406,7 @@ impl<D: Variant> Handle for CuckooHandle<D> {
             engine.help_growth();
             reply
         };
-        self.tell_removals(FOLLOW_UP);
+        self.notify_listener(FOLLOW_UP);
         reply
     }
 
@@ -422,7 +422,7 @@ impl<D: Variant> Handle for CuckooHandle<D> {
             let sweeping = engine.sweep(local, now, budget);
             growing || shrinking || warming || sweeping
         };
-        self.tell_removals(budget);
+        self.notify_listener(budget);
         more
     }
 

@@ -145,7 +145,7 @@ impl Cache {
         note_sleep();
         let now = self.now();
         let more = self.session(&mut None).1.maintain(now, budget);
-        self.tell(budget);
+        self.notify(budget);
         more
     }
 
@@ -195,7 +195,7 @@ impl Cache {
     fn change(&self, now: Time, key: Key<'_>, op: Op<'_>) -> Result<Reply, Error> {
         let mut last = LastReply(Reply::Miss);
         self.ask(now, key, op, &mut last);
-        self.tell(FOLLOW_UP);
+        self.notify(FOLLOW_UP);
         Error::of(&last.0).map_or(Ok(last.0), Err)
     }
 
@@ -292,7 +292,7 @@ impl Cache {
     /// Calls the listener, if there is one, with the values that this thread has removed, now that its session is not
     /// in use.
     #[inline]
-    fn tell(&self, follow_up: usize) {
+    fn notify(&self, follow_up: usize) {
         if let Some(removals) = self.shared.engine.removals() {
             self.tell_of(removals, follow_up);
         }
@@ -303,7 +303,7 @@ impl Cache {
         let session = self.shared.sessions.get();
         let removed =
             session.and_then(|own| Some(own.session.try_borrow_mut().ok()?.take_removed()));
-        removals.tell(removed.unwrap_or_default(), follow_up);
+        removals.notify(removed.unwrap_or_default(), follow_up);
     }
 }
 

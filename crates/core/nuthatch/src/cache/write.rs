@@ -154,7 +154,7 @@ impl Cache {
         let mut copy: CopyOut<'_, ()> = CopyOut::new(&mut value);
         self.session(&mut None).1.take(self.now(), key, &mut copy);
         let found = copy.item;
-        self.tell(FOLLOW_UP);
+        self.notify(FOLLOW_UP);
         found.map(|_| value)
     }
 
@@ -223,7 +223,7 @@ impl Cache {
     fn renew(&self, now: Time, key: Key<'_>, lifetime: Lifetime) -> Result<bool, Error> {
         let Terms { expiry, flags } = self.terms(lifetime);
         let renewed = self.session(&mut None).1.renew(now, key, expiry, flags);
-        self.tell(FOLLOW_UP);
+        self.notify(FOLLOW_UP);
         match renewed {
             Ok(_) => Ok(true),
             // The key has no item, or the store is refused.

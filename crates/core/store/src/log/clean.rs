@@ -209,7 +209,7 @@ impl<E: Relocate> MakeRoom<E> for Log {
     /// Sweeps pages in which items have died.
     fn sweep_dead(engine: &E, local: &mut E::Local, now: Time, budget: usize) -> bool {
         let more = Cleaner::new(engine, local, now).sweep_words(budget * CHANGED_MAX);
-        engine.tell_if_many(local);
+        engine.notify_if_many(local);
         more
     }
 
@@ -259,7 +259,7 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
     fn close_gaps(&mut self, appended: usize) {
         self.plan.need = Need::Order;
         self.clean(CLEANED_PER_APPENDED_AT_EASE * appended);
-        self.engine.tell_if_many(self.local);
+        self.engine.notify_if_many(self.local);
     }
 
     /// Cleans in proportion to what was appended.
@@ -267,7 +267,7 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
     fn keep_pace(&mut self, appended: usize) {
         self.sweep_for(appended);
         self.clean(CLEANED_PER_APPENDED * appended);
-        self.engine.tell_if_many(self.local);
+        self.engine.notify_if_many(self.local);
     }
 
     /// Obtains a record of a log that has no page free.
@@ -286,7 +286,7 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
         let largest = self.engine.item_size_max() / WORD;
         let patience = (PATIENCE * self.log.page_words()).max(PATIENCE_ITEMS * largest);
         while words < patience + PAGES_MAX * self.log.page_words() {
-            self.engine.tell_if_many(self.local);
+            self.engine.notify_if_many(self.local);
             if let Ok(appended) =
                 self.log
                     .append(self.engine.store(), stream, bytes, whole, purpose)
@@ -724,7 +724,7 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
                 Step::Stuck { .. } | Step::Elsewhere | Step::Nothing => return false,
             }
             pages += 1;
-            self.engine.tell_if_many(self.local);
+            self.engine.notify_if_many(self.local);
         }
         true
     }

@@ -110,7 +110,7 @@ pub trait Reclaim: Engine + HasStore<Placement: MakeRoom<Self>> {
     }
 
     /// True if the listener may be called while an operation makes room: no lock is held then.
-    fn may_tell_between(&self) -> bool {
+    fn may_notify_between(&self) -> bool {
         true
     }
 
@@ -183,7 +183,7 @@ pub trait Reclaim: Engine + HasStore<Placement: MakeRoom<Self>> {
     fn sweep_in_turn(&self, local: &mut Self::Local, now: Time, budget: usize) {
         let looked = self.store().sweep(budget, |address| {
             if self.remove_expired(local, now, address) {
-                self.tell_if_many(local);
+                self.notify_if_many(local);
             }
         });
         local.counters().add(Count::Swept as usize, looked as u64);
@@ -209,7 +209,7 @@ pub trait Reclaim: Engine + HasStore<Placement: MakeRoom<Self>> {
         if left == ItemState::Live {
             let age = self.timestamps().age(header, now);
             counters.evicted_at(store, header, age);
-            self.tell_eviction(item, now, age);
+            self.report_eviction(item, now, age);
         }
         counters.removed(store, item.address(), header, left);
         self.note_left(local, now, RemovalCause::Size, item);
@@ -262,7 +262,7 @@ pub trait Reclaim: Engine + HasStore<Placement: MakeRoom<Self>> {
 
     /// True if there is a listener, and it is told of values that were replaced.
     #[inline]
-    fn hears_of_replaced(&self) -> bool {
+    fn wants_replaced(&self) -> bool {
         let removals = self.removals();
         removals.is_some_and(|removals| removals.wants(RemovalCause::Replaced))
     }
@@ -277,7 +277,7 @@ pub trait Reclaim: Engine + HasStore<Placement: MakeRoom<Self>> {
     }
 
     /// Reports a live item that was evicted to the sink of evictions, if one is set and wants them.
-    fn tell_eviction(&self, gone: &Unlinked, now: Time, age: Duration) {
+    fn report_eviction(&self, gone: &Unlinked, now: Time, age: Duration) {
         let (store, header) = (self.store(), gone.header());
         let Some(evictions) = store.evictions.get().filter(|to| to.are_wanted()) else {
             return;
@@ -325,31 +325,31 @@ pub trait Reclaim: Engine + HasStore<Placement: MakeRoom<Self>> {
         Some(Removed::new(cause, item, key.len(), data))
     }
 
-    /// Tells the listener of what this thread's operation has removed, if that is much, before the operation goes on.
+    /// Notifies the listener of what this thread's operation has removed, if that is much, before the operation goes on.
     /// The caller holds no lock. A panic of the listener waits for the operation's end.
     #[inline]
-    fn tell_if_many(&self, local: &Self::Local) {
+    fn notify_if_many(&self, local: &Self::Local) {
         if self.removals().is_some() {
-            self.tell_if_queue_is_long(local);
+            self.notify_if_queue_is_long(local);
         }
     }
 
-    /// [`Reclaim::tell_if_many`] where there is a listener.
+    /// [`Reclaim::notify_if_many`] where there is a listener.
     #[cold]
-    fn tell_if_queue_is_long(&self, local: &Self::Local) {
+    fn notify_if_queue_is_long(&self, local: &Self::Local) {
         if let (Some(removals), Some(queue)) = (self.removals(), local.removed())
-            && self.may_tell_between()
+            && self.may_notify_between()
             && queue.borrow().is_long()
         {
-            removals.tell_between(queue);
+            removals.notify_between(queue);
         }
     }
 
-    /// Tells the listener of what this thread's operation has removed, and of up to `follow_up` removals that were left
+    /// Notifies the listener of what this thread's operation has removed, and of up to `follow_up` removals that were left
     /// to later operations.
-    fn tell(&self, local: &Self::Local, follow_up: usize) {
+    fn notify(&self, local: &Self::Local, follow_up: usize) {
         if let (Some(removals), Some(queue)) = (self.removals(), local.removed()) {
-            removals.tell(queue.take(), follow_up);
+            removals.notify(queue.take(), follow_up);
         }
     }
 }

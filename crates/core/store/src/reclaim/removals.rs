@@ -1,12 +1,12 @@
 //! Removals: copies of the values that leave, and the listener that is told of them.
 //!
-//! An operation copies what it removes into its own queue, and tells the listener at its end: then the thread holds no
+//! An operation copies what it removes into its own queue, and notifies the listener at its end: then the thread holds no
 //! lock, nothing is half done, and the listener may use the cache as it likes. Items that the listener's own calls
 //! remove are not told from within the listener, or it would be called on top of itself until the stack ends: they go
 //! to the engine's backlog, and are told when the listener has returned.
 //!
 //! ```text
-//!  operation -> its queue -> told at its end, or at TELL_AT bytes before it goes on
+//!  operation -> its queue -> told at its end, or at NOTIFY_AT bytes before it goes on
 //!                                |
 //!                            listener -> its own calls -> backlog -> told at the end of this operation, a few,
 //!                                                                    and of later ones
@@ -82,7 +82,7 @@ pub struct Listener {
 pub const COPY_MAX: usize = 1 << 20;
 
 /// Bytes of removed items at which an operation tells of them before it goes on.
-pub const TELL_AT: usize = 1 << 20;
+pub const NOTIFY_AT: usize = 1 << 20;
 
 /// Bytes that the queue of an operation may hold, if it cannot tell before its end.
 const QUEUE_MAX: usize = 8 << 20;
@@ -157,7 +157,7 @@ impl Queue {
 
     /// True if the operation is to tell before it goes on.
     pub fn is_long(&self) -> bool {
-        self.bytes >= TELL_AT
+        self.bytes >= NOTIFY_AT
     }
 }
 
@@ -168,7 +168,7 @@ pub struct Removals {
     /// Items in the backlog, so that the common case costs one load.
     waiting: AtomicUsize,
     /// Threads on which the listener is being called.
-    telling: Mutex<Vec<ThreadId>>,
+    notifying: Mutex<Vec<ThreadId>>,
     untold: AtomicU64,
 }
 
@@ -179,7 +179,7 @@ impl Removals {
             listener,
             backlog: Mutex::default(),
             waiting: AtomicUsize::new(0),
-            telling: Mutex::default(),
+            notifying: Mutex::default(),
             untold: AtomicU64::new(0),
         }
     }
@@ -189,21 +189,21 @@ impl Removals {
         self.listener.hears_all || cause.was_evicted()
     }
 
-    /// Tells the listener in the middle of an operation, which has removed much. The thread holds no lock. A panic of
+    /// Notifies the listener in the middle of an operation, which has removed much. The thread holds no lock. A panic of
     /// the listener stays in the queue until the operation has ended.
     #[cold]
-    pub fn tell_between(&self, queue: &RefCell<Queue>) {
+    pub fn notify_between(&self, queue: &RefCell<Queue>) {
         let mut own = queue.take();
         let before = own.panic.take();
         // The listener's own state is its own matter. Of ours it has seen what every caller may see.
-        let told = catch_unwind(AssertUnwindSafe(|| self.tell(own, 0)));
+        let told = catch_unwind(AssertUnwindSafe(|| self.notify(own, 0)));
         queue.borrow_mut().panic = before.or(told.err());
     }
 
-    /// Tells the listener, at an operation's end, of what the operation removed, and of up to `follow_up` items of the
+    /// Notifies the listener, at an operation's end, of what the operation removed, and of up to `follow_up` items of the
     /// backlog. The thread holds no lock. If the listener panics, the rest is told later. A panic that it had before is
     /// resumed.
-    pub fn tell(&self, mut own: Queue, follow_up: usize) {
+    pub fn notify(&self, mut own: Queue, follow_up: usize) {
         let Some(first) = own.panic.take() else {
             return self.call_with_all(own, follow_up);
         };
@@ -220,7 +220,7 @@ impl Removals {
             removals: self,
             queue: own,
         };
-        let Some(_telling) = Telling::begin(self) else {
+        let Some(_telling) = Notifying::begin(self) else {
             // The listener already runs below on this thread's stack.
             return;
         };
@@ -289,24 +289,24 @@ impl Drop for OwnQueue<'_> {
 }
 
 /// This thread calls the listener until this is dropped.
-struct Telling<'a>(&'a Removals, ThreadId);
+struct Notifying<'a>(&'a Removals, ThreadId);
 
-impl<'a> Telling<'a> {
+impl<'a> Notifying<'a> {
     /// `None` if this thread calls the listener already.
     fn begin(removals: &'a Removals) -> Option<Self> {
         let me = thread::current().id();
-        let mut telling = removals.telling.lock();
-        if telling.contains(&me) {
+        let mut notifying = removals.notifying.lock();
+        if notifying.contains(&me) {
             return None;
         }
-        telling.push(me);
+        notifying.push(me);
         Some(Self(removals, me))
     }
 }
 
-impl Drop for Telling<'_> {
+impl Drop for Notifying<'_> {
     fn drop(&mut self) {
         let Self(removals, me) = self;
-        removals.telling.lock().retain(|other| other != me);
+        removals.notifying.lock().retain(|other| other != me);
     }
 }

@@ -69,7 +69,7 @@ trait Evict: Reclaim + HasStore<Placement = Slab> {
     #[inline(never)]
     fn reclaim_chunk(&self, local: &mut Self::Local, now: Time, class: usize) -> Option<Address> {
         for attempt in 0.. {
-            self.tell_if_many(local);
+            self.notify_if_many(local);
             // In the first attempt the caller has just tried to allocate.
             if attempt > 0
                 && let Ok(chunk) = self.store().allocate(class)
@@ -105,7 +105,7 @@ trait Evict: Reclaim + HasStore<Placement = Slab> {
                 break;
             };
             if self.remove_expired(local, now, candidate) {
-                self.tell_if_many(local);
+                self.notify_if_many(local);
                 if let Ok(chunk) = store.allocate_from_any(class) {
                     return Some(chunk);
                 }
@@ -141,7 +141,7 @@ trait Evict: Reclaim + HasStore<Placement = Slab> {
             .filter(|&head| arena.contains(head))
             .unwrap_or(chunk);
         if self.remove_expired(local, now, head) {
-            self.tell_if_many(local);
+            self.notify_if_many(local);
             Cleared::Freed
         } else if Header::load(arena, head).is_item() {
             Cleared::Stays

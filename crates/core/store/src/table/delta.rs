@@ -55,28 +55,28 @@ fn delta_existing<T: Table>(
     lookup: &Lookup<'_>,
     delta: &Delta,
 ) -> Reply {
-    match table.hears_of_replaced() {
-        false => change_and_tell(table, local, lookup, delta, None),
-        true => change_heard(table, local, lookup, delta),
+    match table.wants_replaced() {
+        false => change_and_notify(table, local, lookup, delta, None),
+        true => change_notified(table, local, lookup, delta),
     }
 }
 
 /// The same where a listener is to be told: a function of its own, so that the common case carries none of its state.
 #[cold]
 #[inline(never)]
-fn change_heard<T: Table>(
+fn change_notified<T: Table>(
     table: &T,
     local: &mut T::Local,
     lookup: &Lookup<'_>,
     delta: &Delta,
 ) -> Reply {
     let room = Vec::with_capacity(lookup.key.bytes().len() + number::DIGITS_MAX);
-    change_and_tell(table, local, lookup, delta, Some(room))
+    change_and_notify(table, local, lookup, delta, Some(room))
 }
 
 /// `room`: for a copy of the old number, if the listener is to be told of it; allocated before the lock is taken.
 #[inline(always)]
-fn change_and_tell<T: Table>(
+fn change_and_notify<T: Table>(
     table: &T,
     local: &mut T::Local,
     lookup: &Lookup<'_>,

@@ -31,16 +31,16 @@ pub(super) fn overwrite<T: Table>(
     lookup: &Lookup<'_>,
     store: &Store<'_>,
 ) -> Option<Reply> {
-    match table.hears_of_replaced() {
-        false => overwrite_and_tell(table, local, lookup, store, None),
-        true => overwrite_heard(table, local, lookup, store),
+    match table.wants_replaced() {
+        false => overwrite_and_notify(table, local, lookup, store, None),
+        true => overwrite_notified(table, local, lookup, store),
     }
 }
 
 /// The same where a listener is to be told: a function of its own, so that the common case carries none of its state.
 #[cold]
 #[inline(never)]
-fn overwrite_heard<T: Table>(
+fn overwrite_notified<T: Table>(
     table: &T,
     local: &mut T::Local,
     lookup: &Lookup<'_>,
@@ -48,12 +48,12 @@ fn overwrite_heard<T: Table>(
 ) -> Option<Reply> {
     // A value of the same room is longer by less than a word.
     let room = Vec::with_capacity(lookup.key.bytes().len() + store.value.len() + WORD);
-    overwrite_and_tell(table, local, lookup, store, Some(room))
+    overwrite_and_notify(table, local, lookup, store, Some(room))
 }
 
 /// `room`: for a copy of the old value, if the listener is to be told of it; allocated before the lock is taken.
 #[inline(always)]
-fn overwrite_and_tell<T: Table>(
+fn overwrite_and_notify<T: Table>(
     table: &T,
     local: &mut T::Local,
     lookup: &Lookup<'_>,
