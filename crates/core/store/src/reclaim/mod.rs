@@ -325,8 +325,8 @@ pub trait Reclaim: Engine + HasStore<Placement: MakeRoom<Self>> {
         Some(Removed::new(cause, item, key.len(), data))
     }
 
-    /// Notifies the listener of what this thread's operation has removed, if that is much, before the operation goes on.
-    /// The caller holds no lock. A panic of the listener waits for the operation's end.
+    /// Notifies the listener of what this thread's operation has removed, if that is much, before the operation goes
+    /// on. The caller holds no lock. A panic of the listener waits for the operation's end.
     #[inline]
     fn notify_if_many(&self, local: &Self::Local) {
         if self.removals().is_some() {
@@ -345,8 +345,8 @@ pub trait Reclaim: Engine + HasStore<Placement: MakeRoom<Self>> {
         }
     }
 
-    /// Notifies the listener of what this thread's operation has removed, and of up to `follow_up` removals that were left
-    /// to later operations.
+    /// Notifies the listener of what this thread's operation has removed, and of up to `follow_up` removals that were
+    /// left to later operations.
     fn notify(&self, local: &Self::Local, follow_up: usize) {
         if let (Some(removals), Some(queue)) = (self.removals(), local.removed()) {
             removals.notify(queue.take(), follow_up);

@@ -1,7 +1,7 @@
 //! Removals: copies of the values that leave, and the listener that is told of them.
 //!
-//! An operation copies what it removes into its own queue, and notifies the listener at its end: then the thread holds no
-//! lock, nothing is half done, and the listener may use the cache as it likes. Items that the listener's own calls
+//! An operation copies what it removes into its own queue, and notifies the listener at its end: then the thread holds
+//! no lock, nothing is half done, and the listener may use the cache as it likes. Items that the listener's own calls
 //! remove are not told from within the listener, or it would be called on top of itself until the stack ends: they go
 //! to the engine's backlog, and are told when the listener has returned.
 //!
@@ -189,8 +189,8 @@ impl Removals {
         self.listener.hears_all || cause.was_evicted()
     }
 
-    /// Notifies the listener in the middle of an operation, which has removed much. The thread holds no lock. A panic of
-    /// the listener stays in the queue until the operation has ended.
+    /// Notifies the listener in the middle of an operation, which has removed much. The thread holds no lock. A panic
+    /// of the listener stays in the queue until the operation has ended.
     #[cold]
     pub fn notify_between(&self, queue: &RefCell<Queue>) {
         let mut own = queue.take();
@@ -200,9 +200,9 @@ impl Removals {
         queue.borrow_mut().panic = before.or(told.err());
     }
 
-    /// Notifies the listener, at an operation's end, of what the operation removed, and of up to `follow_up` items of the
-    /// backlog. The thread holds no lock. If the listener panics, the rest is told later. A panic that it had before is
-    /// resumed.
+    /// Notifies the listener, at an operation's end, of what the operation removed, and of up to `follow_up` items of
+    /// the backlog. The thread holds no lock. If the listener panics, the rest is told later. A panic that it had
+    /// before is resumed.
     pub fn notify(&self, mut own: Queue, follow_up: usize) {
         let Some(first) = own.panic.take() else {
             return self.call_with_all(own, follow_up);
