@@ -18,6 +18,7 @@
 //! Items keep their flags, their cas and what is left of their lives, less the time from one process to the other,
 //! whatever the wall clock does meanwhile ([`Written`]); a flush that is still to come removes them as it would have.
 //! Items that are marked stale are left out: the format has no such mark, and without it they would be taken for fresh.
+//! So are empty items that a reader has won (`mg N`): without that mark they would be hits on an empty value.
 //! The numbers of later stores are above all that were given out before.
 
 use std::fmt;
@@ -57,7 +58,7 @@ pub struct Summary {
 /// Items left out, by the reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
-    /// Marked stale.
+    /// Marked stale, or empty and won by a reader who has not stored a value yet.
     pub stale: u64,
     /// Expired since.
     pub expired: u64,
@@ -88,7 +89,7 @@ impl fmt::Display for LeftOut {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{} left out", self.total())?;
         let reasons = [
-            (self.stale, "stale"),
+            (self.stale, "stale or not yet filled"),
             (self.expired, "expired"),
             (self.there, "there already"),
             (self.too_large, "larger than an item may be"),

@@ -87,7 +87,7 @@ impl<W: Write> Writer<'_, W> {
         while let Some(from) = next {
             let now = clock.now();
             next = handle.visit(now, from, BUDGET, &mut |visit| {
-                if visit.item.stale {
+                if visit.item.stale || is_placeholder(&visit.item) {
                     self.summary.left_out.stale += 1;
                 } else if visit.value.len() == visit.item.value_len {
                     self.push(visit.key, &visit.item, visit.value);
@@ -169,6 +169,11 @@ impl<W: Write> Writer<'_, W> {
         self.summary.bytes += bytes.len() as u64;
         self.out.write_all(bytes)
     }
+}
+
+/// An empty item that a reader has won, as `mg N` makes it on a miss: whoever won it has not stored the value yet.
+fn is_placeholder(item: &Item) -> bool {
+    item.value_len == 0 && item.won_before
 }
 
 fn record<'a>(begun: Present, key: &'a [u8], item: &Item, value: &'a [u8]) -> Record<'a> {

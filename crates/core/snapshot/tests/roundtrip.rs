@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use nuthatch_check::naive::{Naive, Options};
 use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
 use nuthatch_engine::{
-    Clock, Engine, Expiry, Handle, Item, Key, Op, Removal, Replies, Reply, Request, Store, TICK,
-    Value,
+    Clock, Engine, Expiry, Handle, Item, Key, Op, Read, Removal, Replies, Reply, Request, Store,
+    TICK, Value,
 };
 use nuthatch_snapshot::format::MAGIC;
 use nuthatch_snapshot::{Error, Summary, load_last, receive, verify, write};
@@ -168,6 +168,37 @@ fn all_items_come_back_as_they_were_into_another_engine() {
     assert_eq!(get(&other, &clock, b"soon"), None);
     // Nothing else is left in the folder.
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn an_empty_item_that_a_reader_made_and_won_is_a_miss_afterwards() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("items");
+    let clock = Clock::start();
+    let engine = cuckoo();
+    set(&engine, &clock, b"empty", b"", 0, Expiry::Never);
+    let vivify = Read {
+        vivify: Some(Expiry::Never),
+        may_win: true,
+        ..Read::default()
+    };
+    for key in [&b"empty"[..], b"promised", b"kept"] {
+        let request = Request {
+            key: Key::new(key, engine.hasher()),
+            op: Op::Read(vivify),
+        };
+        engine
+            .handle()
+            .execute(clock.now(), &[request], &mut Taken::default());
+    }
+    set(&engine, &clock, b"kept", b"its value", 0, Expiry::Never);
+    let saved = save(&engine, &clock, &path).unwrap();
+    assert_eq!((saved.items, saved.left_out.stale), (2, 1));
+    let other = cuckoo();
+    load(&other, &clock, &path).unwrap();
+    assert_eq!(get(&other, &clock, b"promised"), None);
+    assert_eq!(get(&other, &clock, b"empty").unwrap().3, b"");
+    assert_eq!(get(&other, &clock, b"kept").unwrap().3, b"its value");
 }
 
 #[test]
