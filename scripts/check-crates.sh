@@ -45,3 +45,10 @@ for package in nuthatch nuthatch-flow nuthatch-server nuthatch-cli nuthatch-pe; 
         exit 1
     fi
 done
+
+# What an operator runs has the default engine alone: those of papers are run by the laboratory.
+if cargo tree --offline --edges normal,build --prefix none -p nuthatch-cli |
+    grep -E '^nuthatch-(engines|chained|partition|cphash) '; then
+    echo "check-crates: nuthatch-cli depends on the engines of papers" >&2
+    exit 1
+fi

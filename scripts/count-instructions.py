@@ -6,7 +6,7 @@
 The figure is the difference of two runs of the whole server, divided by the requests that the longer one has more: so
 the start and the end do not count. Pipelines have 100 requests, multigets 100 keys, single gets wait for each other;
 there are 100 keys with values of 100 bytes, and all gets hit. Unlike times, the figure does not depend on what else the
-machine does; it repeats to about one instruction in a thousand. The flags go to the server, as in `--eviction clock`.
+machine does; it repeats to about one instruction in a thousand. The flags go to the server, as in `-C`.
 """
 
 import argparse

@@ -5,7 +5,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 seconds=${1:-10}
-cargo build --release --quiet --bin nuthatch --bin nuthatch-lab
+cargo build --release --quiet --bin nuthatch-lab
 built=${CARGO_TARGET_DIR:-target}/release
 round=$(awk "BEGIN { print $seconds / 5 }")
 
@@ -35,7 +35,7 @@ for engine in cuckoo lockhash cphash chained; do
     for load in "--pipeline 100" "--multiget 100" "--pipeline 1" "--pipeline 100 --get-ratio 0.7"; do
         # Words of a load are options, to be split.
         # shellcheck disable=SC2086
-        run bench versus --rival "$rival" --ours "-l 127.0.0.1 -p {port} -t 1 -m 1024 --engine $engine" \
+        run bench versus --rival "$rival" --lab --ours "-l 127.0.0.1 -p {port} -t 1 -m 1024 --engine $engine" \
             --rounds 5 --seconds "$round" $load
     done
 done
@@ -43,7 +43,7 @@ done
 # CPServer beside LockServer, as in the paper's section 7, and beside the default engine behind the same protocol.
 cpserver='-l 127.0.0.1 -p 0 -t 1 -m 1024 --cpserver 127.0.0.1:{port} --engine'
 for engine in lockhash cuckoo; do
-    run bench versus --protocol cpserver --ours "$cpserver cphash" \
-        --rival "$built/nuthatch serve $cpserver $engine" \
+    run bench versus --protocol cpserver --lab --ours "$cpserver cphash" \
+        --rival "$built/nuthatch-lab serve $cpserver $engine" \
         --pipeline 100 --get-ratio 0.7 --value-size 8 --rounds 5 --seconds "$round"
 done

@@ -78,7 +78,7 @@ cat >"$tree/DEBIAN/prerm" <<'END'
 #!/bin/sh
 set -e
 if [ "$1" = remove ] && [ -d /run/systemd/system ]; then
-    for unit in nuthatch.socket nuthatch-redis.socket nuthatch-metrics.socket nuthatch-udp.socket nuthatch-cpserver.socket nuthatch.service; do
+    for unit in nuthatch.socket nuthatch-redis.socket nuthatch-metrics.socket nuthatch-udp.socket nuthatch.service; do
         deb-systemd-invoke stop "$unit" >/dev/null || true
     done
 fi
@@ -88,7 +88,7 @@ cat >"$tree/DEBIAN/postrm" <<'END'
 set -e
 if [ "$1" = purge ]; then
     if command -v deb-systemd-helper >/dev/null; then
-        for unit in nuthatch.socket nuthatch-redis.socket nuthatch-metrics.socket nuthatch-udp.socket nuthatch-cpserver.socket nuthatch.service; do
+        for unit in nuthatch.socket nuthatch-redis.socket nuthatch-metrics.socket nuthatch-udp.socket nuthatch.service; do
             deb-systemd-helper purge "$unit" >/dev/null || true
             deb-systemd-helper unmask "$unit" >/dev/null || true
         done

@@ -13,7 +13,7 @@ limit=256
 ports=$(mktemp)
 server=
 trap '[ -z "$server" ] || kill "$server"; rm -f "$ports"' EXIT
-MEMCACHED_PORT_FILENAME=$ports "$built/nuthatch" --engine "$engine" -l 127.0.0.1 -p 0 -m $limit &
+MEMCACHED_PORT_FILENAME=$ports "$built/nuthatch-lab" serve --engine "$engine" -l 127.0.0.1 -p 0 -m $limit &
 server=$!
 until [ -s "$ports" ]; do
     kill -0 $server

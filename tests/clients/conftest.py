@@ -12,7 +12,12 @@ from judge import MEMCACHED
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NUTHATCH = os.environ.get("NUTHATCH", str(ROOT / "target/release/nuthatch"))
+# The same server on any engine, with CPServer's protocol: beside it, if not said.
+LAB = os.environ.get("NUTHATCH_LAB", str(pathlib.Path(NUTHATCH).with_name("nuthatch-lab")))
 ENGINE = os.environ.get("NUTHATCH_ENGINE", "cuckoo")
+IN_LAB = (LAB, "serve", "--engine", ENGINE)
+# The default engine is tried in the program that has it alone.
+SERVER = (NUTHATCH,) if ENGINE == "cuckoo" else IN_LAB
 
 
 def said(log, pattern):
@@ -25,7 +30,7 @@ def said(log, pattern):
 class Server:
     """A running server: ours, or another program that takes memcached's flags."""
 
-    def __init__(self, folder, *flags, program=(NUTHATCH, "--engine", ENGINE)):
+    def __init__(self, folder, *flags, program=SERVER):
         ports = folder / "ports"
         command = [*program, "-l", "127.0.0.1", "-p", "-1", *flags]
         environment = {**os.environ, "MEMCACHED_PORT_FILENAME": str(ports)}
@@ -77,10 +82,10 @@ def start(tmp_path):
     """Starts servers with flags of their own."""
     running = []
 
-    def start_with(*flags):
+    def start_with(*flags, program=SERVER):
         folder = tmp_path / str(len(running))
         folder.mkdir()
-        running.append(Server(folder, *flags))
+        running.append(Server(folder, *flags, program=program))
         return running[-1]
 
     yield start_with

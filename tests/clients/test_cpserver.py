@@ -3,14 +3,14 @@
 import re
 import struct
 
-from conftest import ROOT
+from conftest import IN_LAB, ROOT
 from pymemcache.client.base import Client
 
 PAGE = (ROOT / "docs/cpserver.md").read_text()
 
 
 def test_the_example(start):
-    memcached = Client(start("--cpserver", "127.0.0.1:0", "-t", "2").address)
+    memcached = Client(start("--cpserver", "127.0.0.1:0", "-t", "2", program=IN_LAB).address)
     address = memcached.stats("settings")[b"cpserver"].decode()
     [block] = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     names = {}

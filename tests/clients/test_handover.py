@@ -34,14 +34,14 @@ def is_ready(told):
 class Process:
     """A server that may take over: it is ready when it says so, as to systemd."""
 
-    def __init__(self, folder, *flags, ready=True, environment=None):
+    def __init__(self, folder, *flags, ready=True, environment=None, program=conftest.SERVER):
         folder.mkdir(exist_ok=True)
         self.log = folder / "log"
         self.ports = folder / "ports"
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told:
             told.bind(str(folder / "told"))
             environment = {"MEMCACHED_PORT_FILENAME": str(self.ports), **(environment or {}), "NOTIFY_SOCKET": str(folder / "told")}
-            command = [conftest.NUTHATCH, "--engine", conftest.ENGINE, "--log", str(self.log), "-v", *flags]
+            command = [*program, "--log", str(self.log), "-v", *flags]
             self.process = subprocess.Popen(command, env={**os.environ, **environment}, stderr=subprocess.PIPE, text=True)
             end = time.monotonic() + PATIENCE
             while ready and not is_ready(told):
@@ -159,12 +159,12 @@ def test_all_kinds_of_sockets_go_along(start, tmp_path, port):
     path, control = tmp_path / "unix", tmp_path / "control"
     flags = ["-l", "127.0.0.1", "-p", "-1", "-U", "-1", "-t", "3", "--redis-port", "0", "--metrics", "127.0.0.1:0",
              "--cpserver", "127.0.0.1:0", "--handover", str(control)]
-    first = start(*flags)
+    first = start(*flags, program=conftest.IN_LAB)
     first.until("metrics at")
     line = next(line for line in first.log.read_text().splitlines() if "metrics at" in line)
     ports = first.ports.read_text()
     assert "UDP" in ports
-    second = start(*flags)
+    second = start(*flags, program=conftest.IN_LAB)
     second.until("metrics at")
     again = next(line for line in second.log.read_text().splitlines() if "metrics at" in line)
     assert line.split(" at ", 1)[1] == again.split(" at ", 1)[1] and second.ports.read_text() == ports
@@ -520,7 +520,8 @@ def test_a_newcomer_that_fails_leaves_all_files_of_the_running_server(start, tmp
         # These are not read in a handover.
         wrong += [] if with_handover else [(1, ["-e", place["items"]]), (2, ["--load", place["damaged"]])]
         for code, more in wrong:
-            refused = start(*there, *flags, *more, ready=False, environment=environment)
+            # All of these flags are the laboratory's too.
+            refused = start(*there, *flags, *more, ready=False, environment=environment, program=conftest.IN_LAB)
             assert refused.process.wait() == code, more
             assert files() == before, (more, refused.process.stderr.read())
             assert converse_there(b"get a\r\n") == b"VALUE a 0 1\r\nx\r\nEND\r\n", more

@@ -222,7 +222,7 @@ def start_as(user, folder, *flags, threads=None):
             resource.setrlimit(resource.RLIMIT_NPROC, (threads, threads))
     ports = folder / "ports"
     ports.unlink(missing_ok=True)
-    process = subprocess.Popen([conftest.NUTHATCH, "--engine", conftest.ENGINE, "-l", "127.0.0.1", "-p", "-1", *flags], cwd=folder, user=user, group=user,
+    process = subprocess.Popen([*conftest.SERVER, "-l", "127.0.0.1", "-p", "-1", *flags], cwd=folder, user=user, group=user,
                                extra_groups=[], preexec_fn=limit, env={"MEMCACHED_PORT_FILENAME": str(ports)}, stderr=subprocess.PIPE, text=True)
     if threads:
         return process.wait(), process.stderr.read()
@@ -371,7 +371,7 @@ def test_a_copy_is_made_that_is_asked_for_as_soon_as_the_ports_are_told(tmp_path
         ports, log = tmp_path / f"ports {number}", tmp_path / f"log {number}"
         flags = ["-v", "--save", str(tmp_path / f"copy {number}"), "--log", str(log)]
         server = subprocess.Popen(
-            [conftest.NUTHATCH, "--engine", conftest.ENGINE, "-l", "127.0.0.1", "-p", "-1", *flags],
+            [*conftest.SERVER, "-l", "127.0.0.1", "-p", "-1", *flags],
             env={**os.environ, "MEMCACHED_PORT_FILENAME": str(ports)},
         )
         while not ports.exists():
@@ -599,7 +599,7 @@ def test_sockets_of_systemds_have_names(tmp_path):
     high = {name: fcntl.fcntl(one.fileno(), fcntl.F_DUPFD, 50) for name, one in listening.items()}
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told:
         told.bind(str(tmp_path / "told"))
-        words = [":".join(high), ":".join(map(str, high.values())), conftest.NUTHATCH, "-t", "2"]
+        words = [":".join(high), ":".join(map(str, high.values())), *conftest.IN_LAB, "-t", "2"]
         process = subprocess.Popen([sys.executable, "-c", NAMED, *words], pass_fds=list(high.values()),
                                    env={**os.environ, "NOTIFY_SOCKET": str(tmp_path / "told")})
         until_ready(told)
@@ -634,6 +634,8 @@ def test_sockets_of_systemds_that_cannot_be_are_told(tmp_path):
         ("memcached:metrics", [ear, path], "--metrics: cannot listen at descriptor 4: a unix socket"),
         ("memcached:metrics", [ear, deaf], "--metrics: cannot listen at descriptor 4: not a listening socket"),
         ("memcached:metrics", [ear, datagrams], "--metrics: cannot listen at descriptor 4: not a listening socket"),
+        # Its clients are served by another program.
+        ("memcached:cpserver", [ear, other], "systemd's socket cpserver: its clients are served by `nuthatch-lab serve`"),
     ]:
         high = [fcntl.fcntl(one.fileno(), fcntl.F_DUPFD, 50) for one in sockets]
         command = [sys.executable, "-c", NAMED, names, ":".join(map(str, high)), conftest.NUTHATCH, "-t", "1"]
@@ -646,7 +648,7 @@ def test_sockets_of_systemds_that_cannot_be_are_told(tmp_path):
 def test_the_sockets_of_units_have_names_that_the_server_knows():
     units = sorted((conftest.ROOT / "dist/systemd").glob("*.socket"))
     names = [re.search("^FileDescriptorName=(.*)$", unit.read_text(), re.M)[1] for unit in units]
-    assert sorted(names) == ["cpserver", "memcached", "metrics", "redis", "udp"]
+    assert sorted(names) == ["memcached", "metrics", "redis", "udp"]
     # The package stops and forgets each of them.
     script = (conftest.ROOT / "scripts/package-deb.sh").read_text()
     lists = re.findall("for unit in (.*); do", script)
@@ -696,8 +698,8 @@ def test_no_client_is_refused_across_a_restart_under_a_socket_of_systemds(tmp_pa
             ready = tmp_path / f"ready{number}"
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told:
                 told.bind(str(ready))
-                command = [sys.executable, "-c", ACTIVATE, str(listening.fileno()), conftest.NUTHATCH]
-                flags = ["--engine", conftest.ENGINE, "-e", str(tmp_path / "items")]
+                command = [sys.executable, "-c", ACTIVATE, str(listening.fileno()), *conftest.SERVER]
+                flags = ["-e", str(tmp_path / "items")]
                 process = subprocess.Popen([*command, *flags], pass_fds=[listening.fileno()],
                                            env={**os.environ, "NOTIFY_SOCKET": str(ready)})
                 until_ready(told)

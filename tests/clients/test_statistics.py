@@ -10,7 +10,7 @@ import subprocess
 import time
 
 import pytest
-from conftest import ENGINE, NUTHATCH, ROOT, Server
+from conftest import ENGINE, ROOT, SERVER, Server
 from judge import MEMCACHED, converse, needs_right
 from ports import free_port
 from test_security import certificates, context, converse_tls, tls_flags  # noqa: F401 (a fixture)
@@ -95,7 +95,7 @@ def test_memcached_has_these_names_with_tls_and_udp(tmp_path, certificates, kind
 @pytest.mark.parametrize("kind", MORE_NAMES)
 def test_memcacheds_names_are_here_with_tls_and_udp(tmp_path, certificates, kind):  # noqa: F811
     expected = json.loads(MORE_NAMES[kind].read_text())
-    found = more_names(tmp_path / "ours", certificates, kind, (NUTHATCH, "--engine", ENGINE))
+    found = more_names(tmp_path / "ours", certificates, kind, SERVER)
     for topic in TOPICS:
         assert set(expected[topic]) - set(found[topic]) == set(), topic
 

@@ -22,7 +22,7 @@ pub struct Options {
     /// Command line of a rival, split at spaces; {port} becomes a free port. Repeat the option for each rival
     #[arg(long = "rival", value_name = "COMMAND", required = true)]
     pub rivals: Vec<String>,
-    /// Arguments of `nuthatch serve`, split at spaces; {port} becomes a free port
+    /// Arguments of `nuthatch serve`, or with --lab of `nuthatch-lab serve`, split at spaces; {port} becomes a free port
     #[arg(
         long,
         value_name = "ARGS",
@@ -30,6 +30,9 @@ pub struct Options {
         allow_hyphen_values = true
     )]
     pub ours: String,
+    /// Ours is `nuthatch-lab serve`, which has every engine
+    #[arg(long)]
+    pub lab: bool,
     /// Number of rounds of each server
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub rounds: usize,

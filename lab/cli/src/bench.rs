@@ -9,7 +9,7 @@ use nuthatch_bench::working_set::Contender;
 use nuthatch_bench::{
     directory, engine, figures, fill, full, growth, scale, server, versus, working_set,
 };
-use nuthatch_engine::Engine;
+use nuthatch_engine::{CommonSettings, Engine};
 use nuthatch_engines::{Build, EngineName, EngineSettings, Job, Tuning};
 use nuthatch_program::{Failure, output};
 
@@ -77,7 +77,7 @@ impl Bench {
             Bench::Full(bench) => bench.run(),
             Bench::Server(options) => print("server", &server::run(&options)?, options.json),
             Bench::Versus(options) => {
-                let program = server_program()?;
+                let program = server_program(options.lab)?;
                 let report = versus::run(&program, &options)?;
                 for warning in report
                     .rivals
@@ -231,17 +231,21 @@ impl Job for OnEngine<fill::Options> {
 fn for_bench(name: EngineName, tuning: &Tuning, room: Room) -> EngineSettings {
     EngineSettings {
         name,
-        memory_limit: room.memory,
-        item_size_max: name.item_size_max(room.memory),
-        initial_items: room.items,
+        common: CommonSettings {
+            memory_limit: room.memory,
+            initial_items: room.items,
+            ..CommonSettings::default()
+        },
         tuning: tuning.clone(),
-        ..EngineSettings::default()
     }
 }
 
-/// The server's program: `nuthatch` beside this program, or else the one that the system finds.
-fn server_program() -> Result<PathBuf, String> {
+/// The server's program: this one, or `nuthatch` beside it, or else the one that the system finds.
+fn server_program(is_lab: bool) -> Result<PathBuf, String> {
     let this = std::env::current_exe().map_err(|error| error.to_string())?;
+    if is_lab {
+        return Ok(this);
+    }
     let beside = this.with_file_name("nuthatch");
     Ok(if beside.is_file() {
         beside

@@ -8,8 +8,9 @@ use nuthatch_program::{Failure, output};
 use crate::bench::Bench;
 use crate::flow::Flow;
 use crate::hash::Hash;
+use crate::serve::Serve;
 
-/// Measures and explains caches: engines, servers, flow caches, hash functions.
+/// Runs, measures and explains caches: engines, servers, flow caches, hash functions.
 #[derive(Debug, Parser)]
 #[command(name = "nuthatch-lab", version)]
 pub struct CommandLine {
@@ -21,6 +22,13 @@ pub struct CommandLine {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Serve clients as nuthatch does, on any engine, with the switches of papers
+    // As for `nuthatch`, the last word counts, and of its flags one is about the output of its own -V and -h.
+    #[command(
+        args_override_self = true,
+        mut_arg("as_memcached", |flag| flag.hide(true))
+    )]
+    Serve(Box<Serve>),
     /// Measure engines and servers
     #[command(subcommand)]
     Bench(Bench),

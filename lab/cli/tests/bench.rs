@@ -170,7 +170,7 @@ fn a_closed_pipe_ends_quietly() {
 
 #[test]
 fn cpservers_clients_are_measured() {
-    let running = Running::start("-p 0 -l 127.0.0.1 -t 2 --cpserver 127.0.0.1:0");
+    let running = Running::start_in_lab("-p 0 -l 127.0.0.1 -t 2 --cpserver 127.0.0.1:0");
     for (protocol, load) in [
         ("cpserver", "--get-ratio 0.7 --pipeline 100"),
         ("cpserver-extended", "--get-ratio 0 --pipeline 3"),

@@ -5,11 +5,6 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::thread;
 
-#[path = "../../../crates/server/cli/tests/running/mod.rs"]
-mod running;
-
-use running::nuthatch;
-
 const LAB: &str = env!("CARGO_BIN_EXE_nuthatch-lab");
 
 /// Items that a test stores in a server.
@@ -30,8 +25,8 @@ impl Server {
     }
 
     fn start_with(engine: &str, more: &[&str]) -> Self {
-        let mut child = Command::new(nuthatch())
-            .args(["-l", "127.0.0.1", "-p", "0", "-m", "32", "-t", "2"])
+        let mut child = Command::new(LAB)
+            .args(["serve", "-l", "127.0.0.1", "-p", "0", "-m", "32", "-t", "2"])
             .args(["--engine", engine])
             .args(more)
             .stderr(Stdio::piped())

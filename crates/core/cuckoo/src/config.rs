@@ -2,7 +2,7 @@
 
 use std::io;
 
-use nuthatch_engine::{ConfigError, KeyHasher};
+use nuthatch_engine::{CommonSettings, ConfigError, KeyHasher};
 pub use nuthatch_store::eviction::log::{LogPolicyKind, POLICIES};
 use nuthatch_store::eviction::slab::clock;
 use nuthatch_store::log::Log;
@@ -54,6 +54,22 @@ impl Default for CuckooConfig {
             initial_items: None,
             hasher: KeyHasher::random(),
             listener: None,
+        }
+    }
+}
+
+impl From<&CommonSettings> for CuckooConfig {
+    fn from(settings: &CommonSettings) -> Self {
+        let default = Self::default();
+        Self {
+            memory_limit: settings.memory_limit,
+            memory_limit_max: settings.limit_max(usize::MAX),
+            item_size_max: settings.item_size_max(1),
+            evicts: settings.evicts,
+            chunk_min: settings.chunk_min.unwrap_or(default.chunk_min),
+            growth_factor: settings.growth_factor,
+            initial_items: settings.initial_items,
+            ..default
         }
     }
 }

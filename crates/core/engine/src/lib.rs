@@ -2,6 +2,7 @@
 //!
 //! * [`Engine`] and [`Handle`]: an engine, and a thread's session with it
 //! * [`Inspect`] and [`Audit`]: the state that it shows to its operators and to its tests
+//! * [`settings`]: the settings that every engine has
 //! * [`ConfigError`] and [`LimitError`]: configurations and memory limits that are not possible
 //! * [`request`], [`reply`]: the requests and their answers
 //! * [`semantics`]: the effect of a request on the present item; every engine shares these rules
@@ -19,6 +20,7 @@ pub mod number;
 pub mod reply;
 pub mod request;
 pub mod semantics;
+pub mod settings;
 pub mod stats;
 
 pub use any::{AnyEngine, AnyHandle, AnyReservation, AnyValue, has_unwound};
@@ -32,3 +34,4 @@ pub use reply::{Item, Replies, Reply};
 pub use request::{
     Condition, Delta, Expiry, Key, Leave, Op, Read, Removal, Request, Store, StoreMode, TouchIf,
 };
+pub use settings::CommonSettings;

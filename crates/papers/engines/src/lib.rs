@@ -12,14 +12,15 @@ use nuthatch_cphash::config::{CpHashConfig, ServerThreads};
 use nuthatch_cphash::{CpHash, Rings};
 use nuthatch_cuckoo::layout::{EightWay, EightWayClock, Paper, Variant};
 use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
-use nuthatch_engine::{AnyEngine, Engine};
+use nuthatch_engine::settings::{CLASS_MIN, LOG_MIN};
+use nuthatch_engine::{AnyEngine, CommonSettings, Engine};
 use nuthatch_partition::Eviction;
 use nuthatch_partition::lockhash::LockHash;
 use nuthatch_partition::lockhash::config::LockHashConfig;
 use nuthatch_partition::memory::MEMORY_MAX;
 use serde::{Deserialize, Serialize};
 
-pub use tuning::{EvictionName, RangeError, ThreadRange, Tuning, TuningError, help};
+pub use tuning::{EvictionName, RangeError, ThreadRange, Tuning, TuningError};
 
 /// The engines there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
@@ -122,12 +123,10 @@ impl EngineName {
         self.kind().server_threads
     }
 
-    /// Bytes of the largest item by default: memcached's, or what a small limit allows. With server threads
-    /// there are at least two partitions, which share the memory.
-    pub fn item_size_max(self, memory_limit: usize) -> usize {
-        let parts = if self.has_server_threads() { 2 } else { 1 };
-        let default = CuckooConfig::default().item_size_max;
-        default.min(memory_limit / parts / 2)
+    /// Into how many parts it divides its memory at least, of which each must have room for the largest item: with server
+    /// threads there are two partitions or more.
+    fn parts(self) -> usize {
+        if self.has_server_threads() { 2 } else { 1 }
     }
 
     /// The evictions that it has; the first is its default.
@@ -174,16 +173,9 @@ impl Kind {
 }
 
 fn cuckoo<D: Variant>(settings: &EngineSettings) -> io::Result<Arc<Cuckoo<D>>> {
-    let default = CuckooConfig::default();
+    let default = CuckooConfig::from(&settings.common);
     let config = CuckooConfig {
-        memory_limit: settings.memory_limit,
-        memory_limit_max: settings.limit_max(usize::MAX),
-        item_size_max: settings.item_size_max,
-        evicts: settings.evicts,
         eviction: settings.eviction().log_policy().unwrap_or(default.eviction),
-        chunk_min: settings.chunk_min.unwrap_or(default.chunk_min),
-        growth_factor: settings.growth_factor,
-        initial_items: settings.initial_items,
         ..default
     };
     Cuckoo::new(config).map(Arc::new)
@@ -203,14 +195,15 @@ fn chained(settings: &EngineSettings) -> io::Result<Arc<Chained>> {
         EngineName::ChainedGlobal | EngineName::ChainedGlobalClock => Locks::Global,
         _ => Locks::Buckets,
     };
+    let common = &settings.common;
     let config = ChainedConfig {
-        memory_limit: settings.memory_limit,
-        memory_limit_max: settings.limit_max(usize::MAX),
-        item_size_max: settings.item_size_max,
-        evicts: settings.evicts,
-        chunk_min: settings.chunk_min.unwrap_or(default.chunk_min),
-        growth_factor: settings.growth_factor,
-        initial_items: settings.initial_items,
+        memory_limit: common.memory_limit,
+        memory_limit_max: common.limit_max(usize::MAX),
+        item_size_max: settings.item_size_max(),
+        evicts: common.evicts,
+        chunk_min: common.chunk_min.unwrap_or(default.chunk_min),
+        growth_factor: common.growth_factor,
+        initial_items: common.initial_items,
         locks,
         eviction: PolicyKind::named(&settings.eviction().name()).unwrap_or(default.eviction),
         ..default
@@ -219,72 +212,32 @@ fn chained(settings: &EngineSettings) -> io::Result<Arc<Chained>> {
 }
 
 /// What an engine is built from.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct EngineSettings {
     /// Which engine.
     pub name: EngineName,
-    /// Bytes for items and index.
-    pub memory_limit: usize,
-    /// Bytes to which that may be raised while it runs; four times the limit if it is `None`.
-    pub memory_limit_max: Option<usize>,
-    /// Bytes of the largest item.
-    pub item_size_max: usize,
-    /// False: a full engine refuses stores instead of evicting.
-    pub evicts: bool,
-    /// Bytes of the smallest chunk, if not the engine's default.
-    pub chunk_min: Option<usize>,
-    /// Ratio of neighbouring chunk sizes.
-    pub growth_factor: f64,
-    /// Items the index has room for at the start, if not the engine's default.
-    pub initial_items: Option<usize>,
+    /// The settings that every engine has.
+    pub common: CommonSettings,
     /// Settings that only some engines have.
     pub tuning: Tuning,
 }
 
-impl Default for EngineSettings {
-    fn default() -> Self {
-        let default = CuckooConfig::default();
-        Self {
-            name: EngineName::default(),
-            memory_limit: default.memory_limit,
-            memory_limit_max: None,
-            item_size_max: default.item_size_max,
-            evicts: default.evicts,
-            chunk_min: None,
-            growth_factor: default.growth_factor,
-            initial_items: None,
-            tuning: Tuning::default(),
-        }
-    }
-}
-
-/// Up to how many times the memory limit it may be raised, if no maximum is set: a memcached raises its limit as far as
-/// a client asks, and unused memory costs address space only.
-const LIMIT_RAISED: usize = 4;
-
-/// memcached's smallest chunk: the default.
-const CHUNK_MIN: usize = 48;
-
-/// The smallest of the sizes by which a log counts its items.
-const LOG_MIN: usize = 32;
-
 impl EngineSettings {
-    /// Bytes to which the limit may be raised, in an engine that can use `most` of them.
-    fn limit_max(&self, most: usize) -> usize {
-        let raised = || self.memory_limit.saturating_mul(LIMIT_RAISED).min(most);
-        self.memory_limit_max.unwrap_or_else(raised)
+    /// Bytes of the largest item.
+    pub fn item_size_max(&self) -> usize {
+        self.common.item_size_max(self.name.parts())
     }
 
     fn cphash(&self) -> CpHashConfig {
         let default = CpHashConfig::default();
-        let tuning = &self.tuning;
+        let (common, tuning) = (&self.common, &self.tuning);
         CpHashConfig {
-            memory_limit: self.memory_limit,
-            memory_limit_max: self.limit_max(MEMORY_MAX),
-            item_size_max: self.item_size_max,
-            evicts: self.evicts,
+            memory_limit: common.memory_limit,
+            memory_limit_max: common.limit_max(MEMORY_MAX),
+            item_size_max: self.item_size_max(),
+            evicts: common.evicts,
             eviction: self.partition_eviction(),
-            initial_items: self.initial_items,
+            initial_items: common.initial_items,
             partitions: tuning.partitions.unwrap_or(default.partitions),
             server_threads: match tuning.server_threads {
                 Some(ThreadRange { min, max }) if min == max => ServerThreads::Fixed(min),
@@ -297,14 +250,14 @@ impl EngineSettings {
     }
 
     fn lockhash(&self) -> LockHashConfig {
-        let partitions = self.tuning.partitions;
+        let (common, partitions) = (&self.common, self.tuning.partitions);
         LockHashConfig {
-            memory_limit: self.memory_limit,
-            memory_limit_max: self.limit_max(MEMORY_MAX),
-            item_size_max: self.item_size_max,
-            evicts: self.evicts,
+            memory_limit: common.memory_limit,
+            memory_limit_max: common.limit_max(MEMORY_MAX),
+            item_size_max: self.item_size_max(),
+            evicts: common.evicts,
             eviction: self.partition_eviction(),
-            initial_items: self.initial_items,
+            initial_items: common.initial_items,
             partitions: partitions.map(|count| u32::try_from(count).unwrap_or(u32::MAX)),
             ..LockHashConfig::default()
         }
@@ -325,22 +278,16 @@ impl EngineSettings {
 
     /// The lines that `stats settings` shows for this engine, beside those of all engines.
     pub fn lines(&self) -> Vec<(&'static str, String)> {
-        let mut lines = Vec::new();
         let most = if self.name.has_partitions() {
             MEMORY_MAX
         } else {
             usize::MAX
         };
-        lines.push(("maxbytes_max", self.limit_max(most).to_string()));
-        // Engines without size classes show these lines too: monitoring looks for the names.
-        lines.push(("growth_factor", format!("{:.2}", self.growth_factor)));
-        // For a log, the smallest of the sizes by which it counts its items.
-        let least = match self.eviction().log_policy() {
+        let chunk_min = match self.eviction().log_policy() {
             Some(_) => LOG_MIN,
-            None => CHUNK_MIN,
+            None => CLASS_MIN,
         };
-        let chunk_min = self.chunk_min.unwrap_or(least);
-        lines.push(("chunk_size", chunk_min.to_string()));
+        let mut lines = self.common.lines(most, chunk_min);
         if let Some(count) = self.partition_count() {
             lines.push(("partitions", count.to_string()));
         }
@@ -379,12 +326,14 @@ mod tests {
     fn built(name: EngineName, eviction: Option<EvictionName>) -> Arc<AnyEngine> {
         let settings = EngineSettings {
             name,
-            memory_limit: 8 << 20,
+            common: CommonSettings {
+                memory_limit: 8 << 20,
+                ..CommonSettings::default()
+            },
             tuning: Tuning {
                 eviction,
                 ..Tuning::default()
             },
-            ..EngineSettings::default()
         };
         EngineName::build(&settings).unwrap()
     }
@@ -444,16 +393,13 @@ mod tests {
         }
     }
 
-    /// Class of bug: an engine or an eviction that the program has, and that an operator cannot find.
+    /// Class of bug: an engine or an eviction that the program has, and that nobody finds.
     #[test]
-    fn operators_find_every_engine_and_every_eviction() {
+    fn the_manual_names_every_engine_and_every_eviction() {
         let engines = include_str!("../../../../docs/engines.md");
-        let running = include_str!("../../../../docs/running.md");
-        let dist = include_str!("../../../../dist/nuthatch.toml");
-        assert_names::<EngineName>("engines.md", between(engines, "| `--engine` |", "\n\n"));
-        assert_names::<EngineName>("running.md", between(running, "| `--engine` |", "\n"));
-        assert_names::<EvictionName>("running.md", between(running, "| `--eviction` |", "\n"));
-        assert_names::<EngineName>("nuthatch.toml", between(dist, "# The engine: ", "#engine"));
-        assert_names::<EvictionName>("nuthatch.toml", between(dist, "# Which item ", "#eviction"));
+        let list = between(engines, "| `--engine` |", "\n\n");
+        assert_names::<EngineName>("the list", list);
+        let flag = between(engines, "| `--eviction NAME` |", "\n");
+        assert_names::<EvictionName>("--eviction", flag);
     }
 }

@@ -111,8 +111,9 @@ fn engines_with(has: impl Fn(EngineName) -> bool) -> String {
     names.join(", ")
 }
 
-/// Server threads as typed: a fixed number, or a range.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// Server threads as typed: a fixed number, or a range. In a file, a number or a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(try_from = "NumberOrRange", into = "String")]
 pub struct ThreadRange {
     /// The fewest threads.
     pub min: usize,
@@ -143,6 +144,31 @@ impl fmt::Display for RangeError {
 
 impl Error for RangeError {}
 
+/// The forms of [`ThreadRange`] in a file.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "a number from 1, or a range like \"1-4\"")]
+enum NumberOrRange {
+    Number(u64),
+    Range(String),
+}
+
+impl TryFrom<NumberOrRange> for ThreadRange {
+    type Error = RangeError;
+
+    fn try_from(typed: NumberOrRange) -> Result<Self, RangeError> {
+        match typed {
+            NumberOrRange::Number(number) => Self::parse(&number.to_string()),
+            NumberOrRange::Range(range) => Self::parse(&range),
+        }
+    }
+}
+
+impl From<ThreadRange> for String {
+    fn from(range: ThreadRange) -> Self {
+        range.to_string()
+    }
+}
+
 impl ThreadRange {
     /// `2`, or `1-4`.
     pub fn parse(text: &str) -> Result<Self, RangeError> {
@@ -154,38 +180,25 @@ impl ThreadRange {
     }
 }
 
-/// The help texts of these settings, for the flags here and for programs that have such flags among their own.
-pub mod help {
-    /// Of [`Tuning::partitions`](super::Tuning).
-    pub const PARTITIONS: &str =
-        "Partitions of cphash and lockhash [default: 4096 for lockhash, 2 or more for cphash]";
-    /// Of [`Tuning::server_threads`](super::Tuning).
-    pub const SERVER_THREADS: &str = "Threads of cphash that carry out requests: a fixed number, or a range such as \
-         1-4, within which the load decides [default: 1 to the number of cores]";
-    /// Of [`Tuning::pin`](super::Tuning).
-    pub const PIN: &str = "Pin the first server thread of cphash to this core, the others to the next ones that the process may use";
-    /// Of [`Tuning::eviction`](super::Tuning).
-    pub const EVICTION: &str = "Which item is evicted when memory is short [default: s3-fifo for cuckoo, lru for \
-         cphash, lockhash and chained]";
-}
-
 /// The settings that only some engines have.
-#[derive(Args, Clone, Debug, Default, PartialEq)]
+#[derive(Args, Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(default, rename_all = "kebab-case")]
 pub struct Tuning {
-    /// See [`help::PARTITIONS`].
-    #[arg(long, value_name = "NUM", help = help::PARTITIONS, long_help = None)]
+    /// Partitions of cphash and lockhash [default: 4096 for lockhash, 2 or more for cphash]
+    #[arg(long, value_name = "NUM")]
     pub partitions: Option<usize>,
 
-    /// See [`help::SERVER_THREADS`].
-    #[arg(long, value_name = "NUM", value_parser = ThreadRange::parse, help = help::SERVER_THREADS, long_help = None)]
+    /// Threads of cphash that carry out requests: a fixed number, or a range such as 1-4, within which the load decides
+    /// [default: 1 to the number of cores]
+    #[arg(long, value_name = "NUM", value_parser = ThreadRange::parse)]
     pub server_threads: Option<ThreadRange>,
 
-    /// See [`help::PIN`].
-    #[arg(long, value_name = "CORE", help = help::PIN, long_help = None)]
+    /// Pin the first server thread of cphash to this core, the others to the next ones that the process may use
+    #[arg(long, value_name = "CORE")]
     pub pin: Option<usize>,
 
-    /// See [`help::EVICTION`].
-    #[arg(long, value_enum, help = help::EVICTION, long_help = None)]
+    /// Which item is evicted when memory is short [default: s3-fifo for cuckoo, lru for cphash, lockhash and chained]
+    #[arg(long, value_enum)]
     pub eviction: Option<EvictionName>,
 }
 
@@ -242,6 +255,16 @@ impl Tuning {
                 Err(TuningError::Eviction(eviction))
             }
             _ => Ok(()),
+        }
+    }
+
+    /// These settings, and the others for each that is not set.
+    pub fn over(self, other: Self) -> Self {
+        Self {
+            partitions: self.partitions.or(other.partitions),
+            server_threads: self.server_threads.or(other.server_threads),
+            pin: self.pin.or(other.pin),
+            eviction: self.eviction.or(other.eviction),
         }
     }
 

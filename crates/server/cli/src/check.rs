@@ -16,7 +16,6 @@ use nuthatch_log::LogTo;
 use nuthatch_program::Failure;
 use nuthatch_server::{Actions, Config, Listen, ListenAddress, bind_each, limits};
 
-use crate::engine;
 use crate::process;
 use crate::settings::{PORT_FILE, Settings};
 
@@ -33,7 +32,7 @@ pub fn all(settings: &mut Settings) -> Result<(), Failure> {
     log(&settings.process.log, user.as_deref())?;
     as_user(settings, user.as_deref())?;
     limits::keep_to(&mut settings.server, settings.engine.memory_limit as u64);
-    engine::make(&settings.engine).map(drop)
+    settings.engine.make().map(drop)
 }
 
 /// What a start needs before it becomes the user of `-u`.
@@ -149,7 +148,7 @@ fn twice(place: &ListenAddress, other: &ListenAddress) -> io::Error {
         true => "twice".to_owned(),
         false => format!("overlaps with {other}"),
     };
-    let words = format!("{place}: {what}, of -l, -p, -U, --redis-port, --cpserver and --metrics");
+    let words = format!("{place}: {what}, of all addresses to listen at");
     io::Error::new(io::ErrorKind::AddrInUse, words)
 }
 
@@ -256,9 +255,9 @@ fn appended(flag: &str, file: &Path) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cuckoo::DefaultEngine;
     use crate::flags::Flags;
     use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-    use nuthatch_engines::EngineName;
     use std::os::fd::AsFd;
     use std::os::unix::fs::OpenOptionsExt;
     use std::path::PathBuf;
@@ -266,11 +265,12 @@ mod tests {
     /// Without a change of the user: it is of all threads, and fails where another test has filtered the system calls
     /// of its own.
     fn check(flags: Flags) -> Result<(), Failure> {
-        let mut settings = Settings::check(&flags, None).map_err(Failure::Usage)?;
+        let own = DefaultEngine::default();
+        let mut settings = Settings::check(&flags, &own, None).map_err(Failure::Usage)?;
         before_user(&mut settings)?;
         log(&settings.process.log, None)?;
         as_user(&mut settings, None)?;
-        engine::make(&settings.engine).map(drop)
+        settings.engine.make().map(drop)
     }
 
     /// A reader takes the end of the last writer for the end of the log.
@@ -544,22 +544,6 @@ mod tests {
                 "-n",
                 Flags {
                     slab_min_size: Some(10_000_000),
-                    ..good()
-                },
-            ),
-            (
-                "--partitions",
-                Flags {
-                    engine: Some(EngineName::Cphash),
-                    partitions: Some(3),
-                    ..good()
-                },
-            ),
-            (
-                "--partitions",
-                Flags {
-                    engine: Some(EngineName::Lockhash),
-                    partitions: Some(0),
                     ..good()
                 },
             ),

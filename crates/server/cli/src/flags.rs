@@ -1,17 +1,17 @@
 //! The settings of a server as the user typed them: memcached's flags, or the same in a TOML file.
 //!
 //! This module checks only the form of values, and sets no defaults: [`settings`](crate::settings) does both, once, for
-//! both sources together.
+//! both sources together. Flags that a program has for its engine are declared where the program is: see
+//! [`EngineFlags`](crate::engine::EngineFlags).
 
 use std::fmt::Display;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{ArgAction, Args};
 use nuthatch_program::size::{self, SizeError};
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-use nuthatch_engines::{EngineName, EvictionName, ThreadRange, Tuning, help};
 use nuthatch_log::LogFormat;
 
 use crate::extended;
@@ -38,14 +38,6 @@ pub struct Flags {
         skip_serializing_if = "Vec::is_empty"
     )]
     pub listen: Vec<String>,
-
-    /// Also listen for clients of CPServer's protocol at these addresses, with or without a port [default port: 2117]
-    #[arg(long, value_name = "ADDR", value_delimiter = ',')]
-    #[serde(
-        deserialize_with = "one_or_many",
-        skip_serializing_if = "Vec::is_empty"
-    )]
-    pub cpserver: Vec<String>,
 
     /// Also listen for Redis' clients on this TCP port; 0 or -1: any free port [default: none]
     #[arg(long, value_name = "NUM", allow_negative_numbers = true)]
@@ -209,8 +201,7 @@ pub struct Flags {
     #[arg(long, value_enum, value_name = "FORM")]
     pub log_format: Option<LogFormat>,
 
-    /// Maximum number of requests, from all connections of a thread, in one batch to the engine [default: 256; with
-    /// --cpserver or the engine cphash: 1000]
+    /// Maximum number of requests, from all connections of a thread, in one batch to the engine [default: 256]
     #[arg(long, value_name = "NUM")]
     pub batch: Option<usize>,
 
@@ -219,49 +210,9 @@ pub struct Flags {
     #[arg(short = 'o', long, value_name = "OPTIONS", value_delimiter = ',', long_help = extended::help())]
     #[serde(deserialize_with = "one_or_many", skip_serializing)]
     pub extended: Vec<String>,
-
-    /// The engine [default: cuckoo]
-    #[arg(long, value_enum)]
-    pub engine: Option<EngineName>,
-
-    /// See [`Tuning`], as for the three fields that follow.
-    #[arg(long, value_name = "NUM", help = help::PARTITIONS, long_help = None)]
-    pub partitions: Option<usize>,
-
-    /// See [`Tuning`].
-    #[arg(long, value_name = "NUM", value_parser = ThreadRange::parse, help = help::SERVER_THREADS, long_help = None)]
-    #[serde(deserialize_with = "threads_or_text")]
-    pub server_threads: Option<ThreadRange>,
-
-    /// See [`Tuning`].
-    #[arg(long, value_name = "CORE", help = help::PIN, long_help = None)]
-    pub pin: Option<usize>,
-
-    /// See [`Tuning`].
-    #[arg(long, value_enum, help = help::EVICTION, long_help = None)]
-    pub eviction: Option<EvictionName>,
 }
 
 impl Flags {
-    /// Reads a file that says the same as the flags.
-    pub fn from_file(path: &Path) -> Result<Self, String> {
-        let text = nuthatch_base::file::check_no_fifo(path)
-            .and_then(|()| std::fs::read_to_string(path))
-            .map_err(|error| format!("{}: {error}", path.display()))?;
-        toml::from_str(&text)
-            .map_err(|error| format!("{}{}", path.display(), in_a_line(&text, &error)))
-    }
-
-    /// The settings that only some engines have.
-    pub fn tuning(&self) -> Tuning {
-        Tuning {
-            partitions: self.partitions,
-            server_threads: self.server_threads,
-            pin: self.pin,
-            eviction: self.eviction,
-        }
-    }
-
     /// The level of logging.
     pub fn verbosity(&self) -> u8 {
         self.verbose.iter().fold(0, |level, said| match said {
@@ -276,7 +227,6 @@ impl Flags {
             port: self.port.or(file.port),
             udp_port: self.udp_port.or(file.udp_port),
             listen: either(self.listen, file.listen),
-            cpserver: either(self.cpserver, file.cpserver),
             redis_port: self.redis_port.or(file.redis_port),
             unix_socket: self.unix_socket.or(file.unix_socket),
             unix_mask: self.unix_mask.or(file.unix_mask),
@@ -317,11 +267,6 @@ impl Flags {
             log: self.log.or(file.log),
             log_format: self.log_format.or(file.log_format),
             extended: [file.extended, self.extended].concat(),
-            engine: self.engine.or(file.engine),
-            partitions: self.partitions.or(file.partitions),
-            server_threads: self.server_threads.or(file.server_threads),
-            pin: self.pin.or(file.pin),
-            eviction: self.eviction.or(file.eviction),
         }
     }
 
@@ -346,9 +291,7 @@ impl Flags {
         ] {
             *path = path.take().filter(|path| !path.as_os_str().is_empty());
         }
-        for list in [&mut self.listen, &mut self.cpserver] {
-            list.retain(|text| !text.is_empty());
-        }
+        self.listen.retain(|text| !text.is_empty());
         self
     }
 }
@@ -380,17 +323,8 @@ impl Verbosity {
     }
 }
 
-/// The error of a file and its place, in one line: the log has a line an event.
-fn in_a_line(text: &str, error: &toml::de::Error) -> String {
-    let message = error.message().replace('\n', ", ");
-    let before = error.span().and_then(|span| text.get(..span.start));
-    match before {
-        Some(before) => format!(":{}: {message}", before.matches('\n').count() + 1),
-        None => format!(": {message}"),
-    }
-}
-
-fn either<T>(first: Vec<T>, second: Vec<T>) -> Vec<T> {
+/// The first list, or the second if it is empty.
+pub fn either<T>(first: Vec<T>, second: Vec<T>) -> Vec<T> {
     if first.is_empty() { second } else { first }
 }
 
@@ -434,10 +368,6 @@ fn bytes_or_text<'de, D: Deserializer<'de>>(input: D) -> Result<Option<usize>, D
     NumberOrText::deserialize(input)?.parse(size::parse)
 }
 
-fn threads_or_text<'de, D: Deserializer<'de>>(input: D) -> Result<Option<ThreadRange>, D::Error> {
-    NumberOrText::deserialize(input)?.parse(ThreadRange::parse)
-}
-
 fn octal_text<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u32>, D::Error> {
     NumberOrText::deserialize(input)?.parse(octal)
 }
@@ -454,7 +384,8 @@ enum OneOrMany {
     Many(Vec<String>),
 }
 
-fn one_or_many<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<String>, D::Error> {
+/// Reads a list of texts from a file: one text with commas, or several.
+pub fn one_or_many<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<String>, D::Error> {
     Ok(match OneOrMany::deserialize(input)? {
         OneOrMany::One(text) => text.split(',').map(str::to_owned).collect(),
         OneOrMany::Many(texts) => texts,
@@ -464,11 +395,13 @@ fn one_or_many<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<String>, D::Er
 #[cfg(test)]
 mod tests {
     use std::os::unix::ffi::OsStrExt;
+    use std::path::Path;
 
     use clap::FromArgMatches;
     use clap::error::ErrorKind;
 
     use super::*;
+    use crate::cuckoo::DefaultEngine;
 
     fn typed(line: &str) -> Result<Flags, clap::Error> {
         let command = Flags::augment_args(clap::Command::new("nuthatch"));
@@ -485,8 +418,7 @@ mod tests {
         let short = typed(
             "-p 1 -U 0 -l a,b -l c:2 -s /s -a 0770 -m 1024 -c 5 -t 2 -b 7 -R 9 -I 2m -n 64 -f 1.5 \
              -M -F -X -W -D : -C -A -L -k -r -B auto -d -u nobody -P /p --verbose=2 --log /l --log-format json -o modern,idle_timeout=3 \
-             --cpserver d,e:3 --redis-port 6 --batch 500 --engine cphash --partitions 8 --server-threads 1-4 \
-             --pin 2 --eviction random --memory-limit-max 2048",
+             --redis-port 6 --batch 500 --memory-limit-max 2048",
         )
         .unwrap();
         let long = typed(
@@ -498,8 +430,7 @@ mod tests {
              --disable-cas --enable-shutdown --enable-largepages --lock-memory --coredumps \
              --protocol=auto --daemon \
              --user=nobody --pidfile=/p --verbose=2 --log=/l --log-format=json --extended=modern,idle_timeout=3 \
-             --cpserver=d --cpserver=e:3 --redis-port=6 --batch=500 --engine=cphash --partitions=8 \
-             --server-threads=1-4 --pin=2 --eviction=random --memory-limit-max=2g",
+             --redis-port=6 --batch=500 --memory-limit-max=2g",
         )
         .unwrap();
         let file = file(
@@ -536,14 +467,8 @@ mod tests {
             log = "/l"
             log-format = "json"
             extended = "modern,idle_timeout=3"
-            cpserver = ["d", "e:3"]
             redis-port = 6
             batch = 500
-            engine = "cphash"
-            partitions = 8
-            server-threads = "1-4"
-            pin = 2
-            eviction = "random"
             "#,
         );
         assert_eq!(short, long);
@@ -610,13 +535,12 @@ mod tests {
     #[test]
     fn values_are_unset_against_the_file() {
         let file = file(
-            "listen = \"a\"\ncpserver = \"a\"\nunix-socket = \"/s\"\nauth-file = \"/y\"\nmetrics = \"a\"\n\
+            "listen = \"a\"\nunix-socket = \"/s\"\nauth-file = \"/y\"\nmetrics = \"a\"\n\
              memory-file = \"/e\"\nload = \"/l\"\nsave = \"/s\"\nhandover = \"/h\"\nuser = \"u\"\npidfile = \"/p\"\n\
              log = \"syslog\"\nprotocol = \"ascii\"",
         );
-        let unset = typed(
-            "-l= --cpserver= -s= -Y= --metrics= -e= --load= --save= --handover= --user= -P= --log= -B=",
-        );
+        let unset =
+            typed("-l= -s= -Y= --metrics= -e= --load= --save= --handover= --user= -P= --log= -B=");
         let flags = unset.unwrap().over(file.clone()).without_empty();
         assert_eq!(flags, Flags::default());
         assert_eq!(file.clone().without_empty(), file);
@@ -625,9 +549,6 @@ mod tests {
     #[test]
     fn what_has_no_form_is_refused() {
         for line in [
-            "--engine chain",
-            "--server-threads 4-1",
-            "--eviction fifo",
             "-m lots",
             "-p x",
             "-a 8",
@@ -644,55 +565,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_file_is_a_line() {
-        for (text, line) in [
-            ("port = 1\nthreads = [\n", 2),
-            ("port = 1\n\nprot = 1\n", 3),
-            ("threads = 1\nport = \"x\"\n", 2),
-        ] {
-            let error = toml::from_str::<Flags>(text).unwrap_err();
-            let said = in_a_line(text, &error);
-            assert!(said.starts_with(&format!(":{line}: ")), "{said}");
-            assert!(!said.contains('\n'), "{said}");
-        }
-    }
-
-    #[test]
-    fn the_engines_flags_say_what_the_engines_say() {
-        let ours = Flags::augment_args(clap::Command::new("nuthatch"));
-        let theirs = Tuning::augment_args(clap::Command::new("engines"));
-        for flag in theirs.get_arguments() {
-            let mut ours = ours.get_arguments();
-            let same = ours.find(|other| other.get_id() == flag.get_id()).unwrap();
-            let told = |flag: &clap::Arg| {
-                let help = flag.get_help().map(ToString::to_string);
-                (
-                    help,
-                    flag.get_long_help().is_none(),
-                    flag.get_long().map(str::to_owned),
-                    format!("{:?}", flag.get_value_names()),
-                )
-            };
-            assert_eq!(told(flag), told(same));
-        }
-    }
-
-    #[test]
-    fn an_unknown_key_in_the_file_is_named() {
-        let error = toml::from_str::<Flags>("prot = 1").unwrap_err().to_string();
-        assert!(error.contains("unknown field `prot`"), "{error}");
-        assert!(error.contains("`port`"), "{error}");
-    }
-
-    #[test]
     fn the_example_file_says_every_key() {
         let path = Path::new(concat!(
             env!("CARGO_MANIFEST_DIR"),
             "/../../../dist/nuthatch.toml"
         ));
         assert_eq!(
-            Flags::from_file(path),
-            Ok(Flags::default()),
+            crate::file::read(path),
+            Ok((Flags::default(), DefaultEngine::default())),
             "all is commented out"
         );
         // With the comment signs removed it is still a valid file, and has every key.
@@ -702,8 +582,9 @@ mod tests {
             .filter_map(|line| line.strip_prefix('#'))
             .filter(|line| !line.starts_with(' ') && line.contains(" = "))
             .fold(String::new(), |text, line| text + line + "\n");
-        toml::from_str::<Flags>(&text).unwrap_or_else(|error| panic!("{error}"));
+        crate::file::parse::<DefaultEngine>(&text).unwrap_or_else(|error| panic!("{error}"));
         let command = Flags::augment_args(clap::Command::new("nuthatch"));
+        let command = DefaultEngine::augment_args(command);
         for argument in command.get_arguments() {
             let name = argument.get_long().unwrap();
             let key = format!("{name} = ");

@@ -27,8 +27,13 @@ pub struct Places {
 }
 
 impl Places {
-    /// The places of these flags. `verify` says which certificates TLS demands of clients, if there is TLS.
-    pub fn of(flags: &Flags, verify: Option<Verify>) -> Result<Self, String> {
+    /// The places of these flags, and those for CPServer's clients, if the program serves them. `verify` says which
+    /// certificates TLS demands of clients, if there is TLS.
+    pub fn of(
+        flags: &Flags,
+        cpserver: Option<&[String]>,
+        verify: Option<Verify>,
+    ) -> Result<Self, String> {
         let protocol = match flags.protocol.as_deref() {
             None => Protocol::Memcached,
             Some(name) => protocol_named(name).ok_or("-B: ascii, binary, auto or any")?,
@@ -41,18 +46,13 @@ impl Places {
         };
         let mut listeners = said.memcached()?;
         listeners.extend(said.udp()?);
-        listeners.extend(said.cpserver()?);
+        listeners.extend(said.cpserver(cpserver)?);
         listeners.extend(said.redis(&mut warnings)?);
         Ok(Self {
             listeners,
             warnings,
         })
     }
-}
-
-/// True if CPServer's clients are served.
-pub fn has_cpserver(flags: &Flags) -> bool {
-    !flags.cpserver.is_empty() || !inherited_as(Some(CPSERVER)).is_empty()
 }
 
 /// The same flags with an address in place of each host's name, for a server that listens already. A change of these
@@ -71,12 +71,18 @@ pub fn without_names(flags: &Flags) -> Flags {
         });
         *list = typed.collect::<Vec<_>>().join(";");
     }
-    for place in flags.cpserver.iter_mut().chain(&mut flags.metrics) {
-        let (_, address) = tls_word(place);
-        let (words, address) = place.split_at(place.len() - address.len());
-        *place = words.to_owned() + &without_name(address);
-    }
+    flags.metrics = flags.metrics.as_deref().map(without_name);
     flags
+}
+
+/// [`without_names`] for CPServer's addresses.
+pub fn cpserver_without_names(typed: Vec<String>) -> Vec<String> {
+    let known = typed.into_iter().map(|typed| {
+        let (_, address) = tls_word(&typed);
+        let (word, address) = typed.split_at(typed.len() - address.len());
+        word.to_owned() + &without_name(address)
+    });
+    known.collect()
 }
 
 /// The addresses in a list of `-l`. memcached takes both signs between them.
@@ -183,10 +189,18 @@ impl ListenDefaults<'_> {
     }
 
     /// Places for CPServer's clients.
-    fn cpserver(&self) -> Result<Vec<Listen>, String> {
+    fn cpserver(&self, typed: Option<&[String]>) -> Result<Vec<Listen>, String> {
         let mut places = self.inherited(inherited_as(Some(CPSERVER)));
+        let Some(all) = typed else {
+            return match places.is_empty() {
+                true => Ok(places),
+                false => Err(format!(
+                    "systemd's socket {CPSERVER}: its clients are served by `nuthatch-lab serve`"
+                )),
+            };
+        };
         if places.is_empty() {
-            for typed in &self.flags.cpserver {
+            for typed in all {
                 let (word, address) = tls_word(typed);
                 let tls = self.tls("--cpserver", typed, word)?;
                 let found = addresses("--cpserver", address, cpserver::PORT)?.into_iter();
@@ -451,7 +465,6 @@ mod tests {
             "no.such.host:9, 127.0.0.1 ,",
             "fe80::1%nosuch;[fe80::1%nosuch]:7;fe80::1%3",
         ]);
-        flags.cpserver = vec!["notls:no.such.host".to_owned()];
         flags.metrics = Some("no.such.host:9".to_owned());
         let known = without_names(&flags);
         assert_eq!(
@@ -465,7 +478,9 @@ mod tests {
                 "0.0.0.0;0.0.0.0:7;fe80::1%3"
             ]
         );
-        assert_eq!(known.cpserver, ["notls:0.0.0.0"]);
+        let cpserver = ["notls:no.such.host", "no.such.host:9", "::1"].map(str::to_owned);
+        let known_cpserver = cpserver_without_names(cpserver.to_vec());
+        assert_eq!(known_cpserver, ["notls:0.0.0.0", "0.0.0.0:9", "::1"]);
         assert_eq!(known.metrics.as_deref(), Some("0.0.0.0:9"));
     }
 
@@ -478,7 +493,19 @@ mod tests {
 
     /// Each place with its protocol, and the certificates that TLS demands there.
     fn listening(flags: &Flags, verify: Option<Verify>) -> Result<Vec<String>, String> {
-        let all = Places::of(flags, verify)?.listeners.into_iter();
+        listening_with(flags, None, verify)
+    }
+
+    fn listening_with(
+        flags: &Flags,
+        cpserver: Option<&[&str]>,
+        verify: Option<Verify>,
+    ) -> Result<Vec<String>, String> {
+        let cpserver: Option<Vec<String>> =
+            cpserver.map(|all| all.iter().map(|&typed| typed.to_owned()).collect());
+        let all = Places::of(flags, cpserver.as_deref(), verify)?
+            .listeners
+            .into_iter();
         let told = all.map(|listen| {
             let place = match &listen.place {
                 ListenAddress::Tcp(address) => address.to_string(),
@@ -541,7 +568,7 @@ mod tests {
                 redis_port: Some(7),
                 ..flags(&listen)
             };
-            let places = Places::of(&flags, Some(Verify::Nothing)).unwrap();
+            let places = Places::of(&flags, None, Some(Verify::Nothing)).unwrap();
             assert_eq!(places.listeners.len(), 3);
             assert_eq!(places.listeners[2].tls, Some(Verify::Nothing));
             assert!(places.warnings[0].contains("127.0.0.1:7 has the strictest"));
@@ -587,13 +614,9 @@ mod tests {
         // Another kind of clients cannot share it: the check of a start tells that.
         assert_eq!(places(&["127.0.0.1", "proto[ascii]:127.0.0.1"]).len(), 2);
         assert!(listening(&flags(&[" ,;"]), None).is_err());
-        let cpserver = Flags {
-            cpserver: ["127.0.0.1:8", "127.1:8", "127.0.0.1:9"]
-                .map(Into::into)
-                .to_vec(),
-            ..flags(&["127.0.0.1"])
-        };
-        assert_eq!(listening(&cpserver, None).unwrap().len(), 3);
+        let cpserver = ["127.0.0.1:8", "127.1:8", "127.0.0.1:9"];
+        let all = listening_with(&flags(&["127.0.0.1"]), Some(&cpserver), None);
+        assert_eq!(all.unwrap().len(), 3);
     }
 
     #[test]
@@ -604,11 +627,12 @@ mod tests {
         };
         for typed in ["*:7", ":7", "7"] {
             let flags = Flags {
-                cpserver: vec![typed.replace('7', "8")],
                 metrics: Some(typed.replace('7', "9")),
                 ..flags(&[typed])
             };
-            let places = Places::of(&flags, None).unwrap().listeners.into_iter();
+            let cpserver = [typed.replace('7', "8")];
+            let places = Places::of(&flags, Some(&cpserver), None).unwrap();
+            let places = places.listeners.into_iter();
             let places: Vec<_> = places.map(|listen| listen.place).collect();
             assert_eq!(places, [all(7), all(8)].concat(), "{typed}");
             let metrics = metrics(&flags).unwrap().into_iter();
@@ -624,11 +648,10 @@ mod tests {
             let error = listening(&flags(&[wrong]), None).unwrap_err();
             assert!(error.starts_with(&begins("-l")), "{error}");
             let others = Flags {
-                cpserver: vec![wrong.to_owned()],
                 metrics: Some(wrong.to_owned()),
                 ..flags(&["127.0.0.1"])
             };
-            let error = listening(&others, None).unwrap_err();
+            let error = listening_with(&others, Some(&[wrong]), None).unwrap_err();
             assert!(error.starts_with(&begins("--cpserver")), "{error}");
             let error = metrics(&others).unwrap_err();
             assert!(error.starts_with(&begins("--metrics")), "{error}");
@@ -693,11 +716,8 @@ mod tests {
     #[test]
     fn cpservers_clients_have_the_same_words_for_tls() {
         let place = |typed: &str, tls| {
-            let flags = Flags {
-                cpserver: vec![typed.to_owned()],
-                ..flags(&["127.0.0.1"])
-            };
-            listening(&flags, tls).map(|mut places| places.remove(1))
+            let places = listening_with(&flags(&["127.0.0.1"]), Some(&[typed]), tls);
+            places.map(|mut places| places.remove(1))
         };
         let tls = Some(Verify::IfPresent);
         for (typed, has) in [

@@ -4,10 +4,10 @@ use nuthatch_log::Log;
 use nuthatch_server::{Controls, TlsSettings};
 use toml::{Table, Value};
 
-use crate::command::Serve;
+use crate::engine::EngineFlags;
 use crate::extended::Extended;
 use crate::flags::Flags;
-use crate::places;
+use crate::serve::Serve;
 use crate::settings::Settings;
 
 /// The settings that [`Controls::apply`] applies.
@@ -31,8 +31,8 @@ const APPLIED: [&str; 13] = [
 const FILES: [&str; 3] = ["-o ssl_ca_cert", "-o ssl_chain_cert", "-o ssl_key"];
 
 /// Reads settings again.
-pub struct Reload {
-    source: Serve,
+pub struct Reload<E: EngineFlags> {
+    source: Serve<E>,
     /// The settings that are in effect, each under its key in the file.
     running: Table,
     log: Log,
@@ -40,12 +40,12 @@ pub struct Reload {
     missed: bool,
 }
 
-impl Reload {
-    /// For a server that was started by `flags`, which came from `source`.
-    pub fn new(source: Serve, flags: &Flags, log: Log) -> Result<Self, String> {
+impl<E: EngineFlags> Reload<E> {
+    /// For a server that was started by `flags` and the program's own, which came from `source`.
+    pub fn new(source: Serve<E>, flags: &Flags, own: &E, log: Log) -> Result<Self, String> {
         Ok(Self {
             source,
-            running: table(flags)?,
+            running: table(flags, own)?,
             log,
             missed: false,
         })
@@ -169,14 +169,13 @@ impl Reload {
 }
 
 /// The settings of all sources now, and each of them under its key in the file.
-fn read(source: &Serve) -> Result<(Settings, Table), String> {
-    let flags = source.clone().flags()?;
-    let settings = Settings::check(&places::without_names(&flags), None)?;
-    Ok((settings, table(&flags)?))
+fn read<E: EngineFlags>(source: &Serve<E>) -> Result<(Settings, Table), String> {
+    let (flags, own) = source.clone().flags()?;
+    Ok((Settings::check_again(&flags, &own)?, table(&flags, &own)?))
 }
 
 /// The newest paths of certificates, for `refresh_certs`.
-pub fn newest_tls(source: &Serve) -> Option<TlsSettings> {
+pub fn newest_tls<E: EngineFlags>(source: &Serve<E>) -> Option<TlsSettings> {
     match read(source) {
         Ok((settings, _)) => settings.server.tls,
         Err(error) => {
@@ -196,8 +195,10 @@ fn changes(running: &Table, wanted: &Table) -> Vec<String> {
 }
 
 /// Settings under their keys in the file; those that add up or are composed, by their result.
-fn table(flags: &Flags) -> Result<Table, String> {
-    let mut table = Table::try_from(flags).map_err(|error| error.to_string())?;
+fn table<E: EngineFlags>(flags: &Flags, own: &E) -> Result<Table, String> {
+    let failed = |error: toml::ser::Error| error.to_string();
+    let mut table = Table::try_from(flags).map_err(failed)?;
+    table.extend(Table::try_from(own).map_err(failed)?);
     let verbosity = Value::Integer(flags.verbosity().into());
     table.insert("verbose".to_owned(), verbosity);
     for (option, value) in Extended::parse(&flags.extended)?.said() {
@@ -209,9 +210,11 @@ fn table(flags: &Flags) -> Result<Table, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cuckoo::DefaultEngine;
 
     fn of(text: &str) -> Table {
-        table(&toml::from_str(text).unwrap()).unwrap()
+        let (flags, own) = crate::file::parse::<DefaultEngine>(text).unwrap();
+        table(&flags, &own).unwrap()
     }
 
     #[test]

@@ -1,8 +1,10 @@
-//! A server's life: from settings to the last connection's end.
+//! Serving, from the command line to the last connection's end.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
+use clap::Args;
 use nuthatch_base::sync::mutex::Mutex;
 use nuthatch_engine::Engine;
 use nuthatch_engine::stats::EngineStats;
@@ -12,27 +14,77 @@ use nuthatch_server::systemd::{self, NotifyState};
 use nuthatch_server::{By, Controls, NewestTls, OnVerbosity, Server, Shutdown, Signals};
 
 use crate::check;
-use crate::command::{self, Serve};
 use crate::confine::calls::LaterCalls;
 use crate::confine::{self, Confinement};
 use crate::daemon::{self, Launch};
-use crate::engine;
+use crate::engine::EngineFlags;
+use crate::file;
+use crate::flags::Flags;
 use crate::greeting;
+use crate::missing::Missing;
 use crate::pid_file::PidFile;
 use crate::process;
 use crate::reload::{self, Reload};
-use crate::settings::{PORT_FILE, Settings};
+use crate::settings::{PORT_FILE, Settings, absolute};
 use nuthatch_program::{Failure, output};
 
+/// How to serve.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Serve<E: EngineFlags> {
+    /// Read settings from this TOML file, whose keys are the long names of the flags; flags override it
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Check the settings and the files that they name, report errors, and exit
+    #[arg(long)]
+    pub check: bool,
+    /// Begin the output of -V and -h with memcached's name and the version that clients see, as if the program were
+    /// called memcached
+    #[arg(long)]
+    pub as_memcached: bool,
+    /// Print the license and exit
+    #[arg(short = 'i', long)]
+    pub license: bool,
+    /// The flags as typed on the command line.
+    #[command(flatten)]
+    pub flags: Flags,
+    /// memcached's flags that are refused.
+    #[command(flatten)]
+    missing: Missing,
+    /// The program's own flags.
+    #[command(flatten)]
+    pub engine: E,
+}
+
+impl<E: EngineFlags> Serve<E> {
+    /// The same from any directory: a daemon changes its own, and reads the file again later.
+    fn absolute(self) -> Result<Self, String> {
+        let config = self.config.as_deref().map(absolute).transpose()?;
+        Ok(Self { config, ..self })
+    }
+
+    /// The flags of every server and the program's own, with the file's behind them.
+    pub(crate) fn flags(self) -> Result<(Flags, E), String> {
+        self.missing.check()?;
+        let (flags, engine) = match &self.config {
+            Some(path) => {
+                let (flags, engine) = file::read(path)?;
+                (self.flags.over(flags), self.engine.over(engine))
+            }
+            None => (self.flags, self.engine),
+        };
+        Ok((flags.without_empty(), engine))
+    }
+}
+
 /// Serves until it is stopped.
-pub fn run(serve: Serve) -> Result<(), Failure> {
+pub fn run<E: EngineFlags>(serve: Serve<E>) -> Result<(), Failure> {
     if serve.license {
-        return command::license();
+        return license();
     }
     let serve = serve.absolute().map_err(Failure::Usage)?;
-    let flags = serve.clone().flags().map_err(Failure::Usage)?;
+    let (flags, own) = serve.clone().flags().map_err(Failure::Usage)?;
     let port_file = std::env::var_os(PORT_FILE).map(Into::into);
-    let mut settings = Settings::check(&flags, port_file).map_err(Failure::Usage)?;
+    let mut settings = Settings::check(&flags, &own, port_file).map_err(Failure::Usage)?;
     if serve.check {
         // Warnings about files that are otherwise fine go to standard error, wherever the server's own log goes.
         Log::begin(&LogTo::Stderr, LogFormat::Text, 0, Arc::default()).map_err(Failure::Run)?;
@@ -82,7 +134,7 @@ pub fn run(serve: Serve) -> Result<(), Failure> {
     }
     log.write_apart()
         .map_err(|error| Failure::Run(format!("the log's thread: {error}")))?;
-    let reload = Reload::new(serve, &flags, log.clone()).map_err(Failure::Usage)?;
+    let reload = Reload::new(serve, &flags, &own, log.clone()).map_err(Failure::Usage)?;
     let outcome = checked.and_then(|()| live(settings, launch, reload, &log));
     if let Err(Failure::Usage(error) | Failure::Run(error)) = &outcome {
         log.error(error);
@@ -91,13 +143,13 @@ pub fn run(serve: Serve) -> Result<(), Failure> {
 }
 
 /// The server's life. `launch` is set if it runs in the background.
-fn live(
+fn live<E: EngineFlags>(
     settings: Settings,
     launch: Option<Launch>,
-    reload: Reload,
+    reload: Reload<E>,
     log: &Log,
 ) -> Result<(), Failure> {
-    let engine = engine::make(&settings.engine)?;
+    let engine = settings.engine.make()?;
     let (name, index) = (engine.name(), index(&engine.stats()));
     let (threads, limit) = (settings.server.threads, settings.engine.memory_limit >> 20);
     let item_size_max = settings.engine.item_size_max;
@@ -167,10 +219,10 @@ fn live(
 
 /// Handles signals from here on: one that ends the server ends its start as well. Other signals take effect once
 /// `controls` is set.
-fn heed_signals(
+fn heed_signals<E: EngineFlags>(
     shutdown: Shutdown,
     controls: &Arc<OnceLock<Controls>>,
-    reload: &Arc<Mutex<Reload>>,
+    reload: &Arc<Mutex<Reload<E>>>,
     early_save: &Arc<Mutex<bool>>,
 ) -> io::Result<()> {
     let (reloads, saves) = (Arc::clone(controls), Arc::clone(controls));
@@ -207,4 +259,9 @@ fn index(stats: &EngineStats) -> String {
         Some(rule) => format!("index of {} slots ({rule}), ", stats.index_slots),
         None => String::new(),
     }
+}
+
+/// Prints the license.
+fn license() -> Result<(), Failure> {
+    output::print_bytes(include_bytes!("../../../../LICENSE"))
 }

@@ -5,14 +5,16 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use nuthatch_engine::CommonSettings;
+use nuthatch_engine::settings::ITEM_SIZE_MAX;
 use nuthatch_log::{LogFormat, LogTo};
 use nuthatch_server::config::{Config, Keeping, TlsSettings};
 
+use crate::engine::{ChosenEngine, EngineFlags};
 use crate::extended::Extended;
 use crate::flags::Flags;
 use crate::places::{self, Places};
 use crate::process;
-use nuthatch_engines::{EngineName, EngineSettings};
 
 /// The smallest `-m`, in bytes.
 const MEMORY_MIN: usize = 1 << 20;
@@ -20,7 +22,7 @@ const MEMORY_MIN: usize = 1 << 20;
 const THREADS_MAX: usize = 1024;
 /// The largest `--batch`.
 const BATCH_MAX: usize = 8192;
-/// The paper's batch, for clients and engines that gain by large ones.
+/// The batch of the CPHash paper, for clients and engines that gain by large ones.
 const BATCH_OF_PAPER: NonZeroUsize = NonZeroUsize::new(1000).unwrap();
 /// The range of `-I`, in bytes.
 const ITEM_SIZES: std::ops::RangeInclusive<usize> = 1 << 10..=1 << 30;
@@ -30,10 +32,10 @@ const SAVE_EVERY: u32 = 300;
 pub const PORT_FILE: &str = "MEMCACHED_PORT_FILENAME";
 
 /// All that `serve` needs.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Settings {
     /// The engine.
-    pub engine: EngineSettings,
+    pub engine: ChosenEngine,
     /// The server on top of it.
     pub server: Config,
     /// The process around them.
@@ -66,8 +68,28 @@ pub struct ProcessSettings {
 }
 
 impl Settings {
-    /// Checks flags. `port_file` is the value of [`PORT_FILE`].
-    pub fn check(flags: &Flags, port_file: Option<PathBuf>) -> Result<Self, String> {
+    /// Checks the flags of a start: those of every server, and the program's own. `port_file` is the value of
+    /// [`PORT_FILE`].
+    pub fn check<E: EngineFlags>(
+        flags: &Flags,
+        own: &E,
+        port_file: Option<PathBuf>,
+    ) -> Result<Self, String> {
+        Self::of(flags, own, own.cpserver(), port_file)
+    }
+
+    /// Checks flags while a server runs: see [`places::without_names`].
+    pub fn check_again<E: EngineFlags>(flags: &Flags, own: &E) -> Result<Self, String> {
+        let cpserver = own.cpserver().map(places::cpserver_without_names);
+        Self::of(&places::without_names(flags), own, cpserver, None)
+    }
+
+    fn of<E: EngineFlags>(
+        flags: &Flags,
+        own: &E,
+        cpserver: Option<Vec<String>>,
+        port_file: Option<PathBuf>,
+    ) -> Result<Self, String> {
         let extended = Extended::parse(&flags.extended)?;
         let unknown = extended.unknown.iter();
         let warnings = unknown
@@ -75,22 +97,29 @@ impl Settings {
             .chain(extended.contrary.iter().map(|option| {
                 format!("-o {option}: it behaves otherwise in any case; this has no effect")
             }))
-            .chain(without_effect(flags))
             .chain(without_tls(flags, &extended));
-        let engine = engine(flags, &extended)?;
+        let engine = engine(flags, own, &extended)?;
         let tls = tls(flags, &extended)?;
-        let places = Places::of(flags, tls.as_ref().map(|tls| tls.verify))?;
-        let warnings = warnings.chain(smaller_items(flags, &engine)).collect();
+        let verify = tls.as_ref().map(|tls| tls.verify);
+        let places = Places::of(flags, cpserver.as_deref(), verify)?;
+        let warnings = warnings
+            .chain(without_effect(flags, &engine))
+            .chain(smaller_items(flags, &engine))
+            .collect();
         let drops = if extended.drop_privileges {
             "yes"
         } else {
             "no"
         };
         let drops = ("drop_privileges", drops.to_owned());
+        let mut listeners = places.listeners.iter();
+        let large_batches =
+            engine.gains_by_large_batches || listeners.any(|listen| listen.protocol.is_cpserver());
         let server = Config {
             listeners: places.listeners,
             tls,
-            engine_settings: engine.lines().into_iter().chain([drops]).collect(),
+            engine_settings: engine.lines.iter().cloned().chain([drops]).collect(),
+            batch_max: batch_max(flags, large_batches)?,
             ..server(flags, &extended, port_file)?
         };
         server.check().map_err(|error| error.to_string())?;
@@ -144,8 +173,8 @@ fn log(flags: &Flags) -> Result<LogTo, String> {
 }
 
 /// A warning: with a small limit, the largest item is smaller than memcached's unless -I is set.
-fn smaller_items(flags: &Flags, engine: &EngineSettings) -> Option<String> {
-    let is_less = engine.item_size_max < EngineSettings::default().item_size_max;
+fn smaller_items(flags: &Flags, engine: &ChosenEngine) -> Option<String> {
+    let is_less = engine.item_size_max < ITEM_SIZE_MAX;
     (is_less && flags.max_item_size.is_none()).then(|| {
         format!(
             "-m: with so little memory an item has {} KiB at most",
@@ -156,8 +185,8 @@ fn smaller_items(flags: &Flags, engine: &EngineSettings) -> Option<String> {
 
 /// memcached's flags about size classes, where the engine has none: a memcached's command line keeps working, with a
 /// warning.
-fn without_effect(flags: &Flags) -> Vec<String> {
-    if flags.engine.unwrap_or_default().has_size_classes() {
+fn without_effect(flags: &Flags, engine: &ChosenEngine) -> Vec<String> {
+    if engine.has_size_classes {
         return Vec::new();
     }
     let said = [
@@ -170,46 +199,55 @@ fn without_effect(flags: &Flags) -> Vec<String> {
         .collect()
 }
 
-fn engine(flags: &Flags, extended: &Extended) -> Result<EngineSettings, String> {
-    let default = EngineSettings::default();
-    let name = flags.engine.unwrap_or(default.name);
-    let memory_limit = flags.memory_limit.unwrap_or(default.memory_limit);
-    let item_size_max = flags.max_item_size;
-    let settings = EngineSettings {
-        name,
-        memory_limit,
+fn engine<E: EngineFlags>(
+    flags: &Flags,
+    own: &E,
+    extended: &Extended,
+) -> Result<ChosenEngine, String> {
+    let default = CommonSettings::default();
+    let common = CommonSettings {
+        memory_limit: flags.memory_limit.unwrap_or(default.memory_limit),
         memory_limit_max: flags.memory_limit_max,
-        item_size_max: item_size_max.unwrap_or_else(|| name.item_size_max(memory_limit)),
+        item_size_max: flags.max_item_size,
         evicts: !flags.disable_evictions.unwrap_or_default(),
         chunk_min: flags.slab_min_size,
         growth_factor: flags.slab_growth_factor.unwrap_or(default.growth_factor),
         initial_items: extended.initial_items,
-        tuning: flags.tuning(),
     };
-    let checked = settings.tuning.check(&[settings.name]);
-    checked.map_err(|error| error.to_string())?;
-    if settings.memory_limit < MEMORY_MIN {
+    if common.memory_limit < MEMORY_MIN {
         return Err("-m: at least 1 megabyte".to_owned());
     }
-    if settings
+    if common
         .memory_limit_max
-        .is_some_and(|most| most < settings.memory_limit)
+        .is_some_and(|most| most < common.memory_limit)
     {
         return Err("--memory-limit-max: at least the memory limit (-m)".to_owned());
     }
-    if !ITEM_SIZES.contains(&settings.item_size_max) {
-        return Err("-I: from 1k to 1g".to_owned());
-    }
-    if settings.chunk_min == Some(0) {
+    if common.chunk_min == Some(0) {
         return Err("-n: at least 1".to_owned());
     }
-    if settings.growth_factor <= 1.0 || !settings.growth_factor.is_finite() {
+    if common.growth_factor <= 1.0 || !common.growth_factor.is_finite() {
         return Err("-f: a number greater than 1".to_owned());
     }
-    Ok(settings)
+    let engine = own.engine(common)?;
+    match ITEM_SIZES.contains(&engine.item_size_max) {
+        true => Ok(engine),
+        false => Err("-I: from 1k to 1g".to_owned()),
+    }
 }
 
-/// All settings of the server except its listeners and their needs.
+/// Requests that go to the engine at a time. `large`: large batches are the default.
+fn batch_max(flags: &Flags, large: bool) -> Result<NonZeroUsize, String> {
+    match flags.batch {
+        Some(batch) => NonZeroUsize::new(batch)
+            .filter(|batch| batch.get() <= BATCH_MAX)
+            .ok_or_else(|| format!("--batch: 1 to {BATCH_MAX}")),
+        None if large => Ok(BATCH_OF_PAPER),
+        None => Ok(Config::default().batch_max),
+    }
+}
+
+/// All settings of the server except its listeners and their needs, and the engine's.
 fn server(
     flags: &Flags,
     extended: &Extended,
@@ -231,13 +269,6 @@ fn server(
         Some(limit) => NonZeroU32::new(limit).ok_or_else(|| at_least_1("-R"))?,
         None => default.commands_per_slice,
     };
-    let batch_max = match flags.batch {
-        Some(batch) => NonZeroUsize::new(batch)
-            .filter(|batch| batch.get() <= BATCH_MAX)
-            .ok_or_else(|| format!("--batch: 1 to {BATCH_MAX}"))?,
-        None if gains_by_large_batches(flags) => BATCH_OF_PAPER,
-        None => default.batch_max,
-    };
     Ok(Config {
         threads,
         connections_max,
@@ -246,7 +277,6 @@ fn server(
             .and_then(|most| NonZeroUsize::new(most as usize)),
         backlog: flags.listen_backlog.unwrap_or(default.backlog),
         commands_per_slice,
-        batch_max,
         auth_file: passwords(flags)?,
         metrics: places::metrics(flags)?,
         keeping: keeping(flags)?,
@@ -279,13 +309,6 @@ fn counts_prefixes(flags: &Flags) -> Result<bool, String> {
         Some(":") => Ok(true),
         Some(_) => Err("-D: prefixes end at a colon, and at nothing else".to_owned()),
     }
-}
-
-/// True where a large batch pays for its wait: messages are packed into lines, or the paper's client sends many
-/// requests at a time.
-fn gains_by_large_batches(flags: &Flags) -> bool {
-    let by_messages = flags.engine.is_some_and(EngineName::has_server_threads);
-    by_messages || places::has_cpserver(flags)
 }
 
 /// The file of passwords.
@@ -366,9 +389,10 @@ mod tests {
     use nuthatch_server::config::ListenAddress;
 
     use super::*;
+    use crate::cuckoo::DefaultEngine;
 
     fn check(flags: Flags) -> Result<Settings, String> {
-        Settings::check(&flags, None)
+        Settings::check(&flags, &DefaultEngine::default(), None)
     }
 
     /// Settings that contradict each other, and the errors that they cause.
@@ -382,14 +406,6 @@ mod tests {
             ..none()
         };
         for (words, flags) in [
-            (
-                "CPServer",
-                Flags {
-                    auth_file: passwords(),
-                    cpserver: vec!["127.0.0.1".into()],
-                    ..none()
-                },
-            ),
             (
                 "-U",
                 Flags {
@@ -433,7 +449,7 @@ mod tests {
             redis_port: Some(3),
             ..Flags::default()
         };
-        let settings = check(places::without_names(&flags)).unwrap();
+        let settings = Settings::check_again(&flags, &DefaultEngine::default()).unwrap();
         assert!(settings.warnings.is_empty());
         assert_eq!(settings.address_warnings.len(), 1);
         assert_eq!(settings.all_warnings().count(), 1);
@@ -442,8 +458,8 @@ mod tests {
     #[test]
     fn saying_nothing_is_a_memcached() {
         let settings = check(Flags::default()).unwrap();
-        assert_eq!(settings.engine, EngineSettings::default());
         assert_eq!(settings.engine.memory_limit, 64 << 20);
+        assert_eq!(settings.engine.item_size_max, 1 << 20);
         let first = &settings.server.listeners[0].place;
         assert_eq!(*first, ListenAddress::Tcp(([0, 0, 0, 0], 11211).into()));
         assert_eq!(settings.server.threads.get(), 4);
@@ -571,7 +587,8 @@ mod tests {
             udp_port: Some(0),
             ..Flags::default()
         };
-        let settings = Settings::check(&flags, Some("ports".into())).unwrap();
+        let own = DefaultEngine::default();
+        let settings = Settings::check(&flags, &own, Some("ports".into())).unwrap();
         assert_eq!(settings.warnings.len(), 1);
         assert!(settings.warnings[0].contains("ext_path=/x:1G"));
         assert_eq!(settings.server.idle_timeout.unwrap().as_secs(), 9);

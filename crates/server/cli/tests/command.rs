@@ -1,15 +1,13 @@
 //! The binary from outside: what it prints, how it serves, how it ends.
 
 use std::fs;
-use std::io::{BufRead, Read, Write};
+use std::io::{BufRead, Read};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
 
-use clap::ValueEnum;
 use nix::sys::signal::Signal;
-use nuthatch_engines::EngineName;
 
 mod running;
 
@@ -26,6 +24,67 @@ fn version_help_completions_and_manual() {
     assert!(stdout("completions fish").contains("nuthatch"));
     let manual = stdout("man");
     assert!(manual.contains(".TH nuthatch 1") && manual.contains("memory\\-limit"));
+}
+
+/// The flags that the laboratory's server has, and this one has not.
+const OF_LAB: [&str; 6] = [
+    "engine",
+    "eviction",
+    "partitions",
+    "server-threads",
+    "pin",
+    "cpserver",
+];
+
+#[test]
+fn what_only_a_paper_needs_is_not_offered() {
+    for line in [
+        "--help",
+        "-h",
+        "serve --help",
+        "completions bash",
+        "completions zsh",
+        "completions fish",
+        "man",
+        "man serve",
+    ] {
+        // A manual page has a backslash in front of each hyphen.
+        let said = stdout(line).replace('\\', "");
+        for flag in OF_LAB {
+            assert!(!said.contains(&format!("--{flag}")), "{line}: {flag}");
+            assert!(!said.contains(&format!("-l {flag} ")), "{line}: {flag}");
+        }
+        for word in ["cphash", "lockhash", "chained", "CPServer"] {
+            assert!(!said.contains(word), "{line}: {word}");
+        }
+    }
+}
+
+/// Class of bug: a command line or a file that was valid, refused as if it were misspelled.
+#[test]
+fn a_setting_of_the_laboratory_says_where_it_went() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("nuthatch.toml");
+    let refused = |line: &str, begin: String| {
+        let output = run(line);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{line}: {said}");
+        assert!(said.contains(&begin), "{line}: {said}");
+        assert!(said.contains("`nuthatch-lab serve`"), "{line}: {said}");
+        assert_eq!(said.lines().count(), 1, "{line}: {said}");
+    };
+    for flag in OF_LAB {
+        for line in [
+            format!("-p 0 --{flag} 1"),
+            format!("-p 0 --{flag}=1 --check"),
+            format!("serve --{flag} 1"),
+        ] {
+            refused(&line, format!("--{flag}: "));
+        }
+        fs::write(&file, format!("port = 0\n{flag} = 1\n")).unwrap();
+        let begin = format!("{}:2: {flag}: ", file.display());
+        refused(&format!("--config {}", file.display()), begin);
+    }
 }
 
 #[test]
@@ -76,26 +135,11 @@ fn what_is_no_command_line_ends_with_2() {
             "-m 99999999999999",
             "`99999999999999` is too large a number",
         ),
-        // Whether the name is unknown, or no resolver answers, the machine decides.
-        ("--cpserver nowhere.invalid", "--cpserver nowhere.invalid: "),
         ("--batch 0", "--batch: 1 to"),
-        (
-            "--partitions 8",
-            "--partitions: only for cphash, cphash-single, lockhash",
-        ),
-        ("--engine lockhash --pin 0", "--pin: only for cphash"),
-        (
-            "--engine cphash --server-threads 0",
-            "is neither a number nor a range",
-        ),
-        (
-            "--engine memory",
-            "possible values: cuckoo, cuckoo-paper, cphash",
-        ),
         ("--config /no/such/file", "/no/such/file"),
+        // Whether the name is unknown, or no resolver answers, the machine decides.
         ("serve -l nowhere.invalid", "-l nowhere.invalid: "),
         ("-l [::1", "-l [::1: brackets are as in"),
-        ("-Y users --cpserver 127.0.0.1", "-Y: CPServer's protocol"),
         ("-Y users -U 11211", "-U: a datagram has no room"),
         ("-l mtls:127.0.0.1", "-l mtls:127.0.0.1: needs TLS (-Z)"),
         ("-o ssl_ciphers=HIGH", "-o ssl_ciphers: there is no `HIGH`"),
@@ -121,12 +165,7 @@ fn what_does_not_work_ends_with_1() {
 
 #[test]
 fn values_that_are_refused_end_with_2() {
-    for line in [
-        "-l 127.0.0.1 -p 0 -m 512k",
-        "-l 127.0.0.1 -p 0 -m 1 -I 1m",
-        "-l 127.0.0.1 -p 0 --engine cphash --partitions 3",
-        "-l 127.0.0.1 -p 0 --engine lockhash -m 1 -I 1m",
-    ] {
+    for line in ["-l 127.0.0.1 -p 0 -m 512k", "-l 127.0.0.1 -p 0 -m 1 -I 1m"] {
         let output = run(line);
         assert_eq!(output.status.code(), Some(2), "{line}: {output:?}");
     }
@@ -333,81 +372,6 @@ fn verbosity_turns_the_log_up_and_down() {
     running.ask("version\r\nquit\r\n");
     let (code, rest) = running.end(Signal::SIGTERM);
     assert_eq!((code, connections(&rest)), (Some(0), 1), "{rest}");
-}
-
-#[test]
-fn every_engine_serves() {
-    for engine in EngineName::value_variants() {
-        let engine = engine.name();
-        let running = Running::start(&format!("serve --engine {engine} -p 0 -l 127.0.0.1 -t 1"));
-        assert!(running.says.contains(&format!("engine {engine},")));
-        assert_eq!(running.ask(SET_AND_GET), SET_AND_GOT);
-    }
-}
-
-#[test]
-fn what_the_engine_is_built_from_is_shown_and_felt() {
-    for (line, shown) in [
-        (
-            "--engine cphash --partitions 4 --server-threads 2 --pin 0 --eviction random",
-            &[
-                "batch_max 1000",
-                "partitions 4",
-                "server_threads 2",
-                "pin 0",
-                "eviction random",
-            ][..],
-        ),
-        (
-            "--engine cphash --server-threads 1-2",
-            &["server_threads 1-2", "pin no"],
-        ),
-        (
-            "--engine lockhash --partitions 8 --batch 77",
-            &["batch_max 77", "partitions 8", "eviction lru"],
-        ),
-    ] {
-        let running = Running::start(&format!("-p 0 -l 127.0.0.1 -t 1 -m 64 {line}"));
-        let raised = running.ask("cache_memlimit 100\r\nquit\r\n");
-        assert_eq!(raised, "OK\r\n", "{line}");
-        let settings = running.ask("stats settings\r\nquit\r\n");
-        assert!(
-            settings.contains("STAT maxbytes 104857600\r\n"),
-            "{line}: {settings}"
-        );
-        for setting in shown {
-            let setting = format!("STAT {setting}\r\n");
-            assert!(settings.contains(&setting), "{line}: {setting}{settings}");
-        }
-    }
-    let running = Running::start("-p 0 -l 127.0.0.1 -t 1 --engine lockhash -f 1.5");
-    assert!(
-        running
-            .warnings
-            .concat()
-            .contains("-f: this engine has no size classes")
-    );
-}
-
-#[test]
-fn cpservers_clients_are_served_beside_memcacheds() {
-    let running = Running::start("-p 0 -l 127.0.0.1 -t 2 --cpserver 127.0.0.1:0");
-    let mut client = TcpStream::connect(running.cpserver_address()).unwrap();
-    let number = u64::from_le_bytes(*b"nuthatch").to_le_bytes();
-    client
-        .write_all(&[&[1, 0, 0, 0, 4, 0, 0, 0], &number[..], b"seed"].concat())
-        .unwrap();
-    client.write_all(&[&[0; 8], &number[..]].concat()).unwrap();
-    let mut answer = [0; 8];
-    client.read_exact(&mut answer).unwrap();
-    assert_eq!(&answer, b"\x04\0\0\0seed");
-    let got = running.ask("get nuthatch\r\nquit\r\n");
-    assert_eq!(got, "VALUE nuthatch 0 4\r\nseed\r\nEND\r\n");
-    assert!(
-        running
-            .ask("stats settings\r\nquit\r\n")
-            .contains("STAT batch_max 1000\r\n")
-    );
 }
 
 #[test]

@@ -5,9 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use clap::ValueEnum;
 use nix::sys::signal::Signal;
-use nuthatch_engines::EngineName;
 
 mod running;
 
@@ -209,47 +207,5 @@ fn a_full_device_is_an_error_of_every_output() {
             said.contains("standard output: No space left"),
             "{line}: {said}"
         );
-    }
-}
-
-#[test]
-fn a_megabyte_is_enough_for_every_engine() {
-    for engine in EngineName::value_variants() {
-        let engine = engine.name();
-        // Where each request is a message to a thread, many requests take long on a busy machine.
-        let limits = match engine.starts_with("cphash") {
-            true => &[1][..],
-            false => &[1, 3, 8],
-        };
-        for &megabytes in limits {
-            let line = format!("-l 127.0.0.1 -p 0 -t 1 -m {megabytes} --engine {engine}");
-            let running = Running::start(&line);
-            let limit: u64 = megabytes << 20;
-            let before = running.status("VmRSS:");
-            // Twice as much as there is room for, of sizes that need several classes.
-            let mut request = String::new();
-            for number in 0..megabytes * 2000 {
-                let size = 100 + number as usize * 7 % 1900;
-                let value = "v".repeat(size);
-                request += &format!("set k{number} 0 0 {size} noreply\r\n{value}\r\n");
-            }
-            let large = "x".repeat(100_000);
-            request += &format!("set large 0 0 100000\r\n{large}\r\nget large\r\nquit\r\n");
-            let got = running.ask(&request);
-            let (stored, value) = got.split_once("\r\n").unwrap();
-            assert_eq!(stored, "STORED", "{line}");
-            assert!(value.contains(&large), "{line}: {} bytes", value.len());
-            let number = |name: &str| -> u64 { running.stat("", name).parse().unwrap() };
-            assert_eq!(number("limit_maxbytes"), limit);
-            let (items, bytes) = (number("curr_items"), number("bytes"));
-            // A mean item has 1050 bytes and some; not less than a third of the memory is used.
-            assert!(bytes <= limit && bytes > limit / 3, "{line}: {bytes} bytes");
-            assert!(items > megabytes * 300, "{line}: {items} items");
-            assert!(number("evictions") > 0);
-            // In kilobytes: resident memory grows by the limit, and by the pages and buffers around it.
-            let grown = running.status("VmRSS:").saturating_sub(before);
-            assert!(grown < (limit >> 10) + (16 << 10), "{line}: {grown} KiB");
-            assert_eq!(running.end(Signal::SIGTERM).0, Some(0), "{line}");
-        }
     }
 }

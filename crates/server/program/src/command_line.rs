@@ -13,9 +13,19 @@ pub fn parse<C: FromArgMatches>(
     definition: Command,
     words: impl IntoIterator<Item = OsString>,
 ) -> Result<C, Failure> {
+    parse_or(definition, words, |_| None)
+}
+
+/// The same, but `explain` may have better words for an error.
+pub fn parse_or<C: FromArgMatches>(
+    definition: Command,
+    words: impl IntoIterator<Item = OsString>,
+    explain: impl Fn(&clap::Error) -> Option<Failure>,
+) -> Result<C, Failure> {
     let matches = definition.try_get_matches_from(words);
     let told = match matches.and_then(|matches| C::from_arg_matches(&matches)) {
         Ok(line) => return Ok(line),
+        Err(error) if let Some(failure) = explain(&error) => return Err(failure),
         Err(error) if error.use_stderr() => error.exit(),
         Err(told) => told,
     };

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use clap::ValueEnum;
 use nuthatch_engine::stats::MORE_MEMORY;
 use nuthatch_engine::{
-    AnyEngine, AnyHandle, AnyValue, Clock, Engine, Handle, Item, Key, Op, Replies, Reply, Request,
-    Store,
+    AnyEngine, AnyHandle, AnyValue, Clock, CommonSettings, Engine, Handle, Item, Key, Op, Replies,
+    Reply, Request, Store,
 };
 use nuthatch_engines::{EngineName, EngineSettings, EvictionName, Tuning};
 
@@ -80,11 +80,12 @@ impl EngineCache {
         let memory_limit = usize::try_from(memory_limit).unwrap_or(usize::MAX);
         let settings = EngineSettings {
             name: choice.name,
-            memory_limit,
-            memory_limit_max: Some(memory_limit),
-            item_size_max: choice.name.item_size_max(memory_limit),
+            common: CommonSettings {
+                memory_limit,
+                memory_limit_max: Some(memory_limit),
+                ..CommonSettings::default()
+            },
             tuning: choice.tuning.clone(),
-            ..EngineSettings::default()
         };
         let engine = EngineName::build(&settings).map_err(|error| error.to_string())?;
         Ok(Self {

@@ -32,13 +32,23 @@ pub fn wait_until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 pub const SET_AND_GET: &str = "set k 5 0 3\r\nabc\r\nget k\r\nquit\r\n";
 pub const SET_AND_GOT: &str = "STORED\r\nVALUE k 5 3\r\nabc\r\nEND\r\n";
 
-/// The binary `nuthatch`, which a build of the whole workspace puts one folder above the tests' programs.
+/// The binary `nuthatch`.
 pub fn nuthatch() -> PathBuf {
+    binary("nuthatch", "nuthatch-cli")
+}
+
+/// The binary `nuthatch-lab`.
+pub fn nuthatch_lab() -> PathBuf {
+    binary("nuthatch-lab", "nuthatch-lab")
+}
+
+/// A binary, which a build of the whole workspace puts one folder above the tests' programs.
+fn binary(name: &str, package: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
-    let path = test.ancestors().nth(2).unwrap().join("nuthatch");
+    let path = test.ancestors().nth(2).unwrap().join(name);
     assert!(
         path.is_file(),
-        "{path:?} is not built: cargo build -p nuthatch-cli"
+        "{path:?} is not built: cargo build -p {package}"
     );
     path
 }
@@ -68,6 +78,13 @@ impl Running {
     /// Starts a server and waits for the line that says what runs.
     pub fn start(line: &str) -> Self {
         Self::start_with(line, |_| {})
+    }
+
+    /// The same server, with the flags that papers need too.
+    pub fn start_in_lab(line: &str) -> Self {
+        let mut command = Command::new(nuthatch_lab());
+        command.arg("serve").args(line.split_whitespace());
+        Self::spawn(command)
     }
 
     pub fn start_with(line: &str, more: impl FnOnce(&mut Command)) -> Self {

@@ -1,28 +1,15 @@
 //! The `nuthatch` binary: parses, builds, runs. Errors become exit codes here and nowhere else.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
-mod check;
 mod command;
-mod confine;
-mod daemon;
-mod engine;
-mod extended;
-mod flags;
-mod greeting;
-mod missing;
-mod pid_file;
-mod places;
-mod process;
-mod reload;
-mod serve;
-mod settings;
 mod top;
 
 use std::process::ExitCode;
 
 use command::{Command, CommandLine};
 use nuthatch_base::memory::reserve;
+use nuthatch_cli::serve;
 use nuthatch_program::{Failure, on_own_stack};
 
 /// A machine that gives no more memory must not end the server, and with it the items.

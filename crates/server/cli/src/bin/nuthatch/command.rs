@@ -1,17 +1,19 @@
 //! The command line: memcached's flags at the top, and subcommands beside them.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
+use nuthatch_cli::cuckoo::{DefaultEngine, went_where};
 use nuthatch_program::{Failure, command_line, output};
 use nuthatch_server::config::MEMCACHED_VERSION;
 
-use crate::flags::Flags;
-use crate::missing::Missing;
-use crate::settings::absolute;
 use crate::top::Top;
+
+/// How `nuthatch` serves.
+pub type Serve = nuthatch_cli::serve::Serve<DefaultEngine>;
 
 /// The flag that makes `-V` and `-h` begin with memcached's name, as a program of that name does.
 const AS_MEMCACHED: &str = "--as-memcached";
@@ -37,8 +39,17 @@ pub struct CommandLine {
 impl CommandLine {
     /// Reads a command line, as [`command_line::parse`] does.
     pub fn read(words: Vec<OsString>) -> Result<Self, Failure> {
-        command_line::parse(definition(&words), words)
+        command_line::parse_or(definition(&words), words, elsewhere)
     }
+}
+
+/// What to say of a flag that another program has.
+fn elsewhere(error: &clap::Error) -> Option<Failure> {
+    let ContextValue::String(flag) = error.get(ContextKind::InvalidArg)? else {
+        return None;
+    };
+    let why = went_where(flag.strip_prefix("--")?)?;
+    (error.kind() == ErrorKind::UnknownArgument).then(|| Failure::usage(format!("{flag}: {why}")))
 }
 
 /// The definition of the command line, under the name that the program was called by: tools that look for a memcached
@@ -80,53 +91,6 @@ pub enum Command {
         /// Print the page of this command instead of the program's: serve, top, completions or man
         command: Option<String>,
     },
-}
-
-/// How to serve.
-#[derive(Args, Clone, Debug, Default)]
-pub struct Serve {
-    /// Read settings from this TOML file, whose keys are the long names of the flags; flags override it
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// Check the settings and the files that they name, report errors, and exit
-    #[arg(long)]
-    pub check: bool,
-    /// Begin the output of -V and -h with memcached's name and the version that clients see, as if the program were
-    /// called memcached
-    #[arg(long)]
-    pub as_memcached: bool,
-    /// Print the license and exit
-    #[arg(short = 'i', long)]
-    pub license: bool,
-    /// The flags as typed on the command line.
-    #[command(flatten)]
-    pub flags: Flags,
-    /// memcached's flags that are refused.
-    #[command(flatten)]
-    pub missing: Missing,
-}
-
-impl Serve {
-    /// The same from any directory: a daemon changes its own, and reads the file again later.
-    pub fn absolute(self) -> Result<Self, String> {
-        let config = self.config.as_deref().map(absolute).transpose()?;
-        Ok(Self { config, ..self })
-    }
-
-    /// The flags, with the file's behind them.
-    pub fn flags(self) -> Result<Flags, String> {
-        self.missing.check()?;
-        let flags = match &self.config {
-            Some(path) => self.flags.over(Flags::from_file(path)?),
-            None => self.flags,
-        };
-        Ok(flags.without_empty())
-    }
-}
-
-/// Prints the license.
-pub fn license() -> Result<(), Failure> {
-    output::print_bytes(include_bytes!("../../../../LICENSE"))
 }
 
 /// Prints completions.
