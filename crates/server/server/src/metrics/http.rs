@@ -32,7 +32,7 @@ impl Request {
             Some("HEAD") => false,
             _ => return Some(Self::Method),
         };
-        let path = request.path.unwrap_or_default();
+        let path = path(request.path.unwrap_or_default());
         Some(match path.split('?').next() {
             Some("/metrics") => {
                 let headers = request.headers.iter();
@@ -46,6 +46,17 @@ impl Request {
             Some("/healthz") => Self::Health { wants_body },
             _ => Self::Nothing,
         })
+    }
+}
+
+/// The path of a target: `/metrics`, or `http://HOST/metrics`, which clients of a proxy send and every server has to take
+/// (RFC 9112, 3.2.2).
+fn path(target: &str) -> &str {
+    match target.split_once("://") {
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => {
+            rest.find('/').map_or("/", |start| &rest[start..])
+        }
+        _ => target,
     }
 }
 
@@ -124,6 +135,23 @@ mod tests {
             request("GET /metrics?a=b HTTP/1.0\r\nHost: x\r\n\r\n"),
             Some(plain)
         );
+        assert_eq!(
+            request("GET http://host:9150/metrics?a HTTP/1.1\r\n\r\n"),
+            Some(plain)
+        );
+        assert_eq!(
+            request("HEAD HTTP://[::1]/healthz HTTP/1.1\r\n\r\n"),
+            Some(Request::Health { wants_body: false })
+        );
+        for nothing in [
+            "http://host",
+            "http:///",
+            "/x?http://host/metrics",
+            "ftp://host/metrics",
+        ] {
+            let text = format!("GET {nothing} HTTP/1.1\r\n\r\n");
+            assert_eq!(request(&text), Some(Request::Nothing), "{nothing}");
+        }
         let open = "GET /metrics HTTP/1.1\r\nAccept: application/openmetrics-text;version=1.0.0,*/*\r\n\r\n";
         let format = Format::OpenMetrics;
         assert_eq!(
