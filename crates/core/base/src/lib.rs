@@ -4,7 +4,7 @@
 //! * [`sync`]: synchronisation between threads.
 //! * [`memory`]: mapped memory, and how much of it there may be.
 //! * [`spread`]: how full buckets are, and how full a perfect hash would make them.
-//! * [`file`]: files by their names.
+//! * [`mod@file`]: files by their names.
 //!
 //! This crate is below all crates that keep data, so it is the one that refuses to compile for a machine on which none
 //! of them can run.
