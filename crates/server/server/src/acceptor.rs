@@ -114,7 +114,7 @@ impl Acceptor {
             && since.elapsed() >= REST
         {
             let rested = since.elapsed().as_micros() as u64;
-            self.shared.accepting.listen_disabled_us.add(rested);
+            self.shared.accepting.time_in_listen_disabled_us.add(rested);
             self.shared.accepting.set_suspended(false);
             self.resting = None;
         }

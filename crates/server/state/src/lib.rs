@@ -5,7 +5,8 @@
 //! (how threads reach a worker), [`stream`] (a connection's socket), [`account`] (the memory of buffers), [`uploads`]
 //! (the engine's memory for values under way), [`shutdown`] and [`pause`] (how all threads stop, for good or for a
 //! while), [`isolation`] (how one worker has the engine to itself for a moment), [`refreshes`] (certificates that clients
-//! let it read again). What it counts is [`telemetry`], and [`reports`] show it.
+//! let it read again). What it counts is declared in
+//! [`metrics`]; [`telemetry`] counts it, and [`reports`] show it.
 
 pub mod account;
 pub mod administration;
@@ -15,6 +16,7 @@ pub mod isolation;
 pub mod keeping;
 pub mod limits;
 pub mod live;
+pub mod metrics;
 pub mod origins;
 pub mod pause;
 pub mod place;

@@ -1,9 +1,9 @@
-//! The reports of a server: the topics of the `stats` commands, with a file for each long one, and the page of metrics.
+//! The reports of a server: the topics of the `stats` commands, with a file for each long one.
+//! Those about the whole server are tables of [metrics](crate::metrics).
 
 mod general;
 mod hash;
 mod hits;
-pub mod metrics;
 mod settings;
 mod slabs;
 mod without_meaning;
@@ -45,7 +45,7 @@ pub fn tell(
         b"" => general::report(report, shared, now),
         b"settings" => settings::report(report, shared),
         b"hash" => hash::report(report, shared),
-        b"hits" => hits::report(report, shared),
+        b"hits" => hits::report(report, shared, now),
         b"latency" => latency::report(report, shared.inboxes.iter().map(|inbox| &inbox.latencies)),
         b"latency_buckets" => {
             latency::buckets(report, shared.inboxes.iter().map(|inbox| &inbox.latencies));
