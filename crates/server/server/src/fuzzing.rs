@@ -17,12 +17,12 @@ use mio::{Events, Poll, Waker};
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 use nuthatch_engine::{AnyEngine, Clock};
 use nuthatch_state::config::{Config, Protocol};
-use nuthatch_state::inbox::{Arrival, Inbox};
 use nuthatch_state::shared::Shared;
 use nuthatch_state::shutdown::Shutdown;
 use nuthatch_state::stream::{Socket, Stream};
 use nuthatch_state::telemetry::connections::Peer;
 use nuthatch_state::telemetry::sizes::SizeClasses;
+use nuthatch_state::worker::{Arrival, SharedWorker};
 
 use crate::handover::HELLO;
 use crate::handover::taking::Newcomer;
@@ -110,15 +110,15 @@ impl Talk {
         };
         let poll = Poll::new()?;
         let waker = Arc::new(Waker::new(poll.registry(), WAKE)?);
-        let inbox = Arc::new(Inbox::new(waker, SizeClasses::of(&engine)));
-        let inboxes = vec![Arc::clone(&inbox)];
-        let shared = share(config, engine, Vec::new(), inboxes, Shutdown::default());
-        let worker = Worker::new(Arc::clone(&shared), Arc::clone(&inbox), poll, Vec::new());
+        let own = Arc::new(SharedWorker::new(waker, SizeClasses::of(&engine)));
+        let workers = vec![Arc::clone(&own)];
+        let shared = share(config, engine, Vec::new(), workers, Shutdown::default());
+        let worker = Worker::new(Arc::clone(&shared), Arc::clone(&own), poll, Vec::new());
         let (client, server) = UnixStream::pair()?;
         client.set_nonblocking(true)?;
         server.set_nonblocking(true)?;
         let socket = Socket::Unix(mio::net::UnixStream::from_std(server));
-        inbox.leave(Arrival {
+        own.leave(Arrival {
             stream: Stream::new(socket, None),
             info: shared.registry.enter(Peer::Unix, 0, shared.clock.now()),
             seat: None,

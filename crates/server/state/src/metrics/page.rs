@@ -61,7 +61,7 @@ fn build(page: &mut Page, shared: &Shared) {
 fn latencies(page: &mut Page, shared: &Shared) {
     page.family(&DURATIONS);
     for group in Group::all() {
-        let times = Times::of(shared.inboxes.iter().map(|inbox| &inbox.latencies), group);
+        let times = Times::of(shared.workers.iter().map(|worker| &worker.latencies), group);
         let (count, sum) = (times.count(), times.seconds());
         let (command, size) = group.names();
         let labels = [("command", command), ("size", size)];

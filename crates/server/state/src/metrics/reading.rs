@@ -80,9 +80,9 @@ impl<'s> Reading<'s> {
 impl Idle {
     fn of(shared: &Shared) -> Self {
         let mut sum = Self::default();
-        for inbox in &shared.inboxes {
-            let (answers, bytes) = inbox.idle.answers();
-            sum.buffers += inbox.idle.buffers();
+        for worker in &shared.workers {
+            let (answers, bytes) = worker.idle.answers();
+            sum.buffers += worker.idle.buffers();
             sum.answers += answers;
             sum.answers_bytes += bytes;
         }
