@@ -8,7 +8,7 @@
 #[cfg(test)]
 mod checks;
 mod counters_macro;
-pub(crate) mod declared;
+pub mod declared;
 #[cfg(test)]
 mod document;
 mod exposition;
