@@ -46,6 +46,8 @@ pub struct Slice {
     pub in_batch_max: usize,
     /// The work that it may still do before other connections get their slice, in commands: see [`Work`].
     pub commands_left: u32,
+    /// It has had a turn. Otherwise the slices before it have filled the iteration, and it comes first in the next.
+    pub has_run: bool,
     /// Why it stopped last.
     pub stop: Stop,
     /// The bytes that must arrive, if it stopped with an incomplete request.
