@@ -7,6 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 use nuthatch_check::naive::{Naive, Options};
+use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
 use nuthatch_engine::{AnyEngine, Engine};
 use nuthatch_state::config::{Config, Protocol};
 
@@ -98,6 +99,43 @@ fn answers_that_fill_each_turn_keep_nobody_out() {
     }
     assert!(waits.iter().any(|&turns| turns > 0), "it never had to wait");
     assert!(waits.iter().all(|&turns| turns <= count), "{waits:?}");
+}
+
+/// Class of bug: work that no answer shows, and that no turn's budget counts.
+#[test]
+fn a_value_that_is_copied_for_a_script_counts_twice() {
+    const LEN: usize = 700_000;
+    const SCRIPTS: usize = 10;
+    // Its pages are a 256th of this, so such a value lies in many pieces.
+    let memory = CuckooConfig {
+        memory_limit: 16 << 20,
+        ..CuckooConfig::default()
+    };
+    let engine: Cuckoo = Cuckoo::new(memory).unwrap();
+    let mut served = Alone::start(Config::default(), Arc::new(engine).any(), Vec::new()).unwrap();
+    let mut client = served.connect(Protocol::Redis).unwrap();
+    let last = (LEN - 1).to_string();
+    client
+        .write_all(&request(&["SETRANGE", "k", &last, "y"]))
+        .unwrap();
+    let len = format!(":{LEN}\r\n");
+    turns_until(&mut served, &mut client, len.as_bytes(), || Ok(()));
+    let script = "return #redis.call('get', KEYS[1])";
+    let scripts = request(&["EVAL", script, "1", "k"]).repeat(SCRIPTS);
+    client.write_all(&scripts).unwrap();
+    let answers = len.repeat(SCRIPTS);
+    let turns = turns_until(&mut served, &mut client, answers.as_bytes(), || Ok(()));
+    // One reads 684 KiB and copies as many, of the 1024 that a turn has.
+    assert!(turns >= SCRIPTS - 1, "{turns}");
+}
+
+/// A request of Redis' protocol.
+fn request(words: &[&str]) -> Vec<u8> {
+    let mut request = format!("*{}\r\n", words.len());
+    for word in words {
+        request += &format!("${}\r\n{word}\r\n", word.len());
+    }
+    request.into_bytes()
 }
 
 /// A request in the frame of its datagram.

@@ -51,7 +51,8 @@ fn carry_out(
         let found = read(stage, key).map(|found| (found.item, found.value));
         let (item, content) = found.unzip();
         let (arena, mut copy) = (Bump::new(), Vec::new());
-        let whole = content.as_ref().map(|content| content.whole(&mut copy));
+        let work = &mut stage.work;
+        let whole = content.as_ref().map(|it| it.whole(&mut copy, work));
         let value = whole.transpose()?;
         let (present, now) = (stage.present(), stage.now);
         let clock = &stage.shared.clock;
