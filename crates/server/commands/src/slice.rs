@@ -93,10 +93,10 @@ impl Slice {
         self.stop = Stop::Panicked;
     }
 
-    /// Makes room for an answer of so many bytes, which may be long, and its head. False: there is no memory for it.
+    /// Makes room for an answer of so many bytes, which may be long, and the marks around it. False: there is no memory for it.
     pub fn makes_room(&mut self, len: usize) -> bool {
-        const HEAD_MAX: usize = 64;
-        spare(|| self.output.text().try_reserve(len + HEAD_MAX)).is_ok()
+        const MARKS_MAX: usize = 64;
+        spare(|| self.output.text().try_reserve(len + MARKS_MAX)).is_ok()
     }
 
     /// Takes work off its share. A step of a command may take more than is left, and the next step is in the next slice.
