@@ -293,6 +293,36 @@ def test_a_newcomer_that_fails_takes_nothing(start, tmp_path, port):
     assert second.end() == 0
 
 
+def test_a_second_newcomer_is_refused_at_once(start, tmp_path, port):
+    control = tmp_path / "control"
+    flags = ["-l", "127.0.0.1", "-p", str(port), "--handover", str(control)]
+    server = start(*flags)
+    fill(At(port))
+    silent = Newcomer(control)
+    assert silent.hear_all()[-1] == b"end"
+    # It asks while the first one prepares its start, and while that takes the items.
+    for said in [b"", b"ready"]:
+        if said:
+            silent.say(said)
+            assert silent.socket.recv(8, socket.MSG_WAITALL) == b"NUTHATCH"
+        seconds = []
+        for _ in range(20):
+            seconds.append(Newcomer(control))
+            # Less than the server waits for the first one.
+            seconds[-1].socket.settimeout(5)
+            assert seconds[-1].hear() == b"refused: another process is taking over"
+        real = start(*flags, ready=False)
+        assert real.process.wait(5) == 1
+        assert "refused: another process is taking over" in real.process.stderr.read()
+    silent.socket.close()
+    server.until("this server goes on")
+    assert held(At(port)).count(b"VA ") == len(ITEMS)
+    last = start(*flags)
+    assert server.process.wait() == 0
+    assert held(At(port)).count(b"VA ") == len(ITEMS)
+    assert last.end() == 0
+
+
 def filled(port):
     """More than the kernel buffers between two processes."""
     value = b"x" * 1_000_000

@@ -10,6 +10,7 @@
 use std::any::Any;
 use std::cell::Cell;
 use std::mem;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use crate::index_stats::IndexHistogram;
@@ -128,7 +129,7 @@ impl Engine for AnyEngine {
     }
 
     fn handle(self: &Arc<Self>) -> AnyHandle {
-        AnyHandle(inside(|| Arc::clone(&self.0).handle()))
+        AnyHandle(Held::new(inside(|| Arc::clone(&self.0).handle())))
     }
 
     fn hasher(&self) -> &KeyHasher {
@@ -201,13 +202,53 @@ impl Audit for AnyEngine {
 }
 
 /// A thread's handle to any engine.
-pub struct AnyHandle(Box<dyn DynHandle>);
+pub struct AnyHandle(Held<dyn DynHandle>);
 
 /// A large value of any engine.
-pub struct AnyValue(Box<dyn Value>);
+pub struct AnyValue(Held<dyn Value>);
 
 /// An item under construction, of any engine.
-pub struct AnyReservation(Box<dyn DynReservation>);
+pub struct AnyReservation(Held<dyn DynReservation>);
+
+/// What an engine has given. To drop it is a call into that engine, too: a value releases its pin, a reservation its
+/// memory.
+struct Held<T: ?Sized>(Option<Box<T>>);
+
+impl<T: ?Sized> Held<T> {
+    fn new(given: Box<T>) -> Self {
+        Self(Some(given))
+    }
+
+    /// Takes it out. It is there until this or the drop.
+    fn into_inner(mut self) -> Box<T> {
+        self.0.take().expect("it is taken once")
+    }
+}
+
+impl<T: ?Sized> Deref for Held<T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        self.0.as_deref().expect("nobody has taken it")
+    }
+}
+
+impl<T: ?Sized> DerefMut for Held<T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut T {
+        self.0.as_deref_mut().expect("nobody has taken it")
+    }
+}
+
+impl<T: ?Sized> Drop for Held<T> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(given) = self.0.take() {
+            inside(|| drop(given));
+        }
+    }
+}
 
 /// [`Handle`] without its associated types.
 trait DynHandle: Send {
@@ -260,7 +301,8 @@ impl<V: Value + 'static> Replies<V> for Boxing<'_> {
     }
 
     fn large(&mut self, index: usize, item: &Item, value: V) {
-        self.0.large(index, item, AnyValue(Box::new(value)));
+        self.0
+            .large(index, item, AnyValue(Held::new(Box::new(value))));
     }
 
     #[inline(always)]
@@ -288,11 +330,16 @@ where
         value_len: usize,
     ) -> Result<AnyReservation, Reply> {
         let reserved = Handle::reserve(self, now, key, value_len)?;
-        Ok(AnyReservation(Box::new(reserved)))
+        Ok(AnyReservation(Held::new(Box::new(reserved))))
     }
 
     fn commit(&mut self, now: Time, reservation: AnyReservation, store: &Store<'_>) -> Reply {
-        let Ok(reservation) = reservation.0.into_any().downcast::<H::Reservation>() else {
+        let Ok(reservation) = reservation
+            .0
+            .into_inner()
+            .into_any()
+            .downcast::<H::Reservation>()
+        else {
             panic!("a reservation is committed to the engine that made it");
         };
         Handle::commit(self, now, *reservation, store)
@@ -378,5 +425,57 @@ impl Reservation for AnyReservation {
 
     fn missing(&self) -> usize {
         inside(|| self.0.missing())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::thread;
+
+    use super::*;
+
+    /// What an engine has given, and whose end meets a fault.
+    struct Falls;
+
+    impl Drop for Falls {
+        fn drop(&mut self) {
+            panic!("as planned");
+        }
+    }
+
+    impl Value for Falls {
+        fn len(&self) -> usize {
+            0
+        }
+
+        fn chunk(&self, _: usize) -> &[u8] {
+            &[]
+        }
+    }
+
+    impl Reservation for Falls {
+        fn write(&mut self, _: &[u8]) {}
+
+        fn missing(&self) -> usize {
+            0
+        }
+    }
+
+    /// True if the panic of a drop was noted as one inside of an engine.
+    fn is_noted(given: impl FnOnce() + Send + 'static) -> bool {
+        let thread = thread::spawn(|| {
+            let ended = catch_unwind(AssertUnwindSafe(given));
+            ended.is_err() && has_unwound()
+        });
+        thread.join().unwrap()
+    }
+
+    #[test]
+    fn a_panic_while_something_of_an_engine_is_dropped_is_the_engines() {
+        assert!(is_noted(|| drop(AnyValue(Held::new(Box::new(Falls))))));
+        let reserved = || AnyReservation(Held::new(Box::new(Falls)));
+        assert!(is_noted(move || drop(reserved())));
+        assert!(!is_noted(|| panic!("as planned")));
     }
 }

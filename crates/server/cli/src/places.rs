@@ -475,7 +475,7 @@ mod tests {
                 "[::1]:7;127.0.0.1:8",
                 "no.such.host:none",
                 "0.0.0.0:9;127.0.0.1",
-                "0.0.0.0;0.0.0.0:7;fe80::1%3"
+                "0.0.0.0;0.0.0.0:7;0.0.0.0"
             ]
         );
         let cpserver = ["notls:no.such.host", "no.such.host:9", "::1"].map(str::to_owned);

@@ -46,6 +46,8 @@ pub struct Slice {
     pub in_batch_max: usize,
     /// The work that it may still do before other connections get their slice, in commands: see [`Work`].
     pub commands_left: u32,
+    /// It has had a turn. Otherwise the slices before it have filled the iteration, and it comes first in the next.
+    pub has_run: bool,
     /// Why it stopped last.
     pub stop: Stop,
     /// The bytes that must arrive, if it stopped with an incomplete request.
@@ -91,10 +93,10 @@ impl Slice {
         self.stop = Stop::Panicked;
     }
 
-    /// Makes room for an answer of so many bytes, which may be long, and its head. False: there is no memory for it.
+    /// Makes room for an answer of so many bytes, which may be long, and the marks around it. False: there is no memory for it.
     pub fn makes_room(&mut self, len: usize) -> bool {
-        const HEAD_MAX: usize = 64;
-        spare(|| self.output.text().try_reserve(len + HEAD_MAX)).is_ok()
+        const MARKS_MAX: usize = 64;
+        spare(|| self.output.text().try_reserve(len + MARKS_MAX)).is_ok()
     }
 
     /// Takes work off its share. A step of a command may take more than is left, and the next step is in the next slice.

@@ -14,12 +14,14 @@ mod queue;
 mod record;
 mod syslog;
 
+use std::cell::Cell;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, RawFd};
 use std::panic;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use lines::Lines;
@@ -122,10 +124,21 @@ impl Log {
         verbosity: u32,
         lost: Arc<AtomicU64>,
     ) -> Result<Self, String> {
+        let is_json = format == LogFormat::Json;
+        let sink = sink(to, is_json, &lost)?;
+        Ok(Self::begin_with(sink, to, is_json, verbosity, lost))
+    }
+
+    fn begin_with(
+        sink: Sink,
+        to: &LogTo,
+        is_json: bool,
+        verbosity: u32,
+        lost: Arc<AtomicU64>,
+    ) -> Self {
         let own = level(verbosity);
         let (filter, level) = reload::Layer::new(own);
-        let is_json = format == LogFormat::Json;
-        let queue = Arc::new(Queue::new(sink(to, is_json, &lost)?, own, lost));
+        let queue = Arc::new(Queue::new(sink, own, lost));
         let queueing = Queueing(Arc::clone(&queue));
         tracing_subscriber::registry()
             .with(filter)
@@ -134,7 +147,12 @@ impl Log {
         // Panics go where all lines go, and under the limit of all lines: a peer may have found how to repeat one.
         panic::set_hook(Box::new(|panic| {
             let words = panic.to_string().replace('\n', " ");
-            tracing::error!("a fault of this program, please report it: {words}");
+            let words = format!("a fault of this program, please report it: {words}");
+            // Nobody else would write it.
+            if queue::is_writer() {
+                return tell_fault_of_log(&words);
+            }
+            tracing::error!("{words}");
             flush();
         }));
         let log = Self {
@@ -143,7 +161,7 @@ impl Log {
             level,
             queue,
         };
-        Ok(LOG.get_or_init(|| log).clone())
+        LOG.get_or_init(|| log).clone()
     }
 
     /// Starts the thread that writes the log. It is confined as the calling thread is.
@@ -287,6 +305,23 @@ fn to_stderr(text: &str) {
     }
 }
 
+/// How seldom a fault of the thread that writes the log is told: each of its lines may meet one.
+const BETWEEN_FAULTS: Duration = Duration::from_secs(60);
+
+/// Tells of a fault of the thread that writes the log, on standard error.
+fn tell_fault_of_log(words: &str) {
+    thread_local! {
+        static TOLD: Cell<Option<Instant>> = const { Cell::new(None) };
+    }
+    let now = Instant::now();
+    if TOLD.get().is_none_or(|told| now - told >= BETWEEN_FAULTS) {
+        TOLD.set(Some(now));
+        to_stderr(&output::line(&format!(
+            "{words}; lines of the log are lost"
+        )));
+    }
+}
+
 /// Warnings at any verbosity; more by -v or `verbosity`.
 fn level(verbosity: u32) -> LevelFilter {
     match verbosity {
@@ -299,7 +334,65 @@ fn level(verbosity: u32) -> LevelFilter {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+    use std::process::Command;
+    use std::sync::atomic::Ordering;
+
+    use tracing::field::Field;
+    use tracing::{Event, Subscriber};
+    use tracing_subscriber::layer::Context;
+
     use super::*;
+
+    /// Panics at one line.
+    struct Fragile;
+
+    impl<S: Subscriber> Layer<S> for Fragile {
+        fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+            let mut words = String::new();
+            let mut hear = |_: &Field, said: &dyn std::fmt::Debug| words = format!("{said:?}");
+            event.record(&mut hear);
+            assert!(!words.contains("the fragile line"), "as planned");
+        }
+    }
+
+    /// What the child of the next test is told: where its log goes.
+    const CHILD: &str = "NUTHATCH_TEST_LOG";
+
+    /// Logs a line that makes the writer panic, and others. In a process of its own, as there is one log.
+    fn child(path: &OsStr) {
+        let (to, lost) = (LogTo::File(path.into()), Arc::default());
+        let Sink { events, lines } = sink(&to, false, &lost).unwrap();
+        let events = Box::new(Fragile.with_subscriber(events));
+        let log = Log::begin_with(Sink { events, lines }, &to, false, 0, Arc::clone(&lost));
+        for line in ["before", "the fragile line", "the fragile line", "behind"] {
+            tracing::warn!("{line}");
+        }
+        log.flush();
+        // Relaxed: the writer has counted before it let the log be flushed.
+        assert_eq!(lost.load(Ordering::Relaxed), 2);
+    }
+
+    #[test]
+    fn a_fault_of_the_writer_costs_its_line_and_is_told() {
+        if let Some(path) = std::env::var_os(CHILD) {
+            return child(&path);
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let name = "tests::a_fault_of_the_writer_costs_its_line_and_is_told";
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", name, "--nocapture"])
+            .env(CHILD, &path)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&child.stderr);
+        assert!(child.status.success(), "{said}");
+        assert_eq!(said.matches("as planned").count(), 1, "{said}");
+        assert!(said.contains("lines of the log are lost"), "{said}");
+        let written = std::fs::read_to_string(&path).unwrap();
+        assert!(written.ends_with("behind\n"), "{written}");
+    }
 
     #[test]
     fn destinations_have_names_or_are_files() {

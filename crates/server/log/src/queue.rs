@@ -5,8 +5,10 @@
 //! a log that is not read costs lines, never a client's time. The log itself says how many were lost, at the place
 //! where they would stand. Before that, the [`limit`](crate::limit) keeps lines that peers cause from being too many.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::mem::{replace, take};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -26,6 +28,15 @@ const ROOM: usize = 2 << 20;
 
 /// How long the end of the process waits for a log that is stuck.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+thread_local! {
+    static IS_WRITER: Cell<bool> = const { Cell::new(false) };
+}
+
+/// True in the thread that writes.
+pub fn is_writer() -> bool {
+    IS_WRITER.get()
+}
 
 /// Work for the thread that writes.
 pub enum Item {
@@ -189,10 +200,30 @@ impl Queue {
         }
         let queue = Arc::clone(self);
         let writer = thread::Builder::new().name("log".to_owned());
-        writer.spawn(move || queue.write())?;
+        writer.spawn(move || {
+            IS_WRITER.set(true);
+            while queue.survives(|| queue.write()) {
+                // Not of a line: it may be met again at once.
+                thread::sleep(PATIENCE);
+            }
+        })?;
         Ok(())
     }
 
+    /// Runs a part of the writer, and counts a line as lost if that panics: the hook tells of it. A log that has lost a
+    /// line is better than none. True if it panicked.
+    fn survives(&self, part: impl FnOnce()) -> bool {
+        // Unwind safe: what a sink holds is a buffer of lines, each of which comes in one call, and the queue's own state
+        // is valid at each step.
+        let panicked = catch_unwind(AssertUnwindSafe(part)).is_err();
+        if panicked {
+            // Relaxed: a statistic.
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+        panicked
+    }
+
+    /// Writes for ever.
     fn write(&self) {
         loop {
             let Work {
@@ -206,10 +237,10 @@ impl Queue {
                 tracing::warn!(lost, "lines of the log were lost: it is written too slowly");
             }
             for item in items {
-                self.sink.write(&item);
+                self.survives(|| self.sink.write(&item));
                 self.state.lock().written += 1;
             }
-            self.sink.flush();
+            self.survives(|| self.sink.flush());
         }
     }
 

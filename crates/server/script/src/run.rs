@@ -1,6 +1,7 @@
 //! Carries a script out.
 
 use bumpalo::Bump;
+use nuthatch_base::memory::reserve::spare;
 
 use crate::number::{self, DIGITS_OF_ARGUMENT, DIGITS_OF_TEXT};
 use crate::tree::{
@@ -220,7 +221,7 @@ impl<'a> Run<'a, '_> {
         let len = pieces[0].len() + pieces[1].len();
         self.step(len)?;
         self.room = self.room.checked_sub(len).ok_or(Failure::TooLong)?;
-        let made = self.arena.try_alloc_slice_fill_copy(len, 0);
+        let made = spare(|| self.arena.try_alloc_slice_fill_copy(len, 0));
         let made = made.map_err(|_| Failure::OutOfMemory)?;
         let (front, back) = made.split_at_mut(pieces[0].len());
         front.copy_from_slice(pieces[0]);

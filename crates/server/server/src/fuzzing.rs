@@ -13,21 +13,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::{io, mem};
 
-use mio::{Events, Poll, Waker};
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 use nuthatch_engine::{AnyEngine, Clock};
 use nuthatch_state::config::{Config, Protocol};
-use nuthatch_state::shared::Shared;
 use nuthatch_state::shutdown::Shutdown;
-use nuthatch_state::stream::{Socket, Stream};
-use nuthatch_state::telemetry::connections::Peer;
-use nuthatch_state::telemetry::sizes::SizeClasses;
-use nuthatch_state::worker::{Arrival, SharedWorker};
 
 use crate::handover::HELLO;
 use crate::handover::taking::Newcomer;
-use crate::server::share;
-use crate::worker::{WAKE, Worker};
+use crate::worker::alone::Alone;
 
 /// More turns than any input needs.
 const TURNS_MAX: usize = 1 << 20;
@@ -90,9 +83,7 @@ fn converse(pieces: &[&[u8]], engine: Arc<AnyEngine>) -> Vec<u8> {
 
 /// A client, and the worker that serves it, by turns in one thread.
 struct Talk {
-    shared: Arc<Shared>,
-    worker: Worker,
-    events: Events,
+    served: Alone,
     client: UnixStream,
     answers: Vec<u8>,
     room: Vec<u8>,
@@ -103,33 +94,13 @@ struct Talk {
 impl Talk {
     fn begin(engine: Arc<AnyEngine>) -> io::Result<Self> {
         let config = Config {
-            listeners: Vec::new(),
             connections_max: const { NonZeroUsize::new(1).unwrap() },
-            threads: const { NonZeroUsize::new(1).unwrap() },
             ..Config::default()
         };
-        let poll = Poll::new()?;
-        let waker = Arc::new(Waker::new(poll.registry(), WAKE)?);
-        let own = Arc::new(SharedWorker::new(waker, SizeClasses::of(&engine)));
-        let workers = vec![Arc::clone(&own)];
-        let shared = share(config, engine, Vec::new(), workers, Shutdown::default());
-        let worker = Worker::new(Arc::clone(&shared), Arc::clone(&own), poll, Vec::new());
-        let (client, server) = UnixStream::pair()?;
-        client.set_nonblocking(true)?;
-        server.set_nonblocking(true)?;
-        let socket = Socket::Unix(mio::net::UnixStream::from_std(server));
-        own.leave(Arrival {
-            stream: Stream::new(socket, None),
-            info: shared.registry.enter(Peer::Unix, 0, shared.clock.now()),
-            seat: None,
-            protocol: Protocol::Redis,
-            login: false,
-        });
+        let served = Alone::start(config, engine, Vec::new())?;
         Ok(Self {
-            shared,
-            worker,
-            events: Events::with_capacity(4),
-            client,
+            client: served.connect(Protocol::Redis)?,
+            served,
             answers: Vec::new(),
             room: vec![0; ROOM],
             over: false,
@@ -153,8 +124,8 @@ impl Talk {
     /// Takes answers until the worker has nothing to do.
     fn hear(&mut self) -> io::Result<()> {
         for _ in 0..TURNS_MAX {
-            let mut more = self.worker.turn_now(&mut self.events)?;
-            let (held, bound) = (self.worker.memory(), self.shared.account.bound());
+            let mut more = self.served.turn()?;
+            let (held, bound) = (self.served.memory(), self.served.shared.account.bound());
             assert!(held <= bound + BESIDE, "it holds {held} bytes");
             match self.client.read(&mut self.room) {
                 Ok(0) => self.over = true,
@@ -181,8 +152,8 @@ impl Talk {
         let (gone, _) = UnixStream::pair()?;
         drop(mem::replace(&mut self.client, gone));
         self.hear()?;
-        let Self { shared, worker, .. } = &self;
-        assert_eq!(worker.memory(), 0);
+        let shared = &self.served.shared;
+        assert_eq!(self.served.memory(), 0);
         assert_eq!(shared.account.held(), 0);
         assert_eq!(shared.uploads.reserved(), 0);
         assert_eq!(shared.connections(), 0);

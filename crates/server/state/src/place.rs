@@ -7,7 +7,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, TcpListener};
 
 use dns_lookup::{AddrInfoHints, LookupError, LookupErrorKind, SockType, getaddrinfo};
-use nix::net::if_::if_nametoindex;
+use nix::net::if_::{if_indextoname, if_nametoindex};
 
 /// A place as typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,13 +66,9 @@ impl<'t> Place<'t> {
         (!matches!(self.host, Host::Address(_))).then_some(self.typed)
     }
 
-    /// True if the system has to tell its addresses: a resolver, or the one that knows the names of interfaces.
+    /// True if the system has to tell its addresses: a resolver, or the one that knows the interfaces.
     pub fn asks_system(&self) -> bool {
-        match self.host {
-            Host::Name(_) => true,
-            Host::Scoped(_, scope) => scope.parse::<u32>().is_err(),
-            Host::Every | Host::Address(_) => false,
-        }
+        matches!(self.host, Host::Name(_) | Host::Scoped(..))
     }
 
     /// Its addresses, at least one, each once. `port` is for a place without one.
@@ -132,11 +128,17 @@ fn port(typed: &str) -> Result<u16, PlaceError> {
     }
 }
 
+/// The number of an interface that exists.
 fn interface(typed: &str) -> Result<u32, PlaceError> {
-    if let Ok(number) = typed.parse::<u32>() {
-        return Ok(number);
-    }
-    if_nametoindex(typed).map_err(|_| PlaceError::Interface)
+    let found = match typed.parse() {
+        // nix 0.31 takes no name for an empty one.
+        Ok(number) => match if_indextoname(number) {
+            Ok(name) if !name.is_empty() => Some(number),
+            _ => None,
+        },
+        Err(_) => if_nametoindex(typed).ok(),
+    };
+    found.ok_or(PlaceError::Interface)
 }
 
 fn resolve(name: &str, port: u16) -> Result<Vec<SocketAddr>, PlaceError> {
@@ -281,6 +283,8 @@ mod tests {
             ("+5", "name"),
             ("fe80::1%eth0%eth1", "no such interface"),
             ("fe80::1%none", "no such interface"),
+            ("fe80::1%0", "no such interface"),
+            ("[fe80::1%2147483000]:5", "no such interface"),
             ("fe80::1", "needs its interface"),
             ("[fe80::1]:5", "needs its interface"),
             ("[::1", "brackets"),

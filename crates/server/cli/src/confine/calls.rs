@@ -107,8 +107,11 @@ fn allowed(later: &LaterCalls) -> BTreeMap<i64, Vec<SeccompRule>> {
             calls.insert(call, rules);
         }
     };
-    allow(later.sends_to_addresses, libc::SYS_sendto, Vec::new());
-    allow(later.sends_messages, libc::SYS_sendmsg, Vec::new());
+    let only = |condition| vec![all_of(vec![condition])];
+    let to_any = only(connects_nothing(3));
+    allow(later.sends_to_addresses, libc::SYS_sendto, to_any);
+    let message = only(connects_nothing(2));
+    allow(later.sends_messages, libc::SYS_sendmsg, message);
     // Landlock keeps these from TCP and from abstract names.
     let unix = one_of(0, &[libc::AF_UNIX as u64]);
     allow(later.connects_to_log, libc::SYS_socket, unix);
@@ -131,7 +134,10 @@ fn with_conditions() -> [(i64, Vec<SeccompRule>); 12] {
             rule(0, SeccompCmpOp::MaskedEq(thread), thread),
         ),
         // To a peer that the socket has already.
-        (libc::SYS_sendto, pointer_is_null(4)),
+        (
+            libc::SYS_sendto,
+            vec![all_of(vec![pointer_is_null(4), connects_nothing(3)])],
+        ),
         (libc::SYS_tgkill, one_of(0, &[itself])),
         (libc::SYS_sched_getaffinity, one_of(0, &[0, itself])),
         (libc::SYS_sched_setaffinity, one_of(0, &[0])),
@@ -189,11 +195,26 @@ fn one_of(argument: u8, values: &[u64]) -> Vec<SeccompRule> {
 }
 
 fn rule(argument: u8, is: SeccompCmpOp, value: u64) -> Vec<SeccompRule> {
-    condition(argument, SeccompCmpArgLen::Dword, is, value)
+    vec![all_of(vec![number(argument, is, value)])]
 }
 
-fn pointer_is_null(argument: u8) -> Vec<SeccompRule> {
+fn all_of(conditions: Vec<SeccompCondition>) -> SeccompRule {
+    SeccompRule::new(conditions).expect("each rule has a condition")
+}
+
+/// Among the flags of a message there is not the one by which it connects its TCP socket, as `connect` does. Landlock does
+/// not see that.
+fn connects_nothing(flags: u8) -> SeccompCondition {
+    let fast_open = libc::MSG_FASTOPEN as u64;
+    number(flags, SeccompCmpOp::MaskedEq(fast_open), 0)
+}
+
+fn pointer_is_null(argument: u8) -> SeccompCondition {
     condition(argument, SeccompCmpArgLen::Qword, SeccompCmpOp::Eq, 0)
+}
+
+fn number(argument: u8, is: SeccompCmpOp, value: u64) -> SeccompCondition {
+    condition(argument, SeccompCmpArgLen::Dword, is, value)
 }
 
 fn condition(
@@ -201,10 +222,8 @@ fn condition(
     length: SeccompCmpArgLen,
     is: SeccompCmpOp,
     value: u64,
-) -> Vec<SeccompRule> {
-    let condition = SeccompCondition::new(argument, length, is, value);
-    let rule = condition.and_then(|condition| SeccompRule::new(vec![condition]));
-    vec![rule.expect("a call has six arguments, and a rule one condition")]
+) -> SeccompCondition {
+    SeccompCondition::new(argument, length, is, value).expect("a call has six arguments")
 }
 
 /// Calls that are allowed with any argument.
@@ -341,8 +360,8 @@ const ALLOWED: &[i64] = &[
 #[cfg(test)]
 #[allow(unsafe_code)]
 mod tests {
-    use std::io::{Read, Write};
-    use std::net::{TcpListener, TcpStream, UdpSocket};
+    use std::io::{ErrorKind, IoSlice, Read, Write};
+    use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
     use std::os::fd::AsRawFd;
     use std::os::unix::net::{UnixDatagram, UnixStream};
     use std::process::Command;
@@ -350,6 +369,7 @@ mod tests {
     use std::thread;
 
     use nix::errno::Errno;
+    use nix::sys::socket::{self, MsgFlags, Shutdown, SockaddrIn};
 
     use super::*;
     use crate::confine::tests::confined;
@@ -425,6 +445,41 @@ mod tests {
         let mut said = String::new();
         client.read_to_string(&mut said).unwrap();
         assert_eq!(said, "still here");
+    }
+
+    #[test]
+    fn no_message_connects_its_socket() {
+        let other = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        other.set_nonblocking(true).unwrap();
+        let address = SockaddrIn::from(SocketAddrV4::new(
+            Ipv4Addr::LOCALHOST,
+            other.local_addr().unwrap().port(),
+        ));
+        let flags = MsgFlags::from_bits_retain(libc::MSG_FASTOPEN);
+        for is_allowed in [false, true] {
+            let later = LaterCalls {
+                sends_to_addresses: is_allowed,
+                sends_messages: is_allowed,
+                connects_to_log: is_allowed,
+            };
+            // A listener that was shut down is a socket that can be connected, and a server has some.
+            let sockets = [(); 2].map(|()| TcpListener::bind(("127.0.0.1", 0)).unwrap());
+            let [to, message] = sockets.each_ref().map(AsRawFd::as_raw_fd);
+            filtered(later, || {
+                for socket in [to, message] {
+                    socket::shutdown(socket, Shutdown::Read).unwrap();
+                }
+                let sent = socket::sendto(to, b"x", &address, flags);
+                assert_eq!(sent, Err(Errno::EPERM));
+                let sent = socket::send(to, b"x", flags);
+                assert_eq!(sent, Err(Errno::EPERM));
+                let text = [IoSlice::new(b"x")];
+                let sent = socket::sendmsg(message, &text, &[], flags, Some(&address));
+                assert_eq!(sent, Err(Errno::EPERM));
+            });
+        }
+        let accepted = other.accept().map(|(_, peer)| peer);
+        assert_eq!(accepted.unwrap_err().kind(), ErrorKind::WouldBlock);
     }
 
     #[test]

@@ -200,8 +200,7 @@ impl<'o> Writer<'o> {
                 self.arguments(behind, arguments);
             }
             Error::UnknownSubcommand { command, name } => {
-                self.say(&["ERR unknown subcommand '"]);
-                self.quote(name, UNKNOWN_SHOWN);
+                self.say_of("ERR unknown subcommand '", name, UNKNOWN_SHOWN);
                 self.say(&["'. Try ", command, " HELP."]);
             }
             // As in Redis: the transaction is over.
@@ -221,29 +220,32 @@ impl<'o> Writer<'o> {
                     "' is not supported: this is a cache of plain values",
                 ]);
             }
-            Error::Option(word) => {
-                self.say(&["ERR Unsupported option "]);
-                self.quote(word, usize::MAX);
-            }
+            Error::Option(word) => self.say_of("ERR Unsupported option ", word, usize::MAX),
             Error::ConfigUnknown(name) => {
-                self.say(&["ERR Unknown option or number of arguments for CONFIG SET - '"]);
-                self.quote(name, UNKNOWN_SHOWN);
+                const WORDS: &str = "ERR Unknown option or number of arguments for CONFIG SET - '";
+                self.say_of(WORDS, name, UNKNOWN_SHOWN);
                 self.say(&["'"]);
             }
             Error::Config { name, why } => {
-                self.say(&["ERR CONFIG SET failed (possibly related to argument '"]);
-                self.quote(name, UNKNOWN_SHOWN);
+                const WORDS: &str = "ERR CONFIG SET failed (possibly related to argument '";
+                self.say_of(WORDS, name, UNKNOWN_SHOWN);
                 self.say(&["') - ", why]);
             }
             Error::ClientType(word) => {
-                self.say(&["ERR Unknown client type '"]);
-                self.quote(word, usize::MAX);
+                self.say_of("ERR Unknown client type '", word, usize::MAX);
                 self.say(&["'"]);
+            }
+            Error::InfoUnknown(word) => {
+                self.say_of("ERR Unrecognized option '", word, usize::MAX);
+                self.say(&["'"]);
+            }
+            Error::Info(name) => {
+                self.say_of("ERR ", name, usize::MAX);
+                self.say(&[" cannot contain spaces, newlines or special characters."]);
             }
             Error::Script(text) => self.out.extend_from_slice(text),
             Error::HelloOption(word) => {
-                self.say(&["ERR Syntax error in HELLO option '"]);
-                self.quote(word, usize::MAX);
+                self.say_of("ERR Syntax error in HELLO option '", word, usize::MAX);
                 self.say(&["'"]);
             }
         }
@@ -260,6 +262,12 @@ impl<'o> Writer<'o> {
         for words in words {
             self.out.extend_from_slice(words.as_bytes());
         }
+    }
+
+    /// Words, and what a client sent.
+    fn say_of(&mut self, words: &str, sent: &[u8], max: usize) {
+        self.say(&[words]);
+        self.quote(sent, max);
     }
 
     /// Repeats what a client sent, up to its first NUL.

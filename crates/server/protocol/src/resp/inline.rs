@@ -33,29 +33,41 @@ pub(super) fn parse(input: &[u8]) -> Parsed<'_> {
 /// Appends the words of a line as a request. Between quotes, spaces belong to a word. Between double quotes `\n`, `\r`,
 /// `\t`, `\b`, `\a` and `\xFF` are single bytes, and any other byte behind `\` stands for itself.
 pub fn rewrite(line: &[u8], out: &mut Vec<u8>) -> Result<(), Error<'static>> {
-    let mut words = Vec::new();
-    let mut rest = line;
-    loop {
-        rest = rest.trim_ascii_start();
-        // Redis' isspace has one more space, the vertical tab.
-        rest = rest.strip_prefix(b"\x0b").unwrap_or(rest);
-        // As in Redis, a line's first NUL ends it.
-        if matches!(rest, [] | [0, ..]) {
-            break;
-        }
-        if !is_space(rest[0]) {
-            let (word, behind) = word(rest).ok_or(Error::QUOTES)?;
-            words.push(word);
-            rest = behind;
-        }
+    // Twice over the line: all words at once would take many times its memory, for most may be a letter each.
+    let (mut word, mut count, mut rest) = (Vec::new(), 0, line);
+    while let Some(behind) = next(rest, &mut word)? {
+        (count, rest) = (count + 1, behind);
     }
-    header(out, b'*', words.len());
-    for word in words {
+    header(out, b'*', count);
+    rest = line;
+    while let Some(behind) = next(rest, &mut word)? {
         header(out, b'$', word.len());
         out.extend_from_slice(&word);
         out.extend_from_slice(b"\r\n");
+        rest = behind;
     }
     Ok(())
+}
+
+/// [`rewrite`] makes so many bytes of a line of `len` bytes at most.
+pub fn rewritten_max(len: usize) -> usize {
+    /// More than what is around a word, and around all: a mark, a number and the ends of two lines.
+    const AROUND: usize = 10;
+    len + AROUND * (len / 2 + 2)
+}
+
+/// Reads the next word of a line, and returns the text behind it. `None` if there is no other.
+fn next<'a>(line: &'a [u8], word: &mut Vec<u8>) -> Result<Option<&'a [u8]>, Error<'static>> {
+    let rest = match line.iter().position(|&byte| !is_space(byte)) {
+        Some(at) => &line[at..],
+        None => &[],
+    };
+    // As in Redis, a line's first NUL ends it.
+    if matches!(rest, [] | [0, ..]) {
+        return Ok(None);
+    }
+    word.clear();
+    read(rest, word).map(Some).ok_or(Error::QUOTES)
 }
 
 fn header(out: &mut Vec<u8>, mark: u8, number: usize) {
@@ -64,24 +76,24 @@ fn header(out: &mut Vec<u8>, mark: u8, number: usize) {
     out.extend_from_slice(b"\r\n");
 }
 
+/// Redis' isspace has one more space than ASCII's, the vertical tab.
 fn is_space(byte: u8) -> bool {
     byte.is_ascii_whitespace() || byte == b'\x0b'
 }
 
-/// The word at the front of `text`, and the text behind it. `None` if a quote does not close, or closes in the middle
-/// of a word.
-fn word(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
-    let mut word = Vec::new();
+/// Reads the word at the front of `text`, and returns the text behind it. `None` if a quote does not close, or closes in
+/// the middle of a word.
+fn read<'a>(text: &'a [u8], word: &mut Vec<u8>) -> Option<&'a [u8]> {
     let mut rest = text;
     loop {
         match rest {
-            [] | [0, ..] => return Some((word, &[])),
-            [byte, ..] if is_space(*byte) => return Some((word, rest)),
+            [] | [0, ..] => return Some(&[]),
+            [byte, ..] if is_space(*byte) => return Some(rest),
             [quote @ (b'"' | b'\''), behind @ ..] => {
-                rest = quoted(*quote, behind, &mut word)?;
+                rest = quoted(*quote, behind, word)?;
                 return match rest {
-                    [] => Some((word, rest)),
-                    [byte, ..] if is_space(*byte) => Some((word, rest)),
+                    [] => Some(rest),
+                    [byte, ..] if is_space(*byte) => Some(rest),
                     _ => None,
                 };
             }
@@ -168,6 +180,19 @@ mod tests {
         for line in [r#"echo "a"#, "echo 'a", r#"echo "a"b"#, r#"echo "a\"#] {
             assert_eq!(words(line), None, "{line}");
         }
+    }
+
+    #[test]
+    fn what_a_line_becomes_has_a_bound() {
+        for word in ["a ", "'' ", "abcdefghij ", "\"\\x00\" "] {
+            for count in [1, 9, 10, LINE_MAX / word.len()] {
+                let line = word.repeat(count);
+                let len = words(&line).unwrap().len();
+                assert!(len <= rewritten_max(line.len()), "{count} of {word}: {len}");
+            }
+        }
+        let long = "x".repeat(LINE_MAX);
+        assert!(words(&long).unwrap().len() <= rewritten_max(long.len()));
     }
 
     #[test]

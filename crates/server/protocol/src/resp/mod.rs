@@ -39,7 +39,7 @@ pub use command::*;
 pub use encode::{Version, Writer};
 pub use error::Error;
 pub use glob::{Glob, PATTERN_LEN_MAX};
-pub use inline::{LINE_MAX, rewrite};
+pub use inline::{LINE_MAX, rewrite, rewritten_max};
 pub use many::{Element, element, emptied};
 pub use names::{Described, described};
 pub use number::{Decimal, integer};

@@ -3,7 +3,7 @@
 use nuthatch_protocol::resp::{
     ARGUMENTS_LEN_MAX, Body, Client, ClientFilter, Command, Commands, Config, Element, Error, Eval,
     Glob, Many, Parsed, Rest, Scripts, Set, Version, Writer, element, emptied, parse, parse_queued,
-    rewrite,
+    rewrite, rewritten_max,
 };
 use nuthatch_protocol::{Awaited, KEY_LEN_MAX, Limits};
 
@@ -214,7 +214,10 @@ impl Connection {
             Parsed::Inline { line, consumed } => {
                 let mut request = Vec::new();
                 match rewrite(line, &mut request) {
-                    Ok(()) => self.outcomes.push(format!("{request:?}")),
+                    Ok(()) => {
+                        assert!(request.len() <= rewritten_max(line.len()));
+                        self.outcomes.push(format!("{request:?}"));
+                    }
                     Err(error) => return self.broken(&error),
                 }
                 Some(consumed)

@@ -1,12 +1,15 @@
 //! Handover, the side of the running server: it gives its sockets and its items to a newcomer.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, PipeReader, PipeWriter, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::Instant;
 
 use mio::net::UnixListener;
@@ -22,17 +25,30 @@ use crate::unix_path::UnixPath;
 /// Newcomers that wait: more than one at a time is a mistake.
 const BACKLOG: i32 = 4;
 
+/// Newcomers that were refused, and whose connections are open while another one is served.
+const REFUSED_MAX: usize = 16;
+
 /// Permissions of its socket: a process that connects there can take all items.
 const OWNER_ALONE: u32 = 0o600;
 
 /// Bytes of items that are sent at a time.
 const PIECE: usize = 1 << 20;
 
-/// Where newcomers ask for a handover, and what they get.
+/// What a newcomer hears while another one is served.
+const BUSY: &str = "refused: another process is taking over";
+
+/// Where newcomers ask for a handover.
 pub(crate) struct Control {
-    listener: UnixListener,
     poll: Poll,
+    /// Wakes the poll.
+    waker: Arc<Waker>,
     file: UnixPath,
+    offer: Offer,
+}
+
+/// What newcomers get.
+struct Offer {
+    listener: UnixListener,
     sockets: Vec<Named>,
     /// The lock file of the file of a restart.
     lock: Option<(PathBuf, File)>,
@@ -68,51 +84,165 @@ impl Control {
         let poll = Poll::new()?;
         let registry = poll.registry();
         registry.register(&mut listener, Token(0), Interest::READABLE)?;
-        shutdown.wake_also(Arc::new(Waker::new(registry, Token(1))?))?;
+        let waker = Arc::new(Waker::new(registry, Token(1))?);
+        shutdown.wake_also(Arc::clone(&waker))?;
         let control = Self {
-            listener,
             poll,
+            waker,
             file,
-            sockets: Vec::new(),
-            lock: None,
-            alive,
+            offer: Offer {
+                listener,
+                sockets: Vec::new(),
+                lock: None,
+                alive,
+            },
         };
         Ok((control, Alive(kept_open)))
     }
 
     /// Sets what newcomers get besides the control socket.
     pub(crate) fn offer(&mut self, sockets: Vec<Named>, lock: Option<(PathBuf, File)>) {
-        self.sockets = sockets;
-        self.lock = lock;
+        self.offer.sockets = sockets;
+        self.offer.lock = lock;
     }
 
-    /// Hands over to a newcomer that asks, until the server stops or a handover has succeeded.
-    pub(crate) fn run(mut self, shared: &Shared) -> io::Result<()> {
+    /// Hands over to a newcomer that asks, until the server stops or a handover has succeeded. While one is served, others
+    /// are refused.
+    pub(crate) fn run(self, shared: &Shared) -> io::Result<()> {
+        let Self {
+            mut poll,
+            waker,
+            file,
+            offer,
+        } = self;
         let mut events = Events::with_capacity(2);
-        while !shared.shutdown.is_requested() {
-            match self.poll.poll(&mut events, None) {
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                polled => polled?,
-            }
+        thread::scope(|scope| {
+            let mut serving: Option<Serving<'_>> = None;
             while !shared.shutdown.is_requested() {
-                let asked = match self.listener.accept() {
-                    Ok((stream, _)) => UnixStream::from(std::os::fd::OwnedFd::from(stream)),
-                    Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                    Err(error) => {
-                        tracing::warn!(%error, "handover");
+                match poll.poll(&mut events, None) {
+                    Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                    polled => polled?,
+                }
+                serving = serving.and_then(Serving::unless_over);
+                while !shared.shutdown.is_requested() {
+                    let Some(asked) = offer.accept() else {
                         break;
+                    };
+                    match &mut serving {
+                        Some(serving) => serving.refuse(asked, shared),
+                        None => {
+                            let serve = || offer.serve(asked, shared);
+                            serving = Serving::begin(scope, &waker, serve)
+                                .inspect_err(|error| tracing::warn!(%error, "no handover"))
+                                .ok();
+                        }
                     }
-                };
-                if let Err(error) = self.serve(asked, shared) {
-                    tracing::warn!(%error, "no handover: this server goes on");
                 }
             }
-        }
+            if let Some(serving) = serving {
+                serving.end();
+            }
+            io::Result::Ok(())
+        })?;
         if !shared.pause.is_handed_over() {
             // No newcomer can ask any more.
-            self.file.remove();
+            file.remove();
         }
         Ok(())
+    }
+}
+
+/// A newcomer that is served by a thread of its own.
+struct Serving<'s> {
+    thread: ScopedJoinHandle<'s, io::Result<()>>,
+    is_over: Arc<AtomicBool>,
+    /// Those that were refused meanwhile. What they send is not read, and they would not hear the refusal if their
+    /// connection were closed before they had sent it.
+    refused: VecDeque<Wire>,
+}
+
+/// Says that a thread is over, and wakes the one that waits for it.
+struct Over(Arc<AtomicBool>, Arc<Waker>);
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        // Relaxed: the other thread joins this one before it looks at anything else.
+        self.0.store(true, Ordering::Relaxed);
+        // If it fails, the next newcomer wakes the other thread.
+        let _ = self.1.wake();
+    }
+}
+
+impl<'s> Serving<'s> {
+    fn begin<'e>(
+        scope: &'s Scope<'s, 'e>,
+        waker: &Arc<Waker>,
+        serve: impl FnOnce() -> io::Result<()> + Send + 's,
+    ) -> io::Result<Self> {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let over = Over(Arc::clone(&is_over), Arc::clone(waker));
+        let thread = thread::Builder::new().name("newcomer".to_owned());
+        let thread = thread.spawn_scoped(scope, move || {
+            let _over = over;
+            serve()
+        })?;
+        Ok(Self {
+            thread,
+            is_over,
+            refused: VecDeque::new(),
+        })
+    }
+
+    /// `None` if the newcomer has taken over, or has not.
+    fn unless_over(self) -> Option<Self> {
+        // Relaxed: see [`Over`].
+        match self.is_over.load(Ordering::Relaxed) {
+            false => Some(self),
+            true => {
+                self.end();
+                None
+            }
+        }
+    }
+
+    /// Waits for its end.
+    fn end(self) {
+        match self.thread.join() {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "no handover: this server goes on"),
+            Err(panic) => resume_unwind(panic),
+        }
+    }
+
+    /// Refuses another one.
+    fn refuse(&mut self, asked: UnixStream, shared: &Shared) {
+        let wire = Wire::new(asked, shared.shutdown.clone());
+        // It has room for so short a message.
+        let sent = wire.and_then(|wire| wire.send(BUSY, None).map(|()| wire));
+        match sent {
+            Ok(wire) => {
+                tracing::warn!("a second process asks for a handover, and is refused");
+                self.refused.push_back(wire);
+                if self.refused.len() > REFUSED_MAX {
+                    self.refused.pop_front();
+                }
+            }
+            Err(error) => tracing::warn!(%error, "handover"),
+        }
+    }
+}
+
+impl Offer {
+    /// The next newcomer, if there is one.
+    fn accept(&self) -> Option<UnixStream> {
+        match self.listener.accept() {
+            Ok((stream, _)) => Some(UnixStream::from(OwnedFd::from(stream))),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => None,
+            Err(error) => {
+                tracing::warn!(%error, "handover");
+                None
+            }
+        }
     }
 
     /// Serves one newcomer, and requests the stop when the newcomer serves. Errors: the newcomer has not taken over.

@@ -97,6 +97,7 @@ impl Worker {
                 in_batch: 0,
                 in_batch_max: terms.requests_max,
                 commands_left: self.shared.live.commands_per_slice().get(),
+                has_run: false,
                 stop: Stop::Batch,
                 awaited: Default::default(),
                 closing: false,
@@ -111,12 +112,14 @@ impl Worker {
         }
     }
 
-    /// Answers the datagrams whose slices have ended, and keeps the other slices for the next round.
+    /// Answers the datagrams whose slices have ended, and keeps the other slices for the next round. Those that have not
+    /// run yet come first there, as with connections.
     fn answer_datagrams(&mut self) {
-        let slices = mem::take(&mut self.slices);
+        let mut slices = mem::take(&mut self.slices);
+        slices.sort_by_key(|slice| slice.has_run);
         for mut slice in slices {
             if slice.stop == Stop::Yielded && slice.commands_left > 0 {
-                slice.stop = Stop::Batch;
+                (slice.stop, slice.has_run) = (Stop::Batch, false);
                 self.slices.push(slice);
                 continue;
             }

@@ -111,6 +111,7 @@ impl Worker {
         if self.ready.is_empty() {
             self.ready = ready;
         }
+        self.ready.splice(..0, self.put_off.drain(..));
     }
 
     /// True if the iteration can read for this connection.
@@ -195,6 +196,7 @@ impl Worker {
             in_batch: 0,
             in_batch_max: connection.in_batch_max.min(terms.requests_max),
             commands_left: self.shared.live.commands_per_slice().get(),
+            has_run: false,
             stop: Stop::Batch,
             awaited: Awaited::default(),
             closing: false,
@@ -323,13 +325,11 @@ impl Worker {
                     slice.stop = Stop::Yielded;
                     continue;
                 }
+                slice.has_run = true;
                 let Peer { phase, fd, info } = peers.of(slice.id);
                 let before = slice.output.copied();
                 let mark = batch.mark();
-                let input = match slice.source {
-                    Source::Buffer(start, end) => &buffer[start..end],
-                    Source::Kept(place, _) => &kept[place],
-                };
+                let input = input_of(slice.source, buffer, kept);
                 let mut stage = Stage {
                     shared,
                     handle,
@@ -446,7 +446,11 @@ impl Worker {
             } else if !self.flush(id) {
                 continue;
             }
-            self.queue_again(id, terms);
+            if slice.has_run {
+                self.queue_again(id, terms);
+            } else {
+                self.put_off(id, terms);
+            }
         }
         self.slices = slices;
         self.kept.clear();
@@ -504,11 +508,29 @@ impl Worker {
         }
     }
 
+    /// The same for a connection whose slice has not run: it comes before those that had their turn. Otherwise some
+    /// clients whose answers fill each iteration would keep the others out for as long as they like.
+    #[cold]
+    fn put_off(&mut self, id: usize, terms: &Terms) {
+        let connection = &mut self.connections[id];
+        if connection.output.len() < terms.output_cap && connection.state.enqueue() {
+            self.put_off.push(id);
+        }
+    }
+
     /// Puts a connection on the run queue, if it is not there.
     pub(super) fn enqueue(&mut self, id: usize) {
         if self.connections[id].state.enqueue() {
             self.ready.push(id);
         }
+    }
+}
+
+#[inline(always)]
+fn input_of<'w>(source: Source, buffer: &'w [u8], kept: &'w [Vec<u8>]) -> &'w [u8] {
+    match source {
+        Source::Buffer(start, end) => &buffer[start..end],
+        Source::Kept(place, _) => &kept[place],
     }
 }
 

@@ -5,8 +5,12 @@
 //! * [`datagrams`]: requests by UDP, each for itself.
 //! * [`ending`]: how the server closes a connection, and which connections it closes for their silence.
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod alone;
 mod datagrams;
 mod ending;
+#[cfg(test)]
+mod fairness;
 mod iteration;
 mod reclaim;
 
@@ -59,6 +63,8 @@ pub(crate) struct Worker {
     datagrams: Vec<Datagram>,
     /// The run queue: ids of the connections whose slice is next.
     ready: Vec<usize>,
+    /// Those that come first in the next loop: this one had no time for them.
+    put_off: Vec<usize>,
     /// The read buffer of this iteration, and how much of it is used.
     buffer: Box<[u8]>,
     used: usize,
@@ -112,6 +118,7 @@ impl Worker {
             datagram_sockets,
             datagrams: Vec::new(),
             ready: Vec::new(),
+            put_off: Vec::new(),
             buffer: vec![0; iteration::BUFFER].into_boxed_slice(),
             used: 0,
             kept: Vec::new(),

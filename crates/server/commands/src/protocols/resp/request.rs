@@ -1,9 +1,10 @@
 //! Takes the request at the front of the input. Commands about one key become requests of the batch.
 
+use nuthatch_base::memory::reserve::spare;
 use nuthatch_engine::{Expiry, Op, Read, Store, StoreMode, TouchIf};
 use nuthatch_protocol::resp::{
     Command, Error, ExpiryForm, Lifetime, Parsed, Refusal, Set, SetAnswer, StoreCondition, parse,
-    rewrite,
+    rewrite, rewritten_max,
 };
 
 use super::answers::Verb;
@@ -139,13 +140,7 @@ pub fn count_refusal(stage: &Stage<'_, '_>, error: Error<'_>) {
 /// Queues a line that was typed by hand as a request. False if it is no request.
 #[cold]
 pub fn typed(slice: &mut Slice, phase: &mut Phase, line: &[u8]) -> bool {
-    let mut request = Vec::new();
-    let rewritten = rewrite(line, &mut request);
-    let queued = rewritten.and_then(|()| {
-        let queued = phase.session().replay.push(&request);
-        queued.map_err(|_| Error::OUT_OF_MEMORY)
-    });
-    match queued {
+    match queue_line(phase, line) {
         Ok(()) => true,
         Err(error) => {
             phase.writer(slice).error(&error);
@@ -153,6 +148,15 @@ pub fn typed(slice: &mut Slice, phase: &mut Phase, line: &[u8]) -> bool {
             false
         }
     }
+}
+
+fn queue_line(phase: &mut Phase, line: &[u8]) -> Result<(), Error<'static>> {
+    let no_memory = |_| Error::OUT_OF_MEMORY;
+    let mut request = Vec::new();
+    spare(|| request.try_reserve(rewritten_max(line.len()))).map_err(no_memory)?;
+    rewrite(line, &mut request)?;
+    let replay = &mut phase.session().replay;
+    replay.push(&request).map_err(no_memory)
 }
 
 /// Adds a command to the batch, if one request of the batch can execute it.

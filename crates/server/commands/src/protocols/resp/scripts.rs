@@ -17,9 +17,6 @@ use crate::work::Work;
 /// So many bytes of a script's text are hashed and parsed while a command about one key is executed.
 const TEXT_OF_COMMAND: usize = 32;
 
-/// More than the marks around a text in an answer.
-const MARKS_MAX: usize = 32;
-
 /// EVAL and EVALSHA. `long` is the argument that arrived piece by piece, if there is one, and its place.
 pub fn eval(
     stage: &mut Stage<'_, '_>,
@@ -51,7 +48,8 @@ fn carry_out(
         let found = read(stage, key).map(|found| (found.item, found.value));
         let (item, content) = found.unzip();
         let (arena, mut copy) = (Bump::new(), Vec::new());
-        let whole = content.as_ref().map(|content| content.whole(&mut copy));
+        let work = &mut stage.work;
+        let whole = content.as_ref().map(|it| it.whole(&mut copy, work));
         let value = whole.transpose()?;
         let (present, now) = (stage.present(), stage.now);
         let clock = &stage.shared.clock;
@@ -165,8 +163,8 @@ impl Answers<'_> {
     }
 
     fn make_room(&mut self, len: usize) -> Result<(), Error<'static>> {
-        let room = self.slice.output.text().try_reserve(len + MARKS_MAX);
-        room.map_err(|_| Error::OUT_OF_MEMORY)
+        let has_room = self.slice.makes_room(len);
+        has_room.then_some(()).ok_or(Error::OUT_OF_MEMORY)
     }
 }
 

@@ -2,6 +2,7 @@
 //! is copied for that: the state refers to the bytes of the item, of the script's arguments, or of its arena.
 
 use bumpalo::Bump;
+use nuthatch_base::memory::reserve::spare;
 use nuthatch_engine::semantics::may_touch;
 use nuthatch_engine::{
     Clock, Condition, Expiry, Item, Op, Present, Removal, Reply, Store, StoreMode, Time, TouchIf,
@@ -114,7 +115,7 @@ impl<'a> Slot<'a> {
 
     /// Sets a value that a command has made.
     fn set_made(&mut self, value: &[u8]) -> Result<&'a [u8], Failure> {
-        let kept = self.arena.try_alloc_slice_copy(value);
+        let kept = spare(|| self.arena.try_alloc_slice_copy(value));
         let kept = kept.map_err(|_| Failure::OutOfMemory)?;
         self.set_value(kept);
         Ok(kept)

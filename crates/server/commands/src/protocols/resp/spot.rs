@@ -144,14 +144,20 @@ impl Content {
         }
     }
 
-    /// Its bytes in one piece: where they lie, or in `copy` if they lie in several.
-    pub fn whole<'b>(&'b self, copy: &'b mut Vec<u8>) -> Result<&'b [u8], Error<'static>> {
+    /// Its bytes in one piece: where they lie, or in `copy` if they lie in several. To copy them is work beside that of
+    /// reading them.
+    pub fn whole<'b>(
+        &'b self,
+        copy: &'b mut Vec<u8>,
+        work: &mut Work,
+    ) -> Result<&'b [u8], Error<'static>> {
         let all = 0..self.len();
         let first = self.chunk(all.clone());
         if first.len() == all.len() {
             return Ok(first);
         }
         reserve(copy, all.len())?;
+        work.add(Work::of_bytes(all.len()));
         self.pieces(all)
             .for_each(|piece| copy.extend_from_slice(piece));
         Ok(copy)
