@@ -25,6 +25,7 @@ use nuthatch_engine::{AnyHandle, Engine, Time};
 use nuthatch_protocol::Limits;
 use nuthatch_state::account::Level;
 use nuthatch_state::inbox::Inbox;
+use nuthatch_state::live::View;
 use nuthatch_state::shared::Shared;
 use nuthatch_state::telemetry::watch::line::{self, Reason};
 use slab::Slab;
@@ -49,6 +50,8 @@ const DRAIN_STEP: Duration = Duration::from_millis(20);
 /// One thread's connections and memory.
 pub(crate) struct Worker {
     shared: Arc<Shared>,
+    /// The settings of this iteration.
+    live: View,
     inbox: Arc<Inbox>,
     handle: AnyHandle,
     poll: Poll,
@@ -102,8 +105,10 @@ impl Worker {
         let limits = Limits {
             value_max: shared.engine.item_size_max(),
         };
+        let live = View::new(&shared.live);
         Self {
             shared,
+            live,
             inbox,
             handle,
             poll,
@@ -162,6 +167,7 @@ impl Worker {
         self.inbox.iterations.bump();
         let now = self.shared.clock.now();
         self.now = now;
+        self.live.update(&self.shared.live);
         let mut woken = false;
         for event in events {
             if event.token() == WAKE {
@@ -415,7 +421,7 @@ impl Worker {
     /// True if the worker may have to close a connection because time passes.
     fn has_to_sweep(&self) -> bool {
         !self.connections.is_empty()
-            && (self.shared.live.idle_timeout().is_some()
+            && (self.live.idle_timeout.is_some()
                 || self.shared.admits_late()
                 || self.lingering > 0
                 || self.readers > 0

@@ -38,7 +38,7 @@ fn process_lines(report: &mut Report<'_, '_>, shared: &Shared, now: Time) {
 fn connection_lines(report: &mut Report<'_, '_>, shared: &Shared) {
     let accepting = &shared.accepting;
     let open = shared.connections();
-    report.line("max_connections", shared.live.connections_max());
+    report.line("max_connections", shared.live.load().connections_max);
     report.line("curr_connections", open);
     report.line("total_connections", accepting.total_connections.get());
     report.line("rejected_connections", accepting.rejected_connections.get());

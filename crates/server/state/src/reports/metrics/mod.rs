@@ -79,7 +79,7 @@ fn connections(page: &mut Page, shared: &Shared) {
         "Open connections.",
         [(NONE, shared.connections() as u64)],
     );
-    let most = shared.live.connections_max().get() as u64;
+    let most = shared.live.load().connections_max.get() as u64;
     page.gauge(
         "nuthatch_connections_limit",
         "Connections that may be open.",
