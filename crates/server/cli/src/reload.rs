@@ -239,15 +239,14 @@ mod tests {
              extended = \"idle_timeout=1,login_guesses=1,login_timeout=1,udp_reply_max=64,unix_peers=root,\
              conns_per_address=1,disable_admin\"",
         );
-        let flags = FLAGS.iter().map(|flag| (flag.about, flag.reload));
-        let options = OPTIONS.iter().map(|option| (option.about, option.reload));
-        let mut applied: Vec<String> = flags
-            .chain(options)
-            .filter(|(_, reload)| [How::Live, How::Own].contains(reload))
-            .map(|(about, _)| about.key())
-            .collect();
-        applied.sort();
-        assert_eq!(applied, all.keys().cloned().collect::<Vec<_>>());
+        assert_eq!(all.len(), 15, "{all:?}");
+        for key in all.keys() {
+            assert!(matches!(how(key), How::Live | How::Own), "{key}");
+        }
+        assert_eq!(how("-o ssl_key"), How::Certificates);
+        for key in ["port", "threads", "-o hashpower", "engine"] {
+            assert_eq!(how(key), How::Restart, "{key}");
+        }
         // A setting that has a default is in the table only if it is set.
         assert_eq!(of("").len(), 1);
     }
