@@ -3,13 +3,12 @@
 use std::path::Path;
 
 use clap::{Args, Command};
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, DeserializeSeed};
 use toml::Spanned;
 use toml::de::{DeTable, Deserializer, Error};
 
 use crate::engine::EngineFlags;
-use crate::flags::Flags;
+use crate::flags::{Flags, FromFile};
 
 /// A file, of which each set of flags takes its own keys.
 pub struct File<'t> {
@@ -31,7 +30,7 @@ pub fn parse<E: EngineFlags>(text: &str) -> Result<(Flags, E), String> {
     let mut file = File { text, table };
     let own = E::take_from(&mut file)?;
     // The rest, in which an unknown key is an error.
-    let flags = Flags::deserialize(Deserializer::from(file.table));
+    let flags = FromFile.deserialize(Deserializer::from(file.table));
     Ok((flags.map_err(|error| in_a_line(text, &error))?, own))
 }
 

@@ -1,342 +1,207 @@
-//! The settings of a server as the user typed them: memcached's flags, or the same in a TOML file.
+//! The command line and the file of a server, made of the declarations of its [settings](nuthatch_server::settings).
 //!
 //! This module checks only the form of values, and sets no defaults: [`settings`](crate::settings) does both, once, for
 //! both sources together. Flags that a program has for its engine are declared where the program is: see
 //! [`EngineFlags`](crate::engine::EngineFlags).
 
-use std::fmt::Display;
-use std::path::PathBuf;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::ops::Deref;
+use std::sync::LazyLock;
 
-use clap::builder::{OsStringValueParser, TypedValueParser};
-use clap::{ArgAction, Args};
-use nuthatch_program::size::{self, SizeError};
-use serde::{Deserialize, Deserializer, Serialize, de};
-
-use nuthatch_log::LogFormat;
+use clap::builder::{
+    BoolValueParser, OsStringValueParser, PossibleValue, PossibleValuesParser, StringValueParser,
+    TypedValueParser, ValueParser,
+};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueHint};
+use nuthatch_server::settings::{FLAGS, Kind, Setting};
+use serde::Deserialize;
+use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, Visitor};
 
 use crate::extended;
 
-/// Megabytes without a letter behind the number, as memcached's -m.
-const MEGABYTES: usize = 1 << 20;
+pub use nuthatch_server::settings::Flags;
 
-/// The flags of a server. Long names are memcached's, and the file's keys.
-#[derive(Args, Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Flags {
-    /// TCP port; 0 or -1: any free port [default: 11211]
-    #[arg(short, long, value_name = "NUM", allow_negative_numbers = true)]
-    pub port: Option<i32>,
+/// The flags of a server on a command line. Long names are memcached's, and the file's keys.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Typed(pub Flags);
 
-    /// UDP port, at the addresses of -l [default: 0, which is off]
-    #[arg(short = 'U', long, value_name = "NUM", allow_negative_numbers = true)]
-    pub udp_port: Option<i32>,
+impl Deref for Typed {
+    type Target = Flags;
 
-    /// Addresses to listen on, with or without a port; may be repeated [default: all]
-    #[arg(short, long, value_name = "ADDR", value_delimiter = ',')]
-    #[serde(
-        deserialize_with = "one_or_many",
-        skip_serializing_if = "Vec::is_empty"
-    )]
-    pub listen: Vec<String>,
-
-    /// Also listen for Redis' clients on this TCP port; 0 or -1: any free port [default: none]
-    #[arg(long, value_name = "NUM", allow_negative_numbers = true)]
-    pub redis_port: Option<i32>,
-
-    /// Unix socket to listen on, instead of TCP
-    #[arg(short = 's', long, value_name = "FILE", value_parser = path())]
-    pub unix_socket: Option<PathBuf>,
-
-    /// Permissions of the unix socket, in octal [default: 700]
-    #[arg(short = 'a', long, value_name = "MASK", value_parser = octal)]
-    #[serde(deserialize_with = "octal_text")]
-    pub unix_mask: Option<u32>,
-
-    /// Memory for items and index, in megabytes or with a suffix k, m or g [default: 64]
-    #[arg(short = 'm', long, value_name = "NUM", value_parser = megabytes)]
-    #[serde(deserialize_with = "megabytes_or_text")]
-    pub memory_limit: Option<usize>,
-
-    /// The highest limit that cache_memlimit may set, in the units of -m [default: four times the limit]
-    #[arg(long, value_name = "NUM", value_parser = megabytes)]
-    #[serde(deserialize_with = "megabytes_or_text")]
-    pub memory_limit_max: Option<usize>,
-
-    /// Maximum number of simultaneous connections [default: 1024]
-    #[arg(short, long, value_name = "NUM")]
-    pub conn_limit: Option<usize>,
-
-    /// Threads that serve connections [default: 4]
-    #[arg(short, long, value_name = "NUM")]
-    pub threads: Option<usize>,
-
-    /// Maximum number of connections that wait to be accepted [default: 1024]
-    #[arg(short = 'b', long, value_name = "NUM")]
-    pub listen_backlog: Option<u32>,
-
-    /// Maximum number of commands that a connection runs before other connections get their turn [default: 1024]
-    #[arg(short = 'R', long, value_name = "NUM")]
-    pub max_reqs_per_event: Option<u32>,
-
-    /// Size of the largest item, in bytes or with a suffix k, m or g; 1k to 1g [default: 1m]
-    #[arg(short = 'I', long, value_name = "NUM", value_parser = size::parse)]
-    #[serde(deserialize_with = "bytes_or_text")]
-    pub max_item_size: Option<usize>,
-
-    /// Size of the smallest chunk, in bytes
-    #[arg(short = 'n', long, value_name = "BYTES")]
-    pub slab_min_size: Option<usize>,
-
-    /// Ratio of neighbouring chunk sizes [default: 1.25]
-    #[arg(short = 'f', long, value_name = "NUM")]
-    pub slab_growth_factor: Option<f64>,
-
-    /// Return an error when memory is full, instead of evicting items
-    #[arg(short = 'M', long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
-    pub disable_evictions: Option<bool>,
-
-    /// Refuse flush_all
-    #[arg(short = 'F', long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
-    pub disable_flush_all: Option<bool>,
-
-    /// Refuse stats cachedump and lru_crawler metadump
-    #[arg(short = 'X', long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
-    pub disable_dumping: Option<bool>,
-
-    /// Refuse watch
-    #[arg(short = 'W', long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
-    pub disable_watch: Option<bool>,
-
-    /// Count commands by key prefix from the start, as stats detail on does; CHAR ends a prefix and must be a colon
-    #[arg(short = 'D', long, value_name = "CHAR")]
-    pub prefix_delimiter: Option<String>,
-
-    /// Report in stats that cas is disabled; items have a cas in any case
-    #[arg(short = 'C', long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
-    pub disable_cas: Option<bool>,
-
-    /// Allow the shutdown command
-    #[arg(short = 'A', long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
-    pub enable_shutdown: Option<bool>,
-
-    /// Accepted for compatibility with memcached, without effect: large memory pages are used wherever the system has
-    /// them
-    #[arg(short = 'L', long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
-    pub enable_largepages: Option<bool>,
-
-    /// Lock all memory, so that nothing is paged out
-    #[arg(short = 'k', long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
-    pub lock_memory: Option<bool>,
-
-    /// Let a crash leave a core file of any size
-    #[arg(short = 'r', long, alias = "enable-coredumps", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
-    pub coredumps: Option<bool>,
-
-    /// Protocol: ascii, binary, auto (ascii or binary, by the first byte of a connection) or any (also Redis' protocol)
-    /// [default: auto]
-    #[arg(short = 'B', long, value_name = "NAME")]
-    pub protocol: Option<String>,
-
-    /// Require clients to log in with a name and a password from this file, which has one line NAME:PASSWORD per user
-    #[arg(short = 'Y', long, value_name = "FILE", value_parser = path())]
-    pub auth_file: Option<PathBuf>,
-
-    /// Enable SASL with the names and passwords of -Y; needs -Y, which enables SASL by itself
-    #[arg(short = 'S', long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
-    pub enable_sasl: Option<bool>,
-
-    /// Enable TLS, with the certificate and key of -o ssl_chain_cert=FILE,ssl_key=FILE
-    #[arg(short = 'Z', long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
-    pub enable_ssl: Option<bool>,
-
-    /// Serve metrics for Prometheus over HTTP at this address, with or without a port [default port: 9150]
-    #[arg(long, value_name = "ADDR")]
-    pub metrics: Option<String>,
-
-    /// Restore the items of the previous server from this file at the start, and write all items to it at the end
-    #[arg(short = 'e', long, value_name = "FILE", value_parser = path())]
-    pub memory_file: Option<PathBuf>,
-
-    /// Load the items of this file at the start, and keep the file; it may be missing only if it is also the file of
-    /// --save
-    #[arg(long, value_name = "FILE", value_parser = path())]
-    pub load: Option<PathBuf>,
-
-    /// Copy all items to this file every --save-every seconds, at SIGUSR2, and at the end
-    #[arg(long, value_name = "FILE", value_parser = path())]
-    pub save: Option<PathBuf>,
-
-    /// Seconds between two copies of --save [default: 300]
-    #[arg(long, value_name = "SECONDS")]
-    pub save_every: Option<u32>,
-
-    /// Take over the sockets and the items of the server that listens at this unix socket, if there is one, and then
-    /// listen there for the next server
-    #[arg(long, value_name = "PATH", value_parser = path())]
-    pub handover: Option<PathBuf>,
-
-    /// Run in the background
-    #[arg(short, long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
-    pub daemon: Option<bool>,
-
-    /// When started as root, run as this user
-    #[arg(short, long, value_name = "USER")]
-    pub user: Option<String>,
-
-    /// Write the process id to this file
-    #[arg(short = 'P', long, value_name = "FILE", value_parser = path())]
-    pub pidfile: Option<PathBuf>,
-
-    /// Log more: -v events, -vv also commands and replies, -vvv also batches and statistics; =NUM sets the level
-    #[arg(short, long, value_name = "NUM", value_parser = Verbosity::parse, num_args = 0..=1, require_equals = true, default_missing_value = "", action = ArgAction::Append)]
-    #[serde(deserialize_with = "level", skip_serializing)]
-    pub verbose: Vec<Verbosity>,
-
-    /// Destination of the log: stderr, stdout (also -), syslog, journald, or a file, which SIGHUP opens again [default:
-    /// stderr]
-    #[arg(long, value_name = "DEST")]
-    pub log: Option<String>,
-
-    /// Format of the log's lines [default: text]
-    #[arg(long, value_enum, value_name = "FORM")]
-    pub log_format: Option<LogFormat>,
-
-    /// Maximum number of requests, from all connections of a thread, in one batch to the engine [default: 256]
-    #[arg(long, value_name = "NUM")]
-    pub batch: Option<usize>,
-
-    /// More options, separated by commas: idle_timeout=SECONDS, hashpower=NUM, ssl_chain_cert=FILE, ... (--help lists
-    /// all)
-    #[arg(short = 'o', long, value_name = "OPTIONS", value_delimiter = ',', long_help = extended::help())]
-    #[serde(deserialize_with = "one_or_many", skip_serializing)]
-    pub extended: Vec<String>,
+    fn deref(&self) -> &Flags {
+        &self.0
+    }
 }
 
-impl Flags {
-    /// The level of logging.
-    pub fn verbosity(&self) -> u8 {
-        self.verbose.iter().fold(0, |level, said| match said {
-            Verbosity::More => level.saturating_add(1),
-            Verbosity::Level(level) => *level,
+impl Args for Typed {
+    fn augment_args(command: Command) -> Command {
+        command.args(FLAGS.iter().map(argument))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Typed {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut flags = Flags::default();
+        for setting in FLAGS {
+            let words = matches.get_many::<OsString>(setting.about.name);
+            for word in words.into_iter().flatten() {
+                (setting.read)(&mut flags, Some(word)).map_err(invalid)?;
+            }
+        }
+        Ok(Self(flags))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        let Self(newer) = Self::from_arg_matches(matches)?;
+        self.0 = newer.over(std::mem::take(&mut self.0));
+        Ok(())
+    }
+}
+
+/// The argument's own parser has read this word already.
+fn invalid(error: String) -> clap::Error {
+    clap::Error::raw(clap::error::ErrorKind::ValueValidation, error)
+}
+
+/// The argument of a flag.
+fn argument(setting: &'static Setting<Flags>) -> Arg {
+    let about = setting.about;
+    let help = match about.default {
+        "" => about.help.to_owned(),
+        default => format!("{} [default: {default}]", about.help),
+    };
+    let argument = Arg::new(about.name)
+        .long(about.name)
+        .short(about.short)
+        .alias(about.alias)
+        .help(help)
+        .value_name(match setting.kind {
+            Kind::Switch => "BOOL",
+            _ => about.value,
         })
-    }
-
-    /// These flags, and the file's value for each flag that is not set.
-    pub fn over(self, file: Flags) -> Flags {
-        Flags {
-            port: self.port.or(file.port),
-            udp_port: self.udp_port.or(file.udp_port),
-            listen: either(self.listen, file.listen),
-            redis_port: self.redis_port.or(file.redis_port),
-            unix_socket: self.unix_socket.or(file.unix_socket),
-            unix_mask: self.unix_mask.or(file.unix_mask),
-            memory_limit: self.memory_limit.or(file.memory_limit),
-            memory_limit_max: self.memory_limit_max.or(file.memory_limit_max),
-            conn_limit: self.conn_limit.or(file.conn_limit),
-            threads: self.threads.or(file.threads),
-            listen_backlog: self.listen_backlog.or(file.listen_backlog),
-            max_reqs_per_event: self.max_reqs_per_event.or(file.max_reqs_per_event),
-            max_item_size: self.max_item_size.or(file.max_item_size),
-            slab_min_size: self.slab_min_size.or(file.slab_min_size),
-            slab_growth_factor: self.slab_growth_factor.or(file.slab_growth_factor),
-            disable_evictions: self.disable_evictions.or(file.disable_evictions),
-            disable_flush_all: self.disable_flush_all.or(file.disable_flush_all),
-            disable_dumping: self.disable_dumping.or(file.disable_dumping),
-            disable_watch: self.disable_watch.or(file.disable_watch),
-            prefix_delimiter: self.prefix_delimiter.or(file.prefix_delimiter),
-            disable_cas: self.disable_cas.or(file.disable_cas),
-            enable_shutdown: self.enable_shutdown.or(file.enable_shutdown),
-            enable_largepages: self.enable_largepages.or(file.enable_largepages),
-            lock_memory: self.lock_memory.or(file.lock_memory),
-            coredumps: self.coredumps.or(file.coredumps),
-            protocol: self.protocol.or(file.protocol),
-            auth_file: self.auth_file.or(file.auth_file),
-            enable_sasl: self.enable_sasl.or(file.enable_sasl),
-            enable_ssl: self.enable_ssl.or(file.enable_ssl),
-            metrics: self.metrics.or(file.metrics),
-            handover: self.handover.or(file.handover),
-            memory_file: self.memory_file.or(file.memory_file),
-            load: self.load.or(file.load),
-            save: self.save.or(file.save),
-            save_every: self.save_every.or(file.save_every),
-            daemon: self.daemon.or(file.daemon),
-            user: self.user.or(file.user),
-            pidfile: self.pidfile.or(file.pidfile),
-            batch: self.batch.or(file.batch),
-            verbose: either(self.verbose, file.verbose),
-            log: self.log.or(file.log),
-            log_format: self.log_format.or(file.log_format),
-            extended: [file.extended, self.extended].concat(),
-        }
-    }
-
-    /// The same without values that are empty. An empty value is how a flag unsets a setting of the file: `--metrics=`.
-    pub fn without_empty(mut self) -> Self {
-        for text in [
-            &mut self.protocol,
-            &mut self.metrics,
-            &mut self.user,
-            &mut self.log,
-        ] {
-            *text = text.take().filter(|text| !text.is_empty());
-        }
-        for path in [
-            &mut self.unix_socket,
-            &mut self.auth_file,
-            &mut self.handover,
-            &mut self.memory_file,
-            &mut self.load,
-            &mut self.save,
-            &mut self.pidfile,
-        ] {
-            *path = path.take().filter(|path| !path.as_os_str().is_empty());
-        }
-        self.listen.retain(|text| !text.is_empty());
-        self
+        .action(ArgAction::Set)
+        .value_parser(parser(setting));
+    let argument = match setting.kind {
+        Kind::Switch => argument
+            .num_args(0..=1)
+            .require_equals(true)
+            .default_missing_value("true")
+            .hide_possible_values(true),
+        Kind::Level => argument
+            .num_args(0..=1)
+            .require_equals(true)
+            .default_missing_value("")
+            .action(ArgAction::Append),
+        Kind::List => argument.value_delimiter(',').action(ArgAction::Append),
+        Kind::Signed => argument.allow_negative_numbers(true),
+        // For completions.
+        Kind::Path => argument.value_hint(ValueHint::AnyPath),
+        _ => argument,
+    };
+    match about.name {
+        "extended" => argument.long_help(extended::help()),
+        _ => argument,
     }
 }
 
-/// A path of any bytes, or nothing: see [`Flags::without_empty`].
-fn path() -> impl TypedValueParser<Value = PathBuf> {
-    OsStringValueParser::new().map(PathBuf::from)
-}
-
-/// One `-v`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verbosity {
-    /// One level more than before.
-    More,
-    /// This level.
-    Level(u8),
-}
-
-impl Verbosity {
-    /// Nothing behind -v, or a level.
-    fn parse(text: &str) -> Result<Self, String> {
-        match text {
-            "" => Ok(Self::More),
-            level => level
-                .parse()
-                .map(Self::Level)
-                .map_err(|_| format!("`{level}` is not a level: 0 to 3")),
+/// Checks the form of a word, for an error that names the argument.
+fn parser(setting: &'static Setting<Flags>) -> ValueParser {
+    match setting.kind {
+        Kind::Switch => BoolValueParser::new()
+            .map(|is_on| OsString::from(is_on.to_string()))
+            .into(),
+        Kind::Choice => {
+            let choices = setting.about.choices.iter();
+            let values = choices.map(|(name, help)| PossibleValue::new(*name).help(*help));
+            PossibleValuesParser::new(values).map(OsString::from).into()
         }
+        // Only names of files may be no text.
+        Kind::Path => OsStringValueParser::new().into(),
+        _ => StringValueParser::new()
+            .try_map(|text| {
+                let word = OsString::from(text);
+                (setting.read)(&mut Flags::default(), Some(&word)).map(|()| word)
+            })
+            .into(),
     }
 }
 
-/// The first list, or the second if it is empty.
-pub fn either<T>(first: Vec<T>, second: Vec<T>) -> Vec<T> {
-    if first.is_empty() { second } else { first }
+/// Reads the keys of a file: all of them are flags of a server.
+pub struct FromFile;
+
+/// The keys, for the error about another one.
+static KEYS: LazyLock<Vec<&str>> =
+    LazyLock::new(|| FLAGS.iter().map(|setting| setting.about.name).collect());
+
+impl<'de> DeserializeSeed<'de> for FromFile {
+    type Value = Flags;
+
+    fn deserialize<D: Deserializer<'de>>(self, input: D) -> Result<Flags, D::Error> {
+        input.deserialize_map(self)
+    }
 }
 
-fn megabytes(text: &str) -> Result<usize, SizeError> {
-    size::parse_in(text, MEGABYTES)
+impl<'de> Visitor<'de> for FromFile {
+    type Value = Flags;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("settings")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Flags, M::Error> {
+        let mut flags = Flags::default();
+        while let Some(setting) = map.next_key_seed(Key)? {
+            map.next_value_seed(InFile(setting, &mut flags))?;
+        }
+        Ok(flags)
+    }
 }
 
-fn octal(text: &str) -> Result<u32, String> {
-    u32::from_str_radix(text, 8)
-        .ok()
-        .filter(|mode| *mode <= 0o777)
-        .ok_or_else(|| format!("`{text}` is not an octal mode like 700"))
+/// Reads a key of the file.
+struct Key;
+
+impl<'de> DeserializeSeed<'de> for Key {
+    type Value = &'static Setting<Flags>;
+
+    fn deserialize<D: Deserializer<'de>>(self, input: D) -> Result<Self::Value, D::Error> {
+        let name = String::deserialize(input)?;
+        let mut all = FLAGS.iter();
+        all.find(|setting| setting.about.name == name)
+            .ok_or_else(|| de::Error::unknown_field(&name, &KEYS))
+    }
+}
+
+/// Reads the value of this setting.
+struct InFile<'f>(&'static Setting<Flags>, &'f mut Flags);
+
+impl<'de> DeserializeSeed<'de> for InFile<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, input: D) -> Result<(), D::Error> {
+        let Self(setting, flags) = self;
+        let words = match setting.kind {
+            Kind::Switch => vec![bool::deserialize(input)?.to_string()],
+            Kind::Signed => vec![i32::deserialize(input)?.to_string()],
+            Kind::Number => vec![u64::deserialize(input)?.to_string()],
+            Kind::Real => vec![f64::deserialize(input)?.to_string()],
+            Kind::Level => vec![u8::deserialize(input)?.to_string()],
+            Kind::NumberOrText => vec![match NumberOrText::deserialize(input)? {
+                NumberOrText::Number(number) => number.to_string(),
+                NumberOrText::Text(text) => text,
+            }],
+            Kind::Text | Kind::Path | Kind::Choice => vec![String::deserialize(input)?],
+            Kind::List => one_or_many(input)?,
+        };
+        for word in &words {
+            (setting.read)(flags, Some(OsStr::new(word))).map_err(de::Error::custom)?;
+        }
+        Ok(())
+    }
 }
 
 /// A number or a text in the file.
@@ -345,35 +210,6 @@ fn octal(text: &str) -> Result<u32, String> {
 enum NumberOrText {
     Number(u64),
     Text(String),
-}
-
-impl NumberOrText {
-    fn parse<T, W: Display, E: de::Error>(
-        self,
-        parse: fn(&str) -> Result<T, W>,
-    ) -> Result<Option<T>, E> {
-        let text = match self {
-            Self::Number(number) => number.to_string(),
-            Self::Text(text) => text,
-        };
-        parse(&text).map(Some).map_err(E::custom)
-    }
-}
-
-fn megabytes_or_text<'de, D: Deserializer<'de>>(input: D) -> Result<Option<usize>, D::Error> {
-    NumberOrText::deserialize(input)?.parse(megabytes)
-}
-
-fn bytes_or_text<'de, D: Deserializer<'de>>(input: D) -> Result<Option<usize>, D::Error> {
-    NumberOrText::deserialize(input)?.parse(size::parse)
-}
-
-fn octal_text<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u32>, D::Error> {
-    NumberOrText::deserialize(input)?.parse(octal)
-}
-
-fn level<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Verbosity>, D::Error> {
-    u8::deserialize(input).map(|level| vec![Verbosity::Level(level)])
 }
 
 /// `"a,b"` or `["a", "b"]` in the file.
@@ -392,25 +228,29 @@ pub fn one_or_many<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<String>, D
     })
 }
 
+/// The first list, or the second if it is empty.
+pub fn either<T>(first: Vec<T>, second: Vec<T>) -> Vec<T> {
+    if first.is_empty() { second } else { first }
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::ffi::OsStrExt;
     use std::path::Path;
 
-    use clap::FromArgMatches;
     use clap::error::ErrorKind;
 
     use super::*;
     use crate::cuckoo::DefaultEngine;
 
     fn typed(line: &str) -> Result<Flags, clap::Error> {
-        let command = Flags::augment_args(clap::Command::new("nuthatch"));
+        let command = Typed::augment_args(clap::Command::new("nuthatch"));
         let words = std::iter::once("nuthatch").chain(line.split_whitespace());
-        Flags::from_arg_matches(&command.try_get_matches_from(words)?)
+        Ok(Typed::from_arg_matches(&command.try_get_matches_from(words)?)?.0)
     }
 
     fn file(text: &str) -> Flags {
-        toml::from_str(text).unwrap()
+        crate::file::parse::<DefaultEngine>(text).unwrap().0
     }
 
     #[test]
@@ -525,10 +365,10 @@ mod tests {
     #[test]
     fn a_path_may_have_any_bytes() {
         let path = std::ffi::OsStr::from_bytes(b"/\xff");
-        let command = Flags::augment_args(clap::Command::new("nuthatch"));
+        let command = Typed::augment_args(clap::Command::new("nuthatch"));
         let words = ["nuthatch".as_ref(), "-s".as_ref(), path];
         let typed = command.try_get_matches_from(words).unwrap();
-        let flags = Flags::from_arg_matches(&typed).unwrap();
+        let Typed(flags) = Typed::from_arg_matches(&typed).unwrap();
         assert_eq!(flags.unix_socket.unwrap().as_os_str(), path);
     }
 
@@ -583,7 +423,7 @@ mod tests {
             .filter(|line| !line.starts_with(' ') && line.contains(" = "))
             .fold(String::new(), |text, line| text + line + "\n");
         crate::file::parse::<DefaultEngine>(&text).unwrap_or_else(|error| panic!("{error}"));
-        let command = Flags::augment_args(clap::Command::new("nuthatch"));
+        let command = Typed::augment_args(clap::Command::new("nuthatch"));
         let command = DefaultEngine::augment_args(command);
         for argument in command.get_arguments() {
             let name = argument.get_long().unwrap();

@@ -2,9 +2,9 @@
 
 use nix::sys::mman::{MlockAllFlags, mlockall};
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit, setrlimit};
-use nix::unistd::{User, geteuid, initgroups, setgid, setuid};
+use nix::unistd::{geteuid, initgroups, setgid, setuid};
 use nuthatch_program::Failure;
-use nuthatch_server::{OTHER_FILES, raise_file_limit};
+use nuthatch_server::{OTHER_FILES, raise_file_limit, user};
 
 use crate::settings::ProcessSettings;
 
@@ -70,13 +70,6 @@ fn lock_memory(changes_user: bool) -> Result<(), String> {
     let on_fault = MlockAllFlags::from_bits_retain(nix::libc::MCL_ONFAULT);
     let all = MlockAllFlags::MCL_CURRENT | MlockAllFlags::MCL_FUTURE | on_fault;
     mlockall(all).map_err(|error| error.to_string())
-}
-
-/// A user of the system. Errors name it.
-pub fn user(name: &str) -> Result<User, String> {
-    User::from_name(name)
-        .map_err(|error| format!("{name}: {error}"))?
-        .ok_or_else(|| format!("{name}: no such user"))
 }
 
 fn become_user(name: &str) -> Result<(), Failure> {

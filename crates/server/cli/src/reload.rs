@@ -1,8 +1,11 @@
 //! SIGHUP: reads the configuration file again, and applies the settings that can change while the server runs.
 
+use std::collections::BTreeMap;
+
 use nuthatch_log::Log;
+use nuthatch_server::settings::{FLAGS, OPTIONS, Reload as How};
 use nuthatch_server::{Controls, TlsSettings};
-use toml::{Table, Value};
+use toml::Table;
 
 use crate::engine::EngineFlags;
 use crate::extended::Extended;
@@ -10,31 +13,14 @@ use crate::flags::Flags;
 use crate::serve::Serve;
 use crate::settings::Settings;
 
-/// The settings that [`Controls::apply`] applies.
-const APPLIED: [&str; 13] = [
-    "conn-limit",
-    "max-reqs-per-event",
-    "disable-flush-all",
-    "disable-dumping",
-    "disable-cas",
-    "enable-shutdown",
-    "-o conns_per_address",
-    "-o disable_admin",
-    "-o idle_timeout",
-    "-o login_guesses",
-    "-o login_timeout",
-    "-o udp_reply_max",
-    "-o unix_peers",
-];
-
-/// The settings that [`Controls::refresh_certificates`] applies.
-const FILES: [&str; 3] = ["-o ssl_ca_cert", "-o ssl_chain_cert", "-o ssl_key"];
+/// What was said: each setting under its key in the file, options of `-o` behind that, with its value as there.
+type Said = BTreeMap<String, String>;
 
 /// Reads settings again.
 pub struct Reload<E: EngineFlags> {
     source: Serve<E>,
     /// The settings that are in effect, each under its key in the file.
-    running: Table,
+    running: Said,
     log: Log,
     /// A SIGHUP came before the server was up.
     missed: bool,
@@ -108,7 +94,7 @@ impl<E: EngineFlags> Reload<E> {
         &mut self,
         controls: &Controls,
         settings: &Settings,
-        wanted: &Table,
+        wanted: &Said,
         are_read: Option<bool>,
     ) {
         // Also where a client has set the same level: from here on it is the operator's.
@@ -129,21 +115,28 @@ impl<E: EngineFlags> Reload<E> {
         changed.sort();
         let (mut applied, mut waiting) = (Vec::new(), Vec::new());
         for key in changed {
-            let done = match key.as_str() {
-                "memory-limit" => controls.set_memory_limit(settings.engine.memory_limit),
-                file if FILES.contains(&file) && are_read.is_some() => match are_read {
-                    Some(true) => Ok(()),
-                    // Reported already.
-                    _ => continue,
-                },
-                "verbose" => Ok(()),
-                key if APPLIED.contains(&key) => {
-                    controls.apply(&settings.server);
-                    Ok(())
-                }
-                _ => {
+            let done = match how(&key) {
+                How::Restart => {
                     waiting.push(key);
                     continue;
+                }
+                How::Own if key == "memory-limit" => {
+                    controls.set_memory_limit(settings.engine.memory_limit)
+                }
+                // The verbosity is set already.
+                How::Own => Ok(()),
+                How::Certificates => match are_read {
+                    Some(true) => Ok(()),
+                    // Reported already.
+                    Some(false) => continue,
+                    None => {
+                        waiting.push(key);
+                        continue;
+                    }
+                },
+                How::Live => {
+                    controls.apply(&settings.server);
+                    Ok(())
                 }
             };
             match (done, wanted.get(&key).cloned()) {
@@ -169,7 +162,7 @@ impl<E: EngineFlags> Reload<E> {
 }
 
 /// The settings of all sources now, and each of them under its key in the file.
-fn read<E: EngineFlags>(source: &Serve<E>) -> Result<(Settings, Table), String> {
+fn read<E: EngineFlags>(source: &Serve<E>) -> Result<(Settings, Said), String> {
     let (flags, own) = source.clone().flags()?;
     Ok((Settings::check_again(&flags, &own)?, table(&flags, &own)?))
 }
@@ -186,7 +179,7 @@ pub fn newest_tls<E: EngineFlags>(source: &Serve<E>) -> Option<TlsSettings> {
 }
 
 /// Keys whose values differ, in the alphabet's order.
-fn changes(running: &Table, wanted: &Table) -> Vec<String> {
+fn changes(running: &Said, wanted: &Said) -> Vec<String> {
     let mut keys: Vec<String> = running.keys().chain(wanted.keys()).cloned().collect();
     keys.sort();
     keys.dedup();
@@ -194,17 +187,26 @@ fn changes(running: &Table, wanted: &Table) -> Vec<String> {
     keys
 }
 
-/// Settings under their keys in the file; those that add up or are composed, by their result.
-fn table<E: EngineFlags>(flags: &Flags, own: &E) -> Result<Table, String> {
-    let failed = |error: toml::ser::Error| error.to_string();
-    let mut table = Table::try_from(flags).map_err(failed)?;
-    table.extend(Table::try_from(own).map_err(failed)?);
-    let verbosity = Value::Integer(flags.verbosity().into());
-    table.insert("verbose".to_owned(), verbosity);
-    for (option, value) in Extended::parse(&flags.extended)?.said() {
-        table.insert(format!("-o {option}"), value);
-    }
-    Ok(table)
+/// How a change of the setting with this key is applied.
+fn how(key: &str) -> How {
+    let flags = FLAGS.iter().map(|flag| (flag.about, flag.reload));
+    let options = OPTIONS.iter().map(|option| (option.about, option.reload));
+    let mut all = flags.chain(options);
+    let found = all.find(|(about, _)| about.key() == key);
+    // The flags of engines are not among them.
+    found.map_or(How::Restart, |(_, reload)| reload)
+}
+
+/// What these flags say, those of the program's engine too.
+fn table<E: EngineFlags>(flags: &Flags, own: &E) -> Result<Said, String> {
+    let said = FLAGS.iter().filter_map(|setting| {
+        let value = (setting.show)(flags)?;
+        Some((setting.about.key(), value))
+    });
+    let own = Table::try_from(own).map_err(|error| error.to_string())?;
+    let own = own.into_iter().map(|(key, value)| (key, value.to_string()));
+    let options = Extended::parse(&flags.extended)?.said();
+    Ok(said.chain(own).chain(options).collect())
 }
 
 #[cfg(test)]
@@ -212,7 +214,7 @@ mod tests {
     use super::*;
     use crate::cuckoo::DefaultEngine;
 
-    fn of(text: &str) -> Table {
+    fn of(text: &str) -> Said {
         let (flags, own) = crate::file::parse::<DefaultEngine>(text).unwrap();
         table(&flags, &own).unwrap()
     }
@@ -237,8 +239,13 @@ mod tests {
              extended = \"idle_timeout=1,login_guesses=1,login_timeout=1,udp_reply_max=64,unix_peers=root,\
              conns_per_address=1,disable_admin\"",
         );
-        for key in APPLIED.iter().chain(&["verbose", "memory-limit"]) {
-            assert!(all.contains_key(*key), "{key}");
+        assert_eq!(all.len(), 15, "{all:?}");
+        for key in all.keys() {
+            assert!(matches!(how(key), How::Live | How::Own), "{key}");
+        }
+        assert_eq!(how("-o ssl_key"), How::Certificates);
+        for key in ["port", "threads", "-o hashpower", "engine"] {
+            assert_eq!(how(key), How::Restart, "{key}");
         }
         // A setting that has a default is in the table only if it is set.
         assert_eq!(of("").len(), 1);

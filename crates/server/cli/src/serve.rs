@@ -19,7 +19,7 @@ use crate::confine::{self, Confinement};
 use crate::daemon::{self, Launch};
 use crate::engine::EngineFlags;
 use crate::file;
-use crate::flags::Flags;
+use crate::flags::{Flags, Typed};
 use crate::greeting;
 use crate::missing::Missing;
 use crate::pid_file::PidFile;
@@ -46,7 +46,7 @@ pub struct Serve<E: EngineFlags> {
     pub license: bool,
     /// The flags as typed on the command line.
     #[command(flatten)]
-    pub flags: Flags,
+    pub flags: Typed,
     /// memcached's flags that are refused.
     #[command(flatten)]
     missing: Missing,
@@ -68,9 +68,9 @@ impl<E: EngineFlags> Serve<E> {
         let (flags, engine) = match &self.config {
             Some(path) => {
                 let (flags, engine) = file::read(path)?;
-                (self.flags.over(flags), self.engine.over(engine))
+                (self.flags.0.over(flags), self.engine.over(engine))
             }
-            None => (self.flags, self.engine),
+            None => (self.flags.0, self.engine),
         };
         Ok((flags.without_empty(), engine))
     }

@@ -1,33 +1,31 @@
 //! Checks flags, and makes valid settings of them. Defaults stand in the types that own them: the server's, the
 //! engine's.
 
-use std::num::{NonZeroU32, NonZeroUsize};
-use std::path::{Path, PathBuf};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use nuthatch_engine::CommonSettings;
 use nuthatch_engine::settings::ITEM_SIZE_MAX;
 use nuthatch_log::{LogFormat, LogTo};
+use nuthatch_server::Verify;
 use nuthatch_server::config::{Config, Keeping, TlsSettings};
+use nuthatch_server::settings::forms::Number;
+use nuthatch_server::settings::{check_bounds, flag, value_of};
 
 use crate::engine::{ChosenEngine, EngineFlags};
 use crate::extended::Extended;
 use crate::flags::Flags;
 use crate::places::{self, Places};
-use crate::process;
+
+pub use nuthatch_server::settings::absolute;
 
 /// The smallest `-m`, in bytes.
 const MEMORY_MIN: usize = 1 << 20;
-/// The largest `-t`.
-const THREADS_MAX: usize = 1024;
-/// The largest `--batch`.
-const BATCH_MAX: usize = 8192;
 /// The batch of the CPHash paper, for clients and engines that gain by large ones.
 const BATCH_OF_PAPER: NonZeroUsize = NonZeroUsize::new(1000).unwrap();
 /// The range of `-I`, in bytes.
 const ITEM_SIZES: std::ops::RangeInclusive<usize> = 1 << 10..=1 << 30;
-/// Seconds between two copies of all items.
-const SAVE_EVERY: u32 = 300;
 /// The environment variable by which memcached's tests, and those of its clients, learn the port.
 pub const PORT_FILE: &str = "MEMCACHED_PORT_FILENAME";
 
@@ -91,6 +89,7 @@ impl Settings {
         port_file: Option<PathBuf>,
     ) -> Result<Self, String> {
         let extended = Extended::parse(&flags.extended)?;
+        check_bounds(flags, &extended)?;
         let unknown = extended.unknown.iter();
         let warnings = unknown
             .map(|option| format!("-o {option}: no such option here; it has no effect"))
@@ -106,21 +105,23 @@ impl Settings {
             .chain(without_effect(flags, &engine))
             .chain(smaller_items(flags, &engine))
             .collect();
-        let drops = if extended.drop_privileges {
-            "yes"
-        } else {
-            "no"
-        };
+        let confined = extended.drop_privileges.unwrap_or_default();
+        let drops = if confined { "yes" } else { "no" };
         let drops = ("drop_privileges", drops.to_owned());
         let mut listeners = places.listeners.iter();
         let large_batches =
             engine.gains_by_large_batches || listeners.any(|listen| listen.protocol.is_cpserver());
+        let server = server(flags, &extended, port_file)?;
+        let batch_max = match flags.batch {
+            None if large_batches => BATCH_OF_PAPER,
+            _ => server.batch_max,
+        };
         let server = Config {
             listeners: places.listeners,
             tls,
             engine_settings: engine.lines.iter().cloned().chain([drops]).collect(),
-            batch_max: batch_max(flags, large_batches)?,
-            ..server(flags, &extended, port_file)?
+            batch_max,
+            ..server
         };
         server.check().map_err(|error| error.to_string())?;
         Ok(Self {
@@ -132,9 +133,9 @@ impl Settings {
                 pid_file: flags.pidfile.as_deref().map(absolute).transpose()?,
                 lock_memory: flags.lock_memory.unwrap_or_default(),
                 core_dumps: flags.coredumps.unwrap_or_default(),
-                confined: extended.drop_privileges,
+                confined,
                 log: log(flags)?,
-                log_format: flags.log_format.unwrap_or_default(),
+                log_format: log_format(flags),
             },
             warnings,
             address_warnings: places.warnings,
@@ -150,7 +151,12 @@ impl Settings {
 /// A warning about certificates without TLS: a user who names some believes that clients' requests are encrypted.
 fn without_tls(flags: &Flags, extended: &Extended) -> Option<String> {
     let has_tls = flags.enable_ssl.unwrap_or_default();
-    (!has_tls && extended.ssl.names_files())
+    let files = [
+        &extended.ssl_chain_cert,
+        &extended.ssl_key,
+        &extended.ssl_ca_cert,
+    ];
+    (!has_tls && files.into_iter().any(Option::is_some))
         .then(|| "-o ssl_*: without -Z nothing is encrypted; it has no effect".to_owned())
 }
 
@@ -164,12 +170,20 @@ fn log(flags: &Flags) -> Result<LogTo, String> {
     if let LogTo::Descriptor(_) = log {
         log.check()?;
     }
-    if log == LogTo::Journald && flags.log_format == Some(LogFormat::Json) {
+    if log == LogTo::Journald && log_format(flags) == LogFormat::Json {
         return Err(
             "--log-format json: journald keeps the fields of an event as they are".to_owned(),
         );
     }
     Ok(log)
+}
+
+/// How its lines are written.
+fn log_format(flags: &Flags) -> LogFormat {
+    match flags.log_format {
+        Some("json") => LogFormat::Json,
+        _ => LogFormat::Text,
+    }
 }
 
 /// A warning: with a small limit, the largest item is smaller than memcached's unless -I is set.
@@ -212,7 +226,7 @@ fn engine<E: EngineFlags>(
         evicts: !flags.disable_evictions.unwrap_or_default(),
         chunk_min: flags.slab_min_size,
         growth_factor: flags.slab_growth_factor.unwrap_or(default.growth_factor),
-        initial_items: extended.initial_items,
+        initial_items: extended.hashpower.map(|power| 1 << power),
     };
     if common.memory_limit < MEMORY_MIN {
         return Err("-m: at least 1 megabyte".to_owned());
@@ -222,9 +236,6 @@ fn engine<E: EngineFlags>(
         .is_some_and(|most| most < common.memory_limit)
     {
         return Err("--memory-limit-max: at least the memory limit (-m)".to_owned());
-    }
-    if common.chunk_min == Some(0) {
-        return Err("-n: at least 1".to_owned());
     }
     if common.growth_factor <= 1.0 || !common.growth_factor.is_finite() {
         return Err("-f: a number greater than 1".to_owned());
@@ -236,100 +247,32 @@ fn engine<E: EngineFlags>(
     }
 }
 
-/// Requests that go to the engine at a time. `large`: large batches are the default.
-fn batch_max(flags: &Flags, large: bool) -> Result<NonZeroUsize, String> {
-    match flags.batch {
-        Some(batch) => NonZeroUsize::new(batch)
-            .filter(|batch| batch.get() <= BATCH_MAX)
-            .ok_or_else(|| format!("--batch: 1 to {BATCH_MAX}")),
-        None if large => Ok(BATCH_OF_PAPER),
-        None => Ok(Config::default().batch_max),
-    }
-}
-
 /// All settings of the server except its listeners and their needs, and the engine's.
 fn server(
     flags: &Flags,
     extended: &Extended,
     port_file: Option<PathBuf>,
 ) -> Result<Config, String> {
-    let default = Config::default();
-    let at_least_1 = |flag: &str| format!("{flag}: at least 1");
-    let threads = match flags.threads {
-        Some(threads) => NonZeroUsize::new(threads)
-            .filter(|threads| threads.get() <= THREADS_MAX)
-            .ok_or_else(|| format!("-t: 1 to {THREADS_MAX}"))?,
-        None => default.threads,
-    };
-    let connections_max = match flags.conn_limit {
-        Some(limit) => NonZeroUsize::new(limit).ok_or_else(|| at_least_1("-c"))?,
-        None => default.connections_max,
-    };
-    let commands_per_slice = match flags.max_reqs_per_event {
-        Some(limit) => NonZeroU32::new(limit).ok_or_else(|| at_least_1("-R"))?,
-        None => default.commands_per_slice,
-    };
-    Ok(Config {
-        threads,
-        connections_max,
-        address_connections_max: extended
-            .conns_per_address
-            .and_then(|most| NonZeroUsize::new(most as usize)),
-        backlog: flags.listen_backlog.unwrap_or(default.backlog),
-        commands_per_slice,
-        auth_file: passwords(flags)?,
-        metrics: places::metrics(flags)?,
-        keeping: keeping(flags)?,
-        idle_timeout: extended.idle_timeout,
-        handover: flags.handover.as_deref().map(absolute).transpose()?,
-        unix_peers: unix_peers(extended)?,
-        login_guesses: match extended.login_guesses {
-            Some(guesses) => NonZeroU32::new(guesses),
-            None => default.login_guesses,
-        },
-        login_timeout: extended.login_timeout.unwrap_or(default.login_timeout),
-        udp_reply_max: extended.udp_reply_max.unwrap_or(default.udp_reply_max),
-        port_file: port_file.as_deref().map(absolute).transpose()?,
-        allow_shutdown: flags.enable_shutdown.unwrap_or_default(),
-        allow_flush: !flags.disable_flush_all.unwrap_or_default(),
-        disabled_actions: extended.disabled_actions,
-        allow_dump: !flags.disable_dumping.unwrap_or_default(),
-        count_prefixes: counts_prefixes(flags)?,
-        allow_watch: !flags.disable_watch.unwrap_or_default(),
-        cas: !flags.disable_cas.unwrap_or_default(),
-        verbosity: flags.verbosity().into(),
-        ..default
-    })
-}
-
-/// Whether commands are counted by prefix from the start.
-fn counts_prefixes(flags: &Flags) -> Result<bool, String> {
-    match flags.prefix_delimiter.as_deref() {
-        None => Ok(false),
-        Some(":") => Ok(true),
-        Some(_) => Err("-D: prefixes end at a colon, and at nothing else".to_owned()),
-    }
-}
-
-/// The file of passwords.
-fn passwords(flags: &Flags) -> Result<Option<PathBuf>, String> {
     if flags.enable_sasl.unwrap_or_default() && flags.auth_file.is_none() {
         return Err("-S: needs a file of names and passwords (-Y)".to_owned());
     }
-    flags.auth_file.as_deref().map(absolute).transpose()
+    let mut server = Config {
+        metrics: places::metrics(flags)?,
+        keeping: keeping(flags)?,
+        port_file: port_file.as_deref().map(absolute).transpose()?,
+        ..Config::default()
+    };
+    server.take(flags, extended)?;
+    Ok(server)
 }
 
 /// Items that outlive the process.
 fn keeping(flags: &Flags) -> Result<Keeping, String> {
     let file = |path: &Option<PathBuf>| path.as_deref().map(absolute).transpose();
-    let every = flags.save_every.unwrap_or(SAVE_EVERY);
-    if every == 0 {
-        return Err("--save-every: at least 1 second".to_owned());
-    }
+    let every = value_of::<Number<u32>, Duration>(&flags.save_every, &flag::save_every)?;
     if flags.save_every.is_some() && flags.save.is_none() {
         return Err("--save-every: needs a file (--save)".to_owned());
     }
-    let every = Duration::from_secs(every.into());
     let (restart, load) = (file(&flags.memory_file)?, file(&flags.load)?);
     let save = file(&flags.save)?;
     // A restart's file is kept only if nothing has changed since; a copy is kept after a crash too.
@@ -345,43 +288,29 @@ fn keeping(flags: &Flags) -> Result<Keeping, String> {
     })
 }
 
-/// The users whose processes may connect by unix sockets.
-fn unix_peers(extended: &Extended) -> Result<Option<Vec<u32>>, String> {
-    let Some(users) = &extended.unix_peers else {
-        return Ok(None);
-    };
-    let users = users.iter().map(|user| match user.parse() {
-        Ok(uid) => Ok(uid),
-        Err(_) => process::user(user)
-            .map(|user| user.uid.as_raw())
-            .map_err(|error| format!("-o unix_peers: {error}")),
-    });
-    users.collect::<Result<_, _>>().map(Some)
-}
-
 /// Certificates for TLS.
 fn tls(flags: &Flags, extended: &Extended) -> Result<Option<TlsSettings>, String> {
     if !flags.enable_ssl.unwrap_or_default() {
         return Ok(None);
     }
-    let ssl = extended.ssl.clone();
-    match (ssl.chain_cert, ssl.key) {
+    let file = |path: &Option<PathBuf>| path.as_deref().map(absolute).transpose();
+    match (file(&extended.ssl_chain_cert)?, file(&extended.ssl_key)?) {
         (Some(chain_cert), Some(key)) => Ok(Some(TlsSettings {
             chain_cert,
             key,
-            ca_cert: ssl.ca_cert,
-            verify: ssl.verify,
-            ciphers: ssl.ciphers,
-            only_1_3: ssl.only_1_3,
-            session_cache: ssl.session_cache,
+            ca_cert: file(&extended.ssl_ca_cert)?,
+            verify: match extended.ssl_verify_mode {
+                None | Some(0) => Verify::Nothing,
+                Some(1) => Verify::IfPresent,
+                // 3 means once a connection, and a connection is verified only once.
+                Some(_) => Verify::Always,
+            },
+            ciphers: extended.ssl_ciphers.clone(),
+            only_1_3: extended.ssl_min_version == Some(3),
+            session_cache: extended.ssl_session_cache.unwrap_or_default(),
         })),
         _ => Err("-Z: needs -o ssl_chain_cert=FILE,ssl_key=FILE".to_owned()),
     }
-}
-
-/// A daemon changes its directory: relative paths start from the directory in which it was started.
-pub fn absolute(path: &Path) -> Result<PathBuf, String> {
-    std::path::absolute(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 #[cfg(test)]

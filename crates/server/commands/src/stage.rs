@@ -184,7 +184,8 @@ impl<'a> Stage<'_, 'a> {
     /// True if the running slice's client may do this to the server.
     #[cold]
     pub fn may(&self, action: Action) -> bool {
-        self.shared.live.lets(action, self.info.is_administrator())
+        let live = self.shared.live.load();
+        live.lets(action, self.info.is_administrator())
     }
 
     /// True if the memory limit may become this for the running slice's client. Where nobody may flush, a limit below
@@ -192,7 +193,7 @@ impl<'a> Stage<'_, 'a> {
     #[cold]
     pub fn may_limit_memory_to(&self, bytes: usize) -> bool {
         let used = || self.shared.engine.stats().memory_used;
-        self.shared.live.allow_flush() || bytes as u64 >= used()
+        self.shared.live.load().allow_flush || bytes as u64 >= used()
     }
 
     /// Counts a wrong password as a guess, and logs it. True if the peer may try no other password for now.

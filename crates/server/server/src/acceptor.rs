@@ -202,7 +202,7 @@ impl Acceptor {
         let seat = match peer {
             Peer::Tcp(address) => {
                 let origin = Origin::of(Some(address.ip()));
-                let limit = shared.live.address_connections_max();
+                let limit = shared.live.load().address_connections_max;
                 let most = limit.map_or(usize::MAX, NonZeroUsize::get);
                 let seat = shared.origins.take_seat(origin, most).ok_or_else(|| {
                     shared.accepting.rejected_by_address.bump();
@@ -214,7 +214,7 @@ impl Acceptor {
             Peer::Udp(_) | Peer::Unix => None,
         };
         let account = &shared.account;
-        let is_full = shared.connections() >= shared.live.connections_max().get();
+        let is_full = shared.connections() >= shared.live.load().connections_max.get();
         // Each takes memory before it asks for anything, under TLS most.
         let is_in_want = account.is_in_want() && account.level() == Level::Over;
         match is_full || is_in_want {
@@ -246,7 +246,7 @@ impl Acceptor {
         let peer = getsockopt(socket, sockopt::PeerCredentials);
         let peer = peer.map_err(|error| error.to_string())?.uid();
         let is_own = peer == 0 || peer == nix::unistd::geteuid().as_raw();
-        match is_own || self.shared.live.lets_user(peer) {
+        match is_own || self.shared.live.load().lets_user(peer) {
             true => Ok(()),
             false => Err(format!("user {peer}")),
         }

@@ -16,7 +16,7 @@ use nuthatch_snapshot::Summary;
 use nuthatch_state::account::{self, Account};
 use nuthatch_state::config::{Config, ListenAddress, Protocol, Verify};
 use nuthatch_state::limits;
-use nuthatch_state::live::{Controls, Live};
+use nuthatch_state::live::{Controls, Live, Present};
 use nuthatch_state::shared::Shared;
 use nuthatch_state::shared::addresses_of;
 use nuthatch_state::shutdown::Shutdown;
@@ -201,7 +201,7 @@ pub(crate) fn share(
         shutdown,
         pause: Default::default(),
         workers,
-        live: Live::new(&config),
+        live: Present::new(Live::from(&config)),
         account: Account::new(buffers),
         uploads: Arc::new(Uploads::new(uploads)),
         accepting: AcceptorCounters::default(),

@@ -48,16 +48,6 @@ impl Actions {
     pub fn contains(self, action: Action) -> bool {
         self.0 & action.bit() != 0
     }
-
-    /// As a number, for [`Actions::from_bits`].
-    pub(crate) fn bits(self) -> u8 {
-        self.0
-    }
-
-    /// The actions of a number of [`Actions::bits`].
-    pub(crate) fn from_bits(bits: u8) -> Self {
-        Self(bits)
-    }
 }
 
 /// Names with colons between: `verbosity:flush_all`. Errors: one is no action's.
@@ -102,6 +92,5 @@ mod tests {
         for wrong in ["", "flush", "verbosity:", "verbosity,shutdown"] {
             assert!(wrong.parse::<Actions>().is_err(), "{wrong}");
         }
-        assert_eq!(Actions::from_bits(some.bits()), some);
     }
 }

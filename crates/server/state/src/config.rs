@@ -1,12 +1,10 @@
-//! The settings of a server: checked values. Every default is written here and nowhere else.
+//! The settings of a server: checked values, whose fields and defaults come from the declarations in
+//! [`settings`](crate::settings); and what of them is more than a number or a word.
 
 use std::fmt::{self, Display};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
-use std::time::Duration;
 
 use nuthatch_security::SettingsError;
 use nuthatch_security::passwords::Passwords;
@@ -16,6 +14,7 @@ use crate::place::{self, Place, PlaceError};
 
 pub use crate::administration::Actions;
 pub use crate::keeping::Keeping;
+pub use crate::settings::Config;
 pub use nuthatch_security::tls::{TlsSettings, Verify};
 
 /// memcached's port.
@@ -26,84 +25,6 @@ pub const PORT: u16 = 11211;
 /// three numbers, or throws; behind a space, aiomcache, mcd and the `stats` of pymemcache raise. The server's own version
 /// is the statistic `nuthatch_version`.
 pub const MEMCACHED_VERSION: &str = "1.6.45";
-
-/// Everything a server needs to know besides its engine.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// Where to listen, and for which protocols: at one place at least.
-    pub listeners: Vec<Listen>,
-    /// Worker threads (`-t`).
-    pub threads: NonZeroUsize,
-    /// Connections held at once (`-c`). One more gets an error and is closed.
-    pub connections_max: NonZeroUsize,
-    /// Connections that an address may have at once (`-o conns_per_address`); of IPv6 the first 64 bits count. `None` is
-    /// no limit: a proxy has one address for many clients. Unix sockets have none.
-    pub address_connections_max: Option<NonZeroUsize>,
-    /// Bytes of the longest answer to a datagram (`-o udp_reply_max`): a sender that forges an address can make the
-    /// server send this much to it.
-    pub udp_reply_max: NonZeroUsize,
-    /// Connections that the kernel queues before they are accepted (`-b`).
-    pub backlog: u32,
-    /// Commands that a connection may run before the others get their slice (`-R`).
-    pub commands_per_slice: NonZeroU32,
-    /// Requests that go to the engine at a time, of all connections of a worker together.
-    pub batch_max: NonZeroUsize,
-    /// A file of names and passwords with which clients log in (`-Y`), a line `name:password` for each.
-    pub auth_file: Option<PathBuf>,
-    /// The names and passwords of this file, if it has been read: see [`Config::read_passwords`].
-    pub passwords: Option<Arc<Passwords>>,
-    /// Certificates for listeners with TLS (`-Z`).
-    pub tls: Option<TlsSettings>,
-    /// The content of these certificates, if it has been read: see [`Config::read_certificates`].
-    pub certificates: Option<Arc<Tls>>,
-    /// Where to serve metrics by HTTP (`--metrics`). Of these, only places and names count.
-    pub metrics: Vec<Listen>,
-    /// Items that outlive the process.
-    pub keeping: Keeping,
-    /// A unix socket by which another process can take over. By it this process takes over at its start, if a server
-    /// listens there (`--handover`).
-    pub handover: Option<PathBuf>,
-    /// After a panic the server saves what it can. If that makes no progress for this long, because a lock of the engine
-    /// is held for ever, the process ends.
-    pub failure_patience: Duration,
-    /// Users whose processes may connect by unix sockets (`-o unix_peers`), besides this one and root. Without it, all
-    /// users whom the socket's permissions allow.
-    pub unix_peers: Option<Vec<u32>>,
-    /// TCP connections on which no byte goes either way for this long are closed (`-o idle_timeout`).
-    pub idle_timeout: Option<Duration>,
-    /// Different wrong passwords that a peer may try in a minute, over any number of connections. `None` is no limit
-    /// (`-o login_guesses`).
-    pub login_guesses: Option<NonZeroU32>,
-    /// How long a client may take until it is admitted: by a handshake of TLS, by a password (`-o login_timeout`).
-    pub login_timeout: Duration,
-    /// Where to write the ports that were bound (`MEMCACHED_PORT_FILENAME`).
-    pub port_file: Option<PathBuf>,
-    /// The `shutdown` command works (`-A`).
-    pub allow_shutdown: bool,
-    /// `flush_all` works, and clients may set the memory limit below what is in use (not `-F`).
-    pub allow_flush: bool,
-    /// What clients may not do to the server, unless the file of passwords says that their user administrates it
-    /// (`-o disable_admin`).
-    pub disabled_actions: Actions,
-    /// `stats cachedump`, `stats detail`, `metadump` and `mgdump` work (not `-X`).
-    pub allow_dump: bool,
-    /// `watch` works (not `-W`).
-    pub allow_watch: bool,
-    /// Commands are counted by key prefix from the start (`-D`), as after `stats detail on`.
-    pub count_prefixes: bool,
-    /// What `stats settings` shows for cas (not `-C`). Items have a cas in any case.
-    pub cas: bool,
-    /// The engine's settings: lines that `stats settings` shows behind its own.
-    pub engine_settings: Vec<(&'static str, String)>,
-    /// The verbosity of the log at first (`-v`). The `verbosity` command changes it.
-    pub verbosity: u32,
-    /// Called with each new verbosity.
-    pub on_verbosity: OnVerbosity,
-    /// Lines that the log has lost. The writer of the log counts them.
-    pub log_lost: Arc<AtomicU64>,
-    /// Finds the certificates for `refresh_certs`.
-    pub newest_tls: NewestTls,
-}
 
 /// Finds the files that have the certificates now: the program that read the settings can read them again. By default
 /// the files are the same as before.
@@ -169,53 +90,6 @@ impl Default for OnVerbosity {
 impl fmt::Debug for OnVerbosity {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("OnVerbosity")
-    }
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            listeners: vec![
-                Listen::tcp((Ipv4Addr::UNSPECIFIED, PORT)),
-                Listen::tcp((Ipv6Addr::UNSPECIFIED, PORT)),
-            ],
-            threads: const { NonZeroUsize::new(4).unwrap() },
-            connections_max: const { NonZeroUsize::new(1024).unwrap() },
-            address_connections_max: None,
-            udp_reply_max: const { NonZeroUsize::new(16 << 10).unwrap() },
-            backlog: 1024,
-            // memcached yields after 20 because it answers one by one. Here a slice is one batch, and a shorter one
-            // costs all connections.
-            commands_per_slice: const { NonZeroU32::new(1024).unwrap() },
-            // Well above the number that an engine needs to overlap its cache misses. More would only delay replies, in
-            // an engine that packs no messages.
-            batch_max: const { NonZeroUsize::new(256).unwrap() },
-            auth_file: None,
-            passwords: None,
-            tls: None,
-            certificates: None,
-            metrics: Vec::new(),
-            keeping: Keeping::default(),
-            handover: None,
-            failure_patience: Duration::from_secs(300),
-            unix_peers: None,
-            idle_timeout: None,
-            login_guesses: NonZeroU32::new(60),
-            login_timeout: Duration::from_secs(30),
-            port_file: None,
-            allow_shutdown: false,
-            allow_flush: true,
-            disabled_actions: Actions::default(),
-            allow_dump: true,
-            allow_watch: true,
-            count_prefixes: false,
-            cas: true,
-            engine_settings: Vec::new(),
-            verbosity: 0,
-            on_verbosity: OnVerbosity::default(),
-            log_lost: Arc::default(),
-            newest_tls: NewestTls::default(),
-        }
     }
 }
 
@@ -326,6 +200,15 @@ impl Listen {
             tls: None,
             name: None,
         }
+    }
+
+    /// Every address, at memcached's port: the listeners of a server of which nothing is said.
+    pub(crate) fn everywhere_alone() -> Vec<Self> {
+        let addresses: [SocketAddr; 2] = [
+            (Ipv4Addr::UNSPECIFIED, PORT).into(),
+            (Ipv6Addr::UNSPECIFIED, PORT).into(),
+        ];
+        addresses.into_iter().map(Self::tcp).collect()
     }
 
     /// All addresses of this machine, for memcached's clients.

@@ -21,7 +21,7 @@ use nuthatch_security::tls::Tls;
 use crate::account::{self, Account};
 use crate::config::{By, Config, Protocol, TlsSettings};
 use crate::keeping::Saves;
-use crate::live::Live;
+use crate::live::Present;
 use crate::origins::Origins;
 use crate::pause::Pause;
 use crate::refreshes::Refreshes;
@@ -37,7 +37,7 @@ pub struct Shared {
     /// The settings at the start.
     pub config: Config,
     /// The present values of settings that can change.
-    pub live: Live,
+    pub live: Present,
     /// Where it listens, and the protocol there.
     pub addresses: Vec<(Address, Protocol)>,
     /// The users and passwords, if the server asks for them.
@@ -203,7 +203,7 @@ impl Shared {
     /// Sets the bounds that depend on the memory limit: that of the connections' buffers, for which the allowed number
     /// of connections counts too, and that of values under way.
     pub fn set_bounds(&self) {
-        let connections_max = self.live.connections_max().get();
+        let connections_max = self.live.load().connections_max.get();
         let memory = self.engine.stats().memory_limit;
         self.account
             .set_bound(account::bound(connections_max, memory));

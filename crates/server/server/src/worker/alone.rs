@@ -8,12 +8,12 @@ use std::sync::Arc;
 use mio::{Events, Poll, Waker};
 use nuthatch_engine::AnyEngine;
 use nuthatch_state::config::{Config, Protocol};
-use nuthatch_state::worker::{Arrival, SharedWorker};
 use nuthatch_state::shared::Shared;
 use nuthatch_state::shutdown::Shutdown;
 use nuthatch_state::stream::{Socket, Stream};
 use nuthatch_state::telemetry::connections::Peer;
 use nuthatch_state::telemetry::sizes::SizeClasses;
+use nuthatch_state::worker::{Arrival, SharedWorker};
 
 use super::{WAKE, Worker};
 use crate::datagrams::DatagramSocket;

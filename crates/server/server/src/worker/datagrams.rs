@@ -56,7 +56,7 @@ impl Worker {
 
     /// Reads datagrams of a socket, a slice for each.
     fn receive(&mut self, index: usize) {
-        let reply_max = self.shared.live.udp_reply_max();
+        let reply_max = self.live.udp_reply_max.get();
         let terms = Terms {
             output_cap: reply_max,
             requests_max: self.shared.config.batch_max.get(),
@@ -96,7 +96,7 @@ impl Worker {
                 output: Output::with_buffer(self.pool.take()),
                 in_batch: 0,
                 in_batch_max: terms.requests_max,
-                commands_left: self.shared.live.commands_per_slice().get(),
+                commands_left: self.live.commands_per_slice.get(),
                 has_run: false,
                 stop: Stop::Batch,
                 awaited: Default::default(),

@@ -95,7 +95,7 @@ impl Worker {
     /// buffered for it is not silent, though the server sees nothing of that: so when the time seems to be over, the
     /// worker asks the kernel. A client that then stops reading is closed when the time is over once more.
     pub(super) fn close_silent(&mut self) {
-        let Some(limit) = self.shared.live.idle_timeout() else {
+        let Some(limit) = self.live.idle_timeout else {
             return;
         };
         let now = self.now;
@@ -127,7 +127,7 @@ impl Worker {
         if !self.shared.admits_late() {
             return;
         }
-        let (limit, now) = (self.shared.live.login_timeout(), self.now);
+        let (limit, now) = (self.live.login_timeout, self.now);
         let connections = self.connections.iter_mut();
         let late: Vec<usize> = connections
             .filter_map(|(id, connection)| connection.is_late(limit, now).then_some(id))

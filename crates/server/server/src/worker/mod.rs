@@ -28,6 +28,7 @@ use nuthatch_commands::slice::Slice;
 use nuthatch_engine::{AnyHandle, Engine, Time};
 use nuthatch_protocol::Limits;
 use nuthatch_state::account::Level;
+use nuthatch_state::live::View;
 use nuthatch_state::shared::Shared;
 use nuthatch_state::telemetry::watch::line::{self, Reason};
 use nuthatch_state::worker::SharedWorker;
@@ -53,6 +54,8 @@ const DRAIN_STEP: Duration = Duration::from_millis(20);
 /// One thread's connections and memory.
 pub(crate) struct Worker {
     shared: Arc<Shared>,
+    /// The settings of this iteration.
+    live: View,
     /// What other threads share of it.
     own: Arc<SharedWorker>,
     handle: AnyHandle,
@@ -109,8 +112,10 @@ impl Worker {
         let limits = Limits {
             value_max: shared.engine.item_size_max(),
         };
+        let live = View::new(&shared.live);
         Self {
             shared,
+            live,
             own,
             handle,
             poll,
@@ -170,6 +175,7 @@ impl Worker {
         self.own.iterations.bump();
         let now = self.shared.clock.now();
         self.now = now;
+        self.live.update(&self.shared.live);
         let mut woken = false;
         for event in events {
             if event.token() == WAKE {
@@ -423,7 +429,7 @@ impl Worker {
     /// True if the worker may have to close a connection because time passes.
     fn has_to_sweep(&self) -> bool {
         !self.connections.is_empty()
-            && (self.shared.live.idle_timeout().is_some()
+            && (self.live.idle_timeout.is_some()
                 || self.shared.admits_late()
                 || self.lingering > 0
                 || self.readers > 0

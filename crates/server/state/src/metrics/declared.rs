@@ -39,7 +39,7 @@ metrics! {
     // Connections.
     stat "max_connections": gauge("Connections that may be open.").page("nuthatch_connections_limit")
         .note("Less than `-c` where the file descriptors do not suffice.")
-        .read(|at| at.shared.live.connections_max().get().into()),
+        .read(|at| at.shared.live.load().connections_max.get().into()),
     stat "curr_connections": gauge("Open connections.").page("nuthatch_connections")
         .read(|at| at.connections.into()),
     count_accepting total_connections: counter("Connections accepted.").page("nuthatch_connections_opened"),

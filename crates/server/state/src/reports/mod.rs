@@ -4,7 +4,7 @@
 mod general;
 mod hash;
 mod hits;
-mod settings;
+pub(crate) mod settings;
 mod slabs;
 mod without_meaning;
 
@@ -56,7 +56,7 @@ pub fn tell(
                 shared.workers.iter().map(|worker| &worker.latencies),
             );
         }
-        b"hotkeys" if !shared.live.allow_dump() => return Outcome::Forbidden,
+        b"hotkeys" if !shared.live.load().allow_dump => return Outcome::Forbidden,
         b"hotkeys" => hot::report(report, shared.workers.iter().map(|worker| &worker.hot)),
         b"items" => slabs::items(report, &shared.engine.stats(), now),
         b"slabs" => slabs::slabs(report, &shared.engine.stats(), &shared.totals()),
@@ -92,7 +92,7 @@ fn own(report: &mut Report<'_, '_>, shared: &Shared) -> Outcome {
 pub fn detail(shared: &Shared, word: &[u8], hear: &mut dyn FnMut(&[u8])) -> Outcome {
     let prefixes = &shared.prefixes;
     match word {
-        _ if !shared.live.allow_dump() => return Outcome::Forbidden,
+        _ if !shared.live.load().allow_dump => return Outcome::Forbidden,
         b"on" => prefixes.enable(true),
         b"off" => prefixes.enable(false),
         b"dump" if shared.account.level() >= Level::Full => return Outcome::NoMemory,

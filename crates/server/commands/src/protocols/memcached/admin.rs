@@ -167,8 +167,10 @@ pub fn lru_crawler(
             Some(_) => encode::OK,
             None => b"BADCLASS invalid class id\r\n",
         },
-        [b"metadump", _] if !stage.shared.live.allow_dump() => b"ERROR metadump not allowed\r\n",
-        [b"mgdump", _] if !stage.shared.live.allow_dump() => b"ERROR key dump not allowed\r\n",
+        [b"metadump", _] if !stage.shared.live.load().allow_dump => {
+            b"ERROR metadump not allowed\r\n"
+        }
+        [b"mgdump", _] if !stage.shared.live.load().allow_dump => b"ERROR key dump not allowed\r\n",
         [kind @ (b"metadump" | b"mgdump"), classes] => {
             let style = if kind == b"metadump" {
                 DumpStyle::Meta

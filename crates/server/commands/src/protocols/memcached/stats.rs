@@ -74,7 +74,7 @@ fn cachedump(
     class: Option<&[u8]>,
     limit: Option<&[u8]>,
 ) -> Result<Dump, &'static [u8]> {
-    if !stage.shared.live.allow_dump() {
+    if !stage.shared.live.load().allow_dump {
         return Err(b"CLIENT_ERROR stats cachedump not allowed\r\n");
     }
     let (Some(class), Some(limit)) = (class, limit) else {

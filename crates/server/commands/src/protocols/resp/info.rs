@@ -117,7 +117,7 @@ fn port(stage: &Stage<'_, '_>) -> u16 {
 
 fn clients(lines: &mut Lines, stage: &Stage<'_, '_>) {
     lines.line("connected_clients", stage.shared.connections());
-    lines.line("maxclients", stage.shared.live.connections_max());
+    lines.line("maxclients", stage.shared.live.load().connections_max);
     lines.line("blocked_clients", 0);
 }
 

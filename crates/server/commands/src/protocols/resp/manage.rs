@@ -35,7 +35,7 @@ pub fn command(
         Command::Ping(None) => writer.status("PONG"),
         Command::Ping(Some(words)) | Command::Echo(words) => writer.bulk(words),
         Command::Keys { .. } | Command::Scan(_) | Command::RandomKey
-            if !stage.shared.live.allow_dump() =>
+            if !stage.shared.live.load().allow_dump =>
         {
             writer.error(&Error::DUMP_FORBIDDEN);
         }
@@ -256,13 +256,14 @@ fn settings(stage: &Stage<'_, '_>) -> Vec<(&'static str, String)> {
     };
     let timeout = shared
         .live
-        .idle_timeout()
+        .load()
+        .idle_timeout
         .map_or(0, |limit| limit.as_secs());
     let memory = shared.engine.stats().memory_limit;
     vec![
         ("appendonly", "no".into()),
         ("databases", "1".into()),
-        ("maxclients", shared.live.connections_max().to_string()),
+        ("maxclients", shared.live.load().connections_max.to_string()),
         ("maxmemory", memory.to_string()),
         ("maxmemory-policy", policy.into()),
         ("proto-max-bulk-len", stage.limits.value_max.to_string()),

@@ -1,0 +1,151 @@
+//! The tables of settings in docs/running.md, and the example dist/nuthatch.toml, say what the declarations say.
+//!
+//! After a change of those: `NUTHATCH_WRITE_SETTINGS=1 cargo test -p nuthatch-cli --test documents`
+
+use std::path::Path;
+use std::{env, fs};
+
+use nuthatch_server::settings::{About, FLAGS, Kind, OPTIONS, Reload};
+
+/// Compares a document with what it should be, or writes it.
+fn check(file: &str, wanted: impl Fn(&str) -> String) {
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../.."));
+    let path = root.join(file);
+    let text = fs::read_to_string(&path).unwrap();
+    let wanted = wanted(&text);
+    if env::var_os("NUTHATCH_WRITE_SETTINGS").is_some() {
+        fs::write(&path, &wanted).unwrap();
+        return;
+    }
+    let line = text.lines().zip(wanted.lines()).find(|(is, be)| is != be);
+    assert!(
+        text == wanted,
+        "{file} is out of date: see the top of this test. {line:?}"
+    );
+}
+
+/// The text with another block between the marks of this name.
+fn with_block(text: &str, name: &str, block: &str) -> String {
+    let (begin, end) = (
+        format!("<!-- settings: {name} -->\n"),
+        format!("<!-- end of {name} -->\n"),
+    );
+    let (before, rest) = text.split_once(&begin).expect("the mark of the block");
+    let (_, after) = rest.split_once(&end).expect("the end of the block");
+    format!("{before}{begin}{block}{end}{after}")
+}
+
+/// What a setting means, for a table.
+fn meaning(about: &About) -> String {
+    if !about.manual.is_empty() {
+        return about.manual.to_owned();
+    }
+    let mut letters = about.help.chars();
+    let first = letters.next().unwrap_or_default();
+    first.to_lowercase().chain(letters).collect()
+}
+
+fn flags() -> String {
+    let mut table = "\n| flag | long | meaning | default |\n|---|---|---|---|\n".to_owned();
+    for setting in FLAGS {
+        let about = setting.about;
+        // A switch is said without a value.
+        let value = match setting.kind {
+            Kind::Switch | Kind::Level => String::new(),
+            _ => format!(" {}", about.value),
+        };
+        let (short, long) = match about.short {
+            Some(short) => (format!("`-{short}{value}`"), format!("`--{}`", about.name)),
+            None => (String::new(), format!("`--{}{value}`", about.name)),
+        };
+        let default = match about.manual_default {
+            "" => about.default,
+            default => default,
+        };
+        table += &format!("| {short} | {long} | {} | {default} |\n", meaning(about));
+    }
+    table + "\n"
+}
+
+fn options() -> String {
+    let mut table = "\n| option | | default |\n|---|---|---|\n".to_owned();
+    for setting in OPTIONS {
+        let about = setting.about;
+        let value = match about.value {
+            "" => String::new(),
+            value => format!("={value}"),
+        };
+        let (name, default) = (about.name, about.default);
+        table += &format!("| `{name}{value}` | {} | {default} |\n", meaning(about));
+    }
+    table + "\n"
+}
+
+/// The settings that SIGHUP applies, in sentences.
+fn reloaded() -> String {
+    let list = |names: Vec<String>| names.join(", ");
+    let flags = FLAGS.iter().filter(|flag| flag.reload != Reload::Restart);
+    let flags = flags.map(|flag| format!("`{}`", flag.about.name)).collect();
+    let options = |of: fn(Reload) -> bool| {
+        let options = OPTIONS.iter().filter(|option| of(option.reload));
+        list(
+            options
+                .map(|option| format!("`{}`", option.about.name))
+                .collect(),
+        )
+    };
+    let applied = options(|reload| matches!(reload, Reload::Live | Reload::Own));
+    let files = options(|reload| reload == Reload::Certificates);
+    let text = format!(
+        "SIGHUP applies {}, and of `extended` {applied} and, on a server with TLS, other files for {files}.",
+        list(flags)
+    );
+    format!("\n{}\n", wrapped(&text, "", 120))
+}
+
+/// Lines of at most so many characters, each behind `begin`.
+fn wrapped(text: &str, begin: &str, most: usize) -> String {
+    let (mut lines, mut line) = (String::new(), begin.to_owned());
+    for word in text.split_whitespace() {
+        let blank = if line == begin { "" } else { " " };
+        if line.len() + blank.len() + word.len() > most {
+            lines += &line;
+            lines += "\n";
+            line = begin.to_owned() + word;
+        } else {
+            line += blank;
+            line += word;
+        }
+    }
+    lines + &line + "\n"
+}
+
+#[test]
+fn the_manual_has_the_settings() {
+    check("docs/running.md", |text| {
+        let text = with_block(text, "flags", &flags());
+        let text = with_block(&text, "options", &options());
+        with_block(&text, "reload", &reloaded())
+    });
+}
+
+#[test]
+fn the_example_has_the_settings() {
+    const MARK: &str = "# Lines that begin with `#` and a key show the default, or an example where there is none.\n";
+    check("dist/nuthatch.toml", |text| {
+        let (head, _) = text.split_once(MARK).expect("the head of the file");
+        let mut file = head.to_owned() + MARK;
+        for setting in FLAGS {
+            let about = setting.about;
+            let value = match (setting.kind, about.example) {
+                (Kind::Switch, "") => "false",
+                (_, "") => about.default,
+                (_, example) => example,
+            };
+            file += "\n";
+            file += &wrapped(&(about.help.to_owned() + "."), "# ", 120);
+            file += &format!("#{} = {value}\n", about.name);
+        }
+        file
+    });
+}
