@@ -231,23 +231,14 @@ impl<'o> Writer<'o> {
                 self.say_of(WORDS, name, UNKNOWN_SHOWN);
                 self.say(&["') - ", why]);
             }
-            Error::ClientType(word) => {
-                self.say_of("ERR Unknown client type '", word, usize::MAX);
-                self.say(&["'"]);
-            }
-            Error::InfoUnknown(word) => {
-                self.say_of("ERR Unrecognized option '", word, usize::MAX);
-                self.say(&["'"]);
-            }
+            Error::ClientType(word) => self.say_in_quotes("ERR Unknown client type '", word),
+            Error::InfoUnknown(word) => self.say_in_quotes("ERR Unrecognized option '", word),
             Error::Info(name) => {
                 self.say_of("ERR ", name, usize::MAX);
                 self.say(&[" cannot contain spaces, newlines or special characters."]);
             }
             Error::Script(text) => self.out.extend_from_slice(text),
-            Error::HelloOption(word) => {
-                self.say_of("ERR Syntax error in HELLO option '", word, usize::MAX);
-                self.say(&["'"]);
-            }
+            Error::HelloOption(word) => self.say_in_quotes("ERR Syntax error in HELLO option '", word),
         }
         // Bytes that a client sent must not end the line.
         for byte in &mut self.out[from..] {
@@ -268,6 +259,12 @@ impl<'o> Writer<'o> {
     fn say_of(&mut self, words: &str, sent: &[u8], max: usize) {
         self.say(&[words]);
         self.quote(sent, max);
+    }
+
+    /// Words that end with a quotation mark, what a client sent, and another mark.
+    fn say_in_quotes(&mut self, words: &str, sent: &[u8]) {
+        self.say_of(words, sent, usize::MAX);
+        self.say(&["'"]);
     }
 
     /// Repeats what a client sent, up to its first NUL.

@@ -624,22 +624,6 @@ mod tests {
                 "-ERR unknown subcommand 'foo'. Try OBJECT HELP.\r\n",
             ),
             (
-                "CLIENT SETINFO lib-name a\tb",
-                "-ERR lib-name cannot contain spaces, newlines or special characters.\r\n",
-            ),
-            (
-                "CLIENT SETINFO LIB-VER 1\n2",
-                "-ERR LIB-VER cannot contain spaces, newlines or special characters.\r\n",
-            ),
-            (
-                "CLIENT SETINFO lib-nam x",
-                "-ERR Unrecognized option 'lib-nam'\r\n",
-            ),
-            (
-                "CLIENT SETINFO lib-name",
-                "-ERR wrong number of arguments for 'client|setinfo' command\r\n",
-            ),
-            (
                 "CLIENT ID 1",
                 "-ERR wrong number of arguments for 'client|id' command\r\n",
             ),
@@ -661,6 +645,29 @@ mod tests {
         }
         assert_eq!(accept("PING"), Command::Ping(None));
         assert_eq!(accept("flushdb ASYNC"), Command::Flush);
+    }
+    #[test]
+    fn what_a_client_says_of_itself_is_checked() {
+        for (line, words) in [
+            (
+                "CLIENT SETINFO lib-name a\tb",
+                "-ERR lib-name cannot contain spaces, newlines or special characters.\r\n",
+            ),
+            (
+                "CLIENT SETINFO LIB-VER 1\n2",
+                "-ERR LIB-VER cannot contain spaces, newlines or special characters.\r\n",
+            ),
+            (
+                "CLIENT SETINFO lib-nam x",
+                "-ERR Unrecognized option 'lib-nam'\r\n",
+            ),
+            (
+                "CLIENT SETINFO lib-name",
+                "-ERR wrong number of arguments for 'client|setinfo' command\r\n",
+            ),
+        ] {
+            assert_eq!(refused(line), words);
+        }
         for line in ["CLIENT SETINFO lib-name x", "client setinfo LIB-VER "] {
             assert_eq!(accept(line), Command::Client(Client::Noted));
         }
