@@ -200,9 +200,8 @@ impl<'o> Writer<'o> {
                 self.arguments(behind, arguments);
             }
             Error::UnknownSubcommand { command, name } => {
-                self.say(&["ERR unknown subcommand '"]);
-                self.quote(name, UNKNOWN_SHOWN);
-                self.say(&["'. Try ", command, " HELP."]);
+                let behind = ["'. Try ", command, " HELP."];
+                self.say_of("ERR unknown subcommand '", name, UNKNOWN_SHOWN, &behind);
             }
             // As in Redis: the transaction is over.
             Error::Arity("exec") => self.say(&[
@@ -221,30 +220,28 @@ impl<'o> Writer<'o> {
                     "' is not supported: this is a cache of plain values",
                 ]);
             }
-            Error::Option(word) => {
-                self.say(&["ERR Unsupported option "]);
-                self.quote(word, usize::MAX);
-            }
+            Error::Option(word) => self.say_of("ERR Unsupported option ", word, usize::MAX, &[]),
             Error::ConfigUnknown(name) => {
-                self.say(&["ERR Unknown option or number of arguments for CONFIG SET - '"]);
-                self.quote(name, UNKNOWN_SHOWN);
-                self.say(&["'"]);
+                const WORDS: &str = "ERR Unknown option or number of arguments for CONFIG SET - '";
+                self.say_of(WORDS, name, UNKNOWN_SHOWN, &["'"]);
             }
             Error::Config { name, why } => {
-                self.say(&["ERR CONFIG SET failed (possibly related to argument '"]);
-                self.quote(name, UNKNOWN_SHOWN);
-                self.say(&["') - ", why]);
+                const WORDS: &str = "ERR CONFIG SET failed (possibly related to argument '";
+                self.say_of(WORDS, name, UNKNOWN_SHOWN, &["') - ", why]);
             }
             Error::ClientType(word) => {
-                self.say(&["ERR Unknown client type '"]);
-                self.quote(word, usize::MAX);
-                self.say(&["'"]);
+                self.say_of("ERR Unknown client type '", word, usize::MAX, &["'"]);
+            }
+            Error::InfoUnknown(word) => {
+                self.say_of("ERR Unrecognized option '", word, usize::MAX, &["'"]);
+            }
+            Error::Info(name) => {
+                const BEHIND: &str = " cannot contain spaces, newlines or special characters.";
+                self.say_of("ERR ", name, usize::MAX, &[BEHIND]);
             }
             Error::Script(text) => self.out.extend_from_slice(text),
             Error::HelloOption(word) => {
-                self.say(&["ERR Syntax error in HELLO option '"]);
-                self.quote(word, usize::MAX);
-                self.say(&["'"]);
+                self.say_of("ERR Syntax error in HELLO option '", word, usize::MAX, &["'"]);
             }
         }
         // Bytes that a client sent must not end the line.
@@ -260,6 +257,13 @@ impl<'o> Writer<'o> {
         for words in words {
             self.out.extend_from_slice(words.as_bytes());
         }
+    }
+
+    /// Words, what a client sent (up to `max` bytes of it), and words behind it.
+    fn say_of(&mut self, words: &str, sent: &[u8], max: usize, behind: &[&str]) {
+        self.say(&[words]);
+        self.quote(sent, max);
+        self.say(behind);
     }
 
     /// Repeats what a client sent, up to its first NUL.

@@ -42,6 +42,10 @@ pub enum Error<'a> {
     },
     /// A kind of connections that Redis does not have.
     ClientType(&'a [u8]),
+    /// An attribute that CLIENT SETINFO does not have.
+    InfoUnknown(&'a [u8]),
+    /// This attribute of CLIENT SETINFO would break the lines of CLIENT LIST.
+    Info(&'a [u8]),
     /// An option that HELLO does not have.
     HelloOption(&'a [u8]),
     /// The error that a script ends with, or returns.

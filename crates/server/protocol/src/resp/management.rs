@@ -187,10 +187,29 @@ const CLIENT_NAME_MAX: usize = 256;
 fn client_name(name: &[u8]) -> Result<&[u8], Error<'static>> {
     if name.len() > CLIENT_NAME_MAX {
         Err(Error::CLIENT_NAME_TOO_LONG)
-    } else if name.iter().all(u8::is_ascii_graphic) {
+    } else if is_word(name) {
         Ok(name)
     } else {
         Err(Error::CLIENT_NAME)
+    }
+}
+
+/// True if this would stay one word in a line of CLIENT LIST.
+fn is_word(text: &[u8]) -> bool {
+    text.iter().all(u8::is_ascii_graphic)
+}
+
+/// CLIENT SETINFO. What clients say of themselves is checked, as in Redis, and not kept: see [`CLIENT_NAME_MAX`].
+fn set_info<'a>(arguments: &mut Arguments<'a>) -> Result<Command<'a>, Stop<'a>> {
+    exactly(arguments, 2, "client|setinfo")?;
+    let (attribute, value) = (arguments.next()?, arguments.next()?);
+    let mut known = [&b"lib-name"[..], b"lib-ver"].into_iter();
+    if !known.any(|name| attribute.eq_ignore_ascii_case(name)) {
+        Err(Error::InfoUnknown(attribute).into())
+    } else if !is_word(value) {
+        Err(Error::Info(attribute).into())
+    } else {
+        Ok(Command::Client(Client::Noted))
     }
 }
 
@@ -281,7 +300,7 @@ fn client<'a>(arguments: &mut Arguments<'a>) -> Result<Command<'a>, Stop<'a>> {
             let name = client_name(arguments.next()?)?;
             return Ok(Command::Client(Client::SetName(name)));
         }
-        b"setinfo" => (2, "client|setinfo", Client::Noted),
+        b"setinfo" => return set_info(arguments),
         b"no-evict" | b"no-touch" => {
             exactly(arguments, 1, "client|no-evict")?;
             return switch(arguments, &[b"on", b"off"]);
@@ -626,9 +645,32 @@ mod tests {
         }
         assert_eq!(accept("PING"), Command::Ping(None));
         assert_eq!(accept("flushdb ASYNC"), Command::Flush);
-        assert_eq!(
-            accept("CLIENT SETINFO lib-name x"),
-            Command::Client(Client::Noted)
-        );
+    }
+
+    #[test]
+    fn what_clients_say_of_themselves_is_checked() {
+        for line in ["CLIENT SETINFO lib-name x", "client setinfo LIB-VER "] {
+            assert_eq!(accept(line), Command::Client(Client::Noted));
+        }
+        for (line, words) in [
+            (
+                "CLIENT SETINFO lib-name a\tb",
+                "-ERR lib-name cannot contain spaces, newlines or special characters.\r\n",
+            ),
+            (
+                "CLIENT SETINFO LIB-VER 1\n2",
+                "-ERR LIB-VER cannot contain spaces, newlines or special characters.\r\n",
+            ),
+            (
+                "CLIENT SETINFO lib-nam x",
+                "-ERR Unrecognized option 'lib-nam'\r\n",
+            ),
+            (
+                "CLIENT SETINFO lib-name",
+                "-ERR wrong number of arguments for 'client|setinfo' command\r\n",
+            ),
+        ] {
+            assert_eq!(refused(line), words);
+        }
     }
 }
