@@ -4,6 +4,7 @@ use std::io::{self, BufWriter, Write};
 use std::mem::MaybeUninit;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use nuthatch_base::file::{OWNER_ONLY, Unfinished};
 use nuthatch_engine::{
@@ -58,7 +59,7 @@ pub fn write<E: Engine>(
     };
     writer.put(&format::header(&Head {
         written: Written::now(&wall),
-        flush: flush.map(|at| wall.present.until(at)),
+        flush: flush.map(|at| left(wall.present, at)),
         is_first: false,
     }))?;
     writer.all(engine, clock)?;
@@ -176,10 +177,19 @@ fn is_placeholder(item: &Item) -> bool {
     item.value_len == 0 && item.won_before
 }
 
+/// What is left until a moment. One that never comes by this clock, because that reaches 8.5 years, does not come by the
+/// next one either, which begins anew.
+fn left(present: Present, moment: Time) -> Duration {
+    match Time::LAST < moment {
+        true => Duration::MAX,
+        false => present.until(moment),
+    }
+}
+
 fn record<'a>(begun: Present, key: &'a [u8], item: &Item, value: &'a [u8]) -> Record<'a> {
     let left = match item.expiry {
         Expiry::Never => None,
-        Expiry::At(end) => Some(begun.until(end)),
+        Expiry::At(end) => Some(left(begun, end)),
     };
     Record {
         key,

@@ -10,7 +10,7 @@ use nuthatch_check::naive::{Naive, Options};
 use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
 use nuthatch_engine::{
     Clock, Engine, Expiry, Handle, Item, Key, Op, Read, Removal, Replies, Reply, Request, Store,
-    TICK, Value,
+    TICK, Time, Value,
 };
 use nuthatch_snapshot::format::MAGIC;
 use nuthatch_snapshot::{Error, Summary, load_last, receive, verify, write};
@@ -332,6 +332,31 @@ fn a_life_is_neither_cut_short_nor_prolonged_by_more_than_a_tick() {
         assert!(left + asked.elapsed() >= life, "{left:?} is too short");
         assert!(left + before <= life + 2 * TICK, "{left:?} is too long");
     }
+}
+
+/// Class of bug: a clock of 32 bits cuts a long life short.
+#[test]
+fn an_end_beyond_the_clock_stays_beyond_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("items");
+    let (clock, engine) = (Clock::start(), cuckoo());
+    let end = clock
+        .present()
+        .end(Duration::from_secs(10 * 365 * 24 * 3600));
+    assert!(Time::LAST < end);
+    set(&engine, &clock, b"k", b"v", 0, Expiry::At(end));
+    save(&engine, &clock, &path).unwrap();
+    std::thread::sleep(2 * TICK);
+    let (next_clock, next) = (Clock::start(), cuckoo());
+    load(&next, &next_clock, &path).unwrap();
+    let request = Request {
+        key: Key::new(b"k", next.hasher()),
+        op: Op::Get,
+    };
+    let mut taken = Taken::default();
+    // The last moment that there is.
+    next.handle().execute(Time::LAST, &[request], &mut taken);
+    assert_eq!(taken.2.unwrap().expiry, Expiry::At(end));
 }
 
 /// A file of version 1: one item with an end and one without, and a cas that a client chose.
