@@ -5,10 +5,10 @@ use std::io;
 use std::sync::Arc;
 
 use clap::Args;
-use nuthatch_engine::Engine;
+use nuthatch_engine::{Engine, Handle};
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Items, Operations, Ours, Room, Sizes, Subject, Tally, Worker};
+use crate::engine::{Items, Operations, OurWorker, Ours, Room, Sizes, Subject, Tally, Worker};
 use crate::fill_server::{self, FilledServer};
 use crate::host::Host;
 use nuthatch_program::Failure;
@@ -163,12 +163,13 @@ fn set<W: Worker>(worker: &mut W, items: &Items, numbers: std::ops::Range<u64>) 
     tally
 }
 
-/// How many of the first `stored` items the table still has.
-fn count<W: Worker>(worker: &mut W, items: &Items, stored: u64) -> Result<u64, String> {
+/// How many of the first `stored` items the table still has. The engine does no background work meanwhile, which may
+/// evict: an engine moves memory from what has not been used for long, and a slow count takes long.
+fn count<H: Handle>(worker: &mut OurWorker<H>, items: &Items, stored: u64) -> Result<u64, String> {
     let mut tally = Tally::default();
     for from in (0..stored).step_by(PIECE as usize) {
         let list = Operations::gets(items, from, (from + PIECE).min(stored));
-        tally.add(&worker.run(&list, 0, list.len()));
+        tally.add(&worker.ask(worker.now(), &list, 0, list.len()));
     }
     match tally.wrong {
         0 => Ok(tally.hits),
@@ -199,5 +200,33 @@ impl Display for Report {
             Some(rival) => writeln!(out, "{rival}"),
             None => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nuthatch_check::naive::{self, Naive};
+
+    /// Class of bug: what is counted changes meanwhile, if that takes long.
+    #[test]
+    fn a_count_evicts_nothing() {
+        const ITEMS: u64 = 40_000;
+        let engine = Naive::new(naive::Options::default());
+        let mut worker = Ours::new(engine.clone(), PIECE as usize).worker();
+        let sizes = Sizes {
+            key_size: 16,
+            value_size: 32,
+        };
+        let items = sizes.items(ITEMS).unwrap();
+        set(&mut worker, &items, 0..ITEMS);
+        // There is background work to do: to evict what is over the new limit.
+        let stats = engine.stats();
+        let half = stats.memory_used as usize / 2;
+        engine.set_memory_limit(half).unwrap();
+        assert_eq!(count(&mut worker, &items, ITEMS), Ok(ITEMS));
+        assert_eq!(engine.stats().items, ITEMS);
+        while worker.maintain(worker.now()) {}
+        assert!(engine.stats().items < ITEMS);
     }
 }
