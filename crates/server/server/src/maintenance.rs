@@ -133,7 +133,10 @@ struct Refusals {
 impl Refusals {
     fn tell(&mut self, shared: &Shared) {
         let is_counted = |counter: fn(&WorkerCounters) -> &Counter| {
-            let mut counters = shared.inboxes.iter().map(|inbox| counter(&inbox.counters));
+            let mut counters = shared
+                .workers
+                .iter()
+                .map(|worker| counter(&worker.counters));
             counters.any(|counter| counter.get() > 0)
         };
         if !self.keys && is_counted(|counters| &counters.key_too_long) {

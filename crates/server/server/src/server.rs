@@ -15,7 +15,6 @@ use nuthatch_security::guesses::Guesses;
 use nuthatch_snapshot::Summary;
 use nuthatch_state::account::{self, Account};
 use nuthatch_state::config::{Config, ListenAddress, Protocol, Verify};
-use nuthatch_state::inbox::Inbox;
 use nuthatch_state::limits;
 use nuthatch_state::live::{Controls, Live};
 use nuthatch_state::shared::Shared;
@@ -27,6 +26,7 @@ use nuthatch_state::telemetry::counters::AcceptorCounters;
 use nuthatch_state::telemetry::prefixes::Prefixes;
 use nuthatch_state::telemetry::sizes::SizeClasses;
 use nuthatch_state::uploads::{self, Uploads};
+use nuthatch_state::worker::SharedWorker;
 
 use crate::acceptor::Acceptor;
 use crate::datagrams::DatagramSocket;
@@ -99,15 +99,15 @@ impl Server {
         let secured = secured.collect();
 
         let mut polls = Vec::new();
-        let mut inboxes = Vec::new();
+        let mut workers = Vec::new();
         for _ in 0..config.threads.get() {
             let poll = Poll::new()?;
             let waker = Arc::new(Waker::new(poll.registry(), WAKE)?);
             shutdown.wake_also(Arc::clone(&waker))?;
-            inboxes.push(Arc::new(Inbox::new(waker, SizeClasses::of(&engine))));
+            workers.push(Arc::new(SharedWorker::new(waker, SizeClasses::of(&engine))));
             polls.push(poll);
         }
-        let shared = share(config, engine, addresses.clone(), inboxes, shutdown.clone());
+        let shared = share(config, engine, addresses.clone(), workers, shutdown.clone());
         shared.engine.tell_evictions(Arc::clone(&shared.watch) as _);
         let mut copies = Vec::new();
         if shared.config.handover.is_some() {
@@ -183,7 +183,7 @@ pub(crate) fn share(
     mut config: Config,
     engine: Arc<AnyEngine>,
     addresses: Vec<(Address, Protocol)>,
-    inboxes: Vec<Arc<Inbox>>,
+    workers: Vec<Arc<SharedWorker>>,
     shutdown: Shutdown,
 ) -> Arc<Shared> {
     let memory = engine.stats().memory_limit;
@@ -200,7 +200,7 @@ pub(crate) fn share(
         clock: Clock::start(),
         shutdown,
         pause: Default::default(),
-        inboxes,
+        workers,
         live: Live::new(&config),
         account: Account::new(buffers),
         uploads: Arc::new(Uploads::new(uploads)),
@@ -332,8 +332,8 @@ fn spawn_all(
     datagrams: Vec<Vec<DatagramSocket>>,
 ) -> io::Result<()> {
     for (number, (poll, sockets)) in polls.into_iter().zip(datagrams).enumerate() {
-        let inbox = Arc::clone(&shared.inboxes[number]);
-        let worker = Worker::new(Arc::clone(shared), inbox, poll, sockets);
+        let own = Arc::clone(&shared.workers[number]);
+        let worker = Worker::new(Arc::clone(shared), own, poll, sockets);
         threads.spawn(format!("worker-{number}"), move || worker.run())?;
     }
     if shared.tls.is_some() {

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use nuthatch_base::sync::mutex::{Mutex, MutexGuard};
 
-use crate::inbox::Inbox;
+use crate::worker::SharedWorker;
 
 /// A worker's lock, in cache lines of its own.
 #[derive(Debug, Default)]
@@ -46,8 +46,8 @@ pub struct Isolation<'s> {
 
 impl<'s> Isolation<'s> {
     /// Waits for requests that are being executed. Only the worker of `own` calls this, without holding `own`.
-    pub fn wait(inboxes: &'s [Arc<Inbox>], own: &'s WorkerLock) -> Self {
-        let locks = inboxes.iter().map(|inbox| inbox.lock.mutex.lock());
+    pub fn wait(workers: &'s [Arc<SharedWorker>], own: &'s WorkerLock) -> Self {
+        let locks = workers.iter().map(|worker| worker.lock.mutex.lock());
         let locks = locks.collect();
         own.all.store(true, Ordering::Relaxed);
         Self { own, _locks: locks }

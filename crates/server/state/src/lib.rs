@@ -1,20 +1,21 @@
 //! The state that all threads of a server share ([`shared::Shared`]): its engine, its settings, its passwords, its
 //! counters, and the ways in which its threads reach each other.
 //!
-//! Reading order: [`config`] (all settings), [`place`] (addresses as typed), [`live`] (settings that can change while it runs), [`shared`], [`inbox`]
-//! (how threads reach a worker), [`stream`] (a connection's socket), [`account`] (the memory of buffers), [`uploads`]
-//! (the engine's memory for values under way), [`shutdown`] and [`pause`] (how all threads stop, for good or for a
-//! while), [`isolation`] (how one worker has the engine to itself for a moment), [`refreshes`] (certificates that clients
-//! let it read again). What it counts is [`telemetry`], and [`reports`] show it.
+//! Reading order: [`config`] (all settings), [`place`] (addresses as typed), [`live`] (settings that can change while
+//! it runs), [`shared`], [`worker`] (how threads reach a worker), [`stream`] (a connection's socket), [`account`] (the
+//! memory of buffers), [`uploads`] (the engine's memory for values under way), [`shutdown`] and [`pause`] (how all
+//! threads stop, for good or for a while), [`isolation`] (how one worker has the engine to itself for a moment),
+//! [`refreshes`] (certificates that clients let it read again). What it counts is declared in [`metrics`];
+//! [`telemetry`] counts it, and [`reports`] show it.
 
 pub mod account;
 pub mod administration;
 pub mod config;
-pub mod inbox;
 pub mod isolation;
 pub mod keeping;
 pub mod limits;
 pub mod live;
+pub mod metrics;
 pub mod origins;
 pub mod pause;
 pub mod place;
@@ -27,3 +28,4 @@ pub mod stream;
 pub mod system;
 pub mod telemetry;
 pub mod uploads;
+pub mod worker;

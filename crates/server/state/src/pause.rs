@@ -37,7 +37,7 @@ impl Pause {
         // Release, here and below: pairs with the Acquire of the threads that check it. They are woken after the store.
         self.accepting.store(true, Ordering::Release);
         shutdown.wake_all();
-        // Acquire: pairs with acceptor_rests(): connections that it accepted before are in the inboxes.
+        // Acquire: pairs with acceptor_rests(): connections that it accepted before have been left for the workers.
         let rests = || self.acceptor_rests.load(Ordering::Acquire);
         if !wait_until(rests, shutdown) {
             return false;

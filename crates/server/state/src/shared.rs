@@ -20,7 +20,6 @@ use nuthatch_security::tls::Tls;
 
 use crate::account::{self, Account};
 use crate::config::{By, Config, Protocol, TlsSettings};
-use crate::inbox::Inbox;
 use crate::keeping::Saves;
 use crate::live::Live;
 use crate::origins::Origins;
@@ -29,6 +28,7 @@ use crate::refreshes::Refreshes;
 use crate::scans::Scans;
 use crate::shutdown::Shutdown;
 use crate::uploads::{self, Share, Uploads};
+use crate::worker::SharedWorker;
 
 /// One server: its engine, its settings, its counters.
 pub struct Shared {
@@ -55,7 +55,7 @@ pub struct Shared {
     /// The pause while another process takes over.
     pub pause: Pause,
     /// One for each worker.
-    pub inboxes: Vec<Arc<Inbox>>,
+    pub workers: Vec<Arc<SharedWorker>>,
     /// The account of connections' buffers.
     pub account: Account,
     /// The account of values that have not arrived completely.
@@ -125,7 +125,7 @@ impl Shared {
 
     /// Open connections of all workers.
     pub fn connections(&self) -> usize {
-        self.inboxes.iter().map(|inbox| inbox.connections()).sum()
+        self.workers.iter().map(|worker| worker.connections()).sum()
     }
 
     /// The number of a connection in `stats conns`, and for watchers. That of a datagram is its address'.
@@ -158,8 +158,8 @@ impl Shared {
 
     /// Wakes every worker.
     pub fn wake_workers(&self) {
-        for inbox in &self.inboxes {
-            inbox.wake();
+        for worker in &self.workers {
+            worker.wake();
         }
     }
 
@@ -226,8 +226,8 @@ impl Shared {
     /// The counters of all workers, summed.
     pub fn totals(&self) -> Totals {
         let mut totals = Totals::default();
-        for inbox in &self.inboxes {
-            inbox.counters.add_to(&mut totals);
+        for worker in &self.workers {
+            worker.counters.add_to(&mut totals);
         }
         totals
     }
@@ -261,13 +261,13 @@ impl Shared {
 
     /// `stats reset`.
     pub fn reset_stats(&self) {
-        for inbox in &self.inboxes {
-            inbox.counters.reset();
-            inbox.latencies.reset();
-            inbox.hot.reset();
+        for worker in &self.workers {
+            worker.counters.reset();
+            worker.latencies.reset();
+            worker.hot.reset();
         }
         self.accepting.reset();
-        let prefixes = self.inboxes.iter().map(|inbox| &inbox.prefixes);
+        let prefixes = self.workers.iter().map(|worker| &worker.prefixes);
         self.prefixes.clear(prefixes);
         self.engine.reset_stats();
     }

@@ -25,6 +25,7 @@ use nuthatch_store::memory::sizes::Sizes;
 use crate::world::*;
 
 type Logged = Cuckoo<InLog>;
+type LogStore = nuthatch_store::store::Store<Log>;
 type LogHandle = CuckooHandle<InLog>;
 
 /// Buckets of the index.
@@ -66,7 +67,16 @@ fn engine(pages: usize, evicts: bool) -> Arc<Logged> {
         hasher: hasher(),
         ..CuckooConfig::default()
     };
-    Arc::new(Cuckoo::new(config).unwrap())
+    build(move || Arc::new(Cuckoo::new(config).unwrap()))
+}
+
+/// A store of a few pages, without an index.
+fn log_store() -> Arc<LogStore> {
+    build(|| {
+        let sizes = Sizes::for_log(1024, 64, 2.0);
+        let policy = LogPolicyKind::default_kind();
+        Arc::new(LogStore::new(1024, 1024, sizes, policy).unwrap())
+    })
 }
 
 /// The key that the models are about: no other key is in its buckets.
@@ -525,16 +535,8 @@ fn two_threads_evict() {
 #[test]
 fn a_page_with_a_private_record_is_not_cleaned() {
     model(2, || {
-        let sizes = Sizes::for_log(1024, 64, 2.0);
-        let store = nuthatch_store::store::Store::<Log>::new(
-            1024,
-            1024,
-            sizes,
-            LogPolicyKind::default_kind(),
-        )
-        .unwrap();
-        let store = Arc::new(store);
-        let append = |store: &nuthatch_store::store::Store<Log>| {
+        let store = log_store();
+        let append = |store: &LogStore| {
             let log = store.log();
             let appended = log.append(store, Stream::New, 64, None, Purpose::New);
             appended.unwrap().address
@@ -579,7 +581,7 @@ enum Fault {
 /// One item with a value of two words, or of one piece of two words, and the place to which it, or its piece,
 /// moves.
 struct Steps {
-    store: nuthatch_store::store::Store<Log>,
+    store: Arc<LogStore>,
     index: Index<InLog>,
     shape: Shape,
     head: Address,
@@ -602,14 +604,7 @@ fn fields(sequence: u64) -> Fields {
 
 impl Steps {
     fn new(piece: Option<usize>) -> Arc<Self> {
-        let sizes = Sizes::for_log(1024, 64, 2.0);
-        let store = nuthatch_store::store::Store::<Log>::new(
-            1024,
-            1024,
-            sizes,
-            LogPolicyKind::default_kind(),
-        )
-        .unwrap();
+        let store = log_store();
         let shape = Shape {
             key_len: 8,
             value_len: if piece.is_some() { 8 } else { 16 },

@@ -72,7 +72,7 @@ pub fn engine(buckets: usize) -> Arc<Model> {
         hasher: hasher(),
         ..CuckooConfig::default()
     };
-    Arc::new(Cuckoo::new(config).unwrap())
+    build(move || Arc::new(Cuckoo::new(config).unwrap()))
 }
 
 /// Every run has the same keys in the same places.
@@ -219,6 +219,13 @@ pub fn increment(handle: &mut impl Handle, key: u64) -> u64 {
 /// Checks all invariants that the engine can recompute.
 pub fn audit(engine: &Arc<impl Engine>) {
     engine.audit().unwrap();
+}
+
+/// Makes what the threads of a model share. A new engine is passed by value through several functions; loom's atomics
+/// make it so large that loom's usual stack of 32 KiB is too small for that.
+pub fn build<T: Send + 'static>(make: impl FnOnce() -> T + Send + 'static) -> T {
+    let builder = loom::thread::Builder::new().stack_size(1 << 16);
+    builder.spawn(make).unwrap().join().unwrap()
 }
 
 /// Explores a model with at most `preemptions` preemptions of a thread, unless the environment

@@ -2,7 +2,7 @@
 //!
 //! Items are appended to pages. A page that is full is closed, and some time later it is *cleaned*: items that are to
 //! stay are appended to another page, the others leave, and the page is empty. The [policy](crate::eviction::log)
-//! decides which page is cleaned and which items stay; [`clean`](crate::log::clean) moves a record while it is
+//! decides which page is cleaned and which items stay; [`clean`] moves a record while it is
 //! read.
 //!
 //! ```text

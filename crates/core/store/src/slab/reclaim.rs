@@ -13,7 +13,7 @@ use crate::store::HasStore;
 /// or freed already, or held by a slow reader.
 const VICTIMS_MAX: usize = 256;
 
-/// Looks for dead items in pages of any class that a store may take, before it is refused: see [`Store::clear_page`].
+/// Looks for dead items in pages of any class that a store may take, before it is refused: see `Store::clear_page`.
 const LOOKS_MAX: usize = 256;
 
 impl<E: Reclaim + HasStore<Placement = Slab>> MakeRoom<E> for Slab {

@@ -13,12 +13,12 @@ use nuthatch_commands::protocols::Phase;
 use nuthatch_engine::{AnyValue, Time};
 use nuthatch_state::account::{PATIENCE, READ_MAX, Terms};
 use nuthatch_state::config::Protocol;
-use nuthatch_state::inbox::Arrival;
 use nuthatch_state::origins::Seat;
 use nuthatch_state::stream::Stream;
 use nuthatch_state::telemetry::connections::Info;
 use nuthatch_state::telemetry::watch::line::Reason;
 use nuthatch_state::uploads::PARTS;
+use nuthatch_state::worker::Arrival;
 
 use self::state::State;
 use crate::pending_input::PendingInput;

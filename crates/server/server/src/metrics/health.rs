@@ -40,7 +40,7 @@ impl Check {
 }
 
 fn iterations(shared: &Shared) -> impl Iterator<Item = u64> {
-    shared.inboxes.iter().map(|it| it.iterations.get())
+    shared.workers.iter().map(|it| it.iterations.get())
 }
 
 /// The names of the workers that have begun no iteration since.

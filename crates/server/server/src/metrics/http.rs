@@ -1,6 +1,6 @@
 //! The part of HTTP/1.1 that a scraper needs: GET and HEAD, one request per connection.
 
-use nuthatch_state::reports::metrics::Format;
+use nuthatch_state::metrics::Format;
 use nuthatch_state::shared::Shared;
 
 const HEADERS_MAX: usize = 64;
@@ -92,7 +92,7 @@ fn accepted(ranges: &str) -> Format {
 pub(super) fn answer(shared: &Shared, request: Request) -> String {
     match request {
         Request::Page { format, wants_body } => {
-            let page = nuthatch_state::reports::metrics::page(shared, format);
+            let page = nuthatch_state::metrics::page(shared, format);
             with_header("200 OK", format.content_type(), &page, wants_body)
         }
         Request::Nothing => with_header("404 Not Found", TEXT, "/metrics, /healthz\n", true),

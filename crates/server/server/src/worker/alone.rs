@@ -8,12 +8,12 @@ use std::sync::Arc;
 use mio::{Events, Poll, Waker};
 use nuthatch_engine::AnyEngine;
 use nuthatch_state::config::{Config, Protocol};
-use nuthatch_state::inbox::{Arrival, Inbox};
 use nuthatch_state::shared::Shared;
 use nuthatch_state::shutdown::Shutdown;
 use nuthatch_state::stream::{Socket, Stream};
 use nuthatch_state::telemetry::connections::Peer;
 use nuthatch_state::telemetry::sizes::SizeClasses;
+use nuthatch_state::worker::{Arrival, SharedWorker};
 
 use super::{WAKE, Worker};
 use crate::datagrams::DatagramSocket;
@@ -22,7 +22,7 @@ use crate::server::share;
 /// The worker, and what it shares with those that a server would have.
 pub(crate) struct Alone {
     pub(crate) shared: Arc<Shared>,
-    inbox: Arc<Inbox>,
+    own: Arc<SharedWorker>,
     worker: Worker,
     events: Events,
 }
@@ -41,15 +41,15 @@ impl Alone {
         };
         let poll = Poll::new()?;
         let waker = Arc::new(Waker::new(poll.registry(), WAKE)?);
-        let inbox = Arc::new(Inbox::new(waker, SizeClasses::of(&engine)));
-        let inboxes = vec![Arc::clone(&inbox)];
-        let shared = share(config, engine, Vec::new(), inboxes, Shutdown::default());
-        let (ours, own) = (Arc::clone(&shared), Arc::clone(&inbox));
-        let mut worker = Worker::new(ours, own, poll, datagram_sockets);
+        let own = Arc::new(SharedWorker::new(waker, SizeClasses::of(&engine)));
+        let workers = vec![Arc::clone(&own)];
+        let shared = share(config, engine, Vec::new(), workers, Shutdown::default());
+        let (given, its) = (Arc::clone(&shared), Arc::clone(&own));
+        let mut worker = Worker::new(given, its, poll, datagram_sockets);
         worker.register_datagrams()?;
         Ok(Self {
             shared,
-            inbox,
+            own,
             worker,
             events: Events::with_capacity(64),
         })
@@ -62,7 +62,7 @@ impl Alone {
         server.set_nonblocking(true)?;
         let socket = Socket::Unix(mio::net::UnixStream::from_std(server));
         let registry = &self.shared.registry;
-        self.inbox.leave(Arrival {
+        self.own.leave(Arrival {
             stream: Stream::new(socket, None),
             info: registry.enter(Peer::Unix, 0, self.shared.clock.now()),
             seat: None,

@@ -48,8 +48,8 @@ impl Worker {
         while !self.slices.is_empty() {
             self.run_slices(now, true);
             self.answer_datagrams();
-            let pending = &self.inbox.counters.pending;
-            self.inbox.latencies.note(pending, begun.elapsed());
+            let pending = &self.own.counters.pending;
+            self.own.latencies.note(pending, begun.elapsed());
         }
         self.datagrams.clear();
     }
@@ -79,10 +79,10 @@ impl Worker {
                 // The error of an earlier answer: its client's socket is closed.
                 Err(_) => continue,
             };
-            self.inbox.counters.udp_datagrams.bump();
-            self.inbox.counters.bytes_read.add(count as u64);
+            self.own.counters.udp_datagrams.bump();
+            self.own.counters.bytes_read.add(count as u64);
             let Some((request, text)) = datagram::parse(&room[..count]) else {
-                self.inbox.counters.udp_dropped.bump();
+                self.own.counters.udp_dropped.bump();
                 continue;
             };
             let (start, end) = (self.used + text, self.used + count);
@@ -133,7 +133,7 @@ impl Worker {
 
     /// Drops a request of which a part is missing or which is too long, and an answer that is too large.
     fn judge(&mut self, slice: &mut Slice) {
-        let counters = &self.inbox.counters;
+        let counters = &self.own.counters;
         let phase = &mut self.datagrams[slice.id].phase;
         let refusal = match slice.stop {
             // The commands that are left are not parsed: the work for a datagram has a bound.
@@ -162,10 +162,10 @@ impl Worker {
             let mut sent = 0;
             let written = output.write_to(&mut frames, &mut sent);
             if written.and_then(|_| frames.flush()).is_err() {
-                self.inbox.counters.udp_unsent.bump();
+                self.own.counters.udp_unsent.bump();
                 return;
             }
-            self.inbox.counters.bytes_written.add(sent);
+            self.own.counters.bytes_written.add(sent);
         }
         self.pool.give(output.into_buffer());
     }

@@ -57,7 +57,7 @@ impl Worker {
         let room = &mut self.buffer[self.used..];
         match connection.stream.read(room) {
             Ok(count) if count > 0 && connection.state.drops(count) => {
-                self.inbox.counters.bytes_read.add(count as u64);
+                self.own.counters.bytes_read.add(count as u64);
                 let emptied = connection.stream.was_emptied(count, room.len());
                 connection.state.has_read(emptied);
             }
@@ -117,7 +117,7 @@ impl Worker {
             connection.untaken = untaken;
         }
         for id in silent {
-            self.inbox.counters.idle_kicks.bump();
+            self.own.counters.idle_kicks.bump();
             self.close_for(id, Reason::IdleTimeout);
         }
     }

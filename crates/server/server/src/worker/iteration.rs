@@ -100,8 +100,8 @@ impl Worker {
             if !self.slices.is_empty() {
                 self.run_slices(now, false);
                 self.finish(now, &terms);
-                let pending = &self.inbox.counters.pending;
-                self.inbox.latencies.note(pending, begun.elapsed());
+                let pending = &self.own.counters.pending;
+                self.own.latencies.note(pending, begun.elapsed());
             }
             self.publish();
             self.reclaim();
@@ -131,7 +131,7 @@ impl Worker {
         if shakes {
             let connection = self.connections.get(id);
             let is_new = connection.is_some_and(|it| it.stream.has_new_session());
-            self.inbox.counters.ssl_new_sessions.add(is_new.into());
+            self.own.counters.ssl_new_sessions.add(is_new.into());
         }
     }
 
@@ -147,7 +147,7 @@ impl Worker {
         if !connection.stream.is_ready() {
             if self.handshakes_left == 0 {
                 self.enqueue(id);
-                self.inbox.counters.conn_yields.bump();
+                self.own.counters.conn_yields.bump();
                 return;
             }
             self.handshakes_left -= 1;
@@ -236,7 +236,7 @@ impl Worker {
                 }
                 Err(error) => {
                     if error.kind() == ErrorKind::InvalidData {
-                        let counters = &self.inbox.counters;
+                        let counters = &self.own.counters;
                         match connection.stream.is_ready() {
                             true => counters.ssl_proto_errors.bump(),
                             false => counters.ssl_handshake_errors.bump(),
@@ -257,7 +257,7 @@ impl Worker {
         }
         let emptied = connection.stream.was_emptied(count, to - from);
         connection.state.has_read(emptied);
-        self.inbox.counters.bytes_read.add(count as u64);
+        self.own.counters.bytes_read.add(count as u64);
         if from > start {
             return self.join(id, from, from + count, terms);
         }
@@ -295,7 +295,7 @@ impl Worker {
     pub(super) fn run_slices(&mut self, now: Time, of_datagrams: bool) {
         let Self {
             shared,
-            inbox,
+            own,
             handle,
             connections,
             datagrams,
@@ -336,9 +336,9 @@ impl Worker {
                     batch: &mut batch,
                     decoded,
                     hasher,
-                    counters: &inbox.counters,
+                    counters: &own.counters,
                     socket: fd,
-                    inbox,
+                    worker: own,
                     limits: *limits,
                     now,
                     present: Default::default(),
@@ -365,7 +365,7 @@ impl Worker {
                     Err(_) => {
                         batch.cut(mark);
                         slice.give_up();
-                        inbox.counters.panic_kicks.bump();
+                        own.counters.panic_kicks.bump();
                         // The panic's own message has the place.
                         tracing::error!(
                             peer = %info.peer(),
@@ -382,8 +382,8 @@ impl Worker {
                         .map(|slice| shared.number_of(peers.of(slice.id).info))
                         .collect(),
                 };
-                execute(shared, inbox, handle, slices, &batch, now, &numbers);
-                inbox.hot.look(&batch.requests, hasher);
+                execute(shared, own, handle, slices, &batch, now, &numbers);
+                own.hot.look(&batch.requests, hasher);
                 if logged {
                     conversation::executed(batch.requests.len(), slices.len());
                 }
@@ -434,7 +434,7 @@ impl Worker {
             }
             connection.output = slice.output;
             if slice.stop == Stop::Yielded {
-                self.inbox.counters.conn_yields.bump();
+                self.own.counters.conn_yields.bump();
             }
             if connection.output.is_empty() && !connection.stream.has_unsent() {
                 let output = mem::take(&mut connection.output);
@@ -461,7 +461,7 @@ impl Worker {
     fn close_for_want(&mut self, id: usize) {
         let peer = self.connections[id].info.peer();
         tracing::warn!(%peer, "closed: the system gives no memory for what it has sent");
-        self.inbox.counters.read_buf_oom.bump();
+        self.own.counters.read_buf_oom.bump();
         self.close_for_memory(id);
     }
 

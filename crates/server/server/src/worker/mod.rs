@@ -28,9 +28,9 @@ use nuthatch_commands::slice::Slice;
 use nuthatch_engine::{AnyHandle, Engine, Time};
 use nuthatch_protocol::Limits;
 use nuthatch_state::account::Level;
-use nuthatch_state::inbox::Inbox;
 use nuthatch_state::shared::Shared;
 use nuthatch_state::telemetry::watch::line::{self, Reason};
+use nuthatch_state::worker::SharedWorker;
 use slab::Slab;
 
 use crate::connection::Connection;
@@ -53,7 +53,8 @@ const DRAIN_STEP: Duration = Duration::from_millis(20);
 /// One thread's connections and memory.
 pub(crate) struct Worker {
     shared: Arc<Shared>,
-    inbox: Arc<Inbox>,
+    /// What other threads share of it.
+    own: Arc<SharedWorker>,
     handle: AnyHandle,
     poll: Poll,
     connections: Slab<Connection>,
@@ -99,7 +100,7 @@ pub(crate) struct Worker {
 impl Worker {
     pub(crate) fn new(
         shared: Arc<Shared>,
-        inbox: Arc<Inbox>,
+        own: Arc<SharedWorker>,
         poll: Poll,
         datagram_sockets: Vec<DatagramSocket>,
     ) -> Self {
@@ -110,7 +111,7 @@ impl Worker {
         };
         Self {
             shared,
-            inbox,
+            own,
             handle,
             poll,
             connections: Slab::new(),
@@ -166,7 +167,7 @@ impl Worker {
 
     /// Does what there is to do after these events. True at the end.
     fn turn(&mut self, events: &Events) -> bool {
-        self.inbox.iterations.bump();
+        self.own.iterations.bump();
         let now = self.shared.clock.now();
         self.now = now;
         let mut woken = false;
@@ -277,7 +278,7 @@ impl Worker {
         if self.rests && !parts && !ends {
             (self.rests, self.reading) = (false, true);
         }
-        for id in self.inbox.calls() {
+        for id in self.own.calls() {
             if let Some(connection) = self.connections.get_mut(id)
                 && connection.phase.is_called()
                 && connection.state.call()
@@ -289,7 +290,7 @@ impl Worker {
 
     /// Takes in new connections.
     fn greet(&mut self, now: Time) {
-        for arrival in self.inbox.take() {
+        for arrival in self.own.take() {
             let mut connection = Connection::new(arrival, now);
             let slot = self.connections.vacant_entry();
             let token = Token(slot.key());
@@ -300,7 +301,7 @@ impl Worker {
                 slot.insert(connection);
             } else {
                 self.shared.registry.leave(&connection.info);
-                self.inbox.closed_one();
+                self.own.closed_one();
             }
         }
     }
@@ -316,7 +317,7 @@ impl Worker {
         } else {
             Ok(Written::Blocked)
         };
-        self.inbox.counters.bytes_written.add(sent);
+        self.own.counters.bytes_written.add(sent);
         let rest = match written {
             Ok(Written::All) if connection.stream.has_unsent() => connection.stream.send_rest(),
             _ => Ok(true),
@@ -416,7 +417,7 @@ impl Worker {
             self.connections = Slab::new();
         }
         self.shared.registry.leave(&connection.info);
-        self.inbox.closed_one();
+        self.own.closed_one();
     }
 
     /// True if the worker may have to close a connection because time passes.
@@ -445,7 +446,7 @@ impl Worker {
         self.close_late();
         self.publish();
         let (answers, bytes) = self.batch.room();
-        self.inbox.idle.show(self.pool.bytes(), answers, bytes);
+        self.own.idle.show(self.pool.bytes(), answers, bytes);
     }
 
     /// Closes the connections that are left, and reads nothing until the pause is over.

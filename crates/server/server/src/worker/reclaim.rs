@@ -64,7 +64,7 @@ impl Worker {
                 bytes = connection.accounted,
                 "closed: connections hold too much, and this one more than its share"
             );
-            self.inbox.counters.read_buf_oom.bump();
+            self.own.counters.read_buf_oom.bump();
             self.close_for_memory(id);
         }
     }
@@ -92,7 +92,7 @@ impl Worker {
                 missing,
                 "closed: values under way take much memory, and this one does not come"
             );
-            self.inbox.counters.upload_kicks.bump();
+            self.own.counters.upload_kicks.bump();
             self.close_for_memory(id);
         }
     }
@@ -103,9 +103,9 @@ impl Worker {
         if self.readers == 0 || !self.shared.engine.evicts() {
             return;
         }
-        let failed = self.shared.inboxes.iter();
+        let failed = self.shared.workers.iter();
         let failed = failed
-            .map(|inbox| inbox.counters.store_no_memory.get())
+            .map(|worker| worker.counters.store_no_memory.get())
             .sum();
         let fail = failed > std::mem::replace(&mut self.stores_failed, failed);
         let now = self.now;
@@ -123,7 +123,7 @@ impl Worker {
                 bytes = connection.output.pinned(),
                 "closed: stores find no memory, and it does not take the values that it asked for"
             );
-            self.inbox.counters.reader_kicks.bump();
+            self.own.counters.reader_kicks.bump();
             self.close_for(id, Reason::Error);
         }
     }

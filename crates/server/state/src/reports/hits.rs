@@ -1,46 +1,21 @@
 //! `stats hits`: the uses of the memory, why items were evicted and how old they were, and what more memory would give.
 
+use crate::metrics::Reading;
+use crate::metrics::declared::{HITS_MEMORY, HITS_REMOVED};
 use crate::shared::Shared;
 use crate::telemetry::Report;
-use nuthatch_engine::Engine;
-use nuthatch_engine::stats::{AGES, EngineStats, LogStats, MORE_MEMORY, MemoryUse};
+use nuthatch_engine::Time;
+use nuthatch_engine::stats::{AGES, EngineStats};
 
-pub fn report(report: &mut Report<'_, '_>, shared: &Shared) {
-    let stats = shared.engine.stats();
-    report.line("memory_limit", stats.memory_limit);
-    report.line("memory_used", stats.memory_used);
-    let free = stats.memory_limit.saturating_sub(stats.memory_used);
-    report.line("memory_free", free);
-    if let Some(memory) = &stats.memory_use {
-        memory_lines(report, memory);
+pub fn report(report: &mut Report<'_, '_>, shared: &Shared, now: Time) {
+    let at = Reading::take(shared, now);
+    for metric in HITS_MEMORY {
+        metric.tell(report, &at);
     }
-    report.line("item_bytes", stats.item_bytes);
-    report.line("index_bytes", stats.index_bytes);
-    report.line("items", stats.items);
-    report.line("evictions", stats.evictions);
-    report.line("evicted_unfetched", stats.evicted_unfetched);
-    age_lines(report, &stats);
-    let flushed = stats.flushed.unwrap_or(0);
-    report.line("expired", stats.expired.saturating_sub(flushed));
-    report.line("expired_unfetched", stats.expired_unfetched);
-    if stats.flushed.is_some() {
-        report.line("flushed", flushed);
+    age_lines(report, &at.engine);
+    for metric in HITS_REMOVED {
+        metric.tell(report, &at);
     }
-    if let Some(log) = &stats.log {
-        log_lines(report, log);
-    }
-}
-
-/// The parts of `memory_used`.
-fn memory_lines(report: &mut Report<'_, '_>, memory: &MemoryUse) {
-    report.line("memory_values", memory.values);
-    report.line("memory_keys", memory.keys);
-    report.line("memory_headers", memory.headers);
-    report.line("memory_padding", memory.padding);
-    report.line("memory_gaps", memory.gaps);
-    report.line("memory_bookkeeping", memory.bookkeeping);
-    report.line("memory_index", memory.index);
-    report.line("memory_ghosts", memory.ghosts);
 }
 
 /// The ages of evicted items, counted from their store. Lines of 0 are left out.
@@ -59,20 +34,4 @@ fn age_lines(report: &mut Report<'_, '_>, stats: &EngineStats) {
             report.line(&name, evicted);
         }
     }
-}
-
-fn log_lines(report: &mut Report<'_, '_>, log: &LogStats) {
-    report.line("page_bytes", log.page_bytes);
-    report.line("probation_pages", log.probation_pages);
-    report.line("main_pages", log.main_pages);
-    report.line("ghost_bytes", log.ghost_bytes);
-    report.line("evicted_probation", log.evicted_probation);
-    report.line("evicted_main", log.evicted_main);
-    report.line("evicted_slots", log.evicted_slots);
-    report.line("ghost_hits", log.ghost_hits);
-    for (percent, hits) in MORE_MEMORY.iter().zip(log.more_hits) {
-        report.line(&format!("more_hits_{percent}"), hits);
-    }
-    report.line("pages_cleaned", log.pages_cleaned);
-    report.line("bytes_moved", log.bytes_moved);
 }

@@ -1,9 +1,9 @@
-//! The reports of a server: the topics of the `stats` commands, with a file for each long one, and the page of metrics.
+//! The reports of a server: the topics of the `stats` commands, with a file for each long one.
+//! Those about the whole server are tables of [metrics](crate::metrics).
 
 mod general;
 mod hash;
 mod hits;
-pub mod metrics;
 mod settings;
 mod slabs;
 mod without_meaning;
@@ -45,13 +45,19 @@ pub fn tell(
         b"" => general::report(report, shared, now),
         b"settings" => settings::report(report, shared),
         b"hash" => hash::report(report, shared),
-        b"hits" => hits::report(report, shared),
-        b"latency" => latency::report(report, shared.inboxes.iter().map(|inbox| &inbox.latencies)),
+        b"hits" => hits::report(report, shared, now),
+        b"latency" => latency::report(
+            report,
+            shared.workers.iter().map(|worker| &worker.latencies),
+        ),
         b"latency_buckets" => {
-            latency::buckets(report, shared.inboxes.iter().map(|inbox| &inbox.latencies));
+            latency::buckets(
+                report,
+                shared.workers.iter().map(|worker| &worker.latencies),
+            );
         }
         b"hotkeys" if !shared.live.allow_dump() => return Outcome::Forbidden,
-        b"hotkeys" => hot::report(report, shared.inboxes.iter().map(|inbox| &inbox.hot)),
+        b"hotkeys" => hot::report(report, shared.workers.iter().map(|worker| &worker.hot)),
         b"items" => slabs::items(report, &shared.engine.stats(), now),
         b"slabs" => slabs::slabs(report, &shared.engine.stats(), &shared.totals()),
         // Only the text protocol counts sizes, slice by slice: see its `stats`.
@@ -90,7 +96,7 @@ pub fn detail(shared: &Shared, word: &[u8], hear: &mut dyn FnMut(&[u8])) -> Outc
         b"on" => prefixes.enable(true),
         b"off" => prefixes.enable(false),
         b"dump" if shared.account.level() >= Level::Full => return Outcome::NoMemory,
-        b"dump" => hear(&prefixes.dump(shared.inboxes.iter().map(|inbox| &inbox.prefixes))),
+        b"dump" => hear(&prefixes.dump(shared.workers.iter().map(|worker| &worker.prefixes))),
         _ => return Outcome::Unknown,
     }
     Outcome::All

@@ -1,25 +1,9 @@
 //! Names of memcached 1.6.45's statistics that have no meaning in this server. The server reports them all the same,
 //! with the value of a memcached in which the event never happened: exporters, dashboards and scripts take a server
 //! that lacks a name for another program, or for one that is down. docs/statistics.md tells the meaning of each of the
-//! others.
+//! others. (Those in `stats` stand in the [table of metrics](crate::metrics::declared).)
 
 use crate::telemetry::Report;
-
-/// Names in `stats`.
-const GENERAL: [&str; 12] = [
-    "response_obj_oom",
-    "slab_reassign_rescues",
-    "slab_reassign_chunk_rescues",
-    "slab_reassign_inline_reclaim",
-    "slab_reassign_busy_items",
-    "slab_reassign_busy_deletes",
-    "slab_reassign_busy_nomem",
-    "slab_reassign_running",
-    "unexpected_napi_ids",
-    "round_robin_fallback",
-    "lrutail_reflocked",
-    "lru_bumps_dropped",
-];
 
 /// Names of a class in `stats items`.
 const ITEMS: [&str; 8] = [
@@ -68,13 +52,6 @@ const SETTINGS: [(&str, &str); 32] = [
     ("client_flags_size", "4"),
     ("proxy_enabled", "no"),
 ];
-
-pub fn general(report: &mut Report<'_, '_>) {
-    for name in GENERAL {
-        report.line(name, 0);
-    }
-    report.line("slab_reassign_last_busy_status", "none");
-}
 
 pub fn items(report: &mut Report<'_, '_>, class: usize) {
     for name in ITEMS {

@@ -1,188 +1,20 @@
-//! The counters of workers and of the acceptor. Each counter has one writer, so to count is a plain add to a cache line
-//! that no other thread writes. `stats` sums over the workers on request.
+//! The counters of workers and of the acceptor, which the [table of metrics](crate::metrics::declared) declares: how
+//! requests are counted. Each counter has one writer, so to count is a plain add to a cache line that no other thread
+//! writes. `stats` sums over the workers on request.
 //!
 //! An event of an item is counted by its size class, and as a request whose time will be [measured](super::latency).
 //! The sums over all classes are made on request.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use nuthatch_base::sync::mutex::Mutex;
 use nuthatch_engine::Reply;
 use nuthatch_engine::counters::Counter;
 
-use super::latency::{Group, Pending};
-use super::sizes::{CLASSES, Lens, SizeClasses};
+pub use crate::metrics::declared::{AcceptorCounters, ClassTotals, Totals, WorkerCounters};
 
-/// Declares the counters once: the struct, their sum, and their reset.
-macro_rules! counters {
-    (
-        $($(#[$doc:meta])* $name:ident,)*
-        ; by class: $($(#[$class_doc:meta])* $class_name:ident,)*
-    ) => {
-        /// The counters of one worker.
-        pub struct WorkerCounters {
-            $(
-                #[doc = concat!("The counter `", stringify!($name), "`.")]
-                $(#[$doc])*
-                pub $name: Counter,
-            )*
-            classes: [ClassCounters; CLASSES],
-            sizes: SizeClasses,
-            /// The counts at the last `stats reset`: the thread that resets is not the thread that counts.
-            base: Mutex<Totals>,
-            /// Requests whose time is not known yet.
-            pub pending: Pending,
-        }
-
-        /// One worker's counters of a size class, in a cache line.
-        #[derive(Default)]
-        #[repr(align(64))]
-        struct ClassCounters {
-            $($(#[$class_doc])* $class_name: Counter,)*
-        }
-
-        /// The sum over all workers at one moment.
-        #[derive(Clone, Debug)]
-        pub struct Totals {
-            $(
-                #[doc = concat!("The sum of `", stringify!($name), "`.")]
-                $(#[$doc])*
-                pub $name: u64,
-            )*
-            $(
-                #[doc = concat!("The sum of `", stringify!($class_name), "`.")]
-                $(#[$class_doc])*
-                pub $class_name: u64,
-            )*
-            /// The counts by class, whose sums are above.
-            pub classes: [ClassTotals; CLASSES],
-        }
-
-        /// The same sum for a size class.
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-        pub struct ClassTotals {
-            $(
-                #[doc = concat!("The sum of `", stringify!($class_name), "`.")]
-                $(#[$class_doc])*
-                pub $class_name: u64,
-            )*
-        }
-
-        impl Default for Totals {
-            fn default() -> Self {
-                Self {
-                    $($name: 0,)*
-                    $($class_name: 0,)*
-                    classes: [ClassTotals::default(); CLASSES],
-                }
-            }
-        }
-
-        impl WorkerCounters {
-            /// The counters for an engine with these classes.
-            pub fn new(sizes: SizeClasses) -> Self {
-                Self {
-                    $($name: Counter::default(),)*
-                    classes: std::array::from_fn(|_| ClassCounters::default()),
-                    sizes,
-                    base: Mutex::default(),
-                    pending: Pending::default(),
-                }
-            }
-
-            /// Adds the counts since the last reset to `totals`.
-            pub fn add_to(&self, totals: &mut Totals) {
-                let base = self.base.lock();
-                $(totals.$name += self.$name.get() - base.$name;)*
-                for (class, (sums, base)) in
-                    self.classes.iter().zip(totals.classes.iter_mut().zip(&base.classes))
-                {
-                    $(
-                        let count = class.$class_name.get() - base.$class_name;
-                        sums.$class_name += count;
-                        totals.$class_name += count;
-                    )*
-                }
-            }
-
-            /// `stats reset`, by any thread.
-            pub fn reset(&self) {
-                let mut base = self.base.lock();
-                $(base.$name = self.$name.get();)*
-                for (class, base) in self.classes.iter().zip(&mut base.classes) {
-                    $(base.$class_name = class.$class_name.get();)*
-                }
-            }
-        }
-    };
-}
-
-counters! {
-    cmd_flush,
-    /// touch, gat, mg with T.
-    cmd_touch,
-    cmd_meta,
-    get_misses,
-    delete_hits,
-    delete_misses,
-    incr_misses,
-    decr_misses,
-    cas_misses,
-    touch_misses,
-    /// Redis' reads of an item's properties, without its value.
-    look_hits,
-    look_misses,
-    /// Commands of Redis' protocol.
-    redis_commands,
-    /// Keys of Redis' clients that are longer than any item's.
-    key_too_long,
-    store_too_large,
-    store_no_memory,
-    bytes_read,
-    bytes_written,
-    /// Connections closed for what they held while all connections held too much.
-    read_buf_oom,
-    /// Connections closed because they did not bring the values that they had announced.
-    upload_kicks,
-    /// Connections closed because they did not take large values while stores found no memory.
-    reader_kicks,
-    /// Connections closed because a command of theirs panicked.
-    panic_kicks,
-    /// Slices cut short so that other connections get theirs.
-    conn_yields,
-    /// Closed by the idle timeout.
-    idle_kicks,
-    /// Received datagrams.
-    udp_datagrams,
-    /// Datagrams that are cut, or a part of a longer request.
-    udp_dropped,
-    /// Answers that were too large.
-    udp_too_large,
-    /// Answers that the kernel did not take whole.
-    udp_unsent,
-    /// Logins.
-    auth_cmds,
-    /// Failed logins.
-    auth_errors,
-    /// Of these, logins of peers that had guessed too often.
-    auth_limited,
-    /// Connections closed because the client's handshake is no valid TLS.
-    ssl_handshake_errors,
-    /// Connections closed for an invalid record after the handshake.
-    ssl_proto_errors,
-    /// Handshakes that did not resume an earlier session.
-    ssl_new_sessions,
-    ; by class:
-    get_hits,
-    /// Storage commands that reached the engine, by the class of the item to store.
-    cmd_set,
-    incr_hits,
-    decr_hits,
-    cas_hits,
-    /// By the class of the item to store.
-    cas_badval,
-    touch_hits,
-}
+use super::latency::Group;
+use super::sizes::{CLASSES, Lens};
+use crate::metrics::declared::ClassCounters;
 
 /// Counting for the requests of all protocols.
 impl WorkerCounters {
@@ -323,33 +155,7 @@ impl ResettableCounter {
     }
 }
 
-/// The acceptor's counters.
-#[derive(Default)]
-pub struct AcceptorCounters {
-    /// Connections accepted since the start.
-    pub total_connections: ResettableCounter,
-    /// Connections refused, because there were too many or their user may not connect.
-    pub rejected_connections: ResettableCounter,
-    /// Those of them whose address had as many as an address may have.
-    pub rejected_by_address: ResettableCounter,
-    /// How often accepting was suspended for want of descriptors.
-    pub listen_disabled_num: ResettableCounter,
-    /// The time for which it was suspended, in microseconds.
-    pub listen_disabled_us: ResettableCounter,
-    /// 1 while it is suspended.
-    pub suspended: Counter,
-}
-
 impl AcceptorCounters {
-    /// `stats reset`.
-    pub fn reset(&self) {
-        self.total_connections.reset();
-        self.rejected_connections.reset();
-        self.rejected_by_address.reset();
-        self.listen_disabled_num.reset();
-        self.listen_disabled_us.reset();
-    }
-
     /// Marks whether accepting is suspended. Only the acceptor calls this.
     pub fn set_suspended(&self, suspended: bool) {
         self.suspended.reset();
@@ -360,6 +166,7 @@ impl AcceptorCounters {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::telemetry::sizes::SizeClasses;
 
     #[test]
     fn totals_are_sums_and_a_reset_zeroes() {

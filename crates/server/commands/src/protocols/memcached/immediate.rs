@@ -95,7 +95,7 @@ fn watch(
     match stage
         .shared
         .watch
-        .watch(kinds, stage.inbox.clone(), connection)
+        .watch(kinds, stage.worker.clone(), connection)
     {
         Some(watching) => {
             *phase = Phase::Watch(watching);
@@ -160,7 +160,7 @@ fn refresh_certs(stage: &Stage<'_, '_>, connection: usize, phase: &mut Phase) ->
         // memcached's text, with its upper and lower case.
         return b"Error TLS not enabled\r\n";
     }
-    let worker = stage.inbox.clone();
+    let worker = stage.worker.clone();
     let waiting = shared.refreshes.ask(&shared.shutdown, worker, connection);
     *phase = Phase::Refresh(waiting);
     b""

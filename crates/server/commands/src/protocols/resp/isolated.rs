@@ -41,14 +41,14 @@ pub fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice) {
     let slices = std::slice::from_mut(slice);
     execute(
         stage.shared,
-        stage.inbox,
+        stage.worker,
         stage.handle,
         slices,
         stage.batch,
         stage.now,
         numbers,
     );
-    stage.inbox.hot.look(&stage.batch.requests, stage.hasher);
+    stage.worker.hot.look(&stage.batch.requests, stage.hasher);
     stage.batch.clear();
     slice.in_batch = 0;
 }

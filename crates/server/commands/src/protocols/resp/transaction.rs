@@ -274,7 +274,7 @@ fn exec(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) {
     // The client bases its writes on what it has read: no other client's write may come between this check and the
     // writes.
     let isolation =
-        (!watched.is_empty()).then(|| Isolation::wait(&stage.shared.inboxes, &stage.inbox.lock));
+        (!watched.is_empty()).then(|| Isolation::wait(&stage.shared.workers, &stage.worker.lock));
     let changed = watched
         .iter()
         .any(|watched| seen(stage, &watched.key) != watched.seen);

@@ -1,4 +1,4 @@
-//! A worker's inbox: how other threads reach the worker, and the statistics that it shows.
+//! The part of a worker that other threads share: how they reach it, and the counters and other statistics that it shows.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,8 +19,8 @@ use crate::isolation::WorkerLock;
 use crate::origins::Seat;
 use crate::stream::Stream;
 
-/// The place where the acceptor leaves connections for one worker, and where the worker shows its statistics.
-pub struct Inbox {
+/// What a worker shares with other threads: they leave connections here and wake it, and read its counters.
+pub struct SharedWorker {
     arrivals: Mutex<Vec<Arrival>>,
     /// Connections that have output to make by themselves.
     calls: Mutex<Vec<usize>>,
@@ -86,8 +86,8 @@ pub struct Arrival {
     pub login: bool,
 }
 
-impl Inbox {
-    /// The inbox of a worker that `waker` wakes.
+impl SharedWorker {
+    /// That of a worker which `waker` wakes.
     pub fn new(waker: Arc<Waker>, sizes: SizeClasses) -> Self {
         Self {
             arrivals: Mutex::default(),
@@ -144,7 +144,7 @@ impl Inbox {
     }
 }
 
-impl Call for Inbox {
+impl Call for SharedWorker {
     fn call(&self, connection: usize) {
         self.calls.lock().push(connection);
         self.wake();
