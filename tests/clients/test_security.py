@@ -1087,9 +1087,10 @@ def test_a_key_is_what_its_bytes_say(start, tmp_path, kind):
 
 
 @pytest.mark.parametrize("make, says", [
-    (["genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-521"], "a P-521 key"),
-    (["genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:secp256k1"], "a secp256k1 key"),
-    (["genpkey", "-algorithm", "ED448"], "an Ed448 key"),
+    (["genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-521"], "a P-521 key: ring has no P-521; use P-256 or P-384\n"),
+    (["genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:secp256k1"], "a secp256k1 key: ring has no secp256k1; use P-256 or P-384\n"),
+    (["genpkey", "-algorithm", "ED448"], "an Ed448 key: ring has no Ed448; use Ed25519\n"),
+    (["genpkey", "-algorithm", "RSA-PSS"], "an RSA-PSS key: ring has no RSA-PSS; use RSA (`openssl genrsa`)\n"),
     (["genrsa", "1024"], "RSA of 2048 to 4096 bits"),
     (["genpkey", "-algorithm", "RSA", "-aes128", "-pass", "pass:x"], "the key is encrypted"),
     (["genrsa", "-aes128", "-traditional", "-passout", "pass:x", "2048"], "the key is encrypted"),
@@ -1100,6 +1101,23 @@ def test_a_key_that_cannot_be_used_is_named_with_the_cause(certificates, tmp_pat
     (tmp_path / "server.pem").write_bytes((certificates / "server.pem").read_bytes())
     refused = subprocess.run([conftest.NUTHATCH, "--check", *tls_flags(tmp_path)], capture_output=True, text=True)
     assert refused.returncode != 0 and f"{tmp_path}/server.key: " in refused.stderr and says in refused.stderr, refused.stderr
+
+
+def test_a_certificate_of_p_521_is_named_with_the_cause(start, certificates, tmp_path):
+    openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-521", "-nodes", "-subj", "/CN=localhost",
+            "-keyout", str(tmp_path / "server.key"), "-out", str(tmp_path / "server.pem"))
+    why = "a P-521 key: ring has no P-521; use P-256 or P-384\n"
+    for words in [["--check"], ["-p", "0", "-l", "127.0.0.1"]]:
+        refused = subprocess.run([conftest.NUTHATCH, *words, *tls_flags(tmp_path)], capture_output=True, text=True, timeout=60)
+        assert refused.returncode != 0 and f"{tmp_path}/server.key: {why}" in refused.stderr, refused.stderr
+    # No client can be verified by it, and those of the others are.
+    both = (tmp_path / "server.pem").read_text() + (certificates / "ca.pem").read_text()
+    (tmp_path / "both.pem").write_text(both)
+    flags = tls_flags(certificates, "server", f"ssl_ca_cert={tmp_path}/both.pem", "ssl_verify_mode=2")
+    checked = subprocess.run([conftest.NUTHATCH, "--check", *flags], capture_output=True, text=True)
+    assert checked.returncode == 0 and f"{tmp_path}/both.pem: no client is verified by {why}" in checked.stderr, checked.stderr
+    own = (certificates / "client.pem", certificates / "client.key")
+    assert speaks(start(*flags), own=own) == b"END\r\n"
 
 
 def test_files_that_are_no_pem_are_named_with_the_cause(certificates, tmp_path):

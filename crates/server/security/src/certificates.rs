@@ -21,17 +21,67 @@ const FILE_MAX: usize = 16 << 20;
 /// The keys that ring signs with.
 const KEYS: &str = "RSA of 2048 to 4096 bits, ECDSA with P-256 or P-384, and Ed25519";
 
-/// Other kinds of keys, by the object identifiers in them.
-const OTHER_KEYS: [(&str, &[u8]); 5] = [
-    ("a P-521", &[0x06, 5, 0x2b, 0x81, 0x04, 0, 0x23]),
-    ("a P-224", &[0x06, 5, 0x2b, 0x81, 0x04, 0, 0x21]),
-    ("a secp256k1", &[0x06, 5, 0x2b, 0x81, 0x04, 0, 0x0a]),
-    ("an Ed448", &[0x06, 3, 0x2b, 0x65, 0x71]),
-    (
-        "an RSA-PSS",
-        b"\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01\x0a",
-    ),
+/// A kind of keys that ring does not have.
+struct OtherKind {
+    name: &'static str,
+    article: &'static str,
+    /// The object identifier in such a key.
+    identifier: &'static [u8],
+    instead: &'static str,
+}
+
+const OTHER_KINDS: [OtherKind; 5] = [
+    OtherKind::curve("P-521", &[0x06, 5, 0x2b, 0x81, 0x04, 0, 0x23]),
+    OtherKind::curve("P-224", &[0x06, 5, 0x2b, 0x81, 0x04, 0, 0x21]),
+    OtherKind::curve("secp256k1", &[0x06, 5, 0x2b, 0x81, 0x04, 0, 0x0a]),
+    OtherKind {
+        name: "Ed448",
+        article: "an",
+        identifier: &[0x06, 3, 0x2b, 0x65, 0x71],
+        instead: "Ed25519",
+    },
+    OtherKind {
+        name: "RSA-PSS",
+        article: "an",
+        identifier: b"\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01\x0a",
+        instead: "RSA (`openssl genrsa`)",
+    },
 ];
+
+impl OtherKind {
+    const fn curve(name: &'static str, identifier: &'static [u8]) -> Self {
+        Self {
+            name,
+            article: "a",
+            identifier,
+            instead: "P-256 or P-384",
+        }
+    }
+}
+
+/// Why ring cannot use a key, public or private, if it is of a kind that this knows.
+fn other_kind(der: &[u8]) -> Option<String> {
+    let front = &der[..der.len().min(IDENTIFIER_WITHIN)];
+    let mut kinds = OTHER_KINDS.iter();
+    let kind = kinds.find(|kind| {
+        let mut places = front.windows(kind.identifier.len());
+        places.any(|at| at == kind.identifier)
+    })?;
+    let OtherKind {
+        name,
+        article,
+        instead,
+        ..
+    } = kind;
+    Some(format!(
+        "{article} {name} key: ring has no {name}; use {instead}"
+    ))
+}
+
+/// Why certificates of clients that this one has signed, or that are this one, are refused. `None` if they are not.
+pub(crate) fn verifies_nobody(certificate: &CertificateDer<'_>) -> Option<String> {
+    other_kind(&public_key(certificate)?)
+}
 
 /// A key's identifier is among so many bytes at its front.
 const IDENTIFIER_WITHIN: usize = 128;
@@ -77,13 +127,7 @@ fn signing_key(der: &[u8]) -> Result<Arc<dyn SigningKey>, String> {
     let mut readings = readings.iter();
     let read = readings.find_map(|reading| any_supported_type(reading).ok());
     read.ok_or_else(|| {
-        let front = &der[..der.len().min(IDENTIFIER_WITHIN)];
-        let has = |identifier: &[u8]| front.windows(identifier.len()).any(|at| at == identifier);
-        let mut others = OTHER_KEYS.iter();
-        match others.find(|(_, identifier)| has(identifier)) {
-            Some((name, _)) => format!("{name} key, which TLS has not here: it has {KEYS}"),
-            None => format!("no key that TLS has here: it has {KEYS}"),
-        }
+        other_kind(der).unwrap_or_else(|| format!("no key that TLS has here: it has {KEYS}"))
     })
 }
 

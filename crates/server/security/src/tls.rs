@@ -93,6 +93,8 @@ struct Current {
     valid: Option<RangeInclusive<u64>>,
     /// The warning about a key that everybody can read.
     open_key: Option<String>,
+    /// Warnings about certificates for clients by which none can be verified.
+    useless: Vec<String>,
 }
 
 impl Current {
@@ -108,6 +110,7 @@ impl Current {
         });
         let configs = configs.collect::<Result<_, SettingsError>>()?;
         Ok(Self {
+            useless: useless(&settings)?,
             settings,
             configs,
             since: Instant::now(),
@@ -120,7 +123,8 @@ impl Current {
     fn warn(&self) {
         let open_key = self.open_key.clone();
         let warnings = open_key.into_iter().chain(self.concern());
-        for warning in warnings.chain(self.without_ca()) {
+        let useless = self.useless.iter().cloned();
+        for warning in warnings.chain(self.without_ca()).chain(useless) {
             tracing::warn!("{warning}");
         }
     }
@@ -220,6 +224,17 @@ impl fmt::Debug for Tls {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("Tls")
     }
+}
+
+/// See [`Current::useless`].
+fn useless(settings: &TlsSettings) -> Result<Vec<String>, SettingsError> {
+    let Some(path) = &settings.ca_cert else {
+        return Ok(Vec::new());
+    };
+    let trusted = certificates::read(path)?;
+    let why = trusted.iter().filter_map(certificates::verifies_nobody);
+    let warnings = why.map(|why| format!("{}: no client is verified by {why}", path.display()));
+    Ok(warnings.collect())
 }
 
 fn configure(

@@ -200,8 +200,8 @@ impl<'o> Writer<'o> {
                 self.arguments(behind, arguments);
             }
             Error::UnknownSubcommand { command, name } => {
-                self.say_of("ERR unknown subcommand '", name, UNKNOWN_SHOWN);
-                self.say(&["'. Try ", command, " HELP."]);
+                let behind = ["'. Try ", command, " HELP."];
+                self.say_of("ERR unknown subcommand '", name, UNKNOWN_SHOWN, &behind);
             }
             // As in Redis: the transaction is over.
             Error::Arity("exec") => self.say(&[
@@ -220,25 +220,29 @@ impl<'o> Writer<'o> {
                     "' is not supported: this is a cache of plain values",
                 ]);
             }
-            Error::Option(word) => self.say_of("ERR Unsupported option ", word, usize::MAX),
+            Error::Option(word) => self.say_of("ERR Unsupported option ", word, usize::MAX, &[]),
             Error::ConfigUnknown(name) => {
                 const WORDS: &str = "ERR Unknown option or number of arguments for CONFIG SET - '";
-                self.say_of(WORDS, name, UNKNOWN_SHOWN);
-                self.say(&["'"]);
+                self.say_of(WORDS, name, UNKNOWN_SHOWN, &["'"]);
             }
             Error::Config { name, why } => {
                 const WORDS: &str = "ERR CONFIG SET failed (possibly related to argument '";
-                self.say_of(WORDS, name, UNKNOWN_SHOWN);
-                self.say(&["') - ", why]);
+                self.say_of(WORDS, name, UNKNOWN_SHOWN, &["') - ", why]);
             }
-            Error::ClientType(word) => self.say_in_quotes("ERR Unknown client type '", word),
-            Error::InfoUnknown(word) => self.say_in_quotes("ERR Unrecognized option '", word),
+            Error::ClientType(word) => {
+                self.say_of("ERR Unknown client type '", word, usize::MAX, &["'"]);
+            }
+            Error::InfoUnknown(word) => {
+                self.say_of("ERR Unrecognized option '", word, usize::MAX, &["'"]);
+            }
             Error::Info(name) => {
-                self.say_of("ERR ", name, usize::MAX);
-                self.say(&[" cannot contain spaces, newlines or special characters."]);
+                const BEHIND: &str = " cannot contain spaces, newlines or special characters.";
+                self.say_of("ERR ", name, usize::MAX, &[BEHIND]);
             }
             Error::Script(text) => self.out.extend_from_slice(text),
-            Error::HelloOption(word) => self.say_in_quotes("ERR Syntax error in HELLO option '", word),
+            Error::HelloOption(word) => {
+                self.say_of("ERR Syntax error in HELLO option '", word, usize::MAX, &["'"]);
+            }
         }
         // Bytes that a client sent must not end the line.
         for byte in &mut self.out[from..] {
@@ -255,16 +259,11 @@ impl<'o> Writer<'o> {
         }
     }
 
-    /// Words, and what a client sent.
-    fn say_of(&mut self, words: &str, sent: &[u8], max: usize) {
+    /// Words, what a client sent (up to `max` bytes of it), and words behind it.
+    fn say_of(&mut self, words: &str, sent: &[u8], max: usize, behind: &[&str]) {
         self.say(&[words]);
         self.quote(sent, max);
-    }
-
-    /// Words that end with a quotation mark, what a client sent, and another mark.
-    fn say_in_quotes(&mut self, words: &str, sent: &[u8]) {
-        self.say_of(words, sent, usize::MAX);
-        self.say(&["'"]);
+        self.say(behind);
     }
 
     /// Repeats what a client sent, up to its first NUL.

@@ -44,8 +44,8 @@ impl Alone {
         let own = Arc::new(SharedWorker::new(waker, SizeClasses::of(&engine)));
         let workers = vec![Arc::clone(&own)];
         let shared = share(config, engine, Vec::new(), workers, Shutdown::default());
-        let (ours, of_worker) = (Arc::clone(&shared), Arc::clone(&own));
-        let mut worker = Worker::new(ours, of_worker, poll, datagram_sockets);
+        let (given, its) = (Arc::clone(&shared), Arc::clone(&own));
+        let mut worker = Worker::new(given, its, poll, datagram_sockets);
         worker.register_datagrams()?;
         Ok(Self {
             shared,
