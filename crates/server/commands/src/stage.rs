@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use bumpalo::Bump;
 use nuthatch_engine::{
-    AnyHandle, AnyValue, Engine, Handle, Inspect, Item, Key, KeyHasher, Op, Present, Removal,
-    Replies, Reply, Request, Store, StoreMode, Time, Value,
+    AnyHandle, AnyValue, Engine, Expiry, Handle, Inspect, Item, Key, KeyHasher, Op, Present,
+    Removal, Replies, Reply, Request, Store, StoreMode, Time, Value,
 };
 use nuthatch_protocol::Limits;
+use nuthatch_protocol::resp::{Error, Moment};
 use nuthatch_security::guesses::{self, Credentials, Origin};
 use nuthatch_security::passwords::Role;
 use nuthatch_state::administration::Action;
@@ -24,9 +25,10 @@ use nuthatch_state::telemetry::watch::Kind;
 use nuthatch_state::telemetry::watch::line::Lines;
 use nuthatch_state::telemetry::watch::replies::{WatchedReplies, look_up};
 
+use crate::answers::{self, Style};
 use crate::batch::{Batch, Ticket};
+use crate::expiry;
 use crate::partial::PartialValue;
-use crate::protocols::{self, Style};
 use crate::slice::Slice;
 use crate::work::Work;
 
@@ -60,19 +62,6 @@ pub struct Stage<'w, 'a> {
     pub info: &'w Info,
     /// The work that was done at once for the running slice and is not taken off its share yet.
     pub work: Work,
-}
-
-/// How a slice goes on after a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flow {
-    /// With the next input.
-    Next,
-    /// With the same input, when the batch has been executed.
-    Barrier,
-    /// When more input has arrived.
-    Starved,
-    /// When another thread has called the worker.
-    Called,
 }
 
 /// The most bytes of an item's header in any engine.
@@ -121,6 +110,23 @@ impl<'a> Stage<'_, 'a> {
             self.present.set(Some(present));
             present
         })
+    }
+
+    /// The expiry that a number of memcached's clients means at the present time.
+    pub fn expiry(&self, seconds: impl Into<i64>) -> Expiry {
+        let clock = &self.shared.clock;
+        expiry::memcached::expiry(seconds.into(), || self.present(), || clock.wall())
+    }
+
+    /// The expiry that a moment of Redis' clients means at the present time.
+    pub fn expiry_at(&self, moment: Moment) -> Expiry {
+        expiry::resp::expiry(moment, self.present(), &self.shared.clock)
+    }
+
+    /// No room for another request of the running slice.
+    #[inline]
+    pub fn batch_is_full(&self, slice: &Slice) -> bool {
+        self.batch.is_full() || slice.in_batch >= slice.in_batch_max
     }
 
     /// Takes the work that was done at once off the running slice's share.
@@ -214,6 +220,16 @@ impl<'a> Stage<'_, 'a> {
         reports::tell(self.shared, self.info, self.now, topic, hear)
     }
 
+    /// Counts a request of a Redis client that no item can fulfil. Frameworks swallow such an error: then this count
+    /// alone shows it.
+    pub fn count_refusal(&self, error: &Error<'_>) {
+        if *error == Error::KEY_TOO_LONG {
+            self.counters.key_too_long.bump();
+        } else if *error == Error::TOO_LARGE {
+            self.counters.store_too_large.bump();
+        }
+    }
+
     /// Counts an event of a key by its prefix, if that is switched on.
     pub fn record(&self, key: &[u8], event: Event) {
         let counted = &self.inbox.prefixes;
@@ -259,7 +275,7 @@ impl<'a> Stage<'_, 'a> {
             lines: Lines::new(&self.shared.watch),
             requests,
             connection: &|_| number,
-            removal: &|_| protocols::REMOVAL,
+            removal: &|_| answers::REMOVAL,
             footprint: &|key_len, value_len| engine.footprint(key_len, value_len),
             now: self.now,
             value_len: None,
@@ -329,7 +345,7 @@ impl<'a> Stage<'_, 'a> {
             lines: Lines::new(&self.shared.watch),
             requests: &[request],
             connection: &|_| self.shared.number_of(self.info),
-            removal: &|_| protocols::REMOVAL,
+            removal: &|_| answers::REMOVAL,
             footprint: &|key_len, value_len| engine.footprint(key_len, value_len),
             now: self.now,
             value_len: None,

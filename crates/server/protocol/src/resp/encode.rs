@@ -3,6 +3,8 @@
 
 use itoa::Buffer;
 
+use crate::encode::Crowd;
+
 use super::arguments::Arguments;
 use super::error::Error;
 use super::parse::UNKNOWN_SHOWN;
@@ -28,6 +30,20 @@ impl Version {
 }
 
 const END: &[u8] = b"\r\n";
+
+/// The reply to a client that uses TLS on a port without it.
+pub const NO_TLS: &[u8] = b"-ERR this port does not speak TLS\r\n";
+
+/// The last reply to a client whose connection is closed because it holds too much.
+pub const OUT_OF_MEMORY_READING: &[u8] = b"-ERR out of memory reading request\r\n";
+
+/// The refusal of a connection above the limit.
+pub fn too_many_connections(crowd: Crowd) -> &'static [u8] {
+    match crowd {
+        Crowd::OfServer => b"-ERR max number of clients reached\r\n",
+        Crowd::OfAddress => b"-ERR max number of clients of this address reached\r\n",
+    }
+}
 
 /// Writes replies one after the other.
 pub struct Writer<'o> {

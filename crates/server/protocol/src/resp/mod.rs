@@ -36,7 +36,7 @@ mod words;
 
 pub use arguments::{ARGUMENTS_LEN_MAX, Values};
 pub use command::*;
-pub use encode::{Version, Writer};
+pub use encode::{NO_TLS, OUT_OF_MEMORY_READING, Version, Writer, too_many_connections};
 pub use error::Error;
 pub use glob::{Glob, PATTERN_LEN_MAX};
 pub use inline::{LINE_MAX, rewrite};

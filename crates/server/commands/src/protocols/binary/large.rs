@@ -6,11 +6,11 @@ use nuthatch_protocol::binary::{Head, Parsed, Store, StoreVerb, parse};
 use nuthatch_state::telemetry::prefixes::Event;
 use nuthatch_state::telemetry::sizes::Lens;
 
-use super::answers::answer_store;
-use super::{Incoming, NO_LIMITS, Phase, requests};
-use crate::protocols;
-use crate::slice::Slice;
-use crate::stage::{Flow, Stage};
+use super::phase::{Incoming, NO_LIMITS, Phase};
+use super::requests;
+use crate::answers::binary::answer_store;
+use crate::slice::{Flow, Slice};
+use crate::stage::Stage;
 use crate::work::Work;
 
 /// Begins a store. `request` is the head, extras and key.
@@ -50,7 +50,7 @@ pub fn go_on(
     let Phase::Value(incoming) = phase else {
         return Flow::Next;
     };
-    if !protocols::receive(&mut incoming.value, slice, input) {
+    if !slice.receive(&mut incoming.value, input) {
         return Flow::Starved;
     }
     if let Phase::Value(incoming) = std::mem::replace(phase, Phase::Requests) {

@@ -1,7 +1,6 @@
 //! CPServer's requests. LOOKUP and INSERT are a get and a set of the batch, like memcached's, and differ in their
 //! answers only. The items are the same: the key is 8 bytes.
 
-mod answers;
 pub mod log;
 
 use nuthatch_engine::{Op, Reply, Store};
@@ -9,13 +8,12 @@ use nuthatch_protocol::Awaited;
 use nuthatch_protocol::cpserver::{self, Dialect, HEADER, Parsed, StoreHeader, parse};
 use nuthatch_state::telemetry::sizes::Lens;
 
+use crate::answers::Style;
+use crate::answers::cpserver::{self as answers, insert_status};
 use crate::partial::PartialValue;
-use crate::protocols;
-use crate::slice::Slice;
-use crate::stage::{Flow, Stage};
+use crate::slice::{Flow, Slice};
+use crate::stage::Stage;
 use crate::work::Work;
-pub use answers::Style;
-use answers::insert_status;
 
 /// What the next byte of input means.
 pub enum Phase {
@@ -65,7 +63,7 @@ pub fn step<'a>(
     match phase {
         Phase::Requests => request(stage, slice, phase, input),
         Phase::Swallow(left) => {
-            let flow = protocols::swallow(slice, left, input);
+            let flow = slice.skip(left, input);
             if *left == 0 {
                 *phase = Phase::Requests;
             }
@@ -90,7 +88,7 @@ fn request<'a>(
             return Flow::Starved;
         }
         Parsed::Lookup { key, dialect } => {
-            let style = protocols::Style::CpServer(Style::Lookup(dialect));
+            let style = Style::CpServer(answers::Style::Lookup(dialect));
             stage.push(slice, key, Op::Get, style);
         }
         Parsed::Insert {
@@ -103,7 +101,7 @@ fn request<'a>(
                 return Flow::Barrier;
             }
             let op = Op::Store(Store::set(value));
-            let style = protocols::Style::CpServer(Style::Insert(dialect));
+            let style = Style::CpServer(answers::Style::Insert(dialect));
             stage.push(slice, key, op, style);
             slice.position += value.len();
             if alone {
@@ -176,7 +174,7 @@ fn go_on(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, input:
     let Phase::Value(incoming) = phase else {
         return Flow::Next;
     };
-    if !protocols::receive(&mut incoming.value, slice, input) {
+    if !slice.receive(&mut incoming.value, input) {
         return Flow::Starved;
     }
     if let Phase::Value(incoming) = std::mem::replace(phase, Phase::Requests) {

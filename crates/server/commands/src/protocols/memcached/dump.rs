@@ -11,8 +11,8 @@ use nuthatch_protocol::encode;
 use nuthatch_state::shared::Shared;
 use nuthatch_state::telemetry::histogram::ItemSizes;
 
-use super::admin::number;
-use super::expiry::unix_seconds;
+use super::arguments::number;
+use crate::expiry::memcached::unix_seconds;
 use crate::slice::Slice;
 use crate::stage::Stage;
 use crate::work::Work;

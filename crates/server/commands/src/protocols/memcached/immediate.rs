@@ -11,10 +11,10 @@ use nuthatch_state::config::{By, MEMCACHED_VERSION};
 use nuthatch_state::refreshes::Outcome;
 use nuthatch_state::telemetry::watch::Kinds;
 
-use super::expiry::flush_time;
-use super::requests::store_op;
-use super::stats;
-use super::{Phase, admin};
+use super::phase::Phase;
+use super::store::store_op;
+use super::{admin, stats};
+use crate::expiry::memcached::flush_time;
 use crate::slice::Slice;
 use crate::stage::Stage;
 

@@ -6,12 +6,13 @@ use nuthatch_protocol::{Error, KEY_ROOM, Parsed, Store, decode_key, encode, pars
 use nuthatch_state::telemetry::prefixes::Event;
 use nuthatch_state::telemetry::sizes::Lens;
 
-use super::answers::{AnsweredVerb, MetaAnswer, MetaTicket, StoreStyle, answer_meta, answer_store};
-use super::requests::{is_plain_set, store_op, store_style};
-use super::{Incoming, Phase, key_bytes};
-use crate::protocols;
-use crate::slice::Slice;
-use crate::stage::{Flow, Stage};
+use super::key::key_bytes;
+use super::phase::{Incoming, Phase};
+use super::store::{is_plain_set, store_op, store_style};
+use crate::answers::memcached::{MetaAnswer, StoreStyle, answer_meta, answer_store};
+use crate::answers::meta::{AnsweredVerb, MetaTicket};
+use crate::slice::{Flow, Slice};
+use crate::stage::Stage;
 use crate::work::Work;
 
 const BLOCK_END: &[u8] = b"\r\n";
@@ -75,7 +76,7 @@ pub fn go_on(
     let Phase::Value(incoming) = phase else {
         return Flow::Next;
     };
-    let is_whole = protocols::receive(&mut incoming.value, slice, input);
+    let is_whole = slice.receive(&mut incoming.value, input);
     let here = &input[slice.position..];
     let of_end = here.len().min(BLOCK_END.len() - incoming.end_seen);
     let expected = &BLOCK_END[incoming.end_seen..][..of_end];

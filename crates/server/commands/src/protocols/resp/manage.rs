@@ -11,14 +11,13 @@ use nuthatch_protocol::resp::{
 };
 use nuthatch_state::administration::Action;
 
-use super::login::authenticate;
+use super::auth::authenticate;
+use super::info::{self, REDIS_VERSION};
+use super::phase::Phase;
 use super::spot::{look, read};
-use super::{Phase, info, muted, walk};
+use super::walk;
 use crate::slice::Slice;
 use crate::stage::Stage;
-
-/// The version of Redis whose answers this server gives.
-pub const REDIS_VERSION: &str = "7.0.15";
 
 /// The longest text that Redis stores in one allocation with its header.
 const EMBEDDED_MAX: usize = 44;
@@ -39,10 +38,10 @@ pub fn command(
         {
             writer.error(&Error::DUMP_FORBIDDEN);
         }
-        Command::Keys { pattern } => walk::begin_keys(phase, pattern),
-        Command::Scan(scan) => walk::scan(stage, slice, phase, &scan),
-        Command::RandomKey => walk::begin_random(stage, slice, phase),
-        Command::Size => walk::begin_size(stage, slice, phase),
+        Command::Keys { pattern } => phase.begin_walk(walk::keys(pattern)),
+        Command::Scan(scan) => walk::scan(stage, slice, phase.version, &scan),
+        Command::RandomKey => random(stage, slice, phase),
+        Command::Size => size(stage, slice, phase),
         Command::Flush => flush(stage, &mut writer),
         Command::Hello(hello) => greet(stage, slice, phase, &hello),
         Command::Auth(login) => match authenticate(stage, slice, phase, &login) {
@@ -86,9 +85,23 @@ pub fn command(
         Command::Info(sections) => writer.text(&info::info(stage, sections)),
         Command::Memory(memory) => self::memory(stage, slice, phase, memory),
         Command::Object(object) => self::object(stage, slice, phase, object),
-        Command::Scripts(scripts) => super::scripts::command(stage, slice, phase, scripts),
+        Command::Scripts(scripts) => super::scripts::command(stage, slice, phase.version, scripts),
         Command::Time => time(&mut writer),
         other => debug_assert!(false, "{other:?} is carried out elsewhere"),
+    }
+}
+
+fn random(stage: &Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) {
+    match walk::random(stage) {
+        Some(walk) => phase.begin_walk(walk),
+        None => phase.writer(slice).null(),
+    }
+}
+
+fn size(stage: &Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) {
+    match walk::size(stage) {
+        Ok(walk) => phase.begin_walk(walk),
+        Err(items) => phase.writer(slice).integer(items as i64),
     }
 }
 
@@ -157,7 +170,7 @@ fn client(stage: &Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, client: C
         }
         Client::Noted => phase.writer(slice).ok(),
         Client::Reply(ReplyMode::On) => {
-            muted::unmute(slice, phase);
+            unmute(slice, phase);
             phase.writer(slice).ok();
         }
         Client::Reply(ReplyMode::Off) => phase.session().unwanted.switch_off(),
@@ -170,8 +183,17 @@ fn client(stage: &Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, client: C
             );
             phase.writer(slice).text(&line);
         }
-        Client::List(which) => walk::begin_list(phase, listed(which)),
+        Client::List(which) => phase.begin_walk(walk::list(listed(which))),
         Client::Redirection => phase.writer(slice).integer(-1),
+    }
+}
+
+/// CLIENT REPLY ON: all answers are wanted from here on.
+fn unmute(slice: &mut Slice, phase: &mut Phase) {
+    let session = phase.session();
+    session.unwanted.switch_on();
+    if let Some(mark) = session.unheard.take() {
+        slice.output.cut(mark);
     }
 }
 

@@ -13,9 +13,9 @@ use nuthatch_protocol::resp::{
 };
 use nuthatch_script::{Calls, Failure, Value};
 
-use super::answers::failure;
-use super::expiry;
 use super::spot::{Counted, ask, touch};
+use crate::answers::resp::failure;
+use crate::expiry::resp as expiry;
 use crate::stage::Stage;
 
 /// The state of a key.

@@ -8,12 +8,11 @@ use nuthatch_engine::{
     AnyValue, Condition, Expiry, Item, Op, Read, Replies, Reply, Request, Store, StoreMode,
     TouchIf, Value,
 };
-use nuthatch_protocol::resp::Error;
+use nuthatch_protocol::resp::{Error, Version, Writer};
 use nuthatch_state::telemetry::counters::WorkerCounters;
 use nuthatch_state::telemetry::sizes::Lens;
 
-use super::Phase;
-use super::answers::failure;
+use crate::answers::resp::failure;
 use crate::output::Output;
 use crate::slice::Slice;
 use crate::stage::Stage;
@@ -169,14 +168,14 @@ impl Content {
     pub fn answer(
         self,
         slice: &mut Slice,
-        phase: &Phase,
+        version: Version,
         part: impl FnOnce(usize) -> Range<usize>,
     ) {
         let part = part(self.len());
         if !slice.makes_room(self.copied_of(&part)) {
-            return phase.writer(slice).error(&Error::OUT_OF_MEMORY);
+            return Writer::new(slice.output.text(), version).error(&Error::OUT_OF_MEMORY);
         }
-        phase.writer(slice).bulk_header(part.len());
+        Writer::new(slice.output.text(), version).bulk_header(part.len());
         match self {
             Self::Pinned(value) if part.len() > PIECE_COPIED => {
                 slice.output.pin_part(value, part);

@@ -10,9 +10,12 @@ use nuthatch_protocol::resp::{
 };
 use nuthatch_state::telemetry::sizes::Lens;
 
-use super::request::count_refusal;
+use super::edit::{self, Edit, Place};
+use super::phase::Phase;
+use super::scripts;
 use super::spot::{Change, Content, Counted, Decision, Found, ask, change, look, read, take_if};
-use super::{Phase, edit, expiry, scripts};
+use crate::answers::resp::failure;
+use crate::expiry::resp as expiry;
 use crate::slice::Slice;
 use crate::stage::Stage;
 use crate::work::Work;
@@ -49,19 +52,21 @@ pub fn command(
             match found {
                 Some(found) => found
                     .value
-                    .answer(slice, phase, |len| range(len, start, end)),
+                    .answer(slice, phase.version, |len| range(len, start, end)),
                 None => phase.writer(slice).bulk(b""),
             }
         }
         Command::SetRange { key, offset, value } => {
             set_range(stage, slice, phase, key, offset, Cow::Borrowed(value));
         }
-        Command::Append { key, value } => edit::begin(phase, key, edit::Place::End, value.to_vec()),
+        Command::Append { key, value } => {
+            phase.begin_edit(Edit::new(key, Place::End, value.to_vec()));
+        }
         Command::Increment { key, by } => {
             let outcome = add(stage, key, by);
             number(slice, phase, outcome);
         }
-        Command::Eval(eval) => scripts::eval(stage, slice, phase, &eval, None),
+        Command::Eval(eval) => scripts::eval(stage, slice, phase.version, &eval, None),
         Command::IncrementDecimal { key, by } => match increment_decimal(stage, key, by) {
             Ok(text) => phase.writer(slice).bulk(&text),
             Err(error) => phase.writer(slice).error(&error),
@@ -102,7 +107,7 @@ fn number(slice: &mut Slice, phase: &Phase, outcome: Result<i64, Error<'static>>
 
 fn bulk(slice: &mut Slice, phase: &Phase, found: Option<Found>) {
     match found {
-        Some(found) => found.value.answer(slice, phase, |len| 0..len),
+        Some(found) => found.value.answer(slice, phase.version, |len| 0..len),
         None => phase.writer(slice).null(),
     }
 }
@@ -113,7 +118,7 @@ type Outcome = (bool, Option<Content>);
 /// SET with GET or KEEPTTL.
 fn changed(stage: &mut Stage<'_, '_>, set: &Set<'_>) -> Result<Outcome, Error<'static>> {
     let new = match set.lifetime {
-        Lifetime::Until(moment) => expiry::expiry(moment, stage.present(), &stage.shared.clock),
+        Lifetime::Until(moment) => stage.expiry_at(moment),
         Lifetime::Forever | Lifetime::Keep => Expiry::Never,
     };
     change(stage, set.key, Counted::Set, |found| {
@@ -142,7 +147,7 @@ fn changed(stage: &mut Stage<'_, '_>, set: &Set<'_>) -> Result<Outcome, Error<'s
 fn answer_set(slice: &mut Slice, phase: &Phase, set: &Set<'_>, (stored, old): Outcome) {
     let mut writer = phase.writer(slice);
     match (set.answer, old) {
-        (SetAnswer::Old, Some(old)) => old.answer(slice, phase, |len| 0..len),
+        (SetAnswer::Old, Some(old)) => old.answer(slice, phase.version, |len| 0..len),
         (SetAnswer::Old, None) => writer.null(),
         (SetAnswer::Number, _) => writer.flag(stored),
         (SetAnswer::Status, _) if stored => writer.ok(),
@@ -159,7 +164,7 @@ fn set_all_absent(stage: &mut Stage<'_, '_>, pairs: Values<'_>) -> Result<bool, 
         match key.len() {
             0 => return Err(Error::KEY_EMPTY),
             len if len > nuthatch_engine::request::KEY_LEN_MAX => {
-                count_refusal(stage, Error::KEY_TOO_LONG);
+                stage.count_refusal(&Error::KEY_TOO_LONG);
                 return Err(Error::KEY_TOO_LONG);
             }
             _ => {}
@@ -198,7 +203,7 @@ fn set_all_absent(stage: &mut Stage<'_, '_>, pairs: Values<'_>) -> Result<bool, 
                 stage.counters.count_failure(&reply);
                 return match reply {
                     Reply::NotStored => Ok(false),
-                    reply => Err(super::answers::failure(&reply)),
+                    reply => Err(failure(&reply)),
                 };
             }
         }
@@ -236,8 +241,8 @@ pub fn set_range(
     let outcome = match range_end(stage, offset, &piece) {
         Ok(_) if piece.is_empty() => Ok(old_len as i64),
         Ok(end) if old_len.max(end) > edit::LONG => {
-            let place = edit::Place::At(offset as usize);
-            return edit::begin(phase, key, place, piece.into_owned());
+            let place = Place::At(offset as usize);
+            return phase.begin_edit(Edit::new(key, place, piece.into_owned()));
         }
         Ok(end) => replace_range(stage, key, offset as usize..end, &piece),
         Err(error) => Err(error),
@@ -255,7 +260,7 @@ fn range_end(stage: &Stage<'_, '_>, offset: u64, piece: &[u8]) -> Result<usize, 
         return Err(Error::STRING_TOO_LONG);
     }
     if end > stage.limits.value_max as u64 {
-        count_refusal(stage, Error::TOO_LARGE);
+        stage.count_refusal(&Error::TOO_LARGE);
         return Err(Error::TOO_LARGE);
     }
     Ok(end as usize)

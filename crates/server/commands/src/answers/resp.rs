@@ -3,8 +3,8 @@
 use nuthatch_engine::{Item, Op, Reply};
 use nuthatch_protocol::resp::{Error, ExpiryForm, Version, Writer};
 
-use super::expiry::told;
-use crate::answering::{AnswerContext, Answers, OldValue};
+use super::context::{AnswerContext, Answers, OldValue};
+use crate::expiry::resp::told;
 
 /// The kind of answer, and the version of the protocol.
 #[derive(Clone, Copy, Debug)]
@@ -35,20 +35,20 @@ pub enum Verb {
 }
 
 impl Verb {
+    /// How a request is answered like this.
     #[inline]
-    pub fn of(self, version: Version) -> crate::protocols::Style {
+    pub fn of(self, version: Version) -> Style {
         self.behind_array(0, version)
     }
 
     /// The same as the first element of an array with this many elements, unless that is 0.
     #[inline]
-    pub fn behind_array(self, array: u32, version: Version) -> crate::protocols::Style {
-        let verb = self;
-        crate::protocols::Style::Resp(Style {
+    pub fn behind_array(self, array: u32, version: Version) -> Style {
+        Style {
             array,
-            verb,
+            verb: self,
             version,
-        })
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use nuthatch_engine::{Item, Reply};
 use nuthatch_protocol::cpserver::{self, Dialect, Status};
 use nuthatch_state::telemetry::counters::WorkerCounters;
 
-use crate::answering::{AnswerContext, Answers, OldValue};
+use super::context::{AnswerContext, Answers, OldValue};
 
 /// The kind of request, and its dialect.
 #[derive(Clone, Copy, Debug)]

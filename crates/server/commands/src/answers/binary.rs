@@ -5,7 +5,7 @@ use nuthatch_protocol::binary::{Head, Opcode, Status, encode};
 use nuthatch_state::telemetry::prefixes::Event;
 use nuthatch_state::telemetry::sizes::Lens;
 
-use crate::answering::{AnswerContext, Answers, OldValue};
+use super::context::{AnswerContext, Answers, OldValue};
 
 /// The parts of a request that its answer repeats, and what follows the answer.
 #[derive(Clone, Copy, Debug)]

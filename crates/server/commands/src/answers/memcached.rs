@@ -7,8 +7,9 @@ use nuthatch_state::telemetry::counters::WorkerCounters;
 use nuthatch_state::telemetry::prefixes::Event;
 use nuthatch_state::telemetry::sizes::Lens;
 
-use crate::answering::{AnswerContext, Answers, OldValue};
-use crate::protocols::memcached::expiry::seconds_left;
+use super::context::{AnswerContext, Answers, OldValue};
+use super::meta::{AnsweredVerb, MetaTicket};
+use crate::expiry::memcached::seconds_left;
 
 /// What an answer depends on besides its outcome.
 #[derive(Clone, Copy, Debug)]
@@ -55,24 +56,6 @@ pub enum Trailer {
     End,
     /// `MN`: a mn follows the request.
     Noop,
-}
-
-/// The parts of a meta command that its answer repeats.
-#[derive(Clone, Copy, Debug)]
-pub struct MetaTicket<'a> {
-    pub verb: AnsweredVerb,
-    /// The key as the client wrote it.
-    pub key: &'a [u8],
-    pub flags: MetaFlags<'a>,
-}
-
-/// A meta command as its answer sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AnsweredVerb {
-    /// ms; whether it replaces whatever is there.
-    Store { plain_set: bool },
-    /// mg, md, ma, me.
-    Other(MetaVerb),
 }
 
 impl Answers for Style {

@@ -1,0 +1,91 @@
+//! The answers of each protocol: what an answer depends on besides the engine's reply ([`Style`], which the batch keeps
+//! with each request), and how it is written ([`Answers`]).
+
+pub(crate) mod binary;
+mod context;
+pub(crate) mod cpserver;
+pub(crate) mod memcached;
+pub(crate) mod meta;
+pub(crate) mod resp;
+
+use nuthatch_engine::{Item, Reply};
+
+pub use context::{AnswerContext, Answers, OldValue};
+
+/// The protocol of an answer, and what the answer depends on.
+#[derive(Clone, Copy, Debug)]
+pub enum Style {
+    /// memcached's text protocol.
+    Memcached(memcached::Style),
+    /// memcached's binary protocol.
+    Binary(binary::Style),
+    /// CPServer's protocol.
+    CpServer(cpserver::Style),
+    /// Redis' protocol.
+    Resp(resp::Style),
+}
+
+/// The name of a removal for watchers.
+pub const REMOVAL: &str = "delete";
+
+impl Style {
+    /// The name of a removal in this style for watchers.
+    pub fn removal(self) -> &'static str {
+        match self {
+            Self::Memcached(style) if style.is_meta() => "md",
+            _ => REMOVAL,
+        }
+    }
+}
+
+/// Tickets are written and read once a request.
+const _: () = assert!(size_of::<Style>() <= 16);
+
+impl Answers for Style {
+    #[inline]
+    fn value_begins(
+        self,
+        out: &mut Vec<u8>,
+        context: &AnswerContext<'_, '_>,
+        index: usize,
+        item: &Item,
+    ) {
+        match self {
+            Self::Memcached(style) => style.value_begins(out, context, index, item),
+            Self::Binary(style) => style.value_begins(out, context, index, item),
+            Self::CpServer(style) => style.value_begins(out, context, index, item),
+            Self::Resp(style) => style.value_begins(out, context, index, item),
+        }
+    }
+
+    #[inline]
+    fn value_ends(
+        self,
+        out: &mut Vec<u8>,
+        context: &mut AnswerContext<'_, '_>,
+        index: usize,
+        value_len: usize,
+    ) {
+        match self {
+            Self::Memcached(style) => style.value_ends(out, context, index, value_len),
+            Self::Binary(style) => style.value_ends(out, context, index, value_len),
+            Self::CpServer(style) => style.value_ends(out, context, index, value_len),
+            Self::Resp(style) => style.value_ends(out, context, index, value_len),
+        }
+    }
+
+    fn reply(
+        self,
+        out: &mut Vec<u8>,
+        context: &mut AnswerContext<'_, '_>,
+        index: usize,
+        reply: &Reply,
+    ) -> OldValue {
+        match self {
+            Self::Memcached(style) => style.reply(out, context, index, reply),
+            Self::Binary(style) => style.reply(out, context, index, reply),
+            Self::CpServer(style) => style.reply(out, context, index, reply),
+            Self::Resp(style) => style.reply(out, context, index, reply),
+        }
+    }
+}
