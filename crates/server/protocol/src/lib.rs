@@ -32,7 +32,9 @@ pub mod binary;
 pub mod command;
 pub mod cpserver;
 pub mod datagram;
+pub mod dump;
 pub mod encode;
+pub mod reply_line;
 pub mod resp;
 
 mod admin;

@@ -7,6 +7,7 @@ use crate::encode::Crowd;
 
 use super::arguments::Arguments;
 use super::error::Error;
+use super::names::Described;
 use super::parse::UNKNOWN_SHOWN;
 
 /// The version of the protocol.
@@ -191,6 +192,25 @@ impl<'o> Writer<'o> {
             Version::Resp3 => self
                 .out
                 .extend_from_slice(if flag { b"#t\r\n" } else { b"#f\r\n" }),
+        }
+    }
+
+    /// A command, as COMMAND INFO describes it.
+    pub fn command(&mut self, command: &Described) {
+        self.array(10);
+        self.bulk(command.name.as_bytes());
+        self.integer(command.arity);
+        self.set(command.flags.len());
+        for flag in command.flags {
+            self.status(flag);
+        }
+        for number in command.keys {
+            self.integer(number);
+        }
+        // Categories of access, hints, specifications of keys, subcommands.
+        self.set(0);
+        for _ in 0..3 {
+            self.array(0);
         }
     }
 

@@ -6,8 +6,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use nuthatch_engine::{Engine, Inspect};
 use nuthatch_protocol::resp::{
-    Ask, Client, ClientFilter, Command, Commands, Config, Described, Error, Glob, Hello, Memory,
-    Object, ReplyMode, Values, Version, Writer, described, integer,
+    Ask, Client, ClientFilter, Command, Commands, Config, Error, Glob, Hello, Memory, Object,
+    ReplyMode, Values, Version, Writer, described, integer,
 };
 use nuthatch_state::administration::Action;
 
@@ -221,7 +221,7 @@ fn commands(writer: &mut Writer<'_>, commands: Commands<'_>) {
         Commands::All => {
             writer.array(described().len());
             for command in described() {
-                describe(writer, command);
+                writer.command(command);
             }
         }
         Commands::Count => writer.integer(described().len() as i64),
@@ -241,31 +241,13 @@ fn commands(writer: &mut Writer<'_>, commands: Commands<'_>) {
             for name in names {
                 let mut all = described().iter();
                 match all.find(|command| name.eq_ignore_ascii_case(command.name.as_bytes())) {
-                    Some(command) => describe(writer, command),
+                    Some(command) => writer.command(command),
                     None => writer.null(),
                 }
             }
         }
         // This server has no documentation of commands.
         Commands::Docs => writer.map(0),
-    }
-}
-
-fn describe(writer: &mut Writer<'_>, command: &Described) {
-    writer.array(10);
-    writer.bulk(command.name.as_bytes());
-    writer.integer(command.arity);
-    writer.set(command.flags.len());
-    for flag in command.flags {
-        writer.status(flag);
-    }
-    for number in command.keys {
-        writer.integer(number);
-    }
-    // Categories of access, hints, specifications of keys, subcommands.
-    writer.set(0);
-    for _ in 0..3 {
-        writer.array(0);
     }
 }
 
