@@ -1,13 +1,12 @@
-//! Writes the engine's replies into the connections' outputs, each in the format of its protocol.
+//! Writes the engine's replies into the connections' outputs, each in the format of its protocol, and counts them.
 
 use std::mem::MaybeUninit;
 
 use nuthatch_engine::{AnyValue, Clock, Footprint, Item, Replies, Reply, Time};
-use nuthatch_state::telemetry::counters::WorkerCounters;
-use nuthatch_state::telemetry::prefixes::Recorder;
 
-use crate::answers::{AnswerContext, Answers, OldValue};
+use crate::answers::{AnswerContext, OldValue};
 use crate::batch::{Batch, Ticket};
+use crate::counting::Counts;
 use crate::output::Output;
 use crate::slice::Slice;
 
@@ -16,6 +15,7 @@ pub struct Answering<'w, 'a> {
     slices: &'w mut [Slice],
     tickets: &'w [Ticket],
     context: AnswerContext<'w, 'a>,
+    counts: Counts<'w>,
     /// Bytes of the value that the engine is writing.
     value_len: usize,
     /// Requests whose old values must be removed.
@@ -27,9 +27,8 @@ impl<'w, 'a> Answering<'w, 'a> {
     pub fn new(
         slices: &'w mut [Slice],
         batch: &'w Batch<'a>,
-        counters: &'w WorkerCounters,
+        counts: Counts<'w>,
         (now, clock): (Time, &'w Clock),
-        prefixes: Option<Recorder<'w>>,
         footprint: &'w dyn Fn(usize, usize) -> Footprint,
     ) -> Self {
         Self {
@@ -38,12 +37,11 @@ impl<'w, 'a> Answering<'w, 'a> {
             context: AnswerContext {
                 requests: &batch.requests,
                 metas: &batch.metas,
-                counters,
                 now,
                 clock,
-                prefixes,
                 footprint,
             },
+            counts,
             value_len: 0,
             failed_sets: Vec::new(),
         }
@@ -57,12 +55,13 @@ impl<'w, 'a> Answering<'w, 'a> {
 
     /// Ends a value of this many bytes.
     #[inline]
-    fn value_ends(&mut self, index: usize, value_len: usize) {
+    fn value_done(&mut self, index: usize, value_len: usize) {
         let ticket = self.tickets[index];
         let out = self.slices[ticket.slice as usize].output.text();
+        let (context, counts) = (&self.context, &mut self.counts);
         ticket
             .style
-            .value_ends(out, &mut self.context, index, value_len);
+            .value_done(out, context, index, value_len, counts);
     }
 }
 
@@ -90,7 +89,7 @@ impl Replies<AnyValue> for Answering<'_, '_> {
         // SAFETY: the engine calls this for the request it called `begin` for last, after it wrote
         // all of the room it got then: that is its side of `Replies`.
         unsafe { output.commit() };
-        self.value_ends(index, self.value_len);
+        self.value_done(index, self.value_len);
     }
 
     fn retract(&mut self, index: usize) {
@@ -103,13 +102,14 @@ impl Replies<AnyValue> for Answering<'_, '_> {
         let out = output.text();
         ticket.style.value_begins(out, &self.context, index, item);
         output.pin(value);
-        self.value_ends(index, item.value_len);
+        self.value_done(index, item.value_len);
     }
 
     fn done(&mut self, index: usize, reply: Reply) {
         let ticket = self.tickets[index];
         let out = self.slices[ticket.slice as usize].output.text();
-        let old = ticket.style.reply(out, &mut self.context, index, &reply);
+        let (context, counts) = (&self.context, &mut self.counts);
+        let old = ticket.style.reply_done(out, context, index, &reply, counts);
         if old == OldValue::Goes {
             self.failed_sets.push(index);
         }

@@ -15,6 +15,7 @@ pub mod answering;
 pub mod answers;
 pub mod batch;
 pub mod conversation;
+mod counting;
 pub mod executing;
 mod expiry;
 pub mod output;

@@ -20,13 +20,13 @@ use nuthatch_state::shared::Shared;
 use nuthatch_state::telemetry::StatSink;
 use nuthatch_state::telemetry::connections::Info;
 use nuthatch_state::telemetry::counters::WorkerCounters;
-use nuthatch_state::telemetry::prefixes::Event;
 use nuthatch_state::telemetry::watch::Kind;
 use nuthatch_state::telemetry::watch::line::Lines;
 use nuthatch_state::telemetry::watch::replies::{WatchedReplies, look_up};
 
 use crate::answers::{self, Style};
 use crate::batch::{Batch, Ticket};
+use crate::counting::{self, Counted, Counts};
 use crate::expiry;
 use crate::partial::PartialValue;
 use crate::slice::Slice;
@@ -230,13 +230,16 @@ impl<'a> Stage<'_, 'a> {
         }
     }
 
-    /// Counts an event of a key by its prefix, if that is switched on.
-    pub fn record(&self, key: &[u8], event: Event) {
-        let counted = &self.inbox.prefixes;
-        let recorder = self.shared.prefixes.recorder(counted, self.hasher);
-        if let Some(mut recorder) = recorder {
-            recorder.record(key, event);
-        }
+    /// Counts a request of the running slice that is in no batch.
+    pub fn count(&self, counted: impl Into<Counted>, request: counting::Request<'_>) {
+        let counted = counted.into();
+        let of_worker = &self.inbox.prefixes;
+        let prefixes = match counted.by_prefix {
+            true => self.shared.prefixes.recorder(of_worker, self.hasher),
+            false => None,
+        };
+        let counters = self.counters;
+        Counts { counters, prefixes }.count(counted, request);
     }
 
     /// Makes all items that exist at `at` expire then. Waits while another worker has the engine to itself.
@@ -284,13 +287,23 @@ impl<'a> Stage<'_, 'a> {
         self.shared.watch.tell(&told.lines);
     }
 
-    /// Begins a store whose value is too long to await in a buffer. Errors: those of [`Handle::reserve`].
+    /// Begins a store whose value is too long to await in a buffer. Errors: those of [`Handle::reserve`], counted.
     pub fn reserve(&mut self, key: &[u8], value_len: usize) -> Result<PartialValue, Reply> {
         self.reserve_beside(key, value_len, 0)
     }
 
     /// The same for a value that is made from another, of which the engine keeps `pinned` bytes meanwhile.
     pub fn reserve_beside(
+        &mut self,
+        key: &[u8],
+        value_len: usize,
+        pinned: usize,
+    ) -> Result<PartialValue, Reply> {
+        let reserved = self.try_reserve(key, value_len, pinned);
+        reserved.inspect_err(|reply| self.counters.count_failure(reply))
+    }
+
+    fn try_reserve(
         &mut self,
         key: &[u8],
         value_len: usize,
@@ -305,8 +318,15 @@ impl<'a> Stage<'_, 'a> {
         Ok(PartialValue::new(reservation, share, self.now))
     }
 
-    /// Stores a complete value that was reserved for `key`. Watchers are told.
-    pub fn commit(&mut self, key: &[u8], value: PartialValue, store: &Store<'_>) -> Reply {
+    /// Stores a complete value that was reserved for `key`, and counts that. Watchers are told.
+    pub fn commit(
+        &mut self,
+        key: &[u8],
+        value: PartialValue,
+        store: &Store<'_>,
+        counted: impl Into<Counted>,
+    ) -> Reply {
+        let value_len = value.len();
         let lock = self.inbox.lock.take();
         let lookup = (self.shared.watch.wanted().has(Kind::Fetches))
             .then(|| look_up(self.handle, self.now, self.key(key)));
@@ -322,6 +342,8 @@ impl<'a> Stage<'_, 'a> {
         };
         self.inbox.hot.look(&[request], self.hasher);
         self.tell(request, lookup, &reply);
+        let request = counting::Request::replied(key, value_len, &reply);
+        self.count(counted, request);
         reply
     }
 

@@ -10,6 +10,7 @@ pub(crate) mod resp;
 
 use nuthatch_engine::{Item, Reply};
 
+use crate::counting::Counts;
 pub use context::{AnswerContext, Answers, OldValue};
 
 /// The protocol of an answer, and what the answer depends on.
@@ -41,9 +42,11 @@ impl Style {
 /// Tickets are written and read once a request.
 const _: () = assert!(size_of::<Style>() <= 16);
 
-impl Answers for Style {
+/// See [`Answers`].
+impl Style {
+    /// Writes the bytes that precede a value.
     #[inline]
-    fn value_begins(
+    pub fn value_begins(
         self,
         out: &mut Vec<u8>,
         context: &AnswerContext<'_, '_>,
@@ -58,34 +61,39 @@ impl Answers for Style {
         }
     }
 
+    /// Writes the bytes that follow a value of this many bytes, and counts the request.
     #[inline]
-    fn value_ends(
+    pub fn value_done(
         self,
         out: &mut Vec<u8>,
-        context: &mut AnswerContext<'_, '_>,
+        context: &AnswerContext<'_, '_>,
         index: usize,
         value_len: usize,
+        counts: &mut Counts<'_>,
     ) {
         match self {
-            Self::Memcached(style) => style.value_ends(out, context, index, value_len),
-            Self::Binary(style) => style.value_ends(out, context, index, value_len),
-            Self::CpServer(style) => style.value_ends(out, context, index, value_len),
-            Self::Resp(style) => style.value_ends(out, context, index, value_len),
+            Self::Memcached(style) => style.value_done(out, context, index, value_len, counts),
+            Self::Binary(style) => style.value_done(out, context, index, value_len, counts),
+            Self::CpServer(style) => style.value_done(out, context, index, value_len, counts),
+            Self::Resp(style) => style.value_done(out, context, index, value_len, counts),
         }
     }
 
-    fn reply(
+    /// Writes the answer of a request that got no value, and counts it.
+    #[inline]
+    pub fn reply_done(
         self,
         out: &mut Vec<u8>,
-        context: &mut AnswerContext<'_, '_>,
+        context: &AnswerContext<'_, '_>,
         index: usize,
         reply: &Reply,
+        counts: &mut Counts<'_>,
     ) -> OldValue {
         match self {
-            Self::Memcached(style) => style.reply(out, context, index, reply),
-            Self::Binary(style) => style.reply(out, context, index, reply),
-            Self::CpServer(style) => style.reply(out, context, index, reply),
-            Self::Resp(style) => style.reply(out, context, index, reply),
+            Self::Memcached(style) => style.reply_done(out, context, index, reply, counts),
+            Self::Binary(style) => style.reply_done(out, context, index, reply, counts),
+            Self::CpServer(style) => style.reply_done(out, context, index, reply, counts),
+            Self::Resp(style) => style.reply_done(out, context, index, reply, counts),
         }
     }
 }

@@ -161,7 +161,7 @@ fn refuse(
     refusal: &Refusal<'_>,
 ) -> Flow {
     if refusal.status == Status::TooLarge {
-        stage.counters.store_too_large.bump();
+        stage.counters.count_failure(&Reply::TooLarge);
         if let Parsed::Body { store, .. } = parse(&front[..refusal.consumed], &NO_LIMITS) {
             let op = requests::store_op(stage, &store);
             stage.tell_refused(store.key, &op, &Reply::TooLarge);

@@ -6,7 +6,6 @@ pub mod log;
 use nuthatch_engine::{Op, Reply, Store};
 use nuthatch_protocol::Awaited;
 use nuthatch_protocol::cpserver::{self, Dialect, HEADER, Parsed, StoreHeader, parse};
-use nuthatch_state::telemetry::sizes::Lens;
 
 use crate::answers::Style;
 use crate::answers::cpserver::{self as answers, insert_status};
@@ -30,7 +29,6 @@ pub struct Incoming {
     value: PartialValue,
     key: Box<[u8]>,
     dialect: Dialect,
-    value_len: usize,
 }
 
 impl Phase {
@@ -118,6 +116,7 @@ fn request<'a>(
         _ if slice.in_batch > 0 => return Flow::Barrier,
         Parsed::Body(announced) => begin(stage, slice, phase, &announced),
         Parsed::TooLarge(announced) => {
+            stage.counters.count_failure(&Reply::TooLarge);
             refuse(stage, slice, phase, &announced, &Reply::TooLarge);
         }
         Parsed::Unknown { op } => {
@@ -146,7 +145,6 @@ fn begin(
                 value,
                 key: announced.key.into(),
                 dialect: announced.dialect,
-                value_len: announced.value_len,
             }));
         }
         Err(reply) => refuse(stage, slice, phase, announced, &reply),
@@ -164,7 +162,7 @@ fn refuse(
     reply: &Reply,
 ) {
     stage.forget(announced.key);
-    let status = insert_status(stage.counters, reply);
+    let status = insert_status(reply);
     cpserver::stored(slice.output.text(), announced.dialect, status);
     *phase = Phase::Swallow(announced.value_len as u64);
 }
@@ -182,14 +180,9 @@ fn go_on(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, input:
             value,
             key,
             dialect,
-            value_len,
         } = *incoming;
-        let reply = stage.commit(&key, value, &Store::set(&[]));
-        stage.counters.count_set(Lens {
-            key: key.len(),
-            value: value_len,
-        });
-        let status = insert_status(stage.counters, &reply);
+        let reply = stage.commit(&key, value, &Store::set(&[]), answers::STORE);
+        let status = insert_status(&reply);
         cpserver::stored(slice.output.text(), dialect, status);
         stage.charge(slice);
     }

@@ -219,7 +219,7 @@ pub fn refuse(
     refusal: &Refusal,
 ) {
     if refusal.error == nuthatch_protocol::Error::TOO_LARGE {
-        stage.counters.store_too_large.bump();
+        stage.counters.count_failure(&Reply::TooLarge);
         // Parse the line alone, without the part of the block that has arrived.
         if let Parsed::Body { store, .. } = parse(&front[..refusal.consumed], &NO_LIMITS) {
             let base64 = store.meta.is_some_and(|flags| flags.base64);

@@ -1,15 +1,14 @@
 //! Stores whose value is too long to await in a buffer: the engine reserves an item, and the value's bytes go there as
 //! they arrive. The key keeps its old value until the last byte has arrived.
 
-use nuthatch_engine::Reply;
 use nuthatch_protocol::{Error, KEY_ROOM, Parsed, Store, decode_key, encode, parse};
-use nuthatch_state::telemetry::prefixes::Event;
-use nuthatch_state::telemetry::sizes::Lens;
 
 use super::key::key_bytes;
 use super::phase::{Incoming, Phase};
 use super::store::{is_plain_set, store_op, store_style};
-use crate::answers::memcached::{MetaAnswer, StoreStyle, answer_meta, answer_store};
+use crate::answers::memcached::{
+    MetaAnswer, answer_meta, answer_store, count_of_meta, count_of_store, failure,
+};
 use crate::answers::meta::{AnsweredVerb, MetaTicket};
 use crate::slice::{Flow, Slice};
 use crate::stage::Stage;
@@ -44,12 +43,7 @@ pub fn begin<'a>(
             }));
         }
         Err(reply) => {
-            stage.counters.count_failure(&reply);
             stage.tell_refused(bytes, &store_op(stage, store), &reply);
-            let error = match reply {
-                Reply::TooLarge => Error::TOO_LARGE,
-                _ => Error::OUT_OF_MEMORY,
-            };
             let replaces = match &store.meta {
                 Some(flags) => is_plain_set(flags),
                 None => store.verb == nuthatch_protocol::StoreVerb::Set,
@@ -58,7 +52,7 @@ pub fn begin<'a>(
                 stage.forget(bytes);
             }
             if !store.noreply {
-                encode::error(slice.output.text(), error);
+                encode::error(slice.output.text(), failure(&reply));
             }
             *phase = Phase::Swallow((value_len + BLOCK_END.len()) as u64);
         }
@@ -108,47 +102,32 @@ fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice, incoming: Incoming) {
         }
         return;
     }
-    if store.meta.is_none() {
-        stage.record(store.key, Event::Set);
-    }
     let op = store_op(stage, &store);
     let mut room = [0; KEY_ROOM];
-    let key = match store.meta.is_some_and(|flags| flags.base64) {
+    let Some(flags) = &store.meta else {
+        let counted = count_of_store(store_style(store.verb));
+        let reply = stage.commit(store.key, incoming.value, &op, counted);
+        return answer_store(slice.output.text(), store.noreply, &reply);
+    };
+    let key = match flags.base64 {
         true => decode_key(store.key, &mut room).unwrap_or_default(),
         false => store.key,
     };
-    let reply = stage.commit(key, incoming.value, &op);
-    let offered = Lens {
-        key: key.len(),
-        value: value_len,
+    let ticket = MetaTicket {
+        verb: AnsweredVerb::Store {
+            plain_set: is_plain_set(flags),
+        },
+        key: store.key,
+        flags: *flags,
     };
-    stage.counters.count_set(offered);
-    match &store.meta {
-        None => {
-            if store_style(store.verb) == StoreStyle::Cas {
-                stage.counters.count_cas(offered, &reply);
-            }
-            answer_store(slice.output.text(), stage.counters, store.noreply, &reply);
-        }
-        Some(flags) => {
-            let ticket = MetaTicket {
-                verb: AnsweredVerb::Store {
-                    plain_set: is_plain_set(flags),
-                },
-                key: store.key,
-                flags: *flags,
-            };
-            stage.counters.cmd_meta.bump();
-            answer_meta(
-                slice.output.text(),
-                MetaAnswer {
-                    ticket: &ticket,
-                    counters: stage.counters,
-                    now: stage.now,
-                    offered,
-                },
-                &reply,
-            );
-        }
-    }
+    let reply = stage.commit(key, incoming.value, &op, count_of_meta(&ticket));
+    answer_meta(
+        slice.output.text(),
+        MetaAnswer {
+            ticket: &ticket,
+            now: stage.now,
+            offered: value_len,
+        },
+        &reply,
+    );
 }

@@ -4,10 +4,10 @@
 
 use nuthatch_engine::{Condition, Expiry, Item, Reply, Store, StoreMode};
 use nuthatch_protocol::resp::Error;
-use nuthatch_state::telemetry::sizes::Lens;
 
 use super::spot::{ATTEMPTS, Content, Found, find};
 use crate::answers::resp::failure;
+use crate::counting::{Change, Kind};
 use crate::partial::PartialValue;
 use crate::stage::Stage;
 use crate::work::Work;
@@ -103,10 +103,7 @@ impl Edit {
         };
         let new_len = old.len().max(at + self.piece.len());
         let new = stage.reserve_beside(&self.key, new_len, old.len());
-        let new = new.map_err(|reply| {
-            stage.counters.count_failure(&reply);
-            failure(&reply)
-        })?;
+        let new = new.map_err(|reply| failure(&reply))?;
         Ok(Draft {
             item,
             old,
@@ -158,19 +155,10 @@ impl Draft {
             },
         };
         drop(self.old);
-        let reply = stage.commit(key, self.new, &store);
+        let reply = stage.commit(key, self.new, &store, Kind::Change(Change::Store));
         match reply {
-            Reply::Stored(_) => {
-                stage.counters.count_set(Lens {
-                    key: key.len(),
-                    value: self.new_len,
-                });
-                Ok(Some(self.new_len))
-            }
-            Reply::TooLarge | Reply::OutOfMemory => {
-                stage.counters.count_failure(&reply);
-                Err(failure(&reply))
-            }
+            Reply::Stored(_) => Ok(Some(self.new_len)),
+            Reply::TooLarge | Reply::OutOfMemory => Err(failure(&reply)),
             _ => Ok(None),
         }
     }

@@ -5,15 +5,14 @@ use std::mem::MaybeUninit;
 
 use nuthatch_engine::{AnyValue, Item, Op, Read, Removal, Replies, Reply, Request, Store};
 use nuthatch_protocol::resp::{Body, Element, Error, Many, element};
-use nuthatch_state::telemetry::counters::WorkerCounters;
-use nuthatch_state::telemetry::sizes::Lens;
 
 use super::phase::{Phase, State};
 use super::progress::Progress;
 use super::reader::RequestReader;
 use super::upload::Upload;
 use crate::answers::Style;
-use crate::answers::resp::{Verb, failure};
+use crate::answers::resp::{STORE, Verb, failure};
+use crate::counting::{self, Counted, Counts, Kind};
 use crate::slice::{Flow, Slice};
 use crate::stage::Stage;
 use crate::work::Work;
@@ -250,7 +249,10 @@ fn execute(stage: &mut Stage<'_, '_>, run: &mut Progress, requests: &[Request<'_
     }
     let mut tally = Tally {
         run,
-        counters: stage.counters,
+        counts: Counts {
+            counters: stage.counters,
+            prefixes: None,
+        },
         requests,
     };
     stage.execute(requests, &mut tally);
@@ -297,10 +299,10 @@ fn broken(
     Flow::Next
 }
 
-/// Counts the outcomes of the requests.
+/// Takes the outcomes of the requests.
 struct Tally<'r> {
     run: &'r mut Progress,
-    counters: &'r WorkerCounters,
+    counts: Counts<'r>,
     requests: &'r [Request<'r>],
 }
 
@@ -317,38 +319,29 @@ impl Replies<AnyValue> for Tally<'_> {
 
     fn done(&mut self, index: usize, reply: Reply) {
         let Request { key, op } = &self.requests[index];
-        let lens = |value| Lens {
-            key: key.bytes().len(),
-            value,
+        let value_len = match op {
+            Op::Store(store) => store.value.len(),
+            _ => 0,
         };
-        let hit = match (op, &reply) {
-            (Op::Store(store), _) => {
-                self.counters.count_set(lens(store.value.len()));
-                self.counters.count_failure(&reply);
-                if matches!(reply, Reply::TooLarge | Reply::OutOfMemory) {
-                    self.run.failed.get_or_insert(failure(&reply));
-                }
-                return;
+        let request = counting::Request::replied(key.bytes(), value_len, &reply);
+        self.counts.count(counted(self.run.verb), request);
+        match reply {
+            Reply::TooLarge | Reply::OutOfMemory => {
+                self.run.failed.get_or_insert(failure(&reply));
             }
-            (Op::Remove(_), reply) => {
-                let hit = *reply == Reply::Removed;
-                self.counters.count_delete(hit);
-                hit
-            }
-            (Op::Read(Read { bump: true, .. }), Reply::Found(item)) => {
-                self.counters.count_touch(Some(lens(item.value_len)));
-                true
-            }
-            (Op::Read(Read { bump: true, .. }), _) => {
-                self.counters.count_touch(None);
-                false
-            }
-            (_, reply) => {
-                let hit = matches!(reply, Reply::Found(_));
-                self.counters.count_look(hit);
-                hit
-            }
-        };
-        self.run.tally += i64::from(hit);
+            Reply::Removed | Reply::Found(_) => self.run.tally += 1,
+            _ => {}
+        }
     }
+}
+
+/// What each request of a command is in the statistics.
+fn counted(verb: Many) -> Counted {
+    Counted::only(match verb {
+        Many::Get => Kind::Get,
+        Many::Set => STORE,
+        Many::Remove => Kind::Delete,
+        Many::Exists => Kind::Look,
+        Many::Touch => Kind::Touch,
+    })
 }

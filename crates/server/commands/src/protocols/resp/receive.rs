@@ -6,13 +6,12 @@ use nuthatch_engine::{Condition, Expiry, Reply, Store, StoreMode};
 use nuthatch_protocol::resp::{
     Command, Element, Error, Lifetime, Many, Parsed, Set, SetAnswer, StoreCondition, element, parse,
 };
-use nuthatch_state::telemetry::sizes::Lens;
 
 use super::phase::{Phase, State};
 use super::reader::RequestReader;
 use super::upload::{Target, Upload};
 use super::{refusal, scripts, set, spot, values};
-use crate::answers::resp::failure;
+use crate::answers::resp::{STORE, failure};
 use crate::partial::PartialValue;
 use crate::slice::{Flow, Slice};
 use crate::stage::Stage;
@@ -74,7 +73,6 @@ fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, uploa
         target,
         emptied,
         run,
-        value_len,
         line,
         ..
     } = upload;
@@ -82,7 +80,7 @@ fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, uploa
         if let (Target::Item(value), Element::Item { key, .. }) =
             (target, element(Many::Set, &emptied, &stage.limits))
         {
-            let stored = commit(stage, key, value_len, value, &Store::set(&[]));
+            let stored = commit(stage, key, value, &Store::set(&[]));
             run.has_stored(stored.map(|_| ()));
         }
         phase.state = State::Many(run);
@@ -115,14 +113,14 @@ fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, uploa
                 vivify: Some(Expiry::Never),
                 ..Store::set(&[])
             };
-            match commit(stage, key, value_len, value, &store) {
+            match commit(stage, key, value, &store) {
                 Ok(Reply::Stored(item)) => phase.writer(slice).integer(item.value_len as i64),
                 Ok(_) => phase.writer(slice).error(&Error::BUSY),
                 Err(error) => phase.writer(slice).error(&error),
             }
         }
         (Command::Set(set), Target::Item(value)) => {
-            store(stage, slice, phase, &set, value_len, value);
+            store(stage, slice, phase, &set, value);
         }
         (other, _) => debug_assert!(false, "{other:?} has no value to be announced"),
     }
@@ -132,20 +130,14 @@ fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, uploa
 fn commit(
     stage: &mut Stage<'_, '_>,
     key: &[u8],
-    value_len: usize,
     value: PartialValue,
     store: &Store<'_>,
 ) -> Result<Reply, Error<'static>> {
-    let reply = stage.commit(key, value, store);
-    stage.counters.count_set(Lens {
-        key: key.len(),
-        value: value_len,
-    });
-    if matches!(reply, Reply::TooLarge | Reply::OutOfMemory) {
-        stage.counters.count_failure(&reply);
-        return Err(failure(&reply));
+    let reply = stage.commit(key, value, store, STORE);
+    match reply {
+        Reply::TooLarge | Reply::OutOfMemory => Err(failure(&reply)),
+        _ => Ok(reply),
     }
-    Ok(reply)
 }
 
 /// Stores a SET with its options. There is only one reservation, so there is no retry: if the answer depends on the old
@@ -155,7 +147,6 @@ fn store(
     slice: &mut Slice,
     phase: &mut Phase,
     set: &Set<'_>,
-    value_len: usize,
     value: PartialValue,
 ) {
     let old = match set.answer {
@@ -183,7 +174,7 @@ fn store(
     if let (Some(item), StoreCondition::Always | StoreCondition::Present) = (looked, set.when) {
         store.condition = Condition::Cas(item.cas);
     }
-    let outcome = commit(stage, set.key, value_len, value, &store);
+    let outcome = commit(stage, set.key, value, &store);
     let mut writer = phase.writer(slice);
     let stored = match outcome {
         Ok(Reply::Stored(_)) => true,

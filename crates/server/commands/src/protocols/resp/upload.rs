@@ -78,10 +78,7 @@ impl Upload {
     ) -> Result<Self, Error<'static>> {
         let target = if body.whole {
             let reserved = stage.reserve(body.key, body.value_len);
-            Target::Item(reserved.map_err(|reply| {
-                stage.counters.count_failure(&reply);
-                failure(&reply)
-            })?)
+            Target::Item(reserved.map_err(|reply| failure(&reply))?)
         } else {
             Target::Buffer {
                 bytes: Vec::new(),

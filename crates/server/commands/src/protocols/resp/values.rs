@@ -8,13 +8,15 @@ use nuthatch_engine::{Expiry, Item, Op, Removal, Reply, Store, StoreMode};
 use nuthatch_protocol::resp::{
     Command, Decimal, Error, ExpiryForm, Lifetime, Set, SetAnswer, StoreCondition, Values, integer,
 };
-use nuthatch_state::telemetry::sizes::Lens;
 
 use super::edit::{self, Edit, Place};
 use super::phase::Phase;
 use super::scripts;
-use super::spot::{Change, Content, Counted, Decision, Found, ask, change, look, read, take_if};
-use crate::answers::resp::failure;
+use super::spot::{
+    Change, Content, CountAs, Decision, Found, ask, change, count_get, look, look_as, read, take_if,
+};
+use crate::answers::resp::{STORE, failure};
+use crate::counting::Kind;
 use crate::expiry::resp as expiry;
 use crate::slice::Slice;
 use crate::stage::Stage;
@@ -72,21 +74,13 @@ pub fn command(
             Err(error) => phase.writer(slice).error(&error),
         },
         Command::Expiry { key, told } => {
-            let found = look(stage, key);
-            stage.counters.count_look(found.is_some());
+            let found = look_as(stage, key, Kind::Look);
             let told = told_of(stage, found, told);
             phase.writer(slice).integer(told);
         }
         _ => return false,
     }
     true
-}
-
-fn count_get(stage: &Stage<'_, '_>, key: &[u8], found: Option<&Found>) {
-    stage.counters.count_get(found.map(|found| Lens {
-        key: key.len(),
-        value: found.item.value_len,
-    }));
 }
 
 fn flag(slice: &mut Slice, phase: &Phase, outcome: Result<bool, Error<'static>>) {
@@ -121,7 +115,7 @@ fn changed(stage: &mut Stage<'_, '_>, set: &Set<'_>) -> Result<Outcome, Error<'s
         Lifetime::Until(moment) => stage.expiry_at(moment),
         Lifetime::Forever | Lifetime::Keep => Expiry::Never,
     };
-    change(stage, set.key, Counted::Set, |found| {
+    change(stage, set.key, CountAs::Store, |found| {
         let stays = match set.when {
             StoreCondition::Always => false,
             StoreCondition::Absent => found.is_some(),
@@ -185,11 +179,7 @@ fn set_all_absent(stage: &mut Stage<'_, '_>, pairs: Values<'_>) -> Result<bool, 
         }
         let mut store = Store::set(value);
         store.mode = StoreMode::Add;
-        let reply = ask(stage, key, Op::Store(store));
-        stage.counters.count_set(Lens {
-            key: key.len(),
-            value: value.len(),
-        });
+        let reply = ask(stage, key, Op::Store(store), STORE);
         match reply {
             Reply::Stored(item) => stored.push((*key, item.cas)),
             reply => {
@@ -198,9 +188,8 @@ fn set_all_absent(stage: &mut Stage<'_, '_>, pairs: Values<'_>) -> Result<bool, 
                         condition: nuthatch_engine::Condition::Cas(cas),
                         ..Removal::default()
                     };
-                    ask(stage, key, Op::Remove(removal));
+                    ask(stage, key, Op::Remove(removal), Kind::Nothing);
                 }
-                stage.counters.count_failure(&reply);
                 return match reply {
                     Reply::NotStored => Ok(false),
                     reply => Err(failure(&reply)),
@@ -272,7 +261,7 @@ fn replace_range(
     range: Range<usize>,
     piece: &[u8],
 ) -> Result<i64, Error<'static>> {
-    change(stage, key, Counted::Set, |found| {
+    change(stage, key, CountAs::Store, |found| {
         let (mut value, expiry, flags) = parts(found, range.end)?;
         value.resize(value.len().max(range.end), 0);
         value[range.clone()].copy_from_slice(piece);
@@ -301,7 +290,7 @@ fn is_long(found: &Option<Found>) -> bool {
 
 /// Adds to a number, or to 0 if there is none.
 fn add(stage: &mut Stage<'_, '_>, key: &[u8], by: i64) -> Result<i64, Error<'static>> {
-    change(stage, key, Counted::Delta { down: by < 0 }, |found| {
+    change(stage, key, CountAs::Delta { is_down: by < 0 }, |found| {
         let absent = found.is_none();
         if is_long(&found) {
             return Err(Error::NOT_INTEGER);
@@ -326,8 +315,8 @@ fn increment_decimal(
     key: &[u8],
     by: Decimal,
 ) -> Result<Vec<u8>, Error<'static>> {
-    let down = by.is_negative();
-    change(stage, key, Counted::Delta { down }, |found| {
+    let is_down = by.is_negative();
+    change(stage, key, CountAs::Delta { is_down }, |found| {
         let absent = found.is_none();
         if is_long(&found) {
             return Err(Error::NOT_FLOAT);
