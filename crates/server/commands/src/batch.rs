@@ -5,8 +5,8 @@
 
 use nuthatch_engine::{Key, Op, Request};
 
-use crate::protocols::Style;
-use crate::protocols::memcached::MetaTicket;
+use crate::answers::Style;
+use crate::answers::meta::MetaTicket;
 
 /// How one request is answered.
 #[derive(Clone, Copy, Debug)]
@@ -132,7 +132,7 @@ mod tests {
     use nuthatch_engine::KeyHasher;
     use nuthatch_protocol::cpserver::Dialect;
 
-    use crate::protocols::cpserver;
+    use crate::answers::cpserver;
 
     #[test]
     fn buffers_keep_their_memory_from_round_to_round() {

@@ -6,19 +6,12 @@
 //!  >28 END
 //! ```
 //!
-//! The number is the connection's file descriptor. Data blocks are left out, as in memcached. Slices run through this
-//! module only while that level is logged, so it costs nothing otherwise.
+//! The number is the connection's file descriptor. Data blocks are left out, as in memcached. Slices run through
+//! [`run_logged`](crate::protocols::run::run_logged) only while that level is logged, so it costs nothing otherwise.
 
 use std::fmt::{self, Display, Write};
-use std::os::fd::RawFd;
 
-use nuthatch_engine::AnyValue;
 use tracing::Level;
-
-use crate::output::Output;
-use crate::protocols::Phase;
-use crate::slice::{self, Slice, Stop};
-use crate::stage::Stage;
 
 /// The most bytes of a line that the log shows: a line of keys may have any length.
 const SHOWN_MAX: usize = 1024;
@@ -27,40 +20,6 @@ const SHOWN_MAX: usize = 1024;
 #[inline]
 pub fn is_logged() -> bool {
     tracing::enabled!(Level::DEBUG)
-}
-
-/// [`slice::run`], with a line in the log for each request.
-#[cold]
-pub fn run<'a>(
-    stage: &mut Stage<'_, 'a>,
-    slice: &mut Slice,
-    phase: &mut Phase,
-    input: &'a [u8],
-    fd: RawFd,
-) -> Stop {
-    tracing::trace!("{fd}: {} bytes of input", input.len() - slice.position);
-    loop {
-        let from = slice.position;
-        let begins = phase.is_at_request();
-        let stop = slice::step(stage, slice, phase, input);
-        // A request that waits for a batch or for more input is not consumed: it is parsed again, and logged then.
-        if begins && slice.position > from {
-            phase.log_request(&input[from..], fd);
-        }
-        if let Some(stop) = stop {
-            return stop;
-        }
-    }
-}
-
-/// Logs the replies in a slice's output from `from` on.
-#[cold]
-pub fn answered(phase: &Phase, output: &Output<AnyValue>, from: usize, fd: RawFd) {
-    let end = output.end();
-    if end > from {
-        tracing::trace!("{fd}: {} bytes of replies, large values apart", end - from);
-    }
-    phase.log_answers(output, from, fd);
 }
 
 /// Logs a batch.

@@ -8,6 +8,7 @@ use nuthatch_state::worker::SharedWorker;
 
 use crate::answering::Answering;
 use crate::batch::Batch;
+use crate::counting::Counts;
 use crate::slice::Slice;
 use crate::stage::DiscardReplies;
 
@@ -26,14 +27,11 @@ pub fn execute(
     let _lock = worker.lock.take();
     let footprint = |key_len, value_len| shared.engine.footprint(key_len, value_len);
     let hasher = shared.engine.hasher();
-    let mut answering = Answering::new(
-        slices,
-        batch,
-        &worker.counters,
-        (now, &shared.clock),
-        shared.prefixes.recorder(&worker.prefixes, hasher),
-        &footprint,
-    );
+    let counts = Counts {
+        counters: &worker.counters,
+        prefixes: shared.prefixes.recorder(&worker.prefixes, hasher),
+    };
+    let mut answering = Answering::new(slices, batch, counts, (now, &shared.clock), &footprint);
     if numbers.is_empty() {
         handle.execute(now, &batch.requests, &mut answering);
     } else {

@@ -3,8 +3,8 @@
 //! [`protocols`] each. There are no sockets in this crate.
 //!
 //! ```text
-//!   input bytes -> slice -> protocols::step -> stage -> batch  ==> the engine
-//!  output bytes <- output <- protocols (Answers) <- answering <==
+//!   input bytes -> protocols::run -> stage -> batch  ==> the engine
+//!  output bytes <- output <- answers <- answering   <==
 //! ```
 //!
 //! Reading order: [`slice`](mod@slice) (one connection's part in an iteration), [`work`](mod@work) (how much it may do), [`stage`] (what a request can use),
@@ -12,12 +12,16 @@
 //! back), [`output`], [`conversation`] (the log of requests).
 
 pub mod answering;
+pub mod answers;
 pub mod batch;
 pub mod conversation;
+mod counting;
 pub mod executing;
+mod expiry;
 pub mod output;
 pub mod partial;
 pub mod protocols;
 pub mod slice;
 pub mod stage;
+mod tls;
 pub mod work;

@@ -6,6 +6,7 @@ use nuthatch_state::uploads::{PARTS, PATIENCE, Share};
 /// A value of which a part has arrived. Dropping it frees the item.
 pub struct PartialValue {
     pub(crate) reservation: AnyReservation,
+    len: usize,
     /// Its bytes in the account of such values. Declared behind the item: it is dropped later.
     pub(crate) share: Share,
     /// When its progress was last looked at, and the bytes that were missing then.
@@ -17,11 +18,17 @@ impl PartialValue {
     pub(crate) fn new(reservation: AnyReservation, share: Share, now: Time) -> Self {
         let missing_then = reservation.missing();
         Self {
+            len: missing_then,
             reservation,
             share,
             since: now,
             missing_then,
         }
+    }
+
+    /// Its bytes.
+    pub(crate) fn len(&self) -> usize {
+        self.len
     }
 
     /// Bytes still to come.

@@ -11,8 +11,7 @@ use nuthatch_protocol::Awaited;
 use nuthatch_state::account::Terms;
 
 use crate::output::Output;
-use crate::protocols::{self, Phase};
-use crate::stage::{Flow, Stage};
+use crate::partial::PartialValue;
 use crate::work::Work;
 
 /// Where the input of a slice lies.
@@ -77,6 +76,19 @@ pub enum Stop {
     Panicked,
 }
 
+/// How a slice goes on after a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// With the next input.
+    Next,
+    /// With the same input, when the batch has been executed.
+    Barrier,
+    /// When more input has arrived.
+    Starved,
+    /// When another thread has called the worker.
+    Called,
+}
+
 impl Slice {
     /// The client asks the server to close.
     pub fn quit(&mut self) {
@@ -117,55 +129,24 @@ impl Slice {
         self.in_batch = 0;
     }
 
-    /// No room for another request of this slice.
-    #[inline]
-    pub fn batch_is_full(&self, stage: &Stage<'_, '_>) -> bool {
-        stage.batch.is_full() || self.in_batch >= self.in_batch_max
-    }
-}
-
-/// Parses as much of `input` as the slice may, and returns why it stopped.
-pub fn run<'a>(
-    stage: &mut Stage<'_, 'a>,
-    slice: &mut Slice,
-    phase: &mut Phase,
-    input: &'a [u8],
-) -> Stop {
-    loop {
-        if let Some(stop) = step(stage, slice, phase, input) {
-            return stop;
+    /// Drops input, `left` more bytes of it.
+    pub fn skip(&mut self, left: &mut u64, input: &[u8]) -> Flow {
+        let here = (input.len() - self.position) as u64;
+        let dropped = here.min(*left);
+        *left -= dropped;
+        self.position += dropped as usize;
+        match dropped == here {
+            true => Flow::Starved,
+            false => Flow::Next,
         }
     }
-}
 
-/// One step of [`run`]: a command, or a piece of one. Returns why the slice stops, if it does.
-#[inline(always)]
-pub fn step<'a>(
-    stage: &mut Stage<'_, 'a>,
-    slice: &mut Slice,
-    phase: &mut Phase,
-    input: &'a [u8],
-) -> Option<Stop> {
-    if slice.closing {
-        return Some(Stop::Closing);
-    }
-    if slice.output.len() >= slice.terms.output_cap {
-        return Some(if slice.in_batch > 0 {
-            Stop::Batch
-        } else {
-            Stop::Full
-        });
-    }
-    if slice.batch_is_full(stage) {
-        return Some(Stop::Batch);
-    }
-    if slice.commands_left == 0 {
-        return Some(Stop::Yielded);
-    }
-    match protocols::step(stage, slice, phase, input) {
-        Flow::Next => None,
-        Flow::Barrier => Some(Stop::Batch),
-        Flow::Starved => Some(Stop::Starved),
-        Flow::Called => Some(Stop::Called),
+    /// Passes the bytes of a large value that have arrived to the engine. True if the value is complete.
+    pub fn receive(&mut self, value: &mut PartialValue, input: &[u8]) -> bool {
+        let here = &input[self.position..];
+        let of_value = here.len().min(value.missing());
+        value.write(&here[..of_value]);
+        self.position += of_value;
+        value.missing() == 0
     }
 }

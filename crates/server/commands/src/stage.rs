@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use bumpalo::Bump;
 use nuthatch_engine::{
-    AnyHandle, AnyValue, Engine, Handle, Inspect, Item, Key, KeyHasher, Op, Present, Removal,
-    Replies, Reply, Request, Store, StoreMode, Time, Value,
+    AnyHandle, AnyValue, Engine, Expiry, Handle, Inspect, Item, Key, KeyHasher, Op, Present,
+    Removal, Replies, Reply, Request, Store, StoreMode, Time, Value,
 };
 use nuthatch_protocol::Limits;
+use nuthatch_protocol::resp::{Error, Moment};
 use nuthatch_security::guesses::{self, Credentials, Origin};
 use nuthatch_security::passwords::Role;
 use nuthatch_state::administration::Action;
@@ -18,15 +19,16 @@ use nuthatch_state::shared::Shared;
 use nuthatch_state::telemetry::StatSink;
 use nuthatch_state::telemetry::connections::Info;
 use nuthatch_state::telemetry::counters::WorkerCounters;
-use nuthatch_state::telemetry::prefixes::Event;
 use nuthatch_state::telemetry::watch::Kind;
 use nuthatch_state::telemetry::watch::line::Lines;
 use nuthatch_state::telemetry::watch::replies::{WatchedReplies, look_up};
 use nuthatch_state::worker::SharedWorker;
 
+use crate::answers::{self, Style};
 use crate::batch::{Batch, Ticket};
+use crate::counting::{self, Counted, Counts};
+use crate::expiry;
 use crate::partial::PartialValue;
-use crate::protocols::{self, Style};
 use crate::slice::Slice;
 use crate::work::Work;
 
@@ -60,19 +62,6 @@ pub struct Stage<'w, 'a> {
     pub info: &'w Info,
     /// The work that was done at once for the running slice and is not taken off its share yet.
     pub work: Work,
-}
-
-/// How a slice goes on after a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flow {
-    /// With the next input.
-    Next,
-    /// With the same input, when the batch has been executed.
-    Barrier,
-    /// When more input has arrived.
-    Starved,
-    /// When another thread has called the worker.
-    Called,
 }
 
 /// The most bytes of an item's header in any engine.
@@ -121,6 +110,23 @@ impl<'a> Stage<'_, 'a> {
             self.present.set(Some(present));
             present
         })
+    }
+
+    /// The expiry that a number of memcached's clients means at the present time.
+    pub fn expiry(&self, seconds: impl Into<i64>) -> Expiry {
+        let clock = &self.shared.clock;
+        expiry::memcached::expiry(seconds.into(), || self.present(), || clock.wall())
+    }
+
+    /// The expiry that a moment of Redis' clients means at the present time.
+    pub fn expiry_at(&self, moment: Moment) -> Expiry {
+        expiry::resp::expiry(moment, self.present(), &self.shared.clock)
+    }
+
+    /// No room for another request of the running slice.
+    #[inline]
+    pub fn batch_is_full(&self, slice: &Slice) -> bool {
+        self.batch.is_full() || slice.in_batch >= slice.in_batch_max
     }
 
     /// Takes the work that was done at once off the running slice's share.
@@ -215,13 +221,26 @@ impl<'a> Stage<'_, 'a> {
         reports::tell(self.shared, self.info, self.now, topic, hear)
     }
 
-    /// Counts an event of a key by its prefix, if that is switched on.
-    pub fn record(&self, key: &[u8], event: Event) {
-        let counted = &self.worker.prefixes;
-        let recorder = self.shared.prefixes.recorder(counted, self.hasher);
-        if let Some(mut recorder) = recorder {
-            recorder.record(key, event);
+    /// Counts a request of a Redis client that no item can fulfil. Frameworks swallow such an error: then this count
+    /// alone shows it.
+    pub fn count_refusal(&self, error: &Error<'_>) {
+        if *error == Error::KEY_TOO_LONG {
+            self.counters.key_too_long.bump();
+        } else if *error == Error::TOO_LARGE {
+            self.counters.store_too_large.bump();
         }
+    }
+
+    /// Counts a request of the running slice that is in no batch.
+    pub fn count(&self, counted: impl Into<Counted>, request: counting::Request<'_>) {
+        let counted = counted.into();
+        let of_worker = &self.worker.prefixes;
+        let prefixes = match counted.by_prefix {
+            true => self.shared.prefixes.recorder(of_worker, self.hasher),
+            false => None,
+        };
+        let counters = self.counters;
+        Counts { counters, prefixes }.count(counted, request);
     }
 
     /// Makes all items that exist at `at` expire then. Waits while another worker has the engine to itself.
@@ -260,7 +279,7 @@ impl<'a> Stage<'_, 'a> {
             lines: Lines::new(&self.shared.watch),
             requests,
             connection: &|_| number,
-            removal: &|_| protocols::REMOVAL,
+            removal: &|_| answers::REMOVAL,
             footprint: &|key_len, value_len| engine.footprint(key_len, value_len),
             now: self.now,
             value_len: None,
@@ -269,13 +288,23 @@ impl<'a> Stage<'_, 'a> {
         self.shared.watch.tell(&told.lines);
     }
 
-    /// Begins a store whose value is too long to await in a buffer. Errors: those of [`Handle::reserve`].
+    /// Begins a store whose value is too long to await in a buffer. Errors: those of [`Handle::reserve`], counted.
     pub fn reserve(&mut self, key: &[u8], value_len: usize) -> Result<PartialValue, Reply> {
         self.reserve_beside(key, value_len, 0)
     }
 
     /// The same for a value that is made from another, of which the engine keeps `pinned` bytes meanwhile.
     pub fn reserve_beside(
+        &mut self,
+        key: &[u8],
+        value_len: usize,
+        pinned: usize,
+    ) -> Result<PartialValue, Reply> {
+        let reserved = self.try_reserve(key, value_len, pinned);
+        reserved.inspect_err(|reply| self.counters.count_failure(reply))
+    }
+
+    fn try_reserve(
         &mut self,
         key: &[u8],
         value_len: usize,
@@ -290,8 +319,15 @@ impl<'a> Stage<'_, 'a> {
         Ok(PartialValue::new(reservation, share, self.now))
     }
 
-    /// Stores a complete value that was reserved for `key`. Watchers are told.
-    pub fn commit(&mut self, key: &[u8], value: PartialValue, store: &Store<'_>) -> Reply {
+    /// Stores a complete value that was reserved for `key`, and counts that. Watchers are told.
+    pub fn commit(
+        &mut self,
+        key: &[u8],
+        value: PartialValue,
+        store: &Store<'_>,
+        counted: impl Into<Counted>,
+    ) -> Reply {
+        let value_len = value.len();
         let lock = self.worker.lock.take();
         let lookup = (self.shared.watch.wanted().has(Kind::Fetches))
             .then(|| look_up(self.handle, self.now, self.key(key)));
@@ -307,6 +343,8 @@ impl<'a> Stage<'_, 'a> {
         };
         self.worker.hot.look(&[request], self.hasher);
         self.tell(request, lookup, &reply);
+        let request = counting::Request::replied(key, value_len, &reply);
+        self.count(counted, request);
         reply
     }
 
@@ -330,7 +368,7 @@ impl<'a> Stage<'_, 'a> {
             lines: Lines::new(&self.shared.watch),
             requests: &[request],
             connection: &|_| self.shared.number_of(self.info),
-            removal: &|_| protocols::REMOVAL,
+            removal: &|_| answers::REMOVAL,
             footprint: &|key_len, value_len| engine.footprint(key_len, value_len),
             now: self.now,
             value_len: None,

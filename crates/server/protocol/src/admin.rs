@@ -4,7 +4,7 @@
 use crate::command::{Command, Exptime};
 use crate::error::Error;
 use crate::number;
-use crate::parse::Reject;
+use crate::reject::Reject;
 use crate::words::{FirstWords, Words};
 
 /// Parses a command of this name.

@@ -284,10 +284,3 @@ pub struct MetaFlags<'a> {
     /// `O`: the opaque, at most [`OPAQUE_MAX`](crate::OPAQUE_MAX) bytes.
     pub opaque: Option<&'a [u8]>,
 }
-
-/// The server's limits that a parser needs.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// The largest value that the server accepts, in bytes.
-    pub value_max: usize,
-}

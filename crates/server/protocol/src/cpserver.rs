@@ -22,7 +22,7 @@
 //! request borrows it from the input like any other key.
 
 use crate::awaited::Awaited;
-use crate::command::Limits;
+use crate::limits::Limits;
 
 /// The paper's port.
 pub const PORT: u16 = 2117;

@@ -3,7 +3,7 @@
 use crate::command::Command;
 use crate::error::Error;
 use crate::key;
-use crate::parse::Reject;
+use crate::reject::Reject;
 use crate::words::{FirstWords, Words};
 
 /// `delete <key> [noreply]`. Other words have no meaning, such as the zero that old clients send.

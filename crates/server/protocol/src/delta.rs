@@ -4,7 +4,7 @@ use crate::command::Command;
 use crate::error::Error;
 use crate::key::KeyAndWord;
 use crate::number;
-use crate::parse::Reject;
+use crate::reject::Reject;
 use crate::words::Words;
 
 /// `incr <key> <number> [noreply]`, `decr <key> <number> [noreply]`.

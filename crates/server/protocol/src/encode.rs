@@ -97,6 +97,46 @@ pub fn stat_number(out: &mut Vec<u8>, name: &str, value: u64) {
     stat(out, name, Buffer::new().format(value));
 }
 
+/// The last reply to a client whose connection is closed because it holds too much.
+pub const OUT_OF_MEMORY_READING: &[u8] = b"SERVER_ERROR out of memory reading request\r\n";
+
+/// The reply to a client that uses TLS on a port without it.
+pub const NO_TLS: &[u8] = b"CLIENT_ERROR this port does not speak TLS\r\n";
+
+/// The limit that a datagram exceeds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TooMuch {
+    /// More commands than it may have. A connection would wait, a datagram cannot.
+    Commands,
+    /// Its answer is longer than allowed.
+    Answer,
+}
+
+/// The refusal of a datagram, instead of its answer.
+pub fn too_much(what: TooMuch) -> &'static [u8] {
+    match what {
+        TooMuch::Commands => b"SERVER_ERROR too many commands for a datagram\r\n",
+        TooMuch::Answer => b"SERVER_ERROR the answer is too large for UDP\r\n",
+    }
+}
+
+/// Those who are too many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Crowd {
+    /// All connections.
+    OfServer,
+    /// Those of an address.
+    OfAddress,
+}
+
+/// The refusal of a connection above the limit.
+pub fn too_many_connections(crowd: Crowd) -> &'static [u8] {
+    match crowd {
+        Crowd::OfServer => b"ERROR Too many open connections\r\n",
+        Crowd::OfAddress => b"ERROR Too many open connections of this address\r\n",
+    }
+}
+
 /// The first word of a meta reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetaStatus {

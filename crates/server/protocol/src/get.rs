@@ -4,7 +4,7 @@ use crate::command::{Exptime, Get};
 use crate::error::Error;
 use crate::key::KEY_LEN_MAX;
 use crate::number;
-use crate::parse::Reject;
+use crate::reject::Reject;
 use crate::words::{self, Words};
 
 /// `get <key>+`, `gets <key>+`.

@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::error::Error;
-use crate::parse::Reject;
+use crate::reject::Reject;
 use crate::words::{self, FirstWords, Words};
 
 /// The longest key, in bytes.

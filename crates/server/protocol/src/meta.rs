@@ -3,7 +3,7 @@
 use crate::command::{Meta, MetaFlags, MetaVerb};
 use crate::error::Error;
 use crate::meta_flags;
-use crate::parse::Reject;
+use crate::reject::Reject;
 use crate::words::Words;
 
 /// `mg <key> <flag>*`.

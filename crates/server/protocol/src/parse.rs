@@ -5,8 +5,10 @@ use std::convert::identity;
 use memchr::memchr;
 
 use crate::awaited::Awaited;
-use crate::command::{Command, Limits, Parsed, Refusal};
+use crate::command::{Command, Parsed, Refusal};
 use crate::error::Error;
+use crate::limits::Limits;
+use crate::reject::Reject;
 use crate::words::{self, Words};
 use crate::{admin, binary, delete, delta, get, meta, store, touch};
 
@@ -16,31 +18,6 @@ pub const LINE_MAX: usize = 2048;
 
 /// The shortest line, its end included. memcached refuses a shorter one, even `mn` and a newline.
 const LINE_MIN: usize = 4;
-
-/// The refusal of a line, with what its command's parser can tell.
-#[derive(Debug)]
-pub(crate) struct Reject {
-    pub(crate) error: Error,
-    pub(crate) quiet: bool,
-    pub(crate) close: bool,
-}
-
-impl Reject {
-    /// Reports `error` unless the client asked for no reply.
-    pub(crate) fn unless(quiet: bool, error: Error) -> Self {
-        Self {
-            error,
-            quiet,
-            close: false,
-        }
-    }
-}
-
-impl From<Error> for Reject {
-    fn from(error: Error) -> Self {
-        Self::unless(false, error)
-    }
-}
 
 /// Parses the front of `input`. More input never changes a result other than [`Parsed::Incomplete`] and
 /// [`Parsed::Body`].

@@ -1,7 +1,8 @@
 //! The parsers of the commands with a data block: set, add, replace, append, prepend, cas, ms.
 
-use crate::command::{Command, Forget, Limits, MetaMode, Parsed, Refusal, Store, StoreVerb};
+use crate::command::{Command, Forget, MetaMode, Parsed, Refusal, Store, StoreVerb};
 use crate::error::Error;
+use crate::limits::Limits;
 use crate::words::{FirstWords, Words};
 use crate::{key, meta_flags, number};
 

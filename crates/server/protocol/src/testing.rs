@@ -1,7 +1,8 @@
 //! Helpers for the tests of all commands.
 
-use crate::command::{Command, Limits, Parsed, Refusal};
+use crate::command::{Command, Parsed, Refusal};
 use crate::encode;
+use crate::limits::Limits;
 use crate::parse::parse;
 
 pub(crate) const LIMITS: Limits = Limits { value_max: 1024 };

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use mio::{Events, Poll, Token, Waker};
 use nix::sys::socket::{getsockopt, sockopt};
-use nuthatch_commands::protocols::{self, Crowd};
+use nuthatch_commands::protocols;
+use nuthatch_protocol::encode::Crowd;
 use nuthatch_security::guesses::Origin;
 use nuthatch_state::account::Level;
 use nuthatch_state::origins::Seat;

@@ -3,29 +3,33 @@
 //!
 //! * its phases: what the next byte of input means, and the state between two slices ([`Phase`]);
 //! * its requests to the engine, and the commands that it executes at once ([`step`]);
-//! * its answers, and the parts of a request that they depend on ([`Style`], which the batch keeps);
-//! * its refusals of connections, and how the log shows a request.
+//! * how the log shows a request.
 //!
-//! To add one: its parser in `nuthatch-protocol`, a folder here, a variant of [`Protocol`], [`Phase`] and [`Style`],
-//! and a line in each `match` of this file.
+//! Its answers are in [`answers`](crate::answers).
+//!
+//! To add one: its parser in `nuthatch-protocol`, a folder here, a variant of [`Protocol`], [`Phase`] and
+//! [`Style`](crate::answers::Style), and a line in each `match` of this file.
 
-pub(crate) mod binary;
-pub(crate) mod cpserver;
-pub(crate) mod memcached;
-pub(crate) mod resp;
+mod binary;
+mod cpserver;
+mod memcached;
+mod resp;
+pub mod run;
 
 use std::os::fd::RawFd;
 
-use nuthatch_engine::{AnyValue, Item, Reply};
+use nuthatch_engine::AnyValue;
 use nuthatch_protocol::binary::MAGIC;
+use nuthatch_protocol::encode::{self, Crowd, TooMuch};
+use nuthatch_protocol::resp::{OUT_OF_MEMORY_READING, too_many_connections};
 use nuthatch_security::login::Login;
 use nuthatch_state::config::Protocol;
 
-use crate::answering::{AnswerContext, Answers, OldValue};
 use crate::output::Output;
 use crate::partial::PartialValue;
-use crate::slice::Slice;
-use crate::stage::{Flow, Stage};
+use crate::slice::{Flow, Slice};
+use crate::stage::Stage;
+use crate::tls;
 
 /// A connection's state in its protocol: what the next byte of its input means.
 pub enum Phase {
@@ -130,10 +134,10 @@ impl Phase {
     /// Tells a client that its connection is closed for what it holds.
     pub fn say_out_of_memory(&self, out: &mut Vec<u8>) {
         match self {
-            Self::Memcached(_) => out.extend_from_slice(memcached::OUT_OF_MEMORY),
+            Self::Memcached(_) => out.extend_from_slice(encode::OUT_OF_MEMORY_READING),
             // These protocols have answers to requests only, or no answer for this.
             Self::Undecided { .. } | Self::Binary(_) | Self::CpServer(_) => {}
-            Self::Resp(_) => out.extend_from_slice(resp::OUT_OF_MEMORY),
+            Self::Resp(_) => out.extend_from_slice(OUT_OF_MEMORY_READING),
         }
     }
 
@@ -141,7 +145,7 @@ impl Phase {
     pub fn say_too_much(&self, what: TooMuch, out: &mut Vec<u8>) {
         match self {
             Self::Undecided { .. } | Self::Memcached(_) => {
-                out.extend_from_slice(memcached::too_much(what));
+                out.extend_from_slice(encode::too_much(what));
             }
             // The binary protocol has answers to requests only. The other two have no datagrams.
             Self::Binary(_) | Self::CpServer(_) | Self::Resp(_) => {}
@@ -175,29 +179,13 @@ impl Phase {
     }
 }
 
-/// The limit that a datagram exceeds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TooMuch {
-    /// More commands than a slice may have (`-R`). A connection would wait for its next slice, a datagram has none.
-    Commands,
-    /// Its answer is longer than allowed.
-    Answer,
-}
-
-/// Those who are too many.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Crowd {
-    /// All connections.
-    OfServer,
-    /// Those of an address.
-    OfAddress,
-}
-
 /// The refusal of a connection above the limit, if its protocol has one.
 pub fn too_many(protocol: Protocol, crowd: Crowd) -> Option<&'static [u8]> {
     match protocol {
-        Protocol::Memcached | Protocol::Text | Protocol::Any => Some(memcached::too_many(crowd)),
-        Protocol::Redis => Some(resp::too_many(crowd)),
+        Protocol::Memcached | Protocol::Text | Protocol::Any => {
+            Some(encode::too_many_connections(crowd))
+        }
+        Protocol::Redis => Some(too_many_connections(crowd)),
         Protocol::Binary | Protocol::CpServer => None,
     }
 }
@@ -236,128 +224,12 @@ fn decide(
         None => return Flow::Starved,
         Some(&MAGIC) => Phase::begin(Protocol::Binary, login),
         Some(&resp::MARK) if redis => Phase::begin(Protocol::Redis, login),
-        Some(&TLS_HANDSHAKE) => {
-            refuse_tls(slice, memcached::NO_TLS);
+        Some(&tls::HANDSHAKE) => {
+            tls::refuse(slice, encode::NO_TLS);
             slice.position = input.len();
             return Flow::Next;
         }
         Some(_) => Phase::begin(Protocol::Text, login),
     };
     Flow::Next
-}
-
-/// The first byte of a client that uses TLS. No text command begins with it.
-const TLS_HANDSHAKE: u8 = 0x16;
-
-/// True if the input is the beginning of TLS: a handshake, and the first byte of its version.
-#[cold]
-fn speaks_tls(front: &[u8]) -> bool {
-    front.starts_with(&[TLS_HANDSHAKE, 3])
-}
-
-/// Tells a client with this text that the port has no TLS, and ends its connection: otherwise the client would wait for
-/// an answer by TLS, and a text parser for the end of a line.
-#[cold]
-fn refuse_tls(slice: &mut Slice, words: &[u8]) {
-    slice.output.text().extend_from_slice(words);
-    slice.closing = true;
-}
-
-/// Drops input, `left` more bytes of it.
-fn swallow(slice: &mut Slice, left: &mut u64, input: &[u8]) -> Flow {
-    let here = (input.len() - slice.position) as u64;
-    let dropped = here.min(*left);
-    *left -= dropped;
-    slice.position += dropped as usize;
-    match dropped == here {
-        true => Flow::Starved,
-        false => Flow::Next,
-    }
-}
-
-/// Passes the bytes of a large value that have arrived to the engine. True if the value is complete.
-fn receive(value: &mut PartialValue, slice: &mut Slice, input: &[u8]) -> bool {
-    let here = &input[slice.position..];
-    let of_value = here.len().min(value.missing());
-    value.write(&here[..of_value]);
-    slice.position += of_value;
-    value.missing() == 0
-}
-
-/// The protocol of an answer, and what the answer depends on.
-#[derive(Clone, Copy, Debug)]
-pub enum Style {
-    /// memcached's text protocol.
-    Memcached(memcached::Style),
-    /// memcached's binary protocol.
-    Binary(binary::Style),
-    /// CPServer's protocol.
-    CpServer(cpserver::Style),
-    /// Redis' protocol.
-    Resp(resp::Style),
-}
-
-/// The name of a removal for watchers.
-pub const REMOVAL: &str = "delete";
-
-impl Style {
-    /// The name of a removal in this style for watchers.
-    pub fn removal(self) -> &'static str {
-        match self {
-            Self::Memcached(style) if style.is_meta() => "md",
-            _ => REMOVAL,
-        }
-    }
-}
-
-/// Tickets are written and read once a request.
-const _: () = assert!(size_of::<Style>() <= 16);
-
-impl Answers for Style {
-    #[inline]
-    fn value_begins(
-        self,
-        out: &mut Vec<u8>,
-        context: &AnswerContext<'_, '_>,
-        index: usize,
-        item: &Item,
-    ) {
-        match self {
-            Self::Memcached(style) => style.value_begins(out, context, index, item),
-            Self::Binary(style) => style.value_begins(out, context, index, item),
-            Self::CpServer(style) => style.value_begins(out, context, index, item),
-            Self::Resp(style) => style.value_begins(out, context, index, item),
-        }
-    }
-
-    #[inline]
-    fn value_ends(
-        self,
-        out: &mut Vec<u8>,
-        context: &mut AnswerContext<'_, '_>,
-        index: usize,
-        value_len: usize,
-    ) {
-        match self {
-            Self::Memcached(style) => style.value_ends(out, context, index, value_len),
-            Self::Binary(style) => style.value_ends(out, context, index, value_len),
-            Self::CpServer(style) => style.value_ends(out, context, index, value_len),
-            Self::Resp(style) => style.value_ends(out, context, index, value_len),
-        }
-    }
-
-    fn reply(
-        self,
-        out: &mut Vec<u8>,
-        context: &mut AnswerContext<'_, '_>,
-        index: usize,
-        reply: &Reply,
-    ) -> OldValue {
-        match self {
-            Self::Memcached(style) => style.reply(out, context, index, reply),
-            Self::Binary(style) => style.reply(out, context, index, reply),
-            Self::CpServer(style) => style.reply(out, context, index, reply),
-            Self::Resp(style) => style.reply(out, context, index, reply),
-        }
-    }
 }

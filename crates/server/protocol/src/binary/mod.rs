@@ -15,8 +15,10 @@
 
 pub mod encode;
 pub mod parse;
+mod reply;
 
 pub use parse::{Command, Parsed, Refusal, Request, Store, StoreVerb, awaited, parse};
+pub use reply::ReplyHead;
 
 /// The first byte of every request.
 pub const MAGIC: u8 = 0x80;

@@ -4,8 +4,8 @@
 
 use super::{HEADER, Head, MAGIC, Opcode, Status};
 use crate::awaited::Awaited;
-use crate::command::Limits;
 use crate::key::KEY_LEN_MAX;
+use crate::limits::Limits;
 
 /// The longest body. A longer one is refused before it arrives.
 const BODY_MAX: u32 = 1 << 30;

@@ -3,8 +3,11 @@
 
 use itoa::Buffer;
 
+use crate::encode::Crowd;
+
 use super::arguments::Arguments;
 use super::error::Error;
+use super::names::Described;
 use super::parse::UNKNOWN_SHOWN;
 
 /// The version of the protocol.
@@ -28,6 +31,20 @@ impl Version {
 }
 
 const END: &[u8] = b"\r\n";
+
+/// The reply to a client that uses TLS on a port without it.
+pub const NO_TLS: &[u8] = b"-ERR this port does not speak TLS\r\n";
+
+/// The last reply to a client whose connection is closed because it holds too much.
+pub const OUT_OF_MEMORY_READING: &[u8] = b"-ERR out of memory reading request\r\n";
+
+/// The refusal of a connection above the limit.
+pub fn too_many_connections(crowd: Crowd) -> &'static [u8] {
+    match crowd {
+        Crowd::OfServer => b"-ERR max number of clients reached\r\n",
+        Crowd::OfAddress => b"-ERR max number of clients of this address reached\r\n",
+    }
+}
 
 /// Writes replies one after the other.
 pub struct Writer<'o> {
@@ -175,6 +192,25 @@ impl<'o> Writer<'o> {
             Version::Resp3 => self
                 .out
                 .extend_from_slice(if flag { b"#t\r\n" } else { b"#f\r\n" }),
+        }
+    }
+
+    /// A command, as COMMAND INFO describes it.
+    pub fn command(&mut self, command: &Described) {
+        self.array(10);
+        self.bulk(command.name.as_bytes());
+        self.integer(command.arity);
+        self.set(command.flags.len());
+        for flag in command.flags {
+            self.status(flag);
+        }
+        for number in command.keys {
+            self.integer(number);
+        }
+        // Categories of access, hints, specifications of keys, subcommands.
+        self.set(0);
+        for _ in 0..3 {
+            self.array(0);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Commands of many keys: their arguments are taken one by one, so the server never holds all of them.
 
 use crate::awaited::Awaited;
-use crate::command::Limits;
+use crate::limits::Limits;
 
 use super::arguments::{Arguments, Stop};
 use super::command::{Body, Many};

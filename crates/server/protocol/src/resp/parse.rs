@@ -1,7 +1,7 @@
 //! The parser of Redis' protocol: it parses the command at the front of the input.
 
 use crate::awaited::Awaited;
-use crate::command::Limits;
+use crate::limits::Limits;
 
 use super::arguments::{Arguments, END, Stop};
 use super::command::{Body, Command, Many, Parsed, Refusal};

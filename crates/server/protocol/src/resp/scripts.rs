@@ -1,6 +1,6 @@
 //! The parsers of EVAL, EVALSHA and SCRIPT. What scripts are is not this crate's subject.
 
-use crate::command::Limits;
+use crate::limits::Limits;
 
 use super::arguments::{Arguments, Source, Stop};
 use super::command::{Command, Eval, ScriptName};

@@ -1,6 +1,6 @@
 //! The parsers of Redis' commands about one key and its value.
 
-use crate::command::Limits;
+use crate::limits::Limits;
 
 use super::arguments::{Source, Stop};
 use super::command::{

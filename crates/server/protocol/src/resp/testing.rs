@@ -1,6 +1,6 @@
 //! Helpers for the tests of all commands.
 
-use crate::command::Limits;
+use crate::limits::Limits;
 
 use super::command::{Command, Parsed};
 use super::encode::{Version, Writer};

@@ -1,6 +1,6 @@
 //! The parser of commands whose words are apart already, as a script passes them. It copies none of them.
 
-use crate::command::Limits;
+use crate::limits::Limits;
 
 use super::arguments::{ARGUMENTS_LEN_MAX, Source, Stop, check_key_len};
 use super::command::Command;

@@ -5,10 +5,11 @@ use std::io::{self, ErrorKind, Write};
 use std::mem;
 
 use nuthatch_commands::output::Output;
-use nuthatch_commands::protocols::{Phase, TooMuch};
+use nuthatch_commands::protocols::Phase;
 use nuthatch_commands::slice::{Slice, Source, Stop};
 use nuthatch_engine::{AnyValue, Time};
 use nuthatch_protocol::datagram;
+use nuthatch_protocol::encode::TooMuch;
 use nuthatch_state::account::Terms;
 
 use super::Worker;

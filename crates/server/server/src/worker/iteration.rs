@@ -27,8 +27,8 @@ use bumpalo::Bump;
 use nuthatch_commands::conversation;
 use nuthatch_commands::executing::execute;
 use nuthatch_commands::output::Output;
-use nuthatch_commands::protocols::Phase;
-use nuthatch_commands::slice::{self, Slice, Source, Stop};
+use nuthatch_commands::protocols::{Phase, run};
+use nuthatch_commands::slice::{Slice, Source, Stop};
 use nuthatch_commands::stage::Stage;
 use nuthatch_engine::{Engine, Time, has_unwound};
 use nuthatch_protocol::{Awaited, resp};
@@ -351,11 +351,11 @@ impl Worker {
                 // transaction has queued or watches). What it shares with the other slices is valid at each step: the
                 // batch, which is cut; the arena, which only grows until the iteration's end; the counters, which are
                 // atomic. Locks are released by their guards, the isolation's too.
-                let run = catch_unwind(AssertUnwindSafe(|| match logged {
-                    true => conversation::run(&mut stage, slice, phase, input, fd),
-                    false => slice::run(&mut stage, slice, phase, input),
+                let ran = catch_unwind(AssertUnwindSafe(|| match logged {
+                    true => run::run_logged(&mut stage, slice, phase, input, fd),
+                    false => run::run(&mut stage, slice, phase, input),
                 }));
-                match run {
+                match ran {
                     Ok(stop) => {
                         slice.stop = stop;
                         written += slice.output.copied() - before;
@@ -392,7 +392,7 @@ impl Worker {
             if logged {
                 for slice in slices.iter_mut() {
                     let Peer { phase, fd, .. } = peers.of(slice.id);
-                    conversation::answered(phase, &slice.output, slice.logged, fd);
+                    run::answered(phase, &slice.output, slice.logged, fd);
                     slice.logged = slice.output.end();
                 }
             }

@@ -3,14 +3,13 @@
 
 use nuthatch_engine::Reply;
 use nuthatch_protocol::binary::{Head, Parsed, Store, StoreVerb, parse};
-use nuthatch_state::telemetry::prefixes::Event;
-use nuthatch_state::telemetry::sizes::Lens;
 
-use super::answers::answer_store;
-use super::{Incoming, NO_LIMITS, Phase, requests};
-use crate::protocols;
-use crate::slice::Slice;
-use crate::stage::{Flow, Stage};
+use super::phase::{Incoming, NO_LIMITS, Phase};
+use super::requests;
+use crate::answers::binary::{STORE, answer_store};
+use crate::counting::{self, Counted, Kind};
+use crate::slice::{Flow, Slice};
+use crate::stage::Stage;
 use crate::work::Work;
 
 /// Begins a store. `request` is the head, extras and key.
@@ -33,7 +32,9 @@ pub fn begin(
         })),
         Err(reply) => {
             stage.tell_refused(store.key, &requests::store_op(stage, store), &reply);
-            answer(stage, slice, head, store, value_len, &reply);
+            let refused = counting::Request::replied(store.key, value_len, &reply);
+            stage.count(Counted::with_prefix(Kind::Refused), refused);
+            answer(stage, slice, head, store, &reply);
             Phase::Swallow(value_len as u64)
         }
     };
@@ -50,7 +51,7 @@ pub fn go_on(
     let Phase::Value(incoming) = phase else {
         return Flow::Next;
     };
-    if !protocols::receive(&mut incoming.value, slice, input) {
+    if !slice.receive(&mut incoming.value, input) {
         return Flow::Starved;
     }
     if let Phase::Value(incoming) = std::mem::replace(phase, Phase::Requests) {
@@ -60,15 +61,12 @@ pub fn go_on(
             request,
         } = *incoming;
         // The request was parsed once already, with the same result.
-        let Parsed::Body {
-            store, value_len, ..
-        } = parse(&request, &NO_LIMITS)
-        else {
+        let Parsed::Body { store, .. } = parse(&request, &NO_LIMITS) else {
             return Flow::Next;
         };
         let op = requests::store_op(stage, &store);
-        let reply = stage.commit(store.key, value, &op);
-        answer(stage, slice, head, &store, value_len, &reply);
+        let reply = stage.commit(store.key, value, &op, STORE);
+        answer(stage, slice, head, &store, &reply);
     }
     Flow::Next
 }
@@ -79,15 +77,8 @@ fn answer(
     slice: &mut Slice,
     head: Head,
     store: &Store<'_>,
-    value_len: usize,
     reply: &Reply,
 ) {
-    stage.counters.count_set(Lens {
-        key: store.key.len(),
-        value: value_len,
-    });
-    stage.counters.count_failure(reply);
-    stage.record(store.key, Event::Set);
     let failed = matches!(reply, Reply::TooLarge | Reply::OutOfMemory);
     if failed && store.verb == StoreVerb::Set {
         stage.forget(store.key);

@@ -1,75 +1,27 @@
 //! memcached's binary protocol.
 //!
+//! * [`phase`]: the state of a connection.
 //! * [`requests`]: requests about keys, which join the batch, and requests that are executed at once.
 //! * [`large`]: stores whose value arrives piece by piece.
 //! * [`login`]: how clients log in.
-//! * [`answers`]: its answers.
 //! * [`log`]: its lines in the log of requests.
 
-mod answers;
 mod large;
 pub mod log;
 mod login;
+mod phase;
 mod requests;
 
 use nuthatch_engine::Reply;
-use nuthatch_protocol::binary::{self, Command, Head, Parsed, Refusal, Status, encode, parse};
+use nuthatch_protocol::binary::{self, Command, Parsed, Refusal, Status, encode, parse};
 use nuthatch_protocol::{Awaited, Limits};
 use nuthatch_security::login::Login;
 
-use crate::partial::PartialValue;
-use crate::slice::Slice;
-use crate::stage::{Flow, Stage};
+use self::phase::NO_LIMITS;
+use crate::slice::{Flow, Slice};
+use crate::stage::Stage;
 use crate::work::Work;
-pub use answers::Style;
-
-/// What the next byte of input means.
-pub enum Phase {
-    /// It begins a request.
-    Requests,
-    /// It is dropped: this many bytes are left to drop.
-    Swallow(u64),
-    /// It belongs to a large value.
-    Value(Box<Incoming>),
-    /// It begins a request of a client that has not logged in.
-    Login(Login),
-}
-
-/// A large value that arrives piece by piece.
-pub struct Incoming {
-    value: PartialValue,
-    head: Head,
-    /// The request without its value, parsed again when the value is complete.
-    request: Box<[u8]>,
-}
-
-impl Phase {
-    /// Bytes still to come of a value that goes straight to the engine.
-    #[inline]
-    pub fn missing(&self) -> usize {
-        match self {
-            Self::Value(incoming) => incoming.value.missing(),
-            _ => 0,
-        }
-    }
-
-    /// The value under way that goes straight to the engine, if there is one.
-    pub fn partial(&mut self) -> Option<&mut PartialValue> {
-        match self {
-            Self::Value(incoming) => Some(&mut incoming.value),
-            _ => None,
-        }
-    }
-
-    /// Bytes of memory that it holds, without those of the value, which are the engine's.
-    #[inline]
-    pub fn memory(&self) -> usize {
-        match self {
-            Self::Value(incoming) => incoming.request.len(),
-            _ => 0,
-        }
-    }
-}
+pub use phase::Phase;
 
 /// Takes a request, or a piece of one.
 #[inline(always)]
@@ -82,7 +34,7 @@ pub fn step<'a>(
     match phase {
         Phase::Requests => request(stage, slice, phase, input),
         Phase::Swallow(left) => {
-            let flow = super::swallow(slice, left, input);
+            let flow = slice.skip(left, input);
             if *left == 0 {
                 *phase = Phase::Requests;
             }
@@ -209,7 +161,7 @@ fn refuse(
     refusal: &Refusal<'_>,
 ) -> Flow {
     if refusal.status == Status::TooLarge {
-        stage.counters.store_too_large.bump();
+        stage.counters.count_failure(&Reply::TooLarge);
         if let Parsed::Body { store, .. } = parse(&front[..refusal.consumed], &NO_LIMITS) {
             let op = requests::store_op(stage, &store);
             stage.tell_refused(store.key, &op, &Reply::TooLarge);
@@ -230,8 +182,3 @@ fn refuse(
 
 /// A client that has not logged in stores nothing.
 const NO_VALUES: Limits = Limits { value_max: 0 };
-
-/// No limit, to parse a request that was refused as too large.
-const NO_LIMITS: Limits = Limits {
-    value_max: usize::MAX,
-};

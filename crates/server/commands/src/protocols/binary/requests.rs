@@ -6,11 +6,11 @@ use nuthatch_state::administration::Action;
 use nuthatch_state::config::MEMCACHED_VERSION;
 use nuthatch_state::reports::{self as reports, Outcome};
 
-use super::{Style, login};
-use crate::protocols;
-use crate::protocols::memcached::expiry;
-use crate::slice::Slice;
-use crate::stage::{Flow, Stage};
+use super::login;
+use crate::answers::{Style, binary};
+use crate::expiry::memcached::flush_time;
+use crate::slice::{Flow, Slice};
+use crate::stage::Stage;
 use crate::work::Work;
 
 /// Takes a complete request of `consumed` bytes: adds it to the batch, or executes it at once.
@@ -29,7 +29,7 @@ pub fn request<'a>(
                 None => Op::Get,
                 Some(seconds) => Op::Read(Read {
                     value: *value,
-                    touch: Some(expiry::of_seconds(stage, *seconds)),
+                    touch: Some(stage.expiry(*seconds)),
                     ..Read::default()
                 }),
             };
@@ -65,7 +65,7 @@ pub fn request<'a>(
                 true => Delta::down(*by),
                 false => Delta::up(*by),
             };
-            let made = |(number, seconds)| (number, expiry::of_seconds(stage, seconds));
+            let made = |(number, seconds)| (number, stage.expiry(seconds));
             let op = Op::Delta(Delta {
                 condition: condition(*cas),
                 vivify: make.map(made),
@@ -88,8 +88,8 @@ pub fn request<'a>(
 
 #[inline]
 fn push<'a>(stage: &mut Stage<'_, 'a>, slice: &mut Slice, key: &'a [u8], op: Op<'a>, head: Head) {
-    let style = Style { head, noop: None };
-    stage.push(slice, key, op, protocols::Style::Binary(style));
+    let style = binary::Style { head, noop: None };
+    stage.push(slice, key, op, Style::Binary(style));
 }
 
 /// Attaches a noop to the slice's last request in the batch, to be answered behind it: a noop ends most pipelines of
@@ -99,7 +99,7 @@ fn follows_last(stage: &mut Stage<'_, '_>, slice: &Slice, head: Head) -> bool {
         return false;
     }
     match stage.batch.tickets.last_mut().map(|last| &mut last.style) {
-        Some(protocols::Style::Binary(last)) if last.noop.is_none() => {
+        Some(Style::Binary(last)) if last.noop.is_none() => {
             last.noop = Some(head.opaque);
             true
         }
@@ -120,7 +120,7 @@ fn condition(cas: u64) -> Condition {
 pub fn store_op<'v>(stage: &Stage<'_, '_>, store: &Store<'v>) -> StoreOp<'v> {
     let mut op = StoreOp::set(store.value);
     op.flags = store.flags;
-    op.expiry = expiry::of_seconds(stage, store.exptime);
+    op.expiry = stage.expiry(store.exptime);
     op.condition = condition(store.cas);
     op.mode = match store.verb {
         StoreVerb::Append => StoreMode::Append,
@@ -176,7 +176,7 @@ fn flush(stage: &mut Stage<'_, '_>, slice: &mut Slice, head: Head, delay: u32, q
         return encode::error(out, head, Status::Unauthenticated);
     }
     stage.counters.cmd_flush.bump();
-    let at = expiry::flush_time(delay.into(), stage.now, &stage.shared.clock);
+    let at = flush_time(delay.into(), stage.now, &stage.shared.clock);
     stage.flush(at);
     if !quiet {
         encode::done(out, head, 0);

@@ -1,21 +1,18 @@
 //! CPServer's requests. LOOKUP and INSERT are a get and a set of the batch, like memcached's, and differ in their
 //! answers only. The items are the same: the key is 8 bytes.
 
-mod answers;
 pub mod log;
 
 use nuthatch_engine::{Op, Reply, Store};
 use nuthatch_protocol::Awaited;
 use nuthatch_protocol::cpserver::{self, Dialect, HEADER, Parsed, StoreHeader, parse};
-use nuthatch_state::telemetry::sizes::Lens;
 
+use crate::answers::Style;
+use crate::answers::cpserver::{self as answers, insert_status};
 use crate::partial::PartialValue;
-use crate::protocols;
-use crate::slice::Slice;
-use crate::stage::{Flow, Stage};
+use crate::slice::{Flow, Slice};
+use crate::stage::Stage;
 use crate::work::Work;
-pub use answers::Style;
-use answers::insert_status;
 
 /// What the next byte of input means.
 pub enum Phase {
@@ -32,7 +29,6 @@ pub struct Incoming {
     value: PartialValue,
     key: Box<[u8]>,
     dialect: Dialect,
-    value_len: usize,
 }
 
 impl Phase {
@@ -65,7 +61,7 @@ pub fn step<'a>(
     match phase {
         Phase::Requests => request(stage, slice, phase, input),
         Phase::Swallow(left) => {
-            let flow = protocols::swallow(slice, left, input);
+            let flow = slice.skip(left, input);
             if *left == 0 {
                 *phase = Phase::Requests;
             }
@@ -90,7 +86,7 @@ fn request<'a>(
             return Flow::Starved;
         }
         Parsed::Lookup { key, dialect } => {
-            let style = protocols::Style::CpServer(Style::Lookup(dialect));
+            let style = Style::CpServer(answers::Style::Lookup(dialect));
             stage.push(slice, key, Op::Get, style);
         }
         Parsed::Insert {
@@ -103,7 +99,7 @@ fn request<'a>(
                 return Flow::Barrier;
             }
             let op = Op::Store(Store::set(value));
-            let style = protocols::Style::CpServer(Style::Insert(dialect));
+            let style = Style::CpServer(answers::Style::Insert(dialect));
             stage.push(slice, key, op, style);
             slice.position += value.len();
             if alone {
@@ -120,6 +116,7 @@ fn request<'a>(
         _ if slice.in_batch > 0 => return Flow::Barrier,
         Parsed::Body(announced) => begin(stage, slice, phase, &announced),
         Parsed::TooLarge(announced) => {
+            stage.counters.count_failure(&Reply::TooLarge);
             refuse(stage, slice, phase, &announced, &Reply::TooLarge);
         }
         Parsed::Unknown { op } => {
@@ -148,7 +145,6 @@ fn begin(
                 value,
                 key: announced.key.into(),
                 dialect: announced.dialect,
-                value_len: announced.value_len,
             }));
         }
         Err(reply) => refuse(stage, slice, phase, announced, &reply),
@@ -166,7 +162,7 @@ fn refuse(
     reply: &Reply,
 ) {
     stage.forget(announced.key);
-    let status = insert_status(stage.counters, reply);
+    let status = insert_status(reply);
     cpserver::stored(slice.output.text(), announced.dialect, status);
     *phase = Phase::Swallow(announced.value_len as u64);
 }
@@ -176,7 +172,7 @@ fn go_on(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, input:
     let Phase::Value(incoming) = phase else {
         return Flow::Next;
     };
-    if !protocols::receive(&mut incoming.value, slice, input) {
+    if !slice.receive(&mut incoming.value, input) {
         return Flow::Starved;
     }
     if let Phase::Value(incoming) = std::mem::replace(phase, Phase::Requests) {
@@ -184,14 +180,9 @@ fn go_on(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, input:
             value,
             key,
             dialect,
-            value_len,
         } = *incoming;
-        let reply = stage.commit(&key, value, &Store::set(&[]));
-        stage.counters.count_set(Lens {
-            key: key.len(),
-            value: value_len,
-        });
-        let status = insert_status(stage.counters, &reply);
+        let reply = stage.commit(&key, value, &Store::set(&[]), answers::STORE);
+        let status = insert_status(&reply);
         cpserver::stored(slice.output.text(), dialect, status);
         stage.charge(slice);
     }

@@ -1,55 +1,18 @@
 //! Commands about memcached's internals. Where this server has no such part, they answer like a memcached that has the
 //! feature switched off.
 
-use std::str::FromStr;
 use std::sync::atomic::Ordering;
 
 use nuthatch_protocol::{Words, encode};
 
-use super::Phase;
+use super::arguments::{Arguments, number};
 use super::dump::{CLASSES_MAX, Classes, Dump, DumpStyle};
+use super::phase::Phase;
 use crate::slice::Slice;
 use crate::stage::Stage;
 
 const ERROR: &[u8] = b"ERROR\r\n";
 const BAD_FORMAT: &[u8] = b"CLIENT_ERROR bad command line format\r\n";
-
-/// More words than any of these commands looks at.
-const WORDS_MAX: usize = 8;
-
-/// The first words of a line, as many as any command looks at, and whether the last word of the line is noreply.
-struct Arguments<'a> {
-    words: [&'a [u8]; WORDS_MAX],
-    count: usize,
-    noreply: bool,
-}
-
-impl<'a> Arguments<'a> {
-    fn of(text: Words<'a>) -> Self {
-        let mut words = [&[][..]; WORDS_MAX];
-        let mut count = 0;
-        for (place, word) in words.iter_mut().zip(text) {
-            *place = word;
-            count += 1;
-        }
-        Self {
-            words,
-            count,
-            noreply: text.iter().last() == Some(b"noreply"),
-        }
-    }
-
-    fn words(&self) -> &[&'a [u8]] {
-        &self.words[..self.count]
-    }
-}
-
-/// Parses a word as a number without a plus sign.
-pub fn number<T: FromStr>(word: &[u8]) -> Option<T> {
-    // Rust's parser accepts a plus sign.
-    let word = std::str::from_utf8(word).ok()?;
-    word.parse().ok().filter(|_| !word.starts_with('+'))
-}
 
 /// The refusal of a command for a proxy or for external storage, if a line or a word begins with one: this server has
 /// neither. memcached 1.6.45 answers a plain error, this server explains it. `stats extstore` is answered, with

@@ -1,18 +1,17 @@
 //! Replies that are longer than a slice: metadump, mgdump, cachedump. They are made slice by slice, each only when the
 //! client has read enough of the earlier output, and block no other client meanwhile.
 
-use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use nuthatch_engine::request::KEY_LEN_MAX;
-use nuthatch_engine::{Cursor, Footprint, Handle, Visit, Wall};
-use nuthatch_protocol::encode;
+use nuthatch_engine::{Cursor, Handle, Visit, Wall};
+use nuthatch_protocol::{dump, encode};
 use nuthatch_state::shared::Shared;
 use nuthatch_state::telemetry::histogram::ItemSizes;
 
-use super::admin::number;
-use super::expiry::unix_seconds;
+use super::arguments::number;
+use crate::expiry::memcached::unix_seconds;
 use crate::slice::Slice;
 use crate::stage::Stage;
 use crate::work::Work;
@@ -129,12 +128,13 @@ impl Dump {
             }
             match style {
                 DumpStyle::Meta => meta_line(out, &visit, &wall),
-                DumpStyle::Keys => key_line(out, visit.key),
+                DumpStyle::Keys => dump::key_line(out, visit.key),
                 // A key with other bytes was set in base64. It is left out, as in memcached: these lines have no
                 // escapes.
-                DumpStyle::Cache { left } if *left > 0 && is_plain(visit.key) => {
+                DumpStyle::Cache { left } if *left > 0 && dump::is_plain(visit.key) => {
                     *left -= 1;
-                    cache_line(out, &visit, &wall);
+                    let end = unix_seconds(visit.item.expiry, &wall).unwrap_or(0);
+                    dump::cache_line(out, visit.key, visit.item.value_len, end);
                 }
                 DumpStyle::Cache { .. } => {}
                 DumpStyle::Sizes(sizes) => sizes.add(visit.footprint.size),
@@ -161,56 +161,23 @@ impl Dump {
 }
 
 fn meta_line(out: &mut Vec<u8>, visit: &Visit<'_>, wall: &Wall) {
-    out.extend_from_slice(b"key=");
-    uri_encode(out, visit.key);
-    let exp = unix_seconds(visit.item.expiry, wall).map_or(-1, |second| second as i64);
-    let la = wall.unix().saturating_sub(visit.item.idle).as_secs();
-    let cas = visit.item.cas;
-    let fetch = if visit.item.fetched { "yes" } else { "no" };
-    let flags = visit.item.flags;
-    let Footprint { class, size } = visit.footprint;
-    // A write to a Vec does not fail. The line ends with a space and without `\r`, as memcached's does.
-    let _ = writeln!(
-        out,
-        " exp={exp} la={la} cas={cas} fetch={fetch} cls={class} size={size} flags={flags} "
-    );
-}
-
-/// The line of a key in mgdump: a meta get that a client can send as it is.
-fn key_line(out: &mut Vec<u8>, key: &[u8]) {
-    out.extend_from_slice(b"mg ");
-    if is_plain(key) {
-        out.extend_from_slice(key);
-    } else {
-        nuthatch_protocol::encode_key(out, key);
-        out.extend_from_slice(b" b");
-    }
-    out.extend_from_slice(b"\r\n");
-}
-
-fn cache_line(out: &mut Vec<u8>, visit: &Visit<'_>, wall: &Wall) {
-    out.extend_from_slice(b"ITEM ");
-    out.extend_from_slice(visit.key);
-    let exp = unix_seconds(visit.item.expiry, wall).unwrap_or(0);
-    let len = visit.item.value_len;
-    // A write to a Vec does not fail.
-    let _ = write!(out, " [{len} b; {exp} s]\r\n");
-}
-
-/// True if a text command can name this key. Other keys need base64.
-fn is_plain(key: &[u8]) -> bool {
-    key.iter().all(|&byte| byte > b' ' && byte != 0x7f)
-}
-
-/// Writes a key URI-encoded: keys may have any byte, and these lines may not.
-fn uri_encode(out: &mut Vec<u8>, key: &[u8]) {
-    for &byte in key {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(byte);
-        } else {
-            let _ = write!(out, "%{byte:02X}");
-        }
-    }
+    let Visit {
+        key,
+        item,
+        footprint,
+        ..
+    } = visit;
+    let line = dump::MetaLine {
+        key,
+        expiry: unix_seconds(item.expiry, wall),
+        last_access: wall.unix().saturating_sub(item.idle).as_secs(),
+        cas: item.cas,
+        fetched: item.fetched,
+        class: footprint.class,
+        size: footprint.size,
+        flags: item.flags,
+    };
+    line.write(out);
 }
 
 #[cfg(test)]
@@ -228,16 +195,5 @@ mod tests {
         for bad in [&b"x"[..], b"", b"0", b"64", b",", b"300"] {
             assert_eq!(Classes::parse(bad), None, "{bad:?}");
         }
-    }
-
-    #[test]
-    fn odd_keys_are_escaped() {
-        let mut out = Vec::new();
-        uri_encode(&mut out, b"a:b \xff~");
-        assert_eq!(out, b"a%3Ab%20%FF~");
-        out.clear();
-        key_line(&mut out, b"plain");
-        key_line(&mut out, b"a b");
-        assert_eq!(out, b"mg plain\r\nmg YSBi b\r\n");
     }
 }

@@ -11,10 +11,10 @@ use nuthatch_state::config::{By, MEMCACHED_VERSION};
 use nuthatch_state::refreshes::Outcome;
 use nuthatch_state::telemetry::watch::Kinds;
 
-use super::expiry::flush_time;
-use super::requests::store_op;
-use super::stats;
-use super::{Phase, admin};
+use super::phase::Phase;
+use super::store::store_op;
+use super::{admin, stats};
+use crate::expiry::memcached::flush_time;
 use crate::slice::Slice;
 use crate::stage::Stage;
 
@@ -219,7 +219,7 @@ pub fn refuse(
     refusal: &Refusal,
 ) {
     if refusal.error == nuthatch_protocol::Error::TOO_LARGE {
-        stage.counters.store_too_large.bump();
+        stage.counters.count_failure(&Reply::TooLarge);
         // Parse the line alone, without the part of the block that has arrived.
         if let Parsed::Body { store, .. } = parse(&front[..refusal.consumed], &NO_LIMITS) {
             let base64 = store.meta.is_some_and(|flags| flags.base64);

@@ -1,17 +1,17 @@
 //! Stores whose value is too long to await in a buffer: the engine reserves an item, and the value's bytes go there as
 //! they arrive. The key keeps its old value until the last byte has arrived.
 
-use nuthatch_engine::Reply;
 use nuthatch_protocol::{Error, KEY_ROOM, Parsed, Store, decode_key, encode, parse};
-use nuthatch_state::telemetry::prefixes::Event;
-use nuthatch_state::telemetry::sizes::Lens;
 
-use super::answers::{AnsweredVerb, MetaAnswer, MetaTicket, StoreStyle, answer_meta, answer_store};
-use super::requests::{is_plain_set, store_op, store_style};
-use super::{Incoming, Phase, key_bytes};
-use crate::protocols;
-use crate::slice::Slice;
-use crate::stage::{Flow, Stage};
+use super::key::key_bytes;
+use super::phase::{Incoming, Phase};
+use super::store::{is_plain_set, store_op, store_style};
+use crate::answers::memcached::{
+    MetaAnswer, answer_meta, answer_store, count_of_meta, count_of_store, failure,
+};
+use crate::answers::meta::{AnsweredVerb, MetaTicket};
+use crate::slice::{Flow, Slice};
+use crate::stage::Stage;
 use crate::work::Work;
 
 const BLOCK_END: &[u8] = b"\r\n";
@@ -43,12 +43,7 @@ pub fn begin<'a>(
             }));
         }
         Err(reply) => {
-            stage.counters.count_failure(&reply);
             stage.tell_refused(bytes, &store_op(stage, store), &reply);
-            let error = match reply {
-                Reply::TooLarge => Error::TOO_LARGE,
-                _ => Error::OUT_OF_MEMORY,
-            };
             let replaces = match &store.meta {
                 Some(flags) => is_plain_set(flags),
                 None => store.verb == nuthatch_protocol::StoreVerb::Set,
@@ -57,7 +52,7 @@ pub fn begin<'a>(
                 stage.forget(bytes);
             }
             if !store.noreply {
-                encode::error(slice.output.text(), error);
+                encode::error(slice.output.text(), failure(&reply));
             }
             *phase = Phase::Swallow((value_len + BLOCK_END.len()) as u64);
         }
@@ -75,7 +70,7 @@ pub fn go_on(
     let Phase::Value(incoming) = phase else {
         return Flow::Next;
     };
-    let is_whole = protocols::receive(&mut incoming.value, slice, input);
+    let is_whole = slice.receive(&mut incoming.value, input);
     let here = &input[slice.position..];
     let of_end = here.len().min(BLOCK_END.len() - incoming.end_seen);
     let expected = &BLOCK_END[incoming.end_seen..][..of_end];
@@ -107,47 +102,32 @@ fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice, incoming: Incoming) {
         }
         return;
     }
-    if store.meta.is_none() {
-        stage.record(store.key, Event::Set);
-    }
     let op = store_op(stage, &store);
     let mut room = [0; KEY_ROOM];
-    let key = match store.meta.is_some_and(|flags| flags.base64) {
+    let Some(flags) = &store.meta else {
+        let counted = count_of_store(store_style(store.verb));
+        let reply = stage.commit(store.key, incoming.value, &op, counted);
+        return answer_store(slice.output.text(), store.noreply, &reply);
+    };
+    let key = match flags.base64 {
         true => decode_key(store.key, &mut room).unwrap_or_default(),
         false => store.key,
     };
-    let reply = stage.commit(key, incoming.value, &op);
-    let offered = Lens {
-        key: key.len(),
-        value: value_len,
+    let ticket = MetaTicket {
+        verb: AnsweredVerb::Store {
+            plain_set: is_plain_set(flags),
+        },
+        key: store.key,
+        flags: *flags,
     };
-    stage.counters.count_set(offered);
-    match &store.meta {
-        None => {
-            if store_style(store.verb) == StoreStyle::Cas {
-                stage.counters.count_cas(offered, &reply);
-            }
-            answer_store(slice.output.text(), stage.counters, store.noreply, &reply);
-        }
-        Some(flags) => {
-            let ticket = MetaTicket {
-                verb: AnsweredVerb::Store {
-                    plain_set: is_plain_set(flags),
-                },
-                key: store.key,
-                flags: *flags,
-            };
-            stage.counters.cmd_meta.bump();
-            answer_meta(
-                slice.output.text(),
-                MetaAnswer {
-                    ticket: &ticket,
-                    counters: stage.counters,
-                    now: stage.now,
-                    offered,
-                },
-                &reply,
-            );
-        }
-    }
+    let reply = stage.commit(key, incoming.value, &op, count_of_meta(&ticket));
+    answer_meta(
+        slice.output.text(),
+        MetaAnswer {
+            ticket: &ticket,
+            now: stage.now,
+            offered: value_len,
+        },
+        &reply,
+    );
 }

@@ -6,10 +6,10 @@ use nuthatch_protocol::{Awaited, Error, LINE_MAX, awaited_block, encode};
 use nuthatch_security::guesses::Credentials;
 use nuthatch_security::login::Login;
 
-use super::Phase;
-use crate::protocols;
-use crate::slice::Slice;
-use crate::stage::{Flow, Stage};
+use super::phase::Phase;
+use crate::slice::{Flow, Slice};
+use crate::stage::Stage;
+use crate::tls;
 use crate::work::Work;
 
 /// The longest value of a login.
@@ -36,8 +36,8 @@ pub fn step(
     input: &[u8],
 ) -> Flow {
     let front = &input[slice.position..];
-    if protocols::speaks_tls(front) {
-        protocols::refuse_tls(slice, super::NO_TLS);
+    if tls::is_spoken(front) {
+        tls::refuse(slice, encode::NO_TLS);
         slice.position = input.len();
         return Flow::Next;
     }

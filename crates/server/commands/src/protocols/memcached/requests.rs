@@ -1,20 +1,22 @@
 //! Commands about keys, as requests of the batch.
 
 use nuthatch_engine::request::Leave;
-use nuthatch_engine::{
-    Condition, Delta, Expiry, Op, Read, Removal, Store as StoreOp, StoreMode, TouchIf,
-};
+use nuthatch_engine::{Condition, Delta, Expiry, Op, Read, Removal, TouchIf};
 use nuthatch_protocol::{
     Command, Error, Exptime, Get, Meta, MetaFlags, MetaMode, MetaVerb, NextKey, Store, StoreVerb,
     Words, encode, next_key,
 };
 
-use super::answers::{AnsweredVerb, MetaTicket, StoreStyle, Trailer, Verb};
-use super::expiry::seconds_left;
-use super::{Keys, Phase, expiry, immediate, key_bytes};
-use crate::protocols::{Style, memcached};
-use crate::slice::Slice;
-use crate::stage::{Flow, Stage};
+use super::immediate;
+use super::key::key_bytes;
+use super::phase::{Keys, Phase};
+use super::store::{is_plain_set, store_op, store_style};
+use crate::answers::Style;
+use crate::answers::memcached::{self, Trailer, Verb};
+use crate::answers::meta::{AnsweredVerb, MetaTicket};
+use crate::expiry::memcached::seconds_left;
+use crate::slice::{Flow, Slice};
+use crate::stage::Stage;
 use crate::work::Work;
 
 /// Takes a complete command of `consumed` bytes: adds it to the batch, or executes it at once.
@@ -67,7 +69,7 @@ pub fn command<'a>(
         } => {
             let read = Read {
                 value: false,
-                touch: Some(expiry::of(stage, exptime)),
+                touch: Some(stage.expiry(exptime.0)),
                 ..Read::default()
             };
             push(stage, slice, key, Op::Read(read), Verb::Touch, noreply);
@@ -154,7 +156,7 @@ pub fn begin_get<'a>(
     let (op, verb) = keys.request(stage);
     let before = slice.in_batch;
     for word in Words(text) {
-        if slice.batch_is_full(stage) {
+        if stage.batch_is_full(slice) {
             slice.position = offset(input, word);
             *phase = Phase::Keys(keys);
             slice.spend(work_of_keys(stage, slice.in_batch - before));
@@ -177,7 +179,7 @@ impl Keys {
         let op = match (self.touch, self.with_cas) {
             (None, false) => Op::Get,
             (touch, _) => Op::Read(Read {
-                touch: touch.map(|exptime| expiry::of(stage, exptime)),
+                touch: touch.map(|exptime| stage.expiry(exptime.0)),
                 ..Read::default()
             }),
         };
@@ -208,7 +210,7 @@ pub fn next_keys<'a>(
     mut keys: Keys,
 ) -> Flow {
     let (op, verb) = keys.request(stage);
-    while !slice.batch_is_full(stage) && slice.commands_left > 0 {
+    while !stage.batch_is_full(slice) && slice.commands_left > 0 {
         let (next, consumed) = next_key(&input[slice.position..]);
         let error = match next {
             NextKey::Key(key) => {
@@ -277,60 +279,10 @@ fn set_may_be_refused(stage: &Stage<'_, '_>, command: &Store<'_>) -> bool {
         }
 }
 
-pub fn store_style(verb: StoreVerb) -> StoreStyle {
-    match verb {
-        StoreVerb::Set => StoreStyle::Set,
-        StoreVerb::Cas(_) => StoreStyle::Cas,
-        _ => StoreStyle::Other,
-    }
-}
-
-/// True if this ms replaces any existing value without conditions.
-pub fn is_plain_set(flags: &MetaFlags<'_>) -> bool {
-    matches!(flags.mode, None | Some(MetaMode::Set)) && flags.compare_cas.is_none()
-}
-
-/// The engine's operation for a storage command.
-#[inline]
-pub fn store_op<'v>(stage: &Stage<'_, '_>, command: &Store<'v>) -> StoreOp<'v> {
-    let mut op = StoreOp::set(command.value);
-    op.flags = command.flags;
-    op.expiry = expiry::of(stage, command.exptime);
-    match command.verb {
-        StoreVerb::Set => {}
-        StoreVerb::Add => op.mode = StoreMode::Add,
-        StoreVerb::Replace => op.mode = StoreMode::Replace,
-        StoreVerb::Append => op.mode = StoreMode::Append,
-        StoreVerb::Prepend => op.mode = StoreMode::Prepend,
-        StoreVerb::Cas(cas) => op.condition = Condition::Cas(cas),
-        StoreVerb::Meta => {}
-    }
-    if let Some(flags) = &command.meta {
-        op.mode = match flags.mode {
-            Some(MetaMode::Add) => StoreMode::Add,
-            Some(MetaMode::Replace) => StoreMode::Replace,
-            Some(MetaMode::Append) => StoreMode::Append,
-            Some(MetaMode::Prepend) => StoreMode::Prepend,
-            _ => StoreMode::Set,
-        };
-        op.condition = match (flags.compare_cas, op.mode) {
-            // memcached's add ignores a cas, and for append and prepend a cas of 0 sets no condition.
-            (None, _) | (_, StoreMode::Add) => Condition::None,
-            (Some(0), StoreMode::Append | StoreMode::Prepend) => Condition::None,
-            // No cas is older than 0.
-            (Some(cas), _) if flags.invalidate && cas > 0 => Condition::CasOrStale(cas),
-            (Some(cas), _) => Condition::Cas(cas),
-        };
-        op.new_cas = flags.new_cas;
-        op.vivify = flags.vivify.map(|exptime| expiry::of(stage, exptime));
-    }
-    op
-}
-
 /// mg, md, ma, me.
 fn meta<'a>(stage: &mut Stage<'_, 'a>, slice: &mut Slice, command: &Meta<'a>) {
     let flags = &command.flags;
-    let expiry_of = |exptime: Option<Exptime>| exptime.map(|exptime| expiry::of(stage, exptime));
+    let expiry_of = |exptime: Option<Exptime>| exptime.map(|exptime| stage.expiry(exptime.0));
     let op = match command.verb {
         MetaVerb::Get => Op::Read(Read {
             value: flags.value,
@@ -339,7 +291,7 @@ fn meta<'a>(stage: &mut Stage<'_, 'a>, slice: &mut Slice, command: &Meta<'a>) {
             // The number is read as an expiry. A negative number or a time in the past gives 0 seconds, and no item has
             // less left.
             recache_below: flags.recache.map(|exptime| {
-                let left = seconds_left(expiry::of(stage, exptime), stage.now).unwrap_or(0);
+                let left = seconds_left(stage.expiry(exptime.0), stage.now).unwrap_or(0);
                 u32::try_from(left).unwrap_or(u32::MAX)
             }),
             unless_cas: flags.compare_cas,

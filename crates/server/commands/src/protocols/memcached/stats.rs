@@ -7,9 +7,9 @@ use nuthatch_state::administration::Action;
 use nuthatch_state::reports::{self as reports, Outcome};
 use nuthatch_state::telemetry::histogram::ItemSizes;
 
-use super::Phase;
-use super::admin::number;
+use super::arguments::number;
 use super::dump::{CLASSES_MAX, Classes, Dump, DumpStyle};
+use super::phase::Phase;
 use crate::slice::Slice;
 use crate::stage::Stage;
 

@@ -4,14 +4,12 @@
 
 use nuthatch_engine::{Condition, Expiry, Item, Reply, Store, StoreMode};
 use nuthatch_protocol::resp::Error;
-use nuthatch_state::telemetry::sizes::Lens;
 
-use super::answers::failure;
 use super::spot::{ATTEMPTS, Content, Found, find};
-use super::{Phase, State};
+use crate::answers::resp::failure;
+use crate::counting::{Change, Kind};
 use crate::partial::PartialValue;
-use crate::slice::Slice;
-use crate::stage::{Flow, Stage};
+use crate::stage::Stage;
 use crate::work::Work;
 
 /// A longer value is copied piece by piece. A shorter one is copied in one turn in any case, and an EXEC with WATCH keeps
@@ -57,6 +55,17 @@ struct Draft {
 }
 
 impl Edit {
+    /// Puts a piece into a key's value.
+    pub fn new(key: &[u8], place: Place, piece: Vec<u8>) -> Self {
+        Self {
+            key: key.into(),
+            place,
+            piece,
+            attempts: 0,
+            draft: None,
+        }
+    }
+
     /// Bytes of memory, without those of values in the engine.
     pub fn memory(&self) -> usize {
         let old = self.draft.as_ref().map_or(0, |draft| draft.old.memory());
@@ -64,7 +73,7 @@ impl Edit {
     }
 
     /// Copies some more bytes. The new length if that was the last step.
-    fn step(&mut self, stage: &mut Stage<'_, '_>) -> Result<Option<usize>, Error<'static>> {
+    pub fn step(&mut self, stage: &mut Stage<'_, '_>) -> Result<Option<usize>, Error<'static>> {
         let is_cut = self.attempts <= CUT_ATTEMPTS;
         let mut draft = match self.draft.take() {
             Some(draft) => draft,
@@ -94,10 +103,7 @@ impl Edit {
         };
         let new_len = old.len().max(at + self.piece.len());
         let new = stage.reserve_beside(&self.key, new_len, old.len());
-        let new = new.map_err(|reply| {
-            stage.counters.count_failure(&reply);
-            failure(&reply)
-        })?;
+        let new = new.map_err(|reply| failure(&reply))?;
         Ok(Draft {
             item,
             old,
@@ -149,45 +155,11 @@ impl Draft {
             },
         };
         drop(self.old);
-        let reply = stage.commit(key, self.new, &store);
+        let reply = stage.commit(key, self.new, &store, Kind::Change(Change::Store));
         match reply {
-            Reply::Stored(_) => {
-                stage.counters.count_set(Lens {
-                    key: key.len(),
-                    value: self.new_len,
-                });
-                Ok(Some(self.new_len))
-            }
-            Reply::TooLarge | Reply::OutOfMemory => {
-                stage.counters.count_failure(&reply);
-                Err(failure(&reply))
-            }
+            Reply::Stored(_) => Ok(Some(self.new_len)),
+            Reply::TooLarge | Reply::OutOfMemory => Err(failure(&reply)),
             _ => Ok(None),
         }
     }
-}
-
-/// Begins to put a piece into a key's value.
-pub fn begin(phase: &mut Phase, key: &[u8], place: Place, piece: Vec<u8>) {
-    phase.state = State::Edit(Box::new(Edit {
-        key: key.into(),
-        place,
-        piece,
-        attempts: 0,
-        draft: None,
-    }));
-}
-
-/// Takes a step of the change under way.
-pub fn go_on(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) -> Flow {
-    let State::Edit(mut edit) = std::mem::take(&mut phase.state) else {
-        return Flow::Next;
-    };
-    match edit.step(stage) {
-        Ok(None) => phase.state = State::Edit(edit),
-        Ok(Some(len)) => phase.writer(slice).integer(len as i64),
-        Err(error) => phase.writer(slice).error(&error),
-    }
-    stage.charge(slice);
-    Flow::Next
 }

@@ -1,19 +1,20 @@
 //! INFO: the lines that Redis' programs and users look for, and where to find more.
 
 use std::env::consts;
-use std::fmt::{self, Display, Write};
 use std::hash::{BuildHasher, RandomState};
 use std::process;
 use std::sync::LazyLock;
 
 use nuthatch_engine::Engine;
-use nuthatch_protocol::resp::Values;
+use nuthatch_protocol::resp::{HumanBytes, InfoLines as Lines, Values};
 use nuthatch_state::config::Protocol;
 use nuthatch_state::system;
 use nuthatch_state::telemetry::Address;
 
-use super::manage::REDIS_VERSION;
 use crate::stage::Stage;
+
+/// The version of Redis whose answers this server gives.
+pub const REDIS_VERSION: &str = "7.0.15";
 
 /// The sections, in their order.
 const SECTIONS: [Section; 9] = [
@@ -31,36 +32,6 @@ const SECTIONS: [Section; 9] = [
 /// A section's name, and the function that writes it.
 type Section = (&'static str, fn(&mut Lines, &Stage<'_, '_>));
 
-/// Lines of a name and a value.
-#[derive(Default)]
-struct Lines(String);
-
-impl Lines {
-    fn line(&mut self, name: &str, value: impl Display) {
-        // A write to a String does not fail.
-        let _ = write!(self.0, "{name}:{value}\r\n");
-    }
-}
-
-/// Bytes as Redis shows them to people: `1.50M`.
-struct HumanBytes(u64);
-
-impl Display for HumanBytes {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut number = self.0 as f64;
-        for unit in ["B", "K", "M", "G"] {
-            if number < 1024.0 {
-                return match unit {
-                    "B" => write!(out, "{}B", self.0),
-                    unit => write!(out, "{number:.2}{unit}"),
-                };
-            }
-            number /= 1024.0;
-        }
-        write!(out, "{number:.2}T")
-    }
-}
-
 /// The sections that the request names, or all of them if it names none.
 pub fn info(stage: &Stage<'_, '_>, asked: Values<'_>) -> String {
     let all = asked.len() == 0
@@ -73,14 +44,11 @@ pub fn info(stage: &Stage<'_, '_>, asked: Values<'_>) -> String {
     for (name, write) in SECTIONS {
         let mut asked = asked;
         if all || asked.any(|asked| asked.eq_ignore_ascii_case(name.as_bytes())) {
-            if !lines.0.is_empty() {
-                lines.0 += "\r\n";
-            }
-            lines.0 += &format!("# {name}\r\n");
+            lines.section(name);
             write(&mut lines, stage);
         }
     }
-    lines.0
+    lines.into_text()
 }
 
 fn server(lines: &mut Lines, stage: &Stage<'_, '_>) {
@@ -193,24 +161,5 @@ fn keyspace(lines: &mut Lines, stage: &Stage<'_, '_>) {
     if items > 0 {
         // Clients that parse this line want all three fields; the other two are not counted.
         lines.line("db0", format_args!("keys={items},expires=0,avg_ttl=0"));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::HumanBytes;
-
-    #[test]
-    fn sizes_are_shown_as_in_redis() {
-        for (bytes, shown) in [
-            (0, "0B"),
-            (1023, "1023B"),
-            (1024, "1.00K"),
-            (1_572_864, "1.50M"),
-            (1 << 30, "1.00G"),
-            (3 << 40, "3.00T"),
-        ] {
-            assert_eq!(HumanBytes(bytes).to_string(), shown);
-        }
     }
 }

@@ -2,20 +2,19 @@
 //! its password file. AUTH with a password alone means the user `default`, as in Redis.
 
 use nuthatch_protocol::Limits;
-use nuthatch_protocol::resp::{
-    Command, Error, Login as Credentials, Parsed, Rest, parse, says_who,
-};
+use nuthatch_protocol::resp::{Command, Error, Parsed, Rest, parse, says_who};
 
-use super::{Phase, RequestReader, State, manage, refused_tls, request};
-use crate::slice::Slice;
-use crate::stage::{Flow, Stage};
+use super::auth::count_error;
+use super::manage;
+use super::phase::Phase;
+use super::reader::{RequestReader, refused_tls};
+use super::refusal::typed;
+use crate::slice::{Flow, Slice};
+use crate::stage::Stage;
 use crate::work::Work;
 
 /// The longest value of a client that has not logged in.
 const LIMITS: Limits = Limits { value_max: 1024 };
-
-/// The user if a client names none.
-const DEFAULT_USER: &[u8] = b"default";
 
 /// Takes the request at the front, of a client that has not logged in.
 #[cold]
@@ -25,9 +24,6 @@ pub fn take(
     phase: &mut Phase,
     reader: &mut RequestReader<'_>,
 ) -> Flow {
-    if reader.left().is_empty() {
-        return Flow::Starved;
-    }
     if refused_tls(slice, reader) {
         return Flow::Next;
     }
@@ -47,7 +43,7 @@ pub fn take(
             return Flow::Next;
         }
         Parsed::Inline { line, consumed } => {
-            request::typed(slice, phase, line);
+            typed(slice, phase, line);
             reader.used += consumed;
             return Flow::Next;
         }
@@ -81,9 +77,7 @@ pub fn take(
     phase.writer(slice).error(&error);
     count_error(slice, phase);
     reader.used += consumed;
-    if !rest.is_over() {
-        phase.state = State::Drop(rest);
-    }
+    phase.drop_rest(rest);
     Flow::Next
 }
 
@@ -94,32 +88,4 @@ fn is_told(error: &Error<'_>) -> bool {
         error,
         Error::Unknown { .. } | Error::UnknownSubcommand { .. } | Error::Arity(_)
     )
-}
-
-/// Counts an error of a client that has not logged in, or that tries other users' passwords.
-fn count_error(slice: &mut Slice, phase: &mut Phase) {
-    slice.closing |= phase.errors.is_enough();
-}
-
-/// Checks a client's name and password. If the server has no passwords, Redis' default user is admitted with any.
-pub fn authenticate(
-    stage: &Stage<'_, '_>,
-    slice: &mut Slice,
-    phase: &mut Phase,
-    said: &Credentials<'_>,
-) -> Result<(), Error<'static>> {
-    if !stage.shared.has_passwords() {
-        return match said.user {
-            None => Err(Error::NO_PASSWORD),
-            Some(DEFAULT_USER) => Ok(()),
-            Some(_) => Err(Error::WRONG_PASSWORD),
-        };
-    }
-    let user = said.user.unwrap_or(DEFAULT_USER);
-    if stage.login(slice, Some((user, said.password))) {
-        phase.login = false;
-        return Ok(());
-    }
-    count_error(slice, phase);
-    Err(Error::WRONG_PASSWORD)
 }

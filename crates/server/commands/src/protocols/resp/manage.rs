@@ -6,19 +6,18 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use nuthatch_engine::{Engine, Inspect};
 use nuthatch_protocol::resp::{
-    Ask, Client, ClientFilter, Command, Commands, Config, Described, Error, Glob, Hello, Memory,
-    Object, ReplyMode, Values, Version, Writer, described, integer,
+    Ask, Client, ClientFilter, Command, Commands, Config, Error, Glob, Hello, Memory, Object,
+    ReplyMode, Values, Version, Writer, described, integer,
 };
 use nuthatch_state::administration::Action;
 
-use super::login::authenticate;
+use super::auth::authenticate;
+use super::info::{self, REDIS_VERSION};
+use super::phase::Phase;
 use super::spot::{look, read};
-use super::{Phase, info, muted, walk};
+use super::walk;
 use crate::slice::Slice;
 use crate::stage::Stage;
-
-/// The version of Redis whose answers this server gives.
-pub const REDIS_VERSION: &str = "7.0.15";
 
 /// The longest text that Redis stores in one allocation with its header.
 const EMBEDDED_MAX: usize = 44;
@@ -39,10 +38,10 @@ pub fn command(
         {
             writer.error(&Error::DUMP_FORBIDDEN);
         }
-        Command::Keys { pattern } => walk::begin_keys(phase, pattern),
-        Command::Scan(scan) => walk::scan(stage, slice, phase, &scan),
-        Command::RandomKey => walk::begin_random(stage, slice, phase),
-        Command::Size => walk::begin_size(stage, slice, phase),
+        Command::Keys { pattern } => phase.begin_walk(walk::keys(pattern)),
+        Command::Scan(scan) => walk::scan(stage, slice, phase.version, &scan),
+        Command::RandomKey => random(stage, slice, phase),
+        Command::Size => size(stage, slice, phase),
         Command::Flush => flush(stage, &mut writer),
         Command::Hello(hello) => greet(stage, slice, phase, &hello),
         Command::Auth(login) => match authenticate(stage, slice, phase, &login) {
@@ -86,9 +85,23 @@ pub fn command(
         Command::Info(sections) => writer.text(&info::info(stage, sections)),
         Command::Memory(memory) => self::memory(stage, slice, phase, memory),
         Command::Object(object) => self::object(stage, slice, phase, object),
-        Command::Scripts(scripts) => super::scripts::command(stage, slice, phase, scripts),
+        Command::Scripts(scripts) => super::scripts::command(stage, slice, phase.version, scripts),
         Command::Time => time(&mut writer),
         other => debug_assert!(false, "{other:?} is carried out elsewhere"),
+    }
+}
+
+fn random(stage: &Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) {
+    match walk::random(stage) {
+        Some(walk) => phase.begin_walk(walk),
+        None => phase.writer(slice).null(),
+    }
+}
+
+fn size(stage: &Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) {
+    match walk::size(stage) {
+        Ok(walk) => phase.begin_walk(walk),
+        Err(items) => phase.writer(slice).integer(items as i64),
     }
 }
 
@@ -157,7 +170,7 @@ fn client(stage: &Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, client: C
         }
         Client::Noted => phase.writer(slice).ok(),
         Client::Reply(ReplyMode::On) => {
-            muted::unmute(slice, phase);
+            unmute(slice, phase);
             phase.writer(slice).ok();
         }
         Client::Reply(ReplyMode::Off) => phase.session().unwanted.switch_off(),
@@ -170,8 +183,17 @@ fn client(stage: &Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, client: C
             );
             phase.writer(slice).text(&line);
         }
-        Client::List(which) => walk::begin_list(phase, listed(which)),
+        Client::List(which) => phase.begin_walk(walk::list(listed(which))),
         Client::Redirection => phase.writer(slice).integer(-1),
+    }
+}
+
+/// CLIENT REPLY ON: all answers are wanted from here on.
+fn unmute(slice: &mut Slice, phase: &mut Phase) {
+    let session = phase.session();
+    session.unwanted.switch_on();
+    if let Some(mark) = session.unheard.take() {
+        slice.output.cut(mark);
     }
 }
 
@@ -199,7 +221,7 @@ fn commands(writer: &mut Writer<'_>, commands: Commands<'_>) {
         Commands::All => {
             writer.array(described().len());
             for command in described() {
-                describe(writer, command);
+                writer.command(command);
             }
         }
         Commands::Count => writer.integer(described().len() as i64),
@@ -219,31 +241,13 @@ fn commands(writer: &mut Writer<'_>, commands: Commands<'_>) {
             for name in names {
                 let mut all = described().iter();
                 match all.find(|command| name.eq_ignore_ascii_case(command.name.as_bytes())) {
-                    Some(command) => describe(writer, command),
+                    Some(command) => writer.command(command),
                     None => writer.null(),
                 }
             }
         }
         // This server has no documentation of commands.
         Commands::Docs => writer.map(0),
-    }
-}
-
-fn describe(writer: &mut Writer<'_>, command: &Described) {
-    writer.array(10);
-    writer.bulk(command.name.as_bytes());
-    writer.integer(command.arity);
-    writer.set(command.flags.len());
-    for flag in command.flags {
-        writer.status(flag);
-    }
-    for number in command.keys {
-        writer.integer(number);
-    }
-    // Categories of access, hints, specifications of keys, subcommands.
-    writer.set(0);
-    for _ in 0..3 {
-        writer.array(0);
     }
 }
 

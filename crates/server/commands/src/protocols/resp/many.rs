@@ -4,66 +4,21 @@
 use std::mem::MaybeUninit;
 
 use nuthatch_engine::{AnyValue, Item, Op, Read, Removal, Replies, Reply, Request, Store};
-use nuthatch_protocol::resp::{Element, Error, Many, Rest, element};
-use nuthatch_state::telemetry::counters::WorkerCounters;
-use nuthatch_state::telemetry::sizes::Lens;
+use nuthatch_protocol::resp::{Body, Element, Error, Many, element};
 
-use super::answers::{Verb, failure};
-use super::request::count_refusal;
-use super::{Phase, RequestReader, State, upload};
-use crate::slice::Slice;
-use crate::stage::{Flow, Stage};
+use super::phase::{Phase, State};
+use super::progress::Progress;
+use super::reader::RequestReader;
+use super::upload::Upload;
+use crate::answers::Style;
+use crate::answers::resp::{STORE, Verb, failure};
+use crate::counting::{self, Counted, Counts, Kind};
+use crate::slice::{Flow, Slice};
+use crate::stage::Stage;
 use crate::work::Work;
 
 /// Requests of such a batch.
 const BATCH: usize = 64;
-
-/// A command in progress.
-#[derive(Clone, Copy, Debug)]
-pub struct Run {
-    verb: Many,
-    /// Elements that are still to come.
-    left: u32,
-    /// The rest of an element that was refused.
-    rest: Rest,
-    /// Number of keys found.
-    tally: i64,
-    /// The error of the first element that failed.
-    failed: Option<Error<'static>>,
-    /// For an MGET: the number of values of the answer, until its first value is answered.
-    announced: u32,
-}
-
-impl Run {
-    pub fn new(verb: Many, arguments: u32) -> Self {
-        let left = match verb {
-            Many::Set => arguments / 2,
-            _ => arguments,
-        };
-        Self {
-            verb,
-            left,
-            rest: Rest::default(),
-            tally: 0,
-            failed: None,
-            announced: left,
-        }
-    }
-
-    /// Records that an element is refused, and the rest of it that is still to come.
-    pub fn has_refused(&mut self, error: Error<'static>, rest: Rest) {
-        self.has_stored(Err(error));
-        self.rest = rest;
-    }
-
-    /// Records the outcome of a pair that arrived piece by piece.
-    pub fn has_stored(&mut self, outcome: Result<(), Error<'static>>) {
-        self.left -= 1;
-        if let Err(error) = outcome {
-            self.failed.get_or_insert(error);
-        }
-    }
-}
 
 /// Goes on with the elements that have arrived.
 #[inline]
@@ -103,10 +58,10 @@ fn get<'a>(
     slice: &mut Slice,
     phase: &mut Phase,
     reader: &mut RequestReader<'a>,
-    run: &mut Run,
+    run: &mut Progress,
 ) -> Flow {
     while run.left > 0 || !run.rest.is_over() {
-        if slice.batch_is_full(stage) {
+        if stage.batch_is_full(slice) {
             return Flow::Barrier;
         }
         if !run.rest.is_over() {
@@ -119,7 +74,7 @@ fn get<'a>(
             Element::Item { key, consumed, .. } => {
                 let array = std::mem::take(&mut run.announced);
                 let style = Verb::Value.behind_array(array, phase.version);
-                stage.push(slice, key, Op::Get, style);
+                stage.push(slice, key, Op::Get, Style::Resp(style));
                 reader.used += consumed;
             }
             Element::Incomplete(awaited) => {
@@ -133,7 +88,7 @@ fn get<'a>(
                 consumed,
                 rest,
             } => {
-                count_refusal(stage, error);
+                stage.count_refusal(&error);
                 let mut writer = phase.writer(slice);
                 match std::mem::take(&mut run.announced) {
                     0 => {}
@@ -160,7 +115,7 @@ fn one<'a>(
     slice: &mut Slice,
     phase: &mut Phase,
     reader: &mut RequestReader<'a>,
-    run: &Run,
+    run: &Progress,
 ) -> Option<Flow> {
     let Element::Item { key, consumed, .. } = element(run.verb, reader.left(), &stage.limits)
     else {
@@ -170,7 +125,8 @@ fn one<'a>(
         Many::Remove => Verb::Removed,
         _ => Verb::Number,
     };
-    stage.push(slice, key, op(run.verb, b""), verb.of(phase.version));
+    let style = Style::Resp(verb.of(phase.version));
+    stage.push(slice, key, op(run.verb, b""), style);
     reader.used += consumed;
     phase.state = State::Requests;
     Some(Flow::Next)
@@ -194,7 +150,7 @@ fn several<'a>(
     slice: &mut Slice,
     phase: &mut Phase,
     reader: &mut RequestReader<'a>,
-    run: &mut Run,
+    run: &mut Progress,
 ) -> Flow {
     if slice.in_batch > 0 {
         return Flow::Barrier;
@@ -240,7 +196,7 @@ fn several<'a>(
                 consumed,
                 rest,
             } => {
-                count_refusal(stage, error);
+                stage.count_refusal(&error);
                 run.failed.get_or_insert(unborrowed(error));
                 reader.used += consumed;
                 run.rest = rest;
@@ -255,13 +211,28 @@ fn several<'a>(
     execute(stage, run, &requests);
     stage.charge(slice);
     if let Some(body) = upload {
-        reader.used += upload::begin_element(stage, phase, run, reader.left(), &body);
+        begin_upload(stage, phase, reader, run, &body);
         return Flow::Next;
     }
     if run.left == 0 && run.rest.is_over() {
         answer(slice, phase, run);
     }
     flow
+}
+
+/// Begins with a pair whose value is long.
+fn begin_upload(
+    stage: &mut Stage<'_, '_>,
+    phase: &mut Phase,
+    reader: &mut RequestReader<'_>,
+    run: &mut Progress,
+    body: &Body<'_>,
+) {
+    match Upload::reserve(stage, reader.left(), body) {
+        Ok(upload) => phase.state = State::Upload(Box::new(upload)),
+        Err(error) => run.has_refused(error, body.rest.behind(body.value_len)),
+    }
+    reader.used += body.head;
 }
 
 /// The error that refuses an element. None of these errors borrows from the input.
@@ -272,20 +243,23 @@ fn unborrowed(error: Error<'_>) -> Error<'static> {
     }
 }
 
-fn execute(stage: &mut Stage<'_, '_>, run: &mut Run, requests: &[Request<'_>]) {
+fn execute(stage: &mut Stage<'_, '_>, run: &mut Progress, requests: &[Request<'_>]) {
     if requests.is_empty() {
         return;
     }
     let mut tally = Tally {
         run,
-        counters: stage.counters,
+        counts: Counts {
+            counters: stage.counters,
+            prefixes: None,
+        },
         requests,
     };
     stage.execute(requests, &mut tally);
 }
 
 /// Answers a command whose elements are all done.
-fn answer(slice: &mut Slice, phase: &mut Phase, run: &Run) {
+fn answer(slice: &mut Slice, phase: &mut Phase, run: &Progress) {
     let mut writer = phase.writer(slice);
     match (run.failed, run.verb) {
         (Some(error), _) => writer.error(&error),
@@ -300,7 +274,7 @@ fn pass(
     slice: &mut Slice,
     phase: &Phase,
     reader: &mut RequestReader<'_>,
-    run: &mut Run,
+    run: &mut Progress,
 ) -> Option<Flow> {
     match run.rest.pass(reader.left()) {
         Ok(passed) => {
@@ -325,10 +299,10 @@ fn broken(
     Flow::Next
 }
 
-/// Counts the outcomes of the requests.
+/// Takes the outcomes of the requests.
 struct Tally<'r> {
-    run: &'r mut Run,
-    counters: &'r WorkerCounters,
+    run: &'r mut Progress,
+    counts: Counts<'r>,
     requests: &'r [Request<'r>],
 }
 
@@ -345,38 +319,29 @@ impl Replies<AnyValue> for Tally<'_> {
 
     fn done(&mut self, index: usize, reply: Reply) {
         let Request { key, op } = &self.requests[index];
-        let lens = |value| Lens {
-            key: key.bytes().len(),
-            value,
+        let value_len = match op {
+            Op::Store(store) => store.value.len(),
+            _ => 0,
         };
-        let hit = match (op, &reply) {
-            (Op::Store(store), _) => {
-                self.counters.count_set(lens(store.value.len()));
-                self.counters.count_failure(&reply);
-                if matches!(reply, Reply::TooLarge | Reply::OutOfMemory) {
-                    self.run.failed.get_or_insert(failure(&reply));
-                }
-                return;
+        let request = counting::Request::replied(key.bytes(), value_len, &reply);
+        self.counts.count(counted(self.run.verb), request);
+        match reply {
+            Reply::TooLarge | Reply::OutOfMemory => {
+                self.run.failed.get_or_insert(failure(&reply));
             }
-            (Op::Remove(_), reply) => {
-                let hit = *reply == Reply::Removed;
-                self.counters.count_delete(hit);
-                hit
-            }
-            (Op::Read(Read { bump: true, .. }), Reply::Found(item)) => {
-                self.counters.count_touch(Some(lens(item.value_len)));
-                true
-            }
-            (Op::Read(Read { bump: true, .. }), _) => {
-                self.counters.count_touch(None);
-                false
-            }
-            (_, reply) => {
-                let hit = matches!(reply, Reply::Found(_));
-                self.counters.count_look(hit);
-                hit
-            }
-        };
-        self.run.tally += i64::from(hit);
+            Reply::Removed | Reply::Found(_) => self.run.tally += 1,
+            _ => {}
+        }
     }
+}
+
+/// What each request of a command is in the statistics.
+fn counted(verb: Many) -> Counted {
+    Counted::only(match verb {
+        Many::Get => Kind::Get,
+        Many::Set => STORE,
+        Many::Remove => Kind::Delete,
+        Many::Exists => Kind::Look,
+        Many::Touch => Kind::Touch,
+    })
 }

@@ -1,37 +1,44 @@
 //! Redis' protocol, RESP2 and RESP3: the commands that programs use for a cache.
 //!
 //! * [`request`]: the request at the front of the input, and commands that join the batch.
-//! * [`many`]: MGET, MSET, DEL and the like, whose keys come one by one.
-//! * [`upload`]: values that arrive piece by piece.
+//! * [`many`]: MGET, MSET, DEL and the like, whose keys come one by one; [`progress`]: how far they are.
+//! * [`phase`]: the state of a connection; [`session`]: the part of it that most do not need; [`reader`]: its input.
+//! * [`upload`]: values that arrive piece by piece; [`receive`]: their bytes. [`set`]: SET.
 //! * [`values`]: commands that read, decide and write, and retry if another client was faster; [`edit`]: those that copy a
 //!   long value, piece by piece.
-//! * [`transaction`]: MULTI, EXEC, WATCH; [`isolated`]: an EXEC without other clients' requests in between.
+//! * [`multi`]: MULTI, EXEC, WATCH; [`collect`]: the requests of a transaction; [`transaction`]: what is kept of them.
 //! * [`queue`]: its requests until they are executed.
 //! * [`walk`]: KEYS, SCAN, RANDOMKEY, DBSIZE, CLIENT LIST.
 //! * [`scripts`]: EVAL and SCRIPT; [`slot`]: the item of one key while a script works on it.
-//! * [`login`]: how clients log in.
+//! * [`login`]: how clients log in; [`auth`]: AUTH.
 //! * [`manage`], [`info`]: CLIENT, CONFIG, COMMAND, INFO...
 //! * [`spot`]: requests to the engine outside of the batch.
 //! * [`muted`]: CLIENT REPLY.
-//! * [`expiry`]: how clients write an item's expiry.
-//! * [`answers`]: its answers. [`log`]: its lines in the log of commands.
+//! * [`refusal`]: requests that are refused.
+//! * [`log`]: its lines in the log of commands.
 //!
 //! The items that these commands store have flags of 0. A store that fails leaves the old value, as in Redis.
 
-mod answers;
+mod auth;
+mod collect;
 mod edit;
-mod expiry;
 mod info;
-mod isolated;
 pub mod log;
 mod login;
 mod manage;
 mod many;
+mod multi;
 mod muted;
+mod phase;
+mod progress;
 mod queue;
+mod reader;
+mod receive;
+mod refusal;
 mod request;
 mod scripts;
 mod session;
+mod set;
 mod slot;
 mod spot;
 mod transaction;
@@ -40,150 +47,22 @@ mod values;
 mod walk;
 
 use nuthatch_base::memory::reserve::spare;
-use nuthatch_protocol::resp::{Error, Rest, Version, Writer};
-use nuthatch_security::login::Login;
+use nuthatch_protocol::resp::Error;
 use nuthatch_state::account::AWAITED_MAX;
+use nuthatch_state::isolation::Isolation;
 
-use self::edit::Edit;
-use self::many::Run;
-use self::session::Session;
-use self::transaction::Collected;
-use self::upload::Upload;
-use self::walk::Walk;
-use crate::partial::PartialValue;
-use crate::slice::Slice;
-use crate::stage::{Flow, Stage};
+use self::phase::State;
+use self::reader::RequestReader;
+use self::transaction::Exec;
+use crate::batch::BatchBuffers;
+use crate::executing::execute;
+use crate::slice::{Flow, Slice};
+use crate::stage::Stage;
 use crate::work::Work;
-pub use answers::Style;
+pub use phase::Phase;
 
 /// The first byte of a request, unless it is a line typed by hand.
 pub const MARK: u8 = b'*';
-
-/// The refusal of a connection above the limit.
-pub fn too_many(crowd: super::Crowd) -> &'static [u8] {
-    match crowd {
-        super::Crowd::OfServer => b"-ERR max number of clients reached\r\n",
-        super::Crowd::OfAddress => b"-ERR max number of clients of this address reached\r\n",
-    }
-}
-
-/// The reply to a client that uses TLS on a port without it.
-const NO_TLS: &[u8] = b"-ERR this port does not speak TLS\r\n";
-
-/// The last reply to a client whose connection is closed because it holds too much.
-pub const OUT_OF_MEMORY: &[u8] = b"-ERR out of memory reading request\r\n";
-
-/// The state of a connection.
-#[derive(Default)]
-pub struct Phase {
-    version: Version,
-    state: State,
-    /// The client has to log in first.
-    login: bool,
-    /// The client's errors at the login, counted also after it is admitted.
-    errors: Login,
-    /// The state that most connections do not need.
-    session: Option<Box<Session>>,
-}
-
-/// What the next byte of input means.
-#[derive(Default)]
-enum State {
-    /// It begins a request.
-    #[default]
-    Requests,
-    /// It belongs to a request that was refused.
-    Drop(Rest),
-    /// It begins an argument of a command of many keys.
-    Many(Run),
-    /// It belongs to a large value, or to what comes behind it.
-    Upload(Box<Upload>),
-    /// It belongs to a request of a transaction.
-    Collect(Box<Collected>),
-    /// It has to wait: a walk is in progress.
-    Walk(Box<Walk>),
-    /// It has to wait: a long value is being copied.
-    Edit(Box<Edit>),
-}
-
-impl Phase {
-    /// The first phase. `login` is true if the client has to log in first.
-    pub fn new(login: bool) -> Self {
-        Self {
-            login,
-            ..Self::default()
-        }
-    }
-
-    /// True if the next byte begins a request.
-    pub fn is_at_request(&self) -> bool {
-        matches!(self.state, State::Requests)
-    }
-
-    /// True if its client has logged in, or need not.
-    pub fn is_admitted(&self) -> bool {
-        !self.login
-    }
-
-    /// True if the request that is under way gets no answer.
-    fn is_muted(&self) -> bool {
-        let session = self.session.as_ref();
-        session.is_some_and(|session| session.unwanted.is_muted())
-    }
-
-    /// Bytes still to come of a value that goes straight to the engine.
-    #[inline]
-    pub fn missing(&self) -> usize {
-        match &self.state {
-            State::Upload(upload) => upload.missing(),
-            _ => 0,
-        }
-    }
-
-    /// The value under way that goes straight to the engine, if there is one.
-    pub fn partial(&mut self) -> Option<&mut PartialValue> {
-        match &mut self.state {
-            State::Upload(upload) => upload.partial(),
-            _ => None,
-        }
-    }
-
-    /// Bytes of memory that it holds and that depend on a client's input.
-    #[inline]
-    pub fn memory(&self) -> usize {
-        let state = match &self.state {
-            State::Upload(upload) => upload.memory(),
-            State::Collect(collected) => collected.memory(),
-            State::Walk(walk) => walk.memory(),
-            State::Edit(edit) => edit.memory(),
-            State::Requests | State::Drop(_) | State::Many(_) => 0,
-        };
-        state + self.session.as_ref().map_or(0, |session| session.memory())
-    }
-
-    fn session(&mut self) -> &mut Session {
-        self.session.get_or_insert_default()
-    }
-
-    /// A writer to the output of the slice.
-    #[inline]
-    fn writer<'o>(&self, slice: &'o mut Slice) -> Writer<'o> {
-        Writer::new(slice.output.text(), self.version)
-    }
-}
-
-/// Unused input, and how much of it a step used.
-struct RequestReader<'a> {
-    input: &'a [u8],
-    used: usize,
-}
-
-impl<'a> RequestReader<'a> {
-    #[inline]
-    fn left(&self) -> &'a [u8] {
-        &self.input[self.used..]
-    }
-}
 
 /// Takes a request, or a piece of one.
 #[inline(always)]
@@ -198,10 +77,7 @@ pub fn step<'a>(
     {
         return step_of_session(stage, slice, phase, input);
     }
-    let mut reader = RequestReader {
-        input: &input[slice.position..],
-        used: 0,
-    };
+    let mut reader = RequestReader::new(&input[slice.position..]);
     let flow = advance(stage, slice, phase, &mut reader);
     slice.position += reader.used;
     flow
@@ -219,11 +95,8 @@ fn step_of_session<'a>(
         return replay(stage, slice, phase);
     }
     phase.session().unwanted.begin();
-    let mut reader = RequestReader {
-        input: &input[slice.position..],
-        used: 0,
-    };
-    let flow = muted::advance_unheard(stage, slice, phase, &mut reader);
+    let mut reader = RequestReader::new(&input[slice.position..]);
+    let flow = advance_unheard(stage, slice, phase, &mut reader);
     slice.position += reader.used;
     flow
 }
@@ -250,11 +123,8 @@ fn replay(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) -> Fl
             slice.closing = true;
             return Flow::Next;
         };
-        let mut reader = RequestReader {
-            input: copy,
-            used: 0,
-        };
-        let flow = muted::advance_unheard(stage, slice, phase, &mut reader);
+        let mut reader = RequestReader::new(copy);
+        let flow = advance_unheard(stage, slice, phase, &mut reader);
         if flow != Flow::Starved || reader.used > 0 || shown == left {
             break (flow, reader.used);
         }
@@ -290,27 +160,20 @@ fn advance<'a>(
     phase: &mut Phase,
     reader: &mut RequestReader<'a>,
 ) -> Flow {
+    let has_transaction = phase.has_transaction();
     match &mut phase.state {
+        State::Requests if reader.left().is_empty() => Flow::Starved,
         State::Requests if phase.login => login::take(stage, slice, phase, reader),
+        State::Requests if has_transaction => collect::take(stage, slice, phase, reader),
         State::Requests => request::take(stage, slice, phase, reader),
         State::Drop(_) => drop_rest(slice, phase, reader),
         State::Many(_) => many::go_on(stage, slice, phase, reader),
-        State::Upload(_) => upload::go_on(stage, slice, phase, reader),
-        State::Collect(_) => transaction::collect(stage, slice, phase, reader),
-        State::Walk(_) => walk::go_on(stage, slice, phase),
-        State::Edit(_) => edit::go_on(stage, slice, phase),
+        State::Upload(_) => receive::go_on(stage, slice, phase, reader),
+        State::Collect(_) => collect::go_on(stage, slice, phase, reader),
+        State::Walk(_) => walk_on(stage, slice, phase),
+        State::Edit(_) => edit_on(stage, slice, phase),
+        State::Exec(_) => exec(stage, slice, phase),
     }
-}
-
-/// True if the client uses TLS: then this refuses it and ends its connection.
-#[cold]
-fn refused_tls(slice: &mut Slice, reader: &mut RequestReader<'_>) -> bool {
-    let speaks = super::speaks_tls(reader.left());
-    if speaks {
-        super::refuse_tls(slice, NO_TLS);
-        reader.used = reader.input.len();
-    }
-    speaks
 }
 
 /// Drops the rest of a refused request.
@@ -336,4 +199,148 @@ fn drop_rest(slice: &mut Slice, phase: &mut Phase, reader: &mut RequestReader<'_
             Flow::Next
         }
     }
+}
+
+/// Takes a step of the walk under way.
+fn walk_on(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) -> Flow {
+    let State::Walk(mut walk) = std::mem::take(&mut phase.state) else {
+        return Flow::Next;
+    };
+    let over = walk.step(stage, phase.version);
+    stage.charge(slice);
+    match over {
+        Ok(true) => walk.answer(stage, slice, phase.version),
+        Ok(false) => phase.state = State::Walk(walk),
+        Err(_) => phase.writer(slice).error(&Error::OUT_OF_MEMORY),
+    }
+    Flow::Next
+}
+
+/// Takes a step of the change under way.
+fn edit_on(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) -> Flow {
+    let State::Edit(mut edit) = std::mem::take(&mut phase.state) else {
+        return Flow::Next;
+    };
+    match edit.step(stage) {
+        Ok(None) => phase.state = State::Edit(edit),
+        Ok(Some(len)) => phase.writer(slice).integer(len as i64),
+        Err(error) => phase.writer(slice).error(&error),
+    }
+    stage.charge(slice);
+    Flow::Next
+}
+
+/// The work that is done before other clients are served again, in commands. What a transaction has beyond that is
+/// executed like the queued requests of any connection, with other clients' requests in between.
+const COMMANDS_MAX: u32 = 1000;
+
+/// Requests of a batch of a connection alone.
+const BATCH: usize = 64;
+
+/// EXEC with watched keys. The client bases its writes on what it has read: no other client's write may come between the
+/// check of these keys and the writes. So the engine executes nothing for other clients meanwhile.
+#[cold]
+fn exec(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) -> Flow {
+    let State::Exec(exec) = std::mem::take(&mut phase.state) else {
+        return Flow::Next;
+    };
+    let Exec { requests, watched } = *exec;
+    let _isolation = Isolation::wait(&stage.shared.workers, &stage.worker.lock);
+    let changed = watched.iter().any(|watched| watched.has_changed(stage));
+    stage.charge(slice);
+    if changed {
+        phase.writer(slice).null_array();
+        return Flow::Next;
+    }
+    phase.writer(slice).array(requests.len());
+    // No other request is queued: one that was typed by hand is taken out of the queue while it is executed.
+    debug_assert!(!phase.session().has_replay());
+    phase.session().replay = requests;
+    carry_out(stage, slice, phase);
+    Flow::Next
+}
+
+/// Executes the connection's queued requests, up to the limit. The rest stays queued.
+fn carry_out(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) {
+    let mut batch = BatchBuffers::default().take(BATCH);
+    let share = std::mem::replace(&mut slice.commands_left, COMMANDS_MAX);
+    while phase.session().has_replay() && !slice.closing && slice.commands_left > 0 {
+        let mut own = stage.with_batch(&mut batch);
+        let before = slice.output.copied();
+        replay(&mut own, slice, phase);
+        finish(&mut own, slice);
+        slice.spend(Work::of_bytes(slice.output.copied().saturating_sub(before)));
+    }
+    let used = COMMANDS_MAX - slice.commands_left;
+    slice.commands_left = share.saturating_sub(used);
+}
+
+/// Executes a batch of this slice alone.
+fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice) {
+    if stage.batch.is_empty() {
+        return;
+    }
+    let numbers: &[_] = match stage.shared.watch.wanted().is_empty() {
+        true => &[],
+        false => &[stage.shared.number_of(stage.info)],
+    };
+    let slices = std::slice::from_mut(slice);
+    execute(
+        stage.shared,
+        stage.worker,
+        stage.handle,
+        slices,
+        stage.batch,
+        stage.now,
+        numbers,
+    );
+    stage.worker.hot.look(&stage.batch.requests, stage.hasher);
+    stage.batch.clear();
+    slice.in_batch = 0;
+}
+
+/// Like [`advance`], and drops the answer if the client does not want it.
+#[cold]
+fn advance_unheard<'a>(
+    stage: &mut Stage<'_, 'a>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    reader: &mut RequestReader<'a>,
+) -> Flow {
+    if !phase.is_muted() {
+        return advance(stage, slice, phase, reader);
+    }
+    if slice.in_batch > 0 {
+        return Flow::Barrier;
+    }
+    let mark = slice.output.mark();
+    // An EXEC executes the other requests of its transaction, and began to answer before them.
+    let outer = phase.session().unheard;
+    phase.session().unheard = outer.or(Some(mark));
+    let mut batch = BatchBuffers::default().take(BATCH);
+    let mut own = stage.with_batch(&mut batch);
+    let flow = advance(&mut own, slice, phase, reader);
+    let before = slice.output.end();
+    finish(&mut own, slice);
+    // What is dropped was made all the same.
+    slice.spend(Work::of_bytes(slice.output.end() - before));
+    // CLIENT REPLY ON has cut off what was before it, and is answered itself. RESET, which is answered too, ends the
+    // session.
+    if let Some(session) = &mut phase.session
+        && session.unheard.is_some()
+    {
+        slice.output.cut(mark);
+        session.unheard = outer;
+    }
+    // A transaction's requests, and one that was typed by hand, are queued, and belong to the request that is under
+    // way.
+    if flow == Flow::Next
+        && phase.is_at_request()
+        && let Some(session) = &mut phase.session
+        && !session.has_replay()
+        && !session.more
+    {
+        session.unwanted.end();
+    }
+    flow
 }

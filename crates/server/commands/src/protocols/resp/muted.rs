@@ -3,15 +3,6 @@
 //! Such a request is executed at once, in a batch of its own, and its answer is cut off the output. So the answers of
 //! all other requests need not know of this. A pipeline without answers goes slower than one with them.
 
-use super::{Phase, RequestReader, advance, isolated};
-use crate::batch::BatchBuffers;
-use crate::slice::Slice;
-use crate::stage::{Flow, Stage};
-use crate::work::Work;
-
-/// Requests of a batch: keys of one request.
-const BATCH: usize = 64;
-
 /// The answers that a client does not want. Redis' three flags: requests of one transaction can set several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unwanted {
@@ -41,7 +32,7 @@ impl Unwanted {
     }
 
     /// The client sends CLIENT REPLY ON. A SKIP before it in the same transaction stays.
-    fn switch_on(&mut self) {
+    pub fn switch_on(&mut self) {
         (self.all, self.this) = (false, false);
     }
 
@@ -53,68 +44,13 @@ impl Unwanted {
     }
 
     /// The request is over.
-    fn end(&mut self) {
+    pub fn end(&mut self) {
         self.this = std::mem::take(&mut self.next);
     }
 
     /// True if the request that is under way gets no answer.
     pub fn is_muted(self) -> bool {
         self.all || self.this
-    }
-}
-
-/// Like [`advance`], and drops the answer if the client does not want it.
-#[cold]
-pub fn advance_unheard<'a>(
-    stage: &mut Stage<'_, 'a>,
-    slice: &mut Slice,
-    phase: &mut Phase,
-    reader: &mut RequestReader<'a>,
-) -> Flow {
-    if !phase.is_muted() {
-        return advance(stage, slice, phase, reader);
-    }
-    if slice.in_batch > 0 {
-        return Flow::Barrier;
-    }
-    let mark = slice.output.mark();
-    // An EXEC executes the other requests of its transaction, and began to answer before them.
-    let outer = phase.session().unheard;
-    phase.session().unheard = outer.or(Some(mark));
-    let mut batch = BatchBuffers::default().take(BATCH);
-    let mut own = stage.with_batch(&mut batch);
-    let flow = advance(&mut own, slice, phase, reader);
-    let before = slice.output.end();
-    isolated::finish(&mut own, slice);
-    // What is dropped was made all the same.
-    slice.spend(Work::of_bytes(slice.output.end() - before));
-    // CLIENT REPLY ON has cut off what was before it, and is answered itself. RESET, which is answered too, ends the
-    // session.
-    if let Some(session) = &mut phase.session
-        && session.unheard.is_some()
-    {
-        slice.output.cut(mark);
-        session.unheard = outer;
-    }
-    // A transaction's requests, and one that was typed by hand, are queued, and belong to the request that is under
-    // way.
-    if flow == Flow::Next
-        && phase.is_at_request()
-        && let Some(session) = &mut phase.session
-        && !session.has_replay()
-        && !session.more
-    {
-        session.unwanted.end();
-    }
-    flow
-}
-
-/// CLIENT REPLY ON: all answers are wanted from here on.
-pub fn unmute(slice: &mut Slice, phase: &mut Phase) {
-    let session = phase.session();
-    session.unwanted.switch_on();
-    if let Some(mark) = session.unheard.take() {
-        slice.output.cut(mark);
     }
 }
 

@@ -1,42 +1,24 @@
 //! Takes the request at the front of the input. Commands about one key become requests of the batch.
 
-use nuthatch_base::memory::reserve::spare;
 use nuthatch_engine::{Expiry, Op, Read, Store, StoreMode, TouchIf};
-use nuthatch_protocol::resp::{
-    Command, Error, ExpiryForm, Lifetime, Parsed, Refusal, Set, SetAnswer, StoreCondition, parse,
-    rewrite, rewritten_max,
-};
+use nuthatch_protocol::resp::{Command, ExpiryForm, Lifetime, Parsed, parse};
 
-use super::answers::Verb;
-use super::{
-    Phase, RequestReader, State, edit, expiry, manage, many, refused_tls, spot, transaction,
-    upload, values,
-};
-use crate::slice::Slice;
-use crate::stage::{Flow, Stage};
+use super::phase::{Phase, State};
+use super::progress::Progress;
+use super::reader::{RequestReader, refused_tls};
+use super::refusal::{refuse, typed};
+use super::upload::Upload;
+use super::{edit, manage, multi, set, spot, values};
+use crate::answers::Style;
+use crate::answers::resp::Verb;
+use crate::expiry::resp as expiry;
+use crate::slice::{Flow, Slice};
+use crate::stage::Stage;
 use crate::work::Work;
 
-/// Takes the request at the front.
+/// Takes the request at the front. During a transaction, only those come here that are executed at once.
 #[inline]
 pub fn take<'a>(
-    stage: &mut Stage<'_, 'a>,
-    slice: &mut Slice,
-    phase: &mut Phase,
-    reader: &mut RequestReader<'a>,
-) -> Flow {
-    let input = reader.left();
-    if input.is_empty() {
-        return Flow::Starved;
-    }
-    if transaction::is_open(phase) {
-        return transaction::take(stage, slice, phase, reader);
-    }
-    understand(stage, slice, phase, reader)
-}
-
-/// Takes the request at the front and executes it now, also during a transaction.
-#[inline]
-pub fn understand<'a>(
     stage: &mut Stage<'_, 'a>,
     slice: &mut Slice,
     phase: &mut Phase,
@@ -70,7 +52,7 @@ pub fn understand<'a>(
             arguments,
             consumed,
         } => {
-            phase.state = State::Many(many::Run::new(verb, arguments));
+            phase.state = State::Many(Progress::new(verb, arguments));
             stage.counters.redis_commands.bump();
             consumed
         }
@@ -82,9 +64,15 @@ pub fn understand<'a>(
         _ if slice.in_batch > 0 => return Flow::Barrier,
         Parsed::Body(body) => {
             stage.counters.redis_commands.bump();
-            let consumed = upload::begin(stage, slice, phase, reader.left(), &body);
+            match Upload::reserve(stage, reader.left(), &body) {
+                Ok(upload) => phase.state = State::Upload(Box::new(upload)),
+                Err(error) => {
+                    phase.writer(slice).error(&error);
+                    phase.state = State::Drop(body.rest.behind(body.value_len));
+                }
+            }
             stage.charge(slice);
-            consumed
+            body.head
         }
         Parsed::Inline { .. } if refused_tls(slice, reader) => return Flow::Next,
         Parsed::Inline { line, consumed } => {
@@ -101,64 +89,6 @@ pub fn understand<'a>(
     Flow::Next
 }
 
-/// Refuses a request, and returns how many bytes of it are used up.
-#[cold]
-pub fn refuse(
-    stage: &Stage<'_, '_>,
-    slice: &mut Slice,
-    phase: &mut Phase,
-    refusal: &Refusal<'_>,
-) -> usize {
-    count_refusal(stage, refusal.error);
-    // A browser that another site's page directs to this port sends these: nothing that it sends is executed.
-    if let Error::Unknown { name, .. } = refusal.error
-        && (name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:"))
-    {
-        slice.closing = true;
-        return refusal.consumed;
-    }
-    if refusal.error == Error::Arity("exec") {
-        transaction::forget(phase);
-    }
-    phase.writer(slice).error(&refusal.error);
-    slice.closing |= refusal.close;
-    if !refusal.rest.is_over() {
-        phase.state = State::Drop(refusal.rest);
-    }
-    refusal.consumed
-}
-
-/// Counts a request that no item can fulfil. Frameworks swallow such an error: then this count alone shows it.
-pub fn count_refusal(stage: &Stage<'_, '_>, error: Error<'_>) {
-    if error == Error::KEY_TOO_LONG {
-        stage.counters.key_too_long.bump();
-    } else if error == Error::TOO_LARGE {
-        stage.counters.store_too_large.bump();
-    }
-}
-
-/// Queues a line that was typed by hand as a request. False if it is no request.
-#[cold]
-pub fn typed(slice: &mut Slice, phase: &mut Phase, line: &[u8]) -> bool {
-    match queue_line(phase, line) {
-        Ok(()) => true,
-        Err(error) => {
-            phase.writer(slice).error(&error);
-            slice.closing = true;
-            false
-        }
-    }
-}
-
-fn queue_line(phase: &mut Phase, line: &[u8]) -> Result<(), Error<'static>> {
-    let no_memory = |_| Error::OUT_OF_MEMORY;
-    let mut request = Vec::new();
-    spare(|| request.try_reserve(rewritten_max(line.len()))).map_err(no_memory)?;
-    rewrite(line, &mut request)?;
-    let replay = &mut phase.session().replay;
-    replay.push(&request).map_err(no_memory)
-}
-
 /// Adds a command to the batch, if one request of the batch can execute it.
 #[inline]
 fn joins<'a>(
@@ -169,7 +99,7 @@ fn joins<'a>(
 ) -> bool {
     let (key, op, verb) = match command {
         Command::Get { key } => (key, Op::Get, Verb::Value),
-        Command::Set(set) => match store(stage, &set) {
+        Command::Set(set) => match set::store(stage, &set) {
             Some((store, verb)) => (set.key, Op::Store(store), verb),
             None => return false,
         },
@@ -197,7 +127,7 @@ fn joins<'a>(
                 },
         } => (key, look(false), Verb::Life { millis }),
         Command::Expire { key, moment, which } => {
-            let expiry = expiry::expiry(moment, stage.present(), &stage.shared.clock);
+            let expiry = stage.expiry_at(moment);
             (
                 key,
                 spot::touch(expiry, expiry::condition(which)),
@@ -213,9 +143,7 @@ fn joins<'a>(
                 touch: match lifetime {
                     Lifetime::Keep => None,
                     Lifetime::Forever => Some(Expiry::Never),
-                    Lifetime::Until(moment) => {
-                        Some(expiry::expiry(moment, stage.present(), &stage.shared.clock))
-                    }
+                    Lifetime::Until(moment) => Some(stage.expiry_at(moment)),
                 },
                 ..Read::default()
             };
@@ -223,7 +151,7 @@ fn joins<'a>(
         }
         _ => return false,
     };
-    stage.push(slice, key, op, verb.of(phase.version));
+    stage.push(slice, key, op, Style::Resp(verb.of(phase.version)));
     true
 }
 
@@ -236,30 +164,6 @@ fn look<'a>(bump: bool) -> Op<'a> {
     })
 }
 
-/// The engine's operation for a SET, if one request is enough.
-#[inline]
-pub fn store<'a>(stage: &Stage<'_, '_>, set: &Set<'a>) -> Option<(Store<'a>, Verb)> {
-    let mut store = Store::set(set.value);
-    match set.lifetime {
-        Lifetime::Forever => {}
-        Lifetime::Until(moment) => {
-            store.expiry = expiry::expiry(moment, stage.present(), &stage.shared.clock);
-        }
-        Lifetime::Keep => return None,
-    }
-    store.mode = match set.when {
-        StoreCondition::Always => StoreMode::Set,
-        StoreCondition::Absent => StoreMode::Add,
-        StoreCondition::Present => StoreMode::Replace,
-    };
-    let verb = match set.answer {
-        SetAnswer::Status => Verb::Status,
-        SetAnswer::Number => Verb::Number,
-        SetAnswer::Old => return None,
-    };
-    Some((store, verb))
-}
-
 /// Executes a command that is not for the batch. All earlier requests of its connection have been answered.
 fn on_the_spot(
     stage: &mut Stage<'_, '_>,
@@ -268,7 +172,7 @@ fn on_the_spot(
     command: Command<'_>,
 ) {
     if !values::command(stage, slice, phase, &command)
-        && !transaction::command(stage, slice, phase, &command)
+        && !multi::command(stage, slice, phase, &command)
     {
         manage::command(stage, slice, phase, command);
     }

@@ -4,10 +4,9 @@
 use std::sync::Arc;
 
 use bumpalo::Bump;
-use nuthatch_protocol::resp::{Error, Eval, ScriptName, Scripts};
+use nuthatch_protocol::resp::{Error, Eval, ScriptName, Scripts, Version, Writer};
 use nuthatch_script::{Failure, Name, Script, Value};
 
-use super::Phase;
 use super::slot::Slot;
 use super::spot::{ATTEMPTS, Content, read};
 use crate::slice::Slice;
@@ -21,12 +20,12 @@ const TEXT_OF_COMMAND: usize = 32;
 pub fn eval(
     stage: &mut Stage<'_, '_>,
     slice: &mut Slice,
-    phase: &Phase,
+    version: Version,
     eval: &Eval<'_>,
     long: Option<(usize, &[u8])>,
 ) {
-    if let Err(error) = carry_out(stage, slice, phase, eval, long) {
-        phase.writer(slice).error(&error);
+    if let Err(error) = carry_out(stage, slice, version, eval, long) {
+        Writer::new(slice.output.text(), version).error(&error);
     }
 }
 
@@ -34,7 +33,7 @@ pub fn eval(
 fn carry_out(
     stage: &mut Stage<'_, '_>,
     slice: &mut Slice,
-    phase: &Phase,
+    version: Version,
     eval: &Eval<'_>,
     long: Option<(usize, &[u8])>,
 ) -> Result<(), Error<'static>> {
@@ -61,7 +60,7 @@ fn carry_out(
         let mark = slice.output.mark();
         let mut answers = Answers {
             slice,
-            phase,
+            version,
             in_engine: value.filter(|_| matches!(content, Some(Content::Pinned(_)))),
             hole: None,
         };
@@ -99,7 +98,7 @@ fn answer_of(value: Result<Value<'_>, Failure>) -> Result<Answer<'_>, Error<'sta
 /// Writes answers in Redis' form.
 struct Answers<'s> {
     slice: &'s mut Slice,
-    phase: &'s Phase,
+    version: Version,
     /// The bytes of a value that stays in the engine, until they are answered.
     in_engine: Option<&'s [u8]>,
     /// Where in the output they belong.
@@ -117,7 +116,7 @@ impl Answers<'_> {
     /// Errors: there is no memory for the answer.
     fn value(&mut self, value: &Value<'_>) -> Result<(), Error<'static>> {
         self.make_room(0)?;
-        let mut writer = self.phase.writer(self.slice);
+        let mut writer = Writer::new(self.slice.output.text(), self.version);
         match value {
             Value::Nil | Value::Bool(false) => writer.null(),
             Value::Bool(true) => writer.integer(1),
@@ -146,19 +145,19 @@ impl Answers<'_> {
     fn text(&mut self, text: &[u8]) -> Result<(), Error<'static>> {
         let is_there = |it: &[u8]| std::ptr::eq(it, text);
         if self.in_engine.take_if(|it| is_there(it)).is_some() {
-            self.phase.writer(self.slice).bulk_header(text.len());
+            Writer::new(self.slice.output.text(), self.version).bulk_header(text.len());
             self.hole = Some(self.slice.output.end());
             self.slice.output.text().extend_from_slice(b"\r\n");
             return Ok(());
         }
         self.make_room(text.len())?;
-        self.phase.writer(self.slice).bulk(text);
+        Writer::new(self.slice.output.text(), self.version).bulk(text);
         Ok(())
     }
 
     fn error(&mut self, text: &[u8]) -> Result<(), Error<'static>> {
         self.make_room(text.len())?;
-        self.phase.writer(self.slice).error(&Error::Script(text));
+        Writer::new(self.slice.output.text(), self.version).error(&Error::Script(text));
         Ok(())
     }
 
@@ -198,8 +197,13 @@ fn load(stage: &mut Stage<'_, '_>, text: &[u8]) -> Result<(Name, Arc<Script>), E
 }
 
 /// SCRIPT.
-pub fn command(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &Phase, scripts: Scripts<'_>) {
-    let mut writer = phase.writer(slice);
+pub fn command(
+    stage: &mut Stage<'_, '_>,
+    slice: &mut Slice,
+    version: Version,
+    scripts: Scripts<'_>,
+) {
+    let mut writer = Writer::new(slice.output.text(), version);
     match scripts {
         Scripts::Exist(names) => {
             stage.work.add(Work::of_commands(names.len()));

@@ -14,9 +14,10 @@ use nuthatch_protocol::resp::{
 };
 use nuthatch_script::{Calls, Failure, Value};
 
-use super::answers::failure;
-use super::expiry;
-use super::spot::{Counted, ask, touch};
+use super::spot::{ask, touch};
+use crate::answers::resp::failure;
+use crate::counting::{Change, Kind};
+use crate::expiry::resp as expiry;
 use crate::stage::Stage;
 
 /// The state of a key.
@@ -89,23 +90,12 @@ impl<'a> Slot<'a> {
                 Op::Store(store)
             }
         };
-        match ask(stage, key, op) {
-            Reply::Removed => stage.counters.count_delete(true),
-            reply @ (Reply::Stored(_) | Reply::Found(_)) => {
-                let counted = match reply {
-                    Reply::Found(_) => Counted::Touch,
-                    _ => Counted::Set,
-                };
-                let len = self.value.map(<[u8]>::len);
-                counted.count(stage.counters, key, true, len);
-            }
-            reply @ (Reply::TooLarge | Reply::OutOfMemory) => {
-                stage.counters.count_failure(&reply);
-                return Err(failure(&reply));
-            }
-            _ => return Ok(false),
+        let reply = ask(stage, key, op, Kind::Change(Change::Store));
+        match reply {
+            Reply::Removed | Reply::Stored(_) | Reply::Found(_) => Ok(true),
+            Reply::TooLarge | Reply::OutOfMemory => Err(failure(&reply)),
+            _ => Ok(false),
         }
-        Ok(true)
     }
 
     fn set_value(&mut self, value: &'a [u8]) {

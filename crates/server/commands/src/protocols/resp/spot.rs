@@ -8,12 +8,10 @@ use nuthatch_engine::{
     AnyValue, Condition, Expiry, Item, Op, Read, Replies, Reply, Request, Store, StoreMode,
     TouchIf, Value,
 };
-use nuthatch_protocol::resp::Error;
-use nuthatch_state::telemetry::counters::WorkerCounters;
-use nuthatch_state::telemetry::sizes::Lens;
+use nuthatch_protocol::resp::{Error, Version, Writer};
 
-use super::Phase;
-use super::answers::failure;
+use crate::answers::resp::failure;
+use crate::counting::{self, Kind};
 use crate::output::Output;
 use crate::slice::Slice;
 use crate::stage::Stage;
@@ -71,9 +69,16 @@ fn heard(stage: &mut Stage<'_, '_>, key: &[u8], op: Op<'_>) -> CollectedReply {
     heard
 }
 
-/// The reply to a request that gets no value.
-pub fn ask(stage: &mut Stage<'_, '_>, key: &[u8], op: Op<'_>) -> Reply {
-    heard(stage, key, op).reply.unwrap_or(Reply::Miss)
+/// The reply to a request that gets no value. It is counted.
+pub fn ask(stage: &mut Stage<'_, '_>, key: &[u8], op: Op<'_>, kind: Kind) -> Reply {
+    let value_len = match &op {
+        Op::Store(store) => store.value.len(),
+        _ => 0,
+    };
+    let reply = heard(stage, key, op).reply.unwrap_or(Reply::Miss);
+    let request = counting::Request::replied(key, value_len, &reply);
+    stage.count(kind, request);
+    reply
 }
 
 /// An item and its value.
@@ -175,14 +180,14 @@ impl Content {
     pub fn answer(
         self,
         slice: &mut Slice,
-        phase: &Phase,
+        version: Version,
         part: impl FnOnce(usize) -> Range<usize>,
     ) {
         let part = part(self.len());
         if !slice.makes_room(self.copied_of(&part)) {
-            return phase.writer(slice).error(&Error::OUT_OF_MEMORY);
+            return Writer::new(slice.output.text(), version).error(&Error::OUT_OF_MEMORY);
         }
-        phase.writer(slice).bulk_header(part.len());
+        Writer::new(slice.output.text(), version).bulk_header(part.len());
         match self {
             Self::Pinned(value) if part.len() > PIECE_COPIED => {
                 slice.output.pin_part(value, part);
@@ -224,15 +229,29 @@ pub fn find(stage: &mut Stage<'_, '_>, key: &[u8]) -> Option<Found> {
     })
 }
 
-/// Looks at an item without using it.
+/// Counts a command that read a value, or found none, as a get.
+pub fn count_get(stage: &Stage<'_, '_>, key: &[u8], found: Option<&Found>) {
+    let request = match found {
+        Some(found) => counting::Request::found(key, found.item.value_len),
+        None => counting::Request::replied(key, 0, &Reply::Miss),
+    };
+    stage.count(Kind::Get, request);
+}
+
+/// Looks at an item without using it, for a command that is counted as a whole.
 pub fn look(stage: &mut Stage<'_, '_>, key: &[u8]) -> Option<Item> {
+    look_as(stage, key, Kind::Nothing)
+}
+
+/// Looks at an item without using it.
+pub fn look_as(stage: &mut Stage<'_, '_>, key: &[u8], kind: Kind) -> Option<Item> {
     let op = Op::Read(Read {
         value: false,
         bump: false,
         idle: true,
         ..Read::default()
     });
-    match ask(stage, key, op) {
+    match ask(stage, key, op, kind) {
         Reply::Found(item) => Some(item),
         _ => None,
     }
@@ -266,46 +285,25 @@ pub enum Decision<'v, T> {
     Become(Change<'v, T>),
 }
 
-/// How a change is counted.
+/// What a change is in the statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Counted {
-    Set,
-    Delta { down: bool },
-    Touch,
-}
-
-impl Counted {
-    /// Counts a change. `there` is true if the item existed, `changed` is the new value's length if it was stored.
-    pub fn count(self, counters: &WorkerCounters, key: &[u8], there: bool, changed: Option<usize>) {
-        let lens = changed.map(|value| Lens {
-            key: key.len(),
-            value,
-        });
-        match (self, lens) {
-            (Self::Set, Some(lens)) => counters.count_set(lens),
-            // The command decided not to store.
-            (Self::Set, None) => {}
-            (Self::Delta { down }, lens) => counters.count_delta(down, lens.filter(|_| there)),
-            (Self::Touch, lens) => counters.count_touch(lens),
-        }
-    }
+pub enum CountAs {
+    Store,
+    Delta { is_down: bool },
 }
 
 /// Changes an item depending on its state. Calls `decide` again if another client changed the item meanwhile.
 pub fn change<'v, T>(
     stage: &mut Stage<'_, '_>,
     key: &[u8],
-    counted: Counted,
+    as_what: CountAs,
     mut decide: impl FnMut(Option<Found>) -> Result<Decision<'v, T>, Error<'static>>,
 ) -> Result<T, Error<'static>> {
     for _ in 0..ATTEMPTS {
         let found = read(stage, key);
         let cas = found.as_ref().map(|found| found.item.cas);
         let change = match decide(found)? {
-            Decision::Stay(answer) => {
-                counted.count(stage.counters, key, cas.is_some(), None);
-                return Ok(answer);
-            }
+            Decision::Stay(answer) => return Ok(answer),
             Decision::Become(change) => change,
         };
         let mut store = Store::set(&change.value);
@@ -315,17 +313,15 @@ pub fn change<'v, T>(
             Some(cas) => store.condition = Condition::Cas(cas),
             None => store.mode = StoreMode::Add,
         }
-        let reply = ask(stage, key, Op::Store(store));
+        let is_hit = cas.is_some();
+        let kind = Kind::Change(match as_what {
+            CountAs::Store => counting::Change::Store,
+            CountAs::Delta { is_down } => counting::Change::Delta { is_down, is_hit },
+        });
+        let reply = ask(stage, key, Op::Store(store), kind);
         match reply {
-            Reply::Stored(_) => {
-                let len = change.value.len();
-                counted.count(stage.counters, key, cas.is_some(), Some(len));
-                return Ok(change.answer);
-            }
-            Reply::TooLarge | Reply::OutOfMemory => {
-                stage.counters.count_failure(&reply);
-                return Err(failure(&reply));
-            }
+            Reply::Stored(_) => return Ok(change.answer),
+            Reply::TooLarge | Reply::OutOfMemory => return Err(failure(&reply)),
             // Another client changed it, added it, or removed it.
             _ => {}
         }
@@ -347,7 +343,7 @@ pub fn take_if(
             condition: Condition::Cas(found.item.cas),
             ..Default::default()
         };
-        if ask(stage, key, Op::Remove(removal)) == Reply::Removed {
+        if ask(stage, key, Op::Remove(removal), Kind::Nothing) == Reply::Removed {
             return Ok(Some(found));
         }
     }

@@ -1,43 +1,35 @@
 //! Values that are too long to await in a buffer: the engine reserves an item, and the value's bytes go there as they
 //! arrive. The key keeps its old value until the whole request has arrived, because options follow the value.
 
-use std::borrow::Cow;
 use std::collections::TryReserveError;
 
 use nuthatch_base::memory::reserve::spare;
-use nuthatch_engine::{Condition, Expiry, Reply, Store, StoreMode};
-use nuthatch_protocol::resp::{
-    Body, Command, Element, Error, Lifetime, Many, Parsed, Rest, Set, SetAnswer, StoreCondition,
-    element, emptied, parse,
-};
-use nuthatch_state::telemetry::sizes::Lens;
+use nuthatch_protocol::resp::{Body, Error, Rest, emptied};
 
-use super::answers::failure;
-use super::many::Run;
-use super::{Phase, RequestReader, State, request, scripts, spot, values};
+use super::progress::Progress;
+use crate::answers::resp::failure;
 use crate::partial::PartialValue;
-use crate::slice::Slice;
-use crate::stage::{Flow, Stage};
+use crate::stage::Stage;
 
 /// A value that arrives piece by piece.
 pub struct Upload {
-    target: Target,
+    pub target: Target,
     /// The request without the value, parsed again when all of it has arrived.
-    emptied: Vec<u8>,
+    pub emptied: Vec<u8>,
     /// Where the line with its length begins in the request.
-    line: usize,
+    pub line: usize,
     /// Bytes of the request that have arrived, without those of the value.
-    passed: usize,
+    pub passed: usize,
     /// Bytes of the value.
-    value_len: usize,
+    pub value_len: usize,
     /// The part of the request behind the value.
-    rest: Rest,
+    pub rest: Rest,
     /// The command of many keys that this value belongs to, if it does.
-    run: Option<Run>,
+    pub run: Option<Progress>,
 }
 
 /// Where the bytes go.
-enum Target {
+pub enum Target {
     Item(PartialValue),
     /// SETRANGE's bytes are only a part of an item's value, and a script decides what becomes of its arguments. So these
     /// are collected first.
@@ -74,12 +66,38 @@ impl Upload {
     }
 
     /// Records the command that this value is an element of.
-    pub fn belongs_to(&mut self, run: Run) {
+    pub fn belongs_to(&mut self, run: Progress) {
         self.run = Some(run);
     }
 
+    /// Reserves an item for the value that the front of a request announces, if it is one's whole value.
+    pub fn reserve(
+        stage: &mut Stage<'_, '_>,
+        input: &[u8],
+        body: &Body<'_>,
+    ) -> Result<Self, Error<'static>> {
+        let target = if body.whole {
+            let reserved = stage.reserve(body.key, body.value_len);
+            Target::Item(reserved.map_err(|reply| failure(&reply))?)
+        } else {
+            Target::Buffer {
+                bytes: Vec::new(),
+                missing: body.value_len,
+            }
+        };
+        Ok(Self {
+            target,
+            emptied: emptied(input, body),
+            line: body.line,
+            passed: body.head,
+            value_len: body.value_len,
+            rest: body.rest,
+            run: None,
+        })
+    }
+
     /// Errors: there is no memory for the piece.
-    fn write(&mut self, piece: &[u8]) -> Result<(), TryReserveError> {
+    pub fn write(&mut self, piece: &[u8]) -> Result<(), TryReserveError> {
         match &mut self.target {
             Target::Item(value) => value.write(piece),
             Target::Buffer { bytes, missing } => {
@@ -89,249 +107,5 @@ impl Upload {
             }
         }
         Ok(())
-    }
-}
-
-fn reserve(
-    stage: &mut Stage<'_, '_>,
-    input: &[u8],
-    body: &Body<'_>,
-) -> Result<Upload, Error<'static>> {
-    let target = if body.whole {
-        let reserved = stage.reserve(body.key, body.value_len);
-        Target::Item(reserved.map_err(|reply| {
-            stage.counters.count_failure(&reply);
-            failure(&reply)
-        })?)
-    } else {
-        Target::Buffer {
-            bytes: Vec::new(),
-            missing: body.value_len,
-        }
-    };
-    Ok(Upload {
-        target,
-        emptied: emptied(input, body),
-        line: body.line,
-        passed: body.head,
-        value_len: body.value_len,
-        rest: body.rest,
-        run: None,
-    })
-}
-
-/// Begins with the front of a request. Returns the bytes used.
-pub fn begin(
-    stage: &mut Stage<'_, '_>,
-    slice: &mut Slice,
-    phase: &mut Phase,
-    input: &[u8],
-    body: &Body<'_>,
-) -> usize {
-    phase.state = match reserve(stage, input, body) {
-        Ok(upload) => State::Upload(Box::new(upload)),
-        Err(error) => {
-            phase.writer(slice).error(&error);
-            State::Drop(body.rest.behind(body.value_len))
-        }
-    };
-    body.head
-}
-
-/// Like [`begin`], for a pair of an MSET.
-pub fn begin_element(
-    stage: &mut Stage<'_, '_>,
-    phase: &mut Phase,
-    run: &mut Run,
-    input: &[u8],
-    body: &Body<'_>,
-) -> usize {
-    match reserve(stage, input, body) {
-        Ok(upload) => phase.state = State::Upload(Box::new(upload)),
-        Err(error) => run.has_refused(error, body.rest.behind(body.value_len)),
-    }
-    body.head
-}
-
-/// Passes on the bytes that have arrived, and stores when all have.
-pub fn go_on(
-    stage: &mut Stage<'_, '_>,
-    slice: &mut Slice,
-    phase: &mut Phase,
-    reader: &mut RequestReader<'_>,
-) -> Flow {
-    let State::Upload(upload) = &mut phase.state else {
-        return Flow::Next;
-    };
-    let here = reader.left();
-    let of_value = here.len().min(upload.missing());
-    if upload.write(&here[..of_value]).is_err() {
-        let rest = upload.rest.behind(upload.missing());
-        phase.writer(slice).error(&Error::OUT_OF_MEMORY);
-        phase.state = State::Drop(rest);
-        return Flow::Next;
-    }
-    reader.used += of_value;
-    if upload.missing() > 0 {
-        return Flow::Starved;
-    }
-    let behind = reader.left();
-    let passed = match upload.rest.pass(behind) {
-        Ok(passed) => passed,
-        Err(error) => {
-            phase.writer(slice).error(&error);
-            slice.closing = true;
-            return Flow::Next;
-        }
-    };
-    reader.used += passed;
-    upload.passed += passed;
-    if upload.rest.is_too_long(upload.passed) {
-        let rest = upload.rest;
-        phase.writer(slice).error(&Error::ARGUMENTS_TOO_LONG);
-        phase.state = State::Drop(rest);
-        return Flow::Next;
-    }
-    upload.emptied.extend_from_slice(&behind[..passed]);
-    if !upload.rest.is_over() {
-        return Flow::Starved;
-    }
-    if let State::Upload(upload) = std::mem::take(&mut phase.state) {
-        finish(stage, slice, phase, *upload);
-        stage.charge(slice);
-    }
-    Flow::Next
-}
-
-/// The whole request has arrived. The batch has no request of this connection: the value began behind a barrier, and no
-/// request was parsed since.
-fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, upload: Upload) {
-    let Upload {
-        target,
-        emptied,
-        run,
-        value_len,
-        line,
-        ..
-    } = upload;
-    if let Some(mut run) = run {
-        if let (Target::Item(value), Element::Item { key, .. }) =
-            (target, element(Many::Set, &emptied, &stage.limits))
-        {
-            let stored = commit(stage, key, value_len, value, &Store::set(&[]));
-            run.has_stored(stored.map(|_| ()));
-        }
-        phase.state = State::Many(run);
-        return;
-    }
-    let command = match parse(&emptied, &stage.limits) {
-        Parsed::Command { command, .. } => command,
-        // Its options contradict each other.
-        Parsed::Refused(refusal) => {
-            request::refuse(stage, slice, phase, &refusal);
-            return;
-        }
-        other => {
-            debug_assert!(false, "a whole request is {other:?}");
-            return;
-        }
-    };
-    match (command, target) {
-        (Command::SetRange { key, offset, .. }, Target::Buffer { bytes, .. }) => {
-            values::set_range(stage, slice, phase, key, offset, Cow::Owned(bytes));
-        }
-        (Command::Eval(eval), Target::Buffer { bytes, .. }) => {
-            let place = eval.arguments.position(line);
-            let long = place.map(|place| (place, &bytes[..]));
-            scripts::eval(stage, slice, phase, &eval, long);
-        }
-        (Command::Append { key, .. }, Target::Item(value)) => {
-            let store = Store {
-                mode: StoreMode::Append,
-                vivify: Some(Expiry::Never),
-                ..Store::set(&[])
-            };
-            match commit(stage, key, value_len, value, &store) {
-                Ok(Reply::Stored(item)) => phase.writer(slice).integer(item.value_len as i64),
-                Ok(_) => phase.writer(slice).error(&Error::BUSY),
-                Err(error) => phase.writer(slice).error(&error),
-            }
-        }
-        (Command::Set(set), Target::Item(value)) => {
-            store(stage, slice, phase, &set, value_len, value);
-        }
-        (other, _) => debug_assert!(false, "{other:?} has no value to be announced"),
-    }
-}
-
-/// Stores a value that has arrived.
-fn commit(
-    stage: &mut Stage<'_, '_>,
-    key: &[u8],
-    value_len: usize,
-    value: PartialValue,
-    store: &Store<'_>,
-) -> Result<Reply, Error<'static>> {
-    let reply = stage.commit(key, value, store);
-    stage.counters.count_set(Lens {
-        key: key.len(),
-        value: value_len,
-    });
-    if matches!(reply, Reply::TooLarge | Reply::OutOfMemory) {
-        stage.counters.count_failure(&reply);
-        return Err(failure(&reply));
-    }
-    Ok(reply)
-}
-
-/// Stores a SET with its options. There is only one reservation, so there is no retry: if the answer depends on the old
-/// value, a change by another client meanwhile is an error.
-fn store(
-    stage: &mut Stage<'_, '_>,
-    slice: &mut Slice,
-    phase: &mut Phase,
-    set: &Set<'_>,
-    value_len: usize,
-    value: PartialValue,
-) {
-    let old = match set.answer {
-        SetAnswer::Old => spot::read(stage, set.key),
-        _ => None,
-    };
-    let simple = Set {
-        lifetime: match set.lifetime {
-            Lifetime::Keep => Lifetime::Forever,
-            other => other,
-        },
-        answer: SetAnswer::Status,
-        ..*set
-    };
-    let Some((mut store, _)) = request::store(stage, &simple) else {
-        return;
-    };
-    let looked = match (set.lifetime, &old) {
-        (Lifetime::Keep, None) => spot::look(stage, set.key),
-        (_, old) => old.as_ref().map(|found| found.item),
-    };
-    if let (Lifetime::Keep, Some(item)) = (set.lifetime, looked) {
-        store.expiry = item.expiry;
-    }
-    if let (Some(item), StoreCondition::Always | StoreCondition::Present) = (looked, set.when) {
-        store.condition = Condition::Cas(item.cas);
-    }
-    let outcome = commit(stage, set.key, value_len, value, &store);
-    let mut writer = phase.writer(slice);
-    let stored = match outcome {
-        Ok(Reply::Stored(_)) => true,
-        Ok(Reply::NotStored) => false,
-        Ok(_) => return writer.error(&Error::BUSY),
-        Err(error) => return writer.error(&error),
-    };
-    match (set.answer, old) {
-        (SetAnswer::Old, Some(old)) => old.value.answer(slice, phase, |len| 0..len),
-        (SetAnswer::Old, None) => writer.null(),
-        (SetAnswer::Number, _) => writer.flag(stored),
-        (SetAnswer::Status, _) if stored => writer.ok(),
-        (SetAnswer::Status, _) => writer.null(),
     }
 }

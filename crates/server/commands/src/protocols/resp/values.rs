@@ -8,11 +8,16 @@ use nuthatch_engine::{Expiry, Item, Op, Removal, Reply, Store, StoreMode};
 use nuthatch_protocol::resp::{
     Command, Decimal, Error, ExpiryForm, Lifetime, Set, SetAnswer, StoreCondition, Values, integer,
 };
-use nuthatch_state::telemetry::sizes::Lens;
 
-use super::request::count_refusal;
-use super::spot::{Change, Content, Counted, Decision, Found, ask, change, look, read, take_if};
-use super::{Phase, edit, expiry, scripts};
+use super::edit::{self, Edit, Place};
+use super::phase::Phase;
+use super::scripts;
+use super::spot::{
+    Change, Content, CountAs, Decision, Found, ask, change, count_get, look, look_as, read, take_if,
+};
+use crate::answers::resp::{STORE, failure};
+use crate::counting::Kind;
+use crate::expiry::resp as expiry;
 use crate::slice::Slice;
 use crate::stage::Stage;
 use crate::work::Work;
@@ -49,39 +54,33 @@ pub fn command(
             match found {
                 Some(found) => found
                     .value
-                    .answer(slice, phase, |len| range(len, start, end)),
+                    .answer(slice, phase.version, |len| range(len, start, end)),
                 None => phase.writer(slice).bulk(b""),
             }
         }
         Command::SetRange { key, offset, value } => {
             set_range(stage, slice, phase, key, offset, Cow::Borrowed(value));
         }
-        Command::Append { key, value } => edit::begin(phase, key, edit::Place::End, value.to_vec()),
+        Command::Append { key, value } => {
+            phase.begin_edit(Edit::new(key, Place::End, value.to_vec()));
+        }
         Command::Increment { key, by } => {
             let outcome = add(stage, key, by);
             number(slice, phase, outcome);
         }
-        Command::Eval(eval) => scripts::eval(stage, slice, phase, &eval, None),
+        Command::Eval(eval) => scripts::eval(stage, slice, phase.version, &eval, None),
         Command::IncrementDecimal { key, by } => match increment_decimal(stage, key, by) {
             Ok(text) => phase.writer(slice).bulk(&text),
             Err(error) => phase.writer(slice).error(&error),
         },
         Command::Expiry { key, told } => {
-            let found = look(stage, key);
-            stage.counters.count_look(found.is_some());
+            let found = look_as(stage, key, Kind::Look);
             let told = told_of(stage, found, told);
             phase.writer(slice).integer(told);
         }
         _ => return false,
     }
     true
-}
-
-fn count_get(stage: &Stage<'_, '_>, key: &[u8], found: Option<&Found>) {
-    stage.counters.count_get(found.map(|found| Lens {
-        key: key.len(),
-        value: found.item.value_len,
-    }));
 }
 
 fn flag(slice: &mut Slice, phase: &Phase, outcome: Result<bool, Error<'static>>) {
@@ -102,7 +101,7 @@ fn number(slice: &mut Slice, phase: &Phase, outcome: Result<i64, Error<'static>>
 
 fn bulk(slice: &mut Slice, phase: &Phase, found: Option<Found>) {
     match found {
-        Some(found) => found.value.answer(slice, phase, |len| 0..len),
+        Some(found) => found.value.answer(slice, phase.version, |len| 0..len),
         None => phase.writer(slice).null(),
     }
 }
@@ -113,10 +112,10 @@ type Outcome = (bool, Option<Content>);
 /// SET with GET or KEEPTTL.
 fn changed(stage: &mut Stage<'_, '_>, set: &Set<'_>) -> Result<Outcome, Error<'static>> {
     let new = match set.lifetime {
-        Lifetime::Until(moment) => expiry::expiry(moment, stage.present(), &stage.shared.clock),
+        Lifetime::Until(moment) => stage.expiry_at(moment),
         Lifetime::Forever | Lifetime::Keep => Expiry::Never,
     };
-    change(stage, set.key, Counted::Set, |found| {
+    change(stage, set.key, CountAs::Store, |found| {
         let stays = match set.when {
             StoreCondition::Always => false,
             StoreCondition::Absent => found.is_some(),
@@ -142,7 +141,7 @@ fn changed(stage: &mut Stage<'_, '_>, set: &Set<'_>) -> Result<Outcome, Error<'s
 fn answer_set(slice: &mut Slice, phase: &Phase, set: &Set<'_>, (stored, old): Outcome) {
     let mut writer = phase.writer(slice);
     match (set.answer, old) {
-        (SetAnswer::Old, Some(old)) => old.answer(slice, phase, |len| 0..len),
+        (SetAnswer::Old, Some(old)) => old.answer(slice, phase.version, |len| 0..len),
         (SetAnswer::Old, None) => writer.null(),
         (SetAnswer::Number, _) => writer.flag(stored),
         (SetAnswer::Status, _) if stored => writer.ok(),
@@ -159,7 +158,7 @@ fn set_all_absent(stage: &mut Stage<'_, '_>, pairs: Values<'_>) -> Result<bool, 
         match key.len() {
             0 => return Err(Error::KEY_EMPTY),
             len if len > nuthatch_engine::request::KEY_LEN_MAX => {
-                count_refusal(stage, Error::KEY_TOO_LONG);
+                stage.count_refusal(&Error::KEY_TOO_LONG);
                 return Err(Error::KEY_TOO_LONG);
             }
             _ => {}
@@ -180,11 +179,7 @@ fn set_all_absent(stage: &mut Stage<'_, '_>, pairs: Values<'_>) -> Result<bool, 
         }
         let mut store = Store::set(value);
         store.mode = StoreMode::Add;
-        let reply = ask(stage, key, Op::Store(store));
-        stage.counters.count_set(Lens {
-            key: key.len(),
-            value: value.len(),
-        });
+        let reply = ask(stage, key, Op::Store(store), STORE);
         match reply {
             Reply::Stored(item) => stored.push((*key, item.cas)),
             reply => {
@@ -193,12 +188,11 @@ fn set_all_absent(stage: &mut Stage<'_, '_>, pairs: Values<'_>) -> Result<bool, 
                         condition: nuthatch_engine::Condition::Cas(cas),
                         ..Removal::default()
                     };
-                    ask(stage, key, Op::Remove(removal));
+                    ask(stage, key, Op::Remove(removal), Kind::Nothing);
                 }
-                stage.counters.count_failure(&reply);
                 return match reply {
                     Reply::NotStored => Ok(false),
-                    reply => Err(super::answers::failure(&reply)),
+                    reply => Err(failure(&reply)),
                 };
             }
         }
@@ -236,8 +230,8 @@ pub fn set_range(
     let outcome = match range_end(stage, offset, &piece) {
         Ok(_) if piece.is_empty() => Ok(old_len as i64),
         Ok(end) if old_len.max(end) > edit::LONG => {
-            let place = edit::Place::At(offset as usize);
-            return edit::begin(phase, key, place, piece.into_owned());
+            let place = Place::At(offset as usize);
+            return phase.begin_edit(Edit::new(key, place, piece.into_owned()));
         }
         Ok(end) => replace_range(stage, key, offset as usize..end, &piece),
         Err(error) => Err(error),
@@ -255,7 +249,7 @@ fn range_end(stage: &Stage<'_, '_>, offset: u64, piece: &[u8]) -> Result<usize, 
         return Err(Error::STRING_TOO_LONG);
     }
     if end > stage.limits.value_max as u64 {
-        count_refusal(stage, Error::TOO_LARGE);
+        stage.count_refusal(&Error::TOO_LARGE);
         return Err(Error::TOO_LARGE);
     }
     Ok(end as usize)
@@ -267,7 +261,7 @@ fn replace_range(
     range: Range<usize>,
     piece: &[u8],
 ) -> Result<i64, Error<'static>> {
-    change(stage, key, Counted::Set, |found| {
+    change(stage, key, CountAs::Store, |found| {
         let (mut value, expiry, flags) = parts(found, range.end)?;
         value.resize(value.len().max(range.end), 0);
         value[range.clone()].copy_from_slice(piece);
@@ -296,7 +290,7 @@ fn is_long(found: &Option<Found>) -> bool {
 
 /// Adds to a number, or to 0 if there is none.
 fn add(stage: &mut Stage<'_, '_>, key: &[u8], by: i64) -> Result<i64, Error<'static>> {
-    change(stage, key, Counted::Delta { down: by < 0 }, |found| {
+    change(stage, key, CountAs::Delta { is_down: by < 0 }, |found| {
         let absent = found.is_none();
         if is_long(&found) {
             return Err(Error::NOT_INTEGER);
@@ -321,8 +315,8 @@ fn increment_decimal(
     key: &[u8],
     by: Decimal,
 ) -> Result<Vec<u8>, Error<'static>> {
-    let down = by.is_negative();
-    change(stage, key, Counted::Delta { down }, |found| {
+    let is_down = by.is_negative();
+    change(stage, key, CountAs::Delta { is_down }, |found| {
         let absent = found.is_none();
         if is_long(&found) {
             return Err(Error::NOT_FLOAT);

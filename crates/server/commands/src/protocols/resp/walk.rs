@@ -7,9 +7,8 @@ use nuthatch_engine::{Cursor, Engine, Handle};
 use nuthatch_protocol::resp::{Error, Glob, Scan, Version, Writer};
 use nuthatch_state::scans::Place;
 
-use super::{Phase, State};
 use crate::slice::Slice;
-use crate::stage::{Flow, Stage};
+use crate::stage::Stage;
 use crate::work::Work;
 
 /// Places that a step of a KEYS looks at.
@@ -90,7 +89,7 @@ impl Walk {
     }
 
     /// Looks at some more places. True if that was the last step. Errors: there is no memory for what was found.
-    fn step(
+    pub fn step(
         &mut self,
         stage: &mut Stage<'_, '_>,
         version: Version,
@@ -121,13 +120,13 @@ impl Walk {
     }
 
     /// Answers the command.
-    fn answer(self, stage: &Stage<'_, '_>, slice: &mut Slice, phase: &Phase) {
+    pub fn answer(self, stage: &Stage<'_, '_>, slice: &mut Slice, version: Version) {
         match self {
-            Self::Items { cursor, search } => search.answer(stage, slice, phase, cursor),
+            Self::Items { cursor, search } => search.answer(stage, slice, version, cursor),
             Self::Clients { text, .. } => {
                 match slice.makes_room(text.len()) {
-                    true => phase.writer(slice).text(&text),
-                    false => phase.writer(slice).error(&Error::OUT_OF_MEMORY),
+                    true => Writer::new(slice.output.text(), version).text(&text),
+                    false => Writer::new(slice.output.text(), version).error(&Error::OUT_OF_MEMORY),
                 }
                 slice.spend(Work::of_bytes(text.len()));
             }
@@ -197,12 +196,12 @@ impl Search {
     }
 
     /// Answers the command.
-    fn answer(self, stage: &Stage<'_, '_>, slice: &mut Slice, phase: &Phase, cursor: Cursor) {
+    fn answer(self, stage: &Stage<'_, '_>, slice: &mut Slice, version: Version, cursor: Cursor) {
         let is_answered = match &self {
             Self::Keys { answer, .. } => slice.makes_room(answer.len()),
             _ => true,
         };
-        let mut writer = phase.writer(slice);
+        let mut writer = Writer::new(slice.output.text(), version);
         match self {
             _ if !is_answered => writer.error(&Error::OUT_OF_MEMORY),
             Self::Keys { answer, .. } if is_too_long(&answer, stage) => {
@@ -230,75 +229,59 @@ fn is_too_long(answer: &Vec<u8>, stage: &Stage<'_, '_>) -> bool {
     answer.len() > KEYS_LEN_MAX || answer.capacity() > stage.shared.account.bound() / 8 * 7
 }
 
-fn begin_items(phase: &mut Phase, search: Search, cursor: Cursor) {
-    phase.state = State::Walk(Box::new(Walk::Items { cursor, search }));
-}
-
-/// Begins a CLIENT LIST of the connections with these serials, or of all.
-pub fn begin_list(phase: &mut Phase, listed: Option<HashSet<u64>>) {
-    phase.state = State::Walk(Box::new(Walk::Clients {
+/// A CLIENT LIST of the connections with these serials, or of all.
+pub fn list(listed: Option<HashSet<u64>>) -> Walk {
+    Walk::Clients {
         place: 0,
         listed,
         text: String::new(),
-    }));
-}
-
-/// Begins a KEYS.
-pub fn begin_keys(phase: &mut Phase, pattern: &[u8]) {
-    let search = Search::Keys {
-        pattern: Glob::new(pattern),
-        found: 0,
-        answer: Vec::new(),
-    };
-    begin_items(phase, search, Cursor::default());
-}
-
-/// Begins a RANDOMKEY: the key of some item, of another one each time, in an order that a client cannot know.
-pub fn begin_random(stage: &Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) {
-    if stage.shared.engine.stats().items == 0 {
-        return phase.writer(slice).null();
     }
-    let search = Search::Any {
-        key: None,
-        step: RANDOM_STEP,
-        ends: 0,
-    };
-    begin_items(phase, search, *stage.shared.random.lock());
 }
 
-/// Begins a DBSIZE. Few items are counted one by one. For many, the number includes items that have expired or were
-/// flushed and whose memory is not reclaimed yet.
-pub fn begin_size(stage: &Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) {
+/// KEYS.
+pub fn keys(pattern: &[u8]) -> Walk {
+    Walk::Items {
+        cursor: Cursor::default(),
+        search: Search::Keys {
+            pattern: Glob::new(pattern),
+            found: 0,
+            answer: Vec::new(),
+        },
+    }
+}
+
+/// RANDOMKEY: the key of some item, of another one each time, in an order that a client cannot know. `None` if there is
+/// no item.
+pub fn random(stage: &Stage<'_, '_>) -> Option<Walk> {
+    (stage.shared.engine.stats().items > 0).then(|| Walk::Items {
+        cursor: *stage.shared.random.lock(),
+        search: Search::Any {
+            key: None,
+            step: RANDOM_STEP,
+            ends: 0,
+        },
+    })
+}
+
+/// DBSIZE. Few items are counted one by one. For many, the number includes items that have expired or were flushed and
+/// whose memory is not reclaimed yet: this number is the error.
+pub fn size(stage: &Stage<'_, '_>) -> Result<Walk, u64> {
     match stage.shared.engine.stats().items {
-        1..=COUNTED_MAX => {
-            begin_items(phase, Search::Number { live: 0 }, Cursor::default());
-        }
-        items => phase.writer(slice).integer(items as i64),
+        1..=COUNTED_MAX => Ok(Walk::Items {
+            cursor: Cursor::default(),
+            search: Search::Number { live: 0 },
+        }),
+        items => Err(items),
     }
-}
-
-/// Takes a step of the walk under way.
-pub fn go_on(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) -> Flow {
-    let State::Walk(mut walk) = std::mem::take(&mut phase.state) else {
-        return Flow::Next;
-    };
-    let over = walk.step(stage, phase.version);
-    stage.charge(slice);
-    match over {
-        Ok(true) => walk.answer(stage, slice, phase),
-        Ok(false) => phase.state = State::Walk(walk),
-        Err(_) => phase.writer(slice).error(&Error::OUT_OF_MEMORY),
-    }
-    Flow::Next
 }
 
 /// SCAN.
-pub fn scan(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &Phase, scan: &Scan<'_>) {
+pub fn scan(stage: &mut Stage<'_, '_>, slice: &mut Slice, version: Version, scan: &Scan<'_>) {
     let scans = &stage.shared.scans;
     let mut next = match scans.find(scan.cursor) {
         Some(Place::At(cursor)) => Some(cursor),
         Some(Place::End) => None,
-        None => return phase.writer(slice).error(&Error::CURSOR_UNKNOWN),
+        None => return Writer::new(slice.output.text(), version).error(&Error::CURSOR_UNKNOWN),
     };
     let pattern = scan.pattern.map(Glob::new);
     let mut found = 0;
@@ -318,7 +301,7 @@ pub fn scan(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &Phase, scan: &
                 .as_ref()
                 .is_none_or(|pattern| pattern.matches(visit.key));
             if wanted && scan.of_values {
-                Writer::new(&mut keys, phase.version).bulk(visit.key);
+                Writer::new(&mut keys, version).bulk(visit.key);
                 found += 1;
             }
         });
@@ -329,7 +312,7 @@ pub fn scan(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &Phase, scan: &
         };
     }
     let number = next.map_or(0, |next| scans.keep(next));
-    let mut writer = phase.writer(slice);
+    let mut writer = Writer::new(slice.output.text(), version);
     writer.array(2);
     writer.bulk(number.to_string().as_bytes());
     writer.array(found);

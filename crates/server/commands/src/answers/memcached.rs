@@ -3,12 +3,14 @@
 use nuthatch_engine::{Footprint, Item, Reply, Time};
 use nuthatch_protocol::encode::{self, MetaItem, MetaStatus};
 use nuthatch_protocol::{Error, MetaFlags, MetaMode, MetaVerb};
-use nuthatch_state::telemetry::counters::WorkerCounters;
-use nuthatch_state::telemetry::prefixes::Event;
-use nuthatch_state::telemetry::sizes::Lens;
 
-use crate::answering::{AnswerContext, Answers, OldValue};
-use crate::protocols::memcached::expiry::seconds_left;
+use super::context::{AnswerContext, Answers, OldValue};
+use super::meta::{AnsweredVerb, MetaTicket};
+use crate::counting::{Counted, Counts, Kind, Request};
+use crate::expiry::memcached::seconds_left;
+
+/// A plain get in the statistics.
+const GET: Counted = Counted::with_prefix(Kind::Get);
 
 /// What an answer depends on besides its outcome.
 #[derive(Clone, Copy, Debug)]
@@ -57,25 +59,20 @@ pub enum Trailer {
     Noop,
 }
 
-/// The parts of a meta command that its answer repeats.
-#[derive(Clone, Copy, Debug)]
-pub struct MetaTicket<'a> {
-    pub verb: AnsweredVerb,
-    /// The key as the client wrote it.
-    pub key: &'a [u8],
-    pub flags: MetaFlags<'a>,
-}
-
-/// A meta command as its answer sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AnsweredVerb {
-    /// ms; whether it replaces whatever is there.
-    Store { plain_set: bool },
-    /// mg, md, ma, me.
-    Other(MetaVerb),
-}
-
 impl Answers for Style {
+    #[inline(always)]
+    fn counted(self, context: &AnswerContext<'_, '_>, _: usize) -> Counted {
+        match self.verb {
+            Verb::Value { touched: false, .. } => GET,
+            Verb::Value { touched: true, .. } => Counted::with_prefix(Kind::Touch),
+            Verb::Touch => Counted::only(Kind::Touch),
+            Verb::Store(style) => count_of_store(style),
+            Verb::Delete => Counted::with_prefix(Kind::Delete),
+            Verb::Delta { down } => Counted::only(Kind::Delta { is_down: down }),
+            Verb::Meta(meta) => count_of_meta(&context.metas[meta as usize]),
+        }
+    }
+
     #[inline]
     fn value_begins(
         self,
@@ -102,75 +99,66 @@ impl Answers for Style {
     }
 
     #[inline]
-    fn value_ends(
+    fn value_ends(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(encode::CRLF);
+        self.say_after(out);
+    }
+
+    #[inline(always)]
+    fn value_done(
         self,
         out: &mut Vec<u8>,
-        context: &mut AnswerContext<'_, '_>,
+        context: &AnswerContext<'_, '_>,
         index: usize,
         value_len: usize,
+        counts: &mut Counts<'_>,
     ) {
-        out.extend_from_slice(encode::CRLF);
-        self.read_done(out, context, index, Some(context.lens(index, value_len)));
+        let request = Request::found(context.key(index), value_len);
+        match self.verb {
+            // Apart, so that a plain get pays for no other command.
+            Verb::Value { touched: false, .. } => counts.count(GET, request),
+            _ => counts.count(self.counted(context, index), request),
+        }
+        self.value_ends(out);
     }
 
     fn reply(
         self,
         out: &mut Vec<u8>,
-        context: &mut AnswerContext<'_, '_>,
+        context: &AnswerContext<'_, '_>,
         index: usize,
         reply: &Reply,
     ) -> OldValue {
-        let counters = context.counters;
         let mut old = OldValue::AsReplied;
         match self.verb {
-            Verb::Value { .. } => {
-                self.read_done(out, context, index, None);
-                return old;
-            }
+            Verb::Value { .. } => {}
             Verb::Meta(meta) => {
                 let metas = context.metas;
                 return self.meta_done(out, context, index, &metas[meta as usize], reply);
             }
             Verb::Touch => {
-                let hit = context.found(index, reply);
                 if !self.noreply {
-                    out.extend_from_slice(if hit.is_some() {
-                        b"TOUCHED\r\n"
-                    } else {
-                        encode::NOT_FOUND
+                    out.extend_from_slice(match reply {
+                        Reply::Found(_) => encode::TOUCHED,
+                        _ => encode::NOT_FOUND,
                     });
                 }
-                self.read_done(out, context, index, hit);
-                return old;
             }
             Verb::Store(style) => {
-                let offered = context.offered(index);
-                counters.count_set(offered);
-                if style == StoreStyle::Cas {
-                    counters.count_cas(offered, reply);
-                }
-                answer_store(out, counters, self.noreply, reply);
+                answer_store(out, self.noreply, reply);
                 if style == StoreStyle::Set && is_failure(reply) {
                     old = OldValue::Goes;
                 }
-                context.record(index, Event::Set);
             }
             Verb::Delete => {
-                let hit = matches!(reply, Reply::Removed);
-                counters.count_delete(hit);
                 if !self.noreply {
-                    out.extend_from_slice(if hit {
-                        encode::DELETED
-                    } else {
-                        encode::NOT_FOUND
+                    out.extend_from_slice(match reply {
+                        Reply::Removed => encode::DELETED,
+                        _ => encode::NOT_FOUND,
                     });
                 }
-                context.record(index, Event::Delete);
             }
-            Verb::Delta { down } => {
-                counters.count_delta_reply(down, context.key(index).len(), reply);
-                answer_delta(out, self.noreply, reply);
-            }
+            Verb::Delta { .. } => answer_delta(out, self.noreply, reply),
         }
         self.say_after(out);
         old
@@ -181,40 +169,6 @@ impl Style {
     /// True for a meta command.
     pub fn is_meta(self) -> bool {
         matches!(self.verb, Verb::Meta(_))
-    }
-
-    /// Counts a read's outcome and ends its answer.
-    #[inline]
-    fn read_done(
-        self,
-        out: &mut Vec<u8>,
-        context: &mut AnswerContext<'_, '_>,
-        index: usize,
-        hit: Option<Lens>,
-    ) {
-        let counters = context.counters;
-        let touched = match self.verb {
-            Verb::Value { touched, .. } => touched,
-            Verb::Touch => true,
-            Verb::Meta(meta) => {
-                counters.cmd_meta.bump();
-                // As in memcached, a touching mg that misses is counted as a get.
-                hit.is_some() && context.metas[meta as usize].flags.ttl.is_some()
-            }
-            _ => false,
-        };
-        match touched {
-            true => counters.count_touch(hit),
-            false => counters.count_get(hit),
-        }
-        if let Verb::Value { .. } = self.verb {
-            let event = match hit {
-                Some(_) => Event::Hit,
-                None => Event::Miss,
-            };
-            context.record(index, event);
-        }
-        self.say_after(out);
     }
 
     /// Appends what follows an answer.
@@ -231,7 +185,7 @@ impl Style {
     fn meta_done(
         self,
         out: &mut Vec<u8>,
-        context: &mut AnswerContext<'_, '_>,
+        context: &AnswerContext<'_, '_>,
         index: usize,
         meta: &MetaTicket<'_>,
         reply: &Reply,
@@ -242,11 +196,8 @@ impl Style {
                 if !meta.flags.quiet {
                     encode::meta_status(out, MetaStatus::Miss, meta.key, &meta.flags);
                 }
-                self.read_done(out, context, index, None);
-                return old;
             }
             (AnsweredVerb::Other(MetaVerb::Get), Reply::Found(item)) => {
-                let lens = context.lens(index, item.value_len);
                 let item = meta_item(item, context.now);
                 let (key, flags) = (meta.key, &meta.flags);
                 encode::meta_item(
@@ -257,8 +208,6 @@ impl Style {
                     flags,
                     &item,
                 );
-                self.read_done(out, context, index, Some(lens));
-                return old;
             }
             (AnsweredVerb::Other(MetaVerb::Debug), Reply::Found(item)) => {
                 let key_len = context.key(index).len();
@@ -271,19 +220,14 @@ impl Style {
                 out,
                 MetaAnswer {
                     ticket: meta,
-                    counters: context.counters,
                     now: context.now,
                     offered: context.offered(index),
                 },
                 reply,
             ),
         }
-        context.counters.cmd_meta.bump();
-        if let AnsweredVerb::Store { plain_set } = meta.verb {
-            context.counters.count_set(context.offered(index));
-            if plain_set && is_failure(reply) {
-                old = OldValue::Goes;
-            }
+        if meta.verb == (AnsweredVerb::Store { plain_set: true }) && is_failure(reply) {
+            old = OldValue::Goes;
         }
         self.say_after(out);
         old
@@ -295,9 +239,8 @@ fn is_failure(reply: &Reply) -> bool {
     matches!(reply, Reply::TooLarge | Reply::OutOfMemory)
 }
 
-/// Counts a failed store, and returns its error.
-fn failure(counters: &WorkerCounters, reply: &Reply) -> Error {
-    counters.count_failure(reply);
+/// The error of a failed store.
+pub fn failure(reply: &Reply) -> Error {
     match reply {
         Reply::TooLarge => Error::TOO_LARGE,
         _ => Error::OUT_OF_MEMORY,
@@ -305,13 +248,13 @@ fn failure(counters: &WorkerCounters, reply: &Reply) -> Error {
 }
 
 /// Answers set, add, replace, append, prepend and cas.
-pub fn answer_store(out: &mut Vec<u8>, counters: &WorkerCounters, noreply: bool, reply: &Reply) {
+pub fn answer_store(out: &mut Vec<u8>, noreply: bool, reply: &Reply) {
     let words = match reply {
         Reply::Stored(_) => encode::STORED,
         Reply::Exists => encode::EXISTS,
         Reply::NotFound => encode::NOT_FOUND,
         Reply::TooLarge | Reply::OutOfMemory => {
-            let error = failure(counters, reply);
+            let error = failure(reply);
             if !noreply {
                 encode::error(out, error);
             }
@@ -342,31 +285,14 @@ fn answer_delta(out: &mut Vec<u8>, noreply: bool, reply: &Reply) {
 /// What the answer to a meta command needs besides the engine's reply.
 pub struct MetaAnswer<'w, 'a> {
     pub ticket: &'w MetaTicket<'a>,
-    pub counters: &'w WorkerCounters,
     pub now: Time,
-    /// For an ms the lengths of the key and of the value to store. For the others that of the key.
-    pub offered: Lens,
+    /// For an ms the bytes of the value to store.
+    pub offered: usize,
 }
 
 /// Answers ms, md and ma.
 pub fn answer_meta(out: &mut Vec<u8>, answer: MetaAnswer<'_, '_>, reply: &Reply) {
     let MetaTicket { verb, key, flags } = answer.ticket;
-    let counters = answer.counters;
-    match verb {
-        // A delete that only makes the item stale is neither a hit nor a miss.
-        AnsweredVerb::Other(MetaVerb::Delete) if flags.invalidate && *reply == Reply::Removed => {}
-        AnsweredVerb::Other(MetaVerb::Delete) => {
-            counters.count_delete(matches!(reply, Reply::Removed));
-        }
-        AnsweredVerb::Other(MetaVerb::Arithmetic) => {
-            let down = flags.mode == Some(MetaMode::Decrement);
-            counters.count_delta_reply(down, answer.offered.key, reply);
-        }
-        AnsweredVerb::Store { .. } if is_cas(flags) => {
-            counters.count_cas(answer.offered, reply);
-        }
-        _ => {}
-    }
     let (status, item) = match reply {
         Reply::Stored(item) | Reply::Number(_, item) | Reply::Found(item) => {
             (MetaStatus::Done, meta_item(item, answer.now))
@@ -377,7 +303,7 @@ pub fn answer_meta(out: &mut Vec<u8>, answer: MetaAnswer<'_, '_>, reply: &Reply)
         Reply::NotStored => (MetaStatus::NotStored, MetaItem::default()),
         Reply::NotNumeric => return encode::error(out, Error::NON_NUMERIC),
         Reply::TooLarge | Reply::OutOfMemory => {
-            return encode::error(out, failure(counters, reply));
+            return encode::error(out, failure(reply));
         }
     };
     // q suppresses success only: a client that changes an item must learn that the item does not exist.
@@ -391,7 +317,7 @@ pub fn answer_meta(out: &mut Vec<u8>, answer: MetaAnswer<'_, '_>, reply: &Reply)
             let item = match status {
                 MetaStatus::Done => item,
                 _ => MetaItem {
-                    value_len: answer.offered.value,
+                    value_len: answer.offered,
                     ..item
                 },
             };
@@ -414,6 +340,33 @@ pub fn answer_meta(out: &mut Vec<u8>, answer: MetaAnswer<'_, '_>, reply: &Reply)
         }
         _ => encode::meta_status(out, status, key, flags),
     }
+}
+
+/// What a storage command is in the statistics.
+#[inline]
+pub fn count_of_store(style: StoreStyle) -> Counted {
+    Counted::with_prefix(Kind::Store {
+        is_cas: style == StoreStyle::Cas,
+    })
+}
+
+/// What a meta command is in the statistics.
+pub fn count_of_meta(meta: &MetaTicket<'_>) -> Counted {
+    let flags = &meta.flags;
+    Counted::meta(match meta.verb {
+        AnsweredVerb::Store { .. } => Kind::Store {
+            is_cas: is_cas(flags),
+        },
+        AnsweredVerb::Other(MetaVerb::Get) if flags.ttl.is_some() => Kind::GetOrTouch,
+        AnsweredVerb::Other(MetaVerb::Get) => Kind::Get,
+        AnsweredVerb::Other(MetaVerb::Delete) => Kind::MetaDelete {
+            marks: flags.invalidate,
+        },
+        AnsweredVerb::Other(MetaVerb::Arithmetic) => Kind::MetaDelta {
+            is_down: flags.mode == Some(MetaMode::Decrement),
+        },
+        AnsweredVerb::Other(MetaVerb::Debug | MetaVerb::Noop) => Kind::Nothing,
+    })
 }
 
 /// True if an ms has the effect of the text command cas.

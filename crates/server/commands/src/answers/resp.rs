@@ -3,8 +3,12 @@
 use nuthatch_engine::{Item, Op, Reply};
 use nuthatch_protocol::resp::{Error, ExpiryForm, Version, Writer};
 
-use super::expiry::told;
-use crate::answering::{AnswerContext, Answers, OldValue};
+use super::context::{AnswerContext, Answers, OldValue};
+use crate::counting::{Counted, Kind};
+use crate::expiry::resp::told;
+
+/// A store in the statistics.
+pub const STORE: Kind = Kind::Store { is_cas: false };
 
 /// The kind of answer, and the version of the protocol.
 #[derive(Clone, Copy, Debug)]
@@ -35,24 +39,36 @@ pub enum Verb {
 }
 
 impl Verb {
+    /// How a request is answered like this.
     #[inline]
-    pub fn of(self, version: Version) -> crate::protocols::Style {
+    pub fn of(self, version: Version) -> Style {
         self.behind_array(0, version)
     }
 
     /// The same as the first element of an array with this many elements, unless that is 0.
     #[inline]
-    pub fn behind_array(self, array: u32, version: Version) -> crate::protocols::Style {
-        let verb = self;
-        crate::protocols::Style::Resp(Style {
+    pub fn behind_array(self, array: u32, version: Version) -> Style {
+        Style {
             array,
-            verb,
+            verb: self,
             version,
-        })
+        }
     }
 }
 
 impl Answers for Style {
+    #[inline]
+    fn counted(self, context: &AnswerContext<'_, '_>, index: usize) -> Counted {
+        Counted::only(match (&context.requests[index].op, self.verb) {
+            (Op::Store(_), _) => STORE,
+            (Op::Remove(_), _) => Kind::Delete,
+            (_, Verb::Value) => Kind::Get,
+            // EXPIRE and TOUCH.
+            (Op::Read(read), Verb::Number) if read.touch.is_some() || read.bump => Kind::Touch,
+            _ => Kind::Look,
+        })
+    }
+
     #[inline]
     fn value_begins(self, out: &mut Vec<u8>, _: &AnswerContext<'_, '_>, _: usize, item: &Item) {
         let mut writer = Writer::new(out, self.version);
@@ -63,27 +79,17 @@ impl Answers for Style {
     }
 
     #[inline]
-    fn value_ends(
-        self,
-        out: &mut Vec<u8>,
-        context: &mut AnswerContext<'_, '_>,
-        index: usize,
-        value_len: usize,
-    ) {
+    fn value_ends(self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"\r\n");
-        context
-            .counters
-            .count_get(Some(context.lens(index, value_len)));
     }
 
     fn reply(
         self,
         out: &mut Vec<u8>,
-        context: &mut AnswerContext<'_, '_>,
-        index: usize,
+        context: &AnswerContext<'_, '_>,
+        _: usize,
         reply: &Reply,
     ) -> OldValue {
-        self.count(context, index, reply);
         let mut writer = Writer::new(out, self.version);
         if matches!(reply, Reply::TooLarge | Reply::OutOfMemory) {
             writer.error(&failure(reply));
@@ -121,26 +127,6 @@ impl Answers for Style {
             }
         }
         OldValue::AsReplied
-    }
-}
-
-impl Style {
-    /// Counts a request that got no value.
-    fn count(self, context: &AnswerContext<'_, '_>, index: usize, reply: &Reply) {
-        let counters = context.counters;
-        match (&context.requests[index].op, self.verb) {
-            (Op::Store(_), _) => {
-                counters.count_set(context.offered(index));
-                counters.count_failure(reply);
-            }
-            (Op::Remove(_), _) => counters.count_delete(matches!(reply, Reply::Removed)),
-            (_, Verb::Value) => counters.count_get(None),
-            // EXPIRE and TOUCH.
-            (Op::Read(read), Verb::Number) if read.touch.is_some() || read.bump => {
-                counters.count_touch(context.found(index, reply));
-            }
-            _ => counters.count_look(matches!(reply, Reply::Found(_))),
-        }
     }
 }
 

@@ -2,9 +2,12 @@
 
 use nuthatch_engine::{Item, Reply};
 use nuthatch_protocol::cpserver::{self, Dialect, Status};
-use nuthatch_state::telemetry::counters::WorkerCounters;
 
-use crate::answering::{AnswerContext, Answers, OldValue};
+use super::context::{AnswerContext, Answers, OldValue};
+use crate::counting::{Counted, Kind};
+
+/// INSERT and STORE in the statistics.
+pub const STORE: Kind = Kind::Store { is_cas: false };
 
 /// The kind of request, and its dialect.
 #[derive(Clone, Copy, Debug)]
@@ -16,41 +19,36 @@ pub enum Style {
 }
 
 impl Answers for Style {
+    #[inline(always)]
+    fn counted(self, _: &AnswerContext<'_, '_>, _: usize) -> Counted {
+        Counted::only(match self {
+            Self::Lookup(_) => Kind::Get,
+            Self::Insert(_) => STORE,
+        })
+    }
+
     #[inline]
     fn value_begins(self, out: &mut Vec<u8>, _: &AnswerContext<'_, '_>, _: usize, item: &Item) {
         let (Self::Lookup(dialect) | Self::Insert(dialect)) = self;
         cpserver::value(out, dialect, item.value_len);
     }
 
-    #[inline]
-    fn value_ends(
-        self,
-        _: &mut Vec<u8>,
-        context: &mut AnswerContext<'_, '_>,
-        index: usize,
-        value_len: usize,
-    ) {
-        context
-            .counters
-            .count_get(Some(context.lens(index, value_len)));
-    }
+    fn value_ends(self, _: &mut Vec<u8>) {}
 
     fn reply(
         self,
         out: &mut Vec<u8>,
-        context: &mut AnswerContext<'_, '_>,
-        index: usize,
+        _: &AnswerContext<'_, '_>,
+        _: usize,
         reply: &Reply,
     ) -> OldValue {
         match self {
             Self::Lookup(dialect) => {
                 cpserver::miss(out, dialect);
-                context.counters.count_get(None);
                 OldValue::AsReplied
             }
             Self::Insert(dialect) => {
-                context.counters.count_set(context.offered(index));
-                let status = insert_status(context.counters, reply);
+                let status = insert_status(reply);
                 cpserver::stored(out, dialect, status);
                 match status {
                     Status::Done => OldValue::AsReplied,
@@ -61,9 +59,8 @@ impl Answers for Style {
     }
 }
 
-/// The status that a STORE is answered with. A failure is counted.
-pub fn insert_status(counters: &WorkerCounters, reply: &Reply) -> Status {
-    counters.count_failure(reply);
+/// The status that a STORE is answered with.
+pub fn insert_status(reply: &Reply) -> Status {
     match reply {
         Reply::TooLarge => Status::TooLarge,
         Reply::OutOfMemory => Status::OutOfMemory,

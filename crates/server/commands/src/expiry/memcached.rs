@@ -3,9 +3,6 @@
 use std::time::Duration;
 
 use nuthatch_engine::{Clock, Expiry, Present, Time, Wall};
-use nuthatch_protocol::Exptime;
-
-use crate::stage::Stage;
 
 /// A moment that never comes.
 const NEVER: Time = Time(u32::MAX);
@@ -13,24 +10,13 @@ const NEVER: Time = Time(u32::MAX);
 /// Up to this number, seconds count from now. A larger number is a unix time.
 const RELATIVE_MAX: u64 = 60 * 60 * 24 * 30;
 
-/// The expiry that a text command's number means at the present time.
-pub fn of(stage: &Stage<'_, '_>, exptime: Exptime) -> Expiry {
-    of_number(stage, exptime.0.into())
-}
-
-/// The expiry that a binary request's number means. It is never negative.
-pub fn of_seconds(stage: &Stage<'_, '_>, seconds: u32) -> Expiry {
-    of_number(stage, seconds.into())
-}
-
-fn of_number(stage: &Stage<'_, '_>, seconds: i64) -> Expiry {
-    let clock = &stage.shared.clock;
-    expiry(seconds, || stage.present(), || clock.wall())
-}
-
 /// memcached's rule: 0 is never, a negative number is expired at once, up to 30 days counts from now, more is seconds
 /// since 1970: the item expires when that second begins.
-fn expiry(seconds: i64, present: impl FnOnce() -> Present, wall: impl FnOnce() -> Wall) -> Expiry {
+pub fn expiry(
+    seconds: i64,
+    present: impl FnOnce() -> Present,
+    wall: impl FnOnce() -> Wall,
+) -> Expiry {
     let end = match u64::try_from(seconds) {
         Ok(0) => return Expiry::Never,
         Ok(seconds @ ..=RELATIVE_MAX) => Some(present().end(Duration::from_secs(seconds))),

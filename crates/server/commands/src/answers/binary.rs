@@ -2,10 +2,12 @@
 
 use nuthatch_engine::{Item, Reply};
 use nuthatch_protocol::binary::{Head, Opcode, Status, encode};
-use nuthatch_state::telemetry::prefixes::Event;
-use nuthatch_state::telemetry::sizes::Lens;
 
-use crate::answering::{AnswerContext, Answers, OldValue};
+use super::context::{AnswerContext, Answers, OldValue};
+use crate::counting::{Counted, Kind};
+
+/// Storage requests in the statistics.
+pub const STORE: Counted = Counted::with_prefix(Kind::Store { is_cas: false });
 
 /// The parts of a request that its answer repeats, and what follows the answer.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +18,18 @@ pub struct Style {
 }
 
 impl Answers for Style {
+    #[inline]
+    fn counted(self, _: &AnswerContext<'_, '_>, _: usize) -> Counted {
+        match self.head.opcode.loud().0 {
+            Opcode::GET | Opcode::GETK => Counted::with_prefix(Kind::Get),
+            Opcode::GAT | Opcode::GATK | Opcode::TOUCH => Counted::with_prefix(Kind::Touch),
+            Opcode::DELETE => Counted::with_prefix(Kind::Delete),
+            Opcode::INCREMENT => Counted::only(Kind::Delta { is_down: false }),
+            Opcode::DECREMENT => Counted::only(Kind::Delta { is_down: true }),
+            _ => STORE,
+        }
+    }
+
     #[inline]
     fn value_begins(
         self,
@@ -32,21 +46,14 @@ impl Answers for Style {
     }
 
     #[inline]
-    fn value_ends(
-        self,
-        out: &mut Vec<u8>,
-        context: &mut AnswerContext<'_, '_>,
-        index: usize,
-        value_len: usize,
-    ) {
-        self.count_read(context, index, Some(context.lens(index, value_len)));
+    fn value_ends(self, out: &mut Vec<u8>) {
         self.say_noop(out);
     }
 
     fn reply(
         self,
         out: &mut Vec<u8>,
-        context: &mut AnswerContext<'_, '_>,
+        context: &AnswerContext<'_, '_>,
         index: usize,
         reply: &Reply,
     ) -> OldValue {
@@ -57,14 +64,10 @@ impl Answers for Style {
                 self.read_done(out, context, index, reply);
             }
             Opcode::DELETE => {
-                self.delete_done(out, context, reply);
-                context.record(index, Event::Delete);
+                self.delete_done(out, reply);
             }
-            Opcode::INCREMENT | Opcode::DECREMENT => self.delta_done(out, context, index, reply),
+            Opcode::INCREMENT | Opcode::DECREMENT => self.delta_done(out, reply),
             _ => {
-                context.counters.count_set(context.offered(index));
-                context.counters.count_failure(reply);
-                context.record(index, Event::Set);
                 answer_store(out, self.head, quiet, reply);
                 let failed = matches!(reply, Reply::TooLarge | Reply::OutOfMemory);
                 if loud == Opcode::SET && failed {
@@ -87,40 +90,26 @@ impl Style {
         }
     }
 
-    #[inline]
-    fn count_read(self, context: &mut AnswerContext<'_, '_>, index: usize, hit: Option<Lens>) {
-        context.record(index, hit.map_or(Event::Miss, |_| Event::Hit));
-        match self.head.opcode.loud().0 {
-            Opcode::GET | Opcode::GETK => context.counters.count_get(hit),
-            _ => context.counters.count_touch(hit),
-        }
-    }
-
     /// Answers a read that got no value: a miss, or a touch.
     fn read_done(
         self,
         out: &mut Vec<u8>,
-        context: &mut AnswerContext<'_, '_>,
+        context: &AnswerContext<'_, '_>,
         index: usize,
         reply: &Reply,
     ) {
         let (head, (_, quiet)) = (self.head, self.head.opcode.loud());
         let Reply::Found(item) = reply else {
-            self.count_read(context, index, None);
             return match (quiet, head.opcode.tells_key()) {
                 (true, _) => {}
                 (false, true) => encode::miss_of(out, head, context.key(index)),
                 (false, false) => encode::error(out, head, Status::NotFound),
             };
         };
-        self.count_read(context, index, Some(context.lens(index, item.value_len)));
         encode::value(out, head, &[], item.flags, 0, item.cas);
     }
 
-    fn delete_done(self, out: &mut Vec<u8>, context: &AnswerContext<'_, '_>, reply: &Reply) {
-        if *reply != Reply::Exists {
-            context.counters.count_delete(*reply == Reply::Removed);
-        }
+    fn delete_done(self, out: &mut Vec<u8>, reply: &Reply) {
         match reply {
             Reply::Removed if self.head.opcode.loud().1 => {}
             Reply::Removed => encode::done(out, self.head, 0),
@@ -129,18 +118,8 @@ impl Style {
         }
     }
 
-    fn delta_done(
-        self,
-        out: &mut Vec<u8>,
-        context: &mut AnswerContext<'_, '_>,
-        index: usize,
-        reply: &Reply,
-    ) {
-        let (loud, quiet) = self.head.opcode.loud();
-        let key_len = context.key(index).len();
-        context
-            .counters
-            .count_delta_reply(loud == Opcode::DECREMENT, key_len, reply);
+    fn delta_done(self, out: &mut Vec<u8>, reply: &Reply) {
+        let (_, quiet) = self.head.opcode.loud();
         match reply {
             Reply::Number(..) if quiet => {}
             Reply::Number(number, item) => encode::number(out, self.head, *number, item.cas),

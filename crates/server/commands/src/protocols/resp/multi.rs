@@ -1,0 +1,103 @@
+//! Transactions: MULTI, EXEC, DISCARD, WATCH, UNWATCH. Requests are queued as they arrive. EXEC executes them one after
+//! the other, like a pipeline, and their answers are one array. Other clients' requests may come in between, unless
+//! keys are watched: then the worker has the engine to itself from the check of these keys on (see
+//! `exec` in [`super`]). There is no rollback.
+
+use nuthatch_engine::request::KEY_LEN_MAX;
+use nuthatch_protocol::resp::{Command, Error, Values};
+
+use super::phase::{Phase, State};
+use super::transaction::{Exec, Transaction, Watched};
+use crate::slice::Slice;
+use crate::stage::Stage;
+use crate::work::Work;
+
+/// Keys that a connection may watch.
+const WATCHED_MAX: usize = 1024;
+
+/// Executes `command`, if it is one of these. False if it is not.
+pub fn command(
+    stage: &mut Stage<'_, '_>,
+    slice: &mut Slice,
+    phase: &mut Phase,
+    command: &Command<'_>,
+) -> bool {
+    let outcome = match command {
+        Command::Multi if phase.has_transaction() => Err(Error::NESTED),
+        Command::Multi => {
+            phase.session().transaction = Some(Transaction::default());
+            Ok(())
+        }
+        Command::Discard if phase.has_transaction() => {
+            phase.forget_transaction();
+            Ok(())
+        }
+        Command::Discard => Err(Error::DISCARD_WITHOUT_MULTI),
+        Command::Watch(_) if phase.has_transaction() => Err(Error::WATCH_INSIDE),
+        Command::Watch(keys) => watch(stage, phase, *keys),
+        Command::Unwatch => {
+            if let Some(session) = &mut phase.session {
+                session.watched.clear();
+            }
+            Ok(())
+        }
+        Command::Exec => {
+            exec(slice, phase);
+            return true;
+        }
+        _ => return false,
+    };
+    let mut writer = phase.writer(slice);
+    match outcome {
+        Ok(()) => writer.ok(),
+        Err(error) => writer.error(&error),
+    }
+    true
+}
+
+fn watch(
+    stage: &mut Stage<'_, '_>,
+    phase: &mut Phase,
+    keys: Values<'_>,
+) -> Result<(), Error<'static>> {
+    if phase.session().watched.len() + keys.len() > WATCHED_MAX {
+        return Err(Error::WATCHES_TOO_MANY);
+    }
+    stage.work.add(Work::of_commands(keys.len()));
+    for key in keys {
+        match key.len() {
+            0 => return Err(Error::KEY_EMPTY),
+            1..=KEY_LEN_MAX => {}
+            _ => {
+                stage.count_refusal(&Error::KEY_TOO_LONG);
+                return Err(Error::KEY_TOO_LONG);
+            }
+        }
+        let new = Watched::new(stage, key);
+        let watched = &mut phase.session().watched;
+        // The first state seen of a key counts.
+        if watched.iter().all(|watched| *watched.key != *key) {
+            watched.push(new);
+        }
+    }
+    Ok(())
+}
+
+fn exec(slice: &mut Slice, phase: &mut Phase) {
+    let Some(transaction) = phase.session().transaction.take() else {
+        return phase.writer(slice).error(&Error::EXEC_WITHOUT_MULTI);
+    };
+    let watched = std::mem::take(&mut phase.session().watched);
+    if transaction.refused {
+        return phase.writer(slice).error(&Error::ABORTED);
+    }
+    let requests = transaction.requests;
+    if !watched.is_empty() {
+        phase.state = State::Exec(Box::new(Exec { requests, watched }));
+        return;
+    }
+    phase.writer(slice).array(requests.len());
+    // No other request is queued: one that was typed by hand is taken out of the queue while it is executed.
+    debug_assert!(!phase.session().has_replay());
+    phase.session().replay = requests;
+}

@@ -1,0 +1,155 @@
+//! The state of a connection that speaks Redis' protocol.
+
+use nuthatch_protocol::resp::{Rest, Version, Writer};
+use nuthatch_security::login::Login;
+
+use super::edit::Edit;
+use super::progress::Progress;
+use super::session::Session;
+use super::transaction::{Collected, Exec};
+use super::upload::Upload;
+use super::walk::Walk;
+use crate::partial::PartialValue;
+use crate::slice::Slice;
+
+/// The state of a connection.
+#[derive(Default)]
+pub struct Phase {
+    pub version: Version,
+    pub state: State,
+    /// The client has to log in first.
+    pub login: bool,
+    /// The client's errors at the login, counted also after it is admitted.
+    pub errors: Login,
+    /// The state that most connections do not need.
+    pub session: Option<Box<Session>>,
+}
+
+/// What the next byte of input means.
+#[derive(Default)]
+pub enum State {
+    /// It begins a request.
+    #[default]
+    Requests,
+    /// It belongs to a request that was refused.
+    Drop(Rest),
+    /// It begins an argument of a command of many keys.
+    Many(Progress),
+    /// It belongs to a large value, or to what comes behind it.
+    Upload(Box<Upload>),
+    /// It belongs to a request of a transaction.
+    Collect(Box<Collected>),
+    /// It has to wait: a walk is in progress.
+    Walk(Box<Walk>),
+    /// It has to wait: a long value is being copied.
+    Edit(Box<Edit>),
+    /// It has to wait: a transaction whose client watches keys is to be executed.
+    Exec(Box<Exec>),
+}
+
+impl Phase {
+    /// The first phase. `login` is true if the client has to log in first.
+    pub fn new(login: bool) -> Self {
+        Self {
+            login,
+            ..Self::default()
+        }
+    }
+
+    /// True if the next byte begins a request.
+    pub fn is_at_request(&self) -> bool {
+        matches!(self.state, State::Requests)
+    }
+
+    /// True if its client has logged in, or need not.
+    pub fn is_admitted(&self) -> bool {
+        !self.login
+    }
+
+    /// True if the request that is under way gets no answer.
+    pub fn is_muted(&self) -> bool {
+        let session = self.session.as_ref();
+        session.is_some_and(|session| session.unwanted.is_muted())
+    }
+
+    /// Bytes still to come of a value that goes straight to the engine.
+    #[inline]
+    pub fn missing(&self) -> usize {
+        match &self.state {
+            State::Upload(upload) => upload.missing(),
+            _ => 0,
+        }
+    }
+
+    /// The value under way that goes straight to the engine, if there is one.
+    pub fn partial(&mut self) -> Option<&mut PartialValue> {
+        match &mut self.state {
+            State::Upload(upload) => upload.partial(),
+            _ => None,
+        }
+    }
+
+    /// Bytes of memory that it holds and that depend on a client's input.
+    #[inline]
+    pub fn memory(&self) -> usize {
+        let state = match &self.state {
+            State::Upload(upload) => upload.memory(),
+            State::Collect(collected) => collected.memory(),
+            State::Walk(walk) => walk.memory(),
+            State::Edit(edit) => edit.memory(),
+            State::Exec(exec) => exec.memory(),
+            State::Requests | State::Drop(_) | State::Many(_) => 0,
+        };
+        state + self.session.as_ref().map_or(0, |session| session.memory())
+    }
+
+    /// The state that most connections do not need.
+    pub fn session(&mut self) -> &mut Session {
+        self.session.get_or_insert_default()
+    }
+
+    /// A writer to the output of the slice.
+    #[inline]
+    pub fn writer<'o>(&self, slice: &'o mut Slice) -> Writer<'o> {
+        Writer::new(slice.output.text(), self.version)
+    }
+
+    /// True between MULTI and EXEC.
+    #[inline]
+    pub fn has_transaction(&self) -> bool {
+        let session = self.session.as_ref();
+        session.is_some_and(|session| session.transaction.is_some())
+    }
+
+    /// Ends a transaction, and forgets its watched keys.
+    pub fn forget_transaction(&mut self) {
+        if let Some(session) = &mut self.session {
+            session.transaction = None;
+            session.watched = Vec::new();
+        }
+    }
+
+    /// A request is refused during a transaction, and with it the transaction.
+    pub fn refuse_transaction(&mut self) {
+        if let Some(transaction) = &mut self.session().transaction {
+            transaction.refused = true;
+        }
+    }
+
+    /// The rest of a request that was refused is dropped.
+    pub fn drop_rest(&mut self, rest: Rest) {
+        if !rest.is_over() {
+            self.state = State::Drop(rest);
+        }
+    }
+
+    /// Begins to change a long value.
+    pub fn begin_edit(&mut self, edit: Edit) {
+        self.state = State::Edit(Box::new(edit));
+    }
+
+    /// Begins a walk.
+    pub fn begin_walk(&mut self, walk: Walk) {
+        self.state = State::Walk(Box::new(walk));
+    }
+}

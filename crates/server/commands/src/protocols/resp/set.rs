@@ -1,0 +1,31 @@
+//! The engine's operation for a SET.
+
+use nuthatch_engine::{Store, StoreMode};
+use nuthatch_protocol::resp::{Lifetime, Set, SetAnswer, StoreCondition};
+
+use crate::answers::resp::Verb;
+use crate::stage::Stage;
+
+/// The engine's operation for a SET, if one request is enough.
+#[inline]
+pub fn store<'a>(stage: &Stage<'_, '_>, set: &Set<'a>) -> Option<(Store<'a>, Verb)> {
+    let mut store = Store::set(set.value);
+    match set.lifetime {
+        Lifetime::Forever => {}
+        Lifetime::Until(moment) => {
+            store.expiry = stage.expiry_at(moment);
+        }
+        Lifetime::Keep => return None,
+    }
+    store.mode = match set.when {
+        StoreCondition::Always => StoreMode::Set,
+        StoreCondition::Absent => StoreMode::Add,
+        StoreCondition::Present => StoreMode::Replace,
+    };
+    let verb = match set.answer {
+        SetAnswer::Status => Verb::Status,
+        SetAnswer::Number => Verb::Number,
+        SetAnswer::Old => return None,
+    };
+    Some((store, verb))
+}
