@@ -83,11 +83,11 @@ pub struct Refusal<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Many {
     /// MGET: a value for each key.
-    Get,
+    Mget,
     /// MSET: keys and values.
-    Set,
+    Mset,
     /// DEL, UNLINK: how many keys existed.
-    Remove,
+    Del,
     /// EXISTS: how many keys exist.
     Exists,
     /// TOUCH: how many keys exist. They count as used.
@@ -105,17 +105,17 @@ pub enum Command<'a> {
     /// SET, SETEX, PSETEX, SETNX, GETSET.
     Set(Set<'a>),
     /// MSETNX.
-    SetAllAbsent {
+    MsetNx {
         /// Keys and values, an even number.
         pairs: Values<'a>,
     },
     /// GETDEL.
-    GetRemove {
+    GetDel {
         /// The key.
         key: &'a [u8],
     },
     /// GETEX.
-    GetExpire {
+    GetEx {
         /// The key.
         key: &'a [u8],
         /// Its new expiry.
@@ -129,7 +129,7 @@ pub enum Command<'a> {
         value: &'a [u8],
     },
     /// STRLEN.
-    Length {
+    StrLen {
         /// The key.
         key: &'a [u8],
     },
@@ -152,14 +152,14 @@ pub enum Command<'a> {
         value: &'a [u8],
     },
     /// INCR, DECR, INCRBY, DECRBY.
-    Increment {
+    IncrBy {
         /// The key.
         key: &'a [u8],
         /// By how much.
         by: i64,
     },
     /// INCRBYFLOAT.
-    IncrementDecimal {
+    IncrByFloat {
         /// The key.
         key: &'a [u8],
         /// By how much.
@@ -180,11 +180,11 @@ pub enum Command<'a> {
         which: ExpireCondition,
     },
     /// TTL, PTTL, EXPIRETIME, PEXPIRETIME.
-    Expiry {
+    Ttl {
         /// The key.
         key: &'a [u8],
         /// The form of the answer.
-        told: ExpiryForm,
+        form: ExpiryForm,
     },
     /// PERSIST.
     Persist {
@@ -201,9 +201,9 @@ pub enum Command<'a> {
     /// RANDOMKEY.
     RandomKey,
     /// DBSIZE.
-    Size,
+    DbSize,
     /// FLUSHDB, FLUSHALL.
-    Flush,
+    FlushAll,
     /// PING, with the text to repeat.
     Ping(Option<&'a [u8]>),
     /// ECHO.
@@ -228,7 +228,7 @@ pub enum Command<'a> {
         subcommands: &'static str,
     },
     /// COMMAND.
-    Commands(Commands<'a>),
+    Command(Commands<'a>),
     /// CONFIG.
     Config(Config<'a>),
     /// INFO, with the names of sections.
@@ -240,7 +240,7 @@ pub enum Command<'a> {
     /// EVAL, EVALSHA.
     Eval(Eval<'a>),
     /// SCRIPT.
-    Scripts(Scripts<'a>),
+    Script(Scripts<'a>),
     /// TIME.
     Time,
     /// MULTI.
@@ -393,7 +393,7 @@ pub enum Client<'a> {
     /// ID.
     Id,
     /// GETNAME.
-    Name,
+    GetName,
     /// SETNAME.
     SetName(&'a [u8]),
     /// SETINFO, and other subcommands that are accepted and change nothing: NO-EVICT, NO-TOUCH, UNPAUSE.
@@ -405,7 +405,7 @@ pub enum Client<'a> {
     /// LIST of these.
     List(ClientFilter<'a>),
     /// GETREDIR: no client's keys are tracked.
-    Redirection,
+    GetRedir,
 }
 
 /// CLIENT REPLY: which requests get an answer.
@@ -423,7 +423,7 @@ pub enum ReplyMode {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scripts<'a> {
     /// EXISTS: which of these names are names of scripts.
-    Exist(Values<'a>),
+    Exists(Values<'a>),
     /// LOAD of this text.
     Load(&'a [u8]),
     /// FLUSH.
@@ -466,7 +466,7 @@ pub enum Config<'a> {
     /// SET, with pairs.
     Set(Values<'a>),
     /// RESETSTAT.
-    ResetStatistics,
+    ResetStat,
 }
 
 /// MEMORY.
@@ -495,9 +495,9 @@ pub enum Ask {
     /// ENCODING.
     Encoding,
     /// REFCOUNT.
-    References,
+    RefCount,
     /// IDLETIME.
-    Idle,
+    IdleTime,
     /// FREQ.
-    Frequency,
+    Freq,
 }

@@ -19,7 +19,7 @@ pub(super) fn parse<'a>(
     arguments: &mut Arguments<'a>,
 ) -> Result<Option<Command<'a>>, Stop<'a>> {
     Ok(Some(match verb {
-        Verb::MsetNx => Command::SetAllAbsent {
+        Verb::MsetNx => Command::MsetNx {
             pairs: arguments.values()?,
         },
         Verb::Keys => Command::Keys {
@@ -27,8 +27,8 @@ pub(super) fn parse<'a>(
         },
         Verb::Scan => Command::Scan(scan(arguments)?),
         Verb::RandomKey => Command::RandomKey,
-        Verb::DbSize => Command::Size,
-        Verb::Flush => flush(arguments)?,
+        Verb::DbSize => Command::DbSize,
+        Verb::FlushAll => flush(arguments)?,
         Verb::Ping => ping(arguments)?,
         Verb::Echo => Command::Echo(arguments.next()?),
         Verb::Hello => Command::Hello(hello(arguments)?),
@@ -117,7 +117,7 @@ fn flush<'a>(arguments: &mut Arguments<'a>) -> Result<Command<'a>, Stop<'a>> {
     let mut words = arguments.values()?;
     let known = words.next().is_none_or(is_sync);
     if known && words.next().is_none() {
-        Ok(Command::Flush)
+        Ok(Command::FlushAll)
     } else {
         Err(Error::SYNTAX.into())
     }
@@ -270,9 +270,9 @@ fn client<'a>(arguments: &mut Arguments<'a>) -> Result<Command<'a>, Stop<'a>> {
     let mut sub = Sub::take("CLIENT", arguments)?;
     let (count, name, client) = match sub.name() {
         b"id" => (0, "client|id", Client::Id),
-        b"getname" => (0, "client|getname", Client::Name),
+        b"getname" => (0, "client|getname", Client::GetName),
         b"info" => (0, "client|info", Client::Info),
-        b"getredir" => (0, "client|getredir", Client::Redirection),
+        b"getredir" => (0, "client|getredir", Client::GetRedir),
         b"help" => return help(arguments, "CLIENT", "client|help", CLIENT),
         b"unpause" => (0, "client|unpause", Client::Noted),
         b"list" => return Ok(Command::Client(Client::List(listed(arguments)?))),
@@ -366,10 +366,10 @@ fn switch<'a>(arguments: &mut Arguments<'a>, words: &[&[u8]]) -> Result<Command<
 
 fn commands<'a>(arguments: &mut Arguments<'a>) -> Result<Command<'a>, Stop<'a>> {
     if arguments.left == 0 {
-        return Ok(Command::Commands(Commands::All));
+        return Ok(Command::Command(Commands::All));
     }
     let mut sub = Sub::take("COMMAND", arguments)?;
-    Ok(Command::Commands(match sub.name() {
+    Ok(Command::Command(match sub.name() {
         b"count" => {
             exactly(arguments, 0, "command|count")?;
             Commands::Count
@@ -410,7 +410,7 @@ fn config<'a>(arguments: &mut Arguments<'a>) -> Result<Command<'a>, Stop<'a>> {
         }
         b"resetstat" => {
             exactly(arguments, 0, "config|resetstat")?;
-            Ok(Command::Config(Config::ResetStatistics))
+            Ok(Command::Config(Config::ResetStat))
         }
         b"help" => help(arguments, "CONFIG", "config|help", CONFIG),
         _ => Err(sub.unknown()),
@@ -452,9 +452,9 @@ fn object<'a>(arguments: &mut Arguments<'a>) -> Result<Command<'a>, Stop<'a>> {
     let mut sub = Sub::take("OBJECT", arguments)?;
     let (name, ask) = match sub.name() {
         b"encoding" => ("object|encoding", Ask::Encoding),
-        b"refcount" => ("object|refcount", Ask::References),
-        b"idletime" => ("object|idletime", Ask::Idle),
-        b"freq" => ("object|freq", Ask::Frequency),
+        b"refcount" => ("object|refcount", Ask::RefCount),
+        b"idletime" => ("object|idletime", Ask::IdleTime),
+        b"freq" => ("object|freq", Ask::Freq),
         b"help" => return help(arguments, "OBJECT", "object|help", OBJECT),
         _ => return Err(sub.unknown()),
     };
@@ -468,17 +468,17 @@ fn script<'a>(arguments: &mut Arguments<'a>) -> Result<Command<'a>, Stop<'a>> {
     match sub.name() {
         b"exists" => {
             at_least(arguments, 1, "script|exists")?;
-            Ok(Command::Scripts(Scripts::Exist(arguments.values()?)))
+            Ok(Command::Script(Scripts::Exists(arguments.values()?)))
         }
         b"load" => {
             exactly(arguments, 1, "script|load")?;
-            Ok(Command::Scripts(Scripts::Load(arguments.next()?)))
+            Ok(Command::Script(Scripts::Load(arguments.next()?)))
         }
         b"flush" => {
             let mut words = arguments.values()?;
             let known = words.next().is_none_or(is_sync);
             if known && words.next().is_none() {
-                Ok(Command::Scripts(Scripts::Flush))
+                Ok(Command::Script(Scripts::Flush))
             } else {
                 Err(Error::SCRIPT_FLUSH.into())
             }
@@ -625,7 +625,7 @@ mod tests {
             assert_eq!(refused(line), words);
         }
         assert_eq!(accept("PING"), Command::Ping(None));
-        assert_eq!(accept("flushdb ASYNC"), Command::Flush);
+        assert_eq!(accept("flushdb ASYNC"), Command::FlushAll);
         assert_eq!(
             accept("CLIENT SETINFO lib-name x"),
             Command::Client(Client::Noted)

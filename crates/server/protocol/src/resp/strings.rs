@@ -54,41 +54,41 @@ pub(super) fn parse<'a>(
             value: arguments.value(limits.value_max)?,
         },
         Verb::SetRange => set_range(key, arguments, limits)?,
-        Verb::GetEx => Command::GetExpire {
+        Verb::GetEx => Command::GetEx {
             key,
             lifetime: options(entry.name, arguments, Options::default())?.lifetime,
         },
-        Verb::GetDel => Command::GetRemove { key },
-        Verb::StrLen => Command::Length { key },
+        Verb::GetDel => Command::GetDel { key },
+        Verb::StrLen => Command::StrLen { key },
         Verb::GetRange => Command::GetRange {
             key,
             start: arguments.integer()?,
             end: arguments.integer()?,
         },
-        Verb::Incr => Command::Increment { key, by: 1 },
-        Verb::Decr => Command::Increment { key, by: -1 },
-        Verb::IncrBy => Command::Increment {
+        Verb::Incr => Command::IncrBy { key, by: 1 },
+        Verb::Decr => Command::IncrBy { key, by: -1 },
+        Verb::IncrBy => Command::IncrBy {
             key,
             by: arguments.integer()?,
         },
-        Verb::DecrBy => Command::Increment {
+        Verb::DecrBy => Command::IncrBy {
             key,
             by: arguments
                 .integer()?
                 .checked_neg()
                 .ok_or(Error::DECREMENT_OVERFLOW)?,
         },
-        Verb::IncrByFloat => Command::IncrementDecimal {
+        Verb::IncrByFloat => Command::IncrByFloat {
             key,
             by: decimal(arguments.next()?)?,
         },
         Verb::Expire | Verb::Pexpire | Verb::ExpireAt | Verb::PexpireAt => {
             expire(entry, key, arguments)?
         }
-        Verb::Ttl => told(key, false, false),
-        Verb::Pttl => told(key, false, true),
-        Verb::ExpireTime => told(key, true, false),
-        Verb::PexpireTime => told(key, true, true),
+        Verb::Ttl => ttl(key, false, false),
+        Verb::Pttl => ttl(key, false, true),
+        Verb::ExpireTime => ttl(key, true, false),
+        Verb::PexpireTime => ttl(key, true, true),
         Verb::Persist => Command::Persist { key },
         Verb::Type => Command::Type { key },
         // All others of a request were understood before.
@@ -106,9 +106,9 @@ fn plain<'a>(key: &'a [u8], value: &'a [u8]) -> Set<'a> {
     }
 }
 
-fn told(key: &[u8], absolute: bool, millis: bool) -> Command<'_> {
-    let told = ExpiryForm { absolute, millis };
-    Command::Expiry { key, told }
+fn ttl(key: &[u8], absolute: bool, millis: bool) -> Command<'_> {
+    let form = ExpiryForm { absolute, millis };
+    Command::Ttl { key, form }
 }
 
 /// The number that INCRBYFLOAT adds. Infinity is a valid number, but gives no valid sum.
@@ -456,7 +456,7 @@ mod tests {
             ("INCRBY k -7", -7),
             ("DECRBY k 7", -7),
         ] {
-            assert_eq!(accept(line), Command::Increment { key, by });
+            assert_eq!(accept(line), Command::IncrBy { key, by });
         }
     }
 
@@ -487,7 +487,7 @@ mod tests {
         let long = format!("GET {}", "k".repeat(251));
         assert_eq!(refused(&long), "-ERR key is longer than 250 bytes\r\n");
         let longest = format!("STRLEN {}", "k".repeat(250));
-        assert!(matches!(accept(&longest), Command::Length { .. }));
+        assert!(matches!(accept(&longest), Command::StrLen { .. }));
         assert_eq!(refused("GET "), "-ERR key is empty\r\n");
     }
 }

@@ -69,12 +69,12 @@ fn check_body(input: &[u8], body: &Body<'_>) {
 
 fn check_command(command: &Command<'_>) {
     match command {
-        Command::Get { key } | Command::Increment { key, .. } => check_key(key),
+        Command::Get { key } | Command::IncrBy { key, .. } => check_key(key),
         Command::Set(set) => {
             check_key(set.key);
             assert!(set.value.len() <= LIMITS.value_max);
         }
-        Command::SetAllAbsent { pairs } => assert!(pairs.len() >= 2 && pairs.len() % 2 == 0),
+        Command::MsetNx { pairs } => assert!(pairs.len() >= 2 && pairs.len() % 2 == 0),
         _ => {}
     }
 }
@@ -229,7 +229,7 @@ impl Connection {
                 consumed,
             } => {
                 self.outcomes.push(format!("{verb:?} {arguments}"));
-                let pair = if verb == Many::Set { 2 } else { 1 };
+                let pair = if verb == Many::Mset { 2 } else { 1 };
                 assert_eq!(arguments % pair, 0);
                 self.many = Some((verb, arguments / pair));
                 Some(consumed)
@@ -315,13 +315,11 @@ fn without_value(command: Command<'_>) -> String {
             arguments,
         }) => format!("eval {script:?} {key:?} {}", arguments.len()),
         // Arguments borrow all of the input behind them, so they are written word by word.
-        Command::SetAllAbsent { pairs: values }
-        | Command::Info(values)
-        | Command::Watch(values) => {
+        Command::MsetNx { pairs: values } | Command::Info(values) | Command::Watch(values) => {
             format!("{:?}", values.collect::<Vec<_>>())
         }
-        Command::Commands(Commands::Info(values))
-        | Command::Scripts(Scripts::Exist(values))
+        Command::Command(Commands::Info(values))
+        | Command::Script(Scripts::Exists(values))
         | Command::Client(Client::List(ClientFilter::Of(values)))
         | Command::Config(Config::Get(values) | Config::Set(values)) => {
             format!("{:?}", values.collect::<Vec<_>>())

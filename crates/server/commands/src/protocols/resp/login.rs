@@ -68,7 +68,7 @@ pub fn take(
         } => (consumed, Rest::of(arguments)),
         Parsed::Refused(refusal) => {
             slice.closing |= refusal.close;
-            if refusal.close || is_told(&refusal.error) || says_who(reader.left()) {
+            if refusal.close || is_shown_before_login(&refusal.error) || says_who(reader.left()) {
                 error = refusal.error;
             }
             (refusal.consumed, refusal.rest)
@@ -83,7 +83,7 @@ pub fn take(
 
 /// True for an error that a client gets even before its login: there is no such command, or the number of arguments is
 /// wrong.
-fn is_told(error: &Error<'_>) -> bool {
+fn is_shown_before_login(error: &Error<'_>) -> bool {
     matches!(
         error,
         Error::Unknown { .. } | Error::UnknownSubcommand { .. } | Error::Arity(_)

@@ -41,8 +41,8 @@ pub fn command(
         Command::Keys { pattern } => phase.begin_walk(walk::keys(pattern)),
         Command::Scan(scan) => walk::scan(stage, slice, phase.version, &scan),
         Command::RandomKey => random(stage, slice, phase),
-        Command::Size => size(stage, slice, phase),
-        Command::Flush => flush(stage, &mut writer),
+        Command::DbSize => size(stage, slice, phase),
+        Command::FlushAll => flush(stage, &mut writer),
         Command::Hello(hello) => greet(stage, slice, phase, &hello),
         Command::Auth(login) => match authenticate(stage, slice, phase, &login) {
             Ok(()) => phase.writer(slice).ok(),
@@ -72,20 +72,20 @@ pub fn command(
             writer.status(&format!("{command} {words}"));
             writer.status(subcommands);
         }
-        Command::Commands(commands) => self::commands(&mut writer, commands),
+        Command::Command(commands) => self::commands(&mut writer, commands),
         Command::Config(Config::Get(patterns)) => config_get(stage, &mut writer, patterns),
         Command::Config(Config::Set(pairs)) => config_set(stage, &mut writer, pairs),
-        Command::Config(Config::ResetStatistics) if !stage.may(Action::ResetStats) => {
+        Command::Config(Config::ResetStat) if !stage.may(Action::ResetStats) => {
             writer.error(&Error::RESET_FORBIDDEN);
         }
-        Command::Config(Config::ResetStatistics) => {
+        Command::Config(Config::ResetStat) => {
             stage.shared.reset_stats();
             writer.ok();
         }
         Command::Info(sections) => writer.text(&info::info(stage, sections)),
         Command::Memory(memory) => self::memory(stage, slice, phase, memory),
         Command::Object(object) => self::object(stage, slice, phase, object),
-        Command::Scripts(scripts) => super::scripts::command(stage, slice, phase.version, scripts),
+        Command::Script(scripts) => super::scripts::command(stage, slice, phase.version, scripts),
         Command::Time => time(&mut writer),
         other => debug_assert!(false, "{other:?} is carried out elsewhere"),
     }
@@ -157,7 +157,7 @@ fn client(stage: &Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, client: C
             phase.writer(slice).ok();
         }
         Client::Id => phase.writer(slice).integer(stage.info.serial() as i64),
-        Client::Name => {
+        Client::GetName => {
             let name = phase
                 .session
                 .as_ref()
@@ -184,7 +184,7 @@ fn client(stage: &Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, client: C
             phase.writer(slice).text(&line);
         }
         Client::List(which) => phase.begin_walk(walk::list(listed(which))),
-        Client::Redirection => phase.writer(slice).integer(-1),
+        Client::GetRedir => phase.writer(slice).integer(-1),
     }
 }
 
@@ -396,9 +396,9 @@ fn object(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &Phase, object: O
             };
             phase.writer(slice).bulk(encoding);
         }
-        Ask::References => phase.writer(slice).integer(1),
-        Ask::Idle => phase.writer(slice).integer(item.idle.as_secs() as i64),
-        Ask::Frequency => phase.writer(slice).error(&Error::NO_FREQUENCY),
+        Ask::RefCount => phase.writer(slice).integer(1),
+        Ask::IdleTime => phase.writer(slice).integer(item.idle.as_secs() as i64),
+        Ask::Freq => phase.writer(slice).error(&Error::NO_FREQUENCY),
     }
 }
 

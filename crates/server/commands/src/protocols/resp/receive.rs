@@ -78,7 +78,7 @@ fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, uploa
     } = upload;
     if let Some(mut run) = run {
         if let (Target::Item(value), Element::Item { key, .. }) =
-            (target, element(Many::Set, &emptied, &stage.limits))
+            (target, element(Many::Mset, &emptied, &stage.limits))
         {
             let stored = commit(stage, key, value, &Store::set(&[]));
             run.has_stored(stored.map(|_| ()));

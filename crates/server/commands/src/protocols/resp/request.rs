@@ -116,11 +116,11 @@ fn joins<'a>(
             slice.spend(Work::of_bytes(old_len));
             (key, Op::Store(store), Verb::Length)
         }
-        Command::Length { key } => (key, look(true), Verb::Length),
+        Command::StrLen { key } => (key, look(true), Verb::Length),
         Command::Type { key } => (key, look(false), Verb::Type),
-        Command::Expiry {
+        Command::Ttl {
             key,
-            told:
+            form:
                 ExpiryForm {
                     absolute: false,
                     millis,
@@ -138,7 +138,7 @@ fn joins<'a>(
             let touch = spot::touch(Expiry::Never, TouchIf::Expiring);
             (key, touch, Verb::Number)
         }
-        Command::GetExpire { key, lifetime } => {
+        Command::GetEx { key, lifetime } => {
             let read = Read {
                 touch: match lifetime {
                     Lifetime::Keep => None,

@@ -135,12 +135,12 @@ impl<'a> Slot<'a> {
     }
 
     /// The value for a script, false if there is none.
-    fn told(&self) -> Value<'a> {
+    fn script_value(&self) -> Value<'a> {
         self.value.map_or(Value::Bool(false), Value::Text)
     }
 
     fn set(&mut self, set: &Set<'a>) -> Value<'a> {
-        let old = self.told();
+        let old = self.script_value();
         let there = self.value.is_some();
         let stores = match set.when {
             StoreCondition::Always => true,
@@ -187,26 +187,26 @@ impl<'a> Slot<'a> {
     fn command(&mut self, command: &Command<'a>) -> Result<Value<'a>, Failure> {
         let there = self.value.is_some();
         Ok(match *command {
-            Command::Get { .. } => self.told(),
+            Command::Get { .. } => self.script_value(),
             Command::Set(set) => self.set(&set),
-            Command::GetRemove { .. } => {
-                let old = self.told();
+            Command::GetDel { .. } => {
+                let old = self.script_value();
                 self.remove();
                 old
             }
-            Command::GetExpire { lifetime, .. } => {
-                let value = self.told();
+            Command::GetEx { lifetime, .. } => {
+                let value = self.script_value();
                 if there {
                     self.live(lifetime);
                 }
                 value
             }
-            Command::Length { .. } => {
+            Command::StrLen { .. } => {
                 let len = self.value.map_or(0, <[u8]>::len);
                 Value::Number(len as f64)
             }
-            Command::Increment { by, .. } => self.add(by)?,
-            Command::IncrementDecimal { by, .. } => self.add_decimal(by)?,
+            Command::IncrBy { by, .. } => self.add(by)?,
+            Command::IncrByFloat { by, .. } => self.add_decimal(by)?,
             Command::Type { .. } => Value::Status(if there { b"string" } else { b"none" }),
             Command::Expire { moment, which, .. } => {
                 let new = expiry::expiry(moment, self.present, self.clock);
@@ -224,8 +224,8 @@ impl<'a> Slot<'a> {
                 }
                 flag(changes)
             }
-            Command::Expiry { told, .. } => {
-                let left = expiry::told(self.expiry, told, self.clock);
+            Command::Ttl { form, .. } => {
+                let left = expiry::shown(self.expiry, form, self.clock);
                 Value::Number(if there { left as f64 } else { -2.0 })
             }
             _ => return Err(Failure::Unknown),
@@ -238,9 +238,9 @@ impl<'a> Calls<'a> for Slot<'a> {
         let understood = parse_words(words, &self.limits).map_err(|error| failed(&error))?;
         match understood {
             Some(Understood::Command(command)) => self.command(&command),
-            Some(Understood::Many(verb @ (Many::Remove | Many::Exists))) if words.len() == 2 => {
+            Some(Understood::Many(verb @ (Many::Del | Many::Exists))) if words.len() == 2 => {
                 let there = self.value.is_some();
-                if verb == Many::Remove {
+                if verb == Many::Del {
                     self.remove();
                 }
                 Ok(flag(there))

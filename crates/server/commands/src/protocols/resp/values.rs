@@ -37,11 +37,11 @@ pub fn command(
             Ok(outcome) => answer_set(slice, phase, &set, outcome),
             Err(error) => phase.writer(slice).error(&error),
         },
-        Command::SetAllAbsent { pairs } => {
+        Command::MsetNx { pairs } => {
             let outcome = set_all_absent(stage, pairs);
             flag(slice, phase, outcome);
         }
-        Command::GetRemove { key } => match take_if(stage, key, |_| true) {
+        Command::GetDel { key } => match take_if(stage, key, |_| true) {
             Ok(found) => {
                 count_get(stage, key, found.as_ref());
                 bulk(slice, phase, found);
@@ -64,19 +64,19 @@ pub fn command(
         Command::Append { key, value } => {
             phase.begin_edit(Edit::new(key, Place::End, value.to_vec()));
         }
-        Command::Increment { key, by } => {
+        Command::IncrBy { key, by } => {
             let outcome = add(stage, key, by);
             number(slice, phase, outcome);
         }
         Command::Eval(eval) => scripts::eval(stage, slice, phase.version, &eval, None),
-        Command::IncrementDecimal { key, by } => match increment_decimal(stage, key, by) {
+        Command::IncrByFloat { key, by } => match increment_decimal(stage, key, by) {
             Ok(text) => phase.writer(slice).bulk(&text),
             Err(error) => phase.writer(slice).error(&error),
         },
-        Command::Expiry { key, told } => {
+        Command::Ttl { key, form } => {
             let found = look_as(stage, key, Kind::Look);
-            let told = told_of(stage, found, told);
-            phase.writer(slice).integer(told);
+            let left = ttl(stage, found, form);
+            phase.writer(slice).integer(left);
         }
         _ => return false,
     }
@@ -340,9 +340,9 @@ fn increment_decimal(
     })
 }
 
-fn told_of(stage: &Stage<'_, '_>, found: Option<Item>, told: ExpiryForm) -> i64 {
+fn ttl(stage: &Stage<'_, '_>, found: Option<Item>, form: ExpiryForm) -> i64 {
     match found {
-        Some(item) => expiry::told(item.expiry, told, &stage.shared.clock),
+        Some(item) => expiry::shown(item.expiry, form, &stage.shared.clock),
         None => -2,
     }
 }
