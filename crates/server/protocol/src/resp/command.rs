@@ -97,6 +97,17 @@ pub enum Many {
 /// A command.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Command<'a> {
+    /// About keys and their values.
+    Value(ValueCommand<'a>),
+    /// About a transaction.
+    Transaction(TransactionCommand<'a>),
+    /// About the server, the connection, or all items.
+    Server(ServerCommand<'a>),
+}
+
+/// A command about keys and their values.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ValueCommand<'a> {
     /// GET.
     Get {
         /// The key.
@@ -191,6 +202,28 @@ pub enum Command<'a> {
         /// The key.
         key: &'a [u8],
     },
+    /// EVAL, EVALSHA.
+    Eval(Eval<'a>),
+}
+
+/// A command about a transaction.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum TransactionCommand<'a> {
+    /// MULTI.
+    Multi,
+    /// EXEC.
+    Exec,
+    /// DISCARD.
+    Discard,
+    /// WATCH.
+    Watch(Values<'a>),
+    /// UNWATCH.
+    Unwatch,
+}
+
+/// A command about the server, the connection, or all items.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ServerCommand<'a> {
     /// KEYS.
     Keys {
         /// The pattern.
@@ -237,22 +270,28 @@ pub enum Command<'a> {
     Memory(Memory<'a>),
     /// OBJECT.
     Object(Object<'a>),
-    /// EVAL, EVALSHA.
-    Eval(Eval<'a>),
     /// SCRIPT.
     Script(Scripts<'a>),
     /// TIME.
     Time,
-    /// MULTI.
-    Multi,
-    /// EXEC.
-    Exec,
-    /// DISCARD.
-    Discard,
-    /// WATCH.
-    Watch(Values<'a>),
-    /// UNWATCH.
-    Unwatch,
+}
+
+impl<'a> From<ValueCommand<'a>> for Command<'a> {
+    fn from(command: ValueCommand<'a>) -> Self {
+        Self::Value(command)
+    }
+}
+
+impl<'a> From<TransactionCommand<'a>> for Command<'a> {
+    fn from(command: TransactionCommand<'a>) -> Self {
+        Self::Transaction(command)
+    }
+}
+
+impl<'a> From<ServerCommand<'a>> for Command<'a> {
+    fn from(command: ServerCommand<'a>) -> Self {
+        Self::Server(command)
+    }
 }
 
 /// A store.
