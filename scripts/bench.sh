@@ -1,5 +1,5 @@
 #!/bin/sh
-# The figures of README.md and docs/measured.md, from one run: bench.sh [SECONDS a measurement], 10 if not said.
+# The table of README.md and all figures of docs/measured.md, from one run: bench.sh [SECONDS a measurement], 10 if not said.
 # Prints the tables; with WRITE=1 also puts them into the two files. MEMCACHED is the memcached to compare with,
 # that on the PATH if not said: 1.6.35 or newer, or pipelines say little. MEMCACHED_OLD is another, shown beside it;
 # REDIS the redis-server.

@@ -10,7 +10,6 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::Deserialize;
 
-use crate::engine::{LIBRARY, RivalForm};
 use crate::report::Spread;
 use crate::server::Protocol;
 use crate::{engine, fill, growth, versus};
@@ -24,7 +23,7 @@ pub struct Options {
     /// File of the lines that benches printed with --json
     #[arg(long, value_name = "FILE")]
     pub from: PathBuf,
-    /// Print every figure, not only those of the README
+    /// Print every figure, not only the README's table
     #[arg(long)]
     pub detail: bool,
     /// Commit of the program, which the tables name
@@ -40,7 +39,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     let tables = if options.detail {
         detail::tables(&found, &options.commit)
     } else {
-        summary::tables(&found, &options.commit)
+        summary::table(&found)
     };
     std::io::stdout()
         .write_all(tables.as_bytes())
@@ -96,31 +95,6 @@ impl Found {
         Ok(found)
     }
 
-    /// Runs of the engine with rivals.
-    fn beside_rivals(&self) -> impl Iterator<Item = (&engine::Report, RivalForm)> {
-        let reports = self.engines.iter();
-        reports.filter_map(|report| Some((report, report.form?)))
-    }
-
-    /// Runs of engines without rivals.
-    fn without_rivals(&self) -> impl Iterator<Item = &engine::Report> {
-        self.engines.iter().filter(|report| report.form.is_none())
-    }
-
-    /// Names and versions of the rivals in process, without what is measured for the sake of comparison only.
-    fn rivals(&self) -> Vec<(&str, &str)> {
-        let mut names: Vec<(&str, &str)> = Vec::new();
-        for (report, _) in self.beside_rivals() {
-            for (name, rival) in &report.rivals {
-                let name = (name.as_str(), rival.version.as_str());
-                if !YARDSTICKS.contains(&name.0) && !names.contains(&name) {
-                    names.push(name);
-                }
-            }
-        }
-        names
-    }
-
     /// Versions of the servers that were rivals, each once.
     fn servers(&self) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
@@ -162,9 +136,6 @@ impl Found {
         )
     }
 }
-
-/// Sides of the engine bench that are no rivals.
-const YARDSTICKS: [&str; 3] = ["bare table", LIBRARY, "papaya, held"];
 
 /// A server's name in a table.
 fn server_name(side: &versus::Side) -> String {

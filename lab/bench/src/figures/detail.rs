@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::engine::RivalForm;
 use crate::figures::{Found, Table, load, server_name, spread, thousands, work};
 use crate::times::Times;
-use crate::{engine, growth, versus};
+use crate::{engine, fill, growth, versus};
 
 /// The tables, with what they were measured on.
 pub fn tables(found: &Found, commit: &str) -> String {
@@ -29,6 +29,16 @@ pub fn tables(found: &Found, commit: &str) -> String {
             thousands(first.keys),
             first.value_size,
             servers(&found.versus).text
+        );
+    }
+    for warning in found.warnings() {
+        let _ = write!(text, "\n{warning}.\n");
+    }
+    if let Some(table) = fills(&found.fills) {
+        let _ = write!(
+            text,
+            "\nItems before the first is evicted:\n\n{}",
+            table.text
         );
     }
     text
@@ -86,6 +96,31 @@ fn engine(report: &engine::Report) -> String {
         ]);
     }
     text + &table.text
+}
+
+fn fills(reports: &[fill::Report]) -> Option<Table> {
+    let first = reports.first()?;
+    let rival = first.rival.as_ref().map_or(String::new(), |rival| {
+        format!("memcached {}", rival.version)
+    });
+    let mut table = Table::new(["items", "nuthatch", &rival]);
+    for report in reports {
+        let rival = report
+            .rival
+            .as_ref()
+            .map(|rival| rival.items_before_eviction);
+        table.row([
+            format!(
+                "of {} + {} bytes in {} MiB",
+                report.key_size,
+                report.value_size,
+                report.memory_limit >> 20
+            ),
+            thousands(report.items_before_eviction),
+            rival.map_or(String::new(), thousands),
+        ]);
+    }
+    Some(table)
 }
 
 fn growths(reports: &[growth::Report]) -> Option<Table> {

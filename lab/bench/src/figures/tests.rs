@@ -4,7 +4,8 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::*;
-use crate::engine::RivalReport;
+use crate::engine::{LIBRARY, RivalForm, RivalReport};
+use crate::fill_server::FilledServer;
 use crate::host::Host;
 use crate::limit::{By, WayReport};
 use crate::server::Protocol;
@@ -121,6 +122,27 @@ fn versus(pipeline: usize, get_ratio: f64) -> versus::Report {
     }
 }
 
+fn fill() -> fill::Report {
+    fill::Report {
+        host: host(),
+        engine: "cuckoo".to_owned(),
+        key_size: 16,
+        value_size: 32,
+        memory_limit: 64 << 20,
+        memory_used: 64 << 20,
+        items_before_eviction: 897_024,
+        items_held: 900_000,
+        bytes_per_item: 76.5,
+        index_bytes_per_item: 9.0,
+        index_load: 0.9,
+        load_before_growth: None,
+        rival: Some(FilledServer {
+            version: "1.6.45".to_owned(),
+            items_before_eviction: 559_232,
+        }),
+    }
+}
+
 /// As `report::print` writes it.
 fn line<R: Serialize>(bench: &str, report: &R) -> String {
     let mut line = json!({ "bench": bench });
@@ -131,39 +153,39 @@ fn line<R: Serialize>(bench: &str, report: &R) -> String {
 }
 
 #[test]
-fn the_summary_has_a_row_for_each_run_and_a_column_for_each_rival() {
-    let mut threads = engine(32, None);
-    (threads.threads, threads.ratio_one_thread) = (2, Some(of(1.9)));
+fn the_summary_has_medians_of_pipelines_and_single_requests() {
+    let redis = versus::Report {
+        protocol: Protocol::Redis,
+        rivals: vec![RivalSide {
+            ratio_ops_per_s: of(4.0),
+            ratio_server_cpu: of(0.23),
+            side: side(Some("7.0")),
+            warning: None,
+        }],
+        ..versus(100, 1.0)
+    };
+    let binary = versus::Report {
+        protocol: Protocol::Binary,
+        ..versus(1, 1.0)
+    };
     let lines = [
         line("engine", &engine(32, Some(RivalForm::Bytes))),
-        line("engine", &engine(1, Some(RivalForm::Arrays))),
-        line("engine", &threads),
         line("versus", &versus(100, 1.0)),
+        line("versus", &versus(10, 1.0)),
         line("versus", &versus(1, 0.0)),
+        line("versus", &binary),
+        line("versus", &redis),
     ];
     let found = Found::read(&lines.concat()).unwrap();
     let expected = "\
-nuthatch 1.2.3 (abc), rustc 1.95.0, on 2 cores of Processor X with 32768K of last-level cache, Linux 6.18, \
-huge pages: madvise. Medians of the rounds, with the least and the greatest.
-
-| in process, of | million/s | / the memory's limit | / moka 0.12.16 | / papaya 0.2.5 |
-|---|---|---|---|---|
-| byte strings: GET, 32 at a time | 18.0 (9.0 to 36.0) | 0.80 (0.40 to 1.60) | 30 (15 to 60) | 3.00 (1.50 to 6.00) |
-| the same, the library's `Cache`: GET, 32 at a time | 11.0 (5.5 to 22.0) | 0.50 | 11.0 | 11.0 |
-| arrays: GET, one at a time | 18.0 (9.0 to 36.0) | 0.80 (0.40 to 1.60) | 30 (15 to 60) | 3.00 (1.50 to 6.00) |
-
-| the server's CPU time for a key | us | / memcached 1.6.45 | / memcached 1.6.18 |
+| a server's CPU time for a key | Nuthatch, us | / memcached 1.6.45's | / memcached 7.0's |
 |---|---|---|---|
-| GET, pipelines of 100 | 0.125 (0.062 to 0.250) | 0.180 (0.090 to 0.360) | 0.180 (0.090 to 0.360) |
-| SET, one at a time | 0.125 (0.062 to 0.250) | 0.180 (0.090 to 0.360) | 0.180 (0.090 to 0.360) |
-
-| and | measured |
-|---|---|
-| 2 threads / one alone: GET, 32 at a time | 1.90 (0.95 to 3.80); 18.0 (9.0 to 36.0) million/s |
-
-it is old.
+| GET, pipelines of 100 | 0.125 | 0.180 |  |
+| SET, one at a time | 0.125 | 0.180 |  |
+| Redis' GET, pipelines of 100 | 0.125 |  | 0.23 |
 ";
-    assert_eq!(summary::tables(&found, "abc"), expected);
+    assert_eq!(summary::table(&found), expected);
+    assert_eq!(summary::table(&Found::default()), "");
 }
 
 #[test]
@@ -171,6 +193,7 @@ fn the_detail_has_every_side() {
     let lines = [
         line("engine", &engine(32, Some(RivalForm::Bytes))),
         line("versus", &versus(100, 1.0)),
+        line("fill", &fill()),
     ];
     let detail = detail::tables(&Found::read(&lines.concat()).unwrap(), "");
     for row in [
@@ -180,6 +203,9 @@ fn the_detail_has_every_side() {
         "| papaya, held 0.2.5 | 1.00 (0.50 to 2.00) | 2.00 (1.00 to 4.00) | 1.0000 |",
         "| GET, pipelines of 100 | nuthatch | 2000 (1000 to 4000) | 0.125 (0.062 to 0.250) | 70 (35 to 140) |  |  |",
         "| GET, pipelines of 100 | memcached 1.6.18 | 2000 (1000 to 4000) | 0.125 (0.062 to 0.250) | 70 (35 to 140) | 4.00 (2.00 to 8.00) | 0.180 (0.090 to 0.360) |",
+        "it is old.",
+        "| items | nuthatch | memcached 1.6.45 |",
+        "| of 16 + 32 bytes in 64 MiB | 897,024 | 559,232 |",
     ] {
         assert!(detail.lines().any(|line| line == row), "{row}\n{detail}");
     }
