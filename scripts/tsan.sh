@@ -32,6 +32,6 @@ export NUTHATCH_SOAK="${NUTHATCH_SOAK:-1/4}"
 cargo +nightly test -Zbuild-std --target "$host" --no-fail-fast \
     -p nuthatch-base -p nuthatch-engine -p nuthatch-store -p nuthatch-cuckoo -p nuthatch-chained -p nuthatch-partition \
     -p nuthatch-cphash -p nuthatch -p nuthatch-flow -p nuthatch-check \
-    -p nuthatch-state -p nuthatch-commands -p nuthatch-server --lib \
+    -p nuthatch-settings -p nuthatch-state -p nuthatch-commands -p nuthatch-server --lib \
     --test cache --test shared --test cuckoo --test cphash --test lockhash --test chained \
     -- "$@"

@@ -1,6 +1,6 @@
 //! The command line and the file of a server, made of the declarations of its [settings](nuthatch_server::settings).
 //!
-//! This module checks only the form of values, and sets no defaults: [`settings`](crate::settings) does both, once, for
+//! This module checks only the form of values, and sets no defaults: `settings.rs` does both, once, for
 //! both sources together. Flags that a program has for its engine are declared where the program is: see
 //! [`EngineFlags`](crate::engine::EngineFlags).
 

@@ -2,7 +2,7 @@
 
 mod resp_invariants;
 
-use nuthatch_protocol::resp::{ARGUMENTS_LEN_MAX, Parsed, parse};
+use nuthatch_protocol::resp::{ARGUMENTS_LEN_MAX, Command, Parsed, ValueCommand, parse};
 use proptest::prelude::*;
 use resp_invariants::{LIMITS, check};
 
@@ -103,7 +103,7 @@ proptest! {
         let end = input.len();
         input.extend(behind);
         match parse(&input, &LIMITS) {
-            Parsed::Command { command: nuthatch_protocol::resp::Command::Set(set), consumed } => {
+            Parsed::Command { command: Command::Value(ValueCommand::Set(set)), consumed } => {
                 prop_assert_eq!((set.key, set.value, consumed), (&key[..], &value[..], end));
             }
             other => prop_assert!(false, "{:?}", other),

@@ -84,9 +84,9 @@ pub use nuthatch_state::config::{
 pub use nuthatch_state::limits;
 pub use nuthatch_state::live::Controls;
 pub use nuthatch_state::place;
-pub use nuthatch_state::settings;
+pub use nuthatch_state::settings::{self, user};
 pub use nuthatch_state::shutdown::Shutdown;
-pub use nuthatch_state::system::{OTHER_FILES, raise_file_limit, user};
+pub use nuthatch_state::system::{OTHER_FILES, raise_file_limit};
 pub use nuthatch_state::telemetry::Address;
 pub use server::{Server, ServerHandle};
 pub use signals::{Signals, ignore_meaningless, on_signals};

@@ -9,20 +9,16 @@
 //! declared in [`metrics`]; [`telemetry`] counts it, and [`reports`] show it.
 
 pub mod account;
-pub mod administration;
-pub mod config;
 pub mod isolation;
-pub mod keeping;
 pub mod limits;
 pub mod live;
 pub mod metrics;
 pub mod origins;
 pub mod pause;
-pub mod place;
 pub mod refreshes;
 pub mod reports;
+pub mod saves;
 pub mod scans;
-pub mod settings;
 pub mod shared;
 pub mod shutdown;
 pub mod stream;
@@ -30,3 +26,5 @@ pub mod system;
 pub mod telemetry;
 pub mod uploads;
 pub mod worker;
+
+pub use nuthatch_settings::{self as settings, administration, config, place};

@@ -8,33 +8,11 @@ use std::sync::{Arc, PoisonError, RwLock};
 use nuthatch_engine::{Engine, LimitError};
 use nuthatch_security::SettingsError;
 
-use crate::administration::Action;
 use crate::config::{By, Config, TlsSettings};
 use crate::limits;
 use crate::shared::Shared;
 
-pub use crate::settings::Live;
-
-impl Live {
-    /// True if a client may do this, who administrates the server or does not.
-    pub fn lets(&self, action: Action, is_administrator: bool) -> bool {
-        let is_on = match action {
-            Action::Flush => self.allow_flush,
-            Action::Shutdown => self.allow_shutdown,
-            Action::Verbosity
-            | Action::MemoryLimit
-            | Action::RefreshCertificates
-            | Action::ResetStats => true,
-        };
-        is_on && (is_administrator || !self.disabled_actions.contains(action))
-    }
-
-    /// True if processes of this user may connect by unix sockets: see [`Config::unix_peers`].
-    pub fn lets_user(&self, user: u32) -> bool {
-        let users = self.unix_peers.as_ref();
-        users.is_none_or(|users| users.contains(&user))
-    }
-}
+pub use nuthatch_settings::Live;
 
 /// The settings of this moment. They change once in a long while, and whoever reads them sees all of one moment.
 pub struct Present {

@@ -20,11 +20,11 @@ use nuthatch_security::tls::Tls;
 
 use crate::account::{self, Account};
 use crate::config::{By, Config, Protocol, TlsSettings};
-use crate::keeping::Saves;
 use crate::live::Present;
 use crate::origins::Origins;
 use crate::pause::Pause;
 use crate::refreshes::Refreshes;
+use crate::saves::Saves;
 use crate::scans::Scans;
 use crate::shutdown::Shutdown;
 use crate::uploads::{self, Share, Uploads};

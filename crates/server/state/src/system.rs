@@ -6,8 +6,6 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
-use nix::unistd::User;
-
 /// The most rejected connections that are kept at a time until their clients have read why.
 pub const REJECTED_MAX: usize = 64;
 
@@ -27,13 +25,6 @@ pub fn cpu_time() -> Option<(Duration, Duration)> {
     let duration =
         |time: libc::timeval| Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000);
     Some((duration(usage.ru_utime), duration(usage.ru_stime)))
-}
-
-/// A user of the system. Errors name it.
-pub fn user(name: &str) -> Result<User, String> {
-    User::from_name(name)
-        .map_err(|error| format!("{name}: {error}"))?
-        .ok_or_else(|| format!("{name}: no such user"))
 }
 
 /// Memory that the process holds.

@@ -5,7 +5,7 @@ use nuthatch_protocol::resp::{Error, ExpiryForm, Version, Writer};
 
 use super::context::{AnswerContext, Answers, OldValue};
 use crate::counting::{Counted, Kind};
-use crate::expiry::resp::told;
+use crate::expiry::resp::shown;
 
 /// A store in the statistics.
 pub const STORE: Kind = Kind::Store { is_cas: false };
@@ -120,7 +120,7 @@ impl Answers for Style {
                 let absolute = false;
                 writer.integer(match reply {
                     Reply::Found(item) => {
-                        told(item.expiry, ExpiryForm { absolute, millis }, context.clock)
+                        shown(item.expiry, ExpiryForm { absolute, millis }, context.clock)
                     }
                     _ => -2,
                 });

@@ -37,15 +37,15 @@ pub fn condition(which: ExpireCondition) -> TouchIf {
 /// The expiry of an item that is there, as a number of the answer: -1 if it has none. Seconds are rounded to the
 /// nearest, as in Redis. What is left is never told longer than the client asked for, nor as nothing; a moment is told as
 /// near as ticks allow.
-pub fn told(expiry: Expiry, told: ExpiryForm, clock: &Clock) -> i64 {
+pub fn shown(expiry: Expiry, form: ExpiryForm, clock: &Clock) -> i64 {
     let Expiry::At(end) = expiry else {
         return -1;
     };
-    let millis = match told.absolute {
+    let millis = match form.absolute {
         true => whole_millis(clock.wall().unix_of_end(end)),
         false => whole_millis(clock.present().left(end)).max(1),
     };
-    match told.millis {
+    match form.millis {
         true => millis,
         false => (millis + 500) / 1000,
     }
@@ -118,16 +118,16 @@ mod tests {
         for ahead in [1, 60, 100_000] {
             let second = clock.wall().unix().as_secs() as i64 + ahead;
             let at = expiry(Moment::At(second * 1000), present, &clock);
-            assert_eq!(told(at, form(true, false), &clock), second);
-            let off = told(at, form(true, true), &clock) - second * 1000;
+            assert_eq!(shown(at, form(true, false), &clock), second);
+            let off = shown(at, form(true, true), &clock) - second * 1000;
             assert!(
                 off.unsigned_abs() <= 1 + TICK.as_millis() as u64 / 2,
                 "{off}"
             );
         }
-        assert_eq!(told(Expiry::Never, LEFT, &clock), -1);
+        assert_eq!(shown(Expiry::Never, LEFT, &clock), -1);
         let at = expiry(Moment::In(10_000), present, &clock);
-        assert_eq!(told(at, form(false, false), &clock), 10);
+        assert_eq!(shown(at, form(false, false), &clock), 10);
     }
 
     /// Whatever the phase of the tick: a lock is not held for less than its owner believes.
@@ -138,9 +138,9 @@ mod tests {
             std::thread::sleep(Duration::from_micros(phase * 37));
             let present = clock.present();
             let at = expiry(Moment::In(1000), present, &clock);
-            assert!((1..=1000).contains(&told(at, LEFT, &clock)));
+            assert!((1..=1000).contains(&shown(at, LEFT, &clock)));
         }
         let over = Expiry::At(clock.now());
-        assert_eq!(told(over, LEFT, &clock), 1);
+        assert_eq!(shown(over, LEFT, &clock), 1);
     }
 }

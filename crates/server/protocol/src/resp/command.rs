@@ -83,11 +83,11 @@ pub struct Refusal<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Many {
     /// MGET: a value for each key.
-    Get,
+    Mget,
     /// MSET: keys and values.
-    Set,
+    Mset,
     /// DEL, UNLINK: how many keys existed.
-    Remove,
+    Del,
     /// EXISTS: how many keys exist.
     Exists,
     /// TOUCH: how many keys exist. They count as used.
@@ -97,6 +97,17 @@ pub enum Many {
 /// A command.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Command<'a> {
+    /// About keys and their values.
+    Value(ValueCommand<'a>),
+    /// About a transaction.
+    Transaction(TransactionCommand<'a>),
+    /// About the server, the connection, or all items.
+    Server(ServerCommand<'a>),
+}
+
+/// A command about keys and their values.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ValueCommand<'a> {
     /// GET.
     Get {
         /// The key.
@@ -105,17 +116,17 @@ pub enum Command<'a> {
     /// SET, SETEX, PSETEX, SETNX, GETSET.
     Set(Set<'a>),
     /// MSETNX.
-    SetAllAbsent {
+    MsetNx {
         /// Keys and values, an even number.
         pairs: Values<'a>,
     },
     /// GETDEL.
-    GetRemove {
+    GetDel {
         /// The key.
         key: &'a [u8],
     },
     /// GETEX.
-    GetExpire {
+    GetEx {
         /// The key.
         key: &'a [u8],
         /// Its new expiry.
@@ -129,7 +140,7 @@ pub enum Command<'a> {
         value: &'a [u8],
     },
     /// STRLEN.
-    Length {
+    StrLen {
         /// The key.
         key: &'a [u8],
     },
@@ -152,14 +163,14 @@ pub enum Command<'a> {
         value: &'a [u8],
     },
     /// INCR, DECR, INCRBY, DECRBY.
-    Increment {
+    IncrBy {
         /// The key.
         key: &'a [u8],
         /// By how much.
         by: i64,
     },
     /// INCRBYFLOAT.
-    IncrementDecimal {
+    IncrByFloat {
         /// The key.
         key: &'a [u8],
         /// By how much.
@@ -180,17 +191,39 @@ pub enum Command<'a> {
         which: ExpireCondition,
     },
     /// TTL, PTTL, EXPIRETIME, PEXPIRETIME.
-    Expiry {
+    Ttl {
         /// The key.
         key: &'a [u8],
         /// The form of the answer.
-        told: ExpiryForm,
+        form: ExpiryForm,
     },
     /// PERSIST.
     Persist {
         /// The key.
         key: &'a [u8],
     },
+    /// EVAL, EVALSHA.
+    Eval(Eval<'a>),
+}
+
+/// A command about a transaction.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum TransactionCommand<'a> {
+    /// MULTI.
+    Multi,
+    /// EXEC.
+    Exec,
+    /// DISCARD.
+    Discard,
+    /// WATCH.
+    Watch(Values<'a>),
+    /// UNWATCH.
+    Unwatch,
+}
+
+/// A command about the server, the connection, or all items.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ServerCommand<'a> {
     /// KEYS.
     Keys {
         /// The pattern.
@@ -201,9 +234,9 @@ pub enum Command<'a> {
     /// RANDOMKEY.
     RandomKey,
     /// DBSIZE.
-    Size,
+    DbSize,
     /// FLUSHDB, FLUSHALL.
-    Flush,
+    FlushAll,
     /// PING, with the text to repeat.
     Ping(Option<&'a [u8]>),
     /// ECHO.
@@ -228,7 +261,7 @@ pub enum Command<'a> {
         subcommands: &'static str,
     },
     /// COMMAND.
-    Commands(Commands<'a>),
+    Command(Commands<'a>),
     /// CONFIG.
     Config(Config<'a>),
     /// INFO, with the names of sections.
@@ -237,22 +270,28 @@ pub enum Command<'a> {
     Memory(Memory<'a>),
     /// OBJECT.
     Object(Object<'a>),
-    /// EVAL, EVALSHA.
-    Eval(Eval<'a>),
     /// SCRIPT.
-    Scripts(Scripts<'a>),
+    Script(Scripts<'a>),
     /// TIME.
     Time,
-    /// MULTI.
-    Multi,
-    /// EXEC.
-    Exec,
-    /// DISCARD.
-    Discard,
-    /// WATCH.
-    Watch(Values<'a>),
-    /// UNWATCH.
-    Unwatch,
+}
+
+impl<'a> From<ValueCommand<'a>> for Command<'a> {
+    fn from(command: ValueCommand<'a>) -> Self {
+        Self::Value(command)
+    }
+}
+
+impl<'a> From<TransactionCommand<'a>> for Command<'a> {
+    fn from(command: TransactionCommand<'a>) -> Self {
+        Self::Transaction(command)
+    }
+}
+
+impl<'a> From<ServerCommand<'a>> for Command<'a> {
+    fn from(command: ServerCommand<'a>) -> Self {
+        Self::Server(command)
+    }
 }
 
 /// A store.
@@ -393,7 +432,7 @@ pub enum Client<'a> {
     /// ID.
     Id,
     /// GETNAME.
-    Name,
+    GetName,
     /// SETNAME.
     SetName(&'a [u8]),
     /// SETINFO, and other subcommands that are accepted and change nothing: NO-EVICT, NO-TOUCH, UNPAUSE.
@@ -405,7 +444,7 @@ pub enum Client<'a> {
     /// LIST of these.
     List(ClientFilter<'a>),
     /// GETREDIR: no client's keys are tracked.
-    Redirection,
+    GetRedir,
 }
 
 /// CLIENT REPLY: which requests get an answer.
@@ -423,7 +462,7 @@ pub enum ReplyMode {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scripts<'a> {
     /// EXISTS: which of these names are names of scripts.
-    Exist(Values<'a>),
+    Exists(Values<'a>),
     /// LOAD of this text.
     Load(&'a [u8]),
     /// FLUSH.
@@ -466,7 +505,7 @@ pub enum Config<'a> {
     /// SET, with pairs.
     Set(Values<'a>),
     /// RESETSTAT.
-    ResetStatistics,
+    ResetStat,
 }
 
 /// MEMORY.
@@ -495,9 +534,9 @@ pub enum Ask {
     /// ENCODING.
     Encoding,
     /// REFCOUNT.
-    References,
+    RefCount,
     /// IDLETIME.
-    Idle,
+    IdleTime,
     /// FREQ.
-    Frequency,
+    Freq,
 }

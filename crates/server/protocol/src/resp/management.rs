@@ -3,7 +3,7 @@
 use super::arguments::{Arguments, Source, Stop};
 use super::command::{
     Ask, Client, ClientFilter, Command, Commands, Config, Hello, Login, Memory, Object, ReplyMode,
-    Scan, Scripts,
+    Scan, Scripts, ServerCommand, TransactionCommand, ValueCommand,
 };
 use super::error::Error;
 use super::glob::PATTERN_LEN_MAX;
@@ -19,43 +19,54 @@ pub(super) fn parse<'a>(
     arguments: &mut Arguments<'a>,
 ) -> Result<Option<Command<'a>>, Stop<'a>> {
     Ok(Some(match verb {
-        Verb::MsetNx => Command::SetAllAbsent {
+        Verb::MsetNx => ValueCommand::MsetNx {
             pairs: arguments.values()?,
-        },
-        Verb::Keys => Command::Keys {
+        }
+        .into(),
+        Verb::Multi => TransactionCommand::Multi.into(),
+        Verb::Exec => TransactionCommand::Exec.into(),
+        Verb::Discard => TransactionCommand::Discard.into(),
+        Verb::Watch => TransactionCommand::Watch(arguments.values()?).into(),
+        Verb::Unwatch => TransactionCommand::Unwatch.into(),
+        verb => return Ok(server(verb, arguments)?.map(Command::Server)),
+    }))
+}
+
+/// Parses a command about the server, the connection, or all items, if it is one.
+fn server<'a>(
+    verb: Verb,
+    arguments: &mut Arguments<'a>,
+) -> Result<Option<ServerCommand<'a>>, Stop<'a>> {
+    Ok(Some(match verb {
+        Verb::Keys => ServerCommand::Keys {
             pattern: pattern(arguments)?,
         },
-        Verb::Scan => Command::Scan(scan(arguments)?),
-        Verb::RandomKey => Command::RandomKey,
-        Verb::DbSize => Command::Size,
-        Verb::Flush => flush(arguments)?,
+        Verb::Scan => ServerCommand::Scan(scan(arguments)?),
+        Verb::RandomKey => ServerCommand::RandomKey,
+        Verb::DbSize => ServerCommand::DbSize,
+        Verb::FlushAll => flush(arguments)?,
         Verb::Ping => ping(arguments)?,
-        Verb::Echo => Command::Echo(arguments.next()?),
-        Verb::Hello => Command::Hello(hello(arguments)?),
-        Verb::Auth => Command::Auth(auth(arguments)?),
+        Verb::Echo => ServerCommand::Echo(arguments.next()?),
+        Verb::Hello => ServerCommand::Hello(hello(arguments)?),
+        Verb::Auth => ServerCommand::Auth(auth(arguments)?),
         Verb::Select => match arguments.integer()? {
             // Redis' numbers of databases have 32 bits.
             number if i32::try_from(number).is_err() => return Err(Error::INT_RANGE.into()),
-            number => Command::Select(number),
+            number => ServerCommand::Select(number),
         },
         Verb::Script => script(arguments)?,
         Verb::Quit => {
             arguments.values()?;
-            Command::Quit
+            ServerCommand::Quit
         }
-        Verb::Reset => Command::Reset,
+        Verb::Reset => ServerCommand::Reset,
         Verb::Client => client(arguments)?,
         Verb::Command => commands(arguments)?,
         Verb::Config => config(arguments)?,
-        Verb::Info => Command::Info(arguments.values()?),
+        Verb::Info => ServerCommand::Info(arguments.values()?),
         Verb::Memory => memory(arguments)?,
         Verb::Object => object(arguments)?,
-        Verb::Time => Command::Time,
-        Verb::Multi => Command::Multi,
-        Verb::Exec => Command::Exec,
-        Verb::Discard => Command::Discard,
-        Verb::Watch => Command::Watch(arguments.values()?),
-        Verb::Unwatch => Command::Unwatch,
+        Verb::Time => ServerCommand::Time,
         _ => return Ok(None),
     }))
 }
@@ -113,11 +124,11 @@ fn scan<'a>(arguments: &mut Arguments<'a>) -> Result<Scan<'a>, Stop<'a>> {
     Ok(scan)
 }
 
-fn flush<'a>(arguments: &mut Arguments<'a>) -> Result<Command<'a>, Stop<'a>> {
+fn flush<'a>(arguments: &mut Arguments<'a>) -> Result<ServerCommand<'a>, Stop<'a>> {
     let mut words = arguments.values()?;
     let known = words.next().is_none_or(is_sync);
     if known && words.next().is_none() {
-        Ok(Command::Flush)
+        Ok(ServerCommand::FlushAll)
     } else {
         Err(Error::SYNTAX.into())
     }
@@ -128,10 +139,10 @@ fn is_sync(word: &[u8]) -> bool {
     word.eq_ignore_ascii_case(b"sync") || word.eq_ignore_ascii_case(b"async")
 }
 
-fn ping<'a>(arguments: &mut Arguments<'a>) -> Result<Command<'a>, Stop<'a>> {
+fn ping<'a>(arguments: &mut Arguments<'a>) -> Result<ServerCommand<'a>, Stop<'a>> {
     match arguments.left {
-        0 => Ok(Command::Ping(None)),
-        1 => Ok(Command::Ping(Some(arguments.next()?))),
+        0 => Ok(ServerCommand::Ping(None)),
+        1 => Ok(ServerCommand::Ping(Some(arguments.next()?))),
         _ => Err(Error::Arity("ping").into()),
     }
 }
@@ -200,7 +211,7 @@ fn is_word(text: &[u8]) -> bool {
 }
 
 /// CLIENT SETINFO. What clients say of themselves is checked, as in Redis, and not kept: see [`CLIENT_NAME_MAX`].
-fn set_info<'a>(arguments: &mut Arguments<'a>) -> Result<Command<'a>, Stop<'a>> {
+fn set_info<'a>(arguments: &mut Arguments<'a>) -> Result<ServerCommand<'a>, Stop<'a>> {
     exactly(arguments, 2, "client|setinfo")?;
     let (attribute, value) = (arguments.next()?, arguments.next()?);
     let mut known = [&b"lib-name"[..], b"lib-ver"].into_iter();
@@ -209,7 +220,7 @@ fn set_info<'a>(arguments: &mut Arguments<'a>) -> Result<Command<'a>, Stop<'a>> 
     } else if !is_word(value) {
         Err(Error::Info(attribute).into())
     } else {
-        Ok(Command::Client(Client::Noted))
+        Ok(ServerCommand::Client(Client::Noted))
     }
 }
 
@@ -229,9 +240,9 @@ fn help<'a>(
     command: &'static str,
     name: &'static str,
     subcommands: &'static str,
-) -> Result<Command<'a>, Stop<'a>> {
+) -> Result<ServerCommand<'a>, Stop<'a>> {
     exactly(arguments, 0, name)?;
-    Ok(Command::Help {
+    Ok(ServerCommand::Help {
         command,
         subcommands,
     })
@@ -285,20 +296,20 @@ fn at_least<'a>(arguments: &Arguments<'a>, count: u32, name: &'static str) -> Re
     }
 }
 
-fn client<'a>(arguments: &mut Arguments<'a>) -> Result<Command<'a>, Stop<'a>> {
+fn client<'a>(arguments: &mut Arguments<'a>) -> Result<ServerCommand<'a>, Stop<'a>> {
     let mut sub = Sub::take("CLIENT", arguments)?;
     let (count, name, client) = match sub.name() {
         b"id" => (0, "client|id", Client::Id),
-        b"getname" => (0, "client|getname", Client::Name),
+        b"getname" => (0, "client|getname", Client::GetName),
         b"info" => (0, "client|info", Client::Info),
-        b"getredir" => (0, "client|getredir", Client::Redirection),
+        b"getredir" => (0, "client|getredir", Client::GetRedir),
         b"help" => return help(arguments, "CLIENT", "client|help", CLIENT),
         b"unpause" => (0, "client|unpause", Client::Noted),
-        b"list" => return Ok(Command::Client(Client::List(listed(arguments)?))),
+        b"list" => return Ok(ServerCommand::Client(Client::List(listed(arguments)?))),
         b"setname" => {
             exactly(arguments, 1, "client|setname")?;
             let name = client_name(arguments.next()?)?;
-            return Ok(Command::Client(Client::SetName(name)));
+            return Ok(ServerCommand::Client(Client::SetName(name)));
         }
         b"setinfo" => return set_info(arguments),
         b"no-evict" | b"no-touch" => {
@@ -316,13 +327,13 @@ fn client<'a>(arguments: &mut Arguments<'a>) -> Result<Command<'a>, Stop<'a>> {
             let mut modes = modes.into_iter();
             let mode = modes.find(|(name, _)| word.eq_ignore_ascii_case(name));
             let (_, mode) = mode.ok_or(Error::SYNTAX)?;
-            return Ok(Command::Client(Client::Reply(mode)));
+            return Ok(ServerCommand::Client(Client::Reply(mode)));
         }
         _ => return Err(sub.unknown()),
     };
     exactly(arguments, count, name)?;
     arguments.values()?;
-    Ok(Command::Client(client))
+    Ok(ServerCommand::Client(client))
 }
 
 /// The connections that CLIENT LIST shows. All connections are of the kind `normal`.
@@ -374,21 +385,24 @@ fn listed_commands<'a>(arguments: &mut Arguments<'a>) -> Result<Commands<'a>, St
 }
 
 /// Accepts one of these words, which changes nothing here.
-fn switch<'a>(arguments: &mut Arguments<'a>, words: &[&[u8]]) -> Result<Command<'a>, Stop<'a>> {
+fn switch<'a>(
+    arguments: &mut Arguments<'a>,
+    words: &[&[u8]],
+) -> Result<ServerCommand<'a>, Stop<'a>> {
     let word = arguments.next()?;
     if words.iter().any(|known| word.eq_ignore_ascii_case(known)) {
-        Ok(Command::Client(Client::Noted))
+        Ok(ServerCommand::Client(Client::Noted))
     } else {
         Err(Error::SYNTAX.into())
     }
 }
 
-fn commands<'a>(arguments: &mut Arguments<'a>) -> Result<Command<'a>, Stop<'a>> {
+fn commands<'a>(arguments: &mut Arguments<'a>) -> Result<ServerCommand<'a>, Stop<'a>> {
     if arguments.left == 0 {
-        return Ok(Command::Commands(Commands::All));
+        return Ok(ServerCommand::Command(Commands::All));
     }
     let mut sub = Sub::take("COMMAND", arguments)?;
-    Ok(Command::Commands(match sub.name() {
+    Ok(ServerCommand::Command(match sub.name() {
         b"count" => {
             exactly(arguments, 0, "command|count")?;
             Commands::Count
@@ -405,7 +419,7 @@ fn commands<'a>(arguments: &mut Arguments<'a>) -> Result<Command<'a>, Stop<'a>> 
     }))
 }
 
-fn config<'a>(arguments: &mut Arguments<'a>) -> Result<Command<'a>, Stop<'a>> {
+fn config<'a>(arguments: &mut Arguments<'a>) -> Result<ServerCommand<'a>, Stop<'a>> {
     let mut sub = Sub::take("CONFIG", arguments)?;
     match sub.name() {
         b"get" => {
@@ -417,7 +431,7 @@ fn config<'a>(arguments: &mut Arguments<'a>) -> Result<Command<'a>, Stop<'a>> {
             {
                 return Err(Error::PATTERN_TOO_LONG.into());
             }
-            Ok(Command::Config(Config::Get(patterns)))
+            Ok(ServerCommand::Config(Config::Get(patterns)))
         }
         b"set" => {
             at_least(arguments, 2, "config|set")?;
@@ -425,18 +439,18 @@ fn config<'a>(arguments: &mut Arguments<'a>) -> Result<Command<'a>, Stop<'a>> {
             if pairs.len() % 2 != 0 {
                 return Err(Error::SYNTAX.into());
             }
-            Ok(Command::Config(Config::Set(pairs)))
+            Ok(ServerCommand::Config(Config::Set(pairs)))
         }
         b"resetstat" => {
             exactly(arguments, 0, "config|resetstat")?;
-            Ok(Command::Config(Config::ResetStatistics))
+            Ok(ServerCommand::Config(Config::ResetStat))
         }
         b"help" => help(arguments, "CONFIG", "config|help", CONFIG),
         _ => Err(sub.unknown()),
     }
 }
 
-fn memory<'a>(arguments: &mut Arguments<'a>) -> Result<Command<'a>, Stop<'a>> {
+fn memory<'a>(arguments: &mut Arguments<'a>) -> Result<ServerCommand<'a>, Stop<'a>> {
     let mut sub = Sub::take("MEMORY", arguments)?;
     match sub.name() {
         b"usage" => {
@@ -444,10 +458,10 @@ fn memory<'a>(arguments: &mut Arguments<'a>) -> Result<Command<'a>, Stop<'a>> {
             let key = arguments.key()?;
             let mut options = arguments.values()?;
             match (options.next(), options.next(), options.next()) {
-                (None, ..) => Ok(Command::Memory(Memory::Usage(key))),
+                (None, ..) => Ok(ServerCommand::Memory(Memory::Usage(key))),
                 (Some(word), Some(samples), None) if word.eq_ignore_ascii_case(b"samples") => {
                     match integer(samples).ok_or(Error::NOT_INTEGER)? {
-                        0.. => Ok(Command::Memory(Memory::Usage(key))),
+                        0.. => Ok(ServerCommand::Memory(Memory::Usage(key))),
                         _ => Err(Error::SYNTAX.into()),
                     }
                 }
@@ -456,48 +470,48 @@ fn memory<'a>(arguments: &mut Arguments<'a>) -> Result<Command<'a>, Stop<'a>> {
         }
         b"doctor" => {
             exactly(arguments, 0, "memory|doctor")?;
-            Ok(Command::Memory(Memory::Doctor))
+            Ok(ServerCommand::Memory(Memory::Doctor))
         }
         b"purge" => {
             exactly(arguments, 0, "memory|purge")?;
-            Ok(Command::Memory(Memory::Purge))
+            Ok(ServerCommand::Memory(Memory::Purge))
         }
         b"help" => help(arguments, "MEMORY", "memory|help", MEMORY),
         _ => Err(sub.unknown()),
     }
 }
 
-fn object<'a>(arguments: &mut Arguments<'a>) -> Result<Command<'a>, Stop<'a>> {
+fn object<'a>(arguments: &mut Arguments<'a>) -> Result<ServerCommand<'a>, Stop<'a>> {
     let mut sub = Sub::take("OBJECT", arguments)?;
     let (name, ask) = match sub.name() {
         b"encoding" => ("object|encoding", Ask::Encoding),
-        b"refcount" => ("object|refcount", Ask::References),
-        b"idletime" => ("object|idletime", Ask::Idle),
-        b"freq" => ("object|freq", Ask::Frequency),
+        b"refcount" => ("object|refcount", Ask::RefCount),
+        b"idletime" => ("object|idletime", Ask::IdleTime),
+        b"freq" => ("object|freq", Ask::Freq),
         b"help" => return help(arguments, "OBJECT", "object|help", OBJECT),
         _ => return Err(sub.unknown()),
     };
     exactly(arguments, 1, name)?;
     let key = arguments.key()?;
-    Ok(Command::Object(Object { key, ask }))
+    Ok(ServerCommand::Object(Object { key, ask }))
 }
 
-fn script<'a>(arguments: &mut Arguments<'a>) -> Result<Command<'a>, Stop<'a>> {
+fn script<'a>(arguments: &mut Arguments<'a>) -> Result<ServerCommand<'a>, Stop<'a>> {
     let mut sub = Sub::take("SCRIPT", arguments)?;
     match sub.name() {
         b"exists" => {
             at_least(arguments, 1, "script|exists")?;
-            Ok(Command::Scripts(Scripts::Exist(arguments.values()?)))
+            Ok(ServerCommand::Script(Scripts::Exists(arguments.values()?)))
         }
         b"load" => {
             exactly(arguments, 1, "script|load")?;
-            Ok(Command::Scripts(Scripts::Load(arguments.next()?)))
+            Ok(ServerCommand::Script(Scripts::Load(arguments.next()?)))
         }
         b"flush" => {
             let mut words = arguments.values()?;
             let known = words.next().is_none_or(is_sync);
             if known && words.next().is_none() {
-                Ok(Command::Scripts(Scripts::Flush))
+                Ok(ServerCommand::Script(Scripts::Flush))
             } else {
                 Err(Error::SCRIPT_FLUSH.into())
             }
@@ -514,11 +528,11 @@ fn script<'a>(arguments: &mut Arguments<'a>) -> Result<Command<'a>, Stop<'a>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resp::testing::{accept, refused};
+    use crate::resp::testing::{refused, server};
 
     #[test]
     fn a_scan_has_options() {
-        let Command::Scan(scan) = accept("SCAN 17 match a* COUNT 100 type STRING") else {
+        let ServerCommand::Scan(scan) = server("SCAN 17 match a* COUNT 100 type STRING") else {
             panic!();
         };
         let expected = Scan {
@@ -556,7 +570,10 @@ mod tests {
 
     #[test]
     fn a_database_has_a_number_of_32_bits() {
-        assert_eq!(accept("SELECT -2147483648"), Command::Select(-(1 << 31)));
+        assert_eq!(
+            server("SELECT -2147483648"),
+            ServerCommand::Select(-(1 << 31))
+        );
         let words = "-ERR value is out of range, value must between -2147483648 and 2147483647\r\n";
         for line in ["SELECT 2147483648", "SELECT -2147483649"] {
             assert_eq!(refused(line), words);
@@ -567,7 +584,7 @@ mod tests {
 
     #[test]
     fn hello_names_a_version_and_who_it_is() {
-        let Command::Hello(hello) = accept("HELLO 3 AUTH default secret SETNAME me") else {
+        let ServerCommand::Hello(hello) = server("HELLO 3 AUTH default secret SETNAME me") else {
             panic!();
         };
         assert_eq!((hello.version, hello.name), (Some(3), Some(&b"me"[..])));
@@ -643,14 +660,14 @@ mod tests {
         ] {
             assert_eq!(refused(line), words);
         }
-        assert_eq!(accept("PING"), Command::Ping(None));
-        assert_eq!(accept("flushdb ASYNC"), Command::Flush);
+        assert_eq!(server("PING"), ServerCommand::Ping(None));
+        assert_eq!(server("flushdb ASYNC"), ServerCommand::FlushAll);
     }
 
     #[test]
     fn what_clients_say_of_themselves_is_checked() {
         for line in ["CLIENT SETINFO lib-name x", "client setinfo LIB-VER "] {
-            assert_eq!(accept(line), Command::Client(Client::Noted));
+            assert_eq!(server(line), ServerCommand::Client(Client::Noted));
         }
         for (line, words) in [
             (

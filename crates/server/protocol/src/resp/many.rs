@@ -13,9 +13,9 @@ use super::rest::Rest;
 /// The command of many keys that `verb` is, if it is one.
 pub(super) fn verb(verb: Verb) -> Option<Many> {
     Some(match verb {
-        Verb::Mget => Many::Get,
-        Verb::Mset => Many::Set,
-        Verb::Del => Many::Remove,
+        Verb::Mget => Many::Mget,
+        Verb::Mset => Many::Mset,
+        Verb::Del => Many::Del,
         Verb::Exists => Many::Exists,
         Verb::Touch => Many::Touch,
         _ => return None,
@@ -27,7 +27,7 @@ pub(super) fn verb(verb: Verb) -> Option<Many> {
 pub enum Element<'a> {
     /// Not complete yet: parse again when this has arrived.
     Incomplete(Awaited),
-    /// A key, and for [`Many::Set`] its value.
+    /// A key, and for [`Many::Mset`] its value.
     Item {
         /// The key.
         key: &'a [u8],
@@ -54,7 +54,7 @@ pub enum Element<'a> {
 /// The element at the front of `input`.
 #[inline]
 pub fn element<'a>(verb: Many, input: &'a [u8], limits: &Limits) -> Element<'a> {
-    let words = if verb == Many::Set { 2 } else { 1 };
+    let words = if verb == Many::Mset { 2 } else { 1 };
     let mut arguments = Arguments::at(input, 0, words);
     let mut key: &[u8] = &[];
     match taken(verb, &mut arguments, &mut key, limits) {
@@ -84,7 +84,7 @@ fn taken<'a>(
     limits: &Limits,
 ) -> Result<&'a [u8], Stop<'a>> {
     *key = arguments.key()?;
-    if verb == Many::Set {
+    if verb == Many::Mset {
         return arguments.value(limits.value_max);
     }
     Ok(&[])
@@ -116,7 +116,7 @@ mod tests {
         else {
             panic!("the head is here");
         };
-        assert_eq!((verb, arguments, consumed), (Many::Get, 3, 14));
+        assert_eq!((verb, arguments, consumed), (Many::Mget, 3, 14));
         let mut at = consumed;
         let mut keys = Vec::new();
         for _ in 0..arguments {
@@ -146,12 +146,12 @@ mod tests {
     fn a_value_is_announced() {
         let input = b"$1\r\nk\r\n$12\r\nabcdefghijkl\r\n";
         for cut in 1..input.len() {
-            match element(Many::Set, &input[..cut], &LIMITS) {
+            match element(Many::Mset, &input[..cut], &LIMITS) {
                 Element::Incomplete(_) => assert!(cut < 12),
                 Element::Body(body) => {
                     assert_eq!((body.key, body.head, body.value_len), (&b"k"[..], 12, 12));
                     let whole = [&emptied(input, &body)[..], b"\r\n"].concat();
-                    let Element::Item { value, .. } = element(Many::Set, &whole, &LIMITS) else {
+                    let Element::Item { value, .. } = element(Many::Mset, &whole, &LIMITS) else {
                         panic!("{whole:?}");
                     };
                     assert!(value.is_empty());
@@ -159,7 +159,7 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         }
-        let too_large = element(Many::Set, b"$1\r\nk\r\n$65\r\n", &LIMITS);
+        let too_large = element(Many::Mset, b"$1\r\nk\r\n$65\r\n", &LIMITS);
         assert!(matches!(too_large, Element::Refused { consumed: 12, .. }));
     }
 }

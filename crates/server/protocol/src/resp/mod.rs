@@ -8,11 +8,12 @@
 //!
 //! ```
 //! use nuthatch_protocol::Limits;
-//! use nuthatch_protocol::resp::{Command, Parsed, parse};
+//! use nuthatch_protocol::resp::{Parsed, ValueCommand, parse};
 //!
 //! let limits = Limits { value_max: 1 << 20 };
 //! let parsed = parse(b"*2\r\n$3\r\nGET\r\n$4\r\nseed\r\n", &limits);
-//! assert_eq!(parsed, Parsed::Command { command: Command::Get { key: b"seed" }, consumed: 23 });
+//! let command = ValueCommand::Get { key: b"seed" }.into();
+//! assert_eq!(parsed, Parsed::Command { command, consumed: 23 });
 //! ```
 
 mod arguments;

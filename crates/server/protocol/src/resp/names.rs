@@ -22,7 +22,7 @@ pub(super) enum Verb {
     Expire,
     ExpireAt,
     ExpireTime,
-    Flush,
+    FlushAll,
     Get,
     GetDel,
     GetEx,
@@ -162,8 +162,8 @@ commands! {
     "scan" Scan -2 READ NONE;
     "randomkey" RandomKey 1 READ NONE;
     "dbsize" DbSize 1 READ NONE;
-    "flushdb" Flush -1 CHANGE NONE;
-    "flushall" Flush -1 CHANGE NONE;
+    "flushdb" FlushAll -1 CHANGE NONE;
+    "flushall" FlushAll -1 CHANGE NONE;
     "echo" Echo 2 ADMIN NONE;
     "hello" Hello -1 ADMIN NONE;
     "auth" Auth -2 ADMIN NONE;

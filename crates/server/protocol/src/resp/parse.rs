@@ -4,7 +4,7 @@ use crate::awaited::Awaited;
 use crate::limits::Limits;
 
 use super::arguments::{Arguments, END, Stop};
-use super::command::{Body, Command, Many, Parsed, Refusal};
+use super::command::{Body, Command, Many, Parsed, Refusal, ValueCommand};
 use super::error::Error;
 use super::names::{Entry, Named, Verb, named};
 use super::rest::Rest;
@@ -138,7 +138,7 @@ fn command<'a>(
     let verb = entry.verb;
     if verb == Verb::Get {
         let key = arguments.key()?;
-        return Ok(Understood::Command(Command::Get { key }));
+        return Ok(Understood::Command(ValueCommand::Get { key }.into()));
     }
     if let Some(many) = many::verb(verb) {
         return Ok(Understood::Many(many));
@@ -146,11 +146,11 @@ fn command<'a>(
     let command = match management::parse(verb, arguments)? {
         Some(command) => command,
         None if matches!(verb, Verb::Eval | Verb::EvalSha) => {
-            scripts::parse(verb, key, arguments, limits)?
+            scripts::parse(verb, key, arguments, limits)?.into()
         }
         None => {
             *key = arguments.key()?;
-            strings::parse(entry, key, arguments, limits)?
+            strings::parse(entry, key, arguments, limits)?.into()
         }
     };
     debug_assert_eq!(arguments.left, 0, "every argument is looked at");

@@ -3,7 +3,7 @@
 use crate::limits::Limits;
 
 use super::arguments::{Arguments, Source, Stop};
-use super::command::{Command, Eval, ScriptName};
+use super::command::{Eval, ScriptName, ValueCommand};
 use super::error::Error;
 use super::names::Verb;
 
@@ -13,7 +13,7 @@ pub(super) fn parse<'a>(
     key: &mut &'a [u8],
     arguments: &mut Arguments<'a>,
     limits: &Limits,
-) -> Result<Command<'a>, Stop<'a>> {
+) -> Result<ValueCommand<'a>, Stop<'a>> {
     let script = arguments.next()?;
     let script = match verb {
         Verb::Eval => ScriptName::Text(script),
@@ -30,7 +30,7 @@ pub(super) fn parse<'a>(
     if has_key {
         *key = arguments.key()?;
     }
-    Ok(Command::Eval(Eval {
+    Ok(ValueCommand::Eval(Eval {
         script,
         key: has_key.then_some(*key),
         arguments: arguments.values_of_script(limits.value_max)?,
@@ -41,12 +41,12 @@ pub(super) fn parse<'a>(
 mod tests {
     use super::*;
     use crate::resp::parse;
-    use crate::resp::testing::{accept, refused};
-    use crate::resp::{Parsed, emptied};
+    use crate::resp::testing::{refused, value};
+    use crate::resp::{Command, Parsed, emptied};
 
     #[test]
     fn a_script_has_a_key_and_arguments() {
-        let Command::Eval(eval) = accept("EVAL return 1 k a b") else {
+        let ValueCommand::Eval(eval) = value("EVAL return 1 k a b") else {
             panic!();
         };
         let words: Vec<_> = eval.arguments.collect();
@@ -55,7 +55,7 @@ mod tests {
             (ScriptName::Text(b"return"), Some(&b"k"[..]))
         );
         assert_eq!(words, [b"a", b"b"]);
-        let Command::Eval(eval) = accept("evalsha abc 2 k l a") else {
+        let ValueCommand::Eval(eval) = value("evalsha abc 2 k l a") else {
             panic!();
         };
         assert_eq!((eval.script, eval.key), (ScriptName::Sha1(b"abc"), None));
@@ -85,7 +85,7 @@ mod tests {
         let long = [&b"$100000\r\n"[..], &[b'v'; 100_000], b"\r\n"].concat();
         let whole = [&head[..], &long].concat();
         let Parsed::Command {
-            command: Command::Eval(eval),
+            command: Command::Value(ValueCommand::Eval(eval)),
             consumed,
         } = parse(&whole, &limits)
         else {
@@ -105,7 +105,7 @@ mod tests {
         );
         let complete = [&emptied(front, &body)[..], b"\r\n"].concat();
         let Parsed::Command {
-            command: Command::Eval(eval),
+            command: Command::Value(ValueCommand::Eval(eval)),
             ..
         } = parse(&complete, &limits)
         else {

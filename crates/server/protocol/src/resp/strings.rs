@@ -4,7 +4,7 @@ use crate::limits::Limits;
 
 use super::arguments::{Source, Stop};
 use super::command::{
-    Command, ExpireCondition, ExpiryForm, Lifetime, Moment, Set, SetAnswer, StoreCondition,
+    ExpireCondition, ExpiryForm, Lifetime, Moment, Set, SetAnswer, StoreCondition, ValueCommand,
 };
 use super::error::Error;
 use super::names::{Entry, NAME_LEN_MAX, Verb, small};
@@ -20,11 +20,11 @@ pub(super) fn parse<'a>(
     key: &'a [u8],
     arguments: &mut impl Source<'a>,
     limits: &Limits,
-) -> Result<Command<'a>, Stop<'a>> {
+) -> Result<ValueCommand<'a>, Stop<'a>> {
     Ok(match entry.verb {
         Verb::Set => {
             let value = arguments.value(limits.value_max)?;
-            Command::Set(set(entry.name, key, value, arguments)?)
+            ValueCommand::Set(set(entry.name, key, value, arguments)?)
         }
         Verb::SetEx | Verb::PsetEx => {
             let unit = if entry.verb == Verb::SetEx {
@@ -35,62 +35,62 @@ pub(super) fn parse<'a>(
             let written = arguments.next()?;
             let value = arguments.value(limits.value_max)?;
             let moment = lifetime(entry.name, unit, false, written)?;
-            Command::Set(Set {
+            ValueCommand::Set(Set {
                 lifetime: Lifetime::Until(moment),
                 ..plain(key, value)
             })
         }
-        Verb::SetNx => Command::Set(Set {
+        Verb::SetNx => ValueCommand::Set(Set {
             when: StoreCondition::Absent,
             answer: SetAnswer::Number,
             ..plain(key, arguments.value(limits.value_max)?)
         }),
-        Verb::GetSet => Command::Set(Set {
+        Verb::GetSet => ValueCommand::Set(Set {
             answer: SetAnswer::Old,
             ..plain(key, arguments.value(limits.value_max)?)
         }),
-        Verb::Append => Command::Append {
+        Verb::Append => ValueCommand::Append {
             key,
             value: arguments.value(limits.value_max)?,
         },
         Verb::SetRange => set_range(key, arguments, limits)?,
-        Verb::GetEx => Command::GetExpire {
+        Verb::GetEx => ValueCommand::GetEx {
             key,
             lifetime: options(entry.name, arguments, Options::default())?.lifetime,
         },
-        Verb::GetDel => Command::GetRemove { key },
-        Verb::StrLen => Command::Length { key },
-        Verb::GetRange => Command::GetRange {
+        Verb::GetDel => ValueCommand::GetDel { key },
+        Verb::StrLen => ValueCommand::StrLen { key },
+        Verb::GetRange => ValueCommand::GetRange {
             key,
             start: arguments.integer()?,
             end: arguments.integer()?,
         },
-        Verb::Incr => Command::Increment { key, by: 1 },
-        Verb::Decr => Command::Increment { key, by: -1 },
-        Verb::IncrBy => Command::Increment {
+        Verb::Incr => ValueCommand::IncrBy { key, by: 1 },
+        Verb::Decr => ValueCommand::IncrBy { key, by: -1 },
+        Verb::IncrBy => ValueCommand::IncrBy {
             key,
             by: arguments.integer()?,
         },
-        Verb::DecrBy => Command::Increment {
+        Verb::DecrBy => ValueCommand::IncrBy {
             key,
             by: arguments
                 .integer()?
                 .checked_neg()
                 .ok_or(Error::DECREMENT_OVERFLOW)?,
         },
-        Verb::IncrByFloat => Command::IncrementDecimal {
+        Verb::IncrByFloat => ValueCommand::IncrByFloat {
             key,
             by: decimal(arguments.next()?)?,
         },
         Verb::Expire | Verb::Pexpire | Verb::ExpireAt | Verb::PexpireAt => {
             expire(entry, key, arguments)?
         }
-        Verb::Ttl => told(key, false, false),
-        Verb::Pttl => told(key, false, true),
-        Verb::ExpireTime => told(key, true, false),
-        Verb::PexpireTime => told(key, true, true),
-        Verb::Persist => Command::Persist { key },
-        Verb::Type => Command::Type { key },
+        Verb::Ttl => ttl(key, false, false),
+        Verb::Pttl => ttl(key, false, true),
+        Verb::ExpireTime => ttl(key, true, false),
+        Verb::PexpireTime => ttl(key, true, true),
+        Verb::Persist => ValueCommand::Persist { key },
+        Verb::Type => ValueCommand::Type { key },
         // All others of a request were understood before.
         _ => return Err(Error::NotHere(entry.name).into()),
     })
@@ -106,9 +106,9 @@ fn plain<'a>(key: &'a [u8], value: &'a [u8]) -> Set<'a> {
     }
 }
 
-fn told(key: &[u8], absolute: bool, millis: bool) -> Command<'_> {
-    let told = ExpiryForm { absolute, millis };
-    Command::Expiry { key, told }
+fn ttl(key: &[u8], absolute: bool, millis: bool) -> ValueCommand<'_> {
+    let form = ExpiryForm { absolute, millis };
+    ValueCommand::Ttl { key, form }
 }
 
 /// The number that INCRBYFLOAT adds. Infinity is a valid number, but gives no valid sum.
@@ -151,7 +151,7 @@ fn set_range<'a>(
     key: &'a [u8],
     arguments: &mut impl Source<'a>,
     limits: &Limits,
-) -> Result<Command<'a>, Stop<'a>> {
+) -> Result<ValueCommand<'a>, Stop<'a>> {
     let offset = arguments.integer()?;
     let value = arguments
         .value(limits.value_max)
@@ -166,7 +166,7 @@ fn set_range<'a>(
             other => other,
         })?;
     let offset = u64::try_from(offset).map_err(|_| Error::OFFSET)?;
-    Ok(Command::SetRange { key, offset, value })
+    Ok(ValueCommand::SetRange { key, offset, value })
 }
 
 /// The unit of an expiry.
@@ -300,7 +300,7 @@ fn expire<'a>(
     entry: Entry,
     key: &'a [u8],
     arguments: &mut impl Source<'a>,
-) -> Result<Command<'a>, Stop<'a>> {
+) -> Result<ValueCommand<'a>, Stop<'a>> {
     let written = arguments.next()?;
     let which = which(arguments)?;
     let absolute = matches!(entry.verb, Verb::ExpireAt | Verb::PexpireAt);
@@ -315,7 +315,7 @@ fn expire<'a>(
         Some(millis) if millis <= SPAN_MAX => Moment::In(millis),
         _ => return Err(Error::Expiry(entry.name).into()),
     };
-    Ok(Command::Expire { key, moment, which })
+    Ok(ValueCommand::Expire { key, moment, which })
 }
 
 /// EXPIRE's options.
@@ -350,11 +350,11 @@ fn which<'a>(arguments: &mut impl Source<'a>) -> Result<ExpireCondition, Stop<'a
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resp::testing::{accept, refused};
+    use crate::resp::testing::{refused, value};
 
     fn set(line: &str) -> Set<'static> {
-        match accept(line) {
-            Command::Set(set) => set,
+        match value(line) {
+            ValueCommand::Set(set) => set,
             other => panic!("{other:?}"),
         }
     }
@@ -456,13 +456,13 @@ mod tests {
             ("INCRBY k -7", -7),
             ("DECRBY k 7", -7),
         ] {
-            assert_eq!(accept(line), Command::Increment { key, by });
+            assert_eq!(value(line), ValueCommand::IncrBy { key, by });
         }
     }
 
     #[test]
     fn expire_says_which() {
-        let Command::Expire { moment, which, .. } = accept("PEXPIREAT k -5 xx GT") else {
+        let ValueCommand::Expire { moment, which, .. } = value("PEXPIREAT k -5 xx GT") else {
             panic!();
         };
         assert_eq!(moment, Moment::At(-5));
@@ -487,7 +487,7 @@ mod tests {
         let long = format!("GET {}", "k".repeat(251));
         assert_eq!(refused(&long), "-ERR key is longer than 250 bytes\r\n");
         let longest = format!("STRLEN {}", "k".repeat(250));
-        assert!(matches!(accept(&longest), Command::Length { .. }));
+        assert!(matches!(value(&longest), ValueCommand::StrLen { .. }));
         assert_eq!(refused("GET "), "-ERR key is empty\r\n");
     }
 }

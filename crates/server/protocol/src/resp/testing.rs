@@ -2,7 +2,7 @@
 
 use crate::limits::Limits;
 
-use super::command::{Command, Parsed};
+use super::command::{Command, Parsed, ServerCommand, ValueCommand};
 use super::encode::{Version, Writer};
 use super::parse::parse;
 
@@ -25,6 +25,24 @@ pub(super) fn accept(line: &str) -> Command<'static> {
     match parse(request, &LIMITS) {
         Parsed::Command { command, consumed } if consumed == request.len() => command,
         other => panic!("not one command: {other:?}"),
+    }
+}
+
+/// The command about keys and values of these words.
+#[track_caller]
+pub(super) fn value(line: &str) -> ValueCommand<'static> {
+    match accept(line) {
+        Command::Value(command) => command,
+        other => panic!("not about values: {other:?}"),
+    }
+}
+
+/// The command about the server of these words.
+#[track_caller]
+pub(super) fn server(line: &str) -> ServerCommand<'static> {
+    match accept(line) {
+        Command::Server(command) => command,
+        other => panic!("not about the server: {other:?}"),
     }
 }
 

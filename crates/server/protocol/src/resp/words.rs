@@ -3,7 +3,7 @@
 use crate::limits::Limits;
 
 use super::arguments::{ARGUMENTS_LEN_MAX, Source, Stop, check_key_len};
-use super::command::Command;
+use super::command::{Command, ValueCommand};
 use super::error::Error;
 use super::names::{Named, Verb, named};
 use super::parse::{Understood, counted};
@@ -41,10 +41,10 @@ fn understood<'a>(words: &[&'a [u8]], limits: &Limits) -> Result<Understood<'a>,
     }
     let mut words = Words { left: behind };
     let key = words.key()?;
-    Ok(Understood::Command(match entry.verb {
-        Verb::Get => Command::Get { key },
+    Ok(Understood::Command(Command::Value(match entry.verb {
+        Verb::Get => ValueCommand::Get { key },
         _ => strings::parse(entry, key, &mut words, limits)?,
-    }))
+    })))
 }
 
 /// The words that are not taken yet.

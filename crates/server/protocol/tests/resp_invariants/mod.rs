@@ -2,8 +2,8 @@
 
 use nuthatch_protocol::resp::{
     ARGUMENTS_LEN_MAX, Body, Client, ClientFilter, Command, Commands, Config, Element, Error, Eval,
-    Glob, Many, Parsed, Rest, Scripts, Set, Version, Writer, element, emptied, parse, parse_queued,
-    rewrite, rewritten_max,
+    Glob, Many, Parsed, Rest, Scripts, ServerCommand, Set, TransactionCommand, ValueCommand,
+    Version, Writer, element, emptied, parse, parse_queued, rewrite, rewritten_max,
 };
 use nuthatch_protocol::{Awaited, KEY_LEN_MAX, Limits};
 
@@ -69,12 +69,15 @@ fn check_body(input: &[u8], body: &Body<'_>) {
 
 fn check_command(command: &Command<'_>) {
     match command {
-        Command::Get { key } | Command::Increment { key, .. } => check_key(key),
-        Command::Set(set) => {
+        Command::Value(ValueCommand::Get { key })
+        | Command::Value(ValueCommand::IncrBy { key, .. }) => check_key(key),
+        Command::Value(ValueCommand::Set(set)) => {
             check_key(set.key);
             assert!(set.value.len() <= LIMITS.value_max);
         }
-        Command::SetAllAbsent { pairs } => assert!(pairs.len() >= 2 && pairs.len() % 2 == 0),
+        Command::Value(ValueCommand::MsetNx { pairs }) => {
+            assert!(pairs.len() >= 2 && pairs.len() % 2 == 0)
+        }
         _ => {}
     }
 }
@@ -232,7 +235,7 @@ impl Connection {
                 consumed,
             } => {
                 self.outcomes.push(format!("{verb:?} {arguments}"));
-                let pair = if verb == Many::Set { 2 } else { 1 };
+                let pair = if verb == Many::Mset { 2 } else { 1 };
                 assert_eq!(arguments % pair, 0);
                 self.many = Some((verb, arguments / pair));
                 Some(consumed)
@@ -309,24 +312,28 @@ impl Connection {
 /// A command as text, the same whether its value arrived with it or piece by piece.
 fn without_value(command: Command<'_>) -> String {
     match command {
-        Command::Set(set) => format!("{:?}", Set { value: b"", ..set }),
-        Command::Append { key, .. } => format!("append {key:?}"),
-        Command::SetRange { key, offset, .. } => format!("setrange {key:?} {offset}"),
-        Command::Eval(Eval {
+        Command::Value(ValueCommand::Set(set)) => format!("{:?}", Set { value: b"", ..set }),
+        Command::Value(ValueCommand::Append { key, .. }) => format!("append {key:?}"),
+        Command::Value(ValueCommand::SetRange { key, offset, .. }) => {
+            format!("setrange {key:?} {offset}")
+        }
+        Command::Value(ValueCommand::Eval(Eval {
             script,
             key,
             arguments,
-        }) => format!("eval {script:?} {key:?} {}", arguments.len()),
+        })) => format!("eval {script:?} {key:?} {}", arguments.len()),
         // Arguments borrow all of the input behind them, so they are written word by word.
-        Command::SetAllAbsent { pairs: values }
-        | Command::Info(values)
-        | Command::Watch(values) => {
+        Command::Value(ValueCommand::MsetNx { pairs: values })
+        | Command::Server(ServerCommand::Info(values))
+        | Command::Transaction(TransactionCommand::Watch(values)) => {
             format!("{:?}", values.collect::<Vec<_>>())
         }
-        Command::Commands(Commands::Info(values))
-        | Command::Scripts(Scripts::Exist(values))
-        | Command::Client(Client::List(ClientFilter::Of(values)))
-        | Command::Config(Config::Get(values) | Config::Set(values)) => {
+        Command::Server(
+            ServerCommand::Command(Commands::Info(values))
+            | ServerCommand::Script(Scripts::Exists(values))
+            | ServerCommand::Client(Client::List(ClientFilter::Of(values)))
+            | ServerCommand::Config(Config::Get(values) | Config::Set(values)),
+        ) => {
             format!("{:?}", values.collect::<Vec<_>>())
         }
         other => format!("{other:?}"),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use nuthatch_engine::stats::{EngineStats, LogStats, MemoryUse, MessageStats};
 use nuthatch_engine::{Engine, Inspect, Time};
 
-use crate::keeping::Saves;
+use crate::saves::Saves;
 use crate::shared::Shared;
 use crate::system;
 use crate::telemetry::counters::Totals;

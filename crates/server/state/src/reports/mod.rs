@@ -4,7 +4,7 @@
 mod general;
 mod hash;
 mod hits;
-pub(crate) mod settings;
+mod settings;
 mod slabs;
 mod without_meaning;
 

@@ -2,7 +2,7 @@
 //! its password file. AUTH with a password alone means the user `default`, as in Redis.
 
 use nuthatch_protocol::Limits;
-use nuthatch_protocol::resp::{Command, Error, Parsed, Rest, parse, says_who};
+use nuthatch_protocol::resp::{Command, Error, Parsed, Rest, ServerCommand, parse, says_who};
 
 use super::auth::count_error;
 use super::manage;
@@ -49,10 +49,15 @@ pub fn take(
         }
         Parsed::Command {
             command:
-                command @ (Command::Auth(_) | Command::Hello(_) | Command::Quit | Command::Reset),
+                Command::Server(
+                    command @ (ServerCommand::Auth(_)
+                    | ServerCommand::Hello(_)
+                    | ServerCommand::Quit
+                    | ServerCommand::Reset),
+                ),
             consumed,
         } => {
-            let is_hello = matches!(command, Command::Hello(hello) if hello.login.is_none());
+            let is_hello = matches!(command, ServerCommand::Hello(hello) if hello.login.is_none());
             match is_hello {
                 true => phase.writer(slice).error(&Error::NO_AUTH_HELLO),
                 false => manage::command(stage, slice, phase, command),
@@ -68,7 +73,7 @@ pub fn take(
         } => (consumed, Rest::of(arguments)),
         Parsed::Refused(refusal) => {
             slice.closing |= refusal.close;
-            if refusal.close || is_told(&refusal.error) || says_who(reader.left()) {
+            if refusal.close || is_shown_before_login(&refusal.error) || says_who(reader.left()) {
                 error = refusal.error;
             }
             (refusal.consumed, refusal.rest)
@@ -83,7 +88,7 @@ pub fn take(
 
 /// True for an error that a client gets even before its login: there is no such command, or the number of arguments is
 /// wrong.
-fn is_told(error: &Error<'_>) -> bool {
+fn is_shown_before_login(error: &Error<'_>) -> bool {
     matches!(
         error,
         Error::Unknown { .. } | Error::UnknownSubcommand { .. } | Error::Arity(_)

@@ -6,8 +6,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use nuthatch_engine::{Engine, Inspect};
 use nuthatch_protocol::resp::{
-    Ask, Client, ClientFilter, Command, Commands, Config, Error, Glob, Hello, Memory, Object,
-    ReplyMode, Values, Version, Writer, described, integer,
+    Ask, Client, ClientFilter, Commands, Config, Error, Glob, Hello, Memory, Object, ReplyMode,
+    ServerCommand, Values, Version, Writer, described, integer,
 };
 use nuthatch_state::administration::Action;
 
@@ -27,34 +27,34 @@ pub fn command(
     stage: &mut Stage<'_, '_>,
     slice: &mut Slice,
     phase: &mut Phase,
-    command: Command<'_>,
+    command: ServerCommand<'_>,
 ) {
     let mut writer = phase.writer(slice);
     match command {
-        Command::Ping(None) => writer.status("PONG"),
-        Command::Ping(Some(words)) | Command::Echo(words) => writer.bulk(words),
-        Command::Keys { .. } | Command::Scan(_) | Command::RandomKey
+        ServerCommand::Ping(None) => writer.status("PONG"),
+        ServerCommand::Ping(Some(words)) | ServerCommand::Echo(words) => writer.bulk(words),
+        ServerCommand::Keys { .. } | ServerCommand::Scan(_) | ServerCommand::RandomKey
             if !stage.shared.live.load().allow_dump =>
         {
             writer.error(&Error::DUMP_FORBIDDEN);
         }
-        Command::Keys { pattern } => phase.begin_walk(walk::keys(pattern)),
-        Command::Scan(scan) => walk::scan(stage, slice, phase.version, &scan),
-        Command::RandomKey => random(stage, slice, phase),
-        Command::Size => size(stage, slice, phase),
-        Command::Flush => flush(stage, &mut writer),
-        Command::Hello(hello) => greet(stage, slice, phase, &hello),
-        Command::Auth(login) => match authenticate(stage, slice, phase, &login) {
+        ServerCommand::Keys { pattern } => phase.begin_walk(walk::keys(pattern)),
+        ServerCommand::Scan(scan) => walk::scan(stage, slice, phase.version, &scan),
+        ServerCommand::RandomKey => random(stage, slice, phase),
+        ServerCommand::DbSize => size(stage, slice, phase),
+        ServerCommand::FlushAll => flush(stage, &mut writer),
+        ServerCommand::Hello(hello) => greet(stage, slice, phase, &hello),
+        ServerCommand::Auth(login) => match authenticate(stage, slice, phase, &login) {
             Ok(()) => phase.writer(slice).ok(),
             Err(error) => phase.writer(slice).error(&error),
         },
-        Command::Select(0) => writer.ok(),
-        Command::Select(_) => writer.error(&Error::DATABASE),
-        Command::Quit => {
+        ServerCommand::Select(0) => writer.ok(),
+        ServerCommand::Select(_) => writer.error(&Error::DATABASE),
+        ServerCommand::Quit => {
             writer.ok();
             slice.quit();
         }
-        Command::Reset => {
+        ServerCommand::Reset => {
             let errors = phase.errors;
             stage.info.set_name(Arc::default());
             stage.info.set_administrator(false);
@@ -62,8 +62,8 @@ pub fn command(
             phase.errors = errors;
             phase.writer(slice).status("RESET");
         }
-        Command::Client(client) => self::client(stage, slice, phase, client),
-        Command::Help {
+        ServerCommand::Client(client) => self::client(stage, slice, phase, client),
+        ServerCommand::Help {
             command,
             subcommands,
         } => {
@@ -72,22 +72,23 @@ pub fn command(
             writer.status(&format!("{command} {words}"));
             writer.status(subcommands);
         }
-        Command::Commands(commands) => self::commands(&mut writer, commands),
-        Command::Config(Config::Get(patterns)) => config_get(stage, &mut writer, patterns),
-        Command::Config(Config::Set(pairs)) => config_set(stage, &mut writer, pairs),
-        Command::Config(Config::ResetStatistics) if !stage.may(Action::ResetStats) => {
+        ServerCommand::Command(commands) => self::commands(&mut writer, commands),
+        ServerCommand::Config(Config::Get(patterns)) => config_get(stage, &mut writer, patterns),
+        ServerCommand::Config(Config::Set(pairs)) => config_set(stage, &mut writer, pairs),
+        ServerCommand::Config(Config::ResetStat) if !stage.may(Action::ResetStats) => {
             writer.error(&Error::RESET_FORBIDDEN);
         }
-        Command::Config(Config::ResetStatistics) => {
+        ServerCommand::Config(Config::ResetStat) => {
             stage.shared.reset_stats();
             writer.ok();
         }
-        Command::Info(sections) => writer.text(&info::info(stage, sections)),
-        Command::Memory(memory) => self::memory(stage, slice, phase, memory),
-        Command::Object(object) => self::object(stage, slice, phase, object),
-        Command::Scripts(scripts) => super::scripts::command(stage, slice, phase.version, scripts),
-        Command::Time => time(&mut writer),
-        other => debug_assert!(false, "{other:?} is carried out elsewhere"),
+        ServerCommand::Info(sections) => writer.text(&info::info(stage, sections)),
+        ServerCommand::Memory(memory) => self::memory(stage, slice, phase, memory),
+        ServerCommand::Object(object) => self::object(stage, slice, phase, object),
+        ServerCommand::Script(scripts) => {
+            super::scripts::command(stage, slice, phase.version, scripts)
+        }
+        ServerCommand::Time => time(&mut writer),
     }
 }
 
@@ -157,7 +158,7 @@ fn client(stage: &Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, client: C
             phase.writer(slice).ok();
         }
         Client::Id => phase.writer(slice).integer(stage.info.serial() as i64),
-        Client::Name => {
+        Client::GetName => {
             let name = phase
                 .session
                 .as_ref()
@@ -184,7 +185,7 @@ fn client(stage: &Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, client: C
             phase.writer(slice).text(&line);
         }
         Client::List(which) => phase.begin_walk(walk::list(listed(which))),
-        Client::Redirection => phase.writer(slice).integer(-1),
+        Client::GetRedir => phase.writer(slice).integer(-1),
     }
 }
 
@@ -397,9 +398,9 @@ fn object(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &Phase, object: O
             };
             phase.writer(slice).bulk(encoding);
         }
-        Ask::References => phase.writer(slice).integer(1),
-        Ask::Idle => phase.writer(slice).integer(item.idle.as_secs() as i64),
-        Ask::Frequency => phase.writer(slice).error(&Error::NO_FREQUENCY),
+        Ask::RefCount => phase.writer(slice).integer(1),
+        Ask::IdleTime => phase.writer(slice).integer(item.idle.as_secs() as i64),
+        Ask::Freq => phase.writer(slice).error(&Error::NO_FREQUENCY),
     }
 }
 

@@ -32,10 +32,10 @@ pub fn go_on<'a>(
         return Flow::Next;
     };
     let mut run = run;
-    let flow = if run.verb == Many::Get {
+    let flow = if run.verb == Many::Mget {
         get(stage, slice, phase, reader, &mut run)
     } else if run.announced == 1
-        && run.verb != Many::Set
+        && run.verb != Many::Mset
         && let Some(flow) = one(stage, slice, phase, reader, &run)
     {
         flow
@@ -122,7 +122,7 @@ fn one<'a>(
         return None;
     };
     let verb = match run.verb {
-        Many::Remove => Verb::Removed,
+        Many::Del => Verb::Removed,
         _ => Verb::Number,
     };
     let style = Style::Resp(verb.of(phase.version));
@@ -134,8 +134,8 @@ fn one<'a>(
 
 fn op(verb: Many, value: &[u8]) -> Op<'_> {
     match verb {
-        Many::Set => Op::Store(Store::set(value)),
-        Many::Remove => Op::Remove(Removal::default()),
+        Many::Mset => Op::Store(Store::set(value)),
+        Many::Del => Op::Remove(Removal::default()),
         verb => Op::Read(Read {
             value: false,
             bump: verb == Many::Touch,
@@ -263,7 +263,7 @@ fn answer(slice: &mut Slice, phase: &mut Phase, run: &Progress) {
     let mut writer = phase.writer(slice);
     match (run.failed, run.verb) {
         (Some(error), _) => writer.error(&error),
-        (None, Many::Set) => writer.ok(),
+        (None, Many::Mset) => writer.ok(),
         (None, _) => writer.integer(run.tally),
     }
     phase.state = State::Requests;
@@ -338,9 +338,9 @@ impl Replies<AnyValue> for Tally<'_> {
 /// What each request of a command is in the statistics.
 fn counted(verb: Many) -> Counted {
     Counted::only(match verb {
-        Many::Get => Kind::Get,
-        Many::Set => STORE,
-        Many::Remove => Kind::Delete,
+        Many::Mget => Kind::Get,
+        Many::Mset => STORE,
+        Many::Del => Kind::Delete,
         Many::Exists => Kind::Look,
         Many::Touch => Kind::Touch,
     })

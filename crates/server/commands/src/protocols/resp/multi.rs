@@ -4,7 +4,7 @@
 //! `exec` in [`super`]). There is no rollback.
 
 use nuthatch_engine::request::KEY_LEN_MAX;
-use nuthatch_protocol::resp::{Command, Error, Values};
+use nuthatch_protocol::resp::{Error, TransactionCommand, Values};
 
 use super::phase::{Phase, State};
 use super::transaction::{Exec, Transaction, Watched};
@@ -15,44 +15,41 @@ use crate::work::Work;
 /// Keys that a connection may watch.
 const WATCHED_MAX: usize = 1024;
 
-/// Executes `command`, if it is one of these. False if it is not.
+/// Executes `command`.
 pub fn command(
     stage: &mut Stage<'_, '_>,
     slice: &mut Slice,
     phase: &mut Phase,
-    command: &Command<'_>,
-) -> bool {
+    command: TransactionCommand<'_>,
+) {
     let outcome = match command {
-        Command::Multi if phase.has_transaction() => Err(Error::NESTED),
-        Command::Multi => {
+        TransactionCommand::Multi if phase.has_transaction() => Err(Error::NESTED),
+        TransactionCommand::Multi => {
             phase.session().transaction = Some(Transaction::default());
             Ok(())
         }
-        Command::Discard if phase.has_transaction() => {
+        TransactionCommand::Discard if phase.has_transaction() => {
             phase.forget_transaction();
             Ok(())
         }
-        Command::Discard => Err(Error::DISCARD_WITHOUT_MULTI),
-        Command::Watch(_) if phase.has_transaction() => Err(Error::WATCH_INSIDE),
-        Command::Watch(keys) => watch(stage, phase, *keys),
-        Command::Unwatch => {
+        TransactionCommand::Discard => Err(Error::DISCARD_WITHOUT_MULTI),
+        TransactionCommand::Watch(_) if phase.has_transaction() => Err(Error::WATCH_INSIDE),
+        TransactionCommand::Watch(keys) => watch(stage, phase, keys),
+        TransactionCommand::Unwatch => {
             if let Some(session) = &mut phase.session {
                 session.watched.clear();
             }
             Ok(())
         }
-        Command::Exec => {
-            exec(slice, phase);
-            return true;
+        TransactionCommand::Exec => {
+            return exec(slice, phase);
         }
-        _ => return false,
     };
     let mut writer = phase.writer(slice);
     match outcome {
         Ok(()) => writer.ok(),
         Err(error) => writer.error(&error),
     }
-    true
 }
 
 fn watch(

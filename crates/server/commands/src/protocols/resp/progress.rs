@@ -21,7 +21,7 @@ pub struct Progress {
 impl Progress {
     pub fn new(verb: Many, arguments: u32) -> Self {
         let left = match verb {
-            Many::Set => arguments / 2,
+            Many::Mset => arguments / 2,
             _ => arguments,
         };
         Self {

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use nuthatch_engine::{Condition, Expiry, Reply, Store, StoreMode};
 use nuthatch_protocol::resp::{
-    Command, Element, Error, Lifetime, Many, Parsed, Set, SetAnswer, StoreCondition, element, parse,
+    Command, Element, Error, Lifetime, Many, Parsed, Set, SetAnswer, StoreCondition, ValueCommand,
+    element, parse,
 };
 
 use super::phase::{Phase, State};
@@ -78,7 +79,7 @@ fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, uploa
     } = upload;
     if let Some(mut run) = run {
         if let (Target::Item(value), Element::Item { key, .. }) =
-            (target, element(Many::Set, &emptied, &stage.limits))
+            (target, element(Many::Mset, &emptied, &stage.limits))
         {
             let stored = commit(stage, key, value, &Store::set(&[]));
             run.has_stored(stored.map(|_| ()));
@@ -99,15 +100,18 @@ fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, uploa
         }
     };
     match (command, target) {
-        (Command::SetRange { key, offset, .. }, Target::Buffer { bytes, .. }) => {
+        (
+            Command::Value(ValueCommand::SetRange { key, offset, .. }),
+            Target::Buffer { bytes, .. },
+        ) => {
             values::set_range(stage, slice, phase, key, offset, Cow::Owned(bytes));
         }
-        (Command::Eval(eval), Target::Buffer { bytes, .. }) => {
+        (Command::Value(ValueCommand::Eval(eval)), Target::Buffer { bytes, .. }) => {
             let place = eval.arguments.position(line);
             let long = place.map(|place| (place, &bytes[..]));
             scripts::eval(stage, slice, phase.version, &eval, long);
         }
-        (Command::Append { key, .. }, Target::Item(value)) => {
+        (Command::Value(ValueCommand::Append { key, .. }), Target::Item(value)) => {
             let store = Store {
                 mode: StoreMode::Append,
                 vivify: Some(Expiry::Never),
@@ -119,7 +123,7 @@ fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, uploa
                 Err(error) => phase.writer(slice).error(&error),
             }
         }
-        (Command::Set(set), Target::Item(value)) => {
+        (Command::Value(ValueCommand::Set(set)), Target::Item(value)) => {
             store(stage, slice, phase, &set, value);
         }
         (other, _) => debug_assert!(false, "{other:?} has no value to be announced"),

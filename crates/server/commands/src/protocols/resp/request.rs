@@ -1,7 +1,9 @@
 //! Takes the request at the front of the input. Commands about one key become requests of the batch.
 
 use nuthatch_engine::{Expiry, Op, Read, Store, StoreMode, TouchIf};
-use nuthatch_protocol::resp::{Command, ExpiryForm, Lifetime, Parsed, parse};
+use nuthatch_protocol::resp::{
+    Command, ExpiryForm, Lifetime, Parsed, ServerCommand, TransactionCommand, ValueCommand, parse,
+};
 
 use super::phase::{Phase, State};
 use super::progress::Progress;
@@ -26,16 +28,12 @@ pub fn take<'a>(
 ) -> Flow {
     let consumed = match parse(reader.left(), &stage.limits) {
         Parsed::Command { command, consumed } => {
-            if !joins(stage, slice, phase, command) {
-                if slice.in_batch > 0 {
-                    return Flow::Barrier;
+            match plan(stage, slice, command) {
+                Plan::Batch(key, op, verb) => {
+                    stage.push(slice, key, op, Style::Resp(verb.of(phase.version)));
                 }
-                let before = slice.output.end();
-                on_the_spot(stage, slice, phase, command);
-                stage.charge(slice);
-                // CLIENT REPLY ON cuts off what was before it.
-                let written = slice.output.end().saturating_sub(before);
-                slice.spend(Work::of_bytes(written));
+                Plan::AtOnce(_) if slice.in_batch > 0 => return Flow::Barrier,
+                Plan::AtOnce(command) => execute(stage, slice, phase, command),
             }
             stage.counters.redis_commands.bump();
             consumed
@@ -89,56 +87,79 @@ pub fn take<'a>(
     Flow::Next
 }
 
-/// Adds a command to the batch, if one request of the batch can execute it.
+/// How a command is executed.
+enum Plan<'a> {
+    /// By a request of the batch, which is answered like this.
+    Batch(&'a [u8], Op<'a>, Verb),
+    /// At once.
+    AtOnce(AtOnce<'a>),
+}
+
+/// A command that is executed at once.
+enum AtOnce<'a> {
+    Value(values::AtOnce<'a>),
+    Transaction(TransactionCommand<'a>),
+    Server(ServerCommand<'a>),
+}
+
 #[inline]
-fn joins<'a>(
+fn plan<'a>(stage: &mut Stage<'_, 'a>, slice: &mut Slice, command: Command<'a>) -> Plan<'a> {
+    match command {
+        Command::Value(command) => plan_of_value(stage, slice, command),
+        Command::Transaction(command) => Plan::AtOnce(AtOnce::Transaction(command)),
+        Command::Server(command) => Plan::AtOnce(AtOnce::Server(command)),
+    }
+}
+
+/// One request of the batch is enough for many commands about values.
+#[inline]
+fn plan_of_value<'a>(
     stage: &mut Stage<'_, 'a>,
     slice: &mut Slice,
-    phase: &Phase,
-    command: Command<'a>,
-) -> bool {
-    let (key, op, verb) = match command {
-        Command::Get { key } => (key, Op::Get, Verb::Value),
-        Command::Set(set) => match set::store(stage, &set) {
-            Some((store, verb)) => (set.key, Op::Store(store), verb),
-            None => return false,
+    command: ValueCommand<'a>,
+) -> Plan<'a> {
+    let at_once = |command| Plan::AtOnce(AtOnce::Value(command));
+    match command {
+        ValueCommand::Get { key } => Plan::Batch(key, Op::Get, Verb::Value),
+        ValueCommand::Set(set) => match set::store(stage, &set) {
+            Some((store, verb)) => Plan::Batch(set.key, Op::Store(store), verb),
+            None => at_once(values::AtOnce::Set(set)),
         },
-        Command::Append { key, value } => {
-            let store = Store {
-                mode: StoreMode::Append,
-                vivify: Some(Expiry::Never),
-                ..Store::set(value)
-            };
-            let old_len = stage.old_len(key);
-            if old_len > edit::LONG {
-                return false;
-            }
-            slice.spend(Work::of_bytes(old_len));
-            (key, Op::Store(store), Verb::Length)
-        }
-        Command::Length { key } => (key, look(true), Verb::Length),
-        Command::Type { key } => (key, look(false), Verb::Type),
-        Command::Expiry {
+        ValueCommand::Append { key, value } => match append(stage, slice, key, value) {
+            Some(store) => Plan::Batch(key, Op::Store(store), Verb::Length),
+            None => at_once(values::AtOnce::Append { key, value }),
+        },
+        ValueCommand::StrLen { key } => Plan::Batch(key, look(true), Verb::Length),
+        ValueCommand::Type { key } => Plan::Batch(key, look(false), Verb::Type),
+        ValueCommand::Ttl {
             key,
-            told:
+            form:
                 ExpiryForm {
                     absolute: false,
                     millis,
                 },
-        } => (key, look(false), Verb::Life { millis }),
-        Command::Expire { key, moment, which } => {
-            let expiry = stage.expiry_at(moment);
-            (
-                key,
-                spot::touch(expiry, expiry::condition(which)),
-                Verb::Number,
-            )
+        } => Plan::Batch(key, look(false), Verb::Life { millis }),
+        ValueCommand::Ttl { key, form } => at_once(values::AtOnce::ExpireTime { key, form }),
+        ValueCommand::MsetNx { pairs } => at_once(values::AtOnce::MsetNx { pairs }),
+        ValueCommand::GetDel { key } => at_once(values::AtOnce::GetDel { key }),
+        ValueCommand::GetRange { key, start, end } => {
+            at_once(values::AtOnce::GetRange { key, start, end })
         }
-        Command::Persist { key } => {
+        ValueCommand::SetRange { key, offset, value } => {
+            at_once(values::AtOnce::SetRange { key, offset, value })
+        }
+        ValueCommand::IncrBy { key, by } => at_once(values::AtOnce::IncrBy { key, by }),
+        ValueCommand::IncrByFloat { key, by } => at_once(values::AtOnce::IncrByFloat { key, by }),
+        ValueCommand::Eval(eval) => at_once(values::AtOnce::Eval(eval)),
+        ValueCommand::Expire { key, moment, which } => {
+            let touch = spot::touch(stage.expiry_at(moment), expiry::condition(which));
+            Plan::Batch(key, touch, Verb::Number)
+        }
+        ValueCommand::Persist { key } => {
             let touch = spot::touch(Expiry::Never, TouchIf::Expiring);
-            (key, touch, Verb::Number)
+            Plan::Batch(key, touch, Verb::Number)
         }
-        Command::GetExpire { key, lifetime } => {
+        ValueCommand::GetEx { key, lifetime } => {
             let read = Read {
                 touch: match lifetime {
                     Lifetime::Keep => None,
@@ -147,12 +168,28 @@ fn joins<'a>(
                 },
                 ..Read::default()
             };
-            (key, Op::Read(read), Verb::Value)
+            Plan::Batch(key, Op::Read(read), Verb::Value)
         }
-        _ => return false,
-    };
-    stage.push(slice, key, op, Style::Resp(verb.of(phase.version)));
-    true
+    }
+}
+
+/// The store of an APPEND, unless the value is long: then it is copied piece by piece.
+fn append<'a>(
+    stage: &mut Stage<'_, 'a>,
+    slice: &mut Slice,
+    key: &[u8],
+    value: &'a [u8],
+) -> Option<Store<'a>> {
+    let old_len = stage.old_len(key);
+    if old_len > edit::LONG {
+        return None;
+    }
+    slice.spend(Work::of_bytes(old_len));
+    Some(Store {
+        mode: StoreMode::Append,
+        vivify: Some(Expiry::Never),
+        ..Store::set(value)
+    })
 }
 
 /// A read without the value.
@@ -165,15 +202,15 @@ fn look<'a>(bump: bool) -> Op<'a> {
 }
 
 /// Executes a command that is not for the batch. All earlier requests of its connection have been answered.
-fn on_the_spot(
-    stage: &mut Stage<'_, '_>,
-    slice: &mut Slice,
-    phase: &mut Phase,
-    command: Command<'_>,
-) {
-    if !values::command(stage, slice, phase, &command)
-        && !multi::command(stage, slice, phase, &command)
-    {
-        manage::command(stage, slice, phase, command);
+fn execute(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, command: AtOnce<'_>) {
+    let before = slice.output.end();
+    match command {
+        AtOnce::Value(command) => values::command(stage, slice, phase, command),
+        AtOnce::Transaction(command) => multi::command(stage, slice, phase, command),
+        AtOnce::Server(command) => manage::command(stage, slice, phase, command),
     }
+    stage.charge(slice);
+    // CLIENT REPLY ON cuts off what was before it.
+    let written = slice.output.end().saturating_sub(before);
+    slice.spend(Work::of_bytes(written));
 }

@@ -205,7 +205,7 @@ pub fn command(
 ) {
     let mut writer = Writer::new(slice.output.text(), version);
     match scripts {
-        Scripts::Exist(names) => {
+        Scripts::Exists(names) => {
             stage.work.add(Work::of_commands(names.len()));
             writer.array(names.len());
             for name in names {

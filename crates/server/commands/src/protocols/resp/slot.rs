@@ -9,8 +9,8 @@ use nuthatch_engine::{
 };
 use nuthatch_protocol::Limits;
 use nuthatch_protocol::resp::{
-    Command, Decimal, Error, Lifetime, Many, Set, SetAnswer, StoreCondition, Understood, Version,
-    Writer, integer, parse_words,
+    Command, Decimal, Error, Lifetime, Many, Set, SetAnswer, StoreCondition, Understood,
+    ValueCommand, Version, Writer, integer, parse_words,
 };
 use nuthatch_script::{Calls, Failure, Value};
 
@@ -136,12 +136,12 @@ impl<'a> Slot<'a> {
     }
 
     /// The value for a script, false if there is none.
-    fn told(&self) -> Value<'a> {
+    fn script_value(&self) -> Value<'a> {
         self.value.map_or(Value::Bool(false), Value::Text)
     }
 
     fn set(&mut self, set: &Set<'a>) -> Value<'a> {
-        let old = self.told();
+        let old = self.script_value();
         let there = self.value.is_some();
         let stores = match set.when {
             StoreCondition::Always => true,
@@ -185,31 +185,31 @@ impl<'a> Slot<'a> {
     }
 
     /// Carries out a command about this key.
-    fn command(&mut self, command: &Command<'a>) -> Result<Value<'a>, Failure> {
+    fn command(&mut self, command: &ValueCommand<'a>) -> Result<Value<'a>, Failure> {
         let there = self.value.is_some();
         Ok(match *command {
-            Command::Get { .. } => self.told(),
-            Command::Set(set) => self.set(&set),
-            Command::GetRemove { .. } => {
-                let old = self.told();
+            ValueCommand::Get { .. } => self.script_value(),
+            ValueCommand::Set(set) => self.set(&set),
+            ValueCommand::GetDel { .. } => {
+                let old = self.script_value();
                 self.remove();
                 old
             }
-            Command::GetExpire { lifetime, .. } => {
-                let value = self.told();
+            ValueCommand::GetEx { lifetime, .. } => {
+                let value = self.script_value();
                 if there {
                     self.live(lifetime);
                 }
                 value
             }
-            Command::Length { .. } => {
+            ValueCommand::StrLen { .. } => {
                 let len = self.value.map_or(0, <[u8]>::len);
                 Value::Number(len as f64)
             }
-            Command::Increment { by, .. } => self.add(by)?,
-            Command::IncrementDecimal { by, .. } => self.add_decimal(by)?,
-            Command::Type { .. } => Value::Status(if there { b"string" } else { b"none" }),
-            Command::Expire { moment, which, .. } => {
+            ValueCommand::IncrBy { by, .. } => self.add(by)?,
+            ValueCommand::IncrByFloat { by, .. } => self.add_decimal(by)?,
+            ValueCommand::Type { .. } => Value::Status(if there { b"string" } else { b"none" }),
+            ValueCommand::Expire { moment, which, .. } => {
                 let new = expiry::expiry(moment, self.present, self.clock);
                 // A script names no cas.
                 let changes = there && may_touch(expiry::condition(which), 0, self.expiry, new);
@@ -218,15 +218,15 @@ impl<'a> Slot<'a> {
                 }
                 flag(changes)
             }
-            Command::Persist { .. } => {
+            ValueCommand::Persist { .. } => {
                 let changes = self.expiry != Expiry::Never;
                 if changes {
                     self.set_expiry(Expiry::Never);
                 }
                 flag(changes)
             }
-            Command::Expiry { told, .. } => {
-                let left = expiry::told(self.expiry, told, self.clock);
+            ValueCommand::Ttl { form, .. } => {
+                let left = expiry::shown(self.expiry, form, self.clock);
                 Value::Number(if there { left as f64 } else { -2.0 })
             }
             _ => return Err(Failure::Unknown),
@@ -238,16 +238,16 @@ impl<'a> Calls<'a> for Slot<'a> {
     fn call(&mut self, words: &[&'a [u8]]) -> Result<Value<'a>, Failure> {
         let understood = parse_words(words, &self.limits).map_err(|error| failed(&error))?;
         match understood {
-            Some(Understood::Command(command)) => self.command(&command),
-            Some(Understood::Many(verb @ (Many::Remove | Many::Exists))) if words.len() == 2 => {
+            Some(Understood::Command(Command::Value(command))) => self.command(&command),
+            Some(Understood::Many(verb @ (Many::Del | Many::Exists))) if words.len() == 2 => {
                 let there = self.value.is_some();
-                if verb == Many::Remove {
+                if verb == Many::Del {
                     self.remove();
                 }
                 Ok(flag(there))
             }
             // Several keys: the script is for one.
-            Some(Understood::Many(_)) | None => Err(Failure::Unknown),
+            Some(Understood::Many(_) | Understood::Command(_)) | None => Err(Failure::Unknown),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use nuthatch_engine::{Expiry, Item, Op, Removal, Reply, Store, StoreMode};
 use nuthatch_protocol::resp::{
-    Command, Decimal, Error, ExpiryForm, Lifetime, Set, SetAnswer, StoreCondition, Values, integer,
+    Decimal, Error, Eval, ExpiryForm, Lifetime, Set, SetAnswer, StoreCondition, Values, integer,
 };
 
 use super::edit::{self, Edit, Place};
@@ -25,30 +25,71 @@ use crate::work::Work;
 /// Redis' longest string.
 const STRING_LEN_MAX: u64 = 512 << 20;
 
-/// Executes `command`, if it is one of these. False if it is not.
+/// A command about values that is executed at once.
+pub enum AtOnce<'a> {
+    /// SET with GET or KEEPTTL, GETSET.
+    Set(Set<'a>),
+    MsetNx {
+        pairs: Values<'a>,
+    },
+    GetDel {
+        key: &'a [u8],
+    },
+    GetRange {
+        key: &'a [u8],
+        start: i64,
+        end: i64,
+    },
+    SetRange {
+        key: &'a [u8],
+        offset: u64,
+        value: &'a [u8],
+    },
+    /// To a long value.
+    Append {
+        key: &'a [u8],
+        value: &'a [u8],
+    },
+    IncrBy {
+        key: &'a [u8],
+        by: i64,
+    },
+    IncrByFloat {
+        key: &'a [u8],
+        by: Decimal,
+    },
+    /// EXPIRETIME and PEXPIRETIME.
+    ExpireTime {
+        key: &'a [u8],
+        form: ExpiryForm,
+    },
+    Eval(Eval<'a>),
+}
+
+/// Executes `command`.
 pub fn command(
     stage: &mut Stage<'_, '_>,
     slice: &mut Slice,
     phase: &mut Phase,
-    command: &Command<'_>,
-) -> bool {
-    match *command {
-        Command::Set(set) => match changed(stage, &set) {
+    command: AtOnce<'_>,
+) {
+    match command {
+        AtOnce::Set(set) => match changed(stage, &set) {
             Ok(outcome) => answer_set(slice, phase, &set, outcome),
             Err(error) => phase.writer(slice).error(&error),
         },
-        Command::SetAllAbsent { pairs } => {
+        AtOnce::MsetNx { pairs } => {
             let outcome = set_all_absent(stage, pairs);
             flag(slice, phase, outcome);
         }
-        Command::GetRemove { key } => match take_if(stage, key, |_| true) {
+        AtOnce::GetDel { key } => match take_if(stage, key, |_| true) {
             Ok(found) => {
                 count_get(stage, key, found.as_ref());
                 bulk(slice, phase, found);
             }
             Err(error) => phase.writer(slice).error(&error),
         },
-        Command::GetRange { key, start, end } => {
+        AtOnce::GetRange { key, start, end } => {
             let found = read(stage, key);
             count_get(stage, key, found.as_ref());
             match found {
@@ -58,29 +99,27 @@ pub fn command(
                 None => phase.writer(slice).bulk(b""),
             }
         }
-        Command::SetRange { key, offset, value } => {
+        AtOnce::SetRange { key, offset, value } => {
             set_range(stage, slice, phase, key, offset, Cow::Borrowed(value));
         }
-        Command::Append { key, value } => {
+        AtOnce::Append { key, value } => {
             phase.begin_edit(Edit::new(key, Place::End, value.to_vec()));
         }
-        Command::Increment { key, by } => {
+        AtOnce::IncrBy { key, by } => {
             let outcome = add(stage, key, by);
             number(slice, phase, outcome);
         }
-        Command::Eval(eval) => scripts::eval(stage, slice, phase.version, &eval, None),
-        Command::IncrementDecimal { key, by } => match increment_decimal(stage, key, by) {
+        AtOnce::Eval(eval) => scripts::eval(stage, slice, phase.version, &eval, None),
+        AtOnce::IncrByFloat { key, by } => match increment_decimal(stage, key, by) {
             Ok(text) => phase.writer(slice).bulk(&text),
             Err(error) => phase.writer(slice).error(&error),
         },
-        Command::Expiry { key, told } => {
+        AtOnce::ExpireTime { key, form } => {
             let found = look_as(stage, key, Kind::Look);
-            let told = told_of(stage, found, told);
-            phase.writer(slice).integer(told);
+            let left = ttl(stage, found, form);
+            phase.writer(slice).integer(left);
         }
-        _ => return false,
     }
-    true
 }
 
 fn flag(slice: &mut Slice, phase: &Phase, outcome: Result<bool, Error<'static>>) {
@@ -340,9 +379,9 @@ fn increment_decimal(
     })
 }
 
-fn told_of(stage: &Stage<'_, '_>, found: Option<Item>, told: ExpiryForm) -> i64 {
+fn ttl(stage: &Stage<'_, '_>, found: Option<Item>, form: ExpiryForm) -> i64 {
     match found {
-        Some(item) => expiry::told(item.expiry, told, &stage.shared.clock),
+        Some(item) => expiry::shown(item.expiry, form, &stage.shared.clock),
         None => -2,
     }
 }

@@ -2,9 +2,11 @@
 
 use std::ffi::OsStr;
 
-use crate::shared::Shared;
+use nuthatch_security::tls::TlsSettings;
 
-/// A setting, of the values `S`: [`Flags`](super::Flags) or [`Options`](super::Options).
+use crate::{Config, Live};
+
+/// A setting, of the values `S`: [`Flags`](crate::Flags) or [`Options`](crate::Options).
 pub struct Setting<S: 'static> {
     /// What its declaration says.
     pub about: &'static About,
@@ -46,14 +48,25 @@ pub struct About {
     pub example: &'static str,
     /// The values that there are, each with its meaning, if only names are values.
     pub choices: &'static [(&'static str, &'static str)],
-    /// How a change is applied, if not by the running server's [`Live`](crate::live::Live) settings.
+    /// How a change is applied, if not by the running server's [`Live`](crate::Live) settings.
     pub reload: Reload,
-    /// The lines of `stats settings` that tell it.
+    /// The lines of `stats settings` that tell it. What the engine or another part of the server knows better is told
+    /// beside that part.
     pub stats: &'static [Stat],
 }
 
-/// A line of `stats settings`: its name, and its value now.
-pub type Stat = (&'static str, fn(&Shared) -> String);
+/// A line of `stats settings`: its name, and its value in a running server.
+pub type Stat = (&'static str, fn(&Now<'_>) -> String);
+
+/// The settings of a running server.
+pub struct Now<'s> {
+    /// Those of its start.
+    pub config: &'s Config,
+    /// Those that can change.
+    pub live: &'s Live,
+    /// Those of its certificates, or nothing.
+    pub tls: &'s TlsSettings,
+}
 
 /// The bounds of a number, both included.
 pub struct Range {
@@ -70,7 +83,7 @@ pub struct Range {
 pub enum Reload {
     /// Not at all: it needs a restart.
     Restart,
-    /// With all others that are [`Live`](crate::live::Live).
+    /// With all others that are [`Live`](crate::Live).
     Live,
     /// With the certificates, which are read again in any case.
     Certificates,

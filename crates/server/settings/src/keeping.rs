@@ -1,13 +1,11 @@
-//! Settings for items that outlive the process, and statistics of the copies.
+//! Settings for items that outlive the process.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nuthatch_base::file::{check_no_fifo, check_replaceable, open_trusted, try_replace};
-use nuthatch_snapshot::{Error, Summary, verify_head};
-
-use crate::shared::Shared;
+use nuthatch_snapshot::{Error, verify_head};
 
 /// The files that keep items.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -97,46 +95,5 @@ fn begins_empty(error: &Error) -> bool {
         Error::Io(_, error) => error.kind() == io::ErrorKind::NotFound,
         Error::Damaged(..) | Error::NotASnapshot(_) | Error::Version(..) => true,
         _ => false,
-    }
-}
-
-/// Statistics of copies.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Saves {
-    /// Copies that were written.
-    pub done: u64,
-    /// Copies that failed.
-    pub failed: u64,
-    /// True if the last one failed.
-    pub last_failed: bool,
-    /// When the last successful one was done, in unix time.
-    pub last_done: u64,
-    /// Items in the last successful one.
-    pub last_items: u64,
-    /// How long the last one took.
-    pub last_took: Duration,
-}
-
-impl Saves {
-    /// Records the outcome of a copy, and tells watchers.
-    pub fn note(&mut self, shared: &Shared, saved: &Result<Summary, Error>, took: Duration) {
-        self.last_failed = saved.is_err();
-        self.last_took = took;
-        let millis = took.as_millis();
-        match saved {
-            Ok(summary) => {
-                self.done += 1;
-                self.last_done = shared.clock.wall().unix().as_secs();
-                self.last_items = summary.items;
-                shared.tell_watchers(format_args!(
-                    "type=save state=done items={} bytes={} elapsed_ms={millis}",
-                    summary.items, summary.bytes
-                ));
-            }
-            Err(_) => {
-                self.failed += 1;
-                shared.tell_watchers(format_args!("type=save state=failed elapsed_ms={millis}"));
-            }
-        }
     }
 }

@@ -1,13 +1,13 @@
-//! The macro that makes everything of the declarations in [`table`](super::table): the types of what was said, the
+//! The macro that makes everything of the declarations in [`table`](crate): the types of what was said, the
 //! server's settings, and the lists that a command line, a file, a comparison and documents are made of.
 
 /// Declares settings. In turn:
 ///
 /// * `config`: fields of [`Config`](crate::config::Config) that no single setting decides, with their defaults;
-/// * `flags`: each a field of [`Flags`](super::Flags), its form, its help, and fields of [`About`](super::About).
-///   `=> fixed NAME: TYPE` also makes it a field of `Config`, and `=> live NAME: TYPE` one of [`Live`](crate::live::Live)
+/// * `flags`: each a field of [`Flags`](crate::Flags), its form, its help, and fields of [`About`](crate::About).
+///   `=> fixed NAME: TYPE` also makes it a field of `Config`, and `=> live NAME: TYPE` one of [`Live`](crate::Live)
 ///   besides, which SIGHUP changes;
-/// * `options`: the same for the options of `-o`, which are fields of [`Options`](super::Options).
+/// * `options`: the same for the options of `-o`, which are fields of [`Options`](crate::Options).
 macro_rules! settings {
     (
         config { $( $(#[doc = $doc:literal])+ $own:ident: $own_type:ty = $own_default:expr; )* }

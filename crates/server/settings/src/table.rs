@@ -12,14 +12,13 @@ use std::time::Duration;
 use nuthatch_security::passwords::Passwords;
 use nuthatch_security::tls::{Tls, TlsSettings};
 
-use super::about::{About, Range, Reload, Setting};
-use super::forms::*;
-use super::{default_of, value_of};
+use crate::about::{About, Range, Reload, Setting};
 use crate::administration::Actions;
 use crate::config::{Listen, NewestTls, OnVerbosity};
+use crate::forms::*;
 use crate::keeping::Keeping;
-use crate::reports::settings as shown;
-use crate::reports::settings::yes_no;
+use crate::shown::{self, yes_no};
+use crate::{default_of, value_of};
 
 settings! {
     config {
@@ -53,13 +52,11 @@ settings! {
         port: Port, "TCP port; 0 or -1: any free port" {
             name: "port", short: Some('p'), value: "NUM", default: "11211",
             manual: "TCP port; 0 or -1 takes a free one",
-            stats: &[("tcpport", shown::tcp_port), ("inter", shown::interfaces)],
         }
         udp_port: Port, "UDP port, at the addresses of -l" {
             name: "udp-port", short: Some('U'), value: "NUM", default: "0, which is off",
             manual: "also take datagrams at this port of the addresses of `-l`: see below; -1: any free port",
             manual_default: "0, off", example: "0",
-            stats: &[("udpport", shown::udp_port)],
         }
         listen: List, "Addresses to listen on, with or without a port; may be repeated" {
             name: "listen", short: Some('l'), value: "ADDR", default: "all",
@@ -87,7 +84,6 @@ settings! {
         memory_limit: Megabytes, "Memory for items and index, in megabytes or with a suffix k, m or g" {
             name: "memory-limit", short: Some('m'), value: "NUM", default: "64", reload: Reload::Own,
             manual: "[memory](#memory) for items and index, in megabytes or with k, m, g; 1 and up",
-            stats: &[("maxbytes", shown::memory_limit)],
         }
         memory_limit_max: Megabytes, "The highest limit that cache_memlimit may set, in the units of -m" {
             name: "memory-limit-max", value: "NUM", default: "four times the limit",
@@ -98,20 +94,17 @@ settings! {
         "Maximum number of simultaneous connections" {
             name: "conn-limit", short: Some('c'), value: "NUM", default: "1024", range: Some(Range::from(1)),
             manual: "connections at the same time; one more gets an error and is closed. Raises the limit of open files",
-            stats: &[("maxconns", |shared| shared.live.load().connections_max.to_string())],
+            stats: &[("maxconns", |now| now.live.connections_max.to_string())],
         }
         threads: Number<usize> => fixed threads: NonZeroUsize, "Threads that serve connections" {
             name: "threads", short: Some('t'), value: "NUM", default: "4", range: Some(Range::new(1, 1024)),
-            stats: &[
-                ("num_threads", |shared| shared.config.threads.to_string()),
-                ("num_threads_per_udp", shown::threads_per_udp),
-            ],
+            stats: &[("num_threads", |now| now.config.threads.to_string())],
         }
         listen_backlog: Number<u32> => fixed backlog: u32,
         "Maximum number of connections that wait to be accepted" {
             name: "listen-backlog", short: Some('b'), value: "NUM", default: "1024",
             manual: "connections waiting to be accepted",
-            stats: &[("tcp_backlog", |shared| shared.config.backlog.to_string())],
+            stats: &[("tcp_backlog", |now| now.config.backlog.to_string())],
         }
         // memcached yields after 20 because it answers one by one. Here a slice is one batch, and a shorter one costs
         // all connections.
@@ -119,13 +112,12 @@ settings! {
         "Maximum number of commands that a connection runs before other connections get their turn" {
             name: "max-reqs-per-event", short: Some('R'), value: "NUM", default: "1024", range: Some(Range::from(1)),
             manual: "commands of a connection, or as much work, before the server turns to other connections",
-            stats: &[("reqs_per_event", |shared| shared.live.load().commands_per_slice.to_string())],
+            stats: &[("reqs_per_event", |now| now.live.commands_per_slice.to_string())],
         }
         max_item_size: Bytes, "Size of the largest item, in bytes or with a suffix k, m or g; 1k to 1g" {
             name: "max-item-size", short: Some('I'), value: "NUM", default: "1m",
             manual: "the largest item, in bytes or with k, m, g; 1k to 1g, at most half of `-m`",
             manual_default: "1m, or half of `-m`", example: "\"1m\"",
-            stats: &[("item_size_max", shown::item_size_max)],
         }
         slab_min_size: Number<usize>, "Size of the smallest chunk, in bytes" {
             name: "slab-min-size", short: Some('n'), value: "BYTES", range: Some(Range::from(1)),
@@ -138,18 +130,17 @@ settings! {
         disable_evictions: Switch, "Return an error when memory is full, instead of evicting items" {
             name: "disable-evictions", short: Some('M'),
             manual: "an error when memory is full, instead of evicting",
-            stats: &[("evictions", shown::evictions)],
         }
         disable_flush_all: OffSwitch => live allow_flush: bool, "Refuse flush_all" {
             name: "disable-flush-all", short: Some('F'),
             manual: "refuse `flush_all`, FLUSHALL and FLUSHDB, and a memory limit below the memory in use, which would \
                      evict as much: see [administration](#administration-by-clients)",
-            stats: &[("flush_enabled", |shared| yes_no(shared.live.load().allow_flush))],
+            stats: &[("flush_enabled", |now| yes_no(now.live.allow_flush))],
         }
         disable_dumping: OffSwitch => live allow_dump: bool, "Refuse stats cachedump and lru_crawler metadump" {
             name: "disable-dumping", short: Some('X'),
             manual: "refuse `stats cachedump` and `lru_crawler metadump`",
-            stats: &[("dump_enabled", |shared| yes_no(shared.live.load().allow_dump))],
+            stats: &[("dump_enabled", |now| yes_no(now.live.allow_dump))],
         }
         disable_watch: OffSwitch => fixed allow_watch: bool, "Refuse watch" {
             name: "disable-watch", short: Some('W'), manual: "refuse `watch`",
@@ -160,16 +151,16 @@ settings! {
             manual: "count commands by key prefix from the start, as `stats detail on` does; prefixes end at a colon, \
                      the only `CHAR` there is",
             example: "\":\"",
-            stats: &[("stat_key_prefix", |_| ":".to_owned()), ("detail_enabled", shown::counts_prefixes)],
+            stats: &[("stat_key_prefix", |_| ":".to_owned())],
         }
         disable_cas: OffSwitch => live cas: bool, "Report in stats that cas is disabled; items have a cas in any case" {
             name: "disable-cas", short: Some('C'),
             manual: "say in stats that cas is off; items have one in any case",
-            stats: &[("cas_enabled", |shared| yes_no(shared.live.load().cas))],
+            stats: &[("cas_enabled", |now| yes_no(now.live.cas))],
         }
         enable_shutdown: Switch => live allow_shutdown: bool, "Allow the shutdown command" {
             name: "enable-shutdown", short: Some('A'), manual: "allow the `shutdown` command",
-            stats: &[("shutdown_command", |shared| yes_no(shared.live.load().allow_shutdown))],
+            stats: &[("shutdown_command", |now| yes_no(now.live.allow_shutdown))],
         }
         enable_largepages: Switch,
         "Accepted for compatibility with memcached, without effect: large memory pages are used wherever the system has \
@@ -203,11 +194,11 @@ settings! {
             name: "enable-sasl", short: Some('S'),
             manual: "SASL with the users of `-Y`. `-Y` alone enables SASL too, and without `-Y` `-S` is refused: \
                      memcached keeps separate users for SASL",
-            stats: &[("auth_enabled_sasl", |shared| yes_no(shared.has_passwords()))],
+            stats: &[("auth_enabled_sasl", |now| yes_no(now.config.auth_file.is_some()))],
         }
         enable_ssl: Switch, "Enable TLS, with the certificate and key of -o ssl_chain_cert=FILE,ssl_key=FILE" {
             name: "enable-ssl", short: Some('Z'), manual: "TLS: see below",
-            stats: &[("ssl_enabled", |shared| yes_no(shared.tls.is_some()))],
+            stats: &[("ssl_enabled", |now| yes_no(now.config.tls.is_some()))],
         }
         metrics: Text,
         "Serve metrics for Prometheus over HTTP at this address, with or without a port [default port: 9150]" {
@@ -260,7 +251,6 @@ settings! {
             name: "verbose", short: Some('v'), value: "NUM", reload: Reload::Own,
             manual: "events; `-vv`: commands and replies; `-vvv`: batches and statistics too: see [the log](#the-log)",
             example: "0",
-            stats: &[("verbosity", shown::verbosity)],
         }
         log: Text,
         "Destination of the log: stderr, stdout (also -), syslog, journald, or a file, which SIGHUP opens again" {
@@ -282,7 +272,7 @@ settings! {
         "Maximum number of requests, from all connections of a thread, in one batch to the engine" {
             name: "batch", value: "NUM", default: "256", range: Some(Range::new(1, 8192)),
             manual: "requests of all connections of a thread that go to the engine at a time, 1 to 8192",
-            stats: &[("batch_max", |shared| shared.config.batch_max.to_string())],
+            stats: &[("batch_max", |now| now.config.batch_max.to_string())],
         }
         extended: MoreOptions,
         "More options, separated by commas: idle_timeout=SECONDS, hashpower=NUM, ssl_chain_cert=FILE, ... (--help lists \
@@ -302,27 +292,25 @@ settings! {
         }
         ssl_chain_cert: OptionFile, "with -Z: the server's certificate chain, in PEM" {
             value: "FILE", reload: Reload::Certificates, manual: "with `-Z`: the server's certificate with its chain, in PEM",
-            stats: &[("ssl_chain_cert", |shared| shown::tls(shared, |tls| shown::path(&tls.chain_cert)))],
+            stats: &[("ssl_chain_cert", |now| shown::path(&now.tls.chain_cert))],
         }
         ssl_key: OptionFile, "the key of that certificate, in PEM" {
             value: "FILE", reload: Reload::Certificates,
-            stats: &[("ssl_key", |shared| shown::tls(shared, |tls| shown::path(&tls.key)))],
+            stats: &[("ssl_key", |now| shown::path(&now.tls.key))],
         }
         ssl_keyformat: Pem, "the only supported format" {
             value: "PEM", manual: "PEM, or 1; others are refused",
         }
         ssl_ca_cert: OptionFile, "the CA certificates that sign clients' certificates, in PEM" {
             value: "FILE", reload: Reload::Certificates,
-            stats: &[("ssl_ca_cert", |shared| shown::tls(shared, |tls| {
-                shown::path(tls.ca_cert.as_deref().unwrap_or("".as_ref()))
-            }))],
+            stats: &[("ssl_ca_cert", |now| shown::path(now.tls.ca_cert.as_deref().unwrap_or("".as_ref())))],
         }
         ssl_verify_mode: Number<u32>,
         "clients' certificates are 0: not requested, 1: verified if presented, 2 or 3: required" {
             value: "NUM", range: Some(Range::new(0, 3)),
             manual: "clients' certificates: 0 requests none, 1 checks that `ssl_ca_cert` signed a certificate that a client \
                      presents, 2 and 3 demand one",
-            stats: &[("ssl_verify_mode", |shared| shown::tls(shared, |tls| (tls.verify as u8).to_string()))],
+            stats: &[("ssl_verify_mode", |now| (now.tls.verify as u8).to_string())],
         }
         ssl_ciphers: Suites,
         "cipher suites by OpenSSL or IANA name; a TLS version without a named suite keeps its own" {
@@ -332,13 +320,11 @@ settings! {
         }
         ssl_min_version: Number<u32>, "2: TLS 1.2, the lowest supported version; 3: TLS 1.3" {
             value: "NUM", manual: "2 is TLS 1.2 (the default, and the oldest version supported), 3 is TLS 1.3",
-            stats: &[("ssl_min_version", |shared| shown::tls(shared, |tls| {
-                if tls.only_1_3 { "tlsv1.3" } else { "tlsv1.2" }.to_owned()
-            }))],
+            stats: &[("ssl_min_version", |now| if now.tls.only_1_3 { "tlsv1.3" } else { "tlsv1.2" }.to_owned())],
         }
         ssl_session_cache: Bare, "clients may resume an earlier TLS session" {
             manual: "clients may resume an earlier session",
-            stats: &[("ssl_session_cache", |shared| shown::tls(shared, |tls| yes_no(tls.session_cache)))],
+            stats: &[("ssl_session_cache", |now| yes_no(now.tls.session_cache))],
         }
         drop_privileges: Bare, "give up files, programs and system calls that a running server does not need" {
             manual: "give up what a running server does not need of files, system calls and connections: \

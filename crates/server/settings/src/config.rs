@@ -1,5 +1,5 @@
 //! The settings of a server: checked values, whose fields and defaults come from the declarations in
-//! [`settings`](crate::settings); and what of them is more than a number or a word.
+//! [`settings`](crate); and what of them is more than a number or a word.
 
 use std::fmt::{self, Display};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -12,9 +12,9 @@ use nuthatch_security::tls::{NO_CA, Tls};
 
 use crate::place::{self, Place, PlaceError};
 
+pub use crate::Config;
 pub use crate::administration::Actions;
 pub use crate::keeping::Keeping;
-pub use crate::settings::Config;
 pub use nuthatch_security::tls::{TlsSettings, Verify};
 
 /// memcached's port.

@@ -11,9 +11,8 @@ use std::time::Duration;
 use nuthatch_program::size;
 use nuthatch_security::ciphers::Ciphers;
 
-use super::about::{About, Kind};
+use crate::about::{About, Kind};
 use crate::administration::Actions;
-use crate::system;
 
 /// How a value is said. Settings name a form as a type; there are no values of it.
 pub trait Form {
@@ -577,7 +576,7 @@ impl Gives<Option<Vec<u32>>> for Users {
         let users = said.as_ref().map(|users| {
             let users = users.iter().map(|user| match user.parse() {
                 Ok(number) => Ok(number),
-                Err(_) => system::user(user)
+                Err(_) => crate::user(user)
                     .map(|user| user.uid.as_raw())
                     .map_err(|error| format!("{}: {error}", about.typed())),
             });

@@ -303,9 +303,13 @@ mod tests {
     #[test]
     fn an_unknown_name_is_no_silent_resolver() {
         let told = |number| PlaceError::from(LookupError::new(number)).to_string();
-        assert_eq!(told(libc::EAI_NONAME), "unknown name");
-        assert_eq!(told(libc::EAI_NODATA), "unknown name");
-        for number in [libc::EAI_AGAIN, libc::EAI_FAIL, libc::EAI_SYSTEM] {
+        assert_eq!(told(nix::libc::EAI_NONAME), "unknown name");
+        assert_eq!(told(nix::libc::EAI_NODATA), "unknown name");
+        for number in [
+            nix::libc::EAI_AGAIN,
+            nix::libc::EAI_FAIL,
+            nix::libc::EAI_SYSTEM,
+        ] {
             assert!(told(number).starts_with("no answer"), "{number}");
         }
     }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::Live;
+
 /// A kind of such commands, in every protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
@@ -73,6 +75,27 @@ impl fmt::Display for Actions {
             write!(out, "{colon}{}", names[0])?;
         }
         Ok(())
+    }
+}
+
+impl Live {
+    /// True if a client may do this, who administrates the server or does not.
+    pub fn lets(&self, action: Action, is_administrator: bool) -> bool {
+        let is_on = match action {
+            Action::Flush => self.allow_flush,
+            Action::Shutdown => self.allow_shutdown,
+            Action::Verbosity
+            | Action::MemoryLimit
+            | Action::RefreshCertificates
+            | Action::ResetStats => true,
+        };
+        is_on && (is_administrator || !self.disabled_actions.contains(action))
+    }
+
+    /// True if processes of this user may connect by unix sockets: see [`Config::unix_peers`](crate::Config::unix_peers).
+    pub fn lets_user(&self, user: u32) -> bool {
+        let users = self.unix_peers.as_ref();
+        users.is_none_or(|users| users.contains(&user))
     }
 }
 

@@ -1,19 +1,28 @@
-//! Every setting of a server, each declared once: [`table`]. From there follow the command line and its help, the file,
+//! Every setting of a server, each declared once: `table.rs`. From there follow the command line and its help, the file,
 //! how the two are merged and what has changed in them, the fields of [`Config`] and of [`Live`], the lines of `stats
 //! settings`, and the tables of docs/running.md and dist/nuthatch.toml. CONTRIBUTING.md has the steps for a new one.
 //!
 //! A declaration names a form ([`forms`]), and what people read of it ([`about`](About)). The macro in `declare.rs`
 //! makes types of the list, so that code reads a setting as a field, and a field that is not declared does not compile.
+//! What of a value is more than a number or a word is in [`config`], [`place`] (addresses as typed) and
+//! [`administration`].
 
 #[macro_use]
 mod declare;
 mod about;
+pub mod administration;
+pub mod config;
 pub mod forms;
+mod keeping;
+pub mod place;
+mod shown;
 mod table;
 
 use std::ffi::OsStr;
 
-pub use about::{About, Kind, Range, Reload, Setting, Stat};
+use nix::unistd::User;
+
+pub use about::{About, Kind, Now, Range, Reload, Setting, Stat};
 pub use forms::{Verbosity, absolute, verbosity};
 pub use table::{Config, FLAGS, Flags, Live, OPTIONS, Options, check_bounds, flag, option};
 
@@ -24,6 +33,13 @@ impl Flags {
     pub fn verbosity(&self) -> u8 {
         verbosity(&self.verbose)
     }
+}
+
+/// A user of the system. Errors name it.
+pub fn user(name: &str) -> Result<User, String> {
+    User::from_name(name)
+        .map_err(|error| format!("{name}: {error}"))?
+        .ok_or_else(|| format!("{name}: no such user"))
 }
 
 /// The value that comes of what was said, or else of the default.
