@@ -359,7 +359,7 @@ settings! {
         "connections that an address may have at once; 0: any number" {
             value: "NUM", default: "0",
             manual: "connections that an address may have at once, of IPv6 its first 64 bits; 0, the default: any number, \
-                     because a proxy has one address for many clients. One more is told so, closed, and counted in \
+                     because a proxy has one address for many clients. One more gets an error, is closed and counted in \
                      `rejected_by_address`, with a line in the log. Unix sockets have no address",
             stats: &[("conns_per_address", shown::address_connections_max)],
         }

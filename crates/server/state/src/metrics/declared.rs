@@ -75,10 +75,10 @@ metrics! {
         .note("Redis: by GET, MGET, GETRANGE, GETDEL, GETEX.").read(|at| at.totals.cmd_get().into()),
     count_by_class cmd_set: counter("Values that were to be stored, by the class of the item.")
         .of(&COMMANDS, &[("command", "set"), ("result", "any")])
-        .note("Only those that reached the engine. Redis: by SET and its kin, MSET, MSETNX, SETNX, APPEND, SETRANGE."),
+        .note("Only those that reached the engine. Redis: by SET and its variants, MSET, MSETNX, SETNX, APPEND, SETRANGE."),
     count cmd_flush: counter("Flushes.").of(&COMMANDS, &[("command", "flush"), ("result", "any")])
         .note("Also those that `-F` refuses, except in the binary protocol."),
-    count cmd_touch: counter("touch, gat, mg with T.").note("Redis: EXPIRE and its kin, PERSIST, TOUCH."),
+    count cmd_touch: counter("touch, gat, mg with T.").note("Redis: EXPIRE and its variants, PERSIST, TOUCH."),
     count cmd_meta: counter("Meta commands.").note("1.6.45 counts `me` alone."),
     count_by_class get_hits: counter("Gets that found an item.")
         .of(&COMMANDS, &[("command", "get"), ("result", "hit")]),
@@ -109,9 +109,9 @@ metrics! {
     count touch_misses: counter("Touches that found none.")
         .of(&COMMANDS, &[("command", "touch"), ("result", "miss")]),
     count key_too_long: counter("Keys over 250 bytes that Redis' clients sent: each was refused.")
-        .of(&KEYS_REFUSED, &[("reason", "too_long")]).note("The log tells the first."),
+        .of(&KEYS_REFUSED, &[("reason", "too_long")]).note("The log has the first."),
     count store_too_large: counter("Stores that were refused as too large, in every protocol.")
-        .of(&COMMANDS, &[("command", "set"), ("result", "too_large")]).note("The log tells the first."),
+        .of(&COMMANDS, &[("command", "set"), ("result", "too_large")]).note("The log has the first."),
     count store_no_memory: counter("Stores that were refused for want of memory, in every protocol.")
         .of(&COMMANDS, &[("command", "set"), ("result", "no_memory")]),
     count auth_cmds: counter("Logins, and attempts."),
@@ -139,7 +139,7 @@ metrics! {
         .of(&DATAGRAMS_FAILED, &[("reason", "cut")]).when(WITH_UDP),
     count udp_too_large: counter("Answers that no datagram has room for.")
         .of(&DATAGRAMS_FAILED, &[("reason", "too_large")]).when(WITH_UDP),
-    count udp_unsent: counter("Answers that the kernel did not take whole.")
+    count udp_unsent: counter("Answers of which the kernel refused a part.")
         .of(&DATAGRAMS_FAILED, &[("reason", "unsent")]).when(WITH_UDP),
 
     count ssl_new_sessions: counter("Handshakes that did not resume an earlier session.").when(WITH_TLS_SESSIONS),
@@ -204,10 +204,10 @@ metrics! {
         .of(&LOG_KEPT_ITEMS, &[("queue", "main")]).read(|at| at.log.moved_within_main.into()),
     stat "log_worker_dropped": never().note("No buffer lies between a worker and a watcher's queue."),
     stat "log_worker_written": counter("Lines that a client which watches wanted.").read(|at| at.watch.written.into()),
-    stat "log_watcher_skipped": counter("Lines that watchers were not told because they do not read.")
+    stat "log_watcher_skipped": counter("Lines left out because a watcher did not read.")
         .page("nuthatch_watchers_lines_skipped").read(|at| at.watch.skipped.into()),
     stat "log_watcher_sent": counter("Lines that were sent to them.").read(|at| at.watch.sent.into()),
-    stat "log_watchers": gauge("Connections that are told what happens (watch).").page("nuthatch_watchers")
+    stat "log_watchers": gauge("Connections that watch events (watch).").page("nuthatch_watchers")
         .read(|at| at.watch.watchers.into()),
     stat "response_obj_oom": never(),
     stat "slab_reassign_rescues": never(),
