@@ -33,7 +33,7 @@ pub struct About {
     pub alias: Option<&'static str>,
     /// The word for its value in the help.
     pub value: &'static str,
-    /// The value if nothing is said, as typed. Where no single field of [`Config`](crate::config::Config) takes it, it
+    /// The value if nothing is said, as typed. Where no single field of [`Config`] takes it, it
     /// may be a word for people. Empty: none.
     pub default: &'static str,
     /// The bounds of a number.
@@ -48,7 +48,7 @@ pub struct About {
     pub example: &'static str,
     /// The values that there are, each with its meaning, if only names are values.
     pub choices: &'static [(&'static str, &'static str)],
-    /// How a change is applied, if not by the running server's [`Live`](crate::Live) settings.
+    /// How a change is applied, if not by the running server's [`Live`] settings.
     pub reload: Reload,
     /// The lines of `stats settings` that tell it. What the engine or another part of the server knows better is told
     /// beside that part.
@@ -83,7 +83,7 @@ pub struct Range {
 pub enum Reload {
     /// Not at all: it needs a restart.
     Restart,
-    /// With all others that are [`Live`](crate::Live).
+    /// With all others that are [`Live`].
     Live,
     /// With the certificates, which are read again in any case.
     Certificates,

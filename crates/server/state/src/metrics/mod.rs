@@ -1,6 +1,6 @@
 //! The metrics of a server, each declared once in [`declared`]: its name in `stats`, its place on the page for
 //! Prometheus, its kind, its unit, its meaning, and where it is read. What follows from the declaration: the counters of
-//! the threads with their sums and their reset, `stats` and `stats hits`, the [`page`], the tables in docs/statistics.md,
+//! the threads with their sums and their reset, `stats` and `stats hits`, the [`mod@page`], the tables in docs/statistics.md,
 //! and the check that the dashboard in dist/ shows everything.
 //!
 //! This file has the words of the declaration.
