@@ -5,15 +5,15 @@ use std::mem::MaybeUninit;
 use nuthatch_engine::{AnyValue, Clock, Footprint, Item, Replies, Reply, Time};
 
 use crate::answers::{AnswerContext, OldValue};
-use crate::batch::{Batch, Ticket};
+use crate::batch::{Batch, PendingReply};
 use crate::counting::Counts;
 use crate::output::Output;
-use crate::slice::Slice;
+use crate::turn::Turn;
 
 /// Takes the answers of one batch.
 pub struct Answering<'w, 'a> {
-    slices: &'w mut [Slice],
-    tickets: &'w [Ticket],
+    turns: &'w mut [Turn],
+    pending: &'w [PendingReply],
     context: AnswerContext<'w, 'a>,
     counts: Counts<'w>,
     /// Bytes of the value that the engine is writing.
@@ -23,17 +23,17 @@ pub struct Answering<'w, 'a> {
 }
 
 impl<'w, 'a> Answering<'w, 'a> {
-    /// The receiver of the answers to a batch of these slices.
+    /// The receiver of the answers to a batch of these turns.
     pub fn new(
-        slices: &'w mut [Slice],
+        turns: &'w mut [Turn],
         batch: &'w Batch<'a>,
         counts: Counts<'w>,
         (now, clock): (Time, &'w Clock),
         footprint: &'w dyn Fn(usize, usize) -> Footprint,
     ) -> Self {
         Self {
-            slices,
-            tickets: &batch.tickets,
+            turns,
+            pending: &batch.pending,
             context: AnswerContext {
                 requests: &batch.requests,
                 metas: &batch.metas,
@@ -49,18 +49,18 @@ impl<'w, 'a> Answering<'w, 'a> {
 
     /// The output of the connection that made a request.
     #[inline]
-    fn output(&mut self, ticket: Ticket) -> &mut Output<AnyValue> {
-        &mut self.slices[ticket.slice as usize].output
+    fn output(&mut self, pending: PendingReply) -> &mut Output<AnyValue> {
+        &mut self.turns[pending.turn as usize].output
     }
 
     /// Ends a value of this many bytes.
     #[inline]
     fn value_done(&mut self, index: usize, value_len: usize) {
-        let ticket = self.tickets[index];
-        let out = self.slices[ticket.slice as usize].output.text();
+        let pending = self.pending[index];
+        let out = self.turns[pending.turn as usize].output.text();
         let (context, counts) = (&self.context, &mut self.counts);
-        ticket
-            .style
+        pending
+            .format
             .value_done(out, context, index, value_len, counts);
     }
 }
@@ -69,23 +69,23 @@ impl Replies<AnyValue> for Answering<'_, '_> {
     #[inline]
     fn begin(&mut self, index: usize, item: &Item) -> &mut [MaybeUninit<u8>] {
         let Self {
-            slices,
-            tickets,
+            turns,
+            pending,
             context,
             value_len,
             ..
         } = self;
         *value_len = item.value_len;
-        let ticket = tickets[index];
-        let output = &mut slices[ticket.slice as usize].output;
+        let pending = pending[index];
+        let output = &mut turns[pending.turn as usize].output;
         output.begin(item.value_len, |out| {
-            ticket.style.value_begins(out, context, index, item);
+            pending.format.value_begins(out, context, index, item);
         })
     }
 
     #[inline]
     fn commit(&mut self, index: usize) {
-        let output = self.output(self.tickets[index]);
+        let output = self.output(self.pending[index]);
         // SAFETY: the engine calls this for the request it called `begin` for last, after it wrote
         // all of the room it got then: that is its side of `Replies`.
         unsafe { output.commit() };
@@ -93,23 +93,25 @@ impl Replies<AnyValue> for Answering<'_, '_> {
     }
 
     fn retract(&mut self, index: usize) {
-        self.output(self.tickets[index]).retract();
+        self.output(self.pending[index]).retract();
     }
 
     fn large(&mut self, index: usize, item: &Item, value: AnyValue) {
-        let ticket = self.tickets[index];
-        let output = &mut self.slices[ticket.slice as usize].output;
+        let pending = self.pending[index];
+        let output = &mut self.turns[pending.turn as usize].output;
         let out = output.text();
-        ticket.style.value_begins(out, &self.context, index, item);
+        pending.format.value_begins(out, &self.context, index, item);
         output.pin(value);
         self.value_done(index, item.value_len);
     }
 
     fn done(&mut self, index: usize, reply: Reply) {
-        let ticket = self.tickets[index];
-        let out = self.slices[ticket.slice as usize].output.text();
+        let pending = self.pending[index];
+        let out = self.turns[pending.turn as usize].output.text();
         let (context, counts) = (&self.context, &mut self.counts);
-        let old = ticket.style.reply_done(out, context, index, &reply, counts);
+        let old = pending
+            .format
+            .reply_done(out, context, index, &reply, counts);
         if old == OldValue::Goes {
             self.failed_sets.push(index);
         }

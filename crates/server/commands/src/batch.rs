@@ -1,20 +1,20 @@
 //! The requests of one engine batch, and how each is to be answered.
 //!
-//! Requests borrow keys and values from the inputs of the iteration's slices. Their
-//! buffers outlive one batch, and so does their capacity: see [`BatchBuffers`].
+//! Requests borrow keys and values from the inputs of the iteration's turns. Their buffers outlive one batch, and so
+//! does their capacity: see [`BatchBuffers`].
 
 use nuthatch_engine::{Key, Op, Request};
 
-use crate::answers::Style;
-use crate::answers::meta::MetaTicket;
+use crate::answers::ReplyFormat;
+use crate::answers::meta::MetaFormat;
 
 /// How one request is answered.
 #[derive(Clone, Copy, Debug)]
-pub struct Ticket {
-    /// The slice whose output gets the answer: an index into the slices of the iteration.
-    pub slice: u32,
+pub struct PendingReply {
+    /// The turn whose output gets the answer: an index into the turns of the iteration.
+    pub turn: u32,
     /// The protocol of the answer, and what the answer depends on.
-    pub style: Style,
+    pub format: ReplyFormat,
 }
 
 /// A batch under construction.
@@ -22,15 +22,15 @@ pub struct Batch<'a> {
     /// The requests to the engine.
     pub requests: Vec<Request<'a>>,
     /// How each is answered.
-    pub tickets: Vec<Ticket>,
+    pub pending: Vec<PendingReply>,
     /// The parts of memcached's meta commands that their answers repeat.
-    pub(crate) metas: Vec<MetaTicket<'a>>,
+    pub(crate) metas: Vec<MetaFormat<'a>>,
     /// The most requests that it holds.
     max: usize,
 }
 
-/// A place in a batch. Requests of slices join it one slice after the other, so what is behind the place of a slice's
-/// begin is that slice's.
+/// A place in a batch. Requests of turns join it one turn after the other, so what is behind the place of a turn's
+/// begin is that turn's.
 #[derive(Clone, Copy, Debug)]
 pub struct Mark {
     requests: usize,
@@ -51,9 +51,9 @@ impl<'a> Batch<'a> {
 
     /// Adds a request.
     #[inline]
-    pub fn push(&mut self, key: Key<'a>, op: Op<'a>, ticket: Ticket) {
+    pub fn push(&mut self, key: Key<'a>, op: Op<'a>, pending: PendingReply) {
         self.requests.push(Request { key, op });
-        self.tickets.push(ticket);
+        self.pending.push(pending);
     }
 
     /// Where the next request will be.
@@ -68,14 +68,14 @@ impl<'a> Batch<'a> {
     /// Removes the requests that were added since.
     pub fn cut(&mut self, since: Mark) {
         self.requests.truncate(since.requests);
-        self.tickets.truncate(since.requests);
+        self.pending.truncate(since.requests);
         self.metas.truncate(since.metas);
     }
 
     /// Removes all requests.
     pub fn clear(&mut self) {
         self.requests.clear();
-        self.tickets.clear();
+        self.pending.clear();
         self.metas.clear();
     }
 }
@@ -84,8 +84,8 @@ impl<'a> Batch<'a> {
 #[derive(Default)]
 pub struct BatchBuffers {
     requests: Vec<Request<'static>>,
-    tickets: Vec<Ticket>,
-    metas: Vec<MetaTicket<'static>>,
+    pending: Vec<PendingReply>,
+    metas: Vec<MetaFormat<'static>>,
 }
 
 impl BatchBuffers {
@@ -94,7 +94,7 @@ impl BatchBuffers {
         Batch {
             // A vector with lifetime `'static` is also a vector with a shorter lifetime.
             requests: std::mem::take(&mut self.requests),
-            tickets: std::mem::take(&mut self.tickets),
+            pending: std::mem::take(&mut self.pending),
             metas: std::mem::take(&mut self.metas),
             max,
         }
@@ -102,16 +102,16 @@ impl BatchBuffers {
 
     /// The number of requests that fit without another allocation, and the bytes of that memory.
     pub fn room(&self) -> (usize, usize) {
-        let (requests, tickets) = (self.requests.capacity(), self.tickets.capacity());
-        let bytes = requests * size_of::<Request<'_>>() + tickets * size_of::<Ticket>();
-        (tickets, bytes)
+        let (requests, pending) = (self.requests.capacity(), self.pending.capacity());
+        let bytes = requests * size_of::<Request<'_>>() + pending * size_of::<PendingReply>();
+        (pending, bytes)
     }
 
     /// Keeps the memory of a finished batch.
     pub fn give(&mut self, batch: Batch<'_>) {
         self.requests = recycle(batch.requests);
-        self.tickets = batch.tickets;
-        self.tickets.clear();
+        self.pending = batch.pending;
+        self.pending.clear();
         self.metas = recycle(batch.metas);
     }
 }
@@ -142,11 +142,11 @@ mod tests {
         for _ in 0..3 {
             let name = String::from("a key of this iteration only");
             let mut batch = buffers.take(1);
-            let ticket = Ticket {
-                slice: 0,
-                style: Style::CpServer(cpserver::Style::Lookup(Dialect::Paper)),
+            let pending = PendingReply {
+                turn: 0,
+                format: ReplyFormat::CpServer(cpserver::Format::Lookup(Dialect::Paper)),
             };
-            batch.push(Key::new(name.as_bytes(), &hasher), Op::Get, ticket);
+            batch.push(Key::new(name.as_bytes(), &hasher), Op::Get, pending);
             assert!(batch.is_full());
             addresses.push(batch.requests.as_ptr() as usize);
             buffers.give(batch);

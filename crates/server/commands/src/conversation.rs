@@ -6,7 +6,7 @@
 //!  >28 END
 //! ```
 //!
-//! The number is the connection's file descriptor. Data blocks are left out, as in memcached. Slices run through
+//! The number is the connection's file descriptor. Data blocks are left out, as in memcached. Turns run through
 //! [`run_logged`](crate::protocols::run::run_logged) only while that level is logged, so it costs nothing otherwise.
 
 use std::fmt::{self, Display, Write};
@@ -24,8 +24,8 @@ pub fn is_logged() -> bool {
 
 /// Logs a batch.
 #[cold]
-pub fn executed(requests: usize, slices: usize) {
-    tracing::trace!("a batch of {requests} requests from {slices} connections");
+pub fn executed(requests: usize, turns: usize) {
+    tracing::trace!("a batch of {requests} requests from {turns} connections");
 }
 
 /// Bytes as text for a log line, cut to [`SHOWN_MAX`]. Every invisible character is escaped: it could move a terminal's

@@ -8,18 +8,18 @@ use nuthatch_state::worker::SharedWorker;
 
 use crate::answering::Answering;
 use crate::batch::Batch;
+use crate::context::DiscardReplies;
 use crate::counting::Counts;
-use crate::slice::Slice;
-use crate::stage::DiscardReplies;
+use crate::turn::Turn;
 
-/// Executes a batch on the engine, and answers it. If `numbers` has the numbers of all slices' connections, watchers are
-/// told too.
+/// Executes a batch on the engine, and answers it. If `numbers` has the numbers of all turns' connections, watchers are
+/// watched too.
 #[inline]
 pub fn execute(
     shared: &Shared,
     worker: &SharedWorker,
     handle: &mut AnyHandle,
-    slices: &mut [Slice],
+    turns: &mut [Turn],
     batch: &Batch<'_>,
     now: Time,
     numbers: &[usize],
@@ -31,22 +31,22 @@ pub fn execute(
         counters: &worker.counters,
         prefixes: shared.prefixes.recorder(&worker.prefixes, hasher),
     };
-    let mut answering = Answering::new(slices, batch, counts, (now, &shared.clock), &footprint);
+    let mut answering = Answering::new(turns, batch, counts, (now, &shared.clock), &footprint);
     if numbers.is_empty() {
         handle.execute(now, &batch.requests, &mut answering);
     } else {
-        let mut told = WatchedReplies {
+        let mut watched = WatchedReplies {
             inner: &mut answering,
             lines: Lines::new(&shared.watch),
             requests: &batch.requests,
-            connection: &|index| numbers[batch.tickets[index].slice as usize],
-            removal: &|index| batch.tickets[index].style.removal(),
+            connection: &|index| numbers[batch.pending[index].turn as usize],
+            removal: &|index| batch.pending[index].format.removal(),
             footprint: &footprint,
             now,
             value_len: None,
         };
-        told.execute(handle);
-        shared.watch.tell(&told.lines);
+        watched.execute(handle);
+        shared.watch.tell(&watched.lines);
     }
     // Readers must not take the old value for the new one, which could not be stored.
     for index in answering.failed_sets {

@@ -3,17 +3,20 @@
 //! [`protocols`] each. There are no sockets in this crate.
 //!
 //! ```text
-//!   input bytes -> protocols::run -> stage -> batch  ==> the engine
-//!  output bytes <- output <- answers <- answering   <==
+//!   input bytes -> protocols::run -> context -> batch ==> the engine
+//!  output bytes <- output <- answers <- answering      <==
 //! ```
 //!
-//! Reading order: [`slice`](mod@slice) (one connection's part in an iteration), [`work`](mod@work) (how much it may do), [`stage`] (what a request can use),
-//! [`partial`] (a value that arrives piece by piece), [`protocols`], [`batch`] and [`answering`] (the way there and
-//! back), [`output`], [`conversation`] (the log of requests).
+//! Reading order: [`turn`](mod@turn) (one connection's part in an iteration), [`work`](mod@work) (how much it may do),
+//! [`context`] (what a request can use), [`partial`] (a value that arrives piece by piece), [`protocols`] (the
+//! commands), [`batch`], [`executing`] and [`answering`] (to the engine and back), [`answers`] (what is written),
+//! `counting` (the statistics), [`output`], [`conversation`] (the log of requests). Imports run in one direction:
+//! `protocols` are at the top, and nothing outside of that folder knows them.
 
 pub mod answering;
 pub mod answers;
 pub mod batch;
+pub mod context;
 pub mod conversation;
 mod counting;
 pub mod executing;
@@ -21,7 +24,6 @@ mod expiry;
 pub mod output;
 pub mod partial;
 pub mod protocols;
-pub mod slice;
-pub mod stage;
 mod tls;
+pub mod turn;
 pub mod work;

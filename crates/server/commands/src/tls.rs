@@ -1,6 +1,6 @@
 //! Clients that use TLS on a port without it.
 
-use crate::slice::Slice;
+use crate::turn::Turn;
 
 /// The first byte of a client that uses TLS: a handshake. No text command begins with it.
 pub const HANDSHAKE: u8 = 0x16;
@@ -14,7 +14,7 @@ pub fn is_spoken(front: &[u8]) -> bool {
 /// Refuses TLS with this text, and ends the connection: otherwise the client would wait for an answer by TLS, and a
 /// text parser for the end of a line.
 #[cold]
-pub fn refuse(slice: &mut Slice, words: &[u8]) {
-    slice.output.text().extend_from_slice(words);
-    slice.closing = true;
+pub fn refuse(turn: &mut Turn, words: &[u8]) {
+    turn.output.text().extend_from_slice(words);
+    turn.closing = true;
 }

@@ -1,7 +1,7 @@
-//! The work of a slice, in one unit: a command about one key. Everything that a command costs beyond that counts too,
+//! The work of a turn, in one unit: a command about one key. Everything that a command costs beyond that counts too,
 //! whether or not the client gets an answer: bytes that are read, copied or written, and places that a walk visits. So
-//! no command costs other connections more than the commands of a slice do, and what takes longer goes on in the next
-//! slice.
+//! no command costs other connections more than the commands of a turn do, and what takes longer goes on in the next
+//! turn.
 
 /// The work of a command about one key moves up to this many bytes: as long as they are copied, so long the command
 /// takes.

@@ -33,7 +33,7 @@
 //! * `nuthatch-state`: the state that all threads share, with the settings ([`config`]);
 //! * `nuthatch-state`: counters and watchers; `nuthatch-security`: which clients may use the server.
 //!
-//! Reading order: `server` (what is started), `worker` (the loop), `connection` (one client between two slices, and the
+//! Reading order: `server` (what is started), `worker` (the loop), `connection` (one client between two turns, and the
 //! drawing of its state), `pending_input` (input that was not used up), `acceptor`, `listen`, `handover` (a new process
 //! takes the place of this one).
 //!

@@ -1,4 +1,4 @@
-//! Input of a connection that was read and not used up: an incomplete request, or requests that wait for their slice.
+//! Input of a connection that was read and not used up: an incomplete request, or requests that wait for their turn.
 //!
 //! An incomplete request may arrive in any number of pieces. Each byte is moved and searched a bounded number of times.
 //! A piece that completes nothing is appended to the waiting bytes, and no parser looks at the whole. Waiting bytes are

@@ -1,4 +1,4 @@
-//! The account of the memory that connections' buffers hold, one for all workers. It limits what each slice may take,
+//! The account of the memory that connections' buffers hold, one for all workers. It limits what each turn may take,
 //! and decides when connections must give memory back.
 //!
 //! ```text
@@ -10,7 +10,7 @@
 //!                              closed, until it is 3/4
 //! ```
 //!
-//! A slice may leave unsent output up to a part of the free memory. So a few connections that hold much take nothing
+//! A turn may leave unsent output up to a part of the free memory. So a few connections that hold much take nothing
 //! from the others, and many connections get less each before the bound is reached. A fair share is the mark divided by
 //! the number of open connections: if the sum is above a mark, some connection holds more than that. So the bound holds
 //! whatever clients do, except for the memory that the workers' iterations add at the same time, which is bounded too.
@@ -46,17 +46,17 @@ pub const PATIENCE: Duration = Duration::from_secs(5);
 /// The same time if there is hardly any room left: the others cannot wait for long.
 pub const PATIENCE_WHEN_FULL: Duration = Duration::from_millis(250);
 
-/// A slice may leave unsent output of one part in this many of the free memory.
+/// A turn may leave unsent output of one part in this many of the free memory.
 const SLICE_OF_FREE: usize = 16;
 
-/// Unsent output of one slice, at least and at most.
+/// Unsent output of one turn, at least and at most.
 const OUTPUT_CAP: std::ops::RangeInclusive<usize> = 2 << 10..=256 << 10;
 
-/// If the cap is below its largest value, a slice may have one request in a batch per this many bytes of the cap: the
+/// If the cap is below its largest value, a turn may have one request in a batch per this many bytes of the cap: the
 /// lengths of replies are not known before.
 const OUTPUT_OF_REQUEST: usize = 1 << 10;
 
-/// The most bytes that a connection reads per slice: bytes that it does not use must be kept.
+/// The most bytes that a connection reads per turn: bytes that it does not use must be kept.
 pub const READ_MAX: usize = 64 << 10;
 
 /// The longest value that is awaited in the input buffer. A longer one goes to the engine as it arrives.
@@ -68,7 +68,7 @@ const WANT_LEAST: usize = 1 << 20;
 /// The least peak of held bytes that is worth a trim.
 const TRIM_MIN: usize = 2 << 20;
 
-/// Bytes that connections hold between their slices.
+/// Bytes that connections hold between their turns.
 pub struct Account {
     held: AtomicUsize,
     /// The most that they may hold.
@@ -94,12 +94,12 @@ pub enum Level {
     Over,
 }
 
-/// The limits of a slice.
+/// The limits of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Terms {
-    /// Bytes of unsent output at which the slice parses no more requests.
+pub struct TurnLimits {
+    /// Bytes of unsent output at which the turn parses no more requests.
     pub output_cap: usize,
-    /// Requests of one slice in a batch.
+    /// Requests of one turn in a batch.
     pub requests_max: usize,
     /// Bytes of a read.
     pub read_max: usize,
@@ -238,8 +238,8 @@ impl Account {
         (self.mark(level) / connections.max(1)).max(SHARE_LEAST)
     }
 
-    /// The limits of a slice now, if a batch holds `batch_max` requests.
-    pub fn terms(&self, batch_max: usize) -> Terms {
+    /// The limits of a turn now, if a batch holds `batch_max` requests.
+    pub fn turn_limits(&self, batch_max: usize) -> TurnLimits {
         let free = self.bound().saturating_sub(self.held());
         let output_cap = (free / SLICE_OF_FREE).clamp(*OUTPUT_CAP.start(), *OUTPUT_CAP.end());
         let requests_max = if output_cap == *OUTPUT_CAP.end() {
@@ -247,7 +247,7 @@ impl Account {
         } else {
             (output_cap / OUTPUT_OF_REQUEST).min(batch_max)
         };
-        Terms {
+        TurnLimits {
             output_cap,
             requests_max,
             read_max: output_cap.min(READ_MAX),
@@ -299,25 +299,25 @@ mod tests {
     #[test]
     fn who_holds_nothing_has_its_terms_until_three_quarters_are_held() {
         let account = Account::new(16 << 20);
-        let ample = account.terms(256);
+        let ample = account.turn_limits(256);
         assert_eq!((ample.output_cap, ample.requests_max), (256 << 10, 256));
         // Fifty lines of 255 KB that never end, or the replies to as many clients that do not read.
         account.change(12 << 20);
         assert_eq!(
-            (account.terms(256), account.level()),
+            (account.turn_limits(256), account.level()),
             (ample, Level::Plenty)
         );
         account.change(1 << 20);
-        let fewer = account.terms(256);
+        let fewer = account.turn_limits(256);
         assert_eq!((fewer.output_cap, fewer.requests_max), (192 << 10, 192));
         account.change(3 << 20);
-        let least = account.terms(256);
+        let least = account.turn_limits(256);
         assert_eq!(
             (least.output_cap, least.requests_max, least.read_max),
             (2 << 10, 2, 2 << 10)
         );
         account.change(-(16 << 20));
-        assert_eq!(account.terms(256), ample);
+        assert_eq!(account.turn_limits(256), ample);
     }
 
     #[test]
@@ -346,7 +346,7 @@ mod tests {
         assert!(account.note_refusals(2));
         assert!(!account.note_refusals(2), "one thread tells it");
         assert_eq!((account.bound(), account.level()), (6 << 20, Level::Over));
-        assert_eq!(account.terms(256).output_cap, 2 << 10);
+        assert_eq!(account.turn_limits(256).output_cap, 2 << 10);
         account.change(-(7 << 20));
         assert!(account.note_refusals(3));
         assert_eq!(account.bound(), WANT_LEAST, "some is always allowed");

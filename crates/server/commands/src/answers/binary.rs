@@ -11,13 +11,13 @@ pub const STORE: Counted = Counted::with_prefix(Kind::Store { is_cas: false });
 
 /// The parts of a request that its answer repeats, and what follows the answer.
 #[derive(Clone, Copy, Debug)]
-pub struct Style {
+pub struct Format {
     pub head: Head,
     /// The opaque of a noop that follows the request, if one does.
     pub noop: Option<[u8; 4]>,
 }
 
-impl Answers for Style {
+impl Answers for Format {
     #[inline]
     fn counted(self, _: &AnswerContext<'_, '_>, _: usize) -> Counted {
         match self.head.opcode.loud().0 {
@@ -38,7 +38,7 @@ impl Answers for Style {
         index: usize,
         item: &Item,
     ) {
-        let key = match self.head.opcode.tells_key() {
+        let key = match self.head.opcode.repeats_key() {
             true => context.key(index),
             false => &[],
         };
@@ -80,7 +80,7 @@ impl Answers for Style {
     }
 }
 
-impl Style {
+impl Format {
     /// Appends the answer of a noop that follows the request.
     #[inline]
     fn say_noop(self, out: &mut Vec<u8>) {
@@ -100,7 +100,7 @@ impl Style {
     ) {
         let (head, (_, quiet)) = (self.head, self.head.opcode.loud());
         let Reply::Found(item) = reply else {
-            return match (quiet, head.opcode.tells_key()) {
+            return match (quiet, head.opcode.repeats_key()) {
                 (true, _) => {}
                 (false, true) => encode::miss_of(out, head, context.key(index)),
                 (false, false) => encode::error(out, head, Status::NotFound),

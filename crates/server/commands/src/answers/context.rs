@@ -2,7 +2,7 @@
 
 use nuthatch_engine::{self as engine, Clock, Footprint, Item, Op, Reply, Time};
 
-use super::meta::MetaTicket;
+use super::meta::MetaFormat;
 use crate::counting::{Counted, Counts, Request};
 
 /// How a protocol answers a request, and counts it. `index` is the request's place in the batch.
@@ -75,7 +75,7 @@ pub enum OldValue {
 /// What answers may depend on besides the engine's reply.
 pub struct AnswerContext<'w, 'a> {
     pub(crate) requests: &'w [engine::Request<'a>],
-    pub(crate) metas: &'w [MetaTicket<'a>],
+    pub(crate) metas: &'w [MetaFormat<'a>],
     /// When.
     pub now: Time,
     /// For what has to be told exactly.

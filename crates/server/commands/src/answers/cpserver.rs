@@ -11,14 +11,14 @@ pub const STORE: Kind = Kind::Store { is_cas: false };
 
 /// The kind of request, and its dialect.
 #[derive(Clone, Copy, Debug)]
-pub enum Style {
+pub enum Format {
     /// LOOKUP or FIND.
     Lookup(Dialect),
     /// INSERT or STORE.
     Insert(Dialect),
 }
 
-impl Answers for Style {
+impl Answers for Format {
     #[inline(always)]
     fn counted(self, _: &AnswerContext<'_, '_>, _: usize) -> Counted {
         Counted::only(match self {

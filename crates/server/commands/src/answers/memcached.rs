@@ -5,7 +5,7 @@ use nuthatch_protocol::encode::{self, MetaItem, MetaStatus};
 use nuthatch_protocol::{Error, MetaFlags, MetaMode, MetaVerb};
 
 use super::context::{AnswerContext, Answers, OldValue};
-use super::meta::{AnsweredVerb, MetaTicket};
+use super::meta::{AnsweredVerb, MetaFormat};
 use crate::counting::{Counted, Counts, Kind, Request};
 use crate::expiry::memcached::seconds_left;
 
@@ -14,7 +14,7 @@ const GET: Counted = Counted::with_prefix(Kind::Get);
 
 /// What an answer depends on besides its outcome.
 #[derive(Clone, Copy, Debug)]
-pub struct Style {
+pub struct Format {
     pub verb: Verb,
     /// The client said noreply.
     pub noreply: bool,
@@ -30,7 +30,7 @@ pub enum Verb {
         touched: bool,
     },
     /// set, add, replace, append, prepend, cas.
-    Store(StoreStyle),
+    Store(StoreKind),
     Delete,
     /// incr, decr.
     Delta {
@@ -43,7 +43,7 @@ pub enum Verb {
 
 /// What the answer to a store depends on besides its outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StoreStyle {
+pub enum StoreKind {
     Set,
     Cas,
     Other,
@@ -59,14 +59,14 @@ pub enum Trailer {
     Noop,
 }
 
-impl Answers for Style {
+impl Answers for Format {
     #[inline(always)]
     fn counted(self, context: &AnswerContext<'_, '_>, _: usize) -> Counted {
         match self.verb {
             Verb::Value { touched: false, .. } => GET,
             Verb::Value { touched: true, .. } => Counted::with_prefix(Kind::Touch),
             Verb::Touch => Counted::only(Kind::Touch),
-            Verb::Store(style) => count_of_store(style),
+            Verb::Store(format) => count_of_store(format),
             Verb::Delete => Counted::with_prefix(Kind::Delete),
             Verb::Delta { down } => Counted::only(Kind::Delta { is_down: down }),
             Verb::Meta(meta) => count_of_meta(&context.metas[meta as usize]),
@@ -82,7 +82,7 @@ impl Answers for Style {
         item: &Item,
     ) {
         if let Verb::Meta(meta) = self.verb {
-            let MetaTicket { key, flags, .. } = &context.metas[meta as usize];
+            let MetaFormat { key, flags, .. } = &context.metas[meta as usize];
             let item = meta_item(item, context.now);
             return encode::meta_item(
                 out,
@@ -144,9 +144,9 @@ impl Answers for Style {
                     });
                 }
             }
-            Verb::Store(style) => {
+            Verb::Store(format) => {
                 answer_store(out, self.noreply, reply);
-                if style == StoreStyle::Set && is_failure(reply) {
+                if format == StoreKind::Set && is_failure(reply) {
                     old = OldValue::Goes;
                 }
             }
@@ -165,7 +165,7 @@ impl Answers for Style {
     }
 }
 
-impl Style {
+impl Format {
     /// True for a meta command.
     pub fn is_meta(self) -> bool {
         matches!(self.verb, Verb::Meta(_))
@@ -187,7 +187,7 @@ impl Style {
         out: &mut Vec<u8>,
         context: &AnswerContext<'_, '_>,
         index: usize,
-        meta: &MetaTicket<'_>,
+        meta: &MetaFormat<'_>,
         reply: &Reply,
     ) -> OldValue {
         let mut old = OldValue::AsReplied;
@@ -219,7 +219,7 @@ impl Style {
             _ => answer_meta(
                 out,
                 MetaAnswer {
-                    ticket: meta,
+                    format: meta,
                     now: context.now,
                     offered: context.offered(index),
                 },
@@ -284,7 +284,7 @@ fn answer_delta(out: &mut Vec<u8>, noreply: bool, reply: &Reply) {
 
 /// What the answer to a meta command needs besides the engine's reply.
 pub struct MetaAnswer<'w, 'a> {
-    pub ticket: &'w MetaTicket<'a>,
+    pub format: &'w MetaFormat<'a>,
     pub now: Time,
     /// For an ms the bytes of the value to store.
     pub offered: usize,
@@ -292,7 +292,7 @@ pub struct MetaAnswer<'w, 'a> {
 
 /// Answers ms, md and ma.
 pub fn answer_meta(out: &mut Vec<u8>, answer: MetaAnswer<'_, '_>, reply: &Reply) {
-    let MetaTicket { verb, key, flags } = answer.ticket;
+    let MetaFormat { verb, key, flags } = answer.format;
     let (status, item) = match reply {
         Reply::Stored(item) | Reply::Number(_, item) | Reply::Found(item) => {
             (MetaStatus::Done, meta_item(item, answer.now))
@@ -344,14 +344,14 @@ pub fn answer_meta(out: &mut Vec<u8>, answer: MetaAnswer<'_, '_>, reply: &Reply)
 
 /// What a storage command is in the statistics.
 #[inline]
-pub fn count_of_store(style: StoreStyle) -> Counted {
+pub fn count_of_store(format: StoreKind) -> Counted {
     Counted::with_prefix(Kind::Store {
-        is_cas: style == StoreStyle::Cas,
+        is_cas: format == StoreKind::Cas,
     })
 }
 
 /// What a meta command is in the statistics.
-pub fn count_of_meta(meta: &MetaTicket<'_>) -> Counted {
+pub fn count_of_meta(meta: &MetaFormat<'_>) -> Counted {
     let flags = &meta.flags;
     Counted::meta(match meta.verb {
         AnsweredVerb::Store { .. } => Kind::Store {

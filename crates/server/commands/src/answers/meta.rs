@@ -4,7 +4,7 @@ use nuthatch_protocol::{MetaFlags, MetaVerb};
 
 /// The parts of a meta command that its answer repeats.
 #[derive(Clone, Copy, Debug)]
-pub struct MetaTicket<'a> {
+pub struct MetaFormat<'a> {
     pub verb: AnsweredVerb,
     /// The key as the client wrote it.
     pub key: &'a [u8],

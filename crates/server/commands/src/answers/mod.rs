@@ -1,5 +1,5 @@
-//! The answers of each protocol: what an answer depends on besides the engine's reply ([`Style`], which the batch keeps
-//! with each request), and how it is written ([`Answers`]).
+//! The answers of each protocol: what an answer depends on besides the engine's reply ([`ReplyFormat`], which the batch
+//! keeps with each request), and how it is written ([`Answers`]).
 
 pub(crate) mod binary;
 mod context;
@@ -15,35 +15,35 @@ pub use context::{AnswerContext, Answers, OldValue};
 
 /// The protocol of an answer, and what the answer depends on.
 #[derive(Clone, Copy, Debug)]
-pub enum Style {
+pub enum ReplyFormat {
     /// memcached's text protocol.
-    Memcached(memcached::Style),
+    Memcached(memcached::Format),
     /// memcached's binary protocol.
-    Binary(binary::Style),
+    Binary(binary::Format),
     /// CPServer's protocol.
-    CpServer(cpserver::Style),
+    CpServer(cpserver::Format),
     /// Redis' protocol.
-    Resp(resp::Style),
+    Resp(resp::Format),
 }
 
 /// The name of a removal for watchers.
 pub const REMOVAL: &str = "delete";
 
-impl Style {
-    /// The name of a removal in this style for watchers.
+impl ReplyFormat {
+    /// The name of a removal in this format for watchers.
     pub fn removal(self) -> &'static str {
         match self {
-            Self::Memcached(style) if style.is_meta() => "md",
+            Self::Memcached(format) if format.is_meta() => "md",
             _ => REMOVAL,
         }
     }
 }
 
-/// Tickets are written and read once a request.
-const _: () = assert!(size_of::<Style>() <= 16);
+/// Pending replies are written and read once a request.
+const _: () = assert!(size_of::<ReplyFormat>() <= 16);
 
 /// See [`Answers`].
-impl Style {
+impl ReplyFormat {
     /// Writes the bytes that precede a value.
     #[inline]
     pub fn value_begins(
@@ -54,10 +54,10 @@ impl Style {
         item: &Item,
     ) {
         match self {
-            Self::Memcached(style) => style.value_begins(out, context, index, item),
-            Self::Binary(style) => style.value_begins(out, context, index, item),
-            Self::CpServer(style) => style.value_begins(out, context, index, item),
-            Self::Resp(style) => style.value_begins(out, context, index, item),
+            Self::Memcached(format) => format.value_begins(out, context, index, item),
+            Self::Binary(format) => format.value_begins(out, context, index, item),
+            Self::CpServer(format) => format.value_begins(out, context, index, item),
+            Self::Resp(format) => format.value_begins(out, context, index, item),
         }
     }
 
@@ -72,10 +72,10 @@ impl Style {
         counts: &mut Counts<'_>,
     ) {
         match self {
-            Self::Memcached(style) => style.value_done(out, context, index, value_len, counts),
-            Self::Binary(style) => style.value_done(out, context, index, value_len, counts),
-            Self::CpServer(style) => style.value_done(out, context, index, value_len, counts),
-            Self::Resp(style) => style.value_done(out, context, index, value_len, counts),
+            Self::Memcached(format) => format.value_done(out, context, index, value_len, counts),
+            Self::Binary(format) => format.value_done(out, context, index, value_len, counts),
+            Self::CpServer(format) => format.value_done(out, context, index, value_len, counts),
+            Self::Resp(format) => format.value_done(out, context, index, value_len, counts),
         }
     }
 
@@ -90,10 +90,10 @@ impl Style {
         counts: &mut Counts<'_>,
     ) -> OldValue {
         match self {
-            Self::Memcached(style) => style.reply_done(out, context, index, reply, counts),
-            Self::Binary(style) => style.reply_done(out, context, index, reply, counts),
-            Self::CpServer(style) => style.reply_done(out, context, index, reply, counts),
-            Self::Resp(style) => style.reply_done(out, context, index, reply, counts),
+            Self::Memcached(format) => format.reply_done(out, context, index, reply, counts),
+            Self::Binary(format) => format.reply_done(out, context, index, reply, counts),
+            Self::CpServer(format) => format.reply_done(out, context, index, reply, counts),
+            Self::Resp(format) => format.reply_done(out, context, index, reply, counts),
         }
     }
 }

@@ -12,7 +12,7 @@ pub const STORE: Kind = Kind::Store { is_cas: false };
 
 /// The kind of answer, and the version of the protocol.
 #[derive(Clone, Copy, Debug)]
-pub struct Style {
+pub struct Format {
     /// If not 0, the header of an array with this many elements precedes the answer.
     array: u32,
     verb: Verb,
@@ -41,14 +41,14 @@ pub enum Verb {
 impl Verb {
     /// How a request is answered like this.
     #[inline]
-    pub fn of(self, version: Version) -> Style {
+    pub fn of(self, version: Version) -> Format {
         self.behind_array(0, version)
     }
 
     /// The same as the first element of an array with this many elements, unless that is 0.
     #[inline]
-    pub fn behind_array(self, array: u32, version: Version) -> Style {
-        Style {
+    pub fn behind_array(self, array: u32, version: Version) -> Format {
+        Format {
             array,
             verb: self,
             version,
@@ -56,7 +56,7 @@ impl Verb {
     }
 }
 
-impl Answers for Style {
+impl Answers for Format {
     #[inline]
     fn counted(self, context: &AnswerContext<'_, '_>, index: usize) -> Counted {
         Counted::only(match (&context.requests[index].op, self.verb) {

@@ -1,14 +1,14 @@
 //! The protocols of clients, a folder each. The worker reads bytes, executes batches, orders replies and writes bytes.
 //! A protocol does the rest:
 //!
-//! * its phases: what the next byte of input means, and the state between two slices ([`Phase`]);
+//! * its phases: what the next byte of input means, and the state between two turns ([`Phase`]);
 //! * its requests to the engine, and the commands that it executes at once ([`step`]);
 //! * how the log shows a request.
 //!
 //! Its answers are in [`answers`](crate::answers).
 //!
 //! To add one: its parser in `nuthatch-protocol`, a folder here, a variant of [`Protocol`], [`Phase`] and
-//! [`Style`](crate::answers::Style), and a line in each `match` of this file.
+//! [`ReplyFormat`](crate::answers::ReplyFormat), and a line in each `match` of this file.
 
 mod binary;
 mod cpserver;
@@ -25,11 +25,11 @@ use nuthatch_protocol::resp::{OUT_OF_MEMORY_READING, too_many_connections};
 use nuthatch_security::login::Login;
 use nuthatch_state::config::Protocol;
 
+use crate::context::Context;
 use crate::output::Output;
 use crate::partial::PartialValue;
-use crate::slice::{Flow, Slice};
-use crate::stage::Stage;
 use crate::tls;
+use crate::turn::{Flow, Turn};
 
 /// A connection's state in its protocol: what the next byte of its input means.
 pub enum Phase {
@@ -193,19 +193,19 @@ pub fn too_many(protocol: Protocol, crowd: Crowd) -> Option<&'static [u8]> {
 /// Parses the front of the unused input and takes a request, or a piece of one.
 #[inline(always)]
 pub fn step<'a>(
-    stage: &mut Stage<'_, 'a>,
-    slice: &mut Slice,
+    cx: &mut Context<'_, 'a>,
+    turn: &mut Turn,
     phase: &mut Phase,
     input: &'a [u8],
 ) -> Flow {
     match phase {
-        Phase::Memcached(phase) => memcached::step(stage, slice, phase, input),
-        Phase::Binary(phase) => binary::step(stage, slice, phase, input),
-        Phase::CpServer(phase) => cpserver::step(stage, slice, phase, input),
-        Phase::Resp(phase) => resp::step(stage, slice, phase, input),
+        Phase::Memcached(phase) => memcached::step(cx, turn, phase, input),
+        Phase::Binary(phase) => binary::step(cx, turn, phase, input),
+        Phase::CpServer(phase) => cpserver::step(cx, turn, phase, input),
+        Phase::Resp(phase) => resp::step(cx, turn, phase, input),
         Phase::Undecided { redis } => {
             let redis = *redis;
-            decide(stage, slice, phase, redis, input)
+            decide(cx, turn, phase, redis, input)
         }
     }
 }
@@ -213,20 +213,20 @@ pub fn step<'a>(
 /// Tells a protocol by its first byte.
 #[cold]
 fn decide(
-    stage: &Stage<'_, '_>,
-    slice: &mut Slice,
+    cx: &Context<'_, '_>,
+    turn: &mut Turn,
     phase: &mut Phase,
     redis: bool,
     input: &[u8],
 ) -> Flow {
-    let login = stage.shared.has_passwords();
-    *phase = match input.get(slice.position) {
+    let login = cx.shared.has_passwords();
+    *phase = match input.get(turn.position) {
         None => return Flow::Starved,
         Some(&MAGIC) => Phase::begin(Protocol::Binary, login),
         Some(&resp::MARK) if redis => Phase::begin(Protocol::Redis, login),
         Some(&tls::HANDSHAKE) => {
-            tls::refuse(slice, encode::NO_TLS);
-            slice.position = input.len();
+            tls::refuse(turn, encode::NO_TLS);
+            turn.position = input.len();
             return Flow::Next;
         }
         Some(_) => Phase::begin(Protocol::Text, login),

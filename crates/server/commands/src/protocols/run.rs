@@ -1,53 +1,53 @@
-//! Runs a slice: parses its input request by request, until it stops.
+//! Runs a turn: parses its input request by request, until it stops.
 
 use std::os::fd::RawFd;
 
 use nuthatch_engine::AnyValue;
 
 use super::{Phase, step};
+use crate::context::Context;
 use crate::output::Output;
-use crate::slice::{Flow, Slice, Stop};
-use crate::stage::Stage;
+use crate::turn::{Flow, Stop, Turn};
 
-/// Parses as much of `input` as the slice may, and returns why it stopped.
+/// Parses as much of `input` as the turn may, and returns why it stopped.
 pub fn run<'a>(
-    stage: &mut Stage<'_, 'a>,
-    slice: &mut Slice,
+    cx: &mut Context<'_, 'a>,
+    turn: &mut Turn,
     phase: &mut Phase,
     input: &'a [u8],
 ) -> Stop {
     loop {
-        if let Some(stop) = step_of_slice(stage, slice, phase, input) {
+        if let Some(stop) = step_of_turn(cx, turn, phase, input) {
             return stop;
         }
     }
 }
 
-/// One step of [`run`]: a command, or a piece of one. Returns why the slice stops, if it does.
+/// One step of [`run`]: a command, or a piece of one. Returns why the turn stops, if it does.
 #[inline(always)]
-fn step_of_slice<'a>(
-    stage: &mut Stage<'_, 'a>,
-    slice: &mut Slice,
+fn step_of_turn<'a>(
+    cx: &mut Context<'_, 'a>,
+    turn: &mut Turn,
     phase: &mut Phase,
     input: &'a [u8],
 ) -> Option<Stop> {
-    if slice.closing {
+    if turn.closing {
         return Some(Stop::Closing);
     }
-    if slice.output.len() >= slice.terms.output_cap {
-        return Some(if slice.in_batch > 0 {
+    if turn.output.len() >= turn.limits.output_cap {
+        return Some(if turn.in_batch > 0 {
             Stop::Batch
         } else {
             Stop::Full
         });
     }
-    if stage.batch_is_full(slice) {
+    if cx.batch_is_full(turn) {
         return Some(Stop::Batch);
     }
-    if slice.commands_left == 0 {
+    if turn.commands_left == 0 {
         return Some(Stop::Yielded);
     }
-    match step(stage, slice, phase, input) {
+    match step(cx, turn, phase, input) {
         Flow::Next => None,
         Flow::Barrier => Some(Stop::Batch),
         Flow::Starved => Some(Stop::Starved),
@@ -58,19 +58,19 @@ fn step_of_slice<'a>(
 /// [`run`], with a line in the log for each request.
 #[cold]
 pub fn run_logged<'a>(
-    stage: &mut Stage<'_, 'a>,
-    slice: &mut Slice,
+    cx: &mut Context<'_, 'a>,
+    turn: &mut Turn,
     phase: &mut Phase,
     input: &'a [u8],
     fd: RawFd,
 ) -> Stop {
-    tracing::trace!("{fd}: {} bytes of input", input.len() - slice.position);
+    tracing::trace!("{fd}: {} bytes of input", input.len() - turn.position);
     loop {
-        let from = slice.position;
+        let from = turn.position;
         let begins = phase.is_at_request();
-        let stop = step_of_slice(stage, slice, phase, input);
+        let stop = step_of_turn(cx, turn, phase, input);
         // A request that waits for a batch or for more input is not consumed: it is parsed again, and logged then.
-        if begins && slice.position > from {
+        if begins && turn.position > from {
             phase.log_request(&input[from..], fd);
         }
         if let Some(stop) = stop {
@@ -79,7 +79,7 @@ pub fn run_logged<'a>(
     }
 }
 
-/// Logs the replies in a slice's output from `from` on.
+/// Logs the replies in a turn's output from `from` on.
 #[cold]
 pub fn answered(phase: &Phase, output: &Output<AnyValue>, from: usize, fd: RawFd) {
     let end = output.end();

@@ -108,7 +108,7 @@ impl Opcode {
 
     /// True if the answer repeats the key.
     #[inline]
-    pub fn tells_key(self) -> bool {
+    pub fn repeats_key(self) -> bool {
         matches!(self.loud().0, Self::GETK | Self::GATK)
     }
 }

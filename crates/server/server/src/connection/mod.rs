@@ -1,4 +1,4 @@
-//! A connection between two slices. Most connections are idle most of the time, so a connection owns no buffer unless
+//! A connection between two turns. Most connections are idle most of the time, so a connection owns no buffer unless
 //! the buffer has data.
 //!
 //! * [`state`]: the states of its socket, of its place in the run queue, and of its end.
@@ -11,7 +11,7 @@ use std::time::Duration;
 use nuthatch_commands::output::Output;
 use nuthatch_commands::protocols::Phase;
 use nuthatch_engine::{AnyValue, Time};
-use nuthatch_state::account::{PATIENCE, READ_MAX, Terms};
+use nuthatch_state::account::{PATIENCE, READ_MAX, TurnLimits};
 use nuthatch_state::config::Protocol;
 use nuthatch_state::origins::Seat;
 use nuthatch_state::stream::Stream;
@@ -57,7 +57,7 @@ pub(crate) struct Connection {
     pub(crate) active: Time,
     /// Bytes that the client's side had not taken from the kernel when the worker last asked the kernel.
     pub(crate) untaken: usize,
-    /// Requests that this connection may have in a batch: see [`Slice`](nuthatch_commands::slice::Slice).
+    /// Requests that this connection may have in a batch: see [`Turn`](nuthatch_commands::turn::Turn).
     pub(crate) in_batch_max: usize,
     pub(crate) state: State,
     /// What watchers hear when it is closed, unless the server stops: the reason is known before the client has taken
@@ -90,11 +90,11 @@ impl Connection {
         }
     }
 
-    /// Bytes to read in a slice.
+    /// Bytes to read in a turn.
     #[inline]
-    pub(crate) fn read_max(&self, terms: &Terms) -> usize {
+    pub(crate) fn read_max(&self, turn_limits: &TurnLimits) -> usize {
         // Bytes of the value go to the engine, and need not be kept.
-        self.phase.missing().clamp(terms.read_max, READ_MAX)
+        self.phase.missing().clamp(turn_limits.read_max, READ_MAX)
     }
 
     /// Bytes of buffers that it holds.

@@ -29,7 +29,7 @@
 //!               |                                                 +--- wrote (not all) ----+  |
 //!               +------------- wrote (all): the poll is asked no longer ----------------------+
 //!
-//!  run      is it in the run queue, the list of those whose slice is next?
+//!  run      is it in the run queue, the list of those whose turn is next?
 //!
 //!             Idle ---- enqueue ----> Queued ---- dequeue ----> Idle
 //! ```
@@ -37,7 +37,7 @@
 //! The parts depend on each other in three places: a read that finds the end of the input finishes an open connection,
 //! only an open connection has work left, and a connection that begins to linger looks at its input again.
 
-use nuthatch_commands::slice::Stop;
+use nuthatch_commands::turn::Stop;
 use nuthatch_engine::Time;
 
 /// The whole state. Each change is a function that tells its reason.
@@ -101,7 +101,7 @@ pub(crate) enum Ending {
     },
 }
 
-/// What a slice would find without a read.
+/// What a turn would find without a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
     /// Nothing that is complete.
@@ -134,7 +134,7 @@ impl State {
         matches!(self.ending, Ending::Open { .. })
     }
 
-    /// True if its next slice needs no read.
+    /// True if its next turn needs no read.
     #[inline]
     pub(crate) fn has_work(&self) -> bool {
         self.ending == Ending::Open { work: Work::Left }
@@ -148,7 +148,7 @@ impl State {
             .contains(&self.ending)
     }
 
-    /// True if its next slice begins with a read, if there is something to read.
+    /// True if its next turn begins with a read, if there is something to read.
     #[inline]
     pub(crate) fn needs_input(&self) -> bool {
         self.ending == Ending::Open { work: Work::Done }
@@ -160,7 +160,7 @@ impl State {
         matches!(self.input, Input::Readable | Input::Hung)
     }
 
-    /// True if it can have another slice without waiting for an event.
+    /// True if it can have another turn without waiting for an event.
     #[inline]
     pub(crate) fn has_more(&self) -> bool {
         self.has_work() || self.needs_input() && self.is_readable()
@@ -252,7 +252,7 @@ impl State {
     }
 
     /// Marks it as no longer queued. False if it was not queued: the run queue's id was that of an earlier connection,
-    /// now closed, or this one has had its slice already.
+    /// now closed, or this one has had its turn already.
     #[inline]
     #[must_use]
     pub(crate) fn dequeue(&mut self) -> bool {
@@ -271,10 +271,10 @@ impl State {
         self.enqueue()
     }
 
-    /// Its slice is over. If `closing`, it was the last one, and the input that it left is ignored.
+    /// Its turn is over. If `closing`, it was the last one, and the input that it left is ignored.
     #[inline]
     pub(crate) fn stopped(&mut self, stop: Stop, closing: bool) {
-        debug_assert!(self.is_open(), "{self:?} had a slice");
+        debug_assert!(self.is_open(), "{self:?} had a turn");
         self.ending = match stop {
             _ if closing => Ending::Parting,
             Stop::Yielded | Stop::Full => Ending::Open { work: Work::Left },
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slice_that_was_the_last_leaves_no_work() {
+    fn a_turn_that_was_the_last_leaves_no_work() {
         let stops = [
             Stop::Batch,
             Stop::Starved,
@@ -562,7 +562,7 @@ mod tests {
         assert!(of_output || before.output == after.output);
         let of_run = matches!(step, Step::Enqueue | Step::Dequeue | Step::Call);
         assert!(of_run || before.run == after.run);
-        // `has_more` stays true until a read, the end of a slice, or the end of the connection.
+        // `has_more` stays true until a read, the end of a turn, or the end of the connection.
         let ends = matches!(step, Step::Stopped(..) | Step::Part);
         assert!(looks || ends || after.has_more() || !before.has_more());
     }

@@ -6,11 +6,11 @@ use std::mem;
 
 use nuthatch_commands::output::Output;
 use nuthatch_commands::protocols::Phase;
-use nuthatch_commands::slice::{Slice, Source, Stop};
+use nuthatch_commands::turn::{Source, Stop, Turn};
 use nuthatch_engine::{AnyValue, Time};
 use nuthatch_protocol::datagram;
 use nuthatch_protocol::encode::TooMuch;
-use nuthatch_state::account::Terms;
+use nuthatch_state::account::TurnLimits;
 
 use super::Worker;
 use super::iteration::BUFFER;
@@ -45,9 +45,9 @@ impl Worker {
         for index in 0..self.datagram_sockets.len() {
             self.receive(index);
         }
-        // Slices that paused so that others could be answered go on.
-        while !self.slices.is_empty() {
-            self.run_slices(now, true);
+        // Turns that paused so that others could be answered go on.
+        while !self.turns.is_empty() {
+            self.run_turns(now, true);
             self.answer_datagrams();
             let pending = &self.own.counters.pending;
             self.own.latencies.note(pending, begun.elapsed());
@@ -55,10 +55,10 @@ impl Worker {
         self.datagrams.clear();
     }
 
-    /// Reads datagrams of a socket, a slice for each.
+    /// Reads datagrams of a socket, a turn for each.
     fn receive(&mut self, index: usize) {
         let reply_max = self.live.udp_reply_max.get();
-        let terms = Terms {
+        let turn_limits = TurnLimits {
             output_cap: reply_max,
             requests_max: self.shared.config.batch_max.get(),
             read_max: DATAGRAM_MAX,
@@ -88,15 +88,15 @@ impl Worker {
             };
             let (start, end) = (self.used + text, self.used + count);
             self.used = end;
-            self.slices.push(Slice {
+            self.turns.push(Turn {
                 id: self.datagrams.len(),
                 source: Source::Buffer(start, end),
                 position: 0,
-                terms,
+                limits: turn_limits,
                 logged: 0,
                 output: Output::with_buffer(self.pool.take()),
                 in_batch: 0,
-                in_batch_max: terms.requests_max,
+                in_batch_max: turn_limits.requests_max,
                 commands_left: self.live.commands_per_slice.get(),
                 has_run: false,
                 stop: Stop::Batch,
@@ -113,51 +113,51 @@ impl Worker {
         }
     }
 
-    /// Answers the datagrams whose slices have ended, and keeps the other slices for the next round. Those that have not
+    /// Answers the datagrams whose turns have ended, and keeps the other turns for the next round. Those that have not
     /// run yet come first there, as with connections.
     fn answer_datagrams(&mut self) {
-        let mut slices = mem::take(&mut self.slices);
-        slices.sort_by_key(|slice| slice.has_run);
-        for mut slice in slices {
-            if slice.stop == Stop::Yielded && slice.commands_left > 0 {
-                (slice.stop, slice.has_run) = (Stop::Batch, false);
-                self.slices.push(slice);
+        let mut turns = mem::take(&mut self.turns);
+        turns.sort_by_key(|turn| turn.has_run);
+        for mut turn in turns {
+            if turn.stop == Stop::Yielded && turn.commands_left > 0 {
+                (turn.stop, turn.has_run) = (Stop::Batch, false);
+                self.turns.push(turn);
                 continue;
             }
-            if slice.stop == Stop::Panicked {
+            if turn.stop == Stop::Panicked {
                 continue;
             }
-            self.judge(&mut slice);
-            self.send(slice);
+            self.judge(&mut turn);
+            self.send(turn);
         }
     }
 
     /// Drops a request of which a part is missing or which is too long, and an answer that is too large.
-    fn judge(&mut self, slice: &mut Slice) {
+    fn judge(&mut self, turn: &mut Turn) {
         let counters = &self.own.counters;
-        let phase = &mut self.datagrams[slice.id].phase;
-        let refusal = match slice.stop {
+        let phase = &mut self.datagrams[turn.id].phase;
+        let refusal = match turn.stop {
             // The commands that are left are not parsed: the work for a datagram has a bound.
-            Stop::Yielded if has_rest(slice) => Some(TooMuch::Commands),
+            Stop::Yielded if has_rest(turn) => Some(TooMuch::Commands),
             Stop::Full => Some(TooMuch::Answer),
-            _ if slice.output.len() > slice.terms.output_cap => Some(TooMuch::Answer),
+            _ if turn.output.len() > turn.limits.output_cap => Some(TooMuch::Answer),
             _ => None,
         };
         if let Some(what) = refusal {
             counters.udp_too_large.bump();
-            slice.output = Output::default();
-            phase.say_too_much(what, slice.output.text());
-        } else if !slice.closing && (!phase.is_at_request() || has_rest(slice)) {
+            turn.output = Output::default();
+            phase.say_too_much(what, turn.output.text());
+        } else if !turn.closing && (!phase.is_at_request() || has_rest(turn)) {
             counters.udp_dropped.bump();
         }
         phase.forget();
     }
 
     /// Sends an answer. What the kernel does not take is lost.
-    fn send(&mut self, slice: Slice) {
-        let mut output: Output<AnyValue> = slice.output;
+    fn send(&mut self, turn: Turn) {
+        let mut output: Output<AnyValue> = turn.output;
         if !output.is_empty() {
-            let datagram = &self.datagrams[slice.id];
+            let datagram = &self.datagrams[turn.id];
             let socket = &self.datagram_sockets[datagram.socket].socket;
             let mut frames = Sender::new(socket, datagram.peer, datagram.request, output.len());
             let mut sent = 0;
@@ -173,9 +173,9 @@ impl Worker {
 }
 
 /// True if bytes are left of a request's datagram.
-fn has_rest(slice: &Slice) -> bool {
-    match slice.source {
-        Source::Buffer(start, end) => start + slice.position < end,
+fn has_rest(turn: &Turn) -> bool {
+    match turn.source {
+        Source::Buffer(start, end) => start + turn.position < end,
         Source::Kept(..) => false,
     }
 }

@@ -1,4 +1,4 @@
-//! An iteration: one read, one slice and one write for each ready connection.
+//! An iteration: one read, one turn and one write for each ready connection.
 //!
 //! An iteration admits as many ready connections as its read buffer has room for, and reads once for each. Then all
 //! their requests go to the engine in one batch (or a few), and the worker writes the replies:
@@ -24,15 +24,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Instant;
 
 use bumpalo::Bump;
+use nuthatch_commands::context::Context;
 use nuthatch_commands::conversation;
 use nuthatch_commands::executing::execute;
 use nuthatch_commands::output::Output;
 use nuthatch_commands::protocols::{Phase, run};
-use nuthatch_commands::slice::{Slice, Source, Stop};
-use nuthatch_commands::stage::Stage;
+use nuthatch_commands::turn::{Source, Stop, Turn};
 use nuthatch_engine::{Engine, Time, has_unwound};
 use nuthatch_protocol::{Awaited, resp};
-use nuthatch_state::account::{AWAITED_MAX, Terms};
+use nuthatch_state::account::{AWAITED_MAX, TurnLimits};
 use nuthatch_state::telemetry::connections::Info;
 use nuthatch_state::telemetry::watch::line::{self, Reason};
 use slab::Slab;
@@ -64,7 +64,7 @@ const ITERATION_BYTES: usize = 128 << 10;
 /// that wait for the end of their iteration take bounded memory, whatever the requests are.
 const ITERATION_OUTPUT: usize = 1 << 20;
 
-/// An iteration that has copied this many bytes of queued requests begins no other slice: the copies stay until its end.
+/// An iteration that has copied this many bytes of queued requests begins no other turn: the copies stay until its end.
 const ITERATION_DECODED: usize = 1 << 20;
 
 /// The longest incomplete command that a connection keeps: no other protocol's is as long as Redis'.
@@ -76,7 +76,7 @@ const _: () = assert!(
 );
 
 impl Worker {
-    /// Gives every ready connection one slice. A connection that has more to do is ready again for the next loop, so
+    /// Gives every ready connection one turn. A connection that has more to do is ready again for the next loop, so
     /// that the worker sees events in between.
     pub(super) fn serve(&mut self, now: Time) {
         if self.ready.is_empty() {
@@ -87,7 +87,7 @@ impl Worker {
         self.handshakes_left = HANDSHAKES;
         while next < ready.len() {
             let batch_max = self.shared.config.batch_max.get();
-            let terms = self.shared.account.terms(batch_max);
+            let turn_limits = self.shared.account.turn_limits(batch_max);
             self.used = 0;
             let begun = Instant::now();
             while let Some(&id) = ready.get(next) {
@@ -95,11 +95,11 @@ impl Worker {
                     break;
                 }
                 next += 1;
-                self.admit(id, terms);
+                self.admit(id, turn_limits);
             }
-            if !self.slices.is_empty() {
-                self.run_slices(now, false);
-                self.finish(now, &terms);
+            if !self.turns.is_empty() {
+                self.run_turns(now, false);
+                self.finish(now, &turn_limits);
                 let pending = &self.own.counters.pending;
                 self.own.latencies.note(pending, begun.elapsed());
             }
@@ -123,11 +123,11 @@ impl Worker {
         self.used < ITERATION_BYTES && self.used + waiting + READ_MIN <= BUFFER
     }
 
-    /// Gives a connection a slice in this iteration, if there is something to do. Notes the end of a handshake.
-    fn admit(&mut self, id: usize, terms: Terms) {
+    /// Gives a connection a turn in this iteration, if there is something to do. Notes the end of a handshake.
+    fn admit(&mut self, id: usize, turn_limits: TurnLimits) {
         let connection = self.connections.get(id);
         let shakes = connection.is_some_and(|it| !it.stream.is_ready());
-        self.admit_now(id, terms);
+        self.admit_now(id, turn_limits);
         if shakes {
             let connection = self.connections.get(id);
             let is_new = connection.is_some_and(|it| it.stream.has_new_session());
@@ -135,11 +135,11 @@ impl Worker {
         }
     }
 
-    fn admit_now(&mut self, id: usize, terms: Terms) {
+    fn admit_now(&mut self, id: usize, turn_limits: TurnLimits) {
         let Some(connection) = self.connections.get_mut(id) else {
             return;
         };
-        // Not queued: the connection that was queued has closed and this one has its id, or this one had its slice
+        // Not queued: the connection that was queued has closed and this one has its id, or this one had its turn
         // already.
         if !connection.state.dequeue() {
             return;
@@ -162,7 +162,7 @@ impl Worker {
             Ending::Lingering { .. } => return self.drop_input(id),
             Ending::Finished | Ending::Parting => return,
         };
-        if connection.output.len() >= terms.output_cap {
+        if connection.output.len() >= turn_limits.output_cap {
             return;
         }
         let source = match work {
@@ -170,7 +170,7 @@ impl Worker {
                 let (bytes, start) = connection.waiting.take();
                 self.keep(bytes, start)
             }
-            Work::Done => match self.read(id, &terms) {
+            Work::Done => match self.read(id, &turn_limits) {
                 Some(source) => source,
                 None => return,
             },
@@ -186,15 +186,15 @@ impl Worker {
         } else {
             mem::take(&mut connection.output)
         };
-        self.slices.push(Slice {
+        self.turns.push(Turn {
             id,
             source,
             position,
-            terms,
+            limits: turn_limits,
             logged: output.end(),
             output,
             in_batch: 0,
-            in_batch_max: connection.in_batch_max.min(terms.requests_max),
+            in_batch_max: connection.in_batch_max.min(turn_limits.requests_max),
             commands_left: self.live.commands_per_slice.get(),
             has_run: false,
             stop: Stop::Batch,
@@ -210,9 +210,9 @@ impl Worker {
         Source::Kept(self.kept.len() - 1, start)
     }
 
-    /// Reads once. `None` if there is no input for a slice. Then the connection may have been closed.
+    /// Reads once. `None` if there is no input for a turn. Then the connection may have been closed.
     #[inline]
-    fn read(&mut self, id: usize, terms: &Terms) -> Option<Source> {
+    fn read(&mut self, id: usize, turn_limits: &TurnLimits) -> Option<Source> {
         let connection = &mut self.connections[id];
         if !connection.state.is_readable() || !self.reading {
             return None;
@@ -220,7 +220,7 @@ impl Worker {
         // Leave room for the waiting bytes: they may have to stand before the new ones.
         let start = self.used;
         let from = start + connection.waiting.len();
-        let to = (from + connection.read_max(terms)).min(BUFFER);
+        let to = (from + connection.read_max(turn_limits)).min(BUFFER);
         let count = loop {
             match connection.stream.read(&mut self.buffer[from..to]) {
                 Ok(count) => break count,
@@ -259,7 +259,7 @@ impl Worker {
         connection.state.has_read(emptied);
         self.own.counters.bytes_read.add(count as u64);
         if from > start {
-            return self.join(id, from, from + count, terms);
+            return self.join(id, from, from + count, turn_limits);
         }
         self.used = from + count;
         Some(Source::Buffer(start, self.used))
@@ -267,7 +267,13 @@ impl Worker {
 
     /// Joins the bytes read, `buffer[from..to]`, with the connection's waiting input. `None` if all of it goes on
     /// waiting.
-    fn join(&mut self, id: usize, from: usize, to: usize, terms: &Terms) -> Option<Source> {
+    fn join(
+        &mut self,
+        id: usize,
+        from: usize,
+        to: usize,
+        turn_limits: &TurnLimits,
+    ) -> Option<Source> {
         let connection = &mut self.connections[id];
         let start = self.used;
         let (place, arrived) = self.buffer[start..to].split_at_mut(from - start);
@@ -275,7 +281,7 @@ impl Worker {
             Joined::Incomplete => {
                 connection.active = self.now;
                 self.enter(id);
-                self.queue_again(id, terms);
+                self.queue_again(id, turn_limits);
                 None
             }
             Joined::Before(buffer) => {
@@ -291,8 +297,8 @@ impl Worker {
         }
     }
 
-    /// Parses, executes and answers the inputs of all slices: those of connections, or those of datagrams.
-    pub(super) fn run_slices(&mut self, now: Time, of_datagrams: bool) {
+    /// Parses, executes and answers the inputs of all turns: those of connections, or those of datagrams.
+    pub(super) fn run_turns(&mut self, now: Time, of_datagrams: bool) {
         let Self {
             shared,
             own,
@@ -302,14 +308,14 @@ impl Worker {
             datagram_sockets,
             buffer,
             kept,
-            slices,
+            turns,
             decoded,
             limits,
             ..
         } = self;
         let mut batch = self.batch.take(shared.config.batch_max.get());
         let hasher = shared.engine.hasher();
-        // Bytes of copied output of all slices.
+        // Bytes of copied output of all turns.
         let mut written = 0;
         let logged = conversation::is_logged();
         let mut peers = match of_datagrams {
@@ -317,20 +323,20 @@ impl Worker {
             true => Peers::Datagrams(datagrams, datagram_sockets),
         };
         loop {
-            for (index, slice) in slices.iter_mut().enumerate() {
-                if slice.stop != Stop::Batch || batch.is_full() {
+            for (index, turn) in turns.iter_mut().enumerate() {
+                if turn.stop != Stop::Batch || batch.is_full() {
                     continue;
                 }
                 if written >= ITERATION_OUTPUT || decoded.allocated_bytes() >= ITERATION_DECODED {
-                    slice.stop = Stop::Yielded;
+                    turn.stop = Stop::Yielded;
                     continue;
                 }
-                slice.has_run = true;
-                let Peer { phase, fd, info } = peers.of(slice.id);
-                let before = slice.output.copied();
+                turn.has_run = true;
+                let Peer { phase, fd, info } = peers.of(turn.id);
+                let before = turn.output.copied();
                 let mark = batch.mark();
-                let input = input_of(slice.source, buffer, kept);
-                let mut stage = Stage {
+                let input = input_of(turn.source, buffer, kept);
+                let mut cx = Context {
                     shared,
                     handle,
                     batch: &mut batch,
@@ -342,29 +348,29 @@ impl Worker {
                     limits: *limits,
                     now,
                     present: Default::default(),
-                    slice: index as u32,
+                    turn: index as u32,
                     info,
                     work: Default::default(),
                 };
-                // Unwind safe, if the panic is not the engine's. What the slice changes is of its connection alone, which
+                // Unwind safe, if the panic is not the engine's. What the turn changes is of its connection alone, which
                 // is closed: its output, its phase (with it go a value under way, its share of the account, and what a
-                // transaction has queued or watches). What it shares with the other slices is valid at each step: the
+                // transaction has queued or watches). What it shares with the other turns is valid at each step: the
                 // batch, which is cut; the arena, which only grows until the iteration's end; the counters, which are
                 // atomic. Locks are released by their guards, the isolation's too.
                 let ran = catch_unwind(AssertUnwindSafe(|| match logged {
-                    true => run::run_logged(&mut stage, slice, phase, input, fd),
-                    false => run::run(&mut stage, slice, phase, input),
+                    true => run::run_logged(&mut cx, turn, phase, input, fd),
+                    false => run::run(&mut cx, turn, phase, input),
                 }));
                 match ran {
                     Ok(stop) => {
-                        slice.stop = stop;
-                        written += slice.output.copied() - before;
+                        turn.stop = stop;
+                        written += turn.output.copied() - before;
                     }
                     // The engine's state is every connection's: the server ends.
                     Err(panic) if has_unwound() => resume_unwind(panic),
                     Err(_) => {
                         batch.cut(mark);
-                        slice.give_up();
+                        turn.give_up();
                         own.counters.panic_kicks.bump();
                         // The panic's own message has the place.
                         tracing::error!(
@@ -377,31 +383,31 @@ impl Worker {
             if !batch.is_empty() {
                 let numbers = match shared.watch.wanted().is_empty() {
                     true => Vec::new(),
-                    false => slices
+                    false => turns
                         .iter()
-                        .map(|slice| shared.number_of(peers.of(slice.id).info))
+                        .map(|turn| shared.number_of(peers.of(turn.id).info))
                         .collect(),
                 };
-                execute(shared, own, handle, slices, &batch, now, &numbers);
+                execute(shared, own, handle, turns, &batch, now, &numbers);
                 own.hot.look(&batch.requests, hasher);
                 if logged {
-                    conversation::executed(batch.requests.len(), slices.len());
+                    conversation::executed(batch.requests.len(), turns.len());
                 }
                 batch.clear();
             }
             if logged {
-                for slice in slices.iter_mut() {
-                    let Peer { phase, fd, .. } = peers.of(slice.id);
-                    run::answered(phase, &slice.output, slice.logged, fd);
-                    slice.logged = slice.output.end();
+                for turn in turns.iter_mut() {
+                    let Peer { phase, fd, .. } = peers.of(turn.id);
+                    run::answered(phase, &turn.output, turn.logged, fd);
+                    turn.logged = turn.output.end();
                 }
             }
             let mut unfinished = false;
             written = 0;
-            for slice in slices.iter_mut() {
-                written += slice.output.copied();
-                slice.adapt();
-                unfinished |= slice.stop == Stop::Batch;
+            for turn in turns.iter_mut() {
+                written += turn.output.copied();
+                turn.adapt();
+                unfinished |= turn.stop == Stop::Batch;
             }
             if !unfinished {
                 break;
@@ -412,28 +418,28 @@ impl Worker {
     }
 
     /// Ends the iteration: keeps unused input, sends output.
-    fn finish(&mut self, now: Time, terms: &Terms) {
-        let mut slices = mem::take(&mut self.slices);
-        for slice in slices.drain(..) {
-            let id = slice.id;
-            if slice.stop == Stop::Panicked {
+    fn finish(&mut self, now: Time, turn_limits: &TurnLimits) {
+        let mut turns = mem::take(&mut self.turns);
+        for turn in turns.drain(..) {
+            let id = turn.id;
+            if turn.stop == Stop::Panicked {
                 self.close_for(id, Reason::Error);
                 continue;
             }
-            if !self.keep_input(&slice) {
-                self.connections[id].output = slice.output;
+            if !self.keep_input(&turn) {
+                self.connections[id].output = turn.output;
                 self.close_for_want(id);
                 continue;
             }
             let connection = &mut self.connections[id];
             connection.touch(now);
-            connection.in_batch_max = slice.in_batch_max;
-            connection.state.stopped(slice.stop, slice.closing);
-            if slice.closing && !slice.has_quit {
+            connection.in_batch_max = turn.in_batch_max;
+            connection.state.stopped(turn.stop, turn.closing);
+            if turn.closing && !turn.has_quit {
                 connection.end = Reason::Error;
             }
-            connection.output = slice.output;
-            if slice.stop == Stop::Yielded {
+            connection.output = turn.output;
+            if turn.stop == Stop::Yielded {
                 self.own.counters.conn_yields.bump();
             }
             if connection.output.is_empty() && !connection.stream.has_unsent() {
@@ -446,13 +452,13 @@ impl Worker {
             } else if !self.flush(id) {
                 continue;
             }
-            if slice.has_run {
-                self.queue_again(id, terms);
+            if turn.has_run {
+                self.queue_again(id, turn_limits);
             } else {
-                self.put_off(id, terms);
+                self.put_off(id, turn_limits);
             }
         }
-        self.slices = slices;
+        self.turns = turns;
         self.kept.clear();
     }
 
@@ -465,31 +471,31 @@ impl Worker {
         self.close_for_memory(id);
     }
 
-    /// Leaves a slice's unused input with its connection. False if there is no memory for it.
+    /// Leaves a turn's unused input with its connection. False if there is no memory for it.
     #[inline]
-    fn keep_input(&mut self, slice: &Slice) -> bool {
-        let connection = &mut self.connections[slice.id];
-        match slice.source {
+    fn keep_input(&mut self, turn: &Turn) -> bool {
+        let connection = &mut self.connections[turn.id];
+        match turn.source {
             Source::Buffer(start, end) => {
-                connection.has_moved(slice.position);
-                let rest = &self.buffer[start + slice.position..end];
+                connection.has_moved(turn.position);
+                let rest = &self.buffer[start + turn.position..end];
                 if !rest.is_empty() {
-                    let Some(copy) = PendingInput::copy_of(rest, slice.awaited) else {
+                    let Some(copy) = PendingInput::copy_of(rest, turn.awaited) else {
                         return false;
                     };
                     connection.waiting = copy;
                 }
             }
             Source::Kept(place, start) => {
-                connection.has_moved(slice.position - start);
+                connection.has_moved(turn.position - start);
                 let input = mem::take(&mut self.kept[place]);
-                let rest = input.len() - slice.position;
+                let rest = input.len() - turn.position;
                 if rest * 2 > input.capacity() {
-                    connection.waiting = PendingInput::new(input, slice.position, slice.awaited);
+                    connection.waiting = PendingInput::new(input, turn.position, turn.awaited);
                 } else {
                     // Little of it is left: copy it, so that it does not hold so large a buffer.
-                    let rest = &input[slice.position..];
-                    let Some(copy) = PendingInput::copy_of(rest, slice.awaited) else {
+                    let rest = &input[turn.position..];
+                    let Some(copy) = PendingInput::copy_of(rest, turn.awaited) else {
                         return false;
                     };
                     connection.waiting = copy;
@@ -501,19 +507,19 @@ impl Worker {
     }
 
     /// Puts a connection that need not wait for an event on the run queue again.
-    fn queue_again(&mut self, id: usize, terms: &Terms) {
+    fn queue_again(&mut self, id: usize, turn_limits: &TurnLimits) {
         let connection = &self.connections[id];
-        if connection.state.has_more() && connection.output.len() < terms.output_cap {
+        if connection.state.has_more() && connection.output.len() < turn_limits.output_cap {
             self.enqueue(id);
         }
     }
 
-    /// The same for a connection whose slice has not run: it comes before those that had their turn. Otherwise some
+    /// The same for a connection whose turn has not run: it comes before those that had their turn. Otherwise some
     /// clients whose answers fill each iteration would keep the others out for as long as they like.
     #[cold]
-    fn put_off(&mut self, id: usize, terms: &Terms) {
+    fn put_off(&mut self, id: usize, turn_limits: &TurnLimits) {
         let connection = &mut self.connections[id];
-        if connection.output.len() < terms.output_cap && connection.state.enqueue() {
+        if connection.output.len() < turn_limits.output_cap && connection.state.enqueue() {
             self.put_off.push(id);
         }
     }
@@ -544,13 +550,13 @@ fn empty(arena: &mut Bump) {
     }
 }
 
-/// The owners of the slices: connections or datagrams.
+/// The owners of the turns: connections or datagrams.
 enum Peers<'w> {
     Connections(&'w mut Slab<Connection>),
     Datagrams(&'w mut [Datagram], &'w [DatagramSocket]),
 }
 
-/// What a slice's commands may use of its connection or datagram.
+/// What a turn's commands may use of its connection or datagram.
 struct Peer<'w> {
     phase: &'w mut Phase,
     fd: RawFd,

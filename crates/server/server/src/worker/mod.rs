@@ -24,7 +24,7 @@ use bumpalo::Bump;
 use mio::{Events, Poll, Token};
 use nuthatch_commands::batch::BatchBuffers;
 use nuthatch_commands::output::Written;
-use nuthatch_commands::slice::Slice;
+use nuthatch_commands::turn::Turn;
 use nuthatch_engine::{AnyHandle, Engine, Time};
 use nuthatch_protocol::Limits;
 use nuthatch_state::account::Level;
@@ -64,7 +64,7 @@ pub(crate) struct Worker {
     datagram_sockets: Vec<DatagramSocket>,
     /// The datagrams of this iteration.
     datagrams: Vec<Datagram>,
-    /// The run queue: ids of the connections whose slice is next.
+    /// The run queue: ids of the connections whose turn is next.
     ready: Vec<usize>,
     /// Those that come first in the next loop: this one had no time for them.
     put_off: Vec<usize>,
@@ -73,7 +73,7 @@ pub(crate) struct Worker {
     used: usize,
     /// Inputs of this iteration that their connections had kept.
     kept: Vec<Vec<u8>>,
-    slices: Vec<Slice>,
+    turns: Vec<Turn>,
     batch: BatchBuffers,
     decoded: Bump,
     pool: Pool,
@@ -94,7 +94,7 @@ pub(crate) struct Worker {
     swept: Time,
     /// When a stopping worker ends in any case.
     draining: Option<Instant>,
-    /// False when every connection has had its last slice that reads.
+    /// False when every connection has had its last turn that reads.
     reading: bool,
     /// It has closed its connections for a pause.
     rests: bool,
@@ -127,7 +127,7 @@ impl Worker {
             buffer: vec![0; iteration::BUFFER].into_boxed_slice(),
             used: 0,
             kept: Vec::new(),
-            slices: Vec::new(),
+            turns: Vec::new(),
             batch: BatchBuffers::default(),
             decoded: Bump::new(),
             pool,
@@ -273,7 +273,7 @@ impl Worker {
         );
         if self.draining.is_none() && (ends || parts && !self.rests) {
             self.draining = Some(Instant::now() + DRAIN);
-            // Requests that have arrived by now are read and answered: every connection gets one last slice.
+            // Requests that have arrived by now are read and answered: every connection gets one last turn.
             for (id, connection) in &mut self.connections {
                 connection.state.saw_input();
                 if connection.state.enqueue() {

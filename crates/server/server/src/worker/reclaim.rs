@@ -70,7 +70,7 @@ impl Worker {
     }
 
     /// While values under way take much of the engine's memory, closes connections that bring hardly anything of
-    /// theirs. A connection whose next slice is due may have brought more than was read: it is spared.
+    /// theirs. A connection whose next turn is due may have brought more than was read: it is spared.
     pub(super) fn close_stuck_uploads(&mut self) {
         if !self.shared.uploads.are_many() {
             return;

@@ -3,33 +3,33 @@
 use nuthatch_protocol::binary::{Command, Head, Status, encode};
 use nuthatch_security::guesses::Credentials;
 
-use crate::slice::Slice;
-use crate::stage::Stage;
+use crate::context::Context;
+use crate::turn::Turn;
 
 /// The mechanisms, with a space between.
 const MECHANISMS: &[u8] = b"PLAIN";
 
 /// Answers a SASL request. True if it admits the client.
 pub fn answer(
-    stage: &mut Stage<'_, '_>,
-    slice: &mut Slice,
+    cx: &mut Context<'_, '_>,
+    turn: &mut Turn,
     head: Head,
     command: &Command<'_>,
 ) -> bool {
-    if !stage.shared.has_passwords() {
-        encode::error(slice.output.text(), head, Status::Unknown);
+    if !cx.shared.has_passwords() {
+        encode::error(turn.output.text(), head, Status::Unknown);
         return false;
     }
     let Command::SaslAuth { mechanism, data } = command else {
-        encode::text(slice.output.text(), head, &[], MECHANISMS);
+        encode::text(turn.output.text(), head, &[], MECHANISMS);
         return false;
     };
     let said = match *mechanism == MECHANISMS {
         true => name_and_password(data),
         false => None,
     };
-    let admitted = stage.login(slice, said);
-    let out = slice.output.text();
+    let admitted = cx.login(turn, said);
+    let out = turn.output.text();
     match admitted {
         true => encode::text(out, head, &[], b"Authenticated"),
         false => encode::error(out, head, Status::Unauthenticated),

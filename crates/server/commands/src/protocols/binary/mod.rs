@@ -18,36 +18,36 @@ use nuthatch_protocol::{Awaited, Limits};
 use nuthatch_security::login::Login;
 
 use self::phase::NO_LIMITS;
-use crate::slice::{Flow, Slice};
-use crate::stage::Stage;
+use crate::context::Context;
+use crate::turn::{Flow, Turn};
 use crate::work::Work;
 pub use phase::Phase;
 
 /// Takes a request, or a piece of one.
 #[inline(always)]
 pub fn step<'a>(
-    stage: &mut Stage<'_, 'a>,
-    slice: &mut Slice,
+    cx: &mut Context<'_, 'a>,
+    turn: &mut Turn,
     phase: &mut Phase,
     input: &'a [u8],
 ) -> Flow {
     match phase {
-        Phase::Requests => request(stage, slice, phase, input),
+        Phase::Requests => request(cx, turn, phase, input),
         Phase::Swallow(left) => {
-            let flow = slice.skip(left, input);
+            let flow = turn.skip(left, input);
             if *left == 0 {
                 *phase = Phase::Requests;
             }
             flow
         }
         Phase::Value(_) => {
-            let flow = large::go_on(stage, slice, phase, input);
-            stage.charge(slice);
+            let flow = large::go_on(cx, turn, phase, input);
+            cx.charge(turn);
             flow
         }
         Phase::Login(login) => {
             let login = *login;
-            before_login(stage, slice, phase, login, input)
+            before_login(cx, turn, phase, login, input)
         }
     }
 }
@@ -55,28 +55,26 @@ pub fn step<'a>(
 /// Parses the front of the unused input and takes the request.
 #[inline]
 fn request<'a>(
-    stage: &mut Stage<'_, 'a>,
-    slice: &mut Slice,
+    cx: &mut Context<'_, 'a>,
+    turn: &mut Turn,
     phase: &mut Phase,
     input: &'a [u8],
 ) -> Flow {
-    let front = &input[slice.position..];
-    match parse(front, &stage.limits) {
+    let front = &input[turn.position..];
+    match parse(front, &cx.limits) {
         Parsed::Incomplete => {
-            slice.awaited = binary::awaited(front);
+            turn.awaited = binary::awaited(front);
             Flow::Starved
         }
-        Parsed::Request { request, consumed } => {
-            requests::request(stage, slice, &request, consumed)
-        }
+        Parsed::Request { request, consumed } => requests::request(cx, turn, &request, consumed),
         Parsed::Body {
             start, value_len, ..
-        } if value_len <= slice.terms.awaited_max => {
-            slice.awaited = Awaited::bytes(start + value_len);
+        } if value_len <= turn.limits.awaited_max => {
+            turn.awaited = Awaited::bytes(start + value_len);
             Flow::Starved
         }
         // What is executed at once must follow the requests before it.
-        _ if slice.in_batch > 0 => Flow::Barrier,
+        _ if turn.in_batch > 0 => Flow::Barrier,
         Parsed::Body {
             head,
             store,
@@ -84,14 +82,14 @@ fn request<'a>(
             value_len,
         } => {
             let request = &front[..start];
-            let flow = large::begin(stage, slice, phase, head, &store, request, value_len);
-            stage.charge(slice);
+            let flow = large::begin(cx, turn, phase, head, &store, request, value_len);
+            cx.charge(turn);
             flow
         }
-        Parsed::Refused(refusal) => refuse(stage, slice, phase, front, &refusal),
+        Parsed::Refused(refusal) => refuse(cx, turn, phase, front, &refusal),
         Parsed::Foreign => {
-            slice.position = input.len();
-            slice.closing = true;
+            turn.position = input.len();
+            turn.closing = true;
             Flow::Next
         }
     }
@@ -101,16 +99,16 @@ fn request<'a>(
 /// the version end the connection.
 #[cold]
 fn before_login(
-    stage: &mut Stage<'_, '_>,
-    slice: &mut Slice,
+    cx: &mut Context<'_, '_>,
+    turn: &mut Turn,
     phase: &mut Phase,
     mut login: Login,
     input: &[u8],
 ) -> Flow {
-    let front = &input[slice.position..];
+    let front = &input[turn.position..];
     let (head, consumed) = match parse(front, &NO_VALUES) {
         Parsed::Incomplete => {
-            slice.awaited = binary::awaited(front);
+            turn.awaited = binary::awaited(front);
             return Flow::Starved;
         }
         Parsed::Request { request, consumed } => {
@@ -118,20 +116,20 @@ fn before_login(
             match request.command {
                 command @ (Command::SaslList | Command::SaslAuth { .. }) => {
                     let is_question = command == Command::SaslList;
-                    if login::answer(stage, slice, head, &command) {
+                    if login::answer(cx, turn, head, &command) {
                         *phase = Phase::Requests;
                     } else if !is_question {
-                        slice.closing |= login.is_enough();
+                        turn.closing |= login.is_enough();
                         *phase = Phase::Login(login);
                     }
-                    slice.position += consumed;
-                    slice.spend(Work::COMMAND);
+                    turn.position += consumed;
+                    turn.spend(Work::COMMAND);
                     return Flow::Next;
                 }
                 Command::Version => {
-                    slice.position += consumed;
-                    slice.spend(Work::COMMAND);
-                    requests::version(slice, head);
+                    turn.position += consumed;
+                    turn.spend(Work::COMMAND);
+                    requests::version(turn, head);
                     return Flow::Next;
                 }
                 _ => (head, consumed),
@@ -140,40 +138,40 @@ fn before_login(
         Parsed::Refused(refusal) => (refusal.head, front.len()),
         Parsed::Body { head, start, .. } => (head, start),
         Parsed::Foreign => {
-            slice.position = input.len();
-            slice.closing = true;
+            turn.position = input.len();
+            turn.closing = true;
             return Flow::Next;
         }
     };
-    encode::error(slice.output.text(), head, Status::Unauthenticated);
-    slice.position += consumed;
-    slice.closing = true;
+    encode::error(turn.output.text(), head, Status::Unauthenticated);
+    turn.position += consumed;
+    turn.closing = true;
     Flow::Next
 }
 
 /// Refuses a request that cannot be executed. `front` is the input from that request on.
 #[cold]
 fn refuse(
-    stage: &mut Stage<'_, '_>,
-    slice: &mut Slice,
+    cx: &mut Context<'_, '_>,
+    turn: &mut Turn,
     phase: &mut Phase,
     front: &[u8],
     refusal: &Refusal<'_>,
 ) -> Flow {
     if refusal.status == Status::TooLarge {
-        stage.counters.count_failure(&Reply::TooLarge);
+        cx.counters.count_failure(&Reply::TooLarge);
         if let Parsed::Body { store, .. } = parse(&front[..refusal.consumed], &NO_LIMITS) {
-            let op = requests::store_op(stage, &store);
-            stage.tell_refused(store.key, &op, &Reply::TooLarge);
+            let op = requests::store_op(cx, &store);
+            cx.notify_refused(store.key, &op, &Reply::TooLarge);
         }
     }
     if let Some(key) = refusal.forget {
-        stage.forget(key);
+        cx.forget(key);
     }
-    encode::error(slice.output.text(), refusal.head, refusal.status);
-    slice.spend(Work::COMMAND);
-    slice.position += refusal.consumed;
-    slice.closing |= refusal.close;
+    encode::error(turn.output.text(), refusal.head, refusal.status);
+    turn.spend(Work::COMMAND);
+    turn.position += refusal.consumed;
+    turn.closing |= refusal.close;
     if refusal.swallow > 0 {
         *phase = Phase::Swallow(refusal.swallow);
     }

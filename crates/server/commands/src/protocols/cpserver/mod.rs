@@ -7,11 +7,11 @@ use nuthatch_engine::{Op, Reply, Store};
 use nuthatch_protocol::Awaited;
 use nuthatch_protocol::cpserver::{self, Dialect, HEADER, Parsed, StoreHeader, parse};
 
-use crate::answers::Style;
+use crate::answers::ReplyFormat;
 use crate::answers::cpserver::{self as answers, insert_status};
+use crate::context::Context;
 use crate::partial::PartialValue;
-use crate::slice::{Flow, Slice};
-use crate::stage::Stage;
+use crate::turn::{Flow, Turn};
 use crate::work::Work;
 
 /// What the next byte of input means.
@@ -53,93 +53,93 @@ impl Phase {
 /// Takes a request, or a piece of one.
 #[inline(always)]
 pub fn step<'a>(
-    stage: &mut Stage<'_, 'a>,
-    slice: &mut Slice,
+    cx: &mut Context<'_, 'a>,
+    turn: &mut Turn,
     phase: &mut Phase,
     input: &'a [u8],
 ) -> Flow {
     match phase {
-        Phase::Requests => request(stage, slice, phase, input),
+        Phase::Requests => request(cx, turn, phase, input),
         Phase::Swallow(left) => {
-            let flow = slice.skip(left, input);
+            let flow = turn.skip(left, input);
             if *left == 0 {
                 *phase = Phase::Requests;
             }
             flow
         }
-        Phase::Value(_) => go_on(stage, slice, phase, input),
+        Phase::Value(_) => go_on(cx, turn, phase, input),
     }
 }
 
 /// Parses the front of the unused input and takes the request.
 #[inline]
 fn request<'a>(
-    stage: &mut Stage<'_, 'a>,
-    slice: &mut Slice,
+    cx: &mut Context<'_, 'a>,
+    turn: &mut Turn,
     phase: &mut Phase,
     input: &'a [u8],
 ) -> Flow {
-    let parsed = parse(&input[slice.position..], &stage.limits);
+    let parsed = parse(&input[turn.position..], &cx.limits);
     match parsed {
         Parsed::Incomplete => {
-            slice.awaited = cpserver::awaited(&input[slice.position..]);
+            turn.awaited = cpserver::awaited(&input[turn.position..]);
             return Flow::Starved;
         }
         Parsed::Lookup { key, dialect } => {
-            let style = Style::CpServer(answers::Style::Lookup(dialect));
-            stage.push(slice, key, Op::Get, style);
+            let format = ReplyFormat::CpServer(answers::Format::Lookup(dialect));
+            cx.push(turn, key, Op::Get, format);
         }
         Parsed::Insert {
             key,
             value,
             dialect,
         } => {
-            let alone = stage.may_refuse(key, value);
-            if alone && slice.in_batch > 0 {
+            let alone = cx.may_refuse(key, value);
+            if alone && turn.in_batch > 0 {
                 return Flow::Barrier;
             }
             let op = Op::Store(Store::set(value));
-            let style = Style::CpServer(answers::Style::Insert(dialect));
-            stage.push(slice, key, op, style);
-            slice.position += value.len();
+            let format = ReplyFormat::CpServer(answers::Format::Insert(dialect));
+            cx.push(turn, key, op, format);
+            turn.position += value.len();
             if alone {
-                slice.position += HEADER;
-                slice.spend(Work::COMMAND);
+                turn.position += HEADER;
+                turn.spend(Work::COMMAND);
                 return Flow::Barrier;
             }
         }
-        Parsed::Body(announced) if announced.value_len <= slice.terms.awaited_max => {
-            slice.awaited = Awaited::bytes(HEADER + announced.value_len);
+        Parsed::Body(announced) if announced.value_len <= turn.limits.awaited_max => {
+            turn.awaited = Awaited::bytes(HEADER + announced.value_len);
             return Flow::Starved;
         }
         // What is executed at once must follow the requests before it.
-        _ if slice.in_batch > 0 => return Flow::Barrier,
-        Parsed::Body(announced) => begin(stage, slice, phase, &announced),
+        _ if turn.in_batch > 0 => return Flow::Barrier,
+        Parsed::Body(announced) => begin(cx, turn, phase, &announced),
         Parsed::TooLarge(announced) => {
-            stage.counters.count_failure(&Reply::TooLarge);
-            refuse(stage, slice, phase, &announced, &Reply::TooLarge);
+            cx.counters.count_failure(&Reply::TooLarge);
+            refuse(cx, turn, phase, &announced, &Reply::TooLarge);
         }
         Parsed::Unknown { op } => {
             tracing::debug!(op, "no operation of CPServer's");
-            cpserver::unknown(slice.output.text());
-            slice.position = input.len();
-            slice.closing = true;
+            cpserver::unknown(turn.output.text());
+            turn.position = input.len();
+            turn.closing = true;
             return Flow::Next;
         }
     }
-    slice.position += HEADER;
-    slice.spend(Work::COMMAND);
+    turn.position += HEADER;
+    turn.spend(Work::COMMAND);
     Flow::Next
 }
 
 /// Begins a store whose value is too long to await in a buffer.
 fn begin(
-    stage: &mut Stage<'_, '_>,
-    slice: &mut Slice,
+    cx: &mut Context<'_, '_>,
+    turn: &mut Turn,
     phase: &mut Phase,
     announced: &StoreHeader<'_>,
 ) {
-    match stage.reserve(announced.key, announced.value_len) {
+    match cx.reserve(announced.key, announced.value_len) {
         Ok(value) => {
             *phase = Phase::Value(Box::new(Incoming {
                 value,
@@ -147,32 +147,32 @@ fn begin(
                 dialect: announced.dialect,
             }));
         }
-        Err(reply) => refuse(stage, slice, phase, announced, &reply),
+        Err(reply) => refuse(cx, turn, phase, announced, &reply),
     }
-    stage.charge(slice);
+    cx.charge(turn);
 }
 
 /// Drops a value that cannot be stored, and removes the old value that it was to replace.
 #[cold]
 fn refuse(
-    stage: &mut Stage<'_, '_>,
-    slice: &mut Slice,
+    cx: &mut Context<'_, '_>,
+    turn: &mut Turn,
     phase: &mut Phase,
     announced: &StoreHeader<'_>,
     reply: &Reply,
 ) {
-    stage.forget(announced.key);
+    cx.forget(announced.key);
     let status = insert_status(reply);
-    cpserver::stored(slice.output.text(), announced.dialect, status);
+    cpserver::stored(turn.output.text(), announced.dialect, status);
     *phase = Phase::Swallow(announced.value_len as u64);
 }
 
 /// Passes the bytes of a large value that have arrived to the engine, and stores the item when all have.
-fn go_on(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, input: &[u8]) -> Flow {
+fn go_on(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, input: &[u8]) -> Flow {
     let Phase::Value(incoming) = phase else {
         return Flow::Next;
     };
-    if !slice.receive(&mut incoming.value, input) {
+    if !turn.receive(&mut incoming.value, input) {
         return Flow::Starved;
     }
     if let Phase::Value(incoming) = std::mem::replace(phase, Phase::Requests) {
@@ -181,10 +181,10 @@ fn go_on(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, input:
             key,
             dialect,
         } = *incoming;
-        let reply = stage.commit(&key, value, &Store::set(&[]), answers::STORE);
+        let reply = cx.commit(&key, value, &Store::set(&[]), answers::STORE);
         let status = insert_status(&reply);
-        cpserver::stored(slice.output.text(), dialect, status);
-        stage.charge(slice);
+        cpserver::stored(turn.output.text(), dialect, status);
+        cx.charge(turn);
     }
     Flow::Next
 }

@@ -6,10 +6,10 @@ use std::sync::atomic::Ordering;
 use nuthatch_protocol::{Words, encode};
 
 use super::arguments::{Arguments, number};
-use super::dump::{CLASSES_MAX, Classes, Dump, DumpStyle};
+use super::dump::{CLASSES_MAX, Classes, Dump, DumpFormat};
 use super::phase::Phase;
-use crate::slice::Slice;
-use crate::stage::Stage;
+use crate::context::Context;
+use crate::turn::Turn;
 
 const ERROR: &[u8] = b"ERROR\r\n";
 const BAD_FORMAT: &[u8] = b"CLIENT_ERROR bad command line format\r\n";
@@ -95,16 +95,11 @@ pub fn lru(text: Words<'_>) -> (&'static [u8], bool) {
 }
 
 /// lru_crawler. The sweep of expired items always runs, so only the dumps have an effect.
-pub fn lru_crawler(
-    stage: &mut Stage<'_, '_>,
-    slice: &mut Slice,
-    phase: &mut Phase,
-    text: Words<'_>,
-) {
-    let out = slice.output.text();
+pub fn lru_crawler(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, text: Words<'_>) {
+    let out = turn.output.text();
     let arguments = Arguments::of(text);
     // Relaxed: a switch that only this command sets and reads.
-    let enabled = &stage.shared.crawler_enabled;
+    let enabled = &cx.shared.crawler_enabled;
     let words: &[u8] = match *arguments.words() {
         [b"enable"] => {
             enabled.store(true, Ordering::Relaxed);
@@ -130,21 +125,19 @@ pub fn lru_crawler(
             Some(_) => encode::OK,
             None => b"BADCLASS invalid class id\r\n",
         },
-        [b"metadump", _] if !stage.shared.live.load().allow_dump => {
-            b"ERROR metadump not allowed\r\n"
-        }
-        [b"mgdump", _] if !stage.shared.live.load().allow_dump => b"ERROR key dump not allowed\r\n",
+        [b"metadump", _] if !cx.shared.live.load().allow_dump => b"ERROR metadump not allowed\r\n",
+        [b"mgdump", _] if !cx.shared.live.load().allow_dump => b"ERROR key dump not allowed\r\n",
         [kind @ (b"metadump" | b"mgdump"), classes] => {
-            let style = if kind == b"metadump" {
-                DumpStyle::Meta
+            let format = if kind == b"metadump" {
+                DumpFormat::Meta
             } else {
-                DumpStyle::Keys
+                DumpFormat::Keys
             };
-            match (Classes::parse(classes), Dump::alone(stage.shared)) {
+            match (Classes::parse(classes), Dump::alone(cx.shared)) {
                 (None, _) => b"BADCLASS invalid class id\r\n",
                 (_, None) => b"BUSY currently processing crawler request\r\n",
                 (Some(classes), Some(permit)) => {
-                    *phase = Phase::Dump(Box::new(Dump::new(style, classes, Some(permit))));
+                    *phase = Phase::Dump(Box::new(Dump::new(format, classes, Some(permit))));
                     return out.extend_from_slice(encode::OK);
                 }
             }

@@ -1,4 +1,4 @@
-//! Replies that are longer than a slice: metadump, mgdump, cachedump. They are made slice by slice, each only when the
+//! Replies that are longer than a turn: metadump, mgdump, cachedump. They are made turn by turn, each only when the
 //! client has read enough of the earlier output, and block no other client meanwhile.
 
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use nuthatch_state::shared::Shared;
 use nuthatch_state::telemetry::histogram::ItemSizes;
 
 use super::arguments::number;
+use crate::context::Context;
 use crate::expiry::memcached::unix_seconds;
-use crate::slice::Slice;
-use crate::stage::Stage;
+use crate::turn::Turn;
 use crate::work::Work;
 
-/// The number of places that a slice looks at. It depends on the room for output.
-const SLICE: std::ops::RangeInclusive<usize> = 8..=256;
+/// The number of places that a turn looks at. It depends on the room for output.
+const TURN: std::ops::RangeInclusive<usize> = 8..=256;
 
 /// The longest line: a key of 250 bytes, all escaped, and the numbers.
 const LINE: usize = 3 * KEY_LEN_MAX + 150;
@@ -61,7 +61,7 @@ impl Classes {
 
 /// How an item is written.
 #[derive(Debug)]
-pub enum DumpStyle {
+pub enum DumpFormat {
     /// metadump
     Meta,
     /// mgdump
@@ -84,16 +84,16 @@ impl Drop for Permit {
 
 /// A dump in progress.
 pub struct Dump {
-    style: DumpStyle,
+    format: DumpFormat,
     classes: Classes,
     cursor: Cursor,
     _permit: Option<Permit>,
 }
 
 impl Dump {
-    pub fn new(style: DumpStyle, classes: Classes, permit: Option<Permit>) -> Self {
+    pub fn new(format: DumpFormat, classes: Classes, permit: Option<Permit>) -> Self {
         Self {
-            style,
+            format,
             classes,
             cursor: Cursor::default(),
             _permit: permit,
@@ -112,46 +112,46 @@ impl Dump {
         })
     }
 
-    /// Writes one more slice. True if it was the last.
-    pub fn go_on(&mut self, stage: &mut Stage<'_, '_>, slice: &mut Slice) -> bool {
-        let room = slice.terms.output_cap.saturating_sub(slice.output.len());
-        let items = (room / LINE).clamp(*SLICE.start(), *SLICE.end());
-        let out = slice.output.text();
-        let (classes, wall, now) = (self.classes, stage.shared.clock.wall(), stage.now);
-        let style = &mut self.style;
+    /// Writes one more turn. True if it was the last.
+    pub fn go_on(&mut self, cx: &mut Context<'_, '_>, turn: &mut Turn) -> bool {
+        let room = turn.limits.output_cap.saturating_sub(turn.output.len());
+        let items = (room / LINE).clamp(*TURN.start(), *TURN.end());
+        let out = turn.output.text();
+        let (classes, wall, now) = (self.classes, cx.shared.clock.wall(), cx.now);
+        let format = &mut self.format;
         // An engine copies an item to show it.
         let mut shown = 0;
-        let next = stage.handle.visit(now, self.cursor, items, &mut |visit| {
+        let next = cx.handle.visit(now, self.cursor, items, &mut |visit| {
             shown += visit.key.len() + visit.value.len();
             if !classes.contains(visit.footprint.class) {
                 return;
             }
-            match style {
-                DumpStyle::Meta => meta_line(out, &visit, &wall),
-                DumpStyle::Keys => dump::key_line(out, visit.key),
+            match format {
+                DumpFormat::Meta => meta_line(out, &visit, &wall),
+                DumpFormat::Keys => dump::key_line(out, visit.key),
                 // A key with other bytes was set in base64. It is left out, as in memcached: these lines have no
                 // escapes.
-                DumpStyle::Cache { left } if *left > 0 && dump::is_plain(visit.key) => {
+                DumpFormat::Cache { left } if *left > 0 && dump::is_plain(visit.key) => {
                     *left -= 1;
                     let end = unix_seconds(visit.item.expiry, &wall).unwrap_or(0);
                     dump::cache_line(out, visit.key, visit.item.value_len, end);
                 }
-                DumpStyle::Cache { .. } => {}
-                DumpStyle::Sizes(sizes) => sizes.add(visit.footprint.size),
+                DumpFormat::Cache { .. } => {}
+                DumpFormat::Sizes(sizes) => sizes.add(visit.footprint.size),
             }
         });
-        stage.work.add(Work::of_places(items));
-        stage.work.add(Work::of_bytes(shown));
-        let enough = matches!(style, DumpStyle::Cache { left: 0 });
+        cx.work.add(Work::of_places(items));
+        cx.work.add(Work::of_bytes(shown));
+        let enough = matches!(format, DumpFormat::Cache { left: 0 });
         match next {
             Some(cursor) if !enough => {
                 self.cursor = cursor;
                 false
             }
             _ => {
-                match style {
-                    DumpStyle::Keys => out.extend_from_slice(b"EN\r\n"),
-                    DumpStyle::Sizes(sizes) => sizes.write(out),
+                match format {
+                    DumpFormat::Keys => out.extend_from_slice(b"EN\r\n"),
+                    DumpFormat::Sizes(sizes) => sizes.write(out),
                     _ => out.extend_from_slice(encode::END),
                 }
                 true

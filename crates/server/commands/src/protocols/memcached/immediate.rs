@@ -14,38 +14,33 @@ use nuthatch_state::telemetry::watch::Kinds;
 use super::phase::Phase;
 use super::store::store_op;
 use super::{admin, stats};
+use crate::context::Context;
 use crate::expiry::memcached::flush_time;
-use crate::slice::Slice;
-use crate::stage::Stage;
+use crate::turn::Turn;
 
 /// Executes a command that is not about keys.
 #[cold]
-pub fn command(
-    stage: &mut Stage<'_, '_>,
-    slice: &mut Slice,
-    phase: &mut Phase,
-    command: Command<'_>,
-) {
-    let out = slice.output.text();
-    if stage.info.peer().is_udp() && needs_connection(&command) {
+pub fn command(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, command: Command<'_>) {
+    let out = turn.output.text();
+    if cx.info.peer().is_udp() && needs_connection(&command) {
         return out.extend_from_slice(NOT_OVER_UDP);
     }
     let (words, noreply): (&[u8], bool) = match command {
-        Command::FlushAll { delay, noreply } => (flush_all(stage, delay), noreply),
+        Command::FlushAll { delay, noreply } => (flush_all(cx, delay), noreply),
         Command::Version => return encode::version(out, MEMCACHED_VERSION),
-        Command::Verbosity { level, noreply } => (verbosity(stage, level), noreply),
-        Command::MemoryLimit { megabytes, noreply } => (memory_limit(stage, megabytes), noreply),
+        Command::Verbosity { level, noreply } => (verbosity(cx, level), noreply),
+        Command::MemoryLimit { megabytes, noreply } => (memory_limit(cx, megabytes), noreply),
         Command::Stats(words) => match words.iter().next().and_then(admin::absent) {
             Some(refusal) => (refusal, false),
-            None => return stats::command(stage, slice, phase, words),
+            None => return stats::command(cx, turn, phase, words),
         },
         Command::Slabs(words) => admin::slabs(words),
         Command::Lru(words) => admin::lru(words),
-        Command::LruCrawler(words) => return admin::lru_crawler(stage, slice, phase, words),
-        Command::Watch(words) => (watch(stage, slice.id, phase, words), false),
-        Command::RefreshCerts => (refresh_certs(stage, slice.id, phase), false),
-        Command::Shutdown(words) => return shutdown(stage, slice, words),
-        Command::Quit => return slice.quit(),
+        Command::LruCrawler(words) => return admin::lru_crawler(cx, turn, phase, words),
+        Command::Watch(words) => (watch(cx, turn.id, phase, words), false),
+        Command::RefreshCerts => (refresh_certs(cx, turn.id, phase), false),
+        Command::Shutdown(words) => return shutdown(cx, turn, words),
+        Command::Quit => return turn.quit(),
         Command::Get(_)
         | Command::Store(_)
         | Command::Delete { .. }
@@ -74,12 +69,12 @@ fn needs_connection(command: &Command<'_>) -> bool {
 
 /// watch: the connection gets the server's events from now on.
 fn watch(
-    stage: &Stage<'_, '_>,
+    cx: &Context<'_, '_>,
     connection: usize,
     phase: &mut Phase,
     words: Words<'_>,
 ) -> &'static [u8] {
-    if !stage.shared.config.allow_watch {
+    if !cx.shared.config.allow_watch {
         return b"CLIENT_ERROR watch commands not allowed\r\n";
     }
     let mut kinds = Kinds::default();
@@ -92,11 +87,7 @@ fn watch(
             return admin::absent(word).unwrap_or(b"ERROR\r\n");
         }
     }
-    match stage
-        .shared
-        .watch
-        .watch(kinds, stage.worker.clone(), connection)
-    {
+    match cx.shared.watch.watch(kinds, cx.worker.clone(), connection) {
         Some(watching) => {
             *phase = Phase::Watch(watching);
             encode::OK
@@ -105,26 +96,26 @@ fn watch(
     }
 }
 
-fn flush_all(stage: &Stage<'_, '_>, delay: Exptime) -> &'static [u8] {
-    stage.counters.cmd_flush.bump();
-    if !stage.may(Action::Flush) {
+fn flush_all(cx: &Context<'_, '_>, delay: Exptime) -> &'static [u8] {
+    cx.counters.cmd_flush.bump();
+    if !cx.may(Action::Flush) {
         return b"CLIENT_ERROR flush_all not allowed\r\n";
     }
-    let at = flush_time(delay.0.into(), stage.now, &stage.shared.clock);
-    stage.flush(at);
+    let at = flush_time(delay.0.into(), cx.now, &cx.shared.clock);
+    cx.flush(at);
     encode::OK
 }
 
-fn verbosity(stage: &Stage<'_, '_>, level: u32) -> &'static [u8] {
-    if !stage.may(Action::Verbosity) {
+fn verbosity(cx: &Context<'_, '_>, level: u32) -> &'static [u8] {
+    if !cx.may(Action::Verbosity) {
         return b"CLIENT_ERROR verbosity not allowed\r\n";
     }
-    stage.shared.set_verbosity(level, By::Client);
+    cx.shared.set_verbosity(level, By::Client);
     encode::OK
 }
 
-fn memory_limit(stage: &Stage<'_, '_>, megabytes: u64) -> &'static [u8] {
-    if !stage.may(Action::MemoryLimit) {
+fn memory_limit(cx: &Context<'_, '_>, megabytes: u64) -> &'static [u8] {
+    if !cx.may(Action::MemoryLimit) {
         return b"CLIENT_ERROR cache_memlimit not allowed\r\n";
     }
     if megabytes < 8 {
@@ -134,12 +125,12 @@ fn memory_limit(stage: &Stage<'_, '_>, megabytes: u64) -> &'static [u8] {
         return b"MEMLIMIT_ADJUST_FAILED input value is megabytes not bytes\r\n";
     }
     let bytes = usize::try_from(megabytes << 20).unwrap_or(usize::MAX);
-    if !stage.may_limit_memory_to(bytes) {
+    if !cx.may_limit_memory_to(bytes) {
         return b"CLIENT_ERROR cache_memlimit below the memory in use not allowed\r\n";
     }
-    match stage.shared.engine.set_memory_limit(bytes) {
+    match cx.shared.engine.set_memory_limit(bytes) {
         Ok(()) => {
-            stage.shared.follow_memory_limit();
+            cx.shared.follow_memory_limit();
             encode::OK
         }
         Err(error) => {
@@ -151,16 +142,16 @@ fn memory_limit(stage: &Stage<'_, '_>, megabytes: u64) -> &'static [u8] {
 
 /// refresh_certs: the connection waits until the files have been read. What is answered at once is the refusal, if there
 /// is one.
-fn refresh_certs(stage: &Stage<'_, '_>, connection: usize, phase: &mut Phase) -> &'static [u8] {
-    let shared = stage.shared;
-    if !stage.may(Action::RefreshCertificates) {
+fn refresh_certs(cx: &Context<'_, '_>, connection: usize, phase: &mut Phase) -> &'static [u8] {
+    let shared = cx.shared;
+    if !cx.may(Action::RefreshCertificates) {
         return b"CLIENT_ERROR refresh_certs not allowed\r\n";
     }
     if shared.tls.is_none() {
         // memcached's text, with its upper and lower case.
         return b"Error TLS not enabled\r\n";
     }
-    let worker = stage.worker.clone();
+    let worker = cx.worker.clone();
     let waiting = shared.refreshes.ask(&shared.shutdown, worker, connection);
     *phase = Phase::Refresh(waiting);
     b""
@@ -176,23 +167,23 @@ pub fn refreshed(outcome: Outcome) -> &'static [u8] {
 }
 
 /// `shutdown` and `shutdown graceful`: both stop this server gracefully.
-fn shutdown(stage: &Stage<'_, '_>, slice: &mut Slice, words: Words<'_>) {
+fn shutdown(cx: &Context<'_, '_>, turn: &mut Turn, words: Words<'_>) {
     let mut after = words.iter();
     let known = matches!(
         (after.next(), after.next()),
         (None | Some(b"graceful"), None)
     );
-    let allowed = stage.may(Action::Shutdown);
+    let allowed = cx.may(Action::Shutdown);
     if allowed && known {
-        slice.quit();
-        stage.shared.shutdown.request();
+        turn.quit();
+        cx.shared.shutdown.request();
     } else if words.iter().last() != Some(b"noreply") {
         let words: &[u8] = if allowed {
             b"CLIENT_ERROR invalid shutdown mode\r\n"
         } else {
             b"SERVER_ERROR: shutdown not enabled\r\n"
         };
-        slice.output.text().extend_from_slice(words);
+        turn.output.text().extend_from_slice(words);
     }
 }
 
@@ -212,38 +203,38 @@ fn decoded<'k>(written: &'k [u8], base64: bool, room: &'k mut [u8; KEY_ROOM]) ->
 /// Refuses a line that cannot be executed. `front` is the input from that line on.
 #[cold]
 pub fn refuse(
-    stage: &mut Stage<'_, '_>,
-    slice: &mut Slice,
+    cx: &mut Context<'_, '_>,
+    turn: &mut Turn,
     phase: &mut Phase,
     front: &[u8],
     refusal: &Refusal,
 ) {
     if refusal.error == nuthatch_protocol::Error::TOO_LARGE {
-        stage.counters.count_failure(&Reply::TooLarge);
+        cx.counters.count_failure(&Reply::TooLarge);
         // Parse the line alone, without the part of the block that has arrived.
         if let Parsed::Body { store, .. } = parse(&front[..refusal.consumed], &NO_LIMITS) {
             let base64 = store.meta.is_some_and(|flags| flags.base64);
             if let Some(key) = decoded(store.key, base64, &mut [0; KEY_ROOM]) {
-                stage.tell_refused(key, &store_op(stage, &store), &Reply::TooLarge);
+                cx.notify_refused(key, &store_op(cx, &store), &Reply::TooLarge);
             }
         }
     }
     if let Some(at) = refusal.forget {
         let written = &front[at.start..][..at.len];
         if let Some(key) = decoded(written, at.base64, &mut [0; KEY_ROOM]) {
-            stage.forget(key);
+            cx.forget(key);
         }
     }
     if !refusal.quiet {
         match (refusal.error, admin::absent(front)) {
             (nuthatch_protocol::Error::Unknown, Some(words)) => {
-                slice.output.text().extend_from_slice(words);
+                turn.output.text().extend_from_slice(words);
             }
-            (error, _) => encode::error(slice.output.text(), error),
+            (error, _) => encode::error(turn.output.text(), error),
         }
     }
-    slice.position += refusal.consumed;
-    slice.closing |= refusal.close;
+    turn.position += refusal.consumed;
+    turn.closing |= refusal.close;
     if refusal.swallow > 0 {
         *phase = Phase::Swallow(refusal.swallow);
     }
@@ -253,10 +244,10 @@ pub fn refuse(
 /// binary requests behind it: a client may have sent several before it read. Then the connection closes, and the rest
 /// of the input is dropped.
 #[cold]
-pub fn refuse_binary(slice: &mut Slice, front: &[u8], request: &Foreign) {
-    request.refuse(slice.output.text());
+pub fn refuse_binary(turn: &mut Turn, front: &[u8], request: &Foreign) {
+    request.refuse(turn.output.text());
     let end = usize::try_from(request.length).unwrap_or(usize::MAX);
     let rest = front.get(end..).unwrap_or_default();
-    slice.closing = Foreign::parse(rest).is_none();
-    slice.position += front.len() - rest.len();
+    turn.closing = Foreign::parse(rest).is_none();
+    turn.position += front.len() - rest.len();
 }

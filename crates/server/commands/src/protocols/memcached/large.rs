@@ -5,35 +5,35 @@ use nuthatch_protocol::{Error, KEY_ROOM, Parsed, Store, decode_key, encode, pars
 
 use super::key::key_bytes;
 use super::phase::{Incoming, Phase};
-use super::store::{is_plain_set, store_op, store_style};
+use super::store::{is_plain_set, store_kind, store_op};
 use crate::answers::memcached::{
     MetaAnswer, answer_meta, answer_store, count_of_meta, count_of_store, failure,
 };
-use crate::answers::meta::{AnsweredVerb, MetaTicket};
-use crate::slice::{Flow, Slice};
-use crate::stage::Stage;
+use crate::answers::meta::{AnsweredVerb, MetaFormat};
+use crate::context::Context;
+use crate::turn::{Flow, Turn};
 use crate::work::Work;
 
 const BLOCK_END: &[u8] = b"\r\n";
 
 /// Begins a store. `line` is the command's line.
 pub fn begin<'a>(
-    stage: &mut Stage<'_, 'a>,
-    slice: &mut Slice,
+    cx: &mut Context<'_, 'a>,
+    turn: &mut Turn,
     phase: &mut Phase,
     line: &'a [u8],
     store: &Store<'a>,
     value_len: usize,
 ) -> Flow {
-    if slice.in_batch > 0 {
+    if turn.in_batch > 0 {
         // If there is no room, the old value is removed: this must not happen before earlier requests that may see it.
         return Flow::Barrier;
     }
-    slice.spend(Work::COMMAND);
-    slice.position += line.len();
+    turn.spend(Work::COMMAND);
+    turn.position += line.len();
     let base64 = store.meta.is_some_and(|flags| flags.base64);
-    let bytes = key_bytes(stage, store.key, base64).unwrap_or(&store.key[..1]);
-    match stage.reserve(bytes, value_len) {
+    let bytes = key_bytes(cx, store.key, base64).unwrap_or(&store.key[..1]);
+    match cx.reserve(bytes, value_len) {
         Ok(value) => {
             *phase = Phase::Value(Box::new(Incoming {
                 value,
@@ -43,16 +43,16 @@ pub fn begin<'a>(
             }));
         }
         Err(reply) => {
-            stage.tell_refused(bytes, &store_op(stage, store), &reply);
+            cx.notify_refused(bytes, &store_op(cx, store), &reply);
             let replaces = match &store.meta {
                 Some(flags) => is_plain_set(flags),
                 None => store.verb == nuthatch_protocol::StoreVerb::Set,
             };
             if replaces {
-                stage.forget(bytes);
+                cx.forget(bytes);
             }
             if !store.noreply {
-                encode::error(slice.output.text(), failure(&reply));
+                encode::error(turn.output.text(), failure(&reply));
             }
             *phase = Phase::Swallow((value_len + BLOCK_END.len()) as u64);
         }
@@ -61,71 +61,66 @@ pub fn begin<'a>(
 }
 
 /// Passes the bytes that have arrived to the engine, and stores the item when all have.
-pub fn go_on(
-    stage: &mut Stage<'_, '_>,
-    slice: &mut Slice,
-    phase: &mut Phase,
-    input: &[u8],
-) -> Flow {
+pub fn go_on(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, input: &[u8]) -> Flow {
     let Phase::Value(incoming) = phase else {
         return Flow::Next;
     };
-    let is_whole = slice.receive(&mut incoming.value, input);
-    let here = &input[slice.position..];
+    let is_whole = turn.receive(&mut incoming.value, input);
+    let here = &input[turn.position..];
     let of_end = here.len().min(BLOCK_END.len() - incoming.end_seen);
     let expected = &BLOCK_END[incoming.end_seen..][..of_end];
     incoming.end_good &= &here[..of_end] == expected;
     incoming.end_seen += of_end;
-    slice.position += of_end;
+    turn.position += of_end;
     if !is_whole || incoming.end_seen < BLOCK_END.len() {
         return Flow::Starved;
     }
     if let Phase::Value(incoming) = std::mem::replace(phase, Phase::Commands) {
-        finish(stage, slice, *incoming);
+        finish(cx, turn, *incoming);
     }
     Flow::Next
 }
 
 /// All bytes have arrived. The batch has no request of this connection: the value began behind a barrier, and no
 /// request was parsed since.
-fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice, incoming: Incoming) {
+fn finish(cx: &mut Context<'_, '_>, turn: &mut Turn, incoming: Incoming) {
     // The line was parsed once already, with the same result.
     let Parsed::Body {
         store, value_len, ..
-    } = parse(&incoming.line, &stage.limits)
+    } = parse(&incoming.line, &cx.limits)
     else {
         return;
     };
     if !incoming.end_good {
         if !store.noreply {
-            encode::error(slice.output.text(), Error::BAD_DATA_CHUNK);
+            encode::error(turn.output.text(), Error::BAD_DATA_CHUNK);
         }
         return;
     }
-    let op = store_op(stage, &store);
+    let op = store_op(cx, &store);
     let mut room = [0; KEY_ROOM];
     let Some(flags) = &store.meta else {
-        let counted = count_of_store(store_style(store.verb));
-        let reply = stage.commit(store.key, incoming.value, &op, counted);
-        return answer_store(slice.output.text(), store.noreply, &reply);
+        let counted = count_of_store(store_kind(store.verb));
+        let reply = cx.commit(store.key, incoming.value, &op, counted);
+        return answer_store(turn.output.text(), store.noreply, &reply);
     };
     let key = match flags.base64 {
         true => decode_key(store.key, &mut room).unwrap_or_default(),
         false => store.key,
     };
-    let ticket = MetaTicket {
+    let format = MetaFormat {
         verb: AnsweredVerb::Store {
             plain_set: is_plain_set(flags),
         },
         key: store.key,
         flags: *flags,
     };
-    let reply = stage.commit(key, incoming.value, &op, count_of_meta(&ticket));
+    let reply = cx.commit(key, incoming.value, &op, count_of_meta(&format));
     answer_meta(
-        slice.output.text(),
+        turn.output.text(),
         MetaAnswer {
-            ticket: &ticket,
-            now: stage.now,
+            format: &format,
+            now: cx.now,
             offered: value_len,
         },
         &reply,

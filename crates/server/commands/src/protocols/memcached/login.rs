@@ -7,9 +7,9 @@ use nuthatch_security::guesses::Credentials;
 use nuthatch_security::login::Login;
 
 use super::phase::Phase;
-use crate::slice::{Flow, Slice};
-use crate::stage::Stage;
+use crate::context::Context;
 use crate::tls;
+use crate::turn::{Flow, Turn};
 use crate::work::Work;
 
 /// The longest value of a login.
@@ -29,33 +29,33 @@ const LINE_MIN: usize = 6;
 
 /// Parses the front of the input of a client that has not logged in.
 pub fn step(
-    stage: &mut Stage<'_, '_>,
-    slice: &mut Slice,
+    cx: &mut Context<'_, '_>,
+    turn: &mut Turn,
     phase: &mut Phase,
     mut login: Login,
     input: &[u8],
 ) -> Flow {
-    let front = &input[slice.position..];
+    let front = &input[turn.position..];
     if tls::is_spoken(front) {
-        tls::refuse(slice, encode::NO_TLS);
-        slice.position = input.len();
+        tls::refuse(turn, encode::NO_TLS);
+        turn.position = input.len();
         return Flow::Next;
     }
     let (consumed, error) = match Said::read(front) {
         Said::Incomplete(awaited) => {
-            slice.awaited = awaited;
+            turn.awaited = awaited;
             return Flow::Starved;
         }
         // As in memcached: who says so little means another protocol.
         Said::Short => {
-            slice.closing = true;
+            turn.closing = true;
             return Flow::Next;
         }
         Said::Login(consumed, value) => match name_and_password(value) {
             None => (consumed, BAD_TOKEN),
-            said if stage.login(slice, said) => {
-                slice.position += consumed;
-                slice.output.text().extend_from_slice(encode::STORED);
+            said if cx.login(turn, said) => {
+                turn.position += consumed;
+                turn.output.text().extend_from_slice(encode::STORED);
                 *phase = Phase::Commands;
                 return Flow::Next;
             }
@@ -63,14 +63,14 @@ pub fn step(
         },
         Said::Other(consumed, error) => (consumed, error),
         Said::Endless(error) => {
-            slice.closing = true;
+            turn.closing = true;
             (front.len(), error)
         }
     };
-    encode::error(slice.output.text(), error);
-    slice.position += consumed;
-    slice.spend(Work::COMMAND);
-    slice.closing |= login.is_enough();
+    encode::error(turn.output.text(), error);
+    turn.position += consumed;
+    turn.spend(Work::COMMAND);
+    turn.closing |= login.is_enough();
     *phase = Phase::Login(login);
     Flow::Next
 }

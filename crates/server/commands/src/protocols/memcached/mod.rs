@@ -7,7 +7,7 @@
 //! * [`immediate`]: everything that is executed at once: flush_all, version, stats, refusals...
 //! * [`admin`]: commands about memcached's internals: slabs, lru, lru_crawler; [`arguments`]: their words.
 //! * [`stats`]: the statistics of the server.
-//! * [`dump`]: metadump, mgdump, cachedump: replies longer than a slice.
+//! * [`dump`]: metadump, mgdump, cachedump: replies longer than a turn.
 //! * [`login`]: how clients log in.
 //! * [`log`]: its lines in the log of commands.
 
@@ -28,24 +28,24 @@ use nuthatch_protocol::encode::NO_TLS;
 use nuthatch_protocol::{Command, Parsed, awaited, awaited_block, parse};
 
 use self::phase::Keys;
-use crate::slice::{Flow, Slice};
-use crate::stage::Stage;
+use crate::context::Context;
 use crate::tls;
+use crate::turn::{Flow, Turn};
 use crate::work::Work;
 pub use phase::Phase;
 
 /// Takes a command, or a piece of one.
 #[inline(always)]
 pub fn step<'a>(
-    stage: &mut Stage<'_, 'a>,
-    slice: &mut Slice,
+    cx: &mut Context<'_, 'a>,
+    turn: &mut Turn,
     phase: &mut Phase,
     input: &'a [u8],
 ) -> Flow {
     match phase {
-        Phase::Commands => command(stage, slice, phase, input),
+        Phase::Commands => command(cx, turn, phase, input),
         Phase::Swallow(left) => {
-            let flow = slice.skip(left, input);
+            let flow = turn.skip(left, input);
             if *left == 0 {
                 *phase = Phase::Commands;
             }
@@ -53,38 +53,38 @@ pub fn step<'a>(
         }
         Phase::Keys(keys) => {
             let keys = *keys;
-            requests::next_keys(stage, slice, phase, input, keys)
+            requests::next_keys(cx, turn, phase, input, keys)
         }
-        Phase::SkipLine => skip_line(slice, phase, input),
+        Phase::SkipLine => skip_line(turn, phase, input),
         Phase::Value(_) => {
-            let flow = large::go_on(stage, slice, phase, input);
-            stage.charge(slice);
+            let flow = large::go_on(cx, turn, phase, input);
+            cx.charge(turn);
             flow
         }
         Phase::Login(login) => {
             let login = *login;
-            login::step(stage, slice, phase, login, input)
+            login::step(cx, turn, phase, login, input)
         }
         Phase::Watch(watching) => {
-            watching.take(slice.output.text());
-            slice.position = input.len();
+            watching.take(turn.output.text());
+            turn.position = input.len();
             Flow::Starved
         }
         Phase::Refresh(waiting) => match waiting.outcome() {
             None => Flow::Called,
             Some(outcome) => {
                 let words = immediate::refreshed(outcome);
-                slice.output.text().extend_from_slice(words);
+                turn.output.text().extend_from_slice(words);
                 *phase = Phase::Commands;
                 Flow::Next
             }
         },
         Phase::Dump(dump) => {
             // This connection runs no other command during a dump.
-            if dump.go_on(stage, slice) {
+            if dump.go_on(cx, turn) {
                 *phase = Phase::Commands;
             }
-            stage.charge(slice);
+            cx.charge(turn);
             Flow::Next
         }
     }
@@ -93,37 +93,37 @@ pub fn step<'a>(
 /// Parses the front of the unused input and takes the command.
 #[inline]
 fn command<'a>(
-    stage: &mut Stage<'_, 'a>,
-    slice: &mut Slice,
+    cx: &mut Context<'_, 'a>,
+    turn: &mut Turn,
     phase: &mut Phase,
     input: &'a [u8],
 ) -> Flow {
-    let front = &input[slice.position..];
+    let front = &input[turn.position..];
     if front.is_empty() {
         return Flow::Starved;
     }
-    match parse(front, &stage.limits) {
+    match parse(front, &cx.limits) {
         // Apart, so that the whole of a command is not moved for it.
         Parsed::Command {
             command: Command::Get(get),
             consumed,
-        } => requests::begin_get(stage, slice, phase, input, &get, consumed),
-        Parsed::Incomplete if slice.in_batch == 0 && tls::is_spoken(front) => {
-            tls::refuse(slice, NO_TLS);
-            slice.position = input.len();
+        } => requests::begin_get(cx, turn, phase, input, &get, consumed),
+        Parsed::Incomplete if turn.in_batch == 0 && tls::is_spoken(front) => {
+            tls::refuse(turn, NO_TLS);
+            turn.position = input.len();
             Flow::Next
         }
         Parsed::Incomplete => {
-            slice.awaited = awaited(front);
+            turn.awaited = awaited(front);
             Flow::Starved
         }
         Parsed::Command { command, consumed } => {
-            requests::command(stage, slice, phase, input, command, consumed)
+            requests::command(cx, turn, phase, input, command, consumed)
         }
         Parsed::Body {
             line, value_len, ..
-        } if value_len <= slice.terms.awaited_max => {
-            slice.awaited = awaited_block(line, value_len);
+        } if value_len <= turn.limits.awaited_max => {
+            turn.awaited = awaited_block(line, value_len);
             Flow::Starved
         }
         Parsed::Body {
@@ -131,8 +131,8 @@ fn command<'a>(
             line,
             value_len,
         } => {
-            let flow = large::begin(stage, slice, phase, &front[..line], &store, value_len);
-            stage.charge(slice);
+            let flow = large::begin(cx, turn, phase, &front[..line], &store, value_len);
+            cx.charge(turn);
             flow
         }
         Parsed::LongGet { get, consumed } => {
@@ -141,23 +141,23 @@ fn command<'a>(
                 touch: get.touch,
                 any: false,
             });
-            slice.position += consumed;
+            turn.position += consumed;
             Flow::Next
         }
-        Parsed::Refused(_) | Parsed::Binary(_) if slice.in_batch > 0 => Flow::Barrier,
+        Parsed::Refused(_) | Parsed::Binary(_) if turn.in_batch > 0 => Flow::Barrier,
         Parsed::Refused(_) if tls::is_spoken(front) => {
-            tls::refuse(slice, NO_TLS);
-            slice.position = input.len();
+            tls::refuse(turn, NO_TLS);
+            turn.position = input.len();
             Flow::Next
         }
         Parsed::Refused(refusal) => {
-            slice.spend(Work::COMMAND);
-            immediate::refuse(stage, slice, phase, front, &refusal);
+            turn.spend(Work::COMMAND);
+            immediate::refuse(cx, turn, phase, front, &refusal);
             Flow::Next
         }
         Parsed::Binary(request) => {
-            slice.spend(Work::COMMAND);
-            immediate::refuse_binary(slice, front, &request);
+            turn.spend(Work::COMMAND);
+            immediate::refuse_binary(turn, front, &request);
             Flow::Next
         }
     }
@@ -165,16 +165,16 @@ fn command<'a>(
 
 /// Drops input up to the end of a line.
 #[cold]
-fn skip_line(slice: &mut Slice, phase: &mut Phase, input: &[u8]) -> Flow {
-    let rest = &input[slice.position..];
+fn skip_line(turn: &mut Turn, phase: &mut Phase, input: &[u8]) -> Flow {
+    let rest = &input[turn.position..];
     match rest.iter().position(|&byte| byte == b'\n') {
         Some(end) => {
-            slice.position += end + 1;
+            turn.position += end + 1;
             *phase = Phase::Commands;
             Flow::Next
         }
         None => {
-            slice.position = input.len();
+            turn.position = input.len();
             Flow::Starved
         }
     }

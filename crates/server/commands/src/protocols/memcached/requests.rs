@@ -10,20 +10,20 @@ use nuthatch_protocol::{
 use super::immediate;
 use super::key::key_bytes;
 use super::phase::{Keys, Phase};
-use super::store::{is_plain_set, store_op, store_style};
-use crate::answers::Style;
+use super::store::{is_plain_set, store_kind, store_op};
+use crate::answers::ReplyFormat;
 use crate::answers::memcached::{self, Trailer, Verb};
-use crate::answers::meta::{AnsweredVerb, MetaTicket};
+use crate::answers::meta::{AnsweredVerb, MetaFormat};
+use crate::context::Context;
 use crate::expiry::memcached::seconds_left;
-use crate::slice::{Flow, Slice};
-use crate::stage::Stage;
+use crate::turn::{Flow, Turn};
 use crate::work::Work;
 
 /// Takes a complete command of `consumed` bytes: adds it to the batch, or executes it at once.
 #[inline]
 pub fn command<'a>(
-    stage: &mut Stage<'_, 'a>,
-    slice: &mut Slice,
+    cx: &mut Context<'_, 'a>,
+    turn: &mut Turn,
     phase: &mut Phase,
     input: &'a [u8],
     command: Command<'a>,
@@ -31,20 +31,20 @@ pub fn command<'a>(
 ) -> Flow {
     match command {
         // The caller has done so already: taken as a part of `Command`, each get would move the whole of one.
-        Command::Get(get) => return begin_get(stage, slice, phase, input, &get, consumed),
-        Command::Store(command) if set_may_be_refused(stage, &command) => {
-            if slice.in_batch > 0 {
+        Command::Get(get) => return begin_get(cx, turn, phase, input, &get, consumed),
+        Command::Store(command) if set_may_be_refused(cx, &command) => {
+            if turn.in_batch > 0 {
                 return Flow::Barrier;
             }
-            store(stage, slice, &command);
-            slice.position += consumed;
-            slice.spend(Work::COMMAND);
+            store(cx, turn, &command);
+            turn.position += consumed;
+            turn.spend(Work::COMMAND);
             return Flow::Barrier;
         }
-        Command::Store(command) => store(stage, slice, &command),
+        Command::Store(command) => store(cx, turn, &command),
         Command::Delete { key, noreply } => {
             let op = Op::Remove(Removal::default());
-            push(stage, slice, key, op, Verb::Delete, noreply);
+            push(cx, turn, key, op, Verb::Delete, noreply);
         }
         Command::Delta {
             key,
@@ -54,8 +54,8 @@ pub fn command<'a>(
         } => {
             let delta = if down { Delta::down(by) } else { Delta::up(by) };
             push(
-                stage,
-                slice,
+                cx,
+                turn,
                 key,
                 Op::Delta(delta),
                 Verb::Delta { down },
@@ -69,66 +69,66 @@ pub fn command<'a>(
         } => {
             let read = Read {
                 value: false,
-                touch: Some(stage.expiry(exptime.0)),
+                touch: Some(cx.expiry(exptime.0)),
                 ..Read::default()
             };
-            push(stage, slice, key, Op::Read(read), Verb::Touch, noreply);
+            push(cx, turn, key, Op::Read(read), Verb::Touch, noreply);
         }
-        Command::Meta(command) if command.verb != MetaVerb::Noop => meta(stage, slice, &command),
+        Command::Meta(command) if command.verb != MetaVerb::Noop => meta(cx, turn, &command),
         Command::Meta(_) => {
-            if !follow(stage, slice, Trailer::Noop, encode::MN) {
+            if !follow(cx, turn, Trailer::Noop, encode::MN) {
                 return Flow::Barrier;
             }
-            stage.counters.cmd_meta.bump();
+            cx.counters.cmd_meta.bump();
         }
-        _ if slice.in_batch > 0 => return Flow::Barrier,
+        _ if turn.in_batch > 0 => return Flow::Barrier,
         command => {
-            let before = slice.output.end();
-            immediate::command(stage, slice, phase, command);
-            stage.charge(slice);
-            slice.spend(Work::of_bytes(slice.output.end() - before));
+            let before = turn.output.end();
+            immediate::command(cx, turn, phase, command);
+            cx.charge(turn);
+            turn.spend(Work::of_bytes(turn.output.end() - before));
         }
     }
-    slice.position += consumed;
-    slice.spend(Work::COMMAND);
+    turn.position += consumed;
+    turn.spend(Work::COMMAND);
     Flow::Next
 }
 
-/// Adds one request of the running slice.
+/// Adds one request of the running turn.
 #[inline]
 fn push<'a>(
-    stage: &mut Stage<'_, 'a>,
-    slice: &mut Slice,
+    cx: &mut Context<'_, 'a>,
+    turn: &mut Turn,
     bytes: &'a [u8],
     op: Op<'a>,
     verb: Verb,
     noreply: bool,
 ) {
-    let style = memcached::Style {
+    let format = memcached::Format {
         verb,
         noreply,
         after: Trailer::Nothing,
     };
-    stage.push(slice, bytes, op, Style::Memcached(style));
+    cx.push(turn, bytes, op, ReplyFormat::Memcached(format));
 }
 
-/// The style of the last request in the batch, which belongs to the running slice.
+/// The format of the last request in the batch, which belongs to the running turn.
 #[inline]
-fn last_style<'b>(stage: &'b mut Stage<'_, '_>) -> Option<&'b mut memcached::Style> {
-    match &mut stage.batch.tickets.last_mut()?.style {
-        Style::Memcached(style) => Some(style),
+fn last_format<'b>(cx: &'b mut Context<'_, '_>) -> Option<&'b mut memcached::Format> {
+    match &mut cx.batch.pending.last_mut()?.format {
+        ReplyFormat::Memcached(format) => Some(format),
         _ => None,
     }
 }
 
-/// Writes `words` in order: behind the slice's last request, as its `trailer`, or at once if there is none. False if
+/// Writes `words` in order: behind the turn's last request, as its `trailer`, or at once if there is none. False if
 /// something follows that request already.
-fn follow(stage: &mut Stage<'_, '_>, slice: &mut Slice, trailer: Trailer, words: &[u8]) -> bool {
-    if slice.in_batch == 0 {
-        slice.output.text().extend_from_slice(words);
+fn follow(cx: &mut Context<'_, '_>, turn: &mut Turn, trailer: Trailer, words: &[u8]) -> bool {
+    if turn.in_batch == 0 {
+        turn.output.text().extend_from_slice(words);
         return true;
     }
-    match last_style(stage) {
+    match last_format(cx) {
         Some(last) if last.after == Trailer::Nothing => {
             last.after = trailer;
             true
@@ -140,8 +140,8 @@ fn follow(stage: &mut Stage<'_, '_>, slice: &mut Slice, trailer: Trailer, words:
 /// Takes a get of `consumed` bytes.
 #[inline]
 pub fn begin_get<'a>(
-    stage: &mut Stage<'_, 'a>,
-    slice: &mut Slice,
+    cx: &mut Context<'_, 'a>,
+    turn: &mut Turn,
     phase: &mut Phase,
     input: &'a [u8],
     command: &Get<'a>,
@@ -153,33 +153,33 @@ pub fn begin_get<'a>(
         touch: command.touch,
         any: true,
     };
-    let (op, verb) = keys.request(stage);
-    let before = slice.in_batch;
+    let (op, verb) = keys.request(cx);
+    let before = turn.in_batch;
     for word in Words(text) {
-        if stage.batch_is_full(slice) {
-            slice.position = offset(input, word);
+        if cx.batch_is_full(turn) {
+            turn.position = offset(input, word);
             *phase = Phase::Keys(keys);
-            slice.spend(work_of_keys(stage, slice.in_batch - before));
+            turn.spend(work_of_keys(cx, turn.in_batch - before));
             return Flow::Next;
         }
-        push(stage, slice, word, op, verb, false);
+        push(cx, turn, word, op, verb, false);
     }
-    if let Some(last) = last_style(stage) {
+    if let Some(last) = last_format(cx) {
         last.after = Trailer::End;
     }
-    slice.position += consumed;
-    slice.spend(work_of_keys(stage, slice.in_batch - before));
+    turn.position += consumed;
+    turn.spend(work_of_keys(cx, turn.in_batch - before));
     Flow::Next
 }
 
 impl Keys {
     /// The request for one of the keys, and how it is answered.
     #[inline(always)]
-    fn request<'a>(self, stage: &Stage<'_, 'a>) -> (Op<'a>, Verb) {
+    fn request<'a>(self, cx: &Context<'_, 'a>) -> (Op<'a>, Verb) {
         let op = match (self.touch, self.with_cas) {
             (None, false) => Op::Get,
             (touch, _) => Op::Read(Read {
-                touch: touch.map(|exptime| stage.expiry(exptime.0)),
+                touch: touch.map(|exptime| cx.expiry(exptime.0)),
                 ..Read::default()
             }),
         };
@@ -193,53 +193,53 @@ impl Keys {
 
 /// The work of so many keys of a get. A datagram is not gone on with later, and its length bounds its keys: they are none.
 #[inline(always)]
-fn work_of_keys(stage: &Stage<'_, '_>, count: usize) -> Work {
-    match stage.info.peer().is_udp() {
+fn work_of_keys(cx: &Context<'_, '_>, count: usize) -> Work {
+    match cx.info.peer().is_udp() {
         true => Work::default(),
         false => Work::of_commands(count),
     }
 }
 
-/// Adds the keys of a get that have arrived to the batch, as many as the slice may, and answers its end. Keys before
+/// Adds the keys of a get that have arrived to the batch, as many as the turn may, and answers its end. Keys before
 /// one that is refused have been answered by then, so the rest of the line is dropped.
 pub fn next_keys<'a>(
-    stage: &mut Stage<'_, 'a>,
-    slice: &mut Slice,
+    cx: &mut Context<'_, 'a>,
+    turn: &mut Turn,
     phase: &mut Phase,
     input: &'a [u8],
     mut keys: Keys,
 ) -> Flow {
-    let (op, verb) = keys.request(stage);
-    while !stage.batch_is_full(slice) && slice.commands_left > 0 {
-        let (next, consumed) = next_key(&input[slice.position..]);
+    let (op, verb) = keys.request(cx);
+    while !cx.batch_is_full(turn) && turn.commands_left > 0 {
+        let (next, consumed) = next_key(&input[turn.position..]);
         let error = match next {
             NextKey::Key(key) => {
-                push(stage, slice, key, op, verb, false);
-                slice.position += consumed;
-                slice.spend(work_of_keys(stage, 1));
+                push(cx, turn, key, op, verb, false);
+                turn.position += consumed;
+                turn.spend(work_of_keys(cx, 1));
                 keys.any = true;
                 *phase = Phase::Keys(keys);
                 continue;
             }
             NextKey::Incomplete => {
-                slice.position += consumed;
+                turn.position += consumed;
                 return Flow::Starved;
             }
             NextKey::End if keys.any => {
-                if !follow(stage, slice, Trailer::End, encode::END) {
+                if !follow(cx, turn, Trailer::End, encode::END) {
                     return Flow::Barrier;
                 }
-                slice.position += consumed;
+                turn.position += consumed;
                 *phase = Phase::Commands;
                 return Flow::Next;
             }
             NextKey::End => Error::BAD_FORMAT,
             NextKey::Refused(error) => error,
         };
-        if slice.in_batch > 0 {
+        if turn.in_batch > 0 {
             return Flow::Barrier;
         }
-        encode::error(slice.output.text(), error);
+        encode::error(turn.output.text(), error);
         *phase = Phase::SkipLine;
         return Flow::Next;
     }
@@ -254,25 +254,25 @@ fn offset(input: &[u8], part: &[u8]) -> usize {
 
 /// A store with its whole value.
 #[inline]
-fn store<'a>(stage: &mut Stage<'_, 'a>, slice: &mut Slice, command: &Store<'a>) {
+fn store<'a>(cx: &mut Context<'_, 'a>, turn: &mut Turn, command: &Store<'a>) {
     if let Some(flags) = &command.meta {
         let verb = AnsweredVerb::Store {
             plain_set: is_plain_set(flags),
         };
-        let op = Op::Store(store_op(stage, command));
-        return push_meta(stage, slice, command.key, flags, verb, op);
+        let op = Op::Store(store_op(cx, command));
+        return push_meta(cx, turn, command.key, flags, verb, op);
     }
-    let verb = Verb::Store(store_style(command.verb));
-    let op = store_op(stage, command);
-    stage.weigh(slice, command.key, &op);
+    let verb = Verb::Store(store_kind(command.verb));
+    let op = store_op(cx, command);
+    cx.weigh(turn, command.key, &op);
     let op = Op::Store(op);
-    push(stage, slice, command.key, op, verb, command.noreply);
+    push(cx, turn, command.key, op, verb, command.noreply);
 }
 
 /// True if the command replaces any existing value, and an engine could refuse the new one.
 #[inline]
-fn set_may_be_refused(stage: &Stage<'_, '_>, command: &Store<'_>) -> bool {
-    stage.may_refuse(command.key, command.value)
+fn set_may_be_refused(cx: &Context<'_, '_>, command: &Store<'_>) -> bool {
+    cx.may_refuse(command.key, command.value)
         && match &command.meta {
             Some(flags) => is_plain_set(flags),
             None => command.verb == StoreVerb::Set,
@@ -280,9 +280,9 @@ fn set_may_be_refused(stage: &Stage<'_, '_>, command: &Store<'_>) -> bool {
 }
 
 /// mg, md, ma, me.
-fn meta<'a>(stage: &mut Stage<'_, 'a>, slice: &mut Slice, command: &Meta<'a>) {
+fn meta<'a>(cx: &mut Context<'_, 'a>, turn: &mut Turn, command: &Meta<'a>) {
     let flags = &command.flags;
-    let expiry_of = |exptime: Option<Exptime>| exptime.map(|exptime| stage.expiry(exptime.0));
+    let expiry_of = |exptime: Option<Exptime>| exptime.map(|exptime| cx.expiry(exptime.0));
     let op = match command.verb {
         MetaVerb::Get => Op::Read(Read {
             value: flags.value,
@@ -291,7 +291,7 @@ fn meta<'a>(stage: &mut Stage<'_, 'a>, slice: &mut Slice, command: &Meta<'a>) {
             // The number is read as an expiry. A negative number or a time in the past gives 0 seconds, and no item has
             // less left.
             recache_below: flags.recache.map(|exptime| {
-                let left = seconds_left(stage.expiry(exptime.0), stage.now).unwrap_or(0);
+                let left = seconds_left(cx.expiry(exptime.0), cx.now).unwrap_or(0);
                 u32::try_from(left).unwrap_or(u32::MAX)
             }),
             unless_cas: flags.compare_cas,
@@ -322,7 +322,7 @@ fn meta<'a>(stage: &mut Stage<'_, 'a>, slice: &mut Slice, command: &Meta<'a>) {
         }),
     };
     let verb = AnsweredVerb::Other(command.verb);
-    push_meta(stage, slice, command.key, flags, verb, op);
+    push_meta(cx, turn, command.key, flags, verb, op);
 }
 
 fn removal(flags: &MetaFlags<'_>, expiry: Option<Expiry>) -> Removal {
@@ -346,24 +346,24 @@ fn removal(flags: &MetaFlags<'_>, expiry: Option<Expiry>) -> Removal {
 }
 
 fn push_meta<'a>(
-    stage: &mut Stage<'_, 'a>,
-    slice: &mut Slice,
+    cx: &mut Context<'_, 'a>,
+    turn: &mut Turn,
     written: &'a [u8],
     flags: &MetaFlags<'a>,
     verb: AnsweredVerb,
     op: Op<'a>,
 ) {
-    let meta = Verb::Meta(stage.batch.metas.len() as u32);
-    stage.batch.metas.push(MetaTicket {
+    let meta = Verb::Meta(cx.batch.metas.len() as u32);
+    cx.batch.metas.push(MetaFormat {
         verb,
         key: written,
         flags: *flags,
     });
     // The parser has checked the key, so the other branch is never taken. The first byte of the written form is a key
     // of a valid length in any case.
-    let bytes = key_bytes(stage, written, flags.base64).unwrap_or(&written[..1]);
+    let bytes = key_bytes(cx, written, flags.base64).unwrap_or(&written[..1]);
     if let Op::Store(store) = &op {
-        stage.weigh(slice, bytes, store);
+        cx.weigh(turn, bytes, store);
     }
-    push(stage, slice, bytes, op, meta, flags.quiet);
+    push(cx, turn, bytes, op, meta, flags.quiet);
 }

@@ -8,10 +8,10 @@ use nuthatch_state::reports::{self as reports, Outcome};
 use nuthatch_state::telemetry::histogram::ItemSizes;
 
 use super::arguments::number;
-use super::dump::{CLASSES_MAX, Classes, Dump, DumpStyle};
+use super::dump::{CLASSES_MAX, Classes, Dump, DumpFormat};
 use super::phase::Phase;
-use crate::slice::Slice;
-use crate::stage::Stage;
+use crate::context::Context;
+use crate::turn::Turn;
 
 /// The refusal of a report of unbounded length, while the connections' buffers hold much.
 const NO_MEMORY: &[u8] = b"SERVER_ERROR out of memory writing stats\r\n";
@@ -20,21 +20,21 @@ const NO_MEMORY: &[u8] = b"SERVER_ERROR out of memory writing stats\r\n";
 const BUSY: &[u8] = b"BUSY currently processing crawler request\r\n";
 
 /// Answers `stats` with these arguments.
-pub fn command(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, words: Words<'_>) {
-    let out = slice.output.text();
+pub fn command(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, words: Words<'_>) {
+    let out = turn.output.text();
     let mut words = words.iter();
     match words.next() {
-        Some(b"reset") if !stage.may(Action::ResetStats) => {
+        Some(b"reset") if !cx.may(Action::ResetStats) => {
             out.extend_from_slice(b"CLIENT_ERROR stats reset not allowed\r\n");
         }
         Some(b"reset") => {
-            stage.shared.reset_stats();
+            cx.shared.reset_stats();
             out.extend_from_slice(encode::RESET);
         }
         Some(b"detail") => {
             let word = words.next().unwrap_or_default();
-            let told = reports::detail(stage.shared, word, &mut |text| out.extend_from_slice(text));
-            out.extend_from_slice(match told {
+            let outcome = reports::detail(cx.shared, word, &mut |text| out.extend_from_slice(text));
+            out.extend_from_slice(match outcome {
                 Outcome::All if word == b"dump" => b"",
                 Outcome::All => encode::OK,
                 Outcome::Unknown => b"CLIENT_ERROR usage: stats detail on|off|dump\r\n",
@@ -42,23 +42,23 @@ pub fn command(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, 
                 Outcome::Forbidden => b"CLIENT_ERROR stats detail not allowed\r\n",
             });
         }
-        Some(b"sizes") => match Dump::alone(stage.shared) {
+        Some(b"sizes") => match Dump::alone(cx.shared) {
             Some(permit) => {
-                let style = DumpStyle::Sizes(ItemSizes::default());
-                *phase = Phase::Dump(Box::new(Dump::new(style, Classes::ALL, Some(permit))));
+                let format = DumpFormat::Sizes(ItemSizes::default());
+                *phase = Phase::Dump(Box::new(Dump::new(format, Classes::ALL, Some(permit))));
             }
             None => out.extend_from_slice(BUSY),
         },
-        Some(b"cachedump") => match cachedump(stage, words.next(), words.next()) {
+        Some(b"cachedump") => match cachedump(cx, words.next(), words.next()) {
             Ok(dump) => *phase = Phase::Dump(Box::new(dump)),
             Err(error) => out.extend_from_slice(error),
         },
         topic => {
-            let told = stage.tell_stats(topic.unwrap_or_default(), &mut |name, value| {
+            let outcome = cx.report_stats(topic.unwrap_or_default(), &mut |name, value| {
                 // A write to a Vec does not fail.
                 let _ = write!(out, "STAT {name} {value}\r\n");
             });
-            out.extend_from_slice(match told {
+            out.extend_from_slice(match outcome {
                 Outcome::All => encode::END,
                 Outcome::Unknown => b"ERROR\r\n",
                 Outcome::NoMemory => NO_MEMORY,
@@ -70,11 +70,11 @@ pub fn command(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, 
 
 /// `stats cachedump <class> <limit>`, where limit 0 is none.
 fn cachedump(
-    stage: &Stage<'_, '_>,
+    cx: &Context<'_, '_>,
     class: Option<&[u8]>,
     limit: Option<&[u8]>,
 ) -> Result<Dump, &'static [u8]> {
-    if !stage.shared.live.load().allow_dump {
+    if !cx.shared.live.load().allow_dump {
         return Err(b"CLIENT_ERROR stats cachedump not allowed\r\n");
     }
     let (Some(class), Some(limit)) = (class, limit) else {
@@ -91,6 +91,6 @@ fn cachedump(
     } else {
         limit as usize
     };
-    let style = DumpStyle::Cache { left };
-    Ok(Dump::new(style, Classes::one(class as usize), None))
+    let format = DumpFormat::Cache { left };
+    Ok(Dump::new(format, Classes::one(class as usize), None))
 }

@@ -3,14 +3,14 @@
 use nuthatch_engine::{Condition, Store as StoreOp, StoreMode};
 use nuthatch_protocol::{MetaFlags, MetaMode, Store, StoreVerb};
 
-use crate::answers::memcached::StoreStyle;
-use crate::stage::Stage;
+use crate::answers::memcached::StoreKind;
+use crate::context::Context;
 
-pub fn store_style(verb: StoreVerb) -> StoreStyle {
+pub fn store_kind(verb: StoreVerb) -> StoreKind {
     match verb {
-        StoreVerb::Set => StoreStyle::Set,
-        StoreVerb::Cas(_) => StoreStyle::Cas,
-        _ => StoreStyle::Other,
+        StoreVerb::Set => StoreKind::Set,
+        StoreVerb::Cas(_) => StoreKind::Cas,
+        _ => StoreKind::Other,
     }
 }
 
@@ -21,10 +21,10 @@ pub fn is_plain_set(flags: &MetaFlags<'_>) -> bool {
 
 /// The engine's operation for a storage command.
 #[inline]
-pub fn store_op<'v>(stage: &Stage<'_, '_>, command: &Store<'v>) -> StoreOp<'v> {
+pub fn store_op<'v>(cx: &Context<'_, '_>, command: &Store<'v>) -> StoreOp<'v> {
     let mut op = StoreOp::set(command.value);
     op.flags = command.flags;
-    op.expiry = stage.expiry(command.exptime.0);
+    op.expiry = cx.expiry(command.exptime.0);
     match command.verb {
         StoreVerb::Set => {}
         StoreVerb::Add => op.mode = StoreMode::Add,
@@ -51,7 +51,7 @@ pub fn store_op<'v>(stage: &Stage<'_, '_>, command: &Store<'v>) -> StoreOp<'v> {
             (Some(cas), _) => Condition::Cas(cas),
         };
         op.new_cas = flags.new_cas;
-        op.vivify = flags.vivify.map(|exptime| stage.expiry(exptime.0));
+        op.vivify = flags.vivify.map(|exptime| cx.expiry(exptime.0));
     }
     op
 }

@@ -3,25 +3,25 @@
 use nuthatch_protocol::resp::{Error, Login as Credentials};
 
 use super::phase::Phase;
-use crate::slice::Slice;
-use crate::stage::Stage;
+use crate::context::Context;
+use crate::turn::Turn;
 
 /// The user if a client names none.
 const DEFAULT_USER: &[u8] = b"default";
 
 /// Counts an error of a client that has not logged in, or that tries other users' passwords.
-pub fn count_error(slice: &mut Slice, phase: &mut Phase) {
-    slice.closing |= phase.errors.is_enough();
+pub fn count_error(turn: &mut Turn, phase: &mut Phase) {
+    turn.closing |= phase.errors.is_enough();
 }
 
 /// Checks a client's name and password. If the server has no passwords, Redis' default user is admitted with any.
 pub fn authenticate(
-    stage: &Stage<'_, '_>,
-    slice: &mut Slice,
+    cx: &Context<'_, '_>,
+    turn: &mut Turn,
     phase: &mut Phase,
     said: &Credentials<'_>,
 ) -> Result<(), Error<'static>> {
-    if !stage.shared.has_passwords() {
+    if !cx.shared.has_passwords() {
         return match said.user {
             None => Err(Error::NO_PASSWORD),
             Some(DEFAULT_USER) => Ok(()),
@@ -29,10 +29,10 @@ pub fn authenticate(
         };
     }
     let user = said.user.unwrap_or(DEFAULT_USER);
-    if stage.login(slice, Some((user, said.password))) {
+    if cx.login(turn, Some((user, said.password))) {
         phase.login = false;
         return Ok(());
     }
-    count_error(slice, phase);
+    count_error(turn, phase);
     Err(Error::WRONG_PASSWORD)
 }

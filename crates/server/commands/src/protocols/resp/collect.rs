@@ -8,8 +8,8 @@ use super::reader::RequestReader;
 use super::refusal::{refuse, typed};
 use super::request;
 use super::transaction::Collected;
-use crate::slice::{Flow, Slice};
-use crate::stage::Stage;
+use crate::context::Context;
+use crate::turn::{Flow, Turn};
 use crate::work::Work;
 
 /// A transaction may hold one part in this many of the bound on all connections' buffers. A connection that holds more
@@ -19,25 +19,25 @@ const PART_OF_BUFFERS: usize = 2;
 /// Adds the request at the front to the transaction.
 #[cold]
 pub fn take<'a>(
-    stage: &mut Stage<'_, 'a>,
-    slice: &mut Slice,
+    cx: &mut Context<'_, 'a>,
+    turn: &mut Turn,
     phase: &mut Phase,
     reader: &mut RequestReader<'a>,
 ) -> Flow {
-    if slice.in_batch > 0 {
+    if turn.in_batch > 0 {
         return Flow::Barrier;
     }
     let input = reader.left();
     match parse_queued(input) {
-        Queued::AtOnce => return request::take(stage, slice, phase, reader),
+        Queued::AtOnce => return request::take(cx, turn, phase, reader),
         Queued::Incomplete(awaited) => {
-            slice.awaited = awaited;
+            turn.awaited = awaited;
             return Flow::Starved;
         }
         Queued::Nothing { consumed } => reader.used += consumed,
         Queued::Inline { line, consumed } => {
             reader.used += consumed;
-            typed(slice, phase, line);
+            typed(turn, phase, line);
         }
         Queued::Queue { head, rest } => {
             reader.used += head;
@@ -48,26 +48,26 @@ pub fn take<'a>(
         }
         Queued::Refused(refusal) => {
             phase.refuse_transaction();
-            reader.used += refuse(stage, slice, phase, &refusal);
+            reader.used += refuse(cx, turn, phase, &refusal);
         }
     }
-    slice.spend(Work::COMMAND);
+    turn.spend(Work::COMMAND);
     Flow::Next
 }
 
 /// Refuses a request of which this rest is still to come, and with it the transaction.
 #[cold]
-fn refuse_rest(slice: &mut Slice, phase: &mut Phase, rest: Rest, error: &Error<'_>) -> Flow {
+fn refuse_rest(turn: &mut Turn, phase: &mut Phase, rest: Rest, error: &Error<'_>) -> Flow {
     phase.refuse_transaction();
-    phase.writer(slice).error(error);
+    phase.writer(turn).error(error);
     phase.state = State::Drop(rest);
     Flow::Next
 }
 
 /// Collects more bytes of a request.
 pub fn go_on(
-    stage: &Stage<'_, '_>,
-    slice: &mut Slice,
+    cx: &Context<'_, '_>,
+    turn: &mut Turn,
     phase: &mut Phase,
     reader: &mut RequestReader<'_>,
 ) -> Flow {
@@ -78,15 +78,15 @@ pub fn go_on(
     let passed = match collected.rest.pass(here) {
         Ok(passed) => passed,
         Err(error) => {
-            phase.writer(slice).error(&error);
-            slice.closing = true;
+            phase.writer(turn).error(&error);
+            turn.closing = true;
             return Flow::Next;
         }
     };
     reader.used += passed;
     let rest = collected.rest;
     if spare(|| collected.request.try_reserve(passed)).is_err() {
-        return refuse_rest(slice, phase, rest, &Error::OUT_OF_MEMORY);
+        return refuse_rest(turn, phase, rest, &Error::OUT_OF_MEMORY);
     }
     collected.request.extend_from_slice(&here[..passed]);
     let len = collected.request.len();
@@ -94,8 +94,8 @@ pub fn go_on(
         Some(Some(transaction)) => transaction.memory(),
         _ => 0,
     };
-    if before + len > stage.shared.account.bound() / PART_OF_BUFFERS {
-        return refuse_rest(slice, phase, rest, &Error::TRANSACTION_TOO_LONG);
+    if before + len > cx.shared.account.bound() / PART_OF_BUFFERS {
+        return refuse_rest(turn, phase, rest, &Error::TRANSACTION_TOO_LONG);
     }
     if !rest.is_over() {
         return Flow::Starved;
@@ -104,10 +104,10 @@ pub fn go_on(
         && let Some(transaction) = &mut phase.session().transaction
     {
         if transaction.requests.push(&collected.request).is_err() {
-            return refuse_rest(slice, phase, rest, &Error::OUT_OF_MEMORY);
+            return refuse_rest(turn, phase, rest, &Error::OUT_OF_MEMORY);
         }
-        slice.spend(Work::of_bytes(len));
-        phase.writer(slice).status("QUEUED");
+        turn.spend(Work::of_bytes(len));
+        phase.writer(turn).status("QUEUED");
     }
     Flow::Next
 }

@@ -7,9 +7,9 @@ use nuthatch_protocol::resp::Error;
 
 use super::spot::{ATTEMPTS, Content, Found, find};
 use crate::answers::resp::failure;
+use crate::context::Context;
 use crate::counting::{Change, Kind};
 use crate::partial::PartialValue;
-use crate::stage::Stage;
 use crate::work::Work;
 
 /// A longer value is copied piece by piece. A shorter one is copied in one turn in any case, and an EXEC with WATCH keeps
@@ -73,27 +73,27 @@ impl Edit {
     }
 
     /// Copies some more bytes. The new length if that was the last step.
-    pub fn step(&mut self, stage: &mut Stage<'_, '_>) -> Result<Option<usize>, Error<'static>> {
+    pub fn step(&mut self, cx: &mut Context<'_, '_>) -> Result<Option<usize>, Error<'static>> {
         let is_cut = self.attempts <= CUT_ATTEMPTS;
         let mut draft = match self.draft.take() {
             Some(draft) => draft,
             None if self.attempts == ATTEMPTS => return Err(Error::BUSY),
             None => {
                 self.attempts += 1;
-                self.begin(stage)?
+                self.begin(cx)?
             }
         };
         let copied = draft.copy(&self.piece, if is_cut { STEP } else { usize::MAX });
-        stage.work.add(Work::of_bytes(copied));
+        cx.work.add(Work::of_bytes(copied));
         if draft.new.missing() > 0 {
             self.draft = Some(draft);
             return Ok(None);
         }
-        draft.commit(stage, &self.key)
+        draft.commit(cx, &self.key)
     }
 
-    fn begin(&self, stage: &mut Stage<'_, '_>) -> Result<Draft, Error<'static>> {
-        let (item, old) = match find(stage, &self.key) {
+    fn begin(&self, cx: &mut Context<'_, '_>) -> Result<Draft, Error<'static>> {
+        let (item, old) = match find(cx, &self.key) {
             Some(Found { item, value }) => (Some(item), value),
             None => (None, Content::Copied(Vec::new())),
         };
@@ -102,7 +102,7 @@ impl Edit {
             Place::End => old.len(),
         };
         let new_len = old.len().max(at + self.piece.len());
-        let new = stage.reserve_beside(&self.key, new_len, old.len());
+        let new = cx.reserve_beside(&self.key, new_len, old.len());
         let new = new.map_err(|reply| failure(&reply))?;
         Ok(Draft {
             item,
@@ -136,11 +136,7 @@ impl Draft {
     }
 
     /// Puts the new value in the place of the old one. `None` if that is another by now.
-    fn commit(
-        self,
-        stage: &mut Stage<'_, '_>,
-        key: &[u8],
-    ) -> Result<Option<usize>, Error<'static>> {
+    fn commit(self, cx: &mut Context<'_, '_>, key: &[u8]) -> Result<Option<usize>, Error<'static>> {
         let store = match self.item {
             Some(item) => Store {
                 flags: item.flags,
@@ -155,7 +151,7 @@ impl Draft {
             },
         };
         drop(self.old);
-        let reply = stage.commit(key, self.new, &store, Kind::Change(Change::Store));
+        let reply = cx.commit(key, self.new, &store, Kind::Change(Change::Store));
         match reply {
             Reply::Stored(_) => Ok(Some(self.new_len)),
             Reply::TooLarge | Reply::OutOfMemory => Err(failure(&reply)),

@@ -11,7 +11,7 @@ use nuthatch_state::config::Protocol;
 use nuthatch_state::system;
 use nuthatch_state::telemetry::Address;
 
-use crate::stage::Stage;
+use crate::context::Context;
 
 /// The version of Redis whose answers this server gives.
 pub const REDIS_VERSION: &str = "7.0.15";
@@ -30,10 +30,10 @@ const SECTIONS: [Section; 9] = [
 ];
 
 /// A section's name, and the function that writes it.
-type Section = (&'static str, fn(&mut Lines, &Stage<'_, '_>));
+type Section = (&'static str, fn(&mut Lines, &Context<'_, '_>));
 
 /// The sections that the request names, or all of them if it names none.
-pub fn info(stage: &Stage<'_, '_>, asked: Values<'_>) -> String {
+pub fn info(cx: &Context<'_, '_>, asked: Values<'_>) -> String {
     let all = asked.len() == 0
         || asked.into_iter().any(|name| {
             [&b"all"[..], b"default", b"everything"]
@@ -45,25 +45,25 @@ pub fn info(stage: &Stage<'_, '_>, asked: Values<'_>) -> String {
         let mut asked = asked;
         if all || asked.any(|asked| asked.eq_ignore_ascii_case(name.as_bytes())) {
             lines.section(name);
-            write(&mut lines, stage);
+            write(&mut lines, cx);
         }
     }
     lines.into_text()
 }
 
-fn server(lines: &mut Lines, stage: &Stage<'_, '_>) {
+fn server(lines: &mut Lines, cx: &Context<'_, '_>) {
     lines.line("redis_version", REDIS_VERSION);
     lines.line("redis_mode", "standalone");
     lines.line("server_name", "nuthatch");
     lines.line("nuthatch_version", env!("CARGO_PKG_VERSION"));
-    lines.line("nuthatch_engine", stage.shared.engine.name());
+    lines.line("nuthatch_engine", cx.shared.engine.name());
     lines.line("arch_bits", usize::BITS);
     lines.line("os", format_args!("{} {}", consts::OS, consts::ARCH));
     lines.line("process_id", process::id());
     lines.line("run_id", &*RUN_ID);
-    lines.line("tcp_port", port(stage));
-    lines.line("uptime_in_seconds", stage.now.seconds());
-    lines.line("uptime_in_days", stage.now.seconds() / 86_400);
+    lines.line("tcp_port", port(cx));
+    lines.line("uptime_in_seconds", cx.now.seconds());
+    lines.line("uptime_in_days", cx.now.seconds() / 86_400);
 }
 
 /// A name of this run of the server: 40 hexadecimal digits, as clients expect.
@@ -74,8 +74,8 @@ static RUN_ID: LazyLock<String> = LazyLock::new(|| {
 });
 
 /// The first TCP port for Redis' clients. 0 if they have none of their own.
-fn port(stage: &Stage<'_, '_>) -> u16 {
-    let mut addresses = stage.shared.addresses_of(Protocol::is_redis);
+fn port(cx: &Context<'_, '_>) -> u16 {
+    let mut addresses = cx.shared.addresses_of(Protocol::is_redis);
     let port = addresses.find_map(|address| match address {
         Address::Tcp(address) => Some(address.port()),
         _ => None,
@@ -83,15 +83,15 @@ fn port(stage: &Stage<'_, '_>) -> u16 {
     port.unwrap_or(0)
 }
 
-fn clients(lines: &mut Lines, stage: &Stage<'_, '_>) {
-    lines.line("connected_clients", stage.shared.connections());
-    lines.line("maxclients", stage.shared.live.load().connections_max);
+fn clients(lines: &mut Lines, cx: &Context<'_, '_>) {
+    lines.line("connected_clients", cx.shared.connections());
+    lines.line("maxclients", cx.shared.live.load().connections_max);
     lines.line("blocked_clients", 0);
 }
 
-fn memory(lines: &mut Lines, stage: &Stage<'_, '_>) {
-    let stats = stage.shared.engine.stats();
-    let policy = match stage.shared.engine.evicts() {
+fn memory(lines: &mut Lines, cx: &Context<'_, '_>) {
+    let stats = cx.shared.engine.stats();
+    let policy = match cx.shared.engine.evicts() {
         true => "allkeys-lru",
         false => "noeviction",
     };
@@ -107,8 +107,8 @@ fn memory(lines: &mut Lines, stage: &Stage<'_, '_>) {
     lines.line("maxmemory_policy", policy);
 }
 
-fn persistence(lines: &mut Lines, stage: &Stage<'_, '_>) {
-    let saves = *stage.shared.saves.lock();
+fn persistence(lines: &mut Lines, cx: &Context<'_, '_>) {
+    let saves = *cx.shared.saves.lock();
     lines.line("rdb_last_save_time", saves.last_done);
     let status = if saves.last_failed { "err" } else { "ok" };
     lines.line("rdb_last_bgsave_status", status);
@@ -117,8 +117,8 @@ fn persistence(lines: &mut Lines, stage: &Stage<'_, '_>) {
     lines.line("aof_enabled", 0);
 }
 
-fn stats(lines: &mut Lines, stage: &Stage<'_, '_>) {
-    let (shared, stats) = (stage.shared, stage.shared.engine.stats());
+fn stats(lines: &mut Lines, cx: &Context<'_, '_>) {
+    let (shared, stats) = (cx.shared, cx.shared.engine.stats());
     let totals = shared.totals();
     lines.line(
         "total_connections_received",
@@ -140,24 +140,24 @@ fn stats(lines: &mut Lines, stage: &Stage<'_, '_>) {
     lines.line("store_no_memory", totals.store_no_memory);
 }
 
-fn replication(lines: &mut Lines, _: &Stage<'_, '_>) {
+fn replication(lines: &mut Lines, _: &Context<'_, '_>) {
     lines.line("role", "master");
     lines.line("connected_slaves", 0);
 }
 
-fn processor(lines: &mut Lines, _: &Stage<'_, '_>) {
+fn processor(lines: &mut Lines, _: &Context<'_, '_>) {
     if let Some((user, system)) = system::cpu_time() {
         lines.line("used_cpu_sys", format_args!("{:.6}", system.as_secs_f64()));
         lines.line("used_cpu_user", format_args!("{:.6}", user.as_secs_f64()));
     }
 }
 
-fn cluster(lines: &mut Lines, _: &Stage<'_, '_>) {
+fn cluster(lines: &mut Lines, _: &Context<'_, '_>) {
     lines.line("cluster_enabled", 0);
 }
 
-fn keyspace(lines: &mut Lines, stage: &Stage<'_, '_>) {
-    let items = stage.shared.engine.stats().items;
+fn keyspace(lines: &mut Lines, cx: &Context<'_, '_>) {
+    let items = cx.shared.engine.stats().items;
     if items > 0 {
         // Clients that parse this line want all three fields; the other two are not counted.
         lines.line("db0", format_args!("keys={items},expires=0,avg_ttl=0"));

@@ -9,8 +9,8 @@ use super::manage;
 use super::phase::Phase;
 use super::reader::{RequestReader, refused_tls};
 use super::refusal::typed;
-use crate::slice::{Flow, Slice};
-use crate::stage::Stage;
+use crate::context::Context;
+use crate::turn::{Flow, Turn};
 use crate::work::Work;
 
 /// The longest value of a client that has not logged in.
@@ -19,23 +19,23 @@ const LIMITS: Limits = Limits { value_max: 1024 };
 /// Takes the request at the front, of a client that has not logged in.
 #[cold]
 pub fn take(
-    stage: &mut Stage<'_, '_>,
-    slice: &mut Slice,
+    cx: &mut Context<'_, '_>,
+    turn: &mut Turn,
     phase: &mut Phase,
     reader: &mut RequestReader<'_>,
 ) -> Flow {
-    if refused_tls(slice, reader) {
+    if refused_tls(turn, reader) {
         return Flow::Next;
     }
-    slice.spend(Work::COMMAND);
+    turn.spend(Work::COMMAND);
     let mut error = Error::NO_AUTH;
     let (consumed, rest) = match parse(reader.left(), &LIMITS) {
         Parsed::Incomplete(awaited) => {
-            slice.awaited = awaited;
+            turn.awaited = awaited;
             return Flow::Starved;
         }
         Parsed::Body(body) => {
-            slice.awaited = body.awaited;
+            turn.awaited = body.awaited;
             return Flow::Starved;
         }
         Parsed::Nothing { consumed } => {
@@ -43,7 +43,7 @@ pub fn take(
             return Flow::Next;
         }
         Parsed::Inline { line, consumed } => {
-            typed(slice, phase, line);
+            typed(turn, phase, line);
             reader.used += consumed;
             return Flow::Next;
         }
@@ -59,8 +59,8 @@ pub fn take(
         } => {
             let is_hello = matches!(command, ServerCommand::Hello(hello) if hello.login.is_none());
             match is_hello {
-                true => phase.writer(slice).error(&Error::NO_AUTH_HELLO),
-                false => manage::command(stage, slice, phase, command),
+                true => phase.writer(turn).error(&Error::NO_AUTH_HELLO),
+                false => manage::command(cx, turn, phase, command),
             }
             reader.used += consumed;
             return Flow::Next;
@@ -72,15 +72,15 @@ pub fn take(
             ..
         } => (consumed, Rest::of(arguments)),
         Parsed::Refused(refusal) => {
-            slice.closing |= refusal.close;
+            turn.closing |= refusal.close;
             if refusal.close || is_shown_before_login(&refusal.error) || says_who(reader.left()) {
                 error = refusal.error;
             }
             (refusal.consumed, refusal.rest)
         }
     };
-    phase.writer(slice).error(&error);
-    count_error(slice, phase);
+    phase.writer(turn).error(&error);
+    count_error(turn, phase);
     reader.used += consumed;
     phase.drop_rest(rest);
     Flow::Next

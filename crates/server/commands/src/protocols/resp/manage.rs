@@ -16,53 +16,53 @@ use super::info::{self, REDIS_VERSION};
 use super::phase::Phase;
 use super::spot::{look, read};
 use super::walk;
-use crate::slice::Slice;
-use crate::stage::Stage;
+use crate::context::Context;
+use crate::turn::Turn;
 
 /// The longest text that Redis stores in one allocation with its header.
 const EMBEDDED_MAX: usize = 44;
 
 /// Executes `command`.
 pub fn command(
-    stage: &mut Stage<'_, '_>,
-    slice: &mut Slice,
+    cx: &mut Context<'_, '_>,
+    turn: &mut Turn,
     phase: &mut Phase,
     command: ServerCommand<'_>,
 ) {
-    let mut writer = phase.writer(slice);
+    let mut writer = phase.writer(turn);
     match command {
         ServerCommand::Ping(None) => writer.status("PONG"),
         ServerCommand::Ping(Some(words)) | ServerCommand::Echo(words) => writer.bulk(words),
         ServerCommand::Keys { .. } | ServerCommand::Scan(_) | ServerCommand::RandomKey
-            if !stage.shared.live.load().allow_dump =>
+            if !cx.shared.live.load().allow_dump =>
         {
             writer.error(&Error::DUMP_FORBIDDEN);
         }
         ServerCommand::Keys { pattern } => phase.begin_walk(walk::keys(pattern)),
-        ServerCommand::Scan(scan) => walk::scan(stage, slice, phase.version, &scan),
-        ServerCommand::RandomKey => random(stage, slice, phase),
-        ServerCommand::DbSize => size(stage, slice, phase),
-        ServerCommand::FlushAll => flush(stage, &mut writer),
-        ServerCommand::Hello(hello) => greet(stage, slice, phase, &hello),
-        ServerCommand::Auth(login) => match authenticate(stage, slice, phase, &login) {
-            Ok(()) => phase.writer(slice).ok(),
-            Err(error) => phase.writer(slice).error(&error),
+        ServerCommand::Scan(scan) => walk::scan(cx, turn, phase.version, &scan),
+        ServerCommand::RandomKey => random(cx, turn, phase),
+        ServerCommand::DbSize => size(cx, turn, phase),
+        ServerCommand::FlushAll => flush(cx, &mut writer),
+        ServerCommand::Hello(hello) => greet(cx, turn, phase, &hello),
+        ServerCommand::Auth(login) => match authenticate(cx, turn, phase, &login) {
+            Ok(()) => phase.writer(turn).ok(),
+            Err(error) => phase.writer(turn).error(&error),
         },
         ServerCommand::Select(0) => writer.ok(),
         ServerCommand::Select(_) => writer.error(&Error::DATABASE),
         ServerCommand::Quit => {
             writer.ok();
-            slice.quit();
+            turn.quit();
         }
         ServerCommand::Reset => {
             let errors = phase.errors;
-            stage.info.set_name(Arc::default());
-            stage.info.set_administrator(false);
-            *phase = Phase::new(stage.shared.has_passwords());
+            cx.info.set_name(Arc::default());
+            cx.info.set_administrator(false);
+            *phase = Phase::new(cx.shared.has_passwords());
             phase.errors = errors;
-            phase.writer(slice).status("RESET");
+            phase.writer(turn).status("RESET");
         }
-        ServerCommand::Client(client) => self::client(stage, slice, phase, client),
+        ServerCommand::Client(client) => self::client(cx, turn, phase, client),
         ServerCommand::Help {
             command,
             subcommands,
@@ -73,56 +73,54 @@ pub fn command(
             writer.status(subcommands);
         }
         ServerCommand::Command(commands) => self::commands(&mut writer, commands),
-        ServerCommand::Config(Config::Get(patterns)) => config_get(stage, &mut writer, patterns),
-        ServerCommand::Config(Config::Set(pairs)) => config_set(stage, &mut writer, pairs),
-        ServerCommand::Config(Config::ResetStat) if !stage.may(Action::ResetStats) => {
+        ServerCommand::Config(Config::Get(patterns)) => config_get(cx, &mut writer, patterns),
+        ServerCommand::Config(Config::Set(pairs)) => config_set(cx, &mut writer, pairs),
+        ServerCommand::Config(Config::ResetStat) if !cx.may(Action::ResetStats) => {
             writer.error(&Error::RESET_FORBIDDEN);
         }
         ServerCommand::Config(Config::ResetStat) => {
-            stage.shared.reset_stats();
+            cx.shared.reset_stats();
             writer.ok();
         }
-        ServerCommand::Info(sections) => writer.text(&info::info(stage, sections)),
-        ServerCommand::Memory(memory) => self::memory(stage, slice, phase, memory),
-        ServerCommand::Object(object) => self::object(stage, slice, phase, object),
-        ServerCommand::Script(scripts) => {
-            super::scripts::command(stage, slice, phase.version, scripts)
-        }
+        ServerCommand::Info(sections) => writer.text(&info::info(cx, sections)),
+        ServerCommand::Memory(memory) => self::memory(cx, turn, phase, memory),
+        ServerCommand::Object(object) => self::object(cx, turn, phase, object),
+        ServerCommand::Script(scripts) => super::scripts::command(cx, turn, phase.version, scripts),
         ServerCommand::Time => time(&mut writer),
     }
 }
 
-fn random(stage: &Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) {
-    match walk::random(stage) {
+fn random(cx: &Context<'_, '_>, turn: &mut Turn, phase: &mut Phase) {
+    match walk::random(cx) {
         Some(walk) => phase.begin_walk(walk),
-        None => phase.writer(slice).null(),
+        None => phase.writer(turn).null(),
     }
 }
 
-fn size(stage: &Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) {
-    match walk::size(stage) {
+fn size(cx: &Context<'_, '_>, turn: &mut Turn, phase: &mut Phase) {
+    match walk::size(cx) {
         Ok(walk) => phase.begin_walk(walk),
-        Err(items) => phase.writer(slice).integer(items as i64),
+        Err(items) => phase.writer(turn).integer(items as i64),
     }
 }
 
-fn flush(stage: &Stage<'_, '_>, writer: &mut Writer<'_>) {
-    stage.counters.cmd_flush.bump();
-    if !stage.may(Action::Flush) {
+fn flush(cx: &Context<'_, '_>, writer: &mut Writer<'_>) {
+    cx.counters.cmd_flush.bump();
+    if !cx.may(Action::Flush) {
         return writer.error(&Error::FLUSH_FORBIDDEN);
     }
-    stage.flush(stage.now);
+    cx.flush(cx.now);
     writer.ok();
 }
 
-fn greet(stage: &Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, hello: &Hello<'_>) {
+fn greet(cx: &Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, hello: &Hello<'_>) {
     if let Some(login) = &hello.login
-        && let Err(error) = authenticate(stage, slice, phase, login)
+        && let Err(error) = authenticate(cx, turn, phase, login)
     {
-        return phase.writer(slice).error(&error);
+        return phase.writer(turn).error(&error);
     }
     if let Some(name) = hello.name {
-        set_name(stage, phase, name);
+        set_name(cx, phase, name);
     }
     match hello.version {
         Some(2) => phase.version = Version::Resp2,
@@ -130,7 +128,7 @@ fn greet(stage: &Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, hello: &He
         _ => {}
     }
     let version = phase.version;
-    let mut writer = phase.writer(slice);
+    let mut writer = phase.writer(turn);
     writer.map(7);
     for (name, value) in [
         ("server", Some("redis")),
@@ -144,64 +142,60 @@ fn greet(stage: &Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, hello: &He
         match (name, value) {
             (_, Some(value)) => writer.bulk(value.as_bytes()),
             ("proto", None) => writer.integer(version.number().into()),
-            (_, None) => writer.integer(stage.info.serial() as i64),
+            (_, None) => writer.integer(cx.info.serial() as i64),
         }
     }
     writer.bulk(b"modules");
     writer.array(0);
 }
 
-fn client(stage: &Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, client: Client<'_>) {
+fn client(cx: &Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, client: Client<'_>) {
     match client {
         Client::SetName(name) => {
-            set_name(stage, phase, name);
-            phase.writer(slice).ok();
+            set_name(cx, phase, name);
+            phase.writer(turn).ok();
         }
-        Client::Id => phase.writer(slice).integer(stage.info.serial() as i64),
+        Client::Id => phase.writer(turn).integer(cx.info.serial() as i64),
         Client::GetName => {
             let name = phase
                 .session
                 .as_ref()
                 .map(|session| Arc::clone(&session.name));
-            let mut writer = phase.writer(slice);
+            let mut writer = phase.writer(turn);
             match name {
                 Some(name) if !name.is_empty() => writer.bulk(&name),
                 _ => writer.null(),
             }
         }
-        Client::Noted => phase.writer(slice).ok(),
+        Client::Noted => phase.writer(turn).ok(),
         Client::Reply(ReplyMode::On) => {
-            unmute(slice, phase);
-            phase.writer(slice).ok();
+            unmute(turn, phase);
+            phase.writer(turn).ok();
         }
         Client::Reply(ReplyMode::Off) => phase.session().unwanted.switch_off(),
         Client::Reply(ReplyMode::Skip) => phase.session().unwanted.skip(),
         Client::Info => {
-            let line = format!(
-                "{} resp={}\n",
-                stage.info.line(stage.now),
-                phase.version.number()
-            );
-            phase.writer(slice).text(&line);
+            let line = format!("{} resp={}\n", cx.info.line(cx.now), phase.version.number());
+            phase.writer(turn).text(&line);
         }
         Client::List(which) => phase.begin_walk(walk::list(listed(which))),
-        Client::GetRedir => phase.writer(slice).integer(-1),
+        Client::GetRedir => phase.writer(turn).integer(-1),
     }
 }
 
 /// CLIENT REPLY ON: all answers are wanted from here on.
-fn unmute(slice: &mut Slice, phase: &mut Phase) {
+fn unmute(turn: &mut Turn, phase: &mut Phase) {
     let session = phase.session();
     session.unwanted.switch_on();
-    if let Some(mark) = session.unheard.take() {
-        slice.output.cut(mark);
+    if let Some(mark) = session.muted_from.take() {
+        turn.output.cut(mark);
     }
 }
 
-fn set_name(stage: &Stage<'_, '_>, phase: &mut Phase, name: &[u8]) {
+fn set_name(cx: &Context<'_, '_>, phase: &mut Phase, name: &[u8]) {
     let name: Arc<[u8]> = name.into();
     phase.session().name = Arc::clone(&name);
-    stage.info.set_name(name);
+    cx.info.set_name(name);
 }
 
 /// The serials that a filter selects; `None` is all. It may name thousands, and there may be thousands of connections,
@@ -253,8 +247,8 @@ fn commands(writer: &mut Writer<'_>, commands: Commands<'_>) {
 }
 
 /// The settings that CONFIG GET shows, in alphabetical order.
-fn settings(stage: &Stage<'_, '_>) -> Vec<(&'static str, String)> {
-    let shared = stage.shared;
+fn settings(cx: &Context<'_, '_>) -> Vec<(&'static str, String)> {
+    let shared = cx.shared;
     let policy = match shared.engine.evicts() {
         true => "allkeys-lru",
         false => "noeviction",
@@ -271,14 +265,14 @@ fn settings(stage: &Stage<'_, '_>) -> Vec<(&'static str, String)> {
         ("maxclients", shared.live.load().connections_max.to_string()),
         ("maxmemory", memory.to_string()),
         ("maxmemory-policy", policy.into()),
-        ("proto-max-bulk-len", stage.limits.value_max.to_string()),
+        ("proto-max-bulk-len", cx.limits.value_max.to_string()),
         ("save", String::new()),
         ("timeout", timeout.to_string()),
     ]
 }
 
-fn config_get(stage: &Stage<'_, '_>, writer: &mut Writer<'_>, patterns: Values<'_>) {
-    let mut left = settings(stage);
+fn config_get(cx: &Context<'_, '_>, writer: &mut Writer<'_>, patterns: Values<'_>) {
+    let mut left = settings(cx);
     let mut found = Vec::new();
     for pattern in patterns {
         let pattern = Glob::new(&pattern.to_ascii_lowercase());
@@ -296,13 +290,13 @@ fn config_get(stage: &Stage<'_, '_>, writer: &mut Writer<'_>, patterns: Values<'
 }
 
 /// CONFIG SET. Only the memory limit can be changed. Any other setting must be given the value that it has.
-fn config_set(stage: &Stage<'_, '_>, writer: &mut Writer<'_>, pairs: Values<'_>) {
-    if !stage.may(Action::MemoryLimit) {
+fn config_set(cx: &Context<'_, '_>, writer: &mut Writer<'_>, pairs: Values<'_>) {
+    if !cx.may(Action::MemoryLimit) {
         return writer.error(&Error::CONFIG_FORBIDDEN);
     }
     let words: Vec<&[u8]> = pairs.collect();
     let pairs = words.as_chunks::<2>().0;
-    let settings = settings(stage);
+    let settings = settings(cx);
     let mut limit = None;
     for (at, [word, value]) in pairs.iter().enumerate() {
         let name = word.to_ascii_lowercase();
@@ -330,16 +324,16 @@ fn config_set(stage: &Stage<'_, '_>, writer: &mut Writer<'_>, pairs: Values<'_>)
             name: b"maxmemory",
             why,
         };
-        if !stage.may_limit_memory_to(bytes) {
+        if !cx.may_limit_memory_to(bytes) {
             return writer.error(&refused(
                 "a limit below the memory in use is not allowed here",
             ));
         }
-        if let Err(error) = stage.shared.engine.set_memory_limit(bytes) {
+        if let Err(error) = cx.shared.engine.set_memory_limit(bytes) {
             tracing::warn!(%error, bytes, "CONFIG SET maxmemory");
             return writer.error(&refused("this limit is not possible"));
         }
-        stage.shared.follow_memory_limit();
+        cx.shared.follow_memory_limit();
     }
     writer.ok();
 }
@@ -361,34 +355,34 @@ fn bytes(text: &[u8]) -> Option<usize> {
     usize::try_from(integer(number)?).ok()?.checked_mul(unit)
 }
 
-fn memory(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &Phase, memory: Memory<'_>) {
+fn memory(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &Phase, memory: Memory<'_>) {
     match memory {
         Memory::Usage(key) => {
-            let found = look(stage, key);
-            let engine = &stage.shared.engine;
+            let found = look(cx, key);
+            let engine = &cx.shared.engine;
             let size = found.map(|item| engine.footprint(key.len(), item.value_len).size);
-            let mut writer = phase.writer(slice);
+            let mut writer = phase.writer(turn);
             match size {
                 Some(size) => writer.integer(size as i64),
                 None => writer.null(),
             }
         }
-        Memory::Doctor => phase.writer(slice).text(
+        Memory::Doctor => phase.writer(turn).text(
             "This cache keeps to its limit of memory. See INFO memory, and memcached's stats.",
         ),
-        Memory::Purge => phase.writer(slice).ok(),
+        Memory::Purge => phase.writer(turn).ok(),
     }
 }
 
-fn object(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &Phase, object: Object<'_>) {
+fn object(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &Phase, object: Object<'_>) {
     let Object { key, ask } = object;
-    let Some(item) = look(stage, key) else {
-        return phase.writer(slice).null();
+    let Some(item) = look(cx, key) else {
+        return phase.writer(turn).null();
     };
     match ask {
         Ask::Encoding => {
             let value = match item.value_len {
-                0..=20 => read(stage, key).and_then(|found| found.value.copy(0).ok()),
+                0..=20 => read(cx, key).and_then(|found| found.value.copy(0).ok()),
                 _ => None,
             };
             let encoding: &[u8] = match value {
@@ -396,11 +390,11 @@ fn object(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &Phase, object: O
                 _ if item.value_len <= EMBEDDED_MAX => b"embstr",
                 _ => b"raw",
             };
-            phase.writer(slice).bulk(encoding);
+            phase.writer(turn).bulk(encoding);
         }
-        Ask::RefCount => phase.writer(slice).integer(1),
-        Ask::IdleTime => phase.writer(slice).integer(item.idle.as_secs() as i64),
-        Ask::Freq => phase.writer(slice).error(&Error::NO_FREQUENCY),
+        Ask::RefCount => phase.writer(turn).integer(1),
+        Ask::IdleTime => phase.writer(turn).integer(item.idle.as_secs() as i64),
+        Ask::Freq => phase.writer(turn).error(&Error::NO_FREQUENCY),
     }
 }
 

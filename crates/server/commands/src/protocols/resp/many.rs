@@ -10,11 +10,11 @@ use super::phase::{Phase, State};
 use super::progress::Progress;
 use super::reader::RequestReader;
 use super::upload::Upload;
-use crate::answers::Style;
+use crate::answers::ReplyFormat;
 use crate::answers::resp::{STORE, Verb, failure};
+use crate::context::Context;
 use crate::counting::{self, Counted, Counts, Kind};
-use crate::slice::{Flow, Slice};
-use crate::stage::Stage;
+use crate::turn::{Flow, Turn};
 use crate::work::Work;
 
 /// Requests of such a batch.
@@ -23,29 +23,29 @@ const BATCH: usize = 64;
 /// Goes on with the elements that have arrived.
 #[inline]
 pub fn go_on<'a>(
-    stage: &mut Stage<'_, 'a>,
-    slice: &mut Slice,
+    cx: &mut Context<'_, 'a>,
+    turn: &mut Turn,
     phase: &mut Phase,
     reader: &mut RequestReader<'a>,
 ) -> Flow {
-    let State::Many(run) = phase.state else {
+    let State::Many(progress) = phase.state else {
         return Flow::Next;
     };
-    let mut run = run;
-    let flow = if run.verb == Many::Mget {
-        get(stage, slice, phase, reader, &mut run)
-    } else if run.announced == 1
-        && run.verb != Many::Mset
-        && let Some(flow) = one(stage, slice, phase, reader, &run)
+    let mut progress = progress;
+    let flow = if progress.verb == Many::Mget {
+        get(cx, turn, phase, reader, &mut progress)
+    } else if progress.announced == 1
+        && progress.verb != Many::Mset
+        && let Some(flow) = one(cx, turn, phase, reader, &progress)
     {
         flow
     } else {
-        several(stage, slice, phase, reader, &mut run)
+        several(cx, turn, phase, reader, &mut progress)
     };
     match &mut phase.state {
         // In any other state the command is over, waits for a value, or the connection ends.
-        State::Many(kept) => *kept = run,
-        State::Upload(upload) => upload.belongs_to(run),
+        State::Many(kept) => *kept = progress,
+        State::Upload(upload) => upload.belongs_to(progress),
         _ => {}
     }
     flow
@@ -54,55 +54,55 @@ pub fn go_on<'a>(
 /// MGET: each key is a request of the batch.
 #[inline]
 fn get<'a>(
-    stage: &mut Stage<'_, 'a>,
-    slice: &mut Slice,
+    cx: &mut Context<'_, 'a>,
+    turn: &mut Turn,
     phase: &mut Phase,
     reader: &mut RequestReader<'a>,
-    run: &mut Progress,
+    progress: &mut Progress,
 ) -> Flow {
-    while run.left > 0 || !run.rest.is_over() {
-        if stage.batch_is_full(slice) {
+    while progress.left > 0 || !progress.rest.is_over() {
+        if cx.batch_is_full(turn) {
             return Flow::Barrier;
         }
-        if !run.rest.is_over() {
-            if let Some(flow) = pass(slice, phase, reader, run) {
+        if !progress.rest.is_over() {
+            if let Some(flow) = pass(turn, phase, reader, progress) {
                 return flow;
             }
             continue;
         }
-        match element(run.verb, reader.left(), &stage.limits) {
+        match element(progress.verb, reader.left(), &cx.limits) {
             Element::Item { key, consumed, .. } => {
-                let array = std::mem::take(&mut run.announced);
-                let style = Verb::Value.behind_array(array, phase.version);
-                stage.push(slice, key, Op::Get, Style::Resp(style));
+                let array = std::mem::take(&mut progress.announced);
+                let format = Verb::Value.behind_array(array, phase.version);
+                cx.push(turn, key, Op::Get, ReplyFormat::Resp(format));
                 reader.used += consumed;
             }
             Element::Incomplete(awaited) => {
-                slice.awaited = awaited;
+                turn.awaited = awaited;
                 return Flow::Starved;
             }
-            _ if slice.in_batch > 0 => return Flow::Barrier,
+            _ if turn.in_batch > 0 => return Flow::Barrier,
             // No item can have this key.
             Element::Refused {
                 error,
                 consumed,
                 rest,
             } => {
-                stage.count_refusal(&error);
-                let mut writer = phase.writer(slice);
-                match std::mem::take(&mut run.announced) {
+                cx.count_refusal(&error);
+                let mut writer = phase.writer(turn);
+                match std::mem::take(&mut progress.announced) {
                     0 => {}
                     count => writer.array(count as usize),
                 }
                 writer.null();
                 reader.used += consumed;
-                run.rest = rest;
+                progress.rest = rest;
             }
-            Element::Broken(error) => return broken(slice, phase, reader, &error),
+            Element::Broken(error) => return broken(turn, phase, reader, &error),
             Element::Body(_) => unreachable!("keys are not announced"),
         }
-        run.left -= 1;
-        slice.spend(Work::COMMAND);
+        progress.left -= 1;
+        turn.spend(Work::COMMAND);
     }
     phase.state = State::Requests;
     Flow::Next
@@ -111,22 +111,22 @@ fn get<'a>(
 /// Adds a single key to the iteration's batch, if it is a valid one.
 #[inline]
 fn one<'a>(
-    stage: &mut Stage<'_, 'a>,
-    slice: &mut Slice,
+    cx: &mut Context<'_, 'a>,
+    turn: &mut Turn,
     phase: &mut Phase,
     reader: &mut RequestReader<'a>,
-    run: &Progress,
+    progress: &Progress,
 ) -> Option<Flow> {
-    let Element::Item { key, consumed, .. } = element(run.verb, reader.left(), &stage.limits)
+    let Element::Item { key, consumed, .. } = element(progress.verb, reader.left(), &cx.limits)
     else {
         return None;
     };
-    let verb = match run.verb {
+    let verb = match progress.verb {
         Many::Del => Verb::Removed,
         _ => Verb::Number,
     };
-    let style = Style::Resp(verb.of(phase.version));
-    stage.push(slice, key, op(run.verb, b""), style);
+    let format = ReplyFormat::Resp(verb.of(phase.version));
+    cx.push(turn, key, op(progress.verb, b""), format);
     reader.used += consumed;
     phase.state = State::Requests;
     Some(Flow::Next)
@@ -146,44 +146,44 @@ fn op(verb: Many, value: &[u8]) -> Op<'_> {
 
 /// All other commands: all elements that have arrived go to the engine together.
 fn several<'a>(
-    stage: &mut Stage<'_, 'a>,
-    slice: &mut Slice,
+    cx: &mut Context<'_, 'a>,
+    turn: &mut Turn,
     phase: &mut Phase,
     reader: &mut RequestReader<'a>,
-    run: &mut Progress,
+    progress: &mut Progress,
 ) -> Flow {
-    if slice.in_batch > 0 {
+    if turn.in_batch > 0 {
         return Flow::Barrier;
     }
-    if !run.rest.is_over()
-        && let Some(flow) = pass(slice, phase, reader, run)
+    if !progress.rest.is_over()
+        && let Some(flow) = pass(turn, phase, reader, progress)
     {
         return flow;
     }
-    let mut requests: Vec<Request<'a>> = Vec::with_capacity(BATCH.min(run.left as usize));
+    let mut requests: Vec<Request<'a>> = Vec::with_capacity(BATCH.min(progress.left as usize));
     let mut flow = Flow::Next;
     let mut upload = None;
-    while run.left > 0 && requests.len() < BATCH {
-        match element(run.verb, reader.left(), &stage.limits) {
+    while progress.left > 0 && requests.len() < BATCH {
+        match element(progress.verb, reader.left(), &cx.limits) {
             Element::Item {
                 key,
                 value,
                 consumed,
             } => {
                 requests.push(Request {
-                    key: stage.key(key),
-                    op: op(run.verb, value),
+                    key: cx.key(key),
+                    op: op(progress.verb, value),
                 });
                 reader.used += consumed;
-                run.left -= 1;
+                progress.left -= 1;
             }
             Element::Incomplete(awaited) => {
-                slice.awaited = awaited;
+                turn.awaited = awaited;
                 flow = Flow::Starved;
                 break;
             }
-            Element::Body(body) if body.value_len <= slice.terms.awaited_max => {
-                slice.awaited = body.awaited;
+            Element::Body(body) if body.value_len <= turn.limits.awaited_max => {
+                turn.awaited = body.awaited;
                 flow = Flow::Starved;
                 break;
             }
@@ -196,41 +196,41 @@ fn several<'a>(
                 consumed,
                 rest,
             } => {
-                stage.count_refusal(&error);
-                run.failed.get_or_insert(unborrowed(error));
+                cx.count_refusal(&error);
+                progress.failed.get_or_insert(unborrowed(error));
                 reader.used += consumed;
-                run.rest = rest;
-                run.left -= 1;
+                progress.rest = rest;
+                progress.left -= 1;
                 break;
             }
-            Element::Broken(error) => return broken(slice, phase, reader, &error),
+            Element::Broken(error) => return broken(turn, phase, reader, &error),
         }
     }
     let count = requests.len();
-    slice.spend(Work::of_commands(count));
-    execute(stage, run, &requests);
-    stage.charge(slice);
+    turn.spend(Work::of_commands(count));
+    execute(cx, progress, &requests);
+    cx.charge(turn);
     if let Some(body) = upload {
-        begin_upload(stage, phase, reader, run, &body);
+        begin_upload(cx, phase, reader, progress, &body);
         return Flow::Next;
     }
-    if run.left == 0 && run.rest.is_over() {
-        answer(slice, phase, run);
+    if progress.left == 0 && progress.rest.is_over() {
+        answer(turn, phase, progress);
     }
     flow
 }
 
 /// Begins with a pair whose value is long.
 fn begin_upload(
-    stage: &mut Stage<'_, '_>,
+    cx: &mut Context<'_, '_>,
     phase: &mut Phase,
     reader: &mut RequestReader<'_>,
-    run: &mut Progress,
+    progress: &mut Progress,
     body: &Body<'_>,
 ) {
-    match Upload::reserve(stage, reader.left(), body) {
+    match Upload::reserve(cx, reader.left(), body) {
         Ok(upload) => phase.state = State::Upload(Box::new(upload)),
-        Err(error) => run.has_refused(error, body.rest.behind(body.value_len)),
+        Err(error) => progress.has_refused(error, body.rest.behind(body.value_len)),
     }
     reader.used += body.head;
 }
@@ -243,65 +243,65 @@ fn unborrowed(error: Error<'_>) -> Error<'static> {
     }
 }
 
-fn execute(stage: &mut Stage<'_, '_>, run: &mut Progress, requests: &[Request<'_>]) {
+fn execute(cx: &mut Context<'_, '_>, progress: &mut Progress, requests: &[Request<'_>]) {
     if requests.is_empty() {
         return;
     }
     let mut tally = Tally {
-        run,
+        progress,
         counts: Counts {
-            counters: stage.counters,
+            counters: cx.counters,
             prefixes: None,
         },
         requests,
     };
-    stage.execute(requests, &mut tally);
+    cx.execute(requests, &mut tally);
 }
 
 /// Answers a command whose elements are all done.
-fn answer(slice: &mut Slice, phase: &mut Phase, run: &Progress) {
-    let mut writer = phase.writer(slice);
-    match (run.failed, run.verb) {
+fn answer(turn: &mut Turn, phase: &mut Phase, progress: &Progress) {
+    let mut writer = phase.writer(turn);
+    match (progress.failed, progress.verb) {
         (Some(error), _) => writer.error(&error),
         (None, Many::Mset) => writer.ok(),
-        (None, _) => writer.integer(run.tally),
+        (None, _) => writer.integer(progress.tally),
     }
     phase.state = State::Requests;
 }
 
-/// Skips the rest of a refused element. `Some` tells how the slice goes on if not all of the rest has arrived.
+/// Skips the rest of a refused element. `Some` tells how the turn goes on if not all of the rest has arrived.
 fn pass(
-    slice: &mut Slice,
+    turn: &mut Turn,
     phase: &Phase,
     reader: &mut RequestReader<'_>,
-    run: &mut Progress,
+    progress: &mut Progress,
 ) -> Option<Flow> {
-    match run.rest.pass(reader.left()) {
+    match progress.rest.pass(reader.left()) {
         Ok(passed) => {
             reader.used += passed;
-            (!run.rest.is_over()).then_some(Flow::Starved)
+            (!progress.rest.is_over()).then_some(Flow::Starved)
         }
-        Err(_) if slice.in_batch > 0 => Some(Flow::Barrier),
-        Err(error) => Some(broken(slice, phase, reader, &error)),
+        Err(_) if turn.in_batch > 0 => Some(Flow::Barrier),
+        Err(error) => Some(broken(turn, phase, reader, &error)),
     }
 }
 
 #[cold]
 fn broken(
-    slice: &mut Slice,
+    turn: &mut Turn,
     phase: &Phase,
     reader: &mut RequestReader<'_>,
     error: &Error<'_>,
 ) -> Flow {
-    phase.writer(slice).error(error);
-    slice.closing = true;
+    phase.writer(turn).error(error);
+    turn.closing = true;
     reader.used = reader.input.len();
     Flow::Next
 }
 
 /// Takes the outcomes of the requests.
 struct Tally<'r> {
-    run: &'r mut Progress,
+    progress: &'r mut Progress,
     counts: Counts<'r>,
     requests: &'r [Request<'r>],
 }
@@ -324,12 +324,12 @@ impl Replies<AnyValue> for Tally<'_> {
             _ => 0,
         };
         let request = counting::Request::replied(key.bytes(), value_len, &reply);
-        self.counts.count(counted(self.run.verb), request);
+        self.counts.count(counted(self.progress.verb), request);
         match reply {
             Reply::TooLarge | Reply::OutOfMemory => {
-                self.run.failed.get_or_insert(failure(&reply));
+                self.progress.failed.get_or_insert(failure(&reply));
             }
-            Reply::Removed | Reply::Found(_) => self.run.tally += 1,
+            Reply::Removed | Reply::Found(_) => self.progress.tally += 1,
             _ => {}
         }
     }

@@ -55,9 +55,9 @@ use self::phase::State;
 use self::reader::RequestReader;
 use self::transaction::Exec;
 use crate::batch::BatchBuffers;
+use crate::context::Context;
 use crate::executing::execute;
-use crate::slice::{Flow, Slice};
-use crate::stage::Stage;
+use crate::turn::{Flow, Turn};
 use crate::work::Work;
 pub use phase::Phase;
 
@@ -67,37 +67,37 @@ pub const MARK: u8 = b'*';
 /// Takes a request, or a piece of one.
 #[inline(always)]
 pub fn step<'a>(
-    stage: &mut Stage<'_, 'a>,
-    slice: &mut Slice,
+    cx: &mut Context<'_, 'a>,
+    turn: &mut Turn,
     phase: &mut Phase,
     input: &'a [u8],
 ) -> Flow {
     if let Some(session) = &phase.session
         && !session.is_plain()
     {
-        return step_of_session(stage, slice, phase, input);
+        return step_of_session(cx, turn, phase, input);
     }
-    let mut reader = RequestReader::new(&input[slice.position..]);
-    let flow = advance(stage, slice, phase, &mut reader);
-    slice.position += reader.used;
+    let mut reader = RequestReader::new(&input[turn.position..]);
+    let flow = advance(cx, turn, phase, &mut reader);
+    turn.position += reader.used;
     flow
 }
 
 /// Like [`step`], for a connection that has queued requests, or whose client does not want all answers.
 #[cold]
 fn step_of_session<'a>(
-    stage: &mut Stage<'_, 'a>,
-    slice: &mut Slice,
+    cx: &mut Context<'_, 'a>,
+    turn: &mut Turn,
     phase: &mut Phase,
     input: &'a [u8],
 ) -> Flow {
     if phase.session().has_replay() {
-        return replay(stage, slice, phase);
+        return replay(cx, turn, phase);
     }
     phase.session().unwanted.begin();
-    let mut reader = RequestReader::new(&input[slice.position..]);
-    let flow = advance_unheard(stage, slice, phase, &mut reader);
-    slice.position += reader.used;
+    let mut reader = RequestReader::new(&input[turn.position..]);
+    let flow = advance_muted(cx, turn, phase, &mut reader);
+    turn.position += reader.used;
     flow
 }
 
@@ -108,7 +108,7 @@ const REPLAYED: usize = AWAITED_MAX + (4 << 10);
 /// Like [`step`], for a queued request: one of a transaction, or one that arrived as a line. A copy of its front lives
 /// as long as the batch that borrows from it.
 #[cold]
-fn replay(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) -> Flow {
+fn replay(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase) -> Flow {
     // The request must not be in the queue while it is executed: it may be an EXEC, which queues other requests and may
     // execute them at once.
     let mut queue = std::mem::take(&mut phase.session().replay);
@@ -117,14 +117,14 @@ fn replay(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) -> Fl
     let mut shown = REPLAYED.min(left);
     let (flow, used) = loop {
         let part = &queue.front().unwrap_or_default()[..shown];
-        slice.spend(Work::of_bytes(part.len()));
-        let Ok(copy) = spare(|| stage.decoded.try_alloc_slice_copy(part)) else {
-            phase.writer(slice).error(&Error::OUT_OF_MEMORY);
-            slice.closing = true;
+        turn.spend(Work::of_bytes(part.len()));
+        let Ok(copy) = spare(|| cx.decoded.try_alloc_slice_copy(part)) else {
+            phase.writer(turn).error(&Error::OUT_OF_MEMORY);
+            turn.closing = true;
             return Flow::Next;
         };
         let mut reader = RequestReader::new(copy);
-        let flow = advance_unheard(stage, slice, phase, &mut reader);
+        let flow = advance_muted(cx, turn, phase, &mut reader);
         if flow != Flow::Starved || reader.used > 0 || shown == left {
             break (flow, reader.used);
         }
@@ -155,29 +155,29 @@ fn replay(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) -> Fl
 
 #[inline(always)]
 fn advance<'a>(
-    stage: &mut Stage<'_, 'a>,
-    slice: &mut Slice,
+    cx: &mut Context<'_, 'a>,
+    turn: &mut Turn,
     phase: &mut Phase,
     reader: &mut RequestReader<'a>,
 ) -> Flow {
     let has_transaction = phase.has_transaction();
     match &mut phase.state {
         State::Requests if reader.left().is_empty() => Flow::Starved,
-        State::Requests if phase.login => login::take(stage, slice, phase, reader),
-        State::Requests if has_transaction => collect::take(stage, slice, phase, reader),
-        State::Requests => request::take(stage, slice, phase, reader),
-        State::Drop(_) => drop_rest(slice, phase, reader),
-        State::Many(_) => many::go_on(stage, slice, phase, reader),
-        State::Upload(_) => receive::go_on(stage, slice, phase, reader),
-        State::Collect(_) => collect::go_on(stage, slice, phase, reader),
-        State::Walk(_) => walk_on(stage, slice, phase),
-        State::Edit(_) => edit_on(stage, slice, phase),
-        State::Exec(_) => exec(stage, slice, phase),
+        State::Requests if phase.login => login::take(cx, turn, phase, reader),
+        State::Requests if has_transaction => collect::take(cx, turn, phase, reader),
+        State::Requests => request::take(cx, turn, phase, reader),
+        State::Drop(_) => drop_rest(turn, phase, reader),
+        State::Many(_) => many::go_on(cx, turn, phase, reader),
+        State::Upload(_) => receive::go_on(cx, turn, phase, reader),
+        State::Collect(_) => collect::go_on(cx, turn, phase, reader),
+        State::Walk(_) => walk_on(cx, turn, phase),
+        State::Edit(_) => edit_on(cx, turn, phase),
+        State::Exec(_) => exec(cx, turn, phase),
     }
 }
 
 /// Drops the rest of a refused request.
-fn drop_rest(slice: &mut Slice, phase: &mut Phase, reader: &mut RequestReader<'_>) -> Flow {
+fn drop_rest(turn: &mut Turn, phase: &mut Phase, reader: &mut RequestReader<'_>) -> Flow {
     let State::Drop(rest) = &mut phase.state else {
         return Flow::Next;
     };
@@ -191,42 +191,42 @@ fn drop_rest(slice: &mut Slice, phase: &mut Phase, reader: &mut RequestReader<'_
             Flow::Next
         }
         Err(error) => {
-            if slice.in_batch > 0 {
+            if turn.in_batch > 0 {
                 return Flow::Barrier;
             }
-            phase.writer(slice).error(&error);
-            slice.closing = true;
+            phase.writer(turn).error(&error);
+            turn.closing = true;
             Flow::Next
         }
     }
 }
 
 /// Takes a step of the walk under way.
-fn walk_on(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) -> Flow {
+fn walk_on(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase) -> Flow {
     let State::Walk(mut walk) = std::mem::take(&mut phase.state) else {
         return Flow::Next;
     };
-    let over = walk.step(stage, phase.version);
-    stage.charge(slice);
+    let over = walk.step(cx, phase.version);
+    cx.charge(turn);
     match over {
-        Ok(true) => walk.answer(stage, slice, phase.version),
+        Ok(true) => walk.answer(cx, turn, phase.version),
         Ok(false) => phase.state = State::Walk(walk),
-        Err(_) => phase.writer(slice).error(&Error::OUT_OF_MEMORY),
+        Err(_) => phase.writer(turn).error(&Error::OUT_OF_MEMORY),
     }
     Flow::Next
 }
 
 /// Takes a step of the change under way.
-fn edit_on(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) -> Flow {
+fn edit_on(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase) -> Flow {
     let State::Edit(mut edit) = std::mem::take(&mut phase.state) else {
         return Flow::Next;
     };
-    match edit.step(stage) {
+    match edit.step(cx) {
         Ok(None) => phase.state = State::Edit(edit),
-        Ok(Some(len)) => phase.writer(slice).integer(len as i64),
-        Err(error) => phase.writer(slice).error(&error),
+        Ok(Some(len)) => phase.writer(turn).integer(len as i64),
+        Err(error) => phase.writer(turn).error(&error),
     }
-    stage.charge(slice);
+    cx.charge(turn);
     Flow::Next
 }
 
@@ -240,97 +240,91 @@ const BATCH: usize = 64;
 /// EXEC with watched keys. The client bases its writes on what it has read: no other client's write may come between the
 /// check of these keys and the writes. So the engine executes nothing for other clients meanwhile.
 #[cold]
-fn exec(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) -> Flow {
+fn exec(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase) -> Flow {
     let State::Exec(exec) = std::mem::take(&mut phase.state) else {
         return Flow::Next;
     };
     let Exec { requests, watched } = *exec;
-    let _isolation = Isolation::wait(&stage.shared.workers, &stage.worker.lock);
-    let changed = watched.iter().any(|watched| watched.has_changed(stage));
-    stage.charge(slice);
+    let _isolation = Isolation::wait(&cx.shared.workers, &cx.worker.lock);
+    let changed = watched.iter().any(|watched| watched.has_changed(cx));
+    cx.charge(turn);
     if changed {
-        phase.writer(slice).null_array();
+        phase.writer(turn).null_array();
         return Flow::Next;
     }
-    phase.writer(slice).array(requests.len());
+    phase.writer(turn).array(requests.len());
     // No other request is queued: one that was typed by hand is taken out of the queue while it is executed.
     debug_assert!(!phase.session().has_replay());
     phase.session().replay = requests;
-    carry_out(stage, slice, phase);
+    carry_out(cx, turn, phase);
     Flow::Next
 }
 
 /// Executes the connection's queued requests, up to the limit. The rest stays queued.
-fn carry_out(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase) {
+fn carry_out(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase) {
     let mut batch = BatchBuffers::default().take(BATCH);
-    let share = std::mem::replace(&mut slice.commands_left, COMMANDS_MAX);
-    while phase.session().has_replay() && !slice.closing && slice.commands_left > 0 {
-        let mut own = stage.with_batch(&mut batch);
-        let before = slice.output.copied();
-        replay(&mut own, slice, phase);
-        finish(&mut own, slice);
-        slice.spend(Work::of_bytes(slice.output.copied().saturating_sub(before)));
+    let share = std::mem::replace(&mut turn.commands_left, COMMANDS_MAX);
+    while phase.session().has_replay() && !turn.closing && turn.commands_left > 0 {
+        let mut own = cx.with_batch(&mut batch);
+        let before = turn.output.copied();
+        replay(&mut own, turn, phase);
+        finish(&mut own, turn);
+        turn.spend(Work::of_bytes(turn.output.copied().saturating_sub(before)));
     }
-    let used = COMMANDS_MAX - slice.commands_left;
-    slice.commands_left = share.saturating_sub(used);
+    let used = COMMANDS_MAX - turn.commands_left;
+    turn.commands_left = share.saturating_sub(used);
 }
 
-/// Executes a batch of this slice alone.
-fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice) {
-    if stage.batch.is_empty() {
+/// Executes a batch of this turn alone.
+fn finish(cx: &mut Context<'_, '_>, turn: &mut Turn) {
+    if cx.batch.is_empty() {
         return;
     }
-    let numbers: &[_] = match stage.shared.watch.wanted().is_empty() {
+    let numbers: &[_] = match cx.shared.watch.wanted().is_empty() {
         true => &[],
-        false => &[stage.shared.number_of(stage.info)],
+        false => &[cx.shared.number_of(cx.info)],
     };
-    let slices = std::slice::from_mut(slice);
+    let turns = std::slice::from_mut(turn);
     execute(
-        stage.shared,
-        stage.worker,
-        stage.handle,
-        slices,
-        stage.batch,
-        stage.now,
-        numbers,
+        cx.shared, cx.worker, cx.handle, turns, cx.batch, cx.now, numbers,
     );
-    stage.worker.hot.look(&stage.batch.requests, stage.hasher);
-    stage.batch.clear();
-    slice.in_batch = 0;
+    cx.worker.hot.look(&cx.batch.requests, cx.hasher);
+    cx.batch.clear();
+    turn.in_batch = 0;
 }
 
 /// Like [`advance`], and drops the answer if the client does not want it.
 #[cold]
-fn advance_unheard<'a>(
-    stage: &mut Stage<'_, 'a>,
-    slice: &mut Slice,
+fn advance_muted<'a>(
+    cx: &mut Context<'_, 'a>,
+    turn: &mut Turn,
     phase: &mut Phase,
     reader: &mut RequestReader<'a>,
 ) -> Flow {
     if !phase.is_muted() {
-        return advance(stage, slice, phase, reader);
+        return advance(cx, turn, phase, reader);
     }
-    if slice.in_batch > 0 {
+    if turn.in_batch > 0 {
         return Flow::Barrier;
     }
-    let mark = slice.output.mark();
+    let mark = turn.output.mark();
     // An EXEC executes the other requests of its transaction, and began to answer before them.
-    let outer = phase.session().unheard;
-    phase.session().unheard = outer.or(Some(mark));
+    let outer = phase.session().muted_from;
+    phase.session().muted_from = outer.or(Some(mark));
     let mut batch = BatchBuffers::default().take(BATCH);
-    let mut own = stage.with_batch(&mut batch);
-    let flow = advance(&mut own, slice, phase, reader);
-    let before = slice.output.end();
-    finish(&mut own, slice);
+    let mut own = cx.with_batch(&mut batch);
+    let flow = advance(&mut own, turn, phase, reader);
+    let before = turn.output.end();
+    finish(&mut own, turn);
     // What is dropped was made all the same.
-    slice.spend(Work::of_bytes(slice.output.end() - before));
+    turn.spend(Work::of_bytes(turn.output.end() - before));
     // CLIENT REPLY ON has cut off what was before it, and is answered itself. RESET, which is answered too, ends the
     // session.
     if let Some(session) = &mut phase.session
-        && session.unheard.is_some()
+        && session.muted_from.is_some()
     {
-        slice.output.cut(mark);
-        session.unheard = outer;
+        turn.output.cut(mark);
+        session.muted_from = outer;
     }
     // A transaction's requests, and one that was typed by hand, are queued, and belong to the request that is under
     // way.

@@ -8,8 +8,8 @@ use nuthatch_protocol::resp::{Error, TransactionCommand, Values};
 
 use super::phase::{Phase, State};
 use super::transaction::{Exec, Transaction, Watched};
-use crate::slice::Slice;
-use crate::stage::Stage;
+use crate::context::Context;
+use crate::turn::Turn;
 use crate::work::Work;
 
 /// Keys that a connection may watch.
@@ -17,8 +17,8 @@ const WATCHED_MAX: usize = 1024;
 
 /// Executes `command`.
 pub fn command(
-    stage: &mut Stage<'_, '_>,
-    slice: &mut Slice,
+    cx: &mut Context<'_, '_>,
+    turn: &mut Turn,
     phase: &mut Phase,
     command: TransactionCommand<'_>,
 ) {
@@ -34,7 +34,7 @@ pub fn command(
         }
         TransactionCommand::Discard => Err(Error::DISCARD_WITHOUT_MULTI),
         TransactionCommand::Watch(_) if phase.has_transaction() => Err(Error::WATCH_INSIDE),
-        TransactionCommand::Watch(keys) => watch(stage, phase, keys),
+        TransactionCommand::Watch(keys) => watch(cx, phase, keys),
         TransactionCommand::Unwatch => {
             if let Some(session) = &mut phase.session {
                 session.watched.clear();
@@ -42,10 +42,10 @@ pub fn command(
             Ok(())
         }
         TransactionCommand::Exec => {
-            return exec(slice, phase);
+            return exec(turn, phase);
         }
     };
-    let mut writer = phase.writer(slice);
+    let mut writer = phase.writer(turn);
     match outcome {
         Ok(()) => writer.ok(),
         Err(error) => writer.error(&error),
@@ -53,24 +53,24 @@ pub fn command(
 }
 
 fn watch(
-    stage: &mut Stage<'_, '_>,
+    cx: &mut Context<'_, '_>,
     phase: &mut Phase,
     keys: Values<'_>,
 ) -> Result<(), Error<'static>> {
     if phase.session().watched.len() + keys.len() > WATCHED_MAX {
         return Err(Error::WATCHES_TOO_MANY);
     }
-    stage.work.add(Work::of_commands(keys.len()));
+    cx.work.add(Work::of_commands(keys.len()));
     for key in keys {
         match key.len() {
             0 => return Err(Error::KEY_EMPTY),
             1..=KEY_LEN_MAX => {}
             _ => {
-                stage.count_refusal(&Error::KEY_TOO_LONG);
+                cx.count_refusal(&Error::KEY_TOO_LONG);
                 return Err(Error::KEY_TOO_LONG);
             }
         }
-        let new = Watched::new(stage, key);
+        let new = Watched::new(cx, key);
         let watched = &mut phase.session().watched;
         // The first state seen of a key counts.
         if watched.iter().all(|watched| *watched.key != *key) {
@@ -80,20 +80,20 @@ fn watch(
     Ok(())
 }
 
-fn exec(slice: &mut Slice, phase: &mut Phase) {
+fn exec(turn: &mut Turn, phase: &mut Phase) {
     let Some(transaction) = phase.session().transaction.take() else {
-        return phase.writer(slice).error(&Error::EXEC_WITHOUT_MULTI);
+        return phase.writer(turn).error(&Error::EXEC_WITHOUT_MULTI);
     };
     let watched = std::mem::take(&mut phase.session().watched);
     if transaction.refused {
-        return phase.writer(slice).error(&Error::ABORTED);
+        return phase.writer(turn).error(&Error::ABORTED);
     }
     let requests = transaction.requests;
     if !watched.is_empty() {
         phase.state = State::Exec(Box::new(Exec { requests, watched }));
         return;
     }
-    phase.writer(slice).array(requests.len());
+    phase.writer(turn).array(requests.len());
     // No other request is queued: one that was typed by hand is taken out of the queue while it is executed.
     debug_assert!(!phase.session().has_replay());
     phase.session().replay = requests;

@@ -10,7 +10,7 @@ use super::transaction::{Collected, Exec};
 use super::upload::Upload;
 use super::walk::Walk;
 use crate::partial::PartialValue;
-use crate::slice::Slice;
+use crate::turn::Turn;
 
 /// The state of a connection.
 #[derive(Default)]
@@ -108,10 +108,10 @@ impl Phase {
         self.session.get_or_insert_default()
     }
 
-    /// A writer to the output of the slice.
+    /// A writer to the output of the turn.
     #[inline]
-    pub fn writer<'o>(&self, slice: &'o mut Slice) -> Writer<'o> {
-        Writer::new(slice.output.text(), self.version)
+    pub fn writer<'o>(&self, turn: &'o mut Turn) -> Writer<'o> {
+        Writer::new(turn.output.text(), self.version)
     }
 
     /// True between MULTI and EXEC.

@@ -1,9 +1,9 @@
-//! The unused input of a slice.
+//! The unused input of a turn.
 
 use nuthatch_protocol::resp::NO_TLS;
 
-use crate::slice::Slice;
 use crate::tls;
+use crate::turn::Turn;
 
 /// Unused input, and how much of it a step used.
 pub struct RequestReader<'a> {
@@ -24,10 +24,10 @@ impl<'a> RequestReader<'a> {
 
 /// True if the client uses TLS: then this refuses it and ends its connection.
 #[cold]
-pub fn refused_tls(slice: &mut Slice, reader: &mut RequestReader<'_>) -> bool {
+pub fn refused_tls(turn: &mut Turn, reader: &mut RequestReader<'_>) -> bool {
     let speaks = tls::is_spoken(reader.left());
     if speaks {
-        tls::refuse(slice, NO_TLS);
+        tls::refuse(turn, NO_TLS);
         reader.used = reader.input.len();
     }
     speaks

@@ -13,14 +13,14 @@ use super::reader::RequestReader;
 use super::upload::{Target, Upload};
 use super::{refusal, scripts, set, spot, values};
 use crate::answers::resp::{STORE, failure};
+use crate::context::Context;
 use crate::partial::PartialValue;
-use crate::slice::{Flow, Slice};
-use crate::stage::Stage;
+use crate::turn::{Flow, Turn};
 
 /// Passes on the bytes that have arrived, and stores when all have.
 pub fn go_on(
-    stage: &mut Stage<'_, '_>,
-    slice: &mut Slice,
+    cx: &mut Context<'_, '_>,
+    turn: &mut Turn,
     phase: &mut Phase,
     reader: &mut RequestReader<'_>,
 ) -> Flow {
@@ -31,7 +31,7 @@ pub fn go_on(
     let of_value = here.len().min(upload.missing());
     if upload.write(&here[..of_value]).is_err() {
         let rest = upload.rest.behind(upload.missing());
-        phase.writer(slice).error(&Error::OUT_OF_MEMORY);
+        phase.writer(turn).error(&Error::OUT_OF_MEMORY);
         phase.state = State::Drop(rest);
         return Flow::Next;
     }
@@ -43,8 +43,8 @@ pub fn go_on(
     let passed = match upload.rest.pass(behind) {
         Ok(passed) => passed,
         Err(error) => {
-            phase.writer(slice).error(&error);
-            slice.closing = true;
+            phase.writer(turn).error(&error);
+            turn.closing = true;
             return Flow::Next;
         }
     };
@@ -52,7 +52,7 @@ pub fn go_on(
     upload.passed += passed;
     if upload.rest.is_too_long(upload.passed) {
         let rest = upload.rest;
-        phase.writer(slice).error(&Error::ARGUMENTS_TOO_LONG);
+        phase.writer(turn).error(&Error::ARGUMENTS_TOO_LONG);
         phase.state = State::Drop(rest);
         return Flow::Next;
     }
@@ -61,37 +61,37 @@ pub fn go_on(
         return Flow::Starved;
     }
     if let State::Upload(upload) = std::mem::take(&mut phase.state) {
-        finish(stage, slice, phase, *upload);
-        stage.charge(slice);
+        finish(cx, turn, phase, *upload);
+        cx.charge(turn);
     }
     Flow::Next
 }
 
 /// The whole request has arrived. The batch has no request of this connection: the value began behind a barrier, and no
 /// request was parsed since.
-fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, upload: Upload) {
+fn finish(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, upload: Upload) {
     let Upload {
         target,
         emptied,
-        run,
+        progress,
         line,
         ..
     } = upload;
-    if let Some(mut run) = run {
+    if let Some(mut progress) = progress {
         if let (Target::Item(value), Element::Item { key, .. }) =
-            (target, element(Many::Mset, &emptied, &stage.limits))
+            (target, element(Many::Mset, &emptied, &cx.limits))
         {
-            let stored = commit(stage, key, value, &Store::set(&[]));
-            run.has_stored(stored.map(|_| ()));
+            let stored = commit(cx, key, value, &Store::set(&[]));
+            progress.has_stored(stored.map(|_| ()));
         }
-        phase.state = State::Many(run);
+        phase.state = State::Many(progress);
         return;
     }
-    let command = match parse(&emptied, &stage.limits) {
+    let command = match parse(&emptied, &cx.limits) {
         Parsed::Command { command, .. } => command,
         // Its options contradict each other.
         Parsed::Refused(refusal) => {
-            refusal::refuse(stage, slice, phase, &refusal);
+            refusal::refuse(cx, turn, phase, &refusal);
             return;
         }
         other => {
@@ -104,12 +104,12 @@ fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, uploa
             Command::Value(ValueCommand::SetRange { key, offset, .. }),
             Target::Buffer { bytes, .. },
         ) => {
-            values::set_range(stage, slice, phase, key, offset, Cow::Owned(bytes));
+            values::set_range(cx, turn, phase, key, offset, Cow::Owned(bytes));
         }
         (Command::Value(ValueCommand::Eval(eval)), Target::Buffer { bytes, .. }) => {
             let place = eval.arguments.position(line);
             let long = place.map(|place| (place, &bytes[..]));
-            scripts::eval(stage, slice, phase.version, &eval, long);
+            scripts::eval(cx, turn, phase.version, &eval, long);
         }
         (Command::Value(ValueCommand::Append { key, .. }), Target::Item(value)) => {
             let store = Store {
@@ -117,14 +117,14 @@ fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, uploa
                 vivify: Some(Expiry::Never),
                 ..Store::set(&[])
             };
-            match commit(stage, key, value, &store) {
-                Ok(Reply::Stored(item)) => phase.writer(slice).integer(item.value_len as i64),
-                Ok(_) => phase.writer(slice).error(&Error::BUSY),
-                Err(error) => phase.writer(slice).error(&error),
+            match commit(cx, key, value, &store) {
+                Ok(Reply::Stored(item)) => phase.writer(turn).integer(item.value_len as i64),
+                Ok(_) => phase.writer(turn).error(&Error::BUSY),
+                Err(error) => phase.writer(turn).error(&error),
             }
         }
         (Command::Value(ValueCommand::Set(set)), Target::Item(value)) => {
-            store(stage, slice, phase, &set, value);
+            store(cx, turn, phase, &set, value);
         }
         (other, _) => debug_assert!(false, "{other:?} has no value to be announced"),
     }
@@ -132,12 +132,12 @@ fn finish(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, uploa
 
 /// Stores a value that has arrived.
 fn commit(
-    stage: &mut Stage<'_, '_>,
+    cx: &mut Context<'_, '_>,
     key: &[u8],
     value: PartialValue,
     store: &Store<'_>,
 ) -> Result<Reply, Error<'static>> {
-    let reply = stage.commit(key, value, store, STORE);
+    let reply = cx.commit(key, value, store, STORE);
     match reply {
         Reply::TooLarge | Reply::OutOfMemory => Err(failure(&reply)),
         _ => Ok(reply),
@@ -147,14 +147,14 @@ fn commit(
 /// Stores a SET with its options. There is only one reservation, so there is no retry: if the answer depends on the old
 /// value, a change by another client meanwhile is an error.
 fn store(
-    stage: &mut Stage<'_, '_>,
-    slice: &mut Slice,
+    cx: &mut Context<'_, '_>,
+    turn: &mut Turn,
     phase: &mut Phase,
     set: &Set<'_>,
     value: PartialValue,
 ) {
     let old = match set.answer {
-        SetAnswer::Old => spot::read(stage, set.key),
+        SetAnswer::Old => spot::read(cx, set.key),
         _ => None,
     };
     let simple = Set {
@@ -165,11 +165,11 @@ fn store(
         answer: SetAnswer::Status,
         ..*set
     };
-    let Some((mut store, _)) = set::store(stage, &simple) else {
+    let Some((mut store, _)) = set::store(cx, &simple) else {
         return;
     };
     let looked = match (set.lifetime, &old) {
-        (Lifetime::Keep, None) => spot::look(stage, set.key),
+        (Lifetime::Keep, None) => spot::look(cx, set.key),
         (_, old) => old.as_ref().map(|found| found.item),
     };
     if let (Lifetime::Keep, Some(item)) = (set.lifetime, looked) {
@@ -178,8 +178,8 @@ fn store(
     if let (Some(item), StoreCondition::Always | StoreCondition::Present) = (looked, set.when) {
         store.condition = Condition::Cas(item.cas);
     }
-    let outcome = commit(stage, set.key, value, &store);
-    let mut writer = phase.writer(slice);
+    let outcome = commit(cx, set.key, value, &store);
+    let mut writer = phase.writer(turn);
     let stored = match outcome {
         Ok(Reply::Stored(_)) => true,
         Ok(Reply::NotStored) => false,
@@ -187,7 +187,7 @@ fn store(
         Err(error) => return writer.error(&error),
     };
     match (set.answer, old) {
-        (SetAnswer::Old, Some(old)) => old.value.answer(slice, phase.version, |len| 0..len),
+        (SetAnswer::Old, Some(old)) => old.value.answer(turn, phase.version, |len| 0..len),
         (SetAnswer::Old, None) => writer.null(),
         (SetAnswer::Number, _) => writer.flag(stored),
         (SetAnswer::Status, _) if stored => writer.ok(),

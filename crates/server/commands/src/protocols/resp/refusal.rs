@@ -4,42 +4,42 @@ use nuthatch_base::memory::reserve::spare;
 use nuthatch_protocol::resp::{Error, Refusal, rewrite, rewritten_max};
 
 use super::phase::Phase;
-use crate::slice::Slice;
-use crate::stage::Stage;
+use crate::context::Context;
+use crate::turn::Turn;
 
 /// Refuses a request, and returns how many bytes of it are used up.
 #[cold]
 pub fn refuse(
-    stage: &Stage<'_, '_>,
-    slice: &mut Slice,
+    cx: &Context<'_, '_>,
+    turn: &mut Turn,
     phase: &mut Phase,
     refusal: &Refusal<'_>,
 ) -> usize {
-    stage.count_refusal(&refusal.error);
+    cx.count_refusal(&refusal.error);
     // A browser that another site's page directs to this port sends these: nothing that it sends is executed.
     if let Error::Unknown { name, .. } = refusal.error
         && (name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:"))
     {
-        slice.closing = true;
+        turn.closing = true;
         return refusal.consumed;
     }
     if refusal.error == Error::Arity("exec") {
         phase.forget_transaction();
     }
-    phase.writer(slice).error(&refusal.error);
-    slice.closing |= refusal.close;
+    phase.writer(turn).error(&refusal.error);
+    turn.closing |= refusal.close;
     phase.drop_rest(refusal.rest);
     refusal.consumed
 }
 
 /// Queues a line that was typed by hand as a request. False if it is no request.
 #[cold]
-pub fn typed(slice: &mut Slice, phase: &mut Phase, line: &[u8]) -> bool {
+pub fn typed(turn: &mut Turn, phase: &mut Phase, line: &[u8]) -> bool {
     match queue_line(phase, line) {
         Ok(()) => true,
         Err(error) => {
-            phase.writer(slice).error(&error);
-            slice.closing = true;
+            phase.writer(turn).error(&error);
+            turn.closing = true;
             false
         }
     }

@@ -11,38 +11,38 @@ use super::reader::{RequestReader, refused_tls};
 use super::refusal::{refuse, typed};
 use super::upload::Upload;
 use super::{edit, manage, multi, set, spot, values};
-use crate::answers::Style;
+use crate::answers::ReplyFormat;
 use crate::answers::resp::Verb;
+use crate::context::Context;
 use crate::expiry::resp as expiry;
-use crate::slice::{Flow, Slice};
-use crate::stage::Stage;
+use crate::turn::{Flow, Turn};
 use crate::work::Work;
 
 /// Takes the request at the front. During a transaction, only those come here that are executed at once.
 #[inline]
 pub fn take<'a>(
-    stage: &mut Stage<'_, 'a>,
-    slice: &mut Slice,
+    cx: &mut Context<'_, 'a>,
+    turn: &mut Turn,
     phase: &mut Phase,
     reader: &mut RequestReader<'a>,
 ) -> Flow {
-    let consumed = match parse(reader.left(), &stage.limits) {
+    let consumed = match parse(reader.left(), &cx.limits) {
         Parsed::Command { command, consumed } => {
-            match plan(stage, slice, command) {
+            match plan(cx, turn, command) {
                 Plan::Batch(key, op, verb) => {
-                    stage.push(slice, key, op, Style::Resp(verb.of(phase.version)));
+                    cx.push(turn, key, op, ReplyFormat::Resp(verb.of(phase.version)));
                 }
-                Plan::AtOnce(_) if slice.in_batch > 0 => return Flow::Barrier,
-                Plan::AtOnce(command) => execute(stage, slice, phase, command),
+                Plan::AtOnce(_) if turn.in_batch > 0 => return Flow::Barrier,
+                Plan::AtOnce(command) => execute(cx, turn, phase, command),
             }
-            stage.counters.redis_commands.bump();
+            cx.counters.redis_commands.bump();
             consumed
         }
-        Parsed::Incomplete(_) if slice.in_batch == 0 && refused_tls(slice, reader) => {
+        Parsed::Incomplete(_) if turn.in_batch == 0 && refused_tls(turn, reader) => {
             return Flow::Next;
         }
         Parsed::Incomplete(awaited) => {
-            slice.awaited = awaited;
+            turn.awaited = awaited;
             return Flow::Starved;
         }
         Parsed::Many {
@@ -51,39 +51,39 @@ pub fn take<'a>(
             consumed,
         } => {
             phase.state = State::Many(Progress::new(verb, arguments));
-            stage.counters.redis_commands.bump();
+            cx.counters.redis_commands.bump();
             consumed
         }
-        Parsed::Body(body) if body.value_len <= slice.terms.awaited_max => {
-            slice.awaited = body.awaited;
+        Parsed::Body(body) if body.value_len <= turn.limits.awaited_max => {
+            turn.awaited = body.awaited;
             return Flow::Starved;
         }
         Parsed::Nothing { consumed } => consumed,
-        _ if slice.in_batch > 0 => return Flow::Barrier,
+        _ if turn.in_batch > 0 => return Flow::Barrier,
         Parsed::Body(body) => {
-            stage.counters.redis_commands.bump();
-            match Upload::reserve(stage, reader.left(), &body) {
+            cx.counters.redis_commands.bump();
+            match Upload::reserve(cx, reader.left(), &body) {
                 Ok(upload) => phase.state = State::Upload(Box::new(upload)),
                 Err(error) => {
-                    phase.writer(slice).error(&error);
+                    phase.writer(turn).error(&error);
                     phase.state = State::Drop(body.rest.behind(body.value_len));
                 }
             }
-            stage.charge(slice);
+            cx.charge(turn);
             body.head
         }
-        Parsed::Inline { .. } if refused_tls(slice, reader) => return Flow::Next,
+        Parsed::Inline { .. } if refused_tls(turn, reader) => return Flow::Next,
         Parsed::Inline { line, consumed } => {
-            if !typed(slice, phase, line) {
+            if !typed(turn, phase, line) {
                 reader.used = reader.input.len();
                 return Flow::Next;
             }
             consumed
         }
-        Parsed::Refused(refusal) => refuse(stage, slice, phase, &refusal),
+        Parsed::Refused(refusal) => refuse(cx, turn, phase, &refusal),
     };
     reader.used += consumed;
-    slice.spend(Work::COMMAND);
+    turn.spend(Work::COMMAND);
     Flow::Next
 }
 
@@ -103,9 +103,9 @@ enum AtOnce<'a> {
 }
 
 #[inline]
-fn plan<'a>(stage: &mut Stage<'_, 'a>, slice: &mut Slice, command: Command<'a>) -> Plan<'a> {
+fn plan<'a>(cx: &mut Context<'_, 'a>, turn: &mut Turn, command: Command<'a>) -> Plan<'a> {
     match command {
-        Command::Value(command) => plan_of_value(stage, slice, command),
+        Command::Value(command) => plan_of_value(cx, turn, command),
         Command::Transaction(command) => Plan::AtOnce(AtOnce::Transaction(command)),
         Command::Server(command) => Plan::AtOnce(AtOnce::Server(command)),
     }
@@ -114,18 +114,18 @@ fn plan<'a>(stage: &mut Stage<'_, 'a>, slice: &mut Slice, command: Command<'a>) 
 /// One request of the batch is enough for many commands about values.
 #[inline]
 fn plan_of_value<'a>(
-    stage: &mut Stage<'_, 'a>,
-    slice: &mut Slice,
+    cx: &mut Context<'_, 'a>,
+    turn: &mut Turn,
     command: ValueCommand<'a>,
 ) -> Plan<'a> {
     let at_once = |command| Plan::AtOnce(AtOnce::Value(command));
     match command {
         ValueCommand::Get { key } => Plan::Batch(key, Op::Get, Verb::Value),
-        ValueCommand::Set(set) => match set::store(stage, &set) {
+        ValueCommand::Set(set) => match set::store(cx, &set) {
             Some((store, verb)) => Plan::Batch(set.key, Op::Store(store), verb),
             None => at_once(values::AtOnce::Set(set)),
         },
-        ValueCommand::Append { key, value } => match append(stage, slice, key, value) {
+        ValueCommand::Append { key, value } => match append(cx, turn, key, value) {
             Some(store) => Plan::Batch(key, Op::Store(store), Verb::Length),
             None => at_once(values::AtOnce::Append { key, value }),
         },
@@ -152,7 +152,7 @@ fn plan_of_value<'a>(
         ValueCommand::IncrByFloat { key, by } => at_once(values::AtOnce::IncrByFloat { key, by }),
         ValueCommand::Eval(eval) => at_once(values::AtOnce::Eval(eval)),
         ValueCommand::Expire { key, moment, which } => {
-            let touch = spot::touch(stage.expiry_at(moment), expiry::condition(which));
+            let touch = spot::touch(cx.expiry_at(moment), expiry::condition(which));
             Plan::Batch(key, touch, Verb::Number)
         }
         ValueCommand::Persist { key } => {
@@ -164,7 +164,7 @@ fn plan_of_value<'a>(
                 touch: match lifetime {
                     Lifetime::Keep => None,
                     Lifetime::Forever => Some(Expiry::Never),
-                    Lifetime::Until(moment) => Some(stage.expiry_at(moment)),
+                    Lifetime::Until(moment) => Some(cx.expiry_at(moment)),
                 },
                 ..Read::default()
             };
@@ -175,16 +175,16 @@ fn plan_of_value<'a>(
 
 /// The store of an APPEND, unless the value is long: then it is copied piece by piece.
 fn append<'a>(
-    stage: &mut Stage<'_, 'a>,
-    slice: &mut Slice,
+    cx: &mut Context<'_, 'a>,
+    turn: &mut Turn,
     key: &[u8],
     value: &'a [u8],
 ) -> Option<Store<'a>> {
-    let old_len = stage.old_len(key);
+    let old_len = cx.old_len(key);
     if old_len > edit::LONG {
         return None;
     }
-    slice.spend(Work::of_bytes(old_len));
+    turn.spend(Work::of_bytes(old_len));
     Some(Store {
         mode: StoreMode::Append,
         vivify: Some(Expiry::Never),
@@ -202,15 +202,15 @@ fn look<'a>(bump: bool) -> Op<'a> {
 }
 
 /// Executes a command that is not for the batch. All earlier requests of its connection have been answered.
-fn execute(stage: &mut Stage<'_, '_>, slice: &mut Slice, phase: &mut Phase, command: AtOnce<'_>) {
-    let before = slice.output.end();
+fn execute(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, command: AtOnce<'_>) {
+    let before = turn.output.end();
     match command {
-        AtOnce::Value(command) => values::command(stage, slice, phase, command),
-        AtOnce::Transaction(command) => multi::command(stage, slice, phase, command),
-        AtOnce::Server(command) => manage::command(stage, slice, phase, command),
+        AtOnce::Value(command) => values::command(cx, turn, phase, command),
+        AtOnce::Transaction(command) => multi::command(cx, turn, phase, command),
+        AtOnce::Server(command) => manage::command(cx, turn, phase, command),
     }
-    stage.charge(slice);
+    cx.charge(turn);
     // CLIENT REPLY ON cuts off what was before it.
-    let written = slice.output.end().saturating_sub(before);
-    slice.spend(Work::of_bytes(written));
+    let written = turn.output.end().saturating_sub(before);
+    turn.spend(Work::of_bytes(written));
 }

@@ -9,8 +9,8 @@ use nuthatch_script::{Failure, Name, Script, Value};
 
 use super::slot::Slot;
 use super::spot::{ATTEMPTS, Content, read};
-use crate::slice::Slice;
-use crate::stage::Stage;
+use crate::context::Context;
+use crate::turn::Turn;
 use crate::work::Work;
 
 /// So many bytes of a script's text are hashed and parsed while a command about one key is executed.
@@ -18,62 +18,60 @@ const TEXT_OF_COMMAND: usize = 32;
 
 /// EVAL and EVALSHA. `long` is the argument that arrived piece by piece, if there is one, and its place.
 pub fn eval(
-    stage: &mut Stage<'_, '_>,
-    slice: &mut Slice,
+    cx: &mut Context<'_, '_>,
+    turn: &mut Turn,
     version: Version,
     eval: &Eval<'_>,
     long: Option<(usize, &[u8])>,
 ) {
-    if let Err(error) = carry_out(stage, slice, version, eval, long) {
-        Writer::new(slice.output.text(), version).error(&error);
+    if let Err(error) = carry_out(cx, turn, version, eval, long) {
+        Writer::new(turn.output.text(), version).error(&error);
     }
 }
 
 /// Errors: nothing has changed, and nothing was answered.
 fn carry_out(
-    stage: &mut Stage<'_, '_>,
-    slice: &mut Slice,
+    cx: &mut Context<'_, '_>,
+    turn: &mut Turn,
     version: Version,
     eval: &Eval<'_>,
     long: Option<(usize, &[u8])>,
 ) -> Result<(), Error<'static>> {
-    let script = script(stage, eval.script)?;
+    let script = script(cx, eval.script)?;
     let key = eval.key.ok_or(Error::SCRIPT_UNKNOWN)?;
     let mut arguments: Vec<&[u8]> = eval.arguments.collect();
     if let Some((at, bytes)) = long {
         arguments[at] = bytes;
     }
     for _ in 0..ATTEMPTS {
-        let found = read(stage, key).map(|found| (found.item, found.value));
+        let found = read(cx, key).map(|found| (found.item, found.value));
         let (item, content) = found.unzip();
         let (arena, mut copy) = (Bump::new(), Vec::new());
-        let work = &mut stage.work;
+        let work = &mut cx.work;
         let whole = content.as_ref().map(|it| it.whole(&mut copy, work));
         let value = whole.transpose()?;
-        let (present, now) = (stage.present(), stage.now);
-        let clock = &stage.shared.clock;
-        let mut slot = Slot::new(item.zip(value), &arena, present, now, clock, stage.limits);
+        let (present, now) = (cx.present(), cx.now);
+        let clock = &cx.shared.clock;
+        let mut slot = Slot::new(item.zip(value), &arena, present, now, clock, cx.limits);
         let ran = script.run(key, &arguments, &arena, &mut slot);
-        stage.work.add(Work::of_commands(ran.steps));
+        cx.work.add(Work::of_commands(ran.steps));
         let answer = answer_of(ran.value)?;
         // What has changed is answered. So the answer, for which there may be no memory, comes first.
-        let mark = slice.output.mark();
+        let mark = turn.output.mark();
         let mut answers = Answers {
-            slice,
+            turn,
             version,
             in_engine: value.filter(|_| matches!(content, Some(Content::Pinned(_)))),
             hole: None,
         };
-        let done = answers
-            .answer(&answer)
-            .and_then(|()| slot.commit(stage, key));
+        let done = answers.answer(&answer).and_then(|()| slot.commit(cx, key));
         let hole = answers.hole;
         if done != Ok(true) {
-            slice.output.cut(mark);
+            turn.output.cut(mark);
         }
         if done? {
             if let (Some(at), Some(Content::Pinned(value))) = (hole, content) {
-                slice.output.pin_at(at, value);
+                turn.output.pin_at(at, value);
             }
             return Ok(());
         }
@@ -97,7 +95,7 @@ fn answer_of(value: Result<Value<'_>, Failure>) -> Result<Answer<'_>, Error<'sta
 
 /// Writes answers in Redis' form.
 struct Answers<'s> {
-    slice: &'s mut Slice,
+    turn: &'s mut Turn,
     version: Version,
     /// The bytes of a value that stays in the engine, until they are answered.
     in_engine: Option<&'s [u8]>,
@@ -116,7 +114,7 @@ impl Answers<'_> {
     /// Errors: there is no memory for the answer.
     fn value(&mut self, value: &Value<'_>) -> Result<(), Error<'static>> {
         self.make_room(0)?;
-        let mut writer = Writer::new(self.slice.output.text(), self.version);
+        let mut writer = Writer::new(self.turn.output.text(), self.version);
         match value {
             Value::Nil | Value::Bool(false) => writer.null(),
             Value::Bool(true) => writer.integer(1),
@@ -145,24 +143,24 @@ impl Answers<'_> {
     fn text(&mut self, text: &[u8]) -> Result<(), Error<'static>> {
         let is_there = |it: &[u8]| std::ptr::eq(it, text);
         if self.in_engine.take_if(|it| is_there(it)).is_some() {
-            Writer::new(self.slice.output.text(), self.version).bulk_header(text.len());
-            self.hole = Some(self.slice.output.end());
-            self.slice.output.text().extend_from_slice(b"\r\n");
+            Writer::new(self.turn.output.text(), self.version).bulk_header(text.len());
+            self.hole = Some(self.turn.output.end());
+            self.turn.output.text().extend_from_slice(b"\r\n");
             return Ok(());
         }
         self.make_room(text.len())?;
-        Writer::new(self.slice.output.text(), self.version).bulk(text);
+        Writer::new(self.turn.output.text(), self.version).bulk(text);
         Ok(())
     }
 
     fn error(&mut self, text: &[u8]) -> Result<(), Error<'static>> {
         self.make_room(text.len())?;
-        Writer::new(self.slice.output.text(), self.version).error(&Error::Script(text));
+        Writer::new(self.turn.output.text(), self.version).error(&Error::Script(text));
         Ok(())
     }
 
     fn make_room(&mut self, len: usize) -> Result<(), Error<'static>> {
-        let has_room = self.slice.makes_room(len);
+        let has_room = self.turn.makes_room(len);
         has_room.then_some(()).ok_or(Error::OUT_OF_MEMORY)
     }
 }
@@ -179,46 +177,41 @@ fn whole(number: f64) -> i64 {
 }
 
 /// The script that a request names.
-fn script(stage: &mut Stage<'_, '_>, name: ScriptName<'_>) -> Result<Arc<Script>, Error<'static>> {
+fn script(cx: &mut Context<'_, '_>, name: ScriptName<'_>) -> Result<Arc<Script>, Error<'static>> {
     match name {
-        ScriptName::Text(text) => load(stage, text).map(|(_, script)| script),
+        ScriptName::Text(text) => load(cx, text).map(|(_, script)| script),
         ScriptName::Sha1(name) => Name::read(name)
-            .and_then(|name| stage.shared.scripts.find(name))
+            .and_then(|name| cx.shared.scripts.find(name))
             .ok_or(Error::NO_SCRIPT),
     }
 }
 
 /// Reads a script's text, and keeps the script.
-fn load(stage: &mut Stage<'_, '_>, text: &[u8]) -> Result<(Name, Arc<Script>), Error<'static>> {
+fn load(cx: &mut Context<'_, '_>, text: &[u8]) -> Result<(Name, Arc<Script>), Error<'static>> {
     let work = Work::of_commands(text.len() / TEXT_OF_COMMAND);
-    stage.work.add(work);
-    let loaded = stage.shared.scripts.load(text);
+    cx.work.add(work);
+    let loaded = cx.shared.scripts.load(text);
     loaded.ok_or(Error::SCRIPT_UNKNOWN)
 }
 
 /// SCRIPT.
-pub fn command(
-    stage: &mut Stage<'_, '_>,
-    slice: &mut Slice,
-    version: Version,
-    scripts: Scripts<'_>,
-) {
-    let mut writer = Writer::new(slice.output.text(), version);
+pub fn command(cx: &mut Context<'_, '_>, turn: &mut Turn, version: Version, scripts: Scripts<'_>) {
+    let mut writer = Writer::new(turn.output.text(), version);
     match scripts {
         Scripts::Exists(names) => {
-            stage.work.add(Work::of_commands(names.len()));
+            cx.work.add(Work::of_commands(names.len()));
             writer.array(names.len());
             for name in names {
                 let name = Name::read(name);
-                writer.flag(name.is_some_and(|name| stage.shared.scripts.has(name)));
+                writer.flag(name.is_some_and(|name| cx.shared.scripts.has(name)));
             }
         }
-        Scripts::Load(text) => match load(stage, text) {
+        Scripts::Load(text) => match load(cx, text) {
             Ok((name, _)) => writer.bulk(name.to_string().as_bytes()),
             Err(error) => writer.error(&error),
         },
         Scripts::Flush => {
-            stage.shared.scripts.clear();
+            cx.shared.scripts.clear();
             writer.ok();
         }
     }

@@ -17,7 +17,7 @@ pub struct Session {
     pub watched: Vec<Watched>,
     pub unwanted: Unwanted,
     /// Where the output ends for a client that does not want the answer that is being written.
-    pub unheard: Option<Mark>,
+    pub muted_from: Option<Mark>,
     /// Queued requests, which are executed before any input is parsed.
     pub replay: Queue,
     /// Others are queued behind the one that is being executed.

@@ -4,16 +4,16 @@ use nuthatch_engine::{Store, StoreMode};
 use nuthatch_protocol::resp::{Lifetime, Set, SetAnswer, StoreCondition};
 
 use crate::answers::resp::Verb;
-use crate::stage::Stage;
+use crate::context::Context;
 
 /// The engine's operation for a SET, if one request is enough.
 #[inline]
-pub fn store<'a>(stage: &Stage<'_, '_>, set: &Set<'a>) -> Option<(Store<'a>, Verb)> {
+pub fn store<'a>(cx: &Context<'_, '_>, set: &Set<'a>) -> Option<(Store<'a>, Verb)> {
     let mut store = Store::set(set.value);
     match set.lifetime {
         Lifetime::Forever => {}
         Lifetime::Until(moment) => {
-            store.expiry = stage.expiry_at(moment);
+            store.expiry = cx.expiry_at(moment);
         }
         Lifetime::Keep => return None,
     }

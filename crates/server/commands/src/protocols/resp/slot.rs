@@ -16,9 +16,9 @@ use nuthatch_script::{Calls, Failure, Value};
 
 use super::spot::{ask, touch};
 use crate::answers::resp::failure;
+use crate::context::Context;
 use crate::counting::{Change, Kind};
 use crate::expiry::resp as expiry;
-use crate::stage::Stage;
 
 /// The state of a key.
 pub struct Slot<'a> {
@@ -71,7 +71,7 @@ impl<'a> Slot<'a> {
     }
 
     /// Makes the item what the state is. False if another client has changed it since it was found.
-    pub fn commit(&self, stage: &mut Stage<'_, '_>, key: &[u8]) -> Result<bool, Error<'static>> {
+    pub fn commit(&self, cx: &mut Context<'_, '_>, key: &[u8]) -> Result<bool, Error<'static>> {
         let op = match (self.changed, self.value, self.cas) {
             (Changed::Nothing, ..) | (_, None, None) => return Ok(true),
             (_, None, Some(cas)) => Op::Remove(Removal {
@@ -90,7 +90,7 @@ impl<'a> Slot<'a> {
                 Op::Store(store)
             }
         };
-        let reply = ask(stage, key, op, Kind::Change(Change::Store));
+        let reply = ask(cx, key, op, Kind::Change(Change::Store));
         match reply {
             Reply::Removed | Reply::Stored(_) | Reply::Found(_) => Ok(true),
             Reply::TooLarge | Reply::OutOfMemory => Err(failure(&reply)),

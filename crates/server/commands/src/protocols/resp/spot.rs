@@ -11,10 +11,10 @@ use nuthatch_engine::{
 use nuthatch_protocol::resp::{Error, Version, Writer};
 
 use crate::answers::resp::failure;
+use crate::context::Context;
 use crate::counting::{self, Kind};
 use crate::output::Output;
-use crate::slice::Slice;
-use crate::stage::Stage;
+use crate::turn::Turn;
 use crate::work::Work;
 
 /// A part of a large value that is no longer than this is copied, and the value is free at once.
@@ -59,25 +59,25 @@ impl Replies<AnyValue> for CollectedReply {
     }
 }
 
-fn heard(stage: &mut Stage<'_, '_>, key: &[u8], op: Op<'_>) -> CollectedReply {
+fn collect(cx: &mut Context<'_, '_>, key: &[u8], op: Op<'_>) -> CollectedReply {
     let request = Request {
-        key: stage.key(key),
+        key: cx.key(key),
         op,
     };
-    let mut heard = CollectedReply::default();
-    stage.execute(&[request], &mut heard);
-    heard
+    let mut collected = CollectedReply::default();
+    cx.execute(&[request], &mut collected);
+    collected
 }
 
 /// The reply to a request that gets no value. It is counted.
-pub fn ask(stage: &mut Stage<'_, '_>, key: &[u8], op: Op<'_>, kind: Kind) -> Reply {
+pub fn ask(cx: &mut Context<'_, '_>, key: &[u8], op: Op<'_>, kind: Kind) -> Reply {
     let value_len = match &op {
         Op::Store(store) => store.value.len(),
         _ => 0,
     };
-    let reply = heard(stage, key, op).reply.unwrap_or(Reply::Miss);
+    let reply = collect(cx, key, op).reply.unwrap_or(Reply::Miss);
     let request = counting::Request::replied(key, value_len, &reply);
-    stage.count(kind, request);
+    cx.count(kind, request);
     reply
 }
 
@@ -179,26 +179,26 @@ impl Content {
     /// Writes these of its bytes to the client.
     pub fn answer(
         self,
-        slice: &mut Slice,
+        turn: &mut Turn,
         version: Version,
         part: impl FnOnce(usize) -> Range<usize>,
     ) {
         let part = part(self.len());
-        if !slice.makes_room(self.copied_of(&part)) {
-            return Writer::new(slice.output.text(), version).error(&Error::OUT_OF_MEMORY);
+        if !turn.makes_room(self.copied_of(&part)) {
+            return Writer::new(turn.output.text(), version).error(&Error::OUT_OF_MEMORY);
         }
-        Writer::new(slice.output.text(), version).bulk_header(part.len());
+        Writer::new(turn.output.text(), version).bulk_header(part.len());
         match self {
             Self::Pinned(value) if part.len() > PIECE_COPIED => {
-                slice.output.pin_part(value, part);
+                turn.output.pin_part(value, part);
             }
             short => {
-                let text = slice.output.text();
+                let text = turn.output.text();
                 let pieces = short.pieces(part);
                 pieces.for_each(|piece| text.extend_from_slice(piece));
             }
         }
-        slice.output.text().extend_from_slice(b"\r\n");
+        turn.output.text().extend_from_slice(b"\r\n");
     }
 }
 
@@ -209,49 +209,49 @@ fn reserve(bytes: &mut Vec<u8>, room: usize) -> Result<(), Error<'static>> {
 }
 
 /// Reads an item.
-pub fn read(stage: &mut Stage<'_, '_>, key: &[u8]) -> Option<Found> {
-    let found = find(stage, key)?;
+pub fn read(cx: &mut Context<'_, '_>, key: &[u8]) -> Option<Found> {
+    let found = find(cx, key)?;
     // Also for a pinned value: most commands that read one copy it, or compare it.
-    stage.work.add(Work::of_bytes(found.item.value_len));
+    cx.work.add(Work::of_bytes(found.item.value_len));
     Some(found)
 }
 
 /// Reads an item, whose value is copied later.
-pub fn find(stage: &mut Stage<'_, '_>, key: &[u8]) -> Option<Found> {
-    let mut heard = heard(stage, key, Op::Read(Read::default()));
-    let item = heard.item?;
+pub fn find(cx: &mut Context<'_, '_>, key: &[u8]) -> Option<Found> {
+    let mut collected = collect(cx, key, Op::Read(Read::default()));
+    let item = collected.item?;
     Some(Found {
         item,
-        value: match heard.large {
+        value: match collected.large {
             Some(value) => Content::Pinned(value),
-            None => Content::Copied(std::mem::take(heard.value.text())),
+            None => Content::Copied(std::mem::take(collected.value.text())),
         },
     })
 }
 
 /// Counts a command that read a value, or found none, as a get.
-pub fn count_get(stage: &Stage<'_, '_>, key: &[u8], found: Option<&Found>) {
+pub fn count_get(cx: &Context<'_, '_>, key: &[u8], found: Option<&Found>) {
     let request = match found {
         Some(found) => counting::Request::found(key, found.item.value_len),
         None => counting::Request::replied(key, 0, &Reply::Miss),
     };
-    stage.count(Kind::Get, request);
+    cx.count(Kind::Get, request);
 }
 
 /// Looks at an item without using it, for a command that is counted as a whole.
-pub fn look(stage: &mut Stage<'_, '_>, key: &[u8]) -> Option<Item> {
-    look_as(stage, key, Kind::Nothing)
+pub fn look(cx: &mut Context<'_, '_>, key: &[u8]) -> Option<Item> {
+    look_as(cx, key, Kind::Nothing)
 }
 
 /// Looks at an item without using it.
-pub fn look_as(stage: &mut Stage<'_, '_>, key: &[u8], kind: Kind) -> Option<Item> {
+pub fn look_as(cx: &mut Context<'_, '_>, key: &[u8], kind: Kind) -> Option<Item> {
     let op = Op::Read(Read {
         value: false,
         bump: false,
         idle: true,
         ..Read::default()
     });
-    match ask(stage, key, op, kind) {
+    match ask(cx, key, op, kind) {
         Reply::Found(item) => Some(item),
         _ => None,
     }
@@ -294,13 +294,13 @@ pub enum CountAs {
 
 /// Changes an item depending on its state. Calls `decide` again if another client changed the item meanwhile.
 pub fn change<'v, T>(
-    stage: &mut Stage<'_, '_>,
+    cx: &mut Context<'_, '_>,
     key: &[u8],
     as_what: CountAs,
     mut decide: impl FnMut(Option<Found>) -> Result<Decision<'v, T>, Error<'static>>,
 ) -> Result<T, Error<'static>> {
     for _ in 0..ATTEMPTS {
-        let found = read(stage, key);
+        let found = read(cx, key);
         let cas = found.as_ref().map(|found| found.item.cas);
         let change = match decide(found)? {
             Decision::Stay(answer) => return Ok(answer),
@@ -318,7 +318,7 @@ pub fn change<'v, T>(
             CountAs::Store => counting::Change::Store,
             CountAs::Delta { is_down } => counting::Change::Delta { is_down, is_hit },
         });
-        let reply = ask(stage, key, Op::Store(store), kind);
+        let reply = ask(cx, key, Op::Store(store), kind);
         match reply {
             Reply::Stored(_) => return Ok(change.answer),
             Reply::TooLarge | Reply::OutOfMemory => return Err(failure(&reply)),
@@ -331,19 +331,19 @@ pub fn change<'v, T>(
 
 /// Removes an item if `is_meant` accepts it, and returns it.
 pub fn take_if(
-    stage: &mut Stage<'_, '_>,
+    cx: &mut Context<'_, '_>,
     key: &[u8],
     is_meant: impl Fn(&Found) -> bool,
 ) -> Result<Option<Found>, Error<'static>> {
     for _ in 0..ATTEMPTS {
-        let Some(found) = read(stage, key).filter(&is_meant) else {
+        let Some(found) = read(cx, key).filter(&is_meant) else {
             return Ok(None);
         };
         let removal = nuthatch_engine::Removal {
             condition: Condition::Cas(found.item.cas),
             ..Default::default()
         };
-        if ask(stage, key, Op::Remove(removal), Kind::Nothing) == Reply::Removed {
+        if ask(cx, key, Op::Remove(removal), Kind::Nothing) == Reply::Removed {
             return Ok(Some(found));
         }
     }

@@ -5,7 +5,7 @@ use nuthatch_protocol::resp::Rest;
 
 use super::queue::Queue;
 use super::spot::look;
-use crate::stage::Stage;
+use crate::context::Context;
 
 /// The requests since MULTI.
 #[derive(Default)]
@@ -35,8 +35,8 @@ struct Seen {
     expiry: Expiry,
 }
 
-fn seen(stage: &mut Stage<'_, '_>, key: &[u8]) -> Option<Seen> {
-    look(stage, key).map(|item| Seen {
+fn seen(cx: &mut Context<'_, '_>, key: &[u8]) -> Option<Seen> {
+    look(cx, key).map(|item| Seen {
         cas: item.cas,
         expiry: item.expiry,
     })
@@ -44,16 +44,16 @@ fn seen(stage: &mut Stage<'_, '_>, key: &[u8]) -> Option<Seen> {
 
 impl Watched {
     /// The key, and the state in which its item is now.
-    pub fn new(stage: &mut Stage<'_, '_>, key: &[u8]) -> Self {
+    pub fn new(cx: &mut Context<'_, '_>, key: &[u8]) -> Self {
         Self {
             key: key.into(),
-            seen: seen(stage, key),
+            seen: seen(cx, key),
         }
     }
 
     /// True if the item is not as it was.
-    pub fn has_changed(&self, stage: &mut Stage<'_, '_>) -> bool {
-        seen(stage, &self.key) != self.seen
+    pub fn has_changed(&self, cx: &mut Context<'_, '_>) -> bool {
+        seen(cx, &self.key) != self.seen
     }
 
     pub fn memory(&self) -> usize {

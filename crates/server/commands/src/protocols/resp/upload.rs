@@ -8,8 +8,8 @@ use nuthatch_protocol::resp::{Body, Error, Rest, emptied};
 
 use super::progress::Progress;
 use crate::answers::resp::failure;
+use crate::context::Context;
 use crate::partial::PartialValue;
-use crate::stage::Stage;
 
 /// A value that arrives piece by piece.
 pub struct Upload {
@@ -25,7 +25,7 @@ pub struct Upload {
     /// The part of the request behind the value.
     pub rest: Rest,
     /// The command of many keys that this value belongs to, if it does.
-    pub run: Option<Progress>,
+    pub progress: Option<Progress>,
 }
 
 /// Where the bytes go.
@@ -66,18 +66,18 @@ impl Upload {
     }
 
     /// Records the command that this value is an element of.
-    pub fn belongs_to(&mut self, run: Progress) {
-        self.run = Some(run);
+    pub fn belongs_to(&mut self, progress: Progress) {
+        self.progress = Some(progress);
     }
 
     /// Reserves an item for the value that the front of a request announces, if it is one's whole value.
     pub fn reserve(
-        stage: &mut Stage<'_, '_>,
+        cx: &mut Context<'_, '_>,
         input: &[u8],
         body: &Body<'_>,
     ) -> Result<Self, Error<'static>> {
         let target = if body.whole {
-            let reserved = stage.reserve(body.key, body.value_len);
+            let reserved = cx.reserve(body.key, body.value_len);
             Target::Item(reserved.map_err(|reply| failure(&reply))?)
         } else {
             Target::Buffer {
@@ -92,7 +92,7 @@ impl Upload {
             passed: body.head,
             value_len: body.value_len,
             rest: body.rest,
-            run: None,
+            progress: None,
         })
     }
 

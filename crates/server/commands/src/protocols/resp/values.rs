@@ -16,10 +16,10 @@ use super::spot::{
     Change, Content, CountAs, Decision, Found, ask, change, count_get, look, look_as, read, take_if,
 };
 use crate::answers::resp::{STORE, failure};
+use crate::context::Context;
 use crate::counting::Kind;
 use crate::expiry::resp as expiry;
-use crate::slice::Slice;
-use crate::stage::Stage;
+use crate::turn::Turn;
 use crate::work::Work;
 
 /// Redis' longest string.
@@ -67,81 +67,76 @@ pub enum AtOnce<'a> {
 }
 
 /// Executes `command`.
-pub fn command(
-    stage: &mut Stage<'_, '_>,
-    slice: &mut Slice,
-    phase: &mut Phase,
-    command: AtOnce<'_>,
-) {
+pub fn command(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, command: AtOnce<'_>) {
     match command {
-        AtOnce::Set(set) => match changed(stage, &set) {
-            Ok(outcome) => answer_set(slice, phase, &set, outcome),
-            Err(error) => phase.writer(slice).error(&error),
+        AtOnce::Set(set) => match changed(cx, &set) {
+            Ok(outcome) => answer_set(turn, phase, &set, outcome),
+            Err(error) => phase.writer(turn).error(&error),
         },
         AtOnce::MsetNx { pairs } => {
-            let outcome = set_all_absent(stage, pairs);
-            flag(slice, phase, outcome);
+            let outcome = set_all_absent(cx, pairs);
+            flag(turn, phase, outcome);
         }
-        AtOnce::GetDel { key } => match take_if(stage, key, |_| true) {
+        AtOnce::GetDel { key } => match take_if(cx, key, |_| true) {
             Ok(found) => {
-                count_get(stage, key, found.as_ref());
-                bulk(slice, phase, found);
+                count_get(cx, key, found.as_ref());
+                bulk(turn, phase, found);
             }
-            Err(error) => phase.writer(slice).error(&error),
+            Err(error) => phase.writer(turn).error(&error),
         },
         AtOnce::GetRange { key, start, end } => {
-            let found = read(stage, key);
-            count_get(stage, key, found.as_ref());
+            let found = read(cx, key);
+            count_get(cx, key, found.as_ref());
             match found {
                 Some(found) => found
                     .value
-                    .answer(slice, phase.version, |len| range(len, start, end)),
-                None => phase.writer(slice).bulk(b""),
+                    .answer(turn, phase.version, |len| range(len, start, end)),
+                None => phase.writer(turn).bulk(b""),
             }
         }
         AtOnce::SetRange { key, offset, value } => {
-            set_range(stage, slice, phase, key, offset, Cow::Borrowed(value));
+            set_range(cx, turn, phase, key, offset, Cow::Borrowed(value));
         }
         AtOnce::Append { key, value } => {
             phase.begin_edit(Edit::new(key, Place::End, value.to_vec()));
         }
         AtOnce::IncrBy { key, by } => {
-            let outcome = add(stage, key, by);
-            number(slice, phase, outcome);
+            let outcome = add(cx, key, by);
+            number(turn, phase, outcome);
         }
-        AtOnce::Eval(eval) => scripts::eval(stage, slice, phase.version, &eval, None),
-        AtOnce::IncrByFloat { key, by } => match increment_decimal(stage, key, by) {
-            Ok(text) => phase.writer(slice).bulk(&text),
-            Err(error) => phase.writer(slice).error(&error),
+        AtOnce::Eval(eval) => scripts::eval(cx, turn, phase.version, &eval, None),
+        AtOnce::IncrByFloat { key, by } => match increment_decimal(cx, key, by) {
+            Ok(text) => phase.writer(turn).bulk(&text),
+            Err(error) => phase.writer(turn).error(&error),
         },
         AtOnce::ExpireTime { key, form } => {
-            let found = look_as(stage, key, Kind::Look);
-            let left = ttl(stage, found, form);
-            phase.writer(slice).integer(left);
+            let found = look_as(cx, key, Kind::Look);
+            let left = ttl(cx, found, form);
+            phase.writer(turn).integer(left);
         }
     }
 }
 
-fn flag(slice: &mut Slice, phase: &Phase, outcome: Result<bool, Error<'static>>) {
-    let mut writer = phase.writer(slice);
+fn flag(turn: &mut Turn, phase: &Phase, outcome: Result<bool, Error<'static>>) {
+    let mut writer = phase.writer(turn);
     match outcome {
         Ok(flag) => writer.flag(flag),
         Err(error) => writer.error(&error),
     }
 }
 
-fn number(slice: &mut Slice, phase: &Phase, outcome: Result<i64, Error<'static>>) {
-    let mut writer = phase.writer(slice);
+fn number(turn: &mut Turn, phase: &Phase, outcome: Result<i64, Error<'static>>) {
+    let mut writer = phase.writer(turn);
     match outcome {
         Ok(number) => writer.integer(number),
         Err(error) => writer.error(&error),
     }
 }
 
-fn bulk(slice: &mut Slice, phase: &Phase, found: Option<Found>) {
+fn bulk(turn: &mut Turn, phase: &Phase, found: Option<Found>) {
     match found {
-        Some(found) => found.value.answer(slice, phase.version, |len| 0..len),
-        None => phase.writer(slice).null(),
+        Some(found) => found.value.answer(turn, phase.version, |len| 0..len),
+        None => phase.writer(turn).null(),
     }
 }
 
@@ -149,12 +144,12 @@ fn bulk(slice: &mut Slice, phase: &Phase, found: Option<Found>) {
 type Outcome = (bool, Option<Content>);
 
 /// SET with GET or KEEPTTL.
-fn changed(stage: &mut Stage<'_, '_>, set: &Set<'_>) -> Result<Outcome, Error<'static>> {
+fn changed(cx: &mut Context<'_, '_>, set: &Set<'_>) -> Result<Outcome, Error<'static>> {
     let new = match set.lifetime {
-        Lifetime::Until(moment) => stage.expiry_at(moment),
+        Lifetime::Until(moment) => cx.expiry_at(moment),
         Lifetime::Forever | Lifetime::Keep => Expiry::Never,
     };
-    change(stage, set.key, CountAs::Store, |found| {
+    change(cx, set.key, CountAs::Store, |found| {
         let stays = match set.when {
             StoreCondition::Always => false,
             StoreCondition::Absent => found.is_some(),
@@ -177,10 +172,10 @@ fn changed(stage: &mut Stage<'_, '_>, set: &Set<'_>) -> Result<Outcome, Error<'s
     })
 }
 
-fn answer_set(slice: &mut Slice, phase: &Phase, set: &Set<'_>, (stored, old): Outcome) {
-    let mut writer = phase.writer(slice);
+fn answer_set(turn: &mut Turn, phase: &Phase, set: &Set<'_>, (stored, old): Outcome) {
+    let mut writer = phase.writer(turn);
     match (set.answer, old) {
-        (SetAnswer::Old, Some(old)) => old.answer(slice, phase.version, |len| 0..len),
+        (SetAnswer::Old, Some(old)) => old.answer(turn, phase.version, |len| 0..len),
         (SetAnswer::Old, None) => writer.null(),
         (SetAnswer::Number, _) => writer.flag(stored),
         (SetAnswer::Status, _) if stored => writer.ok(),
@@ -190,22 +185,22 @@ fn answer_set(slice: &mut Slice, phase: &Phase, set: &Set<'_>, (stored, old): Ou
 
 /// MSETNX: sets all keys or none. If another client sets a key meanwhile, the store of that key fails, and the keys
 /// that were set before it are removed again.
-fn set_all_absent(stage: &mut Stage<'_, '_>, pairs: Values<'_>) -> Result<bool, Error<'static>> {
+fn set_all_absent(cx: &mut Context<'_, '_>, pairs: Values<'_>) -> Result<bool, Error<'static>> {
     let words: Vec<&[u8]> = pairs.collect();
     let (pairs, _) = words.as_chunks::<2>();
     for [key, _] in pairs {
         match key.len() {
             0 => return Err(Error::KEY_EMPTY),
             len if len > nuthatch_engine::request::KEY_LEN_MAX => {
-                stage.count_refusal(&Error::KEY_TOO_LONG);
+                cx.count_refusal(&Error::KEY_TOO_LONG);
                 return Err(Error::KEY_TOO_LONG);
             }
             _ => {}
         }
     }
     // Each key is looked at and stored, all in one step.
-    stage.work.add(Work::of_commands(2 * pairs.len()));
-    if pairs.iter().any(|[key, _]| look(stage, key).is_some()) {
+    cx.work.add(Work::of_commands(2 * pairs.len()));
+    if pairs.iter().any(|[key, _]| look(cx, key).is_some()) {
         return Ok(false);
     }
     // If a key is named twice, its last value counts. A request may have thousands of pairs, so a map finds duplicates,
@@ -218,7 +213,7 @@ fn set_all_absent(stage: &mut Stage<'_, '_>, pairs: Values<'_>) -> Result<bool, 
         }
         let mut store = Store::set(value);
         store.mode = StoreMode::Add;
-        let reply = ask(stage, key, Op::Store(store), STORE);
+        let reply = ask(cx, key, Op::Store(store), STORE);
         match reply {
             Reply::Stored(item) => stored.push((*key, item.cas)),
             reply => {
@@ -227,7 +222,7 @@ fn set_all_absent(stage: &mut Stage<'_, '_>, pairs: Values<'_>) -> Result<bool, 
                         condition: nuthatch_engine::Condition::Cas(cas),
                         ..Removal::default()
                     };
-                    ask(stage, key, Op::Remove(removal), Kind::Nothing);
+                    ask(cx, key, Op::Remove(removal), Kind::Nothing);
                 }
                 return match reply {
                     Reply::NotStored => Ok(false),
@@ -258,28 +253,28 @@ fn range(len: usize, start: i64, end: i64) -> Range<usize> {
 
 /// SETRANGE.
 pub fn set_range(
-    stage: &mut Stage<'_, '_>,
-    slice: &mut Slice,
+    cx: &mut Context<'_, '_>,
+    turn: &mut Turn,
     phase: &mut Phase,
     key: &[u8],
     offset: u64,
     piece: Cow<'_, [u8]>,
 ) {
-    let old_len = look(stage, key).map_or(0, |item| item.value_len);
-    let outcome = match range_end(stage, offset, &piece) {
+    let old_len = look(cx, key).map_or(0, |item| item.value_len);
+    let outcome = match range_end(cx, offset, &piece) {
         Ok(_) if piece.is_empty() => Ok(old_len as i64),
         Ok(end) if old_len.max(end) > edit::LONG => {
             let place = Place::At(offset as usize);
             return phase.begin_edit(Edit::new(key, place, piece.into_owned()));
         }
-        Ok(end) => replace_range(stage, key, offset as usize..end, &piece),
+        Ok(end) => replace_range(cx, key, offset as usize..end, &piece),
         Err(error) => Err(error),
     };
-    number(slice, phase, outcome);
+    number(turn, phase, outcome);
 }
 
 /// Where SETRANGE's piece ends in the new value.
-fn range_end(stage: &Stage<'_, '_>, offset: u64, piece: &[u8]) -> Result<usize, Error<'static>> {
+fn range_end(cx: &Context<'_, '_>, offset: u64, piece: &[u8]) -> Result<usize, Error<'static>> {
     if piece.is_empty() {
         return Ok(0);
     }
@@ -287,20 +282,20 @@ fn range_end(stage: &Stage<'_, '_>, offset: u64, piece: &[u8]) -> Result<usize, 
     if end > STRING_LEN_MAX {
         return Err(Error::STRING_TOO_LONG);
     }
-    if end > stage.limits.value_max as u64 {
-        stage.count_refusal(&Error::TOO_LARGE);
+    if end > cx.limits.value_max as u64 {
+        cx.count_refusal(&Error::TOO_LARGE);
         return Err(Error::TOO_LARGE);
     }
     Ok(end as usize)
 }
 
 fn replace_range(
-    stage: &mut Stage<'_, '_>,
+    cx: &mut Context<'_, '_>,
     key: &[u8],
     range: Range<usize>,
     piece: &[u8],
 ) -> Result<i64, Error<'static>> {
-    change(stage, key, CountAs::Store, |found| {
+    change(cx, key, CountAs::Store, |found| {
         let (mut value, expiry, flags) = parts(found, range.end)?;
         value.resize(value.len().max(range.end), 0);
         value[range.clone()].copy_from_slice(piece);
@@ -328,8 +323,8 @@ fn is_long(found: &Option<Found>) -> bool {
 }
 
 /// Adds to a number, or to 0 if there is none.
-fn add(stage: &mut Stage<'_, '_>, key: &[u8], by: i64) -> Result<i64, Error<'static>> {
-    change(stage, key, CountAs::Delta { is_down: by < 0 }, |found| {
+fn add(cx: &mut Context<'_, '_>, key: &[u8], by: i64) -> Result<i64, Error<'static>> {
+    change(cx, key, CountAs::Delta { is_down: by < 0 }, |found| {
         let absent = found.is_none();
         if is_long(&found) {
             return Err(Error::NOT_INTEGER);
@@ -350,12 +345,12 @@ fn add(stage: &mut Stage<'_, '_>, key: &[u8], by: i64) -> Result<i64, Error<'sta
 }
 
 fn increment_decimal(
-    stage: &mut Stage<'_, '_>,
+    cx: &mut Context<'_, '_>,
     key: &[u8],
     by: Decimal,
 ) -> Result<Vec<u8>, Error<'static>> {
     let is_down = by.is_negative();
-    change(stage, key, CountAs::Delta { is_down }, |found| {
+    change(cx, key, CountAs::Delta { is_down }, |found| {
         let absent = found.is_none();
         if is_long(&found) {
             return Err(Error::NOT_FLOAT);
@@ -379,9 +374,9 @@ fn increment_decimal(
     })
 }
 
-fn ttl(stage: &Stage<'_, '_>, found: Option<Item>, form: ExpiryForm) -> i64 {
+fn ttl(cx: &Context<'_, '_>, found: Option<Item>, form: ExpiryForm) -> i64 {
     match found {
-        Some(item) => expiry::shown(item.expiry, form, &stage.shared.clock),
+        Some(item) => expiry::shown(item.expiry, form, &cx.shared.clock),
         None => -2,
     }
 }

@@ -7,8 +7,8 @@ use nuthatch_engine::{Cursor, Engine, Handle};
 use nuthatch_protocol::resp::{Error, Glob, Scan, Version, Writer};
 use nuthatch_state::scans::Place;
 
-use crate::slice::Slice;
-use crate::stage::Stage;
+use crate::context::Context;
+use crate::turn::Turn;
 use crate::work::Work;
 
 /// Places that a step of a KEYS looks at.
@@ -41,7 +41,7 @@ const STRIDE: usize = 1 << 10;
 /// Connections that a step of a CLIENT LIST looks at: none can be accepted or closed meanwhile.
 const LIST_STEP: usize = 64;
 
-/// A walk in progress: each step is short, and other connections are served between the steps of several slices.
+/// A walk in progress: each step is short, and other connections are served between the steps of several turns.
 pub enum Walk {
     /// Over the items.
     Items { cursor: Cursor, search: Search },
@@ -91,26 +91,26 @@ impl Walk {
     /// Looks at some more places. True if that was the last step. Errors: there is no memory for what was found.
     pub fn step(
         &mut self,
-        stage: &mut Stage<'_, '_>,
+        cx: &mut Context<'_, '_>,
         version: Version,
     ) -> Result<bool, TryReserveError> {
         match self {
-            Self::Items { cursor, search } => search.step(stage, cursor, version),
+            Self::Items { cursor, search } => search.step(cx, cursor, version),
             Self::Clients {
                 place,
                 listed,
                 text,
             } => {
                 let mut found = String::new();
-                let next = stage.shared.registry.some(*place, LIST_STEP, |info| {
+                let next = cx.shared.registry.some(*place, LIST_STEP, |info| {
                     let wanted = listed.as_ref().is_none_or(|it| it.contains(&info.serial()));
                     if wanted {
-                        found += &info.line(stage.now);
+                        found += &info.line(cx.now);
                         found.push('\n');
                     }
                 });
-                stage.work.add(Work::of_commands(LIST_STEP));
-                stage.work.add(Work::of_bytes(found.len()));
+                cx.work.add(Work::of_commands(LIST_STEP));
+                cx.work.add(Work::of_bytes(found.len()));
                 spare(|| text.try_reserve(found.len()))?;
                 text.push_str(&found);
                 *place = next.unwrap_or_default();
@@ -120,15 +120,15 @@ impl Walk {
     }
 
     /// Answers the command.
-    pub fn answer(self, stage: &Stage<'_, '_>, slice: &mut Slice, version: Version) {
+    pub fn answer(self, cx: &Context<'_, '_>, turn: &mut Turn, version: Version) {
         match self {
-            Self::Items { cursor, search } => search.answer(stage, slice, version, cursor),
+            Self::Items { cursor, search } => search.answer(cx, turn, version, cursor),
             Self::Clients { text, .. } => {
-                match slice.makes_room(text.len()) {
-                    true => Writer::new(slice.output.text(), version).text(&text),
-                    false => Writer::new(slice.output.text(), version).error(&Error::OUT_OF_MEMORY),
+                match turn.makes_room(text.len()) {
+                    true => Writer::new(turn.output.text(), version).text(&text),
+                    false => Writer::new(turn.output.text(), version).error(&Error::OUT_OF_MEMORY),
                 }
-                slice.spend(Work::of_bytes(text.len()));
+                turn.spend(Work::of_bytes(text.len()));
             }
         }
     }
@@ -146,7 +146,7 @@ impl Search {
     /// Looks at some more places. True if that was the last step. Errors: there is no memory for what was found.
     fn step(
         &mut self,
-        stage: &mut Stage<'_, '_>,
+        cx: &mut Context<'_, '_>,
         cursor: &mut Cursor,
         version: Version,
     ) -> Result<bool, TryReserveError> {
@@ -159,32 +159,30 @@ impl Search {
         let mut shown = 0;
         // Not into the answer, which may be large: whoever is called by the engine cannot fail.
         let mut matching = Vec::new();
-        let next = stage
-            .handle
-            .visit(stage.now, *cursor, places, &mut |visit| {
-                shown += visit.key.len() + visit.value.len();
-                match self {
-                    Self::Keys { pattern, found, .. } => {
-                        if pattern.matches(visit.key) {
-                            Writer::new(&mut matching, version).bulk(visit.key);
-                            *found += 1;
-                        }
-                    }
-                    Self::Number { live } => *live += 1,
-                    Self::Any { key, .. } => {
-                        key.get_or_insert_with(|| visit.key.into());
+        let next = cx.handle.visit(cx.now, *cursor, places, &mut |visit| {
+            shown += visit.key.len() + visit.value.len();
+            match self {
+                Self::Keys { pattern, found, .. } => {
+                    if pattern.matches(visit.key) {
+                        Writer::new(&mut matching, version).bulk(visit.key);
+                        *found += 1;
                     }
                 }
-            });
-        stage.work.add(Work::of_places(places).times(weight));
-        stage.work.add(Work::of_bytes(shown));
+                Self::Number { live } => *live += 1,
+                Self::Any { key, .. } => {
+                    key.get_or_insert_with(|| visit.key.into());
+                }
+            }
+        });
+        cx.work.add(Work::of_places(places).times(weight));
+        cx.work.add(Work::of_bytes(shown));
         *cursor = next.unwrap_or_default();
         let at_end = next.is_none();
         Ok(match self {
             Self::Keys { answer, .. } => {
                 spare(|| answer.try_reserve(matching.len()))?;
                 answer.extend_from_slice(&matching);
-                at_end || is_too_long(answer, stage)
+                at_end || is_too_long(answer, cx)
             }
             Self::Number { .. } => at_end,
             Self::Any { key, step, ends } => {
@@ -196,25 +194,25 @@ impl Search {
     }
 
     /// Answers the command.
-    fn answer(self, stage: &Stage<'_, '_>, slice: &mut Slice, version: Version, cursor: Cursor) {
+    fn answer(self, cx: &Context<'_, '_>, turn: &mut Turn, version: Version, cursor: Cursor) {
         let is_answered = match &self {
-            Self::Keys { answer, .. } => slice.makes_room(answer.len()),
+            Self::Keys { answer, .. } => turn.makes_room(answer.len()),
             _ => true,
         };
-        let mut writer = Writer::new(slice.output.text(), version);
+        let mut writer = Writer::new(turn.output.text(), version);
         match self {
             _ if !is_answered => writer.error(&Error::OUT_OF_MEMORY),
-            Self::Keys { answer, .. } if is_too_long(&answer, stage) => {
+            Self::Keys { answer, .. } if is_too_long(&answer, cx) => {
                 writer.error(&Error::KEYS_TOO_MANY);
             }
             Self::Keys { found, answer, .. } => {
                 writer.array(found);
-                slice.output.text().extend_from_slice(&answer);
-                slice.spend(Work::of_bytes(answer.len()));
+                turn.output.text().extend_from_slice(&answer);
+                turn.spend(Work::of_bytes(answer.len()));
             }
             Self::Number { live } => writer.integer(live as i64),
             Self::Any { key, .. } => {
-                *stage.shared.random.lock() = cursor;
+                *cx.shared.random.lock() = cursor;
                 match key {
                     Some(key) => writer.bulk(&key),
                     None => writer.null(),
@@ -225,8 +223,8 @@ impl Search {
 }
 
 /// True if the answer to a KEYS is longer than allowed, or if its connection would be closed for what it holds.
-fn is_too_long(answer: &Vec<u8>, stage: &Stage<'_, '_>) -> bool {
-    answer.len() > KEYS_LEN_MAX || answer.capacity() > stage.shared.account.bound() / 8 * 7
+fn is_too_long(answer: &Vec<u8>, cx: &Context<'_, '_>) -> bool {
+    answer.len() > KEYS_LEN_MAX || answer.capacity() > cx.shared.account.bound() / 8 * 7
 }
 
 /// A CLIENT LIST of the connections with these serials, or of all.
@@ -252,9 +250,9 @@ pub fn keys(pattern: &[u8]) -> Walk {
 
 /// RANDOMKEY: the key of some item, of another one each time, in an order that a client cannot know. `None` if there is
 /// no item.
-pub fn random(stage: &Stage<'_, '_>) -> Option<Walk> {
-    (stage.shared.engine.stats().items > 0).then(|| Walk::Items {
-        cursor: *stage.shared.random.lock(),
+pub fn random(cx: &Context<'_, '_>) -> Option<Walk> {
+    (cx.shared.engine.stats().items > 0).then(|| Walk::Items {
+        cursor: *cx.shared.random.lock(),
         search: Search::Any {
             key: None,
             step: RANDOM_STEP,
@@ -265,8 +263,8 @@ pub fn random(stage: &Stage<'_, '_>) -> Option<Walk> {
 
 /// DBSIZE. Few items are counted one by one. For many, the number includes items that have expired or were flushed and
 /// whose memory is not reclaimed yet: this number is the error.
-pub fn size(stage: &Stage<'_, '_>) -> Result<Walk, u64> {
-    match stage.shared.engine.stats().items {
+pub fn size(cx: &Context<'_, '_>) -> Result<Walk, u64> {
+    match cx.shared.engine.stats().items {
         1..=COUNTED_MAX => Ok(Walk::Items {
             cursor: Cursor::default(),
             search: Search::Number { live: 0 },
@@ -276,12 +274,12 @@ pub fn size(stage: &Stage<'_, '_>) -> Result<Walk, u64> {
 }
 
 /// SCAN.
-pub fn scan(stage: &mut Stage<'_, '_>, slice: &mut Slice, version: Version, scan: &Scan<'_>) {
-    let scans = &stage.shared.scans;
+pub fn scan(cx: &mut Context<'_, '_>, turn: &mut Turn, version: Version, scan: &Scan<'_>) {
+    let scans = &cx.shared.scans;
     let mut next = match scans.find(scan.cursor) {
         Some(Place::At(cursor)) => Some(cursor),
         Some(Place::End) => None,
-        None => return Writer::new(slice.output.text(), version).error(&Error::CURSOR_UNKNOWN),
+        None => return Writer::new(turn.output.text(), version).error(&Error::CURSOR_UNKNOWN),
     };
     let pattern = scan.pattern.map(Glob::new);
     let mut found = 0;
@@ -294,7 +292,7 @@ pub fn scan(stage: &mut Stage<'_, '_>, slice: &mut Slice, version: Version, scan
         && places < SCAN_PLACES
     {
         let before = looked_at;
-        next = stage.handle.visit(stage.now, cursor, stride, &mut |visit| {
+        next = cx.handle.visit(cx.now, cursor, stride, &mut |visit| {
             looked_at += 1;
             shown += visit.key.len() + visit.value.len();
             let wanted = pattern
@@ -312,12 +310,12 @@ pub fn scan(stage: &mut Stage<'_, '_>, slice: &mut Slice, version: Version, scan
         };
     }
     let number = next.map_or(0, |next| scans.keep(next));
-    let mut writer = Writer::new(slice.output.text(), version);
+    let mut writer = Writer::new(turn.output.text(), version);
     writer.array(2);
     writer.bulk(number.to_string().as_bytes());
     writer.array(found);
-    slice.output.text().extend_from_slice(&keys);
+    turn.output.text().extend_from_slice(&keys);
     let weight = pattern.as_ref().map_or(1, Glob::words);
-    slice.spend(Work::of_places(places).times(weight));
-    slice.spend(Work::of_bytes(shown));
+    turn.spend(Work::of_places(places).times(weight));
+    turn.spend(Work::of_bytes(shown));
 }

@@ -84,7 +84,7 @@ impl Kinds {
 
 /// The worker to call when its connection has lines to send.
 pub trait Call: Send + Sync {
-    /// Makes the worker give a connection a slice. The connection may be closed by then, and another may have its id:
+    /// Makes the worker give a connection a turn. The connection may be closed by then, and another may have its id:
     /// that one has nothing to send.
     fn call(&self, connection: usize);
 }

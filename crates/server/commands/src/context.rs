@@ -1,4 +1,4 @@
-//! What a protocol can use while it takes requests from a slice's input, and how the slice goes on.
+//! What a protocol can use while it takes requests from a turn's input, and how the turn goes on.
 
 use std::cell::Cell;
 use std::os::fd::RawFd;
@@ -24,16 +24,16 @@ use nuthatch_state::telemetry::watch::line::Lines;
 use nuthatch_state::telemetry::watch::replies::{WatchedReplies, look_up};
 use nuthatch_state::worker::SharedWorker;
 
-use crate::answers::{self, Style};
-use crate::batch::{Batch, Ticket};
+use crate::answers::{self, ReplyFormat};
+use crate::batch::{Batch, PendingReply};
 use crate::counting::{self, Counted, Counts};
 use crate::expiry;
 use crate::partial::PartialValue;
-use crate::slice::Slice;
+use crate::turn::Turn;
 use crate::work::Work;
 
 /// What a request can use. `'a` is the lifetime of the iteration's inputs.
-pub struct Stage<'w, 'a> {
+pub struct Context<'w, 'a> {
     /// The server.
     pub shared: &'w Shared,
     /// The worker's access to the engine.
@@ -46,7 +46,7 @@ pub struct Stage<'w, 'a> {
     pub hasher: &'w KeyHasher,
     /// The worker's counters.
     pub counters: &'w WorkerCounters,
-    /// The socket of the running slice's connection, for logs.
+    /// The socket of the running turn's connection, for logs.
     pub socket: RawFd,
     /// The part of the worker that other threads share.
     pub worker: &'w Arc<SharedWorker>,
@@ -54,54 +54,54 @@ pub struct Stage<'w, 'a> {
     pub limits: Limits,
     /// When the iteration began.
     pub now: Time,
-    /// [`Stage::present`], once a request has needed it.
+    /// [`Context::present`], once a request has needed it.
     pub present: Cell<Option<Present>>,
-    /// The slice that is running.
-    pub slice: u32,
-    /// The connection of the running slice.
+    /// The turn that is running.
+    pub turn: u32,
+    /// The connection of the running turn.
     pub info: &'w Info,
-    /// The work that was done at once for the running slice and is not taken off its share yet.
+    /// The work that was done at once for the running turn and is not taken off its share yet.
     pub work: Work,
 }
 
 /// The most bytes of an item's header in any engine.
 const ITEM_HEADER_MAX: usize = 64;
 
-impl<'a> Stage<'_, 'a> {
+impl<'a> Context<'_, 'a> {
     /// A key with the engine's hash.
     #[inline]
     pub fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
         Key::new(bytes, self.hasher)
     }
 
-    /// Adds a request of the running slice to the batch.
+    /// Adds a request of the running turn to the batch.
     #[inline]
-    pub fn push(&mut self, slice: &mut Slice, key: &'a [u8], op: Op<'a>, style: Style) {
-        let ticket = Ticket {
-            slice: self.slice,
-            style,
+    pub fn push(&mut self, turn: &mut Turn, key: &'a [u8], op: Op<'a>, format: ReplyFormat) {
+        let pending = PendingReply {
+            turn: self.turn,
+            format,
         };
         let key = self.key(key);
         self.handle.prefetch(&key);
-        self.batch.push(key, op, ticket);
-        slice.in_batch += 1;
+        self.batch.push(key, op, pending);
+        turn.in_batch += 1;
     }
 
-    /// The same with a batch of its own, for requests of the running slice that are executed at once: the iteration's
-    /// batch holds requests of other slices.
-    pub fn with_batch<'s>(&'s mut self, batch: &'s mut Batch<'a>) -> Stage<'s, 'a> {
-        Stage {
+    /// The same with a batch of its own, for requests of the running turn that are executed at once: the iteration's
+    /// batch holds requests of other turns.
+    pub fn with_batch<'s>(&'s mut self, batch: &'s mut Batch<'a>) -> Context<'s, 'a> {
+        Context {
             shared: self.shared,
             handle: &mut *self.handle,
             batch,
-            slice: 0,
+            turn: 0,
             present: self.present.clone(),
             work: Work::default(),
             ..*self
         }
     }
 
-    /// The present from which the lifetimes of the running slice's requests count: read once, after its input has
+    /// The present from which the lifetimes of the running turn's requests count: read once, after its input has
     /// arrived, because the exact clock costs as much as a get.
     #[inline]
     pub fn present(&self) -> Present {
@@ -123,25 +123,25 @@ impl<'a> Stage<'_, 'a> {
         expiry::resp::expiry(moment, self.present(), &self.shared.clock)
     }
 
-    /// No room for another request of the running slice.
+    /// No room for another request of the running turn.
     #[inline]
-    pub fn batch_is_full(&self, slice: &Slice) -> bool {
-        self.batch.is_full() || slice.in_batch >= slice.in_batch_max
+    pub fn batch_is_full(&self, turn: &Turn) -> bool {
+        self.batch.is_full() || turn.in_batch >= turn.in_batch_max
     }
 
-    /// Takes the work that was done at once off the running slice's share.
-    pub fn charge(&mut self, slice: &mut Slice) {
-        slice.spend(std::mem::take(&mut self.work));
+    /// Takes the work that was done at once off the running turn's share.
+    pub fn charge(&mut self, turn: &mut Turn) {
+        turn.spend(std::mem::take(&mut self.work));
     }
 
-    /// Takes what a store in the batch will cost beyond its own bytes off the running slice's share: an append copies
+    /// Takes what a store in the batch will cost beyond its own bytes off the running turn's share: an append copies
     /// the value that is there, and a batch of them may do so a thousand times. A value that the same batch makes
     /// longer is not longer than the input.
     #[inline]
-    pub fn weigh(&mut self, slice: &mut Slice, key: &[u8], store: &Store<'_>) {
+    pub fn weigh(&mut self, turn: &mut Turn, key: &[u8], store: &Store<'_>) {
         if extends(store) {
             let old_len = self.old_len(key);
-            slice.spend(Work::of_bytes(old_len));
+            turn.spend(Work::of_bytes(old_len));
         }
     }
 
@@ -162,16 +162,16 @@ impl<'a> Stage<'_, 'a> {
         len > self.limits.value_max || !self.shared.engine.evicts()
     }
 
-    /// True if the name and password admit the running slice's client. For a peer that has guessed too often they are
+    /// True if the name and password admit the running turn's client. For a peer that has guessed too often they are
     /// not checked, and the connection is closed.
     #[cold]
-    pub fn login(&self, slice: &mut Slice, said: Credentials<'_>) -> bool {
+    pub fn login(&self, turn: &mut Turn, said: Credentials<'_>) -> bool {
         self.counters.auth_cmds.bump();
         let origin = Origin::of(self.info.peer().ip());
         if !self.shared.guesses.are_left(origin, self.now) {
             self.counters.auth_errors.bump();
             self.counters.auth_limited.bump();
-            slice.closing = true;
+            turn.closing = true;
             return false;
         }
         match said.and_then(|(name, password)| self.shared.admits(name, password)) {
@@ -181,20 +181,20 @@ impl<'a> Stage<'_, 'a> {
             }
             None => {
                 self.counters.auth_errors.bump();
-                slice.closing |= self.note_failure(origin, said);
+                turn.closing |= self.note_failure(origin, said);
                 false
             }
         }
     }
 
-    /// True if the running slice's client may do this to the server.
+    /// True if the running turn's client may do this to the server.
     #[cold]
     pub fn may(&self, action: Action) -> bool {
         let live = self.shared.live.load();
         live.lets(action, self.info.is_administrator())
     }
 
-    /// True if the memory limit may become this for the running slice's client. Where nobody may flush, a limit below
+    /// True if the memory limit may become this for the running turn's client. Where nobody may flush, a limit below
     /// the memory in use is refused: it would evict items, and a small one nearly all.
     #[cold]
     pub fn may_limit_memory_to(&self, bytes: usize) -> bool {
@@ -216,9 +216,9 @@ impl<'a> Stage<'_, 'a> {
         was_last
     }
 
-    /// Tells the statistics of a topic to the running slice's client.
-    pub fn tell_stats(&self, topic: &[u8], hear: &mut StatSink<'_>) -> Outcome {
-        reports::tell(self.shared, self.info, self.now, topic, hear)
+    /// Tells the statistics of a topic to the running turn's client.
+    pub fn report_stats(&self, topic: &[u8], sink: &mut StatSink<'_>) -> Outcome {
+        reports::tell(self.shared, self.info, self.now, topic, sink)
     }
 
     /// Counts a request of a Redis client that no item can fulfil. Frameworks swallow such an error: then this count
@@ -231,7 +231,7 @@ impl<'a> Stage<'_, 'a> {
         }
     }
 
-    /// Counts a request of the running slice that is in no batch.
+    /// Counts a request of the running turn that is in no batch.
     pub fn count(&self, counted: impl Into<Counted>, request: counting::Request<'_>) {
         let counted = counted.into();
         let of_worker = &self.worker.prefixes;
@@ -260,7 +260,7 @@ impl<'a> Stage<'_, 'a> {
             .execute(self.now, &[request], &mut DiscardReplies);
     }
 
-    /// Executes requests of the running slice on the engine at once. Watchers are told.
+    /// Executes requests of the running turn on the engine at once. Watchers are told.
     pub fn execute<R: Replies<AnyValue>>(&mut self, requests: &[Request<'_>], replies: &mut R) {
         let stored = requests.iter().map(|request| match &request.op {
             Op::Store(store) => store.value.len(),
@@ -274,7 +274,7 @@ impl<'a> Stage<'_, 'a> {
         }
         let number = self.shared.number_of(self.info);
         let engine = &self.shared.engine;
-        let mut told = WatchedReplies {
+        let mut watched = WatchedReplies {
             inner: replies,
             lines: Lines::new(&self.shared.watch),
             requests,
@@ -284,8 +284,8 @@ impl<'a> Stage<'_, 'a> {
             now: self.now,
             value_len: None,
         };
-        told.execute(self.handle);
-        self.shared.watch.tell(&told.lines);
+        watched.execute(self.handle);
+        self.shared.watch.tell(&watched.lines);
     }
 
     /// Begins a store whose value is too long to await in a buffer. Errors: those of [`Handle::reserve`], counted.
@@ -342,28 +342,28 @@ impl<'a> Stage<'_, 'a> {
             op: Op::Store(*store),
         };
         self.worker.hot.look(&[request], self.hasher);
-        self.tell(request, lookup, &reply);
+        self.notify(request, lookup, &reply);
         let request = counting::Request::replied(key, value_len, &reply);
         self.count(counted, request);
         reply
     }
 
     /// Tells watchers of a store that was refused before its value was read.
-    pub fn tell_refused(&self, key: &[u8], store: &Store<'_>, reply: &Reply) {
+    pub fn notify_refused(&self, key: &[u8], store: &Store<'_>, reply: &Reply) {
         let request = Request {
             key: self.key(key),
             op: Op::Store(*store),
         };
-        self.tell(request, None, reply);
+        self.notify(request, None, reply);
     }
 
     /// Tells watchers, if there are any, of a request that is in no batch, and of its lookup if there was one.
-    fn tell(&self, request: Request<'_>, lookup: Option<Option<usize>>, reply: &Reply) {
+    fn notify(&self, request: Request<'_>, lookup: Option<Option<usize>>, reply: &Reply) {
         if self.shared.watch.wanted().is_empty() {
             return;
         }
         let engine = &self.shared.engine;
-        let mut told = WatchedReplies {
+        let mut watched = WatchedReplies {
             inner: &mut DiscardReplies,
             lines: Lines::new(&self.shared.watch),
             requests: &[request],
@@ -374,10 +374,10 @@ impl<'a> Stage<'_, 'a> {
             value_len: None,
         };
         if let Some(found) = lookup {
-            told.fetch(0, found);
+            watched.fetch(0, found);
         }
-        told.note(0, reply);
-        self.shared.watch.tell(&told.lines);
+        watched.note(0, reply);
+        self.shared.watch.tell(&watched.lines);
     }
 }
 

@@ -1,20 +1,20 @@
-//! A connection's slice of an iteration: the slice parses its input request by request. Requests join the iteration's
+//! A connection's turn in an iteration: the turn parses its input request by request. Requests join the iteration's
 //! batch, and everything else is executed at once.
 //!
-//! A command that is executed at once must follow the requests before it. So it stops the slice while the batch holds
-//! requests of its connection. After the batch the slice parses it again, and then no request is before it. That costs
+//! A command that is executed at once must follow the requests before it. So it stops the turn while the batch holds
+//! requests of its connection. After the batch the turn parses it again, and then no request is before it. That costs
 //! such commands a second parse, and the others nothing.
 
 use nuthatch_base::memory::reserve::spare;
 use nuthatch_engine::AnyValue;
 use nuthatch_protocol::Awaited;
-use nuthatch_state::account::Terms;
+use nuthatch_state::account::TurnLimits;
 
 use crate::output::Output;
 use crate::partial::PartialValue;
 use crate::work::Work;
 
-/// Where the input of a slice lies.
+/// Where the input of a turn lies.
 #[derive(Clone, Copy, Debug)]
 pub enum Source {
     /// In the worker's read buffer, from here to there.
@@ -25,7 +25,7 @@ pub enum Source {
 }
 
 /// One connection's part in an iteration.
-pub struct Slice {
+pub struct Turn {
     /// The connection's number at its worker.
     pub id: usize,
     /// Where its input is.
@@ -36,16 +36,16 @@ pub struct Slice {
     pub output: Output<AnyValue>,
     /// The position of the first byte of output that is not logged yet. Used if the log shows replies.
     pub logged: usize,
-    /// The limits of this slice.
-    pub terms: Terms,
+    /// The limits of this turn.
+    pub limits: TurnLimits,
     /// Requests that it has in the batch now.
     pub in_batch: usize,
     /// The most requests that it may have in a batch. The lengths of replies are not known before, so this begins low
-    /// and adapts to the replies so far. So one batch never makes much more output than the terms' cap.
+    /// and adapts to the replies so far. So one batch never makes much more output than the limits' cap.
     pub in_batch_max: usize,
-    /// The work that it may still do before other connections get their slice, in commands: see [`Work`].
+    /// The work that it may still do before other connections get their turn, in commands: see [`Work`].
     pub commands_left: u32,
-    /// It has had a turn. Otherwise the slices before it have filled the iteration, and it comes first in the next.
+    /// It has run. Otherwise the turns before it have filled the iteration, and it comes first in the next.
     pub has_run: bool,
     /// Why it stopped last.
     pub stop: Stop,
@@ -57,7 +57,7 @@ pub struct Slice {
     pub has_quit: bool,
 }
 
-/// Why a slice stopped.
+/// Why a turn stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// Goes on when the batch has been executed.
@@ -76,7 +76,7 @@ pub enum Stop {
     Panicked,
 }
 
-/// How a slice goes on after a step.
+/// How a turn goes on after a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
     /// With the next input.
@@ -89,7 +89,7 @@ pub enum Flow {
     Called,
 }
 
-impl Slice {
+impl Turn {
     /// The client asks the server to close.
     pub fn quit(&mut self) {
         (self.closing, self.has_quit) = (true, true);
@@ -111,20 +111,20 @@ impl Slice {
         spare(|| self.output.text().try_reserve(len + MARKS_MAX)).is_ok()
     }
 
-    /// Takes work off its share. A step of a command may take more than is left, and the next step is in the next slice.
+    /// Takes work off its share. A step of a command may take more than is left, and the next step is in the next turn.
     #[inline(always)]
     pub fn spend(&mut self, work: Work) {
         self.commands_left = self.commands_left.saturating_sub(work.commands());
     }
 
-    /// Called after a batch: allows more or fewer of this slice's requests in the next.
+    /// Called after a batch: allows more or fewer of this turn's requests in the next.
     #[inline]
     pub fn adapt(&mut self) {
-        let cap = self.terms.output_cap;
+        let cap = self.limits.output_cap;
         if self.output.len() > cap {
             self.in_batch_max = (self.in_batch_max / 4).max(1);
         } else if self.in_batch >= self.in_batch_max && self.output.len() <= cap / 2 {
-            self.in_batch_max = (self.in_batch_max * 2).min(self.terms.requests_max);
+            self.in_batch_max = (self.in_batch_max * 2).min(self.limits.requests_max);
         }
         self.in_batch = 0;
     }
