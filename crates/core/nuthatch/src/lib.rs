@@ -242,5 +242,5 @@ pub use {
 
 /// The README's examples are run.
 #[cfg(doctest)]
-#[doc = include_str!("../../../../README.md")]
+#[doc = include_str!("../README.md")]
 struct Readme;

@@ -71,5 +71,5 @@ pub mod types {
 
 /// The README's examples are run.
 #[cfg(doctest)]
-#[doc = include_str!("../../../../README.md")]
+#[doc = include_str!("../README.md")]
 struct Readme;
