@@ -6,6 +6,7 @@
 //! * [`orderings`](rules::orderings): an atomic operation that orders other memory names its ordering and its partner
 //! * [`unsafes`](rules::unsafes): `unsafe` becomes rarer in each package
 //! * [`ceilings`](rules::ceilings): a package is small enough to be read
+//! * [`circles`](rules::circles): where imports are to run in one direction, they do
 //! * [`links`](rules::links): links in documents and comments lead somewhere
 //! * [`paths`](rules::paths): files that documents and comments name exist
 //! * [`text`](rules::text): no work left for later, no tabs, no space at the end of a line, no large file

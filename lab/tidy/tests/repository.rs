@@ -76,6 +76,16 @@ fn packages_are_small() {
 }
 
 #[test]
+fn imports_run_in_one_direction() {
+    if let Some(tree) = &*REPOSITORY {
+        for name in rules::circles::WITHOUT {
+            assert!(tree.packages.iter().any(|package| package.name == *name));
+        }
+        assert_clean(&rules::circles::faults(tree));
+    }
+}
+
+#[test]
 fn links_lead_somewhere() {
     if let Some(tree) = &*REPOSITORY {
         assert_clean(&rules::links::faults(tree));

@@ -1,6 +1,7 @@
 //! The rules: each gets a repository and says what offends it.
 
 pub mod ceilings;
+pub mod circles;
 pub mod functions;
 pub mod links;
 pub mod orderings;
