@@ -1,6 +1,6 @@
 //! The tables of settings in docs/running.md, and the example dist/nuthatch.toml, say what the declarations say.
 //!
-//! After a change of those: `NUTHATCH_WRITE_SETTINGS=1 cargo test -p nuthatch-cli --test documents`
+//! After a change of those: `DOCS=write cargo test -p nuthatch-cli --test documents`
 
 use std::path::Path;
 use std::{env, fs};
@@ -13,7 +13,7 @@ fn check(file: &str, wanted: impl Fn(&str) -> String) {
     let path = root.join(file);
     let text = fs::read_to_string(&path).unwrap();
     let wanted = wanted(&text);
-    if env::var_os("NUTHATCH_WRITE_SETTINGS").is_some() {
+    if env::var_os("DOCS").is_some_and(|what| what == "write") {
         fs::write(&path, &wanted).unwrap();
         return;
     }

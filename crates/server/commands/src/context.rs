@@ -13,7 +13,7 @@ use nuthatch_protocol::Limits;
 use nuthatch_protocol::resp::{Error, Moment};
 use nuthatch_security::guesses::{self, Credentials, Origin};
 use nuthatch_security::passwords::Role;
-use nuthatch_state::administration::Action;
+use nuthatch_settings::administration::Action;
 use nuthatch_state::reports::{self as reports, Outcome};
 use nuthatch_state::shared::Shared;
 use nuthatch_state::telemetry::StatSink;

@@ -11,7 +11,7 @@ use mio::net::UdpSocket;
 use nuthatch_commands::protocols::Phase;
 use nuthatch_engine::Time;
 use nuthatch_protocol::datagram::Frames;
-use nuthatch_state::config::Protocol;
+use nuthatch_settings::config::Protocol;
 use nuthatch_state::telemetry::connections::{Info, Peer};
 use socket2::{Domain, SockAddr, Socket, Type};
 

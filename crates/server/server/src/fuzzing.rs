@@ -15,7 +15,7 @@ use std::{io, mem};
 
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 use nuthatch_engine::{AnyEngine, Clock};
-use nuthatch_state::config::{Config, Protocol};
+use nuthatch_settings::config::{Config, Protocol};
 use nuthatch_state::shutdown::Shutdown;
 
 use crate::handover::HELLO;

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 
-use nuthatch_state::config::{Protocol, Verify};
+use nuthatch_settings::config::{Protocol, Verify};
 use nuthatch_state::telemetry::Address;
 
 use crate::server::ServerHandle;

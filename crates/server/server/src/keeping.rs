@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 use nuthatch_base::file::{open_in_place, open_trusted};
 use nuthatch_engine::{AnyEngine, Clock};
+use nuthatch_settings::config::Keeping;
 use nuthatch_snapshot::{Error, Summary, load_file, load_last, save};
-use nuthatch_state::config::Keeping;
 use nuthatch_state::shared::Shared;
 use nuthatch_state::shutdown::Shutdown;
 

@@ -29,9 +29,9 @@
 //! This crate has the threads and the sockets. It builds on these crates:
 //!
 //! * `nuthatch-commands`: from bytes to requests in a batch, and from replies to bytes, for each protocol;
-//! * `nuthatch-state`: statistics and metrics;
-//! * `nuthatch-state`: the state that all threads share, with the settings ([`config`]);
-//! * `nuthatch-state`: counters and watchers; `nuthatch-security`: which clients may use the server.
+//! * `nuthatch-settings`: each setting, declared once ([`config`]);
+//! * `nuthatch-state`: the state that all threads share: counters, metrics, watchers;
+//! * `nuthatch-security`: which clients may use the server.
 //!
 //! Reading order: `server` (what is started), `worker` (the loop), `connection` (one client between two turns, and the
 //! drawing of its state), `pending_input` (input that was not used up), `acceptor`, `listen`, `handover` (a new process
@@ -77,14 +77,14 @@ mod worker;
 pub use listen::bind_each;
 pub use nuthatch_security::SettingsError;
 pub use nuthatch_security::ciphers::{Ciphers, UnknownCipher};
-pub use nuthatch_state::config::{
+pub use nuthatch_settings::config::{
     self, Actions, By, Config, Keeping, Listen, ListenAddress, NewestTls, OnVerbosity, Protocol,
     TlsSettings, Verify,
 };
+pub use nuthatch_settings::place;
+pub use nuthatch_settings::{self as settings, user};
 pub use nuthatch_state::limits;
 pub use nuthatch_state::live::Controls;
-pub use nuthatch_state::place;
-pub use nuthatch_state::settings::{self, user};
 pub use nuthatch_state::shutdown::Shutdown;
 pub use nuthatch_state::system::{OTHER_FILES, raise_file_limit};
 pub use nuthatch_state::telemetry::Address;

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use mio::event::Source;
 use mio::{Interest, Registry, Token};
-use nuthatch_state::config::{Listen, ListenAddress, Protocol, Verify};
+use nuthatch_settings::config::{Listen, ListenAddress, Protocol, Verify};
 use nuthatch_state::stream::Socket as Connected;
 use nuthatch_state::telemetry::Address;
 use socket2::{Domain, SockAddr, Socket, Type};

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use nuthatch_base::file::{BY_MASK, Unfinished};
-use nuthatch_state::config::Protocol;
+use nuthatch_settings::config::Protocol;
 use nuthatch_state::telemetry::Address;
 
 /// The written file, before it has its name: so a start that fails leaves the file of a running server alone. It

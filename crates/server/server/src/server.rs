@@ -12,11 +12,11 @@ use nuthatch_base::memory::reserve;
 use nuthatch_base::sync::mutex::Mutex;
 use nuthatch_engine::{AnyEngine, Clock, Engine, Inspect};
 use nuthatch_security::guesses::Guesses;
+use nuthatch_settings::config::{Config, ListenAddress, Protocol, Verify};
 use nuthatch_snapshot::Summary;
 use nuthatch_state::account::{self, Account};
-use nuthatch_state::config::{Config, ListenAddress, Protocol, Verify};
 use nuthatch_state::limits;
-use nuthatch_state::live::{Controls, Live, Present};
+use nuthatch_state::live::{Controls, Live, LiveCell};
 use nuthatch_state::shared::Shared;
 use nuthatch_state::shared::addresses_of;
 use nuthatch_state::shutdown::Shutdown;
@@ -201,7 +201,7 @@ pub(crate) fn share(
         shutdown,
         pause: Default::default(),
         workers,
-        live: Present::new(Live::from(&config)),
+        live: LiveCell::new(Live::from(&config)),
         account: Account::new(buffers),
         uploads: Arc::new(Uploads::new(uploads)),
         accepting: AcceptorCounters::default(),

@@ -33,8 +33,8 @@ pub struct About {
     pub alias: Option<&'static str>,
     /// The word for its value in the help.
     pub value: &'static str,
-    /// The value if nothing is said, as typed. Where no single field of [`Config`] takes it, it
-    /// may be a word for people. Empty: none.
+    /// The value if nothing is said, as typed. Where no single field of [`Config`] takes it, it may be a word for people.
+    /// Empty: none.
     pub default: &'static str,
     /// The bounds of a number.
     pub range: Option<Range>,
@@ -50,8 +50,8 @@ pub struct About {
     pub choices: &'static [(&'static str, &'static str)],
     /// How a change is applied, if not by the running server's [`Live`] settings.
     pub reload: Reload,
-    /// The lines of `stats settings` that tell it. What the engine or another part of the server knows better is told
-    /// beside that part.
+    /// The lines of `stats settings` that show it. What the engine or another part of the server knows better is shown by
+    /// that part.
     pub stats: &'static [Stat],
 }
 

@@ -127,6 +127,13 @@ where
     }
 }
 
+/// A number whose sign or fraction matters.
+fn parsed<T: FromStr<Err: Display>>(word: Option<&OsStr>) -> Result<T, String> {
+    text(word)?
+        .parse()
+        .map_err(|error: T::Err| error.to_string())
+}
+
 /// A port, or 0 or -1.
 pub struct Port;
 
@@ -135,8 +142,7 @@ impl Single for Port {
     type Value = i32;
 
     fn parse(word: Option<&OsStr>, _about: &About) -> Result<i32, String> {
-        let number: Result<i32, _> = text(word)?.parse();
-        number.map_err(|error| error.to_string())
+        parsed(word)
     }
 
     fn show(value: &i32) -> String {
@@ -152,8 +158,7 @@ impl Single for Real {
     type Value = f64;
 
     fn parse(word: Option<&OsStr>, _about: &About) -> Result<f64, String> {
-        let number: Result<f64, _> = text(word)?.parse();
-        number.map_err(|error| error.to_string())
+        parsed(word)
     }
 
     fn show(value: &f64) -> String {
@@ -202,43 +207,23 @@ impl Single for Octal {
     }
 }
 
-fn switch(word: Option<&OsStr>) -> Result<bool, String> {
-    let text = text(word)?;
-    text.parse()
-        .map_err(|_| format!("`{text}` is neither true nor false"))
-}
+/// True or false. The server's value is true if it is said to be `ON`: `Flag<false>` switches something off that is on by
+/// default.
+pub struct Flag<const ON: bool>;
 
 /// True or false.
-pub struct Switch;
-
-impl Single for Switch {
-    const KIND: Kind = Kind::Switch;
-    type Value = bool;
-
-    fn parse(word: Option<&OsStr>, _about: &About) -> Result<bool, String> {
-        switch(word)
-    }
-
-    fn show(value: &bool) -> String {
-        value.to_string()
-    }
-}
-
-impl Gives<bool> for Switch {
-    fn value(said: &Option<bool>, _about: &About) -> Result<bool, String> {
-        Ok(said.unwrap_or_default())
-    }
-}
-
+pub type Switch = Flag<true>;
 /// True or false, where true switches something off that is on by default.
-pub struct OffSwitch;
+pub type OffSwitch = Flag<false>;
 
-impl Single for OffSwitch {
+impl<const ON: bool> Single for Flag<ON> {
     const KIND: Kind = Kind::Switch;
     type Value = bool;
 
     fn parse(word: Option<&OsStr>, _about: &About) -> Result<bool, String> {
-        switch(word)
+        let text = text(word)?;
+        text.parse()
+            .map_err(|_| format!("`{text}` is neither true nor false"))
     }
 
     fn show(value: &bool) -> String {
@@ -246,9 +231,9 @@ impl Single for OffSwitch {
     }
 }
 
-impl Gives<bool> for OffSwitch {
+impl<const ON: bool> Gives<bool> for Flag<ON> {
     fn value(said: &Option<bool>, _about: &About) -> Result<bool, String> {
-        Ok(!said.unwrap_or_default())
+        Ok(said.unwrap_or_default() == ON)
     }
 }
 
@@ -302,7 +287,7 @@ impl Gives<bool> for Colon {
     }
 }
 
-/// Single of the names that the declaration lists.
+/// One of the names that the declaration lists.
 pub struct Choice;
 
 impl Single for Choice {
@@ -408,10 +393,10 @@ impl Form for MoreOptions {
 /// The level of the log.
 pub struct Level;
 
-/// Single `-v`.
+/// One `-v`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verbosity {
-    /// Single level more than before.
+    /// One level more than before.
     More,
     /// This level.
     Level(u8),

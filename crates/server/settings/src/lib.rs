@@ -24,6 +24,7 @@ use nix::unistd::User;
 
 pub use about::{About, Kind, Now, Range, Reload, Setting, Stat};
 pub use forms::{Verbosity, absolute, verbosity};
+pub use shown::yes_no;
 pub use table::{Config, FLAGS, Flags, Live, OPTIONS, Options, check_bounds, flag, option};
 
 use forms::Gives;
@@ -71,7 +72,7 @@ mod tests {
         assert_eq!(taken.take(&flags, &options), Ok(()));
         assert_eq!(format!("{taken:?}"), format!("{config:?}"));
         assert_eq!(config.threads.get(), 4);
-        assert_eq!(config.commands_per_slice.get(), 1024);
+        assert_eq!(config.commands_per_turn.get(), 1024);
         assert_eq!(config.batch_max.get(), 256);
         assert_eq!(config.udp_reply_max.get(), 16 << 10);
         assert_eq!(config.login_timeout.as_secs(), 30);

@@ -78,6 +78,7 @@ fn null() -> String {
     "NULL".to_owned()
 }
 
+/// memcached's words for a switch.
 pub fn yes_no(on: bool) -> String {
     if on { "yes" } else { "no" }.to_owned()
 }

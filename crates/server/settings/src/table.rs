@@ -106,13 +106,13 @@ settings! {
             manual: "connections waiting to be accepted",
             stats: &[("tcp_backlog", |now| now.config.backlog.to_string())],
         }
-        // memcached yields after 20 because it answers one by one. Here a slice is one batch, and a shorter one costs
+        // memcached yields after 20 because it answers one by one. Here a turn is one batch, and a shorter one costs
         // all connections.
-        max_reqs_per_event: Number<u32> => live commands_per_slice: NonZeroU32,
+        max_reqs_per_event: Number<u32> => live commands_per_turn: NonZeroU32,
         "Maximum number of commands that a connection runs before other connections get their turn" {
             name: "max-reqs-per-event", short: Some('R'), value: "NUM", default: "1024", range: Some(Range::from(1)),
             manual: "commands of a connection, or as much work, before the server turns to other connections",
-            stats: &[("reqs_per_event", |now| now.live.commands_per_slice.to_string())],
+            stats: &[("reqs_per_event", |now| now.live.commands_per_turn.to_string())],
         }
         max_item_size: Bytes, "Size of the largest item, in bytes or with a suffix k, m or g; 1k to 1g" {
             name: "max-item-size", short: Some('I'), value: "NUM", default: "1m",

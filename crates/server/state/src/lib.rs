@@ -1,12 +1,12 @@
 //! The state that all threads of a server share ([`shared::Shared`]): its engine, its settings, its passwords, its
 //! counters, and the ways in which its threads reach each other.
 //!
-//! Reading order: [`settings`] (their declarations), [`config`] (more of them), [`place`] (addresses as typed), [`live`]
-//! (those that can change while it runs), [`shared`], [`worker`] (how threads reach a worker), [`stream`] (a
-//! connection's socket), [`account`] (the memory of buffers), [`uploads`] (the engine's memory for values under way),
-//! [`shutdown`] and [`pause`] (how all threads stop, for good or for a while), [`isolation`] (how one worker has the
-//! engine to itself for a moment), [`refreshes`] (certificates that clients let it read again). What it counts is
-//! declared in [`metrics`]; [`telemetry`] counts it, and [`reports`] show it.
+//! Reading order: [`live`] (settings that can change while it runs), [`shared`], [`worker`] (how threads reach a worker),
+//! [`stream`] (a connection's socket), [`account`] (the memory of buffers), [`uploads`] (the engine's memory for values
+//! under way), [`shutdown`] and [`pause`] (how all threads stop, for good or for a while), [`isolation`] (how one worker
+//! has the engine to itself for a moment), [`refreshes`] (certificates that clients let it read again). What it counts is
+//! declared in [`metrics`]; [`telemetry`] counts it, and [`reports`] show it. The settings are declared in
+//! `nuthatch_settings`.
 
 pub mod account;
 pub mod isolation;
@@ -26,5 +26,3 @@ pub mod system;
 pub mod telemetry;
 pub mod uploads;
 pub mod worker;
-
-pub use nuthatch_settings::{self as settings, administration, config, place};

@@ -6,8 +6,8 @@ use std::num::NonZeroUsize;
 
 use nuthatch_base::memory::group;
 
-use crate::config::Config;
 use crate::system::{OTHER_FILES, raise_file_limit};
+use nuthatch_settings::config::Config;
 
 /// Lowers settings to what the system gives, and warns of each, and of a memory limit that is more than there is. A
 /// start and `--check` call this.

@@ -8,20 +8,20 @@ use std::sync::{Arc, PoisonError, RwLock};
 use nuthatch_engine::{Engine, LimitError};
 use nuthatch_security::SettingsError;
 
-use crate::config::{By, Config, TlsSettings};
 use crate::limits;
 use crate::shared::Shared;
+use nuthatch_settings::config::{By, Config, TlsSettings};
 
 pub use nuthatch_settings::Live;
 
 /// The settings of this moment. They change once in a long while, and whoever reads them sees all of one moment.
-pub struct Present {
+pub struct LiveCell {
     live: RwLock<Arc<Live>>,
     /// How often they have changed, for [`View`].
     changes: AtomicU64,
 }
 
-impl Present {
+impl LiveCell {
     /// The settings of a start.
     pub fn new(live: Live) -> Self {
         Self {
@@ -53,21 +53,21 @@ pub struct View {
 
 impl View {
     /// The settings now.
-    pub fn new(present: &Present) -> Self {
+    pub fn new(cell: &LiveCell) -> Self {
         // The counter first: if they change in between, the next call looks again.
-        let changes = present.changes.load(Ordering::Relaxed);
+        let changes = cell.changes.load(Ordering::Relaxed);
         Self {
-            live: present.load(),
+            live: cell.load(),
             changes,
         }
     }
 
     /// Takes the present settings, if there are others.
     #[inline]
-    pub fn update(&mut self, present: &Present) {
-        // Relaxed: see `Present::store`.
-        if present.changes.load(Ordering::Relaxed) != self.changes {
-            *self = Self::new(present);
+    pub fn update(&mut self, cell: &LiveCell) {
+        // Relaxed: see `LiveCell::store`.
+        if cell.changes.load(Ordering::Relaxed) != self.changes {
+            *self = Self::new(cell);
         }
     }
 }

@@ -19,8 +19,7 @@ use nuthatch_security::passwords::{Passwords, Role};
 use nuthatch_security::tls::Tls;
 
 use crate::account::{self, Account};
-use crate::config::{By, Config, Protocol, TlsSettings};
-use crate::live::Present;
+use crate::live::LiveCell;
 use crate::origins::Origins;
 use crate::pause::Pause;
 use crate::refreshes::Refreshes;
@@ -29,6 +28,7 @@ use crate::scans::Scans;
 use crate::shutdown::Shutdown;
 use crate::uploads::{self, Share, Uploads};
 use crate::worker::SharedWorker;
+use nuthatch_settings::config::{By, Config, Protocol, TlsSettings};
 
 /// One server: its engine, its settings, its counters.
 pub struct Shared {
@@ -37,7 +37,7 @@ pub struct Shared {
     /// The settings at the start.
     pub config: Config,
     /// The present values of settings that can change.
-    pub live: Present,
+    pub live: LiveCell,
     /// Where it listens, and the protocol there.
     pub addresses: Vec<(Address, Protocol)>,
     /// The users and passwords, if the server asks for them.

@@ -14,10 +14,10 @@ use mio::Waker;
 use nuthatch_base::sync::mutex::Mutex;
 use nuthatch_engine::counters::Counter;
 
-use crate::config::Protocol;
 use crate::isolation::WorkerLock;
 use crate::origins::Seat;
 use crate::stream::Stream;
+use nuthatch_settings::config::Protocol;
 
 /// What a worker shares with other threads: they leave connections here and wake it, and read its counters.
 pub struct SharedWorker {

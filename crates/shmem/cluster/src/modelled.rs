@@ -96,7 +96,7 @@ impl Fabric for Modelled {
     }
 
     fn allocate(&self, _: usize) -> Result<Address, NoMemory> {
-        unimplemented!("a model names its areas")
+        unreachable!("a model names its areas")
     }
 
     fn local(&self, at: Address, words: usize) -> &[Word] {
@@ -198,11 +198,11 @@ impl Fabric for Modelled {
     }
 
     fn barrier(&self) {
-        unimplemented!("a model's threads join")
+        unreachable!("a model's threads join")
     }
 
     fn broadcast(&self, _: usize, _: &mut [u64]) {
-        unimplemented!("a model's PEs share their settings")
+        unreachable!("a model's PEs share their settings")
     }
 
     fn pause(&self, attempt: u32) {

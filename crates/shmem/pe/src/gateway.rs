@@ -65,7 +65,7 @@ pub fn config(options: &Options, number: usize) -> Result<Config, Failure> {
         threads: options.threads,
         connections_max: options.conn_limit,
         backlog: options.listen_backlog,
-        commands_per_slice: options.max_reqs_per_event,
+        commands_per_turn: options.max_reqs_per_event,
         idle_timeout: (options.idle_timeout > 0)
             .then(|| Duration::from_secs(options.idle_timeout.into())),
         auth_file: options.auth_file.clone(),

@@ -77,7 +77,7 @@ pub struct Options {
     pub listen_backlog: u32,
 
     /// Maximum number of commands that a connection runs before other connections get their turn
-    #[arg(short = 'R', long, value_name = "NUM", default_value_t = Config::default().commands_per_slice)]
+    #[arg(short = 'R', long, value_name = "NUM", default_value_t = Config::default().commands_per_turn)]
     pub max_reqs_per_event: NonZeroU32,
 
     /// Close connections that are silent for this long; 0: never

@@ -23,7 +23,7 @@ use nuthatch_protocol::binary::MAGIC;
 use nuthatch_protocol::encode::{self, Crowd, TooMuch};
 use nuthatch_protocol::resp::{OUT_OF_MEMORY_READING, too_many_connections};
 use nuthatch_security::login::Login;
-use nuthatch_state::config::Protocol;
+use nuthatch_settings::config::Protocol;
 
 use crate::context::Context;
 use crate::output::Output;

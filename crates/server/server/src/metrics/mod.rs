@@ -14,7 +14,7 @@ use std::time::Duration;
 use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token, Waker};
 use nuthatch_security::guesses::Origin;
-use nuthatch_state::config::{Listen, ListenAddress};
+use nuthatch_settings::config::{Listen, ListenAddress};
 use nuthatch_state::shared::Shared;
 use nuthatch_state::shutdown::Shutdown;
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use mio::{Events, Poll, Waker};
 use nuthatch_engine::AnyEngine;
-use nuthatch_state::config::{Config, Protocol};
+use nuthatch_settings::config::{Config, Protocol};
 use nuthatch_state::shared::Shared;
 use nuthatch_state::shutdown::Shutdown;
 use nuthatch_state::stream::{Socket, Stream};

@@ -97,7 +97,7 @@ impl Worker {
                 output: Output::with_buffer(self.pool.take()),
                 in_batch: 0,
                 in_batch_max: turn_limits.requests_max,
-                commands_left: self.live.commands_per_slice.get(),
+                commands_left: self.live.commands_per_turn.get(),
                 has_run: false,
                 stop: Stop::Batch,
                 awaited: Default::default(),

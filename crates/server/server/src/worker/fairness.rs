@@ -9,7 +9,7 @@ use std::sync::Arc;
 use nuthatch_check::naive::{Naive, Options};
 use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
 use nuthatch_engine::{AnyEngine, Engine};
-use nuthatch_state::config::{Config, Protocol};
+use nuthatch_settings::config::{Config, Protocol};
 
 use super::alone::Alone;
 use crate::datagrams::DatagramSocket;
@@ -47,15 +47,15 @@ fn turns_until(
     mut others: impl FnMut() -> io::Result<()>,
 ) -> usize {
     const MANY: usize = 1_000;
-    let mut heard = Vec::new();
+    let mut answered = Vec::new();
     for turn in 0..MANY {
         served.turn().unwrap();
         others().unwrap();
-        heard.extend(take(client));
-        if heard == answer {
+        answered.extend(take(client));
+        if answered == answer {
             return turn;
         }
-        assert!(answer.starts_with(&heard), "{}", heard.escape_ascii());
+        assert!(answer.starts_with(&answered), "{}", answered.escape_ascii());
     }
     panic!("nothing came in {MANY} turns");
 }

@@ -195,7 +195,7 @@ impl Worker {
             output,
             in_batch: 0,
             in_batch_max: connection.in_batch_max.min(turn_limits.requests_max),
-            commands_left: self.live.commands_per_slice.get(),
+            commands_left: self.live.commands_per_turn.get(),
             has_run: false,
             stop: Stop::Batch,
             awaited: Awaited::default(),

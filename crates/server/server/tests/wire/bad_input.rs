@@ -176,7 +176,7 @@ fn a_get_may_have_any_number_of_keys() {
         client.send(format!("{name} k{none} k {none} \r\n"));
         client.expect(format!("{value}{value}END\r\n"));
     }
-    // Each key is work: a slice has no more of them than commands.
+    // Each key is work: a turn has no more of them than commands.
     assert!(client.stat("conn_yields") > 100);
     // In a line so long the keys before a bad one are answered, and the rest is dropped.
     let long = "x".repeat(251);

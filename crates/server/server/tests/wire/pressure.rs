@@ -324,7 +324,7 @@ fn what_buffers_may_hold_follows_the_memory_and_the_connections() {
 #[test]
 fn turns_are_short_when_told_so() {
     let fair = Config {
-        commands_per_slice: NonZeroU32::new(10).unwrap(),
+        commands_per_turn: NonZeroU32::new(10).unwrap(),
         ..config()
     };
     let server = Fixture::with(fair, Wants::default());

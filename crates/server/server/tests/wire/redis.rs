@@ -72,7 +72,7 @@ fn a_transaction_may_be_typed_by_hand() {
     let said = b"SET k v\r\nWATCH k\r\nMULTI\r\nGET k\r\nSET k w\r\nEXEC\r\nGET k\r\n";
     let answers = b"+OK\r\n+OK\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n$1\r\nv\r\n+OK\r\n$1\r\nw\r\n";
     ask(&mut client, said, answers);
-    // More commands than one slice executes.
+    // More commands than one turn executes.
     let many = 3000;
     let said = [
         &b"WATCH k\nMULTI\n"[..],

@@ -14,11 +14,11 @@ use nuthatch_engine::counters::Counter;
 use super::counters_macro::metrics;
 use super::families::*;
 use super::{Metric, Unit, Value, counter, gauge, never, text};
-use crate::config::MEMCACHED_VERSION;
 use crate::system;
 use crate::telemetry::counters::ResettableCounter;
 use crate::telemetry::latency::Pending;
 use crate::telemetry::sizes::{CLASSES, SizeClasses};
+use nuthatch_settings::config::MEMCACHED_VERSION;
 
 metrics! {
     // The process.

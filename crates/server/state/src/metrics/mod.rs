@@ -247,7 +247,7 @@ impl Metric {
     }
 
     /// The line in `stats`, if there is one now.
-    pub fn tell(&self, report: &mut Report<'_, '_>, at: &Reading<'_>) {
+    pub fn report(&self, report: &mut Report<'_, '_>, at: &Reading<'_>) {
         let Some(name) = self.stat else { return };
         match self.value(at) {
             Value::Absent => {}

@@ -10,6 +10,6 @@ use nuthatch_engine::Time;
 pub fn report(report: &mut Report<'_, '_>, shared: &Shared, now: Time) {
     let at = Reading::take(shared, now);
     for metric in GENERAL {
-        metric.tell(report, &at);
+        metric.report(report, &at);
     }
 }

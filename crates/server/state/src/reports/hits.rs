@@ -10,11 +10,11 @@ use nuthatch_engine::stats::{AGES, EngineStats};
 pub fn report(report: &mut Report<'_, '_>, shared: &Shared, now: Time) {
     let at = Reading::take(shared, now);
     for metric in HITS_MEMORY {
-        metric.tell(report, &at);
+        metric.report(report, &at);
     }
     age_lines(report, &at.engine);
     for metric in HITS_REMOVED {
-        metric.tell(report, &at);
+        metric.report(report, &at);
     }
 }
 

@@ -60,7 +60,7 @@ pub fn tell(
         b"hotkeys" => hot::report(report, shared.workers.iter().map(|worker| &worker.hot)),
         b"items" => slabs::items(report, &shared.engine.stats(), now),
         b"slabs" => slabs::slabs(report, &shared.engine.stats(), &shared.totals()),
-        // Only the text protocol counts sizes, slice by slice: see its `stats`.
+        // Only the text protocol counts sizes, turn by turn: see its `stats`.
         b"sizes" => report.line("sizes_status", "disabled"),
         b"conns" if shared.account.level() >= Level::Full => return Outcome::NoMemory,
         b"conns" => shared.registry.report(

@@ -5,13 +5,13 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 
 use nuthatch_engine::Engine;
-use nuthatch_settings::{FLAGS, Now, OPTIONS};
+use nuthatch_settings::{FLAGS, Now, OPTIONS, yes_no};
 
-use crate::config::Protocol;
 use crate::reports::without_meaning;
 use crate::shared::Shared;
 use crate::telemetry::watch::QUEUE_BYTES;
 use crate::telemetry::{Address, Report};
+use nuthatch_settings::config::Protocol;
 
 /// The most bytes that a session of TLS buffers for its client: rustls' own limit.
 const TLS_BUFFER: usize = 64 << 10;
@@ -103,8 +103,4 @@ fn facts(report: &mut Report<'_, '_>, shared: &Shared) {
     report.line("track_sizes", "no");
     let buffer = shared.tls.as_ref().map_or(0, |_| TLS_BUFFER);
     report.line("ssl_wbuf_size", buffer);
-}
-
-fn yes_no(on: bool) -> &'static str {
-    if on { "yes" } else { "no" }
 }

@@ -2,8 +2,8 @@
 
 use nuthatch_engine::{Condition, Delta, Op, Read, Removal, Store as StoreOp, StoreMode};
 use nuthatch_protocol::binary::{Command, Head, Request, Status, Store, StoreVerb, encode};
-use nuthatch_state::administration::Action;
-use nuthatch_state::config::MEMCACHED_VERSION;
+use nuthatch_settings::administration::Action;
+use nuthatch_settings::config::MEMCACHED_VERSION;
 use nuthatch_state::reports::{self as reports, Outcome};
 
 use super::login;

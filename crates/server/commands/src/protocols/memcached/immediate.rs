@@ -6,8 +6,8 @@ use nuthatch_protocol::binary::Foreign;
 use nuthatch_protocol::{
     Command, Exptime, KEY_ROOM, Limits, Parsed, Refusal, Words, decode_key, encode, parse,
 };
-use nuthatch_state::administration::Action;
-use nuthatch_state::config::{By, MEMCACHED_VERSION};
+use nuthatch_settings::administration::Action;
+use nuthatch_settings::config::{By, MEMCACHED_VERSION};
 use nuthatch_state::refreshes::Outcome;
 use nuthatch_state::telemetry::watch::Kinds;
 

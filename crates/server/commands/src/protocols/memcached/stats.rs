@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use nuthatch_protocol::{Words, encode};
-use nuthatch_state::administration::Action;
+use nuthatch_settings::administration::Action;
 use nuthatch_state::reports::{self as reports, Outcome};
 use nuthatch_state::telemetry::histogram::ItemSizes;
 

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use nuthatch_engine::Engine;
 use nuthatch_protocol::resp::{HumanBytes, InfoLines as Lines, Values};
-use nuthatch_state::config::Protocol;
+use nuthatch_settings::config::Protocol;
 use nuthatch_state::system;
 use nuthatch_state::telemetry::Address;
 

@@ -9,7 +9,7 @@ use nuthatch_protocol::resp::{
     Ask, Client, ClientFilter, Commands, Config, Error, Glob, Hello, Memory, Object, ReplyMode,
     ServerCommand, Values, Version, Writer, described, integer,
 };
-use nuthatch_state::administration::Action;
+use nuthatch_settings::administration::Action;
 
 use super::auth::authenticate;
 use super::info::{self, REDIS_VERSION};
