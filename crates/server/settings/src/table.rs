@@ -148,8 +148,7 @@ settings! {
         prefix_delimiter: Colon => fixed count_prefixes: bool,
         "Count commands by key prefix from the start, as stats detail on does; CHAR ends a prefix and must be a colon" {
             name: "prefix-delimiter", short: Some('D'), value: "CHAR",
-            manual: "count commands by key prefix from the start, as `stats detail on` does; prefixes end at a colon, \
-                     the only `CHAR` there is",
+            manual: "count commands by key prefix from the start, as `stats detail on` does; CHAR is a colon",
             example: "\":\"",
             stats: &[("stat_key_prefix", |_| ":".to_owned())],
         }
@@ -192,8 +191,8 @@ settings! {
         }
         enable_sasl: Switch, "Enable SASL with the names and passwords of -Y; needs -Y, which enables SASL by itself" {
             name: "enable-sasl", short: Some('S'),
-            manual: "SASL with the users of `-Y`. `-Y` alone enables SASL too, and without `-Y` `-S` is refused: \
-                     memcached keeps separate users for SASL",
+            manual: "SASL with the users of `-Y`, which enables it by itself; refused without `-Y`: memcached keeps separate \
+                     users for SASL",
             stats: &[("auth_enabled_sasl", |now| yes_no(now.config.auth_file.is_some()))],
         }
         enable_ssl: Switch, "Enable TLS, with the certificate and key of -o ssl_chain_cert=FILE,ssl_key=FILE" {
@@ -315,8 +314,8 @@ settings! {
         ssl_ciphers: Suites,
         "cipher suites by OpenSSL or IANA name; a TLS version without a named suite keeps its own" {
             value: "NAME:NAME",
-            manual: "cipher suites by their OpenSSL or IANA names; a TLS version without a named suite keeps all of its \
-                     suites. A name that rustls does not know, or a class such as `HIGH`, is refused",
+            manual: "cipher suites by their OpenSSL or IANA names; a TLS version without a named suite keeps its own. A name \
+                     that rustls does not know, or a class such as `HIGH`, is refused",
         }
         ssl_min_version: Number<u32>, "2: TLS 1.2, the lowest supported version; 3: TLS 1.3" {
             value: "NUM", manual: "2 is TLS 1.2 (the default, and the oldest version supported), 3 is TLS 1.3",
@@ -358,9 +357,9 @@ settings! {
         conns_per_address: Number<usize> => live address_connections_max: Option<NonZeroUsize>,
         "connections that an address may have at once; 0: any number" {
             value: "NUM", default: "0",
-            manual: "connections that an address may have at once, of IPv6 its first 64 bits; 0, the default: any number, \
-                     because a proxy has one address for many clients. One more gets an error, is closed and counted in \
-                     `rejected_by_address`, with a line in the log. Unix sockets have no address",
+            manual: "connections of an address (of IPv6 its first 64 bits) at once; 0: any number, as a proxy has one address \
+                     for many clients. One more gets an error and is closed, with a line in the log; `rejected_by_address` \
+                     counts it. Unix sockets have no address",
             stats: &[("conns_per_address", shown::address_connections_max)],
         }
         disable_admin: ActionList => live disabled_actions: Actions,

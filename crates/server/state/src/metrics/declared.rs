@@ -86,7 +86,7 @@ metrics! {
     stat "get_expired": counter("Misses on an item that was still in memory, but had expired.")
         .read(|at| at.engine.read_expired.into()),
     stat "get_flushed": counter("The same of an item that was flushed.")
-        .note("memcached removes items stored in the second of a `flush_all` at once, and does not count them.")
+        .note("memcached does not count those stored in the second of a `flush_all`.")
         .read(|at| at.engine.read_flushed.into()),
     count delete_misses: counter("Deletes that found no item.")
         .of(&COMMANDS, &[("command", "delete"), ("result", "miss")]),
@@ -99,7 +99,7 @@ metrics! {
         .of(&COMMANDS, &[("command", "decr"), ("result", "miss")]),
     count_by_class decr_hits: counter("Subtractions.").of(&COMMANDS, &[("command", "decr"), ("result", "hit")]),
     count cas_misses: counter("Stores with a cas that found no item.")
-        .of(&COMMANDS, &[("command", "cas"), ("result", "miss")]).note("`ms` with `C` included, here and below."),
+        .of(&COMMANDS, &[("command", "cas"), ("result", "miss")]).note("Here and below also `ms` with `C`."),
     count_by_class cas_hits: counter("Stores with a cas that was the item's.")
         .of(&COMMANDS, &[("command", "cas"), ("result", "hit")]),
     count_by_class cas_badval: counter("Stores with a cas that was not, by the class of the item to be stored.")
@@ -177,7 +177,7 @@ metrics! {
         .read(|at| at.engine.item_bytes.into()),
     stat "curr_items": gauge("Items.").page("nuthatch_items").read(|at| at.engine.items.into()),
     stat "total_items": counter("Items stored.").page("nuthatch_items_stored")
-        .note("A number that gets another digit does not count as a new item (memcached counts it).")
+        .note("Not a number that gets another digit, which memcached counts.")
         .read(|at| at.engine.total_items.into()),
     stat "expired_unfetched": counter("Items that had expired when their memory was freed, and that no get had hit.")
         .of(&ITEMS_REMOVED_UNFETCHED, &[("reason", "expired")]).read(|at| at.engine.expired_unfetched.into()),
@@ -202,7 +202,7 @@ metrics! {
         .of(&LOG_KEPT_ITEMS, &[("queue", "probation")]).read(|at| at.log.moved_to_main.into()),
     stat "moves_within_lru": counter("Items that stayed in the main queue when their turn to leave came.")
         .of(&LOG_KEPT_ITEMS, &[("queue", "main")]).read(|at| at.log.moved_within_main.into()),
-    stat "log_worker_dropped": never().note("No buffer lies between a worker and a watcher's queue."),
+    stat "log_worker_dropped": never(),
     stat "log_worker_written": counter("Lines that a client which watches wanted.").read(|at| at.watch.written.into()),
     stat "log_watcher_skipped": counter("Lines left out because a watcher did not read.")
         .page("nuthatch_watchers_lines_skipped").read(|at| at.watch.skipped.into()),

@@ -34,27 +34,45 @@ fn sample(family: &Family, labels: Labels<'_>) -> String {
     }
 }
 
-/// The meaning of a metric, its note, and when it is shown.
+/// The meaning of a metric, and its note.
 fn meaning(metric: &Metric) -> String {
     let mut meaning = metric.help.to_owned();
     if !metric.note.is_empty() {
         let _ = write!(meaning, " {}", metric.note);
     }
-    if !metric.when.words.is_empty() {
-        let _ = write!(meaning, " (Only {}.)", metric.when.words);
-    }
     meaning
 }
 
-/// A table of metrics that `stats` shows.
+/// When a metric is shown, if not always.
+fn only(metric: &Metric) -> String {
+    match metric.when.words {
+        "" => String::new(),
+        words => format!(" (Only {words}.)"),
+    }
+}
+
+/// The line above metrics that are shown then.
+fn heading(when: &str) -> String {
+    format!(
+        "| *{}:* | | | |",
+        if when.is_empty() { "always" } else { when }
+    )
+}
+
+/// A table of metrics that `stats` shows. A line above neighbours says when they are shown.
 fn stats_table<'m>(metrics: impl Iterator<Item = &'m Metric>) -> String {
     let mut table = "| name | kind | meaning | for Prometheus |\n|---|---|---|---|\n".to_owned();
     let mut never = Vec::new();
+    let mut when = "";
     for metric in metrics {
         let name = metric.stat.unwrap();
         if metric.help == NEVER && metric.note.is_empty() {
             never.push(format!("`{name}`"));
             continue;
+        }
+        if metric.when.words != when {
+            when = metric.when.words;
+            let _ = writeln!(table, "{}", heading(when));
         }
         let family = metric.family();
         let place = family.map_or(String::new(), |family| sample(&family, metric.labels()));
@@ -66,6 +84,9 @@ fn stats_table<'m>(metrics: impl Iterator<Item = &'m Metric>) -> String {
         );
     }
     if !never.is_empty() {
+        if !when.is_empty() {
+            let _ = writeln!(table, "{}", heading(""));
+        }
         let _ = writeln!(table, "| {} | counter | {NEVER} | |", never.join(", "));
     }
     table
@@ -77,7 +98,12 @@ fn page_table() -> String {
     for metric in PAGE_ONLY {
         let name = sample(&metric.family().unwrap(), metric.labels());
         let kind = kind(metric.kind, metric.unit, true);
-        let _ = writeln!(table, "| {name} | {kind} | {} |", meaning(metric));
+        let _ = writeln!(
+            table,
+            "| {name} | {kind} | {}{} |",
+            meaning(metric),
+            only(metric)
+        );
     }
     for family in BY_HAND {
         let kind = kind(family.kind, family.unit, true);
