@@ -15,7 +15,7 @@ use nuthatch_security::guesses::{self, Credentials, Origin};
 use nuthatch_security::passwords::Role;
 use nuthatch_settings::administration::Action;
 use nuthatch_state::reports::{self as reports, Outcome};
-use nuthatch_state::shared::Shared;
+use nuthatch_state::server_state::ServerState;
 use nuthatch_state::telemetry::StatSink;
 use nuthatch_state::telemetry::connections::Info;
 use nuthatch_state::telemetry::counters::WorkerCounters;
@@ -35,7 +35,7 @@ use crate::work::Work;
 /// What a request can use. `'a` is the lifetime of the iteration's inputs.
 pub struct Context<'w, 'a> {
     /// The server.
-    pub shared: &'w Shared,
+    pub shared: &'w ServerState,
     /// The worker's access to the engine.
     pub handle: &'w mut AnyHandle,
     /// The iteration's batch.

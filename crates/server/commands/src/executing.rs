@@ -1,7 +1,7 @@
 //! Executes a batch: passes it to the engine and writes the answers.
 
 use nuthatch_engine::{AnyHandle, Engine, Handle, Inspect, Op, Removal, Request, Time};
-use nuthatch_state::shared::Shared;
+use nuthatch_state::server_state::ServerState;
 use nuthatch_state::telemetry::watch::line::Lines;
 use nuthatch_state::telemetry::watch::replies::WatchedReplies;
 use nuthatch_state::worker::SharedWorker;
@@ -16,7 +16,7 @@ use crate::turn::Turn;
 /// watched too.
 #[inline]
 pub fn execute(
-    shared: &Shared,
+    shared: &ServerState,
     worker: &SharedWorker,
     handle: &mut AnyHandle,
     turns: &mut [Turn],

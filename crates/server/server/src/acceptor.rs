@@ -14,7 +14,7 @@ use nuthatch_protocol::encode::Crowd;
 use nuthatch_security::guesses::Origin;
 use nuthatch_state::account::Level;
 use nuthatch_state::origins::Seat;
-use nuthatch_state::shared::Shared;
+use nuthatch_state::server_state::ServerState;
 use nuthatch_state::stream::{Socket, Stream};
 use nuthatch_state::telemetry::connections::Peer;
 use nuthatch_state::worker::Arrival;
@@ -32,7 +32,7 @@ const PAUSE_STEP: Duration = Duration::from_millis(1);
 
 /// Accepts until the server stops.
 pub(crate) struct Acceptor {
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     poll: Poll,
     listeners: Vec<Listener>,
     /// Listeners that an event reported ready and that no accept has found empty since. Events are edge-triggered: the
@@ -44,7 +44,7 @@ pub(crate) struct Acceptor {
 }
 
 impl Acceptor {
-    pub(crate) fn new(shared: Arc<Shared>, mut listeners: Vec<Listener>) -> io::Result<Self> {
+    pub(crate) fn new(shared: Arc<ServerState>, mut listeners: Vec<Listener>) -> io::Result<Self> {
         let poll = Poll::new()?;
         for (index, listener) in listeners.iter_mut().enumerate() {
             listener.register(poll.registry(), Token(index))?;

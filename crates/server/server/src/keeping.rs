@@ -17,7 +17,7 @@ use nuthatch_base::file::{open_in_place, open_trusted};
 use nuthatch_engine::{AnyEngine, Clock};
 use nuthatch_settings::config::Keeping;
 use nuthatch_snapshot::{Error, Summary, load_file, load_last, save};
-use nuthatch_state::shared::Shared;
+use nuthatch_state::server_state::ServerState;
 use nuthatch_state::shutdown::Shutdown;
 
 use crate::handover::taking::Newcomer;
@@ -159,7 +159,7 @@ impl Claim {
     }
 
     /// Leaves all items for the next server.
-    pub(crate) fn leave(&self, shared: &Shared, progress: &mut dyn FnMut()) -> io::Result<()> {
+    pub(crate) fn leave(&self, shared: &ServerState, progress: &mut dyn FnMut()) -> io::Result<()> {
         write(shared, &self.path, progress)
             .map(|_| ())
             .map_err(io::Error::other)
@@ -270,7 +270,7 @@ pub(crate) fn begin_with(
 }
 
 /// Writes a copy at each interval and at each request, until the server stops.
-pub(crate) fn save_now_and_then(shared: &Shared, path: &Path, every: Duration) {
+pub(crate) fn save_now_and_then(shared: &ServerState, path: &Path, every: Duration) {
     while shared.shutdown.sleep_until_asked(every, &shared.save_asked) {
         // An error is logged, and the next copy may succeed.
         let _ = save_and_note(shared, path, &mut patience());
@@ -278,14 +278,18 @@ pub(crate) fn save_now_and_then(shared: &Shared, path: &Path, every: Duration) {
 }
 
 /// Writes the last copy, when no client is served any more.
-pub(crate) fn save_at_the_end(shared: &Shared, progress: &mut dyn FnMut()) -> io::Result<()> {
+pub(crate) fn save_at_the_end(shared: &ServerState, progress: &mut dyn FnMut()) -> io::Result<()> {
     match &shared.config.keeping.save {
         Some((path, _)) => save_and_note(shared, path, progress).map_err(io::Error::other),
         None => Ok(()),
     }
 }
 
-fn save_and_note(shared: &Shared, path: &Path, progress: &mut dyn FnMut()) -> Result<(), Error> {
+fn save_and_note(
+    shared: &ServerState,
+    path: &Path,
+    progress: &mut dyn FnMut(),
+) -> Result<(), Error> {
     let begun = Instant::now();
     let saved = write(shared, path, progress);
     if let Err(error) = &saved {
@@ -295,7 +299,7 @@ fn save_and_note(shared: &Shared, path: &Path, progress: &mut dyn FnMut()) -> Re
     saved.map(|_| ())
 }
 
-fn write(shared: &Shared, path: &Path, progress: &mut dyn FnMut()) -> Result<Summary, Error> {
+fn write(shared: &ServerState, path: &Path, progress: &mut dyn FnMut()) -> Result<Summary, Error> {
     let begun = Instant::now();
     let flush = shared.flush_to_come();
     let summary = save(&shared.engine, &shared.clock, flush, path, progress)?;

@@ -9,7 +9,7 @@ use nuthatch_base::memory::reserve;
 use nuthatch_engine::counters::Counter;
 use nuthatch_engine::request::KEY_LEN_MAX;
 use nuthatch_engine::{Engine, Handle, note_sleep};
-use nuthatch_state::shared::Shared;
+use nuthatch_state::server_state::ServerState;
 use nuthatch_state::system;
 use nuthatch_state::telemetry::counters::WorkerCounters;
 use nuthatch_state::telemetry::watch::Kind;
@@ -37,7 +37,7 @@ const RESIDENT_BESIDE: u64 = 16 << 20;
 const GROWTH_MIN: u64 = 2 << 20;
 
 /// Maintains until the server stops.
-pub(crate) fn run(shared: &Arc<Shared>) {
+pub(crate) fn run(shared: &Arc<ServerState>) {
     // Dropped by a return only, as a worker: see `Worker::run`.
     let mut handle = ManuallyDrop::new(shared.engine.handle());
     let mut trims = Trims::default();
@@ -57,7 +57,7 @@ pub(crate) fn run(shared: &Arc<Shared>) {
 }
 
 /// Takes a step, unless the server pauses: items must not move during a pause. True if there is more to do at once.
-fn step<H: Handle>(shared: &Shared, handle: &mut H) -> bool {
+fn step<H: Handle>(shared: &ServerState, handle: &mut H) -> bool {
     let Some(_step) = shared.pause.step_behind_the_scenes() else {
         return false;
     };
@@ -67,7 +67,7 @@ fn step<H: Handle>(shared: &Shared, handle: &mut H) -> bool {
 }
 
 /// Takes back the reserve of memory that was opened when the system refused some. Meanwhile connections may hold less.
-fn end_want(shared: &Shared) {
+fn end_want(shared: &ServerState) {
     shared.heed_want();
     if shared.account.is_in_want() {
         system::trim_memory();
@@ -92,7 +92,7 @@ struct Trims {
 }
 
 impl Trims {
-    fn look(&mut self, shared: &Shared) {
+    fn look(&mut self, shared: &ServerState) {
         self.due |= shared.account.is_worth_a_trim();
         let held = shared.account.held();
         // While clients connect and close, a later trim returns more memory.
@@ -131,7 +131,7 @@ struct Refusals {
 }
 
 impl Refusals {
-    fn tell(&mut self, shared: &Shared) {
+    fn tell(&mut self, shared: &ServerState) {
         let is_counted = |counter: fn(&WorkerCounters) -> &Counter| {
             let mut counters = shared
                 .workers
@@ -158,7 +158,7 @@ impl Refusals {
 }
 
 /// Tells watchers if the index has begun to grow, or has grown, since the last call.
-fn tell_growth(shared: &Shared, before: &mut Option<(bool, u64)>) {
+fn tell_growth(shared: &ServerState, before: &mut Option<(bool, u64)>) {
     if !shared.watch.wanted().has(Kind::System) {
         *before = None;
         return;

@@ -17,8 +17,8 @@ use nuthatch_snapshot::Summary;
 use nuthatch_state::account::{self, Account};
 use nuthatch_state::limits;
 use nuthatch_state::live::{Controls, Live, LiveCell};
-use nuthatch_state::shared::Shared;
-use nuthatch_state::shared::addresses_of;
+use nuthatch_state::server_state::ServerState;
+use nuthatch_state::server_state::addresses_of;
 use nuthatch_state::shutdown::Shutdown;
 use nuthatch_state::telemetry::Address;
 use nuthatch_state::telemetry::connections::Registry;
@@ -185,11 +185,11 @@ pub(crate) fn share(
     addresses: Vec<(Address, Protocol)>,
     workers: Vec<Arc<SharedWorker>>,
     shutdown: Shutdown,
-) -> Arc<Shared> {
+) -> Arc<ServerState> {
     let memory = engine.stats().memory_limit;
     let buffers = account::bound(config.connections_max.get(), memory);
     let uploads = uploads::bound(memory, engine.item_size_max());
-    Arc::new(Shared {
+    Arc::new(ServerState {
         tls: config.certificates.clone(),
         refreshes: Default::default(),
         guesses: Guesses::new(config.login_guesses),
@@ -226,11 +226,11 @@ pub(crate) fn share(
 /// Takes the items that the server begins with: those of another process, else those that a stop left, else those of a
 /// copy. Each source is newer than the next. An older source has items that have been changed or deleted since.
 fn take_items(
-    shared: &Shared,
+    shared: &ServerState,
     claim: Option<&Claim>,
     newcomer: Option<Newcomer>,
 ) -> io::Result<()> {
-    let Shared { engine, clock, .. } = shared;
+    let ServerState { engine, clock, .. } = shared;
     let taken = match (newcomer, &shared.config.handover) {
         (Some(newcomer), Some(path)) => {
             let taken = keeping::take_over(&newcomer, path, engine, clock, &shared.shutdown)?;
@@ -265,7 +265,7 @@ fn take_items(
 }
 
 /// Takes the items that a stop left, else those of a copy.
-fn items_of_before(shared: &Shared, claim: Option<&Claim>) -> io::Result<Option<Summary>> {
+fn items_of_before(shared: &ServerState, claim: Option<&Claim>) -> io::Result<Option<Summary>> {
     let (engine, clock, shutdown) = (&shared.engine, &shared.clock, &shared.shutdown);
     let keeping = &shared.config.keeping;
     let left = claim.map(|claim| claim.take(engine, clock, shutdown));
@@ -326,7 +326,7 @@ fn bind_datagrams(
 
 fn spawn_all(
     threads: &mut Threads,
-    shared: &Arc<Shared>,
+    shared: &Arc<ServerState>,
     acceptor: Acceptor,
     polls: Vec<Poll>,
     datagrams: Vec<Vec<DatagramSocket>>,
@@ -339,7 +339,7 @@ fn spawn_all(
     if shared.tls.is_some() {
         let refreshed = Arc::clone(shared);
         threads.spawn_apart("certificates".to_owned(), move || {
-            let Shared {
+            let ServerState {
                 refreshes,
                 shutdown,
                 ..
@@ -372,7 +372,7 @@ pub struct ServerHandle {
     /// For the watchdog, which bounds the end after a panic.
     signs: Signs,
     /// For the items, which go to files at the end.
-    items: Arc<Shared>,
+    items: Arc<ServerState>,
     /// The right to the file of a restart.
     claim: Option<Claim>,
     /// Tells newcomers that this server has not ended.

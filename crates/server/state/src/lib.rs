@@ -1,7 +1,7 @@
-//! The state that all threads of a server share ([`shared::Shared`]): its engine, its settings, its passwords, its
+//! The state that all threads of a server share ([`server_state::ServerState`]): its engine, its settings, its passwords, its
 //! counters, and the ways in which its threads reach each other.
 //!
-//! Reading order: [`live`] (settings that can change while it runs), [`shared`], [`worker`] (how threads reach a worker),
+//! Reading order: [`live`] (settings that can change while it runs), [`server_state`], [`worker`] (how threads reach a worker),
 //! [`stream`] (a connection's socket), [`account`] (the memory of buffers), [`uploads`] (the engine's memory for values
 //! under way), [`shutdown`] and [`pause`] (how all threads stop, for good or for a while), [`isolation`] (how one worker
 //! has the engine to itself for a moment), [`refreshes`] (certificates that clients let it read again). What it counts is
@@ -19,7 +19,7 @@ pub mod refreshes;
 pub mod reports;
 pub mod saves;
 pub mod scans;
-pub mod shared;
+pub mod server_state;
 pub mod shutdown;
 pub mod stream;
 pub mod system;

@@ -9,7 +9,7 @@ use nuthatch_engine::{Engine, LimitError};
 use nuthatch_security::SettingsError;
 
 use crate::limits;
-use crate::shared::Shared;
+use crate::server_state::ServerState;
 use nuthatch_settings::config::{By, Config, TlsSettings};
 
 pub use nuthatch_settings::Live;
@@ -82,7 +82,7 @@ impl Deref for View {
 
 /// Changes settings of a running server, from any thread.
 #[derive(Clone)]
-pub struct Controls(Arc<Shared>);
+pub struct Controls(Arc<ServerState>);
 
 impl fmt::Debug for Controls {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -92,7 +92,7 @@ impl fmt::Debug for Controls {
 
 impl Controls {
     /// The controls of this server.
-    pub fn new(shared: Arc<Shared>) -> Self {
+    pub fn new(shared: Arc<ServerState>) -> Self {
         Self(shared)
     }
 

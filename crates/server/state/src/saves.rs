@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use nuthatch_snapshot::{Error, Summary};
 
-use crate::shared::Shared;
+use crate::server_state::ServerState;
 
 /// Statistics of copies.
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,7 +25,7 @@ pub struct Saves {
 
 impl Saves {
     /// Records the outcome of a copy, and tells watchers.
-    pub fn note(&mut self, shared: &Shared, saved: &Result<Summary, Error>, took: Duration) {
+    pub fn note(&mut self, shared: &ServerState, saved: &Result<Summary, Error>, took: Duration) {
         self.last_failed = saved.is_err();
         self.last_took = took;
         let millis = took.as_millis();

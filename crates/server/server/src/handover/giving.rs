@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use mio::net::UnixListener;
 use mio::{Events, Interest, Poll, Token, Waker};
-use nuthatch_state::shared::Shared;
+use nuthatch_state::server_state::ServerState;
 use nuthatch_state::shutdown::Shutdown;
 
 use super::taking::Newcomer;
@@ -108,7 +108,7 @@ impl Control {
 
     /// Hands over to a newcomer that asks, until the server stops or a handover has succeeded. While one is served, others
     /// are refused.
-    pub(crate) fn run(self, shared: &Shared) -> io::Result<()> {
+    pub(crate) fn run(self, shared: &ServerState) -> io::Result<()> {
         let Self {
             mut poll,
             waker,
@@ -215,7 +215,7 @@ impl<'s> Serving<'s> {
     }
 
     /// Refuses another one.
-    fn refuse(&mut self, asked: UnixStream, shared: &Shared) {
+    fn refuse(&mut self, asked: UnixStream, shared: &ServerState) {
         let wire = Wire::new(asked, shared.shutdown.clone());
         // It has room for so short a message.
         let sent = wire.and_then(|wire| wire.send(BUSY, None).map(|()| wire));
@@ -246,7 +246,7 @@ impl Offer {
     }
 
     /// Serves one newcomer, and requests the stop when the newcomer serves. Errors: the newcomer has not taken over.
-    fn serve(&self, stream: UnixStream, shared: &Shared) -> io::Result<()> {
+    fn serve(&self, stream: UnixStream, shared: &ServerState) -> io::Result<()> {
         let wire = Wire::new(stream, shared.shutdown.clone())?;
         let hello = wire.receive()?.0;
         if hello != HELLO {
@@ -290,9 +290,9 @@ impl Offer {
 }
 
 /// Sends all items. Returns their number, once the newcomer has them and has got its "go".
-fn give(wire: &Wire, shared: &Shared) -> io::Result<u64> {
+fn give(wire: &Wire, shared: &ServerState) -> io::Result<u64> {
     let mut out = BufWriter::with_capacity(PIECE, wire);
-    let Shared { engine, clock, .. } = shared;
+    let ServerState { engine, clock, .. } = shared;
     let flush = shared.flush_to_come();
     let given = nuthatch_snapshot::write(engine, clock, flush, &mut out, &mut || ())?;
     out.flush()?;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use mio::net::TcpStream;
 use nuthatch_security::guesses::Origin;
-use nuthatch_state::shared::Shared;
+use nuthatch_state::server_state::ServerState;
 
 use super::health::{self, Check};
 use super::http::{self, Request};
@@ -88,7 +88,7 @@ impl Client {
     }
 
     /// Does all that can be done now. Errors end the client.
-    pub(super) fn advance(&mut self, shared: &Shared, now: Instant) -> io::Result<Turn> {
+    pub(super) fn advance(&mut self, shared: &ServerState, now: Instant) -> io::Result<Turn> {
         loop {
             match self.step(shared, now) {
                 Ok(Some(turn)) => return Ok(turn),
@@ -106,7 +106,7 @@ impl Client {
     }
 
     /// One read or write. `None` if another may follow.
-    fn step(&mut self, shared: &Shared, now: Instant) -> io::Result<Option<Turn>> {
+    fn step(&mut self, shared: &ServerState, now: Instant) -> io::Result<Option<Turn>> {
         match &mut self.state {
             State::Request(bytes) => {
                 let mut room = [0; READ];
@@ -148,7 +148,7 @@ impl Client {
     }
 
     /// The request has arrived.
-    fn begin(&mut self, shared: &Shared, request: Request, now: Instant) {
+    fn begin(&mut self, shared: &ServerState, request: Request, now: Instant) {
         match request {
             Request::Health { wants_body } => {
                 let check = Check::begin(shared, now);

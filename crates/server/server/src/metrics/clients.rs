@@ -9,7 +9,7 @@ use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
 use nuthatch_engine::has_unwound;
 use nuthatch_security::guesses::Origin;
-use nuthatch_state::shared::Shared;
+use nuthatch_state::server_state::ServerState;
 use nuthatch_state::system::METRICS_CLIENTS_MAX;
 use slab::Slab;
 
@@ -42,7 +42,7 @@ impl Clients {
         stream: TcpStream,
         origin: Origin,
         registry: &Registry,
-        shared: &Shared,
+        shared: &ServerState,
     ) -> io::Result<()> {
         if self.all.len() == METRICS_CLIENTS_MAX
             && let Some(displaced) = displaced(&self.all)
@@ -62,7 +62,7 @@ impl Clients {
     }
 
     /// Goes on with a client: its socket is ready, or its time may be over. An event may be of one that has left.
-    pub(super) fn advance(&mut self, id: usize, shared: &Shared) {
+    pub(super) fn advance(&mut self, id: usize, shared: &ServerState) {
         let Some(place) = self.all.get_mut(id) else {
             return;
         };
@@ -85,7 +85,7 @@ impl Clients {
     }
 
     /// Goes on with the clients that need no event: health checks, and those whose patience is over.
-    pub(super) fn advance_due(&mut self, shared: &Shared) {
+    pub(super) fn advance_due(&mut self, shared: &ServerState) {
         let now = Instant::now();
         let is_due = |client: &Client| client.is_checked() || client.patience(now).is_zero();
         let due = self.all.iter().filter(|(_, place)| is_due(&place.client));

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use nuthatch_state::shared::Shared;
+use nuthatch_state::server_state::ServerState;
 
 /// How long a worker may take to come to its next iteration: a batch takes a thousandth of it.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -19,7 +19,7 @@ pub(super) struct Check {
 
 impl Check {
     /// Wakes the workers: each is to begin another iteration.
-    pub(super) fn begin(shared: &Shared, now: Instant) -> Self {
+    pub(super) fn begin(shared: &ServerState, now: Instant) -> Self {
         let before = iterations(shared).collect();
         shared.wake_workers();
         Self {
@@ -29,7 +29,7 @@ impl Check {
     }
 
     /// `None` while workers are awaited. Errors: the names of the workers that did not come, as text.
-    pub(super) fn outcome(&self, shared: &Shared, now: Instant) -> Option<Result<(), String>> {
+    pub(super) fn outcome(&self, shared: &ServerState, now: Instant) -> Option<Result<(), String>> {
         let stuck = stuck(iterations(shared), &self.before);
         match stuck.is_empty() {
             true => Some(Ok(())),
@@ -39,7 +39,7 @@ impl Check {
     }
 }
 
-fn iterations(shared: &Shared) -> impl Iterator<Item = u64> {
+fn iterations(shared: &ServerState) -> impl Iterator<Item = u64> {
     shared.workers.iter().map(|it| it.iterations.get())
 }
 

@@ -1,7 +1,7 @@
 //! The part of HTTP/1.1 that a scraper needs: GET and HEAD, one request per connection.
 
 use nuthatch_state::metrics::Format;
-use nuthatch_state::shared::Shared;
+use nuthatch_state::server_state::ServerState;
 
 const HEADERS_MAX: usize = 64;
 
@@ -89,7 +89,7 @@ fn accepted(ranges: &str) -> Format {
 }
 
 /// The answer to any request but that for health, with its HTTP header.
-pub(super) fn answer(shared: &Shared, request: Request) -> String {
+pub(super) fn answer(shared: &ServerState, request: Request) -> String {
     match request {
         Request::Page { format, wants_body } => {
             let page = nuthatch_state::metrics::page(shared, format);

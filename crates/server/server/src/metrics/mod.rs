@@ -15,7 +15,7 @@ use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token, Waker};
 use nuthatch_security::guesses::Origin;
 use nuthatch_settings::config::{Listen, ListenAddress};
-use nuthatch_state::shared::Shared;
+use nuthatch_state::server_state::ServerState;
 use nuthatch_state::shutdown::Shutdown;
 
 use self::clients::Clients;
@@ -67,7 +67,7 @@ impl Endpoint {
     }
 
     /// Serves until the server stops.
-    pub(crate) fn run(mut self, shared: &Shared) -> io::Result<()> {
+    pub(crate) fn run(mut self, shared: &ServerState) -> io::Result<()> {
         let mut events = Events::with_capacity(EVENTS);
         let mut clients = Clients::new();
         // Events are edge-triggered: none repeats that there are connections which were not accepted.
@@ -96,13 +96,18 @@ impl Endpoint {
 
     /// Accepts a few, and returns whether there may be more: those who have come are looked at in between, before they
     /// are displaced.
-    fn accept_some(&self, clients: &mut Clients, shared: &Shared) -> Waiting {
+    fn accept_some(&self, clients: &mut Clients, shared: &ServerState) -> Waiting {
         let each = self.listeners.iter();
         let each = each.map(|listener| self.accept_at(listener, clients, shared));
         each.max().unwrap_or(Waiting::Nobody)
     }
 
-    fn accept_at(&self, listener: &TcpListener, clients: &mut Clients, shared: &Shared) -> Waiting {
+    fn accept_at(
+        &self,
+        listener: &TcpListener,
+        clients: &mut Clients,
+        shared: &ServerState,
+    ) -> Waiting {
         for _ in 0..ACCEPTS {
             let accepted = listener.accept().and_then(|(stream, peer)| {
                 let origin = Origin::of(Some(peer.ip()));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use mio::{Events, Poll, Waker};
 use nuthatch_engine::AnyEngine;
 use nuthatch_settings::config::{Config, Protocol};
-use nuthatch_state::shared::Shared;
+use nuthatch_state::server_state::ServerState;
 use nuthatch_state::shutdown::Shutdown;
 use nuthatch_state::stream::{Socket, Stream};
 use nuthatch_state::telemetry::connections::Peer;
@@ -21,7 +21,7 @@ use crate::server::share;
 
 /// The worker, and what it shares with those that a server would have.
 pub(crate) struct Alone {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<ServerState>,
     own: Arc<SharedWorker>,
     worker: Worker,
     events: Events,

@@ -29,7 +29,7 @@ use nuthatch_engine::{AnyHandle, Engine, Time};
 use nuthatch_protocol::Limits;
 use nuthatch_state::account::Level;
 use nuthatch_state::live::View;
-use nuthatch_state::shared::Shared;
+use nuthatch_state::server_state::ServerState;
 use nuthatch_state::telemetry::watch::line::{self, Reason};
 use nuthatch_state::worker::SharedWorker;
 use slab::Slab;
@@ -53,7 +53,7 @@ const DRAIN_STEP: Duration = Duration::from_millis(20);
 
 /// One thread's connections and memory.
 pub(crate) struct Worker {
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     /// The settings of this iteration.
     live: View,
     /// What other threads share of it.
@@ -102,7 +102,7 @@ pub(crate) struct Worker {
 
 impl Worker {
     pub(crate) fn new(
-        shared: Arc<Shared>,
+        shared: Arc<ServerState>,
         own: Arc<SharedWorker>,
         poll: Poll,
         datagram_sockets: Vec<DatagramSocket>,

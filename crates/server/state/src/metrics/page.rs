@@ -6,11 +6,11 @@ use super::declared;
 use super::exposition::{Format, Page};
 use super::families::{BUILD, DURATIONS};
 use super::{Reading, Unit, Value};
-use crate::shared::Shared;
+use crate::server_state::ServerState;
 use crate::telemetry::latency::{Group, Times};
 
 /// The whole page.
-pub fn page(shared: &Shared, format: Format) -> String {
+pub fn page(shared: &ServerState, format: Format) -> String {
     let at = Reading::take(shared, shared.clock.now());
     let mut page = Page::new(format);
     build(&mut page, shared);
@@ -52,13 +52,13 @@ fn sample(page: &mut Page, unit: Unit, labels: super::Labels<'_>, value: Value) 
     }
 }
 
-fn build(page: &mut Page, shared: &Shared) {
+fn build(page: &mut Page, shared: &ServerState) {
     let (version, engine) = (env!("CARGO_PKG_VERSION"), shared.engine.name());
     page.family(&BUILD);
     page.sample(&[("version", version), ("engine", engine)], 1);
 }
 
-fn latencies(page: &mut Page, shared: &Shared) {
+fn latencies(page: &mut Page, shared: &ServerState) {
     page.family(&DURATIONS);
     for group in Group::all() {
         let times = Times::of(shared.workers.iter().map(|worker| &worker.latencies), group);

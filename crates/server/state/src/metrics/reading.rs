@@ -7,7 +7,7 @@ use nuthatch_engine::stats::{EngineStats, LogStats, MemoryUse, MessageStats};
 use nuthatch_engine::{Engine, Inspect, Time};
 
 use crate::saves::Saves;
-use crate::shared::Shared;
+use crate::server_state::ServerState;
 use crate::system;
 use crate::telemetry::counters::Totals;
 use crate::telemetry::watch;
@@ -15,7 +15,7 @@ use crate::telemetry::watch;
 /// A server at one moment.
 pub struct Reading<'s> {
     /// The server.
-    pub shared: &'s Shared,
+    pub shared: &'s ServerState,
     /// The moment.
     pub now: Time,
     /// The counters of all workers, summed.
@@ -53,7 +53,7 @@ pub struct Idle {
 
 impl<'s> Reading<'s> {
     /// Reads it all.
-    pub fn take(shared: &'s Shared, now: Time) -> Self {
+    pub fn take(shared: &'s ServerState, now: Time) -> Self {
         let engine = shared.engine.stats();
         Self {
             shared,
@@ -78,7 +78,7 @@ impl<'s> Reading<'s> {
 }
 
 impl Idle {
-    fn of(shared: &Shared) -> Self {
+    fn of(shared: &ServerState) -> Self {
         let mut sum = Self::default();
         for worker in &shared.workers {
             let (answers, bytes) = worker.idle.answers();

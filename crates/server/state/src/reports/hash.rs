@@ -4,7 +4,7 @@
 //! Work and output are bounded: of a large index only some buckets are sampled, and the number of lines for sizes is
 //! limited.
 
-use crate::shared::Shared;
+use crate::server_state::ServerState;
 use crate::telemetry::Report;
 use nuthatch_base::spread::{Histogram, Perfect};
 use nuthatch_engine::index_stats::{BucketKind, IndexHistogram};
@@ -22,7 +22,7 @@ const DENSE_MAX: u64 = 15;
 const SIZES_MAX: usize = 64;
 
 /// Writes all lines.
-pub fn report(report: &mut Report<'_, '_>, shared: &Shared) {
+pub fn report(report: &mut Report<'_, '_>, shared: &ServerState) {
     let stats = shared.engine.stats();
     report.line("engine", shared.engine.name());
     report.line("items", stats.items);

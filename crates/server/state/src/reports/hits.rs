@@ -2,12 +2,12 @@
 
 use crate::metrics::Reading;
 use crate::metrics::declared::{HITS_MEMORY, HITS_REMOVED};
-use crate::shared::Shared;
+use crate::server_state::ServerState;
 use crate::telemetry::Report;
 use nuthatch_engine::Time;
 use nuthatch_engine::stats::{AGES, EngineStats};
 
-pub fn report(report: &mut Report<'_, '_>, shared: &Shared, now: Time) {
+pub fn report(report: &mut Report<'_, '_>, shared: &ServerState, now: Time) {
     let at = Reading::take(shared, now);
     for metric in HITS_MEMORY {
         metric.report(report, &at);

@@ -9,7 +9,7 @@ mod slabs;
 mod without_meaning;
 
 use crate::account::Level;
-use crate::shared::Shared;
+use crate::server_state::ServerState;
 use crate::telemetry::connections::Info;
 use crate::telemetry::{Report, StatSink, hot, latency};
 use nuthatch_engine::{Engine, Inspect, Time};
@@ -34,7 +34,7 @@ pub fn is_for_datagrams(topic: &[u8]) -> bool {
 
 /// Writes the statistics of a topic. If it is empty, the general ones.
 pub fn tell(
-    shared: &Shared,
+    shared: &ServerState,
     asker: &Info,
     now: Time,
     topic: &[u8],
@@ -77,7 +77,7 @@ pub fn tell(
 }
 
 /// The statistics that only this engine has, if there are any.
-fn own(report: &mut Report<'_, '_>, shared: &Shared) -> Outcome {
+fn own(report: &mut Report<'_, '_>, shared: &ServerState) -> Outcome {
     let lines = shared.engine.own_lines();
     if lines.is_empty() {
         return Outcome::Unknown;
@@ -89,7 +89,7 @@ fn own(report: &mut Report<'_, '_>, shared: &Shared) -> Outcome {
 }
 
 /// `stats detail` with `on`, `off` or `dump`. `dump` writes its lines and the `END`.
-pub fn detail(shared: &Shared, word: &[u8], hear: &mut dyn FnMut(&[u8])) -> Outcome {
+pub fn detail(shared: &ServerState, word: &[u8], hear: &mut dyn FnMut(&[u8])) -> Outcome {
     let prefixes = &shared.prefixes;
     match word {
         _ if !shared.live.load().allow_dump => return Outcome::Forbidden,

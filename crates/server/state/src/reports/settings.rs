@@ -8,7 +8,7 @@ use nuthatch_engine::Engine;
 use nuthatch_settings::{FLAGS, Now, OPTIONS, yes_no};
 
 use crate::reports::without_meaning;
-use crate::shared::Shared;
+use crate::server_state::ServerState;
 use crate::telemetry::watch::QUEUE_BYTES;
 use crate::telemetry::{Address, Report};
 use nuthatch_settings::config::Protocol;
@@ -16,7 +16,7 @@ use nuthatch_settings::config::Protocol;
 /// The most bytes that a session of TLS buffers for its client: rustls' own limit.
 const TLS_BUFFER: usize = 64 << 10;
 
-pub fn report(report: &mut Report<'_, '_>, shared: &Shared) {
+pub fn report(report: &mut Report<'_, '_>, shared: &ServerState) {
     // The present settings of TLS: after a SIGHUP the files may be others.
     let tls = shared.tls.as_ref().map(|tls| tls.settings());
     let now = Now {
@@ -46,7 +46,7 @@ pub fn report(report: &mut Report<'_, '_>, shared: &Shared) {
 }
 
 /// What came of settings: the engine has decided, a client has changed it, or the system has chosen.
-fn of_server(report: &mut Report<'_, '_>, shared: &Shared) {
+fn of_server(report: &mut Report<'_, '_>, shared: &ServerState) {
     report.line("maxbytes", shared.engine.stats().memory_limit);
     report.line("item_size_max", shared.engine.item_size_max());
     report.line(
@@ -84,7 +84,7 @@ fn of_server(report: &mut Report<'_, '_>, shared: &Shared) {
 }
 
 /// What no flag changes.
-fn facts(report: &mut Report<'_, '_>, shared: &Shared) {
+fn facts(report: &mut Report<'_, '_>, shared: &ServerState) {
     report.line("oldest", shared.flushed());
     report.line("watcher_logbuf_size", QUEUE_BYTES);
     report.line("maxconns_fast", "yes");

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use nuthatch_engine::request::KEY_LEN_MAX;
 use nuthatch_engine::{Cursor, Handle, Visit, Wall};
 use nuthatch_protocol::{dump, encode};
-use nuthatch_state::shared::Shared;
+use nuthatch_state::server_state::ServerState;
 use nuthatch_state::telemetry::histogram::ItemSizes;
 
 use super::arguments::number;
@@ -101,7 +101,7 @@ impl Dump {
     }
 
     /// The right to dump, if no other dump has it.
-    pub fn alone(shared: &Shared) -> Option<Permit> {
+    pub fn alone(shared: &ServerState) -> Option<Permit> {
         let dumping = &shared.dumping;
         // Acquire: pairs with the release of the one before.
         let taken = dumping.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed);

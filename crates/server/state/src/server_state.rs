@@ -31,7 +31,7 @@ use crate::worker::SharedWorker;
 use nuthatch_settings::config::{By, Config, Protocol, TlsSettings};
 
 /// One server: its engine, its settings, its counters.
-pub struct Shared {
+pub struct ServerState {
     /// The engine, which has the items.
     pub engine: Arc<AnyEngine>,
     /// The settings at the start.
@@ -94,7 +94,7 @@ pub struct Shared {
     pub scripts: Library,
 }
 
-impl Shared {
+impl ServerState {
     /// The addresses at which clients of the protocols that `is_it` accepts are served.
     pub fn addresses_of(&self, is_it: impl Fn(Protocol) -> bool) -> impl Iterator<Item = &Address> {
         addresses_of(&self.addresses, is_it)
