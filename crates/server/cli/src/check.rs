@@ -76,7 +76,7 @@ pub fn invalid(error: String, user: Option<&str>) -> Failure {
 
 /// Errors: a file cannot be made or written, or cannot be one of the items.
 fn files(settings: &Settings) -> Result<(), String> {
-    let keeping = &settings.server.keeping;
+    let persistence = &settings.server.persistence;
     for (flag, file) in made(settings) {
         let named = |error: String| format!("{flag} {}: {error}", file.display());
         folder(file).map_err(|error| named(error.to_owned()))?;
@@ -87,12 +87,12 @@ fn files(settings: &Settings) -> Result<(), String> {
     if let Some(file) = &settings.process.pid_file {
         in_place(file).map_err(|error| format!("-P {}: {error}", file.display()))?;
     }
-    keeping.check().map_err(|error| error.to_string())?;
+    persistence.check().map_err(|error| error.to_string())?;
     if has_predecessor(settings) {
         // Its items are newer than the copy, which a start does not read then.
         return Ok(());
     }
-    keeping.check_copy().map_err(|error| error.to_string())
+    persistence.check_copy().map_err(|error| error.to_string())
 }
 
 /// True if another server may give this one its sockets and items. Only a start asks it.
@@ -198,9 +198,13 @@ fn judge_bind_error(
 /// The files and sockets that a server makes anew, and the flags that name them.
 fn made(settings: &Settings) -> impl Iterator<Item = (&'static str, &Path)> {
     let server = &settings.server;
-    let save = server.keeping.save.as_ref().map(|(path, _)| path.as_path());
+    let save = server
+        .persistence
+        .save
+        .as_ref()
+        .map(|(path, _)| path.as_path());
     let named = [
-        ("-e", server.keeping.restart.as_deref()),
+        ("-e", server.persistence.restart.as_deref()),
         ("--save", save),
         ("--handover", server.handover.as_deref()),
         (PORT_FILE, server.port_file.as_deref()),

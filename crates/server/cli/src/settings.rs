@@ -9,7 +9,7 @@ use nuthatch_engine::CommonSettings;
 use nuthatch_engine::settings::ITEM_SIZE_MAX;
 use nuthatch_log::{LogFormat, LogTo};
 use nuthatch_server::Verify;
-use nuthatch_server::config::{Config, Keeping, TlsSettings};
+use nuthatch_server::config::{Config, Persistence, TlsSettings};
 use nuthatch_server::settings::forms::Number;
 use nuthatch_server::settings::{check_bounds, flag, value_of};
 
@@ -258,7 +258,7 @@ fn server(
     }
     let mut server = Config {
         metrics: places::metrics(flags)?,
-        keeping: keeping(flags)?,
+        persistence: persistence(flags)?,
         port_file: port_file.as_deref().map(absolute).transpose()?,
         ..Config::default()
     };
@@ -267,7 +267,7 @@ fn server(
 }
 
 /// Items that outlive the process.
-fn keeping(flags: &Flags) -> Result<Keeping, String> {
+fn persistence(flags: &Flags) -> Result<Persistence, String> {
     let file = |path: &Option<PathBuf>| path.as_deref().map(absolute).transpose();
     let every = value_of::<Number<u32>, Duration>(&flags.save_every, &flag::save_every)?;
     if flags.save_every.is_some() && flags.save.is_none() {
@@ -281,7 +281,7 @@ fn keeping(flags: &Flags) -> Result<Keeping, String> {
             return Err(format!("{flag}: not the file of a restart (-e)"));
         }
     }
-    Ok(Keeping {
+    Ok(Persistence {
         restart,
         load,
         save: save.map(|path| (path, every)),

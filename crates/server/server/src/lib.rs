@@ -58,11 +58,11 @@ pub mod fuzzing;
 pub mod greeting;
 mod handover;
 mod holders;
-mod keeping;
 mod listen;
 mod maintenance;
 mod metrics;
 mod pending_input;
+mod persistence;
 mod pool;
 mod port_file;
 mod rejected;
@@ -78,8 +78,8 @@ pub use listen::bind_each;
 pub use nuthatch_security::SettingsError;
 pub use nuthatch_security::ciphers::{Ciphers, UnknownCipher};
 pub use nuthatch_settings::config::{
-    self, Actions, By, Config, Keeping, Listen, ListenAddress, NewestTls, OnVerbosity, Protocol,
-    TlsSettings, Verify,
+    self, Actions, By, Config, Listen, ListenAddress, NewestTls, OnVerbosity, Persistence,
+    Protocol, TlsSettings, Verify,
 };
 pub use nuthatch_settings::place;
 pub use nuthatch_settings::{self as settings, user};

@@ -32,10 +32,10 @@ use crate::acceptor::Acceptor;
 use crate::datagrams::DatagramSocket;
 use crate::handover::giving::{Alive, Control};
 use crate::handover::taking::Newcomer;
-use crate::keeping::{self, Claim};
 use crate::listen::{self, Listener};
 use crate::maintenance;
 use crate::metrics::Endpoint;
+use crate::persistence::{self, Claim};
 use crate::port_file::PortFile;
 use crate::threads::Threads;
 use crate::unix_path::Replaced;
@@ -65,8 +65,8 @@ impl Server {
         shutdown: Shutdown,
     ) -> io::Result<ServerHandle> {
         config.check()?;
-        config.keeping.check()?;
-        config.keeping.try_to_write()?;
+        config.persistence.check()?;
+        config.persistence.try_to_write()?;
         limits::keep_to(&mut config, engine.stats().memory_limit);
         if !reserve::fill(RESERVE + config.threads.get() * RESERVE_OF_WORKER) {
             tracing::warn!("the system gives less memory than this server keeps in reserve");
@@ -81,7 +81,7 @@ impl Server {
             tls.warn();
         }
         config.read_passwords()?;
-        let restart = config.keeping.restart.as_deref();
+        let restart = config.persistence.restart.as_deref();
         let claim = restart.map(|path| Claim::of(path, newcomer.as_mut()));
         let claim = claim.transpose()?;
         let mut listeners = bind_all(&config, newcomer.as_mut())?;
@@ -147,10 +147,10 @@ impl Server {
             let given = Arc::clone(&shared);
             threads.spawn("handover".to_owned(), move || control.run(&given))?;
         }
-        if let Some((path, every)) = shared.config.keeping.save.clone() {
+        if let Some((path, every)) = shared.config.persistence.save.clone() {
             let saved = Arc::clone(&shared);
             threads.spawn("save".to_owned(), move || {
-                keeping::save_now_and_then(&saved, &path, every);
+                persistence::save_now_and_then(&saved, &path, every);
                 Ok(())
             })?;
         }
@@ -233,7 +233,7 @@ fn take_items(
     let ServerState { engine, clock, .. } = shared;
     let taken = match (newcomer, &shared.config.handover) {
         (Some(newcomer), Some(path)) => {
-            let taken = keeping::take_over(&newcomer, path, engine, clock, &shared.shutdown)?;
+            let taken = persistence::take_over(&newcomer, path, engine, clock, &shared.shutdown)?;
             // A server that is stopped amid the handover leaves its items, as at any stop.
             let left = claim.filter(|claim| taken.is_none() && claim.was_left_since());
             if let Some(claim) = claim
@@ -267,16 +267,16 @@ fn take_items(
 /// Takes the items that a stop left, else those of a copy.
 fn items_of_before(shared: &ServerState, claim: Option<&Claim>) -> io::Result<Option<Summary>> {
     let (engine, clock, shutdown) = (&shared.engine, &shared.clock, &shared.shutdown);
-    let keeping = &shared.config.keeping;
+    let persistence = &shared.config.persistence;
     let left = claim.map(|claim| claim.take(engine, clock, shutdown));
     let left = left.transpose()?.flatten();
-    match &keeping.load {
+    match &persistence.load {
         Some(path) if left.is_some() => {
             let path = path.display();
             tracing::info!("--load {path}: not read, for what the last stop left is newer");
             Ok(left)
         }
-        Some(path) => keeping::begin_with(path, keeping, engine, clock, shutdown),
+        Some(path) => persistence::begin_with(path, persistence, engine, clock, shutdown),
         None => Ok(left),
     }
 }
@@ -443,7 +443,7 @@ impl ServerHandle {
             tracing::error!("the server has failed, and saves the items that it can");
             self.signs.tell();
         }
-        let mut patience = keeping::patience();
+        let mut patience = persistence::patience();
         let mut progress = || {
             patience();
             if has_failed {
@@ -453,7 +453,7 @@ impl ServerHandle {
         let mut leave = |claim: &Claim| claim.leave(items, &mut progress);
         let left = unless_it_panics(|| self.claim.as_ref().map_or(Ok(()), &mut leave));
         // Try this also if the other file could not be written: this one may be on another disk.
-        let saved = unless_it_panics(|| keeping::save_at_the_end(items, &mut progress));
+        let saved = unless_it_panics(|| persistence::save_at_the_end(items, &mut progress));
         drop(self.alive);
         outcome.and(left).and(saved)
     }

@@ -14,7 +14,7 @@ use crate::place::{self, Place, PlaceError};
 
 pub use crate::Config;
 pub use crate::administration::Actions;
-pub use crate::keeping::Keeping;
+pub use crate::persistence::Persistence;
 pub use nuthatch_security::tls::{TlsSettings, Verify};
 
 /// memcached's port.

@@ -13,7 +13,7 @@ mod about;
 pub mod administration;
 pub mod config;
 pub mod forms;
-mod keeping;
+mod persistence;
 pub mod place;
 mod shown;
 mod table;

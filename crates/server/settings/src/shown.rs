@@ -31,7 +31,7 @@ pub fn auth_file(now: &Now<'_>) -> String {
 }
 
 pub fn memory_file(now: &Now<'_>) -> String {
-    let file = now.config.keeping.restart.as_ref();
+    let file = now.config.persistence.restart.as_ref();
     file.map_or_else(null, |path| path.display().to_string())
 }
 

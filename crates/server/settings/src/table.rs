@@ -16,7 +16,7 @@ use crate::about::{About, Range, Reload, Setting};
 use crate::administration::Actions;
 use crate::config::{Listen, NewestTls, OnVerbosity};
 use crate::forms::*;
-use crate::keeping::Keeping;
+use crate::persistence::Persistence;
 use crate::shown::{self, yes_no};
 use crate::{default_of, value_of};
 
@@ -33,7 +33,7 @@ settings! {
         /// Where to serve metrics by HTTP (`--metrics`). Of these, only places and names count.
         metrics: Vec<Listen> = Vec::new();
         /// Items that outlive the process.
-        keeping: Keeping = Keeping::default();
+        persistence: Persistence = Persistence::default();
         /// After a panic the server saves what it can. If that makes no progress for this long, because a lock of the
         /// engine is held for ever, the process ends.
         failure_patience: Duration = Duration::from_secs(300);

@@ -142,7 +142,7 @@ impl Controls {
     /// follows it. False if there is no file for it.
     pub fn save(&self) -> bool {
         self.0.shutdown.ask(&self.0.save_asked);
-        self.0.config.keeping.save.is_some()
+        self.0.config.persistence.save.is_some()
     }
 
     /// The verbosity of the log now: a command changes it too.

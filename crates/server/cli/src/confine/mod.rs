@@ -44,16 +44,20 @@ impl Confinement {
         let reads = file
             .into_iter()
             .chain(server.auth_file.as_deref())
-            .chain(server.keeping.load.as_deref())
+            .chain(server.persistence.load.as_deref())
             .chain(tls);
-        let save = server.keeping.save.as_ref().map(|(path, _)| path.as_path());
+        let save = server
+            .persistence
+            .save
+            .as_ref()
+            .map(|(path, _)| path.as_path());
         let writes = process
             .log
             .file()
             .into_iter()
             .chain(process.pid_file.as_deref())
             .chain(server.port_file.as_deref())
-            .chain(server.keeping.restart.as_deref())
+            .chain(server.persistence.restart.as_deref())
             .chain(server.handover.as_deref())
             .chain(save)
             .chain(server.listeners.iter().filter_map(|listen| listen.path()));

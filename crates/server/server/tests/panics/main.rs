@@ -28,7 +28,7 @@ use nuthatch_cphash::CpHash;
 use nuthatch_cphash::config::CpHashConfig;
 use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
 use nuthatch_engine::Engine;
-use nuthatch_server::{Address, Config, Keeping, Listen, Server, on_signals};
+use nuthatch_server::{Address, Config, Listen, Persistence, Server, on_signals};
 
 const ENGINES: [&str; 4] = ["naive", "cuckoo", "chained", "cphash"];
 
@@ -73,10 +73,10 @@ fn serve(engine: &str, folder: &Path, thread: &str) {
     let config = Config {
         listeners: vec![Listen::tcp((Ipv4Addr::LOCALHOST, 0))],
         threads: NonZeroUsize::new(2).unwrap(),
-        keeping: Keeping {
+        persistence: Persistence {
             restart: Some(restart_file(folder)),
             save: Some((copy(folder), Duration::from_secs(3600))),
-            ..Keeping::default()
+            ..Persistence::default()
         },
         metrics: vec![Listen::tcp((Ipv4Addr::LOCALHOST, 0))],
         handover: Some(folder.join("handover")),

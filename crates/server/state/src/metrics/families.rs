@@ -16,7 +16,7 @@ pub const WITH_TLS_SESSIONS: Condition = Condition::new("with `ssl_session_cache
 });
 
 pub const WITH_SAVE: Condition = Condition::new("with `--save`", |at| {
-    at.shared.config.keeping.save.is_some()
+    at.shared.config.persistence.save.is_some()
 });
 
 /// The engine's items lie in a log.

@@ -9,7 +9,7 @@ use nuthatch_snapshot::{Error, verify_head};
 
 /// The files that keep items.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Keeping {
+pub struct Persistence {
     /// The file of a restart (`-e`).
     pub restart: Option<PathBuf>,
     /// A copy to load at the start (`--load`), which stays.
@@ -18,7 +18,7 @@ pub struct Keeping {
     pub save: Option<(PathBuf, Duration)>,
 }
 
-impl Keeping {
+impl Persistence {
     /// True if a start loads the copy that the previous server saved.
     pub fn loads_what_it_saves(&self) -> bool {
         let save = self.save.as_ref().map(|(path, _)| path);

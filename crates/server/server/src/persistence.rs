@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use nuthatch_base::file::{open_in_place, open_trusted};
 use nuthatch_engine::{AnyEngine, Clock};
-use nuthatch_settings::config::Keeping;
+use nuthatch_settings::config::Persistence;
 use nuthatch_snapshot::{Error, Summary, load_file, load_last, save};
 use nuthatch_state::server_state::ServerState;
 use nuthatch_state::shutdown::Shutdown;
@@ -235,14 +235,14 @@ pub(crate) fn take_over(
 /// server is to stop.
 pub(crate) fn begin_with(
     path: &Path,
-    keeping: &Keeping,
+    persistence: &Persistence,
     engine: &Arc<AnyEngine>,
     clock: &Clock,
     shutdown: &Shutdown,
 ) -> io::Result<Option<Summary>> {
     let begun = Instant::now();
     let is_missing = |error: &Error| matches!(error, Error::Io(_, error) if error.kind() == io::ErrorKind::NotFound);
-    let is_its_own = keeping.loads_what_it_saves();
+    let is_its_own = persistence.loads_what_it_saves();
     let opened = open_trusted(path, true).map_err(|error| Error::Io(path.to_owned(), error));
     let mut progress = until(shutdown);
     match opened.and_then(|file| load_file(engine, clock, &file, path, &mut progress)) {
@@ -279,7 +279,7 @@ pub(crate) fn save_now_and_then(shared: &ServerState, path: &Path, every: Durati
 
 /// Writes the last copy, when no client is served any more.
 pub(crate) fn save_at_the_end(shared: &ServerState, progress: &mut dyn FnMut()) -> io::Result<()> {
-    match &shared.config.keeping.save {
+    match &shared.config.persistence.save {
         Some((path, _)) => save_and_note(shared, path, progress).map_err(io::Error::other),
         None => Ok(()),
     }
