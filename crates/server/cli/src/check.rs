@@ -115,23 +115,23 @@ fn socket(path: &Path) -> Result<(), String> {
 /// The first port that is not for root alone.
 const UNPRIVILEGED: u16 = 1024;
 
-/// Errors: a place of this server is taken by another of its own, or has no address that this machine has, or a port that
+/// Errors: an address of this server is taken by another of its own, or is none that this machine has, or has a port that
 /// this user may not have. Another server may listen there now, so of ports that any user may have, one of the system's
-/// choice is tried. Which places a server does without is decided as at a start, which binds them in this order.
+/// choice is tried. Which addresses a server does without is decided as at a start, which binds them in this order.
 fn addresses(settings: &Settings) -> Result<(), String> {
     let server = &settings.server;
     let (udp, tcp): (Vec<&Listen>, _) =
-        (server.listeners.iter()).partition(|listen| listen.place.is_udp());
+        (server.listeners.iter()).partition(|listen| listen.address.is_udp());
     let mut taken: Vec<&ListenAddress> = Vec::new();
     for listeners in [tcp, udp, server.metrics.iter().collect()] {
         bind_each(listeners.into_iter(), |listen| {
-            let place = &listen.place;
-            let tried = match taken.iter().find(|other| other.overlaps(place)) {
-                Some(other) => Err(twice(place, other)),
-                None => address(place, settings),
+            let address = &listen.address;
+            let tried = match taken.iter().find(|other| other.overlaps(address)) {
+                Some(other) => Err(twice(address, other)),
+                None => try_to_listen(address, settings),
             };
             tried
-                .map(|()| taken.push(place))
+                .map(|()| taken.push(address))
                 .map_err(|error| match &listen.name {
                     Some(name) => io::Error::new(error.kind(), format!("{error} ({name})")),
                     None => error,
@@ -142,18 +142,18 @@ fn addresses(settings: &Settings) -> Result<(), String> {
     Ok(())
 }
 
-/// The error of a place that another one of this server overlaps with.
-fn twice(place: &ListenAddress, other: &ListenAddress) -> io::Error {
-    let what = match place == other {
+/// The error of an address that another one of this server overlaps with.
+fn twice(address: &ListenAddress, other: &ListenAddress) -> io::Error {
+    let what = match address == other {
         true => "twice".to_owned(),
         false => format!("overlaps with {other}"),
     };
-    let words = format!("{place}: {what}, of all addresses to listen at");
+    let words = format!("{address}: {what}, of all addresses to listen at");
     io::Error::new(io::ErrorKind::AddrInUse, words)
 }
 
-/// Errors: the place is an address where nothing can listen at a start.
-fn address(place: &ListenAddress, settings: &Settings) -> io::Result<()> {
+/// Errors: nothing can listen at this address at a start.
+fn try_to_listen(address: &ListenAddress, settings: &Settings) -> io::Result<()> {
     let any_port = |address: &IpAddress| {
         let mut address = *address;
         if address.port() >= UNPRIVILEGED {
@@ -161,7 +161,7 @@ fn address(place: &ListenAddress, settings: &Settings) -> io::Result<()> {
         }
         address
     };
-    let (address, tried) = match place {
+    let (address, tried) = match address {
         ListenAddress::Tcp(address) => (address, TcpListener::bind(any_port(address)).map(drop)),
         ListenAddress::Udp(address) => (address, UdpSocket::bind(any_port(address)).map(drop)),
         _ => return Ok(()),

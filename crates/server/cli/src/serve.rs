@@ -9,7 +9,7 @@ use nuthatch_base::sync::mutex::Mutex;
 use nuthatch_engine::Engine;
 use nuthatch_engine::stats::EngineStats;
 use nuthatch_log::{Log, LogFormat, LogTo};
-use nuthatch_server::greeting::{open_to_all, places};
+use nuthatch_server::greeting::{addresses, open_to_all};
 use nuthatch_server::systemd::{self, NotifyState};
 use nuthatch_server::{By, Controls, NewestTls, OnVerbosity, Server, Shutdown, Signals};
 
@@ -185,10 +185,10 @@ fn live<E: EngineFlags>(
         if process.confined {
             confine::calls::give_up(&later_calls)?;
         }
-        let places = places(&server);
+        let addresses = addresses(&server);
         let limits = greeting::limits(&server, item_size_max);
         let says =
-            format!("engine {name}, {limit} MiB, {threads} threads, {index}{limits}at {places}");
+            format!("engine {name}, {limit} MiB, {threads} threads, {index}{limits}at {addresses}");
         for open in open_to_all(&server, has_passwords) {
             tracing::warn!("{open}");
         }

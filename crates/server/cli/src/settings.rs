@@ -16,7 +16,7 @@ use nuthatch_server::settings::{check_bounds, flag, value_of};
 use crate::engine::{ChosenEngine, EngineFlags};
 use crate::extended::Extended;
 use crate::flags::Flags;
-use crate::places::{self, Places};
+use crate::listeners::{self, Listeners};
 
 pub use nuthatch_server::settings::absolute;
 
@@ -76,10 +76,10 @@ impl Settings {
         Self::of(flags, own, own.cpserver(), port_file)
     }
 
-    /// Checks flags while a server runs: see [`places::without_names`].
+    /// Checks flags while a server runs: see [`listeners::without_names`].
     pub fn check_again<E: EngineFlags>(flags: &Flags, own: &E) -> Result<Self, String> {
-        let cpserver = own.cpserver().map(places::cpserver_without_names);
-        Self::of(&places::without_names(flags), own, cpserver, None)
+        let cpserver = own.cpserver().map(listeners::cpserver_without_names);
+        Self::of(&listeners::without_names(flags), own, cpserver, None)
     }
 
     fn of<E: EngineFlags>(
@@ -100,7 +100,7 @@ impl Settings {
         let engine = engine(flags, own, &extended)?;
         let tls = tls(flags, &extended)?;
         let verify = tls.as_ref().map(|tls| tls.verify);
-        let places = Places::of(flags, cpserver.as_deref(), verify)?;
+        let listening = Listeners::of(flags, cpserver.as_deref(), verify)?;
         let warnings = warnings
             .chain(without_effect(flags, &engine))
             .chain(smaller_items(flags, &engine))
@@ -108,7 +108,7 @@ impl Settings {
         let confined = extended.drop_privileges.unwrap_or_default();
         let drops = if confined { "yes" } else { "no" };
         let drops = ("drop_privileges", drops.to_owned());
-        let mut listeners = places.listeners.iter();
+        let mut listeners = listening.listeners.iter();
         let large_batches =
             engine.gains_by_large_batches || listeners.any(|listen| listen.protocol.is_cpserver());
         let server = server(flags, &extended, port_file)?;
@@ -117,7 +117,7 @@ impl Settings {
             _ => server.batch_max,
         };
         let server = Config {
-            listeners: places.listeners,
+            listeners: listening.listeners,
             tls,
             engine_settings: engine.lines.iter().cloned().chain([drops]).collect(),
             batch_max,
@@ -138,7 +138,7 @@ impl Settings {
                 log_format: log_format(flags),
             },
             warnings,
-            address_warnings: places.warnings,
+            address_warnings: listening.warnings,
         })
     }
 
@@ -257,7 +257,7 @@ fn server(
         return Err("-S: needs a file of names and passwords (-Y)".to_owned());
     }
     let mut server = Config {
-        metrics: places::metrics(flags)?,
+        metrics: listeners::metrics(flags)?,
         persistence: persistence(flags)?,
         port_file: port_file.as_deref().map(absolute).transpose()?,
         ..Config::default()
@@ -389,7 +389,7 @@ mod tests {
         let settings = check(Flags::default()).unwrap();
         assert_eq!(settings.engine.memory_limit, 64 << 20);
         assert_eq!(settings.engine.item_size_max, 1 << 20);
-        let first = &settings.server.listeners[0].place;
+        let first = &settings.server.listeners[0].address;
         assert_eq!(*first, ListenAddress::Tcp(([0, 0, 0, 0], 11211).into()));
         assert_eq!(settings.server.threads.get(), 4);
         assert_eq!(settings.server.connections_max.get(), 1024);

@@ -10,7 +10,7 @@ use nuthatch_state::telemetry::Address;
 use crate::server::ServerHandle;
 
 /// The addresses at which the server listens, as text.
-pub fn places(server: &ServerHandle) -> String {
+pub fn addresses(server: &ServerHandle) -> String {
     let list = |is_it: fn(Protocol) -> bool| {
         list(server.addresses_of(is_it), |address| {
             server.tls_at(address).is_some()
@@ -21,18 +21,20 @@ pub fn places(server: &ServerHandle) -> String {
         ("CPServer at ", list(Protocol::is_cpserver)),
         ("Redis at ", list(Protocol::is_redis)),
     ];
-    let named = named.into_iter().filter(|(_, places)| !places.is_empty());
-    let mut places: Vec<String> = named
-        .map(|(name, places)| name.to_owned() + &places)
+    let named = named
+        .into_iter()
+        .filter(|(_, addresses)| !addresses.is_empty());
+    let mut addresses: Vec<String> = named
+        .map(|(name, addresses)| name.to_owned() + &addresses)
         .collect();
     let metrics = server.metrics_addresses().iter();
     let metrics: Vec<String> = metrics
         .map(|address| format!("http://{address}/metrics"))
         .collect();
     if !metrics.is_empty() {
-        places.push(format!("metrics at {}", metrics.join(" ")));
+        addresses.push(format!("metrics at {}", metrics.join(" ")));
     }
-    places.join(", ")
+    addresses.join(", ")
 }
 
 /// A sentence for each kind of address that other machines reach without a password or a certificate.

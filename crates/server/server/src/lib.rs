@@ -77,11 +77,11 @@ mod worker;
 pub use listen::bind_each;
 pub use nuthatch_security::SettingsError;
 pub use nuthatch_security::ciphers::{Ciphers, UnknownCipher};
+pub use nuthatch_settings::address;
 pub use nuthatch_settings::config::{
     self, Actions, By, Config, Listen, ListenAddress, NewestTls, OnVerbosity, Persistence,
     Protocol, TlsSettings, Verify,
 };
-pub use nuthatch_settings::place;
 pub use nuthatch_settings::{self as settings, user};
 pub use nuthatch_state::limits;
 pub use nuthatch_state::live::Controls;

@@ -17,11 +17,11 @@ use crate::handover::taking::Newcomer;
 use crate::unix_path::{Replaced, UnixPath};
 
 /// The error with the address that it is about, and what was typed for it.
-pub(crate) fn named(place: &ListenAddress, typed: Option<&str>, error: &io::Error) -> io::Error {
+pub(crate) fn named(address: &ListenAddress, typed: Option<&str>, error: &io::Error) -> io::Error {
     let typed = typed.map_or(String::new(), |typed| format!(" ({typed})"));
     io::Error::new(
         kind(error),
-        format!("cannot listen at {place}{typed}: {error}"),
+        format!("cannot listen at {address}{typed}: {error}"),
     )
 }
 
@@ -33,7 +33,7 @@ fn kind(error: &io::Error) -> io::ErrorKind {
     }
 }
 
-/// Binds each place, in order. A server does without an address that is in use, or that this machine has not, if it
+/// Binds each address, in order. A server does without an address that is in use, or that this machine has not, if it
 /// listens for the same clients at another address of what was typed; memcached does without the first kind. It does
 /// without every IPv6 address on a machine without IPv6, if it listens anywhere. Returns what is bound, and the errors
 /// of the rest.
@@ -41,11 +41,11 @@ pub fn bind_each<'c, T>(
     listeners: impl Iterator<Item = &'c Listen>,
     mut bind: impl FnMut(&'c Listen) -> io::Result<T>,
 ) -> io::Result<(Vec<T>, Vec<io::Error>)> {
-    let (mut places, mut bound, mut failed) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut addresses, mut bound, mut failed) = (Vec::new(), Vec::new(), Vec::new());
     for listen in listeners {
         match bind(listen) {
             Ok(socket) => {
-                places.push(listen);
+                addresses.push(listen);
                 bound.push(socket);
             }
             Err(error) => failed.push((listen, error)),
@@ -56,8 +56,10 @@ pub fn bind_each<'c, T>(
         let is_other =
             |other: &&Listen| other.name == listen.name && other.protocol == listen.protocol;
         let has_other = match &listen.name {
-            Some(_) => is_absent(&error) && places.iter().any(is_other),
-            None => is_every_ipv6(&listen.place) && has_no_address(&error) && !places.is_empty(),
+            Some(_) => is_absent(&error) && addresses.iter().any(is_other),
+            None => {
+                is_every_ipv6(&listen.address) && has_no_address(&error) && !addresses.is_empty()
+            }
         };
         if !has_other {
             return Err(error);
@@ -67,7 +69,7 @@ pub fn bind_each<'c, T>(
     Ok((bound, without))
 }
 
-/// Binds each place, and warns of those that the server does without.
+/// Binds each address, and warns of those that the server does without.
 pub(crate) fn bind_and_warn<'c, T>(
     listeners: impl Iterator<Item = &'c Listen>,
     bind: impl FnMut(&'c Listen) -> io::Result<T>,
@@ -92,9 +94,9 @@ fn has_no_address(error: &io::Error) -> bool {
     )
 }
 
-fn is_every_ipv6(place: &ListenAddress) -> bool {
+fn is_every_ipv6(address: &ListenAddress) -> bool {
     matches!(
-        place,
+        address,
         ListenAddress::Tcp(SocketAddr::V6(address)) | ListenAddress::Udp(SocketAddr::V6(address)) if address.ip().is_unspecified()
     )
 }
@@ -124,13 +126,13 @@ impl Listener {
         newcomer: Option<&mut Newcomer>,
     ) -> io::Result<Self> {
         let Listen {
-            place,
+            address,
             protocol,
             tls,
             name,
         } = listen;
         let backlog = i32::try_from(backlog).unwrap_or(i32::MAX);
-        let given = newcomer.and_then(|newcomer| match place {
+        let given = newcomer.and_then(|newcomer| match address {
             ListenAddress::Tcp(address) => {
                 let socket = newcomer.tcp(protocol.name(), *address)?;
                 Some((socket, None))
@@ -142,7 +144,7 @@ impl Listener {
             _ => None,
         });
         let mut replaced = None;
-        let bound = match (given, place) {
+        let bound = match (given, address) {
             (Some((socket, file)), _) => take(socket, backlog).map(|bound| (bound, file)),
             (None, ListenAddress::Tcp(address)) => without_file(bind_tcp(*address, backlog)),
             (None, ListenAddress::Unix { path, mode }) => {
@@ -154,7 +156,7 @@ impl Listener {
             }
         };
         bound
-            .map_err(|error| named(place, name.as_deref(), &error))
+            .map_err(|error| named(address, name.as_deref(), &error))
             .map(|((socket, address), file)| Self {
                 socket,
                 file,
@@ -402,8 +404,8 @@ mod tests {
                 let first = listen_at(at(one, 0), 1).unwrap();
                 let port = first.local_addr().unwrap().as_socket().unwrap().port();
                 let second = at(other, port);
-                let places = [at(one, port), second].map(ListenAddress::Tcp);
-                expected = !places[0].overlaps(&places[1]);
+                let addresses = [at(one, port), second].map(ListenAddress::Tcp);
+                expected = !addresses[0].overlaps(&addresses[1]);
                 both |= listen_at(second, 1).is_ok();
             }
             assert_eq!(both, expected, "{one} {other}");

@@ -284,7 +284,7 @@ fn items_of_before(shared: &ServerState, claim: Option<&Claim>) -> io::Result<Op
 /// Binds every listener.
 fn bind_all(config: &Config, mut newcomer: Option<&mut Newcomer>) -> io::Result<Vec<Listener>> {
     let streams = config.listeners.iter();
-    let streams = streams.filter(|listen| !listen.place.is_udp());
+    let streams = streams.filter(|listen| !listen.address.is_udp());
     listen::bind_and_warn(streams, |listen| {
         Listener::bind(listen, config.backlog, newcomer.as_deref_mut())
     })
@@ -298,10 +298,10 @@ fn bind_datagrams(
 ) -> io::Result<(Vec<Vec<DatagramSocket>>, Vec<(Address, Protocol)>)> {
     let workers = config.threads.get();
     let datagrams = config.listeners.iter();
-    let datagrams = datagrams.filter(|listen| listen.place.is_udp());
+    let datagrams = datagrams.filter(|listen| listen.address.is_udp());
     let bound = listen::bind_and_warn(datagrams, |listen| {
         let protocol = listen.protocol;
-        let bound = match listen.place {
+        let bound = match listen.address {
             ListenAddress::Udp(address) => {
                 DatagramSocket::bind(address, workers, protocol, newcomer.as_deref_mut())
             }
@@ -309,8 +309,8 @@ fn bind_datagrams(
                 .and_then(|socket| DatagramSocket::inherit(&socket, workers, protocol)),
             _ => Err(io::Error::other("clients come by connections")),
         };
-        let (sockets, address) =
-            bound.map_err(|error| listen::named(&listen.place, listen.name.as_deref(), &error))?;
+        let (sockets, address) = bound
+            .map_err(|error| listen::named(&listen.address, listen.name.as_deref(), &error))?;
         Ok((sockets, (Address::Udp(address), protocol)))
     })?;
     let mut sockets: Vec<Vec<DatagramSocket>> = (0..workers).map(|_| Vec::new()).collect();

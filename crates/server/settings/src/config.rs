@@ -10,7 +10,7 @@ use nuthatch_security::SettingsError;
 use nuthatch_security::passwords::Passwords;
 use nuthatch_security::tls::{NO_CA, Tls};
 
-use crate::place::{self, Place, PlaceError};
+use crate::address::{self, AddressError, TypedAddress};
 
 pub use crate::Config;
 pub use crate::administration::Actions;
@@ -107,7 +107,7 @@ impl Config {
         }
         let udp: Vec<&Listen> = listeners
             .iter()
-            .filter(|listen| listen.place.is_udp())
+            .filter(|listen| listen.address.is_udp())
             .collect();
         if !udp.is_empty() && self.auth_file.is_some() {
             return contradiction("-U: a datagram has no room for a password (-Y)");
@@ -177,11 +177,11 @@ impl Config {
     }
 }
 
-/// A place to listen at, and the protocol of its clients.
+/// An address to listen at, and the protocol of its clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listen {
-    /// The place.
-    pub place: ListenAddress,
+    /// The address.
+    pub address: ListenAddress,
     /// The protocol.
     pub protocol: Protocol,
     /// TLS, and how clients are verified, if it is used. A unix socket never has TLS.
@@ -195,7 +195,7 @@ impl Listen {
     /// A TCP address for memcached's clients; port 0 lets the system pick one.
     pub fn tcp(address: impl Into<SocketAddr>) -> Self {
         Self {
-            place: ListenAddress::Tcp(address.into()),
+            address: ListenAddress::Tcp(address.into()),
             protocol: Protocol::Memcached,
             tls: None,
             name: None,
@@ -214,7 +214,7 @@ impl Listen {
     /// All addresses of this machine, for memcached's clients.
     pub fn everywhere(port: u16) -> Vec<Self> {
         let name: Arc<str> = "all addresses".into();
-        let all = place::everywhere(port).into_iter();
+        let all = address::everywhere(port).into_iter();
         all.map(|address| Self {
             name: Some(Arc::clone(&name)),
             ..Self::tcp(address)
@@ -222,11 +222,11 @@ impl Listen {
         .collect()
     }
 
-    /// The addresses of a place that was typed, for memcached's clients. `port` is for a place without one.
-    pub fn typed(typed: &str, port: u16) -> Result<Vec<Self>, PlaceError> {
-        let place = Place::parse(typed)?;
-        let name: Option<Arc<str>> = place.name().map(Into::into);
-        let addresses = place.addresses(port)?.into_iter();
+    /// The addresses of what was typed, for memcached's clients. `port` is for one that was typed without.
+    pub fn typed(typed: &str, port: u16) -> Result<Vec<Self>, AddressError> {
+        let address = TypedAddress::parse(typed)?;
+        let name: Option<Arc<str>> = address.name().map(Into::into);
+        let addresses = address.addresses(port)?.into_iter();
         let named = addresses.map(|address| Self {
             name: name.clone(),
             ..Self::tcp(address)
@@ -237,7 +237,7 @@ impl Listen {
     /// A unix socket for memcached's clients, made with these permission bits.
     pub fn unix(path: impl Into<PathBuf>, mode: u32) -> Self {
         Self {
-            place: ListenAddress::Unix {
+            address: ListenAddress::Unix {
                 path: path.into(),
                 mode,
             },
@@ -247,7 +247,7 @@ impl Listen {
         }
     }
 
-    /// The same place for the clients of another protocol.
+    /// The same address for the clients of another protocol.
     pub fn of(self, protocol: Protocol) -> Self {
         Self { protocol, ..self }
     }
@@ -261,15 +261,15 @@ impl Listen {
         }
     }
 
-    /// True if both are the same place for the same clients.
+    /// True if both are the same address for the same clients.
     fn is_same_as(&self, other: &Self) -> bool {
         let clients = |listen: &Self| (listen.protocol, listen.tls);
-        self.place == other.place && clients(self) == clients(other)
+        self.address == other.address && clients(self) == clients(other)
     }
 
     /// The path of a unix socket.
     pub fn path(&self) -> Option<&Path> {
-        match &self.place {
+        match &self.address {
             ListenAddress::Unix { path, .. } => Some(path),
             _ => None,
         }
@@ -330,7 +330,7 @@ impl Protocol {
     }
 }
 
-/// A place to listen at.
+/// An address to listen at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListenAddress {
     /// A TCP address; port 0 lets the system pick one.
@@ -352,7 +352,7 @@ pub enum ListenAddress {
 }
 
 impl ListenAddress {
-    /// True if two sockets cannot have these places at once: they are the same, or one is every address and the other
+    /// True if two sockets cannot have these addresses at once: they are the same, or one is every address and the other
     /// an address of the same family and port. Ports that the system chooses differ.
     pub fn overlaps(&self, other: &Self) -> bool {
         let (one, other) = match (self, other) {
@@ -370,10 +370,10 @@ impl ListenAddress {
         matches!(self, Self::Udp(_) | Self::InheritedUdp(_))
     }
 
-    /// The place for the clients of a protocol.
+    /// A listener at this address for the clients of a protocol.
     pub fn of(self, protocol: Protocol) -> Listen {
         Listen {
-            place: self,
+            address: self,
             protocol,
             tls: None,
             name: None,
@@ -409,10 +409,18 @@ mod tests {
             ("[::]:5", "0.0.0.0:5", false),
             ("0.0.0.0:0", "0.0.0.0:0", false),
         ] {
-            for place in [ListenAddress::Tcp, ListenAddress::Udp] {
-                let places = [one, other].map(|text| place(text.parse().unwrap()));
-                assert_eq!(places[0].overlaps(&places[1]), do_overlap, "{one} {other}");
-                assert_eq!(places[1].overlaps(&places[0]), do_overlap, "{other} {one}");
+            for address in [ListenAddress::Tcp, ListenAddress::Udp] {
+                let addresses = [one, other].map(|text| address(text.parse().unwrap()));
+                assert_eq!(
+                    addresses[0].overlaps(&addresses[1]),
+                    do_overlap,
+                    "{one} {other}"
+                );
+                assert_eq!(
+                    addresses[1].overlaps(&addresses[0]),
+                    do_overlap,
+                    "{other} {one}"
+                );
             }
             let [tcp, udp] = [ListenAddress::Tcp, ListenAddress::Udp];
             assert!(!tcp(one.parse().unwrap()).overlaps(&udp(one.parse().unwrap())));

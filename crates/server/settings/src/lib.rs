@@ -4,17 +4,17 @@
 //!
 //! A declaration names a form ([`forms`]), and what people read of it ([`about`](About)). The macro in `declare.rs`
 //! makes types of the list, so that code reads a setting as a field, and a field that is not declared does not compile.
-//! What of a value is more than a number or a word is in [`config`], [`place`] (addresses as typed) and
+//! What of a value is more than a number or a word is in [`config`], [`address`] (addresses as typed) and
 //! [`administration`].
 
 #[macro_use]
 mod declare;
 mod about;
+pub mod address;
 pub mod administration;
 pub mod config;
 pub mod forms;
 mod persistence;
-pub mod place;
 mod shown;
 mod table;
 

@@ -10,7 +10,7 @@ use crate::config::{ListenAddress, Protocol};
 /// The unix socket of memcached's clients, and its permissions.
 fn unix<'s>(now: &Now<'s>) -> Option<(&'s Path, u32)> {
     let mut all = now.config.listeners.iter();
-    all.find_map(|listen| match &listen.place {
+    all.find_map(|listen| match &listen.address {
         ListenAddress::Unix { path, mode } => Some((path.as_path(), *mode)),
         _ => None,
     })

@@ -22,7 +22,7 @@ use crate::{default_of, value_of};
 
 settings! {
     config {
-        /// Where to listen, and for which protocols: at one place at least.
+        /// Where to listen, and for which protocols: at one address at least.
         listeners: Vec<Listen> = Listen::everywhere_alone();
         /// The names and passwords of the file, if it has been read: see [`Config::read_passwords`].
         passwords: Option<Arc<Passwords>> = None;
@@ -30,7 +30,7 @@ settings! {
         tls: Option<TlsSettings> = None;
         /// The content of these certificates, if it has been read: see [`Config::read_certificates`].
         certificates: Option<Arc<Tls>> = None;
-        /// Where to serve metrics by HTTP (`--metrics`). Of these, only places and names count.
+        /// Where to serve metrics by HTTP (`--metrics`). Of these, only addresses and names count.
         metrics: Vec<Listen> = Vec::new();
         /// Items that outlive the process.
         persistence: Persistence = Persistence::default();

@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use nuthatch_program::Failure;
-use nuthatch_server::place::{Place, PlaceError};
+use nuthatch_server::address::{AddressError, TypedAddress};
 use nuthatch_server::{Config, Listen, ListenAddress, Protocol, TlsSettings, Verify};
 
 use crate::options::Options;
@@ -19,9 +19,9 @@ const METRICS_PORT: u16 = 9150;
 pub fn check_ports(options: &Options, last: usize) -> Result<(), Failure> {
     let everywhere = options.listen.is_empty().then_some(options.port);
     let typed = options.listen.iter();
-    let listen = typed.map(|place| ("-p", port_of(place).unwrap_or(options.port)));
+    let listen = typed.map(|address| ("-p", port_of(address).unwrap_or(options.port)));
     let metrics = options.metrics.iter();
-    let metrics = metrics.map(|place| ("--metrics", port_of(place).unwrap_or(METRICS_PORT)));
+    let metrics = metrics.map(|address| ("--metrics", port_of(address).unwrap_or(METRICS_PORT)));
     let others = [
         ("-p", everywhere),
         ("-U", Some(options.udp_port)),
@@ -132,7 +132,7 @@ fn metrics(options: &Options, number: usize) -> Result<Vec<Listen>, Failure> {
         .collect()
 }
 
-fn wrong(flag: &str, typed: &str, error: &PlaceError) -> Failure {
+fn wrong(flag: &str, typed: &str, error: &AddressError) -> Failure {
     Failure::usage(format!("{flag} {typed}: {error}"))
 }
 
@@ -140,14 +140,14 @@ fn wrong(flag: &str, typed: &str, error: &PlaceError) -> Failure {
 fn at_port(addresses: &[Listen], port: u16, kind: fn(SocketAddr) -> ListenAddress) -> Vec<Listen> {
     let mut found: Vec<Listen> = Vec::new();
     for listen in addresses {
-        let ListenAddress::Tcp(mut address) = listen.place else {
+        let ListenAddress::Tcp(mut address) = listen.address else {
             continue;
         };
         address.set_port(port);
-        let place = kind(address);
-        if !found.iter().any(|other| other.place == place) {
+        let address = kind(address);
+        if !found.iter().any(|other| other.address == address) {
             found.push(Listen {
-                place,
+                address,
                 ..listen.clone()
             });
         }
@@ -158,7 +158,7 @@ fn at_port(addresses: &[Listen], port: u16, kind: fn(SocketAddr) -> ListenAddres
 /// The address of the `number`th gateway, if the first has this one.
 fn of_gateway(flag: &str, listen: &Listen, number: usize) -> Result<Listen, Failure> {
     let mut listen = listen.clone();
-    if let ListenAddress::Tcp(address) | ListenAddress::Udp(address) = &mut listen.place {
+    if let ListenAddress::Tcp(address) | ListenAddress::Udp(address) = &mut listen.address {
         address.set_port(port_of_gateway(flag, address.port(), number)?);
     }
     Ok(listen)
@@ -176,7 +176,7 @@ fn port_of_gateway(flag: &str, first: u16, number: usize) -> Result<u16, Failure
 
 /// The port in an address, if the address has one.
 fn port_of(typed: &str) -> Option<u16> {
-    Place::parse(typed).ok()?.port()
+    TypedAddress::parse(typed).ok()?.port()
 }
 
 #[cfg(test)]
@@ -193,24 +193,24 @@ mod tests {
     fn each_gateway_has_ports_of_its_own_for_all_that_it_serves() {
         let line = "-l 127.0.0.1 -l 127.0.0.1:80 -l 127.1 -p 9000 -U 100 --redis-port 6379 --metrics 127.0.0.1";
         let second = config(&options(line), 1).unwrap();
-        let places: Vec<_> = second
+        let addresses: Vec<_> = second
             .listeners
             .iter()
-            .map(|listen| &listen.place)
+            .map(|listen| &listen.address)
             .collect();
         let tcp = |port| ListenAddress::Tcp(([127, 0, 0, 1], port).into());
         let udp = |port| ListenAddress::Udp(([127, 0, 0, 1], port).into());
         // An address and port that come up twice are listened on once.
-        assert_eq!(places, [&tcp(9001), &tcp(81), &udp(101), &tcp(6380)]);
+        assert_eq!(addresses, [&tcp(9001), &tcp(81), &udp(101), &tcp(6380)]);
         assert_eq!(second.listeners[3].protocol, Protocol::Redis);
-        assert_eq!(second.metrics[0].place, tcp(9151));
+        assert_eq!(second.metrics[0].address, tcp(9151));
         let free = config(&options("-l ::1 -p 0 --metrics ::1 --redis-port 0"), 7).unwrap();
         assert_eq!(
-            free.listeners[1].place,
+            free.listeners[1].address,
             ListenAddress::Tcp("[::1]:0".parse().unwrap())
         );
         assert_eq!(
-            free.metrics[0].place,
+            free.metrics[0].address,
             ListenAddress::Tcp("[::1]:9157".parse().unwrap())
         );
     }

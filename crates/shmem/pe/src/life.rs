@@ -139,7 +139,7 @@ fn gateway<F: Fabric>(
         .map_err(|error| Failure::run(error.to_string()))?;
     say(
         fabric.pe(),
-        &format!("gateway at {}", greeting::places(&gateway)),
+        &format!("gateway at {}", greeting::addresses(&gateway)),
     );
     for open in greeting::open_to_all(&gateway, has_passwords) {
         tracing::warn!("{open}");

@@ -253,7 +253,7 @@ mod tests {
     fn ports(plan: Plan) -> Vec<u16> {
         let listeners = plan.gateway.into_iter().flat_map(|config| config.listeners);
         listeners
-            .map(|listener| match listener.place {
+            .map(|listener| match listener.address {
                 ListenAddress::Tcp(address) => address.port(),
                 ListenAddress::Udp(_)
                 | ListenAddress::Unix { .. }

@@ -30,7 +30,10 @@ pub struct LaterCalls {
 impl LaterCalls {
     /// For a server with these settings.
     pub fn new(server: &Config, log: &LogTo) -> Self {
-        let has_udp = server.listeners.iter().any(|listen| listen.place.is_udp());
+        let has_udp = server
+            .listeners
+            .iter()
+            .any(|listen| listen.address.is_udp());
         let to_journald = *log == LogTo::Journald;
         Self {
             sends_to_addresses: has_udp || to_journald,

@@ -30,17 +30,17 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
-    /// Binds these places, if there are any. Errors name the address.
+    /// Binds these addresses, if there are any. Errors name the address.
     pub(crate) fn bind(
-        places: &[Listen],
+        addresses: &[Listen],
         mut newcomer: Option<&mut Newcomer>,
         shutdown: &Shutdown,
     ) -> io::Result<Option<Self>> {
-        if places.is_empty() {
+        if addresses.is_empty() {
             return Ok(None);
         }
         let bind = |listen: &Listen| bind(listen, newcomer.as_deref_mut());
-        let mut listeners = listen::bind_and_warn(places.iter(), bind)?;
+        let mut listeners = listen::bind_and_warn(addresses.iter(), bind)?;
         let poll = Poll::new()?;
         let registry = poll.registry();
         for listener in &mut listeners {
@@ -125,8 +125,8 @@ impl Endpoint {
 }
 
 fn bind(listen: &Listen, newcomer: Option<&mut Newcomer>) -> io::Result<TcpListener> {
-    let place = &listen.place;
-    let bound = match place {
+    let address = &listen.address;
+    let bound = match address {
         ListenAddress::Tcp(address) => {
             let given = newcomer.and_then(|newcomer| newcomer.tcp(METRICS, *address));
             let bound = given.map_or_else(|| listen::listen_at(*address, BACKLOG), Ok);
@@ -136,7 +136,7 @@ fn bind(listen: &Listen, newcomer: Option<&mut Newcomer>) -> io::Result<TcpListe
         _ => Err(io::Error::other("metrics are served by TCP")),
     };
     bound.map_err(|error| {
-        let named = listen::named(place, listen.name.as_deref(), &error);
+        let named = listen::named(address, listen.name.as_deref(), &error);
         io::Error::new(named.kind(), format!("--metrics: {named}"))
     })
 }

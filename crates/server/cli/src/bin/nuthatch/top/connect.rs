@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use nuthatch_server::address::TypedAddress;
 use nuthatch_server::config::PORT;
-use nuthatch_server::place::Place;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -70,7 +70,8 @@ impl Target {
 
     fn tcp(&self) -> io::Result<TcpStream> {
         let mut failed = io::Error::other("no address");
-        let addresses = Place::parse(&self.server).and_then(|place| place.addresses(PORT));
+        let addresses =
+            TypedAddress::parse(&self.server).and_then(|address| address.addresses(PORT));
         for address in addresses.map_err(io::Error::other)? {
             match TcpStream::connect_timeout(&address, PATIENCE) {
                 Ok(stream) => {

@@ -9,9 +9,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, TcpListener
 use dns_lookup::{AddrInfoHints, LookupError, LookupErrorKind, SockType, getaddrinfo};
 use nix::net::if_::{if_indextoname, if_nametoindex};
 
-/// A place as typed.
+/// An address as typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place<'t> {
+pub struct TypedAddress<'t> {
     typed: &'t str,
     host: Host<'t>,
     port: Option<u16>,
@@ -27,16 +27,16 @@ enum Host<'t> {
     Name(&'t str),
 }
 
-impl<'t> Place<'t> {
-    /// Parses a place. Asks nobody for the addresses of a name.
-    pub fn parse(typed: &'t str) -> Result<Self, PlaceError> {
+impl<'t> TypedAddress<'t> {
+    /// Parses what was typed. Asks nobody for the addresses of a name.
+    pub fn parse(typed: &'t str) -> Result<Self, AddressError> {
         let typed = typed.trim();
         let (host, port) = match typed.strip_prefix('[') {
             Some(rest) => {
-                let (host, behind) = rest.split_once(']').ok_or(PlaceError::Bracket)?;
+                let (host, behind) = rest.split_once(']').ok_or(AddressError::Bracket)?;
                 let port = behind.strip_prefix(':').map(port).transpose()?;
                 if port.is_none() && !behind.is_empty() {
-                    return Err(PlaceError::Bracket);
+                    return Err(AddressError::Bracket);
                 }
                 (host, port)
             }
@@ -71,8 +71,8 @@ impl<'t> Place<'t> {
         matches!(self.host, Host::Name(_) | Host::Scoped(..))
     }
 
-    /// Its addresses, at least one, each once. `port` is for a place without one.
-    pub fn addresses(&self, port: u16) -> Result<Vec<SocketAddr>, PlaceError> {
+    /// Its addresses, at least one, each once. `port` is for one without.
+    pub fn addresses(&self, port: u16) -> Result<Vec<SocketAddr>, AddressError> {
         let port = self.port.unwrap_or(port);
         match self.host {
             Host::Every => Ok(everywhere(port)),
@@ -87,14 +87,16 @@ impl<'t> Place<'t> {
 }
 
 impl<'t> Host<'t> {
-    fn parse(typed: &'t str) -> Result<Self, PlaceError> {
+    fn parse(typed: &'t str) -> Result<Self, AddressError> {
         if typed == "*" {
             return Ok(Self::Every);
         }
         if let Ok(address) = typed.parse::<IpAddr>() {
             // A socket of IPv6 takes no clients of IPv4 (`bind_tcp`), so ::ffff:127.0.0.1 is 127.0.0.1.
             return match address.to_canonical() {
-                IpAddr::V6(address) if address.is_unicast_link_local() => Err(PlaceError::NoScope),
+                IpAddr::V6(address) if address.is_unicast_link_local() => {
+                    Err(AddressError::NoScope)
+                }
                 address => Ok(Self::Address(address)),
             };
         }
@@ -106,7 +108,7 @@ impl<'t> Host<'t> {
         let is_name = |byte: u8| !byte.is_ascii_whitespace() && !b":[],;%".contains(&byte);
         match !typed.is_empty() && typed.bytes().all(is_name) {
             true => Ok(Self::Name(typed)),
-            false => Err(PlaceError::Syntax),
+            false => Err(AddressError::Syntax),
         }
     }
 }
@@ -121,15 +123,15 @@ pub fn everywhere(port: u16) -> Vec<SocketAddr> {
 }
 
 /// The port behind a colon: -1 and 0 are any free one, as with memcached.
-fn port(typed: &str) -> Result<u16, PlaceError> {
+fn port(typed: &str) -> Result<u16, AddressError> {
     match typed {
         "-1" => Ok(0),
-        typed => typed.parse().map_err(|_| PlaceError::Port),
+        typed => typed.parse().map_err(|_| AddressError::Port),
     }
 }
 
 /// The number of an interface that exists.
-fn interface(typed: &str) -> Result<u32, PlaceError> {
+fn interface(typed: &str) -> Result<u32, AddressError> {
     let found = match typed.parse() {
         // nix 0.31 takes no name for an empty one.
         Ok(number) => match if_indextoname(number) {
@@ -138,10 +140,10 @@ fn interface(typed: &str) -> Result<u32, PlaceError> {
         },
         Err(_) => if_nametoindex(typed).ok(),
     };
-    found.ok_or(PlaceError::Interface)
+    found.ok_or(AddressError::Interface)
 }
 
-fn resolve(name: &str, port: u16) -> Result<Vec<SocketAddr>, PlaceError> {
+fn resolve(name: &str, port: u16) -> Result<Vec<SocketAddr>, AddressError> {
     let hints = AddrInfoHints {
         socktype: SockType::Stream.into(),
         ..AddrInfoHints::default()
@@ -157,15 +159,15 @@ fn resolve(name: &str, port: u16) -> Result<Vec<SocketAddr>, PlaceError> {
         }
     }
     match found.is_empty() {
-        true => Err(PlaceError::Unknown),
+        true => Err(AddressError::Unknown),
         false => Ok(found),
     }
 }
 
-/// Why a place has no address. The text begins where that of the place ends.
+/// Why what was typed has no address. The text begins where what was typed ends.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum PlaceError {
+pub enum AddressError {
     /// Neither an address nor a name.
     Syntax,
     /// The bracket is not closed, or something other than a port is behind it.
@@ -182,7 +184,7 @@ pub enum PlaceError {
     NoAnswer(io::Error),
 }
 
-impl From<LookupError> for PlaceError {
+impl From<LookupError> for AddressError {
     fn from(error: LookupError) -> Self {
         match error.kind() {
             LookupErrorKind::NoName | LookupErrorKind::NoData => Self::Unknown,
@@ -191,7 +193,7 @@ impl From<LookupError> for PlaceError {
     }
 }
 
-impl Display for PlaceError {
+impl Display for AddressError {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             Self::Syntax => {
@@ -210,14 +212,14 @@ impl Display for PlaceError {
     }
 }
 
-impl Error for PlaceError {}
+impl Error for AddressError {}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn addresses(typed: &str) -> Vec<String> {
-        let found = Place::parse(typed).and_then(|place| place.addresses(5));
+        let found = TypedAddress::parse(typed).and_then(|address| address.addresses(5));
         let found = found.unwrap_or_else(|error| panic!("{typed}: {error}"));
         found.iter().map(SocketAddr::to_string).collect()
     }
@@ -256,9 +258,9 @@ mod tests {
             ("11211", 11211),
         ] {
             let all = everywhere(port);
-            let place = Place::parse(typed).unwrap();
-            assert_eq!(place.addresses(5).unwrap(), all, "{typed}");
-            assert_eq!(place.name(), Some(typed));
+            let address = TypedAddress::parse(typed).unwrap();
+            assert_eq!(address.addresses(5).unwrap(), all, "{typed}");
+            assert_eq!(address.name(), Some(typed));
         }
     }
 
@@ -294,7 +296,7 @@ mod tests {
             ("127.0.0.1:65536", "no port"),
             (":x", "no port"),
         ] {
-            let found = Place::parse(typed).and_then(|place| place.addresses(5));
+            let found = TypedAddress::parse(typed).and_then(|address| address.addresses(5));
             let error = found.unwrap_err().to_string();
             assert!(error.contains(says), "{typed}: {error}");
         }
@@ -302,7 +304,7 @@ mod tests {
 
     #[test]
     fn an_unknown_name_is_no_silent_resolver() {
-        let told = |number| PlaceError::from(LookupError::new(number)).to_string();
+        let told = |number| AddressError::from(LookupError::new(number)).to_string();
         assert_eq!(told(nix::libc::EAI_NONAME), "unknown name");
         assert_eq!(told(nix::libc::EAI_NODATA), "unknown name");
         for number in [

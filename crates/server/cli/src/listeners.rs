@@ -1,11 +1,11 @@
-//! The places where a server listens, each with its protocol: from flags, or from sockets that systemd has bound.
+//! The listeners of a server, each with its address and protocol: from flags, or from sockets that systemd has bound.
 //!
 //! An address of `-l` may have words in front, as memcached's: `notls:`, `btls:` or `mtls:`, then `proto[NAME]:`, then
 //! `tag[NAME]:` or `tag_NAME_:`.
 
 use nuthatch_protocol::cpserver;
+use nuthatch_server::address::TypedAddress;
 use nuthatch_server::config::{self, Listen, ListenAddress, Protocol, Verify};
-use nuthatch_server::place::Place;
 
 use crate::flags::Flags;
 use crate::settings::absolute;
@@ -19,15 +19,15 @@ const REDIS_PORT: u16 = 6379;
 /// Bytes of a tag in front of an address, at most: memcached's.
 const TAG_MAX: usize = 8;
 
-/// Every place, and the warnings about them.
+/// Every listener, and the warnings about them.
 #[derive(Debug)]
-pub struct Places {
+pub struct Listeners {
     pub listeners: Vec<Listen>,
     pub warnings: Vec<String>,
 }
 
-impl Places {
-    /// The places of these flags, and those for CPServer's clients, if the program serves them. `verify` says which
+impl Listeners {
+    /// The listeners of these flags, and those for CPServer's clients, if the program serves them. `verify` says which
     /// certificates TLS demands of clients, if there is TLS.
     pub fn of(
         flags: &Flags,
@@ -93,8 +93,8 @@ fn each_typed(list: &str) -> impl Iterator<Item = &str> {
 
 /// An address as typed, with the unspecified one in place of a name.
 fn without_name(typed: &str) -> String {
-    match Place::parse(typed) {
-        Ok(place) if place.asks_system() => match place.port() {
+    match TypedAddress::parse(typed) {
+        Ok(address) if address.asks_system() => match address.port() {
             Some(port) => format!("0.0.0.0:{port}"),
             None => "0.0.0.0".to_owned(),
         },
@@ -118,7 +118,7 @@ fn elsewhere(flags: &Flags, verify: Option<Verify>) -> Vec<String> {
     warnings
 }
 
-/// The flags, and the defaults of a place for which nothing else is set.
+/// The flags, and the defaults of a listener for which nothing else is set.
 struct ListenDefaults<'f> {
     flags: &'f Flags,
     verify: Option<Verify>,
@@ -126,18 +126,18 @@ struct ListenDefaults<'f> {
 }
 
 impl ListenDefaults<'_> {
-    /// Places for memcached's clients.
+    /// Listeners for memcached's clients.
     fn memcached(&self) -> Result<Vec<Listen>, String> {
         let inherited = inherited_as(None);
         if !inherited.is_empty() {
             return Ok(self.inherited(inherited));
         }
         if let Some(path) = &self.flags.unix_socket {
-            let place = ListenAddress::Unix {
+            let address = ListenAddress::Unix {
                 path: absolute(path)?,
                 mode: self.flags.unix_mask.unwrap_or(UNIX_MODE),
             };
-            return Ok(vec![place.of(self.protocol)]);
+            return Ok(vec![address.of(self.protocol)]);
         }
         let port = match self.flags.port {
             None => config::PORT,
@@ -146,28 +146,28 @@ impl ListenDefaults<'_> {
         self.tcp(port)
     }
 
-    /// Places for datagrams, if UDP is on: the addresses of `-l`, whatever ports those have.
+    /// Listeners for datagrams, if UDP is on: the addresses of `-l`, whatever ports those have.
     fn udp(&self) -> Result<Vec<Listen>, String> {
         let inherited = inherited_as(Some("udp")).into_iter();
-        let inherited = inherited.map(|place| match place {
+        let inherited = inherited.map(|address| match address {
             ListenAddress::Inherited(fd) => ListenAddress::InheritedUdp(fd),
             other => other,
         });
-        let mut found: Vec<Listen> = inherited.map(|place| place.of(self.protocol)).collect();
+        let mut found: Vec<Listen> = inherited.map(|address| address.of(self.protocol)).collect();
         if found.is_empty() {
             let port = match self.flags.udp_port {
                 None | Some(0) => return Ok(Vec::new()),
                 Some(port) => port_of("-U", port)?,
             };
             for listen in self.of_memcached(port)? {
-                let ListenAddress::Tcp(mut address) = listen.place else {
+                let ListenAddress::Tcp(mut address) = listen.address else {
                     continue;
                 };
                 address.set_port(port);
-                let place = ListenAddress::Udp(address);
-                match found.iter_mut().find(|other| other.place == place) {
+                let address = ListenAddress::Udp(address);
+                match found.iter_mut().find(|other| other.address == address) {
                     None => found.push(Listen {
-                        place,
+                        address,
                         tls: None,
                         ..listen
                     }),
@@ -188,30 +188,32 @@ impl ListenDefaults<'_> {
         Ok(found)
     }
 
-    /// Places for CPServer's clients.
+    /// Listeners for CPServer's clients.
     fn cpserver(&self, typed: Option<&[String]>) -> Result<Vec<Listen>, String> {
-        let mut places = self.inherited(inherited_as(Some(CPSERVER)));
+        let mut listeners = self.inherited(inherited_as(Some(CPSERVER)));
         let Some(all) = typed else {
-            return match places.is_empty() {
-                true => Ok(places),
+            return match listeners.is_empty() {
+                true => Ok(listeners),
                 false => Err(format!(
                     "systemd's socket {CPSERVER}: its clients are served by `nuthatch-lab serve`"
                 )),
             };
         };
-        if places.is_empty() {
+        if listeners.is_empty() {
             for typed in all {
                 let (word, address) = tls_word(typed);
                 let tls = self.tls("--cpserver", typed, word)?;
                 let found = addresses("--cpserver", address, cpserver::PORT)?.into_iter();
-                Listen::add_new(&mut places, found.map(|listen| Listen { tls, ..listen }));
+                Listen::add_new(&mut listeners, found.map(|listen| Listen { tls, ..listen }));
             }
         }
-        let places = places.into_iter();
-        Ok(places.map(|listen| listen.of(Protocol::CpServer)).collect())
+        let listeners = listeners.into_iter();
+        Ok(listeners
+            .map(|listen| listen.of(Protocol::CpServer))
+            .collect())
     }
 
-    /// Places for Redis' clients, if they are served: the addresses for memcached's clients, whatever ports those have.
+    /// Listeners for Redis' clients, if they are served: the addresses for memcached's clients, whatever ports those have.
     /// An address that stands there more than once is served as securely as the most secure of them.
     fn redis(&self, warnings: &mut Vec<String>) -> Result<Vec<Listen>, String> {
         let inherited = inherited_as(Some("redis"));
@@ -225,16 +227,18 @@ impl ListenDefaults<'_> {
         let port = port_of("--redis-port", port)?;
         let mut found: Vec<Listen> = Vec::new();
         for mut listen in self.of_memcached(port)? {
-            if let ListenAddress::Tcp(address) = &mut listen.place {
+            if let ListenAddress::Tcp(address) = &mut listen.address {
                 address.set_port(port);
             }
-            let same = found.iter_mut().find(|other| other.place == listen.place);
+            let same = found
+                .iter_mut()
+                .find(|other| other.address == listen.address);
             let Some(other) = same else {
                 found.push(listen.of(Protocol::Redis));
                 continue;
             };
             if other.tls != listen.tls
-                && let ListenAddress::Tcp(address) = listen.place
+                && let ListenAddress::Tcp(address) = listen.address
             {
                 other.tls = other.tls.max(listen.tls);
                 warnings.push(format!(
@@ -247,12 +251,12 @@ impl ListenDefaults<'_> {
     }
 
     /// Systemd's sockets with the defaults.
-    fn inherited(&self, places: Vec<ListenAddress>) -> Vec<Listen> {
-        let listen = |place: ListenAddress| Listen {
+    fn inherited(&self, addresses: Vec<ListenAddress>) -> Vec<Listen> {
+        let listen = |address: ListenAddress| Listen {
             tls: self.verify,
-            ..place.of(self.protocol)
+            ..address.of(self.protocol)
         };
-        places.into_iter().map(listen).collect()
+        addresses.into_iter().map(listen).collect()
     }
 
     /// The addresses of `-l` that are for memcached's clients.
@@ -390,7 +394,7 @@ fn port_of(flag: &str, port: i32) -> Result<u16, String> {
     }
 }
 
-/// The addresses of a place that was typed behind a flag.
+/// The addresses of what was typed behind a flag.
 fn addresses(flag: &str, typed: &str, port: u16) -> Result<Vec<Listen>, String> {
     Listen::typed(typed, port).map_err(|error| format!("{flag} {typed}: {error}"))
 }
@@ -400,7 +404,7 @@ pub fn metrics(flags: &Flags) -> Result<Vec<Listen>, String> {
     let inherited = inherited_as(Some("metrics"));
     if !inherited.is_empty() {
         let all = inherited.into_iter();
-        return Ok(all.map(|place| place.of(Protocol::Memcached)).collect());
+        return Ok(all.map(|address| address.of(Protocol::Memcached)).collect());
     }
     match &flags.metrics {
         Some(typed) => addresses("--metrics", typed, METRICS_PORT),
@@ -491,7 +495,7 @@ mod tests {
         }
     }
 
-    /// Each place with its protocol, and the certificates that TLS demands there.
+    /// Each listener's address with its protocol, and the certificates that TLS demands there.
     fn listening(flags: &Flags, verify: Option<Verify>) -> Result<Vec<String>, String> {
         listening_with(flags, None, verify)
     }
@@ -503,11 +507,11 @@ mod tests {
     ) -> Result<Vec<String>, String> {
         let cpserver: Option<Vec<String>> =
             cpserver.map(|all| all.iter().map(|&typed| typed.to_owned()).collect());
-        let all = Places::of(flags, cpserver.as_deref(), verify)?
+        let all = Listeners::of(flags, cpserver.as_deref(), verify)?
             .listeners
             .into_iter();
-        let told = all.map(|listen| {
-            let place = match &listen.place {
+        let shown = all.map(|listen| {
+            let address = match &listen.address {
                 ListenAddress::Tcp(address) => address.to_string(),
                 ListenAddress::Udp(address) => format!("udp {address}"),
                 ListenAddress::Unix { path, mode } => format!("{} {mode:o}", path.display()),
@@ -519,9 +523,9 @@ mod tests {
                 other => format!(" {other:?}"),
             };
             let tls = listen.tls.map_or(String::new(), |tls| format!(" {tls:?}"));
-            place + &protocol + &tls
+            address + &protocol + &tls
         });
-        Ok(told.collect())
+        Ok(shown.collect())
     }
 
     #[test]
@@ -568,10 +572,10 @@ mod tests {
                 redis_port: Some(7),
                 ..flags(&listen)
             };
-            let places = Places::of(&flags, None, Some(Verify::Nothing)).unwrap();
-            assert_eq!(places.listeners.len(), 3);
-            assert_eq!(places.listeners[2].tls, Some(Verify::Nothing));
-            assert!(places.warnings[0].contains("127.0.0.1:7 has the strictest"));
+            let found = Listeners::of(&flags, None, Some(Verify::Nothing)).unwrap();
+            assert_eq!(found.listeners.len(), 3);
+            assert_eq!(found.listeners[2].tls, Some(Verify::Nothing));
+            assert!(found.warnings[0].contains("127.0.0.1:7 has the strictest"));
         }
     }
 
@@ -584,9 +588,9 @@ mod tests {
             };
             listening(&flags, None)
         };
-        let places = ["127.0.0.1", "127.0.0.1:5", "::1;[::1]:6"];
+        let addresses = ["127.0.0.1", "127.0.0.1:5", "::1;[::1]:6"];
         assert_eq!(
-            listening(Some(9), &places).unwrap(),
+            listening(Some(9), &addresses).unwrap(),
             ["127.0.0.1:9", "127.0.0.1:5", "[::1]:9", "[::1]:6"]
         );
         for free in [0, -1] {
@@ -595,24 +599,27 @@ mod tests {
                 ["127.0.0.1:0"]
             );
         }
-        for (port, place) in [
+        for (port, address) in [
             (1, "127.0.0.1:x"),
             (1, "1.2.3:9:9"),
             (65_536, "::1"),
             (-2, "::1"),
         ] {
-            assert!(listening(Some(port), &[place]).is_err(), "{port} {place}");
+            assert!(
+                listening(Some(port), &[address]).is_err(),
+                "{port} {address}"
+            );
         }
     }
 
     #[test]
     fn lists_may_have_blanks_and_the_same_address_twice() {
-        let places = |listen: &[&str]| listening(&flags(listen), None).unwrap();
+        let addresses = |listen: &[&str]| listening(&flags(listen), None).unwrap();
         let two = ["127.0.0.1:11211", "[::1]:7"];
-        assert_eq!(places(&[" 127.0.0.1 ,, [::1]:7;"]), two);
-        assert_eq!(places(&["127.0.0.1", " 127.0.0.1", "[::1]:7"]), two);
+        assert_eq!(addresses(&[" 127.0.0.1 ,, [::1]:7;"]), two);
+        assert_eq!(addresses(&["127.0.0.1", " 127.0.0.1", "[::1]:7"]), two);
         // Another kind of clients cannot share it: the check of a start tells that.
-        assert_eq!(places(&["127.0.0.1", "proto[ascii]:127.0.0.1"]).len(), 2);
+        assert_eq!(addresses(&["127.0.0.1", "proto[ascii]:127.0.0.1"]).len(), 2);
         assert!(listening(&flags(&[" ,;"]), None).is_err());
         let cpserver = ["127.0.0.1:8", "127.1:8", "127.0.0.1:9"];
         let all = listening_with(&flags(&["127.0.0.1"]), Some(&cpserver), None);
@@ -623,7 +630,7 @@ mod tests {
     fn every_flag_takes_an_address_in_every_spelling() {
         let all = |port| {
             let all = Listen::everywhere(port).into_iter();
-            all.map(|listen| listen.place).collect::<Vec<_>>()
+            all.map(|listen| listen.address).collect::<Vec<_>>()
         };
         for typed in ["*:7", ":7", "7"] {
             let flags = Flags {
@@ -631,12 +638,12 @@ mod tests {
                 ..flags(&[typed])
             };
             let cpserver = [typed.replace('7', "8")];
-            let places = Places::of(&flags, Some(&cpserver), None).unwrap();
-            let places = places.listeners.into_iter();
-            let places: Vec<_> = places.map(|listen| listen.place).collect();
-            assert_eq!(places, [all(7), all(8)].concat(), "{typed}");
+            let found = Listeners::of(&flags, Some(&cpserver), None).unwrap();
+            let addresses = found.listeners.into_iter();
+            let addresses: Vec<_> = addresses.map(|listen| listen.address).collect();
+            assert_eq!(addresses, [all(7), all(8)].concat(), "{typed}");
             let metrics = metrics(&flags).unwrap().into_iter();
-            let metrics: Vec<_> = metrics.map(|listen| listen.place).collect();
+            let metrics: Vec<_> = metrics.map(|listen| listen.address).collect();
             assert_eq!(metrics, all(9), "{typed}");
         }
     }
@@ -715,9 +722,9 @@ mod tests {
 
     #[test]
     fn cpservers_clients_have_the_same_words_for_tls() {
-        let place = |typed: &str, tls| {
-            let places = listening_with(&flags(&["127.0.0.1"]), Some(&[typed]), tls);
-            places.map(|mut places| places.remove(1))
+        let address = |typed: &str, tls| {
+            let addresses = listening_with(&flags(&["127.0.0.1"]), Some(&[typed]), tls);
+            addresses.map(|mut addresses| addresses.remove(1))
         };
         let tls = Some(Verify::IfPresent);
         for (typed, has) in [
@@ -727,10 +734,13 @@ mod tests {
             ("mtls:127.0.0.1:5", " Always"),
         ] {
             let expected = format!("127.0.0.1:5 CpServer{has}");
-            assert_eq!(place(typed, tls), Ok(expected), "{typed}");
+            assert_eq!(address(typed, tls), Ok(expected), "{typed}");
         }
-        assert_eq!(place("127.0.0.1", None).unwrap(), "127.0.0.1:2117 CpServer");
-        let error = place("btls:127.0.0.1", None).unwrap_err();
+        assert_eq!(
+            address("127.0.0.1", None).unwrap(),
+            "127.0.0.1:2117 CpServer"
+        );
+        let error = address("btls:127.0.0.1", None).unwrap_err();
         assert_eq!(error, "--cpserver btls:127.0.0.1: needs TLS (-Z)");
     }
 
@@ -753,9 +763,9 @@ mod tests {
             redis_port: Some(7),
             ..flags(&typed)
         };
-        let places = listening(&more, tls).unwrap();
+        let addresses = listening(&more, tls).unwrap();
         assert_eq!(
-            places[1..],
+            addresses[1..],
             ["127.0.0.2:7 Redis", own[2], "127.0.0.1:7 Redis Nothing"]
         );
         let datagrams = Flags {
