@@ -1,4 +1,4 @@
-//! Any bytes from a server that hands over, with descriptors: a newcomer takes all of it or none, and leaves nothing
+//! Any bytes from a server that hands over, with descriptors: a successor takes all of it or none, and leaves nothing
 //! open.
 
 #![no_main]
@@ -21,7 +21,7 @@ fuzz_target!(|bytes: &[u8]| {
     if let Some((descriptors, input)) = bytes.split_at_checked(MESSAGES) {
         memory::at_most(HELD_MAX, || {
             let engine = Naive::new(Options::default()).any();
-            fuzzing::newcomer(input, descriptors, &engine);
+            fuzzing::successor(input, descriptors, &engine);
         });
     }
 });

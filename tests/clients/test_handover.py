@@ -214,7 +214,7 @@ def test_a_confined_server_hands_over_its_restart_file_too(start, tmp_path, port
     assert held(At(port)).count(b"VA ") == len(ITEMS) and third.process.poll() is None
 
 
-class Newcomer:
+class Successor:
     """A process that asks for a handover, as far as a test wants."""
 
     def __init__(self, control, hello=HELLO):
@@ -240,7 +240,7 @@ class Newcomer:
         return heard
 
 
-def test_a_newcomer_that_fails_takes_nothing(start, tmp_path, port):
+def test_a_successor_that_fails_takes_nothing(start, tmp_path, port):
     control = tmp_path / "control"
     flags = ["-l", "127.0.0.1", "-p", str(port), "--handover", str(control)]
     server = start(*flags)
@@ -257,15 +257,15 @@ def test_a_newcomer_that_fails_takes_nothing(start, tmp_path, port):
             client.connect(str(control))
             client.sendall(said)
         goes_on(number + 1)
-    other = Newcomer(control, b"nuthatch handover 1")
+    other = Successor(control, b"nuthatch handover 1")
     assert other.hear() == b"refused: the running server is of another version"
     goes_on(5)
-    silent = Newcomer(control)
+    silent = Successor(control)
     assert silent.hear_all()[:2] == [b"socket control", b"socket memcached"]
     silent.socket.close()
     goes_on(6)
     # Amidst the items, and behind them.
-    middle = Newcomer(control)
+    middle = Successor(control)
     middle.hear_all()
     middle.say(b"ready")
     assert middle.socket.recv(8, socket.MSG_WAITALL) == b"NUTHATCH"
@@ -274,7 +274,7 @@ def test_a_newcomer_that_fails_takes_nothing(start, tmp_path, port):
     middle.socket.close()
     assert waiting.recv(100) == b"MN\r\n"
     goes_on(7)
-    wrong = Newcomer(control)
+    wrong = Successor(control)
     wrong.hear_all()
     wrong.say(b"ready")
     wrong.say(b"no")
@@ -293,12 +293,12 @@ def test_a_newcomer_that_fails_takes_nothing(start, tmp_path, port):
     assert second.end() == 0
 
 
-def test_a_second_newcomer_is_refused_at_once(start, tmp_path, port):
+def test_a_second_successor_is_refused_at_once(start, tmp_path, port):
     control = tmp_path / "control"
     flags = ["-l", "127.0.0.1", "-p", str(port), "--handover", str(control)]
     server = start(*flags)
     fill(At(port))
-    silent = Newcomer(control)
+    silent = Successor(control)
     assert silent.hear_all()[-1] == b"end"
     # It asks while the first one prepares its start, and while that takes the items.
     for said in [b"", b"ready"]:
@@ -307,7 +307,7 @@ def test_a_second_newcomer_is_refused_at_once(start, tmp_path, port):
             assert silent.socket.recv(8, socket.MSG_WAITALL) == b"NUTHATCH"
         seconds = []
         for _ in range(20):
-            seconds.append(Newcomer(control))
+            seconds.append(Successor(control))
             # Less than the server waits for the first one.
             seconds[-1].socket.settimeout(5)
             assert seconds[-1].hear() == b"refused: another process is taking over"
@@ -331,12 +331,12 @@ def filled(port):
 
 
 @pytest.mark.parametrize("reads", [0, 50_000])
-def test_a_newcomer_that_hardly_reads_is_cut_off(start, tmp_path, port, reads):
+def test_a_successor_that_hardly_reads_is_cut_off(start, tmp_path, port, reads):
     """Nobody is served meanwhile. It is not enough to read a little now and then."""
     control = tmp_path / "control"
     server = start("-l", "127.0.0.1", "-p", str(port), "--handover", str(control))
     filled(port)
-    slow = Newcomer(control)
+    slow = Successor(control)
     slow.hear_all()
     slow.say(b"ready")
     server.until("nothing more is accepted")
@@ -353,7 +353,7 @@ def test_a_newcomer_that_hardly_reads_is_cut_off(start, tmp_path, port, reads):
         assert answer == b"MN\r\n"
     server.until("silent, or too slow, for 10 s")
     assert converse(At(port).address, b"stats\r\n").count(b"STAT curr_items 30\r\n") == 1
-    # What was wrong with one newcomer is nothing to the next.
+    # What was wrong with one successor is nothing to the next.
     slow.socket.close()
     second = start("-l", "127.0.0.1", "-p", str(port), "--handover", str(control))
     assert server.process.wait() == 0
@@ -366,7 +366,7 @@ def test_a_stop_ends_a_handover_and_nothing_is_lost(start, tmp_path, port):
     flags = ["-l", "127.0.0.1", "-p", str(port), "--handover", str(control), "-e", str(items)]
     server = start(*flags)
     filled(port)
-    slow = Newcomer(control)
+    slow = Successor(control)
     slow.hear_all()
     slow.say(b"ready")
     # Amidst the items.
@@ -378,7 +378,7 @@ def test_a_stop_ends_a_handover_and_nothing_is_lost(start, tmp_path, port):
     assert converse(At(port).address, b"stats\r\n").count(b"STAT curr_items 30\r\n") == 1
 
 
-def test_if_the_server_that_hands_over_is_stopped_the_newcomer_takes_what_it_leaves(start, tmp_path, port):
+def test_if_the_server_that_hands_over_is_stopped_the_successor_takes_what_it_leaves(start, tmp_path, port):
     items = tmp_path / "items"
     flags = ["-l", "127.0.0.1", "-p", str(port), "--handover", str(tmp_path / "control"), "-m", "512", "-e", str(items)]
     server = start(*flags)
@@ -391,13 +391,13 @@ def test_if_the_server_that_hands_over_is_stopped_the_newcomer_takes_what_it_lea
         log = other.log.read_text()
         time.sleep(0.01)
     if other.process.poll() is not None:
-        # The old one took longer to end than the newcomer waits for that: then all is left for the next start.
+        # The old one took longer to end than the successor waits for that: then all is left for the next start.
         start(*flags)
     assert converse(At(port).address, b"stats\r\n").count(b"STAT curr_items 100000\r\n") == 1
     assert not (tmp_path / "items.refused").exists()
 
 
-def test_a_newcomer_can_be_stopped_while_the_running_server_is_silent(start, tmp_path, port):
+def test_a_successor_can_be_stopped_while_the_running_server_is_silent(start, tmp_path, port):
     """What listens there may be anything. Without room in its queue a process does not even get to speak."""
     control = tmp_path / "control"
     with socket.socket(socket.AF_UNIX) as mute:
@@ -405,13 +405,13 @@ def test_a_newcomer_can_be_stopped_while_the_running_server_is_silent(start, tmp
         mute.listen(0)
         flags = ["-l", "127.0.0.1", "-p", str(port), "--handover", str(control)]
         for _ in range(3):
-            newcomer = start(*flags, ready=False)
+            successor = start(*flags, ready=False)
             time.sleep(0.5)
-            assert newcomer.end() == 0
-            assert "stopped before it was up" in newcomer.log.read_text()
+            assert successor.end() == 0
+            assert "stopped before it was up" in successor.log.read_text()
 
 
-def test_a_newcomer_that_is_killed_in_between_takes_nothing(start, tmp_path, port):
+def test_a_successor_that_is_killed_in_between_takes_nothing(start, tmp_path, port):
     control = tmp_path / "control"
     flags = ["-l", "127.0.0.1", "-p", str(port), "--handover", str(control), "-m", "512"]
     server = start(*flags)
@@ -448,7 +448,7 @@ def stopped_in_between(start, server, flags, port):
 
 
 @pytest.mark.parametrize("load", [False, True])
-def test_if_the_server_that_hands_over_is_killed_the_newcomer_serves(start, tmp_path, port, load):
+def test_if_the_server_that_hands_over_is_killed_the_successor_serves(start, tmp_path, port, load):
     """It has the sockets by then, so nobody else could serve. It has no items but those of a copy."""
     copy = tmp_path / "copy"
     flags = ["-l", "127.0.0.1", "-p", str(port), "--handover", str(tmp_path / "control"), "-m", "512"]
@@ -471,7 +471,7 @@ def test_if_the_server_that_hands_over_is_killed_the_newcomer_serves(start, tmp_
     assert third.end() == 0
 
 
-def test_a_newcomer_that_is_stopped_in_between_takes_nothing(start, tmp_path, port):
+def test_a_successor_that_is_stopped_in_between_takes_nothing(start, tmp_path, port):
     """Ctrl-C before it is up does not mean the items."""
     flags = ["-l", "127.0.0.1", "-p", str(port), "--handover", str(tmp_path / "control"), "-m", "512"]
     server = start(*flags)
@@ -490,7 +490,7 @@ def test_a_newcomer_that_is_stopped_in_between_takes_nothing(start, tmp_path, po
     assert third.end() == 0
 
 
-def test_a_newcomer_that_fails_leaves_the_paths_of_the_running_server(start, tmp_path):
+def test_a_successor_that_fails_leaves_the_paths_of_the_running_server(start, tmp_path):
     path, control = tmp_path / "unix", tmp_path / "control"
     flags = ["-s", str(path), "--handover", str(control)]
 
@@ -513,7 +513,7 @@ def test_a_newcomer_that_fails_leaves_the_paths_of_the_running_server(start, tmp
 
 @pytest.mark.parametrize("with_handover", [True, False])
 @pytest.mark.parametrize("kind", ["unix", "tcp"])
-def test_a_newcomer_that_fails_leaves_all_files_of_the_running_server(start, tmp_path, port, kind, with_handover):
+def test_a_successor_that_fails_leaves_all_files_of_the_running_server(start, tmp_path, port, kind, with_handover):
     folder = tmp_path / "files"
     folder.mkdir()
     place = {name: str(folder / name) for name in ["unix", "control", "pid", "ports", "items", "copy", "damaged"]}
@@ -560,7 +560,7 @@ def test_a_newcomer_that_fails_leaves_all_files_of_the_running_server(start, tmp
     assert files().keys() == {"copy", "damaged", "items", "items.lock", "ports"}
 
 
-def test_a_newcomer_whose_process_id_cannot_be_written_takes_nothing(start, tmp_path, port):
+def test_a_successor_whose_process_id_cannot_be_written_takes_nothing(start, tmp_path, port):
     flags = ["-l", "127.0.0.1", "-p", str(port), "--handover", str(tmp_path / "control")]
     server = start(*flags)
     fill(At(port))
@@ -636,7 +636,7 @@ def test_a_unix_socket_takes_the_users_it_was_told_of(start, tmp_path):
 def test_a_stop_amidst_a_handover_is_a_stop(start, tmp_path, port):
     control = tmp_path / "control"
     server = start("-l", "127.0.0.1", "-p", str(port), "--handover", str(control))
-    asking = Newcomer(control)
+    asking = Successor(control)
     asking.hear_all()
     server.process.send_signal(signal.SIGTERM)
     assert server.process.wait() == 0 and not pathlib.Path(control).exists()

@@ -16,7 +16,7 @@ use nuthatch_state::telemetry::connections::{Info, Peer};
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::handover::Named;
-use crate::handover::taking::Newcomer;
+use crate::handover::taking::Successor;
 
 /// Bytes of the longest datagram that can come.
 pub(crate) const DATAGRAM_MAX: usize = 65_507;
@@ -39,10 +39,10 @@ impl DatagramSocket {
         address: SocketAddr,
         workers: usize,
         protocol: Protocol,
-        newcomer: Option<&mut Newcomer>,
+        successor: Option<&mut Successor>,
     ) -> io::Result<(Vec<Self>, SocketAddr)> {
-        let (first, mut given) = match newcomer {
-            Some(newcomer) => (newcomer.udp(address), Some(newcomer)),
+        let (first, mut given) = match successor {
+            Some(successor) => (successor.udp(address), Some(successor)),
             None => (None, None),
         };
         let first = match first {
@@ -58,7 +58,7 @@ impl DatagramSocket {
         let address = address_of(&first)?;
         let mut sockets = vec![first];
         while sockets.len() < workers {
-            let given = given.as_mut().and_then(|newcomer| newcomer.udp(address));
+            let given = given.as_mut().and_then(|successor| successor.udp(address));
             sockets.push(match given {
                 Some(socket) => socket,
                 None => {

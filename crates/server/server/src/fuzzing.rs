@@ -1,7 +1,7 @@
 //! Doors for the fuzz targets, which are in no other build than theirs and that of the tests.
 //!
 //! * [`session`]: any bytes from a client, in any pieces, through a worker of its own.
-//! * [`newcomer`]: any bytes from a server that hands over.
+//! * [`successor`]: any bytes from a server that hands over.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown as Half;
@@ -19,7 +19,7 @@ use nuthatch_settings::config::{Config, Protocol};
 use nuthatch_state::shutdown::Shutdown;
 
 use crate::handover::HELLO;
-use crate::handover::taking::Newcomer;
+use crate::handover::taking::Successor;
 use crate::worker::alone::Alone;
 
 /// More turns than any input needs.
@@ -163,9 +163,9 @@ impl Talk {
     }
 }
 
-/// Has a newcomer hear `input` from the server that is to hand over. Each message comes with as many descriptors as the
+/// Has a successor hear `input` from the server that is to hand over. Each message comes with as many descriptors as the
 /// next of `descriptors` says, up to seven. Nothing of them is left.
-pub fn newcomer(input: &[u8], descriptors: &[u8], engine: &Arc<AnyEngine>) {
+pub fn successor(input: &[u8], descriptors: &[u8], engine: &Arc<AnyEngine>) {
     let (mut kept, passed) = UnixStream::pair().unwrap();
     kept.set_nonblocking(true).unwrap();
     // Errors are the rule.
@@ -193,10 +193,10 @@ fn hand_over(
     drop(passed);
     server.shutdown(Half::Write)?;
     let shutdown = Shutdown::default();
-    let newcomer = Newcomer::hear(stream, Path::new("a newcomer"), HELLO, &shutdown)?;
+    let successor = Successor::hear(stream, Path::new("a successor"), HELLO, &shutdown)?;
     let clock = Clock::start();
     let mut go_on = || ControlFlow::Continue(());
-    newcomer.take_over(engine, &clock, &mut go_on, &shutdown)?;
+    successor.take_over(engine, &clock, &mut go_on, &shutdown)?;
     Ok(())
 }
 
@@ -261,7 +261,7 @@ mod tests {
             .concat();
         for descriptors in [&[][..], &[1, 1, 1], &[4, 2, 1], &[7], &[0, 1]] {
             for end in 0..=whole.len() {
-                newcomer(&whole[..end], descriptors, &engine());
+                successor(&whole[..end], descriptors, &engine());
             }
         }
     }

@@ -13,7 +13,7 @@ use nuthatch_state::telemetry::Address;
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::handover::Named;
-use crate::handover::taking::Newcomer;
+use crate::handover::taking::Successor;
 use crate::unix_path::{Replaced, UnixPath};
 
 /// The error with the address that it is about, and what was typed for it.
@@ -123,7 +123,7 @@ impl Listener {
     pub(crate) fn bind(
         listen: &Listen,
         backlog: u32,
-        newcomer: Option<&mut Newcomer>,
+        successor: Option<&mut Successor>,
     ) -> io::Result<Self> {
         let Listen {
             address,
@@ -132,13 +132,13 @@ impl Listener {
             name,
         } = listen;
         let backlog = i32::try_from(backlog).unwrap_or(i32::MAX);
-        let given = newcomer.and_then(|newcomer| match address {
+        let given = successor.and_then(|successor| match address {
             ListenAddress::Tcp(address) => {
-                let socket = newcomer.tcp(protocol.name(), *address)?;
+                let socket = successor.tcp(protocol.name(), *address)?;
                 Some((socket, None))
             }
             ListenAddress::Unix { path, .. } => {
-                let (socket, file) = newcomer.unix(path)?;
+                let (socket, file) = successor.unix(path)?;
                 Some((socket, Some(file)))
             }
             _ => None,

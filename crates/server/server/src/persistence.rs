@@ -20,7 +20,7 @@ use nuthatch_snapshot::{Error, Summary, load_file, load_last, save};
 use nuthatch_state::server_state::ServerState;
 use nuthatch_state::shutdown::Shutdown;
 
-use crate::handover::taking::Newcomer;
+use crate::handover::taking::Successor;
 use crate::systemd::{self, NotifyState};
 
 /// The exclusive right of this process to use a file of a restart.
@@ -42,9 +42,9 @@ fn identity(path: &Path) -> Option<Identity> {
 
 impl Claim {
     /// Locks the file's `.lock`. Errors: another process has the lock; the lock file cannot be opened.
-    pub(crate) fn of(path: &Path, newcomer: Option<&mut Newcomer>) -> io::Result<Self> {
+    pub(crate) fn of(path: &Path, successor: Option<&mut Successor>) -> io::Result<Self> {
         // The process that hands over shares its lock with this one, and whichever process goes on keeps it.
-        if let Some(lock) = newcomer.and_then(|newcomer| newcomer.lock(path)) {
+        if let Some(lock) = successor.and_then(|successor| successor.lock(path)) {
             return Ok(Self::new(path, lock));
         }
         let mut name = path.as_os_str().to_owned();
@@ -207,19 +207,19 @@ pub(crate) fn patience() -> impl FnMut() {
 /// one has its sockets by then, and serves without the items that it has got. Errors: the other process goes on. It is an error, too,
 /// if this server is to stop.
 pub(crate) fn take_over(
-    newcomer: &Newcomer,
+    successor: &Successor,
     path: &Path,
     engine: &Arc<AnyEngine>,
     clock: &Clock,
     shutdown: &Shutdown,
 ) -> io::Result<Option<Summary>> {
     let begun = Instant::now();
-    match newcomer.take_over(engine, clock, &mut until(shutdown), shutdown) {
+    match successor.take_over(engine, clock, &mut until(shutdown), shutdown) {
         Ok(summary) => {
             tell("taken by handover from", path, &summary, begun);
             Ok(Some(summary))
         }
-        Err(error) if !shutdown.is_requested() && newcomer.inherit() => {
+        Err(error) if !shutdown.is_requested() && successor.inherit() => {
             tracing::warn!("the server that was handing over has ended: {error}");
             Ok(None)
         }

@@ -31,7 +31,7 @@ use nuthatch_state::worker::SharedWorker;
 use crate::acceptor::Acceptor;
 use crate::datagrams::DatagramSocket;
 use crate::handover::giving::{Alive, Control};
-use crate::handover::taking::Newcomer;
+use crate::handover::taking::Successor;
 use crate::listen::{self, Listener};
 use crate::maintenance;
 use crate::metrics::Endpoint;
@@ -71,9 +71,9 @@ impl Server {
         if !reserve::fill(RESERVE + config.threads.get() * RESERVE_OF_WORKER) {
             tracing::warn!("the system gives less memory than this server keeps in reserve");
         }
-        let ask = |path| Newcomer::ask(path, &shutdown);
-        let newcomer = config.handover.as_deref().map(ask).transpose()?;
-        let mut newcomer = newcomer.flatten();
+        let ask = |path| Successor::ask(path, &shutdown);
+        let successor = config.handover.as_deref().map(ask).transpose()?;
+        let mut successor = successor.flatten();
         // Steps that may fail come before steps that take something from a running server: it keeps all that it has
         // until this one serves.
         config.read_certificates()?;
@@ -82,12 +82,12 @@ impl Server {
         }
         config.read_passwords()?;
         let restart = config.persistence.restart.as_deref();
-        let claim = restart.map(|path| Claim::of(path, newcomer.as_mut()));
+        let claim = restart.map(|path| Claim::of(path, successor.as_mut()));
         let claim = claim.transpose()?;
-        let mut listeners = bind_all(&config, newcomer.as_mut())?;
+        let mut listeners = bind_all(&config, successor.as_mut())?;
         let replaced = listeners.iter_mut().filter_map(Listener::take_replaced);
         let replaced: Vec<Replaced> = replaced.collect();
-        let (datagrams, udp) = bind_datagrams(&config, newcomer.as_mut())?;
+        let (datagrams, udp) = bind_datagrams(&config, successor.as_mut())?;
         let tcp = listeners
             .iter()
             .map(|listener| (listener.address().clone(), listener.protocol()));
@@ -120,9 +120,9 @@ impl Server {
         }
         let acceptor = Acceptor::new(Arc::clone(&shared), listeners)?;
         let metrics = &shared.config.metrics;
-        let metrics = Endpoint::bind(metrics, newcomer.as_mut(), &shutdown)?;
+        let metrics = Endpoint::bind(metrics, successor.as_mut(), &shutdown)?;
         let control = shared.config.handover.as_deref();
-        let control = control.map(|path| Control::bind(path, newcomer.as_mut(), &shutdown));
+        let control = control.map(|path| Control::bind(path, successor.as_mut(), &shutdown));
         let (mut control, alive) = control.transpose()?.unzip();
         if control.is_some()
             && let Some(metrics) = &metrics
@@ -155,7 +155,7 @@ impl Server {
             })?;
         }
         // The last step that may fail: once the items are taken, they exist nowhere else.
-        take_items(&shared, claim.as_ref(), newcomer)?;
+        take_items(&shared, claim.as_ref(), successor)?;
         replaced.into_iter().for_each(Replaced::give_up);
         if let Some(Err(error)) = port_file.map(PortFile::finish) {
             // The items are taken by now, so a missing port file must not end the start.
@@ -228,12 +228,12 @@ pub(crate) fn share(
 fn take_items(
     shared: &ServerState,
     claim: Option<&Claim>,
-    newcomer: Option<Newcomer>,
+    successor: Option<Successor>,
 ) -> io::Result<()> {
     let ServerState { engine, clock, .. } = shared;
-    let taken = match (newcomer, &shared.config.handover) {
-        (Some(newcomer), Some(path)) => {
-            let taken = persistence::take_over(&newcomer, path, engine, clock, &shared.shutdown)?;
+    let taken = match (successor, &shared.config.handover) {
+        (Some(successor), Some(path)) => {
+            let taken = persistence::take_over(&successor, path, engine, clock, &shared.shutdown)?;
             // A server that is stopped amid the handover leaves its items, as at any stop.
             let left = claim.filter(|claim| taken.is_none() && claim.was_left_since());
             if let Some(claim) = claim
@@ -282,11 +282,11 @@ fn items_of_before(shared: &ServerState, claim: Option<&Claim>) -> io::Result<Op
 }
 
 /// Binds every listener.
-fn bind_all(config: &Config, mut newcomer: Option<&mut Newcomer>) -> io::Result<Vec<Listener>> {
+fn bind_all(config: &Config, mut successor: Option<&mut Successor>) -> io::Result<Vec<Listener>> {
     let streams = config.listeners.iter();
     let streams = streams.filter(|listen| !listen.address.is_udp());
     listen::bind_and_warn(streams, |listen| {
-        Listener::bind(listen, config.backlog, newcomer.as_deref_mut())
+        Listener::bind(listen, config.backlog, successor.as_deref_mut())
     })
 }
 
@@ -294,7 +294,7 @@ fn bind_all(config: &Config, mut newcomer: Option<&mut Newcomer>) -> io::Result<
 #[expect(clippy::type_complexity, reason = "it is taken apart at once")]
 fn bind_datagrams(
     config: &Config,
-    mut newcomer: Option<&mut Newcomer>,
+    mut successor: Option<&mut Successor>,
 ) -> io::Result<(Vec<Vec<DatagramSocket>>, Vec<(Address, Protocol)>)> {
     let workers = config.threads.get();
     let datagrams = config.listeners.iter();
@@ -303,7 +303,7 @@ fn bind_datagrams(
         let protocol = listen.protocol;
         let bound = match listen.address {
             ListenAddress::Udp(address) => {
-                DatagramSocket::bind(address, workers, protocol, newcomer.as_deref_mut())
+                DatagramSocket::bind(address, workers, protocol, successor.as_deref_mut())
             }
             ListenAddress::InheritedUdp(fd) => listen::inherit(fd)
                 .and_then(|socket| DatagramSocket::inherit(&socket, workers, protocol)),
@@ -375,7 +375,7 @@ pub struct ServerHandle {
     items: Arc<ServerState>,
     /// The right to the file of a restart.
     claim: Option<Claim>,
-    /// Tells newcomers that this server has not ended.
+    /// Tells successors that this server has not ended.
     alive: Option<Alive>,
 }
 

@@ -60,7 +60,7 @@ impl UnixPath {
     /// Removes the file if it is still the same file, and belongs to this process. The socket must be open: until it is
     /// closed, the system does not reuse its inode.
     pub(crate) fn remove(&self) {
-        // Acquire: pairs with the Release in Newcomer::take_over(): what the other process did with the file comes
+        // Acquire: pairs with the Release in Successor::take_over(): what the other process did with the file comes
         // before.
         let is_ours = self.is_ours.load(Ordering::Acquire);
         if is_ours && self.identity.is_some() && identity(&self.path) == self.identity {

@@ -1,4 +1,4 @@
-//! Handover, the side of the running server: it gives its sockets and its items to a newcomer.
+//! Handover, the side of the running server: it gives its sockets and its items to a successor.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -17,15 +17,15 @@ use mio::{Events, Interest, Poll, Token, Waker};
 use nuthatch_state::server_state::ServerState;
 use nuthatch_state::shutdown::Shutdown;
 
-use super::taking::Newcomer;
+use super::taking::Successor;
 use super::wire::Wire;
 use super::{ALIVE, CONTROL, HELLO, Named, PATIENCE_OF_CLIENTS};
 use crate::unix_path::UnixPath;
 
-/// Newcomers that wait: more than one at a time is a mistake.
+/// Successors that wait: more than one at a time is a mistake.
 const BACKLOG: i32 = 4;
 
-/// Newcomers that were refused, and whose connections are open while another one is served.
+/// Successors that were refused, and whose connections are open while another one is served.
 const REFUSED_MAX: usize = 16;
 
 /// Permissions of its socket: a process that connects there can take all items.
@@ -34,10 +34,10 @@ const OWNER_ALONE: u32 = 0o600;
 /// Bytes of items that are sent at a time.
 const PIECE: usize = 1 << 20;
 
-/// What a newcomer hears while another one is served.
+/// What a successor hears while another one is served.
 const BUSY: &str = "refused: another process is taking over";
 
-/// Where newcomers ask for a handover.
+/// Where successors ask for a handover.
 pub(crate) struct Control {
     poll: Poll,
     /// Wakes the poll.
@@ -46,18 +46,18 @@ pub(crate) struct Control {
     offer: Offer,
 }
 
-/// What newcomers get.
+/// What successors get.
 struct Offer {
     listener: UnixListener,
     sockets: Vec<Named>,
     /// The lock file of the file of a restart.
     lock: Option<(PathBuf, File)>,
-    /// The end to read from, for newcomers; nothing is ever written.
+    /// The end to read from, for successors; nothing is ever written.
     alive: PipeReader,
 }
 
-/// The other end of the pipe that newcomers get. It is closed when this server has ended, its items being in files:
-/// until then a newcomer that takes this server's place would have neither its items nor those files.
+/// The other end of the pipe that successors get. It is closed when this server has ended, its items being in files:
+/// until then a successor that takes this server's place would have neither its items nor those files.
 pub(crate) struct Alive(#[expect(dead_code, reason = "it is there to be open")] PipeWriter);
 
 impl Control {
@@ -65,7 +65,7 @@ impl Control {
     /// the path.
     pub(crate) fn bind(
         path: &Path,
-        newcomer: Option<&mut Newcomer>,
+        successor: Option<&mut Successor>,
         shutdown: &Shutdown,
     ) -> io::Result<(Self, Alive)> {
         let named = |error: io::Error| {
@@ -74,7 +74,7 @@ impl Control {
                 format!("--handover {}: {error}", path.display()),
             )
         };
-        let taken = newcomer.and_then(|newcomer| newcomer.unix(path));
+        let taken = successor.and_then(|successor| successor.unix(path));
         let (socket, file) = match taken {
             Some(taken) => taken,
             None => UnixPath::listen(path, OWNER_ALONE, BACKLOG).map_err(named)?,
@@ -100,13 +100,13 @@ impl Control {
         Ok((control, Alive(kept_open)))
     }
 
-    /// Sets what newcomers get besides the control socket.
+    /// Sets what successors get besides the control socket.
     pub(crate) fn offer(&mut self, sockets: Vec<Named>, lock: Option<(PathBuf, File)>) {
         self.offer.sockets = sockets;
         self.offer.lock = lock;
     }
 
-    /// Hands over to a newcomer that asks, until the server stops or a handover has succeeded. While one is served, others
+    /// Hands over to a successor that asks, until the server stops or a handover has succeeded. While one is served, others
     /// are refused.
     pub(crate) fn run(self, shared: &ServerState) -> io::Result<()> {
         let Self {
@@ -145,14 +145,14 @@ impl Control {
             io::Result::Ok(())
         })?;
         if !shared.pause.is_handed_over() {
-            // No newcomer can ask any more.
+            // No successor can ask any more.
             file.remove();
         }
         Ok(())
     }
 }
 
-/// A newcomer that is served by a thread of its own.
+/// A successor that is served by a thread of its own.
 struct Serving<'s> {
     thread: ScopedJoinHandle<'s, io::Result<()>>,
     is_over: Arc<AtomicBool>,
@@ -168,7 +168,7 @@ impl Drop for Over {
     fn drop(&mut self) {
         // Relaxed: the other thread joins this one before it looks at anything else.
         self.0.store(true, Ordering::Relaxed);
-        // If it fails, the next newcomer wakes the other thread.
+        // If it fails, the next successor wakes the other thread.
         let _ = self.1.wake();
     }
 }
@@ -181,7 +181,7 @@ impl<'s> Serving<'s> {
     ) -> io::Result<Self> {
         let is_over = Arc::new(AtomicBool::new(false));
         let over = Over(Arc::clone(&is_over), Arc::clone(waker));
-        let thread = thread::Builder::new().name("newcomer".to_owned());
+        let thread = thread::Builder::new().name("successor".to_owned());
         let thread = thread.spawn_scoped(scope, move || {
             let _over = over;
             serve()
@@ -193,7 +193,7 @@ impl<'s> Serving<'s> {
         })
     }
 
-    /// `None` if the newcomer has taken over, or has not.
+    /// `None` if the successor has taken over, or has not.
     fn unless_over(self) -> Option<Self> {
         // Relaxed: see [`Over`].
         match self.is_over.load(Ordering::Relaxed) {
@@ -233,7 +233,7 @@ impl<'s> Serving<'s> {
 }
 
 impl Offer {
-    /// The next newcomer, if there is one.
+    /// The next successor, if there is one.
     fn accept(&self) -> Option<UnixStream> {
         match self.listener.accept() {
             Ok((stream, _)) => Some(UnixStream::from(OwnedFd::from(stream))),
@@ -245,7 +245,7 @@ impl Offer {
         }
     }
 
-    /// Serves one newcomer, and requests the stop when the newcomer serves. Errors: the newcomer has not taken over.
+    /// Serves one successor, and requests the stop when the successor serves. Errors: the successor has not taken over.
     fn serve(&self, stream: UnixStream, shared: &ServerState) -> io::Result<()> {
         let wire = Wire::new(stream, shared.shutdown.clone())?;
         let hello = wire.receive()?.0;
@@ -275,7 +275,7 @@ impl Offer {
             true => catch_unwind(AssertUnwindSafe(|| give(&wire, shared))),
             false => Ok(Err(io::Error::other("the server stops"))),
         };
-        // Before the pause ends: otherwise the acceptor could accept a client of the newcomer, and close it without an
+        // Before the pause ends: otherwise the acceptor could accept a client of the successor, and close it without an
         // answer.
         match given {
             Ok(Ok(_)) => shared.shutdown.request(),
@@ -289,7 +289,7 @@ impl Offer {
     }
 }
 
-/// Sends all items. Returns their number, once the newcomer has them and has got its "go".
+/// Sends all items. Returns their number, once the successor has them and has got its "go".
 fn give(wire: &Wire, shared: &ServerState) -> io::Result<u64> {
     let mut out = BufWriter::with_capacity(PIECE, wire);
     let ServerState { engine, clock, .. } = shared;
@@ -298,7 +298,7 @@ fn give(wire: &Wire, shared: &ServerState) -> io::Result<u64> {
     out.flush()?;
     wire.expect("taken")?;
     wire.agree();
-    // From here on everything is the newcomer's: if this process ends now, it leaves no file of items and removes no
+    // From here on everything is the successor's: if this process ends now, it leaves no file of items and removes no
     // socket file.
     shared.pause.hand_over();
     wire.send("go", None)?;

@@ -1,4 +1,4 @@
-//! Handover, the side of the newcomer: it takes the sockets and the items of the running server.
+//! Handover, the side of the successor: it takes the sockets and the items of the running server.
 
 use std::fs::File;
 use std::io::{self, BufReader, ErrorKind, PipeReader};
@@ -20,20 +20,20 @@ use super::wire::Wire;
 use super::{ALIVE, HELLO, HELLO_1, PATIENCE};
 use crate::unix_path::{UnixPath, unconnected};
 
-/// The most descriptors that a newcomer takes. The workers' datagram sockets may be many.
+/// The most descriptors that a successor takes. The workers' datagram sockets may be many.
 const SOCKETS_MAX: usize = 8192;
 
 /// How long a process that ends may take to close its files, in milliseconds.
 const CLOSING_MS: u16 = 1000;
 
-/// How often a newcomer looks whether there is room for it.
+/// How often a successor looks whether there is room for it.
 const STEP: Duration = Duration::from_millis(50);
 
 /// Bytes of items that are read at a time.
 const PIECE: usize = 1 << 20;
 
 /// A process that takes over, and what it has received so far.
-pub(crate) struct Newcomer {
+pub(crate) struct Successor {
     wire: Wire,
     path: PathBuf,
     sockets: Vec<(String, Socket)>,
@@ -44,7 +44,7 @@ pub(crate) struct Newcomer {
     has_taken_over: Arc<AtomicBool>,
 }
 
-impl Newcomer {
+impl Successor {
     /// Asks the server that listens at `path` for a handover. `None` if no server listens there. Errors: it refuses, or
     /// does not answer; this server is to stop.
     pub(crate) fn ask(path: &Path, shutdown: &Shutdown) -> io::Result<Option<Self>> {
@@ -83,7 +83,7 @@ impl Newcomer {
     ) -> io::Result<Self> {
         let wire = Wire::new(stream, shutdown.clone())?;
         wire.send(hello, None)?;
-        let mut newcomer = Self {
+        let mut successor = Self {
             wire,
             path: path.to_owned(),
             sockets: Vec::new(),
@@ -92,19 +92,19 @@ impl Newcomer {
             has_taken_over: Arc::default(),
         };
         for _ in 0..SOCKETS_MAX {
-            let (text, descriptor) = newcomer.wire.receive()?;
+            let (text, descriptor) = successor.wire.receive()?;
             match (text.split_once(' '), descriptor) {
                 (Some(("socket", name)), Some(socket)) => {
                     let name = name.to_owned();
-                    newcomer.sockets.push((name, Socket::from(socket)));
+                    successor.sockets.push((name, Socket::from(socket)));
                 }
                 (Some(("lock", path)), Some(lock)) => {
-                    newcomer.lock = Some((path.into(), File::from(lock)));
+                    successor.lock = Some((path.into(), File::from(lock)));
                 }
                 (None, Some(pipe)) if text == ALIVE => {
-                    newcomer.alive = Some(PipeReader::from(pipe))
+                    successor.alive = Some(PipeReader::from(pipe))
                 }
-                (None, None) if text == "end" => return Ok(newcomer),
+                (None, None) if text == "end" => return Ok(successor),
                 _ => return Err(io::Error::new(ErrorKind::InvalidData, text)),
             }
         }
@@ -193,7 +193,7 @@ impl Newcomer {
     }
 }
 
-/// Connects to the server that listens at `path`. It may not accept for a while, with as many newcomers waiting as its
+/// Connects to the server that listens at `path`. It may not accept for a while, with as many successors waiting as its
 /// queue has room for.
 fn connect(path: &Path, shutdown: &Shutdown) -> io::Result<UnixStream> {
     let end = Instant::now() + PATIENCE;

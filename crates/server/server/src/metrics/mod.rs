@@ -19,7 +19,7 @@ use nuthatch_state::server_state::ServerState;
 use nuthatch_state::shutdown::Shutdown;
 
 use self::clients::Clients;
-use crate::handover::taking::Newcomer;
+use crate::handover::taking::Successor;
 use crate::handover::{METRICS, Named};
 use crate::listen;
 
@@ -33,13 +33,13 @@ impl Endpoint {
     /// Binds these addresses, if there are any. Errors name the address.
     pub(crate) fn bind(
         addresses: &[Listen],
-        mut newcomer: Option<&mut Newcomer>,
+        mut successor: Option<&mut Successor>,
         shutdown: &Shutdown,
     ) -> io::Result<Option<Self>> {
         if addresses.is_empty() {
             return Ok(None);
         }
-        let bind = |listen: &Listen| bind(listen, newcomer.as_deref_mut());
+        let bind = |listen: &Listen| bind(listen, successor.as_deref_mut());
         let mut listeners = listen::bind_and_warn(addresses.iter(), bind)?;
         let poll = Poll::new()?;
         let registry = poll.registry();
@@ -124,11 +124,11 @@ impl Endpoint {
     }
 }
 
-fn bind(listen: &Listen, newcomer: Option<&mut Newcomer>) -> io::Result<TcpListener> {
+fn bind(listen: &Listen, successor: Option<&mut Successor>) -> io::Result<TcpListener> {
     let address = &listen.address;
     let bound = match address {
         ListenAddress::Tcp(address) => {
-            let given = newcomer.and_then(|newcomer| newcomer.tcp(METRICS, *address));
+            let given = successor.and_then(|successor| successor.tcp(METRICS, *address));
             let bound = given.map_or_else(|| listen::listen_at(*address, BACKLOG), Ok);
             bound.map(|socket| TcpListener::from_std(socket.into()))
         }

@@ -269,7 +269,7 @@ fn saved() {
         match thread {
             // It warns of the first value that is refused.
             "maintenance" => client.send(format!("set k 0 0 {}\r\n", 2 << 20)),
-            // It warns of what is no newcomer.
+            // It warns of what is no successor.
             _ => drop(UnixStream::connect(folder.path().join("handover")).unwrap()),
         }
         assert_eq!(process.code(), Some(1), "{thread}");
