@@ -203,7 +203,7 @@ fn live<E: EngineFlags>(
             let done = launch.done(keeps_stderr);
             done.map_err(|error| format!("-d: {error}"))?;
         } else if log.is_json_on_stderr() {
-            log.tell(&says);
+            log.info_always(&says);
         } else {
             log.say(greeting::words(&says, &server, has_passwords));
         }

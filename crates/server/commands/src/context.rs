@@ -218,7 +218,7 @@ impl<'a> Context<'_, 'a> {
 
     /// Tells the statistics of a topic to the running turn's client.
     pub fn report_stats(&self, topic: &[u8], sink: &mut StatSink<'_>) -> Outcome {
-        reports::tell(self.shared, self.info, self.now, topic, sink)
+        reports::write(self.shared, self.info, self.now, topic, sink)
     }
 
     /// Counts a request of a Redis client that no item can fulfil. Frameworks swallow such an error: then this count
@@ -285,7 +285,7 @@ impl<'a> Context<'_, 'a> {
             value_len: None,
         };
         watched.execute(self.handle);
-        self.shared.watch.tell(&watched.lines);
+        self.shared.watch.publish(&watched.lines);
     }
 
     /// Begins a store whose value is too long to await in a buffer. Errors: those of [`Handle::reserve`], counted.
@@ -377,7 +377,7 @@ impl<'a> Context<'_, 'a> {
             watched.fetch(0, found);
         }
         watched.note(0, reply);
-        self.shared.watch.tell(&watched.lines);
+        self.shared.watch.publish(&watched.lines);
     }
 }
 

@@ -46,7 +46,7 @@ pub fn execute(
             value_len: None,
         };
         watched.execute(handle);
-        shared.watch.tell(&watched.lines);
+        shared.watch.publish(&watched.lines);
     }
     // Readers must not take the old value for the new one, which could not be stored.
     for index in answering.failed_sets {

@@ -30,7 +30,7 @@ use nuthatch_program::output;
 use queue::{Item, Queue, Queueing, Sink};
 use record::TimeOfEvent;
 use serde::{Deserialize, Serialize};
-use syslog::{SYSLOG, Syslog, is_heard};
+use syslog::{SYSLOG, Syslog, check_receiver};
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::reload::{self, Handle};
@@ -68,8 +68,8 @@ impl LogTo {
     /// Errors: the system has no such log, or the process no such descriptor. For a file the check of its folder does this.
     pub fn check(&self) -> Result<(), String> {
         match self {
-            Self::Syslog => is_heard("syslog", SYSLOG),
-            Self::Journald => is_heard("journald", JOURNALD),
+            Self::Syslog => check_receiver("syslog", SYSLOG),
+            Self::Journald => check_receiver("journald", JOURNALD),
             Self::Descriptor(number) => descriptor::copy(*number).map(drop),
             Self::Stderr | Self::File(_) => Ok(()),
         }
@@ -150,7 +150,7 @@ impl Log {
             let words = format!("a fault of this program, please report it: {words}");
             // Nobody else would write it.
             if queue::is_writer() {
-                return tell_fault_of_log(&words);
+                return report_writer_fault(&words);
             }
             tracing::error!("{words}");
             flush();
@@ -205,7 +205,7 @@ impl Log {
     }
 
     /// Logs a message at any verbosity.
-    pub fn tell(&self, words: &str) {
+    pub fn info_always(&self, words: &str) {
         let level = self.level.with_current(|level| *level);
         let level = level.unwrap_or(LevelFilter::WARN);
         // It fails only if the subscriber was dropped, and that lives as long as the process.
@@ -305,17 +305,17 @@ fn to_stderr(text: &str) {
     }
 }
 
-/// How seldom a fault of the thread that writes the log is told: each of its lines may meet one.
+/// How seldom a fault of the thread that writes the log is reported: each of its lines may meet one.
 const BETWEEN_FAULTS: Duration = Duration::from_secs(60);
 
-/// Tells of a fault of the thread that writes the log, on standard error.
-fn tell_fault_of_log(words: &str) {
+/// Reports a fault of the thread that writes the log, on standard error.
+fn report_writer_fault(words: &str) {
     thread_local! {
-        static TOLD: Cell<Option<Instant>> = const { Cell::new(None) };
+        static REPORTED: Cell<Option<Instant>> = const { Cell::new(None) };
     }
     let now = Instant::now();
-    if TOLD.get().is_none_or(|told| now - told >= BETWEEN_FAULTS) {
-        TOLD.set(Some(now));
+    if REPORTED.get().is_none_or(|at| now - at >= BETWEEN_FAULTS) {
+        REPORTED.set(Some(now));
         to_stderr(&output::line(&format!(
             "{words}; lines of the log are lost"
         )));
@@ -350,8 +350,8 @@ mod tests {
     impl<S: Subscriber> Layer<S> for Fragile {
         fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
             let mut words = String::new();
-            let mut hear = |_: &Field, said: &dyn std::fmt::Debug| words = format!("{said:?}");
-            event.record(&mut hear);
+            let mut record = |_: &Field, said: &dyn std::fmt::Debug| words = format!("{said:?}");
+            event.record(&mut record);
             assert!(!words.contains("the fragile line"), "as planned");
         }
     }

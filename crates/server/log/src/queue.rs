@@ -69,7 +69,7 @@ pub struct Sink {
 impl Sink {
     fn write(&self, item: &Item) {
         match (item, &self.lines) {
-            (Item::Event(record), _) => record.tell(&*self.events),
+            (Item::Event(record), _) => record.replay(&*self.events),
             (Item::Words(words), Some(lines)) => lines.append(words.as_bytes()),
             (Item::Reopen, Some(lines)) => {
                 if let Err(error) = lines.reopen() {
@@ -231,7 +231,7 @@ impl Queue {
                 lost,
                 left_out,
             } = self.next();
-            left_out.into_iter().for_each(tell);
+            left_out.into_iter().for_each(log_left_out);
             if lost > 0 {
                 // It is the next item of the queue: behind all of `items`, where the lost ones were.
                 tracing::warn!(lost, "lines of the log were lost: it is written too slowly");
@@ -273,7 +273,7 @@ impl Queue {
         // The process may end before `begin` was called. If no thread can be started, no error can be reported.
         let _ = self.begin();
         let left_out = self.state.lock().limiter.take_left_out(|_| true);
-        left_out.into_iter().for_each(tell);
+        left_out.into_iter().for_each(log_left_out);
         let mut state = self.state.lock();
         while state.is_writing || !state.waiting.is_empty() {
             let seen = (state.written, self.sink.progress());
@@ -286,7 +286,7 @@ impl Queue {
 }
 
 /// Logs how many lines were left out.
-fn tell(left_out: LeftOut) {
+fn log_left_out(left_out: LeftOut) {
     let seconds = SPAN.as_secs();
     match left_out {
         LeftOut::Like(count, message) => tracing::warn!(

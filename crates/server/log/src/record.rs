@@ -42,7 +42,7 @@ impl Record {
     }
 
     /// Sends the event to another subscriber, which gets the time by [`TimeOfEvent`].
-    pub fn tell(&self, to: &dyn Subscriber) {
+    pub fn replay(&self, to: &dyn Subscriber) {
         TIME.with_borrow_mut(|time| time.clone_from(&self.time));
         let values = self.values.iter();
         let values: Vec<_> = values

@@ -14,7 +14,7 @@ use tracing_subscriber::fmt::MakeWriter;
 pub const SYSLOG: &str = "/dev/log";
 
 /// Errors: no log listens at this path.
-pub fn is_heard(name: &str, path: &str) -> Result<(), String> {
+pub fn check_receiver(name: &str, path: &str) -> Result<(), String> {
     match UnixDatagram::unbound().and_then(|socket| socket.connect(path)) {
         // It listens for streams instead, which the C library tries too.
         Err(error) if error.raw_os_error() == Some(EPROTOTYPE) => Ok(()),
@@ -28,7 +28,7 @@ pub struct Syslog;
 impl Syslog {
     pub fn open() -> Result<Self, String> {
         // Without this check the C library would drop all lines silently.
-        is_heard("syslog", SYSLOG)?;
+        check_receiver("syslog", SYSLOG)?;
         // The system's log has the name for as long as the process lives.
         let name = CString::new(output::program()).unwrap_or_default();
         let name: &'static CStr = Box::leak(name.into_boxed_c_str());

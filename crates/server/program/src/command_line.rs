@@ -23,14 +23,14 @@ pub fn parse_or<C: FromArgMatches>(
     explain: impl Fn(&clap::Error) -> Option<Failure>,
 ) -> Result<C, Failure> {
     let matches = definition.try_get_matches_from(words);
-    let told = match matches.and_then(|matches| C::from_arg_matches(&matches)) {
+    let message = match matches.and_then(|matches| C::from_arg_matches(&matches)) {
         Ok(line) => return Ok(line),
         Err(error) if let Some(failure) = explain(&error) => return Err(failure),
         Err(error) if error.use_stderr() => error.exit(),
-        Err(told) => told,
+        Err(message) => message,
     };
     // `exit` would not say that it could not be written.
-    let written = told.print().and_then(|()| io::stdout().flush());
+    let written = message.print().and_then(|()| io::stdout().flush());
     output::judge_standard(written)?;
     std::process::exit(0)
 }

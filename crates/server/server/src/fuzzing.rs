@@ -68,7 +68,7 @@ pub fn session(input: &[u8], cuts: &[u8], engine: &dyn Fn() -> Arc<AnyEngine>) {
 fn converse(pieces: &[&[u8]], engine: Arc<AnyEngine>) -> Vec<u8> {
     let mut talk = Talk::begin(engine).unwrap();
     for piece in pieces {
-        talk.say(piece).unwrap();
+        talk.send(piece).unwrap();
     }
     let answers = talk.end().unwrap();
     let mut shown = Vec::new();
@@ -108,7 +108,7 @@ impl Talk {
     }
 
     /// Sends bytes, and takes the answers.
-    fn say(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+    fn send(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() && !self.over {
             match self.client.write(bytes) {
                 Ok(sent) => bytes = &bytes[sent..],
@@ -116,13 +116,13 @@ impl Talk {
                 // It closed.
                 Err(_) => self.over = true,
             }
-            self.hear()?;
+            self.receive()?;
         }
         Ok(())
     }
 
     /// Takes answers until the worker has nothing to do.
-    fn hear(&mut self) -> io::Result<()> {
+    fn receive(&mut self) -> io::Result<()> {
         for _ in 0..TURNS_MAX {
             let mut more = self.served.turn()?;
             let (held, bound) = (self.served.memory(), self.served.shared.account.bound());
@@ -147,11 +147,14 @@ impl Talk {
     fn end(mut self) -> io::Result<Vec<u8>> {
         // It may have closed.
         let _ = self.client.shutdown(Half::Write);
-        self.hear()?;
-        assert!(self.over, "the server has heard the end and does not close");
+        self.receive()?;
+        assert!(
+            self.over,
+            "the server has received the end and does not close"
+        );
         let (gone, _) = UnixStream::pair()?;
         drop(mem::replace(&mut self.client, gone));
-        self.hear()?;
+        self.receive()?;
         let shared = &self.served.shared;
         assert_eq!(self.served.memory(), 0);
         assert_eq!(shared.account.held(), 0);
@@ -163,7 +166,7 @@ impl Talk {
     }
 }
 
-/// Has a successor hear `input` from the server that is to hand over. Each message comes with as many descriptors as the
+/// Has a successor receive `input` from the server that is to hand over. Each message comes with as many descriptors as the
 /// next of `descriptors` says, up to seven. Nothing of them is left.
 pub fn successor(input: &[u8], descriptors: &[u8], engine: &Arc<AnyEngine>) {
     let (mut kept, passed) = UnixStream::pair().unwrap();
@@ -193,7 +196,7 @@ fn hand_over(
     drop(passed);
     server.shutdown(Half::Write)?;
     let shutdown = Shutdown::default();
-    let successor = Successor::hear(stream, Path::new("a successor"), HELLO, &shutdown)?;
+    let successor = Successor::receive(stream, Path::new("a successor"), HELLO, &shutdown)?;
     let clock = Clock::start();
     let mut go_on = || ControlFlow::Continue(());
     successor.take_over(engine, &clock, &mut go_on, &shutdown)?;

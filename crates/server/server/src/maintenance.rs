@@ -45,8 +45,8 @@ pub(crate) fn run(shared: &Arc<ServerState>) {
     let mut refusals = Refusals::default();
     while !shared.shutdown.is_requested() {
         let more = step(shared, &mut *handle);
-        tell_growth(shared, &mut index);
-        refusals.tell(shared);
+        publish_growth(shared, &mut index);
+        refusals.log_first(shared);
         trims.look(shared);
         end_want(shared);
         shared
@@ -131,7 +131,7 @@ struct Refusals {
 }
 
 impl Refusals {
-    fn tell(&mut self, shared: &ServerState) {
+    fn log_first(&mut self, shared: &ServerState) {
         let is_counted = |counter: fn(&WorkerCounters) -> &Counter| {
             let mut counters = shared
                 .workers
@@ -158,7 +158,7 @@ impl Refusals {
 }
 
 /// Tells watchers if the index has begun to grow, or has grown, since the last call.
-fn tell_growth(shared: &ServerState, before: &mut Option<(bool, u64)>) {
+fn publish_growth(shared: &ServerState, before: &mut Option<(bool, u64)>) {
     if !shared.watch.wanted().has(Kind::System) {
         *before = None;
         return;
@@ -167,7 +167,7 @@ fn tell_growth(shared: &ServerState, before: &mut Option<(bool, u64)>) {
     let found = (stats.index_growing, stats.index_slots);
     if before.is_some_and(|before| before != found) {
         let state = if found.0 { "growing" } else { "steady" };
-        shared.tell_watchers(format_args!("type=index state={state} slots={}", found.1));
+        shared.notify_watchers(format_args!("type=index state={state} slots={}", found.1));
     }
     *before = Some(found);
 }

@@ -102,7 +102,7 @@ impl Claim {
         let file = match open_trusted(&self.path, false) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                self.tell_of_nothing();
+                self.log_missing();
                 return Ok(None);
             }
             // A file that no server of this user left may be neither taken nor put aside.
@@ -111,7 +111,7 @@ impl Claim {
         let begun = Instant::now();
         match load_last(engine, clock, &file, &self.path, &mut until(shutdown)) {
             Ok(summary) => {
-                tell("taken from", &self.path, &summary, begun);
+                log_summary("taken from", &self.path, &summary, begun);
                 fs::remove_file(&self.path).map_err(named)?;
                 Ok(Some(summary))
             }
@@ -128,7 +128,7 @@ impl Claim {
     }
 
     /// There is no file: no server left one, or the server was killed while it wrote the file.
-    fn tell_of_nothing(&self) {
+    fn log_missing(&self) {
         let path = self.path.display();
         match nuthatch_base::file::remove_unfinished(&self.path) {
             Ok(true) => tracing::warn!(
@@ -216,7 +216,7 @@ pub(crate) fn take_over(
     let begun = Instant::now();
     match successor.take_over(engine, clock, &mut until(shutdown), shutdown) {
         Ok(summary) => {
-            tell("taken by handover from", path, &summary, begun);
+            log_summary("taken by handover from", path, &summary, begun);
             Ok(Some(summary))
         }
         Err(error) if !shutdown.is_requested() && successor.inherit() => {
@@ -247,7 +247,7 @@ pub(crate) fn begin_with(
     let mut progress = until(shutdown);
     match opened.and_then(|file| load_file(engine, clock, &file, path, &mut progress)) {
         Ok(summary) => {
-            tell("taken from", path, &summary, begun);
+            log_summary("taken from", path, &summary, begun);
             Ok(Some(summary))
         }
         Err(error @ Error::Stopped(_)) => Err(error.into()),
@@ -303,12 +303,12 @@ fn write(shared: &ServerState, path: &Path, progress: &mut dyn FnMut()) -> Resul
     let begun = Instant::now();
     let flush = shared.flush_to_come();
     let summary = save(&shared.engine, &shared.clock, flush, path, progress)?;
-    tell("saved to", path, &summary, begun);
+    log_summary("saved to", path, &summary, begun);
     Ok(summary)
 }
 
 /// Logs what was written or taken, as a warning if there was not enough memory for it.
-fn tell(what: &str, path: &Path, summary: &Summary, begun: Instant) {
+fn log_summary(what: &str, path: &Path, summary: &Summary, begun: Instant) {
     let Summary {
         items,
         bytes,

@@ -140,8 +140,8 @@ impl Server {
         let mut threads = Threads::new(shutdown.clone(), signs.clone());
         spawn_all(&mut threads, &shared, acceptor, polls, datagrams)?;
         if let Some(endpoint) = metrics {
-            let told = Arc::clone(&shared);
-            threads.spawn("metrics".to_owned(), move || endpoint.run(&told))?;
+            let reported = Arc::clone(&shared);
+            threads.spawn("metrics".to_owned(), move || endpoint.run(&reported))?;
         }
         if let Some(control) = control {
             let given = Arc::clone(&shared);
@@ -441,13 +441,13 @@ impl ServerHandle {
         let has_failed = outcome.is_err();
         if has_failed {
             tracing::error!("the server has failed, and saves the items that it can");
-            self.signs.tell();
+            self.signs.send();
         }
         let mut patience = persistence::patience();
         let mut progress = || {
             patience();
             if has_failed {
-                self.signs.tell();
+                self.signs.send();
             }
         };
         let mut leave = |claim: &Claim| claim.leave(items, &mut progress);

@@ -93,7 +93,7 @@ struct StopOnDrop(Shutdown, Signs);
 impl Drop for StopOnDrop {
     fn drop(&mut self) {
         if thread::panicking() {
-            self.1.tell();
+            self.1.send();
         }
         self.0.request();
     }

@@ -24,8 +24,8 @@ const STUCK: i32 = 3;
 pub(crate) struct Signs(SyncSender<()>);
 
 impl Signs {
-    /// Of a failure, or of progress after one. It neither waits nor allocates.
-    pub(crate) fn tell(&self) {
+    /// Sends a sign of a failure, or of progress after one. It neither waits nor allocates.
+    pub(crate) fn send(&self) {
         // One that has not been taken yet is as good.
         let _ = self.0.try_send(());
     }
@@ -84,14 +84,14 @@ mod tests {
         let (end, ended) = channel();
         let signs = spawn_with(short, move || end.send("stuck").unwrap()).unwrap();
         assert!(ended.recv_timeout(4 * short).is_err(), "nothing has failed");
-        signs.tell();
+        signs.send();
         assert_eq!(ended.recv_timeout(Duration::from_secs(60)), Ok("stuck"));
 
         let (end, ended) = channel();
         let long = Duration::from_secs(600);
         let signs = spawn_with(long, move || end.send("stuck").unwrap()).unwrap();
-        signs.tell();
-        signs.clone().tell();
+        signs.send();
+        signs.clone().send();
         drop(signs);
         // The watchdog ended, for it dropped its end.
         assert!(ended.recv_timeout(Duration::from_secs(60)).is_err());

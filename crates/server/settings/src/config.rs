@@ -70,13 +70,13 @@ pub enum By {
 pub struct OnVerbosity(Arc<dyn Fn(u32, By) + Send + Sync>);
 
 impl OnVerbosity {
-    /// `hear` is called with each new level, for a client on the thread of the worker that got the command.
-    pub fn new(hear: impl Fn(u32, By) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(hear))
+    /// `notify` is called with each new level, for a client on the thread of the worker that got the command.
+    pub fn new(notify: impl Fn(u32, By) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(notify))
     }
 
     /// Calls the function.
-    pub fn tell(&self, level: u32, by: By) {
+    pub fn notify(&self, level: u32, by: By) {
         (self.0)(level, by);
     }
 }

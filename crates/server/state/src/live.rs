@@ -107,7 +107,7 @@ impl Controls {
         shared.guesses.set_max(config.login_guesses);
         // This also wakes the workers: a worker that sleeps without a timeout must learn that there is one now.
         shared.set_bounds();
-        shared.tell_watchers(format_args!("type=settings state=applied"));
+        shared.notify_watchers(format_args!("type=settings state=applied"));
     }
 
     /// The engine's memory limit now, in bytes: commands change it too.

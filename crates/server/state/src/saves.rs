@@ -34,14 +34,14 @@ impl Saves {
                 self.done += 1;
                 self.last_done = shared.clock.wall().unix().as_secs();
                 self.last_items = summary.items;
-                shared.tell_watchers(format_args!(
+                shared.notify_watchers(format_args!(
                     "type=save state=done items={} bytes={} elapsed_ms={millis}",
                     summary.items, summary.bytes
                 ));
             }
             Err(_) => {
                 self.failed += 1;
-                shared.tell_watchers(format_args!("type=save state=failed elapsed_ms={millis}"));
+                shared.notify_watchers(format_args!("type=save state=failed elapsed_ms={millis}"));
             }
         }
     }

@@ -163,8 +163,8 @@ impl ServerState {
         }
     }
 
-    /// Tells clients that watch the server itself.
-    pub fn tell_watchers(&self, event: std::fmt::Arguments<'_>) {
+    /// Publishes an event of the server itself to the clients that watch it.
+    pub fn notify_watchers(&self, event: std::fmt::Arguments<'_>) {
         line::system(&self.watch, event);
     }
 
@@ -176,7 +176,7 @@ impl ServerState {
     ) -> Option<Result<(), SettingsError>> {
         let refreshed = self.tls.as_ref()?.refresh(newer);
         let state = if refreshed.is_ok() { "ok" } else { "failed" };
-        self.tell_watchers(format_args!("type=certificates state={state}"));
+        self.notify_watchers(format_args!("type=certificates state={state}"));
         Some(refreshed)
     }
 
@@ -196,7 +196,7 @@ impl ServerState {
     /// Called after a change of the engine's memory limit.
     pub fn follow_memory_limit(&self) {
         let memory = self.engine.stats().memory_limit;
-        self.tell_watchers(format_args!("type=memory_limit bytes={memory}"));
+        self.notify_watchers(format_args!("type=memory_limit bytes={memory}"));
         self.set_bounds();
     }
 
@@ -238,7 +238,7 @@ impl ServerState {
         self.flushed.store(at.0, Ordering::Relaxed);
         self.engine.flush(now, at);
         let delay = at.since(now).as_secs();
-        self.tell_watchers(format_args!("type=flush_all delay={delay}"));
+        self.notify_watchers(format_args!("type=flush_all delay={delay}"));
     }
 
     /// The second of the last flush; 0 if there was none.
@@ -256,7 +256,7 @@ impl ServerState {
     pub fn set_verbosity(&self, level: u32, by: By) {
         // Relaxed: a switch for logging.
         self.verbosity.store(level, Ordering::Relaxed);
-        self.config.on_verbosity.tell(level, by);
+        self.config.on_verbosity.notify(level, by);
     }
 
     /// `stats reset`.

@@ -104,7 +104,7 @@ impl Confinement {
 fn why_no_landlock() -> &'static str {
     const VERSION: libc::c_uint = 1;
     // SAFETY: with this flag and no address the call touches no memory.
-    let told = unsafe {
+    let status = unsafe {
         libc::syscall(
             libc::SYS_landlock_create_ruleset,
             std::ptr::null::<libc::c_void>(),
@@ -112,7 +112,7 @@ fn why_no_landlock() -> &'static str {
             VERSION,
         )
     };
-    match Errno::result(told) {
+    match Errno::result(status) {
         Err(Errno::EPERM) => {
             "a filter of system calls refuses Landlock (systemd: SystemCallFilter=landlock_create_ruleset \
              landlock_add_rule landlock_restrict_self)"

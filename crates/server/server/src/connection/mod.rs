@@ -60,7 +60,7 @@ pub(crate) struct Connection {
     /// Requests that this connection may have in a batch: see [`Turn`](nuthatch_commands::turn::Turn).
     pub(crate) in_batch_max: usize,
     pub(crate) state: State,
-    /// What watchers hear when it is closed, unless the server stops: the reason is known before the client has taken
+    /// What watchers receive when it is closed, unless the server stops: the reason is known before the client has taken
     /// the last reply.
     pub(crate) end: Reason,
 }

@@ -34,7 +34,7 @@ const OWNER_ALONE: u32 = 0o600;
 /// Bytes of items that are sent at a time.
 const PIECE: usize = 1 << 20;
 
-/// What a successor hears while another one is served.
+/// What a successor receives while another one is served.
 const BUSY: &str = "refused: another process is taking over";
 
 /// Where successors ask for a handover.
@@ -156,7 +156,7 @@ impl Control {
 struct Serving<'s> {
     thread: ScopedJoinHandle<'s, io::Result<()>>,
     is_over: Arc<AtomicBool>,
-    /// Those that were refused meanwhile. What they send is not read, and they would not hear the refusal if their
+    /// Those that were refused meanwhile. What they send is not read, and they would not receive the refusal if their
     /// connection were closed before they had sent it.
     refused: VecDeque<Wire>,
 }

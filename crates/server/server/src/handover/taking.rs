@@ -69,13 +69,13 @@ impl Successor {
             }
             stream => stream,
         };
-        let asked = stream.and_then(|stream| Self::hear(stream, path, hello, shutdown));
+        let asked = stream.and_then(|stream| Self::receive(stream, path, hello, shutdown));
         asked
             .map(Some)
             .map_err(|error| named(path, &error, shutdown))
     }
 
-    pub(crate) fn hear(
+    pub(crate) fn receive(
         stream: UnixStream,
         path: &Path,
         hello: &str,

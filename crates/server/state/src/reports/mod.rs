@@ -33,14 +33,14 @@ pub fn is_for_datagrams(topic: &[u8]) -> bool {
 }
 
 /// Writes the statistics of a topic. If it is empty, the general ones.
-pub fn tell(
+pub fn write(
     shared: &ServerState,
     asker: &Info,
     now: Time,
     topic: &[u8],
-    hear: &mut StatSink<'_>,
+    sink: &mut StatSink<'_>,
 ) -> Outcome {
-    let report = &mut Report::new(hear);
+    let report = &mut Report::new(sink);
     match topic {
         b"" => general::report(report, shared, now),
         b"settings" => settings::report(report, shared),
@@ -89,14 +89,14 @@ fn own(report: &mut Report<'_, '_>, shared: &ServerState) -> Outcome {
 }
 
 /// `stats detail` with `on`, `off` or `dump`. `dump` writes its lines and the `END`.
-pub fn detail(shared: &ServerState, word: &[u8], hear: &mut dyn FnMut(&[u8])) -> Outcome {
+pub fn detail(shared: &ServerState, word: &[u8], sink: &mut dyn FnMut(&[u8])) -> Outcome {
     let prefixes = &shared.prefixes;
     match word {
         _ if !shared.live.load().allow_dump => return Outcome::Forbidden,
         b"on" => prefixes.enable(true),
         b"off" => prefixes.enable(false),
         b"dump" if shared.account.level() >= Level::Full => return Outcome::NoMemory,
-        b"dump" => hear(&prefixes.dump(shared.workers.iter().map(|worker| &worker.prefixes))),
+        b"dump" => sink(&prefixes.dump(shared.workers.iter().map(|worker| &worker.prefixes))),
         _ => return Outcome::Unknown,
     }
     Outcome::All

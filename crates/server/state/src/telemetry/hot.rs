@@ -226,12 +226,12 @@ mod tests {
         }
     }
 
-    fn told(workers: &[Hot]) -> HashMap<String, String> {
+    fn reported(workers: &[Hot]) -> HashMap<String, String> {
         let mut lines = HashMap::new();
-        let mut hear = |name: &str, value: &str| {
+        let mut sink = |name: &str, value: &str| {
             lines.insert(name.to_owned(), value.to_owned());
         };
-        report(&mut Report::new(&mut hear), workers.iter());
+        report(&mut Report::new(&mut sink), workers.iter());
         lines
     }
 
@@ -246,16 +246,16 @@ mod tests {
                 _ => format!("page:{number}"),
             });
             look(&workers[batch % 2], &hasher, batch, keys);
-            let told = told(&workers);
-            let number = |name: &str| told[name].parse::<f64>().unwrap();
+            let found = reported(&workers);
+            let number = |name: &str| found[name].parse::<f64>().unwrap();
             let looked_at = number("looked_at");
             assert!((1250.0..1900.0).contains(&looked_at), "{looked_at}");
-            assert_eq!(told["key:1"], "user%3A7");
-            assert!(!told.contains_key("key:2"), "{told:?}");
-            assert!((8.0..12.0).contains(&number("key:1:percent")), "{told:?}");
+            assert_eq!(found["key:1"], "user%3A7");
+            assert!(!found.contains_key("key:2"), "{found:?}");
+            assert!((8.0..12.0).contains(&number("key:1:percent")), "{found:?}");
             assert!(number("key:1:percent_max") >= number("key:1:percent"));
             assert_eq!(
-                (told["prefix:1"].as_str(), told["prefix:2"].as_str()),
+                (found["prefix:1"].as_str(), found["prefix:2"].as_str()),
                 ("page", "user")
             );
             assert!((88.0..92.0).contains(&number("prefix:1:percent")));
@@ -269,14 +269,14 @@ mod tests {
         let often = |word: &'static str| (0..8_000_000).map(move |_| word.to_owned());
         look(&hot[0], &hasher, 64, often("old"));
         look(&hot[0], &hasher, 64, often("new"));
-        let told = told(&hot);
+        let found = reported(&hot);
         assert_eq!(
-            (told["key:1"].as_str(), told["key:2"].as_str()),
+            (found["key:1"].as_str(), found["key:2"].as_str()),
             ("new", "old")
         );
-        assert!(told["looked_at"].parse::<u32>().unwrap() < HALVED_AT);
+        assert!(found["looked_at"].parse::<u32>().unwrap() < HALVED_AT);
         hot[0].reset();
-        assert_eq!(super::tests::told(&hot)["looked_at"], "0");
+        assert_eq!(super::tests::reported(&hot)["looked_at"], "0");
     }
 
     #[test]

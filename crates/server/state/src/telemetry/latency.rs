@@ -268,11 +268,11 @@ impl Times {
         let mean = self.seconds() * 1e6 / count.max(1) as f64;
         report.line(&format!("{name}_mean_us"), format_args!("{mean:.1}"));
         for (quantile, part) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999)] {
-            let told = match count {
+            let shown = match count {
                 0 => 0.0,
                 _ => self.quantile(part) * 1e6,
             };
-            report.line(&format!("{name}_{quantile}_us"), format_args!("{told:.2}"));
+            report.line(&format!("{name}_{quantile}_us"), format_args!("{shown:.2}"));
         }
     }
 }

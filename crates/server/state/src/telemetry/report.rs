@@ -7,18 +7,18 @@ pub type StatSink<'w> = dyn FnMut(&str, &str) + 'w;
 
 /// Statistics under way to such a function.
 pub struct Report<'w, 'h> {
-    hear: &'w mut StatSink<'h>,
+    sink: &'w mut StatSink<'h>,
 }
 
 impl<'w, 'h> Report<'w, 'h> {
     /// A report to this function.
-    pub fn new(hear: &'w mut StatSink<'h>) -> Self {
-        Self { hear }
+    pub fn new(sink: &'w mut StatSink<'h>) -> Self {
+        Self { sink }
     }
 
     /// A name and its value.
     pub fn line(&mut self, name: &str, value: impl Display) {
-        (self.hear)(name, &value.to_string());
+        (self.sink)(name, &value.to_string());
     }
 
     /// A line of one of many things, by its number.

@@ -91,7 +91,7 @@ pub fn system(hub: &Hub, event: std::fmt::Arguments<'_>) {
     }
     let mut lines = Lines::new(hub);
     lines.add(Kind::System, |line| write(line, event));
-    hub.tell(&lines);
+    hub.publish(&lines);
 }
 
 /// Writes a key as one word: bytes that are not unreserved in a URI are written as %XX.
@@ -155,7 +155,7 @@ pub fn connection(hub: &Hub, peer: Peer, closed: Option<Reason>, number: usize) 
         }
         write(line, format_args!(" cfd={number}"));
     });
-    hub.tell(&lines);
+    hub.publish(&lines);
 }
 
 /// Tells watchers that a client broke TLS.
@@ -168,7 +168,7 @@ pub fn tls_error(hub: &Hub, error: &io::Error, socket: BorrowedFd<'_>) {
     lines.add(Kind::Connections, |line| {
         write(line, format_args!("type=conntlserr fd={fd} msg={error}"));
     });
-    hub.tell(&lines);
+    hub.publish(&lines);
 }
 
 #[cfg(test)]

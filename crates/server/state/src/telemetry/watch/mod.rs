@@ -186,7 +186,7 @@ impl Hub {
     }
 
     /// Adds lines to the queues of the watchers that want them.
-    pub fn tell(&self, lines: &Lines) {
+    pub fn publish(&self, lines: &Lines) {
         if lines.is_empty() {
             return;
         }
@@ -218,7 +218,7 @@ impl Evictions for Hub {
     fn evicted(&self, item: &Evicted<'_>) {
         let mut lines = Lines::new(self);
         lines.add(Kind::Evictions, |out| line::eviction(out, item));
-        self.tell(&lines);
+        self.publish(&lines);
     }
 }
 
@@ -301,14 +301,14 @@ mod tests {
         kinds
     }
 
-    fn told(hub: &Hub, count: usize, kind: Kind) {
+    fn publish(hub: &Hub, count: usize, kind: Kind) {
         let mut lines = Lines::new(hub);
         for number in 0..count {
             lines.add(kind, |line| {
                 line.extend_from_slice(format!("type=test number={number}").as_bytes());
             });
         }
-        hub.tell(&lines);
+        hub.publish(&lines);
     }
 
     fn taken(watching: &Watching) -> String {
@@ -327,9 +327,9 @@ mod tests {
             .expect("room");
         let others = hub.watch(kinds(&["mutations", "deletions"]), calls.clone(), 8);
         let others = others.expect("room");
-        told(&hub, 2, Kind::Fetches);
-        told(&hub, 1, Kind::Deletions);
-        told(&hub, 1, Kind::Connections);
+        publish(&hub, 2, Kind::Fetches);
+        publish(&hub, 1, Kind::Deletions);
+        publish(&hub, 1, Kind::Connections);
         assert_eq!(calls.take(), [7, 8], "each is called once");
         let lines = taken(&fetches);
         assert_eq!(lines.lines().count(), 2);
@@ -339,7 +339,7 @@ mod tests {
         );
         assert!(taken(&others).contains(" gid=3 "));
         assert_eq!(taken(&others), "");
-        told(&hub, 1, Kind::Fetches);
+        publish(&hub, 1, Kind::Fetches);
         assert_eq!(calls.take(), [7], "and again when it has come");
         drop(others);
         assert_eq!(hub.wanted(), kinds(&["fetchers"]));
@@ -352,7 +352,7 @@ mod tests {
         let watching = hub
             .watch(kinds(&["fetchers"]), calls.clone(), 0)
             .expect("room");
-        told(&hub, 20_000, Kind::Fetches);
+        publish(&hub, 20_000, Kind::Fetches);
         let skipped = hub.totals().skipped;
         assert!(skipped > 0 && skipped < 20_000, "{skipped}");
         let lines = taken(&watching);
@@ -361,7 +361,7 @@ mod tests {
         assert_eq!(lines.lines().count() as u64, 20_000 - skipped + 1);
         assert_eq!(hub.totals().sent, 20_000 - skipped);
         // Then it goes on.
-        told(&hub, 1, Kind::Fetches);
+        publish(&hub, 1, Kind::Fetches);
         assert_eq!(taken(&watching).lines().count(), 1);
     }
 

@@ -175,11 +175,11 @@ impl<'v> View<'v> {
         let used = used.map(|used| used.unwrap_or(0.0));
         let all: f64 = used.iter().sum();
         // 80 columns have room for no more digits.
-        let told = parts.iter().zip(used).map(|(part, used)| {
+        let shown = parts.iter().zip(used).map(|(part, used)| {
             let percent = used / all.max(1.0) * 100.0;
             format!("{part} {percent:.0}%")
         });
-        Some(format!("  {}", told.collect::<Vec<_>>().join("  ")))
+        Some(format!("  {}", shown.collect::<Vec<_>>().join("  ")))
     }
 
     fn leaving(&self) -> String {
@@ -194,12 +194,12 @@ impl<'v> View<'v> {
     /// What more memory would have gained, if the server reports it.
     fn more_memory(&self) -> Option<String> {
         let gets = self.between.number("cmd_get");
-        let told = [10, 25, 50, 100].iter().map(|more| {
+        let shown = [10, 25, 50, 100].iter().map(|more| {
             let hits = self.between.of_hits(&format!("more_hits_{more}"))?;
             Some(format!("+{more}% {}", percent(hits, gets)))
         });
-        let told: Option<Vec<_>> = told.collect();
-        Some(format!("  hits by more memory: {}", told?.join("  ")))
+        let shown: Option<Vec<_>> = shown.collect();
+        Some(format!("  hits by more memory: {}", shown?.join("  ")))
     }
 
     fn connections(&self) -> String {
@@ -219,11 +219,11 @@ impl<'v> View<'v> {
         };
         let head = "microseconds        p50        p90        p99      p99.9";
         let lines = KINDS.iter().enumerate().map(|(number, kind)| {
-            let told = match times.percentiles(number) {
-                Some(told) => told.map(|time| format!("{time:>10.1}")),
+            let shown = match times.percentiles(number) {
+                Some(shown) => shown.map(|time| format!("{time:>10.1}")),
                 None => [const { String::new() }; 4].map(|_| format!("{:>10}", "-")),
             };
-            format!("  {kind:<10} {}", told.join(" "))
+            format!("  {kind:<10} {}", shown.join(" "))
         });
         std::iter::once(head.to_owned()).chain(lines).collect()
     }
