@@ -14,7 +14,7 @@ const NUMBERS_MAX: u64 = 1 << 53;
 
 /// Where a SCAN goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Position {
     /// At this cursor.
     At(Cursor),
     /// At the end: for a number that no server returns. Redis accepts any number, and returns next to nothing for -1.
@@ -24,43 +24,43 @@ pub enum Place {
 /// Where SCANs go on. A client gets a number, a new one at each step: an engine's cursor does not fit the 53 bits that
 /// every client can repeat.
 #[derive(Default)]
-pub struct Scans(Mutex<Places>);
+pub struct Scans(Mutex<Steps>);
 
 #[derive(Default)]
-struct Places {
+struct Steps {
     /// The number of the oldest step that is kept. The others follow.
     first: u64,
-    steps: VecDeque<Cursor>,
+    cursors: VecDeque<Cursor>,
 }
 
 impl Scans {
     /// Keeps a cursor, and returns its number.
     #[expect(clippy::disallowed_methods, reason = "no earlier server had it")]
     pub fn keep(&self, cursor: Cursor) -> u64 {
-        let mut places = self.0.lock();
-        if places.steps.is_empty() {
+        let mut steps = self.0.lock();
+        if steps.cursors.is_empty() {
             // The numbers of an earlier server must not be numbers of this one.
             let unix = SystemTime::now().duration_since(UNIX_EPOCH);
-            places.first = unix.map_or(1, |since| since.as_secs() << 20);
-        } else if places.steps.len() == SCANS {
-            places.steps.pop_front();
-            places.first += 1;
+            steps.first = unix.map_or(1, |since| since.as_secs() << 20);
+        } else if steps.cursors.len() == SCANS {
+            steps.cursors.pop_front();
+            steps.first += 1;
         }
-        places.steps.push_back(cursor);
-        places.first + places.steps.len() as u64 - 1
+        steps.cursors.push_back(cursor);
+        steps.first + steps.cursors.len() as u64 - 1
     }
 
-    /// The place of a number. `None` if it is too old, or another server's.
-    pub fn find(&self, number: u64) -> Option<Place> {
+    /// The position of a number. `None` if it is too old, or another server's.
+    pub fn find(&self, number: u64) -> Option<Position> {
         match number {
-            0 => return Some(Place::At(Cursor::default())),
-            NUMBERS_MAX.. => return Some(Place::End),
+            0 => return Some(Position::At(Cursor::default())),
+            NUMBERS_MAX.. => return Some(Position::End),
             _ => {}
         }
-        let places = self.0.lock();
-        let at = number.checked_sub(places.first)?;
-        let cursor = places.steps.get(usize::try_from(at).ok()?)?;
-        Some(Place::At(*cursor))
+        let steps = self.0.lock();
+        let at = number.checked_sub(steps.first)?;
+        let cursor = steps.cursors.get(usize::try_from(at).ok()?)?;
+        Some(Position::At(*cursor))
     }
 }
 
@@ -71,18 +71,18 @@ mod tests {
     #[test]
     fn a_scan_goes_on_where_it_was() {
         let scans = Scans::default();
-        assert_eq!(scans.find(0), Some(Place::At(Cursor::default())));
+        assert_eq!(scans.find(0), Some(Position::At(Cursor::default())));
         assert_eq!(scans.find(1), None);
-        assert_eq!(scans.find(u64::MAX), Some(Place::End));
+        assert_eq!(scans.find(u64::MAX), Some(Position::End));
         let numbers: Vec<u64> = (1..=SCANS as u64 + 1)
-            .map(|place| scans.keep(Cursor::at(place)))
+            .map(|position| scans.keep(Cursor::at(position)))
             .collect();
         // The oldest is dropped.
         assert_eq!(scans.find(numbers[0]), None);
-        assert_eq!(scans.find(numbers[1]), Some(Place::At(Cursor::at(2))));
+        assert_eq!(scans.find(numbers[1]), Some(Position::At(Cursor::at(2))));
         assert_eq!(
             scans.find(numbers[SCANS]),
-            Some(Place::At(Cursor::at(SCANS as u64 + 1)))
+            Some(Position::At(Cursor::at(SCANS as u64 + 1)))
         );
         assert_eq!(scans.find(numbers[SCANS] + 1), None);
         assert!(numbers.iter().all(|&number| number < NUMBERS_MAX));

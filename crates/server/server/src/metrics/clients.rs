@@ -17,12 +17,12 @@ use super::client::{Client, Turn};
 
 /// Clients, each under the number of its events.
 pub(super) struct Clients {
-    all: Slab<Place>,
+    all: Slab<Entry>,
     /// How many there have been.
     came: u64,
 }
 
-struct Place {
+struct Entry {
     client: Client,
     /// The number of clients that came before.
     number: u64,
@@ -54,7 +54,7 @@ impl Clients {
         let interest = Interest::READABLE | Interest::WRITABLE;
         registry.register(client.stream(), Token(id), interest)?;
         let number = self.came;
-        self.all.insert(Place { client, number });
+        self.all.insert(Entry { client, number });
         self.came += 1;
         // Its request may have arrived with it: then the clients behind it do not displace it before it is read.
         self.advance(id, shared);
@@ -63,12 +63,12 @@ impl Clients {
 
     /// Goes on with a client: its socket is ready, or its time may be over. An event may be of one that has left.
     pub(super) fn advance(&mut self, id: usize, shared: &ServerState) {
-        let Some(place) = self.all.get_mut(id) else {
+        let Some(entry) = self.all.get_mut(id) else {
             return;
         };
         // Unwind safe: a client whose turn panics is closed, and what it reads of the server is not its own.
         let turn = catch_unwind(AssertUnwindSafe(|| {
-            let turn = place.client.advance(shared, Instant::now());
+            let turn = entry.client.advance(shared, Instant::now());
             turn.unwrap_or_else(|error| {
                 tracing::debug!(%error, "a scrape");
                 Turn::Over
@@ -88,7 +88,7 @@ impl Clients {
     pub(super) fn advance_due(&mut self, shared: &ServerState) {
         let now = Instant::now();
         let is_due = |client: &Client| client.is_checked() || client.patience(now).is_zero();
-        let due = self.all.iter().filter(|(_, place)| is_due(&place.client));
+        let due = self.all.iter().filter(|(_, entry)| is_due(&entry.client));
         let due: Vec<usize> = due.map(|(id, _)| id).collect();
         due.into_iter().for_each(|id| self.advance(id, shared));
     }
@@ -97,23 +97,23 @@ impl Clients {
     pub(super) fn patience(&self) -> Option<Duration> {
         let now = Instant::now();
         let all = self.all.iter();
-        all.map(|(_, place)| place.client.patience(now)).min()
+        all.map(|(_, entry)| entry.client.patience(now)).min()
     }
 }
 
 /// The client whose place another takes: of the origin that has most of them, the one that came first. So a health check
 /// is displaced by its own origin's clients at the earliest, and not while the workers are asked, unless all are.
-fn displaced(all: &Slab<Place>) -> Option<usize> {
+fn displaced(all: &Slab<Entry>) -> Option<usize> {
     let of_origin = |origin: Origin| {
         let same = all.iter().filter(|(_, it)| it.client.origin == origin);
         same.count()
     };
-    let rank = |place: &Place| {
-        let client = &place.client;
+    let rank = |entry: &Entry| {
+        let client = &entry.client;
         let count = of_origin(client.origin);
-        (client.is_checked(), usize::MAX - count, place.number)
+        (client.is_checked(), usize::MAX - count, entry.number)
     };
-    let first = all.iter().min_by_key(|(_, place)| rank(place));
+    let first = all.iter().min_by_key(|(_, entry)| rank(entry));
     first.map(|(id, _)| id)
 }
 
@@ -124,23 +124,23 @@ mod tests {
     use super::*;
 
     /// A client of this address, and the number of clients before it.
-    fn place(address: u8, number: u64) -> Place {
+    fn entry(address: u8, number: u64) -> Entry {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let origin = Origin::V4(Ipv4Addr::new(127, 0, 0, address));
         let client = Client::new(stream, origin, Instant::now());
-        Place { client, number }
+        Entry { client, number }
     }
 
     #[test]
     fn who_has_most_places_loses_the_oldest() {
         let mut all = Slab::new();
         assert_eq!(displaced(&all), None);
-        let first = all.insert(place(1, 0));
+        let first = all.insert(entry(1, 0));
         assert_eq!(displaced(&all), Some(first));
-        let second = all.insert(place(2, 1));
+        let second = all.insert(entry(2, 1));
         assert_eq!(displaced(&all), Some(first), "none has more: the oldest");
-        all.insert(place(2, 2));
+        all.insert(entry(2, 2));
         assert_eq!(displaced(&all), Some(second));
     }
 }

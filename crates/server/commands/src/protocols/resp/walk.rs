@@ -5,7 +5,7 @@ use std::collections::{HashSet, TryReserveError};
 use nuthatch_base::memory::reserve::spare;
 use nuthatch_engine::{Cursor, Engine, Handle};
 use nuthatch_protocol::resp::{Error, Glob, Scan, Version, Writer};
-use nuthatch_state::scans::Place;
+use nuthatch_state::scans::Position;
 
 use crate::context::Context;
 use crate::turn::Turn;
@@ -277,8 +277,8 @@ pub fn size(cx: &Context<'_, '_>) -> Result<Walk, u64> {
 pub fn scan(cx: &mut Context<'_, '_>, turn: &mut Turn, version: Version, scan: &Scan<'_>) {
     let scans = &cx.shared.scans;
     let mut next = match scans.find(scan.cursor) {
-        Some(Place::At(cursor)) => Some(cursor),
-        Some(Place::End) => None,
+        Some(Position::At(cursor)) => Some(cursor),
+        Some(Position::End) => None,
         None => return Writer::new(turn.output.text(), version).error(&Error::CURSOR_UNKNOWN),
     };
     let pattern = scan.pattern.map(Glob::new);
