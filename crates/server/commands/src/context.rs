@@ -168,13 +168,13 @@ impl<'a> Context<'_, 'a> {
     pub fn login(&self, turn: &mut Turn, said: Credentials<'_>) -> bool {
         self.counters.auth_cmds.bump();
         let origin = Origin::of(self.info.peer().ip());
-        if !self.shared.guesses.are_left(origin, self.now) {
+        if !self.shared.security.guesses.are_left(origin, self.now) {
             self.counters.auth_errors.bump();
             self.counters.auth_limited.bump();
             turn.closing = true;
             return false;
         }
-        match said.and_then(|(name, password)| self.shared.admits(name, password)) {
+        match said.and_then(|(name, password)| self.shared.security.admits(name, password)) {
             Some(role) => {
                 self.info.set_administrator(role == Role::Administrator);
                 true
@@ -205,7 +205,7 @@ impl<'a> Context<'_, 'a> {
     /// Counts a wrong password as a guess, and logs it. True if the peer may try no other password for now.
     fn note_failure(&self, origin: Origin, said: Credentials<'_>) -> bool {
         tracing::warn!(peer = %self.info.peer(), "a login failed");
-        let was_last = self.shared.guesses.spend(origin, said, self.now);
+        let was_last = self.shared.security.guesses.spend(origin, said, self.now);
         if was_last {
             tracing::warn!(
                 peer = %origin,
@@ -236,7 +236,11 @@ impl<'a> Context<'_, 'a> {
         let counted = counted.into();
         let of_worker = &self.worker.prefixes;
         let prefixes = match counted.by_prefix {
-            true => self.shared.prefixes.recorder(of_worker, self.hasher),
+            true => self
+                .shared
+                .telemetry
+                .prefixes
+                .recorder(of_worker, self.hasher),
             false => None,
         };
         let counters = self.counters;
@@ -269,14 +273,14 @@ impl<'a> Context<'_, 'a> {
         self.work.add(Work::of_bytes(stored.sum()));
         self.worker.hot.look(requests, self.hasher);
         let _lock = self.worker.lock.take();
-        if self.shared.watch.wanted().is_empty() {
+        if self.shared.telemetry.watchers.wanted().is_empty() {
             return self.handle.execute(self.now, requests, replies);
         }
         let number = self.shared.number_of(self.info);
         let engine = &self.shared.engine;
         let mut watched = WatchedReplies {
             inner: replies,
-            lines: Lines::new(&self.shared.watch),
+            lines: Lines::new(&self.shared.telemetry.watchers),
             requests,
             connection: &|_| number,
             removal: &|_| answers::REMOVAL,
@@ -285,7 +289,7 @@ impl<'a> Context<'_, 'a> {
             value_len: None,
         };
         watched.execute(self.handle);
-        self.shared.watch.publish(&watched.lines);
+        self.shared.telemetry.watchers.publish(&watched.lines);
     }
 
     /// Begins a store whose value is too long to await in a buffer. Errors: those of [`Handle::reserve`], counted.
@@ -329,7 +333,7 @@ impl<'a> Context<'_, 'a> {
     ) -> Reply {
         let value_len = value.len();
         let lock = self.worker.lock.take();
-        let lookup = (self.shared.watch.wanted().has(Kind::Fetches))
+        let lookup = (self.shared.telemetry.watchers.wanted().has(Kind::Fetches))
             .then(|| look_up(self.handle, self.now, self.key(key)));
         let reply = self.handle.commit(self.now, value.reservation, store);
         drop(lock);
@@ -359,13 +363,13 @@ impl<'a> Context<'_, 'a> {
 
     /// Tells watchers, if there are any, of a request that is in no batch, and of its lookup if there was one.
     fn notify(&self, request: Request<'_>, lookup: Option<Option<usize>>, reply: &Reply) {
-        if self.shared.watch.wanted().is_empty() {
+        if self.shared.telemetry.watchers.wanted().is_empty() {
             return;
         }
         let engine = &self.shared.engine;
         let mut watched = WatchedReplies {
             inner: &mut DiscardReplies,
-            lines: Lines::new(&self.shared.watch),
+            lines: Lines::new(&self.shared.telemetry.watchers),
             requests: &[request],
             connection: &|_| self.shared.number_of(self.info),
             removal: &|_| answers::REMOVAL,
@@ -377,7 +381,7 @@ impl<'a> Context<'_, 'a> {
             watched.fetch(0, found);
         }
         watched.note(0, reply);
-        self.shared.watch.publish(&watched.lines);
+        self.shared.telemetry.watchers.publish(&watched.lines);
     }
 }
 

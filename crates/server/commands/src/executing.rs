@@ -29,7 +29,7 @@ pub fn execute(
     let hasher = shared.engine.hasher();
     let counts = Counts {
         counters: &worker.counters,
-        prefixes: shared.prefixes.recorder(&worker.prefixes, hasher),
+        prefixes: shared.telemetry.prefixes.recorder(&worker.prefixes, hasher),
     };
     let mut answering = Answering::new(turns, batch, counts, (now, &shared.clock), &footprint);
     if numbers.is_empty() {
@@ -37,7 +37,7 @@ pub fn execute(
     } else {
         let mut watched = WatchedReplies {
             inner: &mut answering,
-            lines: Lines::new(&shared.watch),
+            lines: Lines::new(&shared.telemetry.watchers),
             requests: &batch.requests,
             connection: &|index| numbers[batch.pending[index].turn as usize],
             removal: &|index| batch.pending[index].format.removal(),
@@ -46,7 +46,7 @@ pub fn execute(
             value_len: None,
         };
         watched.execute(handle);
-        shared.watch.publish(&watched.lines);
+        shared.telemetry.watchers.publish(&watched.lines);
     }
     // Readers must not take the old value for the new one, which could not be stored.
     for index in answering.failed_sets {

@@ -115,8 +115,12 @@ impl Acceptor {
             && since.elapsed() >= REST
         {
             let rested = since.elapsed().as_micros() as u64;
-            self.shared.accepting.time_in_listen_disabled_us.add(rested);
-            self.shared.accepting.set_suspended(false);
+            self.shared
+                .telemetry
+                .accepting
+                .time_in_listen_disabled_us
+                .add(rested);
+            self.shared.telemetry.accepting.set_suspended(false);
             self.resting = None;
         }
     }
@@ -132,7 +136,7 @@ impl Acceptor {
                     // Unwind safe: the socket is closed and its seat is free, and no other connection is concerned.
                     let placed = catch_unwind(AssertUnwindSafe(|| self.place(index, socket, peer)));
                     if placed.is_err() {
-                        self.shared.accepting.rejected_connections.bump();
+                        self.shared.telemetry.accepting.rejected_connections.bump();
                         tracing::error!(
                             %peer,
                             "closed: its acceptance met a fault of the server; please report it"
@@ -146,8 +150,8 @@ impl Acceptor {
                 Err(error) if is_exhaustion(&error) => {
                     tracing::warn!(%error, "accepting rests");
                     self.rejected.close_all();
-                    self.shared.accepting.listen_disabled_num.bump();
-                    self.shared.accepting.set_suspended(true);
+                    self.shared.telemetry.accepting.listen_disabled_num.bump();
+                    self.shared.telemetry.accepting.set_suspended(true);
                     self.resting = Some(Instant::now());
                 }
                 // The connection died before it was accepted; the next one is well.
@@ -160,7 +164,7 @@ impl Acceptor {
     fn place(&mut self, number: usize, socket: Socket, peer: Peer) {
         let shared = &self.shared;
         if let Err(why) = self.may_connect(&socket) {
-            shared.accepting.rejected_connections.bump();
+            shared.telemetry.accepting.rejected_connections.bump();
             tracing::warn!("a unix socket's client is refused: {why}");
             return;
         }
@@ -170,7 +174,7 @@ impl Acceptor {
         };
         let listener = &self.listeners[number];
         let protocol = listener.protocol();
-        let tls = shared.tls.as_ref().zip(listener.tls());
+        let tls = shared.security.tls.as_ref().zip(listener.tls());
         let tls = tls.map(|(tls, verify)| tls.session(verify));
         let tls = match tls.transpose() {
             Ok(tls) => tls,
@@ -179,9 +183,9 @@ impl Acceptor {
         let stream = Stream::new(socket, tls);
         let fd = stream.as_fd().as_raw_fd();
         tracing::debug!("<{fd} new client connected from {peer}");
-        shared.accepting.total_connections.bump();
+        shared.telemetry.accepting.total_connections.bump();
         let now = shared.clock.now();
-        let info = shared.registry.enter(peer, number, now);
+        let info = shared.telemetry.registry.enter(peer, number, now);
         let worker = shared
             .workers
             .iter()
@@ -192,7 +196,7 @@ impl Acceptor {
                 info,
                 seat,
                 protocol,
-                login: shared.has_passwords(),
+                login: shared.security.has_passwords(),
             });
         }
     }
@@ -205,8 +209,8 @@ impl Acceptor {
                 let origin = Origin::of(Some(address.ip()));
                 let limit = shared.live.load().address_connections_max;
                 let most = limit.map_or(usize::MAX, NonZeroUsize::get);
-                let seat = shared.origins.take_seat(origin, most).ok_or_else(|| {
-                    shared.accepting.rejected_by_address.bump();
+                let seat = shared.accounts.origins.take_seat(origin, most).ok_or_else(|| {
+                    shared.telemetry.accepting.rejected_by_address.bump();
                     tracing::warn!(peer = %origin, most, "refused: an address may have no more connections");
                     Crowd::OfAddress
                 });
@@ -214,7 +218,7 @@ impl Acceptor {
             }
             Peer::Udp(_) | Peer::Unix => None,
         };
-        let account = &shared.account;
+        let account = &shared.accounts.buffers;
         let is_full = shared.connections() >= shared.live.load().connections_max.get();
         // Each takes memory before it asks for anything, under TLS most.
         let is_in_want = account.is_in_want() && account.level() == Level::Over;
@@ -226,7 +230,7 @@ impl Acceptor {
 
     /// Tells a client that there are too many.
     fn refuse(&mut self, number: usize, socket: Socket, crowd: Crowd) {
-        self.shared.accepting.rejected_connections.bump();
+        self.shared.telemetry.accepting.rejected_connections.bump();
         let listener = &self.listeners[number];
         // Under TLS nothing can be said before the handshake.
         if let Some(words) = protocols::too_many(listener.protocol(), crowd)

@@ -125,7 +125,10 @@ impl Talk {
     fn receive(&mut self) -> io::Result<()> {
         for _ in 0..TURNS_MAX {
             let mut more = self.served.turn()?;
-            let (held, bound) = (self.served.memory(), self.served.shared.account.bound());
+            let (held, bound) = (
+                self.served.memory(),
+                self.served.shared.accounts.buffers.bound(),
+            );
             assert!(held <= bound + BESIDE, "it holds {held} bytes");
             match self.client.read(&mut self.room) {
                 Ok(0) => self.over = true,
@@ -157,11 +160,11 @@ impl Talk {
         self.receive()?;
         let shared = &self.served.shared;
         assert_eq!(self.served.memory(), 0);
-        assert_eq!(shared.account.held(), 0);
-        assert_eq!(shared.uploads.reserved(), 0);
+        assert_eq!(shared.accounts.buffers.held(), 0);
+        assert_eq!(shared.accounts.uploads.reserved(), 0);
         assert_eq!(shared.connections(), 0);
         let nobody = |_: &_| panic!("it is still registered");
-        assert_eq!(shared.registry.some(0, usize::MAX, nobody), None);
+        assert_eq!(shared.telemetry.registry.some(0, usize::MAX, nobody), None);
         Ok(self.answers)
     }
 }

@@ -61,7 +61,7 @@ fn step<H: Handle>(shared: &ServerState, handle: &mut H) -> bool {
     let Some(_step) = shared.pause.step_behind_the_scenes() else {
         return false;
     };
-    shared.maintained.bump();
+    shared.telemetry.maintenance_steps.bump();
     note_sleep();
     handle.maintain(shared.clock.now(), BUDGET)
 }
@@ -69,10 +69,10 @@ fn step<H: Handle>(shared: &ServerState, handle: &mut H) -> bool {
 /// Takes back the reserve of memory that was opened when the system refused some. Meanwhile connections may hold less.
 fn end_want(shared: &ServerState) {
     shared.heed_want();
-    if shared.account.is_in_want() {
+    if shared.accounts.buffers.is_in_want() {
         system::trim_memory();
         if reserve::refill() {
-            shared.account.want_is_over();
+            shared.accounts.buffers.want_is_over();
             tracing::info!("the system gives memory again");
         }
     }
@@ -93,8 +93,8 @@ struct Trims {
 
 impl Trims {
     fn look(&mut self, shared: &ServerState) {
-        self.due |= shared.account.is_worth_a_trim();
-        let held = shared.account.held();
+        self.due |= shared.accounts.buffers.is_worth_a_trim();
+        let held = shared.accounts.buffers.held();
         // While clients connect and close, a later trim returns more memory.
         if self.due && held.abs_diff(self.held_before) < CALM {
             self.due = false;
@@ -159,7 +159,7 @@ impl Refusals {
 
 /// Tells watchers if the index has begun to grow, or has grown, since the last call.
 fn publish_growth(shared: &ServerState, before: &mut Option<(bool, u64)>) {
-    if !shared.watch.wanted().has(Kind::System) {
+    if !shared.telemetry.watchers.wanted().has(Kind::System) {
         *before = None;
         return;
     }
@@ -167,7 +167,9 @@ fn publish_growth(shared: &ServerState, before: &mut Option<(bool, u64)>) {
     let found = (stats.index_growing, stats.index_slots);
     if before.is_some_and(|before| before != found) {
         let state = if found.0 { "growing" } else { "steady" };
-        shared.notify_watchers(format_args!("type=index state={state} slots={}", found.1));
+        shared
+            .telemetry
+            .notify_watchers(format_args!("type=index state={state} slots={}", found.1));
     }
     *before = Some(found);
 }

@@ -271,7 +271,7 @@ pub(crate) fn begin_with(
 
 /// Writes a copy at each interval and at each request, until the server stops.
 pub(crate) fn save_now_and_then(shared: &ServerState, path: &Path, every: Duration) {
-    while shared.shutdown.sleep_until_asked(every, &shared.save_asked) {
+    while shared.saves.wait_until_due(&shared.shutdown, every) {
         // An error is logged, and the next copy may succeed.
         let _ = save_and_note(shared, path, &mut patience());
     }
@@ -295,7 +295,13 @@ fn save_and_note(
     if let Err(error) = &saved {
         tracing::error!("--save: {error}");
     }
-    shared.saves.lock().note(shared, &saved, begun.elapsed());
+    let ServerState {
+        saves,
+        clock,
+        telemetry,
+        ..
+    } = shared;
+    saves.record(&saved, begun.elapsed(), clock, telemetry);
     saved.map(|_| ())
 }
 

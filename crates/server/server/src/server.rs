@@ -4,32 +4,24 @@ use std::io;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::thread::JoinHandle;
 
 use mio::{Poll, Waker};
 use nuthatch_base::memory::reserve;
-use nuthatch_base::sync::mutex::Mutex;
-use nuthatch_engine::{AnyEngine, Clock, Engine, Inspect};
-use nuthatch_security::guesses::Guesses;
+use nuthatch_engine::{AnyEngine, Engine, Inspect};
 use nuthatch_settings::config::{Config, ListenAddress, Protocol, Verify};
 use nuthatch_snapshot::Summary;
-use nuthatch_state::account::{self, Account};
 use nuthatch_state::limits;
-use nuthatch_state::live::{Controls, Live, LiveCell};
-use nuthatch_state::server_state::ServerState;
-use nuthatch_state::server_state::addresses_of;
+use nuthatch_state::live::Controls;
+use nuthatch_state::server_state::{ServerState, addresses_of};
 use nuthatch_state::shutdown::Shutdown;
 use nuthatch_state::telemetry::Address;
-use nuthatch_state::telemetry::connections::Registry;
-use nuthatch_state::telemetry::counters::AcceptorCounters;
-use nuthatch_state::telemetry::prefixes::Prefixes;
 use nuthatch_state::telemetry::sizes::SizeClasses;
-use nuthatch_state::uploads::{self, Uploads};
 use nuthatch_state::worker::SharedWorker;
 
 use crate::acceptor::Acceptor;
 use crate::datagrams::DatagramSocket;
+use crate::handover::Named;
 use crate::handover::giving::{Alive, Control};
 use crate::handover::taking::Successor;
 use crate::listen::{self, Listener};
@@ -107,17 +99,14 @@ impl Server {
             workers.push(Arc::new(SharedWorker::new(waker, SizeClasses::of(&engine))));
             polls.push(poll);
         }
-        let shared = share(config, engine, addresses.clone(), workers, shutdown.clone());
-        shared.engine.tell_evictions(Arc::clone(&shared.watch) as _);
-        let mut copies = Vec::new();
-        if shared.config.handover.is_some() {
-            for listener in &listeners {
-                copies.push(listener.copy()?);
-            }
-            for socket in datagrams.iter().flatten() {
-                copies.push(socket.copy()?);
-            }
-        }
+        let shared = ServerState::new(config, engine, addresses.clone(), workers, shutdown.clone());
+        let shared = Arc::new(shared);
+        let watchers = Arc::clone(&shared.telemetry.watchers);
+        shared.engine.tell_evictions(watchers);
+        let mut copies = match shared.config.handover {
+            Some(_) => copy_all(&listeners, &datagrams)?,
+            None => Vec::new(),
+        };
         let acceptor = Acceptor::new(Arc::clone(&shared), listeners)?;
         let metrics = &shared.config.metrics;
         let metrics = Endpoint::bind(metrics, successor.as_mut(), &shutdown)?;
@@ -178,49 +167,11 @@ impl Server {
     }
 }
 
-/// The state that the threads of a server with this engine and these settings share.
-pub(crate) fn share(
-    mut config: Config,
-    engine: Arc<AnyEngine>,
-    addresses: Vec<(Address, Protocol)>,
-    workers: Vec<Arc<SharedWorker>>,
-    shutdown: Shutdown,
-) -> Arc<ServerState> {
-    let memory = engine.stats().memory_limit;
-    let buffers = account::bound(config.connections_max.get(), memory);
-    let uploads = uploads::bound(memory, engine.item_size_max());
-    Arc::new(ServerState {
-        tls: config.certificates.clone(),
-        refreshes: Default::default(),
-        guesses: Guesses::new(config.login_guesses),
-        origins: Default::default(),
-        passwords: Mutex::new(config.passwords.take()),
-        engine,
-        addresses,
-        clock: Clock::start(),
-        shutdown,
-        pause: Default::default(),
-        workers,
-        live: LiveCell::new(Live::from(&config)),
-        account: Account::new(buffers),
-        uploads: Arc::new(Uploads::new(uploads)),
-        accepting: AcceptorCounters::default(),
-        registry: Registry::default(),
-        prefixes: Prefixes::new(config.count_prefixes),
-        watch: Default::default(),
-        verbosity: AtomicU32::new(config.verbosity),
-        dumping: Arc::new(AtomicBool::new(false)),
-        dumps: Default::default(),
-        maintained: Default::default(),
-        flushed: Default::default(),
-        saves: Default::default(),
-        save_asked: Default::default(),
-        crawler_enabled: AtomicBool::new(true),
-        scans: Default::default(),
-        random: Default::default(),
-        scripts: Default::default(),
-        config,
-    })
+/// Copies of all sockets, for a successor.
+fn copy_all(listeners: &[Listener], datagrams: &[Vec<DatagramSocket>]) -> io::Result<Vec<Named>> {
+    let streams = listeners.iter().map(Listener::copy);
+    let datagrams = datagrams.iter().flatten().map(DatagramSocket::copy);
+    streams.chain(datagrams).collect()
 }
 
 /// Takes the items that the server begins with: those of another process, else those that a stop left, else those of a
@@ -336,17 +287,18 @@ fn spawn_all(
         let worker = Worker::new(Arc::clone(shared), own, poll, sockets);
         threads.spawn(format!("worker-{number}"), move || worker.run())?;
     }
-    if shared.tls.is_some() {
+    if shared.security.tls.is_some() {
         let refreshed = Arc::clone(shared);
         threads.spawn_apart("certificates".to_owned(), move || {
             let ServerState {
-                refreshes,
+                security,
+                telemetry,
                 shutdown,
                 ..
             } = &*refreshed;
             // Unwind safe: new certificates take the place of the old ones in one step, or do not.
-            refreshes.serve(shutdown, || {
-                let read = AssertUnwindSafe(|| refreshed.read_certificates());
+            security.refreshes.serve(shutdown, || {
+                let read = AssertUnwindSafe(|| security.refresh_newest_certificates(telemetry));
                 catch_unwind(read).unwrap_or(false)
             });
             Ok(())

@@ -104,10 +104,12 @@ impl Controls {
             connections_max: limits::connections(config.connections_max, shared.config.threads),
             ..Live::from(config)
         });
-        shared.guesses.set_max(config.login_guesses);
+        shared.security.guesses.set_max(config.login_guesses);
         // This also wakes the workers: a worker that sleeps without a timeout must learn that there is one now.
         shared.set_bounds();
-        shared.notify_watchers(format_args!("type=settings state=applied"));
+        shared
+            .telemetry
+            .notify_watchers(format_args!("type=settings state=applied"));
     }
 
     /// The engine's memory limit now, in bytes: commands change it too.
@@ -129,26 +131,30 @@ impl Controls {
         &self,
         newer: Option<&TlsSettings>,
     ) -> Option<Result<(), SettingsError>> {
-        self.0.refresh_certificates(newer)
+        let ServerState {
+            security,
+            telemetry,
+            ..
+        } = &*self.0;
+        security.refresh_certificates(newer, telemetry)
     }
 
     /// Reads the file of passwords again, for logins from now on. Errors: the old ones stay in use. `None` if the
     /// server has no such file.
     pub fn read_passwords(&self) -> Option<Result<(), SettingsError>> {
-        self.0.read_passwords()
+        self.0.security.read_passwords()
     }
 
     /// Asks for a copy of all items now (`--save`), and returns at once. If another copy is being written, the new one
     /// follows it. False if there is no file for it.
     pub fn save(&self) -> bool {
-        self.0.shutdown.ask(&self.0.save_asked);
+        self.0.saves.request(&self.0.shutdown);
         self.0.config.persistence.save.is_some()
     }
 
     /// The verbosity of the log now: a command changes it too.
     pub fn verbosity(&self) -> u32 {
-        // Relaxed: a switch for logging.
-        self.0.verbosity.load(Ordering::Relaxed)
+        self.0.verbosity()
     }
 
     /// Does what the `verbosity` command does, and without its bound on the log.

@@ -219,7 +219,7 @@ fn decide(
     redis: bool,
     input: &[u8],
 ) -> Flow {
-    let login = cx.shared.has_passwords();
+    let login = cx.shared.security.has_passwords();
     *phase = match input.get(turn.position) {
         None => return Flow::Starved,
         Some(&MAGIC) => Phase::begin(Protocol::Binary, login),

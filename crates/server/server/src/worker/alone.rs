@@ -17,7 +17,6 @@ use nuthatch_state::worker::{Arrival, SharedWorker};
 
 use super::{WAKE, Worker};
 use crate::datagrams::DatagramSocket;
-use crate::server::share;
 
 /// The worker, and what it shares with those that a server would have.
 pub(crate) struct Alone {
@@ -43,7 +42,8 @@ impl Alone {
         let waker = Arc::new(Waker::new(poll.registry(), WAKE)?);
         let own = Arc::new(SharedWorker::new(waker, SizeClasses::of(&engine)));
         let workers = vec![Arc::clone(&own)];
-        let shared = share(config, engine, Vec::new(), workers, Shutdown::default());
+        let shared = ServerState::new(config, engine, Vec::new(), workers, Shutdown::default());
+        let shared = Arc::new(shared);
         let (given, its) = (Arc::clone(&shared), Arc::clone(&own));
         let mut worker = Worker::new(given, its, poll, datagram_sockets);
         worker.register_datagrams()?;
@@ -61,7 +61,7 @@ impl Alone {
         client.set_nonblocking(true)?;
         server.set_nonblocking(true)?;
         let socket = Socket::Unix(mio::net::UnixStream::from_std(server));
-        let registry = &self.shared.registry;
+        let registry = &self.shared.telemetry.registry;
         self.own.leave(Arrival {
             stream: Stream::new(socket, None),
             info: registry.enter(Peer::Unix, 0, self.shared.clock.now()),

@@ -124,7 +124,7 @@ impl Worker {
 
     /// Closes connections whose clients take too long to be admitted.
     pub(super) fn close_late(&mut self) {
-        if !self.shared.admits_late() {
+        if !self.shared.security.admits_late() {
             return;
         }
         let (limit, now) = (self.live.login_timeout, self.now);

@@ -87,7 +87,7 @@ impl Worker {
         self.handshakes_left = HANDSHAKES;
         while next < ready.len() {
             let batch_max = self.shared.config.batch_max.get();
-            let turn_limits = self.shared.account.turn_limits(batch_max);
+            let turn_limits = self.shared.accounts.buffers.turn_limits(batch_max);
             self.used = 0;
             let begun = Instant::now();
             while let Some(&id) = ready.get(next) {
@@ -241,7 +241,11 @@ impl Worker {
                             true => counters.ssl_proto_errors.bump(),
                             false => counters.ssl_handshake_errors.bump(),
                         }
-                        line::tls_error(&self.shared.watch, &error, connection.stream.as_fd());
+                        line::tls_error(
+                            &self.shared.telemetry.watchers,
+                            &error,
+                            connection.stream.as_fd(),
+                        );
                         // The warning tells of a misconfigured client.
                         tracing::warn!(%error, peer = %connection.info.peer(), "TLS failed");
                     }
@@ -381,7 +385,7 @@ impl Worker {
                 }
             }
             if !batch.is_empty() {
-                let numbers = match shared.watch.wanted().is_empty() {
+                let numbers = match shared.telemetry.watchers.wanted().is_empty() {
                     true => Vec::new(),
                     false => turns
                         .iter()

@@ -303,10 +303,15 @@ impl Worker {
             let registered = connection.stream.register(self.poll.registry(), token);
             if registered.is_ok() && self.draining.is_none() {
                 let number = self.shared.number_of(&connection.info);
-                line::connection(&self.shared.watch, connection.info.peer(), None, number);
+                line::connection(
+                    &self.shared.telemetry.watchers,
+                    connection.info.peer(),
+                    None,
+                    number,
+                );
                 slot.insert(connection);
             } else {
-                self.shared.registry.leave(&connection.info);
+                self.shared.telemetry.registry.leave(&connection.info);
                 self.own.closed_one();
             }
         }
@@ -386,7 +391,7 @@ impl Worker {
     #[inline]
     fn publish(&mut self) {
         let change = mem::take(&mut self.unpublished);
-        if change != 0 && self.shared.account.change(change) {
+        if change != 0 && self.shared.accounts.buffers.change(change) {
             self.shared.wake_workers();
         }
     }
@@ -406,7 +411,7 @@ impl Worker {
         let fd = connection.stream.as_fd().as_raw_fd();
         let number = self.shared.number_of(&connection.info);
         line::connection(
-            &self.shared.watch,
+            &self.shared.telemetry.watchers,
             connection.info.peer(),
             Some(reason),
             number,
@@ -422,7 +427,7 @@ impl Worker {
             // The slab may have grown large.
             self.connections = Slab::new();
         }
-        self.shared.registry.leave(&connection.info);
+        self.shared.telemetry.registry.leave(&connection.info);
         self.own.closed_one();
     }
 
@@ -430,11 +435,11 @@ impl Worker {
     fn has_to_sweep(&self) -> bool {
         !self.connections.is_empty()
             && (self.live.idle_timeout.is_some()
-                || self.shared.admits_late()
+                || self.shared.security.admits_late()
                 || self.lingering > 0
                 || self.readers > 0
-                || self.shared.account.level() != Level::Plenty
-                || self.shared.uploads.are_many())
+                || self.shared.accounts.buffers.level() != Level::Plenty
+                || self.shared.accounts.uploads.are_many())
     }
 
     /// Closes the connections whose time is over, once per [`SWEEP`].

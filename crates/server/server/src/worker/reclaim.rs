@@ -21,11 +21,11 @@ impl Worker {
     #[inline]
     pub(super) fn reclaim(&mut self) {
         self.shared.heed_want();
-        if self.shared.account.level() >= Level::Full {
+        if self.shared.accounts.buffers.level() >= Level::Full {
             self.reclaim_from(Level::Full, |connection, now| {
                 connection.is_stuck_for(PATIENCE_WHEN_FULL, now)
             });
-            if self.shared.account.level() == Level::Over {
+            if self.shared.accounts.buffers.level() == Level::Over {
                 self.reclaim_from(Level::Over, |_, _| true);
             }
         }
@@ -33,7 +33,7 @@ impl Worker {
 
     /// While the account fills, also closes connections that make no progress.
     pub(super) fn reclaim_from_stuck(&mut self) {
-        if self.shared.account.level() >= Level::Filling {
+        if self.shared.accounts.buffers.level() >= Level::Filling {
             self.reclaim_from(Level::Filling, |connection, now| {
                 connection.is_stuck_for(PATIENCE, now)
             });
@@ -45,7 +45,11 @@ impl Worker {
     #[cold]
     fn reclaim_from(&mut self, level: Level, may: impl Fn(&Connection, Time) -> bool) {
         let now = self.now;
-        let share = self.shared.account.share(level, self.shared.connections());
+        let share = self
+            .shared
+            .accounts
+            .buffers
+            .share(level, self.shared.connections());
         let mut costs: Vec<(u64, usize)> = self
             .holders
             .above(share)
@@ -55,7 +59,7 @@ impl Worker {
             .collect();
         costs.sort_unstable_by(|one, other| other.cmp(one));
         for (_, id) in costs {
-            if self.shared.account.is_relieved_of(level) {
+            if self.shared.accounts.buffers.is_relieved_of(level) {
                 return;
             }
             let connection = &self.connections[id];
@@ -72,7 +76,7 @@ impl Worker {
     /// While values under way take much of the engine's memory, closes connections that bring hardly anything of
     /// theirs. A connection whose next turn is due may have brought more than was read: it is spared.
     pub(super) fn close_stuck_uploads(&mut self) {
-        if !self.shared.uploads.are_many() {
+        if !self.shared.accounts.uploads.are_many() {
             return;
         }
         let now = self.now;

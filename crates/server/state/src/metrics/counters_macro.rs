@@ -24,7 +24,7 @@ macro_rules! metrics {
                 $(.named(stringify!($class)).read(|at| Value::Number(at.totals.$class)))?
                 $(
                     .named(stringify!($accepting))
-                    .read(|at| Value::Number(at.shared.accepting.$accepting.get()))
+                    .read(|at| Value::Number(at.shared.telemetry.accepting.$accepting.get()))
                 )?
         ),*];
 

@@ -52,13 +52,13 @@ metrics! {
         .read(|_| system::OTHER_FILES.into()),
     stat "read_buf_count": gauge("Connections that have buffers.").read(|at| at.connections.into()),
     stat "read_buf_bytes": gauge("Buffers of connections.").unit(Unit::Bytes).page("nuthatch_buffers_bytes")
-        .note("Input and output.").read(|at| at.shared.account.held().into()),
+        .note("Input and output.").read(|at| at.shared.accounts.buffers.held().into()),
     stat "read_buf_bytes_free": gauge("Empty buffers that the workers keep.").unit(Unit::Bytes)
         .read(|at| at.idle.buffers.into()),
     count read_buf_oom: counter("Connections closed because they held too much buffer memory.")
         .of(&CLOSED, &[("reason", "memory")]).note("Or because the system gave none for their input."),
     stat "upload_bytes": gauge("Memory of items for values over 16 KB that have not arrived completely.")
-        .unit(Unit::Bytes).read(|at| at.shared.uploads.reserved().into()),
+        .unit(Unit::Bytes).read(|at| at.shared.accounts.uploads.reserved().into()),
     count upload_kicks: counter("Connections closed because they did not bring such a value while these took much of the memory.")
         .of(&CLOSED, &[("reason", "upload")]),
     count reader_kicks: counter("Connections closed because they did not take their large values while stores found no memory.")
@@ -125,7 +125,7 @@ metrics! {
     stat "limit_maxbytes": gauge("The limit (-m).").unit(Unit::Bytes).page("nuthatch_memory_limit_bytes")
         .note("For items, index and bookkeeping together.").read(|at| at.engine.memory_limit.into()),
     stat "accepting_conns": gauge("0 while the server accepts no connections, for want of descriptors.")
-        .read(|at| (1 - at.shared.accepting.suspended.get().min(1)).into()),
+        .read(|at| (1 - at.shared.telemetry.accepting.suspended.get().min(1)).into()),
     count_accepting listen_disabled_num: counter("How often no connection was accepted for a while, for want of descriptors.")
         .page("nuthatch_accepting_suspended"),
     count_accepting time_in_listen_disabled_us: counter("For how long in all.").unit(Unit::Microseconds)
@@ -147,7 +147,7 @@ metrics! {
         .when(WITH_TLS),
     count ssl_proto_errors: counter("Connections closed for an invalid record after the handshake.").when(WITH_TLS),
     stat "time_since_server_cert_refresh": gauge("Seconds since the certificates were read.").unit(Unit::Seconds)
-        .when(WITH_TLS).read(|at| at.shared.tls.as_ref().map(|tls| tls.seconds_since_refresh()).into()),
+        .when(WITH_TLS).read(|at| at.shared.security.tls.as_ref().map(|tls| tls.seconds_since_refresh()).into()),
     stat "ssl_certificate_begin": gauge("From when on all of the certificates are valid, in unix time.")
         .unit(Unit::Seconds).page("nuthatch_tls_certificate_begin_seconds").when(WITH_TLS)
         .read(|at| at.certificates().map(|valid| *valid.start()).into()),
@@ -155,7 +155,7 @@ metrics! {
         .unit(Unit::Seconds).page("nuthatch_tls_certificate_end_seconds").when(WITH_TLS)
         .read(|at| at.certificates().map(|valid| *valid.end()).into()),
     stat "ssl_certificate_days_left": gauge("Days until then: less than 0 when it has passed.").when(WITH_TLS)
-        .read(|at| at.shared.tls.as_ref().and_then(|tls| tls.days_left()).into()),
+        .read(|at| at.shared.security.tls.as_ref().and_then(|tls| tls.days_left()).into()),
 
     // The engine.
     stat "hash_power_level": gauge("The base-2 logarithm of the index's slots.")
@@ -167,10 +167,10 @@ metrics! {
         .read(|at| at.engine.pages_moved.into()),
     // Relaxed, here and below: statistics.
     stat "lru_crawler_running": gauge("1 while a walk over all items is running (metadump, mgdump, `stats sizes`).")
-        .read(|at| at.shared.dumping.load(Ordering::Relaxed).into()),
-    stat "lru_crawler_starts": counter("Such walks.").read(|at| at.shared.dumps.load(Ordering::Relaxed).into()),
+        .read(|at| at.shared.walks.is_dumping().into()),
+    stat "lru_crawler_starts": counter("Such walks.").read(|at| at.shared.walks.dumps().into()),
     stat "lru_maintainer_juggles": counter("Iterations of the maintenance thread.")
-        .read(|at| at.shared.maintained.get().into()),
+        .read(|at| at.shared.telemetry.maintenance_steps.get().into()),
     stat "malloc_fails": counter("Stores that found no memory.").page("nuthatch_stores_without_memory")
         .read(|at| at.engine.out_of_memory.into()),
     stat "bytes": gauge("Headers, keys and values of items.").unit(Unit::Bytes).page("nuthatch_items_bytes")
@@ -434,7 +434,7 @@ pub const PAGE_ONLY: &[Metric] = &[
         .unit(Unit::Bytes)
         .page("nuthatch_buffers_limit_bytes")
         .note("Of `read_buf_bytes`.")
-        .read(|at| at.shared.account.bound().into()),
+        .read(|at| at.shared.accounts.buffers.bound().into()),
     gauge("Items in that one.")
         .page("nuthatch_last_save_items")
         .when(WITH_SAVE)

@@ -8,11 +8,11 @@ pub const WITH_UDP: Condition = Condition::new("with UDP", |at| {
     addresses.any(|(address, _)| address.is_udp())
 });
 
-pub const WITH_TLS: Condition = Condition::new("with TLS", |at| at.shared.tls.is_some());
+pub const WITH_TLS: Condition = Condition::new("with TLS", |at| at.shared.security.tls.is_some());
 
 pub const WITH_TLS_SESSIONS: Condition = Condition::new("with `ssl_session_cache`", |at| {
     let settings = at.shared.config.tls.as_ref();
-    at.shared.tls.is_some() && settings.is_some_and(|settings| settings.session_cache)
+    at.shared.security.tls.is_some() && settings.is_some_and(|settings| settings.session_cache)
 });
 
 pub const WITH_SAVE: Condition = Condition::new("with `--save`", |at| {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use nuthatch_engine::stats::{EngineStats, LogStats, MemoryUse, MessageStats};
 use nuthatch_engine::{Engine, Inspect, Time};
 
-use crate::saves::Saves;
+use crate::saves::SaveStats;
 use crate::server_state::ServerState;
 use crate::system;
 use crate::telemetry::counters::Totals;
@@ -29,7 +29,7 @@ pub struct Reading<'s> {
     /// Messages inside of the engine, if it has server threads.
     pub messages: Option<MessageStats>,
     /// Copies of all items.
-    pub saves: Saves,
+    pub saves: SaveStats,
     /// Clients that watch.
     pub watch: watch::Totals,
     /// Processor time: user, system.
@@ -63,8 +63,8 @@ impl<'s> Reading<'s> {
             memory: engine.memory_use.unwrap_or_default(),
             engine,
             messages: shared.engine.message_stats(),
-            saves: *shared.saves.lock(),
-            watch: shared.watch.totals(),
+            saves: shared.saves.stats(),
+            watch: shared.telemetry.watchers.totals(),
             cpu: system::cpu_time(),
             connections: shared.connections(),
             idle: Idle::of(shared),
@@ -73,7 +73,7 @@ impl<'s> Reading<'s> {
 
     /// The time in which all certificates are valid, in unix time, if it is known.
     pub fn certificates(&self) -> Option<RangeInclusive<u64>> {
-        self.shared.tls.as_ref()?.validity()
+        self.shared.security.tls.as_ref()?.validity()
     }
 }
 

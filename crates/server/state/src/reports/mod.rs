@@ -62,8 +62,8 @@ pub fn write(
         b"slabs" => slabs::slabs(report, &shared.engine.stats(), &shared.totals()),
         // Only the text protocol counts sizes, turn by turn: see its `stats`.
         b"sizes" => report.line("sizes_status", "disabled"),
-        b"conns" if shared.account.level() >= Level::Full => return Outcome::NoMemory,
-        b"conns" => shared.registry.report(
+        b"conns" if shared.accounts.buffers.level() >= Level::Full => return Outcome::NoMemory,
+        b"conns" => shared.telemetry.registry.report(
             report,
             shared.addresses.iter().map(|(address, _)| address),
             asker,
@@ -90,12 +90,12 @@ fn own(report: &mut Report<'_, '_>, shared: &ServerState) -> Outcome {
 
 /// `stats detail` with `on`, `off` or `dump`. `dump` writes its lines and the `END`.
 pub fn detail(shared: &ServerState, word: &[u8], sink: &mut dyn FnMut(&[u8])) -> Outcome {
-    let prefixes = &shared.prefixes;
+    let prefixes = &shared.telemetry.prefixes;
     match word {
         _ if !shared.live.load().allow_dump => return Outcome::Forbidden,
         b"on" => prefixes.enable(true),
         b"off" => prefixes.enable(false),
-        b"dump" if shared.account.level() >= Level::Full => return Outcome::NoMemory,
+        b"dump" if shared.accounts.buffers.level() >= Level::Full => return Outcome::NoMemory,
         b"dump" => sink(&prefixes.dump(shared.workers.iter().map(|worker| &worker.prefixes))),
         _ => return Outcome::Unknown,
     }

@@ -2,7 +2,6 @@
 //! declared with them (`crates/server/settings`); what the running server knows better, and what cannot be set, follows.
 
 use std::net::SocketAddr;
-use std::sync::atomic::Ordering;
 
 use nuthatch_engine::Engine;
 use nuthatch_settings::{FLAGS, Now, OPTIONS, yes_no};
@@ -18,7 +17,7 @@ const TLS_BUFFER: usize = 64 << 10;
 
 pub fn report(report: &mut Report<'_, '_>, shared: &ServerState) {
     // The present settings of TLS: after a SIGHUP the files may be others.
-    let tls = shared.tls.as_ref().map(|tls| tls.settings());
+    let tls = shared.security.tls.as_ref().map(|tls| tls.settings());
     let now = Now {
         config: &shared.config,
         live: &shared.live.load(),
@@ -54,8 +53,11 @@ fn of_server(report: &mut Report<'_, '_>, shared: &ServerState) {
         if shared.engine.evicts() { "on" } else { "off" },
     );
     // Relaxed: a switch for logging.
-    report.line("verbosity", shared.verbosity.load(Ordering::Relaxed));
-    report.line("detail_enabled", yes_no(shared.prefixes.is_enabled()));
+    report.line("verbosity", shared.verbosity());
+    report.line(
+        "detail_enabled",
+        yes_no(shared.telemetry.prefixes.is_enabled()),
+    );
     let tcp: Vec<SocketAddr> = shared
         .addresses_of(Protocol::is_memcached)
         .filter_map(|address| match address {
@@ -85,22 +87,22 @@ fn of_server(report: &mut Report<'_, '_>, shared: &ServerState) {
 
 /// What no flag changes.
 fn facts(report: &mut Report<'_, '_>, shared: &ServerState) {
-    report.line("oldest", shared.flushed());
+    report.line("oldest", shared.last_flush.seconds());
     report.line("watcher_logbuf_size", QUEUE_BYTES);
     report.line("maxconns_fast", "yes");
     // Every engine moves memory to where it is needed by itself. This cannot be switched off.
     report.line("slab_reassign", "yes");
     report.line("slab_automove", 1);
     // Relaxed: a switch that only lru_crawler sets.
-    let crawls = shared.crawler_enabled.load(Ordering::Relaxed);
+    let crawls = shared.walks.are_dumps_enabled();
     report.line("lru_crawler", yes_no(crawls));
     report.line("hash_algorithm", "rapidhash");
     // Nor can the thread that sweeps be switched off. There are no segments.
     report.line("lru_maintainer_thread", "yes");
     report.line("lru_segmented", "no");
-    report.line("read_buf_mem_limit", shared.account.bound());
+    report.line("read_buf_mem_limit", shared.accounts.buffers.bound());
     // `stats sizes` needs no tracking.
     report.line("track_sizes", "no");
-    let buffer = shared.tls.as_ref().map_or(0, |_| TLS_BUFFER);
+    let buffer = shared.security.tls.as_ref().map_or(0, |_| TLS_BUFFER);
     report.line("ssl_wbuf_size", buffer);
 }

@@ -16,7 +16,7 @@ pub fn answer(
     head: Head,
     command: &Command<'_>,
 ) -> bool {
-    if !cx.shared.has_passwords() {
+    if !cx.shared.security.has_passwords() {
         encode::error(turn.output.text(), head, Status::Unknown);
         return false;
     }

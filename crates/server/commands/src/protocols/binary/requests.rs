@@ -155,7 +155,7 @@ fn at_once(cx: &mut Context<'_, '_>, turn: &mut Turn, head: Head, command: &Comm
         // A client that has logged in must not try other users' passwords: a failure closes its connection.
         Command::SaslAuth { .. } => {
             let admitted = login::answer(cx, turn, head, command);
-            turn.closing |= !admitted && cx.shared.has_passwords();
+            turn.closing |= !admitted && cx.shared.security.has_passwords();
         }
         Command::Get { .. }
         | Command::Store(_)

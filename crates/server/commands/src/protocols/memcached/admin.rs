@@ -1,8 +1,6 @@
 //! Commands about memcached's internals. Where this server has no such part, they answer like a memcached that has the
 //! feature switched off.
 
-use std::sync::atomic::Ordering;
-
 use nuthatch_protocol::{Words, encode};
 
 use super::arguments::{Arguments, number};
@@ -98,15 +96,14 @@ pub fn lru(text: Words<'_>) -> (&'static [u8], bool) {
 pub fn lru_crawler(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, text: Words<'_>) {
     let out = turn.output.text();
     let arguments = Arguments::of(text);
-    // Relaxed: a switch that only this command sets and reads.
-    let enabled = &cx.shared.crawler_enabled;
+    let walks = &cx.shared.walks;
     let words: &[u8] = match *arguments.words() {
         [b"enable"] => {
-            enabled.store(true, Ordering::Relaxed);
+            walks.enable_dumps(true);
             encode::OK
         }
         [b"disable"] => {
-            enabled.store(false, Ordering::Relaxed);
+            walks.enable_dumps(false);
             encode::OK
         }
         [b"sleep", pause] => match number::<u32>(pause) {
@@ -118,7 +115,7 @@ pub fn lru_crawler(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase,
             Some(_) => encode::OK,
             None => BAD_FORMAT,
         },
-        [b"crawl" | b"metadump" | b"mgdump", _] if !enabled.load(Ordering::Relaxed) => {
+        [b"crawl" | b"metadump" | b"mgdump", _] if !walks.are_dumps_enabled() => {
             b"CLIENT_ERROR lru crawler disabled\r\n"
         }
         [b"crawl", classes] => match Classes::parse(classes) {
@@ -133,7 +130,7 @@ pub fn lru_crawler(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase,
             } else {
                 DumpFormat::Keys
             };
-            match (Classes::parse(classes), Dump::alone(cx.shared)) {
+            match (Classes::parse(classes), walks.begin_dump()) {
                 (None, _) => b"BADCLASS invalid class id\r\n",
                 (_, None) => b"BUSY currently processing crawler request\r\n",
                 (Some(classes), Some(permit)) => {

@@ -1,14 +1,11 @@
 //! Replies that are longer than a turn: metadump, mgdump, cachedump. They are made turn by turn, each only when the
 //! client has read enough of the earlier output, and block no other client meanwhile.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use nuthatch_engine::request::KEY_LEN_MAX;
 use nuthatch_engine::{Cursor, Handle, Visit, Wall};
 use nuthatch_protocol::{dump, encode};
-use nuthatch_state::server_state::ServerState;
 use nuthatch_state::telemetry::histogram::ItemSizes;
+use nuthatch_state::walks::DumpPermit;
 
 use super::arguments::number;
 use crate::context::Context;
@@ -72,44 +69,22 @@ pub enum DumpFormat {
     Sizes(ItemSizes),
 }
 
-/// The right to be the only dump that runs. Dropping it returns the right.
-pub struct Permit(Arc<AtomicBool>);
-
-impl Drop for Permit {
-    fn drop(&mut self) {
-        // Release: pairs with Dump::alone(): the next dump begins after this one has ended.
-        self.0.store(false, Ordering::Release);
-    }
-}
-
 /// A dump in progress.
 pub struct Dump {
     format: DumpFormat,
     classes: Classes,
     cursor: Cursor,
-    _permit: Option<Permit>,
+    _permit: Option<DumpPermit>,
 }
 
 impl Dump {
-    pub fn new(format: DumpFormat, classes: Classes, permit: Option<Permit>) -> Self {
+    pub fn new(format: DumpFormat, classes: Classes, permit: Option<DumpPermit>) -> Self {
         Self {
             format,
             classes,
             cursor: Cursor::default(),
             _permit: permit,
         }
-    }
-
-    /// The right to dump, if no other dump has it.
-    pub fn alone(shared: &ServerState) -> Option<Permit> {
-        let dumping = &shared.dumping;
-        // Acquire: pairs with the release of the one before.
-        let taken = dumping.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed);
-        taken.is_ok().then(|| {
-            // Relaxed: a statistic.
-            shared.dumps.fetch_add(1, Ordering::Relaxed);
-            Permit(Arc::clone(dumping))
-        })
     }
 
     /// Writes one more turn. True if it was the last.

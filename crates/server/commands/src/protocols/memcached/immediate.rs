@@ -87,7 +87,12 @@ fn watch(
             return admin::absent(word).unwrap_or(b"ERROR\r\n");
         }
     }
-    match cx.shared.watch.watch(kinds, cx.worker.clone(), connection) {
+    match cx
+        .shared
+        .telemetry
+        .watchers
+        .watch(kinds, cx.worker.clone(), connection)
+    {
         Some(watching) => {
             *phase = Phase::Watch(watching);
             encode::OK
@@ -147,12 +152,15 @@ fn refresh_certs(cx: &Context<'_, '_>, connection: usize, phase: &mut Phase) -> 
     if !cx.may(Action::RefreshCertificates) {
         return b"CLIENT_ERROR refresh_certs not allowed\r\n";
     }
-    if shared.tls.is_none() {
+    if shared.security.tls.is_none() {
         // memcached's text, with its upper and lower case.
         return b"Error TLS not enabled\r\n";
     }
     let worker = cx.worker.clone();
-    let waiting = shared.refreshes.ask(&shared.shutdown, worker, connection);
+    let waiting = shared
+        .security
+        .refreshes
+        .ask(&shared.shutdown, worker, connection);
     *phase = Phase::Refresh(waiting);
     b""
 }

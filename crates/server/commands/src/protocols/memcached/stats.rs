@@ -42,7 +42,7 @@ pub fn command(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, wor
                 Outcome::Forbidden => b"CLIENT_ERROR stats detail not allowed\r\n",
             });
         }
-        Some(b"sizes") => match Dump::alone(cx.shared) {
+        Some(b"sizes") => match cx.shared.walks.begin_dump() {
             Some(permit) => {
                 let format = DumpFormat::Sizes(ItemSizes::default());
                 *phase = Phase::Dump(Box::new(Dump::new(format, Classes::ALL, Some(permit))));

@@ -21,7 +21,7 @@ pub fn authenticate(
     phase: &mut Phase,
     said: &Credentials<'_>,
 ) -> Result<(), Error<'static>> {
-    if !cx.shared.has_passwords() {
+    if !cx.shared.security.has_passwords() {
         return match said.user {
             None => Err(Error::NO_PASSWORD),
             Some(DEFAULT_USER) => Ok(()),

@@ -94,7 +94,7 @@ pub fn go_on(
         Some(Some(transaction)) => transaction.memory(),
         _ => 0,
     };
-    if before + len > cx.shared.account.bound() / PART_OF_BUFFERS {
+    if before + len > cx.shared.accounts.buffers.bound() / PART_OF_BUFFERS {
         return refuse_rest(turn, phase, rest, &Error::TRANSACTION_TOO_LONG);
     }
     if !rest.is_over() {

@@ -108,7 +108,7 @@ fn memory(lines: &mut Lines, cx: &Context<'_, '_>) {
 }
 
 fn persistence(lines: &mut Lines, cx: &Context<'_, '_>) {
-    let saves = *cx.shared.saves.lock();
+    let saves = cx.shared.saves.stats();
     lines.line("rdb_last_save_time", saves.last_done);
     let status = if saves.last_failed { "err" } else { "ok" };
     lines.line("rdb_last_bgsave_status", status);
@@ -122,11 +122,11 @@ fn stats(lines: &mut Lines, cx: &Context<'_, '_>) {
     let totals = shared.totals();
     lines.line(
         "total_connections_received",
-        shared.accepting.total_connections.get(),
+        shared.telemetry.accepting.total_connections.get(),
     );
     lines.line(
         "rejected_connections",
-        shared.accepting.rejected_connections.get(),
+        shared.telemetry.accepting.rejected_connections.get(),
     );
     lines.line("total_net_input_bytes", totals.bytes_read);
     lines.line("total_net_output_bytes", totals.bytes_written);

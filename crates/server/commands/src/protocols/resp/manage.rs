@@ -58,7 +58,7 @@ pub fn command(
             let errors = phase.errors;
             cx.info.set_name(Arc::default());
             cx.info.set_administrator(false);
-            *phase = Phase::new(cx.shared.has_passwords());
+            *phase = Phase::new(cx.shared.security.has_passwords());
             phase.errors = errors;
             phase.writer(turn).status("RESET");
         }

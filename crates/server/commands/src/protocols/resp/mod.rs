@@ -280,7 +280,7 @@ fn finish(cx: &mut Context<'_, '_>, turn: &mut Turn) {
     if cx.batch.is_empty() {
         return;
     }
-    let numbers: &[_] = match cx.shared.watch.wanted().is_empty() {
+    let numbers: &[_] = match cx.shared.telemetry.watchers.wanted().is_empty() {
         true => &[],
         false => &[cx.shared.number_of(cx.info)],
     };

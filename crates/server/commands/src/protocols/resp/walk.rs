@@ -102,7 +102,8 @@ impl Walk {
                 text,
             } => {
                 let mut found = String::new();
-                let next = cx.shared.registry.some(*place, LIST_STEP, |info| {
+                let registry = &cx.shared.telemetry.registry;
+                let next = registry.some(*place, LIST_STEP, |info| {
                     let wanted = listed.as_ref().is_none_or(|it| it.contains(&info.serial()));
                     if wanted {
                         found += &info.line(cx.now);
@@ -212,7 +213,7 @@ impl Search {
             }
             Self::Number { live } => writer.integer(live as i64),
             Self::Any { key, .. } => {
-                *cx.shared.random.lock() = cursor;
+                cx.shared.walks.set_random(cursor);
                 match key {
                     Some(key) => writer.bulk(&key),
                     None => writer.null(),
@@ -224,7 +225,7 @@ impl Search {
 
 /// True if the answer to a KEYS is longer than allowed, or if its connection would be closed for what it holds.
 fn is_too_long(answer: &Vec<u8>, cx: &Context<'_, '_>) -> bool {
-    answer.len() > KEYS_LEN_MAX || answer.capacity() > cx.shared.account.bound() / 8 * 7
+    answer.len() > KEYS_LEN_MAX || answer.capacity() > cx.shared.accounts.buffers.bound() / 8 * 7
 }
 
 /// A CLIENT LIST of the connections with these serials, or of all.
@@ -252,7 +253,7 @@ pub fn keys(pattern: &[u8]) -> Walk {
 /// no item.
 pub fn random(cx: &Context<'_, '_>) -> Option<Walk> {
     (cx.shared.engine.stats().items > 0).then(|| Walk::Items {
-        cursor: *cx.shared.random.lock(),
+        cursor: cx.shared.walks.random(),
         search: Search::Any {
             key: None,
             step: RANDOM_STEP,
@@ -275,7 +276,7 @@ pub fn size(cx: &Context<'_, '_>) -> Result<Walk, u64> {
 
 /// SCAN.
 pub fn scan(cx: &mut Context<'_, '_>, turn: &mut Turn, version: Version, scan: &Scan<'_>) {
-    let scans = &cx.shared.scans;
+    let scans = &cx.shared.walks.scans;
     let mut next = match scans.find(scan.cursor) {
         Some(Position::At(cursor)) => Some(cursor),
         Some(Position::End) => None,
