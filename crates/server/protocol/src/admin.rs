@@ -1,20 +1,20 @@
 //! Commands about the server, which may have spaces before them: flush_all, verbosity, cache_memlimit, slabs, lru,
 //! lru_crawler, shutdown. Also the refusal of lines that are no command.
 
-use crate::command::{Command, Exptime};
+use crate::command::{Exptime, ServerCommand};
 use crate::error::Error;
 use crate::number;
 use crate::reject::Reject;
 use crate::words::{FirstWords, Words};
 
 /// Parses a command of this name.
-pub(crate) fn parse<'a>(name: &'a [u8], args: Words<'a>) -> Result<Command<'a>, Reject> {
+pub(crate) fn parse<'a>(name: &'a [u8], args: Words<'a>) -> Result<ServerCommand<'a>, Reject> {
     match name {
-        b"slabs" => Ok(Command::Slabs(args)),
-        b"lru" => Ok(Command::Lru(args)),
-        b"lru_crawler" => Ok(Command::LruCrawler(args)),
-        b"shutdown" => Ok(Command::Shutdown(args)),
-        b"refresh_certs" => Ok(Command::RefreshCerts),
+        b"slabs" => Ok(ServerCommand::Slabs(args)),
+        b"lru" => Ok(ServerCommand::Lru(args)),
+        b"lru_crawler" => Ok(ServerCommand::LruCrawler(args)),
+        b"shutdown" => Ok(ServerCommand::Shutdown(args)),
+        b"refresh_certs" => Ok(ServerCommand::RefreshCerts),
         b"flush_all" => flush_all(args),
         b"verbosity" => verbosity(args),
         b"cache_memlimit" => cache_memlimit(args),
@@ -23,7 +23,7 @@ pub(crate) fn parse<'a>(name: &'a [u8], args: Words<'a>) -> Result<Command<'a>, 
 }
 
 /// `flush_all [<delay>] [noreply]`.
-fn flush_all(args: Words<'_>) -> Result<Command<'_>, Reject> {
+fn flush_all(args: Words<'_>) -> Result<ServerCommand<'_>, Reject> {
     let FirstWords {
         words: [delay],
         count,
@@ -34,22 +34,22 @@ fn flush_all(args: Words<'_>) -> Result<Command<'_>, Reject> {
     } else {
         number::exptime(delay).ok_or(Reject::unless(noreply, Error::BAD_EXPTIME))?
     };
-    Ok(Command::FlushAll { delay, noreply })
+    Ok(ServerCommand::FlushAll { delay, noreply })
 }
 
 /// `verbosity <level> [noreply]`.
-fn verbosity(args: Words<'_>) -> Result<Command<'_>, Reject> {
+fn verbosity(args: Words<'_>) -> Result<ServerCommand<'_>, Reject> {
     let FirstWords {
         words: [level],
         noreply,
         ..
     } = args.first::<1>();
     let level = number::unsigned_32(level).ok_or(Reject::unless(noreply, Error::BAD_FORMAT))?;
-    Ok(Command::Verbosity { level, noreply })
+    Ok(ServerCommand::Verbosity { level, noreply })
 }
 
 /// `cache_memlimit <megabytes> [noreply]`.
-fn cache_memlimit(args: Words<'_>) -> Result<Command<'_>, Reject> {
+fn cache_memlimit(args: Words<'_>) -> Result<ServerCommand<'_>, Reject> {
     let FirstWords {
         words: [megabytes],
         noreply,
@@ -58,7 +58,7 @@ fn cache_memlimit(args: Words<'_>) -> Result<Command<'_>, Reject> {
     let megabytes = number::unsigned_32(megabytes)
         .ok_or(Reject::unless(noreply, Error::Unknown))?
         .into();
-    Ok(Command::MemoryLimit { megabytes, noreply })
+    Ok(ServerCommand::MemoryLimit { megabytes, noreply })
 }
 
 /// The refusal of a line that is no command. A line that ends like the first line of an HTTP request comes from a
@@ -81,7 +81,7 @@ fn unknown(name: &[u8], args: Words<'_>) -> Reject {
 mod tests {
     use super::*;
     use crate::encode;
-    use crate::testing::{accept, encoded, refusal, reject};
+    use crate::testing::{accept_server, encoded, refusal, reject};
 
     #[test]
     fn flush_all_takes_a_delay() {
@@ -96,7 +96,10 @@ mod tests {
             (b"flush_all 2147483647\r\n", i32::MAX, false),
         ] {
             let delay = Exptime(delay);
-            assert_eq!(accept(line), Command::FlushAll { delay, noreply });
+            assert_eq!(
+                accept_server(line),
+                ServerCommand::FlushAll { delay, noreply }
+            );
         }
         for (line, error) in [
             (&b"flush_all x\r\n"[..], exptime),
@@ -118,7 +121,10 @@ mod tests {
             (b"verbosity 0 noreply\r\n", 0, true),
             (b"verbosity 1 foo bar\r\n", 1, false),
         ] {
-            assert_eq!(accept(line), Command::Verbosity { level, noreply });
+            assert_eq!(
+                accept_server(line),
+                ServerCommand::Verbosity { level, noreply }
+            );
         }
         for (line, error) in [
             (&b"verbosity\r\n"[..], format),
@@ -142,7 +148,10 @@ mod tests {
                 true,
             ),
         ] {
-            assert_eq!(accept(line), Command::MemoryLimit { megabytes, noreply });
+            assert_eq!(
+                accept_server(line),
+                ServerCommand::MemoryLimit { megabytes, noreply }
+            );
         }
         for (line, error) in [
             (&b"cache_memlimit\r\n"[..], "ERROR\r\n"),
@@ -161,10 +170,10 @@ mod tests {
             b"version foo bar\r\n",
             b"version noreply\r\n",
         ] {
-            assert_eq!(accept(line), Command::Version);
+            assert_eq!(accept_server(line), ServerCommand::Version);
         }
         for line in [&b"quit\r\n"[..], b"quit noreply\r\n"] {
-            assert_eq!(accept(line), Command::Quit);
+            assert_eq!(accept_server(line), ServerCommand::Quit);
         }
         assert_eq!(
             encoded(|out| encode::version(out, "1.2")),
@@ -174,20 +183,23 @@ mod tests {
 
     #[test]
     fn words_are_handed_on_as_they_are() {
-        assert_eq!(accept(b"stats\r\n"), Command::Stats(Words(b"")));
-        let Command::Stats(words) = accept(b"stats  detail on \r\n") else {
+        assert_eq!(
+            accept_server(b"stats\r\n"),
+            ServerCommand::Stats(Words(b""))
+        );
+        let ServerCommand::Stats(words) = accept_server(b"stats  detail on \r\n") else {
             panic!("stats are stats");
         };
         assert_eq!(words.iter().collect::<Vec<_>>(), [&b"detail"[..], b"on"]);
         let args = Words(b" x y");
         for (line, command) in [
-            (&b"slabs x y\r\n"[..], Command::Slabs(args)),
-            (b"lru x y\r\n", Command::Lru(args)),
-            (b"lru_crawler x y\r\n", Command::LruCrawler(args)),
-            (b"watch x y\r\n", Command::Watch(args)),
-            (b"shutdown x y\r\n", Command::Shutdown(args)),
+            (&b"slabs x y\r\n"[..], ServerCommand::Slabs(args)),
+            (b"lru x y\r\n", ServerCommand::Lru(args)),
+            (b"lru_crawler x y\r\n", ServerCommand::LruCrawler(args)),
+            (b"watch x y\r\n", ServerCommand::Watch(args)),
+            (b"shutdown x y\r\n", ServerCommand::Shutdown(args)),
         ] {
-            assert_eq!(accept(line), command);
+            assert_eq!(accept_server(line), command);
         }
     }
 

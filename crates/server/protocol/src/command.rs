@@ -72,8 +72,18 @@ pub struct Forget {
 /// A command.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Command<'a> {
-    /// get, gets, gat, gats.
+    /// get, gets, gat, gats: about keys, one or more. Apart from the others, which are larger: a get costs least if none of
+    /// these is moved with it.
     Get(Get<'a>),
+    /// About one key and its value, or mn, which is answered in the order of these.
+    Value(ValueCommand<'a>),
+    /// About the server, the connection, or all items.
+    Server(ServerCommand<'a>),
+}
+
+/// A command about one key and its value, or mn.
+#[derive(Debug, PartialEq, Eq)]
+pub enum ValueCommand<'a> {
     /// set, add, replace, append, prepend, cas.
     Store(Store<'a>),
     /// delete.
@@ -105,6 +115,11 @@ pub enum Command<'a> {
     },
     /// mg ms md ma me mn.
     Meta(Meta<'a>),
+}
+
+/// A command about the server, the connection, or all items.
+#[derive(Debug, PartialEq, Eq)]
+pub enum ServerCommand<'a> {
     /// flush_all.
     FlushAll {
         /// As the client wrote it; 0 is at once.

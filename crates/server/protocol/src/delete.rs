@@ -1,13 +1,13 @@
 //! The parser of delete.
 
-use crate::command::Command;
+use crate::command::ValueCommand;
 use crate::error::Error;
 use crate::key;
 use crate::reject::Reject;
 use crate::words::{FirstWords, Words};
 
 /// `delete <key> [noreply]`. Other words have no meaning, such as the zero that old clients send.
-pub(crate) fn parse(args: Words<'_>) -> Result<Command<'_>, Reject> {
+pub(crate) fn parse(args: Words<'_>) -> Result<ValueCommand<'_>, Reject> {
     let FirstWords {
         words: [key],
         noreply,
@@ -17,13 +17,13 @@ pub(crate) fn parse(args: Words<'_>) -> Result<Command<'_>, Reject> {
         return Err(Error::BAD_FORMAT.into());
     }
     let key = key::check(key).map_err(|error| Reject::unless(noreply, error))?;
-    Ok(Command::Delete { key, noreply })
+    Ok(ValueCommand::Delete { key, noreply })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{accept, reject};
+    use crate::testing::{accept_value, reject};
 
     #[test]
     fn a_key_is_enough() {
@@ -35,13 +35,16 @@ mod tests {
             (b"delete k noreply\r\n", true),
             (b"delete  k  0  noreply \n", true),
         ] {
-            assert_eq!(accept(line), Command::Delete { key: b"k", noreply });
+            assert_eq!(
+                accept_value(line),
+                ValueCommand::Delete { key: b"k", noreply }
+            );
         }
         let key = b"noreply";
         let noreply = true;
         assert_eq!(
-            accept(b"delete noreply\r\n"),
-            Command::Delete { key, noreply }
+            accept_value(b"delete noreply\r\n"),
+            ValueCommand::Delete { key, noreply }
         );
     }
 

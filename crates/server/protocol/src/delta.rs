@@ -1,6 +1,6 @@
 //! The parser of incr and decr.
 
-use crate::command::Command;
+use crate::command::ValueCommand;
 use crate::error::Error;
 use crate::key::KeyAndWord;
 use crate::number;
@@ -8,10 +8,10 @@ use crate::reject::Reject;
 use crate::words::Words;
 
 /// `incr <key> <number> [noreply]`, `decr <key> <number> [noreply]`.
-pub(crate) fn parse(args: Words<'_>, down: bool) -> Result<Command<'_>, Reject> {
+pub(crate) fn parse(args: Words<'_>, down: bool) -> Result<ValueCommand<'_>, Reject> {
     let KeyAndWord { key, word, noreply } = KeyAndWord::of(args)?;
     let by = number::unsigned(word).ok_or(Reject::unless(noreply, Error::BAD_DELTA))?;
-    Ok(Command::Delta {
+    Ok(ValueCommand::Delta {
         key,
         down,
         by,
@@ -23,7 +23,7 @@ pub(crate) fn parse(args: Words<'_>, down: bool) -> Result<Command<'_>, Reject> 
 mod tests {
     use super::*;
     use crate::encode;
-    use crate::testing::{accept, encoded, reject};
+    use crate::testing::{accept_value, encoded, reject};
 
     #[test]
     fn a_number_up_or_down() {
@@ -41,8 +41,8 @@ mod tests {
         ] {
             let key = b"k";
             assert_eq!(
-                accept(line),
-                Command::Delta {
+                accept_value(line),
+                ValueCommand::Delta {
                     key,
                     down,
                     by,

@@ -56,14 +56,14 @@ fn meta<'a>(verb: MetaVerb, key: &'a [u8], flags: MetaFlags<'a>) -> Meta<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::{Command, Exptime, MetaMode};
+    use crate::command::{Exptime, MetaMode, ValueCommand};
     use crate::encode::{self, Answers, MetaItem, MetaStatus};
-    use crate::testing::{accept, encoded, reject};
+    use crate::testing::{accept_value, encoded, reject};
 
     #[track_caller]
     fn meta_of(line: &str) -> Meta<'_> {
-        match accept(line.as_bytes()) {
-            Command::Meta(meta) => meta,
+        match accept_value(line.as_bytes()) {
+            ValueCommand::Meta(meta) => meta,
             other => panic!("not a meta command: {other:?}"),
         }
     }
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn stores_answer_cas_and_size() {
-        let Command::Store(store) = accept(b"ms k 2 s c t f k O3\r\nab\r\n") else {
+        let ValueCommand::Store(store) = accept_value(b"ms k 2 s c t f k O3\r\nab\r\n") else {
             panic!("ms is a store");
         };
         let flags = store.meta.expect("flags of ms");

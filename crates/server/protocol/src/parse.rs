@@ -5,7 +5,7 @@ use std::convert::identity;
 use memchr::memchr;
 
 use crate::awaited::Awaited;
-use crate::command::{Command, Parsed, Refusal};
+use crate::command::{Command, Meta, Parsed, Refusal, ServerCommand, ValueCommand};
 use crate::error::Error;
 use crate::limits::Limits;
 use crate::reject::Reject;
@@ -65,7 +65,7 @@ fn parse_line<'a>(input: &'a [u8], end: usize, limits: &Limits) -> Parsed<'a> {
     match name {
         b"get" => complete(get::parse(args, false), Command::Get, consumed),
         b"gets" => complete(get::parse(args, true), Command::Get, consumed),
-        b"mg" => complete(meta::parse_get(args), Command::Meta, consumed),
+        b"mg" => complete(meta::parse_get(args), meta_command, consumed),
         _ => match store::verb(name) {
             Some(verb) => store::parse(input, consumed, verb, args, limits),
             None if consumed < LINE_MIN => {
@@ -105,26 +105,31 @@ fn parse_other<'a>(name: &'a [u8], args: Words<'a>) -> Result<Command<'a>, Rejec
     match name {
         b"gat" => get::parse_touching(args, false).map(Command::Get),
         b"gats" => get::parse_touching(args, true).map(Command::Get),
-        b"incr" => delta::parse(args, false),
-        b"decr" => delta::parse(args, true),
-        b"touch" => touch::parse(args),
-        b"delete" => delete::parse(args),
-        b"md" => meta::parse_delete(args).map(Command::Meta),
-        b"ma" => meta::parse_arithmetic(args).map(Command::Meta),
-        b"me" => meta::parse_debug(args).map(Command::Meta),
-        b"mn" => Ok(Command::Meta(meta::noop())),
-        b"version" => Ok(Command::Version),
-        b"quit" => Ok(Command::Quit),
-        b"stats" => Ok(Command::Stats(args)),
-        b"watch" => Ok(Command::Watch(args)),
+        b"incr" => delta::parse(args, false).map(Command::Value),
+        b"decr" => delta::parse(args, true).map(Command::Value),
+        b"touch" => touch::parse(args).map(Command::Value),
+        b"delete" => delete::parse(args).map(Command::Value),
+        b"md" => meta::parse_delete(args).map(meta_command),
+        b"ma" => meta::parse_arithmetic(args).map(meta_command),
+        b"me" => meta::parse_debug(args).map(meta_command),
+        b"mn" => Ok(meta_command(meta::noop())),
+        b"version" => Ok(Command::Server(ServerCommand::Version)),
+        b"quit" => Ok(Command::Server(ServerCommand::Quit)),
+        b"stats" => Ok(Command::Server(ServerCommand::Stats(args))),
+        b"watch" => Ok(Command::Server(ServerCommand::Watch(args))),
         // As in memcached, only the commands of `admin` may have spaces before them.
         b"" => {
             let mut words = args.iter();
             let name = words.next().unwrap_or_default();
-            admin::parse(name, words.rest())
+            admin::parse(name, words.rest()).map(Command::Server)
         }
-        _ => admin::parse(name, args),
+        _ => admin::parse(name, args).map(Command::Server),
     }
+}
+
+#[inline(always)]
+fn meta_command(meta: Meta<'_>) -> Command<'_> {
+    Command::Value(ValueCommand::Meta(meta))
 }
 
 /// Parses input that has no line end within [`LINE_MAX`].
@@ -165,12 +170,12 @@ fn is_get(line: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{LIMITS, accept, refusal, reject};
+    use crate::testing::{LIMITS, accept, accept_server, refusal, reject};
 
     #[test]
     fn a_line_ends_with_a_newline_with_or_without_a_return() {
         for line in [&b"version\r\n"[..], b"version\n", b"version  \r\n"] {
-            assert_eq!(accept(line), Command::Version, "{line:?}");
+            assert_eq!(accept_server(line), ServerCommand::Version, "{line:?}");
         }
         assert_eq!(reject(b"version\r\r\n"), "ERROR\r\n");
     }
@@ -186,8 +191,8 @@ mod tests {
             assert_eq!(reject(line), "ERROR\r\n", "{line:?}");
         }
         assert!(matches!(
-            accept(b"  flush_all  5 noreply\r\n"),
-            Command::FlushAll { noreply: true, .. }
+            accept_server(b"  flush_all  5 noreply\r\n"),
+            ServerCommand::FlushAll { noreply: true, .. }
         ));
     }
 
@@ -223,7 +228,7 @@ mod tests {
         else {
             panic!("mn is complete");
         };
-        assert!(matches!(command, Command::Meta(_)));
+        assert!(matches!(command, Command::Value(ValueCommand::Meta(_))));
         assert_eq!(consumed, 4);
     }
 

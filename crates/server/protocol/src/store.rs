@@ -1,6 +1,6 @@
 //! The parsers of the commands with a data block: set, add, replace, append, prepend, cas, ms.
 
-use crate::command::{Command, Forget, MetaMode, Parsed, Refusal, Store, StoreVerb};
+use crate::command::{Command, Forget, MetaMode, Parsed, Refusal, Store, StoreVerb, ValueCommand};
 use crate::error::Error;
 use crate::limits::Limits;
 use crate::words::{FirstWords, Words};
@@ -85,7 +85,7 @@ fn attach<'a>(input: &'a [u8], line: usize, mut store: Store<'a>, value_len: usi
     }
     store.value = value;
     Parsed::Command {
-        command: Command::Store(store),
+        command: Command::Value(ValueCommand::Store(store)),
         consumed,
     }
 }
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
     use crate::command::{Exptime, MetaFlags};
     use crate::parse::parse;
-    use crate::testing::{LIMITS, accept, refusal, reject};
+    use crate::testing::{LIMITS, accept_value, refusal, reject};
 
     #[test]
     fn every_verb_takes_its_value() {
@@ -230,7 +230,11 @@ mod tests {
                 noreply: false,
                 meta: None,
             };
-            assert_eq!(accept(line), Command::Store(expected), "{line:?}");
+            assert_eq!(
+                accept_value(line),
+                ValueCommand::Store(expected),
+                "{line:?}"
+            );
         }
     }
 
@@ -243,7 +247,7 @@ mod tests {
             b"cas k 0 0 0 1 x noreply\r\n\r\n",
             b"set k 0 0 -0 x y noreply\r\n\r\n",
         ] {
-            let Command::Store(store) = accept(line) else {
+            let ValueCommand::Store(store) = accept_value(line) else {
                 panic!("not a store");
             };
             assert!(store.noreply && store.value.is_empty());
@@ -267,7 +271,7 @@ mod tests {
             assert_eq!((taken, value_len), (line, 2));
         }
         let end = [&b"set k 0 0 1024\r\n"[..], &[b'x'; 1024], b"\r\n"].concat();
-        assert!(matches!(accept(&end), Command::Store(_)));
+        assert!(matches!(accept_value(&end), ValueCommand::Store(_)));
     }
 
     #[test]
@@ -395,8 +399,8 @@ mod tests {
             }),
         };
         assert_eq!(
-            accept(b"ms k 2 T60 F5 ME I c\r\nab\r\n"),
-            Command::Store(expected)
+            accept_value(b"ms k 2 T60 F5 ME I c\r\nab\r\n"),
+            ValueCommand::Store(expected)
         );
     }
 

@@ -1,6 +1,6 @@
 //! Helpers for the tests of all commands.
 
-use crate::command::{Command, Parsed, Refusal};
+use crate::command::{Command, Parsed, Refusal, ServerCommand, ValueCommand};
 use crate::encode;
 use crate::limits::Limits;
 use crate::parse::parse;
@@ -13,6 +13,24 @@ pub(crate) fn accept(input: &[u8]) -> Command<'_> {
     match parse(input, &LIMITS) {
         Parsed::Command { command, consumed } if consumed == input.len() => command,
         other => panic!("not one command: {other:?}"),
+    }
+}
+
+/// The command about a key that is all of `input`.
+#[track_caller]
+pub(crate) fn accept_value(input: &[u8]) -> ValueCommand<'_> {
+    match accept(input) {
+        Command::Value(command) => command,
+        other => panic!("not about a key: {other:?}"),
+    }
+}
+
+/// The command about the server that is all of `input`.
+#[track_caller]
+pub(crate) fn accept_server(input: &[u8]) -> ServerCommand<'_> {
+    match accept(input) {
+        Command::Server(command) => command,
+        other => panic!("not about the server: {other:?}"),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The parser of touch.
 
-use crate::command::Command;
+use crate::command::ValueCommand;
 use crate::error::Error;
 use crate::key::KeyAndWord;
 use crate::number;
@@ -8,10 +8,10 @@ use crate::reject::Reject;
 use crate::words::Words;
 
 /// `touch <key> <exptime> [noreply]`.
-pub(crate) fn parse(args: Words<'_>) -> Result<Command<'_>, Reject> {
+pub(crate) fn parse(args: Words<'_>) -> Result<ValueCommand<'_>, Reject> {
     let KeyAndWord { key, word, noreply } = KeyAndWord::of(args)?;
     let exptime = number::exptime(word).ok_or(Reject::unless(noreply, Error::BAD_EXPTIME))?;
-    Ok(Command::Touch {
+    Ok(ValueCommand::Touch {
         key,
         exptime,
         noreply,
@@ -22,7 +22,7 @@ pub(crate) fn parse(args: Words<'_>) -> Result<Command<'_>, Reject> {
 mod tests {
     use super::*;
     use crate::command::Exptime;
-    use crate::testing::{accept, reject};
+    use crate::testing::{accept_value, reject};
 
     #[test]
     fn an_expiry_of_any_sign() {
@@ -35,8 +35,8 @@ mod tests {
         ] {
             let (key, exptime) = (&b"k"[..], Exptime(seconds));
             assert_eq!(
-                accept(line),
-                Command::Touch {
+                accept_value(line),
+                ValueCommand::Touch {
                     key,
                     exptime,
                     noreply

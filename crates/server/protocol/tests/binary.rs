@@ -4,7 +4,7 @@ mod binary_invariants;
 
 use binary_invariants::{LIMITS, check};
 use nuthatch_protocol::binary::{
-    Command, HEADER, Opcode, Parsed, Status, StoreVerb, awaited, parse,
+    Command, HEADER, Opcode, Parsed, Status, StoreVerb, ValueCommand, awaited, parse,
 };
 use proptest::prelude::*;
 
@@ -82,7 +82,7 @@ proptest! {
         prop_assert_eq!(consumed, request.len());
         prop_assert_eq!(parsed.head.opaque, *b"opaq");
         prop_assert_eq!(parsed.head.opcode.loud().1, quiet);
-        let Command::Store(store) = parsed.command else {
+        let Command::Value(ValueCommand::Store(store)) = parsed.command else {
             return Err(TestCaseError::fail("a store"));
         };
         prop_assert_eq!(store.verb, verb);
@@ -104,14 +104,14 @@ fn counters_are_made_unless_the_expiry_forbids_it() {
         let Parsed::Request { request, .. } = parse(&input, &LIMITS) else {
             panic!("a complete request");
         };
-        let expected = Command::Delta {
+        let expected = ValueCommand::Delta {
             key: b"n",
             down: true,
             by: 5,
             make: made,
             cas: 3,
         };
-        assert_eq!(request.command, expected);
+        assert_eq!(request.command, Command::Value(expected));
     }
 }
 

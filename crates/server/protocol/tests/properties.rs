@@ -2,7 +2,9 @@
 
 mod invariants;
 
-use nuthatch_protocol::{Command, KEY_LEN_MAX, Limits, Parsed, StoreVerb, encode, parse};
+use nuthatch_protocol::{
+    Command, KEY_LEN_MAX, Limits, Parsed, StoreVerb, ValueCommand, encode, parse,
+};
 use proptest::prelude::*;
 
 /// A key that text commands may use.
@@ -130,7 +132,7 @@ proptest! {
         request.extend_from_slice(&value);
         request.extend_from_slice(b"\r\n");
         let limits = Limits { value_max: 300 };
-        let Parsed::Command { command: Command::Store(store), .. } = parse(&request, &limits)
+        let Parsed::Command { command: Command::Value(ValueCommand::Store(store)), .. } = parse(&request, &limits)
         else {
             panic!("a lawful set");
         };

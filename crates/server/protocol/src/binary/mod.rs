@@ -17,7 +17,10 @@ pub mod encode;
 pub mod parse;
 mod reply;
 
-pub use parse::{Command, Parsed, Refusal, Request, Store, StoreVerb, awaited, parse};
+pub use parse::{
+    Command, Parsed, Refusal, Request, Sasl, ServerCommand, Store, StoreVerb, ValueCommand,
+    awaited, parse,
+};
 pub use reply::ReplyHead;
 
 /// The first byte of every request.

@@ -55,6 +55,15 @@ pub struct Request<'a> {
 /// The operation of a request, and its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command<'a> {
+    /// About a key and its value.
+    Value(ValueCommand<'a>),
+    /// About the server, the connection, or all items.
+    Server(ServerCommand<'a>),
+}
+
+/// A command about a key and its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueCommand<'a> {
     /// Get, GetK, GAT, GATK, Touch.
     Get {
         /// 1 to 250 bytes of any kind, as every key here.
@@ -86,6 +95,11 @@ pub enum Command<'a> {
         /// 0 demands nothing.
         cas: u64,
     },
+}
+
+/// A command about the server, the connection, or all items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerCommand<'a> {
     /// Flush.
     Flush {
         /// Seconds until then, in memcached's sense.
@@ -99,10 +113,17 @@ pub enum Command<'a> {
     Stat(&'a [u8]),
     /// Quit.
     Quit,
-    /// Asks for the list of SASL mechanisms.
-    SaslList,
-    /// Begins or continues a login by SASL.
-    SaslAuth {
+    /// About a login by SASL.
+    Sasl(Sasl<'a>),
+}
+
+/// A request of SASL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sasl<'a> {
+    /// Asks for the list of mechanisms.
+    List,
+    /// Begins or continues a login.
+    Auth {
         /// The mechanism.
         mechanism: &'a [u8],
         /// The client's data.
@@ -338,7 +359,7 @@ fn parse_store<'a>(header: &Header, input: &'a [u8], limits: &Limits) -> Parsed<
             Parsed::Request {
                 request: Request {
                     head: header.head,
-                    command: Command::Store(store),
+                    command: Command::Value(ValueCommand::Store(store)),
                 },
                 consumed: start + value_len,
             }
@@ -357,47 +378,36 @@ fn parse_store<'a>(header: &Header, input: &'a [u8], limits: &Limits) -> Parsed<
 fn command<'a>(header: &Header, loud: Opcode, body: &'a [u8]) -> Command<'a> {
     let (extras, rest) = body.split_at(header.extras);
     let (key, data) = rest.split_at(header.key);
+    let get = |touch, value| Command::Value(ValueCommand::Get { key, touch, value });
     match loud {
-        Opcode::GET | Opcode::GETK => Command::Get {
-            key,
-            touch: None,
-            value: true,
-        },
-        Opcode::GAT | Opcode::GATK => Command::Get {
-            key,
-            touch: Some(number(extras)),
-            value: true,
-        },
-        Opcode::TOUCH => Command::Get {
-            key,
-            touch: Some(number(extras)),
-            value: false,
-        },
-        Opcode::DELETE => Command::Delete {
+        Opcode::GET | Opcode::GETK => get(None, true),
+        Opcode::GAT | Opcode::GATK => get(Some(number(extras)), true),
+        Opcode::TOUCH => get(Some(number(extras)), false),
+        Opcode::DELETE => Command::Value(ValueCommand::Delete {
             key,
             cas: header.cas,
-        },
+        }),
         Opcode::INCREMENT | Opcode::DECREMENT => {
             let (initial, exptime) = (long(&extras[8..]), number(&extras[16..]));
-            Command::Delta {
+            Command::Value(ValueCommand::Delta {
                 key,
                 down: loud == Opcode::DECREMENT,
                 by: long(extras),
                 make: (exptime != MAKE_NONE).then_some((initial, exptime)),
                 cas: header.cas,
-            }
+            })
         }
-        Opcode::FLUSH => Command::Flush {
+        Opcode::FLUSH => Command::Server(ServerCommand::Flush {
             delay: number(extras),
-        },
-        Opcode::NOOP => Command::Noop,
-        Opcode::VERSION => Command::Version,
-        Opcode::STAT => Command::Stat(key),
-        Opcode::QUIT => Command::Quit,
-        Opcode::SASL_LIST => Command::SaslList,
-        _ => Command::SaslAuth {
+        }),
+        Opcode::NOOP => Command::Server(ServerCommand::Noop),
+        Opcode::VERSION => Command::Server(ServerCommand::Version),
+        Opcode::STAT => Command::Server(ServerCommand::Stat(key)),
+        Opcode::QUIT => Command::Server(ServerCommand::Quit),
+        Opcode::SASL_LIST => Command::Server(ServerCommand::Sasl(Sasl::List)),
+        _ => Command::Server(ServerCommand::Sasl(Sasl::Auth {
             mechanism: key,
             data,
-        },
+        })),
     }
 }

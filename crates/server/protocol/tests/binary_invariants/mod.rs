@@ -1,6 +1,6 @@
 //! Invariants of the binary protocol for every input, however bad. The property tests and the fuzzer check them.
 
-use nuthatch_protocol::binary::{Command, HEADER, MAGIC, Parsed, awaited, parse};
+use nuthatch_protocol::binary::{Command, HEADER, MAGIC, Parsed, ValueCommand, awaited, parse};
 use nuthatch_protocol::{Awaited, KEY_LEN_MAX, Limits};
 
 pub const LIMITS: Limits = Limits { value_max: 64 };
@@ -44,13 +44,17 @@ fn check_front(input: &[u8]) {
 }
 
 fn check_key(command: &Command<'_>) {
+    let Command::Value(command) = command else {
+        return;
+    };
     let key = match command {
-        Command::Get { key, .. } | Command::Delete { key, .. } | Command::Delta { key, .. } => key,
-        Command::Store(store) => {
+        ValueCommand::Get { key, .. }
+        | ValueCommand::Delete { key, .. }
+        | ValueCommand::Delta { key, .. } => key,
+        ValueCommand::Store(store) => {
             assert!(store.value.len() <= LIMITS.value_max);
             store.key
         }
-        _ => return,
     };
     assert!((1..=KEY_LEN_MAX).contains(&key.len()));
 }

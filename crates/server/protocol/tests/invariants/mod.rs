@@ -2,7 +2,7 @@
 
 use nuthatch_protocol::{
     Awaited, Command, KEY_LEN_MAX, KEY_ROOM, LINE_MAX, Limits, MetaVerb, NextKey, Parsed, Refusal,
-    Store, awaited, awaited_block, binary, decode_key, next_key, parse,
+    Store, ValueCommand, awaited, awaited_block, binary, decode_key, next_key, parse,
 };
 
 pub const LIMITS: Limits = Limits { value_max: 64 };
@@ -71,16 +71,22 @@ fn check_command(command: &Command<'_>) {
             assert!(!keys.is_empty());
             keys.iter().for_each(|key| check_key(key, false));
         }
-        Command::Store(store) => {
+        Command::Value(command) => check_value_command(command),
+        Command::Server(_) => {}
+    }
+}
+
+fn check_value_command(command: &ValueCommand<'_>) {
+    match command {
+        ValueCommand::Store(store) => {
             check_store_key(store);
             assert!(store.value.len() <= LIMITS.value_max);
         }
-        Command::Delete { key, .. } | Command::Delta { key, .. } | Command::Touch { key, .. } => {
-            check_key(key, false);
-        }
-        Command::Meta(meta) if meta.verb == MetaVerb::Noop => assert!(meta.key.is_empty()),
-        Command::Meta(meta) => check_key(meta.key, meta.flags.base64),
-        _ => {}
+        ValueCommand::Delete { key, .. }
+        | ValueCommand::Delta { key, .. }
+        | ValueCommand::Touch { key, .. } => check_key(key, false),
+        ValueCommand::Meta(meta) if meta.verb == MetaVerb::Noop => assert!(meta.key.is_empty()),
+        ValueCommand::Meta(meta) => check_key(meta.key, meta.flags.base64),
     }
 }
 

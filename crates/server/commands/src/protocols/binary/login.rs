@@ -1,6 +1,6 @@
 //! Login by SASL: PLAIN only, with the names and passwords of the text protocol.
 
-use nuthatch_protocol::binary::{Command, Head, Status, encode};
+use nuthatch_protocol::binary::{Head, Sasl, Status, encode};
 use nuthatch_security::guesses::Credentials;
 
 use crate::context::Context;
@@ -10,17 +10,12 @@ use crate::turn::Turn;
 const MECHANISMS: &[u8] = b"PLAIN";
 
 /// Answers a SASL request. True if it admits the client.
-pub fn answer(
-    cx: &mut Context<'_, '_>,
-    turn: &mut Turn,
-    head: Head,
-    command: &Command<'_>,
-) -> bool {
+pub fn answer(cx: &mut Context<'_, '_>, turn: &mut Turn, head: Head, sasl: &Sasl<'_>) -> bool {
     if !cx.shared.security.has_passwords() {
         encode::error(turn.output.text(), head, Status::Unknown);
         return false;
     }
-    let Command::SaslAuth { mechanism, data } = command else {
+    let Sasl::Auth { mechanism, data } = sasl else {
         encode::text(turn.output.text(), head, &[], MECHANISMS);
         return false;
     };

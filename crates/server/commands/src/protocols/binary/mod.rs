@@ -13,7 +13,9 @@ mod phase;
 mod requests;
 
 use nuthatch_engine::Reply;
-use nuthatch_protocol::binary::{self, Command, Parsed, Refusal, Status, encode, parse};
+use nuthatch_protocol::binary::{
+    self, Command, Parsed, Refusal, Sasl, ServerCommand, Status, encode, parse,
+};
 use nuthatch_protocol::{Awaited, Limits};
 use nuthatch_security::login::Login;
 
@@ -114,11 +116,10 @@ fn before_login(
         Parsed::Request { request, consumed } => {
             let head = request.head;
             match request.command {
-                command @ (Command::SaslList | Command::SaslAuth { .. }) => {
-                    let is_question = command == Command::SaslList;
-                    if login::answer(cx, turn, head, &command) {
+                Command::Server(ServerCommand::Sasl(sasl)) => {
+                    if login::answer(cx, turn, head, &sasl) {
                         *phase = Phase::Requests;
-                    } else if !is_question {
+                    } else if sasl != Sasl::List {
                         turn.closing |= login.is_enough();
                         *phase = Phase::Login(login);
                     }
@@ -126,7 +127,7 @@ fn before_login(
                     turn.spend(Work::COMMAND);
                     return Flow::Next;
                 }
-                Command::Version => {
+                Command::Server(ServerCommand::Version) => {
                     turn.position += consumed;
                     turn.spend(Work::COMMAND);
                     requests::version(turn, head);

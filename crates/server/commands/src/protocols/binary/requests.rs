@@ -1,7 +1,9 @@
 //! Requests about keys, as requests of the batch, and requests that are executed at once.
 
 use nuthatch_engine::{Condition, Delta, Op, Read, Removal, Store as StoreOp, StoreMode};
-use nuthatch_protocol::binary::{Command, Head, Request, Status, Store, StoreVerb, encode};
+use nuthatch_protocol::binary::{
+    Command, Head, Request, Sasl, ServerCommand, Status, Store, StoreVerb, ValueCommand, encode,
+};
 use nuthatch_settings::administration::Action;
 use nuthatch_settings::config::MEMCACHED_VERSION;
 use nuthatch_state::reports::{self as reports, Outcome};
@@ -22,9 +24,33 @@ pub fn request<'a>(
     consumed: usize,
 ) -> Flow {
     let head = request.head;
-    let mut flow = Flow::Next;
     match &request.command {
-        Command::Get { key, touch, value } => {
+        Command::Value(command) => return value(cx, turn, head, command, consumed),
+        Command::Server(ServerCommand::Noop) if follows_last(cx, turn, head) => {}
+        Command::Server(_) if turn.in_batch > 0 => return Flow::Barrier,
+        Command::Server(command) => {
+            let before = turn.output.end();
+            at_once(cx, turn, head, command);
+            turn.spend(Work::of_bytes(turn.output.end() - before));
+        }
+    }
+    turn.position += consumed;
+    turn.spend(Work::COMMAND);
+    Flow::Next
+}
+
+/// Adds a request about a key to the batch.
+#[inline(always)]
+fn value<'a>(
+    cx: &mut Context<'_, 'a>,
+    turn: &mut Turn,
+    head: Head,
+    command: &ValueCommand<'a>,
+    consumed: usize,
+) -> Flow {
+    let mut flow = Flow::Next;
+    match command {
+        ValueCommand::Get { key, touch, value } => {
             let op = match touch {
                 None => Op::Get,
                 Some(seconds) => Op::Read(Read {
@@ -35,7 +61,7 @@ pub fn request<'a>(
             };
             push(cx, turn, key, op, head);
         }
-        Command::Store(store) => {
+        ValueCommand::Store(store) => {
             let replaces = store.verb == StoreVerb::Set && store.cas == 0;
             if replaces && cx.may_refuse(store.key, store.value) {
                 if turn.in_batch > 0 {
@@ -47,14 +73,14 @@ pub fn request<'a>(
             cx.weigh(turn, store.key, &op);
             push(cx, turn, store.key, Op::Store(op), head);
         }
-        Command::Delete { key, cas } => {
+        ValueCommand::Delete { key, cas } => {
             let op = Op::Remove(Removal {
                 condition: condition(*cas),
                 ..Removal::default()
             });
             push(cx, turn, key, op, head);
         }
-        Command::Delta {
+        ValueCommand::Delta {
             key,
             down,
             by,
@@ -72,13 +98,6 @@ pub fn request<'a>(
                 ..delta
             });
             push(cx, turn, key, op, head);
-        }
-        Command::Noop if follows_last(cx, turn, head) => {}
-        _ if turn.in_batch > 0 => return Flow::Barrier,
-        command => {
-            let before = turn.output.end();
-            at_once(cx, turn, head, command);
-            turn.spend(Work::of_bytes(turn.output.end() - before));
         }
     }
     turn.position += consumed;
@@ -136,31 +155,25 @@ pub fn store_op<'v>(cx: &Context<'_, '_>, store: &Store<'v>) -> StoreOp<'v> {
 
 /// Executes a request that is not about a key. All requests before it have been answered.
 #[cold]
-fn at_once(cx: &mut Context<'_, '_>, turn: &mut Turn, head: Head, command: &Command<'_>) {
+fn at_once(cx: &mut Context<'_, '_>, turn: &mut Turn, head: Head, command: &ServerCommand<'_>) {
     let (_, quiet) = head.opcode.loud();
     match command {
-        Command::Noop => encode::done(turn.output.text(), head, 0),
-        Command::Version => version(turn, head),
-        Command::Quit => {
+        ServerCommand::Noop => encode::done(turn.output.text(), head, 0),
+        ServerCommand::Version => version(turn, head),
+        ServerCommand::Quit => {
             turn.quit();
             if !quiet {
                 encode::done(turn.output.text(), head, 0);
             }
         }
-        Command::Flush { delay } => flush(cx, turn, head, *delay, quiet),
-        Command::Stat(topic) => stat(cx, turn, head, topic),
-        Command::SaslList => {
-            login::answer(cx, turn, head, command);
+        ServerCommand::Flush { delay } => flush(cx, turn, head, *delay, quiet),
+        ServerCommand::Stat(topic) => stat(cx, turn, head, topic),
+        ServerCommand::Sasl(sasl) => {
+            let admitted = login::answer(cx, turn, head, sasl);
+            // A client that has logged in must not try other users' passwords: a failure closes its connection.
+            let failed = *sasl != Sasl::List && !admitted;
+            turn.closing |= failed && cx.shared.security.has_passwords();
         }
-        // A client that has logged in must not try other users' passwords: a failure closes its connection.
-        Command::SaslAuth { .. } => {
-            let admitted = login::answer(cx, turn, head, command);
-            turn.closing |= !admitted && cx.shared.security.has_passwords();
-        }
-        Command::Get { .. }
-        | Command::Store(_)
-        | Command::Delete { .. }
-        | Command::Delta { .. } => unreachable!("requests about keys go to the batch"),
     }
 }
 

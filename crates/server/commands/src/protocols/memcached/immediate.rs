@@ -4,7 +4,7 @@
 use nuthatch_engine::{Engine, Reply};
 use nuthatch_protocol::binary::Foreign;
 use nuthatch_protocol::{
-    Command, Exptime, KEY_ROOM, Limits, Parsed, Refusal, Words, decode_key, encode, parse,
+    Exptime, KEY_ROOM, Limits, Parsed, Refusal, ServerCommand, Words, decode_key, encode, parse,
 };
 use nuthatch_settings::administration::Action;
 use nuthatch_settings::config::{By, MEMCACHED_VERSION};
@@ -16,37 +16,56 @@ use super::store::store_op;
 use super::{admin, stats};
 use crate::context::Context;
 use crate::expiry::memcached::flush_time;
-use crate::turn::Turn;
+use crate::turn::{Flow, Turn};
+use crate::work::Work;
 
-/// Executes a command that is not about keys.
+/// Takes a command about the server of `consumed` bytes, once all requests before it have been answered.
 #[cold]
-pub fn command(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, command: Command<'_>) {
+pub fn command(
+    cx: &mut Context<'_, '_>,
+    turn: &mut Turn,
+    phase: &mut Phase,
+    command: ServerCommand<'_>,
+    consumed: usize,
+) -> Flow {
+    if turn.in_batch > 0 {
+        return Flow::Barrier;
+    }
+    let before = turn.output.end();
+    execute(cx, turn, phase, command);
+    cx.charge(turn);
+    turn.spend(Work::of_bytes(turn.output.end() - before));
+    turn.position += consumed;
+    turn.spend(Work::COMMAND);
+    Flow::Next
+}
+
+fn execute(
+    cx: &mut Context<'_, '_>,
+    turn: &mut Turn,
+    phase: &mut Phase,
+    command: ServerCommand<'_>,
+) {
     let out = turn.output.text();
     if cx.info.peer().is_udp() && needs_connection(&command) {
         return out.extend_from_slice(NOT_OVER_UDP);
     }
     let (words, noreply): (&[u8], bool) = match command {
-        Command::FlushAll { delay, noreply } => (flush_all(cx, delay), noreply),
-        Command::Version => return encode::version(out, MEMCACHED_VERSION),
-        Command::Verbosity { level, noreply } => (verbosity(cx, level), noreply),
-        Command::MemoryLimit { megabytes, noreply } => (memory_limit(cx, megabytes), noreply),
-        Command::Stats(words) => match words.iter().next().and_then(admin::absent) {
+        ServerCommand::FlushAll { delay, noreply } => (flush_all(cx, delay), noreply),
+        ServerCommand::Version => return encode::version(out, MEMCACHED_VERSION),
+        ServerCommand::Verbosity { level, noreply } => (verbosity(cx, level), noreply),
+        ServerCommand::MemoryLimit { megabytes, noreply } => (memory_limit(cx, megabytes), noreply),
+        ServerCommand::Stats(words) => match words.iter().next().and_then(admin::absent) {
             Some(refusal) => (refusal, false),
             None => return stats::command(cx, turn, phase, words),
         },
-        Command::Slabs(words) => admin::slabs(words),
-        Command::Lru(words) => admin::lru(words),
-        Command::LruCrawler(words) => return admin::lru_crawler(cx, turn, phase, words),
-        Command::Watch(words) => (watch(cx, turn.id, phase, words), false),
-        Command::RefreshCerts => (refresh_certs(cx, turn.id, phase), false),
-        Command::Shutdown(words) => return shutdown(cx, turn, words),
-        Command::Quit => return turn.quit(),
-        Command::Get(_)
-        | Command::Store(_)
-        | Command::Delete { .. }
-        | Command::Delta { .. }
-        | Command::Touch { .. }
-        | Command::Meta(_) => unreachable!("commands about keys go to the batch"),
+        ServerCommand::Slabs(words) => admin::slabs(words),
+        ServerCommand::Lru(words) => admin::lru(words),
+        ServerCommand::LruCrawler(words) => return admin::lru_crawler(cx, turn, phase, words),
+        ServerCommand::Watch(words) => (watch(cx, turn.id, phase, words), false),
+        ServerCommand::RefreshCerts => (refresh_certs(cx, turn.id, phase), false),
+        ServerCommand::Shutdown(words) => return shutdown(cx, turn, words),
+        ServerCommand::Quit => return turn.quit(),
     };
     if !noreply {
         out.extend_from_slice(words);
@@ -57,10 +76,10 @@ pub fn command(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, com
 const NOT_OVER_UDP: &[u8] = b"CLIENT_ERROR not over UDP: this needs a connection\r\n";
 
 /// True if a command changes the server or walks its items: a client with a forged address must not use it.
-fn needs_connection(command: &Command<'_>) -> bool {
+fn needs_connection(command: &ServerCommand<'_>) -> bool {
     match command {
-        Command::Version | Command::Quit => false,
-        Command::Stats(words) => {
+        ServerCommand::Version | ServerCommand::Quit => false,
+        ServerCommand::Stats(words) => {
             !nuthatch_state::reports::is_for_datagrams(words.iter().next().unwrap_or_default())
         }
         _ => true,

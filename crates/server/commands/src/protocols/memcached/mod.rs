@@ -103,22 +103,25 @@ fn command<'a>(
         return Flow::Starved;
     }
     match parse(front, &cx.limits) {
-        // Apart, so that the whole of a command is not moved for it.
+        // Each kind by itself, so that the whole of a command is not moved for it.
         Parsed::Command {
             command: Command::Get(get),
             consumed,
         } => requests::begin_get(cx, turn, phase, input, &get, consumed),
+        Parsed::Command {
+            command: Command::Value(command),
+            consumed,
+        } => requests::command(cx, turn, command, consumed),
+        Parsed::Command {
+            command: Command::Server(command),
+            consumed,
+        } => immediate::command(cx, turn, phase, command, consumed),
         Parsed::Incomplete if turn.in_batch == 0 && tls::is_spoken(front) => {
-            tls::refuse(turn, NO_TLS);
-            turn.position = input.len();
-            Flow::Next
+            refuse_tls(turn, input)
         }
         Parsed::Incomplete => {
             turn.awaited = awaited(front);
             Flow::Starved
-        }
-        Parsed::Command { command, consumed } => {
-            requests::command(cx, turn, phase, input, command, consumed)
         }
         Parsed::Body {
             line, value_len, ..
@@ -145,11 +148,7 @@ fn command<'a>(
             Flow::Next
         }
         Parsed::Refused(_) | Parsed::Binary(_) if turn.in_batch > 0 => Flow::Barrier,
-        Parsed::Refused(_) if tls::is_spoken(front) => {
-            tls::refuse(turn, NO_TLS);
-            turn.position = input.len();
-            Flow::Next
-        }
+        Parsed::Refused(_) if tls::is_spoken(front) => refuse_tls(turn, input),
         Parsed::Refused(refusal) => {
             turn.spend(Work::COMMAND);
             immediate::refuse(cx, turn, phase, front, &refusal);
@@ -161,6 +160,14 @@ fn command<'a>(
             Flow::Next
         }
     }
+}
+
+/// Refuses all input of a client that speaks TLS where none is spoken.
+#[cold]
+fn refuse_tls(turn: &mut Turn, input: &[u8]) -> Flow {
+    tls::refuse(turn, NO_TLS);
+    turn.position = input.len();
+    Flow::Next
 }
 
 /// Drops input up to the end of a line.

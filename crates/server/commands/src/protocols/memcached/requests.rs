@@ -3,11 +3,10 @@
 use nuthatch_engine::request::Leave;
 use nuthatch_engine::{Condition, Delta, Expiry, Op, Read, Removal, TouchIf};
 use nuthatch_protocol::{
-    Command, Error, Exptime, Get, Meta, MetaFlags, MetaMode, MetaVerb, NextKey, Store, StoreVerb,
-    Words, encode, next_key,
+    Error, Exptime, Get, Meta, MetaFlags, MetaMode, MetaVerb, NextKey, Store, StoreVerb,
+    ValueCommand, Words, encode, next_key,
 };
 
-use super::immediate;
 use super::key::key_bytes;
 use super::phase::{Keys, Phase};
 use super::store::{is_plain_set, store_kind, store_op};
@@ -19,20 +18,16 @@ use crate::expiry::memcached::seconds_left;
 use crate::turn::{Flow, Turn};
 use crate::work::Work;
 
-/// Takes a complete command of `consumed` bytes: adds it to the batch, or executes it at once.
+/// Takes a complete command of `consumed` bytes: adds it to the batch.
 #[inline]
 pub fn command<'a>(
     cx: &mut Context<'_, 'a>,
     turn: &mut Turn,
-    phase: &mut Phase,
-    input: &'a [u8],
-    command: Command<'a>,
+    command: ValueCommand<'a>,
     consumed: usize,
 ) -> Flow {
     match command {
-        // The caller has done so already: taken as a part of `Command`, each get would move the whole of one.
-        Command::Get(get) => return begin_get(cx, turn, phase, input, &get, consumed),
-        Command::Store(command) if set_may_be_refused(cx, &command) => {
+        ValueCommand::Store(command) if set_may_be_refused(cx, &command) => {
             if turn.in_batch > 0 {
                 return Flow::Barrier;
             }
@@ -41,12 +36,12 @@ pub fn command<'a>(
             turn.spend(Work::COMMAND);
             return Flow::Barrier;
         }
-        Command::Store(command) => store(cx, turn, &command),
-        Command::Delete { key, noreply } => {
+        ValueCommand::Store(command) => store(cx, turn, &command),
+        ValueCommand::Delete { key, noreply } => {
             let op = Op::Remove(Removal::default());
             push(cx, turn, key, op, Verb::Delete, noreply);
         }
-        Command::Delta {
+        ValueCommand::Delta {
             key,
             down,
             by,
@@ -62,7 +57,7 @@ pub fn command<'a>(
                 noreply,
             );
         }
-        Command::Touch {
+        ValueCommand::Touch {
             key,
             exptime,
             noreply,
@@ -74,19 +69,12 @@ pub fn command<'a>(
             };
             push(cx, turn, key, Op::Read(read), Verb::Touch, noreply);
         }
-        Command::Meta(command) if command.verb != MetaVerb::Noop => meta(cx, turn, &command),
-        Command::Meta(_) => {
+        ValueCommand::Meta(command) if command.verb != MetaVerb::Noop => meta(cx, turn, &command),
+        ValueCommand::Meta(_) => {
             if !follow(cx, turn, Trailer::Noop, encode::MN) {
                 return Flow::Barrier;
             }
             cx.counters.cmd_meta.bump();
-        }
-        _ if turn.in_batch > 0 => return Flow::Barrier,
-        command => {
-            let before = turn.output.end();
-            immediate::command(cx, turn, phase, command);
-            cx.charge(turn);
-            turn.spend(Work::of_bytes(turn.output.end() - before));
         }
     }
     turn.position += consumed;
