@@ -55,10 +55,11 @@ def test_settings_that_are_read_again(start, tmp_path):
     path.write_text("memory-limit = 64\n")
     server = start("--config", str(path))
     watcher = Watcher(server, ["sysevents"])
-    path.write_text("memory-limit = 96\nconn-limit = 500\n")
+    path.write_text("memory-limit = 96\nconn-limit = 500\nmax-reqs-per-event = 5\n")
     server.process.send_signal(signal.SIGHUP)
-    lines = said(watcher, "type=settings") + said(watcher, "type=memory_limit")
-    assert lines == ["type=settings state=applied", f"type=memory_limit bytes={96 << 20}"]
+    lines = said(watcher, "type=settings") + said(watcher, "type=settings") + said(watcher, "type=memory_limit")
+    # A line for each setting.
+    assert lines == ["type=settings state=applied"] * 2 + [f"type=memory_limit bytes={96 << 20}"]
 
 
 def test_copies(start, tmp_path):

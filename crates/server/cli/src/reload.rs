@@ -97,22 +97,13 @@ impl<E: EngineFlags> Reload<E> {
         wanted: &Said,
         are_read: Option<bool>,
     ) {
+        let changed = self.changed(controls, settings, wanted);
         // Also where a client has set the same level: from here on it is the operator's.
-        let (was, verbosity) = (controls.verbosity(), settings.server.verbosity);
-        controls.set_verbosity(verbosity);
-        let mut changed = changes(&self.running, wanted);
-        // Commands change these two as well, so what the file said before does not tell what runs.
-        let limit = settings.engine.memory_limit;
-        for (key, differs) in [
-            ("memory-limit", controls.memory_limit() != limit),
-            ("verbose", was != verbosity),
-        ] {
-            changed.retain(|changed| changed != key);
-            if differs {
-                changed.push(key.to_owned());
-            }
+        controls.set_verbosity(settings.server.verbosity);
+        if changed.iter().any(|key| matches!(how(key), How::Live)) {
+            // Once, whatever their number: nobody sees some of them.
+            controls.apply(&settings.server);
         }
-        changed.sort();
         let (mut applied, mut waiting) = (Vec::new(), Vec::new());
         for key in changed {
             let done = match how(&key) {
@@ -134,8 +125,9 @@ impl<E: EngineFlags> Reload<E> {
                         continue;
                     }
                 },
+                // It is in effect already. Watchers get a line for each.
                 How::Live => {
-                    controls.apply(&settings.server);
+                    controls.notify_applied();
                     Ok(())
                 }
             };
@@ -158,6 +150,24 @@ impl<E: EngineFlags> Reload<E> {
         if !waiting.is_empty() {
             tracing::warn!("SIGHUP: needs a restart: {}", waiting.join(", "));
         }
+    }
+
+    /// The keys of the settings that differ from what runs, in the alphabet's order.
+    fn changed(&self, controls: &Controls, settings: &Settings, wanted: &Said) -> Vec<String> {
+        let mut changed = changes(&self.running, wanted);
+        // Commands change these two as well, so what the file said before does not tell what runs.
+        let (limit, verbosity) = (settings.engine.memory_limit, settings.server.verbosity);
+        for (key, differs) in [
+            ("memory-limit", controls.memory_limit() != limit),
+            ("verbose", controls.verbosity() != verbosity),
+        ] {
+            changed.retain(|changed| changed != key);
+            if differs {
+                changed.push(key.to_owned());
+            }
+        }
+        changed.sort();
+        changed
     }
 }
 

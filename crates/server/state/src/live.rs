@@ -96,8 +96,8 @@ impl Controls {
         Self(shared)
     }
 
-    /// Takes the settings that can change ([`Live`]) from `config`, and ignores the rest. Open connections stay open, even
-    /// if fewer are allowed now.
+    /// Takes the settings that can change ([`Live`]) from `config`, all at once, and ignores the rest. Open connections
+    /// stay open, even if fewer are allowed now.
     pub fn apply(&self, config: &Config) {
         let shared = &self.0;
         shared.live.store(Live {
@@ -107,9 +107,12 @@ impl Controls {
         shared.security.guesses.set_max(config.login_guesses);
         // This also wakes the workers: a worker that sleeps without a timeout must learn that there is one now.
         shared.set_bounds();
-        shared
-            .telemetry
-            .notify_watchers(format_args!("type=settings state=applied"));
+    }
+
+    /// Notifies watchers that a setting was applied.
+    pub fn notify_applied(&self) {
+        let ServerState { telemetry, .. } = &*self.0;
+        telemetry.notify_watchers(format_args!("type=settings state=applied"));
     }
 
     /// The engine's memory limit now, in bytes: commands change it too.
