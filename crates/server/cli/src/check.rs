@@ -115,7 +115,7 @@ fn socket(path: &Path) -> Result<(), String> {
 /// The first port that is not for root alone.
 const UNPRIVILEGED: u16 = 1024;
 
-/// Errors: an address of this server is taken by another of its own, or is none that this machine has, or has a port that
+/// Errors: an address of this server is taken by another of its own, is none that this machine has, or has a port that
 /// this user may not have. Another server may listen there now, so of ports that any user may have, one of the system's
 /// choice is tried. Which addresses a server does without is decided as at a start, which binds them in this order.
 fn addresses(settings: &Settings) -> Result<(), String> {

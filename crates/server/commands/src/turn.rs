@@ -8,7 +8,7 @@
 use nuthatch_base::memory::reserve::spare;
 use nuthatch_engine::AnyValue;
 use nuthatch_protocol::Awaited;
-use nuthatch_state::account::TurnLimits;
+use nuthatch_state::buffers::TurnLimits;
 
 use crate::output::Output;
 use crate::partial::PartialValue;

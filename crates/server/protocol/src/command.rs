@@ -72,8 +72,8 @@ pub struct Forget {
 /// A command.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Command<'a> {
-    /// get, gets, gat, gats: about keys, one or more. Apart from the others, which are larger: a get costs least if none of
-    /// these is moved with it.
+    /// get, gets, gat, gats: about one key or more. Apart from the others, which are larger: a get costs least if none
+    /// of these is moved with it.
     Get(Get<'a>),
     /// About one key and its value, or mn, which is answered in the order of these.
     Value(ValueCommand<'a>),

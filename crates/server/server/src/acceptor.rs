@@ -12,7 +12,7 @@ use nix::sys::socket::{getsockopt, sockopt};
 use nuthatch_commands::protocols;
 use nuthatch_protocol::encode::Crowd;
 use nuthatch_security::guesses::Origin;
-use nuthatch_state::account::Level;
+use nuthatch_state::buffers::Level;
 use nuthatch_state::origins::Seat;
 use nuthatch_state::server_state::ServerState;
 use nuthatch_state::stream::{Socket, Stream};
@@ -218,10 +218,10 @@ impl Acceptor {
             }
             Peer::Udp(_) | Peer::Unix => None,
         };
-        let account = &shared.accounts.buffers;
+        let buffers = &shared.accounts.buffers;
         let is_full = shared.connections() >= shared.live.load().connections_max.get();
         // Each takes memory before it asks for anything, under TLS most.
-        let is_in_want = account.is_in_want() && account.level() == Level::Over;
+        let is_in_want = buffers.is_in_want() && buffers.level() == Level::Over;
         match is_full || is_in_want {
             true => Err(Crowd::OfServer),
             false => Ok(seat),

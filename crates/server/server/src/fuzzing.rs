@@ -169,8 +169,8 @@ impl Talk {
     }
 }
 
-/// Has a successor receive `input` from the server that is to hand over. Each message comes with as many descriptors as the
-/// next of `descriptors` says, up to seven. Nothing of them is left.
+/// Has a successor receive `input` from the server that is to hand over. Each message comes with as many descriptors as
+/// the next of `descriptors` says, up to seven. Nothing of them is left.
 pub fn successor(input: &[u8], descriptors: &[u8], engine: &Arc<AnyEngine>) {
     let (mut kept, passed) = UnixStream::pair().unwrap();
     kept.set_nonblocking(true).unwrap();

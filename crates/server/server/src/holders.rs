@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use nuthatch_state::account::SHARE_LEAST;
+use nuthatch_state::buffers::SHARE_LEAST;
 
 /// Connections that hold more than [`SHARE_LEAST`], which every connection may hold. Nearly all connections hold less,
 /// and are not in this set.

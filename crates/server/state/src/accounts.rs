@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use nuthatch_engine::{AnyEngine, Engine};
 
-use crate::account::{self, Account};
+use crate::buffers::{self, Buffers};
 use crate::origins::Origins;
 use crate::uploads::{self, Uploads};
 
 /// The accounts of a server, one of each for all workers.
 pub struct Accounts {
     /// The memory of connections' buffers.
-    pub buffers: Account,
+    pub buffers: Buffers,
     /// The engine's memory for values that have not arrived completely.
     pub uploads: Arc<Uploads>,
     /// How many connections each address has.
@@ -23,7 +23,7 @@ impl Accounts {
     pub fn new(connections_max: usize, engine: &AnyEngine) -> Self {
         let (buffers, uploads) = bounds(connections_max, engine);
         Self {
-            buffers: Account::new(buffers),
+            buffers: Buffers::new(buffers),
             uploads: Arc::new(Uploads::new(uploads)),
             origins: Arc::default(),
         }
@@ -41,5 +41,5 @@ impl Accounts {
 fn bounds(connections_max: usize, engine: &AnyEngine) -> (usize, usize) {
     let memory = engine.stats().memory_limit;
     let uploads = uploads::bound(memory, engine.item_size_max());
-    (account::bound(connections_max, memory), uploads)
+    (buffers::bound(connections_max, memory), uploads)
 }

@@ -1,16 +1,16 @@
-//! The state that all threads of a server share ([`server_state::ServerState`]): its engine, its settings, its passwords, its
-//! counters, and the ways in which its threads reach each other.
+//! The state that all threads of a server share ([`server_state::ServerState`]): its engine, its settings, its passwords,
+//! its counters, and the ways in which its threads reach each other.
 //!
 //! Reading order: [`live`] (settings that can change while it runs), [`server_state`], [`security`] (who is admitted),
-//! [`accounts`] (what clients can make grow: the memory of buffers, the engine's memory for values under way,
-//! connections), [`worker`] (how threads reach a worker), [`stream`] (a connection's socket), [`shutdown`] and [`pause`]
-//! (how all threads stop, for good or for a while), [`isolation`] (how one worker has the engine to itself for a moment),
-//! [`refreshes`] (certificates that clients let it read again), [`saves`] and [`walks`] (what goes over all items). What it
-//! counts is declared in [`metrics`]; [`telemetry`] counts it, and [`reports`] show it. The settings are declared in
+//! [`accounts`] (what clients can make grow: [`buffers`], [`uploads`] of values, connections by their [`origins`]),
+//! [`worker`] (how threads reach a worker), [`stream`] (a connection's socket), [`shutdown`] and [`pause`] (how all
+//! threads stop, for good or for a while), [`isolation`] (how one worker has the engine to itself for a moment),
+//! [`refreshes`] (certificates that clients let it read again), [`saves`] and [`walks`] (what goes over all items). What
+//! it counts is declared in [`metrics`]; [`telemetry`] counts it, and [`reports`] show it. The settings are declared in
 //! `nuthatch_settings`.
 
-pub mod account;
 pub mod accounts;
+pub mod buffers;
 pub mod flushes;
 pub mod isolation;
 pub mod limits;

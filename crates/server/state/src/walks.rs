@@ -1,5 +1,5 @@
-//! Walks over all items that clients ask for: dumps of memcached's clients, of which one runs at a time, and the steps of
-//! SCAN and RANDOMKEY of Redis' clients.
+//! Walks over all items that clients ask for: dumps of memcached's clients, of which one runs at a time, and the steps
+//! of SCAN and RANDOMKEY of Redis' clients.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

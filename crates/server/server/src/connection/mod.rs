@@ -12,7 +12,7 @@ use nuthatch_commands::output::Output;
 use nuthatch_commands::protocols::Phase;
 use nuthatch_engine::{AnyValue, Time};
 use nuthatch_settings::config::Protocol;
-use nuthatch_state::account::{PATIENCE, READ_MAX, TurnLimits};
+use nuthatch_state::buffers::{PATIENCE, READ_MAX, TurnLimits};
 use nuthatch_state::origins::Seat;
 use nuthatch_state::stream::Stream;
 use nuthatch_state::telemetry::connections::Info;

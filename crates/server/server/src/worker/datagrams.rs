@@ -10,7 +10,7 @@ use nuthatch_commands::turn::{Source, Stop, Turn};
 use nuthatch_engine::{AnyValue, Time};
 use nuthatch_protocol::datagram;
 use nuthatch_protocol::encode::TooMuch;
-use nuthatch_state::account::TurnLimits;
+use nuthatch_state::buffers::TurnLimits;
 
 use super::Worker;
 use super::iteration::BUFFER;

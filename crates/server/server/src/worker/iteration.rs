@@ -32,7 +32,7 @@ use nuthatch_commands::protocols::{Phase, run};
 use nuthatch_commands::turn::{Source, Stop, Turn};
 use nuthatch_engine::{Engine, Time, has_unwound};
 use nuthatch_protocol::{Awaited, resp};
-use nuthatch_state::account::{AWAITED_MAX, TurnLimits};
+use nuthatch_state::buffers::{AWAITED_MAX, TurnLimits};
 use nuthatch_state::telemetry::connections::Info;
 use nuthatch_state::telemetry::watch::line::{self, Reason};
 use slab::Slab;

@@ -27,7 +27,7 @@ use nuthatch_commands::output::Written;
 use nuthatch_commands::turn::Turn;
 use nuthatch_engine::{AnyHandle, Engine, Time};
 use nuthatch_protocol::Limits;
-use nuthatch_state::account::Level;
+use nuthatch_state::buffers::Level;
 use nuthatch_state::live::View;
 use nuthatch_state::server_state::ServerState;
 use nuthatch_state::telemetry::watch::line::{self, Reason};

@@ -1,5 +1,5 @@
 //! Reclaim of connections' buffer memory: a worker closes connections that hold too much, so that the others keep their
-//! terms. [`account`](nuthatch_state::account) decides when.
+//! terms. [`buffers`](nuthatch_state::buffers) decides when.
 //!
 //! Each worker judges its own connections; the acceptor spreads them evenly. The worker that raised the account's level
 //! woke the others to do the same. A connection's cost is what it holds, times how long: a connection that has just
@@ -8,7 +8,7 @@
 //! The engine's memory that values under way take has an account of its own, [`uploads`](nuthatch_state::uploads).
 
 use nuthatch_engine::{Engine, Time};
-use nuthatch_state::account::{Level, PATIENCE, PATIENCE_WHEN_FULL};
+use nuthatch_state::buffers::{Level, PATIENCE, PATIENCE_WHEN_FULL};
 use nuthatch_state::telemetry::watch::line::Reason;
 
 use super::Worker;

@@ -8,7 +8,7 @@ mod settings;
 mod slabs;
 mod without_meaning;
 
-use crate::account::Level;
+use crate::buffers::Level;
 use crate::server_state::ServerState;
 use crate::telemetry::connections::Info;
 use crate::telemetry::{Report, StatSink, hot, latency};

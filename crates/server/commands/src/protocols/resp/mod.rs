@@ -48,7 +48,7 @@ mod walk;
 
 use nuthatch_base::memory::reserve::spare;
 use nuthatch_protocol::resp::Error;
-use nuthatch_state::account::AWAITED_MAX;
+use nuthatch_state::buffers::AWAITED_MAX;
 use nuthatch_state::isolation::Isolation;
 
 use self::phase::State;

@@ -69,7 +69,7 @@ const WANT_LEAST: usize = 1 << 20;
 const TRIM_MIN: usize = 2 << 20;
 
 /// Bytes that connections hold between their turns.
-pub struct Account {
+pub struct Buffers {
     held: AtomicUsize,
     /// The most that they may hold.
     bound: AtomicUsize,
@@ -118,7 +118,7 @@ pub fn bound(connections_max: usize, engine_memory: u64) -> usize {
         .max(BOUND_LEAST)
 }
 
-impl Account {
+impl Buffers {
     /// An account with a bound of `bound` bytes, of which none are held yet.
     pub fn new(bound: usize) -> Self {
         Self {
@@ -298,89 +298,89 @@ mod tests {
 
     #[test]
     fn who_holds_nothing_has_its_terms_until_three_quarters_are_held() {
-        let account = Account::new(16 << 20);
-        let ample = account.turn_limits(256);
+        let buffers = Buffers::new(16 << 20);
+        let ample = buffers.turn_limits(256);
         assert_eq!((ample.output_cap, ample.requests_max), (256 << 10, 256));
         // Fifty lines of 255 KB that never end, or the replies to as many clients that do not read.
-        account.change(12 << 20);
+        buffers.change(12 << 20);
         assert_eq!(
-            (account.turn_limits(256), account.level()),
+            (buffers.turn_limits(256), buffers.level()),
             (ample, Level::Plenty)
         );
-        account.change(1 << 20);
-        let fewer = account.turn_limits(256);
+        buffers.change(1 << 20);
+        let fewer = buffers.turn_limits(256);
         assert_eq!((fewer.output_cap, fewer.requests_max), (192 << 10, 192));
-        account.change(3 << 20);
-        let least = account.turn_limits(256);
+        buffers.change(3 << 20);
+        let least = buffers.turn_limits(256);
         assert_eq!(
             (least.output_cap, least.requests_max, least.read_max),
             (2 << 10, 2, 2 << 10)
         );
-        account.change(-(16 << 20));
-        assert_eq!(account.turn_limits(256), ample);
+        buffers.change(-(16 << 20));
+        assert_eq!(buffers.turn_limits(256), ample);
     }
 
     #[test]
     fn a_level_that_is_reached_is_told_once() {
-        let account = Account::new(16 << 20);
-        assert!(!account.change(12 << 20));
-        assert!(account.change(1) && account.level() == Level::Filling);
-        assert!(!account.change(1));
-        assert!(account.change(3 << 20) && account.level() == Level::Full);
-        assert!(account.change(1 << 19) && account.level() == Level::Over);
-        assert!(!account.change(-(1 << 19)) && account.level() == Level::Full);
-        assert!(!account.change(-(15 << 20)) && account.level() == Level::Plenty);
-        assert!(account.change(15 << 20));
+        let buffers = Buffers::new(16 << 20);
+        assert!(!buffers.change(12 << 20));
+        assert!(buffers.change(1) && buffers.level() == Level::Filling);
+        assert!(!buffers.change(1));
+        assert!(buffers.change(3 << 20) && buffers.level() == Level::Full);
+        assert!(buffers.change(1 << 19) && buffers.level() == Level::Over);
+        assert!(!buffers.change(-(1 << 19)) && buffers.level() == Level::Full);
+        assert!(!buffers.change(-(15 << 20)) && buffers.level() == Level::Plenty);
+        assert!(buffers.change(15 << 20));
         // A lower limit raises the level of the same bytes.
-        account.change(-(8 << 20));
-        assert_eq!(account.level(), Level::Plenty);
-        account.set_bound(4 << 20);
-        assert_eq!(account.level(), Level::Over);
+        buffers.change(-(8 << 20));
+        assert_eq!(buffers.level(), Level::Plenty);
+        buffers.set_bound(4 << 20);
+        assert_eq!(buffers.level(), Level::Over);
     }
 
     #[test]
     fn refused_memory_lowers_what_may_be_held_until_the_want_is_over() {
-        let account = Account::new(16 << 20);
-        account.change(8 << 20);
-        assert!(!account.note_refusals(0) && !account.is_in_want());
-        assert!(account.note_refusals(2));
-        assert!(!account.note_refusals(2), "one thread tells it");
-        assert_eq!((account.bound(), account.level()), (6 << 20, Level::Over));
-        assert_eq!(account.turn_limits(256).output_cap, 2 << 10);
-        account.change(-(7 << 20));
-        assert!(account.note_refusals(3));
-        assert_eq!(account.bound(), WANT_LEAST, "some is always allowed");
+        let buffers = Buffers::new(16 << 20);
+        buffers.change(8 << 20);
+        assert!(!buffers.note_refusals(0) && !buffers.is_in_want());
+        assert!(buffers.note_refusals(2));
+        assert!(!buffers.note_refusals(2), "one thread tells it");
+        assert_eq!((buffers.bound(), buffers.level()), (6 << 20, Level::Over));
+        assert_eq!(buffers.turn_limits(256).output_cap, 2 << 10);
+        buffers.change(-(7 << 20));
+        assert!(buffers.note_refusals(3));
+        assert_eq!(buffers.bound(), WANT_LEAST, "some is always allowed");
         // A setting that changes meanwhile holds afterwards.
-        account.set_bound(32 << 20);
-        assert_eq!(account.bound(), WANT_LEAST);
-        account.want_is_over();
-        assert_eq!((account.bound(), account.is_in_want()), (32 << 20, false));
-        assert!(!account.note_refusals(3) && account.note_refusals(4));
+        buffers.set_bound(32 << 20);
+        assert_eq!(buffers.bound(), WANT_LEAST);
+        buffers.want_is_over();
+        assert_eq!((buffers.bound(), buffers.is_in_want()), (32 << 20, false));
+        assert!(!buffers.note_refusals(3) && buffers.note_refusals(4));
     }
 
     #[test]
     fn above_a_mark_somebody_holds_more_than_a_fair_share() {
-        let account = Account::new(16 << 20);
+        let buffers = Buffers::new(16 << 20);
         for level in [Level::Filling, Level::Full, Level::Over] {
             for connections in [1, 7, 48, 1500, 3000] {
-                let share = account.share(level, connections);
-                assert!(share * connections <= account.mark(level));
+                let share = buffers.share(level, connections);
+                assert!(share * connections <= buffers.mark(level));
             }
         }
         // A small share is always allowed, however many connections there are.
-        assert_eq!(account.share(Level::Full, 100_000), SHARE_LEAST);
+        assert_eq!(buffers.share(Level::Full, 100_000), SHARE_LEAST);
     }
 
     #[test]
     fn a_trim_is_due_once_after_much_came_back() {
-        let account = Account::new(16 << 20);
-        account.change(TRIM_MIN as isize - 1);
-        account.change(1 - TRIM_MIN as isize);
-        assert!(!account.is_worth_a_trim(), "too little");
-        account.change(2 * TRIM_MIN as isize);
-        assert!(!account.is_worth_a_trim(), "still held");
-        account.change(-3 * TRIM_MIN as isize / 2);
-        assert!(account.is_worth_a_trim());
-        assert!(!account.is_worth_a_trim());
+        let buffers = Buffers::new(16 << 20);
+        buffers.change(TRIM_MIN as isize - 1);
+        buffers.change(1 - TRIM_MIN as isize);
+        assert!(!buffers.is_worth_a_trim(), "too little");
+        buffers.change(2 * TRIM_MIN as isize);
+        assert!(!buffers.is_worth_a_trim(), "still held");
+        buffers.change(-3 * TRIM_MIN as isize / 2);
+        assert!(buffers.is_worth_a_trim());
+        assert!(!buffers.is_worth_a_trim());
     }
 }
