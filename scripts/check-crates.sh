@@ -47,8 +47,7 @@ for package in nuthatch nuthatch-flow nuthatch-server nuthatch-cli nuthatch-pe; 
 done
 
 # What an operator runs has the default engine alone: those of papers are run by the laboratory.
-if cargo tree --offline --edges normal,build --prefix none -p nuthatch-cli |
-    grep -E '^nuthatch-(engines|chained|partition|cphash) '; then
+if cargo tree --offline --edges normal,build --prefix none -p nuthatch-cli | grep "$PWD/crates/papers/"; then
     echo "check-crates: nuthatch-cli depends on the engines of papers" >&2
     exit 1
 fi

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nuthatch_chained::{self as chained, Chained, ChainedConfig, Locks, PolicyKind};
+use nuthatch_chained::{self as chained, Chained, ChainedConfig, Locks, POLICIES, PolicyKind};
 use nuthatch_check::conformance::Setup;
 use nuthatch_check::suite;
 use nuthatch_check::suite::Extent;
@@ -49,3 +49,12 @@ const THIRD: Extent = Extent {
 suite!(classic, classic, THIRD);
 suite!(buckets, buckets, THIRD);
 suite!(clock, clock, THIRD);
+
+/// Class of fault: a policy that no check is run on. With a suite above, it gets its place here.
+#[test]
+fn every_policy_has_a_suite() {
+    let with_suites = [&chained::lru::KIND, &chained::clock::KIND];
+    for kind in POLICIES {
+        assert!(with_suites.contains(kind), "{kind:?} has no suite here");
+    }
+}

@@ -359,7 +359,8 @@ mod tests {
     fn every_policy_of_the_slab_store_can_be_typed() {
         for kind in POLICIES {
             let chained = EngineName::Chained.evictions();
-            assert!(chained.iter().any(|typed| typed.name() == kind.name));
+            let is_typed = chained.iter().any(|typed| typed.name() == kind.name);
+            assert!(is_typed, "{kind:?}: no EvictionName, or not in `kind`");
         }
     }
 

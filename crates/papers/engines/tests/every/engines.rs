@@ -3,65 +3,35 @@
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-use nuthatch_chained::{Chained, ChainedConfig, POLICIES};
-use nuthatch_cphash::CpHash;
-use nuthatch_cphash::config::{CpHashConfig, ServerThreads};
-use nuthatch_cuckoo::layout::{EightWay, EightWayClock, Paper};
-use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
+use clap::ValueEnum;
 use nuthatch_engine::{AnyEngine, Engine, Handle, Item, Key, Op, Replies, Reply, Request, Time};
-use nuthatch_partition::{Eviction, LockHash, LockHashConfig};
+use nuthatch_engines::{EngineName, EngineSettings, ThreadRange, Tuning};
 
 /// A check of any engine; it calls `make` for each engine that it needs.
 pub trait Check {
     fn of(&self, name: &str, make: &dyn Fn() -> Arc<AnyEngine>);
 }
 
-fn any<E: Engine>(engine: E) -> Arc<AnyEngine> {
-    Arc::new(engine).any()
-}
-
-/// Runs the check on each engine.
+/// Runs the check on each engine, with each eviction that it has.
 pub fn every_engine(check: &impl Check) {
-    for &eviction in nuthatch_cuckoo::config::POLICIES {
-        let config = CuckooConfig {
-            eviction,
-            ..CuckooConfig::default()
-        };
-        check.of("cuckoo", &|| {
-            any(Cuckoo::<EightWay>::new(config.clone()).unwrap())
-        });
+    for &name in EngineName::value_variants() {
+        for &eviction in name.evictions() {
+            let threads = name.has_server_threads();
+            let settings = EngineSettings {
+                name,
+                tuning: Tuning {
+                    eviction: Some(eviction),
+                    // As few as there may be: checks make many engines.
+                    server_threads: threads.then_some(ThreadRange { min: 1, max: 1 }),
+                    partitions: threads.then_some(2),
+                    ..Tuning::default()
+                },
+                ..EngineSettings::default()
+            };
+            let called = format!("{} with {}", name.name(), eviction.name());
+            check.of(&called, &|| EngineName::build(&settings).unwrap());
+        }
     }
-    check.of("cuckoo", &|| {
-        any(Cuckoo::<EightWayClock>::new(CuckooConfig::default()).unwrap())
-    });
-    check.of("cuckoo-paper", &|| {
-        any(Cuckoo::<Paper>::new(CuckooConfig::default()).unwrap())
-    });
-    for &eviction in POLICIES {
-        let config = ChainedConfig {
-            eviction,
-            ..ChainedConfig::default()
-        };
-        check.of(
-            config.name(),
-            &|| any(Chained::new(config.clone()).unwrap()),
-        );
-    }
-    for eviction in [Eviction::Lru, Eviction::Random] {
-        let config = LockHashConfig {
-            eviction,
-            ..LockHashConfig::default()
-        };
-        check.of("lockhash", &|| any(LockHash::new(config.clone()).unwrap()));
-    }
-    check.of("cphash", &|| {
-        let config = CpHashConfig {
-            server_threads: ServerThreads::Fixed(1),
-            partitions: 2,
-            ..CpHashConfig::default()
-        };
-        any(CpHash::<nuthatch_base::sync::ring::Array>::new(config).unwrap())
-    });
 }
 
 /// The value of a get.

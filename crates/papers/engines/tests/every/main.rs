@@ -4,4 +4,5 @@
 
 mod end_of_time;
 mod engines;
+mod lists;
 mod reservations;
