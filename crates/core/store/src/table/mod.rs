@@ -1,4 +1,4 @@
-//! The common part of all tables of items in a slab store, however they find a key: changes of an item that depend on
+//! The common part of all tables of items in a store, however they find a key: changes of an item that depend on
 //! the present item.
 //!
 //! A thread reads what the new item's size depends on under the key's lock, allocates memory without the lock, and then
