@@ -591,7 +591,8 @@ def test_half_a_handshake_and_half_a_login_are_closed(start, certificates, passw
             except ConnectionResetError:
                 break
     # A connection that is logged in stays, however long.
-    assert ask_within(served, *of_served, b"mn\r\n", b"\r\n") == b"MN\r\n"
+    counted = ask_within(served, *of_served, b"stats\r\n", b"END\r\n")
+    assert b"STAT login_kicks 3\r\n" in counted
 
 
 def test_a_stream_of_tls_that_is_cut_anywhere_harms_nobody(start, certificates):

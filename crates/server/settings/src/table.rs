@@ -339,7 +339,7 @@ settings! {
         login_timeout: Number<u32> => live login_timeout: Duration,
         "how long a client may take for its TLS handshake and its login" {
             value: "SECONDS", default: "30", range: Some(Range::from(1).of("second")),
-            manual: "how long a client may take until it is [admitted](#passwords-and-tls)",
+            manual: "how long a client may take until it is [admitted](#passwords-and-tls); `login_kicks` counts those closed",
         }
         login_guesses: Number<u32> => live login_guesses: Option<NonZeroU32>,
         "different wrong passwords that an address may try per minute; 0: any number" {

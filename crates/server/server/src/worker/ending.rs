@@ -134,6 +134,7 @@ impl Worker {
             .collect();
         for id in late {
             tracing::debug!(peer = %self.connections[id].info.peer(), "closed: it did not log in");
+            self.own.counters.login_kicks.bump();
             self.close_for(id, Reason::Error);
         }
     }

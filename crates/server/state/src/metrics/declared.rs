@@ -252,6 +252,9 @@ metrics! {
     stat "displacements": counter("Items whose place in the index was moved by the store of another one.")
         .read(|at| at.engine.displacements.into()),
 
+    count login_kicks: counter("Connections closed because their clients were not admitted in time (`-o login_timeout`).")
+        .of(&CLOSED, &[("reason", "login")]),
+
     // Messages inside of an engine.
     stat "server_threads_active": gauge("Server threads that own partitions.").when(WITH_SERVER_THREADS)
         .read(|at| at.messages.map(|all| all.server_threads).into()),
