@@ -428,7 +428,10 @@ mod tests {
         for argument in command.get_arguments() {
             let name = argument.get_long().unwrap();
             let key = format!("{name} = ");
-            assert!(text.lines().any(|line| line.starts_with(&key)), "{name}");
+            assert!(
+                text.lines().any(|line| line.starts_with(&key)),
+                "{name} is missing: DOCS=write cargo test -p nuthatch-cli --test documents"
+            );
         }
     }
 }

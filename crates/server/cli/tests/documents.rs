@@ -20,7 +20,7 @@ fn check(file: &str, wanted: impl Fn(&str) -> String) {
     let line = text.lines().zip(wanted.lines()).find(|(is, be)| is != be);
     assert!(
         text == wanted,
-        "{file} is out of date: see the top of this test. {line:?}"
+        "{file} is out of date: DOCS=write cargo test -p nuthatch-cli --test documents. {line:?}"
     );
 }
 
@@ -148,4 +148,45 @@ fn the_example_has_the_settings() {
         }
         file
     });
+}
+
+/// A part of a document.
+fn section(file: &str, begin: &str, end: &str) -> String {
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../.."));
+    let text = fs::read_to_string(root.join(file)).unwrap();
+    let (_, rest) = text.split_once(begin).expect("the section");
+    let (section, _) = rest.split_once(end).expect("its end");
+    section.to_owned()
+}
+
+#[test]
+fn every_line_of_stats_settings_is_explained() {
+    let told = section("docs/statistics.md", "\n## `stats settings`\n", "\n## ");
+    let flags = FLAGS.iter().flat_map(|setting| setting.about.stats);
+    let options = OPTIONS.iter().flat_map(|setting| setting.about.stats);
+    for (name, _) in flags.chain(options) {
+        assert!(told.contains(&format!("`{name}`")), "{name}");
+    }
+}
+
+/// Who goes back to memcached has to leave out what it does not know. All of its flags have a letter.
+#[test]
+fn the_way_back_names_what_memcached_does_not_know() {
+    let known = ["idle_timeout", "hashpower", "drop_privileges"];
+    let named = section(
+        "docs/operations.md",
+        "**The way back:**",
+        "These forms differ",
+    );
+    let flags = FLAGS.iter().map(|setting| setting.about);
+    let flags = flags.filter(|about| about.short.is_none());
+    let options = OPTIONS.iter().map(|setting| setting.about);
+    let options =
+        options.filter(|about| !about.name.starts_with("ssl_") && !known.contains(&about.name));
+    for name in flags
+        .map(About::typed)
+        .chain(options.map(|about| about.name.to_owned()))
+    {
+        assert!(named.contains(&format!("`{name}`")), "{name}");
+    }
 }

@@ -55,6 +55,11 @@ pub fn value_of<F: Gives<T>, T>(said: &F::Said, about: &About) -> Result<T, Stri
 
 /// The default. A test reads each of them.
 fn default_of<F: Gives<T>, T>(about: &About) -> T {
+    debug_assert!(
+        about.range.is_none() || !about.default.is_empty(),
+        "{} has bounds and no default: it would begin as 0, whatever they are",
+        about.typed()
+    );
     value_of::<F, T>(&F::Said::default(), about)
         .unwrap_or_else(|error| panic!("the default of {}: {error}", about.typed()))
 }

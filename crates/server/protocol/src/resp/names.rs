@@ -424,4 +424,18 @@ mod tests {
             assert!(name.len() <= NAME_LEN_MAX && find(name.as_bytes()).is_none());
         }
     }
+    #[test]
+    fn the_document_names_every_command() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/redis.md");
+        let text = std::fs::read_to_string(path).unwrap();
+        let (_, rest) = text.split_once("\n## What there is\n").unwrap();
+        let (table, _) = rest.split_once("\n## ").unwrap();
+        let words: Vec<&str> = table
+            .split(|letter: char| !letter.is_ascii_alphanumeric())
+            .collect();
+        for described in described() {
+            let name = described.name.to_uppercase();
+            assert!(words.contains(&name.as_str()), "{name}: docs/redis.md");
+        }
+    }
 }

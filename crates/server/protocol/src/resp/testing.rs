@@ -4,6 +4,8 @@ use crate::limits::Limits;
 
 use super::command::{Command, Parsed, ServerCommand, ValueCommand};
 use super::encode::{Version, Writer};
+use super::error::Error;
+use super::names::described;
 use super::parse::parse;
 
 const LIMITS: Limits = Limits { value_max: 1024 };
@@ -60,6 +62,22 @@ pub(super) fn refused(line: &str) -> String {
             String::from_utf8(out).expect("errors are text")
         }
         other => panic!("not refused: {other:?}"),
+    }
+}
+
+/// Class of bug: a command that COMMAND lists, but no parser takes.
+#[test]
+fn every_command_that_has_a_name_has_a_parser() {
+    for described in described() {
+        let arguments = described.arity.unsigned_abs() as usize - 1;
+        let parsed = parse(
+            request(&(described.name.to_owned() + &" 1".repeat(arguments))),
+            &LIMITS,
+        );
+        if let Parsed::Refused(refusal) = parsed {
+            let is_absent = matches!(refusal.error, Error::NotHere(_));
+            assert!(!is_absent, "no arm of `parse`: {}", described.name);
+        }
     }
 }
 
