@@ -101,6 +101,7 @@ def test_an_index_that_grows(start):
         text = b"".join(b"set key:%07d 0 0 1 noreply\r\nx\r\n" % number for number in batch)
         assert converse(server.address, text + b"mn\r\n") == b"MN\r\n"
         stored += len(batch)
+        assert stored < 1_000_000, "the index has not grown"
     for line in said(watcher, "type=index state=steady"):
         found = re.fullmatch(r"type=index state=(growing|steady) slots=(\d+)", line)
         assert found and int(found[2]) >= 1 << 12, line
