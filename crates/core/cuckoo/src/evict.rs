@@ -74,10 +74,7 @@ impl<D: Variant<Placement = Log>> Relocate for Cuckoo<D> {
         let locked = self.index.lock(&place);
         let old = SlotWord::new::<D>(place.tag, from);
         // Under the lock: no reader can pin an item that is not in the index.
-        let Some(at) = locked
-            .find(old)
-            .filter(|_| !self.store.pins.is_pinned(from))
-        else {
+        let Some(at) = locked.find(old).filter(|_| !self.is_pinned(from)) else {
             locked.release_unmodified();
             return false;
         };
@@ -90,9 +87,7 @@ impl<D: Variant<Placement = Log>> Relocate for Cuckoo<D> {
         let place = self.index.place(hash);
         let locked = self.index.lock(&place);
         let linked = locked.find(SlotWord::new::<D>(place.tag, head)).is_some();
-        let moved = linked
-            && !self.store.pins.is_pinned(head)
-            && self.store.finish_piece_move(head, from, to);
+        let moved = linked && !self.is_pinned(head) && self.store.finish_piece_move(head, from, to);
         if !moved {
             locked.release_unmodified();
         }
@@ -101,6 +96,12 @@ impl<D: Variant<Placement = Log>> Relocate for Cuckoo<D> {
 }
 
 impl<D: Variant> Cuckoo<D> {
+    /// True if a reader has a linked item pinned, whose lock is held.
+    fn is_pinned(&self, address: Address) -> bool {
+        let header = Header::load(&self.store.arena, address);
+        self.store.is_pinned(address, &header)
+    }
+
     /// Takes the item at an address out of the index, whose key has this hash, if it is there and `doomed`.
     fn remove_at(
         &self,

@@ -25,6 +25,7 @@ use nuthatch_store::growth::Growing;
 use nuthatch_store::item::Header;
 use nuthatch_store::item::fresh::Reserved;
 use nuthatch_store::item::pinned::Pinned;
+use nuthatch_store::memory::pins::UNPINNED_MAX;
 use nuthatch_store::reclaim::Reclaim;
 use nuthatch_store::reclaim::removals::FOLLOW_UP;
 #[cfg(not(loom))]
@@ -33,7 +34,7 @@ use nuthatch_store::table::{Lookup, Table};
 use nuthatch_store::{prefetch, table};
 
 /// Longer values are read in place instead of being copied.
-pub const COPY_MAX: usize = if cfg!(loom) { 32 } else { 8192 };
+pub const COPY_MAX: usize = UNPINNED_MAX;
 
 /// How many requests the first stage is ahead of the second, and how many may be hinted.
 const HINTED_MAX: usize = 32;

@@ -17,12 +17,13 @@ use nuthatch_store::count::ThreadCounters;
 use nuthatch_store::growth::Growing;
 use nuthatch_store::item::fresh::Reserved;
 use nuthatch_store::item::pinned::Pinned;
+use nuthatch_store::memory::pins::UNPINNED_MAX;
 use nuthatch_store::prefetch;
 use nuthatch_store::reclaim::Reclaim;
 use nuthatch_store::table::{self, Lookup, Table};
 
 /// Longer values are read in place instead of being copied.
-pub const COPY_MAX: usize = if cfg!(loom) { 32 } else { 8192 };
+pub const COPY_MAX: usize = UNPINNED_MAX;
 
 /// Requests whose memory misses overlap.
 const GROUP: usize = 8;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::PIECE_HEADER;
 use super::{Header, Shape};
 use crate::memory::arena::Address;
+use crate::memory::pins::UNPINNED_MAX;
 use crate::store::{HasStore, Placement, Store};
 use nuthatch_engine::Value;
 
@@ -25,7 +26,7 @@ impl<E: HasStore> Pinned<E> {
     /// lock. A value of this length is never changed in place.
     pub unsafe fn new(engine: Arc<E>, address: Address, header: &Header) -> Self {
         let store = engine.store();
-        store.pins.pin(address);
+        store.pin(address, header);
         let shape = header.shape(store.piece_max());
         Self {
             engine,
@@ -86,7 +87,7 @@ pub struct PinnedItem<'s, P: Placement> {
 impl<'s, P: Placement> PinnedItem<'s, P> {
     /// Pins an item whose bucket's lock the caller holds.
     pub fn new(store: &'s Store<P>, address: Address, header: &Header) -> Self {
-        store.pins.pin(address);
+        store.pin(address, header);
         Self {
             store,
             address,
@@ -113,6 +114,19 @@ impl<P: Placement> Drop for PinnedItem<'_, P> {
 }
 
 impl<P: Placement> Store<P> {
+    /// Pins an item whose bucket's lock the caller holds.
+    fn pin(&self, address: Address, header: &Header) {
+        debug_assert!(header.value_len() > UNPINNED_MAX);
+        self.pins.pin(address);
+    }
+
+    /// True if a reader has the item pinned that lies there with this header. The answer is reliable if the caller
+    /// holds the lock of the item's buckets, and read the header under it.
+    #[inline]
+    pub fn is_pinned(&self, address: Address, header: &Header) -> bool {
+        header.value_len() > UNPINNED_MAX && self.pins.is_pinned(address)
+    }
+
     /// Gives a pin of an item back. The last reader of an item that has left the index frees it.
     fn unpin(&self, address: Address, shape: &Shape) {
         let last = || P::note_unpinned(self, address, shape);

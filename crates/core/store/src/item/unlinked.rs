@@ -2,6 +2,7 @@
 
 use super::Header;
 use crate::memory::arena::Address;
+use crate::memory::pins::UNPINNED_MAX;
 use crate::slab::Slab;
 use crate::store::{Placement, Store};
 
@@ -38,8 +39,17 @@ impl<P: Placement> Store<P> {
     /// Frees an item's memory, or leaves that to its last reader.
     #[inline]
     pub fn retire(&self, item: Unlinked) {
-        if let Some(item) = self.pins.release(item.address, item) {
+        if let Some(item) = self.release_pins(item) {
             self.free_item(item);
+        }
+    }
+
+    /// Returns the item if its memory may be freed at once; otherwise its last reader gets it.
+    #[inline]
+    fn release_pins(&self, item: Unlinked) -> Option<Unlinked> {
+        match item.header.value_len() > UNPINNED_MAX {
+            true => self.pins.release(item.address, item),
+            false => Some(item),
         }
     }
 
@@ -57,7 +67,7 @@ impl Store<Slab> {
     /// Frees an item's memory, or leaves that to its last reader; but if the item is a single chunk of `class` and has
     /// no reader, the chunk goes to the caller.
     pub fn reuse(&self, item: Unlinked, class: usize) -> Option<Address> {
-        let item = self.pins.release(item.address, item)?;
+        let item = self.release_pins(item)?;
         let shape = item.header.shape(self.piece_max());
         if shape.piece.is_none() && self.class_of(shape.head_bytes()) == class {
             return Some(item.address);

@@ -473,7 +473,7 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
             return self.clean_piece(cleaning, met);
         }
         // A look without the lock, here and below, spares a copy; the same is checked again under the lock.
-        if self.engine.store().pins.is_pinned(met.address) {
+        if self.engine.store().is_pinned(met.address, &met.header) {
             return;
         }
         if !self.engine.is_live(&met.header, self.now) {
@@ -633,7 +633,7 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
         let Some(head) = self.head_of(met) else {
             return;
         };
-        if store.pins.is_pinned(head.address) {
+        if store.is_pinned(head.address, &head.header) {
             return;
         }
         if !self.engine.is_live(&head.header, self.now) {

@@ -3,6 +3,8 @@
 //! A value over the copy limit is not copied for its reader but held in place. The reader pins it under the lock of its
 //! buckets, while it is still in the index. A thread that takes a pinned item out of the index leaves the right to free
 //! its memory to the last reader.
+//!
+//! Shorter values are copied, and never pinned: whoever meets one need not ask for its pins.
 
 use std::collections::HashMap;
 
@@ -10,6 +12,10 @@ use nuthatch_base::sync::mutex::{Mutex, MutexGuard};
 use nuthatch_base::sync::shim::{AtomicUsize, Ordering};
 
 use super::arena::Address;
+
+/// A value of no more bytes is never pinned: its readers copy it. So who frees, moves or overwrites such an item does not
+/// look at the pins, which one lock guards.
+pub const UNPINNED_MAX: usize = if cfg!(loom) { 32 } else { 8192 };
 
 /// The pinned items of a store. A `T` is the right to free one item.
 pub struct Pins<T> {

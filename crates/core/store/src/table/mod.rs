@@ -15,6 +15,7 @@ use crate::item::pinned::PinnedItem;
 use crate::item::unlinked::Unlinked;
 use crate::item::{Fields, Header, Shape, plain_item};
 use crate::memory::arena::Address;
+use crate::memory::pins::UNPINNED_MAX;
 use crate::reclaim::removals::{RemovalCause, Removed};
 use crate::reclaim::{MakeRoom, PerThread, Reclaim};
 use crate::store::Placement;
@@ -25,7 +26,7 @@ use nuthatch_engine::semantics::{Concatenated, Rewrite, allows, concatenated, le
 use nuthatch_engine::{Footprint, Value, assert_commits};
 
 /// When an item is changed, at most so many bytes of its value are copied while its key's lock is held.
-const COPY_LOCKED_MAX: usize = if cfg!(loom) { 32 } else { 8192 };
+const COPY_LOCKED_MAX: usize = UNPINNED_MAX;
 
 /// How often a longer value is copied without the lock, and then found replaced, before it is copied under the lock
 /// after all.

@@ -74,7 +74,7 @@ fn overwrite_and_notify<T: Table>(
         && items.is_same_room(shape.head_bytes(), table.shape_of(&old).head_bytes())
         && shape.total_bytes() <= table.item_size_max()
         && (shape.wide || !Shape::needs_wide(store.flags, store.new_cas));
-    if !fits || items.pins.is_pinned(address) {
+    if !fits || items.is_pinned(address, &old) {
         held.release();
         return None;
     }
