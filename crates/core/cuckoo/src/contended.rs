@@ -191,6 +191,36 @@ fn a_read_that_changes_nothing_waits_for_no_writer() {
     }
 }
 
+/// A reader that pins a value, or copies it under the lock, spoils no other reader; one that changes the item does.
+#[test]
+fn a_read_under_the_lock_that_changes_nothing_is_not_noticed() {
+    let touch = Read {
+        value: true,
+        touch: Some(Expiry::At(Time(1600))),
+        ..Read::default()
+    };
+    let read = Read {
+        value: true,
+        ..Read::default()
+    };
+    for (op, spoils) in [
+        (Op::Get, false),
+        (Op::Read(read), false),
+        (Op::Read(touch), true),
+    ] {
+        let engine = engine();
+        let mut handle = engine.handle();
+        set(&mut handle, &value(0, COPY_MAX + 1));
+        let (seen, _) = engine.index.begin(&place(&engine));
+        assert_eq!(
+            ask(&mut handle, op, || {}),
+            Answer::Value(value(0, COPY_MAX + 1))
+        );
+        assert_eq!(!engine.index.unchanged(&seen), spoils);
+        engine.audit().unwrap();
+    }
+}
+
 #[test]
 fn a_visit_that_is_spoiled_each_time_takes_the_lock() {
     let engine = engine();

@@ -14,6 +14,7 @@ use super::handle::{COPY_MAX, CuckooValue};
 use super::index::Candidates;
 use super::layout::Variant;
 use super::local::Local;
+use super::read::Change;
 use super::{Cuckoo, plain_item};
 use nuthatch_engine::reply::{Replies, Reply};
 use nuthatch_engine::request::Key;
@@ -306,7 +307,8 @@ impl<D: Variant> Cuckoo<D> {
             Some(found) => {
                 let item = plain_item(&found.header);
                 self.store.hit(found.address, &found.header);
-                self.hand_out(locked, found.address, &found.header, item, index, replies);
+                let found = (found.address, &found.header, item);
+                self.hand_out(locked, Change::None, found, index, replies);
             }
         }
     }

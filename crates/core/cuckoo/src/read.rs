@@ -26,28 +26,47 @@ fn may_change(read: &Read) -> bool {
     read.touch.is_some() || read.vivify.is_some() || read.may_win
 }
 
+/// What a read did to the item that it answers with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// Nothing: readers without a lock need not read again. A pin is none. Who unlinks, moves or overwrites an item
+    /// takes its lock first: by that, and not by the versions, it sees the pins made before.
+    None,
+    /// Its header.
+    Header,
+}
+
+impl Change {
+    fn release<D: Variant>(self, locked: LockedBuckets<'_, D>) {
+        match self {
+            Self::None => locked.release_unmodified(),
+            Self::Header => drop(locked),
+        }
+    }
+}
+
 impl<D: Variant> Cuckoo<D> {
     /// Answers with the value of an item whose lock is held, and releases it.
     pub(super) fn hand_out(
         self: &Arc<Self>,
         locked: LockedBuckets<'_, D>,
-        address: Address,
-        header: &Header,
-        item: Item,
+        change: Change,
+        found: (Address, &Header, Item),
         index: usize,
         replies: &mut dyn Replies<CuckooValue<D>>,
     ) {
+        let (address, header, item) = found;
         let shape = header.shape(self.store.piece_max());
         if item.value_len > COPY_MAX {
             // SAFETY: the item is locked. Only numbers are changed in place, and they are far shorter.
             let value = unsafe { CuckooValue::new(Arc::clone(self), address, header) };
-            drop(locked);
+            change.release(locked);
             replies.large(index, &item, value);
         } else {
             // Copied under the lock: so the change and the answer are one step.
             let into = replies.begin(index, &item);
             self.store.read_value(address, &shape, 0, into);
-            drop(locked);
+            change.release(locked);
             replies.commit(index);
         }
     }
@@ -208,17 +227,18 @@ impl<D: Variant> Cuckoo<D> {
             locked.release_unmodified();
             return replies.done(index, refusal);
         }
-        let changed = self.mark(found.address, &mut found.header, &mut item, now, read);
+        let change = match self.mark(found.address, &mut found.header, &mut item, now, read) {
+            true => Change::Header,
+            false => Change::None,
+        };
         if read.bump {
             self.store.hit(found.address, &found.header);
         }
         if read.value && read.unless_cas != Some(item.cas) {
-            self.hand_out(locked, found.address, &found.header, item, index, replies);
-        } else if changed {
-            drop(locked);
-            replies.done(index, Reply::Found(item));
+            let found = (found.address, &found.header, item);
+            self.hand_out(locked, change, found, index, replies);
         } else {
-            locked.release_unmodified();
+            change.release(locked);
             replies.done(index, Reply::Found(item));
         }
     }
