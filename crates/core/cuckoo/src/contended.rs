@@ -1,6 +1,7 @@
 //! Tests of readers and rewriters beside a writer that is always faster. The writer runs in the middle of their
 //! operations, whenever their key is not locked, so each test can count the attempts that it spoiled.
 
+use std::cell::RefCell;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
@@ -20,6 +21,10 @@ use nuthatch_engine::request::{
 };
 use nuthatch_engine::{Cursor, Handle, Value};
 use nuthatch_store::count::ThreadCounters;
+use nuthatch_store::eviction::log::{
+    Candidate, Evicted, Ghost, LogPolicy, LogPolicyKind, Memory, Queue, Queues,
+};
+use nuthatch_store::item::HEADER;
 use nuthatch_store::item::read_hook::{ReadHookGuard, on_read};
 use nuthatch_store::table::{self, Table};
 
@@ -269,6 +274,100 @@ fn a_value_is_taken_in_one_step() {
         assert_eq!(engine.stats().items, 0);
         engine.audit().unwrap();
     }
+}
+
+thread_local! {
+    /// Runs once, in the middle of a judgement, in which the item is to leave.
+    static JUDGED: RefCell<Option<Box<dyn FnOnce()>>> = const { RefCell::new(None) };
+}
+
+/// The default policy, interrupted by [`JUDGED`].
+struct Interrupted(Box<dyn LogPolicy>);
+
+static INTERRUPTED: LogPolicyKind = LogPolicyKind {
+    name: "interrupted",
+    help: "",
+    ghosts: true,
+    build: || Box::new(Interrupted((LogPolicyKind::default_kind().build)())),
+};
+
+impl LogPolicy for Interrupted {
+    fn admit(&self, ghost: &Ghost, memory: &Memory) -> Queue {
+        self.0.admit(ghost, memory)
+    }
+    fn note_queues(&self, queues: &Queues, memory: &Memory) {
+        self.0.note_queues(queues, memory);
+    }
+    fn uncounted(&self, probation: usize) -> usize {
+        self.0.uncounted(probation)
+    }
+    fn probation(&self, memory: &Memory) -> usize {
+        self.0.probation(memory)
+    }
+    fn next(&self, pages: [usize; 2], memory: &Memory) -> Queue {
+        self.0.next(pages, memory)
+    }
+    fn note_emptying(&self, queue: Queue, pages: [usize; 2], memory: &Memory) {
+        self.0.note_emptying(queue, pages, memory);
+    }
+    fn judge(&self, queue: Queue, item: &Candidate, memory: &Memory) -> Option<u8> {
+        if item.bytes == HEADER + KEY.len() + SUBJECT
+            && let Some(hook) = JUDGED.take()
+        {
+            hook();
+            return None;
+        }
+        self.0.judge(queue, item, memory)
+    }
+    fn note_eviction(&self, queue: Queue, item: &Evicted) {
+        self.0.note_eviction(queue, item);
+    }
+}
+
+/// Bytes of the value that is judged. All others are shorter, and all records of one length but its own: so its page has
+/// less room left than others, and is closed before them.
+const SUBJECT: usize = 39;
+
+/// Class of bug: what was decided about an item is carried out on the one that took its place.
+#[test]
+fn a_value_is_not_evicted_by_the_judgement_of_the_one_before() {
+    let engine = Arc::new(
+        Cuckoo::<EightWay>::new(CuckooConfig {
+            memory_limit: 1 << 20,
+            item_size_max: 1 << 10,
+            eviction: &INTERRUPTED,
+            // No item leaves for want of a slot.
+            initial_items: Some(30_000),
+            ..CuckooConfig::default()
+        })
+        .unwrap(),
+    );
+    let mut handle = engine.handle();
+    let hasher = engine.hasher().clone();
+    let mut numbers = 0_u64..100_000;
+    let mut store = |handle: &mut CuckooHandle<EightWay>| {
+        let number = numbers.next().expect("the item is judged");
+        let key = number.to_le_bytes();
+        let request = Request {
+            key: Key::new(&key, &hasher),
+            op: Op::Store(Put::set(&[1; 32])),
+        };
+        handle.execute(NOW, &[request], &mut One::new(|| {}));
+    };
+    // The first items are in the main queue by then, which stays as it is.
+    while engine.stats().evictions <= engine.stats().items {
+        store(&mut handle);
+    }
+    set(&mut handle, &value(0, SUBJECT));
+    let mut beside = engine.handle();
+    JUDGED.set(Some(Box::new(move || {
+        set(&mut beside, &value(1, SUBJECT));
+    })));
+    while JUDGED.with_borrow(Option::is_some) {
+        store(&mut handle);
+    }
+    assert_eq!(get(&engine), value(1, SUBJECT));
+    engine.audit().unwrap();
 }
 
 /// A dead value is not answered, and its memory is freed.

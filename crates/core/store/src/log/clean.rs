@@ -13,6 +13,8 @@
 //! The bytes of a linked record do not change, except for its header, a number's digits, and a large value's table of
 //! pieces. So a copy is made without a lock, and what may have changed is copied again under the lock.
 
+use std::cell::Cell;
+
 use nuthatch_base::sync::clock::Time;
 use nuthatch_base::sync::shim::{Ordering, fence, spin};
 
@@ -60,6 +62,10 @@ pub(super) const RUN: usize = if cfg!(loom) { 2 } else { 16 };
 
 /// The fewest records of a run.
 const RUN_MIN: usize = if cfg!(loom) { 2 } else { 4 };
+
+/// An item over which values are written is judged so often at most. Then it stays where it is, and its page is tried
+/// again later.
+const JUDGED_MAX: usize = 4;
 
 /// Records in which a store that evicts nothing looks for expired items.
 const SWEPT_MAX: usize = if cfg!(loom) { 8 } else { 1 << 14 };
@@ -472,12 +478,25 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
         if !met.header.is_item() {
             return self.clean_piece(cleaning, met);
         }
+        let mut met = *met;
+        for _ in 0..JUDGED_MAX {
+            match self.clean_item(cleaning, &met) {
+                Some(present) => met.header = present,
+                None => return,
+            }
+        }
+    }
+
+    /// The same for an item. Returns its present header if another value was written over the one that was judged.
+    #[inline]
+    fn clean_item(&mut self, cleaning: &Cleaning, met: &PageRecord) -> Option<Header> {
         // A look without the lock, here and below, spares a copy; the same is checked again under the lock.
         if self.engine.store().is_pinned(met.address, &met.header) {
-            return;
+            return None;
         }
         if !self.engine.is_live(&met.header, self.now) {
-            return self.remove_dead(met);
+            self.remove_dead(met);
+            return None;
         }
         let left = if cleaning.compacts {
             Some(self.engine.store().recency.uses(met.address))
@@ -487,22 +506,30 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
         if let Some(left) = left
             && self.keep(cleaning, met, left)
         {
-            return;
+            return None;
         }
-        if self.engine.evicts() {
-            self.evict_met(cleaning.queue, met);
+        if !self.engine.evicts() {
+            return None;
         }
+        self.evict_met(cleaning.queue, met)
     }
 
-    /// Evicts an item that has to leave its queue.
-    fn evict_met(&mut self, queue: Queue, met: &PageRecord) {
+    /// Evicts an item that has to leave its queue. Returns its present header if another value was written over the one
+    /// that was judged: such an item is not evicted, since its writer was told that it is stored.
+    fn evict_met(&mut self, queue: Queue, met: &PageRecord) -> Option<Header> {
         let store = self.engine.store();
         let (fetched, bytes) = (
             store.recency.was_fetched(met.address),
             met.header.shape(store.piece_max()).total_bytes(),
         );
-        if self.remove_met(met, |_| true) != Some(ItemState::Live) {
-            return;
+        let overwritten = Cell::new(None);
+        let doomed = |present: &Header| {
+            let same = present.sequence() == met.header.sequence();
+            overwritten.set((!same).then_some(*present));
+            same
+        };
+        if self.remove_met(met, doomed) != Some(ItemState::Live) {
+            return overwritten.get();
         }
         let reason = match queue {
             Queue::Probation => Count::EvictedProbation,
@@ -520,6 +547,7 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
         if history.depths.follows(met.hash) {
             history.depths.leave(met.hash, bytes);
         }
+        None
     }
 
     /// The uses that are left to an item if it stays.
@@ -658,7 +686,8 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
             return;
         }
         if self.engine.evicts() {
-            self.evict_met(queue, &head);
+            // A value in pieces is not written over. One that has left meanwhile has taken its pieces along.
+            let _ = self.evict_met(queue, &head);
         }
     }
 

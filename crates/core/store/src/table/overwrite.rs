@@ -94,13 +94,14 @@ fn overwrite_and_notify<T: Table>(
     }
     let replaced = room.and_then(|room| table.copy_replaced(lookup.now, &held, room));
     items.write_value(address, &shape, 0, store.value);
+    T::Placement::note_overwritten(items, address);
     // Release fence: pairs with the Acquire fence in `copy_constant`. A thread that copies without the lock and has
-    // read the new sequence copies no byte of the old value.
+    // read the new sequence copies no byte of the old value. It pairs with the one in `Pages::is_still`, too: a cleaning
+    // that has read the new sequence judges the item by its present uses.
     fence(Ordering::Release);
     let header = Header::new(&shape, &fields);
     header.store(&items.arena, address);
     T::Placement::note_expiry(items, address, fields.expiry);
-    T::Placement::note_overwritten(items, address);
     drop(held);
     if let Some(replaced) = replaced {
         table.keep_removed(local, replaced);
