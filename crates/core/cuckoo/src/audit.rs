@@ -4,10 +4,10 @@ use std::collections::{HashMap, HashSet};
 
 use super::Cuckoo;
 use super::index::Position;
-use super::layout::Variant;
+use super::layout::{SlotWord, Variant};
 use nuthatch_engine::AuditError;
 use nuthatch_store::count::Count;
-use nuthatch_store::item::Header;
+use nuthatch_store::item::{Header, record_words};
 use nuthatch_store::memory::arena::Address;
 use nuthatch_store::memory::bytes;
 
@@ -46,6 +46,12 @@ impl<D: Variant> Cuckoo<D> {
             return Err(format!("cuckoo 1: two slots refer to {address:?}").into());
         }
         let shape = header.shape(self.store.piece_max());
+        // A number that is changed in place, in a chunk of a size class, may become a line longer or shorter.
+        let words = record_words(shape.head_bytes());
+        let record = SlotWord::of_record::<D>(slot.tag::<D>(), address, words);
+        if record.more_lines::<D>().abs_diff(slot.more_lines::<D>()) > 1 {
+            return Err(format!("cuckoo: {at:?} tells a wrong size of the item").into());
+        }
         for index in 0..shape.pieces() {
             let piece = self.store.piece(address, &shape, index);
             if Header::load(&self.store.arena, piece).piece_of() != Some(address) {

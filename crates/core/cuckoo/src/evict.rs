@@ -78,8 +78,9 @@ impl<D: Variant<Placement = Log>> Relocate for Cuckoo<D> {
             locked.release_unmodified();
             return false;
         };
-        self.store.finish_move(from, to, copied);
-        locked.store(at, SlotWord::new::<D>(place.tag, to));
+        let header = self.store.finish_move(from, to, copied);
+        let words = header.record_words(self.store.piece_max());
+        locked.store(at, SlotWord::of_record::<D>(place.tag, to, words));
         true
     }
 

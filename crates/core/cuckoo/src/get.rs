@@ -94,7 +94,8 @@ impl<D: Variant> Cuckoo<D> {
         let mut candidate = Probe::NOTHING;
         if let Some(slot) = self.index.first_match(buckets, place.tag) {
             candidate = slot.address::<D>();
-            prefetch::soon(self.store.arena.pointer(candidate));
+            let first = self.store.arena.pointer(candidate);
+            prefetch::lines_soon(first, slot.more_lines::<D>());
             prefetch::soon(self.store.recency.pointer(candidate));
         }
         Probe {

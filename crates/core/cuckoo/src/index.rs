@@ -354,10 +354,11 @@ impl<D: Variant> LockedBuckets<'_, D> {
         (mask != 0).then(|| Position::matched::<D>(buckets, mask))
     }
 
-    /// The position that holds exactly this slot word.
+    /// The position that refers to the same item as this slot word.
     #[inline]
     pub fn find(&self, slot: SlotWord) -> Option<Position> {
-        self.positions().find(|&at| self.index.load(at) == slot)
+        self.positions()
+            .find(|&at| self.index.load(at).refers_like::<D>(slot))
     }
 
     /// All slots of both buckets.

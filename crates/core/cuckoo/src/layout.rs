@@ -4,9 +4,13 @@
 //!  a bucket of the default design, one cache line:
 //!  | slot 0 | slot 1 | slot 2 | slot 3 | slot 4 | slot 5 | slot 6 | slot 7 |
 //!
-//!  a slot:   63           48 47                                   0
-//!           |    tag 16     |       address + 1, in words          |      0 = empty
+//!  a slot:   63           48 47       44 43                        0
+//!           |    tag 16     | more lines |   address, in words      |      0 = empty, as no tag is 0
 //! ```
+//!
+//! *More lines* says how many cache lines the item's record touches behind its first one, so that a batch prefetches
+//! them without having seen the item. It is a hint, written with the address by whoever stores the slot; nothing else
+//! depends on it, and slots of one item are compared without it ([`SlotWord::refers_like`]).
 
 use std::io;
 use std::sync::Arc;
@@ -147,15 +151,38 @@ impl Variant for Paper {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotWord(pub u64);
 
+/// Bits of the number of further lines.
+const LINES_BITS: u32 = 4;
+
+/// The most further lines that a slot tells of. Of longer records the processor's own prefetching meets the rest.
+const MORE_LINES_MAX: u64 = (1 << LINES_BITS) - 1;
+
+/// Words of a cache line.
+const LINE_WORDS: u64 = 8;
+
+/// Bits of an address. With tags of 16 bits they are enough for 128 TiB, all that a process of x86-64 can map.
+pub const fn address_bits<D: Variant>() -> u32 {
+    64 - D::TAG_BITS - LINES_BITS
+}
+
 impl SlotWord {
     /// An empty slot.
     pub const EMPTY: SlotWord = SlotWord(0);
 
-    /// A tag, which is never 0, and where the item lies.
+    /// A tag, which is never 0, and where the item lies; nothing is known of its size.
     #[inline(always)]
     pub fn new<D: Variant>(tag: u64, address: Address) -> Self {
-        debug_assert!(tag != 0 && address.0 < 1 << (64 - D::TAG_BITS));
+        debug_assert!(tag != 0 && address.0 < 1 << address_bits::<D>());
         SlotWord(tag << (64 - D::TAG_BITS) | address.0)
+    }
+
+    /// The same, of an item whose record has this many words, at least 1.
+    #[inline]
+    pub fn of_record<D: Variant>(tag: u64, address: Address, words: usize) -> Self {
+        // The arena begins with a line.
+        let last = address.0 % LINE_WORDS + words as u64 - 1;
+        let more = (last / LINE_WORDS).min(MORE_LINES_MAX);
+        SlotWord(Self::new::<D>(tag, address).0 | more << address_bits::<D>())
     }
 
     /// True if the slot is empty.
@@ -173,7 +200,19 @@ impl SlotWord {
     /// Where the item lies. Only for slots that are not empty.
     #[inline(always)]
     pub fn address<D: Variant>(self) -> Address {
-        Address(self.0 & ((1 << (64 - D::TAG_BITS)) - 1))
+        Address(self.0 & ((1 << address_bits::<D>()) - 1))
+    }
+
+    /// How many lines the item's record touches behind its first one, as far as the slot can tell.
+    #[inline(always)]
+    pub fn more_lines<D: Variant>(self) -> u64 {
+        self.0 >> address_bits::<D>() & MORE_LINES_MAX
+    }
+
+    /// True if both refer to one item, whatever they say of its size.
+    #[inline(always)]
+    pub fn refers_like<D: Variant>(self, other: SlotWord) -> bool {
+        (self.0 ^ other.0) & !(MORE_LINES_MAX << address_bits::<D>()) == 0
     }
 }
 
@@ -200,11 +239,27 @@ mod tests {
 
     #[test]
     fn slots_keep_their_parts() {
-        let slot = SlotWord::new::<EightWay>(0xffff, Address((1 << 47) + 5));
-        assert_eq!(
-            (slot.tag::<EightWay>(), slot.address::<EightWay>()),
-            (0xffff, Address((1 << 47) + 5))
-        );
+        let address = Address((1 << 43) + 5);
+        let slot = SlotWord::new::<EightWay>(0xffff, address);
+        for (words, more) in [
+            (1, 0),
+            (3, 0),
+            (4, 1),
+            (11, 1),
+            (12, 2),
+            (123, 15),
+            (9999, 15),
+        ] {
+            let of_record = SlotWord::of_record::<EightWay>(0xffff, address, words);
+            assert_eq!(
+                (of_record.tag::<EightWay>(), of_record.address::<EightWay>()),
+                (0xffff, address)
+            );
+            assert_eq!(of_record.more_lines::<EightWay>(), more);
+            assert!(of_record.refers_like::<EightWay>(slot));
+        }
+        let other = SlotWord::of_record::<EightWay>(0xffff, Address(5), 4);
+        assert!(!other.refers_like::<EightWay>(slot));
         let slot = SlotWord::new::<Paper>(0x01, Address(0));
         assert_eq!(
             (slot.tag::<Paper>(), slot.address::<Paper>()),

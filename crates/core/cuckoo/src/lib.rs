@@ -121,6 +121,10 @@ impl<D: Variant> Cuckoo<D> {
     pub fn new(config: CuckooConfig) -> io::Result<Self> {
         config.check()?;
         let store = D::store(&config)?;
+        if store.limit_max() / WORD >= 1 << layout::address_bits::<D>() {
+            let words = "a memory limit beyond what a slot can address";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, words));
+        }
         let memory = config.memory_limit as u64;
         let items = config.initial_items.map(|items| items as u64);
         let shape = sizing::IndexShape::cuckoo(D::SLOTS as u64);

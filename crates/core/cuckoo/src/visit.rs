@@ -122,7 +122,7 @@ impl<D: Variant> Cuckoo<D> {
         let linked = buckets
             .iter()
             .flat_map(|&bucket| self.index.bucket(bucket))
-            .any(|word| word.load(Ordering::Relaxed) == slot.0);
+            .any(|word| SlotWord(word.load(Ordering::Relaxed)).refers_like::<D>(slot));
         // Once more: the key hashed above may have been torn.
         let header = Header::load(&self.store.arena, address);
         let same = header.key_len() == copy.key_len && self.same_key(address, &header, copy);

@@ -18,7 +18,7 @@ use nuthatch_engine::semantics::permit;
 use nuthatch_store::count::Count;
 use nuthatch_store::item::fresh::Fresh;
 use nuthatch_store::item::unlinked::Unlinked;
-use nuthatch_store::item::{Fields, Header, Shape};
+use nuthatch_store::item::{Fields, Header, Shape, record_words};
 use nuthatch_store::memory::arena::Address;
 use nuthatch_store::reclaim::removals::RemovalCause;
 use nuthatch_store::reclaim::{ItemState, Reclaim};
@@ -206,7 +206,9 @@ impl<D: Variant> Cuckoo<D> {
     ) -> Header {
         let header = Header::new(&fresh.shape, fields);
         header.store(&self.store.arena, fresh.address);
-        locked.store(at, SlotWord::new::<D>(locked.place.tag, fresh.address));
+        let words = record_words(fresh.shape.head_bytes());
+        let slot = SlotWord::of_record::<D>(locked.place.tag, fresh.address, words);
+        locked.store(at, slot);
         drop(locked);
         self.store.note_linked(&fresh, fields.expiry);
         match replaced {

@@ -3,6 +3,9 @@
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
 /// True where lines are better prefetched into the first-level cache than into the second.
 ///
 /// Random lines of 640 MB, prefetched 32 ahead, took 7 to 12 ns each into the second level on a Zen 4, whose core can
@@ -36,6 +39,15 @@ pub fn near() -> bool {
     return NEAR.load(Ordering::Relaxed);
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     false
+}
+
+/// Starts loading the line of `address` and `more` lines behind it into a cache.
+#[inline(always)]
+pub fn lines_soon<T>(address: *const T, more: u64) {
+    soon(address);
+    for line in 1..=more as usize {
+        soon(address.wrapping_byte_add(line * LINE));
+    }
 }
 
 /// Starts loading the line of `address` into a cache. Never faults, whatever the address is.
