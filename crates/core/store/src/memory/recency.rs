@@ -1,6 +1,6 @@
 //! Recency bits: they mark the items that were used lately, by address alone.
 //!
-//! There is one bit of each kind for each [`GRANULE`] of the arena, so a hit needs neither the page nor the class. The
+//! There are bits for each [`GRANULE`] of the arena, so a hit needs neither the page nor the class. The
 //! bits are hints: a late reader may set the bit of an address that has another item by now, which costs only a little
 //! precision.
 
@@ -10,7 +10,7 @@ use crate::memory::arena::{Address, WORD};
 use crate::memory::sizes::CHUNK_MIN;
 use crate::memory::words::Words;
 
-/// Words of the arena that one bit stands for: no item takes less.
+/// Words of the arena that one place stands for: no item takes less.
 const GRANULE: u64 = (CHUNK_MIN / WORD) as u64;
 
 /// The highest count of uses, in an arena that counts them: it distinguishes none, one, two, and more.
@@ -19,70 +19,87 @@ pub const USES_MAX: u8 = 3;
 /// Recency of all items of an arena, and whether they were ever fetched.
 ///
 /// ```text
-///  64 granules:   | recent | (again) | fetched |     a bit each; `again` only where uses are counted
+///  where uses are counted:   a word for 32 granules   | uses, two bits each |
+///                            a word for 64 granules   | fetched, a bit each |     in an array of its own
+///  where they are not:       a word for 32 granules   | fetched, recent: a bit each, the lower one is `recent` |
 /// ```
-/// Where they are counted, `again` and `recent` are a number of two bits, the uses.
+/// So a hit finds all that it needs in one word, and hardly ever changes it.
 pub struct Recency {
-    words: Words,
-    /// Words for 64 granules: 2, or 3 where uses are counted. So a hit finds all of them in one line.
-    stride: usize,
+    pairs: Words,
+    /// Empty where uses are not counted.
+    fetched: Words,
+    /// The bits that a hit sets at last: it changes nothing where they are set.
+    saturated: u64,
 }
 
-/// The kinds of bits, by their word. The fetched bits are in the last.
-const RECENT: usize = 0;
-const AGAIN: usize = 1;
+/// Granules of a word of pairs.
+const PAIRS: u64 = 32;
 
-const fn stride(counts: bool) -> usize {
-    if counts { 3 } else { 2 }
-}
+/// Where uses are not counted, of the two bits of a granule the one that is set by a hit and cleared when the hand
+/// passes; where they are, the lower bit of their number.
+const RECENT: u64 = 1;
+/// Where uses are not counted, the other one.
+const FETCHED: u64 = 2;
+/// Both bits of a granule.
+const BOTH: u64 = 3;
+/// [`RECENT`] of all granules of a word.
+const ALL_RECENT: u64 = 0x5555_5555_5555_5555;
 
 impl Recency {
     /// Bytes of bits for an arena of so many words, whose uses are counted or not.
     pub fn bytes_for(arena_words: usize, counts: bool) -> usize {
-        stride(counts) * arena_words.div_ceil(64 * GRANULE as usize) * WORD
+        let places = arena_words.div_ceil(64 * GRANULE as usize);
+        (2 * places + if counts { places } else { 0 }) * WORD
     }
 
     /// Reserves the bits, all clear. With `counts`, a second use is distinguished from the first.
     pub fn reserve(arena_words: usize, counts: bool) -> std::io::Result<Self> {
-        // A bit for each granule, and one for the arena's end.
+        // Bits for each granule, and for the arena's end.
         let places = arena_words / (64 * GRANULE as usize) + 1;
-        let stride = stride(counts);
         Ok(Self {
-            words: Words::reserve_to_grow(places * stride)?,
-            stride,
+            pairs: Words::reserve_to_grow(2 * places)?,
+            fetched: Words::reserve_to_grow(if counts { places } else { 0 })?,
+            saturated: if counts { BOTH } else { RECENT },
         })
     }
 
     /// Notes that the memory limit lets about so many words of the arena be used.
     pub fn expect(&self, arena_words: usize) {
-        let words = arena_words.div_ceil(64 * GRANULE as usize) * self.stride;
-        self.words.expect(words.min(self.words.len()));
-    }
-
-    /// The word of one kind of bits for a place.
-    #[inline(always)]
-    fn word(&self, place: usize, kind: usize) -> &AtomicU64 {
-        &self.words[place * self.stride + kind]
-    }
-
-    fn fetched(&self, place: usize) -> &AtomicU64 {
-        self.word(place, self.stride - 1)
+        let places = arena_words.div_ceil(64 * GRANULE as usize);
+        self.pairs.expect((2 * places).min(self.pairs.len()));
+        self.fetched.expect(places.min(self.fetched.len()));
     }
 
     #[inline(always)]
     fn counts(&self) -> bool {
-        self.stride == stride(true)
+        self.saturated == BOTH
     }
 
-    /// All words of a place.
-    fn kinds(&self, place: usize) -> &[AtomicU64] {
-        &self.words[place * self.stride..][..self.stride]
+    /// The word with an address's pair of bits, and how far they are shifted in it.
+    #[inline(always)]
+    fn pair(&self, address: Address) -> (&AtomicU64, u64) {
+        let granule = address.0 / GRANULE;
+        (
+            &self.pairs[(granule / PAIRS) as usize],
+            2 * (granule % PAIRS),
+        )
+    }
+
+    /// The word that says whether the item at an address was fetched, and the number of the bit in it.
+    #[inline(always)]
+    fn fetched_bit(&self, address: Address) -> (&AtomicU64, u64) {
+        if self.counts() {
+            let granule = address.0 / GRANULE;
+            return (&self.fetched[(granule / 64) as usize], granule % 64);
+        }
+        let (word, shift) = self.pair(address);
+        (word, shift + FETCHED.trailing_zeros() as u64)
     }
 
     /// A get hit the item at an address.
     #[inline(always)]
     pub fn hit(&self, address: Address) {
-        assert!((place(address).0 + 1) * self.stride <= self.words.len());
+        assert!(address.0 / GRANULE / PAIRS < self.pairs.len() as u64);
         // SAFETY: asserted.
         unsafe { self.hit_within(address) }
     }
@@ -94,51 +111,50 @@ impl Recency {
     #[inline(always)]
     pub unsafe fn hit_within(&self, address: Address) {
         let granule = address.0 / GRANULE;
-        let at = (granule / 64) as usize * self.stride;
         // SAFETY: `reserve` made words for each granule of the arena and for its end, and the address is there (the
         // caller's promise).
-        let bits =
-            |kind: usize| unsafe { self.words.get_unchecked(at + kind) }.load(Ordering::Relaxed);
-        // The shift uses only those bits of the granule's number that are its place in the word.
-        if bits(RECENT).wrapping_shr(granule as u32) & 1 == 0 {
+        let word = unsafe { self.pairs.get_unchecked((granule / PAIRS) as usize) };
+        // The shift uses only those bits of the number that are the place in the word.
+        let bits = word
+            .load(Ordering::Relaxed)
+            .wrapping_shr(2 * granule as u32);
+        if !bits & self.saturated != 0 {
             self.mark(address);
-        } else if self.counts() && bits(AGAIN).wrapping_shr(granule as u32) & 1 == 0 {
-            self.mark_again(address);
         }
     }
 
-    /// Sets an item's bits.
+    /// Notes a use of an item that was not used so often yet since it came or was passed last.
     #[cold]
     fn mark(&self, address: Address) {
-        let (place, bit) = place(address);
-        set(self.word(place, RECENT), bit);
-        set(self.fetched(place), bit);
-    }
-
-    /// Notes the item's second use since it came or was passed last.
-    #[cold]
-    fn mark_again(&self, address: Address) {
-        let (place, bit) = place(address);
-        set(self.word(place, AGAIN), bit);
-        clear(self.word(place, RECENT), bit);
-        // The first may have been granted.
-        set(self.fetched(place), bit);
+        let (word, shift) = self.pair(address);
+        let bits = word.load(Ordering::Relaxed);
+        if self.counts() {
+            let uses = (bits >> shift & BOTH) + 1;
+            if uses <= u64::from(USES_MAX) {
+                set_bits(word, BOTH << shift, uses << shift);
+            }
+            // The first may have been granted.
+            let (word, bit) = self.fetched_bit(address);
+            set_bits(word, 0, 1 << bit);
+        } else {
+            set_bits(word, 0, (RECENT | FETCHED) << shift);
+        }
     }
 
     /// Uses since the item came or was passed last, where they are counted: [`USES_MAX`] for more than two.
     #[inline]
     pub fn uses(&self, address: Address) -> u8 {
-        let (place, bit) = place(address);
-        let is_set = |kind| (self.word(place, kind).load(Ordering::Relaxed) >> bit & 1) as u8;
-        is_set(RECENT) + if self.counts() { 2 * is_set(AGAIN) } else { 0 }
+        let (word, shift) = self.pair(address);
+        let uses = if self.counts() { BOTH } else { RECENT };
+        (word.load(Ordering::Relaxed) >> shift & uses) as u8
     }
 
     /// Notes that the item moves to another address and keeps `uses` uses.
     pub fn relocate(&self, from: Address, to: Address, uses: u8) {
         self.start(to);
-        let (place, bit) = place(to);
         if self.was_fetched(from) {
-            set(self.fetched(place), bit);
+            let (word, bit) = self.fetched_bit(to);
+            set_bits(word, 0, 1 << bit);
         }
         self.grant(to, uses);
     }
@@ -146,131 +162,132 @@ impl Recency {
     /// Grants `uses` uses to an item without any, as if there had been hits. An item that was never fetched gets fewer
     /// than the most, so that its next hit marks it as fetched.
     pub fn grant(&self, address: Address, uses: u8) {
-        let (place, bit) = place(address);
+        if !self.counts() {
+            return;
+        }
         let uses = match self.was_fetched(address) {
             true => uses,
             false => uses.min(USES_MAX - 1),
         };
-        if self.counts() && uses & 2 != 0 {
-            set(self.word(place, AGAIN), bit);
-        }
-        if self.counts() && uses & 1 != 0 {
-            set(self.word(place, RECENT), bit);
-        }
+        let (word, shift) = self.pair(address);
+        set_bits(word, 0, u64::from(uses & USES_MAX) << shift);
     }
 
     /// Notes a new item at an address: not fetched yet, and as if the hand had just passed it.
     #[inline]
     pub fn start(&self, address: Address) {
-        let (place, bit) = place(address);
-        for word in self.kinds(place) {
-            if word.load(Ordering::Relaxed) >> bit & 1 != 0 {
-                word.fetch_and(!(1 << bit), Ordering::Relaxed);
-            }
+        let (word, shift) = self.pair(address);
+        clear_now(word, BOTH << shift);
+        if self.counts() {
+            let (word, bit) = self.fetched_bit(address);
+            clear_now(word, 1 << bit);
         }
     }
 
     /// Moves an item's history to another address, because a rewrite moved the item.
     pub fn carry(&self, from: Address, to: Address) {
         self.start(to);
-        let ((source, source_bit), (target, target_bit)) = (place(from), place(to));
-        for (source, target) in self.kinds(source).iter().zip(self.kinds(target)) {
-            if source.load(Ordering::Relaxed) >> source_bit & 1 != 0 {
-                target.fetch_or(1 << target_bit, Ordering::Relaxed);
-            }
+        let ((source, source_shift), (target, shift)) = (self.pair(from), self.pair(to));
+        let bits = source.load(Ordering::Relaxed) >> source_shift & BOTH;
+        if bits != 0 {
+            target.fetch_or(bits << shift, Ordering::Relaxed);
+        }
+        if self.counts() && self.was_fetched(from) {
+            let (word, bit) = self.fetched_bit(to);
+            word.fetch_or(1 << bit, Ordering::Relaxed);
         }
     }
 
     /// The hand passes: true if the item was used since the hand last passed it.
     #[inline]
     pub fn pass(&self, address: Address) -> bool {
-        let (place, bit) = place(address);
-        let word = self.word(place, RECENT);
-        let recent = word.load(Ordering::Relaxed) >> bit & 1 != 0;
-        if recent {
-            word.fetch_and(!(1 << bit), Ordering::Relaxed);
-        }
-        recent
+        let (word, shift) = self.pair(address);
+        clear_now(word, RECENT << shift)
     }
 
     /// How many items of a page of so many words were used since the hand passed them, or since
     /// [`Recency::pass_page`].
     pub fn used_in(&self, page: u32, page_words: usize) -> u32 {
-        let used = |(place, mask): (usize, u64)| {
-            let bits = self.word(place, RECENT).load(Ordering::Relaxed) & mask;
-            bits.count_ones()
+        let used = |(word, mask): (usize, u64)| {
+            let bits = self.pairs[word].load(Ordering::Relaxed) & mask;
+            (bits & ALL_RECENT).count_ones()
         };
-        of_page(page, page_words).map(used).sum()
+        pairs_of_page(page, page_words).map(used).sum()
     }
 
     /// Clears the bits of a whole page.
     pub fn pass_page(&self, page: u32, page_words: usize) {
-        for (place, mask) in of_page(page, page_words) {
-            let word = self.word(place, RECENT);
-            if word.load(Ordering::Relaxed) & mask != 0 {
-                word.fetch_and(!mask, Ordering::Relaxed);
-            }
+        for (word, mask) in pairs_of_page(page, page_words) {
+            clear_now(&self.pairs[word], mask & ALL_RECENT);
         }
     }
 
-    /// Forgets the uses of all items of a page, but not those that were granted to an item that was never fetched.
+    /// Forgets the uses of all items of a page, but not those that were granted to an item that was never fetched. Only
+    /// where uses are counted.
     pub fn forget_uses(&self, page: u32, page_words: usize) {
-        for (place, mask) in of_page(page, page_words) {
-            let fetched = self.fetched(place).load(Ordering::Relaxed) & mask;
-            for kind in [RECENT, AGAIN].into_iter().take(self.stride - 1) {
-                let word = self.word(place, kind);
-                if word.load(Ordering::Relaxed) & fetched != 0 {
-                    word.fetch_and(!fetched, Ordering::Relaxed);
-                }
-            }
+        for (word, mask) in pairs_of_page(page, page_words) {
+            // Two words of pairs belong to one of fetched bits.
+            let fetched = self.fetched[word / 2].load(Ordering::Relaxed);
+            let fetched = (fetched >> (PAIRS * (word as u64 % 2))) as u32;
+            clear_now(&self.pairs[word], (BOTH * spread(fetched)) & mask);
         }
     }
 
     /// True if a get has hit the item at an address.
     #[inline]
     pub fn was_fetched(&self, address: Address) -> bool {
-        let (place, bit) = place(address);
-        self.fetched(place).load(Ordering::Relaxed) >> bit & 1 != 0
+        let (word, bit) = self.fetched_bit(address);
+        word.load(Ordering::Relaxed) >> bit & 1 != 0
     }
 
-    /// A pointer to an item's bit, for prefetching.
+    /// A pointer to the word that a hit of an item needs, for prefetching.
     #[inline(always)]
     pub fn pointer(&self, address: Address) -> *const AtomicU64 {
-        self.words
-            .as_ptr()
-            .wrapping_add(place(address).0 * self.stride)
+        let granule = address.0 / GRANULE;
+        self.pairs.as_ptr().wrapping_add((granule / PAIRS) as usize)
     }
 }
 
-/// Sets a bit. A load and a store, not one atomic operation, which would be a full barrier: no later get could start
-/// before this one's last miss. Two threads that set bits of one word at the same moment may lose one, or bring one
-/// back that has just been cleared: an item leaves a round earlier or later.
+/// Clears some bits and sets some. A load and a store, not one atomic operation, which would be a full barrier: no later
+/// get could start before this one's last miss. Two threads that set bits of one word at the same moment may lose one,
+/// or bring one back that has just been cleared: an item leaves a round earlier or later.
 #[inline]
-fn set(word: &AtomicU64, bit: u64) {
+fn set_bits(word: &AtomicU64, clear: u64, set: u64) {
     let bits = word.load(Ordering::Relaxed);
-    word.store(bits | 1 << bit, Ordering::Relaxed);
+    word.store(bits & !clear | set, Ordering::Relaxed);
 }
 
-/// Clears a bit, as [`set`] sets one.
+/// Clears bits in one atomic operation, if any of them is set. True if one was.
 #[inline]
-fn clear(word: &AtomicU64, bit: u64) {
-    let bits = word.load(Ordering::Relaxed);
-    word.store(bits & !(1 << bit), Ordering::Relaxed);
+fn clear_now(word: &AtomicU64, bits: u64) -> bool {
+    let any = word.load(Ordering::Relaxed) & bits != 0;
+    if any {
+        word.fetch_and(!bits, Ordering::Relaxed);
+    }
+    any
 }
 
-/// The words with the bits of a page, and a mask of these bits. (Models have small pages, which share a word.)
-fn of_page(page: u32, page_words: usize) -> impl Iterator<Item = (usize, u64)> {
-    let bits = page_words as u64 / GRANULE;
-    let first = u64::from(page) * bits;
-    let mask = u64::MAX >> 64_u64.saturating_sub(bits) << (first % 64);
-    (first / 64..(first + bits).div_ceil(64)).map(move |word| (word as usize, mask))
+/// Spreads 32 bits over the lower bits of as many pairs.
+fn spread(bits: u32) -> u64 {
+    let mut spread = u64::from(bits);
+    for (shift, mask) in [
+        (16, 0x0000_ffff_0000_ffff),
+        (8, 0x00ff_00ff_00ff_00ff),
+        (4, 0x0f0f_0f0f_0f0f_0f0f),
+        (2, 0x3333_3333_3333_3333),
+        (1, ALL_RECENT),
+    ] {
+        spread = (spread | spread << shift) & mask;
+    }
+    spread
 }
 
-/// The word of the bit of an address, and its number there.
-#[inline(always)]
-fn place(address: Address) -> (usize, u64) {
-    let granule = address.0 / GRANULE;
-    ((granule / 64) as usize, granule % 64)
+/// The words with the pairs of a page, and a mask of these. (Models have small pages, which share a word.)
+fn pairs_of_page(page: u32, page_words: usize) -> impl Iterator<Item = (usize, u64)> {
+    let granules = page_words as u64 / GRANULE;
+    let first = u64::from(page) * granules;
+    let mask = u64::MAX >> 64_u64.saturating_sub(2 * granules) << (2 * (first % PAIRS));
+    (first / PAIRS..(first + granules).div_ceil(PAIRS)).map(move |word| (word as usize, mask))
 }
 
 #[cfg(all(test, not(loom)))]
@@ -318,6 +335,15 @@ mod tests {
                 (recency.uses(one), recency.was_fetched(one)),
                 (counts + 1, true)
             );
+        }
+    }
+
+    #[test]
+    fn bits_are_spread_over_pairs() {
+        for bits in [0, 1, 0x8000_0001, u32::MAX, 0x1234_5678] {
+            let spread = spread(bits);
+            let bit = |number: u32| (spread >> (2 * number) & BOTH) as u32;
+            assert!((0..32).all(|number| bit(number) == bits >> number & 1));
         }
     }
 
