@@ -9,8 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub use nuthatch_base::sync::counter::Counter;
 use nuthatch_base::sync::mutex::Mutex;
 
-/// The counters of one thread. Only that thread writes them; any thread may read them.
+/// The counters of one thread. Only that thread writes them; any thread may read them. They share no line with others',
+/// nor a pair of lines, which some processors load together.
 #[derive(Debug)]
+#[repr(align(128))]
 pub struct Counters<const N: usize>([AtomicU64; N]);
 
 impl<const N: usize> Default for Counters<N> {

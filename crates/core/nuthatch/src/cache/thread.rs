@@ -26,6 +26,10 @@ pub(super) struct Sessions {
 }
 
 /// What one thread keeps of a cache.
+///
+/// Parts of several threads lie side by side, and each get writes to its own. They share no line, nor a pair of lines,
+/// which some processors load together.
+#[repr(align(128))]
 pub(super) struct PerThread {
     /// In use while the caller's code is lent a value of a batch.
     pub session: RefCell<Session>,
