@@ -1,20 +1,23 @@
 //! A thread's handle to the engine, and the batch.
 //!
-//! A batch goes through three stages, each some requests behind the one before. The first prefetches a request's two
-//! buckets; the second compares the tags and prefetches the item; in the third the requests take effect, strictly in
+//! A batch goes through three stages, each some requests behind the one before. The first prefetches the first bucket of
+//! a request's key; the second compares the tags there and prefetches the item, or, if none matches, the second bucket,
+//! which then is looked into before the request's turn; in the third the requests take effect, strictly in
 //! order. The first two stages only load caches and remember versions: a get whose versions have changed by the third
 //! stage (because a request before it in the batch, or another thread, changed the key) simply starts over. So misses
 //! of different requests overlap, and order is kept without any bookkeeping.
 //!
 //! The first stage takes time, since memory delivers a limited number of lines at once. A caller that hints keys as it
-//! meets them ([`Handle::prefetch`]) lets the first stage run while it meets the others.
+//! meets them ([`Handle::prefetch`]) lets the first stage run while it meets the others; one that hints a batch before
+//! it has the last one carried out lets the second stage, too, run beside the third of the last one ([`ahead`](super::ahead)).
 
 use std::sync::Arc;
 
 use nuthatch_base::sync::clock::Time;
 
 use super::Cuckoo;
-use super::get::{FastPath, Probe};
+use super::ahead::Ahead;
+use super::get::FastPath;
 use super::layout::{EightWay, Variant};
 use super::local::Local;
 use nuthatch_engine::reply::{Item, Replies, Reply};
@@ -26,26 +29,21 @@ use nuthatch_store::item::Header;
 use nuthatch_store::item::fresh::Reserved;
 use nuthatch_store::item::pinned::Pinned;
 use nuthatch_store::memory::pins::UNPINNED_MAX;
+use nuthatch_store::prefetch::Level;
 use nuthatch_store::reclaim::Reclaim;
 use nuthatch_store::reclaim::removals::FOLLOW_UP;
 #[cfg(not(loom))]
 use nuthatch_store::reclaim::removals::Queue;
+use nuthatch_store::table;
 use nuthatch_store::table::{Lookup, Table};
-use nuthatch_store::{prefetch, table};
 
 /// Longer values are read in place instead of being copied.
 pub const COPY_MAX: usize = UNPINNED_MAX;
 
-/// How many requests the first stage is ahead of the second, and how many may be hinted.
-const HINTED_MAX: usize = 32;
-
-/// The most requests that the second stage is ahead of the third.
-const AHEAD_MAX: usize = 32;
-
 /// How the second and the third stage of a batch take turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Pipeline {
-    /// How many requests the second stage is ahead of the third: at most [`AHEAD_MAX`].
+    /// How many requests the second stage is ahead of the third.
     ahead: usize,
     /// How many requests a stage takes in its turn: at least 1, at most `ahead`.
     stride: usize,
@@ -59,26 +57,16 @@ impl Pipeline {
     /// * On a Zen 4: turns of 1 and 16 ahead took 1.26 times as long as turns of 8 and 32 ahead; turns of 16
     ///   or 32 as long as turns of 8; 24 ahead 1.05 times. With batches of 4 it was 1.06 times, of 128 1.3.
     fn detect() -> Self {
-        if prefetch::near() {
+        if Level::tuned().near {
             Self {
                 ahead: 16,
                 stride: 1,
             }
         } else {
             Self {
-                ahead: AHEAD_MAX,
+                ahead: 32,
                 stride: 8,
             }
-        }
-    }
-
-    /// The same for a batch of `requests`.
-    #[inline(always)]
-    fn within(self, requests: usize) -> Self {
-        let ahead = self.ahead.min(requests);
-        Self {
-            ahead,
-            stride: self.stride.min(ahead).max(1),
         }
     }
 }
@@ -99,9 +87,7 @@ pub type CuckooReservation<D = EightWay> = Reserved<Cuckoo<D>>;
 pub struct CuckooHandle<D: Variant = EightWay> {
     engine: Arc<Cuckoo<D>>,
     local: Local,
-    /// Requests of the next batch that have been through the first stage. If the batch has other requests, that only
-    /// costs time.
-    hinted: usize,
+    ahead: Ahead,
     pipeline: Pipeline,
     /// False: the handle's owner notifies the listener of what operations remove.
     notifies: bool,
@@ -115,7 +101,7 @@ impl<D: Variant> CuckooHandle<D> {
         Self {
             engine: Arc::clone(engine),
             local: Local::new(counters, seed),
-            hinted: 0,
+            ahead: Ahead::default(),
             pipeline: Pipeline::detect(),
             notifies: true,
         }
@@ -245,7 +231,6 @@ impl<D: Variant> CuckooHandle<D> {
         &mut self,
         now: Time,
         batch: &[Request<'_>],
-        hinted: usize,
         replies: &mut R,
     ) {
         self.engine.timestamps.apply_flush(now);
@@ -255,70 +240,48 @@ impl<D: Variant> CuckooHandle<D> {
                 key: request.key,
                 index: 0,
             };
+            self.ahead.forget();
             self.change(&lookup, &request.op, replies);
             return self.notify_listener(FOLLOW_UP);
         }
-        for request in batch.iter().take(HINTED_MAX).skip(hinted) {
-            self.hint(&request.key);
-        }
-        // The lookups between the second and the third stage.
-        let mut ring = [Probe::default(); AHEAD_MAX];
+        self.ahead.begin(batch);
         let (mut hits, mut misses) = (0, 0);
-        let Pipeline { ahead, stride } = self.pipeline.within(batch.len());
-        for start in (0..batch.len() + ahead).step_by(stride) {
-            // The last stage first: it reads the places of the ring that the one before it then fills.
-            let end = (start + stride).saturating_sub(ahead).min(batch.len());
-            for third in start.saturating_sub(ahead)..end {
-                let probe = &ring[third % AHEAD_MAX];
-                match self.carry_out(now, &batch[third], third, probe, replies) {
+        let Pipeline { ahead, stride } = self.pipeline;
+        for start in (0..batch.len()).step_by(stride) {
+            let coming = &batch[start..];
+            let turn = stride.min(coming.len());
+            self.ahead.advance(&self.engine, coming, turn, ahead);
+            let mut others = false;
+            for (offset, request) in coming[..turn].iter().enumerate() {
+                let lookup = Lookup {
+                    now,
+                    key: request.key,
+                    index: start + offset,
+                };
+                let Op::Get = request.op else {
+                    self.change(&lookup, &request.op, replies);
+                    continue;
+                };
+                let path = match self.ahead.probe(offset, request.key.hash()) {
+                    Some(probe) => self.engine.get_probed(&lookup, probe, replies),
+                    None => {
+                        others = true;
+                        FastPath::Not
+                    }
+                };
+                match path {
                     FastPath::Hit => hits += 1,
                     FastPath::Miss => misses += 1,
-                    FastPath::Not => {}
+                    FastPath::Not => self.engine.get_slow(&self.local, lookup, replies),
                 }
             }
-            for second in start..(start + stride).min(batch.len()) {
-                let place = self.engine.index.place(batch[second].key.hash());
-                ring[second % AHEAD_MAX] = self.engine.probe(&place);
-                if let Some(request) = batch.get(second + HINTED_MAX) {
-                    self.hint(&request.key);
-                }
+            self.ahead.pass(turn);
+            if others {
+                self.ahead.forget();
             }
         }
         self.local.count_fast(hits, misses);
         self.notify_listener(FOLLOW_UP);
-    }
-
-    /// First stage: prefetches a key's two buckets.
-    #[inline(always)]
-    fn hint(&self, key: &Key<'_>) {
-        let index = &self.engine.index;
-        index.prefetch(&index.place(key.hash()));
-    }
-
-    /// Third stage: a request takes effect. A get on the fast path is still to be counted.
-    #[inline(always)]
-    fn carry_out<R: Replies<CuckooValue<D>>>(
-        &mut self,
-        now: Time,
-        request: &Request<'_>,
-        index: usize,
-        probe: &Probe,
-        replies: &mut R,
-    ) -> FastPath {
-        let lookup = Lookup {
-            now,
-            key: request.key,
-            index,
-        };
-        let Op::Get = request.op else {
-            self.change(&lookup, &request.op, replies);
-            return FastPath::Not;
-        };
-        let path = self.engine.get_probed(&lookup, probe, replies);
-        if path == FastPath::Not {
-            self.engine.get_slow(&self.local, lookup, replies);
-        }
-        path
     }
 
     /// Any request, on the slow path: compiled once, not for each receiver of replies.
@@ -360,10 +323,7 @@ impl<D: Variant> Handle for CuckooHandle<D> {
 
     #[inline]
     fn prefetch(&mut self, key: &Key<'_>) {
-        if self.hinted < HINTED_MAX {
-            self.hinted += 1;
-            self.hint(key);
-        }
+        self.ahead.hint(&self.engine, key.hash());
     }
 
     // Always inlined: one plain get needs no more, and its caller has the parts of the request in registers. Everything
@@ -375,10 +335,12 @@ impl<D: Variant> Handle for CuckooHandle<D> {
         batch: &[Request<'_>],
         replies: &mut R,
     ) {
-        let hinted = std::mem::take(&mut self.hinted);
         match batch {
-            [Request { key, op: Op::Get }] => self.get_alone(now, key, replies),
-            _ => self.run(now, batch, hinted, replies),
+            [Request { key, op: Op::Get }] => {
+                self.ahead.forget();
+                self.get_alone(now, key, replies);
+            }
+            _ => self.run(now, batch, replies),
         }
     }
 
@@ -530,6 +492,82 @@ mod tests {
                 assert_eq!(answers.all, expected, "{ahead} ahead, turns of {stride}");
             }
         }
+    }
+
+    /// Whatever is announced, in time, a batch early, in part, or of other keys: the answers are those without.
+    #[test]
+    fn announcements_change_no_answer() {
+        let now = Time::default();
+        let (hinted, plain) = (engine(), engine());
+        let (mut handle, mut other) = (hinted.handle(), plain.handle());
+        let mut state = 1_u64;
+        let mut batches = Vec::new();
+        for len in (2..90).chain(2..90) {
+            let batch: Vec<Sketch> = (0..len).map(|_| Sketch::random(&mut state)).collect();
+            batches.push(batch);
+        }
+        for (number, batch) in batches.iter().enumerate() {
+            let early = batches.get(number + 1);
+            let announced: Vec<&Sketch> = match number % 6 {
+                // This one, the next, and the one after in the next turn.
+                0 => batch.iter().chain(early.into_iter().flatten()).collect(),
+                1 => early.into_iter().flatten().collect(),
+                2 => Vec::new(),
+                3 => batch.iter().step_by(2).collect(),
+                4 => batch.iter().rev().collect(),
+                _ => batch.iter().take(7).collect(),
+            };
+            for sketch in announced {
+                handle.prefetch(&sketch.request(hinted.hasher()).key);
+            }
+            let mut answers = [Answers::default(), Answers::default()];
+            let of = |hasher| -> Vec<Request<'_>> {
+                batch.iter().map(|sketch| sketch.request(hasher)).collect()
+            };
+            handle.execute(now, &of(hinted.hasher()), &mut answers[0]);
+            other.execute(now, &of(plain.hasher()), &mut answers[1]);
+            assert_eq!(answers[0].all, answers[1].all, "batch {number}");
+            if number % 7 == 0 {
+                let key = Key::new(b"a", hinted.hasher());
+                let alone = [Request { key, op: Op::Get }];
+                handle.execute(now, &alone, &mut Answers::default());
+            }
+        }
+    }
+
+    /// What the stages saw of a batch that was announced early is out of date when its turn comes.
+    #[test]
+    fn an_early_announcement_shows_no_old_value() {
+        let now = Time::default();
+        let engine = engine();
+        let (mut reader, mut writer) = (engine.handle(), engine.handle());
+        let key = |name: &'static str| Key::new(name.as_bytes(), engine.hasher());
+        let gets = |names: [&'static str; 3]| {
+            names.map(|name| Request {
+                key: key(name),
+                op: Op::Get,
+            })
+        };
+        let mut set = |name, value: &str| {
+            let op = Op::Store(Store::set(value.as_bytes()));
+            let request = Request { key: key(name), op };
+            writer.execute(now, &[request], &mut Answers::default());
+        };
+        let (first, second) = (gets(["a", "b", "c"]), gets(["d", "e", "f"]));
+        for name in ["a", "d", "f"] {
+            set(name, "1");
+        }
+        for request in first.iter().chain(&second) {
+            reader.prefetch(&request.key);
+        }
+        reader.execute(now, &first, &mut Answers::default());
+        // One is replaced, one comes.
+        set("d", "2");
+        set("e", "2");
+        let mut answers = Answers::default();
+        reader.execute(now, &second, &mut answers);
+        let expected = ["2", "2", "1"].map(|value| Answer::Value(value.into()));
+        assert_eq!(answers.all, expected);
     }
 
     /// A get alone reads its clock only where the answer depends on it, and then it does.

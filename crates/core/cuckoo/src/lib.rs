@@ -1,13 +1,13 @@
 //! Optimistic cuckoo hashing (MemC3, NSDI 2013), with additions.
 //!
 //! Every key has two candidate buckets, `b1 = HASH(key)` and `b2 = b1 xor HASH(tag)`. A bucket is one
-//! cache line of eight slots, each a 16-bit tag and a 48-bit reference to the item (see
+//! cache line of eight slots, each a 16-bit tag and a reference to the item (see
 //! [`layout`]). A GET touches two lines of the index and, because tags are compared first, hardly
 //! ever more than the one item it wants.
 //!
 //! Readers take no lock and write nothing: they take a snapshot of two version counters, read both
 //! buckets, follow the reference, copy the value into the caller's output, and check the counters
-//! again. Writers hold the same two counters at odd values while they change a bucket. An insert
+//! again. (A batch looks into first buckets alone, under one counter each, as long as it hits there.) Writers hold the same two counters at odd values while they change a bucket. An insert
 //! into two full buckets first searches a path of items to push aside ([`search`]), without
 //! locking or moving anything, and then moves them from its end backwards, one at a time.
 //!
@@ -32,6 +32,7 @@
 //! release of the stripe lock under which it stored the slot or the header. An eviction or expiry is a removal of its
 //! own. A flush: the store to the flush bar ([`Timestamps`]).
 
+mod ahead;
 mod audit;
 pub mod config;
 #[cfg(all(test, debug_assertions, not(loom)))]

@@ -20,13 +20,16 @@ pub type Mask = u32;
 /// How this machine compares tags: detected once, when a table is made.
 #[derive(Clone, Copy, Debug)]
 pub struct Matching {
-    /// By AVX-512.
     #[cfg_attr(
         not(all(target_arch = "x86_64", not(any(loom, miri, tsan)))),
         allow(dead_code, reason = "there is one way only")
     )]
-    wide: bool,
+    wide: Option<Avx512>,
 }
+
+/// The proof that the machine has AVX-512BW and BMI2: only [`wide`] makes one, when it has found them.
+#[derive(Clone, Copy, Debug)]
+struct Avx512;
 
 impl Matching {
     /// The best way on this machine.
@@ -39,29 +42,45 @@ impl Matching {
     pub fn matches<D: Variant>(self, first: &[AtomicU64], second: &[AtomicU64], tag: u64) -> Mask {
         #[cfg(all(target_arch = "x86_64", not(any(loom, miri, tsan))))]
         if D::SLOTS == 8 && D::TAG_BITS == 16 {
-            return if self.wide {
-                // SAFETY: `detect` has checked that the machine has these instructions.
-                unsafe { matches_avx512(first, second, tag) }
-            } else {
-                matches_sse2(first, second, tag)
+            return match self.wide {
+                Some(wide) => matches_avx512(wide, first, second, tag),
+                None => matches_sse2(first, second, tag),
             };
         }
         matches_scalar::<D>(first, second, tag)
     }
 }
 
+impl Matching {
+    /// The first slot of a bucket whose tag is `tag`.
+    #[inline(always)]
+    pub fn first_in<D: Variant>(self, bucket: &[AtomicU64], tag: u64) -> Option<usize> {
+        #[cfg(all(target_arch = "x86_64", not(any(loom, miri, tsan))))]
+        if D::SLOTS == 8 && D::TAG_BITS == 16 {
+            let (lanes, a_slot) = match self.wide {
+                Some(wide) => (lanes_avx512(wide, bucket, tag), 4),
+                None => (lanes_sse2(bucket, tag), 2),
+            };
+            return (lanes != 0).then(|| lanes.trailing_zeros() as usize / a_slot);
+        }
+        let same = |word: &AtomicU64| SlotWord(word.load(Ordering::Relaxed)).tag::<D>() == tag;
+        bucket.iter().position(same)
+    }
+}
+
 /// True if there is AVX-512 that compares 16-bit lanes, of the generations (Ice Lake, Zen 4, and later)
 /// which do not lower their clock for it.
 #[cfg(all(target_arch = "x86_64", not(any(loom, miri, tsan))))]
-fn wide() -> bool {
-    is_x86_feature_detected!("avx512bw")
+fn wide() -> Option<Avx512> {
+    let found = is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512vbmi2")
-        && is_x86_feature_detected!("bmi2")
+        && is_x86_feature_detected!("bmi2");
+    found.then_some(Avx512)
 }
 
 #[cfg(not(all(target_arch = "x86_64", not(any(loom, miri, tsan)))))]
-fn wide() -> bool {
-    false
+fn wide() -> Option<Avx512> {
+    None
 }
 
 /// One word after the other.
@@ -76,16 +95,13 @@ fn matches_scalar<D: Variant>(first: &[AtomicU64], second: &[AtomicU64], tag: u6
 }
 
 /// All sixteen slots at a time, a bucket in a register.
-///
-/// # Safety
-/// The machine has AVX-512BW and BMI2.
 #[cfg(all(target_arch = "x86_64", not(any(loom, miri, tsan))))]
 #[inline(always)]
-unsafe fn matches_avx512(first: &[AtomicU64], second: &[AtomicU64], tag: u64) -> Mask {
+fn matches_avx512(_: Avx512, first: &[AtomicU64], second: &[AtomicU64], tag: u64) -> Mask {
     assert!(first.len() == 8 && second.len() == 8);
     let mask: u64;
-    // SAFETY: reads the 64 bytes of each bucket (asserted); the instructions are there (the caller's
-    // promise). Writes nothing but the named registers; of the vector registers one of the upper sixteen,
+    // SAFETY: reads the 64 bytes of each bucket (asserted); the instructions are there (the
+    // proof). Writes nothing but the named registers; of the vector registers one of the upper sixteen,
     // after which the usual instructions need no `vzeroupper`.
     //
     // Each comparison gives a bit a lane, four lanes a slot; `pext` picks the uppermost of each four.
@@ -109,6 +125,66 @@ unsafe fn matches_avx512(first: &[AtomicU64], second: &[AtomicU64], tag: u64) ->
         );
     }
     mask as Mask
+}
+
+/// The slots of one bucket: four bits a slot, of which the uppermost alone is set if its tag is `tag`.
+#[cfg(all(target_arch = "x86_64", not(any(loom, miri, tsan))))]
+#[inline(always)]
+fn lanes_avx512(_: Avx512, bucket: &[AtomicU64], tag: u64) -> u32 {
+    assert!(bucket.len() == 8);
+    let lanes: u32;
+    // SAFETY: as in `matches_avx512`, for one bucket.
+    unsafe {
+        std::arch::asm!(
+            "vpbroadcastw zmm16, {tag:e}",
+            "vpcmpeqw k1, zmm16, zmmword ptr [{bucket}]",
+            "kmovd {lanes:e}, k1",
+            bucket = in(reg) bucket.as_ptr(),
+            tag = in(reg) tag,
+            lanes = lateout(reg) lanes,
+            out("xmm16") _,
+            out("k1") _,
+            options(nostack, readonly, preserves_flags)
+        );
+    }
+    lanes & 0x8888_8888
+}
+
+/// The same with two bits a slot, which are both set.
+#[cfg(all(target_arch = "x86_64", not(any(loom, miri, tsan))))]
+#[inline(always)]
+fn lanes_sse2(bucket: &[AtomicU64], tag: u64) -> u32 {
+    assert!(bucket.len() == 8);
+    let lanes: u32;
+    // SAFETY: as in `matches_sse2`, for one bucket.
+    unsafe {
+        std::arch::asm!(
+            "movd {tag}, {pattern:e}",
+            "pshuflw {tag}, {tag}, 0",
+            "punpcklqdq {tag}, {tag}",
+            "movups {a}, [{bucket}]",
+            "movups {b}, [{bucket} + 16]",
+            "movups {c}, [{bucket} + 32]",
+            "movups {d}, [{bucket} + 48]",
+            "shufps {a}, {b}, 0xdd",
+            "shufps {c}, {d}, 0xdd",
+            "psrad {a}, 16",
+            "psrad {c}, 16",
+            "packssdw {a}, {c}",
+            "pcmpeqw {a}, {tag}",
+            "pmovmskb {lanes:e}, {a}",
+            bucket = in(reg) bucket.as_ptr(),
+            pattern = in(reg) tag as u32,
+            lanes = lateout(reg) lanes,
+            tag = out(xmm_reg) _,
+            a = out(xmm_reg) _,
+            b = out(xmm_reg) _,
+            c = out(xmm_reg) _,
+            d = out(xmm_reg) _,
+            options(nostack, readonly, preserves_flags)
+        );
+    }
+    lanes
 }
 
 /// All sixteen slots at a time, the tags of a bucket in a register.
@@ -195,6 +271,11 @@ mod tests {
             assert_eq!(matches_sse2(&first, &second, tag), expected);
             let chosen = Matching::detect();
             assert_eq!(chosen.matches::<EightWay>(&first, &second, tag), expected);
+            let first_slot = (expected & 0xff != 0).then(|| expected.trailing_zeros() as usize);
+            for wide in [None, chosen.wide] {
+                let matching = Matching { wide };
+                assert_eq!(matching.first_in::<EightWay>(&first, tag), first_slot);
+            }
         }
     }
 }

@@ -84,6 +84,10 @@ pub trait Handle: Send {
     /// A hint: a request about this key will be in the next batch. The caller gives it for each key in order, as soon
     /// as it knows the key and before it reads the next one: that reading overlaps with the loads of the first lines
     /// that the requests need. An engine may ignore any number of hints.
+    ///
+    /// A caller that knows a batch before the last one was executed hints it whole before that: then the loads for both
+    /// overlap. So hints are in the order of the requests of all batches; a request that was not hinted in its place
+    /// takes longer, and those hinted behind it may be forgotten.
     fn prefetch(&mut self, key: &Key<'_>) {
         let _ = key;
     }

@@ -57,6 +57,32 @@ fn a_batch_shows_the_old_value_or_the_new_one() {
     });
 }
 
+/// The same for a batch that was announced before the one before it was carried out, which probes it.
+#[test]
+fn an_early_announcement_shows_the_old_value_or_the_new_one() {
+    let (key, other) = (key_in(8, [0, 1]), key_in(8, [2, 3]));
+    model(1, move || {
+        let engine = engine(8);
+        let mut handle = engine.handle();
+        set(&mut handle, key, 1);
+        let reader = spawn(&engine, move |handle| {
+            for announced in [other, other, key, key] {
+                handle.prefetch(&Key::new(&announced.to_le_bytes(), &hasher()));
+            }
+            get_both(handle, [other, other]);
+            get_both(handle, [key, key])
+        });
+        set(&mut handle, key, 2);
+        set(&mut handle, other, 3);
+        let [first, second] = reader.join().unwrap();
+        assert!(matches!(
+            (first, second),
+            (Some(1), Some(1 | 2)) | (Some(2), Some(2))
+        ));
+        audit(&engine);
+    });
+}
+
 /// MemC3 section 4, store 3: the memory is full, so a store evicts and writes into the victim's chunk.
 /// A reader of the victim sees its value or a miss, never the next item's bytes.
 #[test]

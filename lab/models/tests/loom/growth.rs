@@ -195,6 +195,43 @@ fn look_beside_a_split(stale: bool) {
     });
 }
 
+/// Both halves of a bucket have one stripe, so a get that looks into its first bucket alone finds a key there by the
+/// version of that stripe, although the bucket is split meanwhile.
+#[test]
+fn a_split_is_noticed_by_the_first_bucket_alone() {
+    loom::model(move || {
+        let index = Arc::new(Index::<OneSlot>::new(2, 4, 2).unwrap());
+        let place = index.place(1 << 48 | 2);
+        let item = SlotWord::new::<OneSlot>(place.tag, Address(0));
+        index.store(Position { bucket: 0, slot: 0 }, item);
+        let growing = Geometry {
+            growing: true,
+            ..index.geometry()
+        };
+        index.publish(growing);
+        let reader = {
+            let index = Arc::clone(&index);
+            thread::spawn(move || {
+                let (snapshot, bucket) = index.begin_first(&place);
+                let found = index.match_in(bucket, place.tag);
+                if index.unchanged(&snapshot) {
+                    assert_eq!(found, Some(item), "missed");
+                }
+            })
+        };
+        {
+            let _guard = index.lock_bucket(0);
+            index.store(Position { bucket: 2, slot: 0 }, item);
+            index.store(Position { bucket: 0, slot: 0 }, SlotWord::EMPTY);
+            index.publish(Geometry {
+                split: 1,
+                ..growing
+            });
+        }
+        reader.join().unwrap();
+    });
+}
+
 /// The usual get checks that the table is at rest, and reads with that geometry. If a doubling begins meanwhile, and
 /// has split the bucket of its key, the get notices: by the geometry that comes with the split's version, or by the
 /// version. The split holds one of the key's two stripes.

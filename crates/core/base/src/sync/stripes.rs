@@ -82,6 +82,18 @@ impl Stripes {
         }
     }
 
+    /// The same of one stripe alone, that of a bucket: for a reader whose result depends on nothing else.
+    #[inline(always)]
+    pub fn snapshot_one(&self, bucket: u64) -> Snapshot {
+        let one = bucket as u32 & self.mask;
+        let version = self.even(one);
+        Snapshot {
+            pair: Pair { one, other: one },
+            one: version,
+            other: version,
+        }
+    }
+
     /// Both counters, if both are even right now.
     #[inline(always)]
     pub fn snapshot_at_rest(&self, pair: Pair) -> Option<Snapshot> {

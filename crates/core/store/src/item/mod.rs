@@ -222,7 +222,10 @@ impl Header {
     pub fn fast_path(word0: u64, word1: u64, key_len: usize, value_end: usize) -> Option<Self> {
         debug_assert!(value_end.is_power_of_two());
         let long = (VALUE_LEN_MASK & (value_end as u64).wrapping_neg()) << KEY_LEN_BITS;
-        (word0 & (WIDE | LARGE | long | KEY_LEN_MASK) == key_len as u64).then_some(Self {
+        let usual = word0 & (WIDE | LARGE | long | KEY_LEN_MASK) == key_len as u64;
+        // No key is so long that the second does not follow from the first. But the compiler does not know that, and
+        // would ask again for each field of the header.
+        (usual && word0 & WIDE == 0).then_some(Self {
             word0,
             word1,
             cas: 0,

@@ -28,7 +28,7 @@ pub struct Recency {
     pairs: Words,
     /// Empty where uses are not counted.
     fetched: Words,
-    /// The bits that a hit sets at last: it changes nothing where they are set.
+    /// The bits of the uses, [`RECENT`] or [`BOTH`]: a hit changes nothing where they are set.
     saturated: u64,
 }
 
@@ -127,34 +127,30 @@ impl Recency {
     #[cold]
     fn mark(&self, address: Address) {
         let (word, shift) = self.pair(address);
-        let bits = word.load(Ordering::Relaxed);
-        if self.counts() {
-            let uses = (bits >> shift & BOTH) + 1;
-            if uses <= u64::from(USES_MAX) {
-                set_bits(word, BOTH << shift, uses << shift);
-            }
-            // The first may have been granted.
-            let (word, bit) = self.fetched_bit(address);
-            set_bits(word, 0, 1 << bit);
-        } else {
-            set_bits(word, 0, (RECENT | FETCHED) << shift);
-        }
+        let uses = word.load(Ordering::Relaxed) >> shift & self.saturated;
+        let uses = (uses + 1).min(self.saturated);
+        set_bits(word, self.saturated << shift, uses << shift);
+        // The first use may have been granted, so each marks.
+        self.mark_fetched(address);
+    }
+
+    fn mark_fetched(&self, address: Address) {
+        let (word, bit) = self.fetched_bit(address);
+        set_bits(word, 0, 1 << bit);
     }
 
     /// Uses since the item came or was passed last, where they are counted: [`USES_MAX`] for more than two.
     #[inline]
     pub fn uses(&self, address: Address) -> u8 {
         let (word, shift) = self.pair(address);
-        let uses = if self.counts() { BOTH } else { RECENT };
-        (word.load(Ordering::Relaxed) >> shift & uses) as u8
+        (word.load(Ordering::Relaxed) >> shift & self.saturated) as u8
     }
 
     /// Notes that the item moves to another address and keeps `uses` uses.
     pub fn relocate(&self, from: Address, to: Address, uses: u8) {
         self.start(to);
         if self.was_fetched(from) {
-            let (word, bit) = self.fetched_bit(to);
-            set_bits(word, 0, 1 << bit);
+            self.mark_fetched(to);
         }
         self.grant(to, uses);
     }
@@ -178,10 +174,8 @@ impl Recency {
     pub fn start(&self, address: Address) {
         let (word, shift) = self.pair(address);
         clear_now(word, BOTH << shift);
-        if self.counts() {
-            let (word, bit) = self.fetched_bit(address);
-            clear_now(word, 1 << bit);
-        }
+        let (word, bit) = self.fetched_bit(address);
+        clear_now(word, 1 << bit);
     }
 
     /// Moves an item's history to another address, because a rewrite moved the item.
