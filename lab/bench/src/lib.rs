@@ -27,7 +27,6 @@ pub mod machine;
 pub mod os;
 mod proof;
 pub mod report;
-pub mod scale;
 pub mod server;
 pub mod started;
 pub mod times;

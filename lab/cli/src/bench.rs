@@ -6,9 +6,7 @@ use clap::{Args, Subcommand};
 use nuthatch_bench::engine::Room;
 use nuthatch_bench::report::print;
 use nuthatch_bench::working_set::Contender;
-use nuthatch_bench::{
-    directory, engine, figures, fill, full, growth, scale, server, versus, working_set,
-};
+use nuthatch_bench::{directory, engine, figures, fill, full, growth, server, versus, working_set};
 use nuthatch_engine::{CommonSettings, Engine};
 use nuthatch_engines::{Build, EngineName, EngineSettings, Job, Tuning};
 use nuthatch_program::{Failure, output};
@@ -29,7 +27,7 @@ pub enum Bench {
     /// Compare the pointer directory of the distributed store with one on the flow cache's layout
     Directory(directory::Options),
     /// Model the distributed store on up to a thousand machines: not a measurement
-    Scale(scale::Options),
+    Scale(nuthatch_scale::Options),
     /// Print Markdown tables of the results that other benches printed with --json
     Figures(figures::Options),
 }
@@ -91,7 +89,7 @@ impl Bench {
             Bench::Directory(options) => {
                 print("directory", &directory::run(&options)?, options.json)
             }
-            Bench::Scale(options) => print("scale", &scale::run(&options)?, options.json),
+            Bench::Scale(options) => print("scale", &nuthatch_scale::run(&options)?, options.json),
             Bench::Figures(options) => Ok(figures::run(&options)?),
         }
     }

@@ -13,6 +13,8 @@
 //! machines, the more often another session has set a key since this one knew its tail: then the first compare-swap of a
 //! set is lost.
 
+#![forbid(unsafe_code)]
+
 use std::fmt::{self, Display};
 
 use clap::Args;
