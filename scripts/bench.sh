@@ -1,13 +1,14 @@
 #!/bin/sh
-# The table of README.md and all figures of docs/measured.md, from one run: bench.sh [SECONDS a measurement], 10 if not said.
+# The table of README.md and all figures of docs/measured.md, from one run: bench.sh [SECONDS a measurement], 10 if not said,
+# and what each row says (`nuthatch-lab bench row`) for those in process.
 # Prints the tables; with WRITE=1 also puts them into the two files. MEMCACHED is the memcached to compare with,
 # that on the PATH if not said: 1.6.35 or newer, or pipelines say little. MEMCACHED_OLD is another, shown beside it;
 # REDIS the redis-server.
-# Needs about 12 GiB and 25 minutes; nothing else should run on the machine meanwhile. A trial: ITEMS=100000 bench.sh 1
+# Needs about 12 GiB and 45 minutes; nothing else should run on the machine meanwhile. A trial: TRIAL=1 bench.sh 1
 set -eu
 cd "$(dirname "$0")/.."
-seconds=${1:-10}
-items=${ITEMS:-10000000}
+said=${1:-}
+seconds=${said:-10}
 target=${CARGO_TARGET_DIR:-target}
 cargo build --release --quiet --bin nuthatch --bin nuthatch-lab
 lab=$target/release/nuthatch-lab
@@ -63,15 +64,15 @@ if "$memcached" -h | grep -q ssl_chain_cert && openssl req -x509 -newkey ec -pke
 fi
 run bench fill --memory 64M --rival "$memcached $flags -m 64"
 
-for rivals in bytes arrays; do
-    for batch in 32 1; do
-        run bench engine --items "$items" --batch "$batch" --rivals "$rivals" --seconds "$seconds"
+# All that runs in process. Each row says how long; a number of seconds for all counts where there is such an option.
+tab=$(printf '\t')
+"$lab" bench row | while IFS=$tab read -r name times words; do
+    set -- "$name"
+    case $words in engine*) [ -z "$said" ] || set -- "$@" --seconds "$said" ;; esac
+    [ "${TRIAL:-}" != 1 ] || set -- --trial "$name"
+    for _ in $(seq "$times"); do
+        run bench row "$@"
     done
-done
-run bench engine --items "$items" --batch 32 --threads 2 --seconds "$seconds"
-run bench engine --items "$items" --engine cuckoo-paper --batch 32 --seconds "$seconds"
-for _ in 1 2 3; do
-    run bench engine --grow "$((items / 10)):$((items * 16 / 10))"
 done
 
 commit=$(git describe --always --dirty 2>/dev/null || true)

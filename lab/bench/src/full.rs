@@ -8,10 +8,13 @@ use std::fmt::{self, Display};
 use std::sync::Arc;
 
 use clap::Args;
-use nuthatch_engine::{AnyEngine, AnyHandle, Engine};
+use nuthatch_engine::{AnyEngine, Engine};
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Distribution, Items, Operations, OurWorker, Ours, Sizes, Subject};
+use crate::engine::rivals::{
+    GivenBytes, KeyBytes, Moka, OneByOne, QuickCache, ShardedLru, ShownBytes,
+};
+use crate::engine::{Distribution, Items, Load, Operations, Ours, Sizes, Subject, Worker, preload};
 use crate::host::Host;
 use crate::report::Spread;
 use crate::times::Timings;
@@ -41,6 +44,10 @@ pub struct Options {
     /// Number of rounds of each engine and eviction
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub rounds: u64,
+    /// Also measure quick_cache, moka and lru in shards, with room for as many items as the first engine holds when it is
+    /// full
+    #[arg(long)]
+    pub rivals: bool,
     /// Print one line of JSON
     #[arg(long)]
     pub json: bool,
@@ -71,8 +78,8 @@ pub struct Side {
     pub p999_by_first: Spread,
     /// Gets that hit, of all.
     pub hit_ratio: f64,
-    /// Items evicted for each set.
-    pub evictions_per_set: f64,
+    /// Items evicted for each set, of those that count them.
+    pub evictions_per_set: Option<f64>,
 }
 
 /// The results of the bench.
@@ -86,6 +93,8 @@ pub struct Report {
     pub key_size: usize,
     /// Bytes of a value.
     pub value_size: usize,
+    /// Items that the first engine held when it was full.
+    pub items_held: u64,
     /// The sides, in the order in which they took turns.
     pub sides: Vec<Side>,
 }
@@ -99,29 +108,80 @@ pub fn run(contenders: Vec<Contender>, options: &Options) -> Result<Report, Fail
     let items = options
         .sizes
         .items((KEYS * options.memory as u64 / item).max(1))?;
-    let ours: Vec<_> = contenders
-        .iter()
-        .map(|contender| Ours::<AnyEngine>::new(contender.engine.clone(), 1))
-        .collect();
-    let mut runs: Vec<_> = ours.iter().map(|ours| Run::new(ours.worker())).collect();
-    for (run, contender) in runs.iter_mut().zip(&contenders) {
+    let mut ours = Vec::new();
+    for contender in &contenders {
+        let worker = Ours::<AnyEngine>::new(contender.engine.clone(), 1).worker();
+        let engine = Some(contender.engine.clone());
+        let mut run = Run::new(contender.name.clone(), engine, worker);
         run.fill(&contender.engine, &items)?;
+        ours.push(run);
+    }
+    let held = contenders.first().map_or(0, |one| one.engine.stats().items);
+    let rivals = options.rivals.then(|| Rivals::holding(held as usize));
+    let ours = ours.into_iter().map(|run| Box::new(run) as Box<dyn Turn>);
+    let mut sides: Vec<Box<dyn Turn>> = ours.collect();
+    if let Some(rivals) = &rivals {
+        sides.extend(rivals.filled(&items, 2 * held)?);
     }
     for round in 0..options.rounds {
-        for run in &mut runs {
-            run.round(&items, round, options.requests);
+        for side in &mut sides {
+            side.round(&items, round, options.requests);
         }
     }
-    let sides: Result<Vec<Side>, String> = (0..runs.len())
-        .map(|side| runs[side].side(&contenders[side], &runs[0]))
+    let first = sides.first().map(|side| side.found());
+    let sides: Result<Vec<Side>, String> = first
+        .into_iter()
+        .flat_map(|first| sides.iter().map(|side| side.found().side(first)))
         .collect();
     Ok(Report {
         host: Host::ask(),
         memory_limit: options.memory as u64,
         key_size: items.key_size,
         value_size: items.value_size,
+        items_held: held,
         sides: sides?,
     })
+}
+
+/// Caches from crates.io with byte strings as keys and values.
+struct Rivals {
+    quick_cache: OneByOne<QuickCache<KeyBytes, GivenBytes>>,
+    moka: OneByOne<Moka<KeyBytes, GivenBytes>>,
+    lru: OneByOne<ShardedLru<KeyBytes, ShownBytes>>,
+}
+
+impl Rivals {
+    fn holding(items: usize) -> Self {
+        Self {
+            quick_cache: OneByOne(QuickCache::holding(items)),
+            moka: OneByOne(Moka::holding(items)),
+            lru: OneByOne(ShardedLru::holding(items)),
+        }
+    }
+
+    /// All of them, after so many sets of new items.
+    fn filled(&self, items: &Items, sets: u64) -> Result<Vec<Box<dyn Turn + '_>>, Failure> {
+        fn full<'a, S: Subject>(
+            subject: &'a S,
+            name: &str,
+            items: &Items,
+        ) -> Result<Box<dyn Turn + 'a>, Failure> {
+            preload(subject, items)?;
+            Ok(Box::new(Run::new(name.to_owned(), None, subject.worker())))
+        }
+        let first = Items {
+            count: sets.min(items.count),
+            ..*items
+        };
+        let quick_cache = concat!("quick_cache ", env!("VERSION_OF_quick_cache"));
+        let moka = concat!("moka ", env!("VERSION_OF_moka"));
+        let lru = concat!("lru in shards ", env!("VERSION_OF_lru"));
+        Ok(vec![
+            full(&self.quick_cache, quick_cache, &first)?,
+            full(&self.moka, moka, &first)?,
+            full(&self.lru, lru, &first)?,
+        ])
+    }
 }
 
 /// Percentiles of a round, in microseconds.
@@ -132,9 +192,21 @@ struct Round {
     max: f64,
 }
 
-/// A side's thread, and what it has found.
-struct Run {
-    worker: OurWorker<AnyHandle>,
+/// A side that takes its turn, whatever its type.
+trait Turn {
+    /// One more round.
+    fn round(&mut self, items: &Items, round: u64, requests: u64);
+
+    /// What all rounds have found.
+    fn found(&self) -> &Found;
+}
+
+/// What a side's rounds have found.
+#[derive(Default)]
+struct Found {
+    name: String,
+    /// Of our sides; it counts evictions.
+    engine: Option<Arc<AnyEngine>>,
     rounds: Vec<Round>,
     sets: u64,
     gets: u64,
@@ -142,15 +214,21 @@ struct Run {
     wrong: u64,
 }
 
-impl Run {
-    fn new(worker: OurWorker<AnyHandle>) -> Self {
+/// A side's thread.
+struct Run<W> {
+    worker: W,
+    found: Found,
+}
+
+impl<W: Worker> Run<W> {
+    fn new(name: String, engine: Option<Arc<AnyEngine>>, worker: W) -> Self {
         Self {
             worker,
-            rounds: Vec::new(),
-            sets: 0,
-            gets: 0,
-            hits: 0,
-            wrong: 0,
+            found: Found {
+                name,
+                engine,
+                ..Found::default()
+            },
         }
     }
 
@@ -176,25 +254,34 @@ impl Run {
         Ok(())
     }
 
+    #[inline(always)]
+    fn request(&mut self, list: &Operations, at: usize) {
+        let tally = self.worker.requests(list, at, at + 1);
+        self.found.gets += tally.gets;
+        self.found.hits += tally.hits;
+        self.found.wrong += tally.wrong;
+    }
+}
+
+impl<W: Worker> Turn for Run<W> {
     fn round(&mut self, items: &Items, round: u64, requests: u64) {
         let mut timings = Timings::new();
         let mut left = requests;
         for piece in 0.. {
             let count = left.min(items.at_most(PIECE)) as usize;
             let seed = (round << 32 | piece) as usize;
-            let zipf = Distribution::Zipf;
-            let list = Operations::random(items, count, 0.5, zipf, seed);
+            let load = Load::new(0.5, Distribution::Zipf);
+            let list = Operations::random(items, count, &load, seed);
             for at in 0..list.len() {
                 let is_set = list.range(at, at + 1).any(|one| one.set.is_some());
                 if is_set {
-                    self.sets += 1;
+                    self.found.sets += 1;
                     timings.time(|| self.request(&list, at));
                 } else {
                     self.request(&list, at);
                 }
                 if at % REQUESTS_PER_MAINTENANCE == 0 {
-                    let now = self.worker.now();
-                    self.worker.maintain(now);
+                    self.worker.rest();
                 }
             }
             left -= count as u64;
@@ -202,7 +289,7 @@ impl Run {
                 break;
             }
         }
-        self.rounds.push(Round {
+        self.found.rounds.push(Round {
             p50: timings.at_us(0.5),
             p99: timings.at_us(0.99),
             p999: timings.at_us(0.999),
@@ -210,34 +297,31 @@ impl Run {
         });
     }
 
-    #[inline(always)]
-    fn request(&mut self, list: &Operations, at: usize) {
-        let now = self.worker.now();
-        let tally = self.worker.ask(now, list, at, at + 1);
-        self.gets += tally.gets;
-        self.hits += tally.hits;
-        self.wrong += tally.wrong;
+    fn found(&self) -> &Found {
+        &self.found
     }
+}
 
-    fn side(&self, contender: &Contender, first: &Run) -> Result<Side, String> {
+impl Found {
+    fn side(&self, first: &Found) -> Result<Side, String> {
         if self.wrong > 0 {
-            return Err(format!("{}: {} wrong answers", contender.name, self.wrong));
+            return Err(format!("{}: {} wrong answers", self.name, self.wrong));
         }
-        let of = |run: &Run, part: fn(&Round) -> f64| -> Vec<f64> {
-            run.rounds.iter().map(part).collect()
+        let of = |found: &Found, part: fn(&Round) -> f64| -> Vec<f64> {
+            found.rounds.iter().map(part).collect()
         };
         let spread = |part| Spread::of(of(self, part));
         let p999 = |round: &Round| round.p999;
-        let evictions = contender.engine.stats().evictions;
+        let evictions = self.engine.as_ref().map(|engine| engine.stats().evictions);
         Ok(Side {
-            name: contender.name.clone(),
+            name: self.name.clone(),
             p50_us: spread(|round| round.p50),
             p99_us: spread(|round| round.p99),
             p999_us: spread(p999),
             max_us: spread(|round| round.max),
             p999_by_first: Spread::of_ratios(&of(self, p999), &of(first, p999)),
             hit_ratio: self.hits as f64 / self.gets.max(1) as f64,
-            evictions_per_set: evictions as f64 / self.sets.max(1) as f64,
+            evictions_per_set: evictions.map(|count| count as f64 / self.sets.max(1) as f64),
         })
     }
 }
@@ -257,11 +341,15 @@ impl Display for Report {
                 "  {:<20} p50 {}  p99 {}  p99.9 {}  max {:.0}",
                 side.name, side.p50_us, side.p99_us, side.p999_us, side.max_us
             )?;
-            writeln!(
+            write!(
                 out,
-                "  {:<20} p99.9 by the first {}; {:.3} of the gets hit, {:.2} evictions a set",
-                "", side.p999_by_first, side.hit_ratio, side.evictions_per_set
+                "  {:<20} p99.9 by the first {}; {:.3} of the gets hit",
+                "", side.p999_by_first, side.hit_ratio
             )?;
+            match side.evictions_per_set {
+                Some(evictions) => writeln!(out, ", {evictions:.2} evictions a set")?,
+                None => writeln!(out)?,
+            }
         }
         Ok(())
     }

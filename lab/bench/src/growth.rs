@@ -19,7 +19,8 @@ use nuthatch_engine::Engine;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::{
-    Distribution, Items, Operations, Options, OurWorker, Ours, Room, Subject, on_cores, preload,
+    Distribution, Items, Load, Operations, Options, OurWorker, Ours, Room, Subject, on_cores,
+    preload,
 };
 use crate::host::Host;
 use crate::machine::{self, Machine};
@@ -111,7 +112,8 @@ pub fn run<E: Engine>(
     let ours = Ours::new(engine.clone(), 1);
     preload(&ours, &first)?;
     let index_slots_from = engine.stats().index_slots;
-    let reads = Operations::random(&first, PIECE as usize * 4, 1.0, Distribution::Uniform, 0);
+    let gets = Load::new(1.0, Distribution::Uniform);
+    let reads = Operations::random(&first, PIECE as usize * 4, &gets, 0);
 
     let sets = growth.to - growth.from;
     let steady = phase(&ours, &reads, &all, 0..growth.from, sets)?;

@@ -15,9 +15,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::report::Spread;
 
-/// Lines that an operation of a table touches at least: two buckets and an item.
-pub(crate) const LINES_PER_OPERATION: f64 = 3.0;
-
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
@@ -90,7 +87,7 @@ impl Way {
     }
 }
 
-/// The result of one way, in million operations a second of [`LINES_PER_OPERATION`] lines.
+/// The result of one way, in million operations a second.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct WayReport {
     /// The instructions that requested lines.
@@ -114,21 +111,23 @@ impl Display for WayReport {
 
 /// The results of all ways in all rounds.
 pub(crate) struct Limits {
+    /// Lines of an operation.
+    lines: f64,
     /// Million operations a second, a list for each way.
     mops: Vec<Vec<f64>>,
 }
 
 impl Limits {
-    /// Nothing measured yet.
-    pub fn new() -> Self {
+    /// Nothing measured yet, of operations of so many lines.
+    pub fn new(lines: f64) -> Self {
         let mops = WAYS.iter().map(|_| Vec::new()).collect();
-        Self { mops }
+        Self { lines, mops }
     }
 
     /// A round of all ways; `read` measures one of them, in million lines a second, for its share of the time.
     pub fn round(&mut self, read: impl Fn(&Way, f64) -> Result<f64, String>) -> Result<(), String> {
         for (way, mops) in WAYS.iter().zip(&mut self.mops) {
-            mops.push(read(way, 1.0 / WAYS.len() as f64)? / LINES_PER_OPERATION);
+            mops.push(read(way, 1.0 / WAYS.len() as f64)? / self.lines);
         }
         Ok(())
     }
@@ -303,13 +302,13 @@ mod tests {
     #[test]
     fn the_best_way_is_that_of_the_greatest_median() {
         let memory = ReadBuffer::new(64 * LINE).unwrap();
-        let mut limits = Limits::new();
+        let mut limits = Limits::new(3.0);
         limits
             .round(|way, _| Ok(memory.read(way, 1, Duration::ZERO)))
             .unwrap();
         assert!(limits.ways().iter().all(|way| way.mops.min > 0.0));
         // One way has one fast round among slow ones, another is steady.
-        let mut limits = Limits::new();
+        let mut limits = Limits::new(3.0);
         for (lucky, steady) in [(90.0, 30.0), (3.0, 30.0), (3.0, 33.0)] {
             let read = |way: &Way, _| match (way.by, way.in_flight) {
                 (By::Loads, 8) => Ok(lucky),

@@ -17,7 +17,7 @@ use nuthatch_engine::stats::MessageStats;
 use serde::Serialize;
 
 use crate::engine::{
-    Items, Operations, Options, Ours, Room, Subject, Tally, Worker, preload, round,
+    Items, Load, Operations, Options, Ours, Room, Subject, Tally, Worker, preload, round,
 };
 use crate::report::Spread;
 use nuthatch_program::Failure;
@@ -311,11 +311,7 @@ fn measure(
     batch: usize,
     bytes: usize,
 ) -> Result<WorkingSet, Failure> {
-    let items = Items {
-        count: (bytes / ELEMENT) as u64,
-        key_size: WORD,
-        value_size: WORD,
-    };
+    let items = Items::alike((bytes / ELEMENT) as u64, WORD, WORD);
     let capacity = options
         .paper
         .capacity
@@ -366,9 +362,9 @@ fn measure(
 fn lists(contenders: &[Contender], options: &Options, items: &Items) -> Vec<Operations> {
     let threads = contenders.iter().map(|one| one.clients).max().unwrap_or(0);
     let count = (2 * items.count as usize).clamp(OPERATIONS.0, OPERATIONS.1);
-    let get_ratio = 1.0 - options.paper.insert_ratio;
+    let load = Load::new(1.0 - options.paper.insert_ratio, options.dist);
     (0..threads)
-        .map(|thread| Operations::random(items, count, get_ratio, options.dist, thread))
+        .map(|thread| Operations::random(items, count, &load, thread))
         .collect()
 }
 

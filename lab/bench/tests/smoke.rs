@@ -45,9 +45,8 @@ fn engine_beside_rivals() {
                 (report.items, report.threads, report.batch),
                 (2000, 2, batch)
             );
-            assert!(report.mops > 0.0 && report.limit_mops > 0.0);
+            assert!(report.mops > 0.0 && report.limit.is_none());
             assert_eq!(report.hit_ratio, 1.0);
-            assert!(report.ratio_limit.min <= report.ratio_limit.max);
             assert!(report.ratio_one_thread.is_some_and(|ratio| ratio.min > 0.0));
             let mut names: Vec<&str> = report.rivals.keys().map(String::as_str).collect();
             names.retain(|&name| name != yardstick);
@@ -77,16 +76,61 @@ fn engine_beside_rivals() {
 fn the_limit_is_the_best_of_all_ways() {
     let line = "--items 2000 --seconds 0.05 --rounds 2";
     let report = engine::run(naive, &options(line)).unwrap();
-    let mut ways = report.limit_ways.iter();
-    assert!(ways.all(|way| way.mops.median <= report.limit_mops && way.mops.min > 0.0));
-    assert_eq!(report.limit_mops, report.limit_ways[0].mops.median);
-    let of = |by| report.limit_ways.iter().filter(move |way| way.by == by);
+    let limit = report.limit.unwrap();
+    let mut ways = limit.ways.iter();
+    assert!(ways.all(|way| way.mops.median <= limit.mops.median && way.mops.min > 0.0));
+    assert_eq!(limit.mops, limit.ways[0].mops);
+    assert!(limit.ratio.min <= limit.ratio.max);
+    assert!(limit.ratio_all_lines.median > limit.ratio.median);
+    let of = |by| limit.ways.iter().filter(move |way| way.by == by);
     for by in [By::Loads, By::NearPrefetches, By::FarPrefetches] {
         assert!(
             [8, 16, 48]
                 .iter()
                 .all(|&flight| of(by).any(|way| way.in_flight == flight))
         );
+    }
+}
+
+/// Every side has the same items, of the sizes and the misses that were asked for.
+#[test]
+fn mixed_sizes_and_misses_are_measured() {
+    for batch in [1, 8] {
+        let line = format!(
+            "--mixed etc --miss-ratio 0.5 --items 3000 --batch {batch} --rivals bytes --seconds 0.06 --rounds 2"
+        );
+        let report = engine::run(naive, &options(&line)).unwrap();
+        assert!(
+            report.mixed.is_some() && report.value_size > 100,
+            "{report}"
+        );
+        let of_rivals = report.rivals.values().map(|rival| rival.hit_ratio);
+        for ratio in of_rivals.chain([report.hit_ratio]) {
+            assert!((0.45..0.55).contains(&ratio), "{report}");
+        }
+        let lines = report.limit.unwrap().lines;
+        assert!(lines.item > 0.5 && lines.recency == 0.5, "{lines:?}");
+    }
+}
+
+#[test]
+fn new_keys_are_stored_by_one_thread_and_by_several() {
+    let line = "--items 3000 --threads 2 --batch 8 --rounds 2 --rivals";
+    let report = engine::insert::run(naive, &options(line)).unwrap();
+    assert_eq!(report.sides.len(), 6, "{report}");
+    for (name, side) in &report.sides {
+        assert!(side.mops.min > 0.0 && side.ratio_alone.is_some(), "{name}");
+        assert_eq!(side.ratio.median == 1.0, *name == report.engine, "{report}");
+    }
+    let report = engine::insert::run(naive, &options("--items 30 --threads 1 --rounds 1")).unwrap();
+    assert!(report.sides.len() == 1 && report.sides[&report.engine].mops_alone.is_none());
+    for line in [
+        "--items 1 --threads 2",
+        "--rounds 0",
+        "--items 9999999 --value-size 1000",
+    ] {
+        let outcome = engine::insert::run(naive, &options(line));
+        assert!(matches!(outcome, Err(Failure::Usage(_))), "{line}");
     }
 }
 
@@ -206,16 +250,27 @@ fn sets_in_a_full_memory_are_timed_side_by_side() {
             .unwrap(),
         ),
     };
-    let line = "--memory 100k --value-size 64 --requests 5000 --rounds 3";
+    let line = "--memory 100k --value-size 64 --requests 5000 --rounds 3 --rivals";
     let run = |line| full::run(vec![contender("one"), contender("other")], &options(line));
     let report = run(line).unwrap();
-    assert_eq!(report.sides.len(), 2);
+    let names: Vec<&str> = report.sides.iter().map(|side| &*side.name).collect();
+    assert_eq!(names[..2], ["one", "other"]);
+    let rivals = ["quick_cache ", "moka ", "lru in shards "].into_iter();
+    assert!(
+        rivals
+            .zip(&names[2..])
+            .all(|(rival, name)| name.starts_with(rival))
+    );
+    assert_eq!(names.len(), 5);
     assert_eq!(report.sides[0].p999_by_first.max, 1.0);
     for side in &report.sides {
         assert!(side.p50_us.median <= side.p999_us.median, "{report}");
         assert!(side.p999_us.max <= side.max_us.max, "{report}");
         assert!((0.1..0.9).contains(&side.hit_ratio), "{report}");
-        assert!(side.evictions_per_set > 0.1, "{report}");
+        assert!(
+            side.evictions_per_set.is_none_or(|count| count > 0.1),
+            "{report}"
+        );
     }
     // The engines have less than the bench believes.
     assert!(run("--memory 1k --value-size 64").is_err());

@@ -3,19 +3,23 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use nuthatch_bench::engine::Room;
+use nuthatch_bench::engine::{Room, insert};
 use nuthatch_bench::report::print;
 use nuthatch_bench::working_set::Contender;
-use nuthatch_bench::{directory, engine, figures, fill, full, growth, server, versus, working_set};
+use nuthatch_bench::{directory, engine, fill, full, growth, server, versus, working_set};
 use nuthatch_engine::{CommonSettings, Engine};
 use nuthatch_engines::{Build, EngineName, EngineSettings, Job, Tuning};
 use nuthatch_program::{Failure, output};
+
+use crate::rows;
 
 /// The benches.
 #[derive(Debug, Subcommand)]
 pub enum Bench {
     /// Measure engines in this process, beside the throughput limit of the memory, other crates, or each other
     Engine(OnEngines<engine::Options>),
+    /// Measure sets of new keys into an empty engine, by one thread and by several
+    Insert(OnEngine<insert::Options>),
     /// Count the items that a memory limit holds
     Fill(OnEngine<fill::Options>),
     /// Measure how long sets take in a full memory, with each eviction that the engines have
@@ -28,8 +32,10 @@ pub enum Bench {
     Directory(directory::Options),
     /// Model the distributed store on up to a thousand machines: not a measurement
     Scale(nuthatch_scale::Options),
+    /// Run a row of `make bench` by itself, or list them
+    Row(rows::Options),
     /// Print Markdown tables of the results that other benches printed with --json
-    Figures(figures::Options),
+    Figures(nuthatch_figures::Options),
 }
 
 /// Options of a bench, and the engine that it runs on.
@@ -66,12 +72,8 @@ impl Bench {
     pub fn run(self) -> Result<(), Failure> {
         match self {
             Bench::Engine(bench) => bench.run(),
-            Bench::Fill(bench) => {
-                let checked = bench.tuning.check(&[bench.engine]);
-                checked.map_err(Failure::usage)?;
-                let tuning = bench.tuning.clone();
-                bench.engine.choose(&tuning, bench)
-            }
+            Bench::Insert(bench) => bench.choose(),
+            Bench::Fill(bench) => bench.choose(),
             Bench::Full(bench) => bench.run(),
             Bench::Server(options) => print("server", &server::run(&options)?, options.json),
             Bench::Versus(options) => {
@@ -90,8 +92,21 @@ impl Bench {
                 print("directory", &directory::run(&options)?, options.json)
             }
             Bench::Scale(options) => print("scale", &nuthatch_scale::run(&options)?, options.json),
-            Bench::Figures(options) => Ok(figures::run(&options)?),
+            Bench::Row(options) => rows::run(&options),
+            Bench::Figures(options) => Ok(nuthatch_figures::run(&options)?),
         }
+    }
+}
+
+impl<O: Args> OnEngine<O>
+where
+    Self: Job<Output = Result<(), Failure>>,
+{
+    fn choose(self) -> Result<(), Failure> {
+        let checked = self.tuning.check(&[self.engine]);
+        checked.map_err(Failure::usage)?;
+        let tuning = self.tuning.clone();
+        self.engine.choose(&tuning, self)
     }
 }
 
@@ -208,6 +223,20 @@ impl Job for OnEngine<engine::Options> {
             None => print("engine", &engine::run(build, &options)?, options.json),
         }?;
         Ok(())
+    }
+}
+
+impl Job for OnEngine<insert::Options> {
+    type Output = Result<(), Failure>;
+
+    fn run<E: Engine>(self, build: Build<E>) -> Self::Output {
+        let Self {
+            engine,
+            tuning,
+            options,
+        } = self;
+        let build = |room| build(&for_bench(engine, &tuning, room));
+        print("insert", &insert::run(build, &options)?, options.json)
     }
 }
 

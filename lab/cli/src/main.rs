@@ -6,6 +6,7 @@ mod bench;
 mod command;
 mod flow;
 mod hash;
+mod rows;
 mod serve;
 
 use std::process::ExitCode;

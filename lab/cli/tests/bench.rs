@@ -37,6 +37,9 @@ fn values_that_are_refused_end_with_2() {
         "bench engine --key-size 251",
         "bench engine --working-set 64k --threads 0",
         "bench engine --working-set 64k --eviction random",
+        "bench engine --miss-ratio 1.1",
+        "bench engine --items 10 --hold 10 --get-ratio 2",
+        "bench insert --threads 0",
         "bench fill --eviction random",
         "bench fill --memory 1k",
         "bench fill --value-size 0",
@@ -385,6 +388,48 @@ fn figures_are_tables_of_what_benches_found() {
         .unwrap();
     assert_eq!(missing.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&missing.stderr).contains("/no/such/file: "));
+}
+
+/// Each row of `make bench` at its least size: it runs, all its answers are right, and the tables take it.
+#[test]
+fn every_row_works() {
+    let rows = lab("bench row");
+    let mut lines = String::new();
+    for row in rows.lines() {
+        let [name, times, words] = row.split('\t').collect::<Vec<_>>()[..] else {
+            panic!("{row}");
+        };
+        assert!(
+            times.parse::<u64>().unwrap() > 0 && !words.is_empty(),
+            "{row}"
+        );
+        let line = lab(&format!("bench row --trial {name} --json"));
+        assert!(line.starts_with("{\"bench\":\""), "{name}: {line}");
+        lines += &line;
+    }
+    assert_eq!(lines.lines().count(), rows.lines().count(), "{lines}");
+    let folder = tempfile::tempdir().unwrap();
+    let found = folder.path().join("found.jsonl");
+    std::fs::write(&found, lines).unwrap();
+    let tables = lab(&format!(
+        "bench figures --from {} --detail",
+        found.display()
+    ));
+    for part in [
+        "items of 16 + 300 bytes in ",
+        " on average, as in ETC, in ",
+        "GET, 10 % misses, 32 at a time",
+        "GET, by Zipf 0.99, 32 at a time",
+        "SET of stored keys, 32 at a time",
+        "| with no value of 100,000 bytes held | ",
+        "New keys into an empty cuckoo, 2,000 items",
+        "| quick_cache 0.",
+        "| cuckoo clock | ",
+    ] {
+        assert!(tables.contains(part), "{part}: {tables}");
+    }
+    let output = run_lab("bench row nothing");
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
 }
 
 #[test]

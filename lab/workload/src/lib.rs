@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod distribution;
+pub mod etc;
 pub mod key;
 pub mod mix;
 pub mod seed;

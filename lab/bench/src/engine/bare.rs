@@ -216,7 +216,7 @@ impl<const K: usize, const V: usize> BareWorker<'_, K, V> {
             if let Some(item) = table.find(key, hasher.hash(key)) {
                 // Copied, as an engine that may reuse its memory must.
                 out.copy_from_slice(table.value(item));
-                tally.hit(&out, key, list.value_size());
+                tally.hit(&out, key, one.value_size);
             }
         }
         tally
@@ -244,7 +244,7 @@ impl<const K: usize, const V: usize> BareWorker<'_, K, V> {
 }
 
 impl<const K: usize, const V: usize> Worker for BareWorker<'_, K, V> {
-    fn run(&mut self, list: &Operations, from: usize, to: usize) -> Tally {
+    fn requests(&mut self, list: &Operations, from: usize, to: usize) -> Tally {
         if list.range(from, to).any(|one| one.set.is_some()) {
             self.change(list, from, to)
         } else {
@@ -256,19 +256,15 @@ impl<const K: usize, const V: usize> Worker for BareWorker<'_, K, V> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::operations::{Distribution, Items};
+    use crate::engine::operations::{Distribution, Items, Load};
     use crate::engine::subject::preload;
 
     #[test]
     fn what_was_stored_is_found() {
-        let items = Items {
-            count: 60_000,
-            key_size: 16,
-            value_size: 32,
-        };
+        let items = Items::alike(60_000, 16, 32);
         let bare = Bare::<16, 32>::new(60_000).unwrap();
         preload(&bare, &items).unwrap();
-        let list = Operations::random(&items, 20_000, 0.9, Distribution::Uniform, 0);
+        let list = Operations::random(&items, 20_000, &Load::new(0.9, Distribution::Uniform), 0);
         let tally = bare.worker().run(&list, 0, list.len());
         assert_eq!((tally.wrong, tally.hits), (0, tally.gets));
         assert!(tally.gets > 17_000);

@@ -46,7 +46,7 @@ pub struct LibraryWorker<'a> {
 impl LibraryWorker<'_> {
     /// One operation.
     #[inline(always)]
-    fn call(&mut self, one: Operation<'_>, value_size: usize, tally: &mut Tally) {
+    fn call(&mut self, one: Operation<'_>, tally: &mut Tally) {
         let cache = &self.subject.cache;
         tally.operations += 1;
         match one.set {
@@ -54,46 +54,50 @@ impl LibraryWorker<'_> {
             None => {
                 tally.gets += 1;
                 if cache.get_into(one.key, &mut self.value) {
-                    tally.hit(&self.value, one.key, value_size);
+                    tally.hit(&self.value, one.key, one.value_size);
                 }
             }
         }
     }
 
-    /// Gets in one call.
-    fn gets(&self, keys: &[&[u8]], value_size: usize, tally: &mut Tally) {
+    /// Gets in one call, of values of these sizes.
+    fn gets(&self, keys: &[&[u8]], sizes: &[usize], tally: &mut Tally) {
         tally.operations += keys.len() as u64;
         tally.gets += keys.len() as u64;
         self.subject.cache.get_many_with(keys, |index, value| {
             if let Some(value) = value {
-                tally.hit(value, keys[index], value_size);
+                tally.hit(value, keys[index], sizes[index]);
             }
         });
     }
 }
 
 impl Worker for LibraryWorker<'_> {
-    fn run(&mut self, list: &Operations, from: usize, to: usize) -> Tally {
-        let (batch, size) = (self.subject.batch, list.value_size());
+    fn requests(&mut self, list: &Operations, from: usize, to: usize) -> Tally {
+        let batch = self.subject.batch;
         let mut tally = Tally::default();
         if batch == 1 {
             for one in list.range(from, to) {
-                self.call(one, size, &mut tally);
+                self.call(one, &mut tally);
             }
             return tally;
         }
-        let mut keys = Vec::with_capacity(batch);
+        let (mut keys, mut sizes) = (Vec::with_capacity(batch), Vec::with_capacity(batch));
         let mut operations = list.range(from, to);
         while operations.len() > 0 {
             keys.clear();
+            sizes.clear();
             for one in operations.by_ref().take(batch) {
                 match one.set {
-                    Some(_) => self.call(one, size, &mut tally),
-                    None => keys.push(one.key),
+                    Some(_) => self.call(one, &mut tally),
+                    None => {
+                        keys.push(one.key);
+                        sizes.push(one.value_size);
+                    }
                 }
             }
             if !keys.is_empty() {
-                self.gets(&keys, size, &mut tally);
+                self.gets(&keys, &sizes, &mut tally);
             }
         }
         tally

@@ -3,8 +3,6 @@
 //! Rounds alternate: the raw limit, our engine, each rival, and again, so that all sides run on the machine in the same
 //! state. Keys are hashed, values copied out and checked inside the measured time.
 
-use std::collections::BTreeMap;
-use std::fmt::{self, Display};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,39 +13,51 @@ use nuthatch_workload::KeyMaker;
 use serde::{Deserialize, Serialize};
 
 use crate::host::Host;
-use crate::limit::{Limits, ReadBuffer, WayReport};
+use crate::limit::{Limits, ReadBuffer};
 use crate::report::Spread;
 use crate::{os, working_set};
 use nuthatch_program::Failure;
 
 mod bare;
+mod hold;
+pub mod insert;
 mod library;
+mod lines;
 mod operations;
 mod ours;
-mod rivals;
+mod report;
+pub(crate) mod rivals;
 mod side;
 mod subject;
 
-pub use operations::Distribution;
+pub use lines::Lines;
+pub use operations::{Distribution, Mixed};
+pub use report::{LimitReport, Report, RivalReport};
 
-pub(crate) use operations::{Items, Operations, SEED};
+pub(crate) use operations::{Items, Load, Operations, SEED};
 pub(crate) use ours::{OurWorker, Ours};
 pub(crate) use subject::{Subject, Tally, Worker, on_cores, preload, round};
 
 use bare::Bare;
 use library::Library;
 use ours::{Any, Form, Known};
-use rivals::{KeyForm, Moka, OneByOne, Papaya, QuickCache, ShardedLru, ValueForm};
+use rivals::{
+    GivenBytes, KeyBytes, KeyForm, Moka, OneByOne, Papaya, QuickCache, ShardedLru, ShownBytes,
+    ValueForm,
+};
 use side::{Side, as_it_is, filled};
 
 /// The library's name among the rivals.
-pub(crate) const LIBRARY: &str = "nuthatch::Cache";
+pub const LIBRARY: &str = "nuthatch::Cache";
 
 /// Operations at a time: about as many as overlap all memory misses of an engine.
 const BATCH: usize = 32;
 
 /// The fewest and the most operations of a thread's list before it repeats. With large values there are fewer.
 const OPERATIONS: (u64, u64) = (1 << 16, 1 << 23);
+
+/// A list of gets may have as many times more operations than one with sets.
+const GETS_FOR_A_SET: u64 = 16;
 
 /// The sizes of [`Sizes`] by default, and the only ones that arrays are compiled for.
 const KEY_SIZE: usize = 16;
@@ -84,11 +94,7 @@ impl Sizes {
             let words = format!("--key-size {size}: too short to tell {count} items apart");
             return Err(Failure::Usage(words));
         }
-        Ok(Items {
-            count,
-            key_size: self.key_size,
-            value_size: self.value_size,
-        })
+        Ok(Items::alike(count, self.key_size, self.value_size))
     }
 
     /// Checks that the engine takes items of these sizes. Its largest item follows from its memory.
@@ -106,11 +112,16 @@ impl Sizes {
 
     /// Memory that is enough for `count` items of these sizes, whatever the class they fall into.
     pub fn memory_for(&self, count: u64) -> usize {
-        let item = (self.key_size + self.value_size + 40) * 5 / 4 + 20;
-        (count as usize)
-            .saturating_mul(item)
-            .saturating_add(64 << 20)
+        memory_for(&Items::alike(count, self.key_size, self.value_size))
     }
+}
+
+/// Memory that is enough for all items, whatever the class they fall into.
+fn memory_for(items: &Items) -> usize {
+    let item = (items.key_size + items.value_size + 40) * 5 / 4 + 20;
+    (items.count as usize)
+        .saturating_mul(item)
+        .saturating_add(64 << 20)
 }
 
 /// Options of the engine bench.
@@ -131,15 +142,24 @@ pub struct Options {
     /// The share of gets; the rest are sets of existing keys
     #[arg(long, value_name = "R", default_value_t = 1.0)]
     pub get_ratio: f64,
+    /// The share of gets that ask for keys that are not stored
+    #[arg(long, value_name = "R", default_value_t = 0.0)]
+    pub miss_ratio: f64,
     /// Distribution of the requested keys
     #[arg(long, value_enum, default_value_t = Distribution::Uniform)]
     pub dist: Distribution,
+    /// Items of different sizes instead of --key-size and --value-size
+    #[arg(long, value_enum, conflicts_with_all = ["grow", "working_set"])]
+    pub mixed: Option<Mixed>,
     /// Seconds for each of the limit, the engine and the rivals, over all rounds
     #[arg(long, value_name = "S", default_value_t = 10.0)]
     pub seconds: f64,
     /// Number of rounds
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub rounds: usize,
+    /// Hold one value of so many bytes while the engine's rounds run, and measure others in which nothing is held
+    #[arg(long, value_name = "BYTES")]
+    pub hold: Option<usize>,
     /// Memory for the engine, as 64M or 1G [default: enough for all items]
     #[arg(long, value_name = "BYTES", value_parser = nuthatch_program::size::parse)]
     pub memory: Option<usize>,
@@ -169,19 +189,37 @@ impl Options {
         if self.threads == 0 || self.batch() == 0 || self.rounds == 0 {
             return Err(Failure::usage("--threads, --batch, --rounds: at least 1"));
         }
-        if !(0.0..=1.0).contains(&self.get_ratio) {
-            return Err(Failure::usage("--get-ratio: 0 to 1"));
+        let shares = [self.get_ratio, self.miss_ratio];
+        if !shares.iter().all(|share| (0.0..=1.0).contains(share)) {
+            return Err(Failure::usage("--get-ratio, --miss-ratio: 0 to 1"));
         }
         if !(0.0..=1e6).contains(&self.seconds) {
             return Err(Failure::usage("--seconds: 0 to a million"));
         }
         let arrays = self.rivals == Some(RivalForm::Arrays);
-        if arrays && (self.sizes.key_size, self.sizes.value_size) != (KEY_SIZE, VALUE_SIZE) {
+        let is_known = (self.sizes.key_size, self.sizes.value_size) == (KEY_SIZE, VALUE_SIZE);
+        if arrays && (!is_known || self.mixed.is_some()) {
             return Err(Failure::usage(format!(
                 "--rivals arrays: only with keys of {KEY_SIZE} and values of {VALUE_SIZE} bytes"
             )));
         }
-        self.sizes.items(self.items)
+        let items = self.sizes.items(self.items)?;
+        if self.miss_ratio > 0.0 {
+            // Keys that are not stored are as many, and no longer.
+            self.sizes.items(self.items.saturating_mul(2))?;
+        }
+        Ok(match self.mixed {
+            None => items,
+            Some(mixed) => Items::mixed(self.items, mixed),
+        })
+    }
+
+    /// What is requested.
+    fn load(&self) -> Load {
+        Load {
+            miss_ratio: self.miss_ratio,
+            ..Load::new(self.get_ratio, self.dist)
+        }
     }
 
     /// Operations at a time.
@@ -215,69 +253,6 @@ pub struct Room {
     pub items: Option<usize>,
 }
 
-/// The results of the engine bench.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Report {
-    /// What it was measured on.
-    pub host: Host,
-    /// The engine's name.
-    pub engine: String,
-    /// Items stored.
-    pub items: u64,
-    /// Bytes of a key.
-    pub key_size: usize,
-    /// Bytes of a value.
-    pub value_size: usize,
-    /// Threads.
-    pub threads: usize,
-    /// Operations at a time.
-    pub batch: usize,
-    /// The share of gets.
-    pub get_ratio: f64,
-    /// Bytes that the engine used, and over which the limit was measured.
-    pub memory_used: u64,
-    /// Bytes that the whole process had when all sides were filled.
-    pub resident: usize,
-    /// Bytes of it in huge pages. The engines request huge pages; the heap, where rivals are, does so only if it is
-    /// configured to.
-    pub resident_in_huge_pages: usize,
-    /// Million operations a second of the engine.
-    pub mops: f64,
-    /// The same with its spread.
-    pub mops_spread: Spread,
-    /// Hits among gets.
-    pub hit_ratio: f64,
-    /// The raw limit: million lines a second, in the best way, divided by the lines of an operation.
-    pub limit_mops: f64,
-    /// The same with its spread.
-    pub limit_spread: Spread,
-    /// Engine / limit, round by round.
-    pub ratio_limit: Spread,
-    /// The ways in which the limit was measured, the best first.
-    pub limit_ways: Vec<WayReport>,
-    /// All threads / one thread alone, round by round, if there are several.
-    pub ratio_one_thread: Option<Spread>,
-    /// How rivals hold keys and values, if they were measured.
-    pub form: Option<RivalForm>,
-    /// The rivals, by name.
-    pub rivals: BTreeMap<String, RivalReport>,
-}
-
-/// The results of a rival.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct RivalReport {
-    /// Its version.
-    pub version: String,
-    /// Million operations a second.
-    pub mops: f64,
-    /// The same with its spread.
-    pub mops_spread: Spread,
-    /// Hits among gets.
-    pub hit_ratio: f64,
-    /// Engine / rival, round by round.
-    pub ratio: Spread,
-}
-
 /// Runs the engine bench on an engine that `build` makes.
 pub fn run<E: Engine>(
     build: impl FnOnce(Room) -> io::Result<Arc<E>>,
@@ -297,7 +272,7 @@ pub fn run<E: Engine>(
         Some(RivalForm::Bytes) => {
             // Ours first: each engine has memory of its own, the rivals share a heap.
             let ours = bench.ours::<Any>()?;
-            let mut rivals = bench.rivals::<Box<[u8]>, Arc<[u8]>, Box<[u8]>>()?;
+            let mut rivals = bench.rivals::<KeyBytes, GivenBytes, ShownBytes>()?;
             let library = Library::new(room(options, &items), options.batch())?;
             let version = env!("CARGO_PKG_VERSION");
             rivals.push(bench.rival(LIBRARY, version, library)?);
@@ -377,152 +352,159 @@ impl<E: Engine> Bench<'_, E> {
         Ok(rivals)
     }
 
-    /// The rounds.
-    fn run(
-        &self,
-        mut ours: Box<dyn Side + '_>,
-        mut rivals: Vec<Rival<'_>>,
-    ) -> Result<Report, String> {
+    /// The limit, over as much memory as the engine uses. `None` if popular keys are in the caches: then no number of
+    /// lines limits the operations.
+    fn limit(&self, lines: &Lines) -> Result<Option<RawLimit>, String> {
+        if self.options.dist != Distribution::Uniform {
+            return Ok(None);
+        }
+        let memory = self.engine.stats().memory_used as usize;
+        Ok(Some(RawLimit {
+            memory: ReadBuffer::new(memory)?,
+            limits: Limits::new(lines.far()),
+        }))
+    }
+
+    /// One more side of our engine, which is filled.
+    fn again(&self) -> Box<dyn Side> {
+        as_it_is(Ours::<E>::new(self.engine.clone(), self.options.batch()))
+    }
+
+    /// The rounds, and what they found.
+    fn run<'a>(&self, ours: Box<dyn Side + 'a>, rivals: Vec<Rival<'a>>) -> Result<Report, String> {
+        let options = self.options;
+        let misses = options.miss_ratio * options.get_ratio;
+        let lines = Lines::new(&*self.engine, &self.items, misses);
+        let mut sides = Sides {
+            limit: self.limit(&lines)?,
+            ours,
+            free: options.hold.map(|_| self.again()),
+            alone: (options.threads > 1).then(|| self.again()),
+            rivals,
+        };
+        for number in 0..options.rounds {
+            self.round(&mut sides, number)?;
+        }
+        Ok(self.report(sides, lines))
+    }
+
+    /// A round of every side.
+    fn round(&self, sides: &mut Sides<'_>, number: usize) -> Result<(), String> {
         let (options, lists) = (self.options, &self.lists[..]);
         let (batch, time) = (options.batch(), options.round_time());
-        let memory_used = self.engine.stats().memory_used;
-        let memory = ReadBuffer::new(memory_used as usize)?;
-        // If there are several threads, also measure one alone.
-        let mut alone =
-            (options.threads > 1).then(|| as_it_is(Ours::<E>::new(self.engine.clone(), batch)));
-
-        let mut limits = Limits::new();
-        for number in 0..options.rounds {
-            let seed = (number * options.threads) as u64;
-            limits.round(|way, share| {
-                let each = on_cores(options.threads, |thread| {
-                    let memory = &memory;
-                    move || memory.read(way, seed + thread as u64, time.mul_f64(share))
-                })?;
-                Ok(each.iter().sum())
-            })?;
-            ours.round(lists, batch, number, time)?;
-            if let Some(alone) = &mut alone {
-                alone.round(&lists[..1], batch, number, time)?;
-            }
-            for rival in &mut rivals {
-                rival.side.round(lists, batch, number, time)?;
-            }
+        if let Some(limit) = &mut sides.limit {
+            limit.round(number, options.threads, time)?;
         }
+        if let Some(free) = &mut sides.free {
+            free.round(lists, batch, number, time)?;
+        }
+        let held = options.hold.map(|bytes| hold::value(&self.engine, bytes));
+        let held = held.transpose()?;
+        sides.ours.round(lists, batch, number, time)?;
+        drop(held);
+        if let Some(alone) = &mut sides.alone {
+            alone.round(&lists[..1], batch, number, time)?;
+        }
+        for rival in &mut sides.rivals {
+            rival.side.round(lists, batch, number, time)?;
+        }
+        Ok(())
+    }
 
-        let mops_spread = Spread::of(ours.mops().iter().copied());
-        let limit_spread = Spread::of(limits.best().iter().copied());
-        let rivals = rivals.into_iter().map(|rival| {
+    fn report(&self, sides: Sides<'_>, lines: Lines) -> Report {
+        let options = self.options;
+        let ours = sides.ours.mops();
+        let mops_spread = Spread::of(ours.iter().copied());
+        let by = |side: Box<dyn Side + '_>| Spread::of_ratios(ours, side.mops());
+        let rivals = sides.rivals.into_iter().map(|rival| {
             let spread = Spread::of(rival.side.mops().iter().copied());
             let report = RivalReport {
                 version: rival.version.to_owned(),
                 mops: spread.median,
                 mops_spread: spread,
                 hit_ratio: rival.side.tally().hit_ratio(),
-                ratio: Spread::of_ratios(ours.mops(), rival.side.mops()),
+                ratio: Spread::of_ratios(ours, rival.side.mops()),
             };
             (rival.name, report)
         });
-        Ok(Report {
+        Report {
             host: Host::ask(),
             engine: self.engine.name().to_owned(),
             items: self.items.count,
             key_size: self.items.key_size,
             value_size: self.items.value_size,
+            mixed: self.items.mixed,
             threads: options.threads,
-            batch,
+            batch: options.batch(),
             get_ratio: options.get_ratio,
-            memory_used,
+            miss_ratio: options.miss_ratio,
+            dist: options.dist,
+            memory_used: self.engine.stats().memory_used,
             resident: os::resident(),
             resident_in_huge_pages: os::in_huge_pages(),
             mops: mops_spread.median,
             mops_spread,
-            hit_ratio: ours.tally().hit_ratio(),
-            limit_mops: limit_spread.median,
-            limit_spread,
-            ratio_limit: Spread::of_ratios(ours.mops(), limits.best()),
-            limit_ways: limits.ways(),
-            ratio_one_thread: alone.map(|alone| Spread::of_ratios(ours.mops(), alone.mops())),
+            hit_ratio: sides.ours.tally().hit_ratio(),
+            limit: sides
+                .limit
+                .map(|limit| LimitReport::new(lines, &limit.limits, ours)),
+            hold: options.hold,
+            ratio_nothing_held: sides.free.map(by),
+            ratio_one_thread: sides.alone.map(by),
             form: options.rivals,
             rivals: rivals.collect(),
+        }
+    }
+}
+
+/// All that takes turns.
+struct Sides<'a> {
+    /// Where there is one.
+    limit: Option<RawLimit>,
+    ours: Box<dyn Side + 'a>,
+    /// Ours while nothing is held, if something is held else.
+    free: Option<Box<dyn Side + 'a>>,
+    /// Ours by one thread, if there are several.
+    alone: Option<Box<dyn Side + 'a>>,
+    rivals: Vec<Rival<'a>>,
+}
+
+/// The raw limit, and the memory over which it is measured.
+struct RawLimit {
+    memory: ReadBuffer,
+    limits: Limits,
+}
+
+impl RawLimit {
+    fn round(&mut self, number: usize, threads: usize, time: Duration) -> Result<(), String> {
+        let seed = (number * threads) as u64;
+        let memory = &self.memory;
+        self.limits.round(|way, share| {
+            let each = on_cores(threads, |thread| {
+                move || memory.read(way, seed + thread as u64, time.mul_f64(share))
+            })?;
+            Ok(each.iter().sum())
         })
     }
 }
 
 fn room(options: &Options, items: &Items) -> Room {
     Room {
-        memory: options
-            .memory
-            .unwrap_or_else(|| options.sizes.memory_for(items.count)),
+        memory: options.memory.unwrap_or_else(|| memory_for(items)),
         items: Some(items.count as usize),
     }
 }
 
 fn lists(options: &Options, items: &Items) -> Vec<Operations> {
-    let count = items.at_most(items.count.clamp(OPERATIONS.0, OPERATIONS.1)) as usize;
+    let count = items.count.clamp(OPERATIONS.0, OPERATIONS.1);
+    let most = items.at_most(count);
+    // Values of gets are not made beforehand, but copied again and again.
+    let most = match options.get_ratio {
+        1.0 => most * GETS_FOR_A_SET,
+        _ => most,
+    };
+    let count = count.min(most);
     (0..options.threads)
-        .map(|thread| Operations::random(items, count, options.get_ratio, options.dist, thread))
+        .map(|thread| Operations::random(items, count as usize, &options.load(), thread))
         .collect()
-}
-
-impl Display for Report {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(out, "{}", self.host)?;
-        writeln!(
-            out,
-            "engine {}: {} items in {} MiB, {} threads, batches of {}",
-            self.engine,
-            self.items,
-            self.memory_used >> 20,
-            self.threads,
-            self.batch
-        )?;
-        writeln!(
-            out,
-            "  {:<22} {:.2} Mop/s, hit ratio {:.4}",
-            self.engine, self.mops_spread, self.hit_ratio
-        )?;
-        if let Some(ratio) = &self.ratio_one_thread {
-            writeln!(
-                out,
-                "  {:<22} all threads / one: {ratio:.2}",
-                "one thread alone"
-            )?;
-        }
-        write!(
-            out,
-            "  {:<22} {:.2} Mop/s; engine / limit: {:.2}",
-            "limit", self.limit_spread, self.ratio_limit
-        )?;
-        match self.limit_ways.first() {
-            Some(best) => writeln!(out, "; {best}")?,
-            None => writeln!(out)?,
-        }
-        if let Some(form) = self.form {
-            writeln!(
-                out,
-                "rivals of {form}; {} of {} MiB of the process in huge pages",
-                self.resident_in_huge_pages >> 20,
-                self.resident >> 20
-            )?;
-        }
-        for (name, rival) in &self.rivals {
-            let name = format!("{name} {}", rival.version);
-            writeln!(
-                out,
-                "  {name:<22} {:.2} Mop/s, hit ratio {:.4}; engine / rival: {:.2}",
-                rival.mops_spread, rival.hit_ratio, rival.ratio
-            )?;
-        }
-        Ok(())
-    }
-}
-
-impl Display for RivalForm {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(match self {
-            Self::Bytes => "byte strings",
-            Self::Arrays => "arrays",
-        })
-    }
 }

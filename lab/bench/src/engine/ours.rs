@@ -8,7 +8,7 @@ use nuthatch_engine::{
     Clock, Engine, Handle, Item, Key, KeyHasher, Op, Replies, Reply, Request, Store, Time, Value,
 };
 
-use crate::engine::operations::Operations;
+use crate::engine::operations::{Operation, Operations};
 use crate::engine::subject::{Subject, Tally, Worker};
 
 /// Places that the engine's background work looks at between two pieces of a list.
@@ -17,34 +17,21 @@ const MAINTENANCE: usize = 64;
 /// What the compiler knows of the sizes of keys and values. In a cache for any keys it knows nothing ([`Any`]). A
 /// program whose items all have the same sizes can state them, as a table of arrays does ([`Known`]).
 pub trait Form: Send + Sync + 'static {
-    /// Room for one value.
-    type Room: AsMut<[MaybeUninit<u8>]>;
+    /// The size of every value, if it is known.
+    const VALUE: Option<usize>;
     /// The key, with its size as far as it is known.
     fn key(key: &[u8]) -> &[u8];
-    /// The size of a value that the list says has `size` bytes.
-    fn value_size(size: usize) -> usize;
-    /// Room for a value of `size` bytes.
-    fn room(size: usize) -> Self::Room;
 }
 
-/// Sizes that are known only at run time.
+/// Sizes that are known only at run time, and may differ.
 pub struct Any;
 
 impl Form for Any {
-    type Room = Vec<MaybeUninit<u8>>;
+    const VALUE: Option<usize> = None;
 
     #[inline(always)]
     fn key(key: &[u8]) -> &[u8] {
         key
-    }
-
-    #[inline(always)]
-    fn value_size(size: usize) -> usize {
-        size
-    }
-
-    fn room(size: usize) -> Self::Room {
-        vec![MaybeUninit::new(0); size]
     }
 }
 
@@ -52,21 +39,12 @@ impl Form for Any {
 pub struct Known<const K: usize, const V: usize>;
 
 impl<const K: usize, const V: usize> Form for Known<K, V> {
-    type Room = [MaybeUninit<u8>; V];
+    const VALUE: Option<usize> = Some(V);
 
     #[inline(always)]
     fn key(key: &[u8]) -> &[u8] {
         let known: &[u8; K] = key.first_chunk().expect("the size was looked at before");
         known
-    }
-
-    #[inline(always)]
-    fn value_size(_size: usize) -> usize {
-        V
-    }
-
-    fn room(_size: usize) -> Self::Room {
-        [MaybeUninit::new(0); V]
     }
 }
 
@@ -134,10 +112,10 @@ impl<H: Handle, F: Form> OurWorker<H, F> {
         }
         let mut tally = Tally::default();
         let mut batch = Vec::with_capacity(self.batch);
-        let mut operations = list.range(from, to);
+        let mut at = from;
         loop {
             batch.clear();
-            for one in operations.by_ref().take(self.batch) {
+            for one in list.range(at, to.min(at + self.batch)) {
                 let key = Key::new(F::key(one.key), &self.hasher);
                 self.handle.prefetch(&key);
                 // Two pushes, so that a get's few words are written and not a whole request moved.
@@ -152,20 +130,18 @@ impl<H: Handle, F: Form> OurWorker<H, F> {
             if batch.is_empty() {
                 return tally;
             }
-            self.answers.start(batch.len(), list.value_size());
+            self.answers.start(batch.len());
             self.handle.execute(now, &batch, &mut self.answers);
-            self.answers.judge(&batch, &mut tally);
+            let asked = list.range(at, at + batch.len());
+            self.answers.judge(asked, &mut tally);
+            at += batch.len();
         }
     }
 
     /// As a program with one key at a time does: each request is built, executed and checked alone.
     fn ask_singly(&mut self, now: Time, list: &Operations, from: usize, to: usize) -> Tally {
         let mut tally = Tally::default();
-        let mut lone = Lone {
-            answer: Answer::None,
-            room: F::room(list.value_size()),
-            odd: Vec::new(),
-        };
+        let mut lone = Lone::<F>::new();
         for one in list.range(from, to) {
             lone.answer = Answer::None;
             match one.set {
@@ -178,7 +154,7 @@ impl<H: Handle, F: Form> OurWorker<H, F> {
                     let key = Key::new(F::key(one.key), &self.hasher);
                     let request = Request { key, op: Op::Get };
                     self.handle.execute(now, &[request], &mut lone);
-                    judge_get(lone.answer, lone.room.as_mut(), F::key(one.key), &mut tally);
+                    judge_get(lone.answer, lone.value(), &one, F::key(one.key), &mut tally);
                 }
             }
         }
@@ -206,11 +182,12 @@ impl<H: Handle, F: Form> OurWorker<H, F> {
 }
 
 impl<H: Handle, F: Form> Worker for OurWorker<H, F> {
-    fn run(&mut self, list: &Operations, from: usize, to: usize) -> Tally {
-        let now = self.now();
-        let tally = self.ask(now, list, from, to);
-        self.maintain(now);
-        tally
+    fn requests(&mut self, list: &Operations, from: usize, to: usize) -> Tally {
+        self.ask(self.now(), list, from, to)
+    }
+
+    fn rest(&mut self) {
+        self.maintain(self.now());
     }
 }
 
@@ -235,70 +212,110 @@ impl From<Reply> for Answer {
     }
 }
 
-/// A batch's answers: a place of the expected size for each value.
+/// A batch's answers, and the values that were found, one behind the other as in a server's output.
 struct Answers<F> {
     form: PhantomData<F>,
-    value_size: usize,
     values: Vec<MaybeUninit<u8>>,
-    answers: Vec<Answer>,
-    /// Room for a value of another size: a wrong one, or one that moves while it is read.
+    /// Where the next value begins.
+    end: usize,
+    answers: Vec<Placed>,
+    /// Room for a value of another size than the known one: a wrong one, or one that moves while it is read.
     odd: Vec<MaybeUninit<u8>>,
+}
+
+/// An answer, and where its value is.
+#[derive(Clone, Copy)]
+struct Placed {
+    answer: Answer,
+    at: usize,
+    size: usize,
+}
+
+impl Placed {
+    const NONE: Self = Self {
+        answer: Answer::None,
+        at: 0,
+        size: 0,
+    };
 }
 
 impl<F: Form> Answers<F> {
     fn new() -> Self {
         Self {
             form: PhantomData,
-            value_size: 0,
             values: Vec::new(),
+            end: 0,
             answers: Vec::new(),
             odd: Vec::new(),
         }
     }
 
-    /// Bytes of a value that is as expected.
-    #[inline(always)]
-    fn value_size(&self) -> usize {
-        F::value_size(self.value_size)
+    fn start(&mut self, requests: usize) {
+        self.end = 0;
+        self.answers.clear();
+        self.answers.resize(requests, Placed::NONE);
     }
 
-    fn start(&mut self, requests: usize, value_size: usize) {
-        self.value_size = value_size;
-        // Only ever grows: the bytes of earlier batches are overwritten.
-        if self.values.len() < requests * value_size {
-            self.values
-                .resize(requests * value_size, MaybeUninit::new(0));
+    /// Room for a value behind those of earlier requests.
+    #[inline(always)]
+    fn room(&mut self, size: usize) -> &mut [MaybeUninit<u8>] {
+        if self.values.len() - self.end < size {
+            grow(&mut self.values, self.end + size);
         }
-        self.answers.clear();
-        self.answers.resize(requests, Answer::None);
+        &mut self.values[self.end..][..size]
     }
 
     /// Counts the answers, and checks each value against its key.
     #[inline]
-    fn judge(&self, batch: &[Request<'_>], tally: &mut Tally) {
-        let values = self.values.chunks_exact(self.value_size());
-        for ((request, answer), value) in batch.iter().zip(&self.answers).zip(values) {
-            if matches!(request.op, Op::Get) {
-                judge_get(*answer, value, F::key(request.key.bytes()), tally);
+    fn judge<'l>(&self, asked: impl Iterator<Item = Operation<'l>>, tally: &mut Tally) {
+        for (one, placed) in asked.zip(&self.answers) {
+            if one.set.is_none() {
+                let value = match placed.answer {
+                    Answer::Hit => &self.values[placed.at..][..F::VALUE.unwrap_or(placed.size)],
+                    _ => &[],
+                };
+                judge_get(placed.answer, value, &one, F::key(one.key), tally);
             } else {
                 tally.operations += 1;
-                tally.wrong += u64::from(*answer != Answer::Stored);
+                tally.wrong += u64::from(placed.answer != Answer::Stored);
             }
         }
     }
 }
 
+/// Makes room for at least so many bytes, all initialised. It only ever grows: the bytes of earlier batches are
+/// overwritten.
+#[cold]
+fn grow(room: &mut Vec<MaybeUninit<u8>>, least: usize) {
+    room.resize(least.next_power_of_two(), MaybeUninit::new(0));
+}
+
+/// The size of a value as far as it is known; `None` if it should have another.
+#[inline(always)]
+fn expected<F: Form>(size: usize) -> Option<usize> {
+    match F::VALUE {
+        Some(known) => (size == known).then_some(known),
+        None => Some(size),
+    }
+}
+
 /// Counts the answer to a get, and checks the value against its key.
 #[inline(always)]
-fn judge_get(answer: Answer, value: &[MaybeUninit<u8>], key: &[u8], tally: &mut Tally) {
+fn judge_get(
+    answer: Answer,
+    value: &[MaybeUninit<u8>],
+    one: &Operation<'_>,
+    key: &[u8],
+    tally: &mut Tally,
+) {
     tally.operations += 1;
     tally.gets += 1;
     match answer {
         Answer::Hit => {
-            // SAFETY: each byte was initialised when the room was made, and every write there since (see
+            // SAFETY: each byte was initialised when the room was made (see `grow`), and every write there since (see
             // `Replies::begin`) stored initialised bytes.
             let value = unsafe { value.assume_init_ref() };
-            tally.hit(value, key, value.len());
+            tally.hit(value, key, one.value_size);
         }
         Answer::Miss => {}
         _ => tally.wrong += 1,
@@ -306,20 +323,50 @@ fn judge_get(answer: Answer, value: &[MaybeUninit<u8>], key: &[u8], tally: &mut 
 }
 
 /// The answer to a request alone.
-struct Lone<R> {
+struct Lone<F> {
+    form: PhantomData<F>,
     answer: Answer,
-    /// Room for a value of the expected size.
-    room: R,
+    /// Bytes of the value.
+    size: usize,
+    room: Vec<MaybeUninit<u8>>,
     odd: Vec<MaybeUninit<u8>>,
 }
 
-impl<V: Value, R: AsMut<[MaybeUninit<u8>]>> Replies<V> for Lone<R> {
+impl<F: Form> Lone<F> {
+    fn new() -> Self {
+        let mut room = Vec::new();
+        grow(&mut room, F::VALUE.unwrap_or(1));
+        Self {
+            form: PhantomData,
+            answer: Answer::None,
+            size: 0,
+            room,
+            odd: Vec::new(),
+        }
+    }
+
+    /// The value that was found last.
+    #[inline(always)]
+    fn value(&self) -> &[MaybeUninit<u8>] {
+        &self.room[..F::VALUE.unwrap_or(self.size)]
+    }
+
+    #[inline(always)]
+    fn room(&mut self, size: usize) -> &mut [MaybeUninit<u8>] {
+        if self.room.len() < size {
+            grow(&mut self.room, size);
+        }
+        self.size = size;
+        &mut self.room[..size]
+    }
+}
+
+impl<V: Value, F: Form> Replies<V> for Lone<F> {
     #[inline(always)]
     fn begin(&mut self, _index: usize, item: &Item) -> &mut [MaybeUninit<u8>] {
-        let room = self.room.as_mut();
-        if item.value_len == room.len() {
+        if let Some(size) = expected::<F>(item.value_len) {
             self.answer = Answer::Hit;
-            room
+            self.room(size)
         } else {
             self.answer = Answer::Wrong;
             self.odd.resize(item.value_len, MaybeUninit::new(0));
@@ -335,7 +382,10 @@ impl<V: Value, R: AsMut<[MaybeUninit<u8>]>> Replies<V> for Lone<R> {
     }
 
     fn large(&mut self, _index: usize, _item: &Item, value: V) {
-        self.answer = take_large(&value, self.room.as_mut());
+        self.answer = match expected::<F>(value.len()) {
+            Some(size) => take_large(&value, self.room(size)),
+            None => Answer::Wrong,
+        };
     }
 
     #[inline(always)]
@@ -344,11 +394,8 @@ impl<V: Value, R: AsMut<[MaybeUninit<u8>]>> Replies<V> for Lone<R> {
     }
 }
 
-/// Copies a value held in place, if it has the expected size.
+/// Copies a value held in place to a room of its size.
 fn take_large(value: &impl Value, room: &mut [MaybeUninit<u8>]) -> Answer {
-    if value.len() != room.len() {
-        return Answer::Wrong;
-    }
     let mut copied = 0;
     while copied < room.len() {
         let chunk = value.chunk(copied);
@@ -361,32 +408,42 @@ fn take_large(value: &impl Value, room: &mut [MaybeUninit<u8>]) -> Answer {
 impl<V: Value, F: Form> Replies<V> for Answers<F> {
     #[inline(always)]
     fn begin(&mut self, index: usize, item: &Item) -> &mut [MaybeUninit<u8>] {
-        let size = self.value_size();
-        if item.value_len == size {
-            self.answers[index] = Answer::Hit;
-            &mut self.values[index * size..][..size]
+        if let Some(size) = expected::<F>(item.value_len) {
+            self.answers[index] = Placed {
+                answer: Answer::Hit,
+                at: self.end,
+                size,
+            };
+            self.room(size)
         } else {
-            self.answers[index] = Answer::Wrong;
+            self.answers[index].answer = Answer::Wrong;
             self.odd.resize(item.value_len, MaybeUninit::new(0));
             &mut self.odd
         }
     }
 
     #[inline(always)]
-    fn commit(&mut self, _index: usize) {}
+    fn commit(&mut self, index: usize) {
+        self.end += self.answers[index].size;
+    }
 
     fn retract(&mut self, index: usize) {
-        self.answers[index] = Answer::None;
+        self.answers[index] = Placed::NONE;
     }
 
     fn large(&mut self, index: usize, _item: &Item, value: V) {
-        let size = self.value_size();
-        let room = &mut self.values[index * size..][..size];
-        self.answers[index] = take_large(&value, room);
+        let at = self.end;
+        let Some(size) = expected::<F>(value.len()) else {
+            self.answers[index].answer = Answer::Wrong;
+            return;
+        };
+        let answer = take_large(&value, self.room(size));
+        self.answers[index] = Placed { answer, at, size };
+        self.end += size;
     }
 
     #[inline(always)]
     fn done(&mut self, index: usize, reply: Reply) {
-        self.answers[index] = Answer::from(reply);
+        self.answers[index].answer = Answer::from(reply);
     }
 }

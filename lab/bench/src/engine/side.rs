@@ -38,7 +38,11 @@ pub fn filled<'a, S: Subject + 'a>(
     for list in (0..WARM_UPS).flat_map(|_| lists) {
         tally.add(&subject.worker().run(list, 0, list.len()));
     }
+    let stored: u64 = lists.iter().map(Operations::hits).sum();
     match tally.wrong {
+        0 if tally.hits > stored * WARM_UPS as u64 => {
+            Err("values of keys that were never stored".to_owned())
+        }
         0 => Ok(as_it_is(subject)),
         wrong => Err(format!("{wrong} wrong answers")),
     }

@@ -31,7 +31,17 @@ pub trait Subject: Sync {
 /// One thread's access to a table.
 pub trait Worker: Send {
     /// Carries out operations `from` to `to`, reads each value found, and checks it against its key.
-    fn run(&mut self, list: &Operations, from: usize, to: usize) -> Tally;
+    fn requests(&mut self, list: &Operations, from: usize, to: usize) -> Tally;
+
+    /// A piece of the work that the table leaves to its callers.
+    fn rest(&mut self) {}
+
+    /// Both.
+    fn run(&mut self, list: &Operations, from: usize, to: usize) -> Tally {
+        let tally = self.requests(list, from, to);
+        self.rest();
+        tally
+    }
 }
 
 /// The results of operations.

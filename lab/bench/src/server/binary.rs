@@ -168,11 +168,7 @@ mod tests {
     fn script(pipeline: usize) -> Script {
         Script::random(&Shape {
             protocol: Protocol::Binary,
-            items: Items {
-                count: 1,
-                key_size: 10,
-                value_size: 9,
-            },
+            items: Items::alike(1, 10, 9),
             distribution: Distribution::Uniform,
             pipeline,
             multiget: 1,

@@ -125,11 +125,7 @@ mod tests {
     fn script(protocol: Protocol) -> Script {
         Script::random(&Shape {
             protocol,
-            items: Items {
-                count: 1,
-                key_size: KEY_SIZE,
-                value_size: 9,
-            },
+            items: Items::alike(1, KEY_SIZE, 9),
             distribution: Distribution::Uniform,
             pipeline: 1,
             multiget: 1,

@@ -111,11 +111,7 @@ mod tests {
     use crate::server::scan::Protocol;
     use crate::server::script::Shape;
 
-    const ITEMS: Items = Items {
-        count: 1,
-        key_size: 10,
-        value_size: 9,
-    };
+    const ITEMS: Items = Items::alike(1, 10, 9);
 
     fn script(multiget: usize) -> Script {
         let shape = Shape {

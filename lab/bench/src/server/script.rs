@@ -234,11 +234,7 @@ impl Script {
 mod tests {
     use super::*;
 
-    const ITEMS: Items = Items {
-        count: 100,
-        key_size: 10,
-        value_size: 9,
-    };
+    const ITEMS: Items = Items::alike(100, 10, 9);
 
     #[test]
     fn a_preload_sets_each_item_once() {

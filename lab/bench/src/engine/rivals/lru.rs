@@ -26,9 +26,14 @@ pub struct ShardedLru<K, V> {
 struct Shard<K, V>(Mutex<LruCache<K, V, Hasher>>);
 
 impl<K: KeyForm, V: ValueForm> ShardedLru<K, V> {
-    /// Room for `items`.
+    /// Room for `items`, of which none is evicted.
     pub fn new(items: usize) -> Self {
-        let room = NonZeroUsize::MIN.saturating_add(room_for(items) / SHARDS + SHARDS);
+        Self::holding(room_for(items) + SHARDS * SHARDS)
+    }
+
+    /// A cache that holds about so many items at most.
+    pub fn holding(room: usize) -> Self {
+        let room = NonZeroUsize::MIN.saturating_add(room / SHARDS);
         let hasher = Hasher::default();
         let shard = || Shard(Mutex::new(LruCache::with_hasher(room, hasher.clone())));
         Self {

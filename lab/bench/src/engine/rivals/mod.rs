@@ -26,6 +26,13 @@ pub use quick_cache::QuickCache;
 /// The hash function of all of them.
 type Hasher = foldhash::fast::RandomState;
 
+/// A byte string as a key.
+pub type KeyBytes = Box<[u8]>;
+/// A byte string as a value of a table that gives it out.
+pub type GivenBytes = Arc<[u8]>;
+/// A byte string as a value of a table that shows it.
+pub type ShownBytes = Box<[u8]>;
+
 /// Room for `items` items, and a quarter more: shards do not fill evenly.
 fn room_for(items: usize) -> usize {
     items + items / 4
@@ -142,7 +149,7 @@ impl<T: Table> Subject for OneByOne<T> {
 pub struct OneByOneWorker<'a, T>(&'a T);
 
 impl<T: Table> Worker for OneByOneWorker<'_, T> {
-    fn run(&mut self, list: &Operations, from: usize, to: usize) -> Tally {
+    fn requests(&mut self, list: &Operations, from: usize, to: usize) -> Tally {
         let mut tally = Tally::default();
         for one in list.range(from, to) {
             tally.operations += 1;
@@ -150,7 +157,7 @@ impl<T: Table> Worker for OneByOneWorker<'_, T> {
                 Some(value) => self.0.set(one.key, value),
                 None => {
                     tally.gets += 1;
-                    let show = |value: &[u8]| tally.hit(value, one.key, list.value_size());
+                    let show = |value: &[u8]| tally.hit(value, one.key, one.value_size);
                     self.0.get(one.key, show);
                 }
             }

@@ -6,11 +6,20 @@ use crate::engine::rivals::{Hasher, KeyForm, Table, ValueForm, room_for};
 pub struct Moka<K, V>(moka::sync::Cache<K, V, Hasher>);
 
 impl<K: KeyForm, V: ValueForm + Clone> Moka<K, V> {
-    /// Room for `items`.
+    /// Room for `items`, of which none is evicted.
     pub fn new(items: usize) -> Self {
+        Self::of(items, room_for(items))
+    }
+
+    /// A cache that holds so many items at most.
+    pub fn holding(room: usize) -> Self {
+        Self::of(room, room)
+    }
+
+    fn of(expected: usize, room: usize) -> Self {
         let builder = moka::sync::Cache::builder()
-            .initial_capacity(items)
-            .max_capacity(room_for(items) as u64);
+            .initial_capacity(expected)
+            .max_capacity(room as u64);
         Self(builder.build_with_hasher(Hasher::default()))
     }
 }

@@ -54,14 +54,9 @@ impl<K: KeyForm, V: ValueForm> Subject for Papaya<K, V> {
 pub struct PapayaWorker<'a, K, V>(&'a Papaya<K, V>);
 
 impl<K: KeyForm, V: ValueForm> PapayaWorker<'_, K, V> {
-    /// Operations under one guard, with values of this size.
+    /// Operations under one guard.
     #[inline(always)]
-    fn guarded<'l>(
-        &self,
-        operations: impl Iterator<Item = Operation<'l>>,
-        value_size: usize,
-        tally: &mut Tally,
-    ) {
+    fn guarded<'l>(&self, operations: impl Iterator<Item = Operation<'l>>, tally: &mut Tally) {
         let map = self.0.map.pin();
         for one in operations {
             tally.operations += 1;
@@ -72,7 +67,7 @@ impl<K: KeyForm, V: ValueForm> PapayaWorker<'_, K, V> {
                 None => {
                     tally.gets += 1;
                     if let Some(value) = map.get(K::sought(one.key)) {
-                        tally.hit(value.bytes(), one.key, value_size);
+                        tally.hit(value.bytes(), one.key, one.value_size);
                     }
                 }
             }
@@ -81,20 +76,19 @@ impl<K: KeyForm, V: ValueForm> PapayaWorker<'_, K, V> {
 }
 
 impl<K: KeyForm, V: ValueForm> Worker for PapayaWorker<'_, K, V> {
-    fn run(&mut self, list: &Operations, from: usize, to: usize) -> Tally {
-        let size = list.value_size();
+    fn requests(&mut self, list: &Operations, from: usize, to: usize) -> Tally {
         let mut tally = Tally::default();
         if self.0.guarded == 1 {
             // A loop of its own, so that nothing but the operations themselves is measured.
             for one in list.range(from, to) {
-                self.guarded(iter::once(one), size, &mut tally);
+                self.guarded(iter::once(one), &mut tally);
             }
             return tally;
         }
         let mut operations = list.range(from, to);
         while operations.len() > 0 {
             let batch = operations.by_ref().take(self.0.guarded);
-            self.guarded(batch, size, &mut tally);
+            self.guarded(batch, &mut tally);
         }
         tally
     }

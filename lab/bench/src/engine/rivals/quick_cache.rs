@@ -9,9 +9,13 @@ type Unit = quick_cache::UnitWeighter;
 pub struct QuickCache<K, V>(quick_cache::sync::Cache<K, V, Unit, Hasher>);
 
 impl<K: KeyForm, V: ValueForm + Clone> QuickCache<K, V> {
-    /// Room for `items`.
+    /// Room for `items`, of which none is evicted.
     pub fn new(items: usize) -> Self {
-        let room = room_for(items);
+        Self::holding(room_for(items))
+    }
+
+    /// A cache that holds so many items at most.
+    pub fn holding(room: usize) -> Self {
         Self(quick_cache::sync::Cache::with(
             room,
             room as u64,

@@ -1,6 +1,8 @@
 //! Tables in Markdown of the benches' results, as `scripts/bench.sh` puts them into README.md and docs, so that no
 //! figure is copied by hand.
 
+#![forbid(unsafe_code)]
+
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
@@ -10,9 +12,9 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::Deserialize;
 
-use crate::report::Spread;
-use crate::server::Protocol;
-use crate::{engine, fill, growth, versus};
+use nuthatch_bench::report::Spread;
+use nuthatch_bench::server::Protocol;
+use nuthatch_bench::{engine, fill, full, growth, versus};
 
 mod detail;
 mod summary;
@@ -52,7 +54,9 @@ pub fn run(options: &Options) -> Result<(), String> {
 enum Line {
     Engine(engine::Report),
     Fill(fill::Report),
+    Full(full::Report),
     Growth(growth::Report),
+    Insert(engine::insert::Report),
     Versus(versus::Report),
 }
 
@@ -61,10 +65,12 @@ enum Line {
 struct Found {
     engines: Vec<engine::Report>,
     fills: Vec<fill::Report>,
+    fulls: Vec<full::Report>,
     growths: Vec<growth::Report>,
+    inserts: Vec<engine::insert::Report>,
     versus: Vec<versus::Report>,
     /// The machine; the same for all.
-    host: Option<crate::host::Host>,
+    host: Option<nuthatch_bench::host::Host>,
 }
 
 impl Found {
@@ -77,7 +83,9 @@ impl Found {
             let host = match &line {
                 Line::Engine(report) => &report.host,
                 Line::Fill(report) => &report.host,
+                Line::Full(report) => &report.host,
                 Line::Growth(report) => &report.host,
+                Line::Insert(report) => &report.host,
                 Line::Versus(report) => &report.host,
             };
             if found.host.get_or_insert_with(|| host.clone()) != host {
@@ -88,7 +96,9 @@ impl Found {
             match line {
                 Line::Engine(report) => found.engines.push(report),
                 Line::Fill(report) => found.fills.push(report),
+                Line::Full(report) => found.fulls.push(report),
                 Line::Growth(report) => found.growths.push(report),
+                Line::Insert(report) => found.inserts.push(report),
                 Line::Versus(report) => found.versus.push(report),
             }
         }
@@ -147,10 +157,17 @@ fn server_name(side: &versus::Side) -> String {
 
 /// The load on an engine, in words.
 fn work(report: &engine::Report) -> String {
-    let gets = match report.get_ratio {
+    let mut gets = match report.get_ratio {
         1.0 => "GET".to_owned(),
+        0.0 => "SET of stored keys".to_owned(),
         ratio => format!("GET {:.0} %, SET", ratio * 100.0),
     };
+    if report.miss_ratio > 0.0 {
+        let _ = write!(gets, ", {:.0} % misses", report.miss_ratio * 100.0);
+    }
+    if report.dist == engine::Distribution::Zipf {
+        gets.push_str(", by Zipf 0.99");
+    }
     match report.batch {
         1 => format!("{gets}, one at a time"),
         batch => format!("{gets}, {batch} at a time"),

@@ -1,9 +1,9 @@
 //! The table of the README: medians alone. Their spreads, and all other figures, are in the other tables.
 
-use crate::figures::{Found, Table, load, places, server_name};
-use crate::report::Spread;
-use crate::server::Protocol;
-use crate::versus;
+use crate::{Found, Table, load, places, server_name};
+use nuthatch_bench::report::Spread;
+use nuthatch_bench::server::Protocol;
+use nuthatch_bench::versus;
 
 /// The server's CPU time, and it / the rivals'. Empty if no servers were measured.
 pub fn table(found: &Found) -> String {

@@ -2,16 +2,22 @@
 
 use std::fmt::Write as _;
 
-use crate::engine::RivalForm;
-use crate::figures::{Found, Table, load, server_name, spread, thousands, work};
-use crate::times::Times;
-use crate::{engine, fill, growth, versus};
+use crate::{Found, Table, load, server_name, spread, thousands, work};
+use nuthatch_bench::engine::RivalForm;
+use nuthatch_bench::times::Times;
+use nuthatch_bench::{engine, fill, full, growth, versus};
 
 /// The tables, with what they were measured on.
 pub fn tables(found: &Found, commit: &str) -> String {
     let mut text = format!("{}\n", found.host(commit));
     for report in &found.engines {
         let _ = write!(text, "\n{}", engine(report));
+    }
+    for report in &found.inserts {
+        let _ = write!(text, "\n{}", insert(report));
+    }
+    for report in &found.fulls {
+        let _ = write!(text, "\n{}", full(report));
     }
     if let Some(table) = growths(&found.growths) {
         let _ = write!(
@@ -46,11 +52,12 @@ pub fn tables(found: &Found, commit: &str) -> String {
 
 fn engine(report: &engine::Report) -> String {
     let mut text = format!(
-        "Engine {}, {} items of {} + {} bytes in {} MiB, {} thread{}: {}",
+        "Engine {}, {} items of {} + {} bytes{} in {} MiB, {} thread{}: {}",
         report.engine,
         thousands(report.items),
         report.key_size,
         report.value_size,
+        report.mixed.map_or("", |_| " on average, as in ETC,"),
         report.memory_used >> 20,
         report.threads,
         if report.threads == 1 { "" } else { "s" },
@@ -76,16 +83,15 @@ fn engine(report: &engine::Report) -> String {
         String::new(),
         format!("{:.4}", report.hit_ratio),
     ]);
-    if let Some(best) = report.limit_ways.first() {
-        table.row([
-            format!("the memory's limit: {best}"),
-            spread(&report.limit_spread),
-            spread(&report.ratio_limit),
-            String::new(),
-        ]);
+    if let Some(limit) = &report.limit {
+        limit_rows(limit, &mut table);
     }
     if let Some(ratio) = &report.ratio_one_thread {
         table.row(["one thread alone", "", &spread(ratio), ""]);
+    }
+    if let (Some(bytes), Some(ratio)) = (report.hold, &report.ratio_nothing_held) {
+        let name = format!("with no value of {} bytes held", thousands(bytes as u64));
+        table.row([&name, "", &spread(ratio), ""]);
     }
     for (name, rival) in &report.rivals {
         table.row([
@@ -96,6 +102,94 @@ fn engine(report: &engine::Report) -> String {
         ]);
     }
     text + &table.text
+}
+
+fn limit_rows(limit: &engine::LimitReport, table: &mut Table) {
+    let engine::Lines {
+        buckets,
+        item,
+        recency,
+    } = limit.lines;
+    let way = limit
+        .ways
+        .first()
+        .map_or(String::new(), |best| format!(", {best}"));
+    table.row([
+        format!("the memory's limit: {buckets:.2} + {item:.2} lines{way}"),
+        spread(&limit.mops),
+        spread(&limit.ratio),
+        String::new(),
+    ]);
+    table.row([
+        format!("the same with {recency:.2} lines of recency"),
+        String::new(),
+        spread(&limit.ratio_all_lines),
+        String::new(),
+    ]);
+}
+
+fn insert(report: &engine::insert::Report) -> String {
+    let threads = report.threads;
+    let mut table = Table::new([
+        "side".to_owned(),
+        "million/s, one thread".to_owned(),
+        "engine / it".to_owned(),
+        format!("million/s, {threads} threads"),
+        "engine / it".to_owned(),
+        format!("{threads} threads / one"),
+    ]);
+    let some = |it: &Option<_>| it.as_ref().map_or(String::new(), spread);
+    for (name, side) in &report.sides {
+        table.row([
+            format!("{name} {}", side.version).trim_end().to_owned(),
+            some(&side.mops_alone),
+            some(&side.ratio_one_thread),
+            spread(&side.mops),
+            spread(&side.ratio),
+            some(&side.ratio_alone),
+        ]);
+    }
+    format!(
+        "New keys into an empty {}, {} items of {} + {} bytes, {} at a time:\n\n{}",
+        report.engine,
+        thousands(report.items),
+        report.key_size,
+        report.value_size,
+        report.batch,
+        table.text
+    )
+}
+
+fn full(report: &full::Report) -> String {
+    let mut table = Table::new([
+        "side",
+        "p50",
+        "p99",
+        "p99.9",
+        "longest",
+        "p99.9: it / the first",
+        "hit ratio",
+    ]);
+    for side in &report.sides {
+        table.row([
+            side.name.clone(),
+            spread(&side.p50_us),
+            spread(&side.p99_us),
+            spread(&side.p999_us),
+            spread(&side.max_us),
+            spread(&side.p999_by_first),
+            format!("{:.3}", side.hit_ratio),
+        ]);
+    }
+    format!(
+        "Microseconds of a set in a full cache: {} MiB, keys of {} bytes and values of {}; rivals hold {} items, as the \
+         first:\n\n{}",
+        report.memory_limit >> 20,
+        report.key_size,
+        report.value_size,
+        thousands(report.items_held),
+        table.text
+    )
 }
 
 fn fills(reports: &[fill::Report]) -> Option<Table> {

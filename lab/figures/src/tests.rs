@@ -4,12 +4,12 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::*;
-use crate::engine::{LIBRARY, RivalForm, RivalReport};
-use crate::fill_server::FilledServer;
-use crate::host::Host;
-use crate::limit::{By, WayReport};
-use crate::server::Protocol;
-use crate::versus::{RivalSide, Side};
+use nuthatch_bench::engine::{LIBRARY, RivalForm, RivalReport};
+use nuthatch_bench::fill_server::FilledServer;
+use nuthatch_bench::host::Host;
+use nuthatch_bench::limit::{By, WayReport};
+use nuthatch_bench::server::Protocol;
+use nuthatch_bench::versus::{RivalSide, Side};
 
 fn of(median: f64) -> Spread {
     Spread {
@@ -66,21 +66,33 @@ fn engine(batch: usize, form: Option<RivalForm>) -> engine::Report {
         value_size: 32,
         threads: 1,
         batch,
+        mixed: None,
         get_ratio: 1.0,
+        miss_ratio: 0.1,
+        dist: engine::Distribution::Zipf,
         memory_used: 800 << 20,
         resident: 8000 << 20,
         resident_in_huge_pages: 7000 << 20,
         mops: 18.0,
         mops_spread: of(18.0),
         hit_ratio: 1.0,
-        limit_mops: 22.0,
-        limit_spread: of(22.0),
-        ratio_limit: of(0.8),
-        limit_ways: vec![WayReport {
-            by: By::FarPrefetches,
-            in_flight: 32,
+        limit: Some(engine::LimitReport {
+            lines: engine::Lines {
+                buckets: 2.0,
+                item: 1.875,
+                recency: 1.0,
+            },
             mops: of(22.0),
-        }],
+            ratio: of(0.8),
+            ratio_all_lines: of(0.9),
+            ways: vec![WayReport {
+                by: By::FarPrefetches,
+                in_flight: 32,
+                mops: of(22.0),
+            }],
+        }),
+        hold: Some(100_000),
+        ratio_nothing_held: Some(of(0.9)),
         ratio_one_thread: None,
         form,
         rivals,
@@ -198,7 +210,9 @@ fn the_detail_has_every_side() {
     let detail = detail::tables(&Found::read(&lines.concat()).unwrap(), "");
     for row in [
         "| cuckoo | 18.0 (9.0 to 36.0) |  | 1.0000 |",
-        "| the memory's limit: by prefetches into the second level, 32 in flight | 22 (11 to 44) | 0.80 (0.40 to 1.60) |  |",
+        "| the memory's limit: 2.00 + 1.88 lines, by prefetches into the second level, 32 in flight | 22 (11 to 44) | 0.80 (0.40 to 1.60) |  |",
+        "| the same with 1.00 lines of recency |  | 0.90 (0.45 to 1.80) |  |",
+        "| with no value of 100,000 bytes held |  | 0.90 (0.45 to 1.80) |  |",
         "| bare table | 1.00 (0.50 to 2.00) | 0.70 (0.35 to 1.40) | 1.0000 |",
         "| papaya, held 0.2.5 | 1.00 (0.50 to 2.00) | 2.00 (1.00 to 4.00) | 1.0000 |",
         "| GET, pipelines of 100 | nuthatch | 2000 (1000 to 4000) | 0.125 (0.062 to 0.250) | 70 (35 to 140) |  |  |",
