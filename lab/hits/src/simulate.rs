@@ -100,8 +100,13 @@ pub fn simulate(
     });
     let mut hits = Hits::default();
     for request in &trace.requests {
-        let hit = policy.request(request.key, charging.charge(request.size));
-        hits.count(request.size, hit);
+        let charge = charging.charge(request.size);
+        if request.writes {
+            policy.write(request.key, charge);
+        } else {
+            let hit = policy.request(request.key, charge);
+            hits.count(request.size, hit);
+        }
     }
     (hits, policy.movement())
 }

@@ -42,7 +42,7 @@ pub struct MemoryUse {
     pub used: Option<u64>,
 }
 
-/// Plays a trace as a program does that reads through its cache: get, and set on a miss. One request at a time, each
+/// Plays a trace as a program does that reads through its cache: get, and set on a miss; what a trace writes is set. One request at a time, each
 /// after the answer to the one before, so that a server carries out what a simulation does.
 pub fn read_through(
     trace: &Trace,
@@ -54,6 +54,10 @@ pub fn read_through(
         refuse_if(stop)?;
         for request in requests {
             let key = trace.keys.bytes(request.key);
+            if request.writes {
+                cache.set(key, request.size)?;
+                continue;
+            }
             let hit = cache.get(key)?;
             if !hit {
                 cache.set(key, request.size)?;

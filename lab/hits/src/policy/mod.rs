@@ -37,6 +37,11 @@ pub trait Policy: Send {
     /// now.
     fn request(&mut self, key: u32, charge: u32) -> bool;
 
+    /// An item is stored that nobody has asked for: to most policies a use like any other.
+    fn write(&mut self, key: u32, charge: u32) {
+        self.request(key, charge);
+    }
+
     /// What all items held take together: never more than the capacity.
     fn used(&self) -> u64;
 

@@ -15,6 +15,7 @@ mod csv;
 mod keys;
 mod lines;
 mod lis;
+pub mod made;
 mod oracle;
 mod source;
 
@@ -87,6 +88,8 @@ pub struct Request {
     pub key: u32,
     /// Bytes of its value.
     pub size: u32,
+    /// True: the item is written, and not read first. Only made traces have such requests.
+    pub writes: bool,
 }
 
 /// A trace in memory.
@@ -105,22 +108,20 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Reads a file, or standard input for `-`. Errors: it cannot be opened or uncompressed, or has no requests.
+    /// Reads a file, or standard input for `-`, or makes one. Errors: it cannot be opened or uncompressed, or has no requests.
     pub fn read(path: &Path, options: &ReadOptions) -> Result<Self, Failure> {
-        let name = trace_name(path);
         let failed = |words: String| Failure::run(format!("{}: {words}", path.display()));
+        let mut reader = Reader::new(path, options);
+        if let Some(name) = path
+            .to_str()
+            .and_then(|path| path.strip_prefix(made::PREFIX))
+        {
+            let made =
+                made::named(name).ok_or_else(|| failed(format!("there are {}", made::help())))?;
+            made.make(&mut |request| reader.made(request));
+            return Ok(reader.trace);
+        }
         let input = source::open(path).map_err(|error| failed(error.to_string()))?;
-        let mut reader = Reader {
-            trace: Self {
-                name,
-                path: path.display().to_string(),
-                requests: Vec::new(),
-                keys: Keys::default(),
-                broken: Broken::default(),
-            },
-            value_size: options.value_size,
-            left: options.limit.unwrap_or(u64::MAX),
-        };
         let format = options.format.unwrap_or_else(|| Format::of_name(path));
         match format {
             Format::Lines => lines::read(input, &mut reader),
@@ -221,6 +222,31 @@ struct Reader {
 }
 
 impl Reader {
+    fn new(path: &Path, options: &ReadOptions) -> Self {
+        Self {
+            trace: Trace {
+                name: trace_name(path),
+                path: path.display().to_string(),
+                requests: Vec::new(),
+                keys: Keys::default(),
+                broken: Broken::default(),
+            },
+            value_size: options.value_size,
+            left: options.limit.unwrap_or(u64::MAX),
+        }
+    }
+
+    /// A request of a trace that is made. `None`: no more are wanted.
+    fn made(&mut self, request: made::MadeRequest) -> Option<()> {
+        let key = self.trace.keys.of_number(request.key)?;
+        self.push(Request {
+            key,
+            size: request.size,
+            writes: request.writes,
+        })
+        .then_some(())
+    }
+
     /// A request for a key that is bytes. False: no more are wanted.
     fn bytes(&mut self, key: &[u8], size: Option<u32>) -> Result<bool, TooManyKeys> {
         let key = self.trace.keys.of_bytes(key).ok_or(TooManyKeys)?;
@@ -235,7 +261,12 @@ impl Reader {
 
     fn request(&mut self, key: u32, size: Option<u32>) -> bool {
         let size = size.unwrap_or(self.value_size);
-        self.trace.requests.push(Request { key, size });
+        let writes = false;
+        self.push(Request { key, size, writes })
+    }
+
+    fn push(&mut self, request: Request) -> bool {
+        self.trace.requests.push(request);
         self.left -= 1;
         self.left > 0
     }
