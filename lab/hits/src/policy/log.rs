@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use nuthatch_store::eviction::log::mean::MeanSize;
 use nuthatch_store::eviction::log::{
-    Candidate, Evicted, Ghost, LogPolicy, LogPolicyKind, Memory, Queue, Queues, UNIT,
+    Candidate, Evicted, Ghost, LogPolicy, LogPolicyKind, Memory, Next, Queue, Queues, UNIT,
 };
 
 use super::costs::Costs;
@@ -79,14 +79,17 @@ impl LogPolicy for Plain {
         UNIT
     }
 
-    fn next(&self, [probation, main]: [usize; 2], _: &Memory) -> Queue {
-        match probation as u64 > share_of((probation + main) as u64, self.0.small) {
+    fn next(&self, [probation, main]: [usize; 2], _: &Memory) -> Next {
+        let has_more = probation as u64 > share_of((probation + main) as u64, self.0.small);
+        Next::of(match has_more {
             true => Queue::Probation,
             false => Queue::Main,
-        }
+        })
     }
 
     fn note_emptying(&self, _: Queue, _: [usize; 2], _: &Memory) {}
+
+    fn note_stay(&self, _: Queue) {}
 
     fn judge(&self, queue: Queue, item: &Candidate, _: &Memory) -> Option<u8> {
         match queue {
@@ -303,13 +306,14 @@ impl Log {
         let [probation, main] = self.lengths();
         let uncounted = self.policy.uncounted(probation);
         let older = self.queues[0].iter().rev().skip(uncounted);
-        for &page in older {
+        for &page in older.take_while(|_| self.divided) {
             let page = &mut self.pages[page as usize];
             if std::mem::replace(&mut page.counts, true) {
                 break;
             }
             for record in page.records.iter().filter(|record| record.is_head) {
-                if record.key != NO_KEY {
+                // Granted uses are not forgotten.
+                if record.key != NO_KEY && self.entries[record.key as usize].fetched {
                     self.entries[record.key as usize].uses = 0;
                 }
             }
@@ -367,7 +371,13 @@ impl Log {
     /// The oldest page of the queue that the policy names, or else of the other queue. It is out of its queue.
     fn oldest(&mut self) -> Option<u32> {
         let memory = self.memory();
-        let first = self.policy.next(self.lengths(), &memory);
+        let first = loop {
+            let next = self.policy.next(self.lengths(), &memory);
+            if !self.stays(&next) {
+                break next.queue;
+            }
+            self.policy.note_stay(next.queue);
+        };
         let other = QUEUES[1 - first as usize];
         for queue in [first, other] {
             let pages = &mut self.queues[queue as usize];
@@ -380,6 +390,40 @@ impl Log {
             }
         }
         None
+    }
+
+    /// If enough items of the page that comes next were used, each pays a use, and the page goes to the back of its
+    /// queue.
+    fn stays(&mut self, next: &Next) -> bool {
+        let Some(stays_at) = next.stays_at else {
+            return false;
+        };
+        let queue = &self.queues[next.queue as usize];
+        let closed = |&page: &u32| self.pages[page as usize].closed;
+        let Some(at) = queue.iter().position(closed) else {
+            return false;
+        };
+        let page = queue[at];
+        let used = |record: &&Record| {
+            record.is_head && record.key != NO_KEY && self.entries[record.key as usize].uses > 0
+        };
+        let records = &self.pages[page as usize].records;
+        let used: Vec<u32> = records
+            .iter()
+            .filter(used)
+            .map(|record| record.key)
+            .collect();
+        if used.len() < stays_at {
+            return false;
+        }
+        for key in used {
+            self.entries[key as usize].uses -= 1;
+        }
+        let queue = &mut self.queues[next.queue as usize];
+        queue.remove(at);
+        queue.push_back(page);
+        self.pages[page as usize].left = self.left;
+        true
     }
 
     /// Memory is short for the first time: all pages but the policy's share become the main queue.
@@ -574,6 +618,39 @@ impl Log {
         self.movement.stored += u64::from(charge);
     }
 
+    /// True if uses of an item count where it lies.
+    fn counts_uses(&self, entry: &Entry) -> bool {
+        let head = entry.places.first();
+        head.is_some_and(|head| {
+            let page = &self.pages[head.page as usize];
+            page.counts || page.queue == Queue::Main
+        })
+    }
+
+    /// Uses that an item keeps when another value takes the place of its own, as in the engine.
+    fn uses_kept(&self, entry: &Entry) -> u8 {
+        let head = entry.places.first();
+        let of_main = head.map(|head| self.pages[head.page as usize].queue == Queue::Main);
+        match (of_main, self.counts_uses(entry)) {
+            (Some(true), _) => entry.uses.max(1),
+            (Some(false), false) if entry.fetched => 0,
+            _ => entry.uses,
+        }
+    }
+
+    /// A new value takes the place of an old one of the same size.
+    fn overwrite(&mut self, key: u32) {
+        let entry = &self.entries[key as usize];
+        let uses = match self.counts_uses(entry) {
+            true => entry.uses + 1,
+            false => self.uses_kept(entry),
+        };
+        let entry = &mut self.entries[key as usize];
+        // An item that was not fetched has fewer than the most: its next hit is to mark it.
+        entry.uses = uses.min(HITS_MAX - 1);
+        entry.fetched = false;
+    }
+
     fn hit(&mut self, key: u32) {
         let entry = &mut self.entries[key as usize];
         entry.uses = (entry.uses + 1).min(HITS_MAX);
@@ -591,6 +668,20 @@ impl Policy for Log {
             self.store(key, charge);
         }
         false
+    }
+
+    fn write(&mut self, key: u32, charge: u32) {
+        let entry = &self.entries[key as usize];
+        if self.holds(key) && entry.charge == charge {
+            self.overwrite(key);
+        } else {
+            let kept = self.uses_kept(entry).min(HITS_MAX - 1);
+            if self.holds(key) {
+                self.remove(key);
+            }
+            self.store(key, charge);
+            self.entries[key as usize].uses = kept;
+        }
     }
 
     fn used(&self) -> u64 {

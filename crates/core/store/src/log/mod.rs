@@ -54,7 +54,7 @@ use std::io;
 use nuthatch_base::sync::mutex::{Mutex, MutexGuard};
 use nuthatch_base::sync::shim::{AtomicU64, AtomicUsize, Ordering};
 
-use crate::eviction::log::{LogPolicy, LogPolicyKind, Memory, Queues as Lengths, UNIT};
+use crate::eviction::log::{LogPolicy, LogPolicyKind, Memory, Next, Queues as Lengths, UNIT};
 use crate::item::{Header, Shape, record_words};
 use crate::memory::arena::{Address, Arena, WORD};
 use crate::memory::pool::Pool;
@@ -305,6 +305,11 @@ impl Log {
         self.pages.queue(self.page_of(address))
     }
 
+    /// True if uses of an item count where it lies.
+    pub fn counts_uses(&self, address: Address) -> bool {
+        self.pages.counts(self.page_of(address))
+    }
+
     /// True if the page of one record came into the log after that of another.
     pub fn is_newer(&self, one: Address, other: Address) -> bool {
         let sequence = |address| self.pages.sequence(self.page_of(address));
@@ -452,6 +457,7 @@ impl Log {
             page.ok_or(Full)?
         };
         let queue = stream.queue();
+        store.recency.start_page(page, self.page_words);
         {
             let mut queues = self.queues();
             queues.sequence += 1;
@@ -602,7 +608,7 @@ impl Log {
         }
         match plan.need {
             Need::Order | Need::Dead | Need::EveryGap => None,
-            Need::Room | Need::AnyRoom => self.oldest(&mut queues, plan),
+            Need::Room | Need::AnyRoom => self.oldest(store, &mut queues, plan),
         }
     }
 
@@ -638,9 +644,17 @@ impl Log {
     }
 
     /// The oldest page of the queue that the policy names, or else of the other queue.
-    fn oldest(&self, queues: &mut Queues, plan: &Plan) -> Option<Cleaning> {
+    fn oldest(&self, store: &Store<Self>, queues: &mut Queues, plan: &Plan) -> Option<Cleaning> {
         let memory = self.memory();
-        let first = match self.policy.next(queues.lengths(), &memory) {
+        let next = loop {
+            let next = self.policy.next(queues.lengths(), &memory);
+            // Where nothing else has given room, no page stays.
+            if plan.need == Need::AnyRoom || !self.stays(store, queues, &next) {
+                break next.queue;
+            }
+            self.policy.note_stay(next.queue);
+        };
+        let first = match next {
             Queue::Probation => [Queue::Probation, Queue::Main],
             Queue::Main => [Queue::Main, Queue::Probation],
         };
@@ -652,6 +666,28 @@ impl Log {
         let left = queues.lengths();
         self.policy.note_emptying(cleaning.queue, left, &memory);
         Some(cleaning)
+    }
+
+    /// If enough items of the page that comes next were used, each pays a use, and the page goes to the back of its
+    /// queue.
+    fn stays(&self, store: &Store<Self>, queues: &mut Queues, next: &Next) -> bool {
+        let Some(stays_at) = next.stays_at else {
+            return false;
+        };
+        let Some(at) = self.position_of_oldest(queues, next.queue, false, |_| true) else {
+            return false;
+        };
+        let pages = &mut queues.pages[next.queue as usize];
+        let page = pages[at];
+        let used = store.recency.used_in(page, self.page_words) as usize;
+        if used < stays_at {
+            return false;
+        }
+        store.recency.pay_in(page, self.page_words);
+        pages.remove(at);
+        pages.push_back(page);
+        self.pages.note_passed(page, self.history.ghosts.inserted());
+        true
     }
 
     /// The page with the fewest words in use, if they are so few that to move them pays, and no more than there is room
@@ -705,15 +741,8 @@ impl Log {
         stuck: bool,
         pays: impl Fn(&u32) -> bool,
     ) -> Option<Cleaning> {
-        let pages = &mut queues.pages[queue as usize];
-        let ready = |&page: &u32| {
-            self.pages.is_closed(page)
-                && self.pages.held(page).private() == 0
-                && (stuck || !self.pages.is_stuck(page))
-                && pays(&page)
-        };
-        let at = pages.iter().position(ready)?;
-        let page = pages.remove(at)?;
+        let at = self.position_of_oldest(queues, queue, stuck, pays)?;
+        let page = queues.pages[queue as usize].remove(at)?;
         Some(Cleaning {
             page,
             queue,
@@ -722,6 +751,23 @@ impl Log {
             begun: false,
             at: 0,
         })
+    }
+
+    /// Its position in the queue.
+    fn position_of_oldest(
+        &self,
+        queues: &Queues,
+        queue: Queue,
+        stuck: bool,
+        pays: impl Fn(&u32) -> bool,
+    ) -> Option<usize> {
+        let ready = |&page: &u32| {
+            self.pages.is_closed(page)
+                && self.pages.held(page).private() == 0
+                && (stuck || !self.pages.is_stuck(page))
+                && pays(&page)
+        };
+        queues.pages[queue as usize].iter().position(ready)
     }
 
     /// Memory is short for the first time: all pages but the newest become the main queue, as if all items had been

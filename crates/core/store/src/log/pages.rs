@@ -22,7 +22,7 @@ const STATE: usize = 3;
 const STUCK: usize = 4;
 /// The tick at which it is to be swept, or [`NEVER`]: see [`due`](super::due).
 const DUE: usize = 5;
-/// Ghosts that had been inserted when it was opened.
+/// Ghosts that had been inserted when it came to its place in its queue.
 const GHOSTS: usize = 6;
 const FIELDS: usize = 7;
 
@@ -210,7 +210,14 @@ impl Pages {
         }
     }
 
-    /// How many ghosts had been inserted when the page was opened. The queues' lock is held.
+    /// The page goes to the back of its queue. `ghosts` is the number of ghosts inserted so far. The queues' lock is
+    /// held.
+    pub fn note_passed(&self, page: u32, ghosts: u64) {
+        // Relaxed: read under the lock.
+        self.of(page)[GHOSTS].store(ghosts, Ordering::Relaxed);
+    }
+
+    /// How many ghosts had been inserted when the page was opened, or went to the back. The queues' lock is held.
     pub fn ghosts(&self, page: u32) -> u64 {
         // Relaxed: written under the lock.
         self.of(page)[GHOSTS].load(Ordering::Relaxed)
@@ -224,8 +231,13 @@ impl Pages {
 
     /// Uses of the page's items count from now on. False if they did before. The queues' lock is held.
     pub fn start_counting(&self, page: u32) -> bool {
-        // Relaxed: only the holder of the lock reads it.
+        // Relaxed, here and in `counts`: only changed under the lock, and read as a hint otherwise.
         self.of(page)[STATE].fetch_or(COUNTS, Ordering::Relaxed) & COUNTS == 0
+    }
+
+    /// True if uses of the page's items count: in a page of the main queue in any case.
+    pub fn counts(&self, page: u32) -> bool {
+        self.of(page)[STATE].load(Ordering::Relaxed) & (COUNTS | Queue::Main as u64) != 0
     }
 
     #[inline(always)]

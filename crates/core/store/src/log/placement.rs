@@ -46,9 +46,16 @@ impl Store<Log> {
         Header::load(&self.arena, address).record_words(self.piece_max())
     }
 
-    /// 1 for an item of the main queue: it keeps a use when another value takes the place of its own.
-    fn uses_of_main(&self, address: Address) -> u8 {
-        u8::from(self.log().queue_of(address) == Queue::Main)
+    /// Uses that an item keeps when another value takes the place of its own: at least 1 in the main queue. Where uses
+    /// do not count yet, only those that were granted.
+    fn uses_kept(&self, address: Address) -> u8 {
+        let (log, uses) = (self.log(), self.recency.uses(address));
+        match log.queue_of(address) {
+            Queue::Main => uses.max(1),
+            Queue::Probation if log.counts_uses(address) => uses,
+            Queue::Probation if self.recency.was_fetched(address) => 0,
+            Queue::Probation => uses,
+        }
     }
 }
 
@@ -98,15 +105,17 @@ impl Placement for Log {
     /// To be replaced counts as a use if the item has been used before.
     #[inline]
     fn note_replaced(store: &Store<Self>, old: Address, fresh: &mut Fresh) {
-        let kept = store.uses_of_main(old);
-        fresh.uses = fresh.uses.max(store.recency.uses(old)).max(kept);
+        fresh.uses = fresh.uses.max(store.uses_kept(old));
     }
 
     /// The item stays in its place in the queue, whereas an appended item begins anew: so to be overwritten counts as a
-    /// use in any case.
+    /// use where uses count.
     #[inline]
     fn note_overwritten(store: &Store<Self>, address: Address) {
-        let uses = (store.recency.uses(address) + 1).max(store.uses_of_main(address));
+        let uses = match store.log().counts_uses(address) {
+            true => store.recency.uses(address) + 1,
+            false => store.uses_kept(address),
+        };
         store.recency.start(address);
         store.recency.grant(address, uses);
     }

@@ -200,11 +200,11 @@ impl Recency {
     }
 
     /// How many items of a page of so many words were used since the hand passed them, or since
-    /// [`Recency::pass_page`].
+    /// [`Recency::pass_page`]; or have uses left, where they are counted.
     pub fn used_in(&self, page: u32, page_words: usize) -> u32 {
         let used = |(word, mask): (usize, u64)| {
             let bits = self.pairs[word].load(Ordering::Relaxed) & mask;
-            (bits & ALL_RECENT).count_ones()
+            self.used(bits).count_ones()
         };
         pairs_of_page(page, page_words).map(used).sum()
     }
@@ -214,6 +214,34 @@ impl Recency {
         for (word, mask) in pairs_of_page(page, page_words) {
             clear_now(&self.pairs[word], mask & ALL_RECENT);
         }
+    }
+
+    /// Clears the uses in a page that begins a new life: of its last one, some are left where items began that nothing
+    /// begins at now.
+    pub fn start_page(&self, page: u32, page_words: usize) {
+        for (word, mask) in pairs_of_page(page, page_words) {
+            clear_now(&self.pairs[word], mask);
+        }
+    }
+
+    /// Takes a use from each item of a page that has one, where uses are counted.
+    pub fn pay_in(&self, page: u32, page_words: usize) {
+        debug_assert!(self.counts());
+        for (word, mask) in pairs_of_page(page, page_words) {
+            let word = &self.pairs[word];
+            let bits = word.load(Ordering::Relaxed) & mask;
+            let used = self.used(bits);
+            if used != 0 {
+                // Nothing is borrowed from a neighbour: each of these pairs is at least one.
+                set_bits(word, bits, bits - used);
+            }
+        }
+    }
+
+    /// Of a word of pairs, the lower bit of each that has a use.
+    fn used(&self, bits: u64) -> u64 {
+        let again = if self.counts() { bits >> 1 } else { 0 };
+        (bits | again) & ALL_RECENT
     }
 
     /// Forgets the uses of all items of a page, but not those that were granted to an item that was never fetched. Only
@@ -354,6 +382,31 @@ mod tests {
         let uses = [once, twice, granted, other].map(|address| recency.uses(address));
         assert_eq!(uses, [0, 0, 1, 1]);
         assert!(recency.was_fetched(once) && recency.was_fetched(twice));
+    }
+
+    #[test]
+    fn each_used_item_of_a_page_pays_a_use() {
+        const WORDS: usize = 1 << 17;
+        let recency = Recency::reserve(2 * WORDS, true).unwrap();
+        let items: Vec<Address> = (0..=USES_MAX)
+            .map(|uses| Address(4 * u64::from(uses)))
+            .collect();
+        let outside = Address(WORDS as u64);
+        for (uses, &address) in items.iter().enumerate() {
+            (0..uses).for_each(|_| recency.hit(address));
+        }
+        recency.hit(outside);
+        for wanted in [[0, 1, 2, 3], [0, 0, 1, 2], [0, 0, 0, 1], [0; 4], [0; 4]] {
+            let uses: Vec<u8> = items.iter().map(|&address| recency.uses(address)).collect();
+            assert_eq!(uses, wanted);
+            let used = wanted.iter().filter(|&&uses| uses > 0).count();
+            assert_eq!(recency.used_in(0, WORDS) as usize, used);
+            recency.pay_in(0, WORDS);
+        }
+        recency.hit(items[0]);
+        recency.start_page(0, WORDS);
+        assert!(items.iter().all(|&address| recency.uses(address) == 0));
+        assert_eq!(recency.uses(outside), 1);
     }
 
     #[test]

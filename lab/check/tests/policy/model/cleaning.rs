@@ -109,7 +109,6 @@ impl Model {
             self.divided = true;
             self.divide();
         }
-        let ready = |page: usize| self.pages[page].closed && !self.private.contains(&page);
         // The page with the most gaps, if it has enough.
         let most = match need {
             Need::Order => WORDS / 2,
@@ -125,7 +124,7 @@ impl Model {
         });
         let gappy = pages.filter(|&(.., page)| {
             let (held, end) = (self.pages[page].held, self.pages[page].end);
-            held <= most && held < end && ready(page)
+            held <= most && held < end && self.is_ready(page)
         });
         if let Some((queue, at, page)) = gappy.min_by_key(|&(.., page)| self.pages[page].held) {
             self.queues[queue].remove(at);
@@ -145,32 +144,72 @@ impl Model {
             return None;
         }
         // The oldest page of the queue that has more than its share. If items that were used too early were evicted,
-        // the main queue pays, too.
+        // the main queue pays, too: with a page, or with a use of each item of a page, if many of them were used.
         let [probation, main] = self.lengths();
-        let order =
-            match probation * 64 > (probation + main) * self.probation() && self.refused <= PAGE {
-                true => [PROBATION, MAIN],
-                false => [MAIN, PROBATION],
-            };
-        let oldest = |queue: usize| {
-            Some((
-                queue,
-                self.queues[queue].iter().position(|&page| ready(page))?,
-            ))
+        let is_long = probation * 64 > (probation + main) * self.probation();
+        if is_long && self.is_due() && need == Need::Room && self.main_pays() {
+            // It is in use: it need not pay again soon.
+            (self.refused, self.due_at) = (0, 4);
+        }
+        let order = match is_long && !self.is_due() {
+            true => [PROBATION, MAIN],
+            false => [MAIN, PROBATION],
         };
+        let oldest = |queue: usize| Some((queue, self.oldest_ready(queue)?));
         let (queue, at) = order.into_iter().find_map(oldest)?;
         let page = self.queues[queue].remove(at)?;
-        self.refused = match queue {
-            MAIN => self.refused.saturating_sub(PAGE).min(PAGE),
-            _ if self.refused > PAGE => 0,
-            _ => self.refused,
-        };
+        match queue {
+            MAIN => {
+                // At most a page's worth is carried on.
+                self.refused = self.refused.saturating_sub(PAGE).min(PAGE);
+                self.due_at = 1;
+            }
+            _ if self.is_due() => self.refused = 0,
+            _ => {}
+        }
         Some(Cleaning {
             page,
             queue,
             compacts: false,
             at: 0,
         })
+    }
+
+    fn is_ready(&self, page: usize) -> bool {
+        self.pages[page].closed && !self.private.contains(&page)
+    }
+
+    fn oldest_ready(&self, queue: usize) -> Option<usize> {
+        let mut pages = self.queues[queue].iter();
+        pages.position(|&page| self.is_ready(page))
+    }
+
+    /// True if so much was used too early and left that the main queue is to pay.
+    fn is_due(&self) -> bool {
+        self.refused > self.due_at * PAGE
+    }
+
+    /// If a fourth of the items that a page has on average have uses in the oldest page of the main queue, each of them
+    /// loses one, and the page is the newest of its queue. False if they are fewer.
+    fn main_pays(&mut self) -> bool {
+        let Some(at) = self.oldest_ready(MAIN) else {
+            return false;
+        };
+        let enough = (PAGE / self.mean().max(1) / 4).max(1);
+        let number = self.queues[MAIN][at];
+        let page = &mut self.pages[number];
+        let items = page.records.iter_mut().filter_map(Record::item_mut);
+        let mut used: Vec<&mut Item> = items.filter(|item| item.uses > 0).collect();
+        if used.len() < enough {
+            return false;
+        }
+        for item in &mut used {
+            item.uses -= 1;
+        }
+        page.ghosts = self.ghosts.inserted;
+        self.queues[MAIN].remove(at);
+        self.queues[MAIN].push_back(number);
+        true
     }
 
     /// When memory is short for the first time, all pages but the newest become the main queue.
@@ -185,6 +224,7 @@ impl Model {
             };
             old -= usize::from(queue == MAIN);
             self.pages[page].queue = queue;
+            self.pages[page].counts = queue == MAIN;
             self.queues[queue].push_back(page);
         }
     }

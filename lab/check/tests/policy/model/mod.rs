@@ -177,10 +177,12 @@ pub struct Model {
     flush_noted: u64,
     /// Sixteen times the mean bytes of an item.
     lately: usize,
+    /// Bytes of items that were used too early and left, and pages' worth of them at which the main queue pays.
     refused: usize,
+    due_at: usize,
     soon: u64,
-    /// Bytes that the probation queue may have beyond its ten 64ths.
-    extra: usize,
+    /// Bytes that the probation queue may have beyond three 64ths. At first it has ten of them.
+    extra: Option<usize>,
     ghosts: Ghosts,
 }
 
@@ -219,8 +221,9 @@ impl Model {
             flush_noted: 0,
             lately: 0,
             refused: 0,
+            due_at: 1,
             soon: NEVER,
-            extra: 0,
+            extra: None,
             ghosts: Ghosts::new(limit_max / 64 / 16),
         }
     }
@@ -294,7 +297,7 @@ impl Model {
             return false;
         }
         let (page, _) = self.places[&key].head;
-        let kept = u8::from(self.pages[page].queue == MAIN);
+        let (counts, kept) = (self.pages[page].counts, self.kept(key));
         let stored = self.stores + 1;
         let item = self.item(key);
         let shape = Shape {
@@ -306,7 +309,7 @@ impl Model {
         }
         *item = Item {
             shape,
-            uses: (item.uses + 1).max(kept).min(2),
+            uses: if counts { item.uses + 1 } else { kept }.min(2),
             fetched: false,
             expiry,
             stored,
@@ -350,15 +353,18 @@ impl Model {
     fn is_missed(&mut self, hash: u64) -> bool {
         let held = (self.limit / self.mean().max(1)) as u64;
         let missed = if let Some(age) = self.ghosts.take(hash) {
-            // A longer probation queue would have kept it.
+            // A longer probation queue would have kept it, or only the main queue.
             if age <= held / 4 {
-                self.extra = (self.extra + 2 * self.mean()).min(self.limit / 64 * 38);
+                self.extra = Some((self.extra() + 4 * self.mean()).min(self.limit / 64 * 45));
+            } else if self.extra() > 0 {
+                self.extra = Some(self.extra().saturating_sub(self.mean() * 3 / 4));
             }
             age <= self.soon
         } else {
             let age = self.ghosts.take(hash ^ OF_MAIN);
-            if age.is_some_and(|age| age <= held) {
-                self.extra = self.extra.saturating_sub(6 * self.mean());
+            let first = self.limit / 64 * 7;
+            if age.is_some_and(|age| age <= held) && self.extra() > first {
+                self.extra = Some(self.extra().saturating_sub(8 * self.mean()).max(first));
             }
             false
         };
@@ -366,9 +372,13 @@ impl Model {
         missed
     }
 
+    fn extra(&self) -> usize {
+        self.extra.unwrap_or(self.limit / 64 * 7)
+    }
+
     /// The probation queue's share, in 64ths.
     fn probation(&self) -> usize {
-        (10 + self.extra * 64 / self.limit).min(48)
+        (3 + self.extra() / (self.limit / 64)).min(48)
     }
 
     /// A record for each piece of an item, the head's first.
@@ -409,11 +419,11 @@ impl Model {
     fn link(&mut self, fresh: Arriving, expiry: u64) {
         let mut uses = fresh.uses;
         let is_live = self.is_live(fresh.key);
-        if let Some(place) = self.places.get(&fresh.key) {
-            let kept = u8::from(self.pages[place.head.0].queue == MAIN);
-            let old = self.take_out(fresh.key);
+        if self.places.contains_key(&fresh.key) {
+            let kept = self.kept(fresh.key);
+            self.take_out(fresh.key);
             if is_live {
-                uses = uses.max(old.uses).max(kept).min(2);
+                uses = uses.max(kept).min(2);
             }
         }
         self.stores += 1;
@@ -430,6 +440,18 @@ impl Model {
             self.no_longer_private(page);
         }
         self.put(item, &fresh.records);
+    }
+
+    /// The uses that an item passes on to the one that takes its place. Those of the time in which they do not count are
+    /// lost, unless they were granted.
+    fn kept(&self, key: usize) -> u8 {
+        let page = &self.pages[self.places[&key].head.0];
+        let item = self.item_of(key).expect("it is there");
+        match page.queue {
+            MAIN => item.uses.max(1),
+            _ if !page.counts && item.fetched => 0,
+            _ => item.uses,
+        }
     }
 
     /// The keys held, and whether they are alive.

@@ -11,6 +11,8 @@ pub struct Record {
     pub at: usize,
     pub words: usize,
     pub holds: Option<Holds>,
+    /// The item that it had. Its uses are still counted.
+    pub had: Option<Item>,
 }
 
 /// The contents of a record, if it is no gap.
@@ -19,6 +21,16 @@ pub enum Holds {
     Item(Item),
     /// A piece of the value of this key.
     Piece(usize, usize),
+}
+
+impl Record {
+    /// The item that it has, or had.
+    pub fn item_mut(&mut self) -> Option<&mut Item> {
+        match &mut self.holds {
+            Some(Holds::Item(item)) => Some(item),
+            _ => self.had.as_mut(),
+        }
+    }
 }
 
 impl Holds {
@@ -39,9 +51,11 @@ pub struct Page {
     pub held: usize,
     pub queue: usize,
     pub closed: bool,
-    counts: bool,
+    /// Uses of its items count.
+    pub counts: bool,
     pub due: u64,
-    ghosts: u64,
+    /// Ghosts that had been inserted when it came to its place in its queue.
+    pub ghosts: u64,
 }
 
 impl Page {
@@ -105,7 +119,7 @@ impl Model {
 
     pub fn free_record(&mut self, at: (usize, usize)) {
         let record = self.record(at);
-        record.holds = None;
+        record.had = record.holds.take().and_then(|holds| holds.item().copied());
         let words = record.words;
         self.pages[at.0].held -= words;
     }
@@ -138,6 +152,7 @@ impl Model {
             at,
             words,
             holds: None,
+            had: None,
         });
         page.end += words;
         page.held += words;
@@ -153,6 +168,7 @@ impl Model {
         self.pages[page] = Page {
             sequence: self.opened,
             queue,
+            counts: queue == MAIN,
             due: NEVER,
             ghosts: self.ghosts.inserted,
             ..Page::default()
@@ -194,12 +210,9 @@ impl Model {
         for &page in probation.iter().take(older) {
             let page = &mut self.pages[page];
             if !std::mem::replace(&mut page.counts, true) {
-                for record in &mut page.records {
-                    if let Some(Holds::Item(item)) = &mut record.holds
-                        && item.fetched
-                    {
-                        item.uses = 0;
-                    }
+                let items = page.records.iter_mut().filter_map(Record::item_mut);
+                for item in items.filter(|item| item.fetched) {
+                    item.uses = 0;
                 }
             }
         }

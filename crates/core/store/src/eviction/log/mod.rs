@@ -9,7 +9,7 @@
 //!            +-- to main, if a ghost    +-- leaves: a ghost   +-- leaves: a ghost
 //! ```
 //!
-//! * [`s3_fifo`]: two queues and ghosts, the default
+//! * [`s3_fifo`]: two queues and ghosts, the default; and the same for hits by bytes
 //! * [`sieve`]: one hand, which passes over what it has kept
 //! * [`cost`], [`mean`]: what an item pays for its size
 //!
@@ -26,7 +26,7 @@ use std::fmt;
 use nuthatch_base::sync::shim::{AtomicU64, Ordering};
 
 /// All policies of a log. The first is the default.
-pub static POLICIES: &[&LogPolicyKind] = &[&s3_fifo::KIND, &sieve::KIND];
+pub static POLICIES: &[&LogPolicyKind] = &[&s3_fifo::KIND, &s3_fifo::BYTES, &sieve::KIND];
 
 /// A policy, as chosen before a log is made.
 pub struct LogPolicyKind {
@@ -87,10 +87,13 @@ pub trait LogPolicy: Send + Sync {
 
     /// The queue whose oldest page is emptied next. If it has none that can be emptied, the other one's is. `pages`: of
     /// [`Queue::Probation`] and [`Queue::Main`].
-    fn next(&self, pages: [usize; 2], memory: &Memory) -> Queue;
+    fn next(&self, pages: [usize; 2], memory: &Memory) -> Next;
 
     /// Notes that the oldest page of a queue is being emptied; `pages` are those that are left.
     fn note_emptying(&self, queue: Queue, pages: [usize; 2], memory: &Memory);
+
+    /// Notes that the oldest page of a queue has [gone to the back](Next::stays_at).
+    fn note_stay(&self, queue: Queue);
 
     /// The uses that are left to an item that stays, or `None` if it leaves its queue.
     fn judge(&self, queue: Queue, item: &Candidate, memory: &Memory) -> Option<u8>;
@@ -109,6 +112,26 @@ pub enum Queue {
     Probation = 0,
     /// Items that stayed when their page was emptied.
     Main = 1,
+}
+
+/// The page that is emptied next: the oldest of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Next {
+    /// The queue.
+    pub queue: Queue,
+    /// If at least so many of the page's items were used since it came to its place, it goes to the back of the queue
+    /// as it is, each of these items pays a use, and the policy is asked again.
+    pub stays_at: Option<usize>,
+}
+
+impl Next {
+    /// The oldest page of this queue, whatever is in it.
+    pub fn of(queue: Queue) -> Self {
+        Self {
+            queue,
+            stays_at: None,
+        }
+    }
 }
 
 /// The memory when a policy is asked, in bytes.

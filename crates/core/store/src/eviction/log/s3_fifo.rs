@@ -1,6 +1,6 @@
 //! S3-FIFO on pages: two queues and ghosts (S3-FIFO, SOSP 2023; on segments, as in Segcache, NSDI 2021).
 //!
-//! New items go through a probation queue, at least a sixth of the memory. Items that were used in its older half go to
+//! New items go through a probation queue, at first a sixth of the memory. Items that were used in its older half go to
 //! the main queue, the others become ghosts. A ghost that comes back soon goes to the main queue at once. At the end of
 //! the main queue an item stays for each use since it came or was passed last. So a scan passes without pushing out
 //! items that are used.
@@ -15,14 +15,18 @@
 //! Uses in the newer half of the probation queue do not count (Clock2Q+, VLDB 2026): an item that is used often within
 //! a short time, and then no more, is not worth more than one that is used once. But where much is used there and
 //! nothing later, the main queue would keep for ever what was used long ago. So for each page's worth of items that
-//! leave although they were used there, a page of the main queue is cleaned. Items that are not used at all, as in a
-//! scan or in a loop that is longer than the memory, leave the main queue as it is.
+//! leave although they were used there, a page of the main queue is due: if hardly any of its items were used, it is
+//! cleaned, otherwise it goes to the back of its queue, and each of them pays a use. So items that are used several times
+//! at once, and never again, leave the main queue as it is while it is in use. Items that are not used at all, as in a
+//! scan or in a loop that is longer than the memory, do not even make it pay.
 //!
 //! How long the probation queue should be depends on the requests. Where items are requested a few times within some
 //! while and then no more, a short one lets them leave too early, and those that come back fill the main queue although
-//! they are not requested much longer. So its length adapts, as in ARC (FAST 2003): items that leave the main queue
-//! become ghosts, too. An item that comes back soon after it left the probation queue makes that queue longer; one that
-//! comes back after it left the main queue makes it shorter, and counts several times, since fewer items leave there.
+//! they are not requested much longer. Where a loop is longer than the memory, only what is in the main queue is met
+//! again, and the probation queue is room lost. So its length adapts, as in ARC (FAST 2003): items that leave the main
+//! queue become ghosts, too. An item that comes back soon after it left the probation queue makes that queue longer. One
+//! that comes back later makes it shorter, but counts less; and one that left the main queue makes it shorter and counts
+//! more, since fewer items leave there.
 //!
 //! What an item pays for staying depends on its [size](super::cost). An item of less than a quarter of the mean size
 //! comes to the main queue without a use. Such small items can do no harm: all items that are smaller than a quarter of
@@ -30,14 +34,15 @@
 
 use super::cost::cost;
 use super::{
-    Candidate, Evicted, Ghost, Hint, LogPolicy, LogPolicyKind, Memory, Queue, Queues, UNIT,
+    Candidate, Evicted, Ghost, Hint, LogPolicy, LogPolicyKind, Memory, Next, Queue, Queues, UNIT,
 };
 
-/// The probation queue's least share of all pages. This and the constants below were chosen on all traces of
-/// docs/hits.md, at four sizes each; docs/notebook.md has the results of other values.
+/// The probation queue's share of all pages at first. This and the constants below were chosen on all traces of
+/// docs/hits.md, at several sizes each; docs/notebook.md has the results of other values.
 const PROBATION: usize = 10;
 
-/// The probation queue's greatest share.
+/// Its least and its greatest share.
+const PROBATION_MIN: usize = 3;
 const PROBATION_MAX: usize = 48;
 
 /// A longer probation queue would have kept an item that comes back before this part of the items that the memory holds
@@ -47,11 +52,18 @@ const NEAR_PROBATION: u64 = 16;
 /// The same of the main queue. It is longer, because fewer of those ghosts are the main queue's.
 const NEAR_MAIN: u64 = 64;
 
-/// The probation queue becomes longer by so many items for one that comes back.
-const LENGTHENED_BY: usize = 2;
+/// The probation queue becomes longer by so many items for one that a longer one would have kept.
+const LENGTHENED_BY: usize = 4;
 
-/// It becomes shorter by so many items for one that comes back after it left the main queue.
-const SHORTENED_BY: usize = 6;
+/// It becomes shorter by so many quarters of an item for one that comes back later: in the main queue it would have been kept for
+/// longer than in any probation queue.
+const SHORTENED_BY_QUARTERS: usize = 3;
+
+/// It becomes shorter by so many items, down to its first share, for one that a longer main queue would have kept.
+const SHORTENED_BY_MAIN: usize = 8;
+
+/// [`S3Fifo::extra`] before the first change.
+const AT_FIRST: u64 = u64::MAX;
 
 /// The newest part of the probation queue, in which uses do not count.
 const UNCOUNTED: usize = 32;
@@ -62,9 +74,16 @@ const PROMOTE_AT: u8 = 1;
 /// An item that takes less than one part in `SMALL` of the mean needs none.
 const SMALL: usize = 4;
 
-/// A page of the main queue is cleaned when this many pages' worth of items have left the probation queue although they
-/// were used in its newest part, since the last page of the main queue was cleaned.
-const REFUSED: usize = 1;
+/// A page of the main queue is due when this many pages' worth of items have left the probation queue although they
+/// were used in its newest part, since the last one was due.
+const REFUSED: u64 = 1;
+
+/// It stays if at least one part in `IN_USE` of its items were used.
+const IN_USE: usize = 4;
+
+/// Where a page stayed the next one is due after so many pages' worth: it costs a use of each used item to find out that
+/// the queue is in use, and if it is, not much will have changed.
+const REFUSED_IN_USE: u64 = 4;
 
 /// A ghost comes back soon if it was away for less than this part of a turnover. It is less than a whole one: all items
 /// of a loop come back after the same time, and those that are let in would push out as many.
@@ -78,46 +97,101 @@ pub static KIND: LogPolicyKind = LogPolicyKind {
     build: || Box::new(S3Fifo::default()),
 };
 
+/// The same, for hits by bytes.
+pub static BYTES: LogPolicyKind = LogPolicyKind {
+    name: "s3-fifo-bytes",
+    help: "For cuckoo: the same, for the bytes that hit, not the requests: large items pay no more than small ones",
+    ghosts: true,
+    build: || {
+        Box::new(S3Fifo {
+            aim: Aim::Bytes,
+            ..S3Fifo::default()
+        })
+    },
+};
+
+/// What is to hit as often as possible.
+#[derive(Clone, Copy)]
+enum Aim {
+    /// Requests: the room of a large item is worth several small ones.
+    Requests,
+    /// Bytes: a use of a large item is worth as much more as its room.
+    Bytes,
+}
+
 /// The borders between the queues.
 pub struct S3Fifo {
+    aim: Aim,
     /// Bytes of items that left the probation queue although they were used, since the last emptying in the main queue.
     refused: Hint,
+    /// Pages' worth of them at which a page of the main queue is due.
+    due_at: Hint,
     /// A ghost comes back soon if it is at most this old.
     soon: Hint,
-    /// Bytes that the probation queue may have beyond its least share.
+    /// Bytes that the probation queue may have beyond its least share, or [`AT_FIRST`].
     extra: Hint,
 }
 
 impl Default for S3Fifo {
     fn default() -> Self {
         Self {
+            aim: Aim::Requests,
             refused: Hint::default(),
+            due_at: Hint::new(REFUSED),
             soon: Hint::new(u64::MAX),
-            extra: Hint::default(),
+            extra: Hint::new(AT_FIRST),
         }
     }
 }
 
 impl S3Fifo {
-    fn lengthen_probation(&self, memory: &Memory) {
-        let most = memory.limit / UNIT * (PROBATION_MAX - PROBATION);
-        let extra = self.extra.get() as usize + LENGTHENED_BY * memory.mean;
-        self.extra.set(extra.min(most) as u64);
+    /// Bytes of a share beyond the least.
+    fn beyond_least(share: usize, memory: &Memory) -> usize {
+        memory.limit / UNIT * (share - PROBATION_MIN)
     }
 
-    fn shorten_probation(&self, memory: &Memory) {
-        let less = SHORTENED_BY * memory.mean;
-        self.extra.set(self.extra.get().saturating_sub(less as u64));
+    fn extra(&self, memory: &Memory) -> usize {
+        match self.extra.get() {
+            AT_FIRST => Self::beyond_least(PROBATION, memory),
+            extra => extra as usize,
+        }
+    }
+
+    fn lengthen_probation(&self, bytes: usize, memory: &Memory) {
+        let most = Self::beyond_least(PROBATION_MAX, memory);
+        self.extra
+            .set((self.extra(memory) + bytes).min(most) as u64);
+    }
+
+    /// Shortens the probation queue, unless it has no more than this share.
+    fn shorten_probation(&self, bytes: usize, least: usize, memory: &Memory) {
+        let (extra, least) = (self.extra(memory), Self::beyond_least(least, memory));
+        if extra > least {
+            self.extra
+                .set(extra.saturating_sub(bytes).max(least) as u64);
+        }
     }
 
     /// True if a page is to be emptied in the main queue, although the probation queue has more than its share.
     fn main_is_due(&self, memory: &Memory) -> bool {
-        self.refused.get() > (REFUSED * memory.page) as u64
+        self.refused.get() > self.due_at.get() * memory.page as u64
     }
 
     /// Uses that take an item of `bytes` bytes out of the probation queue.
-    fn promote_at(bytes: usize, memory: &Memory) -> usize {
-        usize::from(PROMOTE_AT).min(SMALL * bytes / memory.mean.max(1))
+    fn promote_at(&self, bytes: usize, memory: &Memory) -> usize {
+        let usual = usize::from(PROMOTE_AT);
+        match self.aim {
+            Aim::Requests => usual.min(SMALL * bytes / memory.mean.max(1)),
+            Aim::Bytes => usual,
+        }
+    }
+
+    /// What an item pays for staying.
+    fn cost(&self, item: &Candidate, memory: &Memory) -> u8 {
+        match self.aim {
+            Aim::Requests => cost(item, memory.mean),
+            Aim::Bytes => 1,
+        }
     }
 }
 
@@ -126,19 +200,23 @@ impl LogPolicy for S3Fifo {
     /// follow what comes back.
     fn admit(&self, ghost: &Ghost, memory: &Memory) -> Queue {
         let within = |near| ghost.age <= memory.items() * near / UNIT as u64;
+        let mean = memory.mean;
         match ghost.queue {
-            Queue::Probation => {
-                if within(NEAR_PROBATION) {
-                    self.lengthen_probation(memory);
-                }
-                if ghost.age <= self.soon.get() {
-                    return Queue::Main;
-                }
+            Queue::Probation if within(NEAR_PROBATION) => {
+                self.lengthen_probation(LENGTHENED_BY * mean, memory);
             }
-            Queue::Main if within(NEAR_MAIN) => self.shorten_probation(memory),
+            Queue::Probation => {
+                self.shorten_probation(SHORTENED_BY_QUARTERS * mean / 4, PROBATION_MIN, memory);
+            }
+            Queue::Main if within(NEAR_MAIN) => {
+                self.shorten_probation(SHORTENED_BY_MAIN * mean, PROBATION, memory);
+            }
             Queue::Main => {}
         }
-        Queue::Probation
+        match ghost.queue {
+            Queue::Probation if ghost.age <= self.soon.get() => Queue::Main,
+            _ => Queue::Probation,
+        }
     }
 
     fn note_queues(&self, queues: &Queues, memory: &Memory) {
@@ -166,16 +244,23 @@ impl LogPolicy for S3Fifo {
     }
 
     fn probation(&self, memory: &Memory) -> usize {
-        let extra = self.extra.get() as usize * UNIT / memory.limit.max(1);
-        (PROBATION + extra).min(PROBATION_MAX)
+        let extra = self.extra(memory) * UNIT / memory.limit.max(1);
+        (PROBATION_MIN + extra).min(PROBATION_MAX)
     }
 
     /// The queue that has more than its share, unless items that were used on probation had to leave.
-    fn next(&self, [probation, main]: [usize; 2], memory: &Memory) -> Queue {
+    fn next(&self, [probation, main]: [usize; 2], memory: &Memory) -> Next {
         let has_more = probation * UNIT > (probation + main) * self.probation(memory);
-        match has_more && !self.main_is_due(memory) {
-            true => Queue::Probation,
-            false => Queue::Main,
+        if !has_more {
+            Next::of(Queue::Main)
+        } else if self.main_is_due(memory) {
+            let items = memory.page / memory.mean.max(1);
+            Next {
+                queue: Queue::Main,
+                stays_at: Some((items / IN_USE).max(1)),
+            }
+        } else {
+            Next::of(Queue::Probation)
         }
     }
 
@@ -183,7 +268,10 @@ impl LogPolicy for S3Fifo {
         let (refused, page) = (self.refused.get(), memory.page as u64);
         let left = match queue {
             // No more than a page's worth is carried on: a burst of any size is worth one page.
-            Queue::Main => refused.saturating_sub(page).min(page),
+            Queue::Main => {
+                self.due_at.set(REFUSED);
+                refused.saturating_sub(page).min(page)
+            }
             // The main queue has no page that could be emptied: items that come to it later must not pay for that.
             Queue::Probation if self.main_is_due(memory) => 0,
             Queue::Probation => refused,
@@ -191,15 +279,20 @@ impl LogPolicy for S3Fifo {
         self.refused.set(left);
     }
 
+    fn note_stay(&self, _: Queue) {
+        self.refused.set(0);
+        self.due_at.set(REFUSED_IN_USE);
+    }
+
     fn judge(&self, queue: Queue, item: &Candidate, memory: &Memory) -> Option<u8> {
         let wanted = match queue {
-            Queue::Probation => Self::promote_at(item.bytes, memory),
+            Queue::Probation => self.promote_at(item.bytes, memory),
             Queue::Main => 0,
         };
         if usize::from(item.uses) < wanted {
             return None;
         }
-        item.uses.checked_sub(cost(item, memory.mean))
+        item.uses.checked_sub(self.cost(item, memory))
     }
 
     fn note_eviction(&self, queue: Queue, item: &Evicted) {
@@ -268,6 +361,24 @@ mod tests {
     }
 
     #[test]
+    fn all_pay_alike_where_bytes_are_to_hit() {
+        let policy = (BYTES.build)();
+        for (bytes, random) in [(1, u32::MAX), (100, 0), (10_000, 7)] {
+            for queue in [Queue::Probation, Queue::Main] {
+                let left = [0, 1, 2].map(|uses| {
+                    let item = Candidate {
+                        uses,
+                        bytes,
+                        random,
+                    };
+                    policy.judge(queue, &item, &MEMORY)
+                });
+                assert_eq!(left, [None, Some(0), Some(1)]);
+            }
+        }
+    }
+
+    #[test]
     fn the_main_queue_is_due_when_a_page_of_used_items_was_refused() {
         let policy = S3Fifo::default();
         let refuse = |bytes| {
@@ -276,7 +387,7 @@ mod tests {
         };
         let emptying = |queue| policy.note_emptying(queue, [10, 10], &MEMORY);
         // The probation queue has more than its share.
-        let is_due = || policy.next([10, 10], &MEMORY) == Queue::Main;
+        let is_due = || policy.next([10, 10], &MEMORY).queue == Queue::Main;
         refuse(1000);
         assert!(!is_due());
         emptying(Queue::Probation);
@@ -295,6 +406,19 @@ mod tests {
         emptying(Queue::Probation);
         refuse(1000);
         assert!(!is_due());
+    }
+
+    #[test]
+    fn a_page_that_is_due_stays_while_its_items_are_used() {
+        let policy = S3Fifo::default();
+        let (bytes, fetched) = (1001, true);
+        policy.note_eviction(Queue::Probation, &Evicted { bytes, fetched });
+        let next = |pages, mean| policy.next(pages, &Memory { mean, ..MEMORY });
+        // A page has ten items.
+        let stays_at = |mean| next([10, 10], mean).stays_at;
+        assert_eq!([100, 10, 2000].map(stays_at), [Some(2), Some(25), Some(1)]);
+        // A main queue that has more than its share is cleaned anyway.
+        assert_eq!(next([1, 19], 100), Next::of(Queue::Main));
     }
 
     #[test]
@@ -348,18 +472,23 @@ mod tests {
             limit: 64_000,
             ..MEMORY
         };
-        let back = |queue, times| {
+        let back = |queue, age, times| {
             for _ in 0..times {
-                let to = policy.admit(&Ghost { queue, age: 1 }, &memory);
+                let to = policy.admit(&Ghost { queue, age }, &memory);
                 // A ghost of the main queue is no item that was used: it goes through the probation queue again.
                 assert_eq!(to == Queue::Main, queue == Queue::Probation);
             }
             policy.probation(&memory)
         };
+        let (new, main) = (Queue::Probation, Queue::Main);
         assert_eq!(policy.probation(&memory), PROBATION);
-        assert_eq!(back(Queue::Probation, 50), PROBATION + 10);
-        assert_eq!(back(Queue::Main, 5), PROBATION + 7);
-        assert_eq!(back(Queue::Probation, 1000), PROBATION_MAX);
-        assert_eq!(back(Queue::Main, 1000), PROBATION);
+        assert_eq!(back(new, 160, 50), PROBATION + 20);
+        assert_eq!(back(main, 640, 5), PROBATION + 16);
+        assert_eq!(back(main, 641, 1000), PROBATION + 16);
+        assert_eq!(back(new, 161, 40), PROBATION + 13);
+        assert_eq!(back(main, 1, 1000), PROBATION);
+        assert_eq!(back(new, 161, 1000), PROBATION_MIN);
+        assert_eq!(back(main, 1, 1000), PROBATION_MIN);
+        assert_eq!(back(new, 1, 1000), PROBATION_MAX);
     }
 }

@@ -19,7 +19,7 @@
 
 use super::cost::cost;
 use super::{
-    Candidate, Evicted, Ghost, Hint, LogPolicy, LogPolicyKind, Memory, Queue, Queues, UNIT,
+    Candidate, Evicted, Ghost, Hint, LogPolicy, LogPolicyKind, Memory, Next, Queue, Queues, UNIT,
 };
 
 /// SIEVE, as it is chosen.
@@ -54,12 +54,12 @@ impl LogPolicy for Sieve {
         UNIT
     }
 
-    fn next(&self, [_, main]: [usize; 2], _: &Memory) -> Queue {
+    fn next(&self, [_, main]: [usize; 2], _: &Memory) -> Next {
         // Pages with many gaps are emptied out of turn.
-        match self.ahead.get().min(main as u64) {
+        Next::of(match self.ahead.get().min(main as u64) {
             0 => Queue::Probation,
             _ => Queue::Main,
-        }
+        })
     }
 
     fn note_emptying(&self, queue: Queue, [_, main]: [usize; 2], _: &Memory) {
@@ -72,6 +72,8 @@ impl LogPolicy for Sieve {
         };
         self.ahead.set(left);
     }
+
+    fn note_stay(&self, _: Queue) {}
 
     fn judge(&self, _: Queue, item: &Candidate, memory: &Memory) -> Option<u8> {
         (item.uses >= cost(item, memory.mean)).then_some(0)
@@ -92,7 +94,7 @@ mod tests {
 
     /// Empties a page as the log does: of the queue that is named, if it has more pages than open ones.
     fn empty(sieve: &Sieve, pages: &mut [usize; 2], open: [usize; 2]) -> Queue {
-        let queue = match sieve.next(*pages, &MEMORY) {
+        let queue = match sieve.next(*pages, &MEMORY).queue {
             Queue::Probation if pages[0] > open[0] => Queue::Probation,
             Queue::Main if pages[1] <= open[1] => Queue::Probation,
             _ => Queue::Main,
