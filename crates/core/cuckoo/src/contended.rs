@@ -22,7 +22,7 @@ use nuthatch_engine::request::{
 use nuthatch_engine::{Cursor, Handle, Value};
 use nuthatch_store::count::ThreadCounters;
 use nuthatch_store::eviction::log::{
-    Candidate, Evicted, Ghost, LogPolicy, LogPolicyKind, Memory, Queue, Queues,
+    Candidate, Evicted, Ghost, LogPolicy, LogPolicyKind, Memory, Next, Queue, Queues,
 };
 use nuthatch_store::item::HEADER;
 use nuthatch_store::item::read_hook::{ReadHookGuard, on_read};
@@ -304,11 +304,14 @@ impl LogPolicy for Interrupted {
     fn probation(&self, memory: &Memory) -> usize {
         self.0.probation(memory)
     }
-    fn next(&self, pages: [usize; 2], memory: &Memory) -> Queue {
+    fn next(&self, pages: [usize; 2], memory: &Memory) -> Next {
         self.0.next(pages, memory)
     }
     fn note_emptying(&self, queue: Queue, pages: [usize; 2], memory: &Memory) {
         self.0.note_emptying(queue, pages, memory);
+    }
+    fn note_stay(&self, queue: Queue) {
+        self.0.note_stay(queue);
     }
     fn judge(&self, queue: Queue, item: &Candidate, memory: &Memory) -> Option<u8> {
         if item.bytes == HEADER + KEY.len() + SUBJECT
