@@ -452,7 +452,7 @@ fn a_store_takes_the_place_of_an_item_under_the_lock() {
             index: 0,
         };
         let counters = ThreadCounters::register(&engine.counters);
-        let local = &mut Local::new(counters, 1);
+        let local = &mut Local::new(0, counters, 1);
         let shape = engine.shape(KEY.len(), 4, false);
         let put = Put::set(b"mine");
         let mut filled = || {

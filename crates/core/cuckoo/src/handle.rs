@@ -14,6 +14,7 @@
 use std::sync::Arc;
 
 use nuthatch_base::sync::clock::Time;
+use nuthatch_base::sync::shim::Ordering;
 
 use super::Cuckoo;
 use super::ahead::Ahead;
@@ -96,11 +97,13 @@ pub struct CuckooHandle<D: Variant = EightWay> {
 impl<D: Variant> CuckooHandle<D> {
     pub(super) fn new(engine: &Arc<Cuckoo<D>>) -> Self {
         let counters = ThreadCounters::register(&engine.counters);
+        // Relaxed: a number of its own.
+        let number = engine.handles.fetch_add(1, Ordering::Relaxed);
         // Any seed that differs between threads is good enough.
         let seed = std::ptr::from_ref(&*counters) as u64;
         Self {
             engine: Arc::clone(engine),
-            local: Local::new(counters, seed),
+            local: Local::new(number, counters, seed),
             ahead: Ahead::default(),
             pipeline: Pipeline::detect(),
             notifies: true,

@@ -64,7 +64,7 @@ use std::sync::Arc;
 use nuthatch_base::hash::sizing;
 use nuthatch_base::sync::clock::Time;
 use nuthatch_base::sync::mutex::{Mutex, MutexGuard};
-use nuthatch_base::sync::shim::{AtomicU64, Ordering};
+use nuthatch_base::sync::shim::{AtomicU64, AtomicUsize, Ordering};
 use nuthatch_base::sync::stripes::Stripes;
 
 pub use config::CuckooConfig;
@@ -101,6 +101,8 @@ pub struct Cuckoo<D: Variant = EightWay> {
     evicts: bool,
     removals: Option<Removals>,
     counters: Registry<COUNTS>,
+    /// Handles that were ever made.
+    handles: AtomicUsize,
     /// The order of stores, flushes and expiries.
     timestamps: Timestamps,
     /// Held by the one thread that splits buckets.
@@ -146,6 +148,7 @@ impl<D: Variant> Cuckoo<D> {
             evicts: config.evicts,
             removals: config.listener.map(Removals::new),
             counters: Registry::default(),
+            handles: AtomicUsize::new(0),
             timestamps: Timestamps::default(),
             splitter: Mutex::new(()),
             writer: Mutex::new(()),

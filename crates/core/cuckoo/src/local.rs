@@ -9,6 +9,8 @@ use std::cell::RefCell;
 
 /// The state of one thread: counters, search buffers, unused sequences.
 pub struct Local {
+    /// Its number among all threads of the engine.
+    pub number: usize,
     /// Its counters.
     pub counters: ThreadCounters,
     /// Its search for cuckoo paths.
@@ -21,8 +23,9 @@ pub struct Local {
 
 impl Local {
     /// The state of a new thread.
-    pub fn new(counters: ThreadCounters, seed: u64) -> Self {
+    pub fn new(number: usize, counters: ThreadCounters, seed: u64) -> Self {
         Self {
+            number,
             counters,
             searcher: Searcher::new(seed),
             sequences: SequenceBlock::default(),
@@ -39,6 +42,10 @@ impl Local {
 }
 
 impl PerThread for Local {
+    fn number(&self) -> usize {
+        self.number
+    }
+
     fn counters(&self) -> &ThreadCounters {
         &self.counters
     }

@@ -32,6 +32,7 @@ use crate::count::EvictedAges;
 use crate::item::fresh::Fresh;
 use crate::item::unlinked::Unlinked;
 use crate::item::{Header, Shape};
+use crate::log::runs::RunNumber;
 use crate::memory::arena::{Address, Arena, WORD};
 use crate::memory::pins::Pins;
 use crate::memory::pool::Pool;
@@ -92,6 +93,9 @@ pub trait Placement: Send + Sync + Sized + 'static {
 
     /// Takes memory back from its owner. `linked`: an index has referred to it.
     fn free(store: &Store<Self>, address: Address, linked: bool);
+
+    /// Takes memory back that was cut from a run of a log, and that no index ever referred to.
+    fn free_cut(store: &Store<Self>, address: Address, run: RunNumber);
 
     /// Bytes for header, key and value in memory that the caller owns. `None` if it is no memory of an item.
     fn room_of(store: &Store<Self>, address: Address) -> Option<usize>;

@@ -12,11 +12,12 @@ use nuthatch_cuckoo::index::Index;
 use nuthatch_cuckoo::layout::SlotWord;
 use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
 use nuthatch_engine::{
-    Engine, Expiry, Handle, Key, Op, Read, Reply, Reservation, Store, Time, Value,
+    Cursor, Engine, Expiry, Handle, Key, Op, Read, Reply, Reservation, Store, Time, Value,
 };
 
 use nuthatch_engine::stats::LogStats;
 use nuthatch_store::eviction::log::LogPolicyKind;
+use nuthatch_store::item::fresh::Fresh;
 use nuthatch_store::item::{Fields, Header, Shape};
 use nuthatch_store::log::{Log, Need, Plan, Purpose, Stream};
 use nuthatch_store::memory::arena::Address;
@@ -582,6 +583,68 @@ fn a_page_with_a_private_record_is_not_cleaned() {
         }
         appender.join().unwrap();
         closer.join().unwrap();
+    });
+}
+
+/// Two records of a run, one after the other, beside another thread.
+fn beside_a_run(preemptions: usize, other: impl Fn(&LogStore) + Copy + Send + Sync + 'static) {
+    model(preemptions, move || {
+        let store = log_store();
+        let log = store.log();
+        let shape = Shape::new(8, 8, false, store.piece_max());
+        assert!(log.cut(&store, 0, &shape).is_none(), "it is alone");
+        let first = log.append(&store, Stream::New, 32, None, Purpose::New);
+        store.free_private(first.unwrap().address);
+        let thread = {
+            let store = Arc::clone(&store);
+            thread::spawn(move || other(&store))
+        };
+        for _ in 0..2 {
+            let Some((address, run)) = log.cut(&store, 1, &shape) else {
+                // The page has been closed.
+                break;
+            };
+            // A walk that looked for a header in the middle of the record would find an item there.
+            for at in 2..4 {
+                store.arena.store(address, at, 8 | 8 << 8);
+            }
+            Header::new(&shape, &fields(1)).store(&store.arena, address);
+            store.discard(Fresh {
+                address,
+                shape,
+                uses: 0,
+                run: Some(run),
+            });
+        }
+        thread.join().unwrap();
+        log.audit(&store).unwrap();
+    });
+}
+
+/// Runs 3, log 1: a walk meets records where they begin, whatever is cut off a run meanwhile.
+#[test]
+fn a_walk_beside_a_run_meets_whole_records() {
+    beside_a_run(3, |store| {
+        let begins = |address: Address| assert!([4, 8].contains(&(address.0 % 32)), "{address:?}");
+        store.log().walk(store, Cursor::default(), 4, begins);
+    });
+}
+
+/// Runs 1, log 3: a page is cleaned only when no record of a run in it is private, and the rest of the run belongs to
+/// nobody by then. All records are freed, so such a page is empty.
+#[test]
+fn a_page_with_a_run_is_not_cleaned() {
+    beside_a_run(3, |store| {
+        let log = store.log();
+        log.close_open();
+        let plan = Plan {
+            need: Need::Room,
+            evicts: true,
+        };
+        if let Ok(mut work) = log.start_cleaning(store, &plan) {
+            let cleaning = work.take().unwrap();
+            assert!(log.finish_cleaning(store, &cleaning), "it is not empty");
+        }
     });
 }
 

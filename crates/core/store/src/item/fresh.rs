@@ -6,6 +6,7 @@ use std::sync::Arc;
 use nuthatch_base::sync::shim::Ordering;
 
 use super::{Header, Shape};
+use crate::log::runs::RunNumber;
 use crate::memory::arena::{Address, WORD};
 use crate::memory::bytes;
 use crate::memory::limits::ITEM_SIZE_LIMIT;
@@ -22,6 +23,8 @@ pub struct Fresh {
     pub shape: Shape,
     /// Uses that count for it from the start.
     pub uses: u8,
+    /// The run that it was cut from.
+    pub run: Option<RunNumber>,
 }
 
 /// The memory of an item so far. It is freed if there is not enough.
@@ -95,7 +98,13 @@ impl<P: Placement> Store<P> {
             });
             P::head_leaves(self, fresh.address);
         }
-        self.free_private(fresh.address);
+        match fresh.run {
+            Some(run) => {
+                self.begin_fill();
+                P::free_cut(self, fresh.address, run);
+            }
+            None => self.free_private(fresh.address),
+        }
     }
 
     /// Notes that the index refers to the item now, which has this expiry.
@@ -252,6 +261,7 @@ mod tests {
             address: address.unwrap(),
             shape,
             uses: 0,
+            run: None,
         }
     }
 
@@ -301,6 +311,7 @@ mod tests {
                 address,
                 shape,
                 uses: 0,
+                run: None,
             };
             let reserve = || Reserved::new(Arc::clone(&owner), b"key", claimed);
             let reserve = std::panic::AssertUnwindSafe(reserve);

@@ -100,6 +100,7 @@ mod tests {
             address,
             shape,
             uses: 0,
+            run: None,
         };
         (fresh, Header::new(&shape, &fields), chunks)
     }

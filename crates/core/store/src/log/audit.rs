@@ -14,6 +14,7 @@ impl Log {
     /// Checks that each page is listed once, and recounts what it holds. Checks the ghosts.
     pub fn audit(&self, store: &Store<Log>) -> Result<(), AuditError> {
         self.history.ghosts.audit()?;
+        self.close_all_runs();
         let mut listed = HashSet::new();
         let queues = self.queues.lock();
         let cleaned = self.cleanings.iter().filter_map(|cleaning| {

@@ -23,6 +23,7 @@ use crate::count::{ClassCount, Count};
 use crate::eviction::log::{Candidate, Evicted};
 use crate::item::unlinked::Unlinked;
 use crate::item::{HEADER_WIDE, Header, Shape};
+use crate::log::runs::RunNumber;
 use crate::log::walk::PageWalk;
 use crate::log::{Appended, Cleaning, Full, Idle, Log, Need, Plan, Purpose, Queue, Stream};
 use crate::memory::arena::{Address, WORD};
@@ -175,6 +176,24 @@ impl<E: Relocate> MakeRoom<E> for Log {
         }
     }
 
+    /// A record of a run, where threads store side by side.
+    #[inline]
+    fn cut(
+        engine: &E,
+        local: &mut E::Local,
+        now: Time,
+        to: Stream,
+        shape: &Shape,
+    ) -> Option<(Address, RunNumber)> {
+        if to != Stream::New || !engine.evicts() {
+            return None;
+        }
+        let log = engine.store().log();
+        let (address, run) = log.cut(engine.store(), local.number(), shape)?;
+        clean_for(engine, local, now, log.due_by(address, shape));
+        Some((address, run))
+    }
+
     /// A record. Cleans pages if there is no room, and, if pages are short, in proportion to its length.
     #[inline]
     fn obtain(
@@ -194,13 +213,7 @@ impl<E: Relocate> MakeRoom<E> for Log {
             Ok(appended) => appended,
             Err(Full) => Cleaner::new(engine, local, now).append(to, bytes, whole, purpose)?,
         };
-        if appended.due > 0 {
-            if log.is_short() && engine.evicts() {
-                Cleaner::new(engine, local, now).keep_pace(appended.due);
-            } else if log.is_gappy() {
-                Cleaner::new(engine, local, now).close_gaps(appended.due);
-            }
-        }
+        clean_for(engine, local, now, appended.due);
         Some(appended.address)
     }
 
@@ -227,6 +240,20 @@ impl<E: Relocate> MakeRoom<E> for Log {
         if gaps * WORD > bytes + PAGES_UNUSED * log.page_bytes() {
             Cleaner::new(engine, local, now).compact(bytes);
         }
+    }
+}
+
+/// Cleans in proportion to `due` words that were appended, if there is need.
+#[inline]
+fn clean_for<E: Relocate>(engine: &E, local: &mut E::Local, now: Time, due: usize) {
+    let log = engine.store().log();
+    if due == 0 {
+        return;
+    }
+    if log.is_short() && engine.evicts() {
+        Cleaner::new(engine, local, now).keep_pace(due);
+    } else if log.is_gappy() {
+        Cleaner::new(engine, local, now).close_gaps(due);
     }
 }
 

@@ -16,14 +16,16 @@
 //! ```
 //!
 //! Three streams append: new items, items that arrive in pieces, and items that are kept. So a client that sends slowly
-//! only holds up the pages of clients that send in pieces.
+//! only holds up the pages of clients that send in pieces. Threads that store new items side by side take [`runs`] of the
+//! stream's page, in which each appends by itself.
 //!
 //! Invariants:
 //! 1. A record is *private* to one thread, *linked* (as store 1 says), or a gap. Its first word gives its length (for a
 //!    wide item, the fourth word as well) from the moment at which the page's end lies behind it, and the length never
-//!    changes.
+//!    changes; but from the rest of a run, a gap, its thread cuts records.
 //! 2. A page's count of held words is the sum of its private and linked records. The thread that appends counts it up,
-//!    and the owner of a record that leaves counts it down.
+//!    and the owner of a record that leaves counts it down. A run counts as one private record, and all of its words
+//!    from the moment at which it is taken.
 //! 3. Only a closed page without private records is cleaned, by one thread at a time; so nothing becomes private in
 //!    it any more, and its records are complete.
 //! 4. A page is used again only when nothing in it is held. Before that its sequence is taken from it.
@@ -44,6 +46,7 @@ pub mod history;
 pub mod pages;
 mod placement;
 mod room;
+pub mod runs;
 mod statistics;
 mod sweep;
 pub mod walk;
@@ -142,6 +145,7 @@ pub struct Log {
     pub(crate) pages: Pages,
     page_words: usize,
     streams: [Mutex<Open>; STREAMS],
+    runs: runs::Runs,
     queues: Mutex<Queues>,
     cleanings: [Mutex<Option<Cleaning>>; CLEANERS],
     /// The sequence of the newest page when the last walk began: records that are moved since go to newer ones.
@@ -280,6 +284,7 @@ impl Log {
             pages: Pages::reserve(pages)?,
             page_words,
             streams: Default::default(),
+            runs: runs::Runs::new(page_words),
             queues: Mutex::default(),
             cleanings: Default::default(),
             walked: AtomicU64::new(0),
@@ -598,6 +603,7 @@ impl Log {
         if !plan.evicts {
             return self.choose_within_room(store, plan);
         }
+        self.close_runs();
         let mut queues = self.queues();
         if plan.need == Need::Room && !queues.divided {
             queues.divided = true;

@@ -6,6 +6,7 @@ use nuthatch_engine::request::Expiry;
 use nuthatch_engine::{AuditError, Cursor};
 
 use super::pages::PAGE_STATE;
+use super::runs::RunNumber;
 use super::{Log, Queue, RESERVE, Stream};
 use crate::eviction::log::LogPolicyKind;
 use crate::item::fresh::Fresh;
@@ -94,7 +95,17 @@ impl Placement for Log {
         if fresh.shape.piece.is_some() {
             store.each_piece(fresh.address, &fresh.shape, |piece| log.link(piece));
         }
-        log.link(fresh.address);
+        match fresh.run {
+            Some(run) => log.settle(run),
+            None => log.link(fresh.address),
+        }
+    }
+
+    #[inline]
+    fn free_cut(store: &Store<Self>, address: Address, run: RunNumber) {
+        // As if it had been linked: not the record is counted as private, but its run.
+        <Self as Placement>::free(store, address, true);
+        store.log().settle(run);
     }
 
     #[inline]

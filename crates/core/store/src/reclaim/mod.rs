@@ -17,6 +17,7 @@ use nuthatch_engine::{Engine, Evicted};
 use crate::count::{Count, Figures, ThreadCounters};
 use crate::item::unlinked::Unlinked;
 use crate::item::{Header, Shape, plain_item};
+use crate::log::runs::RunNumber;
 use crate::memory::arena::Address;
 use crate::store::HasStore;
 #[cfg(doc)]
@@ -49,6 +50,11 @@ pub trait PerThread {
     /// Its counters.
     fn counters(&self) -> &ThreadCounters;
 
+    /// Its number among the engine's threads: one that few others have, or none.
+    fn number(&self) -> usize {
+        0
+    }
+
     /// Its unused sequences.
     fn sequences(&mut self) -> &mut SequenceBlock;
 
@@ -64,6 +70,19 @@ pub trait MakeRoom<E: Reclaim + HasStore<Placement = Self>>: Figures {
     /// Where a new item goes whose key has this hash, and the uses that count for it from the start. `arriving`: its
     /// value comes later.
     fn admit(engine: &E, local: &E::Local, hash: u64, arriving: bool) -> (Self::Destination, u8);
+
+    /// Memory for a whole item, in a run of a log. `None`: it is to be obtained part by part.
+    #[inline]
+    fn cut(
+        engine: &E,
+        local: &mut E::Local,
+        now: Time,
+        to: Self::Destination,
+        shape: &Shape,
+    ) -> Option<(Address, RunNumber)> {
+        let _ = (engine, local, now, to, shape);
+        None
+    }
 
     /// Memory for `bytes` bytes of an item: for its header, if `whole` is its shape, or for a piece of its value.
     /// Evicts if it must.

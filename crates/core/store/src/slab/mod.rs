@@ -33,6 +33,7 @@ use crate::eviction::slab::{Policy, PolicyKind};
 use crate::item::Shape;
 use crate::item::fresh::Fresh;
 use crate::item::unlinked::Unlinked;
+use crate::log::runs::RunNumber;
 use crate::memory::arena::Address;
 use crate::memory::pool::Pool;
 use crate::memory::sizes::Sizes;
@@ -184,6 +185,11 @@ impl Store<Slab> {
 }
 
 impl Placement for Slab {
+    /// It has no runs.
+    fn free_cut(store: &Store<Self>, address: Address, _: RunNumber) {
+        Self::free(store, address, false);
+    }
+
     type Destination = ();
 
     const COUNTS_USES: bool = false;

@@ -224,16 +224,10 @@ pub trait Table: Reclaim {
             return Err(Reply::TooLarge);
         }
         let (to, uses) = Self::Placement::admit(self, local, key.hash(), arriving);
-        let memory_of = |bytes, whole: Option<&Shape>| {
-            Self::Placement::obtain(self, local, now, to, bytes, whole)
+        let (address, run) = match Self::Placement::cut(self, local, now, to, &shape) {
+            Some((address, run)) => (address, Some(run)),
+            None => (self.obtain_all(local, now, to, &shape)?, None),
         };
-        let address = self.store().allocate_item(&shape, memory_of);
-        let address = address.map_err(|bytes| {
-            let class = self.store().class_of(bytes);
-            local.counters().one(Count::OutOfMemory);
-            local.counters().one_in(class, ClassCount::OutOfMemory);
-            Reply::OutOfMemory
-        })?;
         self.store().begin_fill();
         let arena = &self.store().arena;
         arena.write(address, shape.key_start(), key.bytes());
@@ -241,6 +235,28 @@ pub trait Table: Reclaim {
             address,
             shape,
             uses,
+            run,
+        })
+    }
+
+    /// Memory for an item of this shape, each part of it by itself.
+    #[inline(always)]
+    fn obtain_all(
+        &self,
+        local: &mut Self::Local,
+        now: Time,
+        to: <Self::Placement as Placement>::Destination,
+        shape: &Shape,
+    ) -> Result<Address, Reply> {
+        let memory_of = |bytes, whole: Option<&Shape>| {
+            Self::Placement::obtain(self, local, now, to, bytes, whole)
+        };
+        let address = self.store().allocate_item(shape, memory_of);
+        address.map_err(|bytes| {
+            let class = self.store().class_of(bytes);
+            local.counters().one(Count::OutOfMemory);
+            local.counters().one_in(class, ClassCount::OutOfMemory);
+            Reply::OutOfMemory
         })
     }
 
