@@ -513,26 +513,6 @@ fn a_victim_is_removed_or_evicted() {
     });
 }
 
-/// Log 5: a value is written over the victim's beside the eviction. Its writer was told that it is stored: the judgement
-/// of the value before is not carried out on it.
-#[test]
-fn a_value_is_not_evicted_by_the_judgement_of_the_one_before() {
-    model(3, || {
-        let Full {
-            engine,
-            mut handle,
-            next,
-        } = short();
-        let victim = fillers()[0];
-        let mut beside = engine.handle();
-        let writer = thread::spawn(move || set(&mut beside, victim, VICTIM + 1));
-        set_bytes(&mut handle, next, &[2; HALF]);
-        writer.join().unwrap();
-        assert_eq!(get(&mut handle, victim), Some(VICTIM + 1));
-        audit(&engine);
-    });
-}
-
 /// Log 5: an item that stays is changed beside the eviction: it moves before the change or after it.
 #[test]
 fn what_stays_is_counted_up_beside_an_eviction() {
