@@ -417,6 +417,10 @@ fn every_row_works() {
     ));
     for part in [
         "items of 16 + 300 bytes in ",
+        // As the records of the log lie: whole lines of 64 bytes, 136 bytes, 336 bytes.
+        "limit: 2.00 + 1.00 lines",
+        "limit: 2.00 + 3.00 lines",
+        "limit: 2.00 + 6.00 lines",
         " on average, as in ETC, in ",
         "GET, 10 % misses, 32 at a time",
         "GET, by Zipf 0.99, 32 at a time",

@@ -11,6 +11,10 @@ const LINE: usize = 64;
 /// Bytes of an item before its key.
 const HEADER: usize = 16;
 
+/// An item begins and ends at a multiple of so many bytes, and takes at least as many as the second number.
+const WORD: usize = 8;
+const RECORD_MIN: usize = 32;
+
 /// Items whose sizes are looked at.
 const SAMPLE: u64 = 100_000;
 
@@ -30,11 +34,14 @@ impl Lines {
     pub fn new<E: Engine>(engine: &E, items: &Items, miss_ratio: f64) -> Self {
         let sample = items.count.min(SAMPLE);
         let all = items.sizes_of(0..sample).map(|(key, value)| {
-            let room = engine.footprint(key, value).size;
-            (room, (HEADER + key + value).min(room))
+            let bytes = engine.footprint(key, value).size;
+            let record = bytes.next_multiple_of(WORD).max(RECORD_MIN);
+            (record, (HEADER + key + value).min(bytes))
         });
         let all: Vec<_> = all.collect();
-        let step = all.iter().fold(LINE, |step, &(room, _)| gcd(step, room));
+        let step = all
+            .iter()
+            .fold(LINE, |step, &(record, _)| gcd(step, record));
         let lines: f64 = all.iter().map(|&(_, bytes)| lines(bytes, step)).sum();
         let hits = 1.0 - miss_ratio;
         Self {
@@ -84,6 +91,9 @@ mod tests {
         // 16 + 16 + 100 bytes in 136.
         assert_eq!(gcd(64, 136), 8);
         assert_eq!(lines(132, 8), 3.0);
+        // 16 + 16 + 300 bytes in 336.
+        assert_eq!(gcd(64, 336), 16);
+        assert_eq!(lines(332, 16), 6.0);
         assert_eq!(lines(1, 8), 1.0);
     }
 }
