@@ -1,6 +1,8 @@
 //! `nuthatch-lab bench`: the benches, on the chosen engine.
 
+use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use nuthatch_bench::engine::{Room, insert};
@@ -48,6 +50,19 @@ pub struct OnEngine<O: Args> {
     tuning: Tuning,
     #[command(flatten)]
     options: O,
+}
+
+impl<O: Args> OnEngine<O> {
+    /// How the engine is made with some room, and the bench's options.
+    fn in_room<E: Engine>(self, build: Build<E>) -> (impl Fn(Room) -> io::Result<Arc<E>>, O) {
+        let Self {
+            engine,
+            tuning,
+            options,
+        } = self;
+        let build = move |room| build(&for_bench(engine, &tuning, room));
+        (build, options)
+    }
 }
 
 /// Options of a bench that compares engines, and those that it runs on.
@@ -212,12 +227,7 @@ impl Job for OnEngine<engine::Options> {
     type Output = Result<(), Failure>;
 
     fn run<E: Engine>(self, build: Build<E>) -> Self::Output {
-        let Self {
-            engine,
-            tuning,
-            options,
-        } = self;
-        let build = |room| build(&for_bench(engine, &tuning, room));
+        let (build, options) = self.in_room(build);
         match options.grow {
             Some(grow) => print("growth", &growth::run(build, grow, &options)?, options.json),
             None => print("engine", &engine::run(build, &options)?, options.json),
@@ -230,12 +240,7 @@ impl Job for OnEngine<insert::Options> {
     type Output = Result<(), Failure>;
 
     fn run<E: Engine>(self, build: Build<E>) -> Self::Output {
-        let Self {
-            engine,
-            tuning,
-            options,
-        } = self;
-        let build = |room| build(&for_bench(engine, &tuning, room));
+        let (build, options) = self.in_room(build);
         print("insert", &insert::run(build, &options)?, options.json)
     }
 }
@@ -244,12 +249,7 @@ impl Job for OnEngine<fill::Options> {
     type Output = Result<(), Failure>;
 
     fn run<E: Engine>(self, build: Build<E>) -> Self::Output {
-        let Self {
-            engine,
-            tuning,
-            options,
-        } = self;
-        let build = |room| build(&for_bench(engine, &tuning, room));
+        let (build, options) = self.in_room(build);
         print("fill", &fill::run(build, &options)?, options.json)
     }
 }

@@ -35,8 +35,7 @@ use nuthatch_store::reclaim::Reclaim;
 use nuthatch_store::reclaim::removals::FOLLOW_UP;
 #[cfg(not(loom))]
 use nuthatch_store::reclaim::removals::Queue;
-use nuthatch_store::table;
-use nuthatch_store::table::{Lookup, Table};
+use nuthatch_store::table::{self, Lookup, Table};
 
 /// Longer values are read in place instead of being copied.
 pub const COPY_MAX: usize = UNPINNED_MAX;

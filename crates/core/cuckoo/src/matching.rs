@@ -20,6 +20,7 @@ pub type Mask = u32;
 /// How this machine compares tags: detected once, when a table is made.
 #[derive(Clone, Copy, Debug)]
 pub struct Matching {
+    /// Some: by AVX-512.
     #[cfg_attr(
         not(all(target_arch = "x86_64", not(any(loom, miri, tsan)))),
         allow(dead_code, reason = "there is one way only")
@@ -49,9 +50,7 @@ impl Matching {
         }
         matches_scalar::<D>(first, second, tag)
     }
-}
 
-impl Matching {
     /// The first slot of a bucket whose tag is `tag`.
     #[inline(always)]
     pub fn first_in<D: Variant>(self, bucket: &[AtomicU64], tag: u64) -> Option<usize> {

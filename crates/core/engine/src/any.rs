@@ -182,8 +182,8 @@ impl Inspect for AnyEngine {
         inside(|| self.0.index_histogram(sample))
     }
 
-    fn tell_evictions(&self, to: Arc<dyn Evictions>) {
-        inside(|| self.0.tell_evictions(to));
+    fn report_evictions(&self, to: Arc<dyn Evictions>) {
+        inside(|| self.0.report_evictions(to));
     }
 
     fn message_stats(&self) -> Option<MessageStats> {

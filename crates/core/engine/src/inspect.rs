@@ -24,7 +24,7 @@ pub trait Inspect {
 
     /// Sets the receiver of items that are evicted alive, from now on. Only the first call counts. An engine that does
     /// not report evictions ignores it.
-    fn tell_evictions(&self, to: Arc<dyn Evictions>) {
+    fn report_evictions(&self, to: Arc<dyn Evictions>) {
         let _ = to;
     }
 

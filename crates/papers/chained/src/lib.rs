@@ -231,7 +231,7 @@ impl Inspect for Chained {
         self.footprint_of(&self.shape(key_len, value_len, false))
     }
 
-    fn tell_evictions(&self, to: Arc<dyn Evictions>) {
+    fn report_evictions(&self, to: Arc<dyn Evictions>) {
         // A second listener is ignored: there is one server.
         let _ = self.store.evictions.set(to);
     }

@@ -346,8 +346,8 @@ impl<D: Rings> Inspect for CpHash<D> {
         footprint(key_len, value_len)
     }
 
-    fn tell_evictions(&self, to: Arc<dyn Evictions>) {
-        self.shared.memory.tell_evictions(to);
+    fn report_evictions(&self, to: Arc<dyn Evictions>) {
+        self.shared.memory.report_evictions(to);
     }
 
     fn index_histogram(&self, sample: u64) -> Option<IndexHistogram> {

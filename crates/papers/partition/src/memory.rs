@@ -111,7 +111,7 @@ impl BlockMemory {
     }
 
     /// Sets the receiver of elements that are evicted alive. A second one is ignored: there is one server.
-    pub fn tell_evictions(&self, to: Arc<dyn Evictions>) {
+    pub fn report_evictions(&self, to: Arc<dyn Evictions>) {
         let _ = self.evictions.set(to);
     }
 

@@ -250,7 +250,7 @@ impl Evictions for Listener {
 fn what_a_store_depends_on_is_not_evicted_for_it() {
     let engine = engine_of(Eviction::Random, 4 * MIB, MIB, 4);
     let listener = Arc::new(Listener::default());
-    engine.tell_evictions(Arc::clone(&listener) as Arc<dyn Evictions>);
+    engine.report_evictions(Arc::clone(&listener) as Arc<dyn Evictions>);
     let mut handle = engine.handle();
     // About as much as a partition has.
     let value = vec![3; 600_000];

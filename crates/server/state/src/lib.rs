@@ -11,8 +11,8 @@
 
 pub mod accounts;
 pub mod buffers;
-pub mod flushes;
 pub mod isolation;
+pub mod last_flush;
 pub mod limits;
 pub mod live;
 pub mod metrics;

@@ -9,7 +9,7 @@ use nuthatch_script::Library;
 use nuthatch_settings::config::{By, Config, Protocol};
 
 use crate::accounts::Accounts;
-use crate::flushes::LastFlush;
+use crate::last_flush::LastFlush;
 use crate::live::{Live, LiveCell};
 use crate::pause::Pause;
 use crate::saves::Saves;

@@ -73,10 +73,10 @@ impl<F: Fabric> Cluster<F> {
     /// All lines of the report.
     pub(crate) fn report(&self) -> Vec<(String, String)> {
         let mut lines = Lines::default();
-        self.tell_of_this_pe(&mut lines);
+        self.write_this_pe(&mut lines);
         let servers = self.layout.servers;
         for server in 0..servers.min(SERVERS_MAX) {
-            self.tell_of_server(&mut lines, server);
+            self.write_server(&mut lines, server);
         }
         if servers > SERVERS_MAX {
             lines.add("servers_left_out", servers - SERVERS_MAX);
@@ -84,7 +84,7 @@ impl<F: Fabric> Cluster<F> {
         lines.0
     }
 
-    fn tell_of_this_pe(&self, lines: &mut Lines) {
+    fn write_this_pe(&self, lines: &mut Lines) {
         let stats = self.client_stats();
         let fabric = &self.fabric;
         lines.add("pe", fabric.pe());
@@ -110,7 +110,7 @@ impl<F: Fabric> Cluster<F> {
         }
     }
 
-    fn tell_of_server(&self, lines: &mut Lines, server: usize) {
+    fn write_server(&self, lines: &mut Lines, server: usize) {
         let Control { epoch, flushes, .. } = Control::read(
             self.fabric
                 .local(self.layout.control(server), control::WORDS),
@@ -138,9 +138,9 @@ impl<F: Fabric> Cluster<F> {
         };
         lines.of_server(server, "flush", flush);
         if let Some(session) = self.clients.iter().find_map(Mutex::try_lock) {
-            tell_of_choices(lines, server, &session);
+            write_choices(lines, server, &session);
         }
-        tell_of_stats(lines, server, &stats);
+        write_stats(lines, server, &stats);
     }
 
     fn told_by(&self, server: usize) -> ServerStats {
@@ -175,7 +175,7 @@ impl<F: Fabric> Cluster<F> {
 }
 
 /// Which way the session would choose for operations now, by how many of a kind a batch has.
-fn tell_of_choices<F: Fabric>(lines: &mut Lines, server: usize, session: &Client<F>) {
+fn write_choices<F: Fabric>(lines: &mut Lines, server: usize, session: &Client<F>) {
     let reached_by = match session.reaches(server) {
         true => "loads",
         false => "calls",
@@ -186,7 +186,7 @@ fn tell_of_choices<F: Fabric>(lines: &mut Lines, server: usize, session: &Client
     }
 }
 
-fn tell_of_stats(lines: &mut Lines, server: usize, stats: &ServerStats) {
+fn write_stats(lines: &mut Lines, server: usize, stats: &ServerStats) {
     for (name, count) in [
         ("items", stats.items),
         ("item_bytes", stats.item_bytes),

@@ -65,7 +65,7 @@ impl Both {
         };
         let engine: Cuckoo = Cuckoo::new(config).expect("there is address space");
         let victims = Arc::new(Victims::default());
-        engine.tell_evictions(Arc::clone(&victims) as Arc<dyn Evictions>);
+        engine.report_evictions(Arc::clone(&victims) as Arc<dyn Evictions>);
         let client = Client::new(Arc::new(engine).any());
         let charged = client.engine.stats().memory_used as usize;
         let mut model = Model::new(LIMIT, charged, LIMIT_MAX, ITEM_MAX);

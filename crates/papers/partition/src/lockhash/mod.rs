@@ -284,8 +284,8 @@ impl Inspect for LockHash {
         footprint(key_len, value_len)
     }
 
-    fn tell_evictions(&self, to: Arc<dyn Evictions>) {
-        self.memory.tell_evictions(to);
+    fn report_evictions(&self, to: Arc<dyn Evictions>) {
+        self.memory.report_evictions(to);
     }
 
     fn index_histogram(&self, sample: u64) -> Option<IndexHistogram> {
