@@ -5,8 +5,8 @@
 #
 # Cost on two cores: half a minute to build (once), and a minute to run, unless all of it passed before and nothing has
 # changed since (scripts/test-once.sh). Models of whole operations are bounded to 1 to 3 preemptions each (the number
-# stands in the model); LOOM_MAX_PREEMPTIONS=n sets another bound for all of them, and each step multiplies the time by
-# about ten.
+# stands in the model, and NUTHATCH_SOAK=1 gives the long ones one more); LOOM_MAX_PREEMPTIONS=n sets another bound for all
+# of them, and each step multiplies the time by about ten.
 #
 #     scripts/loom.sh [name of a test]
 set -eu

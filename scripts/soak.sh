@@ -4,6 +4,7 @@
 #     clients come and go;
 #   - the random checks of the engines and the flow cache, repeated for as long;
 #   - the tests with several threads under ThreadSanitizer, their random checks repeated for as long;
+#   - the models of lock-free code, with more preemptions;
 #   - the distributed store on OpenSHMEM, all cases and random checks, where it is, and its gateways under load, also
 #     while links are cut (soak-cluster.sh);
 #   - all fuzz targets together.
@@ -36,6 +37,9 @@ part lengths env NUTHATCH_SOAK=100 \
 
 # A quarter of the random checks for every seven and a half minutes.
 part tsan env NUTHATCH_SOAK=$((seconds / 450 + 1))/4 scripts/tsan.sh
+
+# The models that take long with all their preemptions: a minute.
+part loom env NUTHATCH_SOAK=1 scripts/loom.sh
 
 part cluster env AGAIN=1 NUTHATCH_SOAK=$((seconds / 1800 + 1)) scripts/test-cluster.sh
 

@@ -15,10 +15,12 @@
 //! * [`growth`], [`geometry`]: how an index doubles in place
 //! * [`count`]: the counters of the engines on a store
 //! * [`prefetch`]: loading cache lines ahead of their use
+//! * [`fault`]: protections that models take out
 
 pub mod ages;
 pub mod count;
 pub mod eviction;
+pub mod fault;
 pub mod geometry;
 pub mod growth;
 pub mod item;

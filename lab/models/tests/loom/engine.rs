@@ -255,7 +255,7 @@ fn a_number_changed_in_place_is_read_whole() {
 #[test]
 fn two_clients_do_not_both_miss_each_other() {
     let keys = [key_in(8, [0, 1]), key_in(8, [2, 3])];
-    model(2, move || {
+    long_model(2, move || {
         let engine = engine(8);
         let client = move |handle: &mut OurHandle, own: usize| {
             set(handle, keys[own], 1);

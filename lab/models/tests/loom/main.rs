@@ -18,4 +18,5 @@ mod partition;
 mod paths;
 mod pins;
 mod rewrites;
+mod runs;
 mod world;

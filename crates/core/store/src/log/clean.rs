@@ -21,6 +21,7 @@ use nuthatch_base::sync::shim::{Ordering, fence, spin};
 use super::sweep;
 use crate::count::{ClassCount, Count};
 use crate::eviction::log::{Candidate, Evicted};
+use crate::fault::{self, Fault};
 use crate::item::unlinked::Unlinked;
 use crate::item::{HEADER_WIDE, Header, Shape};
 use crate::log::runs::RunNumber;
@@ -551,7 +552,8 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
         );
         let overwritten = Cell::new(None);
         let doomed = |present: &Header| {
-            let same = present.sequence() == met.header.sequence();
+            let same =
+                present.sequence() == met.header.sequence() || fault::is(Fault::JudgesTheOneBefore);
             overwritten.set((!same).then_some(*present));
             same
         };

@@ -23,6 +23,7 @@
 use nuthatch_base::sync::shim::{AtomicU64, Ordering};
 
 use super::{Log, QUANTUM, Stream};
+use crate::fault::{self, Fault};
 use crate::item::{Header, Shape, record_words};
 use crate::memory::arena::Address;
 use crate::store::Store;
@@ -168,7 +169,8 @@ impl Log {
     fn cut_present(&self, number: RunNumber, words: usize) -> Option<Rest> {
         let run = self.run(number);
         let rest = Rest(run.load(Ordering::Relaxed));
-        if rest.words() < words || rest.is_busy() {
+        let busy = rest.is_busy() && !fault::is(Fault::CutsBesideAnother);
+        if rest.words() < words || busy {
             return None;
         }
         // Acquire: pairs with the Release in `take_run` and `settle`, where threads share a run: the page and the headers
@@ -191,7 +193,9 @@ impl Log {
         }
         // Release fence: pairs with the Acquire fence in `Pages::is_still`: a walk that reads the record's header goes on
         // to one that is written (runs 3).
-        store.begin_fill();
+        if !fault::is(Fault::CutsWithoutFence) {
+            store.begin_fill();
+        }
         Header::store_gap(&store.arena, address, words);
     }
 
@@ -244,7 +248,8 @@ impl Log {
             debug_assert!(rest.is_busy(), "runs 2: a record is settled twice");
             let after = rest.settled();
             // Release: pairs with the Acquire in `close_run` and in `cut_present`.
-            match run.compare_exchange(rest.0, after.0, Ordering::Release, Ordering::Relaxed) {
+            let release = fault::or_relaxed(Ordering::Release, Fault::SettlesUnpublished);
+            match run.compare_exchange(rest.0, after.0, release, Ordering::Relaxed) {
                 Ok(_) if after == Rest::NONE => return self.link(rest.within()),
                 Ok(_) => return,
                 Err(now) => rest = Rest(now),
@@ -267,7 +272,8 @@ impl Log {
             ) {
                 Ok(_) => {
                     let page = self.page_of(rest.within());
-                    return self.pages.free(page, rest.words(), !rest.is_busy());
+                    let settled = !rest.is_busy() || fault::is(Fault::ClosesTheBusy);
+                    return self.pages.free(page, rest.words(), settled);
                 }
                 Err(now) => rest = Rest(now),
             }

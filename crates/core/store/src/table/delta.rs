@@ -6,6 +6,7 @@
 use std::mem::MaybeUninit;
 
 use nuthatch_base::sync::clock::Time;
+use nuthatch_base::sync::shim::{Ordering, fence};
 
 use super::{LockedItem, Lookup, PerThread, Step, Table};
 use crate::item::fresh::Fresh;
@@ -158,12 +159,15 @@ fn overwrite<T: Table>(
     let shape = shape_with(&table.shape_of(&old), digits);
     let replaced = room.and_then(|room| table.copy_replaced(now, &held, room));
     store.write_value(held.address(), &shape, 0, digits);
+    table.used(&held);
+    // Release fence: pairs with the Acquire fence in `Pages::is_still`. A cleaning that has read the new sequence judges
+    // the item by its present uses.
+    fence(Ordering::Release);
     let header = Header::new(&shape, fields);
     header.store(&store.arena, held.address());
     if fields.expiry != old.expiry() {
         T::Placement::note_expiry(store, held.address(), fields.expiry);
     }
-    table.used(&held);
     drop(held);
     if let Some(replaced) = replaced {
         table.keep_removed(local, replaced);

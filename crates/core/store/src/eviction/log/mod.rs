@@ -23,7 +23,8 @@ pub mod sieve;
 
 use std::fmt;
 
-use nuthatch_base::sync::shim::{AtomicU64, Ordering};
+// Not the models': what a thread does must be right whatever a hint says.
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// All policies of a log. The first is the default.
 pub static POLICIES: &[&LogPolicyKind] = &[&s3_fifo::KIND, &s3_fifo::BYTES, &sieve::KIND];
