@@ -6,13 +6,17 @@ use nuthatch_protocol::binary::{Head, Opcode, Status, encode};
 use super::context::{AnswerContext, Answers, OldValue};
 use crate::counting::{Counted, Kind};
 
-/// Storage requests in the statistics.
-pub const STORE: Counted = Counted::with_prefix(Kind::Store { is_cas: false });
+/// A storage request in the statistics.
+pub const fn counted_store(is_cas: bool) -> Counted {
+    Counted::with_prefix(Kind::Store { is_cas })
+}
 
 /// The parts of a request that its answer repeats, and what follows the answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Format {
     pub head: Head,
+    /// A store that is a compare-and-swap.
+    pub is_cas: bool,
     /// The opaque of a noop that follows the request, if one does.
     pub noop: Option<[u8; 4]>,
 }
@@ -26,7 +30,7 @@ impl Answers for Format {
             Opcode::DELETE => Counted::with_prefix(Kind::Delete),
             Opcode::INCREMENT => Counted::only(Kind::Delta { is_down: false }),
             Opcode::DECREMENT => Counted::only(Kind::Delta { is_down: true }),
-            _ => STORE,
+            _ => counted_store(self.is_cas),
         }
     }
 

@@ -93,6 +93,45 @@ fn cas_stores_only_over_what_was_read() {
     );
 }
 
+/// As in memcached, a set, an add and a replace of the binary protocol are a compare-and-swap if they have a cas, and an
+/// append is none.
+#[test]
+fn binary_stores_with_a_cas_are_counted_as_such() {
+    const SET: u8 = 0x01;
+    const ADD: u8 = 0x02;
+    const REPLACE: u8 = 0x03;
+    const APPEND: u8 = 0x0e;
+    const EXISTS: u8 = 2;
+    const NOT_FOUND: u8 = 1;
+    let server = Fixture::new();
+    let store = |opcode: u8, key: u8, cas: u64| {
+        let mut client = server.client();
+        let extras = if opcode == APPEND { 0 } else { 8 };
+        let mut request = vec![0x80, opcode, 0, 1, extras, 0, 0, 0, 0, 0, 0, extras + 2];
+        request.extend([0; 4]);
+        request.extend(cas.to_be_bytes());
+        request.extend(vec![0; usize::from(extras)]);
+        request.extend([key, b'v']);
+        client.send(request);
+        client.peek(24)[7]
+    };
+    assert_eq!(store(SET, b'k', 0), 0);
+    let mut client = server.client();
+    client.send("gets k\r\n");
+    let cas: u64 = client.line().rsplit(' ').next().unwrap().parse().unwrap();
+    client.expect("v\r\nEND\r\n");
+    assert_eq!(store(SET, b'k', cas), 0);
+    assert_eq!(store(SET, b'k', cas), EXISTS);
+    assert_eq!(store(ADD, b'k', cas), EXISTS);
+    assert_eq!(store(REPLACE, b'n', cas), NOT_FOUND);
+    assert_eq!(store(APPEND, b'k', cas), EXISTS);
+    let stats = client.stats("");
+    assert_eq!(
+        ["cmd_set", "cas_hits", "cas_misses", "cas_badval"].map(|name| &stats[name][..]),
+        ["6", "1", "1", "2"]
+    );
+}
+
 #[test]
 fn deletes_say_whether_there_was_something() {
     let server = Fixture::new();

@@ -6,7 +6,7 @@ use nuthatch_protocol::binary::{Head, Parsed, Store, StoreVerb, parse};
 
 use super::phase::{Incoming, NO_LIMITS, Phase};
 use super::requests;
-use crate::answers::binary::{STORE, answer_store};
+use crate::answers::binary::{answer_store, counted_store};
 use crate::context::Context;
 use crate::counting::{self, Counted, Kind};
 use crate::turn::{Flow, Turn};
@@ -60,7 +60,8 @@ pub fn go_on(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, input
             return Flow::Next;
         };
         let op = requests::store_op(cx, &store);
-        let reply = cx.commit(store.key, value, &op, STORE);
+        let counted = counted_store(requests::is_cas(&op));
+        let reply = cx.commit(store.key, value, &op, counted);
         answer(cx, turn, head, &store, &reply);
     }
     Flow::Next

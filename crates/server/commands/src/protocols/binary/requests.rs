@@ -107,7 +107,11 @@ fn value<'a>(
 
 #[inline]
 fn push<'a>(cx: &mut Context<'_, 'a>, turn: &mut Turn, key: &'a [u8], op: Op<'a>, head: Head) {
-    let format = binary::Format { head, noop: None };
+    let format = binary::Format {
+        head,
+        is_cas: matches!(&op, Op::Store(store) if is_cas(store)),
+        noop: None,
+    };
     cx.push(turn, key, op, ReplyFormat::Binary(format));
 }
 
@@ -132,6 +136,12 @@ fn condition(cas: u64) -> Condition {
         0 => Condition::None,
         cas => Condition::Cas(cas),
     }
+}
+
+/// True if a store is counted as a compare-and-swap. As in memcached, an append with a cas is not.
+#[inline]
+pub fn is_cas(store: &StoreOp<'_>) -> bool {
+    store.mode == StoreMode::Set && store.condition != Condition::None
 }
 
 /// The engine's operation for a storage request.
