@@ -37,12 +37,14 @@
 //! Order of locks: a stream's, then the pool's or the queues'. A cleaning's lock, or a sweep's, comes before all of
 //! them and before those of buckets. No listener is called under any.
 
+mod ahead;
 mod audit;
 pub mod clean;
 pub mod depths;
 pub mod due;
 pub mod ghosts;
 pub mod history;
+mod pace;
 pub mod pages;
 mod placement;
 mod room;
@@ -62,6 +64,7 @@ use crate::item::{Header, Shape, record_words};
 use crate::memory::arena::{Address, Arena, WORD};
 use crate::memory::pool::Pool;
 use crate::store::Store;
+use ahead::Ahead;
 use history::History;
 use pages::Pages;
 
@@ -138,6 +141,8 @@ pub struct Appended {
     pub address: Address,
     /// Words that were appended since a thread was last told to clean.
     pub due: usize,
+    /// Words that can be appended before new items need a page.
+    pub room: usize,
 }
 
 /// Pages, the streams that fill them, and the queues in which they are cleaned.
@@ -146,6 +151,7 @@ pub struct Log {
     page_words: usize,
     streams: [Mutex<Open>; STREAMS],
     runs: runs::Runs,
+    pace: pace::Pace,
     queues: Mutex<Queues>,
     cleanings: [Mutex<Option<Cleaning>>; CLEANERS],
     /// The sequence of the newest page when the last walk began: records that are moved since go to newer ones.
@@ -174,6 +180,19 @@ struct Open {
     /// The one taken last, and the one before it, which still has room for small records.
     pages: [Option<OpenPage>; 2],
     due: usize,
+    /// Words of the shortest record, of those that the older page takes, since the newer one was taken; 0: there was
+    /// none.
+    shortest: usize,
+}
+
+impl Open {
+    /// Notes a record that the older page may take.
+    fn note_long(&mut self, words: usize) {
+        self.shortest = match self.shortest {
+            0 => words,
+            shortest => shortest.min(words),
+        };
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -270,6 +289,14 @@ pub struct Cleaning {
     pub begun: bool,
     /// Words up to which it was cleaned.
     pub at: usize,
+    /// What is known of the records behind them.
+    pub ahead: Ahead,
+    /// Words that were too few for a run so far.
+    owed: usize,
+    /// Words that were kept.
+    kept: usize,
+    /// Items met since sizes were noted.
+    met: history::Met,
 }
 
 impl Log {
@@ -285,6 +312,7 @@ impl Log {
             page_words,
             streams: Default::default(),
             runs: runs::Runs::new(page_words),
+            pace: pace::Pace::default(),
             queues: Mutex::default(),
             cleanings: Default::default(),
             walked: AtomicU64::new(0),
@@ -392,6 +420,9 @@ impl Log {
         // A long record goes to the older page, if it fits: that page gets no other chance. A short record does not, or
         // the heads of many large values would gather there, and leave together.
         let long = words * LONG >= store.piece_max() / WORD;
+        if long {
+            open.note_long(words);
+        }
         let [newer, older] = open.pages.each_ref().map(room);
         let number = usize::from(older && long);
         if number == 0 {
@@ -426,7 +457,8 @@ impl Log {
             Header::store_length(&store.arena, address, shape);
         }
         self.pages.append(place.page, words, place.end);
-        Ok(Appended { address, due })
+        let room = self.pace.note_room(stream, self.rest(&open));
+        Ok(Appended { address, due, room })
     }
 
     /// A walk that has not met the record yet meets it in a page with a higher sequence than this one: a walk goes from
@@ -444,7 +476,8 @@ impl Log {
         }
     }
 
-    /// Opens a new page for a stream, which also keeps the one of its two pages that has more room.
+    /// Opens a new page for a stream, which also keeps the one of its two pages that has more room; but not if no record
+    /// of lately would fit: then the page would stay open, and no item in it could leave.
     fn open_page(
         &self,
         store: &Store<Self>,
@@ -482,8 +515,11 @@ impl Log {
             (Some(newer), Some(older)) if newer.end > older.end => (Some(older), Some(newer)),
             (newer, older) => (newer, older),
         };
+        let shortest = std::mem::take(&mut open.shortest);
+        let fits = |kept: &mut OpenPage| (1..=self.page_words - kept.end).contains(&shortest);
         open.pages[1] = kept;
-        if let Some(full) = closed {
+        let useless = open.pages[1].take_if(|kept| !fits(kept));
+        for full in [closed, useless].into_iter().flatten() {
             self.pages.close(full.page);
         }
         Ok(())
@@ -537,6 +573,9 @@ impl Log {
                 self.pages.close(open.page);
                 closed = true;
             }
+        }
+        for stream in [Stream::New, Stream::Kept] {
+            self.pace.note_room(stream, 0);
         }
         closed
     }
@@ -736,6 +775,10 @@ impl Log {
             begun: false,
             // A page with nothing but gaps needs no look.
             at: if words == 0 { self.pages.end(page) } else { 0 },
+            ahead: Ahead::default(),
+            owed: 0,
+            kept: 0,
+            met: history::Met::default(),
         })
     }
 
@@ -756,6 +799,10 @@ impl Log {
             again: stuck,
             begun: false,
             at: 0,
+            ahead: Ahead::default(),
+            owed: 0,
+            kept: 0,
+            met: history::Met::default(),
         })
     }
 
@@ -912,5 +959,42 @@ mod tests {
         pages.dedup();
         pages.sort_unstable();
         assert_eq!(met, pages);
+    }
+
+    /// A page that is almost full stays open only as long as it has room for records like those of lately.
+    #[test]
+    fn a_page_without_room_does_not_stay_open() {
+        const LIMIT: usize = 1 << 20;
+        let sizes = Sizes::for_log(LIMIT, 48, 1.25);
+        let store = Store::<Log>::new(LIMIT, LIMIT, sizes, LogPolicyKind::default_kind()).unwrap();
+        let log = store.log();
+        let page_of = |words: usize| {
+            let appended = log.append(&store, Stream::New, words * WORD, None, Purpose::New);
+            log.page_of(appended.unwrap().address)
+        };
+        let fill = |words: usize| {
+            let pages: Vec<u32> = (0..log.page_words() / words)
+                .map(|_| page_of(words))
+                .collect();
+            pages[0]
+        };
+        // 23 words are left in the first page, and none in the others.
+        let first = fill(27);
+        let second = fill(32);
+        assert!(log.pages.is_closed(first));
+        // In the second page are 48 left.
+        let third = fill(50);
+        assert_eq!(page_of(64), third + 1);
+        assert!(log.pages.is_closed(second) && log.pages.is_closed(third));
+        for _ in 0..31 {
+            page_of(64);
+        }
+        for _ in 0..39 {
+            page_of(50);
+        }
+        let fourth = page_of(40);
+        assert_ne!(page_of(64), fourth);
+        assert!(!log.pages.is_closed(fourth), "58 words are left");
+        assert_eq!(page_of(58), fourth);
     }
 }

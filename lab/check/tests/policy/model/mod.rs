@@ -166,6 +166,8 @@ pub struct Model {
     /// The pages that each stream appends to, the newer and the older; and the words since the last cleaning.
     open: [[Option<usize>; 2]; 3],
     appended: [usize; 3],
+    /// Of records that may go to the older page, the shortest since the newer was opened; 0: there was none.
+    shortest: [usize; 3],
     /// Pages of records that are in no index yet, one for each of these: they are not cleaned.
     private: Vec<usize>,
     cleaning: Option<Cleaning>,
@@ -177,6 +179,8 @@ pub struct Model {
     flush_noted: u64,
     /// Sixteen times the mean bytes of an item.
     lately: usize,
+    /// Eight times the mean words that are kept of a page.
+    kept_lately: usize,
     /// Bytes of items that were used too early and left, and pages' worth of them at which the main queue pays.
     refused: usize,
     due_at: usize,
@@ -212,6 +216,7 @@ impl Model {
             gappy: false,
             open: Default::default(),
             appended: [0; 3],
+            shortest: [0; 3],
             private: Vec::new(),
             cleaning: None,
             first_due: NEVER,
@@ -220,6 +225,7 @@ impl Model {
             flushed: 0,
             flush_noted: 0,
             lately: 0,
+            kept_lately: 0,
             refused: 0,
             due_at: 1,
             soon: NEVER,
@@ -397,7 +403,11 @@ impl Model {
             records.push(record);
             self.private.push(record.0);
             if due > 0 {
-                self.keep_pace(due);
+                let of = match stream {
+                    Stream::Kept => Stream::New,
+                    Stream::New | Stream::Arriving => stream,
+                };
+                self.keep_pace(due, self.room_in(of));
             }
         }
         Some(records)

@@ -135,6 +135,9 @@ impl Model {
         let [newer, older] = self.open[of]
             .map(|page| page.is_some_and(|page| self.pages[page].end + words <= WORDS));
         let long = words * 8 >= super::LONGEST / 8;
+        if long && (self.shortest[of] == 0 || words < self.shortest[of]) {
+            self.shortest[of] = words;
+        }
         let number = usize::from(older && long);
         if number == 0 && !newer {
             self.open_page(stream, moves)?;
@@ -157,6 +160,11 @@ impl Model {
         page.end += words;
         page.held += words;
         Some(((number, at), due))
+    }
+
+    /// The words that can be appended to the newer page of a stream.
+    pub fn room_in(&self, stream: Stream) -> usize {
+        self.open[stream as usize][0].map_or(0, |page| WORDS - self.pages[page].end)
     }
 
     fn open_page(&mut self, stream: Stream, moves: bool) -> Option<()> {
@@ -190,8 +198,14 @@ impl Model {
             }
             _ => (newer, older),
         };
+        // But only if it has room for a record like those of lately.
+        let shortest = std::mem::take(&mut self.shortest[stream as usize]);
+        let (kept, useless) = match kept {
+            Some(page) if shortest > 0 && self.pages[page].end + shortest <= WORDS => (kept, None),
+            _ => (None, kept),
+        };
         self.open[stream as usize] = [Some(page), kept];
-        if let Some(full) = full {
+        for full in [full, useless].into_iter().flatten() {
             self.pages[full].closed = true;
         }
         Some(())
