@@ -103,7 +103,7 @@ fn drift(from: f64, to: f64) -> Held {
 fn values_of_one_length() {
     // The aim is 95 percent of all memory from 300 bytes on. At that length each item has 8 bytes and more of the index
     // besides.
-    for (len, percent) in [(300, 90.9), (1000, 95.0), (4000, 95.0), (20_000, 94.9)] {
+    for (len, percent) in [(300, 91.3), (1000, 96.0), (4000, 96.5), (20_000, 96.0)] {
         let found = held(0.0, |_, _| len).percent_less_headers();
         assert!(found >= percent, "{len}: {found}");
     }
@@ -112,10 +112,10 @@ fn values_of_one_length() {
 #[test]
 fn lengths_that_drift() {
     for (from, to, percent) in [
-        (10_000.0, 301.0, 93.0),
-        (301.0, 10_000.0, 92.0),
-        (10_000.0, 1000.0, 93.5),
-        (1000.0, 10_000.0, 93.5),
+        (10_000.0, 301.0, 94.5),
+        (301.0, 10_000.0, 93.2),
+        (10_000.0, 1000.0, 95.0),
+        (1000.0, 10_000.0, 95.0),
     ] {
         let found = drift(from, to).percent_less_headers();
         assert!(found >= percent, "{from} to {to}: {found}");
@@ -125,11 +125,11 @@ fn lengths_that_drift() {
 #[test]
 fn a_mix_of_short_and_long_values() {
     let found = held(0.0, |random, _| random.random_range(1..=30_000)).percent();
-    assert!(found >= 92.0, "{found}");
+    assert!(found >= 95.0, "{found}");
 }
 
 #[test]
 fn half_of_the_writes_give_another_length() {
     let found = held(0.5, |random, _| random.random_range(1..=30_000)).percent();
-    assert!(found >= 85.0, "{found}");
+    assert!(found >= 86.5, "{found}");
 }

@@ -9,7 +9,9 @@ use nuthatch_cuckoo::layout::{EightWay, EightWayClock, Variant};
 use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
 use nuthatch_engine::{AnyValue, Engine, Handle, KeyHasher, Reply, Store};
 
-const LIMIT: usize = 64 << 20;
+/// Beside as many held values as it has room for, a log keeps three pages: with fewer, one that is read in place in each
+/// of them leaves no room.
+const LIMIT: usize = (64 << 20) + (512 << 10);
 
 /// Bytes of each value that is read in place.
 const LARGE: usize = 1_000_000;

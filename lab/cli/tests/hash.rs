@@ -406,7 +406,10 @@ fn a_reader_may_leave() {
 fn sizes_of_the_papers_machine() {
     let text = stdout(&run(&["size", "--memory", "64M", "--items", "16384"]));
     assert!(text.contains("Linux 2.2.16 (from pages)"), "{text}");
-    assert!(text.contains("room for one item a KiB of memory"), "{text}");
+    assert!(
+        text.contains("room for one item in 4 KiB of memory"),
+        "{text}"
+    );
     let lines = json(&run(&[
         "size", "--memory", "64M", "--items", "16384", "--json",
     ]));

@@ -248,7 +248,7 @@ mod tests {
         assert!((pages.searched_hit - 1.5).abs() < 0.001);
         assert!((find("2.2.5", "page cache").searched_miss - 8.0).abs() < 0.001);
         let ours = find("nuthatch", "index of 8-slot buckets");
-        assert!(ours.searched_hit < 1.001 && ours.bytes == 1 << 20);
+        assert!(ours.searched_hit < 1.001 && ours.bytes == 1 << 18);
     }
 
     #[test]

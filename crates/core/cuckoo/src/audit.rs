@@ -45,7 +45,7 @@ impl<D: Variant> Cuckoo<D> {
         if !used.insert(address) {
             return Err(format!("cuckoo 1: two slots refer to {address:?}").into());
         }
-        let shape = header.shape(self.store.piece_max());
+        let shape = header.shape(self.store.cut());
         // A number that is changed in place, in a chunk of a size class, may become a line longer or shorter.
         let words = record_words(shape.head_bytes());
         let record = SlotWord::of_record::<D>(slot.tag::<D>(), address, words);

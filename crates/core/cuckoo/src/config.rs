@@ -32,7 +32,7 @@ pub struct CuckooConfig {
     pub chunk_min: usize,
     /// Ratio of neighbouring classes' chunks, over 1.
     pub growth_factor: f64,
-    /// Items the index has room for at the start. `None`: one for each KiB of memory; see
+    /// Items the index has room for at the start. `None`: one for each 4 KiB of memory; see
     /// [`nuthatch_base::hash::sizing::index`].
     pub initial_items: Option<usize>,
     /// The hash function; a random seed by default.

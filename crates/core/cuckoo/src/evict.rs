@@ -79,7 +79,7 @@ impl<D: Variant<Placement = Log>> Relocate for Cuckoo<D> {
             return false;
         };
         let header = self.store.finish_move(from, to, copied);
-        let words = header.record_words(self.store.piece_max());
+        let words = header.record_words(self.store.cut());
         locked.store(at, SlotWord::of_record::<D>(place.tag, to, words));
         true
     }

@@ -291,7 +291,7 @@ impl<D: Variant> Cuckoo<D> {
                 Attempt::Again
             };
         }
-        let shape = header.shape(self.store.piece_max());
+        let shape = header.shape(self.store.cut());
         let into = replies.begin(index, &item);
         self.store.read_value(address, &shape, 0, into);
         if self.index.unchanged(snapshot) {

@@ -56,7 +56,7 @@ impl<D: Variant> Cuckoo<D> {
         replies: &mut dyn Replies<CuckooValue<D>>,
     ) {
         let (address, header, item) = found;
-        let shape = header.shape(self.store.piece_max());
+        let shape = header.shape(self.store.cut());
         if item.value_len > COPY_MAX {
             // SAFETY: the item is locked. Only numbers are changed in place, and they are far shorter.
             let value = unsafe { CuckooValue::new(Arc::clone(self), address, header) };
@@ -130,7 +130,7 @@ impl<D: Variant> Cuckoo<D> {
                 return false;
             }
             if value {
-                let shape = found.header.shape(self.store.piece_max());
+                let shape = found.header.shape(self.store.cut());
                 self.store
                     .read_value(found.address, &shape, 0, replies.begin(index, &item));
             }

@@ -71,7 +71,7 @@ impl<D: Variant> Cuckoo<D> {
             key,
             item: self.item(address, &header, Some(now)),
             value,
-            footprint: self.footprint_of(&header.shape(self.store.piece_max())),
+            footprint: self.footprint_of(&header.shape(self.store.cut())),
         });
     }
 
@@ -130,7 +130,7 @@ impl<D: Variant> Cuckoo<D> {
         if !linked || !same || !self.is_live(&header, now) {
             return false;
         }
-        let shape = header.shape(self.store.piece_max());
+        let shape = header.shape(self.store.cut());
         let value_len = if shape.value_len > COPY_MAX {
             0
         } else {

@@ -173,7 +173,7 @@ impl<D: Variant> Cuckoo<D> {
             self.unlink(local, lookup.now, locked, found, true);
             replies.large(index, &item, value);
         } else {
-            let shape = found.header.shape(self.store.piece_max());
+            let shape = found.header.shape(self.store.cut());
             let into = replies.begin(index, &item);
             self.store.read_value(found.address, &shape, 0, into);
             self.unlink(local, lookup.now, locked, found, true);
@@ -260,7 +260,7 @@ impl<D: Variant> Table for Cuckoo<D> {
     type LockedItem<'t> = LockedItem<'t, D>;
 
     fn shape(&self, key_len: usize, value_len: usize, wide: bool) -> Shape {
-        Shape::new(key_len, value_len, wide, self.store.piece_max())
+        Shape::new(key_len, value_len, wide, self.store.cut())
     }
 
     #[inline(always)]

@@ -234,8 +234,8 @@ impl ThreadCounters {
     /// One item in the place of another: usually of the same size, which changes no sum.
     #[inline]
     pub fn item_swapped<P: Placement>(&self, store: &Store<P>, old: &Header, new: &Header) {
-        let piece_max = store.piece_max();
-        if old.shape(piece_max) != new.shape(piece_max) {
+        let cut = store.cut();
+        if old.shape(cut) != new.shape(cut) {
             self.item_out(store, old);
             self.item_in(store, new);
         }
@@ -290,7 +290,7 @@ impl ThreadCounters {
 
     /// Adds an item's bytes `times` (1 or, wrapping, minus 1) to the engine's and the class's.
     fn bytes<P: Placement>(&self, store: &Store<P>, header: &Header, times: u64) {
-        let shape = header.shape(store.piece_max());
+        let shape = header.shape(store.cut());
         let bytes = (shape.total_bytes() as u64).wrapping_mul(times);
         self.add(Count::Bytes as usize, bytes);
         self.add(
@@ -318,7 +318,7 @@ impl ThreadCounters {
 
 /// The class in which an item is counted: that of its header.
 fn class_of<P: Placement>(store: &Store<P>, header: &Header) -> usize {
-    store.class_of(header.shape(store.piece_max()).head_bytes())
+    store.class_of(header.shape(store.cut()).head_bytes())
 }
 
 /// Items in the table, from the counters since the start.

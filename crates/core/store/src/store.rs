@@ -31,7 +31,7 @@ use nuthatch_engine::{AuditError, Cursor, Evictions, LimitError};
 use crate::count::EvictedAges;
 use crate::item::fresh::Fresh;
 use crate::item::unlinked::Unlinked;
-use crate::item::{Header, Shape};
+use crate::item::{Cut, Header, Shape};
 use crate::log::runs::RunNumber;
 use crate::memory::arena::{Address, Arena, WORD};
 use crate::memory::pins::Pins;
@@ -87,6 +87,9 @@ pub trait Placement: Send + Sync + Sized + 'static {
 
     /// True if a value is written over the present one where it takes the same memory.
     const OVERWRITES: bool;
+
+    /// See [`Cut::evenly`].
+    const CUTS_EVENLY: bool;
 
     /// True if `one` bytes and `other` bytes take the same memory.
     fn is_same_room(store: &Store<Self>, one: usize, other: usize) -> bool;
@@ -215,6 +218,15 @@ impl<P: Placement> Store<P> {
         self.sizes.largest() - self.front_bytes()
     }
 
+    /// How values are cut that are longer.
+    #[inline(always)]
+    pub fn cut(&self) -> Cut {
+        Cut {
+            max: self.piece_max(),
+            evenly: P::CUTS_EVENLY,
+        }
+    }
+
     /// Bytes in front of each item that the engine uses for itself.
     #[inline(always)]
     pub(crate) fn front_bytes(&self) -> usize {
@@ -242,7 +254,7 @@ impl<P: Placement> Store<P> {
         if header.is_large() {
             return self.sizes.count() - 1;
         }
-        self.class_of(header.shape(self.piece_max()).head_bytes())
+        self.class_of(header.shape(self.cut()).head_bytes())
     }
 
     /// To be called before an owner writes into its memory (invariant 3).

@@ -81,7 +81,7 @@ impl Table for Chained {
 
     /// Always with the wide header.
     fn shape(&self, key_len: usize, value_len: usize, _wide: bool) -> Shape {
-        Shape::new(key_len, value_len, true, self.store.piece_max())
+        Shape::new(key_len, value_len, true, self.store.cut())
     }
 
     #[inline(always)]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use clap::Args;
+use nuthatch_base::memory::program::unmap_read_pages;
 use nuthatch_base::sync::mutex::Mutex;
 use nuthatch_engine::Engine;
 use nuthatch_engine::stats::EngineStats;
@@ -210,8 +211,9 @@ fn live<E: EngineFlags>(
         Ok(())
     });
     // If the start failed, the server is stopped: that removes the sockets it has bound.
-    if begun.is_err() {
-        server.shutdown();
+    match begun {
+        Ok(()) => unmap_read_pages(),
+        Err(_) => server.shutdown(),
     }
     let ended = server.join().map_err(|error| error.to_string());
     begun.and(ended).map_err(Failure::Run)

@@ -111,7 +111,7 @@ fn the_start_line_names_the_index_and_its_rule() {
     for (flags, says) in [
         (
             "-m 64",
-            "index of 131072 slots (room for one item a KiB of memory), ",
+            "index of 32768 slots (room for one item in 4 KiB of memory), ",
         ),
         (
             "-m 64 -o hashpower=12",

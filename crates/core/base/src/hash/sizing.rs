@@ -4,14 +4,15 @@ use std::fmt;
 
 /// The largest part of the memory that an index may take while there are no items.
 const INDEX_PART: u64 = 4;
-/// Bytes of memory for which an index has room for one item at the start.
-const BYTES_PER_ITEM: u64 = 1024;
 
 /// The rule that decided the size of our index at the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexRule {
-    /// The memory: room for one item in each KiB of it.
-    Memory,
+    /// The memory: room for one item in each so many KiB of it.
+    Memory {
+        /// KiB of memory for an item.
+        kib: u64,
+    },
     /// The configured number of items.
     Items,
     /// The limit: a quarter of the memory.
@@ -23,7 +24,10 @@ pub enum IndexRule {
 impl fmt::Display for IndexRule {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
-            Self::Memory => "room for one item a KiB of memory",
+            Self::Memory { kib: 1 } => "room for one item a KiB of memory",
+            Self::Memory { kib } => {
+                return write!(out, "room for one item in {kib} KiB of memory");
+            }
             Self::Items => "room for the items asked for",
             Self::Quarter => "cut to a quarter of the memory",
             Self::Least => "the least there is",
@@ -40,6 +44,8 @@ pub struct IndexShape {
     pub slot_bytes: u64,
     /// Items to slots that it is sized for, as a fraction.
     pub load: (u64, u64),
+    /// KiB of memory for which it has room for one item at the start, unless the items are known.
+    pub kib_per_item: u64,
 }
 
 impl IndexShape {
@@ -48,20 +54,24 @@ impl IndexShape {
         slots: 1,
         slot_bytes: 8,
         load: (3, 2),
+        kib_per_item: 1,
     };
     /// Buckets of a partition: half a word each, one more with every item more.
     pub const PARTITIONS: Self = Self {
         slots: 1,
         slot_bytes: 4,
         load: (1, 1),
+        kib_per_item: 1,
     };
 
-    /// Cuckoo hashing with `slots` slots a bucket: nine items to ten slots.
+    /// Cuckoo hashing with `slots` slots a bucket: nine items to ten slots. It begins small: items of several KiB leave
+    /// most of a larger one unused (1.3 % of the memory), and to double it twice more costs less than is measured.
     pub const fn cuckoo(slots: u64) -> Self {
         Self {
             slots,
             slot_bytes: 8,
             load: (9, 10),
+            kib_per_item: 4,
         }
     }
 }
@@ -104,19 +114,26 @@ impl IndexSize {
 
 /// The index of an engine at the start.
 ///
-/// It has room for `items` if they are given, else for one item in each KiB of memory; at the load of its shape,
-/// rounded up to a power of two of buckets; no more than a quarter of the memory, and no fewer than `least` buckets (a
-/// power of two). From there it grows while it is used. One item a KiB is few: a cache of small items doubles its index
-/// a few times, at no cost that a request would notice, and one of large items wastes 1 % of its memory instead of 20.
+/// It has room for `items` if they are given, else for one item in each KiB of memory, or in several; at the load of its
+/// shape, rounded up to a power of two of buckets; no more than a quarter of the memory, and no fewer than `least`
+/// buckets (a power of two). From there it grows while it is used. That is few: a cache of small items doubles its index
+/// a few times, at no cost that a request would notice, and one of large items wastes 1 % of its memory, or less,
+/// instead of 20.
 pub fn index(memory: u64, items: Option<u64>, shape: IndexShape, least: u64) -> IndexSize {
     let (wanted_items, rule) = match items {
         Some(items) => (items, IndexRule::Items),
-        None => (memory / BYTES_PER_ITEM, IndexRule::Memory),
+        None => (
+            memory / (shape.kib_per_item << 10),
+            IndexRule::Memory {
+                kib: shape.kib_per_item,
+            },
+        ),
     };
     let IndexShape {
         slots,
         slot_bytes,
         load: (load, of),
+        ..
     } = shape;
     let wanted_slots = wanted_items
         .max(1)
@@ -152,9 +169,10 @@ mod tests {
     #[test]
     fn our_index_follows_memory_then_items_within_limits() {
         let size = index(64 * MIB, None, EIGHT, 4);
-        // 65536 items at nine tenths are 72817 slots, 9103 buckets, 16384.
-        assert_eq!((size.buckets, size.rule), (16_384, IndexRule::Memory));
-        assert_eq!(size.bytes(), MIB);
+        // 16384 items at nine tenths are 18205 slots, 2276 buckets, 4096.
+        let rule = IndexRule::Memory { kib: 4 };
+        assert_eq!((size.buckets, size.rule), (4096, rule));
+        assert_eq!(size.bytes(), MIB / 4);
         let size = index(64 * MIB, Some(100_000), EIGHT, 4);
         assert_eq!((size.buckets, size.rule), (16_384, IndexRule::Items));
         let size = index(64 * MIB, Some(u64::MAX), EIGHT, 4);
@@ -167,7 +185,8 @@ mod tests {
     fn chains_and_partitions_follow_the_same_rule() {
         let chains = index(64 * MIB, None, IndexShape::CHAINS, 64);
         // 65536 items at three halves are 43690 buckets, 65536: memcached's own beginning.
-        assert_eq!((chains.buckets, chains.rule), (65_536, IndexRule::Memory));
+        let rule = IndexRule::Memory { kib: 1 };
+        assert_eq!((chains.buckets, chains.rule), (65_536, rule));
         assert_eq!(chains.bytes(), MIB / 2);
         let partitions = index(64 * MIB, None, IndexShape::PARTITIONS, 64);
         assert_eq!((partitions.buckets, partitions.bytes()), (65_536, MIB / 4));
@@ -178,6 +197,7 @@ mod tests {
     #[test]
     fn our_index_grows() {
         let size = index(64 * MIB, None, EIGHT, 4);
+        assert_eq!(size.grown_to(31_000).buckets, 4096);
         assert_eq!(size.grown_to(125_000).buckets, 16_384);
         assert_eq!(size.grown_to(126_000).buckets, 32_768);
         let full = size.grown_to(125_000).false_tags(125_000);

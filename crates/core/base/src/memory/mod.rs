@@ -5,6 +5,7 @@ use std::io;
 use std::ops::{Deref, DerefMut, Range};
 
 pub mod group;
+pub mod program;
 pub mod reserve;
 
 /// A type whose zeroed bytes are its [`Default`].

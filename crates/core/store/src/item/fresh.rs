@@ -268,9 +268,9 @@ mod tests {
     #[test]
     fn what_fits_its_chunks_is_reserved_and_given_back() {
         let owner = test_store();
-        let max = owner.store().piece_max();
+        let (max, cut) = (owner.store().piece_max(), owner.store().cut());
         for value_len in [0, 20, 5000, max - 100, max, 2 * max + 7] {
-            let fresh = fresh(&owner, Shape::new(3, value_len, true, max));
+            let fresh = fresh(&owner, Shape::new(3, value_len, true, cut));
             let mut reserved = Reserved::new(Arc::clone(&owner), b"key", fresh);
             reserved.write(&vec![7; value_len]);
             assert_eq!(reserved.missing(), 0);
@@ -284,11 +284,11 @@ mod tests {
     #[test]
     fn what_does_not_fit_its_chunks_is_not_reserved() {
         let owner = test_store();
-        let max = owner.store().piece_max();
-        let small = Shape::new(3, 100, true, max);
-        let large = Shape::new(3, 2 * max, true, max);
+        let (max, cut) = (owner.store().piece_max(), owner.store().cut());
+        let small = Shape::new(3, 100, true, cut);
+        let large = Shape::new(3, 2 * max, true, cut);
         for (made, shape) in [
-            (small, Shape::new(3, 200, true, max)),
+            (small, Shape::new(3, 200, true, cut)),
             (small, large),
             (
                 small,
@@ -297,7 +297,7 @@ mod tests {
                     ..small
                 },
             ),
-            (large, Shape::new(3, 3 * max, true, max)),
+            (large, Shape::new(3, 3 * max, true, cut)),
             (
                 large,
                 Shape {

@@ -73,6 +73,32 @@ const _: () = assert!(EXPIRY_SHIFT == 32);
 /// represent.
 pub const SEQUENCE_MAX: u64 = (1 << SEQUENCE_BITS) - 1;
 
+/// How a store cuts values that are too long for one piece of its memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Cut {
+    /// Bytes of its largest piece of memory.
+    pub max: usize,
+    /// True: if the last piece were short beside the others, all get one length. In a log they leave less unused at a
+    /// page's end than the longest records do. False where memory of other sizes than the largest is rounded up.
+    pub evenly: bool,
+}
+
+/// A last piece of less than one part in so many of the others is short.
+const SHORT: usize = 4;
+
+impl Cut {
+    /// Data bytes of each piece but the last of a value of so many bytes. Never 0, not even for a torn header.
+    fn piece(self, value_len: usize) -> usize {
+        let most = self.max - PIECE_HEADER;
+        let last = value_len % most;
+        if !self.evenly || last == 0 || last * SHORT >= most {
+            return most;
+        }
+        let even = value_len.div_ceil(value_len.div_ceil(most));
+        even.next_multiple_of(WORD).min(most)
+    }
+}
+
 /// How many bytes an item takes and where they lie, known before any is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
@@ -82,26 +108,26 @@ pub struct Shape {
     pub value_len: usize,
     /// With words 2 and 3.
     pub wide: bool,
-    /// Data bytes of a full piece if the value does not fit beside the key.
+    /// Data bytes of each piece but the last if the value does not fit beside the key.
     pub piece: Option<usize>,
 }
 
 impl Shape {
-    /// The shape of an item in a store whose largest piece of memory has `piece_max` bytes.
+    /// The shape of an item in a store that cuts values in this way.
     #[inline]
-    pub fn new(key_len: usize, value_len: usize, wide: bool, piece_max: usize) -> Self {
+    pub fn new(key_len: usize, value_len: usize, wide: bool, cut: Cut) -> Self {
         let small = Self {
             key_len,
             value_len,
             wide,
             piece: None,
         };
-        if small.head_bytes() <= piece_max {
+        if small.head_bytes() <= cut.max {
             small
         } else {
             Self {
                 wide: true,
-                piece: Some(piece_max - PIECE_HEADER),
+                piece: Some(cut.piece(value_len)),
                 ..small
             }
         }
@@ -300,11 +326,11 @@ impl Header {
         }
     }
 
-    /// Words of a record of the log, in a store whose longest record has `piece_max` bytes.
+    /// Words of a record of the log, in a store that cuts values in this way.
     #[inline(always)]
-    pub fn record_words(&self, piece_max: usize) -> usize {
+    pub fn record_words(&self, cut: Cut) -> usize {
         if self.is_item() {
-            record_words(self.shape(piece_max).head_bytes())
+            record_words(self.shape(cut).head_bytes())
         } else if self.word0 & LARGE != 0 {
             record_words(self.value_len())
         } else {
@@ -355,14 +381,14 @@ impl Header {
         }
     }
 
-    /// The item's shape, in a store whose largest piece of memory has `piece_max` bytes.
+    /// The item's shape, in a store that cuts values in this way.
     #[inline(always)]
-    pub fn shape(&self, piece_max: usize) -> Shape {
+    pub fn shape(&self, cut: Cut) -> Shape {
         Shape {
             key_len: self.key_len(),
             value_len: self.value_len(),
             wide: self.is_wide(),
-            piece: self.is_large().then(|| piece_max - PIECE_HEADER),
+            piece: self.is_large().then(|| cut.piece(self.value_len())),
         }
     }
 
@@ -501,6 +527,10 @@ mod tests {
     use super::*;
 
     const CHUNK_MAX: usize = 1000;
+    const CUT: Cut = Cut {
+        max: CHUNK_MAX,
+        evenly: false,
+    };
 
     fn fields() -> Fields {
         Fields {
@@ -521,10 +551,10 @@ mod tests {
 
     #[test]
     fn a_small_item_has_sixteen_bytes_of_header() {
-        let shape = Shape::new(16, 32, false, CHUNK_MAX);
+        let shape = Shape::new(16, 32, false, CUT);
         assert_eq!(shape.total_bytes(), 64);
         let header = back(&shape, &fields());
-        assert_eq!(header.shape(CHUNK_MAX), shape);
+        assert_eq!(header.shape(CUT), shape);
         assert_eq!(
             (header.flags(), header.cas(), header.expiry()),
             (5, 1234, Expiry::At(Time(99)))
@@ -536,7 +566,7 @@ mod tests {
     fn large_flags_and_chosen_cas_widen_it() {
         assert!(Shape::needs_wide(1 << 14, None));
         assert!(!Shape::needs_wide((1 << 14) - 1, None));
-        let shape = Shape::new(3, 7, true, CHUNK_MAX);
+        let shape = Shape::new(3, 7, true, CUT);
         let header = back(
             &shape,
             &Fields {
@@ -545,7 +575,7 @@ mod tests {
                 ..fields()
             },
         );
-        assert_eq!(header.shape(CHUNK_MAX), shape);
+        assert_eq!(header.shape(CUT), shape);
         assert_eq!(
             (header.flags(), header.cas(), header.sequence()),
             (u32::MAX, u64::MAX, 1234)
@@ -555,37 +585,64 @@ mod tests {
 
     #[test]
     fn large_items_are_cut_into_pieces() {
-        let shape = Shape::new(5, 3000, false, CHUNK_MAX);
+        let shape = Shape::new(5, 3000, false, CUT);
         assert_eq!(shape.pieces(), 4);
         assert_eq!(shape.head_bytes(), 32 + 8 + 4 * 8);
         assert_eq!(shape.piece_bytes(0), CHUNK_MAX);
         assert_eq!(shape.piece_bytes(3), 16 + 3000 - 3 * 984);
-        assert_eq!(back(&shape, &fields()).shape(CHUNK_MAX), shape);
+        assert_eq!(back(&shape, &fields()).shape(CUT), shape);
+    }
+
+    #[test]
+    fn no_piece_is_short_beside_the_others() {
+        let cut = Cut {
+            evenly: true,
+            ..CUT
+        };
+        for (value_len, pieces, first, last) in [
+            (984, 1, 984, 984),
+            (985, 2, 496, 489),
+            (984 + 245, 2, 616, 613),
+            (984 + 246, 2, 984, 246),
+            (2 * 984, 2, 984, 984),
+            (3000, 4, 752, 744),
+            (100_000, 102, 984, 616),
+            // Of so many, one length in whole words is the longest.
+            (200 * 984 + 8, 201, 984, 8),
+        ] {
+            let shape = Shape::new(5, value_len, false, cut);
+            assert_eq!(shape.pieces(), pieces, "{value_len}");
+            assert_eq!(shape.piece_bytes(0), 16 + first, "{value_len}");
+            assert_eq!(shape.piece_bytes(pieces - 1), 16 + last, "{value_len}");
+            assert_eq!(back(&shape, &fields()).shape(cut), shape);
+        }
+        // A torn header may say anything.
+        assert_eq!([cut.piece(0), cut.piece(1)], [984, 8]);
     }
 
     #[test]
     fn expiry_is_exact_to_the_tick() {
-        let header = back(&Shape::new(1, 1, false, CHUNK_MAX), &fields());
+        let header = back(&Shape::new(1, 1, false, CUT), &fields());
         assert!(!header.is_expired(Time(98)));
         assert!(header.is_expired(Time(99)));
         let never = Fields {
             expiry: Expiry::Never,
             ..fields()
         };
-        assert!(!back(&Shape::new(1, 1, false, CHUNK_MAX), &never).is_expired(Time(u32::MAX)));
+        assert!(!back(&Shape::new(1, 1, false, CUT), &never).is_expired(Time(u32::MAX)));
     }
 
     #[test]
     fn a_record_of_the_log_tells_its_length() {
         let arena = Arena::reserve(64, 64).unwrap();
-        let words = |at| Header::load(&arena, Address(at)).record_words(CHUNK_MAX);
+        let words = |at| Header::load(&arena, Address(at)).record_words(CUT);
         for (key_len, value_len, wide) in [
             (1, 0, false),
             (5, 100, false),
             (5, 100, true),
             (9, 5000, true),
         ] {
-            let shape = Shape::new(key_len, value_len, wide, CHUNK_MAX);
+            let shape = Shape::new(key_len, value_len, wide, CUT);
             let expected = record_words(shape.head_bytes());
             Header::store_gap(&arena, Address(0), expected);
             Header::store_length(&arena, Address(0), &shape);

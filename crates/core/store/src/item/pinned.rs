@@ -27,7 +27,7 @@ impl<E: HasStore> Pinned<E> {
     pub unsafe fn new(engine: Arc<E>, address: Address, header: &Header) -> Self {
         let store = engine.store();
         store.pin(address, header);
-        let shape = header.shape(store.piece_max());
+        let shape = header.shape(store.cut());
         Self {
             engine,
             address,
@@ -108,7 +108,7 @@ impl<'s, P: Placement> PinnedItem<'s, P> {
 
 impl<P: Placement> Drop for PinnedItem<'_, P> {
     fn drop(&mut self) {
-        let shape = self.header.shape(self.store.piece_max());
+        let shape = self.header.shape(self.store.cut());
         self.store.unpin(self.address, &shape);
     }
 }

@@ -57,7 +57,7 @@ impl<P: Placement> Store<P> {
     #[inline]
     pub(crate) fn free_item(&self, item: Unlinked) {
         if item.header.is_large() {
-            self.free_pieces(item.address, &item.header.shape(self.piece_max()));
+            self.free_pieces(item.address, &item.header.shape(self.cut()));
         }
         self.free_linked(item.address);
     }
@@ -68,7 +68,7 @@ impl Store<Slab> {
     /// no reader, the chunk goes to the caller.
     pub fn reuse(&self, item: Unlinked, class: usize) -> Option<Address> {
         let item = self.release_pins(item)?;
-        let shape = item.header.shape(self.piece_max());
+        let shape = item.header.shape(self.cut());
         if shape.piece.is_none() && self.class_of(shape.head_bytes()) == class {
             return Some(item.address);
         }

@@ -20,7 +20,7 @@ impl<P: Placement> Store<P> {
 
     #[cold]
     fn hit_pieces(&self, head: Address, header: &Header) {
-        let shape = header.shape(self.piece_max());
+        let shape = header.shape(self.cut());
         for index in 0..shape.pieces() {
             let piece = self.piece(head, &shape, index);
             // A read without a lock may find bytes of another item here: the memory may have been reused.
@@ -57,7 +57,7 @@ impl<P: Placement> Store<P> {
     }
 
     fn carry_pieces(&self, old: Address, header: &Header, fresh: &Fresh) {
-        let shape = header.shape(self.piece_max());
+        let shape = header.shape(self.cut());
         for index in 0..fresh.shape.pieces() {
             // A longer value has more pieces: they inherit from the last one.
             let from = match shape.pieces() {
@@ -81,7 +81,7 @@ mod tests {
 
     /// An item of a value of so many bytes, and all its chunks.
     fn item(store: &Store<Slab>, value_len: usize) -> (Fresh, Header, Vec<Address>) {
-        let shape = Shape::new(5, value_len, false, store.piece_max());
+        let shape = Shape::new(5, value_len, false, store.cut());
         let memory_of = |bytes, _: Option<&Shape>| store.allocate(store.class_of(bytes)).ok();
         let address = store
             .allocate_item(&shape, memory_of)

@@ -63,7 +63,7 @@ impl Log {
             0,
             usize::MAX,
             |address, header| {
-                let record = header.record_words(store.piece_max());
+                let record = header.record_words(store.cut());
                 end = (address.0 - start) as usize + record;
                 if header.is_item() || header.piece_of().is_some() {
                     words += record;

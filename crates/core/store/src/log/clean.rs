@@ -121,7 +121,7 @@ impl PageRecord {
         let mixed = (self.hash ^ self.address.0).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         Candidate {
             uses: store.recency.uses(self.address),
-            bytes: self.header.shape(store.piece_max()).total_bytes(),
+            bytes: self.header.shape(store.cut()).total_bytes(),
             random: (mixed >> u32::BITS) as u32,
         }
     }
@@ -479,7 +479,7 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
                     records += 1;
                     let hash = if header.is_item() {
                         items += 1;
-                        bytes += header.shape(store.piece_max()).total_bytes();
+                        bytes += header.shape(store.cut()).total_bytes();
                         known.or_else(|| self.hash_of(address))
                     } else {
                         header.piece_of().map(|_| 0)
@@ -574,7 +574,7 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
         let store = self.engine.store();
         let (fetched, bytes) = (
             store.recency.was_fetched(met.address),
-            met.header.shape(store.piece_max()).total_bytes(),
+            met.header.shape(store.cut()).total_bytes(),
         );
         let overwritten = Cell::new(None);
         let doomed = |present: &Header| {
@@ -642,12 +642,12 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
     /// false if there is no room for it.
     fn keep(&mut self, cleaning: &Cleaning, met: &PageRecord, uses: u8) -> bool {
         let store = self.engine.store();
-        let shape = met.header.shape(store.piece_max());
+        let shape = met.header.shape(store.cut());
         let Some(to) = self.room_for_kept(cleaning, met.address, shape.head_bytes(), Some(&shape))
         else {
             return false;
         };
-        let words = met.header.record_words(store.piece_max());
+        let words = met.header.record_words(store.cut());
         let copied = store.copy_constant(met.address, to, words);
         store.recency.relocate(met.address, to, uses);
         let moved = self.engine.relocate(met.hash, met.address, to, copied);
@@ -732,7 +732,7 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
         let stays = cleaning.compacts
             || (moved_before && self.mode == CleaningMode::Normal)
             || self.judge(queue, &head).is_some();
-        let words = met.header.record_words(store.piece_max());
+        let words = met.header.record_words(store.cut());
         if stays && let Some(to) = self.room_for_kept(cleaning, met.address, words * WORD, None) {
             store.copy_constant(met.address, to, words);
             let moved = self
@@ -834,7 +834,7 @@ impl Store<Log> {
     /// Returns the item's header.
     pub fn finish_move(&self, from: Address, to: Address, copied: u64) -> Header {
         let header = Header::load(&self.arena, from);
-        let words = header.record_words(self.piece_max());
+        let words = header.record_words(self.cut());
         // A large value's head is a table, and its entries change when pieces move.
         let changed = if header.is_large() || header.sequence() != copied {
             words
@@ -843,7 +843,7 @@ impl Store<Log> {
         };
         self.arena.copy(from, to, 0..changed);
         if header.is_large() {
-            let shape = header.shape(self.piece_max());
+            let shape = header.shape(self.cut());
             for index in 0..shape.pieces() {
                 self.arena.store(self.piece(to, &shape, index), 1, to.0);
             }
@@ -856,7 +856,7 @@ impl Store<Log> {
     pub fn finish_piece_move(&self, head: Address, from: Address, to: Address) -> bool {
         let header = Header::load(&self.arena, head);
         let piece = Header::load(&self.arena, from);
-        let shape = header.shape(self.piece_max());
+        let shape = header.shape(self.cut());
         let index = piece.piece_index();
         if !header.is_large()
             || piece.piece_of() != Some(head)
@@ -865,7 +865,7 @@ impl Store<Log> {
         {
             return false;
         }
-        let words = piece.record_words(self.piece_max());
+        let words = piece.record_words(self.cut());
         self.arena.copy(from, to, 0..words.min(CHANGED_MAX));
         self.arena
             .store(head, shape.pieces_start() / WORD + index, to.0);

@@ -143,7 +143,7 @@ impl Log {
             if dead.is_dead(header) {
                 show(address, header);
             } else if let Expiry::At(time) = header.expiry() {
-                let bytes = header.shape(store.piece_max()).total_bytes();
+                let bytes = header.shape(store.cut()).total_bytes();
                 expiring.add(time, bytes.div_ceil(WORD));
             }
         });

@@ -44,7 +44,7 @@ impl Store<Log> {
 
     /// Words of the record of an item, a piece or a gap.
     fn words_of(&self, address: Address) -> usize {
-        Header::load(&self.arena, address).record_words(self.piece_max())
+        Header::load(&self.arena, address).record_words(self.cut())
     }
 
     /// Uses that an item keeps when another value takes the place of its own: at least 1 in the main queue. Where uses
@@ -66,6 +66,7 @@ impl Placement for Log {
     const COUNTS_USES: bool = true;
     const MARKS_PIECES: bool = false;
     const OVERWRITES: bool = true;
+    const CUTS_EVENLY: bool = true;
 
     fn is_same_room(_: &Store<Self>, one: usize, other: usize) -> bool {
         record_words(one) == record_words(other)

@@ -323,10 +323,7 @@ mod tests {
 
     /// A new item's memory, as a store obtains it.
     fn obtain(store: &Store<Log>, thread: usize, value_len: usize) -> Option<Fresh> {
-        let (log, shape) = (
-            store.log(),
-            Shape::new(8, value_len, false, store.piece_max()),
-        );
+        let (log, shape) = (store.log(), Shape::new(8, value_len, false, store.cut()));
         let cut = log.cut(store, thread, &shape);
         let (address, run) = match cut {
             Some((address, run)) => (address, Some(run)),

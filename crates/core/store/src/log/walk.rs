@@ -47,7 +47,7 @@ impl Log {
                 return PageWalk::End;
             }
             // The length of a record is never 0 (log 1), but a walk must end in any case.
-            at += header.record_words(store.piece_max()).max(1);
+            at += header.record_words(store.cut()).max(1);
             look(address, &header);
         }
         PageWalk::At(at)

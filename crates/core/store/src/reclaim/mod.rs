@@ -311,7 +311,7 @@ pub trait Reclaim: Engine + HasStore<Placement: MakeRoom<Self>> {
                     Expiry::At(moment) => Some(moment.since(now)),
                 },
                 age,
-                class: store.class_of(header.shape(store.piece_max()).head_bytes()) + 1,
+                class: store.class_of(header.shape(store.cut()).head_bytes()) + 1,
             });
         }
     }
@@ -330,7 +330,7 @@ pub trait Reclaim: Engine + HasStore<Placement: MakeRoom<Self>> {
         let key = self.store().copy_key(address)?;
         let key = key.bytes();
         let item = self.item(address, header, Some(now));
-        let shape = header.shape(self.store().piece_max());
+        let shape = header.shape(self.store().cut());
         let value_len = match item.value_len {
             long if long > COPY_MAX => 0,
             len => len,

@@ -144,7 +144,7 @@ impl Store<Slab> {
             .fetch_add(bytes, Ordering::Relaxed);
         let visit = |chunk| self.slab().pages.visit(self.page_of(chunk), now);
         visit(victim.address());
-        let shape = victim.header().shape(self.piece_max());
+        let shape = victim.header().shape(self.cut());
         for index in 0..shape.pieces() {
             visit(self.piece(victim.address(), &shape, index));
         }
@@ -195,6 +195,7 @@ impl Placement for Slab {
     const COUNTS_USES: bool = false;
     const MARKS_PIECES: bool = true;
     const OVERWRITES: bool = false;
+    const CUTS_EVENLY: bool = false;
 
     fn is_same_room(store: &Store<Self>, one: usize, other: usize) -> bool {
         store.class_of(one) == store.class_of(other)

@@ -118,7 +118,7 @@ pub trait Table: Reclaim {
 
     /// The shape that an item was made with.
     fn shape_of(&self, header: &Header) -> Shape {
-        header.shape(self.store().piece_max())
+        header.shape(self.store().cut())
     }
 
     /// What an item of this shape takes.

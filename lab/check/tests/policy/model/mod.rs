@@ -91,8 +91,19 @@ impl Shape {
 
     fn pieces(&self) -> usize {
         match self.bytes() > LONGEST {
-            true => self.value_len.div_ceil(PIECE),
+            true => self.value_len.div_ceil(self.piece()),
             false => 0,
+        }
+    }
+
+    /// Bytes of the value in each piece but the last. That is not short beside the others: less than a quarter of their
+    /// length, or else all have one length, in whole words.
+    fn piece(&self) -> usize {
+        let whole = self.value_len / PIECE;
+        let last = self.value_len - whole * PIECE;
+        match last > 0 && 4 * last < PIECE {
+            true => self.value_len.div_ceil(whole + 1).next_multiple_of(8),
+            false => PIECE,
         }
     }
 
@@ -105,7 +116,7 @@ impl Shape {
     }
 
     fn piece_words(&self, index: usize) -> usize {
-        words_of(16 + (self.value_len - index * PIECE).min(PIECE))
+        words_of(16 + (self.value_len - index * self.piece()).min(self.piece()))
     }
 }
 

@@ -1,0 +1,108 @@
+//! The pages of the program's own files that lie in memory: its code and its constants.
+
+/// Takes the pages that hold nothing but what the program's file and its libraries say out of the process's memory; they
+/// stay in the system's cache of files.
+///
+/// To be called when a program has started: what only the start needed (the parser of a command line, tables of the
+/// loader, settings) is half of what was ever read of these files, several MiB, and counts as resident for as long as the
+/// system has no other use for the memory. What is needed again comes back by itself, at a fault for each 64 KiB. Elsewhere
+/// than on Linux, and without `/proc`, nothing happens.
+pub fn unmap_read_pages() {
+    #[cfg(all(target_os = "linux", not(any(loom, miri))))]
+    if let Ok(maps) = std::fs::read_to_string("/proc/self/smaps") {
+        unchanged_files(&maps).for_each(linux::unmap);
+    }
+}
+
+#[cfg(all(target_os = "linux", not(any(loom, miri))))]
+mod linux {
+    use std::ops::Range;
+
+    /// Unmaps the pages of a mapping of a file that is not writable, and to which nothing was written before.
+    pub(super) fn unmap(pages: Range<usize>) {
+        let start = std::ptr::without_provenance_mut(pages.start);
+        // The result is ignored: locked memory (-k) stays as it is, as its operator wants.
+        //
+        // SAFETY: no page of the mapping has content of its own, and none can get it: nothing here makes mappings of files
+        // writable. So each access finds in it what it would have found before.
+        unsafe { libc::madvise(start, pages.len(), libc::MADV_DONTNEED) };
+    }
+}
+
+/// The mappings of files that are private, cannot be written to, and have no page of their own, of all that
+/// `/proc/self/smaps` lists. What the loader has filled in and made read-only has such pages, and so has code in which a
+/// debugger has set a breakpoint.
+#[cfg(all(target_os = "linux", not(any(loom, miri))))]
+fn unchanged_files(maps: &str) -> impl Iterator<Item = std::ops::Range<usize>> {
+    let mut file = None;
+    maps.lines().filter_map(move |line| {
+        let mut words = line.split_ascii_whitespace();
+        let first = words.next()?;
+        if first == "Anonymous:" {
+            return file.take().filter(|_| words.next() == Some("0"));
+        }
+        if let Some((start, end)) = first.split_once('-') {
+            let [start, end] = [start, end].map(|text| usize::from_str_radix(text, 16).ok());
+            // Permissions, the place in the file, the device, the file's number.
+            let is_private = matches!(words.next()?, "r--p" | "r-xp");
+            let is_file = words.nth(2)? != "0";
+            file = (is_private && is_file).then_some(start?..end?);
+        }
+        None
+    })
+}
+
+#[cfg(all(test, target_os = "linux", not(any(loom, miri))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_has_no_pages_of_its_own_is_unmapped() {
+        let map = |head: &str, anonymous: u64| {
+            format!("{head}\nSize: 8 kB\nRss: 8 kB\nAnonymous: {anonymous} kB\nVmFlags: rd mr\n")
+        };
+        let maps: String = [
+            map("1000-3000 r--p 00000000 fe:00 648 /bin/nuthatch", 0),
+            map("3000-5000 r-xp 00002000 fe:00 648 /bin/nuthatch", 0),
+            map("5000-7000 r-xp 00004000 fe:00 648 /bin/nuthatch", 4),
+            map("7000-9000 rw-p 00006000 fe:00 648 /bin/nuthatch", 0),
+            map("9000-b000 r--p 00000000 00:00 0", 0),
+            map("b000-d000 r--s 00000000 fe:00 12 /tmp/a file", 0),
+            map("d000-f000 r-xp 00000000 00:00 0 [vdso]", 0),
+            map("f000-11000 r-xp 00001000 fe:00 12 /lib/a library", 0),
+        ]
+        .concat();
+        let found: Vec<_> = unchanged_files(&maps).collect();
+        assert_eq!(
+            found,
+            [0x1000..0x3000, 0x3000..0x5000, 0xf000..0x11000],
+            "{maps}"
+        );
+    }
+
+    /// Bytes of pages of files that are resident.
+    fn resident() -> usize {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("RssFile:"));
+        let kib = line.unwrap().trim().trim_end_matches(" kB");
+        kib.parse::<usize>().unwrap() << 10
+    }
+
+    #[test]
+    fn a_program_runs_on_without_its_pages() {
+        const LEN: usize = 1 << 17;
+        static CONSTANTS: [u64; LEN] = [7; LEN];
+        let sum = || std::hint::black_box(&CONSTANTS).iter().sum::<u64>();
+        let (before, read) = (sum(), resident());
+        unmap_read_pages();
+        let left = resident();
+        // Other threads need pages meanwhile.
+        assert!(
+            left + size_of_val(&CONSTANTS) / 2 < read,
+            "{left} of {read}"
+        );
+        assert_eq!(sum(), before);
+    }
+}
