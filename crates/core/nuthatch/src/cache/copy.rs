@@ -185,7 +185,10 @@ impl<V: Value, K: Kept> Replies<V> for InPlace<V, K> {
 /// The value of a get at once, to be lent: copied to the stack.
 pub(super) struct AtOnce {
     buffer: [MaybeUninit<u8>; COPY_MAX],
-    len: usize,
+    /// Bytes that the last `begin` gave out.
+    room: usize,
+    /// Bytes from the buffer's begin that the engine has written: 0 from `begin` to `commit`.
+    written: usize,
 }
 
 impl AtOnce {
@@ -194,67 +197,31 @@ impl AtOnce {
     pub fn new() -> Self {
         Self {
             buffer: [const { MaybeUninit::uninit() }; COPY_MAX],
-            len: 0,
+            room: 0,
+            written: 0,
         }
     }
 
-    /// The value.
-    ///
-    /// # Safety
-    /// The get hit: the engine has called `commit`, and no `begin` after it.
+    /// The value, if the get hit; else it is empty.
     #[inline(always)]
-    pub unsafe fn value(&self) -> &[u8] {
+    pub fn value(&self) -> &[u8] {
         // SAFETY: `begin` returned these bytes, so that they lie in the buffer, and the engine promises to have written
         // all of them before `commit`.
-        unsafe { bytes::assume_init(self.buffer.get_unchecked(..self.len)) }
+        unsafe { bytes::assume_init(self.buffer.get_unchecked(..self.written)) }
     }
 }
 
 impl<V> Replies<V> for AtOnce {
     #[inline(always)]
     fn begin(&mut self, _: usize, item: &Item) -> &mut [MaybeUninit<u8>] {
-        self.len = item.value_len;
+        self.room = item.value_len;
+        self.written = 0;
         &mut self.buffer[..item.value_len]
     }
 
     #[inline(always)]
-    fn commit(&mut self, _: usize) {}
-
-    fn retract(&mut self, _: usize) {}
-
-    fn large(&mut self, _: usize, _: &Item, _: V) {
-        unreachable!("a get at once copies");
-    }
-
-    #[inline(always)]
-    fn done(&mut self, _: usize, _: Reply) {}
-}
-
-/// The value of a get at once, appended to a vector.
-pub(super) struct AppendAtOnce<'a> {
-    into: &'a mut Vec<u8>,
-    room: usize,
-}
-
-impl<'a> AppendAtOnce<'a> {
-    /// The value will be appended to `into`.
-    #[inline(always)]
-    pub fn new(into: &'a mut Vec<u8>) -> Self {
-        Self { into, room: 0 }
-    }
-}
-
-impl<V> Replies<V> for AppendAtOnce<'_> {
-    #[inline(always)]
-    fn begin(&mut self, _: usize, item: &Item) -> &mut [MaybeUninit<u8>] {
-        self.room = item.value_len;
-        spare(self.into, self.room)
-    }
-
-    #[inline(always)]
     fn commit(&mut self, _: usize) {
-        // SAFETY: `begin` returned this room and the engine has filled it.
-        unsafe { keep(self.into, self.room) };
+        self.written = self.room;
     }
 
     fn retract(&mut self, _: usize) {}

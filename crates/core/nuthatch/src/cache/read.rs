@@ -6,7 +6,7 @@ use nuthatch_engine::Handle;
 use nuthatch_engine::reply::Reply;
 use nuthatch_engine::request::{Expiry, Key, Op, Read, Request};
 
-use super::copy::{AppendAtOnce, AtOnce, CopyOut, InPlace, LendMany};
+use super::copy::{AtOnce, CopyOut, InPlace, LendMany};
 use super::thread::PerThread;
 use super::{Cache, Found};
 
@@ -54,8 +54,7 @@ impl Cache {
         }
         let mut copy = AtOnce::new();
         match self.get_at_once(&key, &mut copy) {
-            // SAFETY: it hit.
-            Some(true) => Some(read(unsafe { copy.value() })),
+            Some(true) => Some(read(copy.value())),
             Some(false) => None,
             None => self.lend_apart(key.bytes(), read),
         }
@@ -105,7 +104,7 @@ impl Cache {
     #[inline(always)]
     pub(super) fn read_into(&self, key: Key<'_>, into: &mut Vec<u8>) -> bool {
         if self.shared.defaults.idle.is_none()
-            && let Some(is_hit) = self.get_at_once(&key, &mut AppendAtOnce::new(into))
+            && let Some(is_hit) = self.get_at_once(&key, &mut CopyOut::<()>::new(into))
         {
             return is_hit;
         }
