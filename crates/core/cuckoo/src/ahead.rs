@@ -190,6 +190,12 @@ impl Ahead {
         self.habit.note(count);
     }
 
+    /// True if requests were announced that have not been carried out.
+    #[inline(always)]
+    pub fn is_waiting(&self) -> bool {
+        self.hinted != self.next
+    }
+
     /// Nothing waits any more: other requests came than were announced.
     #[inline(always)]
     pub fn forget(&mut self) {

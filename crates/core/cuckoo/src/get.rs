@@ -56,7 +56,7 @@ impl Probe {
 
 /// How a plain get ended on the fast path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FastPath {
+pub enum FastPath {
     /// Answered with a value, at the first item looked at.
     Hit,
     /// Answered with a miss: no tag matched.
@@ -157,6 +157,23 @@ impl<D: Variant> Cuckoo<D> {
         }
     }
 
+    /// A plain get alone that needs no handle, on the fast path only, at a moment that is read from a clock only if
+    /// something depends on it. The engine does not count it.
+    ///
+    /// At a hit `replies` was called for `begin` and `commit`, at a miss for `done`. Else it may have been called for
+    /// `begin`, nothing that it was given counts, and a handle has to answer.
+    #[inline(always)]
+    pub fn get_at_once(
+        &self,
+        clock: impl Fn() -> Time,
+        key: &Key<'_>,
+        replies: &mut impl Replies<CuckooValue<D>>,
+    ) -> FastPath {
+        self.timestamps.apply_flush_by(&clock);
+        let live = |header: &Header| self.timestamps.is_live_by(header, &clock);
+        self.get_fast(key, live, replies)
+    }
+
     /// A plain get alone, for the usual case; `live` says whether an item may be returned. It has no loops, and nearly
     /// all its branches always go the same way: the processor runs on into the next get while this one waits for
     /// memory.
@@ -213,14 +230,18 @@ impl<D: Variant> Cuckoo<D> {
             return FastPath::Not;
         };
         let (head, body) = words.split_at(HEADER / WORD);
-        let [word0, word1] = [0, 1].map(|at: usize| head[at].load(Ordering::Relaxed));
         let key = key.bytes();
+        // In this order each word is used where it is loaded: none is kept meanwhile, or spilled.
+        let word0 = head[0].load(Ordering::Relaxed);
+        if !bytes::equal(body, key) {
+            return FastPath::Not;
+        }
+        let word1 = head[1].load(Ordering::Relaxed);
         let Some(header) = Header::fast_path(word0, word1, key.len(), COPY_MAX) else {
             return FastPath::Not;
         };
         let item = plain_item(&header);
-        let same = bytes::equal(body, key);
-        if !same || !live(&header) {
+        if !live(&header) {
             return FastPath::Not;
         }
         let into = replies.begin(index, &item);

@@ -184,42 +184,13 @@ impl<D: Variant> CuckooHandle<D> {
         let engine: &Cuckoo<D> = &self.engine;
         engine.timestamps.apply_flush(now);
         let live = |header: &Header| engine.timestamps.is_live(header, now);
-        let path = engine.get_fast(key, live, replies);
-        self.finish_alone(path, || now, *key, replies);
-    }
-
-    /// A plain get alone, as [`Handle::execute`] carries it out, at a moment that is read from a clock only if
-    /// something depends on it: the item expires, or a flush is awaited.
-    #[inline(always)]
-    pub fn get(
-        &mut self,
-        clock: impl Fn() -> Time,
-        key: Key<'_>,
-        replies: &mut impl Replies<CuckooValue<D>>,
-    ) {
-        let engine: &Cuckoo<D> = &self.engine;
-        engine.timestamps.apply_flush_by(&clock);
-        let live = |header: &Header| engine.timestamps.is_live_by(header, &clock);
-        let path = engine.get_fast(&key, live, replies);
-        self.finish_alone(path, clock, key, replies);
-    }
-
-    /// Counts a get alone that ended on the fast path, or takes the slow path.
-    #[inline(always)]
-    fn finish_alone(
-        &self,
-        path: FastPath,
-        clock: impl Fn() -> Time,
-        key: Key<'_>,
-        replies: &mut impl Replies<CuckooValue<D>>,
-    ) {
-        match path {
+        match engine.get_fast(key, live, replies) {
             FastPath::Hit => self.local.counters.one(Count::FastHits),
             FastPath::Miss => self.local.counters.one(Count::FastMisses),
             FastPath::Not => {
                 let lookup = Lookup {
-                    now: clock(),
-                    key,
+                    now,
+                    key: *key,
                     index: 0,
                 };
                 self.engine.get_slow(&self.local, lookup, replies);
@@ -339,7 +310,9 @@ impl<D: Variant> Handle for CuckooHandle<D> {
     ) {
         match batch {
             [Request { key, op: Op::Get }] => {
-                self.ahead.forget();
+                if self.ahead.is_waiting() {
+                    self.ahead.forget();
+                }
                 self.get_alone(now, key, replies);
             }
             _ => self.run(now, batch, replies),
@@ -572,7 +545,7 @@ mod tests {
         assert_eq!(answers.all, expected);
     }
 
-    /// A get alone reads its clock only where the answer depends on it, and then it does.
+    /// A get at once reads its clock only where the answer depends on it, and then it does.
     #[test]
     fn a_get_reads_the_clock_if_something_depends_on_it() {
         let engine = engine();
@@ -596,7 +569,12 @@ mod tests {
                 Time(now)
             };
             let mut answers = Answers::default();
-            handle.get(clock, Key::new(key, engine.hasher()), &mut answers);
+            let key = Key::new(key, engine.hasher());
+            let path = engine.get_at_once(clock, &key, &mut answers);
+            if path == FastPath::Not {
+                let op = Op::Get;
+                handle.execute(Time(now), &[Request { key, op }], &mut answers);
+            }
             (answers.all, looks.get() > 0)
         };
         let value = || vec![Answer::Value(b"v".to_vec())];

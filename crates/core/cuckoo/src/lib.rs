@@ -39,7 +39,7 @@ pub mod config;
 mod contended;
 mod evict;
 mod find;
-mod get;
+pub mod get;
 mod grow;
 pub mod handle;
 // Public only for the models: the index does not check its callers' bucket numbers.

@@ -182,6 +182,58 @@ impl<V: Value, K: Kept> Replies<V> for InPlace<V, K> {
     fn done(&mut self, _: usize, _: Reply) {}
 }
 
+/// The value of a get at once, to be lent: copied to the stack.
+pub(super) struct AtOnce {
+    buffer: [MaybeUninit<u8>; COPY_MAX],
+    /// Bytes that the last `begin` gave out.
+    room: usize,
+    /// Bytes from the buffer's begin that the engine has written: 0 from `begin` to `commit`.
+    written: usize,
+}
+
+impl AtOnce {
+    /// Nothing copied yet.
+    #[inline(always)]
+    pub fn new() -> Self {
+        Self {
+            buffer: [const { MaybeUninit::uninit() }; COPY_MAX],
+            room: 0,
+            written: 0,
+        }
+    }
+
+    /// The value, if the get hit; else it is empty.
+    #[inline(always)]
+    pub fn value(&self) -> &[u8] {
+        // SAFETY: `begin` returned these bytes, so that they lie in the buffer, and the engine promises to have written
+        // all of them before `commit`.
+        unsafe { bytes::assume_init(self.buffer.get_unchecked(..self.written)) }
+    }
+}
+
+impl<V> Replies<V> for AtOnce {
+    #[inline(always)]
+    fn begin(&mut self, _: usize, item: &Item) -> &mut [MaybeUninit<u8>] {
+        self.room = item.value_len;
+        self.written = 0;
+        &mut self.buffer[..item.value_len]
+    }
+
+    #[inline(always)]
+    fn commit(&mut self, _: usize) {
+        self.written = self.room;
+    }
+
+    fn retract(&mut self, _: usize) {}
+
+    fn large(&mut self, _: usize, _: &Item, _: V) {
+        unreachable!("a get at once copies");
+    }
+
+    #[inline(always)]
+    fn done(&mut self, _: usize, _: Reply) {}
+}
+
 /// Each value of a batch lent to a closure, in the order of the keys.
 pub(super) struct LendMany<'p, F, V> {
     read: F,

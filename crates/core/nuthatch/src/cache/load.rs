@@ -144,10 +144,10 @@ impl Cache {
     /// flight.
     fn start<'a>(&'a self, key: &Key<'a>, first: bool) -> Result<Start<'a>, Error> {
         let mut value = Vec::new();
-        let (thread, is_hit) = self.copy(*key, &mut value);
-        if first {
-            self.count_read(thread, is_hit);
-        }
+        let is_hit = match first {
+            true => self.read_into(*key, &mut value),
+            false => self.copy(*key, &mut value).1,
+        };
         if is_hit {
             return Ok(Start::Found(value));
         }

@@ -13,6 +13,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, Weak};
 
 use nuthatch_cuckoo::Cuckoo;
+use nuthatch_cuckoo::get::FastPath;
 use nuthatch_cuckoo::handle::CuckooHandle;
 use nuthatch_cuckoo::layout::EightWay;
 use nuthatch_engine::reply::{Item as Found, LastReply, Replies, Reply};
@@ -28,7 +29,7 @@ use crate::flight::Flights;
 use crate::lifetime::{Defaults, Idle, Lifetime, Terms};
 use crate::stats::Stats;
 
-use thread::{PerThread, Sessions};
+use thread::{PerThread, Reads, Sessions};
 
 pub use iter::Iter;
 pub use read::Item;
@@ -127,8 +128,8 @@ impl Cache {
 
     /// Counters and sizes.
     pub fn stats(&self) -> Stats {
-        let [hits, misses] = self.shared.sessions.reads();
-        Stats::of(&self.engine_stats(), hits, misses)
+        let reads = self.shared.sessions.reads();
+        Stats::of(&self.engine_stats(), reads.hits(), reads.misses())
     }
 
     /// Changes the memory limit, in bytes. Shrinking evicts gradually, in [`Cache::maintain`]. The limit can be raised
@@ -158,7 +159,17 @@ impl Cache {
     /// All that the engine counts: not part of the stable interface. For Nuthatch's own tests.
     #[doc(hidden)]
     pub fn engine_stats(&self) -> EngineStats {
-        self.shared.engine.stats()
+        let mut stats = self.shared.engine.stats();
+        // The engine does not count gets at once. Each is a search, and one that hit has looked at one item.
+        let Reads {
+            hits_at_once,
+            misses_at_once,
+            ..
+        } = self.shared.sessions.reads();
+        stats.lookups += hits_at_once + misses_at_once;
+        stats.lookup_hits += hits_at_once;
+        stats.searched_hit += hits_at_once;
+        stats
     }
 
     /// The terms of an item that is stored now.
@@ -214,32 +225,27 @@ impl Cache {
         thread
     }
 
-    /// A plain get that needs nothing but the value: the fast path. Returns what [`Cache::ask`] does.
+    /// A plain get that needs nothing but the value, counted as a read, on the engine's fast path: with no session, so
+    /// that a closure that is lent a value of a batch may call it too. `None` if that does not answer, or if this is
+    /// the thread's first call: then nothing is counted, and a session has to answer.
     #[inline(always)]
-    fn get_alone(
+    fn get_at_once(
         &self,
-        key: Key<'_>,
+        key: &Key<'_>,
         replies: &mut impl Replies<<Session as Handle>::Value>,
-    ) -> Option<&PerThread> {
-        let own = self.shared.sessions.get();
-        if let Some(own) = own
-            && let Ok(mut session) = own.session.try_borrow_mut()
-        {
-            session.get(|| self.now(), key, replies);
-            return Some(own);
+    ) -> Option<bool> {
+        let thread = self.shared.sessions.get()?;
+        match (self.shared.engine).get_at_once(|| self.now(), key, replies) {
+            FastPath::Hit => {
+                thread.count_at_once(true);
+                Some(true)
+            }
+            FastPath::Miss => {
+                thread.count_at_once(false);
+                Some(false)
+            }
+            FastPath::Not => None,
         }
-        self.ask_apart(key, replies)
-    }
-
-    // Out of line, so that the fast path holds no code for a thread's first get, or for one within a batch.
-    #[cold]
-    #[inline(never)]
-    fn ask_apart(
-        &self,
-        key: Key<'_>,
-        replies: &mut impl Replies<<Session as Handle>::Value>,
-    ) -> Option<&PerThread> {
-        self.ask(self.now(), key, Op::Get, replies)
     }
 
     /// Counts a read.

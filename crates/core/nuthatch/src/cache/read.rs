@@ -6,7 +6,7 @@ use nuthatch_engine::Handle;
 use nuthatch_engine::reply::Reply;
 use nuthatch_engine::request::{Expiry, Key, Op, Read, Request};
 
-use super::copy::{CopyOut, InPlace, LendMany};
+use super::copy::{AtOnce, CopyOut, InPlace, LendMany};
 use super::thread::PerThread;
 use super::{Cache, Found};
 
@@ -50,16 +50,32 @@ impl Cache {
     pub fn get_with<T>(&self, key: impl AsRef<[u8]>, read: impl FnOnce(&[u8]) -> T) -> Option<T> {
         let key = self.lookup_key(key.as_ref())?;
         if self.shared.defaults.idle.is_some() {
-            return self.use_with(key, read);
+            return self.use_with(key.bytes(), read);
         }
+        let mut copy = AtOnce::new();
+        match self.get_at_once(&key, &mut copy) {
+            Some(true) => Some(read(copy.value())),
+            Some(false) => None,
+            None => self.lend_apart(key.bytes(), read),
+        }
+    }
+
+    // Out of line, so that the usual get holds nothing of it. It hashes the key again: a `Key` would be passed in memory,
+    // where the usual get would have to put it.
+    #[cold]
+    #[inline(never)]
+    fn lend_apart<T>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> T) -> Option<T> {
+        let key = self.lookup_key(key)?;
         let mut place: InPlace<_, ()> = InPlace::new();
-        let thread = self.get_alone(key, &mut place);
+        let thread = self.ask(self.now(), key, Op::Get, &mut place);
         self.count_read(thread, place.item.is_some());
         place.item.is_some().then(|| place.lend(read))
     }
 
-    /// [`Cache::get_with`] where a use prolongs the item's life.
-    fn use_with<T>(&self, key: Key<'_>, read: impl FnOnce(&[u8]) -> T) -> Option<T> {
+    /// [`Cache::get_with`] where a use prolongs the item's life. Out of line and with the key's bytes, as above.
+    #[inline(never)]
+    fn use_with<T>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> T) -> Option<T> {
+        let key = self.lookup_key(key)?;
         let now = self.now();
         let mut place = InPlace::new();
         let thread = self.ask(now, key, Op::Get, &mut place);
@@ -79,6 +95,27 @@ impl Cache {
     pub fn get_into(&self, key: impl AsRef<[u8]>, into: &mut Vec<u8>) -> bool {
         into.clear();
         let Some(key) = self.lookup_key(key.as_ref()) else {
+            return false;
+        };
+        self.read_into(key, into)
+    }
+
+    /// Appends the key's value to `into`, and counts a read. False if there is none.
+    #[inline(always)]
+    pub(super) fn read_into(&self, key: Key<'_>, into: &mut Vec<u8>) -> bool {
+        if self.shared.defaults.idle.is_none()
+            && let Some(is_hit) = self.get_at_once(&key, &mut CopyOut::<()>::new(into))
+        {
+            return is_hit;
+        }
+        self.read_apart(key.bytes(), into)
+    }
+
+    // Out of line, as above.
+    #[cold]
+    #[inline(never)]
+    fn read_apart(&self, key: &[u8], into: &mut Vec<u8>) -> bool {
+        let Some(key) = self.lookup_key(key) else {
             return false;
         };
         let (thread, is_hit) = self.copy(key, into);
@@ -190,20 +227,9 @@ impl Cache {
         matches!(answer, Ok(Reply::Found(_)))
     }
 
-    /// Appends the key's value to `into`. False if there is none. The caller counts the read, by the thread that is
-    /// returned.
-    #[inline(always)]
+    /// Appends the key's value to `into`, in a session; in a cache with a time to idle this prolongs the item's life.
+    /// False if there is none. The caller counts the read, by the thread that is returned.
     pub(super) fn copy(&self, key: Key<'_>, into: &mut Vec<u8>) -> (Option<&PerThread>, bool) {
-        if self.shared.defaults.idle.is_some() {
-            return self.copy_used(key, into);
-        }
-        let mut copy: CopyOut<'_, ()> = CopyOut::new(into);
-        let thread = self.get_alone(key, &mut copy);
-        (thread, copy.item.is_some())
-    }
-
-    /// [`Cache::copy`] where a use prolongs the item's life.
-    fn copy_used(&self, key: Key<'_>, into: &mut Vec<u8>) -> (Option<&PerThread>, bool) {
         let now = self.now();
         let mut copy = CopyOut::new(into);
         let thread = self.ask(now, key, Op::Get, &mut copy);

@@ -8,7 +8,9 @@
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use thread_local::ThreadLocal;
 
@@ -19,10 +21,36 @@ use nuthatch_engine::counters::{Counters, Registry};
 use super::Session;
 
 /// What all threads keep of a cache.
-#[derive(Default)]
 pub(super) struct Sessions {
+    /// No other cache of the process has or had it.
+    id: u64,
     threads: ThreadLocal<PerThread>,
-    reads: Registry<2>,
+    reads: Registry<4>,
+}
+
+/// Reads of all threads.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reads {
+    /// That hit, in a session with the engine, which has counted its searches.
+    hits: u64,
+    /// That missed there.
+    misses: u64,
+    /// That hit without a session.
+    pub hits_at_once: u64,
+    /// That missed so.
+    pub misses_at_once: u64,
+}
+
+impl Reads {
+    /// All that hit.
+    pub fn hits(&self) -> u64 {
+        self.hits + self.hits_at_once
+    }
+
+    /// All that missed.
+    pub fn misses(&self) -> u64 {
+        self.misses + self.misses_at_once
+    }
 }
 
 /// What one thread keeps of a cache.
@@ -33,8 +61,8 @@ pub(super) struct Sessions {
 pub(super) struct PerThread {
     /// In use while the caller's code is lent a value of a batch.
     pub session: RefCell<Session>,
-    /// Reads that hit, and reads that missed.
-    reads: Arc<Counters<2>>,
+    /// In the order of [`Reads`].
+    reads: Arc<Counters<4>>,
 }
 
 /// The phase of a thread's life, for its sessions.
@@ -51,6 +79,10 @@ enum Life {
 thread_local! {
     /// Without a destructor, so that it can always be read.
     static LIFE: Cell<Life> = const { Cell::new(Life::New) };
+    /// The cache that the thread has used last, as its id, and the thread's part of it: finding a part by the thread's
+    /// number takes ten instructions more. Id 0 stands for none. Set only while the thread's life is known, and cleared
+    /// when that ends: a part belongs to the thread for as long as the number does.
+    static LAST: Cell<(u64, *const PerThread)> = const { Cell::new((0, ptr::null())) };
     static GUARD: Guard = const { Guard };
 }
 
@@ -59,6 +91,19 @@ struct Guard;
 impl Drop for Guard {
     fn drop(&mut self) {
         LIFE.set(Life::Ending);
+        LAST.set((0, ptr::null()));
+    }
+}
+
+impl Default for Sessions {
+    fn default() -> Self {
+        static IDS: AtomicU64 = AtomicU64::new(1);
+        Self {
+            // Relaxed: a number of its own.
+            id: IDS.fetch_add(1, Ordering::Relaxed),
+            threads: ThreadLocal::default(),
+            reads: Registry::default(),
+        }
     }
 }
 
@@ -72,7 +117,23 @@ impl Sessions {
     /// This thread's part, if it has one.
     #[inline(always)]
     pub fn get(&self) -> Option<&PerThread> {
-        self.threads.get()
+        let (id, part) = LAST.get();
+        if id == self.id {
+            // SAFETY: `find` has put it there for the cache with this id, which is this one. The cache drops no part and
+            // moves none before it is dropped itself, and it is borrowed here.
+            return Some(unsafe { &*part });
+        }
+        self.find()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn find(&self) -> Option<&PerThread> {
+        let part = self.threads.get()?;
+        if let Life::Known = LIFE.get() {
+            LAST.set((self.id, part));
+        }
+        Some(part)
     }
 
     /// Counts reads of the calling thread, whose part is `thread`: `None` if it is ending.
@@ -92,9 +153,15 @@ impl Sessions {
         self.reads.unregister(&reads);
     }
 
-    /// Reads that hit, and reads that missed, of all threads.
-    pub fn reads(&self) -> [u64; 2] {
-        self.reads.sums()
+    /// The reads of all threads.
+    pub fn reads(&self) -> Reads {
+        let [hits, misses, hits_at_once, misses_at_once] = self.reads.sums();
+        Reads {
+            hits,
+            misses,
+            hits_at_once,
+            misses_at_once,
+        }
     }
 
     #[cold]
@@ -126,6 +193,12 @@ impl PerThread {
     #[inline(always)]
     pub fn count_read(&self, hit: bool) {
         self.reads.add(usize::from(!hit), 1);
+    }
+
+    /// Counts a read without a session.
+    #[inline(always)]
+    pub fn count_at_once(&self, hit: bool) {
+        self.reads.add(if hit { 2 } else { 3 }, 1);
     }
 
     #[inline(always)]

@@ -249,14 +249,23 @@ impl Header {
         debug_assert!(value_end.is_power_of_two());
         let long = (VALUE_LEN_MASK & (value_end as u64).wrapping_neg()) << KEY_LEN_BITS;
         let usual = word0 & (WIDE | LARGE | long | KEY_LEN_MASK) == key_len as u64;
-        // No key is so long that the second does not follow from the first. But the compiler does not know that, and
-        // would ask again for each field of the header.
-        (usual && word0 & WIDE == 0).then_some(Self {
+        if key_len as u64 > KEY_LEN_MASK || !usual {
+            return None;
+        }
+        let header = Self {
             word0,
             word1,
             cas: 0,
             long: 0,
-        })
+        };
+        // SAFETY: `usual` compares the bits of WIDE and those of lengths from `value_end` on with the same bits of
+        // `key_len`, which are zero, since it has eight bits at most. The compiler does not see that, and would ask again
+        // for each field of the header, and for each use of the length.
+        unsafe {
+            std::hint::assert_unchecked(word0 & WIDE == 0);
+            std::hint::assert_unchecked(header.value_len() < value_end);
+        }
+        Some(header)
     }
 
     /// The header of an item of this shape.

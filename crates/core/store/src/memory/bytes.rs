@@ -22,12 +22,8 @@ pub fn equal(words: &[AtomicU64], bytes: &[u8]) -> bool {
         let used = (1 << (8 * bytes.len())) - 1;
         return word(0) & used == short(bytes);
     };
-    let end = if bytes.len().is_multiple_of(WORD) {
-        word(bytes.len() / WORD - 1)
-    } else {
-        // SAFETY: the load lies in the first `bytes.len()` bytes, which are there, as asserted.
-        unsafe { load::word(words, bytes.len() - WORD) }
-    };
+    // SAFETY: the load lies in the first `bytes.len()` bytes, which are there, as asserted.
+    let end = unsafe { load::word(words, bytes.len() - WORD) };
     // All words are compared before the one branch: keys differ seldom, once their tags agree.
     let mut differing = end ^ u64::from_le_bytes(*last);
     if bytes.len() <= 2 * WORD {
