@@ -499,7 +499,9 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
             }
             if self.engine.evicts() {
                 cleaning.met.note(items, bytes);
-                if cleaning.met.are_many() || walked == PageWalk::End {
+                // The first items are judged by their own mean.
+                let first = self.log.history.mean_bytes() == 0;
+                if first || cleaning.met.are_many() || walked == PageWalk::End {
                     let (items, bytes) = cleaning.met.take();
                     self.log.history.note_sizes(store, items, bytes);
                 }

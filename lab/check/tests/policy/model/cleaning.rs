@@ -304,8 +304,8 @@ impl Model {
                 cleaning.met.0 += 1;
                 cleaning.met.1 += item.shape.bytes();
             }
-            // Sizes are noted of eight items or more, or at the end of a page.
-            if cleaning.met.0 >= 8 || more.is_none() {
+            // Sizes are noted of eight items or more, or at the end of a page, and of the very first.
+            if self.mean() == 0 || cleaning.met.0 >= 8 || more.is_none() {
                 self.note_sizes(std::mem::take(&mut cleaning.met));
             }
             let moved = self.told.bytes_moved;
