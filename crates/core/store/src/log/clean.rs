@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!  a page being cleaned, a run of records at a time:
-//!   1. read the records' keys, one behind the other, and start loading their buckets
-//!   2. of each: dead or a gap? -> gone.   to stay? -> append a copy, and change the slot under the lock.
+//!   1. read the keys of the run that comes next, and start loading its buckets ([`ahead`](super::ahead))
+//!   2. of each of this run: dead or a gap? -> gone.   to stay? -> append a copy, and change the slot under the lock.
 //!      else -> take it out of the index.
 //! ```
 //!
@@ -453,7 +453,7 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
             // About as many records as fit the budget: a store waits for all of them.
             let record = (self.log.history.mean_bytes() / WORD).max(1);
             let count = ((end - cleaning.at) / record + 1).clamp(RUN_MIN, RUN);
-            let mut met = 0;
+            let (mut records, mut met) = (0, 0);
             let (mut items, mut bytes) = (0, 0);
             let walked = self.log.records(
                 store,
@@ -462,17 +462,16 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
                 cleaning.at,
                 count,
                 |address, header| {
+                    let known = cleaning.ahead.hash(records);
+                    records += 1;
                     let hash = if header.is_item() {
                         items += 1;
                         bytes += header.shape(store.piece_max()).total_bytes();
-                        store
-                            .copy_key(address)
-                            .map(|key| self.engine.hasher().hash(key.bytes()))
+                        known.or_else(|| self.hash_of(address))
                     } else {
                         header.piece_of().map(|_| 0)
                     };
                     if let Some(hash) = hash {
-                        self.engine.prefetch_hash(hash);
                         run[met] = Some(PageRecord {
                             address,
                             header: *header,
@@ -482,6 +481,12 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
                     }
                 },
             );
+            // Not in models: their time would be a multiple, and all they would meet are hashes of keys that stay.
+            if let PageWalk::At(word) = walked
+                && !cfg!(loom)
+            {
+                cleaning.ahead = self.look_ahead(cleaning.page, sequence, word, count);
+            }
             if self.engine.evicts() {
                 self.log.history.note_sizes(store, items, bytes);
             }
@@ -497,6 +502,14 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
             }
         }
         true
+    }
+
+    /// The hash of an item's key. Its buckets are in a cache soon.
+    fn hash_of(&self, address: Address) -> Option<u64> {
+        let key = self.engine.store().copy_key(address)?;
+        let hash = self.engine.hasher().hash(key.bytes());
+        self.engine.prefetch_hash(hash);
+        Some(hash)
     }
 
     /// Keeps a record or lets it leave.

@@ -18,6 +18,7 @@ use nuthatch_base::sync::shim::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::memory::arena::WORD;
 use crate::memory::words::Words;
+use crate::prefetch;
 
 /// Words in a bucket.
 const WORDS: usize = 2;
@@ -82,6 +83,13 @@ impl Ghosts {
         }
         self.words.release(start, end - start);
         old - new
+    }
+
+    /// Starts loading the bucket of this hash.
+    pub fn prefetch(&self, hash: u64) {
+        if let Some(bucket) = self.bucket(hash) {
+            prefetch::soon(bucket.as_ptr());
+        }
     }
 
     /// Adds a ghost for an item with this hash, which has left.

@@ -59,6 +59,11 @@ impl History {
         })
     }
 
+    /// Starts loading what [`History::add_ghost`] will need for an item with this hash.
+    pub fn prefetch(&self, hash: u64) {
+        self.ghosts.prefetch(hash);
+    }
+
     /// An item with this hash has left a queue.
     pub fn add_ghost(&self, queue: Queue, hash: u64) {
         if self.keeps_ghosts {

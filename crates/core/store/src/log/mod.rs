@@ -37,6 +37,7 @@
 //! Order of locks: a stream's, then the pool's or the queues'. A cleaning's lock, or a sweep's, comes before all of
 //! them and before those of buckets. No listener is called under any.
 
+mod ahead;
 mod audit;
 pub mod clean;
 pub mod depths;
@@ -62,6 +63,7 @@ use crate::item::{Header, Shape, record_words};
 use crate::memory::arena::{Address, Arena, WORD};
 use crate::memory::pool::Pool;
 use crate::store::Store;
+use ahead::Ahead;
 use history::History;
 use pages::Pages;
 
@@ -270,6 +272,8 @@ pub struct Cleaning {
     pub begun: bool,
     /// Words up to which it was cleaned.
     pub at: usize,
+    /// What is known of the records behind them.
+    pub ahead: Ahead,
 }
 
 impl Log {
@@ -736,6 +740,7 @@ impl Log {
             begun: false,
             // A page with nothing but gaps needs no look.
             at: if words == 0 { self.pages.end(page) } else { 0 },
+            ahead: Ahead::default(),
         })
     }
 
@@ -756,6 +761,7 @@ impl Log {
             again: stuck,
             begun: false,
             at: 0,
+            ahead: Ahead::default(),
         })
     }
 
