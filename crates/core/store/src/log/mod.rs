@@ -176,6 +176,19 @@ struct Open {
     /// The one taken last, and the one before it, which still has room for small records.
     pages: [Option<OpenPage>; 2],
     due: usize,
+    /// Words of the shortest record, of those that the older page takes, since the newer one was taken; 0: there was
+    /// none.
+    shortest: usize,
+}
+
+impl Open {
+    /// Notes a record that the older page may take.
+    fn note_long(&mut self, words: usize) {
+        self.shortest = match self.shortest {
+            0 => words,
+            shortest => shortest.min(words),
+        };
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -396,6 +409,9 @@ impl Log {
         // A long record goes to the older page, if it fits: that page gets no other chance. A short record does not, or
         // the heads of many large values would gather there, and leave together.
         let long = words * LONG >= store.piece_max() / WORD;
+        if long {
+            open.note_long(words);
+        }
         let [newer, older] = open.pages.each_ref().map(room);
         let number = usize::from(older && long);
         if number == 0 {
@@ -448,7 +464,8 @@ impl Log {
         }
     }
 
-    /// Opens a new page for a stream, which also keeps the one of its two pages that has more room.
+    /// Opens a new page for a stream, which also keeps the one of its two pages that has more room; but not if no record
+    /// of lately would fit: then the page would stay open, and no item in it could leave.
     fn open_page(
         &self,
         store: &Store<Self>,
@@ -486,8 +503,11 @@ impl Log {
             (Some(newer), Some(older)) if newer.end > older.end => (Some(older), Some(newer)),
             (newer, older) => (newer, older),
         };
+        let shortest = std::mem::take(&mut open.shortest);
+        let fits = |kept: &mut OpenPage| (1..=self.page_words - kept.end).contains(&shortest);
         open.pages[1] = kept;
-        if let Some(full) = closed {
+        let useless = open.pages[1].take_if(|kept| !fits(kept));
+        for full in [closed, useless].into_iter().flatten() {
             self.pages.close(full.page);
         }
         Ok(())
@@ -918,5 +938,42 @@ mod tests {
         pages.dedup();
         pages.sort_unstable();
         assert_eq!(met, pages);
+    }
+
+    /// A page that is almost full stays open only as long as it has room for records like those of lately.
+    #[test]
+    fn a_page_without_room_does_not_stay_open() {
+        const LIMIT: usize = 1 << 20;
+        let sizes = Sizes::for_log(LIMIT, 48, 1.25);
+        let store = Store::<Log>::new(LIMIT, LIMIT, sizes, LogPolicyKind::default_kind()).unwrap();
+        let log = store.log();
+        let page_of = |words: usize| {
+            let appended = log.append(&store, Stream::New, words * WORD, None, Purpose::New);
+            log.page_of(appended.unwrap().address)
+        };
+        let fill = |words: usize| {
+            let pages: Vec<u32> = (0..log.page_words() / words)
+                .map(|_| page_of(words))
+                .collect();
+            pages[0]
+        };
+        // 23 words are left in the first page, and none in the others.
+        let first = fill(27);
+        let second = fill(32);
+        assert!(log.pages.is_closed(first));
+        // In the second page are 48 left.
+        let third = fill(50);
+        assert_eq!(page_of(64), third + 1);
+        assert!(log.pages.is_closed(second) && log.pages.is_closed(third));
+        for _ in 0..31 {
+            page_of(64);
+        }
+        for _ in 0..39 {
+            page_of(50);
+        }
+        let fourth = page_of(40);
+        assert_ne!(page_of(64), fourth);
+        assert!(!log.pages.is_closed(fourth), "58 words are left");
+        assert_eq!(page_of(58), fourth);
     }
 }

@@ -166,6 +166,8 @@ pub struct Model {
     /// The pages that each stream appends to, the newer and the older; and the words since the last cleaning.
     open: [[Option<usize>; 2]; 3],
     appended: [usize; 3],
+    /// Of records that may go to the older page, the shortest since the newer was opened; 0: there was none.
+    shortest: [usize; 3],
     /// Pages of records that are in no index yet, one for each of these: they are not cleaned.
     private: Vec<usize>,
     cleaning: Option<Cleaning>,
@@ -212,6 +214,7 @@ impl Model {
             gappy: false,
             open: Default::default(),
             appended: [0; 3],
+            shortest: [0; 3],
             private: Vec::new(),
             cleaning: None,
             first_due: NEVER,

@@ -135,6 +135,9 @@ impl Model {
         let [newer, older] = self.open[of]
             .map(|page| page.is_some_and(|page| self.pages[page].end + words <= WORDS));
         let long = words * 8 >= super::LONGEST / 8;
+        if long && (self.shortest[of] == 0 || words < self.shortest[of]) {
+            self.shortest[of] = words;
+        }
         let number = usize::from(older && long);
         if number == 0 && !newer {
             self.open_page(stream, moves)?;
@@ -190,8 +193,14 @@ impl Model {
             }
             _ => (newer, older),
         };
+        // But only if it has room for a record like those of lately.
+        let shortest = std::mem::take(&mut self.shortest[stream as usize]);
+        let (kept, useless) = match kept {
+            Some(page) if shortest > 0 && self.pages[page].end + shortest <= WORDS => (kept, None),
+            _ => (None, kept),
+        };
         self.open[stream as usize] = [Some(page), kept];
-        if let Some(full) = full {
+        for full in [full, useless].into_iter().flatten() {
             self.pages[full].closed = true;
         }
         Some(())
