@@ -7,8 +7,9 @@
 //!      else -> take it out of the index.
 //! ```
 //!
-//! The thread that appends cleans, in proportion to the words that it appended, as soon as pages are short. So no store
-//! waits for more than the cleaning of a few pages, and nearly all stores wait for that of a few kilobytes.
+//! The thread that appends cleans, in proportion to the words that it appended, as soon as pages are short, and at such a
+//! [pace](super::pace) that a page is free when the next one is needed. So no store waits for more than the cleaning of a
+//! few pages, and nearly all stores wait for that of two or three records.
 //!
 //! The bytes of a linked record do not change, except for its header, a number's digits, and a large value's table of
 //! pieces. So a copy is made without a lock, and what may have changed is copied again under the lock.
@@ -23,6 +24,7 @@ use crate::count::{ClassCount, Count};
 use crate::eviction::log::{Candidate, Evicted};
 use crate::item::unlinked::Unlinked;
 use crate::item::{HEADER_WIDE, Header, Shape};
+use crate::log::pace::Budget;
 use crate::log::runs::RunNumber;
 use crate::log::walk::PageWalk;
 use crate::log::{Appended, Cleaning, Full, Idle, Log, Need, Plan, Purpose, Queue, Stream};
@@ -32,10 +34,7 @@ use crate::store::{HasStore, Store};
 use nuthatch_engine::number::DIGITS_MAX;
 use nuthatch_engine::request::KEY_LEN_MAX;
 
-/// Words cleaned for each word appended while no page is free besides the reserve.
-const CLEANED_PER_APPENDED: usize = 8;
-
-/// The same while memory is not short: then cleaning only moves together what stays.
+/// Words cleaned for each word appended while memory is not short: then cleaning only moves together what stays.
 const CLEANED_PER_APPENDED_AT_EASE: usize = 3;
 
 /// A thread that needs a page cleans at least this many pages in the usual way, before it evicts all items of the next
@@ -62,7 +61,7 @@ const STUCK_COST: usize = if cfg!(loom) { 1 } else { 16 };
 pub(super) const RUN: usize = if cfg!(loom) { 2 } else { 16 };
 
 /// The fewest records of a run.
-const RUN_MIN: usize = if cfg!(loom) { 2 } else { 4 };
+pub(super) const RUN_MIN: usize = 2;
 
 /// An item over which values are written is judged so often at most. Then it stays where it is, and its page is tried
 /// again later.
@@ -190,7 +189,13 @@ impl<E: Relocate> MakeRoom<E> for Log {
         }
         let log = engine.store().log();
         let (address, run) = log.cut(engine.store(), local.number(), shape)?;
-        clean_for(engine, local, now, log.due_by(address, shape));
+        clean_for(
+            engine,
+            local,
+            now,
+            log.due_by(address, shape),
+            log.room_behind(address),
+        );
         Some((address, run))
     }
 
@@ -213,7 +218,7 @@ impl<E: Relocate> MakeRoom<E> for Log {
             Ok(appended) => appended,
             Err(Full) => Cleaner::new(engine, local, now).append(to, bytes, whole, purpose)?,
         };
-        clean_for(engine, local, now, appended.due);
+        clean_for(engine, local, now, appended.due, appended.room);
         Some(appended.address)
     }
 
@@ -243,15 +248,16 @@ impl<E: Relocate> MakeRoom<E> for Log {
     }
 }
 
-/// Cleans in proportion to `due` words that were appended, if there is need.
+/// Cleans in proportion to `due` words that were appended, if there is need. Before the next page is needed, `room` words
+/// can be appended.
 #[inline]
-fn clean_for<E: Relocate>(engine: &E, local: &mut E::Local, now: Time, due: usize) {
+fn clean_for<E: Relocate>(engine: &E, local: &mut E::Local, now: Time, due: usize, room: usize) {
     let log = engine.store().log();
     if due == 0 {
         return;
     }
     if log.is_short() && engine.evicts() {
-        Cleaner::new(engine, local, now).keep_pace(due);
+        Cleaner::new(engine, local, now).keep_pace(due, room);
     } else if log.is_gappy() {
         Cleaner::new(engine, local, now).close_gaps(due);
     }
@@ -265,6 +271,8 @@ pub(super) struct Cleaner<'a, E: Relocate> {
     pub(super) now: Time,
     pub(super) plan: Plan,
     mode: CleaningMode,
+    /// Words that were kept in this step.
+    kept: usize,
 }
 
 impl<'a, E: Relocate> Cleaner<'a, E> {
@@ -284,6 +292,7 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
                 evicts: engine.evicts(),
             },
             mode: CleaningMode::Normal,
+            kept: 0,
         }
     }
 
@@ -291,15 +300,15 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
     #[cold]
     fn close_gaps(&mut self, appended: usize) {
         self.plan.need = Need::Order;
-        self.clean(CLEANED_PER_APPENDED_AT_EASE * appended);
+        self.clean(Budget::Words(CLEANED_PER_APPENDED_AT_EASE * appended));
         self.engine.notify_if_many(self.local);
     }
 
     /// Cleans in proportion to what was appended.
     #[cold]
-    fn keep_pace(&mut self, appended: usize) {
+    fn keep_pace(&mut self, appended: usize, room: usize) {
         self.sweep_for(appended);
-        self.clean(CLEANED_PER_APPENDED * appended);
+        self.clean(Budget::Paced { appended, room });
         self.engine.notify_if_many(self.local);
     }
 
@@ -336,7 +345,7 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
             let due = swept < sweep::SWEPT_PAGES_MAX && self.sweep_words(self.log.page_words());
             swept += usize::from(due);
             self.spare_the_living(due, if desperate { Need::AnyRoom } else { Need::Room });
-            match self.clean(self.log.page_words()) {
+            match self.clean(Budget::Words(self.log.page_words())) {
                 // There may be more in the next page that is due, or in the one that another thread sweeps.
                 Step::Nothing if due => {
                     spin(waited);
@@ -385,8 +394,8 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
         }
     }
 
-    /// Cleans about `budget` words.
-    fn clean(&mut self, budget: usize) -> Step {
+    /// Cleans a page, or a part of it.
+    fn clean(&mut self, budget: Budget) -> Step {
         let mut work = match self.log.start_cleaning(self.engine.store(), &self.plan) {
             Ok(work) => work,
             Err(Idle::Elsewhere) => return Step::Elsewhere,
@@ -395,14 +404,17 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
         let Some(cleaning) = &mut *work else {
             return Step::Nothing;
         };
+        let budget = budget.take(self.log, cleaning);
         let from = cleaning.at;
         let more = self.may_clean(cleaning) && self.clean_page(cleaning, budget);
         let looked = cleaning.at - from;
+        cleaning.kept += std::mem::take(&mut self.kept);
         if more {
             return Step::Looked(looked);
         }
         let cleaning = *cleaning;
         *work = None;
+        self.log.pace.note_kept(cleaning.kept);
         if self.log.finish_cleaning(self.engine.store(), &cleaning) {
             self.local.counters().one(Count::PagesCleaned);
             Step::Freed(looked)
@@ -452,7 +464,7 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
             let mut run = [None; RUN];
             // About as many records as fit the budget: a store waits for all of them.
             let record = (self.log.history.mean_bytes() / WORD).max(1);
-            let count = ((end - cleaning.at) / record + 1).clamp(RUN_MIN, RUN);
+            let count = (end - cleaning.at).div_ceil(record).clamp(RUN_MIN, RUN);
             let (mut records, mut met) = (0, 0);
             let (mut items, mut bytes) = (0, 0);
             let walked = self.log.records(
@@ -488,7 +500,13 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
                 cleaning.ahead = self.look_ahead(cleaning.page, sequence, word, count);
             }
             if self.engine.evicts() {
-                self.log.history.note_sizes(store, items, bytes);
+                cleaning.met.note(items, bytes);
+                // The first items are judged by their own mean.
+                let first = self.log.history.mean_bytes() == 0;
+                if first || cleaning.met.are_many() || walked == PageWalk::End {
+                    let (items, bytes) = cleaning.met.take();
+                    self.log.history.note_sizes(store, items, bytes);
+                }
             }
             for record in run.iter().flatten() {
                 self.clean_record(cleaning, record);
@@ -625,7 +643,7 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
 
     /// Moves an item to the items that stay. True if it was moved, or has left meanwhile, or is being read in place;
     /// false if there is no room for it.
-    fn keep(&self, cleaning: &Cleaning, met: &PageRecord, uses: u8) -> bool {
+    fn keep(&mut self, cleaning: &Cleaning, met: &PageRecord, uses: u8) -> bool {
         let store = self.engine.store();
         let shape = met.header.shape(store.piece_max());
         let Some(to) = self.room_for_kept(cleaning, met.address, shape.head_bytes(), Some(&shape))
@@ -654,11 +672,12 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
     }
 
     /// A record was copied: frees the old place, or the new one if the index did not take the copy.
-    fn finish_move(&self, from: Address, to: Address, words: usize, moved: bool) {
+    fn finish_move(&mut self, from: Address, to: Address, words: usize, moved: bool) {
         let arena = &self.engine.store().arena;
         if moved {
             self.log.link(to);
             self.log.free(arena, from, words, false);
+            self.kept += words;
             let bytes = (words * WORD) as u64;
             self.local.counters().add(Count::BytesMoved as usize, bytes);
         } else {
@@ -752,7 +771,7 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
         while words < PAGES_MAX * self.log.page_words()
             && !self.engine.store().pool().has_room_for(bytes)
         {
-            match self.clean(self.log.page_words()) {
+            match self.clean(Budget::Words(self.log.page_words())) {
                 Step::Freed(looked) | Step::Looked(looked) => words += looked.max(1),
                 Step::Stuck { again: false } => words += self.log.page_words(),
                 Step::Stuck { .. } | Step::Elsewhere | Step::Nothing => return,
@@ -771,7 +790,7 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
             }
             let due = self.sweep_words(left);
             self.spare_the_living(due, if in_vain { Need::AnyRoom } else { Need::Room });
-            match self.clean(left) {
+            match self.clean(Budget::Words(left)) {
                 // There is more to clean after the sweep.
                 Step::Nothing if due => return true,
                 Step::Freed(looked) | Step::Looked(looked) => {

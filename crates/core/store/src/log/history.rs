@@ -20,6 +20,34 @@ const GHOSTS_SHARE: usize = 64;
 /// What distinguishes a ghost of the main queue: these bits of its fingerprint are inverted.
 const OF_MAIN: u64 = 0x2a5;
 
+/// Items met by a cleaning whose sizes are noted together: the mean of few items is unsteady.
+const MET_MANY: usize = 8;
+
+/// Items that a cleaning has met.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Met {
+    items: usize,
+    bytes: usize,
+}
+
+impl Met {
+    /// So many more, of so many bytes.
+    pub(super) fn note(&mut self, items: usize, bytes: usize) {
+        self.items += items;
+        self.bytes += bytes;
+    }
+
+    pub(super) fn are_many(&self) -> bool {
+        self.items >= MET_MANY
+    }
+
+    /// How many, and their bytes. There are none from then on.
+    pub(super) fn take(&mut self) -> (usize, usize) {
+        let Self { items, bytes } = std::mem::take(self);
+        (items, bytes)
+    }
+}
+
 /// Ghosts, if the policy asks about them; an estimate of what more memory would have given; and the mean size of items.
 pub struct History {
     /// Items that left. Those that left the main queue have [`OF_MAIN`] in their hashes.

@@ -44,6 +44,7 @@ pub mod depths;
 pub mod due;
 pub mod ghosts;
 pub mod history;
+mod pace;
 pub mod pages;
 mod placement;
 mod room;
@@ -140,6 +141,8 @@ pub struct Appended {
     pub address: Address,
     /// Words that were appended since a thread was last told to clean.
     pub due: usize,
+    /// Words that can be appended before new items need a page.
+    pub room: usize,
 }
 
 /// Pages, the streams that fill them, and the queues in which they are cleaned.
@@ -148,6 +151,7 @@ pub struct Log {
     page_words: usize,
     streams: [Mutex<Open>; STREAMS],
     runs: runs::Runs,
+    pace: pace::Pace,
     queues: Mutex<Queues>,
     cleanings: [Mutex<Option<Cleaning>>; CLEANERS],
     /// The sequence of the newest page when the last walk began: records that are moved since go to newer ones.
@@ -287,6 +291,12 @@ pub struct Cleaning {
     pub at: usize,
     /// What is known of the records behind them.
     pub ahead: Ahead,
+    /// Words that were too few for a run so far.
+    owed: usize,
+    /// Words that were kept.
+    kept: usize,
+    /// Items met since sizes were noted.
+    met: history::Met,
 }
 
 impl Log {
@@ -302,6 +312,7 @@ impl Log {
             page_words,
             streams: Default::default(),
             runs: runs::Runs::new(page_words),
+            pace: pace::Pace::default(),
             queues: Mutex::default(),
             cleanings: Default::default(),
             walked: AtomicU64::new(0),
@@ -446,7 +457,8 @@ impl Log {
             Header::store_length(&store.arena, address, shape);
         }
         self.pages.append(place.page, words, place.end);
-        Ok(Appended { address, due })
+        let room = self.pace.note_room(stream, self.rest(&open));
+        Ok(Appended { address, due, room })
     }
 
     /// A walk that has not met the record yet meets it in a page with a higher sequence than this one: a walk goes from
@@ -561,6 +573,9 @@ impl Log {
                 self.pages.close(open.page);
                 closed = true;
             }
+        }
+        for stream in [Stream::New, Stream::Kept] {
+            self.pace.note_room(stream, 0);
         }
         closed
     }
@@ -761,6 +776,9 @@ impl Log {
             // A page with nothing but gaps needs no look.
             at: if words == 0 { self.pages.end(page) } else { 0 },
             ahead: Ahead::default(),
+            owed: 0,
+            kept: 0,
+            met: history::Met::default(),
         })
     }
 
@@ -782,6 +800,9 @@ impl Log {
             begun: false,
             at: 0,
             ahead: Ahead::default(),
+            owed: 0,
+            kept: 0,
+            met: history::Met::default(),
         })
     }
 

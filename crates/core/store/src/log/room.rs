@@ -97,7 +97,7 @@ impl Log {
     }
 
     /// Words that can be appended to the newest page of a stream.
-    fn rest(&self, open: &Open) -> usize {
+    pub(super) fn rest(&self, open: &Open) -> usize {
         open.pages[0].map_or(0, |open| self.page_words - open.end)
     }
 

@@ -159,6 +159,11 @@ impl Log {
         (end / QUANTUM - start / QUANTUM) * QUANTUM
     }
 
+    /// Words of a page behind a record of a run: about as many can be appended before a page is needed.
+    pub(super) fn room_behind(&self, address: Address) -> usize {
+        self.page_words - address.0 as usize % self.page_words
+    }
+
     fn run(&self, number: RunNumber) -> &AtomicU64 {
         &self.runs.runs[number.0 as usize].0
     }
@@ -225,6 +230,8 @@ impl Log {
         let start = u64::from(place.page) * self.page_words as u64 + place.end as u64;
         let whole = Rest::new(Address(start), records * words, false);
         place.end += whole.words();
+        self.pace
+            .note_room(Stream::New, self.page_words - place.end);
         // Before an owner writes (store 3).
         store.begin_fill();
         Header::store_gap(&store.arena, whole.address(), whole.words());

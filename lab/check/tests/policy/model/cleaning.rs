@@ -25,6 +25,36 @@ pub struct Cleaning {
     queue: usize,
     compacts: bool,
     at: usize,
+    /// Words that were too few for a run so far.
+    owed: usize,
+    /// Words that were kept.
+    kept: usize,
+    /// Items met since sizes were noted, and their bytes.
+    met: (usize, usize),
+}
+
+impl Cleaning {
+    fn of(page: usize, queue: usize, compacts: bool, at: usize) -> Self {
+        Self {
+            page,
+            queue,
+            compacts,
+            at,
+            owed: 0,
+            kept: 0,
+            met: (0, 0),
+        }
+    }
+}
+
+/// How many words are cleaned in a step.
+enum Budget {
+    Words(usize),
+    /// In proportion to words that were appended, before as many as there is room for are appended.
+    Paced {
+        appended: usize,
+        room: usize,
+    },
 }
 
 /// Words of a page that are checked for each item of the background's budget.
@@ -32,13 +62,13 @@ const WORDS_A_LOOK: usize = 39;
 
 impl Model {
     /// Cleans some words for each word that was appended.
-    pub fn keep_pace(&mut self, appended: usize) {
+    pub fn keep_pace(&mut self, appended: usize, room: usize) {
         if self.free < 2 {
             let more = self.sweep_words(8 * appended);
             let need = if more { Need::Dead } else { Need::Room };
-            self.clean(need, false, 8 * appended);
+            self.clean(need, false, Budget::Paced { appended, room });
         } else if self.gappy {
-            self.clean(Need::Order, false, 3 * appended);
+            self.clean(Need::Order, false, Budget::Words(3 * appended));
         }
     }
 
@@ -60,7 +90,7 @@ impl Model {
                 (false, true) => Need::AnyRoom,
                 (false, false) => Need::Room,
             };
-            match self.clean(need, desperate || cleaned >= patience, WORDS) {
+            match self.clean(need, desperate || cleaned >= patience, Budget::Words(WORDS)) {
                 Step::Nothing if due => {}
                 Step::Looked(_) => {}
                 // The freed page is kept for the index or the ghosts.
@@ -90,7 +120,7 @@ impl Model {
         while left > 0 && self.is_over() {
             let due = self.sweep_words(left);
             let need = if due { Need::Dead } else { Need::Room };
-            match self.clean(need, steps >= 4, left) {
+            match self.clean(need, steps >= 4, Budget::Words(left)) {
                 Step::Nothing if due => return,
                 Step::Freed(looked) | Step::Looked(looked) => {
                     left = left.saturating_sub(looked.max(1));
@@ -133,12 +163,7 @@ impl Model {
             } else {
                 0
             };
-            return Some(Cleaning {
-                page,
-                queue,
-                compacts: true,
-                at,
-            });
+            return Some(Cleaning::of(page, queue, true, at));
         }
         if matches!(need, Need::Order | Need::Dead) {
             return None;
@@ -167,12 +192,7 @@ impl Model {
             _ if self.is_due() => self.refused = 0,
             _ => {}
         }
-        Some(Cleaning {
-            page,
-            queue,
-            compacts: false,
-            at: 0,
-        })
+        Some(Cleaning::of(page, queue, false, 0))
     }
 
     fn is_ready(&self, page: usize) -> bool {
@@ -229,22 +249,66 @@ impl Model {
         }
     }
 
-    fn clean(&mut self, need: Need, all_leave: bool, budget: usize) -> Step {
+    /// The words of the next step, if a page is to be free when a sixteenth of the open page is left: two pages, if even the
+    /// last one was taken, and those that are taken by what is kept. No more than eight for each word that was appended, and
+    /// no less than two records.
+    fn paced(&self, cleaning: &mut Cleaning, appended: usize, room: usize) -> usize {
+        let pages = if self.free == 0 { 2 } else { 1 };
+        let mut left = pages * WORDS - cleaning.at;
+        let mut kept = self.kept_lately / 8 * 3 / 2;
+        if cleaning.at >= WORDS / 8 {
+            kept = kept.max(cleaning.kept * WORDS / cleaning.at);
+        }
+        let moved = left * kept / WORDS;
+        left += moved
+            .saturating_sub(self.room_in(Stream::Kept))
+            .div_ceil(WORDS)
+            * WORDS;
+        let words = match room.saturating_sub(WORDS / 16) {
+            0 => 8 * appended,
+            room => (appended * left).div_ceil(room).min(8 * appended),
+        };
+        let due = cleaning.owed + words;
+        let run = 2 * (self.mean() / 8).max(1);
+        cleaning.owed = 0;
+        if cleaning.at + run >= self.pages[cleaning.page].end {
+            return run;
+        }
+        if words < 8 * appended && due < run {
+            cleaning.owed = due;
+            return 0;
+        }
+        due
+    }
+
+    fn clean(&mut self, need: Need, all_leave: bool, budget: Budget) -> Step {
         let Some(mut cleaning) = self.cleaning.take().or_else(|| self.choose(need)) else {
             return Step::Nothing;
         };
         let from = cleaning.at;
+        let budget = match budget {
+            Budget::Words(words) => words,
+            Budget::Paced { appended, room } => self.paced(&mut cleaning, appended, room),
+        };
         let end = from + budget;
         while cleaning.at < end {
             // As many records as the budget has room for are checked together.
             let record = (self.mean() / 8).max(1);
-            let count = ((end - cleaning.at) / record + 1).clamp(4, 16);
+            let count = (end - cleaning.at).div_ceil(record).clamp(2, 16);
             let page = cleaning.page;
             let (run, more) = self.pages[page].run(cleaning.at, count);
-            let items = run
+            for item in run
                 .iter()
-                .filter_map(|record| record.holds?.item().copied());
-            self.note_sizes(&items.collect::<Vec<_>>());
+                .filter_map(|record| record.holds?.item().copied())
+            {
+                cleaning.met.0 += 1;
+                cleaning.met.1 += item.shape.bytes();
+            }
+            // Sizes are noted of eight items or more, or at the end of a page, and of the very first.
+            if self.mean() == 0 || cleaning.met.0 >= 8 || more.is_none() {
+                self.note_sizes(std::mem::take(&mut cleaning.met));
+            }
+            let moved = self.told.bytes_moved;
             for record in run {
                 match record.holds {
                     Some(Holds::Item(item)) => {
@@ -254,7 +318,9 @@ impl Model {
                     None => {}
                 }
             }
+            cleaning.kept += (self.told.bytes_moved - moved) as usize / 8;
             let Some(at) = more else {
+                self.kept_lately = self.kept_lately - self.kept_lately / 8 + cleaning.kept;
                 assert_eq!(self.pages[page].held, 0, "something is left in a page");
                 let looked = self.pages[page].end - from;
                 self.give_back(page);
@@ -384,12 +450,11 @@ impl Model {
         self.lately / 16
     }
 
-    fn note_sizes(&mut self, items: &[Item]) {
-        if items.is_empty() {
+    fn note_sizes(&mut self, (items, bytes): (usize, usize)) {
+        if items == 0 {
             return;
         }
-        let bytes: usize = items.iter().map(|item| item.shape.bytes()).sum();
-        let new = bytes / items.len();
+        let new = bytes / items;
         self.lately = if self.lately == 0 {
             16 * new
         } else {

@@ -179,6 +179,8 @@ pub struct Model {
     flush_noted: u64,
     /// Sixteen times the mean bytes of an item.
     lately: usize,
+    /// Eight times the mean words that are kept of a page.
+    kept_lately: usize,
     /// Bytes of items that were used too early and left, and pages' worth of them at which the main queue pays.
     refused: usize,
     due_at: usize,
@@ -223,6 +225,7 @@ impl Model {
             flushed: 0,
             flush_noted: 0,
             lately: 0,
+            kept_lately: 0,
             refused: 0,
             due_at: 1,
             soon: NEVER,
@@ -400,7 +403,11 @@ impl Model {
             records.push(record);
             self.private.push(record.0);
             if due > 0 {
-                self.keep_pace(due);
+                let of = match stream {
+                    Stream::Kept => Stream::New,
+                    Stream::New | Stream::Arriving => stream,
+                };
+                self.keep_pace(due, self.room_in(of));
             }
         }
         Some(records)

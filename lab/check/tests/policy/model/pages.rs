@@ -162,6 +162,11 @@ impl Model {
         Some(((number, at), due))
     }
 
+    /// The words that can be appended to the newer page of a stream.
+    pub fn room_in(&self, stream: Stream) -> usize {
+        self.open[stream as usize][0].map_or(0, |page| WORDS - self.pages[page].end)
+    }
+
     fn open_page(&mut self, stream: Stream, moves: bool) -> Option<()> {
         let page = self.take_page(moves);
         self.note_free();

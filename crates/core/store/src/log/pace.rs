@@ -1,0 +1,126 @@
+//! How much a step of cleaning cleans.
+//!
+//! While no page is free besides the reserve, each thread that appends cleans. A free page is needed when the open page is
+//! full, so the cleaning is spread over the time until then, but for a part: no store waits for many records. How many
+//! pages have to be cleaned follows from how much of a page is kept: what is kept may take a page, too.
+//!
+//! ```text
+//!  the open page:   |===============================>             |
+//!                    one page is cleaned, or two     |  at full pace, if none is free by then
+//! ```
+
+// Not the shim's: models need not try all values that these hints may have.
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::clean::RUN_MIN;
+use super::{Cleaning, FREE_MIN, Log, RESERVE, Stream};
+use crate::memory::arena::WORD;
+
+/// Words cleaned for each word appended while no page is free besides the reserve, at most.
+const CLEANED_PER_APPENDED: usize = 8;
+
+/// The part of the open page that is left when a page is to be free. (Pages of models have a few records: one step cleans
+/// such a page.)
+const SPARE: usize = if cfg!(loom) { 1 } else { 16 };
+
+/// Pages over which it is averaged how much is kept.
+const KEPT_OF: usize = 8;
+
+/// The part of a page by which it is known how much of it is kept.
+const OWN_AT: usize = 8;
+
+/// How much is cleaned in a step.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Budget {
+    /// About so many words.
+    Words(usize),
+    /// As many as suit the pace.
+    Paced {
+        /// Words that were appended since the last step.
+        appended: usize,
+        /// Words that can still be appended before new items need a page.
+        room: usize,
+    },
+}
+
+/// What the pace follows from. All are hints.
+#[derive(Default)]
+pub(super) struct Pace {
+    /// Words that were kept of [`KEPT_OF`] pages.
+    kept: AtomicUsize,
+    /// Words that can be appended to the page of what is kept, and to the page of new items.
+    kept_room: AtomicUsize,
+    new_room: AtomicUsize,
+}
+
+impl Pace {
+    /// So many words of a page were kept: its cleaning has ended.
+    pub(super) fn note_kept(&self, words: usize) {
+        let kept = self.kept.load(Ordering::Relaxed);
+        self.kept
+            .store(kept - kept / KEPT_OF + words, Ordering::Relaxed);
+    }
+
+    /// So many words can be appended to the newest page of a stream. Returns how many can be appended to that of the new
+    /// items, if what is kept has another page.
+    pub(super) fn note_room(&self, stream: Stream, words: usize) -> usize {
+        let Some(room) = self.room(stream) else {
+            return words;
+        };
+        room.store(words, Ordering::Relaxed);
+        self.new_room.load(Ordering::Relaxed)
+    }
+
+    fn room(&self, stream: Stream) -> Option<&AtomicUsize> {
+        match stream {
+            Stream::New => Some(&self.new_room),
+            Stream::Kept => Some(&self.kept_room),
+            Stream::Arriving => None,
+        }
+    }
+
+    /// Words to be cleaned before so many pages more are free.
+    fn left(&self, pages: usize, page_words: usize, cleaning: &Cleaning) -> usize {
+        let left = (pages * page_words).saturating_sub(cleaning.at);
+        // Of one page much more is kept than of another: it is better to begin too early than too late.
+        let others = self.kept.load(Ordering::Relaxed) / KEPT_OF * 3 / 2;
+        let own = match cleaning.at * OWN_AT >= page_words {
+            true => cleaning.kept * page_words / cleaning.at,
+            false => 0,
+        };
+        let moved = left * others.max(own) / page_words;
+        let room = self.kept_room.load(Ordering::Relaxed);
+        left + moved.saturating_sub(room).div_ceil(page_words) * page_words
+    }
+}
+
+impl Budget {
+    /// The words of the next step. What is too little for a run is owed to a later step: 0.
+    pub(super) fn take(self, log: &Log, cleaning: &mut Cleaning) -> usize {
+        let (appended, room) = match self {
+            Self::Words(words) => return words,
+            Self::Paced { appended, room } => (appended, room),
+        };
+        // Relaxed: a hint.
+        let free = log.free.load(Ordering::Relaxed);
+        let pages = (RESERVE + FREE_MIN).saturating_sub(free).max(1);
+        let left = log.pace.left(pages, log.page_words, cleaning);
+        let most = CLEANED_PER_APPENDED * appended;
+        let words = match room.saturating_sub(log.page_words / SPARE) {
+            0 => most,
+            room => (appended * left).div_ceil(room).min(most),
+        };
+        let due = cleaning.owed + words;
+        let run = RUN_MIN * (log.history.mean_bytes() / WORD).max(1);
+        cleaning.owed = 0;
+        // The rest of a page is worth a step.
+        if cleaning.at + run >= log.pages.end(cleaning.page) {
+            return run;
+        }
+        if words < most && due < run {
+            cleaning.owed = due;
+            return 0;
+        }
+        due
+    }
+}
