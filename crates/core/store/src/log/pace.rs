@@ -9,7 +9,8 @@
 //!                    one page is cleaned, or two     |  at full pace, if none is free by then
 //! ```
 
-use nuthatch_base::sync::shim::{AtomicUsize, Ordering};
+// Not the shim's: models need not try all values that these hints may have.
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::clean::RUN_MIN;
 use super::{Cleaning, FREE_MIN, Log, RESERVE, Stream};
