@@ -58,7 +58,7 @@ impl<D: Variant> Cuckoo<D> {
         let (address, header, item) = found;
         let shape = header.shape(self.store.cut());
         if item.value_len > COPY_MAX {
-            // SAFETY: the item is locked. Only numbers are changed in place, and they are far shorter.
+            // SAFETY: the item is locked. Only values of up to half of `COPY_MAX` bytes are changed in place.
             let value = unsafe { CuckooValue::new(Arc::clone(self), address, header) };
             change.release(locked);
             replies.large(index, &item, value);

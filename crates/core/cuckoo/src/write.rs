@@ -168,7 +168,7 @@ impl<D: Variant> Cuckoo<D> {
             replies.done(index, Reply::Miss);
         } else if item.value_len > COPY_MAX {
             // A pinned item keeps its memory, wherever it is.
-            // SAFETY: the item is locked. Only numbers are changed in place, and they are far shorter.
+            // SAFETY: the item is locked. Only values of up to half of `COPY_MAX` bytes are changed in place.
             let value = unsafe { CuckooValue::new(Arc::clone(self), found.address, &found.header) };
             self.unlink(local, lookup.now, locked, found, true);
             replies.large(index, &item, value);

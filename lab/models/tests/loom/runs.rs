@@ -31,7 +31,7 @@ enum End {
 
 /// Cuts a record off the thread's run, writes it and ends it. `None` if the page has been closed.
 fn cut(store: &LogStore, number: usize, end: End) -> Option<Address> {
-    let shape = Shape::new(8, 8, false, store.piece_max());
+    let shape = Shape::new(8, 8, false, store.cut());
     let (address, run) = store.log().cut(store, number, &shape)?;
     // A walk that looked for a header in the middle of the record would find an item there.
     for at in 2..4 {
@@ -56,7 +56,7 @@ fn shared_store(fault: Option<Fault>) -> Arc<LogStore> {
     fault::choose(fault);
     let store = log_store();
     let log = store.log();
-    let shape = Shape::new(8, 8, false, store.piece_max());
+    let shape = Shape::new(8, 8, false, store.cut());
     assert!(log.cut(&store, 0, &shape).is_none(), "it is alone");
     let first = log.append(&store, Stream::New, 32, None, Purpose::New);
     store.free_private(first.unwrap().address);

@@ -29,17 +29,20 @@ mod linux {
     }
 }
 
-/// The mappings of files that are private, cannot be written to, and have no page of their own, of all that
-/// `/proc/self/smaps` lists. What the loader has filled in and made read-only has such pages, and so has code in which a
-/// debugger has set a breakpoint.
+/// The mappings of files that are private, cannot be written to, and have no page of their own, neither in memory nor
+/// swapped out, of all that `/proc/self/smaps` lists. What the loader has filled in and made read-only has such pages, and
+/// so has code in which a debugger has set a breakpoint.
 #[cfg(all(target_os = "linux", not(any(loom, miri))))]
 fn unchanged_files(maps: &str) -> impl Iterator<Item = std::ops::Range<usize>> {
     let mut file = None;
     maps.lines().filter_map(move |line| {
         let mut words = line.split_ascii_whitespace();
         let first = words.next()?;
-        if first == "Anonymous:" {
-            return file.take().filter(|_| words.next() == Some("0"));
+        match first {
+            "Anonymous:" => file = file.take().filter(|_| words.next() == Some("0")),
+            // Later than the other. Not counted there: the system may have swapped out what the loader has filled in.
+            "Swap:" => return file.take().filter(|_| words.next() == Some("0")),
+            _ => {}
         }
         if let Some((start, end)) = first.split_once('-') {
             let [start, end] = [start, end].map(|text| usize::from_str_radix(text, 16).ok());
@@ -58,18 +61,22 @@ mod tests {
 
     #[test]
     fn only_what_has_no_pages_of_its_own_is_unmapped() {
-        let map = |head: &str, anonymous: u64| {
-            format!("{head}\nSize: 8 kB\nRss: 8 kB\nAnonymous: {anonymous} kB\nVmFlags: rd mr\n")
+        let map = |head: &str, anonymous: u64, swapped: u64| {
+            format!(
+                "{head}\nSize: 8 kB\nRss: 8 kB\nAnonymous: {anonymous} kB\nKSM: 0 kB\nSwap: {swapped} kB\nSwapPss: 0 kB\n\
+                 VmFlags: rd mr\n"
+            )
         };
         let maps: String = [
-            map("1000-3000 r--p 00000000 fe:00 648 /bin/nuthatch", 0),
-            map("3000-5000 r-xp 00002000 fe:00 648 /bin/nuthatch", 0),
-            map("5000-7000 r-xp 00004000 fe:00 648 /bin/nuthatch", 4),
-            map("7000-9000 rw-p 00006000 fe:00 648 /bin/nuthatch", 0),
-            map("9000-b000 r--p 00000000 00:00 0", 0),
-            map("b000-d000 r--s 00000000 fe:00 12 /tmp/a file", 0),
-            map("d000-f000 r-xp 00000000 00:00 0 [vdso]", 0),
-            map("f000-11000 r-xp 00001000 fe:00 12 /lib/a library", 0),
+            map("1000-3000 r--p 00000000 fe:00 648 /bin/nuthatch", 0, 0),
+            map("3000-5000 r-xp 00002000 fe:00 648 /bin/nuthatch", 0, 0),
+            map("5000-7000 r-xp 00004000 fe:00 648 /bin/nuthatch", 4, 0),
+            map("7000-9000 rw-p 00006000 fe:00 648 /bin/nuthatch", 0, 0),
+            map("9000-b000 r--p 00000000 00:00 0", 0, 0),
+            map("b000-d000 r--s 00000000 fe:00 12 /tmp/a file", 0, 0),
+            map("d000-f000 r-xp 00000000 00:00 0 [vdso]", 0, 0),
+            map("f000-11000 r-xp 00001000 fe:00 12 /lib/a library", 0, 0),
+            map("11000-13000 r--p 00003000 fe:00 12 /lib/a library", 0, 4),
         ]
         .concat();
         let found: Vec<_> = unchanged_files(&maps).collect();

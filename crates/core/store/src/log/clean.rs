@@ -405,7 +405,7 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
         let Some(cleaning) = &mut *work else {
             return Step::Nothing;
         };
-        let budget = budget.take(self.log, cleaning);
+        let budget = budget.take(self.engine.store(), cleaning);
         let from = cleaning.at;
         let more = self.may_clean(cleaning) && self.clean_page(cleaning, budget);
         let looked = cleaning.at - from;
@@ -464,7 +464,7 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
         while cleaning.at < end {
             let mut run = [None; RUN];
             // About as many records as fit the budget: a store waits for all of them.
-            let record = (self.log.history.mean_bytes() / WORD).max(1);
+            let record = self.log.mean_words(store);
             let count = (end - cleaning.at).div_ceil(record).clamp(RUN_MIN, RUN);
             let (mut records, mut met) = (0, 0);
             let (mut items, mut bytes) = (0, 0);

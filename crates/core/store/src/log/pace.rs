@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::clean::RUN_MIN;
 use super::{Cleaning, FREE_MIN, Log, RESERVE, Stream};
 use crate::memory::arena::WORD;
+use crate::store::Store;
 
 /// Words cleaned for each word appended while no page is free besides the reserve, at most.
 const CLEANED_PER_APPENDED: usize = 8;
@@ -94,13 +95,21 @@ impl Pace {
     }
 }
 
+impl Log {
+    /// Words of a mean record, about: those of an item of the mean size, or of a piece of it. At least 1.
+    pub(super) fn mean_words(&self, store: &Store<Self>) -> usize {
+        (self.history.mean_bytes().min(store.piece_max()) / WORD).max(1)
+    }
+}
+
 impl Budget {
     /// The words of the next step. What is too little for a run is owed to a later step: 0.
-    pub(super) fn take(self, log: &Log, cleaning: &mut Cleaning) -> usize {
+    pub(super) fn take(self, store: &Store<Log>, cleaning: &mut Cleaning) -> usize {
         let (appended, room) = match self {
             Self::Words(words) => return words,
             Self::Paced { appended, room } => (appended, room),
         };
+        let log = store.log();
         // Relaxed: a hint.
         let free = log.free.load(Ordering::Relaxed);
         let pages = (RESERVE + FREE_MIN).saturating_sub(free).max(1);
@@ -111,7 +120,7 @@ impl Budget {
             room => (appended * left).div_ceil(room).min(most),
         };
         let due = cleaning.owed + words;
-        let run = RUN_MIN * (log.history.mean_bytes() / WORD).max(1);
+        let run = RUN_MIN * log.mean_words(store);
         cleaning.owed = 0;
         // The rest of a page is worth a step.
         if cleaning.at + run >= log.pages.end(cleaning.page) {
@@ -122,5 +131,46 @@ impl Budget {
             return 0;
         }
         due
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::eviction::log::LogPolicyKind;
+    use crate::log::{Need, Plan, Purpose};
+    use crate::memory::sizes::Sizes;
+
+    /// No step cleans much of a page because items are larger than pages: their pieces are not.
+    #[test]
+    fn large_items_are_cleaned_a_few_pieces_at_a_time() {
+        const LIMIT: usize = 64 << 20;
+        let sizes = Sizes::for_log(LIMIT, 48, 1.25);
+        let store = Store::<Log>::new(LIMIT, LIMIT, sizes, LogPolicyKind::default_kind()).unwrap();
+        let log = store.log();
+        log.history.note_sizes(&store, 1, 10 * log.page_bytes());
+        let piece = store.piece_max();
+        while log
+            .append(&store, Stream::New, piece, None, Purpose::New)
+            .map(|made| log.link(made.address))
+            .is_ok()
+        {}
+        log.close_open();
+        let plan = Plan {
+            need: Need::Room,
+            evicts: true,
+        };
+        let mut work = log.start_cleaning(&store, &plan).unwrap();
+        let cleaning = work.as_mut().unwrap();
+        let mut steps = Vec::new();
+        while cleaning.at < log.pages.end(cleaning.page) {
+            let (appended, room) = (16, log.page_words());
+            let step = Budget::Paced { appended, room }.take(&store, cleaning);
+            cleaning.at += step;
+            steps.push(step);
+        }
+        let longest = steps.iter().copied().max().unwrap();
+        assert!(longest <= 2 * RUN_MIN * piece / WORD, "{longest}");
+        assert!(steps.len() > 100, "{}", steps.len());
     }
 }

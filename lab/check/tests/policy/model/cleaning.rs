@@ -1,7 +1,7 @@
 //! Cleaning: which page is cleaned, and what happens to its items.
 
 use super::pages::{Holds, Record};
-use super::{Item, MAIN, Model, PAGE, PROBATION, Stream, WORDS};
+use super::{Item, LONGEST, MAIN, Model, PAGE, PROBATION, Stream, WORDS};
 
 /// The reason to clean a page.
 #[derive(Clone, Copy, PartialEq)]
@@ -269,7 +269,7 @@ impl Model {
             room => (appended * left).div_ceil(room).min(8 * appended),
         };
         let due = cleaning.owed + words;
-        let run = 2 * (self.mean() / 8).max(1);
+        let run = 2 * self.mean_words();
         cleaning.owed = 0;
         if cleaning.at + run >= self.pages[cleaning.page].end {
             return run;
@@ -293,7 +293,7 @@ impl Model {
         let end = from + budget;
         while cleaning.at < end {
             // As many records as the budget has room for are checked together.
-            let record = (self.mean() / 8).max(1);
+            let record = self.mean_words();
             let count = (end - cleaning.at).div_ceil(record).clamp(2, 16);
             let page = cleaning.page;
             let (run, more) = self.pages[page].run(cleaning.at, count);
@@ -448,6 +448,11 @@ impl Model {
 
     pub fn mean(&self) -> usize {
         self.lately / 16
+    }
+
+    /// Words of a record, about: of an item of the mean size, or of its longest piece.
+    fn mean_words(&self) -> usize {
+        (self.mean().min(LONGEST) / 8).max(1)
     }
 
     fn note_sizes(&mut self, (items, bytes): (usize, usize)) {
