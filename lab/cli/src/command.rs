@@ -32,6 +32,8 @@ pub enum Command {
     /// Measure engines and servers
     #[command(subcommand)]
     Bench(Bench),
+    /// Run the papers' figures and tables, draw them, and judge their shapes
+    Figure(nuthatch_figures::Options),
     /// Compare flow caches: on captures, on generated keys, under attack
     #[command(subcommand)]
     Flow(Flow),

@@ -15,7 +15,7 @@
 //!     note: "one thread".into(),
 //!     x: Axis::binary("buckets"),
 //!     y: Axis::linear("million lookups / s"),
-//!     curves: vec![Curve { name: "mult-11".into(), points }],
+//!     curves: vec![Curve::measured("mult-11", points)],
 //! };
 //! let svg = chart.svg()?;
 //! assert!(svg.starts_with("<svg"));
