@@ -47,6 +47,7 @@ fn run(line: CommandLine) -> Result<(), Failure> {
         Command::Serve(serve) => nuthatch_cli::serve::run(*serve),
         Command::Bench(bench) => bench.run(),
         Command::Figure(options) => nuthatch_figures::run(&options, &Host::ask().named()),
+        Command::Report(options) => nuthatch_figures::report::run(&options),
         Command::Flow(flow) => flow.run(),
         Command::Hash(hash) => hash.run(),
         Command::HitRatio(options) => hit_ratio::run(&options),

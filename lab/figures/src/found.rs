@@ -7,9 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::figure::Size;
 
+/// The format of the files: a number that grows when an older program's files can no longer be read.
+pub const FORMAT: u32 = 1;
+
 /// What a figure's run found, as it is kept in a file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Found {
+    /// [`FORMAT`].
+    pub format: u32,
     /// The figure's name, as in `cphash/5`.
     pub figure: String,
     /// Where it is in the paper.

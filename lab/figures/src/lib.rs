@@ -11,6 +11,8 @@
 //!      |  statement       which hold, in words, and why one does not
 //!      v
 //!  draw                   SVG
+//!
+//!  report                 all figures as one page in HTML, and as a table in Markdown
 //! ```
 //!
 //! Nothing is typed by hand: a figure has what its commands printed. A point that comes from a model says so.
@@ -25,6 +27,7 @@ mod needs;
 mod options;
 mod plan;
 mod read;
+pub mod report;
 mod run;
 mod statement;
 mod store;

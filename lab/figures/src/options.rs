@@ -23,7 +23,8 @@ const LIST: &str = "list";
 /// Which figures are run, and how.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
-    /// The figures, as `cphash/5`, or all of a paper, as `cphash`; `list` lists them
+    /// The figures, as `cphash/5`, or all of a paper, as `cphash`, or a file of your own, as `mine/5.toml`; `list` lists
+    /// them
     #[arg(value_name = "FIGURE", required_unless_present = "all")]
     figures: Vec<String>,
     /// All figures
@@ -70,8 +71,14 @@ pub fn run(options: &Options, machine: &BTreeMap<String, String>) -> Result<(), 
         progress: &|command| output::note(&format!("$ {command}")),
     };
     let mut failed = Vec::new();
-    for (name, figure) in chosen {
-        let found = run::run(&name, &figure, &setting)?;
+    for Chosen {
+        argument,
+        name,
+        figure,
+    } in chosen
+    {
+        let mut found = run::run(&name, &figure, &setting)?;
+        found.command = run::again(&argument, setting.size);
         write(&options.output, &figure, &found)?;
         output::print(&summary(&figure, &found))?;
         if found.interrupted {
@@ -90,27 +97,49 @@ pub fn run(options: &Options, machine: &BTreeMap<String, String>) -> Result<(), 
     }
 }
 
-/// The figures of these names, and of these papers; all if there is no name.
-fn chosen(
-    figures: Vec<(String, Figure)>,
-    names: &[String],
-) -> Result<Vec<(String, Figure)>, Failure> {
+/// A figure that is run.
+struct Chosen {
+    /// What chooses it on the command line.
+    argument: String,
+    name: String,
+    figure: Figure,
+}
+
+/// The figures of these names, of these papers, and in these files; all if there is no name.
+fn chosen(figures: Vec<(String, Figure)>, wanted: &[String]) -> Result<Vec<Chosen>, Failure> {
+    let (files, names): (Vec<&String>, Vec<&String>) =
+        wanted.iter().partition(|wanted| wanted.ends_with(".toml"));
     let is_meant = |name: &str, wanted: &str| {
         name == wanted
             || name
                 .split_once('/')
                 .is_some_and(|(paper, _)| paper == wanted)
     };
-    for wanted in names {
+    for wanted in &names {
         if !figures.iter().any(|(name, _)| is_meant(name, wanted)) {
             let words = format!("{wanted}: no figure; `nuthatch-lab figure list` shows all");
             return Err(Failure::Usage(words));
         }
     }
-    let mut figures = figures;
-    figures
-        .retain(|(name, _)| names.is_empty() || names.iter().any(|wanted| is_meant(name, wanted)));
-    Ok(figures)
+    let meant = figures
+        .into_iter()
+        .filter(|(name, _)| wanted.is_empty() || names.iter().any(|wanted| is_meant(name, wanted)));
+    let mut chosen: Vec<Chosen> = meant
+        .map(|(name, figure)| Chosen {
+            argument: name.clone(),
+            name,
+            figure,
+        })
+        .collect();
+    for file in files {
+        let (name, figure) = store::read(Path::new(file)).map_err(Failure::Usage)?;
+        chosen.push(Chosen {
+            argument: file.clone(),
+            name,
+            figure,
+        });
+    }
+    Ok(chosen)
 }
 
 /// Writes the figure's files.

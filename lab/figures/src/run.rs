@@ -6,7 +6,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use crate::command::{self, Programs};
 use crate::figure::{Figure, Size};
-use crate::found::{Found, Gap, Point, X};
+use crate::found::{FORMAT, Found, Gap, Point, X};
 use crate::needs::lacking;
 use crate::plan::{Planned, plan};
 use crate::read::{Reading, readings};
@@ -75,6 +75,7 @@ pub fn run(name: &str, figure: &Figure, setting: &Setting<'_>) -> Result<Found, 
         }
     }
     let mut found = Found {
+        format: FORMAT,
         figure: name.to_owned(),
         source: figure.source.clone(),
         size: setting.size,
@@ -93,13 +94,19 @@ pub fn run(name: &str, figure: &Figure, setting: &Setting<'_>) -> Result<Found, 
     Ok(found)
 }
 
-/// The command that runs a figure again.
-fn again(name: &str, size: Size) -> String {
+/// The command that runs a figure again, by its name or its file.
+pub fn again(argument: &str, size: Size) -> String {
+    let mut words = vec![
+        "nuthatch-lab".to_owned(),
+        "figure".to_owned(),
+        argument.to_owned(),
+    ];
     match size {
-        Size::Full => format!("nuthatch-lab figure {name}"),
-        Size::Quick => format!("nuthatch-lab figure {name} --quick"),
-        Size::Smoke => format!("nuthatch-lab figure {name} --smoke"),
+        Size::Full => {}
+        Size::Quick => words.push("--quick".to_owned()),
+        Size::Smoke => words.push("--smoke".to_owned()),
     }
+    command::typed(&words)
 }
 
 fn note(gaps: &mut Vec<Gap>, planned: &Planned<'_>, reason: String, skipped: bool) {

@@ -308,6 +308,7 @@ fn all_within(values: Vec<(&X, f64)>, between: (f64, f64)) -> (bool, String) {
 mod tests {
     use super::*;
     use crate::figure::Size;
+    use crate::found::FORMAT;
 
     fn found(points: &[(&str, f64, f64)]) -> Found {
         let points = points.iter().map(|&(series, x, y)| Point {
@@ -319,6 +320,7 @@ mod tests {
             modelled: false,
         });
         Found {
+            format: FORMAT,
             figure: "a/1".to_owned(),
             source: String::new(),
             size: Size::Quick,

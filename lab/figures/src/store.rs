@@ -1,5 +1,9 @@
 //! The figures' files, compiled into the program.
 
+use std::fmt::Display;
+use std::fs;
+use std::path::Path;
+
 use include_dir::{Dir, include_dir};
 
 use crate::figure::Figure;
@@ -43,6 +47,20 @@ pub fn find(name: &str) -> Result<Figure, String> {
     let (_, figure) =
         found.ok_or_else(|| format!("{name}: no figure; `nuthatch-lab figure list` shows all"))?;
     Ok(figure)
+}
+
+/// The figure of a file, and its name: that of its folder, and its own.
+///
+/// # Errors
+/// In words: the file, and what is wrong with it.
+pub fn read(path: &Path) -> Result<(String, Figure), String> {
+    let named = |error: &dyn Display| format!("{}: {error}", path.display());
+    let whole = fs::canonicalize(path).map_err(|error| named(&error))?;
+    let folder = whole.parent().and_then(Path::file_name).unwrap_or_default();
+    let name = Path::new(folder).join(whole.file_stem().unwrap_or_default());
+    let text = fs::read_to_string(&whole).map_err(|error| named(&error))?;
+    let figure = Figure::parse(&text).map_err(|error| named(&error))?;
+    Ok((name.to_string_lossy().into_owned(), figure))
 }
 
 /// A name's paper, and its number with what stands behind it.
