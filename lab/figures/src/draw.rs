@@ -1,6 +1,8 @@
 //! Draws what was found.
 
-use nuthatch_plot::{Axis, Curve, DotChart, DotGroup, DotRow, Estimate, LineChart, PlotError};
+use nuthatch_plot::{
+    Axis, Curve, DotChart, DotGroup, DotRow, Estimate, LineChart, PlotError, WIDTH,
+};
 
 use crate::figure::{self, Chart, Figure, Scale};
 use crate::found::{Found, Point};
@@ -8,18 +10,50 @@ use crate::found::{Found, Point};
 /// What stands behind the name of a series that comes from a model.
 const MODELLED: &str = " (model)";
 
-/// The figure as SVG; nothing for a table, and where nothing was found.
+/// The figure as SVG with its title; nothing for a table, and where nothing was found.
 ///
 /// # Errors
 /// Those of the drawing: a value that the axis cannot show.
 pub fn svg(figure: &Figure, found: &Found) -> Result<Option<String>, PlotError> {
+    draw(
+        figure,
+        found,
+        Head {
+            title: figure.title.clone(),
+            note: figure.source.clone(),
+        },
+        WIDTH,
+    )
+}
+
+/// The same without a title, for a page that has it, this many pixels wide.
+///
+/// # Errors
+/// As [`svg`].
+pub fn untitled(figure: &Figure, found: &Found, width: f64) -> Result<Option<String>, PlotError> {
+    draw(figure, found, Head::default(), width)
+}
+
+/// What stands above a drawing.
+#[derive(Default)]
+struct Head {
+    title: String,
+    note: String,
+}
+
+fn draw(
+    figure: &Figure,
+    found: &Found,
+    head: Head,
+    width: f64,
+) -> Result<Option<String>, PlotError> {
     if found.points.is_empty() {
         return Ok(None);
     }
     match figure.chart {
         Chart::Table => Ok(None),
-        Chart::Lines => lines(figure, found).svg().map(Some),
-        Chart::Dots => dots(figure, found).svg().map(Some),
+        Chart::Lines => lines(figure, found, head).svg_of(width).map(Some),
+        Chart::Dots => dots(figure, found, head).svg_of(width).map(Some),
     }
 }
 
@@ -31,7 +65,7 @@ pub fn shown(point: &Point) -> String {
     }
 }
 
-fn lines(figure: &Figure, found: &Found) -> LineChart {
+fn lines(figure: &Figure, found: &Found, Head { title, note }: Head) -> LineChart {
     let mut curves: Vec<Curve> = Vec::new();
     for x in found.places() {
         let Some(place) = x.number() else { continue };
@@ -51,15 +85,15 @@ fn lines(figure: &Figure, found: &Found) -> LineChart {
         }
     }
     LineChart {
-        title: figure.title.clone(),
-        note: figure.source.clone(),
+        title,
+        note,
         x: axis(&figure.x),
         y: axis(&figure.y),
         curves,
     }
 }
 
-fn dots(figure: &Figure, found: &Found) -> DotChart {
+fn dots(figure: &Figure, found: &Found, Head { title, note }: Head) -> DotChart {
     let groups = found.places().into_iter().map(|x| {
         let points = found
             .series()
@@ -75,8 +109,8 @@ fn dots(figure: &Figure, found: &Found) -> DotChart {
         }
     });
     DotChart {
-        title: figure.title.clone(),
-        note: figure.source.clone(),
+        title,
+        note,
         axis: axis(&figure.y),
         digits: 2,
         panels: vec![String::new()],

@@ -6,7 +6,7 @@ use crate::axis::{Axis, Ruler, Scale};
 use crate::canvas::{Anchor, Canvas, LABEL, MARGIN, NOTE, WIDTH, picture};
 use crate::error::{PlotError, finite};
 use crate::frame::{
-    Area, Header, Label, NUMBERS, foot, grid_up, numbers_across, numbers_up, numbers_width,
+    Area, Header, Label, NUMBERS, foot, full, grid_up, numbers_across, numbers_up, numbers_width,
 };
 use crate::names::colours;
 use crate::spacing::apart;
@@ -43,8 +43,8 @@ pub struct LineChart {
 const HEIGHT: f64 = 320.0;
 /// Pixels between a line's end and its name.
 const LEADER: f64 = 26.0;
-/// Pixels of a name at most, before it goes on in the next line.
-const NAME_MAX: f64 = 210.0;
+/// The share of the width that a name may take, before it goes on in the next line.
+const NAME_MAX: f64 = 0.3;
 /// Pixels of a dash, and between two.
 const DASH: f64 = 7.0;
 const DASH_GAP: f64 = 4.0;
@@ -52,12 +52,20 @@ const DASH_GAP: f64 = 4.0;
 const MARKED_MAX: usize = 16;
 
 impl LineChart {
-    /// The text of an SVG file.
+    /// The text of an SVG file, [`WIDTH`] pixels wide.
+    ///
+    /// # Errors
+    /// As [`LineChart::svg_of`].
+    pub fn svg(&self) -> Result<String, PlotError> {
+        self.svg_of(WIDTH)
+    }
+
+    /// The same of another width, in pixels: of a phone.
     ///
     /// # Errors
     /// [`PlotError::Empty`] if no curve has a point that the axes can show, [`PlotError::NotFinite`] if a coordinate
     /// is infinite or no number.
-    pub fn svg(&self) -> Result<String, PlotError> {
+    pub fn svg_of(&self, width: f64) -> Result<String, PlotError> {
         let curves = self.visible()?;
         let points = || curves.iter().flat_map(|curve| curve.points.iter().copied());
         if points().next().is_none() {
@@ -65,11 +73,11 @@ impl LineChart {
         }
         let names: Vec<Label> = curves
             .iter()
-            .map(|curve| Label::new(&curve.name, LABEL, NAME_MAX))
+            .map(|curve| Label::new(&curve.name, LABEL, width * NAME_MAX))
             .collect();
-        let header = Header::new(&self.title, &self.note);
-        let y_label = Label::new(&self.y.label, NOTE, WIDTH - 2.0 * MARGIN);
-        let x_label = Label::of_axis(&self.x.label);
+        let header = Header::new(&self.title, &self.note, width);
+        let y_label = Label::new(&self.y.label, NOTE, full(width));
+        let x_label = Label::of_axis(&self.x.label, width);
 
         let gap = names.iter().map(Label::height).fold(0.0, f64::max);
         let top = header.end() + y_label.height() + 12.0;
@@ -81,7 +89,7 @@ impl LineChart {
         let area = Area {
             left: MARGIN + numbers_width(&ticks_up),
             top,
-            right: WIDTH - MARGIN - names_width - LEADER,
+            right: width - MARGIN - names_width - LEADER,
             bottom: top + height,
         };
         let ends = self.x.scale.tight(points().map(|point| point.0));
@@ -93,6 +101,7 @@ impl LineChart {
         let colours = colours(curves.iter().map(|curve| &*curve.name));
 
         picture(
+            width,
             area.bottom + NUMBERS + x_label.height() + MARGIN,
             |canvas| {
                 header.draw(canvas)?;

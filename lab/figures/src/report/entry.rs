@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use maud::{Markup, PreEscaped, html};
+use nuthatch_plot::WIDTH;
 
 use crate::draw;
 use crate::figure::{Chart, Figure, Size};
@@ -40,7 +41,7 @@ pub fn article(entry: &Entry, is_ours: bool, machines: &[&BTreeMap<String, Strin
                     (command(&again(name, Size::Quick)))
                 },
             }
-            (parameters(figure))
+            (parameters(figure, is_ours))
         }
     }
 }
@@ -100,6 +101,9 @@ fn warnings(found: &Found) -> Markup {
     }
 }
 
+/// The drawings, of which the style sheet shows one: for a page and for a phone, with their widths in pixels.
+const DRAWINGS: [(&str, f64); 2] = [("wide", WIDTH), ("narrow", 345.0)];
+
 /// The drawing, made anew from the points; of a table, the table.
 fn picture(figure: &Figure, found: &Found) -> Markup {
     if figure.chart == Chart::Table && !found.points.is_empty() {
@@ -107,14 +111,12 @@ fn picture(figure: &Figure, found: &Found) -> Markup {
     }
     let label = format!("{}: {} by {}", figure.title, figure.y.label, figure.x.label);
     html! {
-        @match draw::svg(figure, found) {
-            Ok(Some(svg)) => {
-                div.scrolls tabindex="0" role="group" aria-label="Chart, which may be wider than the screen" {
-                    div.chart role="img" aria-label=(label) { (PreEscaped(svg)) }
-                }
-            },
-            Ok(None) => {},
-            Err(error) => p.warning { "It cannot be drawn: " (error) "." },
+        @for (class, width) in DRAWINGS {
+            @match draw::untitled(figure, found, width) {
+                Ok(Some(svg)) => div class={ "chart " (class) } role="img" aria-label=(label) { (PreEscaped(svg)) },
+                Ok(None) => {},
+                Err(error) => p class={ "warning " (class) } { "It cannot be drawn: " (error) "." },
+            }
         }
     }
 }
@@ -209,17 +211,18 @@ fn value(point: Option<&Point>) -> Markup {
     }
 }
 
-fn parameters(figure: &Figure) -> Markup {
+fn parameters(figure: &Figure, is_ours: bool) -> Markup {
+    let source = if is_ours { "README" } else { "Paper" };
     let differs = figure.parameter.iter().any(|one| one.here.is_some());
     html! {
         @if !figure.parameter.is_empty() {
             details {
-                summary { "Parameters" @if differs { ", and what is other here" } }
+                summary { "Parameters" @if differs { ", and what differs here" } }
                 div.scrolls tabindex="0" role="group" aria-label={ "Parameters of " (figure.title) } {
                     table.parameters {
                         thead {
                             tr {
-                                th scope="col" { "Parameter" } th scope="col" { "Paper" }
+                                th scope="col" { "Parameter" } th scope="col" { (source) }
                                 th scope="col" { "Here" } th scope="col" { "Why" }
                             }
                         }
