@@ -75,24 +75,30 @@ impl X {
 impl fmt::Display for X {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Number(number) => out.write_str(&short(*number)),
+            Self::Number(number) => match binary(*number) {
+                Some(size) => out.write_str(&size),
+                None => out.write_str(&short(*number)),
+            },
             Self::Name(name) => out.write_str(name),
         }
     }
 }
 
-/// A number in three or four digits, whole ones with a binary unit where they have one.
-pub fn short(number: f64) -> String {
+/// A whole number with a binary unit, if it has one: a place is often a size, a value seldom.
+fn binary(number: f64) -> Option<String> {
     let whole = number as u64;
-    if whole as f64 == number {
-        for (shift, unit) in [(30, "G"), (20, "M"), (10, "K")] {
-            if whole >= 1 << shift && whole.trailing_zeros() >= shift {
-                return format!("{}{unit}", whole >> shift);
-            }
-        }
-        if whole < 1_000_000 {
-            return whole.to_string();
-        }
+    let units = [(30, "G"), (20, "M"), (10, "K")].into_iter();
+    let mut fitting = units.filter(|(shift, _)| whole.trailing_zeros() >= *shift);
+    let (shift, unit) = fitting
+        .next()
+        .filter(|_| whole as f64 == number && whole > 0)?;
+    Some(format!("{}{unit}", whole >> shift))
+}
+
+/// A number in three or four digits; whole ones in all of theirs.
+pub fn short(number: f64) -> String {
+    if number.fract() == 0.0 && number.abs() < 1e15 {
+        return format!("{number:.0}");
     }
     let places = match number.abs() {
         number if number >= 100.0 => 0,
@@ -177,5 +183,26 @@ impl Found {
     pub fn at(&self, series: &str, x: &X) -> Option<&Point> {
         let mut points = self.points.iter();
         points.find(|point| point.series == series && point.x == *x)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_have_binary_units_and_values_have_none() {
+        for (number, place, value) in [
+            (65536.0, "64K", "65536"),
+            (876_544.0, "856K", "876544"),
+            (0.0, "0", "0"),
+            (-3.0, "-3", "-3"),
+            (1000.0, "1000", "1000"),
+            (0.123_456, "0.12", "0.12"),
+            (1234.5, "1234", "1234"),
+        ] {
+            assert_eq!(X::Number(number).to_string(), place);
+            assert_eq!(short(number), value);
+        }
     }
 }

@@ -48,7 +48,7 @@ pub fn article(entry: &Entry, is_ours: bool, machines: &[&BTreeMap<String, Strin
 
 fn not_run(name: &str) -> Markup {
     html! {
-        p.warning { "It was not run. This runs it, in about half a minute; without " code { "--quick" } " at its full size:" }
+        p.warning { "It was not run. This runs it; without " code { "--quick" } " at its full size:" }
         (command(&again(name, Size::Quick)))
     }
 }
