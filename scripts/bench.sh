@@ -76,8 +76,8 @@ tab=$(printf '\t')
 done
 
 commit=$(git describe --always --dirty 2>/dev/null || true)
-"$lab" bench figures --from "$found" --commit "$commit" > "$target/bench/summary.md"
-"$lab" bench figures --from "$found" --commit "$commit" --detail > "$target/bench/detail.md"
+"$lab" bench tables --from "$found" --commit "$commit" > "$target/bench/summary.md"
+"$lab" bench tables --from "$found" --commit "$commit" --detail > "$target/bench/detail.md"
 cat "$target/bench/summary.md" "$target/bench/detail.md"
 
 # Replaces what is between the two marks in a file by another file.

@@ -1,5 +1,6 @@
 //! The program, machine and system that a figure was measured on: without them a figure means nothing.
 
+use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 use std::fs;
 use std::thread::available_parallelism;
@@ -41,6 +42,23 @@ impl Host {
             ),
             huge_pages: chosen(&read("/sys/kernel/mm/transparent_hugepage/enabled")),
         }
+    }
+}
+
+impl Host {
+    /// Each field by its name, for files that other programs read.
+    pub fn named(&self) -> BTreeMap<String, String> {
+        [
+            ("nuthatch", self.nuthatch.clone()),
+            ("compiler", self.compiler.clone()),
+            ("processor", self.processor.clone()),
+            ("cores", self.cores.to_string()),
+            ("cache", self.cache.clone()),
+            ("kernel", self.kernel.clone()),
+            ("huge pages", self.huge_pages.clone()),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into()
     }
 }
 

@@ -37,7 +37,7 @@ pub enum Bench {
     /// Run a row of `make bench` by itself, or list them
     Row(rows::Options),
     /// Print Markdown tables of the results that other benches printed with --json
-    Figures(nuthatch_figures::Options),
+    Tables(nuthatch_tables::Options),
 }
 
 /// Options of a bench, and the engine that it runs on.
@@ -108,7 +108,7 @@ impl Bench {
             }
             Bench::Scale(options) => print("scale", &nuthatch_scale::run(&options)?, options.json),
             Bench::Row(options) => rows::run(&options),
-            Bench::Figures(options) => Ok(nuthatch_figures::run(&options)?),
+            Bench::Tables(options) => Ok(nuthatch_tables::run(&options)?),
         }
     }
 }

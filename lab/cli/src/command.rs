@@ -32,6 +32,10 @@ pub enum Command {
     /// Measure engines and servers
     #[command(subcommand)]
     Bench(Bench),
+    /// Run the papers' figures and tables, draw them, and judge their shapes
+    Figure(nuthatch_figures::Options),
+    /// Show all figures that were run on one page, with their verdicts and how to repeat them
+    Report(nuthatch_figures::report::Options),
     /// Compare flow caches: on captures, on generated keys, under attack
     #[command(subcommand)]
     Flow(Flow),

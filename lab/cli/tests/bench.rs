@@ -367,12 +367,12 @@ fn figures_are_tables_of_what_benches_found() {
 
     std::fs::write(&found, lines).unwrap();
     let found = found.display();
-    let summary = lab(&format!("bench figures --from {found}"));
+    let summary = lab(&format!("bench tables --from {found}"));
     for part in ["| Nuthatch, us |", "| GET, one at a time |"] {
         assert!(summary.contains(part), "{part}: {summary}");
     }
     let tables = lab(&format!(
-        "bench figures --from {found} --commit abc --detail"
+        "bench tables --from {found} --commit abc --detail"
     ));
     for part in [
         "(abc), rustc ",
@@ -383,7 +383,7 @@ fn figures_are_tables_of_what_benches_found() {
         assert!(tables.contains(part), "{part}: {tables}");
     }
     let missing = Command::new(LAB)
-        .args(["bench", "figures", "--from", "/no/such/file"])
+        .args(["bench", "tables", "--from", "/no/such/file"])
         .output()
         .unwrap();
     assert_eq!(missing.status.code(), Some(1));
@@ -411,10 +411,7 @@ fn every_row_works() {
     let folder = tempfile::tempdir().unwrap();
     let found = folder.path().join("found.jsonl");
     std::fs::write(&found, lines).unwrap();
-    let tables = lab(&format!(
-        "bench figures --from {} --detail",
-        found.display()
-    ));
+    let tables = lab(&format!("bench tables --from {} --detail", found.display()));
     for part in [
         "items of 16 + 300 bytes in ",
         // As the records of the log lie: whole lines of 64 bytes, 136 bytes, 336 bytes.

@@ -14,9 +14,9 @@ const STEPS: u32 = 60;
 /// Lines of the expected hit rates, between the least and the greatest of these factors.
 pub(crate) fn expected(factors: &[f64]) -> Result<String, PlotError> {
     let steps = steps(factors);
-    let curve = |name: String, rate: &dyn Fn(f64) -> f64| Curve {
-        name,
-        points: steps.iter().map(|&factor| (factor, rate(factor))).collect(),
+    let curve = |name: String, rate: &dyn Fn(f64) -> f64| {
+        let points = steps.iter().map(|&factor| (factor, rate(factor)));
+        Curve::measured(name, points.collect())
     };
     let mut curves = vec![curve("ideal".to_owned(), &theory::ideal)];
     curves.extend(Layout::ALL.iter().map(|&layout| {
@@ -168,13 +168,10 @@ fn panels_over_factors(designs: &AllDesigns<'_>, title: String) -> Result<String
 }
 
 fn lines_over_factors(designs: &AllDesigns<'_>, title: String) -> Result<String, PlotError> {
-    let curve = |design: &DesignRows<'_>| Curve {
-        name: design.name.clone(),
-        points: design
-            .rows
-            .iter()
-            .map(|row| (row.oversubscription, row.hit_rate))
-            .collect(),
+    let curve = |design: &DesignRows<'_>| {
+        let rows = design.rows.iter();
+        let points = rows.map(|row| (row.oversubscription, row.hit_rate));
+        Curve::measured(&design.name, points.collect())
     };
     LineChart {
         title,

@@ -10,7 +10,7 @@ use plotters::style::{Color, FontStyle, FontTransform, IntoFont, RGBColor, Shape
 use crate::error::PlotError;
 use crate::theme::{INK, MUTED, PAPER, follow_scheme};
 
-/// The width of every figure, in pixels: about what a page of text has.
+/// The width of a figure in pixels, if nothing else is said: about what a page of text has.
 pub const WIDTH: f64 = 700.0;
 /// Pixels that stay free at each edge.
 pub const MARGIN: f64 = 14.0;
@@ -91,24 +91,27 @@ pub enum Anchor {
 
 /// The drawing in progress.
 pub struct Canvas<'a> {
+    /// Its width, in pixels.
+    pub width: f64,
     area: DrawingArea<SVGBackend<'a>, Shift>,
 }
 
-/// A figure of this height that `content` draws: the text of an SVG file.
+/// A figure of this size that `content` draws: the text of an SVG file.
 pub fn picture(
+    width: f64,
     height: f64,
     content: impl FnOnce(&Canvas<'_>) -> Result<(), PlotError>,
 ) -> Result<String, PlotError> {
     let mut svg = String::new();
     {
-        let size = (units(WIDTH) as u32, units(height.ceil()) as u32);
+        let size = (units(width) as u32, units(height.ceil()) as u32);
         let area = SVGBackend::with_string(&mut svg, size).into_drawing_area();
         area.fill(&PAPER).map_err(drawing)?;
-        let canvas = Canvas { area };
+        let canvas = Canvas { width, area };
         content(&canvas)?;
         canvas.area.present().map_err(drawing)?;
     }
-    Ok(follow_scheme(&in_pixels(&svg, height)))
+    Ok(follow_scheme(&in_pixels(&svg, width, height)))
 }
 
 impl Canvas<'_> {
@@ -184,13 +187,13 @@ fn units(pixels: f64) -> i32 {
 }
 
 /// Gives the picture its size in pixels; its `viewBox` remains in units.
-fn in_pixels(svg: &str, height: f64) -> String {
+fn in_pixels(svg: &str, width: f64, height: f64) -> String {
     let in_units = format!(
         "width=\"{}\" height=\"{}\"",
-        units(WIDTH),
+        units(width),
         units(height.ceil())
     );
-    let in_pixels = format!("width=\"{WIDTH}\" height=\"{}\"", height.ceil());
+    let in_pixels = format!("width=\"{width}\" height=\"{}\"", height.ceil());
     svg.replacen(&in_units, &in_pixels, 1)
 }
 

@@ -5,7 +5,7 @@ use plotters::style::RGBColor;
 use crate::axis::{Axis, Ruler, Tick};
 use crate::canvas::{Anchor, Canvas, HEADING, LABEL, MARGIN, TICK, WIDTH, picture};
 use crate::error::{PlotError, finite};
-use crate::frame::{Area, Header, Label, NUMBERS, foot, grid_across, numbers_across};
+use crate::frame::{Area, Header, Label, NUMBERS, foot, full, grid_across, numbers_across};
 use crate::names::colours;
 use crate::theme::{GRID, INK};
 
@@ -94,8 +94,8 @@ pub struct DotChart {
 /// Pixels of a row of one line, and between the last row and the axis.
 const ROW: f64 = 21.0;
 const AFTER_ROWS: f64 = 4.0;
-/// Pixels of the names at most, before they go on in the next line.
-const NAMES_MAX: f64 = 270.0;
+/// The share of the width that the names may take, before they go on in the next line.
+const NAMES_MAX: f64 = 270.0 / WIDTH;
 /// Pixels by which rows are indented under their family's name.
 const INDENT: f64 = 10.0;
 /// Pixels between panels.
@@ -119,15 +119,23 @@ struct Column {
 }
 
 impl DotChart {
-    /// The text of an SVG file.
+    /// The text of an SVG file, [`WIDTH`] pixels wide.
+    ///
+    /// # Errors
+    /// As [`DotChart::svg_of`].
+    pub fn svg(&self) -> Result<String, PlotError> {
+        self.svg_of(WIDTH)
+    }
+
+    /// The same of another width, in pixels: of a phone.
     ///
     /// # Errors
     /// [`PlotError::Empty`] without rows or panels; [`PlotError::Count`] if a row has not one estimate for each panel;
     /// [`PlotError::NotFinite`] and [`PlotError::NotPositive`] for values that the axis cannot show.
-    pub fn svg(&self) -> Result<String, PlotError> {
+    pub fn svg_of(&self, width: f64) -> Result<String, PlotError> {
         self.check()?;
-        let header = Header::new(&self.title, &self.note);
-        let room = self.panel_room();
+        let header = Header::new(&self.title, &self.note, width);
+        let room = self.panel_room(width);
         let panels: Vec<Label> = self
             .panels
             .iter()
@@ -135,23 +143,27 @@ impl DotChart {
             .collect();
         let panels_height = panels.iter().map(Label::height).fold(0.0, f64::max);
         let top = header.end() + panels_height + 4.0;
-        let (lines, bottom) = self.lines(top);
-        let columns = self.columns(top, bottom);
-        let x_label = Label::of_axis(&self.axis.label);
-        picture(bottom + NUMBERS + x_label.height() + MARGIN, |canvas| {
-            header.draw(canvas)?;
-            for (column, name) in columns.iter().zip(&panels) {
-                name.below(canvas, (column.area.left, header.end()), Anchor::Start)?;
-                grid_across(canvas, column.area, &column.ticks)?;
-                foot(canvas, column.area)?;
-                numbers_across(canvas, column.area, &column.ticks)?;
-            }
-            for line in &lines {
-                self.draw_line(canvas, line, &columns)?;
-            }
-            let middle = (columns[0].area.left + columns[columns.len() - 1].area.right) / 2.0;
-            x_label.centred(canvas, (middle, bottom + NUMBERS))
-        })
+        let (lines, bottom) = self.lines(width, top);
+        let columns = self.columns(width, top, bottom);
+        let x_label = Label::of_axis(&self.axis.label, width);
+        picture(
+            width,
+            bottom + NUMBERS + x_label.height() + MARGIN,
+            |canvas| {
+                header.draw(canvas)?;
+                for (column, name) in columns.iter().zip(&panels) {
+                    name.below(canvas, (column.area.left, header.end()), Anchor::Start)?;
+                    grid_across(canvas, column.area, &column.ticks)?;
+                    foot(canvas, column.area)?;
+                    numbers_across(canvas, column.area, &column.ticks)?;
+                }
+                for line in &lines {
+                    self.draw_line(canvas, line, &columns)?;
+                }
+                let middle = (columns[0].area.left + columns[columns.len() - 1].area.right) / 2.0;
+                x_label.centred(canvas, (middle, bottom + NUMBERS))
+            },
+        )
     }
 
     fn rows(&self) -> impl Iterator<Item = &DotRow> {
@@ -176,9 +188,9 @@ impl DotChart {
     }
 
     /// Pixels of the column of names.
-    fn names_width(&self) -> f64 {
+    fn names_width(&self, width: f64) -> f64 {
         let widths = self.rows().map(|row| LABEL.width(&row.name) + INDENT);
-        widths.fold(0.0, f64::max).min(NAMES_MAX)
+        widths.fold(0.0, f64::max).min(width * NAMES_MAX)
     }
 
     /// Pixels of the widest value.
@@ -193,14 +205,14 @@ impl DotChart {
     }
 
     /// Pixels of a panel, its values included.
-    fn panel_room(&self) -> f64 {
+    fn panel_room(&self, width: f64) -> f64 {
         let count = self.panels.len() as f64;
-        let all = WIDTH - 2.0 * MARGIN - self.names_width() - GAP * count;
+        let all = full(width) - self.names_width(width) - GAP * count;
         all / count
     }
 
     /// Headings and rows from `top` on, and where they end.
-    fn lines(&self, top: f64) -> (Vec<Line<'_>>, f64) {
+    fn lines(&self, width: f64, top: f64) -> (Vec<Line<'_>>, f64) {
         let mut lines = Vec::new();
         let mut end = top;
         let mut place = |label: Label, above: f64, row| {
@@ -213,21 +225,25 @@ impl DotChart {
         for (family, group) in self.groups.iter().enumerate() {
             if !group.name.is_empty() {
                 let above = if family == 0 { 0.0 } else { 4.0 };
-                place(Label::new(&group.name, HEADING, NAMES_MAX), above, None);
+                place(
+                    Label::new(&group.name, HEADING, width * NAMES_MAX),
+                    above,
+                    None,
+                );
             }
             for row in &group.rows {
-                let label = Label::new(&row.name, LABEL, NAMES_MAX - INDENT);
+                let label = Label::new(&row.name, LABEL, width * NAMES_MAX - INDENT);
                 place(label, 0.0, Some((colours[family], row)));
             }
         }
         (lines, end + AFTER_ROWS)
     }
 
-    fn columns(&self, top: f64, bottom: f64) -> Vec<Column> {
+    fn columns(&self, width: f64, top: f64, bottom: f64) -> Vec<Column> {
         let values = self.rows().flat_map(|row| &row.estimates);
         let ends = self.axis.scale.zoomed(values.flat_map(Estimate::values));
-        let (room, values_width) = (self.panel_room(), self.values_width());
-        let first = MARGIN + self.names_width() + GAP;
+        let (room, values_width) = (self.panel_room(width), self.values_width());
+        let first = MARGIN + self.names_width(width) + GAP;
         let column = |number: usize| {
             let left = first + number as f64 * (room + GAP);
             let right = left + room - values_width - 10.0;

@@ -1,12 +1,14 @@
 //! The parts that all charts have: title and note above, and axes.
 
 use crate::axis::Tick;
-use crate::canvas::{Anchor, Canvas, LABEL, MARGIN, NOTE, Point, Style, TICK, TITLE, WIDTH};
+use crate::canvas::{Anchor, Canvas, LABEL, MARGIN, NOTE, Point, Style, TICK, TITLE};
 use crate::error::PlotError;
 use crate::theme::{GRID, MUTED};
 
-/// Pixels that a text may take from edge to edge.
-pub const FULL: f64 = WIDTH - 2.0 * MARGIN;
+/// Pixels that a text may take from edge to edge of a figure of this width.
+pub fn full(width: f64) -> f64 {
+    width - 2.0 * MARGIN
+}
 
 /// Title and note, in lines.
 pub struct Header {
@@ -15,10 +17,10 @@ pub struct Header {
 }
 
 impl Header {
-    pub fn new(title: &str, note: &str) -> Self {
+    pub fn new(title: &str, note: &str, width: f64) -> Self {
         Self {
-            title: TITLE.wrap(title, FULL),
-            note: NOTE.wrap(note, FULL),
+            title: TITLE.wrap(title, full(width)),
+            note: NOTE.wrap(note, full(width)),
         }
     }
 
@@ -88,7 +90,7 @@ pub fn numbers_across(canvas: &Canvas<'_>, area: Area, ticks: &[Tick]) -> Result
             1.0,
         )?;
         let half = TICK.width(&tick.label) / 2.0;
-        let at = tick.at.clamp(MARGIN + half, WIDTH - MARGIN - half);
+        let at = tick.at.clamp(MARGIN + half, canvas.width - MARGIN - half);
         let at = (at, area.bottom + NUMBERS / 2.0 + 1.0);
         canvas.text(at, &tick.label, TICK, Anchor::Middle)?;
     }
@@ -116,9 +118,9 @@ pub struct Label {
 }
 
 impl Label {
-    /// What an axis shows: at most the figure's width.
-    pub fn of_axis(words: &str) -> Self {
-        Self::new(words, LABEL, FULL)
+    /// What an axis shows, in a figure of this width.
+    pub fn of_axis(words: &str, width: f64) -> Self {
+        Self::new(words, LABEL, full(width))
     }
 
     pub fn new(words: &str, style: Style, room: f64) -> Self {
@@ -149,7 +151,7 @@ impl Label {
     /// Below the point and around it, but inside the figure.
     pub fn centred(&self, canvas: &Canvas<'_>, at: Point) -> Result<(), PlotError> {
         let half = self.width() / 2.0;
-        let across = at.0.min(WIDTH - MARGIN - half).max(MARGIN + half);
+        let across = at.0.min(canvas.width - MARGIN - half).max(MARGIN + half);
         self.below(canvas, (across, at.1), Anchor::Middle)
     }
 }

@@ -15,16 +15,17 @@
 //!     note: "one thread".into(),
 //!     x: Axis::binary("buckets"),
 //!     y: Axis::linear("million lookups / s"),
-//!     curves: vec![Curve { name: "mult-11".into(), points }],
+//!     curves: vec![Curve::measured("mult-11", points)],
 //! };
 //! let svg = chart.svg()?;
 //! assert!(svg.starts_with("<svg"));
 //! # Ok::<(), nuthatch_plot::PlotError>(())
 //! ```
 //!
-//! Guarantees: a figure is 700 pixels wide and as high as its content needs; no text is cut, turned, or laid over
-//! another; a name that many figures show has one colour in all of them; a figure follows the reader's colour scheme by a style sheet inside the SVG; the colours of series show
-//! on light and dark, and can be told apart by readers with any of the three colour deficiencies.
+//! Guarantees: a figure is as wide as is said, 700 pixels if nothing is, and as high as its content needs; no text is cut,
+//! turned, or laid over another; a name that many figures show has one colour in all of them; a figure follows the reader's
+//! colour scheme by a style sheet inside the SVG; the colours of series show on light and dark, and can be told apart by
+//! readers with any of the three colour deficiencies.
 
 #![forbid(unsafe_code)]
 
@@ -41,6 +42,7 @@ mod text;
 mod theme;
 
 pub use axis::{Axis, Scale};
+pub use canvas::WIDTH;
 pub use dots::{DotChart, DotGroup, DotRow, Estimate};
 pub use error::PlotError;
 pub use lines::{Curve, LineChart};

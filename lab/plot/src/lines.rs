@@ -6,10 +6,11 @@ use crate::axis::{Axis, Ruler, Scale};
 use crate::canvas::{Anchor, Canvas, LABEL, MARGIN, NOTE, WIDTH, picture};
 use crate::error::{PlotError, finite};
 use crate::frame::{
-    Area, Header, Label, NUMBERS, foot, grid_up, numbers_across, numbers_up, numbers_width,
+    Area, Header, Label, NUMBERS, foot, full, grid_up, numbers_across, numbers_up, numbers_width,
 };
 use crate::names::colours;
 use crate::spacing::apart;
+use crate::theme::PAPER;
 
 /// One line through points.
 #[derive(Clone, Debug)]
@@ -18,6 +19,8 @@ pub struct Curve {
     pub name: String,
     /// Its points, from left to right. Those at 0 or less are left out of a logarithmic axis.
     pub points: Vec<(f64, f64)>,
+    /// Its points come from a model: a broken line with hollow marks.
+    pub modelled: bool,
 }
 
 /// Lines, each named at its end. Points are marked where they are few.
@@ -40,18 +43,29 @@ pub struct LineChart {
 const HEIGHT: f64 = 320.0;
 /// Pixels between a line's end and its name.
 const LEADER: f64 = 26.0;
-/// Pixels of a name at most, before it goes on in the next line.
-const NAME_MAX: f64 = 210.0;
+/// The share of the width that a name may take, before it goes on in the next line.
+const NAME_MAX: f64 = 0.3;
+/// Pixels of a dash, and between two.
+const DASH: f64 = 7.0;
+const DASH_GAP: f64 = 4.0;
 /// A curve of more points is drawn without marks.
 const MARKED_MAX: usize = 16;
 
 impl LineChart {
-    /// The text of an SVG file.
+    /// The text of an SVG file, [`WIDTH`] pixels wide.
+    ///
+    /// # Errors
+    /// As [`LineChart::svg_of`].
+    pub fn svg(&self) -> Result<String, PlotError> {
+        self.svg_of(WIDTH)
+    }
+
+    /// The same of another width, in pixels: of a phone.
     ///
     /// # Errors
     /// [`PlotError::Empty`] if no curve has a point that the axes can show, [`PlotError::NotFinite`] if a coordinate
     /// is infinite or no number.
-    pub fn svg(&self) -> Result<String, PlotError> {
+    pub fn svg_of(&self, width: f64) -> Result<String, PlotError> {
         let curves = self.visible()?;
         let points = || curves.iter().flat_map(|curve| curve.points.iter().copied());
         if points().next().is_none() {
@@ -59,11 +73,11 @@ impl LineChart {
         }
         let names: Vec<Label> = curves
             .iter()
-            .map(|curve| Label::new(&curve.name, LABEL, NAME_MAX))
+            .map(|curve| Label::new(&curve.name, LABEL, width * NAME_MAX))
             .collect();
-        let header = Header::new(&self.title, &self.note);
-        let y_label = Label::new(&self.y.label, NOTE, WIDTH - 2.0 * MARGIN);
-        let x_label = Label::of_axis(&self.x.label);
+        let header = Header::new(&self.title, &self.note, width);
+        let y_label = Label::new(&self.y.label, NOTE, full(width));
+        let x_label = Label::of_axis(&self.x.label, width);
 
         let gap = names.iter().map(Label::height).fold(0.0, f64::max);
         let top = header.end() + y_label.height() + 12.0;
@@ -75,7 +89,7 @@ impl LineChart {
         let area = Area {
             left: MARGIN + numbers_width(&ticks_up),
             top,
-            right: WIDTH - MARGIN - names_width - LEADER,
+            right: width - MARGIN - names_width - LEADER,
             bottom: top + height,
         };
         let ends = self.x.scale.tight(points().map(|point| point.0));
@@ -87,6 +101,7 @@ impl LineChart {
         let colours = colours(curves.iter().map(|curve| &*curve.name));
 
         picture(
+            width,
             area.bottom + NUMBERS + x_label.height() + MARGIN,
             |canvas| {
                 header.draw(canvas)?;
@@ -125,7 +140,12 @@ impl LineChart {
             }
             if !points.is_empty() {
                 let name = curve.name.clone();
-                visible.push(Curve { name, points });
+                let modelled = curve.modelled;
+                visible.push(Curve {
+                    name,
+                    points,
+                    modelled,
+                });
             }
         }
         Ok(visible)
@@ -133,6 +153,25 @@ impl LineChart {
 }
 
 impl Curve {
+    /// A curve whose points were measured or computed.
+    pub fn measured(name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
+        let name = name.into();
+        Self {
+            name,
+            points,
+            modelled: false,
+        }
+    }
+
+    /// A curve whose points come from a model.
+    pub fn modelled(name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
+        let modelled = true;
+        Self {
+            modelled,
+            ..Self::measured(name, points)
+        }
+    }
+
     /// The last point of a curve that has one.
     fn end(&self) -> (f64, f64) {
         self.points[self.points.len() - 1]
@@ -147,14 +186,57 @@ impl Curve {
     ) -> Result<(), PlotError> {
         let at = |&(across, up): &(f64, f64)| (x.at(across), y.at(up));
         let points: Vec<(f64, f64)> = self.points.iter().map(at).collect();
-        canvas.path(&points, colour, 2.0)?;
+        if self.modelled {
+            for dash in dashes(&points) {
+                canvas.path(&dash, colour, 2.0)?;
+            }
+        } else {
+            canvas.path(&points, colour, 2.0)?;
+        }
         if points.len() <= MARKED_MAX {
             for &point in &points {
                 canvas.circle(point, 3.0, colour)?;
+                if self.modelled {
+                    canvas.circle(point, 1.6, PAPER)?;
+                }
             }
         }
         Ok(())
     }
+}
+
+/// The pieces of a path that a broken line draws.
+fn dashes(path: &[(f64, f64)]) -> Vec<Vec<(f64, f64)>> {
+    let mut dashes = Vec::new();
+    let mut dash: Vec<(f64, f64)> = path.first().copied().into_iter().collect();
+    // Pixels up to the end of this dash, or of this gap.
+    let (mut left, mut is_drawn) = (DASH, true);
+    for pair in path.windows(2) {
+        let (from, to) = (pair[0], pair[1]);
+        let length = (to.0 - from.0).hypot(to.1 - from.1);
+        let mut gone = 0.0;
+        while length - gone > left {
+            gone += left;
+            let share = gone / length;
+            let point = (
+                from.0 + (to.0 - from.0) * share,
+                from.1 + (to.1 - from.1) * share,
+            );
+            dash.push(point);
+            if is_drawn {
+                dashes.push(std::mem::take(&mut dash));
+            }
+            dash = vec![point];
+            is_drawn = !is_drawn;
+            left = if is_drawn { DASH } else { DASH_GAP };
+        }
+        left -= length - gone;
+        dash.push(to);
+    }
+    if is_drawn {
+        dashes.push(dash);
+    }
+    dashes
 }
 
 /// A thin line from a curve's end to its name.

@@ -4,7 +4,7 @@ use crate::axis::{Axis, Ruler, Scale, Tick};
 use crate::canvas::{Anchor, Canvas, HEADING, MARGIN, NOTE, Point, TICK, WIDTH, picture};
 use crate::error::{PlotError, finite};
 use crate::frame::{
-    Area, FULL, Header, Label, NUMBERS, foot, grid_up, numbers_across, numbers_up, numbers_width,
+    Area, Header, Label, NUMBERS, foot, full, grid_up, numbers_across, numbers_up, numbers_width,
 };
 use crate::theme::{CONTEXT, INK, SERIES};
 
@@ -107,12 +107,13 @@ impl PanelChart {
     /// [`PlotError::Negative`] for points that the axes or bars cannot show.
     pub fn svg(&self) -> Result<String, PlotError> {
         self.check()?;
-        let header = Header::new(&self.title, &self.note);
-        let y_label = Label::new(&self.y.label, NOTE, FULL);
-        let x_label = Label::of_axis(match &self.x {
+        let header = Header::new(&self.title, &self.note, WIDTH);
+        let y_label = Label::new(&self.y.label, NOTE, full(WIDTH));
+        let x_label = match &self.x {
             PanelX::Numbers(axis) => &axis.label,
             PanelX::Names { label, .. } => label,
-        });
+        };
+        let x_label = Label::of_axis(x_label, WIDTH);
         let top = header.end() + y_label.height() + 4.0;
         let (cells, ends) = self.cells(top);
         let bottom = cells
@@ -120,14 +121,18 @@ impl PanelChart {
             .map(|cell| cell.area.bottom)
             .fold(0.0, f64::max);
         let middle = (cells[0].area.left + WIDTH - MARGIN) / 2.0;
-        picture(bottom + NUMBERS + x_label.height() + MARGIN, |canvas| {
-            header.draw(canvas)?;
-            y_label.below(canvas, (MARGIN, header.end()), Anchor::Start)?;
-            for (panel, cell) in self.panels.iter().zip(&cells) {
-                self.draw(canvas, panel, cell, ends)?;
-            }
-            x_label.centred(canvas, (middle, bottom + NUMBERS))
-        })
+        picture(
+            WIDTH,
+            bottom + NUMBERS + x_label.height() + MARGIN,
+            |canvas| {
+                header.draw(canvas)?;
+                y_label.below(canvas, (MARGIN, header.end()), Anchor::Start)?;
+                for (panel, cell) in self.panels.iter().zip(&cells) {
+                    self.draw(canvas, panel, cell, ends)?;
+                }
+                x_label.centred(canvas, (middle, bottom + NUMBERS))
+            },
+        )
     }
 
     fn points(&self) -> impl Iterator<Item = (f64, f64)> {

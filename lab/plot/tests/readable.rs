@@ -99,11 +99,9 @@ const TITLES: [&str; 2] = [
 ];
 
 fn lines(count: usize, title: &str, value: impl Fn(usize, f64) -> f64) -> LineChart {
-    let curve = |number| Curve {
-        name: name(number),
-        points: (1..=9)
-            .map(|x| (f64::from(x), value(number, f64::from(x))))
-            .collect(),
+    let curve = |number| {
+        let points = (1..=9).map(|x| (f64::from(x), value(number, f64::from(x))));
+        Curve::measured(name(number), points.collect())
     };
     LineChart {
         title: title.into(),
@@ -197,10 +195,7 @@ fn logarithmic_axes_are_readable_and_leave_out_zero() {
     for y in axes {
         for ends in [(1.0, 1.5), (1e-9, 1e9), (256.0, 262_144.0), (5.0, 5.0)] {
             let points = vec![(1.0, 0.0), (10.0, ends.0), (100.0, ends.1)];
-            let curve = Curve {
-                name: "xxh3".into(),
-                points,
-            };
+            let curve = Curve::measured("xxh3", points);
             let chart = LineChart {
                 x: Axis::binary("buckets"),
                 y: y.clone(),

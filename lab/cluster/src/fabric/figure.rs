@@ -63,7 +63,7 @@ fn chart(
     y: Axis,
     curves: impl Iterator<Item = (String, Vec<(f64, f64)>)>,
 ) -> Result<String, PlotError> {
-    let curves = curves.map(|(name, points)| Curve { name, points });
+    let curves = curves.map(|(name, points)| Curve::measured(name, points));
     LineChart {
         title: title.to_owned(),
         note: note.to_owned(),

@@ -108,10 +108,7 @@ pub fn search_lengths(registry: &Registry, folder: &Path, full: &[Block]) -> Res
             let miss = histogram(entry, full, table).searched_miss();
             (table.buckets() as f64, miss)
         };
-        Ok(Curve {
-            name: (*name).to_owned(),
-            points: (8..=18).map(point).collect(),
-        })
+        Ok(Curve::measured(*name, (8..=18).map(point).collect()))
     };
     let curves = names
         .iter()

@@ -30,7 +30,7 @@ pub fn figure(results: &Results, baseline: &str, bytes: bool) -> Result<String, 
             .collect();
         points.sort_by(|one, other| one.0.total_cmp(&other.0));
         let name = row.name.clone();
-        Curve { name, points }
+        Curve::measured(name, points)
     };
     let whole = results.size_in_words(results.whole);
     let rows = shown(results, baseline, bytes);

@@ -1,0 +1,139 @@
+//! Commands: the programs that a figure runs, and what became of one.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+/// A program beside this one: its placeholder, the variable of the environment that names another, and the package that
+/// has it.
+struct Beside {
+    name: &'static str,
+    variable: &'static str,
+    package: &'static str,
+}
+
+/// The programs that a figure may run beside this one.
+const BESIDE: &[Beside] = &[
+    Beside {
+        name: "memcached",
+        variable: "MEMCACHED",
+        package: "memcached",
+    },
+    Beside {
+        name: "redis-server",
+        variable: "REDIS",
+        package: "redis-server",
+    },
+    Beside {
+        name: "oshrun",
+        variable: "OSHRUN",
+        package: "libopenmpi-dev, openmpi-bin",
+    },
+];
+
+/// Where programs are.
+pub struct Programs {
+    paths: BTreeMap<&'static str, PathBuf>,
+}
+
+impl Programs {
+    /// This program, `nuthatch` and the programs for clusters beside it, and those of others on the path.
+    ///
+    /// # Errors
+    /// In words, if the system does not say where this program is.
+    pub fn find() -> Result<Self, String> {
+        let this = env::current_exe().map_err(|error| error.to_string())?;
+        let mut paths = BTreeMap::new();
+        for name in ["nuthatch", "nuthatch-fabric", "nuthatch-cluster"] {
+            paths.insert(name, this.with_file_name(name));
+        }
+        paths.insert("lab", this);
+        for beside in BESIDE {
+            let named = env::var_os(beside.variable).map(PathBuf::from);
+            paths.insert(beside.name, named.unwrap_or_else(|| beside.name.into()));
+        }
+        Ok(Self { paths })
+    }
+
+    /// The path of a program, by its placeholder.
+    pub fn path(&self, name: &str) -> Option<String> {
+        Some(self.paths.get(name)?.to_string_lossy().into_owned())
+    }
+
+    /// Why a program cannot be run, if it cannot.
+    pub fn missing(&self, name: &str) -> Option<String> {
+        let Some(path) = self.paths.get(name) else {
+            return Some(format!("{name}: no program that figures know"));
+        };
+        if is_there(path) {
+            return None;
+        }
+        let beside = BESIDE.iter().find(|beside| beside.name == name);
+        Some(match beside {
+            Some(beside) => format!(
+                "{} is not installed (package {}; {} names another)",
+                path.display(),
+                beside.package,
+                beside.variable
+            ),
+            None => format!("{} is not there: build it first", path.display()),
+        })
+    }
+}
+
+/// True if the path, or a file of this name in a folder of the path, is there.
+fn is_there(program: &Path) -> bool {
+    if program.components().count() > 1 {
+        return program.is_file();
+    }
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+/// Runs a command, and reads the JSON that it prints: one value, or the values of several lines as an array.
+///
+/// # Errors
+/// In words: it cannot be started, it failed (with the last line that it wrote), or it printed no JSON.
+pub fn output(line: &[String]) -> Result<Value, String> {
+    let [program, words @ ..] = line else {
+        return Err("no program".to_owned());
+    };
+    let done = Command::new(program)
+        .args(words)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("{program}: {error}"))?;
+    let errors = String::from_utf8_lossy(&done.stderr);
+    if !done.status.success() {
+        let last = errors.lines().rfind(|line| !line.trim().is_empty());
+        let last = last.unwrap_or("it wrote no reason").trim();
+        return Err(format!("{}: {last}", done.status));
+    }
+    let text = String::from_utf8_lossy(&done.stdout);
+    json(&text).map_err(|error| format!("it printed no JSON: {error}"))
+}
+
+fn json(text: &str) -> serde_json::Result<Value> {
+    if let Ok(value) = serde_json::from_str(text) {
+        return Ok(value);
+    }
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    let values: serde_json::Result<Vec<Value>> = lines.map(serde_json::from_str).collect();
+    Ok(Value::Array(values?))
+}
+
+/// The words as they can be typed into a shell, without the folders of the programs.
+pub fn typed(line: &[String]) -> String {
+    let mut words = line.to_vec();
+    if let Some(name) = words
+        .first()
+        .and_then(|first| Path::new(first).file_name())
+        .map(|name| name.to_string_lossy().into_owned())
+    {
+        words[0] = name;
+    }
+    shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "))
+}

@@ -1,0 +1,208 @@
+//! What a figure's run found.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::figure::Size;
+
+/// The format of the files: a number that grows when an older program's files can no longer be read.
+pub const FORMAT: u32 = 1;
+
+/// What a figure's run found, as it is kept in a file.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Found {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// The figure's name, as in `cphash/5`.
+    pub figure: String,
+    /// Where it is in the paper.
+    pub source: String,
+    /// How much of it was run.
+    pub size: Size,
+    /// The command that repeats it.
+    pub command: String,
+    /// Program, machine and system.
+    pub machine: BTreeMap<String, String>,
+    /// When it began: seconds since 1970.
+    pub began: u64,
+    /// How long it took, seconds.
+    pub took: f64,
+    /// Ctrl-C ended it before its last command.
+    pub interrupted: bool,
+    /// The points.
+    pub points: Vec<Point>,
+    /// What is missing, and why.
+    pub gaps: Vec<Gap>,
+    /// What became of the statements; none in a smoke run.
+    pub verdicts: Vec<Verdict>,
+}
+
+/// A place on the horizontal axis: a number or a name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum X {
+    /// A number.
+    Number(f64),
+    /// A name.
+    Name(String),
+}
+
+impl X {
+    /// A number, or a size as `64K`, or else a name.
+    pub fn of(text: &str) -> Self {
+        if let Ok(number) = text.parse::<f64>()
+            && number.is_finite()
+        {
+            return Self::Number(number);
+        }
+        match nuthatch_program::size::parse(text) {
+            Ok(bytes) => Self::Number(bytes as f64),
+            Err(_) => Self::Name(text.to_owned()),
+        }
+    }
+
+    /// The number, if it is one.
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Self::Number(number) => Some(*number),
+            Self::Name(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for X {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => match binary(*number) {
+                Some(size) => out.write_str(&size),
+                None => out.write_str(&short(*number)),
+            },
+            Self::Name(name) => out.write_str(name),
+        }
+    }
+}
+
+/// A whole number with a binary unit, if it has one: a place is often a size, a value seldom.
+fn binary(number: f64) -> Option<String> {
+    let whole = number as u64;
+    let units = [(30, "G"), (20, "M"), (10, "K")].into_iter();
+    let mut fitting = units.filter(|(shift, _)| whole.trailing_zeros() >= *shift);
+    let (shift, unit) = fitting
+        .next()
+        .filter(|_| whole as f64 == number && whole > 0)?;
+    Some(format!("{}{unit}", whole >> shift))
+}
+
+/// A number in three or four digits; whole ones in all of theirs.
+pub fn short(number: f64) -> String {
+    if number.fract() == 0.0 && number.abs() < 1e15 {
+        return format!("{number:.0}");
+    }
+    let places = match number.abs() {
+        number if number >= 100.0 => 0,
+        number if number >= 10.0 => 1,
+        number if number >= 0.1 => 2,
+        number if number >= 0.001 => 4,
+        _ => 8,
+    };
+    format!("{number:.places$}")
+}
+
+/// A point: the median of its rounds, and their ends.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Point {
+    /// The series.
+    pub series: String,
+    /// The place on the horizontal axis.
+    pub x: X,
+    /// The median.
+    pub y: f64,
+    /// The least.
+    pub low: f64,
+    /// The greatest.
+    pub high: f64,
+    /// It comes from a model and not from a measurement.
+    pub modelled: bool,
+}
+
+/// A command that gave no points.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gap {
+    /// Its line.
+    pub command: String,
+    /// Why.
+    pub reason: String,
+    /// It was not run, since the machine does not have what it needs. Otherwise it failed.
+    pub skipped: bool,
+}
+
+/// What became of a statement.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Verdict {
+    /// The statement.
+    pub statement: String,
+    /// Whether it holds; nothing if its points are missing.
+    pub holds: Option<bool>,
+    /// The numbers that decide it.
+    pub because: String,
+    /// Why it does not hold here, as far as that is known; from the figure's file.
+    pub known: Option<String>,
+}
+
+impl Found {
+    /// The series, in the order in which they were met.
+    pub fn series(&self) -> Vec<&str> {
+        let mut names = Vec::new();
+        for point in &self.points {
+            if !names.contains(&point.series.as_str()) {
+                names.push(&point.series);
+            }
+        }
+        names
+    }
+
+    /// The places on the horizontal axis: numbers in their order, names in the order in which they were met.
+    pub fn places(&self) -> Vec<&X> {
+        let mut places: Vec<&X> = Vec::new();
+        for point in &self.points {
+            if !places.contains(&&point.x) {
+                places.push(&point.x);
+            }
+        }
+        // Stable: names keep their order.
+        places.sort_by(|a, b| match (a.number(), b.number()) {
+            (Some(a), Some(b)) => a.total_cmp(&b),
+            _ => std::cmp::Ordering::Equal,
+        });
+        places
+    }
+
+    /// The point of a series at a place.
+    pub fn at(&self, series: &str, x: &X) -> Option<&Point> {
+        let mut points = self.points.iter();
+        points.find(|point| point.series == series && point.x == *x)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_have_binary_units_and_values_have_none() {
+        for (number, place, value) in [
+            (65536.0, "64K", "65536"),
+            (876_544.0, "856K", "876544"),
+            (0.0, "0", "0"),
+            (-3.0, "-3", "-3"),
+            (1000.0, "1000", "1000"),
+            (0.123_456, "0.12", "0.12"),
+            (1234.5, "1234", "1234"),
+        ] {
+            assert_eq!(X::Number(number).to_string(), place);
+            assert_eq!(short(number), value);
+        }
+    }
+}

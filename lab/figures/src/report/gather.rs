@@ -1,0 +1,246 @@
+//! The figures, each with its run, paper by paper.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::figure::{Figure, Size};
+use crate::found::{FORMAT, Found};
+use crate::statement::judge;
+use crate::store;
+
+/// The sources of figures in the order of the report: folder, heading, what it is.
+const SOURCES: [(&str, &str, &str); 6] = [
+    (
+        "nuthatch",
+        "What the README says",
+        "The product's own claims, each with its measurement.",
+    ),
+    (
+        "memc3",
+        "MemC3",
+        "Fan, Andersen, Kaminsky: MemC3: compact and concurrent MemCache with dumber caching and smarter hashing (NSDI 2013).",
+    ),
+    (
+        "cphash",
+        "CPHash",
+        "Metreveli, Zeldovich, Kaashoek: CPHash: a cache-partitioned hash table (PPoPP 2012).",
+    ),
+    (
+        "shmemcache",
+        "SHMEMCache",
+        "Fu, Venkata, Choudhury, Imam, Yu: High-performance key-value store on OpenSHMEM (CCGrid 2017).",
+    ),
+    (
+        "blp",
+        "Bounded linear probing",
+        "Bounded linear probing and probabilistic bubble LRU, for the caches of network appliances (ATC 2020).",
+    ),
+    (
+        "linux",
+        "Linux' hash tables",
+        "Lever: Linux kernel hash table behavior: analysis and improvements (ALS 2000).",
+    ),
+];
+
+/// All figures, and the files of none.
+pub struct Gathered {
+    /// Paper by paper.
+    pub sections: Vec<Section>,
+    /// Files in the folder that belong to no figure of this program.
+    pub strangers: Vec<PathBuf>,
+}
+
+/// The figures of a paper.
+pub struct Section {
+    /// Its heading.
+    pub heading: String,
+    /// What it is.
+    pub about: &'static str,
+    /// It has the product's claims, and is no paper.
+    pub is_ours: bool,
+    /// Its figures.
+    pub entries: Vec<Entry>,
+}
+
+/// A figure and its run.
+pub struct Entry {
+    /// As `cphash/5`.
+    pub name: String,
+    /// What its file says.
+    pub figure: Figure,
+    /// What became of it.
+    pub state: State,
+}
+
+/// What became of a figure.
+pub enum State {
+    /// It was run.
+    Found(Box<Found>),
+    /// There is no file of it.
+    NotRun,
+    /// There is, and it cannot be used.
+    Unusable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl Gathered {
+    /// All figures.
+    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.sections.iter().flat_map(|section| &section.entries)
+    }
+
+    /// The files that cannot be used, and why.
+    pub fn unusable(&self) -> Vec<(&Path, &str)> {
+        let unusable = self.entries().filter_map(|entry| match &entry.state {
+            State::Unusable { path, reason } => Some((path.as_path(), reason.as_str())),
+            State::Found(_) | State::NotRun => None,
+        });
+        let strangers = self.strangers.iter();
+        let strangers =
+            strangers.map(|path| (path.as_path(), "of no figure that this program has"));
+        unusable.chain(strangers).collect()
+    }
+
+    /// The machines on which figures ran, each once, in the order of the figures.
+    pub fn machines(&self) -> Vec<&BTreeMap<String, String>> {
+        let mut machines = Vec::new();
+        for entry in self.entries() {
+            if let State::Found(found) = &entry.state
+                && !machines.contains(&&found.machine)
+            {
+                machines.push(&found.machine);
+            }
+        }
+        machines
+    }
+}
+
+/// The figures of this program, with what the folder has of them.
+///
+/// # Errors
+/// In words: a figure's own file is wrong, or the folder cannot be read.
+pub fn gather(folder: &Path) -> Result<Gathered, String> {
+    let mut sections: Vec<(String, Section)> = Vec::new();
+    for (name, figure) in store::all()? {
+        let paper = name.split('/').next().unwrap_or_default().to_owned();
+        let state = read(folder, &name, &figure);
+        let entry = Entry {
+            name,
+            figure,
+            state,
+        };
+        match sections.iter_mut().find(|(other, _)| *other == paper) {
+            Some((_, section)) => section.entries.push(entry),
+            None => {
+                let section = section(&paper, entry);
+                sections.push((paper, section));
+            }
+        }
+    }
+    let place = |paper: &str| {
+        let mut sources = SOURCES.iter();
+        sources.position(|(folder, ..)| *folder == paper)
+    };
+    sections.sort_by_key(|(paper, _)| place(paper).unwrap_or(SOURCES.len()));
+    let sections: Vec<Section> = sections.into_iter().map(|(_, section)| section).collect();
+    let strangers = strangers(folder, &sections);
+    let strangers = strangers.map_err(|error| format!("{}: {error}", folder.display()))?;
+    Ok(Gathered {
+        sections,
+        strangers,
+    })
+}
+
+fn section(paper: &str, first: Entry) -> Section {
+    let known = SOURCES.iter().find(|(folder, ..)| *folder == paper);
+    Section {
+        heading: known.map_or(paper, |(_, heading, _)| heading).to_owned(),
+        about: known.map_or("", |(.., about)| about),
+        is_ours: paper == SOURCES[0].0,
+        entries: vec![first],
+    }
+}
+
+fn read(folder: &Path, name: &str, figure: &Figure) -> State {
+    let path = folder.join(name).with_added_extension("json");
+    let parsed = match fs::read_to_string(&path) {
+        Ok(text) => parse(&text, name),
+        Err(error) if error.kind() == ErrorKind::NotFound => return State::NotRun,
+        Err(error) => Err(error.to_string()),
+    };
+    match parsed {
+        Ok(mut found) => {
+            // The statements that the report shows are today's.
+            found.verdicts = match found.size {
+                Size::Smoke => Vec::new(),
+                Size::Quick | Size::Full => judge(figure, &found),
+            };
+            State::Found(Box::new(found))
+        }
+        Err(reason) => State::Unusable { path, reason },
+    }
+}
+
+/// What every format has.
+#[derive(Deserialize)]
+struct Head {
+    #[serde(default)]
+    format: u32,
+}
+
+fn parse(text: &str, name: &str) -> Result<Found, String> {
+    let head: Head =
+        serde_json::from_str(text).map_err(|error| format!("no result of a figure: {error}"))?;
+    if head.format != FORMAT {
+        let of = if head.format < FORMAT {
+            "an older"
+        } else {
+            "a newer"
+        };
+        return Err(format!(
+            "of {of} nuthatch-lab: format {}, and this one reads {FORMAT}; run the figure again",
+            head.format
+        ));
+    }
+    let found: Found =
+        serde_json::from_str(text).map_err(|error| format!("no result of a figure: {error}"))?;
+    match found.figure == name {
+        true => Ok(found),
+        false => Err(format!("of another figure: {}", found.figure)),
+    }
+}
+
+/// The files of results that no figure has.
+fn strangers(folder: &Path, sections: &[Section]) -> std::io::Result<Vec<PathBuf>> {
+    let entries = sections.iter().flat_map(|section| &section.entries);
+    let known: Vec<PathBuf> = entries
+        .map(|entry| folder.join(&entry.name).with_added_extension("json"))
+        .collect();
+    let mut strangers = Vec::new();
+    for paper in fs::read_dir(folder)? {
+        let paper = paper?.path();
+        if !paper.is_dir() {
+            continue;
+        }
+        for file in fs::read_dir(paper)? {
+            let file = file?.path();
+            if file
+                .extension()
+                .is_some_and(|extension| extension == "json")
+                && !known.contains(&file)
+            {
+                strangers.push(file);
+            }
+        }
+    }
+    strangers.sort();
+    Ok(strangers)
+}
