@@ -309,7 +309,9 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
     #[cold]
     fn keep_pace(&mut self, appended: usize, room: usize) {
         self.sweep_for(appended);
-        self.clean(Budget::Paced { appended, room });
+        if let Step::Elsewhere = self.clean(Budget::Paced { appended, room }) {
+            self.log.pace.note_missed(appended);
+        }
         self.engine.notify_if_many(self.local);
     }
 

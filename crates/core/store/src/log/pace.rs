@@ -52,6 +52,9 @@ pub(super) struct Pace {
     /// Words that can be appended to the page of what is kept, and to the page of new items.
     kept_room: AtomicUsize,
     new_room: AtomicUsize,
+    /// Words that were appended by threads that found each page at work under another's hands: the next step cleans for
+    /// them, too.
+    missed: AtomicUsize,
 }
 
 impl Pace {
@@ -60,6 +63,20 @@ impl Pace {
         let kept = self.kept.load(Ordering::Relaxed);
         self.kept
             .store(kept - kept / KEPT_OF + words, Ordering::Relaxed);
+    }
+
+    /// A thread appended so many words, and others cleaned all that can be cleaned.
+    pub(super) fn note_missed(&self, words: usize) {
+        self.missed.fetch_add(words, Ordering::Relaxed);
+    }
+
+    /// The words of [`Pace::note_missed`] since the last call.
+    fn take_missed(&self) -> usize {
+        // A look first: with one thread there are none, and nothing is written.
+        match self.missed.load(Ordering::Relaxed) {
+            0 => 0,
+            _ => self.missed.swap(0, Ordering::Relaxed),
+        }
     }
 
     /// So many words can be appended to the newest page of a stream. Returns how many can be appended to that of the new
@@ -110,6 +127,7 @@ impl Budget {
             Self::Paced { appended, room } => (appended, room),
         };
         let log = store.log();
+        let appended = appended + log.pace.take_missed();
         // Relaxed: a hint.
         let free = log.free.load(Ordering::Relaxed);
         let pages = (RESERVE + FREE_MIN).saturating_sub(free).max(1);
