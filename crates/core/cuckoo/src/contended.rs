@@ -483,6 +483,54 @@ fn a_store_takes_the_place_of_an_item_under_the_lock() {
     }
 }
 
+/// While another thread splits buckets, and has lost its core, the table is full and memory is not: the store waits for a
+/// few split buckets, and nothing leaves.
+#[test]
+fn a_store_waits_for_the_thread_that_splits() {
+    const ITEMS: u64 = 4000;
+    for evicts in [true, false] {
+        let engine = Arc::new(
+            Engine8::new(CuckooConfig {
+                initial_items: Some(1),
+                evicts,
+                ..CuckooConfig::default()
+            })
+            .unwrap(),
+        );
+        let stored = AtomicUsize::new(0);
+        thread::scope(|scope| {
+            let splitter = engine.splitter.lock();
+            let geometry = engine.index.geometry();
+            scope.spawn(|| {
+                let handle = &mut engine.handle();
+                for number in 0..ITEMS {
+                    let key = number.to_le_bytes();
+                    let request = Request {
+                        key: Key::new(&key, &engine.hasher),
+                        op: Op::Store(Put::set(b"value")),
+                    };
+                    let mut one = One::new(|| {});
+                    handle.execute(NOW, &[request], &mut one);
+                    assert_eq!(one.answer, Answer::Stored);
+                    stored.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+            // Until the table is about full. Then the thread may go on, or wait: nothing must leave.
+            let slots = EightWay::SLOTS * geometry.buckets() as usize;
+            while stored.load(Ordering::Relaxed) < slots * 9 / 10 {
+                thread::yield_now();
+            }
+            for _ in 0..10_000 {
+                thread::yield_now();
+            }
+            drop(splitter);
+        });
+        let stats = engine.stats();
+        assert_eq!((stats.items, stats.evictions), (ITEMS, 0));
+        engine.audit().unwrap();
+    }
+}
+
 /// A rewrite that keeps a long value, its answer, and the value after it.
 struct Case {
     op: Op<'static>,

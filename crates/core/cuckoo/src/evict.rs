@@ -140,11 +140,14 @@ impl<D: Variant> Cuckoo<D> {
             let candidates_of = |item: SlotWord| self.candidates_of(item.address::<D>());
             let growing = match local.searcher.search(&self.index, place, candidates_of) {
                 Searched::Near => false,
-                // The index grows while there still are paths, so no thread ever waits for a doubling.
+                // The index grows while there still are paths, so no thread waits for a whole doubling.
                 Searched::Far | Searched::Full => self.start_growth(local, now),
             };
             if self.follow_path(local) {
                 return true;
+            }
+            if growing && local.searcher.path.free.is_none() {
+                self.await_growth();
             }
             let patience = local.searcher.path.free.is_some() && turn < SEARCHES_MAX;
             if !growing && !patience {

@@ -91,6 +91,11 @@ impl<D: Variant> Cuckoo<D> {
         self.split_if_growing(SPLITS_A_STORE);
     }
 
+    /// The same if there is no path: each search finds a few buckets more split than the one before it.
+    pub(super) fn await_growth(&self) {
+        self.split_waiting(SPLITS_A_STORE);
+    }
+
     /// Backs the buckets that the doubling will soon write to with memory: for the background thread, which may wait.
     pub(super) fn warm_growth(&self) {
         let geometry = self.index.geometry();

@@ -6,7 +6,7 @@
 //! and the background thread more. No operation waits for the whole.
 
 use nuthatch_base::sync::clock::Time;
-use nuthatch_base::sync::mutex::Mutex;
+use nuthatch_base::sync::mutex::{Mutex, MutexGuard};
 
 use crate::geometry::Geometry;
 use crate::reclaim::Reclaim;
@@ -75,9 +75,20 @@ pub trait Growing: Reclaim {
     /// Splits up to `budget` buckets, unless another thread does. True if the index is still doubling afterwards.
     #[cold]
     fn split(&self, budget: usize) -> bool {
-        let Some(_splitter) = self.splitter().try_lock() else {
-            return true;
-        };
+        match self.splitter().try_lock() {
+            Some(splitter) => self.split_locked(&splitter, budget),
+            None => true,
+        }
+    }
+
+    /// The same, but waits for the thread that splits: it may have lost its core in between. The caller holds no lock.
+    #[cold]
+    fn split_waiting(&self, budget: usize) {
+        self.split_locked(&self.splitter().lock(), budget);
+    }
+
+    /// Splits up to `budget` buckets. True if the index is still doubling afterwards.
+    fn split_locked(&self, _splitter: &MutexGuard<'_, ()>, budget: usize) -> bool {
         for _ in 0..budget {
             let geometry = self.geometry();
             if !geometry.growing {
