@@ -212,7 +212,7 @@
 //! * Eviction goes by uses and bytes: it takes no weights of yours, and does not know what a value costs to compute.
 //! * There is no order of keys and no search but by key.
 //! * It is for Linux on little-endian machines of 64 bits (x86-64, aarch64). Elsewhere it does not compile, and says so.
-//!   It needs Rust 1.88.
+//!   It needs Rust 1.89.
 //!
 //! # Features
 //!
