@@ -98,6 +98,15 @@ fn is_there(program: &Path) -> bool {
 /// # Errors
 /// In words: it cannot be started, it failed (with the last line that it wrote), or it printed no JSON.
 pub fn output(line: &[String]) -> Result<Value, String> {
+    let text = run(line)?;
+    json(&text).map_err(|error| format!("it printed no JSON: {error}"))
+}
+
+/// Runs a command. Returns what it printed.
+///
+/// # Errors
+/// In words: it cannot be started, or it failed (with the last line that it wrote).
+pub fn run(line: &[String]) -> Result<String, String> {
     let [program, words @ ..] = line else {
         return Err("no program".to_owned());
     };
@@ -112,8 +121,7 @@ pub fn output(line: &[String]) -> Result<Value, String> {
         let last = last.unwrap_or("it wrote no reason").trim();
         return Err(format!("{}: {last}", done.status));
     }
-    let text = String::from_utf8_lossy(&done.stdout);
-    json(&text).map_err(|error| format!("it printed no JSON: {error}"))
+    Ok(String::from_utf8_lossy(&done.stdout).into_owned())
 }
 
 fn json(text: &str) -> serde_json::Result<Value> {

@@ -118,6 +118,8 @@ pub struct Needs {
     /// Programs beside this one, by their placeholder: `memcached`.
     #[serde(default)]
     pub programs: Vec<String>,
+    /// Words of this program that must succeed: a file system that tells where its blocks are, say.
+    pub command: Option<String>,
 }
 
 /// A command line, or several that differ in the values of their lists.
