@@ -31,6 +31,11 @@ pub static MADE: &[Made] = &[
         make: |maker| maker.passing(400_000, 5, |random| random.random_range(0.0..12_000.0)),
     },
     Made {
+        name: "once",
+        help: "keys are stored, and requested once after some while, as of a queue or of tokens",
+        make: |maker| maker.once(),
+    },
+    Made {
         name: "sets",
         help: "a set of popular keys is followed by another one, six times",
         make: |maker| maker.sets(6, 50_000),
@@ -210,6 +215,15 @@ impl Maker<'_> {
         (0..steps).try_for_each(|step| {
             let behind = back(&mut self.random) as u64;
             self.get((1 << 20) + step / times - behind)
+        })
+    }
+
+    fn once(&mut self) -> Option<()> {
+        (0..150_000_u64).try_for_each(|step| {
+            self.get(step)?;
+            let behind = self.random.random_range(3_000..9_000);
+            step.checked_sub(behind)
+                .map_or(Some(()), |key| self.get(key))
         })
     }
 

@@ -373,7 +373,7 @@ impl Model {
             // A longer probation queue would have kept it, or only the main queue.
             if age <= held / 4 {
                 self.extra = Some((self.extra() + 4 * self.mean()).min(self.limit / 64 * 45));
-            } else if self.extra() > 0 {
+            } else if age > held && self.extra() > 0 {
                 self.extra = Some(self.extra().saturating_sub(self.mean() * 3 / 4));
             }
             age <= self.soon

@@ -25,8 +25,10 @@
 //! they are not requested much longer. Where a loop is longer than the memory, only what is in the main queue is met
 //! again, and the probation queue is room lost. So its length adapts, as in ARC (FAST 2003): items that leave the main
 //! queue become ghosts, too. An item that comes back soon after it left the probation queue makes that queue longer. One
-//! that comes back later makes it shorter, but counts less; and one that left the main queue makes it shorter and counts
-//! more, since fewer items leave there.
+//! that comes back later than the memory could have held it makes it shorter, but counts less; and one that left the main
+//! queue makes it shorter and counts more, since fewer items leave there. One that comes back between soon and late does
+//! neither: it would have been kept by a queue of nearly all of the memory. (Otherwise keys that are read once, some while
+//! after they were written, made the queue shorter and shorter, and none of them hit.)
 //!
 //! What an item pays for staying depends on its [size](super::cost). An item of less than a quarter of the mean size
 //! comes to the main queue without a use. Such small items can do no harm: all items that are smaller than a quarter of
@@ -49,13 +51,16 @@ const PROBATION_MAX: usize = 48;
 /// became ghosts.
 const NEAR_PROBATION: u64 = 16;
 
-/// The same of the main queue. It is longer, because fewer of those ghosts are the main queue's.
+/// No queue would have kept an item that comes back after this part.
+const LATE: u64 = 64;
+
+/// As [`NEAR_PROBATION`], of the main queue. It is longer, because fewer of those ghosts are the main queue's.
 const NEAR_MAIN: u64 = 64;
 
 /// The probation queue becomes longer by so many items for one that a longer one would have kept.
 const LENGTHENED_BY: usize = 4;
 
-/// It becomes shorter by so many quarters of an item for one that comes back later: in the main queue it would have been kept for
+/// It becomes shorter by so many quarters of an item for one that comes back late: in the main queue it would have been kept for
 /// longer than in any probation queue.
 const SHORTENED_BY_QUARTERS: usize = 3;
 
@@ -205,6 +210,7 @@ impl LogPolicy for S3Fifo {
             Queue::Probation if within(NEAR_PROBATION) => {
                 self.lengthen_probation(LENGTHENED_BY * mean, memory);
             }
+            Queue::Probation if within(LATE) => {}
             Queue::Probation => {
                 self.shorten_probation(SHORTENED_BY_QUARTERS * mean / 4, PROBATION_MIN, memory);
             }
@@ -485,9 +491,12 @@ mod tests {
         assert_eq!(back(new, 160, 50), PROBATION + 20);
         assert_eq!(back(main, 640, 5), PROBATION + 16);
         assert_eq!(back(main, 641, 1000), PROBATION + 16);
-        assert_eq!(back(new, 161, 40), PROBATION + 13);
+        // Between soon and late: neither.
+        assert_eq!(back(new, 161, 40), PROBATION + 16);
+        assert_eq!(back(new, 640, 40), PROBATION + 16);
+        assert_eq!(back(new, 641, 40), PROBATION + 13);
         assert_eq!(back(main, 1, 1000), PROBATION);
-        assert_eq!(back(new, 161, 1000), PROBATION_MIN);
+        assert_eq!(back(new, 641, 1000), PROBATION_MIN);
         assert_eq!(back(main, 1, 1000), PROBATION_MIN);
         assert_eq!(back(new, 1, 1000), PROBATION_MAX);
     }
