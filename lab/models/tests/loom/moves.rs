@@ -569,11 +569,11 @@ fn what_stays_is_counted_up_beside_an_eviction() {
     });
 }
 
-/// Log 3 and 4: two threads store, evict and move.
+/// Log 3 and 4: two threads store, evict and move. (With a preemption it takes minutes.)
 #[test]
 fn two_threads_evict() {
     let store = |handle: &mut LogHandle| set_bytes(handle, fillers()[6], &[3; HALF]);
-    beside_eviction(1, store, |handle, ()| {
+    beside_eviction(in_long_checks(1), store, |handle, ()| {
         assert_eq!(increment(handle, subject()), 9);
     });
 }

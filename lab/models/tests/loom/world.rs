@@ -253,6 +253,10 @@ pub fn model(preemptions: usize, body: impl Fn() + Sync + Send + 'static) {
 
 /// The same for a model that takes long with so many preemptions: with one fewer, but in long checks (`scripts/soak.sh`).
 pub fn long_model(preemptions: usize, body: impl Fn() + Sync + Send + 'static) {
-    let fewer = usize::from(std::env::var_os("NUTHATCH_SOAK").is_none());
-    model(preemptions - fewer, body);
+    model(in_long_checks(preemptions), body);
+}
+
+/// So many preemptions in long checks, and one fewer otherwise.
+pub fn in_long_checks(preemptions: usize) -> usize {
+    preemptions - usize::from(std::env::var_os("NUTHATCH_SOAK").is_none())
 }
