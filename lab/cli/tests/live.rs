@@ -109,12 +109,12 @@ fn every_engine_shows_its_index() {
         "lockhash",
         "cphash",
     ] {
-        let server = Server::start(engine);
-        let per_item = if engine.starts_with("cuckoo") {
-            "in 4 KiB"
-        } else {
-            "a KiB"
+        // An index of which only a sample is shown.
+        let (per_item, memory) = match engine.starts_with("cuckoo") {
+            true => ("in 4 KiB", "128"),
+            false => ("a KiB", "32"),
         };
+        let server = Server::start_with(engine, &["-m", memory]);
         let says = format!(" slots (room for one item {per_item} of memory), ");
         assert!(server.says.contains(&says), "{}", server.says);
         server.use_it();
