@@ -2,12 +2,12 @@
 //! statements.
 //!
 //! ```text
-//!  memc3/5a.toml          what the paper did, what is done here, the commands, the expected shape
+//!  memc3/6.toml           what the paper did, what is done here, the commands, the expected shape
 //!      |  figure          read and checked: an unknown key, or a statement about no series, is an error
 //!      |  plan            a command line for each value of its lists, in this size (full, quick, smoke)
 //!      |  run             rounds in turn; a command that fails or cannot run leaves a gap with its reason
 //!      v
-//!  found                  points with their spread, gaps, machine, commit: JSON and CSV
+//!  found                  points with their spread, gaps, machine: JSON and CSV
 //!      |  statement       which hold, in words, and why one does not
 //!      v
 //!  draw                   SVG

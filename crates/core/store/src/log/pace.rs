@@ -52,7 +52,7 @@ pub(super) struct Pace {
     /// Words that can be appended to the page of what is kept, and to the page of new items.
     kept_room: AtomicUsize,
     new_room: AtomicUsize,
-    /// Words that were appended by threads that found each page at work under another's hands: the next step cleans for
+    /// Words that were appended by threads that found all cleanings under way in other threads: the next step cleans for
     /// them, too.
     missed: AtomicUsize,
 }
@@ -65,7 +65,7 @@ impl Pace {
             .store(kept - kept / KEPT_OF + words, Ordering::Relaxed);
     }
 
-    /// A thread appended so many words, and others cleaned all that can be cleaned.
+    /// A thread appended so many words, and found all cleanings under way in other threads.
     pub(super) fn note_missed(&self, words: usize) {
         self.missed.fetch_add(words, Ordering::Relaxed);
     }
