@@ -797,8 +797,10 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
             match self.clean(Budget::Words(left)) {
                 // There is more to clean after the sweep.
                 Step::Nothing if due => return true,
-                Step::Freed(looked) | Step::Looked(looked) => {
-                    left = left.saturating_sub(looked.max(1));
+                Step::Looked(looked) => left = left.saturating_sub(looked.max(1)),
+                // A page with nothing but gaps is given back to the system like any other: that is not for nothing.
+                Step::Freed(looked) => {
+                    left = left.saturating_sub(looked.max(self.log.page_words() / STUCK_COST));
                 }
                 // No page was cleaned in vain: the readers will finish.
                 Step::Stuck { again: false } if self.engine.evicts() => {

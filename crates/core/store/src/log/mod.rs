@@ -489,7 +489,8 @@ impl Log {
             let mut pool = store.pool();
             let page = match purpose {
                 Purpose::Moved { .. } => pool.take_last(),
-                Purpose::New | Purpose::Sparing => pool.take_sparing(RESERVE),
+                Purpose::New => pool.take_for_new(RESERVE),
+                Purpose::Sparing => pool.take_sparing(RESERVE),
             };
             self.note_free(&pool);
             page.ok_or(Full)?
