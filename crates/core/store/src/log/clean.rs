@@ -190,13 +190,9 @@ impl<E: Relocate> MakeRoom<E> for Log {
         }
         let log = engine.store().log();
         let (address, run) = log.cut(engine.store(), local.number(), shape)?;
-        clean_for(
-            engine,
-            local,
-            now,
-            log.due_by(address, shape),
-            log.room_behind(address),
-        );
+        // Others may have appended behind the run: what is left of the page is what they have left.
+        let due = log.due_by(address, shape);
+        clean_for(engine, local, now, due, || log.pace.new_room());
         Some((address, run))
     }
 
@@ -219,7 +215,7 @@ impl<E: Relocate> MakeRoom<E> for Log {
             Ok(appended) => appended,
             Err(Full) => Cleaner::new(engine, local, now).append(to, bytes, whole, purpose)?,
         };
-        clean_for(engine, local, now, appended.due, appended.room);
+        clean_for(engine, local, now, appended.due, || appended.room);
         Some(appended.address)
     }
 
@@ -249,16 +245,22 @@ impl<E: Relocate> MakeRoom<E> for Log {
     }
 }
 
-/// Cleans in proportion to `due` words that were appended, if there is need. Before the next page is needed, `room` words
-/// can be appended.
+/// Cleans in proportion to `due` words that were appended, if there is need. Before the next page is needed, `room`
+/// words can be appended.
 #[inline]
-fn clean_for<E: Relocate>(engine: &E, local: &mut E::Local, now: Time, due: usize, room: usize) {
+fn clean_for<E: Relocate>(
+    engine: &E,
+    local: &mut E::Local,
+    now: Time,
+    due: usize,
+    room: impl FnOnce() -> usize,
+) {
     let log = engine.store().log();
     if due == 0 {
         return;
     }
     if log.is_short() && engine.evicts() {
-        Cleaner::new(engine, local, now).keep_pace(due, room);
+        Cleaner::new(engine, local, now).keep_pace(due, room());
     } else if log.is_gappy() {
         Cleaner::new(engine, local, now).close_gaps(due);
     }
