@@ -3,6 +3,7 @@
 mod copy;
 mod iter;
 mod load;
+mod number;
 mod read;
 mod thread;
 mod write;
