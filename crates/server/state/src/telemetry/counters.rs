@@ -49,6 +49,12 @@ impl WorkerCounters {
         }
     }
 
+    /// Counts a touch of an item that does not meet its condition.
+    pub fn count_refused_touch(&self) {
+        self.cmd_touch.bump();
+        self.pending.add(Group::TOUCH);
+    }
+
     /// Counts a read of an item's properties.
     pub fn count_look(&self, hit: bool) {
         self.pending.add(Group::OTHER);
