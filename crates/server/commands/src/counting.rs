@@ -378,6 +378,7 @@ mod tests {
             (md, Reply::Exists, &["delete_misses"]),
             (marking, Reply::Removed, &[]),
             (up, number, &["incr_hits"]),
+            (up, Reply::Created(1, item), &[]),
             (up, Reply::NotFound, &["incr_misses"]),
             (up, Reply::NotNumeric, &[]),
             (down, number, &["decr_hits"]),

@@ -173,6 +173,8 @@ fn stats_count_what_was_done() {
         "incr a 1\r\ndecr a 1\r\nincr b 1\r\ndecr b 1\r\n",
         "2\r\n1\r\nNOT_FOUND\r\nNOT_FOUND\r\n",
     );
+    // Neither a hit nor a miss.
+    client.ask("ma c N0 J7 v\r\nmd c q\r\n", "VA 1\r\n7\r\n");
     client.ask("touch a 0\r\ntouch b 0\r\n", "TOUCHED\r\nNOT_FOUND\r\n");
     client.ask(
         "delete a\r\ndelete a\r\nmg a\r\n",
@@ -191,7 +193,7 @@ fn stats_count_what_was_done() {
         ("cmd_touch", 2),
         ("touch_hits", 1),
         ("touch_misses", 1),
-        ("delete_hits", 1),
+        ("delete_hits", 2),
         ("delete_misses", 1),
         ("curr_connections", 1),
         ("total_connections", 1),

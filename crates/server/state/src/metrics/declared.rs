@@ -95,7 +95,8 @@ metrics! {
     count incr_misses: counter("Additions that found no item.")
         .of(&COMMANDS, &[("command", "incr"), ("result", "miss")])
         .note("Redis' INCR of a missing key is one, and stores the key."),
-    count_by_class incr_hits: counter("Additions.").of(&COMMANDS, &[("command", "incr"), ("result", "hit")]),
+    count_by_class incr_hits: counter("Additions.").of(&COMMANDS, &[("command", "incr"), ("result", "hit")])
+        .note("One that stores its first number (`ma` with N, the binary protocol) is neither a hit nor a miss."),
     count decr_misses: counter("Subtractions that found no item.")
         .of(&COMMANDS, &[("command", "decr"), ("result", "miss")]),
     count_by_class decr_hits: counter("Subtractions.").of(&COMMANDS, &[("command", "decr"), ("result", "hit")]),

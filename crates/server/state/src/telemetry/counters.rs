@@ -100,7 +100,7 @@ impl WorkerCounters {
     }
 
     /// The same by the engine's reply. `key` is the length of the key. A value that is no number counts neither as a
-    /// hit nor as a miss.
+    /// hit nor as a miss, and nor does a number that is stored because there was none.
     pub fn count_delta_reply(&self, down: bool, key: usize, reply: &Reply) {
         match reply {
             Reply::Number(_, item) => {
