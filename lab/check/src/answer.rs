@@ -18,9 +18,12 @@ impl Answer {
     pub fn item(&self) -> Option<&Item> {
         match self {
             Answer::Value(item, _)
-            | Answer::Done(Reply::Found(item) | Reply::Stored(item) | Reply::Number(_, item)) => {
-                Some(item)
-            }
+            | Answer::Done(
+                Reply::Found(item)
+                | Reply::Stored(item)
+                | Reply::Number(_, item)
+                | Reply::Created(_, item),
+            ) => Some(item),
             Answer::Done(_) => None,
         }
     }

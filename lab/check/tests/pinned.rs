@@ -7,7 +7,7 @@ use nuthatch_chained::{Chained, ChainedConfig};
 use nuthatch_check::conformance::Client;
 use nuthatch_cuckoo::layout::{EightWay, EightWayClock, Variant};
 use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
-use nuthatch_engine::{AnyValue, Engine, Handle, KeyHasher, Reply, Store};
+use nuthatch_engine::{AnyValue, Engine, Handle, KeyHasher, Reply, Store, Value};
 
 /// Beside as many held values as it has room for, a log keeps three pages: with fewer, one that is read in place in each
 /// of them leaves no room.
@@ -30,6 +30,7 @@ fn log() -> Client {
 fn cuckoo<D: Variant>() -> Client {
     let config = CuckooConfig {
         memory_limit: LIMIT,
+        memory_limit_max: 2 * LIMIT,
         hasher: KeyHasher::seeded(1),
         ..CuckooConfig::default()
     };
@@ -172,6 +173,63 @@ fn maintenance_rests_while_readers_hold_more_than_the_limit() {
     let stats = client.engine.stats();
     assert!(stats.memory_used <= stats.memory_limit);
     client.audit();
+}
+
+/// Nothing can leave, until the limit is raised: then as much more is stored as it allows, beside what readers hold, and
+/// all of that is still as they read it.
+#[test]
+fn a_limit_raised_beside_slow_readers_makes_room() {
+    let mut client = log();
+    let mut held = fill_and_hold(&mut client, LARGE);
+    // What the store finds beside them is held as well.
+    let mut number = 0;
+    while put(&mut client, number, LARGE) {
+        held.push(client.keep(&key(number)));
+        number += 1;
+        assert!(number < LIMIT / LARGE, "nothing is held");
+    }
+    assert_eq!(client.engine.set_memory_limit(2 * LIMIT), Ok(()));
+    let more = LIMIT * 9 / 10 / LARGE;
+    for new in number..number + more {
+        assert!(put(&mut client, new, LARGE), "{new}");
+    }
+    for new in number..number + more {
+        assert!(client.get(&key(new)).is_some(), "{new}");
+    }
+    for value in &held {
+        let mut at = 0;
+        while at < value.len() {
+            let chunk = value.chunk(at);
+            assert!(!chunk.is_empty() && chunk.iter().all(|&byte| byte == b'v'));
+            at += chunk.len();
+        }
+    }
+    client.audit();
+    drop(held);
+    assert_eq!(refused(&mut client, LARGE, 4 * more), 0);
+    let stats = client.engine.stats();
+    assert!(stats.item_bytes as usize > LIMIT * 3 / 2);
+    client.audit();
+}
+
+/// Of a hundred sets, one after the other, of values of half and of a quarter of a cache of 1 MiB none is refused: nothing
+/// is read or written beside a set, so it evicts what is in its way. Two values of a half do not fit beside each other.
+#[test]
+fn sets_of_half_the_smallest_limit_evict_each_other() {
+    for (part, stored) in [(2, 100), (4, 100)] {
+        let config = CuckooConfig {
+            memory_limit: 1 << 20,
+            item_size_max: 1 << 19,
+            hasher: KeyHasher::seeded(1),
+            ..CuckooConfig::default()
+        };
+        let engine: Cuckoo = Cuckoo::new(config).expect("there is address space");
+        let mut client = Client::new(Arc::new(engine).any());
+        let len = (1 << 20) / part - 100;
+        let count = (0..100).filter(|&number| put(&mut client, number, len));
+        assert_eq!(count.count(), stored, "a part in {part}");
+        client.audit();
+    }
 }
 
 /// In a store of size classes each class in use has pages of its own.

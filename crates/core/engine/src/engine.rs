@@ -59,8 +59,8 @@ pub trait Engine: Inspect + Audit + Send + Sync + Sized + 'static {
         0
     }
 
-    /// Changes the memory limit, in bytes (cache_memlimit). Shrinking evicts gradually, in [`Handle::maintain`]. The
-    /// error gives the possible limits.
+    /// Changes the memory limit, in bytes (cache_memlimit). A lower one is reached step by step, in [`Handle::maintain`]
+    /// and by stores, whose memory makes room for itself. The error gives the possible limits.
     fn set_memory_limit(&self, bytes: usize) -> Result<(), LimitError>;
 
     /// The largest item (header, key and value), in bytes.

@@ -50,6 +50,9 @@ pub enum Reply {
     Removed,
     /// The number after incr or decr, and its item.
     Number(u64, Item),
+    /// incr or decr found no item and has stored its first number, as it was to ([`Delta::vivify`](crate::Delta)): the
+    /// number, and the new item.
+    Created(u64, Item),
     /// incr or decr of a value that is not a 64-bit decimal number.
     NotNumeric,
     /// The item can never fit: over the item limit. Nothing changed.

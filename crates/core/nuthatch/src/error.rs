@@ -15,8 +15,14 @@ pub enum Error {
     /// Key, value and header together are over the item limit
     /// ([`Builder::item_size_max`](crate::Builder::item_size_max)).
     TooLarge,
-    /// The cache is full and may not evict ([`Builder::evict`](crate::Builder::evict)), or all items that could be
-    /// evicted are pinned by readers that read them in place.
+    /// There is no memory for the item: the cache is full and may not evict ([`Builder::evict`](crate::Builder::evict)),
+    /// or what it holds cannot be evicted now: items that readers read in place, and stores under way. A value that is
+    /// being written holds its memory. So of four threads that store items of a quarter or half of the memory limit at
+    /// the same time, some are refused while the others write.
+    ///
+    /// Such a store succeeds when the others are done: try it again, or go on without the item, as after an eviction.
+    /// If it happens often, store large items by fewer threads at a time, raise the memory limit, or lower
+    /// [`Builder::item_size_max`](crate::Builder::item_size_max).
     OutOfMemory,
     /// The value is not a decimal number under 2^64.
     NotNumeric,
@@ -41,7 +47,9 @@ impl Display for Error {
         out.write_str(match self {
             Error::KeyLength => "a key has 1 to 250 bytes",
             Error::TooLarge => "the item is larger than the cache allows",
-            Error::OutOfMemory => "the cache is full",
+            Error::OutOfMemory => {
+                "no memory: the cache may not evict, or what it holds is being read or stored"
+            }
             Error::NotNumeric => "the value is not a decimal number under 2^64",
             Error::Recursion => "the computation of a key's value waits for itself",
         })

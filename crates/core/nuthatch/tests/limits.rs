@@ -1,7 +1,10 @@
 //! Limits out of their bounds, and limits at their bounds.
 
 use std::error::Error as _;
+use std::thread;
 use std::time::Duration;
+
+use nuthatch_engine::stats::EngineStats;
 
 use nuthatch::{BuildError, Builder, Cache, Error, Lifetime, LoadError};
 
@@ -98,6 +101,66 @@ fn the_memory_limit_is_changed_to_what_can_be() {
     assert_eq!(cache.stats().memory_limit, 6 * MIB as u64);
 }
 
+/// 60 MiB of items, of which the limit allows 4 from now on. Nobody maintains the cache.
+fn lowered() -> Cache {
+    let builder = Cache::builder().memory_limit(64 * MIB).hash_seed(1);
+    let cache = builder.item_size_max(64 << 10).build().unwrap();
+    for number in 0..100_000_u32 {
+        cache.insert(number.to_le_bytes(), [1; 1000]).unwrap();
+    }
+    assert!(cache.stats().memory_used > 60 * MIB as u64);
+    cache.set_memory_limit(4 * MIB).unwrap();
+    cache
+}
+
+/// Class of bug: a store waits until a lowered limit is reached, and is refused if that is far.
+#[test]
+fn stores_go_on_while_a_lower_limit_is_approached() {
+    let cache = lowered();
+    let pages = |stats: EngineStats| stats.log.unwrap().pages_cleaned;
+    let (mut least, mut stores) = (u64::MAX, 0_u32);
+    while cache.stats().memory_used > 4 * MIB as u64 {
+        let before = pages(cache.engine_stats());
+        assert_eq!(
+            cache.insert(stores.to_be_bytes(), [2; 1000]),
+            Ok(()),
+            "{stores}"
+        );
+        let after = cache.engine_stats();
+        assert!(
+            after.memory_used <= least.saturating_add(MIB as u64),
+            "it falls"
+        );
+        least = least.min(after.memory_used);
+        let cleaned = pages(after) - before;
+        assert!(cleaned <= 4, "one store waited for {cleaned} pages");
+        stores += 1;
+    }
+    // A part of what was given back was stored again: half of it at most.
+    assert!((5_000..40_000).contains(&stores), "{stores}");
+    assert_eq!(cache.get((stores - 1).to_be_bytes()).unwrap(), [2; 1000]);
+    cache.audit().unwrap();
+}
+
+#[test]
+fn stores_of_several_threads_go_on_while_a_lower_limit_is_approached() {
+    let cache = lowered();
+    thread::scope(|scope| {
+        for thread in 0..4_u8 {
+            let cache = &cache;
+            scope.spawn(move || {
+                for number in 0..20_000_u32 {
+                    let key = [&[thread][..], &number.to_le_bytes()].concat();
+                    let len = [100, 3000, 40_000][number as usize % 3];
+                    assert_eq!(cache.insert(key, vec![3; len]), Ok(()), "{number}");
+                }
+            });
+        }
+    });
+    assert!(cache.stats().memory_used <= 4 * MIB as u64);
+    cache.audit().unwrap();
+}
+
 /// A cache never serves an item past its lifetime, and panics at no lifetime.
 #[test]
 fn times_of_nothing_and_of_everything() {
@@ -133,6 +196,8 @@ fn errors_are_errors() {
     );
     assert!(shown(cache.set_memory_limit(0).unwrap_err()).contains("at least"));
     assert!(shown(Cache::new(0).unwrap_err()).contains("at least"));
+    // The cache may be far from full: others that store may hold the memory.
+    assert!(shown(Error::OutOfMemory).contains("being read or stored"));
     let parse = || "x".parse::<u32>().map(|_| "");
     let failed = cache.try_get_or_insert_with("k", Lifetime::Default, parse);
     let failed = failed.unwrap_err();

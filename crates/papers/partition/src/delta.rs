@@ -67,7 +67,7 @@ impl Partition {
         };
         let reply = self.put_value(now, key, digits.write(initial), |_, _| Ok(fields));
         match self.count_stored(reply) {
-            Reply::Stored(item) => Reply::Number(initial, item),
+            Reply::Stored(item) => Reply::Created(initial, item),
             refusal => refusal,
         }
     }

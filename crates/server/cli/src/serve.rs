@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use clap::Args;
-use nuthatch_base::memory::program::unmap_read_pages;
+use nuthatch_base::memory::program::ProgramFiles;
 use nuthatch_base::sync::mutex::Mutex;
 use nuthatch_engine::Engine;
 use nuthatch_engine::stats::EngineStats;
@@ -79,6 +79,8 @@ impl<E: EngineFlags> Serve<E> {
 
 /// Serves until it is stopped.
 pub fn run<E: EngineFlags>(serve: Serve<E>) -> Result<(), Failure> {
+    // Before anything starts a thread or opens a library (the look-up of a host or a user does).
+    let files = ProgramFiles::find();
     if serve.license {
         return license();
     }
@@ -136,19 +138,20 @@ pub fn run<E: EngineFlags>(serve: Serve<E>) -> Result<(), Failure> {
     log.write_apart()
         .map_err(|error| Failure::Run(format!("the log's thread: {error}")))?;
     let reload = Reload::new(serve, &flags, &own, log.clone()).map_err(Failure::Usage)?;
-    let outcome = checked.and_then(|()| live(settings, launch, reload, &log));
+    let outcome = checked.and_then(|()| live(settings, launch, reload, &log, &files));
     if let Err(Failure::Usage(error) | Failure::Run(error)) = &outcome {
         log.error(error);
     }
     outcome
 }
 
-/// The server's life. `launch` is set if it runs in the background.
+/// The server's life. `launch` is set if it runs in the background; `files` are those of the program.
 fn live<E: EngineFlags>(
     settings: Settings,
     launch: Option<Launch>,
     reload: Reload<E>,
     log: &Log,
+    files: &ProgramFiles,
 ) -> Result<(), Failure> {
     let engine = settings.engine.make()?;
     let (name, index) = (engine.name(), index(&engine.stats()));
@@ -212,7 +215,7 @@ fn live<E: EngineFlags>(
     });
     // If the start failed, the server is stopped: that removes the sockets it has bound.
     match begun {
-        Ok(()) => unmap_read_pages(),
+        Ok(()) => files.unmap_read_pages(),
         Err(_) => server.shutdown(),
     }
     let ended = server.join().map_err(|error| error.to_string());

@@ -24,7 +24,7 @@ pub enum Kind {
     Nothing,
     /// A read of a value.
     Get,
-    /// A new expiry, also with a read of the value.
+    /// A new expiry, also with a read of the value. One whose condition does not hold is neither a hit nor a miss.
     Touch,
     /// A touch if it finds an item, else a get: mg with T, as in memcached.
     GetOrTouch,
@@ -209,6 +209,7 @@ impl<'r> Request<'r> {
         match kind {
             Kind::Nothing => {}
             Kind::Get => counters.count_get(self.hit()),
+            Kind::Touch if self.is(&Reply::Exists) => counters.count_refused_touch(),
             Kind::Touch => counters.count_touch(self.hit()),
             Kind::GetOrTouch => match self.hit() {
                 None => counters.count_get(None),
@@ -253,6 +254,10 @@ impl<'r> Request<'r> {
             (Outcome::Reply(Reply::Stored(_)), Change::Store) => counters.count_set(self.offered()),
             (Outcome::Reply(Reply::Stored(_)), Change::Delta { is_down, is_hit }) => {
                 counters.count_delta(is_down, is_hit.then(|| self.offered()));
+            }
+            // Changed where it lies.
+            (Outcome::Reply(Reply::Number(_, item)), Change::Delta { is_down, .. }) => {
+                counters.count_delta(is_down, Some(self.lens(item.value_len)));
             }
             (Outcome::Reply(Reply::Found(_)), _) => counters.count_touch(self.hit()),
             (Outcome::Reply(Reply::Removed), _) => counters.count_delete(true),
@@ -345,13 +350,16 @@ mod tests {
         let ma = Kind::MetaDelta { is_down: true };
         let (is_down, is_hit) = (true, false);
         let made = Kind::Change(Change::Delta { is_down, is_hit });
+        let (is_down, is_hit) = (false, true);
+        let counted_up = Kind::Change(Change::Delta { is_down, is_hit });
         let change = Kind::Change(Change::Store);
         for (kind, reply, expected) in [
             (Kind::Nothing, Reply::Removed, &[][..]),
             (Kind::Get, Reply::Miss, &["get_misses"]),
             (Kind::Get, found, &["get_hits"]),
             (Kind::Touch, found, &["cmd_touch", "touch_hits"]),
-            (Kind::Touch, Reply::Exists, &["cmd_touch", "touch_misses"]),
+            (Kind::Touch, Reply::Miss, &["cmd_touch", "touch_misses"]),
+            (Kind::Touch, Reply::Exists, &["cmd_touch"]),
             (Kind::GetOrTouch, found, &["cmd_touch", "touch_hits"]),
             (Kind::GetOrTouch, Reply::Miss, &["get_misses"]),
             (Kind::Look, found, &["look_hits"]),
@@ -370,6 +378,7 @@ mod tests {
             (md, Reply::Exists, &["delete_misses"]),
             (marking, Reply::Removed, &[]),
             (up, number, &["incr_hits"]),
+            (up, Reply::Created(1, item), &[]),
             (up, Reply::NotFound, &["incr_misses"]),
             (up, Reply::NotNumeric, &[]),
             (down, number, &["decr_hits"]),
@@ -377,6 +386,7 @@ mod tests {
             (ma, Reply::OutOfMemory, &["store_no_memory"]),
             (made, stored, &["decr_misses"]),
             (made, Reply::Exists, &[]),
+            (counted_up, number, &["incr_hits"]),
             (change, stored, &["cmd_set"]),
             (change, Reply::NotStored, &[]),
             (change, found, &["cmd_touch", "touch_hits"]),

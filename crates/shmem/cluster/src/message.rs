@@ -539,6 +539,7 @@ const LONG: u32 = 19;
 const COPIED: u32 = 20;
 const REFUSED: u32 = 21;
 const CLOSED: u32 = 22;
+const CREATED: u32 = 23;
 
 const MARK_STALE: u32 = 1;
 const MARK_WON: u32 = 2;
@@ -565,6 +566,7 @@ impl<'a> ServerReply<'a> {
                     Reply::NotFound => (NOT_FOUND, &none, 0),
                     Reply::Removed => (REMOVED, &none, 0),
                     Reply::Number(number, item) => (NUMBER, item, *number),
+                    Reply::Created(number, item) => (CREATED, item, *number),
                     Reply::NotNumeric => (NOT_NUMERIC, &none, 0),
                     Reply::TooLarge => (TOO_LARGE, &none, 0),
                     Reply::OutOfMemory => (OUT_OF_MEMORY, &none, 0),
@@ -645,6 +647,7 @@ impl<'a> ServerReply<'a> {
             NOT_FOUND => reply(Reply::NotFound),
             REMOVED => reply(Reply::Removed),
             NUMBER => reply(Reply::Number(number, item)),
+            CREATED => reply(Reply::Created(number, item)),
             NOT_NUMERIC => reply(Reply::NotNumeric),
             TOO_LARGE => reply(Reply::TooLarge),
             OUT_OF_MEMORY => reply(Reply::OutOfMemory),
@@ -801,6 +804,7 @@ mod tests {
             ServerReply::Reply(Reply::NotFound, None),
             ServerReply::Reply(Reply::Removed, None),
             ServerReply::Reply(Reply::Number(u64::MAX, item), Some(known)),
+            ServerReply::Reply(Reply::Created(7, item), Some(known)),
             ServerReply::Reply(Reply::NotNumeric, None),
             ServerReply::Reply(Reply::TooLarge, None),
             ServerReply::Reply(Reply::OutOfMemory, None),

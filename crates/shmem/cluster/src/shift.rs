@@ -144,6 +144,7 @@ impl Shift {
             Reply::Found(item) => Reply::Found(self.item(&item)),
             Reply::Stored(item) => Reply::Stored(self.item(&item)),
             Reply::Number(number, item) => Reply::Number(number, self.item(&item)),
+            Reply::Created(number, item) => Reply::Created(number, self.item(&item)),
             other => other,
         }
     }

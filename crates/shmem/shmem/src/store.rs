@@ -328,7 +328,7 @@ impl<F: Fabric> Store<F> {
 
     fn count(&self, key: &[u8], delta: Delta) -> Result<Option<u64>, Error> {
         match self.change(key, Op::Delta(delta))? {
-            Reply::Number(number, _) => Ok(Some(number)),
+            Reply::Number(number, _) | Reply::Created(number, _) => Ok(Some(number)),
             Reply::NotNumeric => Err(Error::NotNumeric),
             reply => refused(reply).map(|_| None),
         }

@@ -154,7 +154,7 @@ impl Client {
     /// An incr or decr that must succeed: the number.
     pub fn number(&mut self, key: &[u8], delta: Delta) -> u64 {
         match self.delta(key, delta) {
-            Reply::Number(number, _) => number,
+            Reply::Number(number, _) | Reply::Created(number, _) => number,
             other => panic!("a delta of {key:?} was answered {other:?}"),
         }
     }

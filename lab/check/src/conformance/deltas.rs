@@ -133,14 +133,15 @@ fn vivify(client: &mut Client) {
         ..Delta::up(6)
     };
     let created = client.delta(b"key", delta);
-    let Reply::Number(1234, item) = created else {
+    let Reply::Created(1234, item) = created else {
         panic!("created, and answered {created:?}");
     };
     assert_eq!((item.expiry, item.cas, item.flags), (expiry, 55, 0));
     assert_eq!(item.value_len, 4);
     assert!(!item.won && !item.won_before);
     assert_eq!(client.get(b"key").as_deref(), Some(&b"1234"[..]));
-    assert_eq!(client.number(b"key", delta), 1240);
+    let counted = client.delta(b"key", delta);
+    assert!(matches!(counted, Reply::Number(1240, _)), "{counted:?}");
     let demanding = Delta {
         condition: Condition::Cas(1),
         ..delta

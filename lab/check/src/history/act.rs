@@ -121,7 +121,9 @@ impl Observed {
         match reply {
             Reply::Found(item) => Observed::Item(item.value_len, Traits::of(item)),
             Reply::Stored(item) => Observed::New(item.value_len, item.cas),
-            Reply::Number(number, item) => Observed::Number(*number, item.cas),
+            Reply::Number(number, item) | Reply::Created(number, item) => {
+                Observed::Number(*number, item.cas)
+            }
             reply => Observed::Plain(*reply),
         }
     }

@@ -293,7 +293,7 @@ fn delta(slot: &mut Option<StoredItem>, change: &Delta, around: Circumstances) -
         };
         let value = decimal(number);
         let created = slot.insert(StoredItem::new(now, value, 0, expiry, cas));
-        return Reply::Number(number, created.describe(now));
+        return Reply::Created(number, created.describe(now));
     };
     if verdict(change.condition, item.cas) != Verdict::Current {
         return Reply::Exists;

@@ -184,7 +184,8 @@ impl KeyModel {
             (Outcome::Done(expected), Answer::Done(reply)) => match (expected, reply) {
                 (Reply::Found(expected), Reply::Found(item)) => self.same_item(expected, item),
                 (Reply::Stored(expected), Reply::Stored(item)) => self.same_item(expected, item),
-                (Reply::Number(expected, item), Reply::Number(number, found)) => {
+                (Reply::Number(expected, item), Reply::Number(number, found))
+                | (Reply::Created(expected, item), Reply::Created(number, found)) => {
                     expected == number && self.same_item(item, found)
                 }
                 _ => expected == reply,

@@ -321,7 +321,7 @@ fn a_number_touched_to_its_end_is_made_again() {
         };
         let told = world.ask(NOW, 1, Op::Delta(up));
         let number = match told {
-            Outcome::Done(Reply::Number(number, _)) => number,
+            Outcome::Done(Reply::Number(number, _) | Reply::Created(number, _)) => number,
             other => panic!("{other:?}"),
         };
         assert!([6, 70].contains(&number), "{number}");

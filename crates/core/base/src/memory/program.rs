@@ -1,16 +1,44 @@
 //! The pages of the program's own files that lie in memory: its code and its constants.
 
-/// Takes the pages that hold nothing but what the program's file and its libraries say out of the process's memory; they
-/// stay in the system's cache of files.
+use std::ops::Range;
+
+/// The mappings of the program's file and of the libraries that it was linked to.
 ///
-/// To be called when a program has started: what only the start needed (the parser of a command line, tables of the
-/// loader, settings) is half of what was ever read of these files, several MiB, and counts as resident for as long as the
-/// system has no other use for the memory. What is needed again comes back by itself, at a fault for each 64 KiB. Elsewhere
-/// than on Linux, and without `/proc`, nothing happens.
-pub fn unmap_read_pages() {
-    #[cfg(all(target_os = "linux", not(any(loom, miri))))]
-    if let Ok(maps) = std::fs::read_to_string("/proc/self/smaps") {
-        unchanged_files(&maps).for_each(linux::unmap);
+/// Invariant: each of them stays mapped for as long as the process lives. What the system and the loader map before the
+/// program begins is never unmapped. A library that is opened later may be closed by any thread at any moment, and its
+/// addresses may belong to other memory then: so no mapping that is made later is ever touched.
+#[derive(Debug, Default)]
+pub struct ProgramFiles(Vec<Range<usize>>);
+
+impl ProgramFiles {
+    /// Finds them. To be called when the program begins, before it starts a thread or opens a library. There are none
+    /// elsewhere than on Linux, and without `/proc`.
+    pub fn find() -> Self {
+        if cfg!(not(all(target_os = "linux", not(any(loom, miri))))) {
+            return Self::default();
+        }
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+        Self(maps.lines().filter_map(private_file).collect())
+    }
+
+    /// Takes the pages that hold nothing but what these files say out of the process's memory; they stay in the system's
+    /// cache of files.
+    ///
+    /// To be called when a program has started: what only the start needed (the parser of a command line, tables of the
+    /// loader, settings) is half of what was ever read of these files, several MiB, and counts as resident for as long as
+    /// the system has no other use for the memory. What is needed again comes back by itself, at a fault for each 64 KiB.
+    pub fn unmap_read_pages(&self) {
+        if self.0.is_empty() {
+            return;
+        }
+        #[cfg(all(target_os = "linux", not(any(loom, miri))))]
+        if let Ok(maps) = std::fs::read_to_string("/proc/self/smaps") {
+            let stays = |pages: &Range<usize>| {
+                let holds = |own: &Range<usize>| own.start <= pages.start && pages.end <= own.end;
+                self.0.iter().any(holds)
+            };
+            unchanged_files(&maps).filter(stays).for_each(linux::unmap);
+        }
     }
 }
 
@@ -18,22 +46,36 @@ pub fn unmap_read_pages() {
 mod linux {
     use std::ops::Range;
 
-    /// Unmaps the pages of a mapping of a file that is not writable, and to which nothing was written before.
+    /// Unmaps the pages of a mapping of a file that is not writable, to which nothing was written before, and which stays
+    /// mapped.
     pub(super) fn unmap(pages: Range<usize>) {
         let start = std::ptr::without_provenance_mut(pages.start);
         // The result is ignored: locked memory (-k) stays as it is, as its operator wants.
         //
-        // SAFETY: no page of the mapping has content of its own, and none can get it: nothing here makes mappings of files
-        // writable. So each access finds in it what it would have found before.
+        // SAFETY: the addresses belong to a mapping of `ProgramFiles`, so they are no other memory by now. No page of it
+        // has content of its own, and none can get it: nothing here makes mappings of files writable. So each access finds
+        // in it what it would have found before.
         unsafe { libc::madvise(start, pages.len(), libc::MADV_DONTNEED) };
     }
+}
+
+/// The addresses of a mapping of a file that is private and cannot be written to, from its line in `/proc/self/maps` or
+/// `/proc/self/smaps`. `None` for other mappings, and for other lines.
+fn private_file(line: &str) -> Option<Range<usize>> {
+    let mut words = line.split_ascii_whitespace();
+    let (start, end) = words.next()?.split_once('-')?;
+    let [start, end] = [start, end].map(|text| usize::from_str_radix(text, 16).ok());
+    // Permissions, the place in the file, the device, the file's number.
+    let is_private = matches!(words.next()?, "r--p" | "r-xp");
+    let is_file = words.nth(2)? != "0";
+    (is_private && is_file).then_some(start?..end?)
 }
 
 /// The mappings of files that are private, cannot be written to, and have no page of their own, neither in memory nor
 /// swapped out, of all that `/proc/self/smaps` lists. What the loader has filled in and made read-only has such pages, and
 /// so has code in which a debugger has set a breakpoint.
 #[cfg(all(target_os = "linux", not(any(loom, miri))))]
-fn unchanged_files(maps: &str) -> impl Iterator<Item = std::ops::Range<usize>> {
+fn unchanged_files(maps: &str) -> impl Iterator<Item = Range<usize>> {
     let mut file = None;
     maps.lines().filter_map(move |line| {
         let mut words = line.split_ascii_whitespace();
@@ -42,14 +84,8 @@ fn unchanged_files(maps: &str) -> impl Iterator<Item = std::ops::Range<usize>> {
             "Anonymous:" => file = file.take().filter(|_| words.next() == Some("0")),
             // Later than the other. Not counted there: the system may have swapped out what the loader has filled in.
             "Swap:" => return file.take().filter(|_| words.next() == Some("0")),
+            _ if first.contains('-') => file = private_file(line),
             _ => {}
-        }
-        if let Some((start, end)) = first.split_once('-') {
-            let [start, end] = [start, end].map(|text| usize::from_str_radix(text, 16).ok());
-            // Permissions, the place in the file, the device, the file's number.
-            let is_private = matches!(words.next()?, "r--p" | "r-xp");
-            let is_file = words.nth(2)? != "0";
-            file = (is_private && is_file).then_some(start?..end?);
         }
         None
     })
@@ -102,8 +138,9 @@ mod tests {
         const LEN: usize = 1 << 17;
         static CONSTANTS: [u64; LEN] = [7; LEN];
         let sum = || std::hint::black_box(&CONSTANTS).iter().sum::<u64>();
+        let files = ProgramFiles::find();
         let (before, read) = (sum(), resident());
-        unmap_read_pages();
+        files.unmap_read_pages();
         let left = resident();
         // Other threads need pages meanwhile.
         assert!(
@@ -111,5 +148,36 @@ mod tests {
             "{left} of {read}"
         );
         assert_eq!(sum(), before);
+    }
+    /// Class of bug: a library that is opened and closed while the server runs leaves its addresses to other memory, of
+    /// which pages are taken away.
+    #[test]
+    fn what_is_mapped_later_is_left_alone() {
+        const LEN: usize = 1 << 20;
+        let files = ProgramFiles::find();
+        let mut library = tempfile::tempfile().unwrap();
+        std::io::Write::write_all(&mut library, &[7; LEN]).unwrap();
+        // SAFETY: nobody else has the file.
+        let mapped = unsafe { memmap2::MmapOptions::new().map_copy_read_only(&library) }.unwrap();
+        assert_eq!(mapped.iter().filter(|&&byte| byte == 7).count(), LEN);
+        let start = mapped.as_ptr() as usize;
+        let pages = || {
+            let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+            let lines = maps
+                .lines()
+                .skip_while(|line| private_file(line).is_none_or(|pages| !pages.contains(&start)));
+            let mut resident = lines.filter_map(|line| line.strip_prefix("Rss:"));
+            resident.next().unwrap().trim().to_owned()
+        };
+        let before = pages();
+        files.unmap_read_pages();
+        assert_eq!(pages(), before);
+        // It would be one of the files of a program that begins now.
+        assert!(
+            ProgramFiles::find()
+                .0
+                .iter()
+                .any(|pages| pages.contains(&start))
+        );
     }
 }

@@ -20,17 +20,6 @@ fn spare(into: &mut Vec<u8>, room: usize) -> &mut [MaybeUninit<u8>] {
     &mut into.spare_capacity_mut()[..room]
 }
 
-/// Adds to the vector the bytes that an engine wrote into its [`spare`] room.
-///
-/// # Safety
-/// The engine has called `commit` after `begin` returned `spare(into, room)`: it promises to have
-/// written all of it.
-#[inline(always)]
-unsafe fn keep(into: &mut Vec<u8>, room: usize) {
-    // SAFETY: the caller's promise; `spare` reserved the capacity.
-    unsafe { into.set_len(into.len() + room) };
-}
-
 /// Appends a value that is held in place.
 fn copy_large(value: &impl Value, into: &mut Vec<u8>) {
     into.reserve(value.len());
@@ -97,8 +86,10 @@ impl<V: Value, K: Kept> Replies<V> for CopyOut<'_, K> {
 
     #[inline(always)]
     fn commit(&mut self, _: usize) {
-        // SAFETY: `begin` returned this room and the engine has filled it.
-        unsafe { keep(self.into, self.room) };
+        let len = self.into.len() + self.room;
+        // SAFETY: `begin` returned this room, for which `spare` reserved the capacity, and the engine has filled all of
+        // it, as it promises by this call.
+        unsafe { self.into.set_len(len) };
     }
 
     fn retract(&mut self, _: usize) {

@@ -3,6 +3,7 @@
 mod copy;
 mod iter;
 mod load;
+mod number;
 mod read;
 mod thread;
 mod write;
@@ -132,9 +133,14 @@ impl Cache {
         Stats::of(&self.engine_stats(), reads.hits(), reads.misses())
     }
 
-    /// Changes the memory limit, in bytes. Shrinking evicts gradually, in [`Cache::maintain`]. The limit can be raised
-    /// to [`Builder::memory_limit_max`], and lowered to twice the item limit and what the index takes. The error says
-    /// what is possible.
+    /// Changes the memory limit, in bytes. The limit can be raised to [`Builder::memory_limit_max`], and lowered to twice
+    /// the item limit and what the index takes. The error says what is possible.
+    ///
+    /// A lower limit is reached step by step, after this call: [`Cache::maintain`] evicts, and a store makes room for
+    /// itself and for a little more, so that it waits for no more than that and is not refused. Until then
+    /// [`Stats::memory_used`] is above the limit. What readers read in place, and values that are being written, keep
+    /// their memory: only while these hold nearly all of what the new limit allows are stores refused
+    /// ([`Error::OutOfMemory`]). A cache that may not evict ([`Builder::evict`]) refuses new items until enough was removed.
     pub fn set_memory_limit(&self, bytes: usize) -> Result<(), LimitError> {
         self.shared.engine.set_memory_limit(bytes)
     }

@@ -1,30 +1,31 @@
 //! What each thread keeps of a cache, a session and counts of its reads, and which calls still work when a thread ends.
 //!
-//! When a thread ends, the destructors of its thread-locals run, and one of them may use a cache: a buffer that is
-//! written back, say. The crate `thread_local` keeps the thread's number in a thread-local too. A call for the number
-//! after its destruction panics, and a panic in a destructor ends the process. So a guard of ours, which is destroyed
-//! before the number (thread-locals are destroyed in the reverse order of their registration), marks when the number
-//! may not be used any more.
+//! Each thread that uses caches has a [number](super::number), and in each cache the part of this number. When a thread
+//! ends, the destructors of its thread-locals run, in an order that nobody promises, and any of them may use a cache: a
+//! buffer that is written back, say. One destructor of ours ends all at once: it forgets the part that the thread used
+//! last, then the number, and then gives the number back. Before it, the thread uses its parts as ever. After it, it has
+//! none, and its calls make a session each.
+//!
+//! Invariant: a part is used by the thread alone that has its number. No two threads have a number at the same time, and
+//! who gets it next has taken it under the lock under which it was given back, behind the last use of its parts.
 
 use std::cell::{Cell, RefCell};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-use thread_local::ThreadLocal;
 
 use nuthatch_cuckoo::Cuckoo;
 use nuthatch_cuckoo::layout::EightWay;
 use nuthatch_engine::counters::{Counters, Registry};
 
 use super::Session;
+use super::number::{ByNumber, Number};
 
 /// What all threads keep of a cache.
 pub(super) struct Sessions {
     /// No other cache of the process has or had it.
     id: u64,
-    threads: ThreadLocal<PerThread>,
+    threads: Parts,
     reads: Registry<4>,
 }
 
@@ -65,14 +66,27 @@ pub(super) struct PerThread {
     reads: Arc<Counters<4>>,
 }
 
+/// The parts of all threads.
+#[derive(Default)]
+struct Parts(ByNumber<PerThread>);
+
+// SAFETY: a shared part is used by the one thread that has its number: `Sessions` looks for no other part than that of
+// the calling thread (the module's invariant). So its session, which is all of it that threads cannot share, is used by one
+// thread at a time, and that may be another than the one that made it, since a part can be sent:
+unsafe impl Sync for Parts {}
+const _: () = {
+    const fn can_be_sent<T: Send>() {}
+    can_be_sent::<PerThread>();
+};
+
 /// The phase of a thread's life, for its sessions.
 #[derive(Clone, Copy)]
 enum Life {
-    /// It has used no cache yet, or is ending and had used none before.
+    /// It has used no cache yet.
     New,
     /// It has a number.
-    Known,
-    /// It is ending: its number is destroyed, or will be soon.
+    Known(Number),
+    /// It is ending, and has given its number back.
     Ending,
 }
 
@@ -80,18 +94,36 @@ thread_local! {
     /// Without a destructor, so that it can always be read.
     static LIFE: Cell<Life> = const { Cell::new(Life::New) };
     /// The cache that the thread has used last, as its id, and the thread's part of it: finding a part by the thread's
-    /// number takes ten instructions more. Id 0 stands for none. Set only while the thread's life is known, and cleared
-    /// when that ends: a part belongs to the thread for as long as the number does.
+    /// number takes more instructions. Id 0 stands for none. Set only while the thread has a number, and cleared before
+    /// that is given back.
     static LAST: Cell<(u64, *const PerThread)> = const { Cell::new((0, ptr::null())) };
     static GUARD: Guard = const { Guard };
 }
 
+/// Ends what a thread has of caches.
 struct Guard;
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        LIFE.set(Life::Ending);
         LAST.set((0, ptr::null()));
+        if let Life::Known(number) = LIFE.replace(Life::Ending) {
+            number.give_back();
+        }
+    }
+}
+
+/// The calling thread's number, which it gets now if it has none. `None` if it is ending.
+fn own_number() -> Option<Number> {
+    match LIFE.get() {
+        Life::Known(number) => Some(number),
+        Life::Ending => None,
+        Life::New => {
+            // First: what would give the number back is there before the number.
+            GUARD.try_with(|_| ()).ok()?;
+            let number = Number::take();
+            LIFE.set(Life::Known(number));
+            Some(number)
+        }
     }
 }
 
@@ -101,7 +133,7 @@ impl Default for Sessions {
         Self {
             // Relaxed: a number of its own.
             id: IDS.fetch_add(1, Ordering::Relaxed),
-            threads: ThreadLocal::default(),
+            threads: Parts::default(),
             reads: Registry::default(),
         }
     }
@@ -120,7 +152,8 @@ impl Sessions {
         let (id, part) = LAST.get();
         if id == self.id {
             // SAFETY: `find` has put it there for the cache with this id, which is this one. The cache drops no part and
-            // moves none before it is dropped itself, and it is borrowed here.
+            // moves none before it is dropped itself, and it is borrowed here. The part is still this thread's: `Guard`
+            // clears this before it gives the number back.
             return Some(unsafe { &*part });
         }
         self.find()
@@ -129,10 +162,11 @@ impl Sessions {
     #[cold]
     #[inline(never)]
     fn find(&self) -> Option<&PerThread> {
-        let part = self.threads.get()?;
-        if let Life::Known = LIFE.get() {
-            LAST.set((self.id, part));
-        }
+        let Life::Known(number) = LIFE.get() else {
+            return None;
+        };
+        let part = self.threads.0.get(number)?;
+        LAST.set((self.id, part));
         Some(part)
     }
 
@@ -166,25 +200,12 @@ impl Sessions {
 
     #[cold]
     fn first(&self, engine: &Arc<Cuckoo<EightWay>>) -> Option<&PerThread> {
+        let number = own_number()?;
         let new = || PerThread {
             session: RefCell::new(Session::deferring(engine)),
             reads: self.reads.register(),
         };
-        let make = || self.threads.get_or(new);
-        match LIFE.get() {
-            Life::Known => Some(make()),
-            Life::Ending => None,
-            Life::New => {
-                // Another user of the crate may have taken the thread's number, and it may be destroyed already. Only
-                // the panic shows that. It leaves no session half made, because it comes before the session is made.
-                let own = catch_unwind(AssertUnwindSafe(make)).ok();
-                // Registered after the number, so that it is destroyed first.
-                let guarded = GUARD.try_with(|_| ()).is_ok();
-                let known = own.is_some() && guarded;
-                LIFE.set(if known { Life::Known } else { Life::Ending });
-                own
-            }
-        }
+        Some(self.threads.0.get_or_make(number, new))
     }
 }
 
@@ -205,5 +226,64 @@ impl PerThread {
     fn count(&self, hits: u64, misses: u64) {
         self.reads.add(0, hits);
         self.reads.add(1, misses);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use nuthatch_cuckoo::CuckooConfig;
+
+    use super::*;
+
+    /// Calls something when its thread ends.
+    struct AtTheEnd(Box<dyn Fn()>);
+
+    impl Drop for AtTheEnd {
+        fn drop(&mut self) {
+            self.0();
+        }
+    }
+
+    thread_local! {
+        static AT_THE_END: RefCell<Option<AtTheEnd>> = const { RefCell::new(None) };
+    }
+
+    /// Class of bug: what belongs to a thread that is ending is given to another one before its last use. In whichever
+    /// order the destructors of a thread run, another thread that begins meanwhile gets another part.
+    #[test]
+    fn a_part_has_one_thread_to_the_end() {
+        let config = CuckooConfig {
+            memory_limit: 1 << 20,
+            item_size_max: 1 << 19,
+            ..CuckooConfig::default()
+        };
+        let engine = &*Box::leak(Box::new(Arc::new(Cuckoo::new(config).unwrap())));
+        let sessions = &*Box::leak(Box::new(Sessions::default()));
+        let own = move || sessions.of_this_thread(engine).map(ptr::from_ref);
+        let address = move || own().map_or(0, |part| part.addr());
+        let leave = move || {
+            let check = move || {
+                let mine = [address(), address()];
+                let other = thread::spawn(address).join().unwrap();
+                assert!(other != 0 && !mine.contains(&other), "{mine:?}, {other}");
+            };
+            AT_THE_END.set(Some(AtTheEnd(Box::new(check))));
+        };
+        let begins: [&(dyn Fn() + Sync); 3] = [
+            &leave,
+            &|| {
+                leave();
+                assert_ne!(address(), 0);
+            },
+            &|| {
+                assert_ne!(address(), 0);
+                leave();
+            },
+        ];
+        for begin in begins {
+            thread::scope(|scope| scope.spawn(begin).join().unwrap());
+        }
     }
 }

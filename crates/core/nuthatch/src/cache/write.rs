@@ -249,7 +249,8 @@ impl Cache {
             return Ok(None);
         };
         let now = self.now();
-        let Reply::Number(number, item) = self.change(now, key, Op::Delta(delta))? else {
+        let reply = self.change(now, key, Op::Delta(delta))?;
+        let (Reply::Number(number, item) | Reply::Created(number, item)) = reply else {
             return Ok(None);
         };
         self.used(now, key, &Some(item));

@@ -190,13 +190,9 @@ impl<E: Relocate> MakeRoom<E> for Log {
         }
         let log = engine.store().log();
         let (address, run) = log.cut(engine.store(), local.number(), shape)?;
-        clean_for(
-            engine,
-            local,
-            now,
-            log.due_by(address, shape),
-            log.room_behind(address),
-        );
+        // Others may have appended behind the run: what is left of the page is what they have left.
+        let due = log.due_by(address, shape);
+        clean_for(engine, local, now, due, || log.pace.new_room());
         Some((address, run))
     }
 
@@ -219,7 +215,7 @@ impl<E: Relocate> MakeRoom<E> for Log {
             Ok(appended) => appended,
             Err(Full) => Cleaner::new(engine, local, now).append(to, bytes, whole, purpose)?,
         };
-        clean_for(engine, local, now, appended.due, appended.room);
+        clean_for(engine, local, now, appended.due, || appended.room);
         Some(appended.address)
     }
 
@@ -249,16 +245,22 @@ impl<E: Relocate> MakeRoom<E> for Log {
     }
 }
 
-/// Cleans in proportion to `due` words that were appended, if there is need. Before the next page is needed, `room` words
-/// can be appended.
+/// Cleans in proportion to `due` words that were appended, if there is need. Before the next page is needed, `room`
+/// words can be appended.
 #[inline]
-fn clean_for<E: Relocate>(engine: &E, local: &mut E::Local, now: Time, due: usize, room: usize) {
+fn clean_for<E: Relocate>(
+    engine: &E,
+    local: &mut E::Local,
+    now: Time,
+    due: usize,
+    room: impl FnOnce() -> usize,
+) {
     let log = engine.store().log();
     if due == 0 {
         return;
     }
     if log.is_short() && engine.evicts() {
-        Cleaner::new(engine, local, now).keep_pace(due, room);
+        Cleaner::new(engine, local, now).keep_pace(due, room());
     } else if log.is_gappy() {
         Cleaner::new(engine, local, now).close_gaps(due);
     }
@@ -797,8 +799,10 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
             match self.clean(Budget::Words(left)) {
                 // There is more to clean after the sweep.
                 Step::Nothing if due => return true,
-                Step::Freed(looked) | Step::Looked(looked) => {
-                    left = left.saturating_sub(looked.max(1));
+                Step::Looked(looked) => left = left.saturating_sub(looked.max(1)),
+                // A page with nothing but gaps is given back to the system like any other: that is not for nothing.
+                Step::Freed(looked) => {
+                    left = left.saturating_sub(looked.max(self.log.page_words() / STUCK_COST));
                 }
                 // No page was cleaned in vain: the readers will finish.
                 Step::Stuck { again: false } if self.engine.evicts() => {

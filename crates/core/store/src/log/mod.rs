@@ -489,7 +489,8 @@ impl Log {
             let mut pool = store.pool();
             let page = match purpose {
                 Purpose::Moved { .. } => pool.take_last(),
-                Purpose::New | Purpose::Sparing => pool.take_sparing(RESERVE),
+                Purpose::New => pool.take_for_new(RESERVE),
+                Purpose::Sparing => pool.take_sparing(RESERVE),
             };
             self.note_free(&pool);
             page.ok_or(Full)?
@@ -626,6 +627,7 @@ impl Log {
         if let Some(mut idle) = idle {
             *idle = self.choose(store, plan);
             if let Some(cleaning) = &*idle {
+                self.pace.note_begun();
                 self.pages.note_tried(cleaning.page);
                 return Ok(idle);
             }
@@ -849,6 +851,7 @@ impl Log {
     /// Ends a cleaning that has come to the end of its page: the page goes back to the pool if nothing in it is in use.
     /// If something could not be moved, it stays, as the newest of its queue. True if the page is free.
     pub fn finish_cleaning(&self, store: &Store<Self>, cleaning: &Cleaning) -> bool {
+        self.pace.note_ended();
         let page = cleaning.page;
         let held = self.pages.held(page);
         if held.words() > 0 {

@@ -8,6 +8,13 @@
 //!  the open page:   |===============================>             |
 //!                    one page is cleaned, or two     |  at full pace, if none is free by then
 //! ```
+//!
+//! Threads side by side each clean a page of their own, and each only for what it appended. If two did so as if they were
+//! alone, each page would be half cleaned when one is needed. So each cleans in proportion to what is left of all cleanings
+//! under way, as if they were as far as its own.
+//!
+//! New items whose value is on its way have a page of their own. Each of the two streams pays for its next page, from
+//! what is left of its present one.
 
 // Not the shim's: models need not try all values that these hints may have.
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -52,6 +59,8 @@ pub(super) struct Pace {
     /// Words that can be appended to the page of what is kept, and to the page of new items.
     kept_room: AtomicUsize,
     new_room: AtomicUsize,
+    /// Cleanings that have begun and not ended, of all threads.
+    under_way: AtomicUsize,
     /// Words that were appended by threads that found all cleanings under way in other threads: the next step cleans for
     /// them, too.
     missed: AtomicUsize,
@@ -63,6 +72,16 @@ impl Pace {
         let kept = self.kept.load(Ordering::Relaxed);
         self.kept
             .store(kept - kept / KEPT_OF + words, Ordering::Relaxed);
+    }
+
+    /// One more cleaning has begun.
+    pub(super) fn note_begun(&self) {
+        self.under_way.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A cleaning has ended.
+    pub(super) fn note_ended(&self) {
+        self.under_way.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// A thread appended so many words, and found all cleanings under way in other threads.
@@ -86,6 +105,11 @@ impl Pace {
             return words;
         };
         room.store(words, Ordering::Relaxed);
+        self.new_room()
+    }
+
+    /// Words that can be appended before new items need a page.
+    pub(super) fn new_room(&self) -> usize {
         self.new_room.load(Ordering::Relaxed)
     }
 
@@ -99,7 +123,9 @@ impl Pace {
 
     /// Words to be cleaned before so many pages more are free.
     fn left(&self, pages: usize, page_words: usize, cleaning: &Cleaning) -> usize {
-        let left = (pages * page_words).saturating_sub(cleaning.at);
+        // The step's own is one of them.
+        let cleanings = self.under_way.load(Ordering::Relaxed).max(1);
+        let left = (pages.max(cleanings) * page_words).saturating_sub(cleanings * cleaning.at);
         // Of one page much more is kept than of another: it is better to begin too early than too late.
         let others = self.kept.load(Ordering::Relaxed) / KEPT_OF * 3 / 2;
         let own = match cleaning.at * OWN_AT >= page_words {
@@ -156,29 +182,68 @@ impl Budget {
 mod tests {
     use super::*;
     use crate::eviction::log::LogPolicyKind;
-    use crate::log::{Need, Plan, Purpose};
+    use crate::log::{CLEANERS, Need, Plan, Purpose, QUANTUM};
     use crate::memory::sizes::Sizes;
 
-    /// No step cleans much of a page because items are larger than pages: their pieces are not.
-    #[test]
-    fn large_items_are_cleaned_a_few_pieces_at_a_time() {
+    const EVICTS: Plan = Plan {
+        need: Need::Room,
+        evicts: true,
+    };
+
+    /// A log without a free page.
+    fn full() -> Store<Log> {
         const LIMIT: usize = 64 << 20;
         let sizes = Sizes::for_log(LIMIT, 48, 1.25);
         let store = Store::<Log>::new(LIMIT, LIMIT, sizes, LogPolicyKind::default_kind()).unwrap();
-        let log = store.log();
-        log.history.note_sizes(&store, 1, 10 * log.page_bytes());
-        let piece = store.piece_max();
+        let (log, piece) = (store.log(), store.piece_max());
         while log
             .append(&store, Stream::New, piece, None, Purpose::New)
             .map(|made| log.link(made.address))
             .is_ok()
         {}
         log.close_open();
-        let plan = Plan {
-            need: Need::Room,
-            evicts: true,
-        };
-        let mut work = log.start_cleaning(&store, &plan).unwrap();
+        store
+    }
+
+    /// Class of bug: each of several threads cleans as if it cleaned alone, and no page is free when one is needed.
+    #[test]
+    fn cleanings_side_by_side_are_done_in_time() {
+        for count in 1..=CLEANERS {
+            let store = full();
+            let log = store.log();
+            let start = || log.start_cleaning(&store, &EVICTS).unwrap();
+            let mut all: Vec<_> = (0..count).map(|_| start()).collect();
+            let spare = log.page_words() / SPARE;
+            let mut longest = 0;
+            // The threads append in turn.
+            for (turn, left) in (spare..=log.page_words())
+                .rev()
+                .step_by(QUANTUM)
+                .enumerate()
+            {
+                let cleaning = all[turn % count].as_mut().unwrap();
+                let (appended, room) = (QUANTUM, left);
+                let step = Budget::Paced { appended, room }.take(&store, cleaning);
+                cleaning.at = (cleaning.at + step).min(log.page_words());
+                longest = longest.max(step);
+            }
+            let at = |work: &Option<Cleaning>| work.as_ref().unwrap().at;
+            let least = all.iter().map(|work| at(work)).min().unwrap();
+            assert!(
+                least + QUANTUM * CLEANED_PER_APPENDED >= log.page_words(),
+                "{least} of {count}"
+            );
+            assert!(longest <= (count + 1) * QUANTUM, "{longest} of {count}");
+        }
+    }
+
+    /// No step cleans much of a page because items are larger than pages: their pieces are not.
+    #[test]
+    fn large_items_are_cleaned_a_few_pieces_at_a_time() {
+        let store = full();
+        let (log, piece) = (store.log(), store.piece_max());
+        log.history.note_sizes(&store, 1, 10 * log.page_bytes());
+        let mut work = log.start_cleaning(&store, &EVICTS).unwrap();
         let cleaning = work.as_mut().unwrap();
         let mut steps = Vec::new();
         while cleaning.at < log.pages.end(cleaning.page) {

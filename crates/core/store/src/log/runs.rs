@@ -160,11 +160,6 @@ impl Log {
         (end / QUANTUM - start / QUANTUM) * QUANTUM
     }
 
-    /// Words of a page behind a record of a run: about as many can be appended before a page is needed.
-    pub(super) fn room_behind(&self, address: Address) -> usize {
-        self.page_words - address.0 as usize % self.page_words
-    }
-
     fn run(&self, number: RunNumber) -> &AtomicU64 {
         &self.runs.runs[number.0 as usize].0
     }
@@ -353,6 +348,33 @@ mod tests {
         assert!(shared.run.is_some());
         // A record that is private keeps the run: one that is needed meanwhile is appended.
         assert_eq!(obtain(&store, 1, 100).unwrap().run, None);
+    }
+
+    /// Class of bug: a thread cleans as if nobody else appended to the page in which its run lies.
+    #[test]
+    fn what_others_appended_is_not_room() {
+        let store = store(64 << 20);
+        let (log, words) = (store.log(), record_words(100));
+        for thread in [0, 1] {
+            obtain(&store, thread, 100).unwrap();
+        }
+        let own = obtain(&store, 0, 100).unwrap();
+        assert!(own.run.is_some());
+        let first = own.address.0 as usize;
+        store.discard(own);
+        while log.pace.new_room() > log.page_words() / 8 {
+            let other = obtain(&store, 1, 100).unwrap();
+            store.discard(other);
+        }
+        let own = obtain(&store, 0, 100).unwrap();
+        assert!(
+            own.run.is_some() && (own.address.0 as usize) < first + 4 * words,
+            "of its run"
+        );
+        let open = log.streams[Stream::New as usize].lock();
+        assert_eq!(log.pace.new_room(), log.rest(&open));
+        drop(open);
+        store.discard(own);
     }
 
     #[test]

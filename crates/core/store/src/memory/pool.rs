@@ -1,6 +1,12 @@
 //! The pool: pages that no class has, and the account of all memory that grows with the data.
+//!
+//! A lowered limit is reached step by step. New items of a log go on meanwhile: for each page that they take, two have
+//! come back before. So no store waits for more than a few pages, and less and less is in use, whatever is stored.
 
 use nuthatch_engine::LimitError;
+
+/// While a lowered limit is not reached yet, new items may use this many pages again of those that came back.
+const RISE: usize = 4;
 
 /// Pages and bytes. One lock guards it; a thread takes it once a page, not once an item.
 pub struct Pool {
@@ -20,8 +26,9 @@ pub struct Pool {
     spare: usize,
     /// The limit was lowered below what was in use, and has not been reached yet.
     shrinking: bool,
-    /// Bytes up to which memory may be in use meanwhile, so that what stays can be moved together.
-    shrinking_from: usize,
+    /// Bytes up to which memory may be in use meanwhile, so that what stays can be moved together, and new items can be
+    /// stored. It falls with each page that new items take.
+    ceiling: usize,
     /// Pages that classes have.
     used_pages: usize,
     /// Pages that came back. The last is taken first.
@@ -47,7 +54,7 @@ impl Pool {
             grace: 0,
             spare: 0,
             shrinking: false,
-            shrinking_from: 0,
+            ceiling: 0,
             used_pages: 0,
             returned: Vec::new(),
             released: 0,
@@ -76,6 +83,23 @@ impl Pool {
         self.take_any()
     }
 
+    /// The same for new items of a log from which items may leave, also while a lowered limit is not reached: then it
+    /// lowers the ceiling by a page, so that one more has to come back than is taken. Other users that wait for memory
+    /// get none before the limit is reached.
+    pub fn take_for_new(&mut self, reserve: usize) -> Option<u32> {
+        if !self.shrinking {
+            return self.take_sparing(reserve);
+        }
+        let near = self.used() + self.spare + RISE * self.page_cost;
+        let ceiling = self.ceiling.min(near).saturating_sub(self.page_cost);
+        if self.used() + (1 + reserve) * self.page_cost > ceiling {
+            return None;
+        }
+        let page = self.take_any()?;
+        self.ceiling = ceiling;
+        Some(page)
+    }
+
     /// Takes a page for records that a log moves, also while other users wait for memory: the move gives pages back.
     pub fn take_last(&mut self) -> Option<u32> {
         if self.used() + self.page_cost > self.most_moved() {
@@ -87,7 +111,7 @@ impl Pool {
     /// Bytes that may be in use while records are moved.
     fn most_moved(&self) -> usize {
         if self.shrinking {
-            self.limit.max(self.shrinking_from)
+            self.limit.max(self.ceiling)
         } else {
             self.limit
         }
@@ -184,7 +208,7 @@ impl Pool {
 
     fn note_excess(&mut self) {
         self.shrinking = self.used() > self.limit;
-        self.shrinking_from = self.used() + self.spare;
+        self.ceiling = self.used() + self.spare;
     }
 
     /// Notes that the index, or another user, waits for `bytes` bytes: pages that come back are kept for it.
@@ -304,6 +328,48 @@ mod tests {
         (0..3).for_each(|page| pool.give_back(page));
         assert!(pool.keeps_limit());
         assert_eq!(pool.take_last(), None);
+    }
+
+    /// 99 of 100 pages are in use, and ten are allowed from now on.
+    fn lowered() -> Pool {
+        let mut pool = Pool::new(100 * PAGE, 100 * PAGE, 100, PAGE);
+        pool.keep_spare(1);
+        (0..99).for_each(|page| assert_eq!(pool.take_for_new(1), Some(page)));
+        assert_eq!(pool.take_for_new(1), None);
+        assert!(pool.set_limit(10 * PAGE, 0).is_ok());
+        pool
+    }
+
+    /// Class of bug: a store waits until a lowered limit is reached, however far that is.
+    #[test]
+    fn a_page_is_taken_for_two_that_came_back_while_a_lower_limit_is_approached() {
+        let mut pool = lowered();
+        pool.earmark(PAGE);
+        for used in (13..=99).rev() {
+            assert_eq!(pool.used(), used * PAGE);
+            for page in [0, 1] {
+                assert_eq!(pool.take_for_new(1), None);
+                assert_eq!(pool.take_sparing(1), None, "where nothing may leave");
+                pool.give_back(page);
+            }
+            assert!(pool.take_for_new(1).is_some(), "{used} pages");
+        }
+        (0..2).for_each(|page| pool.give_back(page));
+        assert_eq!(pool.take_for_new(1), None, "it is reached");
+        assert!(pool.give_up_earmark());
+        (0..2).for_each(|page| pool.give_back(page));
+        assert!(pool.take_for_new(1).is_some());
+        assert_eq!(pool.take_for_new(1), None);
+    }
+
+    #[test]
+    fn what_came_back_below_a_lower_limit_is_not_all_taken_again() {
+        let mut pool = lowered();
+        (0..50).for_each(|page| pool.give_back(page));
+        let taken = std::iter::from_fn(|| pool.take_for_new(1)).count();
+        assert_eq!(taken, RISE / 2);
+        let moved = std::iter::from_fn(|| pool.take_last()).count();
+        assert_eq!(moved, 1, "the reserve");
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub fn delta<T: Table>(
             ..Store::set(digits.write(initial))
         };
         match table.put(local, lookup, &add) {
-            Reply::Stored(item) => return Reply::Number(initial, item),
+            Reply::Stored(item) => return Reply::Created(initial, item),
             // Another client was faster: count on from its number.
             Reply::NotStored => continue,
             refusal => return refusal,

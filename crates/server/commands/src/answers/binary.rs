@@ -125,8 +125,10 @@ impl Format {
     fn delta_done(self, out: &mut Vec<u8>, reply: &Reply) {
         let (_, quiet) = self.head.opcode.loud();
         match reply {
-            Reply::Number(..) if quiet => {}
-            Reply::Number(number, item) => encode::number(out, self.head, *number, item.cas),
+            Reply::Number(..) | Reply::Created(..) if quiet => {}
+            Reply::Number(number, item) | Reply::Created(number, item) => {
+                encode::number(out, self.head, *number, item.cas)
+            }
             Reply::NotNumeric => encode::error(out, self.head, Status::NonNumeric),
             Reply::Exists => encode::error(out, self.head, Status::Exists),
             Reply::TooLarge | Reply::OutOfMemory => {

@@ -294,9 +294,10 @@ pub struct MetaAnswer<'w, 'a> {
 pub fn answer_meta(out: &mut Vec<u8>, answer: MetaAnswer<'_, '_>, reply: &Reply) {
     let MetaFormat { verb, key, flags } = answer.format;
     let (status, item) = match reply {
-        Reply::Stored(item) | Reply::Number(_, item) | Reply::Found(item) => {
-            (MetaStatus::Done, meta_item(item, answer.now))
-        }
+        Reply::Stored(item)
+        | Reply::Number(_, item)
+        | Reply::Created(_, item)
+        | Reply::Found(item) => (MetaStatus::Done, meta_item(item, answer.now)),
         Reply::Removed => (MetaStatus::Done, MetaItem::default()),
         Reply::NotFound | Reply::Miss => (MetaStatus::NotFound, MetaItem::default()),
         Reply::Exists => (MetaStatus::Exists, MetaItem::default()),
@@ -323,7 +324,10 @@ pub fn answer_meta(out: &mut Vec<u8>, answer: MetaAnswer<'_, '_>, reply: &Reply)
             };
             encode::meta_item(out, status, encode::Answers::STORE, key, flags, &item);
         }
-        (AnsweredVerb::Other(MetaVerb::Arithmetic), Reply::Number(number, _)) => {
+        (
+            AnsweredVerb::Other(MetaVerb::Arithmetic),
+            Reply::Number(number, _) | Reply::Created(number, _),
+        ) => {
             if !flags.value {
                 return encode::meta_item(
                     out,

@@ -173,6 +173,8 @@ fn stats_count_what_was_done() {
         "incr a 1\r\ndecr a 1\r\nincr b 1\r\ndecr b 1\r\n",
         "2\r\n1\r\nNOT_FOUND\r\nNOT_FOUND\r\n",
     );
+    // Neither a hit nor a miss.
+    client.ask("ma c N0 J7 v\r\nmd c q\r\n", "VA 1\r\n7\r\n");
     client.ask("touch a 0\r\ntouch b 0\r\n", "TOUCHED\r\nNOT_FOUND\r\n");
     client.ask(
         "delete a\r\ndelete a\r\nmg a\r\n",
@@ -191,7 +193,7 @@ fn stats_count_what_was_done() {
         ("cmd_touch", 2),
         ("touch_hits", 1),
         ("touch_misses", 1),
-        ("delete_hits", 1),
+        ("delete_hits", 2),
         ("delete_misses", 1),
         ("curr_connections", 1),
         ("total_connections", 1),
@@ -214,6 +216,33 @@ fn stats_count_what_was_done() {
     assert!(client.stat("bytes_read") > 100 && client.stat("bytes_written") > 100);
     client.ask("stats reset\r\n", "RESET\r\n");
     assert_eq!(client.stat("get_hits"), 0);
+}
+
+/// memcached counts a store when its line is there, before its block, and a flush before its time.
+#[test]
+fn what_is_refused_late_is_counted() {
+    let server = Fixture::new();
+    let mut client = server.client();
+    let bad_chunk = "CLIENT_ERROR bad data chunk\r\n";
+    client.ask("set a 0 0 1\r\n1xx", bad_chunk);
+    client.ask("cas a 0 0 1 5\r\n1xx", bad_chunk);
+    client.ask("ms a 1\r\n1xx", bad_chunk);
+    assert_eq!(client.stat("cmd_set"), 3);
+    assert_eq!(client.stat("cas_misses"), 0);
+    for line in ["set a 0 0 100000", "ms a 100000"] {
+        client.ask(format!("{line}\r\n{}xx", "v".repeat(100_000)), bad_chunk);
+    }
+    assert_eq!(client.stat("cmd_set"), 5);
+    // Without a length nothing was to be stored.
+    client.ask(
+        "set a 0 0 -1\r\n",
+        "CLIENT_ERROR bad command line format\r\n",
+    );
+    assert_eq!(client.stat("cmd_set"), 5);
+    let bad_time = "CLIENT_ERROR invalid exptime argument\r\n";
+    client.ask("flush_all x\r\n", bad_time);
+    client.ask("touch a x\r\n", bad_time);
+    assert_eq!(client.stat("cmd_flush"), 1);
 }
 
 #[test]

@@ -65,6 +65,48 @@ fn a_conversation_may_be_cut_anywhere() {
 }
 
 /// Class of bug: a queued request is executed while it is still the first in the queue.
+/// A command that changes nothing is counted as what memcached would count: a number that is changed is no new item, and a
+/// condition that does not hold is no miss.
+#[test]
+fn what_changes_nothing_is_counted_like_memcached() {
+    let server = Fixture::with(both(), Wants::default());
+    let (mut redis, mut text) = (server.redis_client(), server.client());
+    let counted = |text: &mut Client, names: &[&str]| -> Vec<u64> {
+        names.iter().map(|name| text.stat(name)).collect()
+    };
+    ask(&mut redis, &line("SET n 5"), b"+OK\r\n");
+    for (command, number) in [
+        ("INCR n", 6),
+        ("DECRBY n 2", 4),
+        ("INCRBY n 100", 104),
+        ("DECRBY n 100", 4),
+    ] {
+        ask(
+            &mut redis,
+            &line(command),
+            format!(":{number}\r\n").as_bytes(),
+        );
+    }
+    ask(&mut redis, &line("GET n"), b"$1\r\n4\r\n");
+    let numbers = ["total_items", "cmd_set", "incr_hits", "decr_hits"];
+    assert_eq!(counted(&mut text, &numbers), [1, 1, 2, 2]);
+    // Below 0 a number is a new item.
+    ask(&mut redis, &line("DECRBY n 10"), b":-6\r\n");
+    ask(&mut redis, &line("INCRBY n 10"), b":4\r\n");
+    assert_eq!(counted(&mut text, &numbers), [3, 1, 3, 3]);
+
+    for command in ["EXPIRE n 100 XX", "PERSIST n", "EXPIRE none 100"] {
+        ask(&mut redis, &line(command), b":0\r\n");
+    }
+    let touches = ["cmd_touch", "touch_hits", "touch_misses"];
+    assert_eq!(counted(&mut text, &touches), [3, 0, 1]);
+
+    ask(&mut redis, &line("SET n 7 NX GET"), b"$1\r\n4\r\n");
+    assert_eq!(text.stat("cmd_set"), 2);
+    ask(&mut redis, &line("MSETNX m 1 n 2 m 3"), b":0\r\n");
+    assert_eq!(counted(&mut text, &["cmd_set", "total_items"]), [4, 3]);
+}
+
 #[test]
 fn a_transaction_may_be_typed_by_hand() {
     let server = Fixture::with(both(), Wants::default());

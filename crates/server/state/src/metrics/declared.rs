@@ -75,10 +75,11 @@ metrics! {
         .note("Redis: by GET, MGET, GETRANGE, GETDEL, GETEX.").read(|at| at.totals.cmd_get().into()),
     count_by_class cmd_set: counter("Values that were to be stored, by the class of the item.")
         .of(&COMMANDS, &[("command", "set"), ("result", "any")])
-        .note("Only those that reached the engine. Redis: by SET and its variants, MSET, MSETNX, SETNX, APPEND, SETRANGE."),
+        .note("Those that reached the engine, or whose data block has a bad end. Redis: by SET and its variants, MSET, MSETNX, SETNX, APPEND, SETRANGE."),
     count cmd_flush: counter("Flushes.").of(&COMMANDS, &[("command", "flush"), ("result", "any")])
-        .note("Also those that `-F` refuses, except in the binary protocol."),
-    count cmd_touch: counter("touch, gat, mg with T.").note("Redis: EXPIRE and its variants, PERSIST, TOUCH."),
+        .note("Also those that `-F` refuses, except in the binary protocol, and those with a bad time."),
+    count cmd_touch: counter("touch, gat, mg with T.")
+        .note("Redis: EXPIRE and its variants, PERSIST, TOUCH. One whose condition does not hold is neither a hit nor a miss."),
     count cmd_meta: counter("Meta commands.").note("1.6.45 counts `me` alone."),
     count_by_class get_hits: counter("Gets that found an item.")
         .of(&COMMANDS, &[("command", "get"), ("result", "hit")]),
@@ -94,7 +95,8 @@ metrics! {
     count incr_misses: counter("Additions that found no item.")
         .of(&COMMANDS, &[("command", "incr"), ("result", "miss")])
         .note("Redis' INCR of a missing key is one, and stores the key."),
-    count_by_class incr_hits: counter("Additions.").of(&COMMANDS, &[("command", "incr"), ("result", "hit")]),
+    count_by_class incr_hits: counter("Additions.").of(&COMMANDS, &[("command", "incr"), ("result", "hit")])
+        .note("One that stores its first number (`ma` with N, the binary protocol) is neither a hit nor a miss."),
     count decr_misses: counter("Subtractions that found no item.")
         .of(&COMMANDS, &[("command", "decr"), ("result", "miss")]),
     count_by_class decr_hits: counter("Subtractions.").of(&COMMANDS, &[("command", "decr"), ("result", "hit")]),
@@ -177,7 +179,7 @@ metrics! {
         .read(|at| at.engine.item_bytes.into()),
     stat "curr_items": gauge("Items.").page("nuthatch_items").read(|at| at.engine.items.into()),
     stat "total_items": counter("Items stored.").page("nuthatch_items_stored")
-        .note("Not a number that gets another digit, which memcached counts.")
+        .note("Not a number that gets another digit, which memcached counts. Redis' INCR of a number below 0 is one.")
         .read(|at| at.engine.total_items.into()),
     stat "expired_unfetched": counter("Items that had expired when their memory was freed, and that no get had hit.")
         .of(&ITEMS_REMOVED_UNFETCHED, &[("reason", "expired")]).read(|at| at.engine.expired_unfetched.into()),

@@ -49,6 +49,12 @@ impl WorkerCounters {
         }
     }
 
+    /// Counts a touch of an item that does not meet its condition.
+    pub fn count_refused_touch(&self) {
+        self.cmd_touch.bump();
+        self.pending.add(Group::TOUCH);
+    }
+
     /// Counts a read of an item's properties.
     pub fn count_look(&self, hit: bool) {
         self.pending.add(Group::OTHER);
@@ -94,7 +100,7 @@ impl WorkerCounters {
     }
 
     /// The same by the engine's reply. `key` is the length of the key. A value that is no number counts neither as a
-    /// hit nor as a miss.
+    /// hit nor as a miss, and nor does a number that is stored because there was none.
     pub fn count_delta_reply(&self, down: bool, key: usize, reply: &Reply) {
         match reply {
             Reply::Number(_, item) => {

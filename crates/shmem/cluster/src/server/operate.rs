@@ -428,7 +428,7 @@ impl<F: Fabric> Shard<F> {
                 won: false,
             };
             let change = Change::of(rewrite);
-            return self.put_and_reply(now, target, change, |item| Reply::Number(first, item));
+            return self.put_and_reply(now, target, change, |item| Reply::Created(first, item));
         };
         if let Err(refusal) = permit(delta.condition, &old) {
             return self.leave(&target, refusal);

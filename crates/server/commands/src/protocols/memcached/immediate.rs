@@ -4,7 +4,8 @@
 use nuthatch_engine::{Engine, Reply};
 use nuthatch_protocol::binary::Foreign;
 use nuthatch_protocol::{
-    Exptime, KEY_ROOM, Limits, Parsed, Refusal, ServerCommand, Words, decode_key, encode, parse,
+    Exptime, KEY_ROOM, Limits, Parsed, Refusal, ServerCommand, Store, Words, decode_key, encode,
+    parse,
 };
 use nuthatch_settings::administration::Action;
 use nuthatch_settings::config::{By, MEMCACHED_VERSION};
@@ -15,6 +16,7 @@ use super::phase::Phase;
 use super::store::store_op;
 use super::{admin, stats};
 use crate::context::Context;
+use crate::counting::{self, Kind};
 use crate::expiry::memcached::flush_time;
 use crate::turn::{Flow, Turn};
 use crate::work::Work;
@@ -246,6 +248,7 @@ pub fn refuse(
             }
         }
     }
+    count_refused(cx, front, refusal);
     if let Some(at) = refusal.forget {
         let written = &front[at.start..][..at.len];
         if let Some(key) = decoded(written, at.base64, &mut [0; KEY_ROOM]) {
@@ -264,6 +267,35 @@ pub fn refuse(
     turn.closing |= refusal.close;
     if refusal.swallow > 0 {
         *phase = Phase::Swallow(refusal.swallow);
+    }
+}
+
+/// Counts a line that memcached counts before it refuses it.
+fn count_refused(cx: &Context<'_, '_>, front: &[u8], refusal: &Refusal) {
+    let error = refusal.error;
+    if error == nuthatch_protocol::Error::BAD_DATA_CHUNK {
+        let line = front.iter().position(|&byte| byte == b'\n');
+        let line = &front[..line.map_or(front.len(), |end| end + 1)];
+        // Without its block it is a store, unless its length is bad.
+        if let Parsed::Body {
+            store, value_len, ..
+        } = parse(line, &NO_LIMITS)
+        {
+            count_bad_chunk(cx, &store, value_len);
+        }
+    } else if error == nuthatch_protocol::Error::BAD_EXPTIME
+        && Words(front).iter().next() == Some(b"flush_all")
+    {
+        cx.counters.cmd_flush.bump();
+    }
+}
+
+/// Counts a store whose data block has no end, as one that was refused.
+pub fn count_bad_chunk(cx: &Context<'_, '_>, store: &Store<'_>, value_len: usize) {
+    let base64 = store.meta.is_some_and(|flags| flags.base64);
+    if let Some(key) = decoded(store.key, base64, &mut [0; KEY_ROOM]) {
+        let request = counting::Request::replied(key, value_len, &Reply::NotStored);
+        cx.count(Kind::Store { is_cas: false }, request);
     }
 }
 

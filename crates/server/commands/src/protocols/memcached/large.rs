@@ -3,6 +3,7 @@
 
 use nuthatch_protocol::{Error, KEY_ROOM, Parsed, Store, decode_key, encode, parse};
 
+use super::immediate::count_bad_chunk;
 use super::key::key_bytes;
 use super::phase::{Incoming, Phase};
 use super::store::{is_plain_set, store_kind, store_op};
@@ -92,6 +93,7 @@ fn finish(cx: &mut Context<'_, '_>, turn: &mut Turn, incoming: Incoming) {
         return;
     };
     if !incoming.end_good {
+        count_bad_chunk(cx, &store, value_len);
         if !store.noreply {
             encode::error(turn.output.text(), Error::BAD_DATA_CHUNK);
         }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use nuthatch_base::memory::reserve::spare;
 use nuthatch_engine::{
-    AnyValue, Condition, Expiry, Item, Op, Read, Replies, Reply, Request, Store, StoreMode,
+    AnyValue, Condition, Delta, Expiry, Item, Op, Read, Replies, Reply, Request, Store, StoreMode,
     TouchIf, Value,
 };
 use nuthatch_protocol::resp::{Error, Version, Writer};
@@ -273,6 +273,8 @@ pub struct Change<'v, T> {
     pub value: std::borrow::Cow<'v, [u8]>,
     pub expiry: Expiry,
     pub flags: u32,
+    /// The same as a change of the number that is there: it is changed where it lies, and no item is stored.
+    pub delta: Option<Delta>,
     /// The answer if the change succeeds.
     pub answer: T,
 }
@@ -318,9 +320,16 @@ pub fn change<'v, T>(
             CountAs::Store => counting::Change::Store,
             CountAs::Delta { is_down } => counting::Change::Delta { is_down, is_hit },
         });
-        let reply = ask(cx, key, Op::Store(store), kind);
+        let op = match change.delta {
+            Some(delta) if is_hit => Op::Delta(Delta {
+                condition: store.condition,
+                ..delta
+            }),
+            _ => Op::Store(store),
+        };
+        let reply = ask(cx, key, op, kind);
         match reply {
-            Reply::Stored(_) => return Ok(change.answer),
+            Reply::Stored(_) | Reply::Number(..) => return Ok(change.answer),
             Reply::TooLarge | Reply::OutOfMemory => return Err(failure(&reply)),
             // Another client changed it, added it, or removed it.
             _ => {}

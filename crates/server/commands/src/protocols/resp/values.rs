@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 
-use nuthatch_engine::{Expiry, Item, Op, Removal, Reply, Store, StoreMode};
+use nuthatch_engine::{Delta, Expiry, Item, Op, Removal, Reply, Store, StoreMode};
 use nuthatch_protocol::resp::{
     Decimal, Error, Eval, ExpiryForm, Lifetime, Set, SetAnswer, StoreCondition, Values, integer,
 };
@@ -17,7 +17,7 @@ use super::spot::{
 };
 use crate::answers::resp::{STORE, failure};
 use crate::context::Context;
-use crate::counting::Kind;
+use crate::counting::{self, Kind};
 use crate::expiry::resp as expiry;
 use crate::turn::Turn;
 use crate::work::Work;
@@ -149,7 +149,7 @@ fn changed(cx: &mut Context<'_, '_>, set: &Set<'_>) -> Result<Outcome, Error<'st
         Lifetime::Until(moment) => cx.expiry_at(moment),
         Lifetime::Forever | Lifetime::Keep => Expiry::Never,
     };
-    change(cx, set.key, CountAs::Store, |found| {
+    let outcome = change(cx, set.key, CountAs::Store, |found| {
         let stays = match set.when {
             StoreCondition::Always => false,
             StoreCondition::Absent => found.is_some(),
@@ -166,10 +166,21 @@ fn changed(cx: &mut Context<'_, '_>, set: &Set<'_>) -> Result<Outcome, Error<'st
                 value: Cow::Borrowed(set.value),
                 expiry,
                 flags: 0,
+                delta: None,
                 answer: (true, old),
             }),
         })
-    })
+    });
+    if let Ok((false, _)) = outcome {
+        count_refused(cx, set.key, set.value);
+    }
+    outcome
+}
+
+/// Counts a store that its condition refused, as an add of a key that is there.
+fn count_refused(cx: &Context<'_, '_>, key: &[u8], value: &[u8]) {
+    let request = counting::Request::replied(key, value.len(), &Reply::NotStored);
+    cx.count(STORE, request);
 }
 
 fn answer_set(turn: &mut Turn, phase: &Phase, set: &Set<'_>, (stored, old): Outcome) {
@@ -200,17 +211,20 @@ fn set_all_absent(cx: &mut Context<'_, '_>, pairs: Values<'_>) -> Result<bool, E
     }
     // Each key is looked at and stored, all in one step.
     cx.work.add(Work::of_commands(2 * pairs.len()));
-    if pairs.iter().any(|[key, _]| look(cx, key).is_some()) {
-        return Ok(false);
-    }
     // If a key is named twice, its last value counts. A request may have thousands of pairs, so a map finds duplicates,
     // without comparing each pair with each.
     let last: HashMap<&[u8], usize> = (0..).zip(pairs).map(|(at, [key, _])| (*key, at)).collect();
+    let pairs = (0..).zip(pairs).filter(|(at, [key, _])| last[key] == *at);
+    let count_rest = |cx: &Context<'_, '_>, from| {
+        let rest = pairs.clone().filter(|(at, _)| *at >= from);
+        rest.for_each(|(_, [key, value])| count_refused(cx, key, value));
+    };
+    if pairs.clone().any(|(_, [key, _])| look(cx, key).is_some()) {
+        count_rest(cx, 0);
+        return Ok(false);
+    }
     let mut stored: Vec<(&[u8], u64)> = Vec::new();
-    for (at, [key, value]) in pairs.iter().enumerate() {
-        if last[key] != at {
-            continue;
-        }
+    for (at, [key, value]) in pairs.clone() {
         let mut store = Store::set(value);
         store.mode = StoreMode::Add;
         let reply = ask(cx, key, Op::Store(store), STORE);
@@ -224,6 +238,7 @@ fn set_all_absent(cx: &mut Context<'_, '_>, pairs: Values<'_>) -> Result<bool, E
                     };
                     ask(cx, key, Op::Remove(removal), Kind::Nothing);
                 }
+                count_rest(cx, at + 1);
                 return match reply {
                     Reply::NotStored => Ok(false),
                     reply => Err(failure(&reply)),
@@ -304,6 +319,7 @@ fn replace_range(
             value: Cow::Owned(value),
             expiry,
             flags,
+            delta: None,
         }))
     })
 }
@@ -339,8 +355,18 @@ fn add(cx: &mut Context<'_, '_>, key: &[u8], by: i64) -> Result<i64, Error<'stat
             value: Cow::Owned(sum.to_string().into_bytes()),
             expiry,
             flags,
+            delta: delta(number, by),
             answer: sum,
         }))
+    })
+}
+
+/// The change as the engine's own, which knows no numbers below 0.
+fn delta(number: i64, by: i64) -> Option<Delta> {
+    let is_known = number >= 0 && number.checked_add(by)? >= 0;
+    is_known.then(|| Delta {
+        down: by < 0,
+        ..Delta::up(by.unsigned_abs())
     })
 }
 
@@ -369,6 +395,7 @@ fn increment_decimal(
             value: Cow::Owned(text.clone()),
             expiry,
             flags,
+            delta: None,
             answer: text,
         }))
     })

@@ -197,9 +197,10 @@ impl<R> WatchedReplies<'_, '_, R> {
     /// Makes the line of a reply, if it has one.
     pub fn note(&mut self, index: usize, reply: &Reply) {
         let (status, item) = match reply {
-            Reply::Stored(item) | Reply::Number(_, item) | Reply::Found(item) => {
-                ("stored", Some(item))
-            }
+            Reply::Stored(item)
+            | Reply::Number(_, item)
+            | Reply::Created(_, item)
+            | Reply::Found(item) => ("stored", Some(item)),
             Reply::Exists => ("exists", None),
             Reply::NotFound | Reply::Miss => ("not_found", None),
             Reply::TooLarge => ("too_large", None),
