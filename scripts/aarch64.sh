@@ -65,8 +65,8 @@ mkdir -p "$CARGO_HOME/registry"
 export NUTHATCH_SOAK="${NUTHATCH_SOAK:-1/4}"
 # A failure hides no other.
 inside cargo test --no-fail-fast -p nuthatch-base -p nuthatch-engine -p nuthatch-store \
-    -p nuthatch-cuckoo -p nuthatch-chained -p nuthatch-partition -p nuthatch-cphash -p nuthatch -p nuthatch-protocol \
-    -p nuthatch-flow -p nuthatch-check
+    -p nuthatch-cuckoo -p nuthatch-chained -p nuthatch-memc3 -p nuthatch-partition -p nuthatch-cphash -p nuthatch \
+    -p nuthatch-protocol -p nuthatch-flow -p nuthatch-check
 
 echo "aarch64: the binary"
 inside cargo build --release --bin nuthatch --bin nuthatch-lab

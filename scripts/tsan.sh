@@ -30,8 +30,8 @@ export NUTHATCH_SOAK="${NUTHATCH_SOAK:-1/4}"
 # A failure hides no other. The tests not named here have one thread, or ask how much memory a process takes,
 # of which ThreadSanitizer takes most, or put the oracle behind the server, which is slow and all one lock.
 cargo +nightly test -Zbuild-std --target "$host" --no-fail-fast \
-    -p nuthatch-base -p nuthatch-engine -p nuthatch-store -p nuthatch-cuckoo -p nuthatch-chained -p nuthatch-partition \
-    -p nuthatch-cphash -p nuthatch -p nuthatch-flow -p nuthatch-check \
+    -p nuthatch-base -p nuthatch-engine -p nuthatch-store -p nuthatch-cuckoo -p nuthatch-chained -p nuthatch-memc3 \
+    -p nuthatch-partition -p nuthatch-cphash -p nuthatch -p nuthatch-flow -p nuthatch-check \
     -p nuthatch-settings -p nuthatch-state -p nuthatch-commands -p nuthatch-server --lib \
-    --test cache --test shared --test cuckoo --test cphash --test lockhash --test chained \
+    --test cache --test shared --test cuckoo --test cphash --test lockhash --test chained --test memc3 \
     -- "$@"

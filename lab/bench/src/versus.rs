@@ -1,7 +1,9 @@
 //! The versus bench: servers in turn under the same load, A B A B, pinned to other cores than the load.
 
 use std::fmt::{self, Display};
+use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
@@ -33,6 +35,9 @@ pub struct Options {
     /// Ours is `nuthatch-lab serve`, which has every engine
     #[arg(long)]
     pub lab: bool,
+    /// Each rival is so many servers, the n-th on the n-th of --server-cores if there are so many; the clients divide the keys
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub shards: u16,
     /// Number of rounds of each server
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub rounds: usize,
@@ -55,8 +60,11 @@ pub struct Options {
 pub struct Side {
     /// The program that its protocol is named after: memcached, redis-server.
     pub program: String,
-    /// Its command line.
+    /// Its command line; of several servers that of the first.
     pub command: String,
+    /// How many servers it is, among which the keys are divided.
+    #[serde(default = "one")]
+    pub servers: usize,
     /// The version that it reports, if its protocol has such a request.
     pub version: Option<String>,
     /// Keys a second.
@@ -70,6 +78,10 @@ pub struct Side {
     /// A note if more of its threads worked than it has cores: then its figures say what sharing a core costs.
     #[serde(default)]
     pub crowded: Option<String>,
+}
+
+fn one() -> usize {
+    1
 }
 
 /// A rival's side, and how ours compares.
@@ -118,39 +130,39 @@ pub fn run(program: &Path, options: &Options) -> Result<Report, Failure> {
     if options.rounds == 0 {
         return Err(Failure::usage("--rounds: at least 1"));
     }
-    let load = Load::new(&options.load)?;
+    let shards = usize::from(options.shards);
+    let whole = Load::new(&options.load, 1)?;
+    let divided = match shards {
+        1 => None,
+        _ if options.load.protocol != Protocol::Memcached => {
+            return Err(Failure::usage("--shards: only memcached's text protocol"));
+        }
+        _ => Some(Load::new(&options.load, shards)?),
+    };
     let cores = Cores::choose(options)?;
     let stop = stop_on_signals()?;
 
-    let ours = format!("{} serve {}", program.display(), options.ours);
-    let mut servers = Vec::new();
-    for command in std::iter::once(&ours).chain(&options.rivals) {
-        servers.push(Started::start(command, &cores.servers, &stop)?);
+    let entrants = start(
+        program,
+        options,
+        [&whole, divided.as_ref().unwrap_or(&whole)],
+        &cores,
+        &stop,
+    )?;
+    for entrant in &entrants {
+        entrant.load.preload(&entrant.addresses(), &stop)?;
     }
-    for server in &servers {
-        load.preload(server.address(), &stop)?;
-    }
-    let mut runs: Vec<Vec<Run>> = servers.iter().map(|_| Vec::new()).collect();
+    let mut runs: Vec<Vec<Run>> = entrants.iter().map(|_| Vec::new()).collect();
     for _ in 0..options.rounds {
-        for (server, runs) in servers.iter().zip(&mut runs) {
-            let pid = Some(server.pid());
-            runs.push(load.run(server.address(), pid, Some(&cores.load), &stop)?);
+        for (entrant, runs) in entrants.iter().zip(&mut runs) {
+            runs.push(entrant.run(&cores.load, &stop)?);
         }
     }
     let protocol = options.load.protocol;
-    let mut sides = servers.iter().zip(&runs).map(|(server, runs)| {
-        let tls = options.load.tls;
-        let version = match protocol {
-            Protocol::Memcached | Protocol::Binary => Some(server.version(tls)?),
-            Protocol::Redis => Some(server.redis_version(tls)?),
-            Protocol::Cpserver | Protocol::CpserverExtended => None,
-        };
-        Ok(Side {
-            program: protocol.program().to_owned(),
-            crowded: crowded(os::working_threads(server.pid())?, &cores.servers),
-            ..side(server.command(), version, runs)
-        })
-    });
+    let mut sides = entrants
+        .iter()
+        .zip(&runs)
+        .map(|(entrant, runs)| entrant.side(runs, options, &cores));
     let ours: Side = sides.next().ok_or_else(|| "no servers".to_owned())??;
     let sides = sides.collect::<Result<Vec<Side>, String>>()?;
     let rivals = sides
@@ -180,6 +192,74 @@ pub fn run(program: &Path, options: &Options) -> Result<Report, Failure> {
     })
 }
 
+/// Starts all servers: ours, which gets the first load, and the rivals.
+fn start<'l>(
+    program: &Path,
+    options: &Options,
+    [whole, divided]: [&'l Load; 2],
+    cores: &Cores,
+    stop: &AtomicBool,
+) -> Result<Vec<Entrant<'l>>, String> {
+    let ours = format!("{} serve {}", program.display(), options.ours);
+    let mut entrants = vec![Entrant {
+        load: whole,
+        servers: vec![Started::start(&ours, &cores.servers, stop)?],
+    }];
+    let shards = usize::from(options.shards);
+    for command in &options.rivals {
+        let servers =
+            (0..shards).map(|number| Started::start(command, cores.of_shard(number, shards), stop));
+        entrants.push(Entrant {
+            load: divided,
+            servers: servers.collect::<Result<_, _>>()?,
+        });
+    }
+    Ok(entrants)
+}
+
+/// Servers that are measured as one.
+struct Entrant<'l> {
+    load: &'l Load,
+    /// One, or those among which the keys are divided.
+    servers: Vec<Started>,
+}
+
+impl Entrant<'_> {
+    fn addresses(&self) -> Vec<SocketAddr> {
+        self.servers.iter().map(Started::address).collect()
+    }
+
+    fn run(&self, cores: &[usize], stop: &AtomicBool) -> Result<Run, String> {
+        let pids: Vec<u32> = self.servers.iter().map(Started::pid).collect();
+        self.load.run(&self.addresses(), &pids, Some(cores), stop)
+    }
+
+    fn side(&self, runs: &[Run], options: &Options, cores: &Cores) -> Result<Side, String> {
+        let first = self.servers.first().ok_or("no servers")?;
+        let (protocol, tls) = (options.load.protocol, options.load.tls);
+        let version = match protocol {
+            Protocol::Memcached | Protocol::Binary => Some(first.version(tls)?),
+            Protocol::Redis => Some(first.redis_version(tls)?),
+            Protocol::Cpserver | Protocol::CpserverExtended => None,
+        };
+        let mut threads = 0;
+        for server in &self.servers {
+            threads += os::working_threads(server.pid())?;
+        }
+        Ok(Side {
+            program: protocol.program().to_owned(),
+            command: first.command().to_owned(),
+            servers: self.servers.len(),
+            version,
+            ops_per_s: Spread::of(runs.iter().map(|run| run.ops_per_s)),
+            server_cpu_us_per_op: Spread::of(runs.iter().map(cpu)),
+            p99_us: Spread::of(runs.iter().map(|run| run.p99_us)),
+            misses: runs.iter().map(|run| run.misses).sum(),
+            crowded: crowded(threads, &cores.servers),
+        })
+    }
+}
+
 fn cpu(run: &Run) -> f64 {
     run.server_cpu_us_per_op.unwrap_or(f64::NAN)
 }
@@ -188,19 +268,6 @@ fn ratio(ours: &[Run], rival: &[Run], of: fn(&Run) -> f64) -> Spread {
     let ours: Vec<f64> = ours.iter().map(of).collect();
     let rival: Vec<f64> = rival.iter().map(of).collect();
     Spread::of_ratios(&ours, &rival)
-}
-
-fn side(command: &str, version: Option<String>, runs: &[Run]) -> Side {
-    Side {
-        program: String::new(),
-        command: command.to_owned(),
-        version,
-        ops_per_s: Spread::of(runs.iter().map(|run| run.ops_per_s)),
-        server_cpu_us_per_op: Spread::of(runs.iter().map(cpu)),
-        p99_us: Spread::of(runs.iter().map(|run| run.p99_us)),
-        misses: runs.iter().map(|run| run.misses).sum(),
-        crowded: None,
-    }
 }
 
 /// The note about a server with so many working threads on these cores.
@@ -234,6 +301,14 @@ struct Cores {
 }
 
 impl Cores {
+    /// The cores of one of so many servers: one, if there are as many.
+    fn of_shard(&self, number: usize, shards: usize) -> &[usize] {
+        match shards > 1 && shards <= self.servers.len() {
+            true => &self.servers[number..=number],
+            false => &self.servers,
+        }
+    }
+
     fn choose(options: &Options) -> Result<Self, Failure> {
         let all = os::cores();
         for (flag, cores) in [
@@ -293,6 +368,9 @@ impl Display for Side {
             self.version.as_deref().unwrap_or("not told"),
             self.command
         )?;
+        if self.servers > 1 {
+            write!(out, ", {} of them", self.servers)?;
+        }
         match &self.crowded {
             Some(note) => write!(out, "\n       {note}"),
             None => Ok(()),
@@ -313,6 +391,17 @@ mod tests {
             note.starts_with("3 of its threads share 2 of the cores"),
             "{note}"
         );
+    }
+
+    #[test]
+    fn each_shard_has_a_core_if_there_are_enough() {
+        let cores = Cores {
+            servers: vec![3, 5],
+            load: vec![0],
+        };
+        assert_eq!(cores.of_shard(0, 1), [3, 5]);
+        assert_eq!(cores.of_shard(1, 2), [5]);
+        assert_eq!(cores.of_shard(2, 3), [3, 5]);
     }
 
     #[test]

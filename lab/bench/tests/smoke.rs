@@ -9,7 +9,7 @@ use nuthatch_bench::limit::By;
 use nuthatch_bench::working_set::{self, Contender};
 use nuthatch_bench::{Failure, engine, fill, full, growth, server};
 use nuthatch_check::naive::{Naive, Options};
-use nuthatch_engine::AnyEngine;
+use nuthatch_engine::{AnyEngine, Engine};
 
 mod fake_server;
 
@@ -140,6 +140,49 @@ fn engine_that_evicts_has_misses() {
     let report = engine::run(naive, &options(line)).unwrap();
     assert!(report.hit_ratio < 0.99, "{}", report.hit_ratio);
     assert!(report.rivals.is_empty());
+}
+
+#[test]
+fn sets_may_be_of_new_keys() {
+    for batch in [1, 8] {
+        let line = format!(
+            "--items 3000 --threads 2 --batch {batch} --get-ratio 0.9 --new-keys --seconds 0.06 --rounds 2"
+        );
+        let engine = naive(Room {
+            memory: 64 << 20,
+            items: None,
+        });
+        let engine = engine.unwrap();
+        let report = engine::run(|_| Ok(engine.clone()), &options(&line)).unwrap();
+        assert!(report.new_keys && report.mops > 0.0, "{report}");
+        assert_eq!(report.hit_ratio, 1.0, "{report}");
+        // At most the tenth of 65,536 operations, in 2 rounds of 2 threads.
+        let stats = engine.stats();
+        let stored = stats.items - 3000;
+        assert!(
+            stored > 0 && stored < 27_500 && stats.evictions == 0,
+            "{stored}"
+        );
+    }
+}
+
+#[test]
+fn misses_may_be_stored() {
+    let run = |more: &str| {
+        let line =
+            format!("--items 2000 --memory 100k --dist zipf --seconds 0.02 --rounds 1 {more}");
+        engine::run(naive, &options(&line)).unwrap()
+    };
+    for batch in ["--batch 1", "--batch 8"] {
+        let stored = run(&format!("{batch} --store-misses"));
+        assert!(stored.store_misses && stored.mops > 0.0, "{stored}");
+        // What was stored last is asked for most.
+        let left = run(batch);
+        assert!(
+            left.hit_ratio < stored.hit_ratio && stored.hit_ratio < 0.999,
+            "{left}{stored}"
+        );
+    }
 }
 
 #[test]

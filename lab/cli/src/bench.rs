@@ -8,9 +8,11 @@ use clap::{Args, Subcommand};
 use nuthatch_bench::engine::{Room, insert};
 use nuthatch_bench::report::print;
 use nuthatch_bench::working_set::Contender;
-use nuthatch_bench::{directory, engine, fill, full, growth, server, versus, working_set};
+use nuthatch_bench::{engine, fill, full, growth, server, versus, working_set};
 use nuthatch_engine::{CommonSettings, Engine};
 use nuthatch_engines::{Build, EngineName, EngineSettings, Job, Tuning};
+use nuthatch_parts::directory;
+use nuthatch_parts::memc3::Memc3;
 use nuthatch_program::{Failure, output};
 
 use crate::rows;
@@ -32,6 +34,9 @@ pub enum Bench {
     Versus(versus::Options),
     /// Compare the pointer directory of the distributed store with one on the flow cache's layout
     Directory(directory::Options),
+    /// Measure the hash tables of the MemC3 paper by themselves
+    #[command(subcommand)]
+    Memc3(Memc3),
     /// Model the distributed store on up to a thousand machines: not a measurement
     Scale(nuthatch_scale::Options),
     /// Run a row of `make bench` by itself, or list them
@@ -106,6 +111,7 @@ impl Bench {
             Bench::Directory(options) => {
                 print("directory", &directory::run(&options)?, options.json)
             }
+            Bench::Memc3(bench) => bench.run(),
             Bench::Scale(options) => print("scale", &nuthatch_scale::run(&options)?, options.json),
             Bench::Row(options) => rows::run(&options),
             Bench::Tables(options) => Ok(nuthatch_tables::run(&options)?),

@@ -39,6 +39,20 @@ fn values_that_are_refused_end_with_2() {
         "bench engine --working-set 64k --eviction random",
         "bench engine --miss-ratio 1.1",
         "bench engine --items 10 --hold 10 --get-ratio 2",
+        "bench engine --new-keys --rivals",
+        "bench engine --new-keys --miss-ratio 0.1",
+        "bench engine --new-keys --items 3000 --key-size 3",
+        "bench engine --new-keys --store-misses",
+        "bench engine --store-misses --grow 1:10",
+        "bench memc3",
+        "bench memc3 lookups --threads 0",
+        "bench memc3 lookups --items 0",
+        "bench memc3 lookups --seconds nan",
+        "bench memc3 paths --paths 0",
+        "bench memc3 paths --buckets 100",
+        "bench memc3 caches --keys 0",
+        "bench memc3 caches --sizes 0x",
+        "bench memc3 caches --get-ratio 2",
         "bench insert --threads 0",
         "bench fill --eviction random",
         "bench fill --memory 1k",
@@ -63,12 +77,35 @@ fn values_that_are_refused_end_with_2() {
         "bench server --protocol cpserver",
         "bench server --protocol cpserver-extended",
         "bench versus --rival true --rounds 0",
+        "bench versus --rival true --shards 0",
+        "bench versus --rival true --shards 2 --protocol redis",
         "bench versus --rival true --server-cores 100000",
         "bench versus --rival true --load-cores 100000",
     ] {
         let output = run_lab(line);
         assert_eq!(output.status.code(), Some(2), "{line}: {output:?}");
     }
+}
+
+/// The fields that figures read.
+#[test]
+fn tables_of_the_memc3_paper_are_measured() {
+    let json = |line: &str| -> serde_json::Value {
+        serde_json::from_str(&lab(&format!("bench memc3 {line} --json"))).unwrap()
+    };
+    let lookups = json("lookups --items 3000 --seconds 0.002 --rounds 1");
+    assert_eq!(lookups["bench"], "lookups");
+    assert_eq!(lookups["rows"][1]["table"], "chaining");
+    assert_eq!(lookups["rows"][1]["keys"], "negative");
+    assert!(lookups["rows"][1]["mops"]["median"].as_f64() > Some(0.0));
+    let paths = json("paths --paths 2 --buckets 1024");
+    assert_eq!(paths["tables"][1]["name"], "2 paths");
+    assert_eq!(paths["tables"][1]["loads"][49]["load"], 0.5);
+    assert!(paths["tables"][0]["bytes_per_item"].as_f64() > Some(13.0));
+    let caches = json("caches --keys 2000 --sizes 64K,1M --requests 5000");
+    assert_eq!(caches["rows"][4]["cache"], "chaining+LRU");
+    assert_eq!(caches["rows"][4]["items"], 2000);
+    assert!(caches["rows"][0]["miss_ratio"].as_f64() > Some(0.05));
 }
 
 /// Before, such values ended with "items are lost" after some time, or with an allocation that failed.
@@ -263,6 +300,22 @@ fn versus_compares_servers() {
 }
 
 /// Runs the versus bench of nuthatch with itself.
+/// A client that divides its keys finds each of them.
+#[test]
+fn versus_divides_keys_among_the_servers_of_a_rival() {
+    let flags = "-l 127.0.0.1 -p {port} -t 1";
+    let load = "--shards 3 --multiget 7 --get-ratio 0.9 --dist zipf";
+    let report = versus_itself(flags, &load.split(' ').collect::<Vec<_>>());
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    assert_eq!(report["ours"]["servers"], 1);
+    let rival = &report["rivals"][0];
+    assert_eq!(
+        (&rival["servers"], &rival["misses"]),
+        (&3.into(), &0.into())
+    );
+    assert!(rival["server_cpu_us_per_op"]["median"].as_f64() > Some(0.0));
+}
+
 fn versus_itself(flags: &str, load: &[&str]) -> String {
     let rival = format!("{} {flags}", nuthatch().display());
     let output = Command::new(LAB)

@@ -175,6 +175,40 @@ fn items_are_counted_in_engines_and_servers() {
     assert_eq!(fs::read_to_string(json).unwrap().lines().count(), 6);
 }
 
+/// For programs: nothing but lines of JSON.
+#[test]
+fn json_takes_the_place_of_the_tables() {
+    let lines = |words: &str| -> Vec<serde_json::Value> {
+        let words: Vec<&str> = words.split_whitespace().collect();
+        let text = printed(&words);
+        text.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    };
+    let held = lines("items-held --engines cuckoo --values 1000,300 -m 2 --json -");
+    assert_eq!(held.len(), 2);
+    assert_eq!(held[1]["values"], "300");
+    let hits = lines(
+        "hit-ratio made:zipf:1000:0.99:5000 --value-size 32 --sizes 10%,50% --policies lru --estimate --json -",
+    );
+    assert_eq!((hits.len(), &hits[0]["requests"]), (2, &5000.into()));
+    let misses = hits[0]["miss_ratio"].as_f64().unwrap();
+    assert!((0.3..0.7).contains(&misses), "{misses}");
+}
+
+#[test]
+fn a_made_trace_that_cannot_be_is_named() {
+    for name in ["made:zipf:0:1:1", "made:nothing"] {
+        let output = Command::new(LAB)
+            .args(["hit-ratio", name])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("KEYS:THETA:REQUESTS"), "{said}");
+    }
+}
+
 #[test]
 fn broken_records_are_named_and_the_rest_is_replayed() {
     let folder = tempfile::tempdir().unwrap();

@@ -23,6 +23,7 @@ mod hold;
 pub mod insert;
 mod library;
 mod lines;
+mod lists;
 mod operations;
 mod ours;
 mod report;
@@ -33,14 +34,16 @@ mod subject;
 pub use lines::Lines;
 pub use operations::{Distribution, Mixed};
 pub use report::{LimitReport, Report, RivalReport};
+pub use subject::on_cores;
 
 pub(crate) use operations::{Items, Load, Operations, SEED};
 pub(crate) use ours::{OurWorker, Ours};
-pub(crate) use subject::{Subject, Tally, Worker, on_cores, preload, round};
+pub(crate) use subject::{Subject, Tally, Worker, preload, round};
 
 use bare::Bare;
 use library::Library;
-use ours::{Any, Form, Known};
+use lists::{lists, room, warming};
+use ours::{Any, Form, Known, Storing};
 use rivals::{
     GivenBytes, KeyBytes, KeyForm, Moka, OneByOne, Papaya, QuickCache, ShardedLru, ShownBytes,
     ValueForm,
@@ -145,6 +148,13 @@ pub struct Options {
     /// The share of gets that ask for keys that are not stored
     #[arg(long, value_name = "R", default_value_t = 0.0)]
     pub miss_ratio: f64,
+    /// Sets are of new keys, each stored once. A round ends with its time, or with the list of its operations
+    #[arg(long, conflicts_with_all = ["rivals", "grow", "working_set", "hold", "miss_ratio"])]
+    pub new_keys: bool,
+    /// A get that finds nothing is followed by a set of its key, and both are one operation: with a --memory that does not
+    /// hold all items
+    #[arg(long, conflicts_with_all = ["rivals", "grow", "working_set", "new_keys", "miss_ratio"])]
+    pub store_misses: bool,
     /// Distribution of the requested keys
     #[arg(long, value_enum, default_value_t = Distribution::Uniform)]
     pub dist: Distribution,
@@ -208,6 +218,10 @@ impl Options {
             // Keys that are not stored are as many, and no longer.
             self.sizes.items(self.items.saturating_mul(2))?;
         }
+        if self.new_keys {
+            let new = self.rounds as u64 * self.threads as u64 * OPERATIONS.1;
+            self.sizes.items(self.items.saturating_add(new))?;
+        }
         Ok(match self.mixed {
             None => items,
             Some(mixed) => Items::mixed(self.items, mixed),
@@ -220,6 +234,11 @@ impl Options {
             miss_ratio: self.miss_ratio,
             ..Load::new(self.get_ratio, self.dist)
         }
+    }
+
+    /// True if one thread alone is measured too. New keys and stored misses would change what the others find.
+    fn has_alone(&self) -> bool {
+        self.threads > 1 && !self.new_keys && !self.store_misses
     }
 
     /// Operations at a time.
@@ -265,9 +284,10 @@ pub fn run<E: Engine>(
         engine,
         options,
         items,
-        lists: lists(options, &items),
+        lists: warming(options, &items),
     };
     match options.rivals {
+        None if options.store_misses => Ok(bench.run(bench.ours::<Storing>()?, Vec::new())?),
         None => Ok(bench.run(bench.ours::<Any>()?, Vec::new())?),
         Some(RivalForm::Bytes) => {
             // Ours first: each engine has memory of its own, the rivals share a heap.
@@ -294,7 +314,7 @@ struct Bench<'o, E> {
     engine: Arc<E>,
     options: &'o Options,
     items: Items,
-    /// Operations, a list for each thread.
+    /// Operations, a list for each thread; with new keys those of the warm-up.
     lists: Vec<Operations>,
 }
 
@@ -379,7 +399,7 @@ impl<E: Engine> Bench<'_, E> {
             limit: self.limit(&lines)?,
             ours,
             free: options.hold.map(|_| self.again()),
-            alone: (options.threads > 1).then(|| self.again()),
+            alone: options.has_alone().then(|| self.again()),
             rivals,
         };
         for number in 0..options.rounds {
@@ -390,7 +410,11 @@ impl<E: Engine> Bench<'_, E> {
 
     /// A round of every side.
     fn round(&self, sides: &mut Sides<'_>, number: usize) -> Result<(), String> {
-        let (options, lists) = (self.options, &self.lists[..]);
+        let options = self.options;
+        let new = options
+            .new_keys
+            .then(|| lists(options, &self.items, number));
+        let lists = new.as_ref().unwrap_or(&self.lists);
         let (batch, time) = (options.batch(), options.round_time());
         if let Some(limit) = &mut sides.limit {
             limit.round(number, options.threads, time)?;
@@ -438,6 +462,8 @@ impl<E: Engine> Bench<'_, E> {
             batch: options.batch(),
             get_ratio: options.get_ratio,
             miss_ratio: options.miss_ratio,
+            new_keys: options.new_keys,
+            store_misses: options.store_misses,
             dist: options.dist,
             memory_used: self.engine.stats().memory_used,
             resident: os::resident(),
@@ -486,25 +512,4 @@ impl RawLimit {
             Ok(each.iter().sum())
         })
     }
-}
-
-fn room(options: &Options, items: &Items) -> Room {
-    Room {
-        memory: options.memory.unwrap_or_else(|| memory_for(items)),
-        items: Some(items.count as usize),
-    }
-}
-
-fn lists(options: &Options, items: &Items) -> Vec<Operations> {
-    let count = items.count.clamp(OPERATIONS.0, OPERATIONS.1);
-    let most = items.at_most(count);
-    // Values of gets are not made beforehand, but copied again and again.
-    let most = match options.get_ratio {
-        1.0 => most * GETS_FOR_A_SET,
-        _ => most,
-    };
-    let count = count.min(most);
-    (0..options.threads)
-        .map(|thread| Operations::random(items, count as usize, &options.load(), thread))
-        .collect()
 }

@@ -57,6 +57,8 @@ pub struct Operations {
     places: Vec<Place>,
     /// Gets of keys that are stored.
     hits: u64,
+    /// Its sets are of keys that are new only once.
+    is_once: bool,
 }
 
 /// Where an operation's bytes are.
@@ -149,6 +151,8 @@ pub struct Load {
     pub miss_ratio: f64,
     /// Which of the keys.
     pub distribution: Distribution,
+    /// The number of the first new key, if sets are of new keys: then each is of the next one.
+    pub new_from: Option<u64>,
 }
 
 impl Load {
@@ -158,6 +162,7 @@ impl Load {
             get_ratio,
             miss_ratio: 0.0,
             distribution,
+            new_from: None,
         }
     }
 }
@@ -170,6 +175,7 @@ impl Operations {
             values: Vec::new(),
             places: Vec::with_capacity(capacity),
             hits: 0,
+            is_once: false,
         }
     }
 
@@ -197,6 +203,8 @@ impl Operations {
         let plan = Mix::new(load.get_ratio).plan(&popularity, SEED, thread, count);
         let mut misses = SEED_OF_MISSES.thread(thread);
         let mut list = Self::new(items, count);
+        list.is_once = load.new_from.is_some();
+        let mut new = load.new_from.map(|from| from..);
         for operation in plan.iter() {
             match operation {
                 // The numbers behind those of the items are of keys alike, which are not stored.
@@ -209,7 +217,10 @@ impl Operations {
                     list.push(items, number, false);
                     list.hits += 1;
                 }
-                nuthatch_workload::Operation::Set(number) => list.push(items, number, true),
+                nuthatch_workload::Operation::Set(number) => {
+                    let new = new.as_mut().and_then(Iterator::next);
+                    list.push(items, new.unwrap_or(number), true);
+                }
             }
         }
         list
@@ -239,6 +250,11 @@ impl Operations {
     /// How many operations there are.
     pub fn len(&self) -> usize {
         self.places.len()
+    }
+
+    /// True if it is gone through once at most, since its new keys are new only then.
+    pub fn is_once(&self) -> bool {
+        self.is_once
     }
 
     /// How many gets find a value if all items are stored: of a random list.
@@ -329,6 +345,20 @@ mod tests {
             .filter(|one| known.contains(one.key));
         assert_eq!(hits.count() as u64, list.hits());
         assert!((17_700..18_300).contains(&list.hits()), "{}", list.hits());
+    }
+
+    #[test]
+    fn new_keys_come_in_order_behind_those_of_the_items() {
+        let mut load = Load::new(0.5, Distribution::Uniform);
+        load.new_from = Some(2000);
+        let list = Operations::random(&ITEMS, 1000, &load, 0);
+        assert!(list.is_once());
+        let sets = list.range(0, 1000).filter(|one| one.set.is_some());
+        let keys = KeyMaker::new(16);
+        for (number, set) in (2000..).zip(sets) {
+            assert_eq!(set.key, keys.key(number));
+        }
+        assert!((400..600).contains(&list.hits()), "{}", list.hits());
     }
 
     #[test]

@@ -10,6 +10,7 @@ use nuthatch_engine::{
 
 use crate::engine::operations::{Operation, Operations};
 use crate::engine::subject::{Subject, Tally, Worker};
+use crate::proof::write_value;
 
 /// Places that the engine's background work looks at between two pieces of a list.
 const MAINTENANCE: usize = 64;
@@ -19,6 +20,8 @@ const MAINTENANCE: usize = 64;
 pub trait Form: Send + Sync + 'static {
     /// The size of every value, if it is known.
     const VALUE: Option<usize>;
+    /// A get that finds nothing is followed by a set of its key, in the same operation.
+    const STORES_MISSES: bool = false;
     /// The key, with its size as far as it is known.
     fn key(key: &[u8]) -> &[u8];
 }
@@ -28,6 +31,19 @@ pub struct Any;
 
 impl Form for Any {
     const VALUE: Option<usize> = None;
+
+    #[inline(always)]
+    fn key(key: &[u8]) -> &[u8] {
+        key
+    }
+}
+
+/// The same, by a program that stores what it did not find.
+pub struct Storing;
+
+impl Form for Storing {
+    const VALUE: Option<usize> = None;
+    const STORES_MISSES: bool = true;
 
     #[inline(always)]
     fn key(key: &[u8]) -> &[u8] {
@@ -86,6 +102,7 @@ impl<E: Engine, F: Form> Subject for Ours<E, F> {
             clock: self.clock,
             batch: self.batch,
             answers: Answers::new(),
+            made: Vec::new(),
         }
     }
 }
@@ -97,6 +114,8 @@ pub struct OurWorker<H, F = Any> {
     clock: Clock,
     batch: usize,
     answers: Answers<F>,
+    /// A value made for a get that found none.
+    made: Vec<u8>,
 }
 
 impl<H: Handle, F: Form> OurWorker<H, F> {
@@ -134,6 +153,9 @@ impl<H: Handle, F: Form> OurWorker<H, F> {
             self.handle.execute(now, &batch, &mut self.answers);
             let asked = list.range(at, at + batch.len());
             self.answers.judge(asked, &mut tally);
+            if F::STORES_MISSES {
+                tally.wrong += self.store_missed(now, list, at, batch.len());
+            }
             at += batch.len();
         }
     }
@@ -155,10 +177,35 @@ impl<H: Handle, F: Form> OurWorker<H, F> {
                     let request = Request { key, op: Op::Get };
                     self.handle.execute(now, &[request], &mut lone);
                     judge_get(lone.answer, lone.value(), &one, F::key(one.key), &mut tally);
+                    if F::STORES_MISSES && lone.answer == Answer::Miss {
+                        tally.wrong += self.store_made(now, &one, &mut lone);
+                    }
                 }
             }
         }
         tally
+    }
+
+    /// Stores what the gets of a batch from `at` on did not find. Returns how many stores were refused.
+    fn store_missed(&mut self, now: Time, list: &Operations, at: usize, count: usize) -> u64 {
+        let mut lone = Lone::<F>::new();
+        let mut refused = 0;
+        for (number, one) in list.range(at, at + count).enumerate() {
+            if self.answers.answers[number].answer == Answer::Miss {
+                refused += self.store_made(now, &one, &mut lone);
+            }
+        }
+        refused
+    }
+
+    /// Stores the value of a key that was not found, which it makes first. Returns 1 if it was refused.
+    fn store_made(&mut self, now: Time, one: &Operation<'_>, lone: &mut Lone<F>) -> u64 {
+        let mut value = std::mem::take(&mut self.made);
+        value.resize(one.value_size, 0);
+        write_value(&mut value, one.key);
+        self.set_alone(now, one.key, &value, lone);
+        self.made = value;
+        u64::from(lone.answer != Answer::Stored)
     }
 
     /// Not inlined, so that a sequence of gets does not share its registers with this code.

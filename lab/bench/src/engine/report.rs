@@ -35,6 +35,12 @@ pub struct Report {
     pub get_ratio: f64,
     /// The share of gets that ask for keys that are not stored.
     pub miss_ratio: f64,
+    /// Sets are of new keys; else of stored ones.
+    #[serde(default)]
+    pub new_keys: bool,
+    /// A get that finds nothing is followed by a set of its key, and both are one operation.
+    #[serde(default)]
+    pub store_misses: bool,
     /// Which keys are requested.
     pub dist: Distribution,
     /// Bytes that the engine used, and over which the limit was measured.
@@ -115,7 +121,7 @@ impl Display for Report {
         writeln!(out, "{}", self.host)?;
         writeln!(
             out,
-            "engine {}: {} items of {} + {} bytes{} in {} MiB, {} threads, batches of {}",
+            "engine {}: {} items of {} + {} bytes{} in {} MiB, {} threads, batches of {}{}{}",
             self.engine,
             self.items,
             self.key_size,
@@ -123,7 +129,17 @@ impl Display for Report {
             self.mixed.map_or("", |_| " on average"),
             self.memory_used >> 20,
             self.threads,
-            self.batch
+            self.batch,
+            if self.new_keys {
+                ", sets of new keys"
+            } else {
+                ""
+            },
+            if self.store_misses {
+                ", misses stored"
+            } else {
+                ""
+            }
         )?;
         writeln!(
             out,

@@ -105,7 +105,7 @@ pub fn preload<S: Subject>(subject: &S, items: &Items) -> Result<(), String> {
     }
 }
 
-/// One round: each list on a thread and a core of its own, over and over, for about `time`; between
+/// One round: each list on a thread and a core of its own, over and over, for about `time` (or once, if it is for once); between
 /// two looks at the clock come whole batches of this size. Returns million operations a second and
 /// what they did.
 pub fn round<S: Subject>(
@@ -166,14 +166,14 @@ fn run_for<W: Worker>(
     time: Duration,
 ) -> (Tally, Duration) {
     let mut tally = Tally::default();
-    let mut at = from % list.len();
+    let mut at = if list.is_once() { 0 } else { from % list.len() };
     let started = Instant::now();
     loop {
         let to = (at + look).min(list.len());
         tally.add(&worker.run(list, at, to));
         at = if to == list.len() { 0 } else { to };
         let elapsed = started.elapsed();
-        if elapsed >= time {
+        if elapsed >= time || (at == 0 && list.is_once()) {
             return (tally, elapsed);
         }
     }

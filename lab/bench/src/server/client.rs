@@ -34,31 +34,35 @@ impl Course for Range<usize> {
     fn advance(&mut self, _advance: &Advance) {}
 }
 
-/// Connections of one thread.
+/// Connections of one thread: groups of one to each server.
 pub struct Client {
     poll: Poll,
     events: Events,
     connections: Vec<Connection>,
+    /// Servers, among which keys are divided.
+    servers: usize,
+    /// Of each group, its connections that have not answered all of their block.
+    waiting: Vec<usize>,
 }
 
 impl Client {
-    /// Opens connections.
+    /// Opens so many connections to each server.
     pub fn connect(
-        target: SocketAddr,
+        targets: &[SocketAddr],
         conns: usize,
         tls: bool,
         scanner: &Scanner,
     ) -> Result<Self, String> {
         let poll = Poll::new().map_err(|error| error.to_string())?;
-        let mut connections = Vec::with_capacity(conns);
-        for index in 0..conns {
+        let mut connections = Vec::with_capacity(conns * targets.len());
+        for target in (0..conns).flat_map(|_| targets) {
             let stream =
-                Stream::connect(target, tls).map_err(|error| format!("{target}: {error}"))?;
+                Stream::connect(*target, tls).map_err(|error| format!("{target}: {error}"))?;
             let mut connection = Connection::new(stream, scanner);
             poll.registry()
                 .register(
                     connection.socket(),
-                    Token(index),
+                    Token(connections.len()),
                     Interest::READABLE | Interest::WRITABLE,
                 )
                 .map_err(|error| error.to_string())?;
@@ -68,21 +72,24 @@ impl Client {
             poll,
             events: Events::with_capacity(1024),
             connections,
+            servers: targets.len(),
+            waiting: vec![0; conns],
         })
     }
 
-    /// Sends blocks until every connection rests, all its requests answered.
+    /// Sends blocks until every group rests, all its requests answered. There is a script for each server.
     pub fn drive<C: Course>(
         &mut self,
-        script: &Script,
+        scripts: &[Script],
         scanner: &Scanner,
         course: &mut C,
         stop: &AtomicBool,
     ) -> Result<(), String> {
+        let servers = self.servers;
         let mut busy = 0;
-        for connection in &mut self.connections {
+        for (group, waiting) in self.connections.chunks_mut(servers).zip(&mut self.waiting) {
             if let Some(block) = course.next() {
-                connection.begin(script, block)?;
+                *waiting = begin(group, scripts, block)?;
                 busy += 1;
             }
         }
@@ -97,23 +104,46 @@ impl Client {
                 return Err("interrupted".to_owned());
             }
             for event in &self.events {
-                let connection = &mut self.connections[event.token().0];
+                let index = event.token().0;
+                let connection = &mut self.connections[index];
+                let script = &scripts[index % servers];
                 if event.is_writable() {
                     connection.send(script)?;
                 }
-                if !event.is_readable() {
+                if !event.is_readable() || !connection.waits() {
                     continue;
                 }
                 let advance = connection.receive(script, scanner)?;
                 course.advance(&advance);
-                if advance.block_done {
-                    match course.next() {
-                        Some(block) => connection.begin(script, block)?,
-                        None => busy -= 1,
+                if !advance.block_done {
+                    continue;
+                }
+                let waiting = &mut self.waiting[index / servers];
+                *waiting -= 1;
+                if *waiting > 0 {
+                    continue;
+                }
+                match course.next() {
+                    Some(block) => {
+                        let group = &mut self.connections[index / servers * servers..][..servers];
+                        *waiting = begin(group, scripts, block)?;
                     }
+                    None => busy -= 1,
                 }
             }
         }
         Ok(())
     }
+}
+
+/// Begins a block on the connections of a group whose server has a part of it. Returns how many those are.
+fn begin(group: &mut [Connection], scripts: &[Script], block: usize) -> Result<usize, String> {
+    let mut waiting = 0;
+    for (connection, script) in group.iter_mut().zip(scripts) {
+        if !script.requests(block).is_empty() {
+            connection.begin(script, block)?;
+            waiting += 1;
+        }
+    }
+    Ok(waiting)
 }

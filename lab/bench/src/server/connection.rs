@@ -19,7 +19,9 @@ pub struct Connection {
     /// Bytes of the block sent.
     sent: usize,
     sent_at: Instant,
-    /// Requests of the block answered.
+    /// Requests of the block.
+    total: usize,
+    /// Those answered.
     answered: usize,
     progress: Progress,
     buffer: Box<[u8]>,
@@ -49,6 +51,7 @@ impl Connection {
             block: 0,
             sent: 0,
             sent_at: Instant::now(),
+            total: 0,
             answered: 0,
             progress: Progress::default(),
             buffer: vec![0; BUFFER.max(scanner.record() * 2)].into(),
@@ -65,9 +68,15 @@ impl Connection {
     pub fn begin(&mut self, script: &Script, block: usize) -> Result<(), String> {
         self.block = block;
         self.sent = 0;
+        self.total = script.requests(block).len();
         self.answered = 0;
         self.sent_at = Instant::now();
         self.send(script)
+    }
+
+    /// True if some of its requests have no answer yet.
+    pub fn waits(&self) -> bool {
+        self.answered < self.total
     }
 
     /// Sends as much of the block's rest as the socket takes.
@@ -96,10 +105,9 @@ impl Connection {
             at: self.sent_at,
             block_done: false,
         };
-        let total = script.requests(self.block).len();
-        while self.answered < total && self.read()? {
+        while self.waits() && self.read()? {
             let mut at = 0;
-            while self.answered < total {
+            while self.waits() {
                 let request = script.requests(self.block)[self.answered];
                 let bytes = &self.buffer[at..self.filled];
                 match scanner.scan(script, request, &mut self.progress, bytes)? {
@@ -119,7 +127,7 @@ impl Connection {
             self.filled -= at;
         }
         advance.at = Instant::now();
-        advance.block_done = self.answered == total;
+        advance.block_done = !self.waits();
         if advance.block_done && self.filled > 0 {
             return Err("the server answered more than it was asked".to_owned());
         }

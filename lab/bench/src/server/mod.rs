@@ -33,7 +33,7 @@ use client::{Client, Course, LOOK};
 use connection::Advance;
 pub use scan::Protocol;
 use scan::{Counts, Scanner};
-use script::{Script, Shape};
+use script::{Script, Shape, server_of};
 pub(crate) use stream::{Answer, ask, connect_patiently};
 
 /// The share of a run's time that is spent before it, uncounted.
@@ -131,20 +131,21 @@ pub fn run(options: &Options) -> Result<Report, Failure> {
         .ok()
         .and_then(|mut addresses| addresses.next())
         .ok_or_else(|| Failure::Usage(format!("--target {}: not a HOST:PORT", options.target)))?;
-    let load = Load::new(&options.load)?;
+    let load = Load::new(&options.load, 1)?;
     if !options.overwrite {
         occupied::refuse(target, options.load.protocol, options.load.tls)?;
     }
     let stop = AtomicBool::new(false);
-    load.preload(target, &stop)?;
-    Ok(load.run(target, options.pid, None, &stop)?)
+    load.preload(&[target], &stop)?;
+    Ok(load.run(&[target], options.pid.as_slice(), None, &stop)?)
 }
 
 /// A load, ready to run on servers.
 pub(crate) struct Load {
     protocol: Protocol,
     items: Items,
-    script: Script,
+    /// One for each server among which the keys are divided.
+    scripts: Vec<Script>,
     scanner: Scanner,
     tls: bool,
     conns: usize,
@@ -153,8 +154,8 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// Checks the options and makes the requests.
-    pub fn new(options: &LoadOptions) -> Result<Self, Failure> {
+    /// Checks the options and makes the requests, for so many servers among which the keys are divided.
+    pub fn new(options: &LoadOptions, servers: usize) -> Result<Self, Failure> {
         let protocol = options.protocol;
         let mut sizes = options.sizes.clone();
         if let Some(dialect) = protocol.dialect() {
@@ -193,7 +194,7 @@ impl Load {
         Ok(Self {
             protocol,
             items,
-            script: Script::random(&shape),
+            scripts: Script::divided(&shape, servers),
             scanner: Scanner::new(protocol, &items),
             tls: options.tls,
             conns: options.conns,
@@ -202,30 +203,36 @@ impl Load {
         })
     }
 
-    /// Stores all items.
-    pub fn preload(&self, target: SocketAddr, stop: &AtomicBool) -> Result<(), String> {
-        let mut client = Client::connect(target, 1, self.tls, &self.scanner)?;
+    /// Stores all items, each on its server.
+    pub fn preload(&self, targets: &[SocketAddr], stop: &AtomicBool) -> Result<(), String> {
         let piece = self.items.at_most(PRELOAD);
-        for from in (0..self.items.count).step_by(piece as usize) {
-            let numbers = from..(from + piece).min(self.items.count);
-            let script = Script::preload(self.protocol, &self.items, numbers);
-            client.drive(&script, &self.scanner, &mut (0..script.blocks()), stop)?;
+        for (server, target) in targets.iter().enumerate() {
+            let mut client = Client::connect(&[*target], 1, self.tls, &self.scanner)?;
+            for from in (0..self.items.count).step_by(piece as usize) {
+                let numbers = from..(from + piece).min(self.items.count);
+                let is_own = |number: &u64| server_of(*number, targets.len()) == server;
+                let numbers: Vec<u64> = numbers.filter(is_own).collect();
+                let script = Script::preload(self.protocol, &self.items, &numbers);
+                let mut blocks = 0..script.blocks();
+                client.drive(&[script], &self.scanner, &mut blocks, stop)?;
+            }
         }
         Ok(())
     }
 
-    /// Runs the load on a server and measures. Threads of the load are pinned to `cores`, if given.
+    /// Runs the load on the servers among which it divides its keys, and measures. Threads of the load are pinned to `cores`,
+    /// if given.
     pub fn run(
         &self,
-        target: SocketAddr,
-        pid: Option<u32>,
+        targets: &[SocketAddr],
+        pids: &[u32],
         cores: Option<&[usize]>,
         stop: &AtomicBool,
     ) -> Result<Report, String> {
         let mut clients = Vec::new();
         for thread in 0..self.threads {
             let conns = self.conns / self.threads + usize::from(thread < self.conns % self.threads);
-            clients.push(Client::connect(target, conns, self.tls, &self.scanner)?);
+            clients.push(Client::connect(targets, conns, self.tls, &self.scanner)?);
         }
         let from = Instant::now() + self.time.mul_f64(WARM_UP);
         let window = Window {
@@ -250,9 +257,9 @@ impl Load {
                 .collect();
             let over = || failed.load(Ordering::Relaxed) || stop.load(Ordering::Relaxed);
             wait_until(window.from, &over);
-            let cpu_before = pid.map(os::cpu_time).transpose();
+            let cpu_before = cpu_time(pids);
             wait_until(window.to, &over);
-            let cpu_after = pid.map(os::cpu_time).transpose();
+            let cpu_after = cpu_time(pids);
             let mut sum = Part::new();
             for thread in running {
                 let part = thread
@@ -260,10 +267,8 @@ impl Load {
                     .map_err(|_| "a thread panicked".to_owned())??;
                 sum.add(&part);
             }
-            let cpu = match (cpu_before?, cpu_after?) {
-                (Some(before), Some(after)) => Some(after.saturating_sub(before)),
-                _ => None,
-            };
+            let cpu = cpu_after?.saturating_sub(cpu_before?);
+            let cpu = (!pids.is_empty()).then_some(cpu);
             report(&sum, &window, cpu)
         })
     }
@@ -277,7 +282,7 @@ impl Load {
         stop: &AtomicBool,
     ) -> Result<Part, String> {
         core.map_or(Ok(()), os::pin)?;
-        let blocks = self.script.blocks();
+        let blocks = self.scripts[0].blocks();
         let mut course = Measured {
             window: *window,
             over: false,
@@ -285,9 +290,14 @@ impl Load {
             block: thread * blocks / self.threads,
             part: Part::new(),
         };
-        client.drive(&self.script, &self.scanner, &mut course, stop)?;
+        client.drive(&self.scripts, &self.scanner, &mut course, stop)?;
         Ok(course.part)
     }
+}
+
+/// CPU time of all these processes.
+fn cpu_time(pids: &[u32]) -> Result<Duration, String> {
+    pids.iter().copied().map(os::cpu_time).sum()
 }
 
 fn report(sum: &Part, window: &Window, cpu: Option<Duration>) -> Result<Report, String> {
@@ -328,7 +338,7 @@ fn wait_until(moment: Instant, over: &dyn Fn() -> bool) {
     }
 }
 
-/// The script's blocks round and round, counted within a window of time.
+/// The scripts' blocks round and round, counted within a window of time.
 struct Measured {
     window: Window,
     over: bool,

@@ -121,7 +121,7 @@ mod tests {
             script().text(0),
             b"*2\r\n$3\r\nGET\r\n$10\r\nkkkkkkkkk0\r\n"
         );
-        let script = Script::preload(Protocol::Redis, &ITEMS, 0..1);
+        let script = Script::preload(Protocol::Redis, &ITEMS, &[0]);
         let expected = b"*3\r\n$3\r\nSET\r\n$10\r\nkkkkkkkkk0\r\n$9\r\nkkkkkkk0v\r\n";
         assert_eq!(script.text(0), expected);
     }

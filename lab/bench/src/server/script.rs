@@ -48,6 +48,11 @@ pub enum Request {
     Set,
 }
 
+/// The server of an item's key, of so many. Popular keys lie anywhere among the numbers.
+pub fn server_of(number: u64, servers: usize) -> usize {
+    (number % servers as u64) as usize
+}
+
 /// Requests as they go over the wire, cut into blocks that are sent whole.
 pub struct Script {
     protocol: Protocol,
@@ -59,37 +64,57 @@ pub struct Script {
 }
 
 impl Script {
-    /// Random requests.
+    /// Random requests to one server.
+    #[cfg(test)]
     pub fn random(shape: &Shape) -> Self {
+        Self::divided(shape, 1).remove(0)
+    }
+
+    /// Random requests to several servers, among which the client divides the keys: a script for each. Blocks of one number
+    /// belong together; where a server has no key of a block, its own is empty.
+    pub fn divided(shape: &Shape, servers: usize) -> Vec<Self> {
         let mut random = SEED.thread(0);
         let popularity = Popularity::new(shape.distribution.into(), shape.items.count);
-        let mut script = Self::empty(shape.protocol, shape.items);
+        let mut scripts: Vec<Self> = (0..servers)
+            .map(|_| Self::empty(shape.protocol, shape.items))
+            .collect();
         let keys_in_block = shape.pipeline * shape.multiget;
         let keys = shape.items.at_most(KEYS as u64) as usize;
+        let mut numbers = Vec::with_capacity(shape.multiget);
         for _ in 0..keys.div_ceil(keys_in_block) {
             let mut requests = 0;
-            while requests < shape.pipeline || script.ends_silently() {
+            while requests < shape.pipeline || scripts.iter().any(Self::ends_silently) {
                 requests += 1;
-                if random.random_bool(shape.get_ratio) {
-                    script.get(shape.multiget, || popularity.draw(&mut random));
-                } else {
-                    script.set(popularity.draw(&mut random));
+                let is_get = random.random_bool(shape.get_ratio);
+                let keys = if is_get { shape.multiget } else { 1 };
+                numbers.clear();
+                numbers.extend((0..keys).map(|_| popularity.draw(&mut random)));
+                for (server, script) in scripts.iter_mut().enumerate() {
+                    let mut own = numbers
+                        .iter()
+                        .copied()
+                        .filter(|&number| server_of(number, servers) == server);
+                    match (own.clone().count(), is_get) {
+                        (0, _) => {}
+                        (count, true) => script.get(count, || own.next().unwrap_or_default()),
+                        (_, false) => own.for_each(|number| script.set(number)),
+                    }
                 }
             }
-            script.end_block();
+            scripts.iter_mut().for_each(Self::end_block);
         }
-        script
+        scripts
     }
 
     /// Sets of the items with these numbers, each once.
-    pub fn preload(protocol: Protocol, items: &Items, numbers: Range<u64>) -> Self {
+    pub fn preload(protocol: Protocol, items: &Items, numbers: &[u64]) -> Self {
         let mut script = Self::empty(protocol, *items);
-        for from in numbers.clone().step_by(PRELOAD_PIPELINE) {
-            for number in from..(from + PRELOAD_PIPELINE as u64).min(numbers.end) {
+        for numbers in numbers.chunks(PRELOAD_PIPELINE) {
+            for &number in numbers {
                 script.set(number);
             }
             if script.ends_silently() {
-                script.get(1, || from);
+                script.get(1, || numbers[0]);
             }
             script.end_block();
         }
@@ -238,7 +263,8 @@ mod tests {
 
     #[test]
     fn a_preload_sets_each_item_once() {
-        let script = Script::preload(Protocol::Memcached, &ITEMS, 0..100);
+        let numbers: Vec<u64> = (0..100).collect();
+        let script = Script::preload(Protocol::Memcached, &ITEMS, &numbers);
         assert_eq!(script.blocks(), 2);
         assert_eq!(script.requests(1), [Request::Set; 36]);
         let text = script.text(1);
@@ -247,7 +273,50 @@ mod tests {
     }
 
     #[test]
+    fn several_servers_have_the_keys_of_one_divided() {
+        let shape = Shape {
+            protocol: Protocol::Memcached,
+            items: ITEMS,
+            distribution: Distribution::Zipf,
+            pipeline: 2,
+            multiget: 5,
+            get_ratio: 0.8,
+        };
+        let whole = Script::random(&shape);
+        let parts = Script::divided(&shape, 3);
+        // Each key is alone between spaces, and in a value.
+        let keys = |text: &[u8]| {
+            let text = String::from_utf8(text.to_vec()).unwrap();
+            let words = text.split_ascii_whitespace();
+            let mut keys: Vec<String> = words
+                .filter(|word| word.len() == 10)
+                .map(str::to_owned)
+                .collect();
+            keys.sort();
+            keys
+        };
+        let maker = KeyMaker::new(10);
+        let numbers: Vec<_> = (0..100).map(|number| maker.key(number)).collect();
+        for block in 0..100 {
+            let mut all = Vec::new();
+            for (server, part) in parts.iter().enumerate() {
+                assert_eq!(part.blocks(), whole.blocks());
+                let own = keys(part.text(block));
+                let number = |key: &String| numbers.iter().position(|one| one == key.as_bytes());
+                assert!(
+                    own.iter()
+                        .all(|key| server_of(number(key).unwrap() as u64, 3) == server)
+                );
+                all.extend(own);
+            }
+            all.sort();
+            assert_eq!(all, keys(whole.text(block)));
+        }
+    }
+
+    #[test]
     fn no_block_ends_with_what_has_no_answer() {
+        let numbers: Vec<u64> = (0..100).collect();
         let shape = Shape {
             protocol: Protocol::Cpserver,
             items: Items {
@@ -265,7 +334,7 @@ mod tests {
             assert!(requests.len() >= 3);
             assert!(matches!(requests.last(), Some(Request::Get { .. })));
         }
-        let script = Script::preload(Protocol::Cpserver, &shape.items, 0..100);
+        let script = Script::preload(Protocol::Cpserver, &shape.items, &numbers);
         assert_eq!(script.requests(1).len(), 37);
         assert_eq!(script.text(1).len(), 36 * (16 + 9) + 16);
     }

@@ -7,7 +7,7 @@ mod report;
 mod servers;
 
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::thread;
 
@@ -80,12 +80,30 @@ pub struct Options {
     /// Number of simultaneous replays [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
-    /// Write one line of JSON for each trace, policy and size to this file
+    /// Write one line of JSON for each trace, policy and size to this file; - writes them to standard output in place of
+    /// the tables
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     /// Draw the misses of each trace, with up to seven curves, into a file in this folder
     #[arg(long, value_name = "DIR")]
     pub plot: Option<PathBuf>,
+}
+
+impl Options {
+    /// True if tables are printed.
+    fn has_tables(&self) -> bool {
+        !self.json.as_deref().is_some_and(is_standard)
+    }
+}
+
+/// True if the path stands for standard output.
+pub(crate) fn is_standard(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// Where `--json` writes.
+pub(crate) fn json_output(path: &Path) -> Result<Output, Failure> {
+    Output::open((!is_standard(path)).then_some(path))
 }
 
 /// Replays, and prints a table for each trace and one of all.
@@ -103,7 +121,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let servers: Vec<RunningServer> = servers.collect::<Result<_, _>>()?;
     let baseline = baseline(options)?;
     // Now, and not after hours of replays: it may be a file that cannot be written.
-    let json = options.json.as_deref().map(|path| Output::open(Some(path)));
+    let json = options.json.as_deref().map(json_output);
     let json = json.transpose()?;
     let stop = stop_on_signals()?;
     let rows = options.policies.len() + options.spawn.len();
@@ -112,7 +130,9 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let mut done = Done::default();
     let outcome = replay_all(options, &baseline, &servers, &progress, &stop, &mut done);
     drop(progress);
-    output::print(&done.summary.text(&baseline))?;
+    if options.has_tables() {
+        output::print(&done.summary.text(&baseline))?;
+    }
     // Results of finished replays are written even if a later one failed.
     if let Some(mut file) = json.filter(|_| !done.json.is_empty()) {
         file.write(done.json.as_bytes())?;
@@ -184,8 +204,10 @@ fn replay_all(
             output::note(&format!("{}{}", path.display(), trace.broken.in_words()));
         }
         let results = replay(&trace, options, servers, progress, stop)?;
-        output::print(&results.text(options.bytes))?;
-        if options.estimate {
+        if options.has_tables() {
+            output::print(&results.text(options.bytes))?;
+        }
+        if options.estimate && options.has_tables() {
             output::print(&results.estimates())?;
         }
         done.json += &results.json()?;

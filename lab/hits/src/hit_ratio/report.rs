@@ -234,6 +234,7 @@ impl Results {
             requests: self.requests,
             hits: cell.hits.map(|hits| hits.hits),
             hit_ratio: cell.share(false),
+            miss_ratio: cell.share(false).map(|hits| 1.0 - hits),
             bytes: cell.hits.map(|hits| hits.bytes),
             hit_bytes: cell.hits.map(|hits| hits.hit_bytes),
             byte_hit_ratio: cell.share(true),
@@ -344,6 +345,7 @@ struct Line<'a> {
     requests: u64,
     hits: Option<u64>,
     hit_ratio: Option<f64>,
+    miss_ratio: Option<f64>,
     bytes: Option<u64>,
     hit_bytes: Option<u64>,
     byte_hit_ratio: Option<f64>,
@@ -557,6 +559,8 @@ t: 100 requests for 10 keys, 1.00 MiB if each is held once; % of the requests th
         assert_eq!(last["size_typed"], "2k");
         assert_eq!(last["size"], 2048);
         assert_eq!(last["hit_ratio"], 0.55);
+        let misses = last["miss_ratio"].as_f64().unwrap();
+        assert!((misses - 0.45).abs() < 1e-9, "{misses}");
         assert_eq!(last["byte_hit_ratio"], 0.01);
     }
 

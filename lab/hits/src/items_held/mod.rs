@@ -11,13 +11,12 @@ use std::sync::atomic::AtomicBool;
 
 use clap::Args;
 use nuthatch_bench::started::stop_on_signals;
-use nuthatch_program::output::Output;
 use nuthatch_program::progress::Progress;
 use nuthatch_program::{Failure, output};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-use crate::hit_ratio::SpawnCommand;
+use crate::hit_ratio::{SpawnCommand, is_standard, json_output};
 use crate::live::{Cache, EngineCache, EngineChoice, ServerCache, refuse_if};
 use report::{Cell, Report, Row};
 pub use sizes::ValueSizes;
@@ -53,7 +52,8 @@ pub struct Options {
     /// Share of writes that overwrite an existing item with a value of a size drawn anew, from 0 to less than 1
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = parse_share)]
     pub overwrite: f64,
-    /// Write one line of JSON for each cache and size of values to this file
+    /// Write one line of JSON for each cache and size of values to this file; - writes them to standard output in place of
+    /// the tables
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 }
@@ -77,7 +77,7 @@ fn parse_share(text: &str) -> Result<f64, String> {
 /// Fills and counts, and prints the tables.
 pub fn run(options: &Options) -> Result<(), Failure> {
     // Now, and not after all engines and servers: it may be a file that cannot be written.
-    let json = options.json.as_deref().map(|path| Output::open(Some(path)));
+    let json = options.json.as_deref().map(json_output);
     let json = json.transpose()?;
     let stop = stop_on_signals()?;
     let limit = options.memory << 20;
@@ -112,7 +112,9 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         report.rows.push(Row { name, cells });
     }
     drop(progress);
-    output::print(&report.text())?;
+    if !options.json.as_deref().is_some_and(is_standard) {
+        output::print(&report.text())?;
+    }
     if let Some(mut file) = json {
         file.write(report.json()?.as_bytes())?;
         file.finish()?;

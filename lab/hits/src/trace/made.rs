@@ -139,7 +139,8 @@ pub fn help() -> String {
     let each = MADE
         .iter()
         .map(|made| format!("{PREFIX}{} ({})", made.name, made.help));
-    each.collect::<Vec<_>>().join(", ")
+    let zipf = format!("{PREFIX}zipf:KEYS:THETA:REQUESTS (gets of so many keys by Zipf's law)");
+    each.chain([zipf]).collect::<Vec<_>>().join(", ")
 }
 
 impl Made {

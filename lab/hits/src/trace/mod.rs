@@ -18,6 +18,7 @@ mod lis;
 pub mod made;
 mod oracle;
 mod source;
+mod zipf;
 
 use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
@@ -28,6 +29,7 @@ use nuthatch_program::Failure;
 
 pub use csv::Columns;
 pub use keys::{Keys, NO_KEY};
+use zipf::ByZipf;
 
 /// Records that cannot be read and are named one by one.
 const NAMED_MAX: usize = 5;
@@ -116,6 +118,11 @@ impl Trace {
             .to_str()
             .and_then(|path| path.strip_prefix(made::PREFIX))
         {
+            if let Some(made) = ByZipf::named(name) {
+                let made = made.map_err(failed)?;
+                made.make(options.value_size, &mut |request| reader.made(request));
+                return Ok(reader.trace);
+            }
             let made =
                 made::named(name).ok_or_else(|| failed(format!("there are {}", made::help())))?;
             made.make(&mut |request| reader.made(request));

@@ -9,6 +9,8 @@ use std::time::Instant;
 
 use clap::Args;
 use nuthatch_base::hash::KeyHasher;
+use nuthatch_bench::host::Host;
+use nuthatch_bench::report::Spread;
 use nuthatch_cluster::directory::{Bars, Directory, Hint, Pointer};
 use nuthatch_flow::{Config, Entry, Eviction, FlowCache, Layout};
 use nuthatch_program::Failure;
@@ -16,9 +18,6 @@ use nuthatch_workload::{Distribution, Popularity};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use serde::{Deserialize, Serialize};
-
-use crate::host::Host;
-use crate::report::Spread;
 
 /// Requests of an epoch.
 const EPOCH: usize = 100_000;
