@@ -9,24 +9,26 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use nuthatch_base::hash::KeyHasher;
 use nuthatch_bench::report::Spread;
-use nuthatch_flow::{Vector, theory};
-use nuthatch_workload::{Distribution, Popularity, Seed};
-use rand::rngs::SmallRng;
+use nuthatch_flow::Vector;
 use serde::Serialize;
 
 use crate::arguments::{self, Skew};
 use crate::cycles::{self, Rate};
 use crate::design::{self, Design, DesignOptions, OneOrAll};
 use crate::figures;
-use crate::microflow::FlowCache;
 use crate::report::{self, Row};
 use nuthatch_program::Failure;
 use nuthatch_program::progress::Progress;
 
-/// Keys that are drawn before the clock starts.
-const BLOCK: usize = 4096;
+mod candidate;
+pub(crate) mod keys;
+
+use candidate::Candidate;
+use keys::{BLOCK, ROUNDS_MAX};
+
+/// Threads that share a table, at most.
+const THREADS_MAX: u64 = 256;
 
 /// The options of the bench.
 #[derive(Args, Clone, Debug)]
@@ -34,16 +36,9 @@ pub struct Options {
     /// The designs.
     #[command(flatten)]
     pub designs: DesignOptions,
-    /// Entries of a table, separated by commas; k and m are powers of 1024
-    #[arg(long, value_delimiter = ',', default_value = "1m", value_parser = arguments::entries)]
-    pub entries: Vec<u64>,
-    /// Oversubscription factors, separated by commas: keys of the working set / entries
-    #[arg(long, value_name = "FACTORS", value_delimiter = ',', default_value = "0.95",
-        value_parser = arguments::factor)]
-    pub oversubscription: Vec<f64>,
-    /// Keys of the working set, instead of a factor
-    #[arg(long, value_parser = arguments::count, conflicts_with = "oversubscription")]
-    pub keys: Option<u64>,
+    /// The tables' sizes, and the keys.
+    #[command(flatten)]
+    pub working_set: WorkingSet,
     /// How popular the keys are.
     #[command(flatten)]
     pub skew: Skew,
@@ -57,11 +52,15 @@ pub struct Options {
     #[arg(long, value_name = "KEYS", default_value_t = 32,
         value_parser = clap::value_parser!(u64).range(1..=BLOCK as u64))]
     pub batch: u64,
+    /// Threads that share each table, which then has locks; each makes all lookups of a round [default: one thread that
+    /// has the table alone, without locks]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=THREADS_MAX))]
+    pub threads: Option<u64>,
     /// Lookups of a round
     #[arg(long, default_value = "1m", value_parser = arguments::positive_count)]
     pub lookups: u64,
     /// Number of rounds; the median counts
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=ROUNDS_MAX))]
     pub rounds: u64,
     /// Tag comparisons, separated by commas: scalar, and those of sse2, avx2, avx512, neon that this machine has; or
     /// all [default: the best]
@@ -81,6 +80,21 @@ pub struct Options {
     pub svg: Option<PathBuf>,
 }
 
+/// The sizes of the tables, and how many keys are looked up in each.
+#[derive(Args, Clone, Debug)]
+pub struct WorkingSet {
+    /// Entries of a table, separated by commas; k and m are powers of 1024
+    #[arg(long, value_delimiter = ',', default_value = "1m", value_parser = arguments::entries)]
+    pub entries: Vec<u64>,
+    /// Oversubscription factors, separated by commas: keys of the working set / entries
+    #[arg(long, value_name = "FACTORS", value_delimiter = ',', default_value = "0.95",
+        value_parser = arguments::factor)]
+    pub oversubscription: Vec<f64>,
+    /// Keys of the working set, instead of a factor
+    #[arg(long, value_parser = arguments::count, conflicts_with = "oversubscription")]
+    pub keys: Option<u64>,
+}
+
 /// The measurements of a design.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measurement {
@@ -92,6 +106,8 @@ pub struct Measurement {
     pub entry: String,
     /// The comparison.
     pub vector: String,
+    /// Threads that look up at the same time.
+    pub threads: usize,
     /// Slots.
     pub entries: u64,
     /// Keys of the working set.
@@ -110,13 +126,19 @@ pub struct Measurement {
     pub hit_rate_spread: Spread,
     /// The hit rate that the analysis expects, if keys are equally likely.
     pub theory: Option<f64>,
-    /// Cycles of a lookup in a batch, hit or miss: the median round.
+    /// Slots in use / slots, at the end: above 1 where spare slots behind the last bucket are in use, too. Null for a
+    /// rival that does not say.
+    pub occupancy: Option<f64>,
+    /// Writes / lookups, over all rounds: an insert is one, and so is a key that moves to another slot, and a hit where
+    /// each is recorded (`lru`, `dc-bubble`).
+    pub writes_per_lookup: f64,
+    /// Cycles of a lookup in a batch, hit or miss: the median round, of a thread.
     pub cycles_per_lookup: f64,
     /// The same with its spread.
     pub cycles_spread: Spread,
     /// What is counted: `cycles`, or `ns` where there is no time-stamp counter.
     pub cycles_unit: &'static str,
-    /// Million lookups a second, with misses, their penalty, and inserts: the median round.
+    /// Million lookups a second, with misses, their penalty, and inserts: the median round, of all threads together.
     pub mpps: f64,
     /// The same with its spread.
     pub mpps_spread: Spread,
@@ -131,6 +153,8 @@ impl Row for Measurement {
         "compared by",
         "hit rate",
         "theory",
+        "in use",
+        "writes a lookup",
         "cycles a lookup",
         "million a second",
     ];
@@ -145,6 +169,9 @@ impl Row for Measurement {
             format!("{:.4}", self.hit_rate),
             self.theory
                 .map_or("-".to_owned(), |rate| format!("{rate:.4}")),
+            self.occupancy
+                .map_or("-".to_owned(), |share| format!("{share:.4}")),
+            format!("{:.4}", self.writes_per_lookup),
             format!("{:.1}", self.cycles_spread),
             format!("{:.2}", self.mpps_spread),
         ]
@@ -157,8 +184,11 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     if let Some(path) = &options.svg {
         report::save(path, figures::hit_rates(&rows, options))?;
     }
+    let threads = options
+        .threads
+        .map_or(String::new(), |threads| format!("{threads} threads, "));
     let title = format!(
-        "{} keys, batches of {}, {} {} a miss, warm-up of {} lookups / key, {} rounds of {} lookups:",
+        "{threads}{} keys, batches of {}, {} {} a miss, warm-up of {} lookups / key, {} rounds of {} lookups:",
         options.skew.name(),
         options.batch,
         options.miss_penalty,
@@ -176,11 +206,14 @@ pub fn measure(options: &Options) -> Result<Vec<Measurement>, Failure> {
     if options.rivals {
         designs.extend(design::rivals());
     }
+    if options.threads.is_some() {
+        designs.iter().try_for_each(Design::check_shared)?;
+    }
     let vectors = match &options.vector[..] {
         [] => vec![Vector::detect()],
         names => design::chosen(names, &Vector::available().collect::<Vec<_>>()),
     };
-    let points = sizes(options)?;
+    let points = sizes(&options.working_set)?;
     let mut rows = Vec::new();
     let bar = Progress::steps(points.len() * designs.len() * vectors.len());
     let rate = Rate::start();
@@ -193,7 +226,10 @@ pub fn measure(options: &Options) -> Result<Vec<Measurement>, Failure> {
             for &vector in &vectors[..count] {
                 bar.step(format!("warming up {}", design.name()));
                 candidates.push(Candidate::warmed_up(
-                    design, vector, entries, keys, options,
+                    design,
+                    vector,
+                    (entries, keys),
+                    options,
                 )?);
                 bar.add(1);
             }
@@ -214,231 +250,24 @@ pub fn measure(options: &Options) -> Result<Vec<Measurement>, Failure> {
 }
 
 /// Entries and keys of each point.
-fn sizes(options: &Options) -> Result<Vec<(u64, u64)>, Failure> {
+pub(crate) fn sizes(working_set: &WorkingSet) -> Result<Vec<(u64, u64)>, Failure> {
     let mut points = Vec::new();
-    for &requested in &options.entries {
+    for &requested in &working_set.entries {
         design::note_rounding(requested);
         // As most designs round it. A table of larger buckets may be larger when it is tiny.
         let entries = Design::Map.entries(requested);
-        match options.keys {
+        match working_set.keys {
             Some(0) => {
                 return Err(Failure::Usage(
                     "--keys 0: there is nothing to look up".into(),
                 ));
             }
             Some(keys) => points.push((entries, keys)),
-            None => points.extend(options.oversubscription.iter().map(|factor| {
+            None => points.extend(working_set.oversubscription.iter().map(|factor| {
                 let keys = (entries as f64 * factor).round().max(1.0);
                 (entries, keys as u64)
             })),
         }
     }
     Ok(points)
-}
-
-/// One design under measurement.
-struct Candidate {
-    design: Design,
-    vector: Vector,
-    entries: u64,
-    cache: Box<dyn FlowCache>,
-    keys: Keys,
-    hits: u64,
-    lookups: u64,
-    /// Hits / lookups: round by round.
-    hit_rates: Vec<f64>,
-    /// Ticks of a lookup with its insert, and of a lookup alone: round by round.
-    live: Vec<f64>,
-    alone: Vec<f64>,
-}
-
-impl Candidate {
-    fn warmed_up(
-        design: Design,
-        vector: Vector,
-        entries: u64,
-        keys: u64,
-        options: &Options,
-    ) -> Result<Self, Failure> {
-        let cache = design.build(entries, vector, options.seed)?;
-        let value_max = cache.value_max();
-        let mut candidate = Self {
-            design,
-            vector,
-            entries: design.entries(entries),
-            cache,
-            keys: Keys::new(keys, options.skew.distribution(), value_max, options.seed),
-            hits: 0,
-            lookups: 0,
-            hit_rates: Vec::new(),
-            live: Vec::new(),
-            alone: Vec::new(),
-        };
-        let warm_up = (keys as f64 * options.warm_up) as u64;
-        candidate.live(warm_up, options.batch as usize, 0);
-        Ok(candidate)
-    }
-
-    fn round(&mut self, number: u64, options: &Options) {
-        // All designs look up the same keys.
-        self.keys.random = Seed(options.seed).thread(number as usize + 1);
-        let batch = options.batch as usize;
-        let (hits, ticks) = self.live(options.lookups, batch, options.miss_penalty);
-        self.hits += hits;
-        self.lookups += options.lookups;
-        self.hit_rates.push(hits as f64 / options.lookups as f64);
-        self.live.push(ticks);
-        let ticks = self.alone(options.lookups, batch);
-        self.alone.push(ticks);
-    }
-
-    /// Lookups, with inserts of what is missed. Hits, and the ticks of one in the block in the middle.
-    fn live(&mut self, lookups: u64, batch: usize, penalty: u64) -> (u64, f64) {
-        let (mut hits, mut blocks) = (0, Vec::new());
-        let mut buffers = LookupBuffers::default();
-        let mut left = lookups;
-        while left > 0 {
-            let count = left.min(BLOCK as u64) as usize;
-            left -= count as u64;
-            self.keys.draw(count);
-            let start = cycles::now();
-            let batches = self.keys.hashes.chunks(batch);
-            for (hashes, values) in batches.zip(self.keys.values.chunks(batch)) {
-                buffers.lookup(&mut *self.cache, hashes);
-                for (index, (&hash, &value)) in hashes.iter().zip(values).enumerate() {
-                    if buffers.found(index) == Some(value) {
-                        hits += 1;
-                    } else {
-                        if penalty > 0 {
-                            cycles::spin(penalty);
-                        }
-                        self.cache.insert(hash, value);
-                    }
-                }
-            }
-            blocks.push((cycles::now() - start) as f64 / count as f64);
-        }
-        (hits, median(blocks))
-    }
-
-    /// Lookups alone: the ticks of one in the block in the middle.
-    fn alone(&mut self, lookups: u64, batch: usize) -> f64 {
-        let mut blocks = Vec::new();
-        let mut buffers = LookupBuffers::default();
-        let mut left = lookups;
-        while left > 0 {
-            let count = left.min(BLOCK as u64) as usize;
-            left -= count as u64;
-            self.keys.draw(count);
-            let start = cycles::now();
-            for hashes in self.keys.hashes.chunks(batch) {
-                buffers.lookup(&mut *self.cache, hashes);
-            }
-            blocks.push((cycles::now() - start) as f64 / count as f64);
-        }
-        median(blocks)
-    }
-
-    fn theory(&self, options: &Options) -> Option<f64> {
-        let factor = self.keys.count as f64 / self.entries as f64;
-        options.skew.is_uniform().then(|| match self.design {
-            Design::Table { layout, .. } => theory::hit_rate(layout, factor),
-            _ => theory::ideal(factor),
-        })
-    }
-
-    fn measurement(&self, rate: &Rate, options: &Options) -> Measurement {
-        let mpps_spread = Spread::of(self.live.iter().map(|&ticks| rate.millions(ticks)));
-        let cycles_spread = Spread::of(self.alone.iter().copied());
-        let (entry, vector) = match self.design {
-            Design::Table { entry, .. } => (entry.to_string(), self.vector.name().to_owned()),
-            _ => ("-".to_owned(), "-".to_owned()),
-        };
-        Measurement {
-            layout: self.design.layout(),
-            eviction: self.design.eviction(),
-            entry,
-            vector,
-            entries: self.entries,
-            keys: self.keys.count,
-            oversubscription: self.keys.count as f64 / self.entries as f64,
-            distribution: options.skew.name(),
-            batch: options.batch,
-            miss_penalty: options.miss_penalty,
-            hit_rate: self.hits as f64 / self.lookups as f64,
-            hit_rate_spread: Spread::of(self.hit_rates.iter().copied()),
-            theory: self.theory(options),
-            cycles_per_lookup: cycles_spread.median,
-            cycles_spread,
-            cycles_unit: cycles::UNIT,
-            mpps: mpps_spread.median,
-            mpps_spread,
-        }
-    }
-}
-
-/// The median; 0 without blocks.
-fn median(blocks: Vec<f64>) -> f64 {
-    if blocks.is_empty() {
-        return 0.0;
-    }
-    Spread::of(blocks).median
-}
-
-/// Keys of a working set, a block at a time.
-struct Keys {
-    count: u64,
-    popularity: Popularity,
-    value_max: u64,
-    hasher: KeyHasher,
-    random: SmallRng,
-    hashes: Vec<u64>,
-    values: Vec<u64>,
-}
-
-impl Keys {
-    fn new(count: u64, distribution: Distribution, value_max: u64, seed: u64) -> Self {
-        Self {
-            count,
-            popularity: Popularity::new(distribution, count),
-            value_max,
-            hasher: KeyHasher::seeded(seed),
-            random: Seed(seed).thread(0),
-            hashes: Vec::with_capacity(BLOCK),
-            values: Vec::with_capacity(BLOCK),
-        }
-    }
-
-    fn draw(&mut self, count: usize) {
-        self.hashes.clear();
-        self.values.clear();
-        for _ in 0..count {
-            let key = self.popularity.draw(&mut self.random);
-            self.hashes.push(self.hasher.hash(&key.to_le_bytes()));
-            // All bits of the key take part, so that two keys of the same tag hardly ever have the same value.
-            self.values.push((key ^ key >> 16) & self.value_max);
-        }
-    }
-}
-
-/// Buffers for the results of a batch.
-#[derive(Default)]
-struct LookupBuffers {
-    values: Vec<u64>,
-    hits: Vec<u64>,
-}
-
-impl LookupBuffers {
-    #[inline(always)]
-    fn lookup(&mut self, cache: &mut dyn FlowCache, hashes: &[u64]) {
-        self.values.resize(hashes.len(), 0);
-        self.hits.resize(hashes.len().div_ceil(64), 0);
-        cache.lookup_many(hashes, &mut self.values, &mut self.hits);
-    }
-
-    #[inline(always)]
-    fn found(&self, index: usize) -> Option<u64> {
-        let hit = self.hits[index / 64] >> (index % 64) & 1 == 1;
-        hit.then(|| self.values[index])
-    }
 }
