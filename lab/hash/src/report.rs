@@ -30,6 +30,11 @@ pub fn text(analysis: &Analysis, ranking: &Ranking) -> String {
     }
     about_keys(&mut text, analysis);
     ranking_table(&mut text, assessments());
+    let _ = writeln!(
+        text,
+        "{:.0} % of the searches hit.",
+        100.0 * analysis.hit_ratio
+    );
     slots_table(&mut text, assessments());
     sizes_table(&mut text, analysis);
     let _ = writeln!(text, "\n{}", ranking.advice);
@@ -109,7 +114,7 @@ fn ranking_table<'a>(text: &mut String, assessments: impl Iterator<Item = &'a As
         "hit, miss: objects searched in a chain. chi z: standard deviations from chance; far above 0\n\
          keys cluster, far below they are spread too evenly. flips: pairs of a bit of the key and a bit of\n\
          the bucket where flipping the one flips the other with a chance of about a half. ns/search: a table of\n\
-         chains with half of the keys, all searched, hashing included.\n",
+         chains with half of the keys, hashing included.\n",
     );
 }
 
@@ -206,6 +211,7 @@ struct Line<'a> {
     avalanche_good: Option<f64>,
     ns_per_key: f64,
     ns_per_search: f64,
+    hit_ratio: f64,
     perfect: Perfect,
     cuckoo: Option<Slots>,
     cuckoo_memc3: Option<Slots>,
@@ -301,6 +307,7 @@ fn line<'a>(
         avalanche_good: assessment.avalanche.map(|avalanche| avalanche.good),
         ns_per_key: assessment.cost.ns_per_key,
         ns_per_search: assessment.cost.ns_per_search,
+        hit_ratio: analysis.hit_ratio,
         perfect: Perfect::of(&perfect),
         cuckoo: assessment.cuckoo.as_ref().map(|[ours, _]| slots(ours)),
         cuckoo_memc3: assessment.cuckoo.as_ref().map(|[_, memc3]| slots(memc3)),
