@@ -12,7 +12,7 @@ use nuthatch_plot::{Axis, Curve, LineChart};
 use super::{generate, save};
 use crate::analyze::histogram;
 use crate::bucket_sizes;
-use crate::report::{Bar, histogram_rows};
+use crate::report::{Bar, histogram_to_15};
 use nuthatch_program::Failure;
 use serde::Serialize;
 
@@ -149,7 +149,7 @@ pub fn json(drawn: &[Drawn]) -> Result<String, Failure> {
                 largest: seen.largest(),
                 searched_hit: seen.searched_hit(),
                 searched_miss: seen.searched_miss(),
-                histogram: histogram_rows(seen, Perfect::of(seen.items(), seen.buckets())),
+                histogram: histogram_to_15(seen, &Perfect::of(seen.items(), seen.buckets())),
             };
             let line =
                 serde_json::to_string(&line).map_err(|error| Failure::run(error.to_string()))?;
