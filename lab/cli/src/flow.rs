@@ -1,7 +1,7 @@
 //! `nuthatch-lab flow`: flow caches, judged in front of a packet pipeline.
 
 use clap::Subcommand;
-use nuthatch_pipeline::{attack, bench, replay, theory};
+use nuthatch_pipeline::{attack, bench, optimum, replay, theory};
 
 use nuthatch_program::Failure;
 
@@ -12,6 +12,8 @@ pub enum Flow {
     Replay(replay::Options),
     /// Measure the tables alone, with the parameters of the paper
     Bench(bench::Options),
+    /// Compute the hit rates of an eviction that knows the future, on the lookups of bench
+    Optimum(optimum::Options),
     /// Print the hit rates that the analysis expects
     Theory(theory::Options),
     /// Measure normal traffic during a scan, each packet of which is a new flow
@@ -24,6 +26,7 @@ impl Flow {
         match self {
             Self::Replay(options) => replay::run(&options),
             Self::Bench(options) => bench::run(&options),
+            Self::Optimum(options) => optimum::run(&options),
             Self::Theory(options) => theory::run(&options),
             Self::Attack(options) => attack::run(&options),
         }

@@ -2,7 +2,8 @@
 //! running index is doing.
 
 use clap::Subcommand;
-use nuthatch_hash_lab::{analyze, collect, figures, live, size};
+use nuthatch_hash_lab::figures::{self, shrink, table};
+use nuthatch_hash_lab::{analyze, collect, live, size};
 
 use nuthatch_program::Failure;
 
@@ -11,7 +12,7 @@ use nuthatch_program::Failure;
 pub enum Hash {
     /// Compare hash functions on a file of keys, and recommend one
     Analyze(analyze::Options),
-    /// Write real keys of this machine's file systems to standard output
+    /// Write real keys of this machine to standard output
     #[command(subcommand)]
     Collect(collect::Collect),
     /// Print the table size that each rule gives for an amount of memory
@@ -20,6 +21,10 @@ pub enum Hash {
     Live(live::Options),
     /// Draw histograms and print tables of the same kinds as those of the Linux paper
     Figures(figures::Options),
+    /// Measure one of the Linux paper's tables in kind, with all of its columns
+    Table(table::Options),
+    /// Measure searches in a dentry cache that is pruned more and more
+    Shrink(shrink::Options),
 }
 
 impl Hash {
@@ -31,6 +36,8 @@ impl Hash {
             Self::Size(options) => size::run(&options),
             Self::Live(options) => live::run(&options),
             Self::Figures(options) => figures::run(&options),
+            Self::Table(options) => table::run(&options),
+            Self::Shrink(options) => shrink::run(&options),
         }
     }
 }

@@ -265,6 +265,109 @@ fn the_bench_takes_lists_and_says_how_it_rounds() {
 }
 
 #[test]
+fn the_bench_says_how_full_a_table_is_and_how_often_it_is_written() {
+    let line = "bench --entries 4k --dist zipf --oversubscription 4 --warm-up 10 --rounds 1 --lookups 64k --json";
+    let designs = "--layout blp-2-4,hopscotch --eviction random,lru,pblru:last:0.25,pblru";
+    let (text, _) = succeeds(&format!("{line} {designs}"), &[]);
+    let found = objects(&text);
+    assert_eq!(found.len(), 4 + 1);
+    let writes = |eviction| number(design(&found, "blp-2-4", eviction), "writes_per_lookup");
+    let misses = |eviction| 1.0 - number(design(&found, "blp-2-4", eviction), "hit_rate");
+    // Random eviction writes for misses only, LRU for every lookup, PBLRU for hits that move.
+    assert!((writes("random") - misses("random")).abs() < 1e-9, "{text}");
+    assert!((writes("lru") - 1.0).abs() < 1e-9, "{text}");
+    let moves = |eviction| writes(eviction) - misses(eviction);
+    assert!(moves("pblru") > 2.0 * moves("pblru:last:0.25"), "{text}");
+    assert!(moves("pblru:last:0.25") > 0.0, "{text}");
+    for object in &found {
+        let occupancy = number(object, "occupancy");
+        assert!((0.9..=1.01).contains(&occupancy), "{object}");
+        assert_eq!(number(object, "threads"), 1.0);
+    }
+}
+
+#[test]
+fn threads_share_a_table() {
+    let line = "bench --entries 4k --dist zipf --oversubscription 4 --warm-up 10 --rounds 2 --lookups 64k --json";
+    let rate = |threads: &str| {
+        let (text, _) = succeeds(
+            &format!("{line} {threads} --layout blp-2-4 --eviction pblru"),
+            &[],
+        );
+        let found = objects(&text);
+        assert_eq!(found.len(), 1);
+        assert!(number(&found[0], "writes_per_lookup") > 0.0 && number(&found[0], "mpps") > 0.0);
+        (number(&found[0], "hit_rate"), number(&found[0], "threads"))
+    };
+    let (alone, shared, two) = (rate(""), rate("--threads 1"), rate("--threads 2"));
+    assert_eq!((alone.1, shared.1, two.1), (1.0, 1.0, 2.0));
+    assert!((alone.0 - two.0).abs() < 0.02, "{alone:?} {two:?}");
+    assert!((alone.0 - shared.0).abs() < 0.02, "{alone:?} {shared:?}");
+}
+
+#[test]
+fn an_optimum_is_above_what_the_bench_finds() {
+    let line = "--entries 4k --dist zipf --oversubscription 4 --warm-up 10 --rounds 2 --lookups 64k --json";
+    let (text, _) = succeeds(
+        &format!("bench {line} --layout blp-2-4 --eviction pblru"),
+        &[],
+    );
+    let pblru = number(&objects(&text)[0], "hit_rate");
+    let (text, _) = succeeds(&format!("optimum {line} --layout blp-2-4"), &[]);
+    let found = objects(&text);
+    assert_eq!(found.len(), 4);
+    for (layout, yardstick) in [
+        ("blp-2-4", "belady"),
+        ("blp-2-4", "best-content"),
+        ("ideal", "belady"),
+        ("ideal", "best-content"),
+    ] {
+        let rate = number(design(&found, layout, yardstick), "hit_rate");
+        assert!(
+            rate > pblru && rate < 1.0,
+            "{layout} {yardstick}: {rate} and {pblru}"
+        );
+    }
+    let (table, _) = succeeds("optimum --entries 64 --lookups 1k", &[]);
+    assert!(table.contains("best-content"), "{table}");
+}
+
+#[test]
+fn theory_prints_what_leads_to_its_numbers() {
+    let json = |line: &str| -> Vec<Value> {
+        let (text, _) = succeeds(line, &[]);
+        text.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    };
+    let rows = json("theory --oversubscription 0.95 --warm-up 1,20 --json");
+    assert_eq!(rows.len(), 6 * 2);
+    for row in &rows {
+        // 1 - 1/e of the final rate after as many lookups as there are keys; nearly all of it after 20 times as many.
+        let share = number(row, "estimate") / number(row, "theory");
+        let expected = if number(row, "warm_up") == 1.0 {
+            0.6321
+        } else {
+            1.0
+        };
+        assert!((share - expected).abs() < 1e-4, "{row}");
+    }
+    let rows = json("theory --oversubscription 0.95 --spill --json");
+    let blp: Vec<f64> = rows
+        .iter()
+        .filter(|row| row["layout"] == "blp-2-4")
+        .map(|row| number(row, "probability"))
+        .collect();
+    assert_eq!(blp.len(), 5);
+    assert!(
+        (blp[0] - 0.3846).abs() < 1e-4 && (blp[4] - 0.2011).abs() < 1e-4,
+        "{blp:?}"
+    );
+    let (table, _) = succeeds("theory --spill", &[]);
+    assert!(table.contains("keys spilled"), "{table}");
+}
+
+#[test]
 fn theory_prints_the_papers_numbers() {
     let (table, _) = succeeds("theory", &[]);
     let line = table
@@ -322,6 +425,29 @@ fn what_cannot_be_meant_ends_with_2() {
             "buckets of several slots",
         ),
         ("bench --batch 0", "--batch"),
+        ("bench --threads 0", "--threads"),
+        ("bench --threads 2 --eviction lru", "--threads: "),
+        (
+            "bench --threads 2 --rivals",
+            "threads cannot share hashbrown",
+        ),
+        (
+            "bench --layout hopscotch --eviction lru",
+            "only with the eviction random",
+        ),
+        (
+            "bench --layout hopscotch --entry 32+32",
+            "entries of 16+16 only",
+        ),
+        ("bench --layout 5-way", "blp-2-8, hopscotch"),
+        ("optimum --layout 5-way", "blp-2-8, hopscotch"),
+        (
+            "optimum --lookups 1g",
+            "lookups, those of a warm-up included",
+        ),
+        ("optimum --keys 0", "there is nothing to look up"),
+        ("theory --warm-up=-1", "a number from 0 on"),
+        ("theory --warm-up 1 --spill", "cannot be used with"),
         ("bench --oversubscription 0", "a factor is above 0"),
         ("bench --keys 0", "there is nothing to look up"),
         ("bench --entries 8g", "at most 4294967296"),

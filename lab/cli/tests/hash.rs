@@ -167,6 +167,172 @@ fn a_collector_and_an_analysis_are_joined_by_a_pipe() {
     }
     let limited = stdout(&run(&["collect", "dentries", root, "--limit", "7"]));
     assert_eq!(limited.lines().count(), 7 + 2);
+    // Keys of kernels of the paper's time, from the same tree.
+    for (kind, keys) in [("swap-cache", pages), ("ext2-inodes", names + 1)] {
+        let text = stdout(&run(&["collect", kind, root]));
+        assert!(
+            text.ends_with(&format!("# end: {keys}\n")),
+            "{kind}: {text}"
+        );
+    }
+    let blocks = run(&["collect", "ext2-blocks", root]);
+    let lines = json(&analyze(
+        &blocks.stdout,
+        &["--json", "--functions", "buffer-xor,mult-11"],
+    ));
+    // Each directory has a group of its own: two bitmaps, a block of inodes and one of names, or more.
+    assert!(field(&lines[0], "items") >= 21.0 * 4.0, "{}", lines[0]);
+}
+
+#[test]
+fn numbers_of_threads_and_users_are_collected() {
+    for (kind, function) in [("pids", "task-xor"), ("uids", "task-xor")] {
+        let collected = run(&["collect", kind]);
+        let text = stdout(&collected);
+        assert!(text.starts_with("# nuthatch keys: u64\n"), "{text}");
+        let lines = json(&analyze(
+            &collected.stdout,
+            &["--json", "--functions", function],
+        ));
+        assert!(field(&lines[0], "items") >= 2.0, "{kind}");
+    }
+    let limited = stdout(&run(&["collect", "uids", "--limit", "1"]));
+    assert_eq!(limited.lines().count(), 1 + 2);
+}
+
+#[test]
+fn searches_hit_as_often_as_asked() {
+    let words = [
+        "--format",
+        "u64",
+        "--json",
+        "--buckets",
+        "256",
+        "--functions",
+        "hash_64",
+    ];
+    let words = |ratio: &'static str| [&words[..], &["--hit-ratio", ratio]].concat();
+    for ratio in ["0", "0.03", "1"] {
+        let lines = json(&analyze(&numbers(10_000), &words(ratio)));
+        assert_eq!(field(&lines[0], "hit_ratio"), ratio.parse::<f64>().unwrap());
+        assert!(field(&lines[0], "ns_per_search") > 0.0);
+    }
+    for ratio in ["1.5", "-0.1", "half"] {
+        let why = if ratio == "-0.1" {
+            "unexpected argument"
+        } else {
+            "a share from 0 to 1"
+        };
+        refused(&analyze(&numbers(10), &words(ratio)), 2, why);
+    }
+}
+
+#[test]
+fn a_pruned_cache_searches_less_and_hits_less() {
+    let folder = tempfile::tempdir().unwrap();
+    for file in 0..700 {
+        fs::write(folder.path().join(format!("file-{file}")), "").unwrap();
+    }
+    let root = folder.path().to_str().unwrap();
+    let words = [
+        "shrink",
+        "--root",
+        root,
+        "--objects",
+        "700",
+        "--buckets",
+        "256",
+    ];
+    let more = ["--runs", "2", "--searches", "5000"];
+    let rows = json(&run(&[&words[..], &more, &["--json"]].concat()));
+    assert_eq!(rows.len(), 1 + 6 + 6);
+    let kept: Vec<f64> = rows[..7].iter().map(|row| field(row, "kept")).collect();
+    assert_eq!(kept, [700.0, 600.0, 500.0, 400.0, 300.0, 200.0, 100.0]);
+    assert_eq!(field(&rows[0], "hit_ratio"), 1.0);
+    // Pruning the oldest loses fewer hits than pruning any.
+    for number in 1..7 {
+        let (oldest, any) = (&rows[number], &rows[number + 6]);
+        assert_eq!(
+            (&oldest["policy"], &any["policy"]),
+            (&"oldest".into(), &"any".into())
+        );
+        assert!(
+            field(oldest, "hit_ratio") > field(any, "hit_ratio"),
+            "{oldest} {any}"
+        );
+    }
+    assert!(stdout(&run(&[&words[..], &more].concat())).contains("oldest"));
+    refused(
+        &run(&[&words[..], &["--function", "md5"]].concat()),
+        2,
+        "no md5",
+    );
+    refused(
+        &run(&["shrink", "--buckets", "1000"]),
+        2,
+        "not a power of two",
+    );
+    refused(
+        &run(&["shrink", "--theta", "many"]),
+        2,
+        "an exponent from 0 to 10",
+    );
+}
+
+#[test]
+fn a_table_has_the_papers_columns() {
+    let folder = tempfile::tempdir().unwrap();
+    for directory in 0..20 {
+        let path = folder.path().join(format!("directory-{directory}"));
+        fs::create_dir(&path).unwrap();
+        for file in 0..20 {
+            fs::write(path.join(format!("file-{file}")), vec![1; 9000]).unwrap();
+        }
+    }
+    let root = folder.path().to_str().unwrap();
+    for (number, kernels) in [("1", 9), ("2", 3), ("3", 11), ("4", 9), ("5", 6)] {
+        let words = ["table", number, "--root", root, "--objects", "150"];
+        let more = ["--runs", "4", "--searches", "2000", "--json"];
+        let rows = json(&run(&[&words[..], &more].concat()));
+        assert_eq!(rows.len(), kernels, "{number}");
+        for row in &rows {
+            let of = |name: &str| field(row, name);
+            assert_eq!((of("objects"), of("runs")), (150.0, 4.0), "{row}");
+            assert!(
+                of("maximum") >= of("average") && of("maximum") >= of("first"),
+                "{row}"
+            );
+            assert!(
+                of("elapsed_seconds") > 0.0 && of("deviation_without_first") >= 0.0,
+                "{row}"
+            );
+            assert_eq!(row["buckets"].is_null(), row["kernel"] == "rbtree", "{row}");
+        }
+        assert_eq!(rows[0]["ratio"], 1.0);
+    }
+    let text = stdout(&run(&[
+        "table",
+        "5",
+        "--root",
+        root,
+        "--objects",
+        "100",
+        "--runs",
+        "2",
+        "--searches",
+        "100",
+    ]));
+    assert!(
+        text.contains("Table 5: the inode cache: 100 objects"),
+        "{text}"
+    );
+    refused(&run(&["table", "6"]), 2, "6");
+    refused(
+        &run(&["table", "3", "--objects", "40000"]),
+        2,
+        "37256 blocks",
+    );
+    refused(&run(&["table", "1", "--runs", "1"]), 2, "--runs");
 }
 
 #[test]
@@ -464,6 +630,16 @@ fn figures_are_drawn_from_any_tree() {
             "{name} in {drawn:?}"
         );
     }
+    let words = [
+        "figures", "--quick", "--json", "--root", root, "--output", to,
+    ];
+    let lines = json(&run(&words));
+    let histogram = lines
+        .iter()
+        .find(|line| line["figure"] == "histograms-2-4")
+        .unwrap();
+    assert_eq!(field(&histogram["histogram"][15], "size"), 15.0);
+    assert!(lines.iter().any(|line| line["kernel"] == "rbtree"));
     let empty = folder.path().join("empty");
     fs::create_dir(&empty).unwrap();
     let refused = run(&[

@@ -1,7 +1,8 @@
 //! Draws what was found.
 
 use nuthatch_plot::{
-    Axis, Curve, DotChart, DotGroup, DotRow, Estimate, LineChart, PlotError, WIDTH,
+    Axis, Curve, DotChart, DotGroup, DotRow, Estimate, Layer, LineChart, Mark, Panel, PanelChart,
+    PanelX, PlotError, Tone, WIDTH,
 };
 
 use crate::figure::{self, Chart, Figure, Scale};
@@ -54,6 +55,7 @@ fn draw(
         Chart::Table => Ok(None),
         Chart::Lines => lines(figure, found, head).svg_of(width).map(Some),
         Chart::Dots => dots(figure, found, head).svg_of(width).map(Some),
+        Chart::Bars => bars(figure, found, head).svg_of(width).map(Some),
     }
 }
 
@@ -118,10 +120,117 @@ fn dots(figure: &Figure, found: &Found, Head { title, note }: Head) -> DotChart 
     }
 }
 
+/// A panel of bars for each series, and over each the outline of those that come from a model.
+fn bars(figure: &Figure, found: &Found, Head { title, note }: Head) -> PanelChart {
+    let places = found.places();
+    let layer = |series: &str, mark, tone| Layer {
+        mark,
+        tone,
+        points: places
+            .iter()
+            .enumerate()
+            .filter_map(|(place, x)| Some((place as f64, found.at(series, x)?.y)))
+            .collect(),
+    };
+    let is_modelled = |series: &&str| {
+        let mut own = found.points.iter().filter(|point| point.series == **series);
+        own.any(|point| point.modelled)
+    };
+    let (modelled, measured): (Vec<&str>, Vec<&str>) =
+        found.series().into_iter().partition(is_modelled);
+    let outlines = || {
+        let outline = |series: &&str| layer(series, Mark::Outline, Tone::Reference);
+        modelled.iter().map(outline)
+    };
+    let panels = measured.iter().map(|series| Panel {
+        name: (*series).to_owned(),
+        layers: std::iter::once(layer(series, Mark::Bars, Tone::Subject))
+            .chain(outlines())
+            .collect(),
+    });
+    let of_line = modelled.join(", ");
+    let note = match (&note[..], &of_line[..]) {
+        (_, "") => note,
+        ("", line) => format!("line: {line}{MODELLED}"),
+        (note, line) => format!("{note}; line: {line}{MODELLED}"),
+    };
+    PanelChart {
+        title,
+        note,
+        x: PanelX::Names {
+            label: figure.x.label.clone(),
+            names: places.iter().map(|x| x.to_string()).collect(),
+        },
+        y: axis(&figure.y),
+        panels: panels.collect(),
+    }
+}
+
 fn axis(axis: &figure::Axis) -> Axis {
     match axis.scale {
         Scale::Linear | Scale::Names => Axis::linear(&axis.label),
         Scale::Logarithmic => Axis::logarithmic(&axis.label),
         Scale::Binary => Axis::binary(&axis.label),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figure::Size;
+    use crate::found::{FORMAT, X};
+
+    fn figure(chart: &str) -> Figure {
+        let text = format!(
+            "source = \"A\"\ntitle = \"Sizes\"\npaper = \"b\"\nchart = \"{chart}\"\n[x]\nlabel = \"items\"\n\
+             [y]\nlabel = \"buckets\"\n[[run]]\nwords = \"\"\n[[run.read]]\nseries = \"s\"\nx = \"1\"\ny = \"1\"\n"
+        );
+        Figure::parse(&text).unwrap()
+    }
+
+    fn found(points: &[(&str, f64, f64, bool)]) -> Found {
+        let points = points.iter().map(|&(series, x, y, modelled)| Point {
+            series: series.to_owned(),
+            x: X::Number(x),
+            y,
+            low: y,
+            high: y,
+            modelled,
+        });
+        Found {
+            format: FORMAT,
+            figure: "a/1".to_owned(),
+            source: String::new(),
+            size: Size::Quick,
+            command: String::new(),
+            machine: Default::default(),
+            began: 0,
+            took: 0.0,
+            interrupted: false,
+            points: points.collect(),
+            gaps: Vec::new(),
+            verdicts: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn bars_have_a_panel_a_series_and_the_models_outline_in_each() {
+        let points = [
+            ("xor", 0.0, 5.0, false),
+            ("xor", 7.0, 2.0, false),
+            ("mult", 0.0, 3.0, false),
+            ("mult", 1.0, 4.0, false),
+            ("perfect", 0.0, 3.5, true),
+        ];
+        let (figure, found) = (figure("bars"), found(&points));
+        for width in [WIDTH, 345.0] {
+            let drawn = untitled(&figure, &found, width).unwrap().unwrap();
+            // The paper is a rectangle, too.
+            assert_eq!(drawn.matches("<rect").count(), 1 + 4);
+            for name in ["xor", "mult", "line: perfect (model)"] {
+                assert!(drawn.contains(name), "{name}");
+            }
+        }
+        assert!(svg(&figure, &found).unwrap().unwrap().contains("Sizes"));
     }
 }

@@ -63,6 +63,9 @@ pub enum Chart {
     Lines,
     /// A dot with its spread for each series and each place on the horizontal axis.
     Dots,
+    /// A panel of bars for each series, with a bar for each place on the horizontal axis; what comes from a model is an
+    /// outline over each.
+    Bars,
     /// A table: a row for each place on the horizontal axis, a column for each series.
     Table,
 }

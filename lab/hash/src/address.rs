@@ -15,6 +15,8 @@ const INODES: u64 = KERNEL + 0x0040_0000;
 const DENTRIES: u64 = KERNEL + 0x0080_0000;
 /// Superblocks begin here.
 const SUPERBLOCKS: u64 = KERNEL + 0x0010_0000;
+/// The inode that the pages of the swap cache have: one for all of them.
+const SWAPPER: u64 = KERNEL + 0x0020_0000;
 /// Bytes of a page.
 pub const PAGE: u64 = 4096;
 /// Bytes of a dentry.
@@ -29,6 +31,11 @@ pub fn inode(number: u64) -> u64 {
 /// The n-th dentry.
 pub fn dentry(number: u64) -> u64 {
     DENTRIES + number * DENTRY_BYTES
+}
+
+/// The inode of the swap cache's pages.
+pub fn swapper() -> u64 {
+    SWAPPER
 }
 
 /// The superblock of the file system that is collected.

@@ -47,6 +47,9 @@ pub struct Options {
     /// Buckets of the table; auto: one for each key, rounded up to a power of two
     #[arg(long, value_name = "N", default_value = "auto")]
     pub buckets: Buckets,
+    /// Share of the searches that find their key, from 0 to 1, in the measured time of a search
+    #[arg(long, value_name = "SHARE", default_value_t = 0.5, value_parser = share)]
+    pub hit_ratio: f64,
     /// Print one line of JSON for each function, the best first
     #[arg(long)]
     pub json: bool,
@@ -77,6 +80,14 @@ impl FromStr for Buckets {
         Table::new(count)
             .map(Self::Count)
             .map_err(|error| error.to_string())
+    }
+}
+
+/// A share from 0 to 1.
+pub(crate) fn share(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+        _ => Err("a share from 0 to 1".to_owned()),
     }
 }
 
@@ -115,6 +126,8 @@ impl Assessment {
 pub struct Analysis {
     /// What the keys are made of.
     pub kind: Kind,
+    /// Share of the timed searches that find their key.
+    pub hit_ratio: f64,
     /// Keys that were equal to others and are counted once; `None` if the analysis did not search for equal keys.
     pub repeated: Option<u64>,
     /// One for each function.
@@ -136,8 +149,8 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let kind = source.format()?.kind();
     let (entries, left_out) = fitting(&chosen, kind, options)?;
     let mut analysis = match options.buckets {
-        Buckets::Count(table) => streamed(&mut source, kind, &entries, table)?,
-        Buckets::Auto => held(&mut source, kind, &entries)?,
+        Buckets::Count(table) => streamed(&mut source, kind, (&entries, table), options.hit_ratio)?,
+        Buckets::Auto => held(&mut source, kind, &entries, options.hit_ratio)?,
     };
     analysis.left_out = left_out;
     analysis.warnings.extend(source.cut_short());
@@ -231,7 +244,12 @@ fn fitting<'a>(
 }
 
 /// Reads all keys, keeps each once, then counts.
-fn held(source: &mut Source, kind: Kind, entries: &[&Entry]) -> Result<Analysis, Failure> {
+fn held(
+    source: &mut Source,
+    kind: Kind,
+    entries: &[&Entry],
+    hit_ratio: f64,
+) -> Result<Analysis, Failure> {
     let progress = Progress::new("keys read", None);
     let mut keys = Keys::empty(kind);
     let mut before = 0;
@@ -254,7 +272,7 @@ fn held(source: &mut Source, kind: Kind, entries: &[&Entry]) -> Result<Analysis,
         Table::new(items.next_power_of_two()).map_err(|error| Failure::run(error.to_string()))?;
     let mut counters = Counters::new(entries, table);
     keys.visit(Count(&mut counters));
-    let mut analysis = counters.analysis(kind, &keys, items);
+    let mut analysis = counters.analysis(kind, &keys, items, hit_ratio);
     analysis.repeated = Some((read - keys.len()) as u64);
     let best = rank(&analysis.assessments).order[0];
     analysis.sizes = keys.visit(OtherSizes {
@@ -268,8 +286,8 @@ fn held(source: &mut Source, kind: Kind, entries: &[&Entry]) -> Result<Analysis,
 fn streamed(
     source: &mut Source,
     kind: Kind,
-    entries: &[&Entry],
-    table: Table,
+    (entries, table): (&[&Entry], Table),
+    hit_ratio: f64,
 ) -> Result<Analysis, Failure> {
     let progress = Progress::new("keys", None);
     let mut counters = Counters::new(entries, table);
@@ -304,7 +322,7 @@ fn streamed(
     check_worth(items, differ)?;
     let sampled = sample.len();
     sample.deduplicate();
-    let mut analysis = counters.analysis(kind, &sample, items);
+    let mut analysis = counters.analysis(kind, &sample, items, hit_ratio);
     if sample.len() < sampled {
         analysis.warnings.push(format!(
             "{} of {sampled} sampled keys are equal to others; a table would hold them once, but \
@@ -366,11 +384,12 @@ impl<'a> Counters<'a> {
     }
 
     /// Judges each function by its counts, and by its results on a sample of the keys.
-    fn analysis(self, kind: Kind, sample: &Keys, items: u64) -> Analysis {
+    fn analysis(self, kind: Kind, sample: &Keys, items: u64, hit_ratio: f64) -> Analysis {
         let costs = sample.visit(Measure {
             entries: self.entries,
             table: self.table,
             items,
+            hit_ratio,
         });
         let tables = sample.visit(Tables {
             entries: self.entries,
@@ -394,6 +413,7 @@ impl<'a> Counters<'a> {
         let all = self.entries.iter().zip(self.counts).zip(costs).zip(tables);
         Analysis {
             kind,
+            hit_ratio,
             repeated: None,
             assessments: all.map(assessment).collect(),
             left_out: Vec::new(),

@@ -221,6 +221,15 @@ macro_rules! line {
     };
 }
 
+impl Line for u64 {
+    const FORMAT: Format = Format::U64;
+
+    fn write(&self, line: &mut Vec<u8>) {
+        // Writing to a vector does not fail.
+        let _ = writeln!(line, "{self}");
+    }
+}
+
 line!(Page, "{:#x} {}", inode, offset);
 line!(Block, "{:#x} {}", device, block);
 line!(Dentry, "{:#x} {:#x}", parent, name_hash);

@@ -32,7 +32,8 @@ const OBJECTS_PER_ROUND: f64 = 4e6;
 pub struct Cost {
     /// Nanoseconds a key, the function alone.
     pub ns_per_key: f64,
-    /// Nanoseconds a search of a chained table, hashing included; half of the keys are stored.
+    /// Nanoseconds a search of a chained table, hashing included; half of the keys are stored, and as many searches as
+    /// asked for hit.
     pub ns_per_search: f64,
     /// The objects that those searches examined.
     pub searched: Searched,
@@ -46,6 +47,8 @@ pub struct Measure<'a> {
     pub table: Table,
     /// How many keys the whole table holds, from which the sample was taken.
     pub items: u64,
+    /// The share of the searches that hit, from 0 to 1.
+    pub hit_ratio: f64,
 }
 
 impl Visit for Measure<'_> {
@@ -53,7 +56,7 @@ impl Visit for Measure<'_> {
     type Output = Vec<Cost>;
 
     fn visit<K: AnyKey>(self, keys: &[K]) -> Vec<Cost> {
-        let sample = Sample::of(keys, self.table, self.items);
+        let sample = Sample::of(keys, self.table, self.items, self.hit_ratio);
         let functions: Vec<&dyn Function<K>> = self
             .entries
             .iter()
@@ -62,7 +65,7 @@ impl Visit for Measure<'_> {
         let mut alone = vec![Vec::new(); functions.len()];
         for _ in 0..ROUNDS {
             for (function, rounds) in functions.iter().zip(&mut alone) {
-                rounds.push(time_alone(*function, &sample.searched, self.table));
+                rounds.push(time_alone(*function, &sample.computed, self.table));
             }
         }
         functions
@@ -93,24 +96,31 @@ fn time_alone<K: AnyKey>(function: &dyn Function<K>, keys: &[K], table: Table) -
 
 /// The keys of one search: those in the table, and those to search.
 pub struct Sample<K> {
+    /// Those that the function alone is measured on: all.
+    computed: Vec<K>,
     stored: Vec<K>,
     searched: Vec<K>,
     table: Table,
 }
 
 impl<K: AnyKey> Sample<K> {
-    /// Half of the keys are stored, and all are searched for, in another order. The table is smaller than `table` by
-    /// the same power of two by which the stored keys are fewer than `items`.
-    pub fn of(keys: &[K], table: Table, items: u64) -> Self {
+    /// Half of the keys are stored. As many of them, and of the others, are searched for, in another order, as make this
+    /// share of hits. The table is smaller than `table` by the same power of two by which the stored keys are fewer than
+    /// `items`.
+    pub fn of(keys: &[K], table: Table, items: u64, hit_ratio: f64) -> Self {
         let mut random = SmallRng::seed_from_u64(1);
-        let mut searched = keys.to_vec();
-        searched.shuffle(&mut random);
-        searched.truncate(SEARCHED_KEYS);
-        let stored = searched[..searched.len().div_ceil(2)].to_vec();
+        let mut computed = keys.to_vec();
+        computed.shuffle(&mut random);
+        computed.truncate(SEARCHED_KEYS);
+        let (stored, absent) = computed.split_at(computed.len().div_ceil(2));
+        let stored = stored.to_vec();
+        let (hits, misses) = searches(stored.len(), absent.len(), hit_ratio);
+        let mut searched = [&stored[..hits], &absent[..misses]].concat();
         searched.shuffle(&mut random);
         let smaller = (items / stored.len().max(1) as u64).max(1).ilog2();
         Self {
             table: Table::new((table.buckets() >> smaller).max(1)).unwrap_or(table),
+            computed,
             stored,
             searched,
         }
@@ -143,6 +153,21 @@ impl<K: AnyKey> Sample<K> {
         let seen = Histogram::of_counts(counts.into_iter().map(u64::from));
         let affordable = OBJECTS_PER_ROUND / (1.0 + seen.searched_miss());
         (affordable as usize).clamp(1, self.searched.len())
+    }
+}
+
+/// Of so many stored and absent keys, how many of each are searched for, so that this share of the searches hits; all of
+/// them if so few keys cannot have that share.
+fn searches(stored: usize, absent: usize, hit_ratio: f64) -> (usize, usize) {
+    let most = |keys: usize, share: f64| match share > 0.0 {
+        true => keys as f64 / share,
+        false => f64::INFINITY,
+    };
+    let total = most(stored, hit_ratio).min(most(absent, 1.0 - hit_ratio));
+    let of_total = |share: f64| (total * share).round() as usize;
+    match (of_total(hit_ratio), of_total(1.0 - hit_ratio)) {
+        (0, 0) => (stored, absent),
+        (hits, misses) => (hits.min(stored), misses.min(absent)),
     }
 }
 
@@ -187,6 +212,7 @@ mod tests {
             entries: &entries,
             table: Table::of_bits(14),
             items: 20_000,
+            hit_ratio: 0.5,
         };
         let costs = keys.visit(measure);
         let good = costs[0].searched;
@@ -213,7 +239,23 @@ mod tests {
             entries: &entries,
             table: Table::of_bits(0),
             items: 1,
+            hit_ratio: 0.5,
         };
         assert_eq!(keys.visit(measure)[0].searched.hits, 1);
+    }
+
+    #[test]
+    fn as_many_searches_hit_as_asked_for() {
+        for (hit_ratio, expected) in [
+            (0.0, (0, 100)),
+            (0.03, (3, 100)),
+            (0.5, (100, 100)),
+            (0.8, (100, 25)),
+            (1.0, (100, 0)),
+        ] {
+            assert_eq!(searches(100, 100, hit_ratio), expected, "{hit_ratio}");
+        }
+        // One key is stored, and none is absent.
+        assert_eq!(searches(1, 0, 0.5), (1, 0));
     }
 }

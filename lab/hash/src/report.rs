@@ -30,6 +30,11 @@ pub fn text(analysis: &Analysis, ranking: &Ranking) -> String {
     }
     about_keys(&mut text, analysis);
     ranking_table(&mut text, assessments());
+    let _ = writeln!(
+        text,
+        "{:.0} % of the searches hit.",
+        100.0 * analysis.hit_ratio
+    );
     slots_table(&mut text, assessments());
     sizes_table(&mut text, analysis);
     let _ = writeln!(text, "\n{}", ranking.advice);
@@ -109,7 +114,7 @@ fn ranking_table<'a>(text: &mut String, assessments: impl Iterator<Item = &'a As
         "hit, miss: objects searched in a chain. chi z: standard deviations from chance; far above 0\n\
          keys cluster, far below they are spread too evenly. flips: pairs of a bit of the key and a bit of\n\
          the bucket where flipping the one flips the other with a chance of about a half. ns/search: a table of\n\
-         chains with half of the keys, all searched, hashing included.\n",
+         chains with half of the keys, hashing included.\n",
     );
 }
 
@@ -206,11 +211,13 @@ struct Line<'a> {
     avalanche_good: Option<f64>,
     ns_per_key: f64,
     ns_per_search: f64,
+    hit_ratio: f64,
     perfect: Perfect,
     cuckoo: Option<Slots>,
     cuckoo_memc3: Option<Slots>,
     set_associative: Option<Slots>,
     histogram: Vec<Bar>,
+    histogram_to_15: Vec<Bar>,
     advice: &'a str,
 }
 
@@ -301,6 +308,7 @@ fn line<'a>(
         avalanche_good: assessment.avalanche.map(|avalanche| avalanche.good),
         ns_per_key: assessment.cost.ns_per_key,
         ns_per_search: assessment.cost.ns_per_search,
+        hit_ratio: analysis.hit_ratio,
         perfect: Perfect::of(&perfect),
         cuckoo: assessment.cuckoo.as_ref().map(|[ours, _]| slots(ours)),
         cuckoo_memc3: assessment.cuckoo.as_ref().map(|[_, memc3]| slots(memc3)),
@@ -310,6 +318,7 @@ fn line<'a>(
             load: filled.load(),
             false_tags: filled.false_tags,
         }),
+        histogram_to_15: histogram_to_15(seen, &perfect),
         histogram: histogram_rows(seen, perfect),
         advice: &ranking.advice,
     }
@@ -330,6 +339,40 @@ pub(crate) fn histogram_rows(
     seen.rows(LISTED_MAX).into_iter().map(bar).collect()
 }
 
+/// The rows of the paper's histograms: the sizes up to 15, and one row, of size 16, for all larger ones.
+pub(crate) fn histogram_to_15(
+    seen: &Histogram,
+    perfect: &nuthatch_base::spread::Perfect,
+) -> Vec<Bar> {
+    let (mut items, mut buckets, mut perfect_buckets) = (0, 0, 0.0);
+    let mut rows: Vec<Bar> = (0..=LISTED_MAX)
+        .map(|size| {
+            let bar = Bar {
+                size,
+                buckets: seen.buckets_of(size),
+                items: size * seen.buckets_of(size),
+                sum_pct: 0.0,
+                perfect_buckets: perfect.buckets_of(size),
+            };
+            items += bar.items;
+            buckets += bar.buckets;
+            perfect_buckets += bar.perfect_buckets;
+            Bar {
+                sum_pct: 100.0 * items as f64 / seen.items().max(1) as f64,
+                ..bar
+            }
+        })
+        .collect();
+    rows.push(Bar {
+        size: LISTED_MAX + 1,
+        buckets: seen.buckets() - buckets,
+        items: seen.items() - items,
+        sum_pct: 100.0,
+        perfect_buckets: (seen.buckets() as f64 - perfect_buckets).max(0.0),
+    });
+    rows
+}
+
 /// The figure of bucket sizes under the best functions and the worst.
 pub fn plot(analysis: &Analysis, ranking: &Ranking) -> Result<String, Failure> {
     let order = &ranking.order;
@@ -346,4 +389,23 @@ pub fn plot(analysis: &Analysis, ranking: &Ranking) -> Result<String, Failure> {
         .collect();
     let title = format!("Bucket sizes of {} keys", analysis.kind.name());
     bucket_sizes::figure(&title, &shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use nuthatch_base::spread::Perfect;
+
+    use super::*;
+
+    #[test]
+    fn the_last_row_has_all_larger_sizes() {
+        let seen = Histogram::of_counts([0, 1, 15, 16, 40]);
+        let rows = histogram_to_15(&seen, &Perfect::of(seen.items(), seen.buckets()));
+        assert_eq!(rows.len(), 17);
+        let of = |row: &Bar| (row.size, row.buckets, row.items);
+        assert_eq!(of(&rows[15]), (15, 1, 15));
+        assert_eq!(of(&rows[16]), (16, 2, 56));
+        assert!((rows[15].sum_pct - 100.0 * 16.0 / 72.0).abs() < 1e-9);
+        assert_eq!(rows[16].sum_pct, 100.0);
+    }
 }

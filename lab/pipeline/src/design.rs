@@ -3,9 +3,10 @@
 use std::str::FromStr;
 
 use clap::Args;
-use nuthatch_flow::{Config, Entry, Eviction, Layout, Vector};
+use nuthatch_flow::{Config, Entry, Eviction, Layout, SharedFlowCache, Vector};
 use nuthatch_rte_hash::RteHash;
 
+use crate::hopscotch::Hopscotch;
 use crate::microflow::{FlowCache, MapCache, NoCache};
 use nuthatch_program::Failure;
 use nuthatch_program::output::note;
@@ -40,12 +41,68 @@ impl<T: FromStr> FromStr for OneOrAll<T> {
     }
 }
 
+/// Which slots may hold a key: a layout of the library, or the paper's other baseline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A layout of the library.
+    Of(Layout),
+    /// Hopscotch hashing, whose inserts move other keys.
+    Hopscotch,
+}
+
+impl Place {
+    /// The library's.
+    pub const ALL: [Self; Layout::ALL.len()] = {
+        let mut all = [Self::Hopscotch; Layout::ALL.len()];
+        let mut number = 0;
+        while number < all.len() {
+            all[number] = Self::Of(Layout::ALL[number]);
+            number += 1;
+        }
+        all
+    };
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Of(layout) => layout.name(),
+            Self::Hopscotch => "hopscotch",
+        }
+    }
+
+    /// The place of this name; nothing for a rival.
+    pub fn of_name(name: &str) -> Option<Self> {
+        name.parse().ok()
+    }
+
+    /// The layout whose keys may be in the same slots, which decides how many of them fit.
+    pub const fn candidates(self) -> Layout {
+        match self {
+            Self::Of(layout) => layout,
+            Self::Hopscotch => Layout::Window,
+        }
+    }
+}
+
+impl FromStr for Place {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        if name == Self::Hopscotch.name() {
+            return Ok(Self::Hopscotch);
+        }
+        let layout = name.parse::<Layout>().map(Self::Of);
+        layout.map_err(|error| format!("{error}, {}", Self::Hopscotch.name()))
+    }
+}
+
 /// Which designs, and how large.
 #[derive(Args, Clone, Debug)]
 pub struct DesignOptions {
-    /// Layouts, separated by commas: 4-way, 8-way, cuckoo-lite, window, blp-2-4, blp-2-8; or all
+    /// Layouts, separated by commas: 4-way, 8-way, cuckoo-lite, window, blp-2-4, blp-2-8; or all of these; or
+    /// hopscotch, of the laboratory, whose inserts move other keys (with random eviction and entries of 16+16)
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    pub layout: Vec<OneOrAll<Layout>>,
+    pub layout: Vec<OneOrAll<Place>>,
     /// Evictions, separated by commas: random, random-second, lru, bubble, pblru, pblru:second-to-last (as in its
     /// authors' code), pblru:last:PROBABILITY (that a hit moves a key), dc-bubble; or all
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
@@ -67,6 +124,8 @@ pub enum Design {
         /// What a slot holds.
         entry: Entry,
     },
+    /// Hopscotch hashing with random eviction.
+    Hopscotch,
     /// hashbrown's map with random eviction.
     Map,
     /// DPDK's rte_hash with random eviction, in builds that have it.
@@ -78,36 +137,59 @@ pub enum Design {
 impl DesignOptions {
     /// The default designs, or every chosen layout with every chosen eviction that suits it.
     pub fn designs(&self) -> Result<Vec<Design>, Failure> {
-        let table = |(layout, eviction)| Design::Table {
-            layout,
-            eviction,
-            entry: self.entry,
+        let design = |(place, eviction)| match place {
+            Place::Of(layout) => Design::Table {
+                layout,
+                eviction,
+                entry: self.entry,
+            },
+            Place::Hopscotch => Design::Hopscotch,
         };
         if self.layout.is_empty() && self.eviction.is_empty() {
-            return Ok(DEFAULT.into_iter().map(table).collect());
+            let place = |(layout, eviction)| (Place::Of(layout), eviction);
+            return Ok(DEFAULT.into_iter().map(place).map(design).collect());
         }
-        let layouts = match &self.layout[..] {
-            [] => default_parts(|(layout, _)| layout),
-            names => chosen(names, &Layout::ALL),
+        let places = match &self.layout[..] {
+            [] => default_parts(|(layout, _)| Place::Of(layout)),
+            names => chosen(names, &Place::ALL),
         };
+        if places.contains(&Place::Hopscotch) && self.entry != Entry::Tag16 {
+            return Err(Failure::Usage(format!(
+                "--entry {}: hopscotch has entries of {} only",
+                self.entry,
+                Entry::Tag16
+            )));
+        }
         let evictions = match &self.eviction[..] {
             [] => default_parts(|(_, eviction)| eviction),
             names => chosen(names, &Eviction::ALL),
         };
-        let pairs: Vec<_> = layouts
+        let suits = |(place, eviction): &(Place, Eviction)| match place {
+            Place::Of(layout) => eviction.suits(*layout),
+            Place::Hopscotch => *eviction == Eviction::Random,
+        };
+        let pairs: Vec<_> = places
             .iter()
-            .flat_map(|&layout| evictions.iter().map(move |&eviction| (layout, eviction)))
-            .filter(|(layout, eviction)| eviction.suits(*layout))
-            .map(table)
+            .flat_map(|&place| evictions.iter().map(move |&eviction| (place, eviction)))
+            .filter(suits)
+            .map(design)
             .collect();
         if pairs.is_empty() {
-            let error = Config::new(0).layout(layouts[0]).eviction(evictions[0]);
-            return Err(Failure::Usage(match error.validate() {
-                Err(error) => error.to_string(),
-                Ok(()) => "no design is chosen".to_owned(),
-            }));
+            return Err(Failure::Usage(unsuitable(places[0], evictions[0])));
         }
         Ok(pairs)
+    }
+}
+
+/// Why there is no such design, in words.
+fn unsuitable(place: Place, eviction: Eviction) -> String {
+    let Place::Of(layout) = place else {
+        return format!("{}: only with the eviction random", place.name());
+    };
+    let config = Config::new(0).layout(layout).eviction(eviction);
+    match config.validate() {
+        Err(error) => error.to_string(),
+        Ok(()) => "no design is chosen".to_owned(),
     }
 }
 
@@ -140,6 +222,7 @@ impl Design {
     pub fn layout(&self) -> String {
         match self {
             Self::Table { layout, .. } => layout.to_string(),
+            Self::Hopscotch => Place::Hopscotch.name().to_owned(),
             Self::Map => "hashbrown".to_owned(),
             Self::RteHash => "rte_hash".to_owned(),
             Self::None => "none".to_owned(),
@@ -150,8 +233,7 @@ impl Design {
     pub fn eviction(&self) -> String {
         match self {
             Self::Table { eviction, .. } => eviction.to_string(),
-            Self::Map => "random".to_owned(),
-            Self::RteHash => "random".to_owned(),
+            Self::Hopscotch | Self::Map | Self::RteHash => "random".to_owned(),
             Self::None => "-".to_owned(),
         }
     }
@@ -161,6 +243,15 @@ impl Design {
         match self {
             Self::None => "no cache".to_owned(),
             _ => format!("{} {}", self.layout(), self.eviction()),
+        }
+    }
+
+    /// The layout that says which slots may hold a key; nothing for a rival, in which any may.
+    pub fn candidates(&self) -> Option<Layout> {
+        match self {
+            Self::Table { layout, .. } => Some(*layout),
+            Self::Hopscotch => Some(Place::Hopscotch.candidates()),
+            Self::Map | Self::RteHash | Self::None => None,
         }
     }
 
@@ -180,17 +271,12 @@ impl Design {
         seed: u64,
     ) -> Result<Box<dyn FlowCache>, Failure> {
         match *self {
-            Self::Table {
-                layout,
-                eviction,
-                entry,
-            } => Config::new(entries)
-                .layout(layout)
-                .eviction(eviction)
-                .entry(entry)
-                .vector(vector)
-                .seed(seed)
+            Self::Table { .. } => self
+                .config(entries, vector, seed)?
                 .build()
+                .map(|cache| Box::new(cache) as Box<dyn FlowCache>)
+                .map_err(|error| Failure::Run(error.to_string())),
+            Self::Hopscotch => Hopscotch::new(self.entries(entries) as usize, seed)
                 .map(|cache| Box::new(cache) as Box<dyn FlowCache>)
                 .map_err(|error| Failure::Run(error.to_string())),
             Self::Map => MapCache::new(self.entries(entries) as usize, seed)
@@ -205,6 +291,45 @@ impl Design {
             }
             Self::None => Ok(Box::new(NoCache)),
         }
+    }
+
+    /// Errors: threads cannot share it.
+    pub fn check_shared(&self) -> Result<(), Failure> {
+        let config = self.config(0, Vector::detect(), 0)?;
+        let checked = config.validate_shared();
+        checked.map_err(|error| Failure::Usage(format!("--threads: {error}")))
+    }
+
+    /// An empty one that threads share.
+    pub fn build_shared(
+        &self,
+        entries: u64,
+        vector: Vector,
+        seed: u64,
+    ) -> Result<SharedFlowCache, Failure> {
+        let built = self.config(entries, vector, seed)?.build_shared();
+        built.map_err(|error| Failure::Run(error.to_string()))
+    }
+
+    /// The configuration of a table of the library. Errors: it is none.
+    fn config(&self, entries: u64, vector: Vector, seed: u64) -> Result<Config, Failure> {
+        let Self::Table {
+            layout,
+            eviction,
+            entry,
+        } = *self
+        else {
+            let name = self.layout();
+            return Err(Failure::Usage(format!(
+                "--threads: threads cannot share {name}"
+            )));
+        };
+        Ok(Config::new(entries)
+            .layout(layout)
+            .eviction(eviction)
+            .entry(entry)
+            .vector(vector)
+            .seed(seed))
     }
 }
 
@@ -255,11 +380,40 @@ mod tests {
             panic!("a window with pblru");
         };
         assert!(error.contains("needs buckets of several slots"), "{error}");
+        // Hopscotch has one eviction, and is none of all.
+        assert_eq!(designs("hopscotch", "").unwrap(), [Design::Hopscotch]);
+        assert!(!designs("all", "all").unwrap().contains(&Design::Hopscotch));
+        let Err(Failure::Usage(error)) = designs("hopscotch", "lru") else {
+            panic!("hopscotch with lru");
+        };
+        assert!(error.contains("only with the eviction random"), "{error}");
+    }
+
+    #[test]
+    fn names_of_places_are_read_back() {
+        for place in [&Place::ALL[..], &[Place::Hopscotch]].concat() {
+            assert_eq!(place.name().parse(), Ok(place));
+        }
+        let error = "5-way".parse::<Place>().unwrap_err();
+        assert!(error.ends_with("blp-2-8, hopscotch"), "{error}");
+    }
+
+    #[test]
+    fn threads_share_what_can_be_shared() {
+        for design in designs("all", "all").unwrap() {
+            let Design::Table { eviction, .. } = design else {
+                continue;
+            };
+            assert_eq!(design.check_shared().is_ok(), eviction.suits_shared());
+        }
+        let refused = [rivals(), vec![Design::Hopscotch]].concat();
+        assert!(refused.iter().all(|design| design.check_shared().is_err()));
     }
 
     #[test]
     fn every_design_remembers_what_it_was_told() {
-        let designs = [designs("all", "all").unwrap(), rivals()].concat();
+        let hopscotch = designs("hopscotch", "all").unwrap();
+        let designs = [designs("all", "all").unwrap(), hopscotch, rivals()].concat();
         for design in designs {
             let mut cache = design.build(64, Vector::detect(), 1).unwrap();
             cache.insert(0x1234_5678_9abc_def0, 77);

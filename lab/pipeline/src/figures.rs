@@ -7,6 +7,7 @@ use nuthatch_plot::{
     PanelX, PlotError, Tone,
 };
 
+use crate::design::Place;
 use crate::{attack, bench, cycles, replay};
 
 /// Points of a curve that is computed.
@@ -40,7 +41,7 @@ pub(crate) fn hit_rates(
 ) -> Result<String, PlotError> {
     let designs = AllDesigns::of(rows, options);
     let title = format!("Hit rate, {} keys", options.skew.name());
-    if options.oversubscription.len() < 2 {
+    if options.working_set.oversubscription.len() < 2 {
         return dots_of_designs(rows, &designs, title);
     }
     match options.skew.is_uniform() {
@@ -63,7 +64,7 @@ impl<'a> AllDesigns<'a> {
         let mut designs: Vec<DesignRows<'a>> = Vec::new();
         for row in rows {
             let mut name = format!("{}, {}", row.layout, row.eviction);
-            if options.entries.len() > 1 {
+            if options.working_set.entries.len() > 1 {
                 name += &format!(", {} entries", row.entries);
             }
             if options.vector.len() > 1 {
@@ -130,7 +131,7 @@ fn panels_over_factors(designs: &AllDesigns<'_>, title: String) -> Result<String
     let factors: Vec<f64> = rows.map(|row| row.oversubscription).collect();
     let steps = steps(&factors);
     let theory = |design: &DesignRows<'_>| -> Vec<(f64, f64)> {
-        let layout: Option<Layout> = design.rows[0].layout.parse().ok();
+        let layout = Place::of_name(&design.rows[0].layout).map(Place::candidates);
         let rate = |factor| match layout {
             Some(layout) => theory::hit_rate(layout, factor),
             None => theory::ideal(factor),

@@ -10,8 +10,8 @@
 //!   [`source`] returns the packets of either in bursts.
 //! * [`rules`] is the format of rule files, [`classifier`] finds the rule for a packet and the bits that the decision
 //!   depends on, [`megaflow`] caches the decision for all packets that it holds for.
-//! * [`microflow`] is the first cache: any of [`design`].
-//! * [`replay`], [`mod@bench`], [`attack`] and [`theory`] are the commands of `nuthatch-lab flow`.
+//! * [`microflow`] is the first cache: any of [`design`]. [`hopscotch`] is the paper's other baseline.
+//! * [`replay`], [`mod@bench`], [`optimum`], [`attack`] and [`theory`] are the commands of `nuthatch-lab flow`.
 //!
 //! Packets are drawn before the clock starts, and rounds of the designs alternate, so that a machine
 //! that slows down affects them all.
@@ -32,12 +32,15 @@ pub mod design;
 #[cfg(feature = "commands")]
 mod figures;
 pub mod generate;
+pub mod hopscotch;
 #[cfg(feature = "commands")]
 mod input;
 pub mod key;
 mod key_table;
 pub mod megaflow;
 pub mod microflow;
+#[cfg(feature = "commands")]
+pub mod optimum;
 pub mod packet;
 pub mod pipeline;
 mod prefixes;

@@ -2,12 +2,13 @@
 
 use hashbrown::HashMap;
 use nuthatch_base::hash::KeyHasher;
+use nuthatch_flow::{Entry, FlowHandle};
 use nuthatch_workload::Seed;
 use rand::Rng;
 use rand::rngs::SmallRng;
 
 /// The first stage of the pipeline: a cache of values under the hashes of keys.
-pub trait FlowCache {
+pub trait FlowCache: Send {
     /// Looks keys up by their hashes. For key `i`, bit `i % 64` of `hits[i / 64]` says whether it was
     /// found, and `values[i]` is its value if it was. `values` is as long as `hashes`, and `hits` has
     /// a bit for each.
@@ -18,6 +19,16 @@ pub trait FlowCache {
 
     /// The largest value that it can keep.
     fn value_max(&self) -> u64;
+
+    /// Slots in use, if it knows.
+    fn occupied(&self) -> Option<u64> {
+        None
+    }
+
+    /// Keys that hits or inserts moved to another slot so far.
+    fn moves(&self) -> u64 {
+        0
+    }
 }
 
 impl FlowCache for nuthatch_flow::FlowCache {
@@ -32,6 +43,41 @@ impl FlowCache for nuthatch_flow::FlowCache {
 
     fn value_max(&self) -> u64 {
         self.entry().value_max()
+    }
+
+    fn occupied(&self) -> Option<u64> {
+        Some(self.count())
+    }
+
+    fn moves(&self) -> u64 {
+        self.moves()
+    }
+}
+
+/// One thread's handle of a table that several threads share.
+pub struct SharedCache {
+    /// The handle.
+    pub handle: FlowHandle,
+    /// The format of the table's entries.
+    pub entry: Entry,
+}
+
+impl FlowCache for SharedCache {
+    fn lookup_many(&mut self, hashes: &[u64], values: &mut [u64], hits: &mut [u64]) {
+        self.handle.lookup_many(hashes, values, hits);
+    }
+
+    fn insert(&mut self, hash: u64, value: u64) {
+        let inserted = self.handle.insert(hash, value);
+        debug_assert!(inserted.is_ok(), "a value that is too wide for the entry");
+    }
+
+    fn value_max(&self) -> u64 {
+        self.entry.value_max()
+    }
+
+    fn moves(&self) -> u64 {
+        self.handle.moves()
     }
 }
 
@@ -144,6 +190,10 @@ impl FlowCache for MapCache {
 
     fn value_max(&self) -> u64 {
         u64::MAX
+    }
+
+    fn occupied(&self) -> Option<u64> {
+        Some(self.keys.len() as u64)
     }
 }
 

@@ -84,6 +84,8 @@ pub struct PanelChart {
 /// Pixels of a panel's plot, from above, if there are few panels or many.
 const HEIGHT: f64 = 200.0;
 const HEIGHT_OF_MANY: f64 = 130.0;
+/// A figure of fewer pixels has its panels below one another.
+const NARROW: f64 = 450.0;
 /// Pixels between panels at least, beside and above one another.
 const GAP: f64 = 18.0;
 const ROW_GAP: f64 = 14.0;
@@ -100,29 +102,37 @@ struct Cell {
 }
 
 impl PanelChart {
-    /// The text of an SVG file.
+    /// The text of an SVG file, [`WIDTH`] pixels wide.
+    ///
+    /// # Errors
+    /// As [`PanelChart::svg_of`].
+    pub fn svg(&self) -> Result<String, PlotError> {
+        self.svg_of(WIDTH)
+    }
+
+    /// The same of another width, in pixels: of a phone, whose panels stand below one another.
     ///
     /// # Errors
     /// [`PlotError::Empty`] without a single point; [`PlotError::NotFinite`], [`PlotError::NotPositive`] and
     /// [`PlotError::Negative`] for points that the axes or bars cannot show.
-    pub fn svg(&self) -> Result<String, PlotError> {
+    pub fn svg_of(&self, width: f64) -> Result<String, PlotError> {
         self.check()?;
-        let header = Header::new(&self.title, &self.note, WIDTH);
-        let y_label = Label::new(&self.y.label, NOTE, full(WIDTH));
+        let header = Header::new(&self.title, &self.note, width);
+        let y_label = Label::new(&self.y.label, NOTE, full(width));
         let x_label = match &self.x {
             PanelX::Numbers(axis) => &axis.label,
             PanelX::Names { label, .. } => label,
         };
-        let x_label = Label::of_axis(x_label, WIDTH);
+        let x_label = Label::of_axis(x_label, width);
         let top = header.end() + y_label.height() + 4.0;
-        let (cells, ends) = self.cells(top);
+        let (cells, ends) = self.cells(top, width);
         let bottom = cells
             .iter()
             .map(|cell| cell.area.bottom)
             .fold(0.0, f64::max);
-        let middle = (cells[0].area.left + WIDTH - MARGIN) / 2.0;
+        let middle = (cells[0].area.left + width - MARGIN) / 2.0;
         picture(
-            WIDTH,
+            width,
             bottom + NUMBERS + x_label.height() + MARGIN,
             |canvas| {
                 header.draw(canvas)?;
@@ -192,14 +202,15 @@ impl PanelChart {
         }
     }
 
-    /// The panels' places from `top` on, and the ends of the vertical axis.
-    fn cells(&self, top: f64) -> (Vec<Cell>, (f64, f64)) {
+    /// The panels' places from `top` on in a figure of this width, and the ends of the vertical axis.
+    fn cells(&self, top: f64, width: f64) -> (Vec<Cell>, (f64, f64)) {
         let ys = || self.points().map(|point| point.1);
         let y_ends = match self.has_bars() {
             true => Scale::from_zero(ys()),
             false => self.y.scale.zoomed(ys()),
         };
         let (columns, height) = match self.panels.len() {
+            _ if width < NARROW => (1, HEIGHT_OF_MANY),
             few if few <= 3 => (few, HEIGHT),
             4 => (2, HEIGHT_OF_MANY),
             _ => (3, HEIGHT_OF_MANY),
@@ -208,7 +219,7 @@ impl PanelChart {
         let left = MARGIN + numbers_width(&ruler.ticks_up());
         let (x_scale, x_ends) = self.x_ends();
         let gap = self.gap(&Ruler::new(x_scale, x_ends, (0.0, 150.0)));
-        let room = WIDTH - MARGIN - left - gap * (columns - 1) as f64;
+        let room = width - MARGIN - left - gap * (columns - 1) as f64;
         let width = room / columns as f64;
         let names: Vec<Label> = self
             .panels

@@ -49,6 +49,7 @@ trait AnyTable: Send + Sync {
     fn stats(&self) -> Stats;
     fn stats_reader(&self) -> StatsReader;
     fn count(&self) -> u64;
+    fn moves(&self) -> u64;
 }
 
 impl<L: Shape, T: Slot> AnyTable for Table<L, T> {
@@ -107,6 +108,10 @@ impl<L: Shape, T: Slot> AnyTable for Table<L, T> {
 
     fn count(&self) -> u64 {
         self.count()
+    }
+
+    fn moves(&self) -> u64 {
+        self.moves()
     }
 }
 
@@ -247,5 +252,10 @@ impl FlowCache {
     /// The number of slots in use, counted one by one.
     pub fn count(&self) -> u64 {
         self.table.count()
+    }
+
+    /// Hits that moved their key up: [`Table::moves`].
+    pub fn moves(&self) -> u64 {
+        self.table.moves()
     }
 }

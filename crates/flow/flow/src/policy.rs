@@ -19,6 +19,8 @@ pub(crate) struct Policy {
     /// Random bits that say which of the next hits move up, and how many of them are unused.
     drawn: u64,
     unused: usize,
+    /// Hits that moved their key up.
+    moves: u64,
     extra: Extra,
 }
 
@@ -52,6 +54,7 @@ impl Policy {
             random: SmallRng::seed_from_u64(seed),
             drawn: 0,
             unused: 0,
+            moves: 0,
             extra,
         }
     }
@@ -59,6 +62,17 @@ impl Policy {
     /// Which eviction this is.
     pub fn eviction(&self) -> Eviction {
         self.eviction
+    }
+
+    /// Hits that moved their key up.
+    pub fn moves(&self) -> u64 {
+        self.moves
+    }
+
+    /// Counts hits that moved their keys up.
+    #[inline(always)]
+    pub fn count_moves(&mut self, moves: u64) {
+        self.moves += moves;
     }
 
     /// Applies the eviction's rule to the hits among up to 64 lookups.
@@ -78,14 +92,18 @@ impl Policy {
                 }
             }
         }
+        // In a register: a counter in memory would be a chain of stores through all moves.
+        let mut moves = 0;
         for index in ones(self.draw_moves(lookups)) {
             let slot = lookups.slots[index];
             // An earlier hit of the batch may have moved the entry: so the packets of one flow in a
             // batch move it up once.
             if buckets.slots()[slot].load().tag == T::tag(lookups.hashes[index]) {
                 swap_with_previous(buckets, slot);
+                moves += 1;
             }
         }
+        self.count_moves(moves);
     }
 
     /// Draws which of the hits move up by one slot.

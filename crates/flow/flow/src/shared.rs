@@ -156,18 +156,22 @@ impl<L: Shape, T: Slot> SharedTable<L, T> {
         found
     }
 
-    /// Moves a key up, if no other thread is writing here.
-    fn move_up(&self, hash: u64) {
+    /// Moves a key up, if no other thread is writing here; returns whether it did.
+    fn move_up(&self, hash: u64) -> bool {
         let (at, tag) = self.buckets.candidates(hash);
         let Some(guard) = self.stripes.try_lock(self.pair(at)) else {
-            return;
+            return false;
         };
         // It may have been moved or removed since the hit.
         match self.scan(at, tag) {
             Some((number, _)) if !number.is_multiple_of(L::SLOTS) => {
-                swap_with_previous(&self.buckets, at.slot::<L>(number))
+                swap_with_previous(&self.buckets, at.slot::<L>(number));
+                true
             }
-            _ => guard.release_unmodified(),
+            _ => {
+                guard.release_unmodified();
+                false
+            }
         }
     }
 }
@@ -184,6 +188,11 @@ impl<L: Shape, T: Slot> SharedHandle<L, T> {
     /// The table.
     pub fn table(&self) -> &Arc<SharedTable<L, T>> {
         &self.table
+    }
+
+    /// This handle's hits that moved their key up: see [`Table::moves`](crate::Table::moves).
+    pub fn moves(&self) -> u64 {
+        self.policy.moves()
     }
 
     /// The value of a key: see [`Table::lookup`](crate::Table::lookup).
@@ -356,7 +365,9 @@ impl<L: Shape, T: Slot> Access<L, T> for SharedAccess<'_, L, T> {
     #[inline(always)]
     fn on_hits(&mut self, _: &Buckets<L, T>, lookups: &Lookups<'_>) {
         for index in ones(self.policy.draw_moves(lookups)) {
-            self.table.move_up(lookups.hashes[index]);
+            if self.table.move_up(lookups.hashes[index]) {
+                self.policy.count_moves(1);
+            }
         }
     }
 }

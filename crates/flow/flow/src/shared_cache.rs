@@ -74,6 +74,7 @@ trait AnyHandle: Send {
     fn insert(&mut self, hash: u64, value: u64) -> Result<Inserted, ValueTooWide>;
     fn remove(&mut self, hash: u64) -> Option<u64>;
     fn forget(&mut self, forget: &mut dyn FnMut(u64) -> bool) -> u64;
+    fn moves(&self) -> u64;
 }
 
 impl<L: Shape, T: Slot> AnyHandle for SharedHandle<L, T> {
@@ -103,6 +104,10 @@ impl<L: Shape, T: Slot> AnyHandle for SharedHandle<L, T> {
 
     fn forget(&mut self, forget: &mut dyn FnMut(u64) -> bool) -> u64 {
         self.forget(forget)
+    }
+
+    fn moves(&self) -> u64 {
+        self.moves()
     }
 }
 
@@ -209,5 +214,10 @@ impl FlowHandle {
     /// Removes all keys; returns how many.
     pub fn clear(&mut self) -> u64 {
         self.handle.forget(&mut |_| true)
+    }
+
+    /// This handle's hits that moved their key up: [`SharedHandle::moves`].
+    pub fn moves(&self) -> u64 {
+        self.handle.moves()
     }
 }

@@ -231,6 +231,11 @@ impl<L: Shape, T: Slot> Table<L, T> {
         self.forget(|_| true)
     }
 
+    /// Hits that moved their key up since the table was created: what a bubble eviction writes for its hits.
+    pub fn moves(&self) -> u64 {
+        self.policy.moves()
+    }
+
     /// The number of slots in use, counted one by one; the same as [`Stats::occupied`].
     pub fn count(&self) -> u64 {
         let taken = |slot: &&T| slot.load().tag != 0;

@@ -202,3 +202,43 @@ fn packets_of_one_batch_move_their_flow_up_once() {
     // 1 2 4 3: the hit on 3 comes too late.
     assert_eq!(evicted(&[4, 3], &[]), 3);
 }
+
+/// As many moves are counted as a queue of one bucket makes, and none by an eviction that learns nothing from hits.
+#[test]
+fn moves_are_counted() {
+    let moves = |eviction: Eviction| {
+        let config = Config::new(0).layout(Layout::FourWay).entry(Entry::Hash64);
+        let mut cache = config.eviction(eviction).seed(1).build().unwrap();
+        for key in 1..=4 {
+            cache.insert(8 * key, key).unwrap();
+        }
+        // The first key of the bucket cannot move.
+        for key in [1, 2, 2, 4] {
+            assert_eq!(cache.lookup(8 * key), Some(key));
+        }
+        cache.moves()
+    };
+    // 2 1 3 4, then 2 1 4 3.
+    assert_eq!(moves(Eviction::PBLRU), 2);
+    assert_eq!(moves(Eviction::DcBubble), 2);
+    assert_eq!(moves(Eviction::Random), 0);
+    assert_eq!(moves(Eviction::Lru), 0);
+}
+
+#[test]
+fn moves_through_a_shared_handle_are_counted() {
+    let config = Config::new(0).layout(Layout::FourWay).entry(Entry::Tag32);
+    let cache = config
+        .eviction(Eviction::PBLRU)
+        .seed(1)
+        .build_shared()
+        .unwrap();
+    let mut handle = cache.handle();
+    for key in 1..=4_u64 {
+        handle.insert(key << 40, key).unwrap();
+    }
+    for key in [1, 4, 4] {
+        assert_eq!(handle.lookup(key << 40), Some(key));
+    }
+    assert_eq!(handle.moves(), 2);
+}

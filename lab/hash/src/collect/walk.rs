@@ -45,6 +45,11 @@ impl Visited {
         self.0.path()
     }
 
+    /// True for a directory.
+    pub fn is_directory(&self) -> bool {
+        self.0.file_type().is_dir()
+    }
+
     /// True for files and directories, false for entries without blocks of their own.
     pub fn has_blocks(&self) -> bool {
         self.0.file_type().is_file() || self.0.file_type().is_dir()

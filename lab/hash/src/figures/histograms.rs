@@ -6,18 +6,45 @@ use std::path::Path;
 use crate::functions::{HashedKey, Registry};
 use crate::key::{Block, Inode};
 use crate::table::Table;
-use nuthatch_base::spread::Histogram;
+use nuthatch_base::spread::{Histogram, Perfect};
 use nuthatch_plot::{Axis, Curve, LineChart};
 
 use super::{generate, save};
 use crate::analyze::histogram;
 use crate::bucket_sizes;
+use crate::report::{Bar, histogram_to_15};
 use nuthatch_program::Failure;
+use serde::Serialize;
 
 /// The paper's table of buffers.
 const BUFFERS: Table = Table::of_bits(14);
 /// The functions that it compares there.
 const COMPARED: [&str; 3] = ["buffer-xor", "mult-11", "steiner"];
+
+/// One of the paper's histograms, under several functions.
+#[derive(Clone, Debug)]
+pub struct Drawn {
+    /// The paper's number, or what it is of.
+    name: &'static str,
+    title: String,
+    functions: Vec<(&'static str, Histogram)>,
+    /// How many of them are printed with all sizes.
+    whole: usize,
+}
+
+/// One function of a histogram, as a line of JSON.
+#[derive(Serialize)]
+struct Line<'a> {
+    figure: &'a str,
+    function: &'a str,
+    buckets: u64,
+    items: u64,
+    used_buckets: u64,
+    largest: u64,
+    searched_hit: f64,
+    searched_miss: f64,
+    histogram: Vec<Bar>,
+}
 
 /// Draws Histograms 1 to 4 from generated blocks, and the same from real ones if there are any.
 pub fn buffers(
@@ -25,9 +52,9 @@ pub fn buffers(
     folder: &Path,
     full: &[Block],
     real: &[Block],
-) -> Result<String, Failure> {
+) -> Result<Vec<Drawn>, Failure> {
     let after = generate::after(full, 2);
-    let mut text = String::new();
+    let mut drawn = Vec::new();
     let cases: [(&str, &str, &[Block]); 3] = [
         (
             "Histograms 1 and 3: a full buffer cache (generated)",
@@ -49,41 +76,86 @@ pub fn buffers(
         if keys.is_empty() {
             continue;
         }
-        let seen = of_functions(registry, keys, BUFFERS, &COMPARED)?;
-        let shown: Vec<(&str, &Histogram)> =
-            seen.iter().map(|(name, seen)| (*name, seen)).collect();
-        save(folder, name, &bucket_sizes::figure(title, &shown)?)?;
-        let title = format!(
-            "{title}: {} keys in {} buckets",
-            keys.len(),
-            BUFFERS.buckets()
-        );
-        text += &summary(&title, &shown);
-        if name == "histograms-1-3" {
-            for (name, seen) in &shown[..2] {
-                let _ = writeln!(text, "{name}:\n\n```text\n{seen}```\n");
-            }
-        }
+        let functions = of_functions(registry, keys, BUFFERS, &COMPARED)?;
+        save(
+            folder,
+            name,
+            &bucket_sizes::figure(title, &shown(&functions))?,
+        )?;
+        drawn.push(Drawn {
+            name,
+            title: format!(
+                "{title}: {} keys in {} buckets",
+                keys.len(),
+                BUFFERS.buckets()
+            ),
+            functions,
+            whole: if name == "histograms-1-3" { 2 } else { 0 },
+        });
     }
-    Ok(text)
+    Ok(drawn)
 }
 
 /// Draws Histogram 5: an inode table that is far too small, and one that is not.
-pub fn inodes(registry: &Registry, folder: &Path, keys: &[Inode]) -> Result<String, Failure> {
-    let mut text = String::new();
+pub fn inodes(registry: &Registry, folder: &Path, keys: &[Inode]) -> Result<Vec<Drawn>, Failure> {
+    let mut drawn = Vec::new();
     for (bits, name) in [(8, "histogram-5"), (12, "histogram-5-12-bits")] {
         let table = Table::of_bits(bits);
-        let seen = of_functions(registry, keys, table, &["inode-shift-add", "mult-top"])?;
-        let shown: Vec<(&str, &Histogram)> =
-            seen.iter().map(|(name, seen)| (*name, seen)).collect();
-        let title = format!(
-            "Histogram 5: {} inodes in {} buckets",
-            keys.len(),
-            table.buckets()
-        );
-        let figure = bucket_sizes::figure("Histogram 5: inodes", &shown)?;
+        let functions = of_functions(registry, keys, table, &["inode-shift-add", "mult-top"])?;
+        let figure = bucket_sizes::figure("Histogram 5: inodes", &shown(&functions))?;
         save(folder, name, &figure)?;
-        text += &summary(&title, &shown);
+        drawn.push(Drawn {
+            name,
+            title: format!(
+                "Histogram 5: {} inodes in {} buckets",
+                keys.len(),
+                table.buckets()
+            ),
+            functions,
+            whole: 0,
+        });
+    }
+    Ok(drawn)
+}
+
+fn shown<'a>(functions: &'a [(&'static str, Histogram)]) -> Vec<(&'a str, &'a Histogram)> {
+    functions.iter().map(|(name, seen)| (*name, seen)).collect()
+}
+
+/// The histograms as sections of a document.
+pub fn markdown(drawn: &[Drawn]) -> String {
+    let mut text = String::new();
+    for one in drawn {
+        let shown = shown(&one.functions);
+        text += &summary(&one.title, &shown);
+        for (name, seen) in &shown[..one.whole] {
+            let _ = writeln!(text, "{name}:\n\n```text\n{seen}```\n");
+        }
+    }
+    text
+}
+
+/// The histograms for programs: one line for each function, with the paper's columns.
+pub fn json(drawn: &[Drawn]) -> Result<String, Failure> {
+    let mut text = String::new();
+    for one in drawn {
+        for (function, seen) in &one.functions {
+            let line = Line {
+                figure: one.name,
+                function,
+                buckets: seen.buckets(),
+                items: seen.items(),
+                used_buckets: seen.used_buckets(),
+                largest: seen.largest(),
+                searched_hit: seen.searched_hit(),
+                searched_miss: seen.searched_miss(),
+                histogram: histogram_to_15(seen, &Perfect::of(seen.items(), seen.buckets())),
+            };
+            let line =
+                serde_json::to_string(&line).map_err(|error| Failure::run(error.to_string()))?;
+            text += &line;
+            text.push('\n');
+        }
     }
     Ok(text)
 }

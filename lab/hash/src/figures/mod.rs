@@ -2,18 +2,20 @@
 //!
 //! Block numbers are generated with the regularity of the paper's file system ([`generate`]) and collected from a real
 //! one; dentries, inodes and pages are collected. The figures go into a folder, the tables to standard output as
-//! Markdown. The tables of docs/hashing.md were made this way.
+//! Markdown or JSON. The tables of docs/hashing.md were made this way. [`table`] is one of the tables alone.
 
 mod combined;
 pub mod generate;
 mod histograms;
 mod searchable;
+pub mod shrink;
+pub mod table;
 mod tables;
 
 use std::path::{Path, PathBuf};
 
 use crate::functions::{Entry, HashedKey, Registry, Sizes};
-use crate::key::{Block, Dentry, Inode, Kind, Page};
+use crate::key::{Block, Dentry, Inode, Kind, Numeric, Page};
 use clap::Args;
 use nuthatch_plot::{Axis, DotChart, DotGroup, DotRow, Estimate};
 use rand::SeedableRng;
@@ -21,10 +23,10 @@ use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 
 use crate::analyze::SEED;
-use crate::collect::{self, Options as Collecting};
+use crate::collect::{self, Listed, Options as Collecting};
 use nuthatch_program::{Failure, output};
 use searchable::Workload;
-use tables::{Kernel, Measured};
+use tables::{Measured, PaperTable, TABLES};
 
 /// What to draw, from what, and where to.
 #[derive(Args, Clone, Debug)]
@@ -38,21 +40,10 @@ pub struct Options {
     /// Run fewer searches: a trial that measures little
     #[arg(long)]
     pub quick: bool,
+    /// Print one line of JSON for each function of a histogram and each row of a table
+    #[arg(long)]
+    pub json: bool,
 }
-
-/// Objects of the page, dentry and inode cache. The inodes are Histogram 5's; 32768 pages are 128 MB, and
-/// the paper does not say how many dentries there were.
-const PAGES: usize = 32_768;
-const DENTRIES: usize = 32_768;
-const INODES: usize = 9_785;
-/// Pages of the machine with 512 MB (Table 2).
-const ALL_PAGES: usize = 131_072;
-/// Share of the lookups that hit: the buffers' and inodes' are the paper's (Histograms 1 and 5), the
-/// others ours.
-const PAGES_HIT: f64 = 0.9;
-const BLOCKS_HIT: f64 = 0.54;
-const DENTRIES_HIT: f64 = 0.9;
-const INODES_HIT: f64 = 0.03;
 
 /// The workloads of the four caches.
 pub struct Workloads {
@@ -69,71 +60,58 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     } else {
         (1 << 17, 9)
     };
-    let folder = &options.output;
+    let (folder, root) = (&options.output, &options.root);
     std::fs::create_dir_all(folder)
         .map_err(|error| Failure::run(format!("{}: {error}", folder.display())))?;
     let registry = Registry::new(SEED);
+    let [page_cache, many_pages, buffers, dentry_cache, inode_cache] = TABLES;
     let full = generate::full(1);
-    let inodes = random_sample(gather(options, collect::inodes, usize::MAX)?, 2 * INODES);
-    let mut text = functions(&registry);
-    text += &histograms::buffers(&registry, folder, &full, &real_blocks(options)?)?;
-    text += &histograms::inodes(&registry, folder, &inodes[..inodes.len().min(INODES)])?;
+    let inodes = random_sample(
+        gather(root, collect::inodes, usize::MAX)?,
+        2 * inode_cache.objects,
+    );
+    let first = &inodes[..inodes.len().min(inode_cache.objects)];
+    let histograms = [
+        histograms::buffers(&registry, folder, &full, &real_blocks(root)?)?,
+        histograms::inodes(&registry, folder, first)?,
+    ]
+    .concat();
     histograms::search_lengths(&registry, folder, &full)?;
 
-    let pages = gather(options, collect::pages, 2 * ALL_PAGES)?;
-    let (many_pages, fewer) = (
-        random_sample(pages.clone(), 2 * ALL_PAGES),
-        random_sample(pages, 2 * PAGES),
-    );
-    let dentries = random_sample(
-        gather(options, collect::dentries, usize::MAX)?,
-        2 * DENTRIES,
-    );
     let absent = generate::absent(&full, searches, 3);
-    let workloads = Workloads {
-        pages: workload(fewer, PAGES, PAGES_HIT, searches)?,
-        blocks: Workload::new(full, &absent, BLOCKS_HIT, searches)?,
-        dentries: workload(dentries, DENTRIES, DENTRIES_HIT, searches)?,
-        inodes: workload(inodes, INODES, INODES_HIT, searches)?,
+    let of_pages = |table: &PaperTable| {
+        let pages = gather(root, collect::pages, 2 * many_pages.objects)?;
+        workload(random_sample(pages, 2 * table.objects), table, searches)
     };
-    let many_pages = workload(many_pages, ALL_PAGES, PAGES_HIT, searches)?;
+    let dentries = gather(root, collect::dentries, usize::MAX)?;
+    let dentries = random_sample(dentries, 2 * dentry_cache.objects);
+    let workloads = Workloads {
+        pages: of_pages(&page_cache)?,
+        blocks: Workload::new(full, &absent, buffers.hit_ratio, searches)?,
+        dentries: workload(dentries, &dentry_cache, searches)?,
+        inodes: workload(inodes, &inode_cache, searches)?,
+    };
     let run = Run {
         registry: &registry,
         folder,
         rounds,
+        json: options.json,
     };
-    text += &run.table(
-        "Table 1: the page cache",
-        "table-1",
-        &tables::TABLE_1,
-        &workloads.pages,
-    )?;
-    text += &run.table(
-        "Table 2: 512 MB of pages",
-        "table-2",
-        &tables::TABLE_2,
-        &many_pages,
-    )?;
-    text += &run.table(
-        "Table 3: the buffer cache",
-        "table-3",
-        &tables::TABLE_3,
-        &workloads.blocks,
-    )?;
-    text += &run.table(
-        "Table 4: the dentry cache",
-        "table-4",
-        &tables::TABLE_4,
-        &workloads.dentries,
-    )?;
-    text += &run.table(
-        "Table 5: the inode cache",
-        "table-5",
-        &tables::TABLE_5,
-        &workloads.inodes,
-    )?;
-    text += &combined::run(&registry, &workloads, rounds)?;
-    output::print(&text)
+    let tables = [
+        run.table(&page_cache, &workloads.pages)?,
+        run.table(&many_pages, &of_pages(&many_pages)?)?,
+        run.table(&buffers, &workloads.blocks)?,
+        run.table(&dentry_cache, &workloads.dentries)?,
+        run.table(&inode_cache, &workloads.inodes)?,
+    ]
+    .concat();
+    output::print(&match options.json {
+        true => histograms::json(&histograms)? + &tables,
+        false => {
+            let together = combined::run(&registry, &workloads, rounds)?;
+            functions(&registry) + &histograms::markdown(&histograms) + &tables + &together
+        }
+    })
 }
 
 /// The functions, as a table of Markdown.
@@ -171,21 +149,39 @@ struct Run<'a> {
     registry: &'a Registry,
     folder: &'a Path,
     rounds: usize,
+    json: bool,
 }
 
 impl Run<'_> {
-    fn table<K: HashedKey + 'static>(
+    /// Measures and draws a table, and returns it as it is printed.
+    fn table<K: HashedKey + Numeric>(
         &self,
-        title: &str,
-        name: &str,
-        kernels: &[Kernel],
+        table: &PaperTable,
         workload: &Workload<K>,
     ) -> Result<String, Failure> {
-        let rows = tables::measure(self.registry, kernels, workload, self.rounds)?;
-        let title = format!("{title}: {} objects", workload.items());
-        save(self.folder, name, &draw(&title, &rows)?)?;
-        Ok(tables::markdown(&format!("### {title}"), &rows))
+        let rows = tables::measure(self.registry, table.kernels, workload, self.rounds)?;
+        let table = &PaperTable {
+            objects: workload.items(),
+            ..*table
+        };
+        let name = format!("table-{}", table.number);
+        save(self.folder, &name, &draw(&title(table), &rows)?)?;
+        match self.json {
+            true => tables::json(table, &rows),
+            false => Ok(tables::markdown(&format!("### {}", title(table)), &rows)),
+        }
     }
+}
+
+/// The title of a table of so many objects.
+fn title(table: &PaperTable) -> String {
+    let PaperTable {
+        number,
+        title,
+        objects,
+        ..
+    } = table;
+    format!("Table {number}: {title}: {objects} objects")
 }
 
 /// A dot for each kernel, grouped by the size of its table: which function, which size?
@@ -204,7 +200,10 @@ fn draw(title: &str, rows: &[Measured]) -> Result<String, Failure> {
             name,
             estimates: vec![Estimate::spread(median, least, most)],
         };
-        let buckets = format!("2^{} buckets", kernel.bits);
+        let buckets = match kernel.buckets() {
+            Some(_) => format!("2^{} buckets", kernel.bits),
+            None => "trees".to_owned(),
+        };
         match groups.iter_mut().find(|group| group.name == buckets) {
             Some(group) => group.rows.push(row),
             None => groups.push(DotGroup {
@@ -225,14 +224,13 @@ fn draw(title: &str, rows: &[Measured]) -> Result<String, Failure> {
 }
 
 /// The first half of the keys is stored, the rest is absent.
-fn workload<K: HashedKey + 'static>(
+fn workload<K: HashedKey + Numeric>(
     mut keys: Vec<K>,
-    stored: usize,
-    hit_rate: f64,
+    table: &PaperTable,
     searches: usize,
 ) -> Result<Workload<K>, Failure> {
-    let absent = keys.split_off(stored.min(keys.len() / 2));
-    Workload::new(keys, &absent, hit_rate, searches)
+    let absent = keys.split_off(table.objects.min(keys.len() / 2));
+    Workload::new(keys, &absent, table.hit_ratio, searches)
 }
 
 /// Up to `count` different keys, in random order.
@@ -245,22 +243,24 @@ fn random_sample<K: HashedKey>(mut keys: Vec<K>, count: usize) -> Vec<K> {
 }
 
 fn gather<K>(
-    options: &Options,
+    root: &Path,
     collector: fn(&mut collect::Walk, collect::Sink<'_, K>) -> Result<(), Failure>,
     limit: usize,
 ) -> Result<Vec<K>, Failure> {
     let collecting = Collecting {
-        root: options.root.clone(),
-        output: None,
-        limit: Some(limit as u64),
+        root: root.to_owned(),
+        listed: Listed {
+            output: None,
+            limit: Some(limit as u64),
+        },
         skip_unreadable: true,
     };
     collect::gather(&collecting, collector)
 }
 
 /// Real block numbers, as many as the generated; none where the file system does not report them.
-fn real_blocks(options: &Options) -> Result<Vec<Block>, Failure> {
-    match gather(options, collect::blocks, 20 * generate::FULL) {
+fn real_blocks(root: &Path) -> Result<Vec<Block>, Failure> {
+    match gather(root, collect::blocks, 20 * generate::FULL) {
         Ok(blocks) => Ok(random_sample(blocks, generate::FULL)),
         Err(Failure::Run(words)) => {
             nuthatch_program::output::note(&format!("no figure of real blocks: {words}"));

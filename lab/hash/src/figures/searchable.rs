@@ -1,9 +1,12 @@
 //! One of a kernel's tables under load: the keys that it stores, and the searches.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::distribution::chained::{Chained, Searched};
+use crate::distribution::red_black::Forest;
 use crate::functions::{Function, HashedKey, Registry};
+use crate::key::Numeric;
 use crate::table::Table;
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
@@ -18,7 +21,7 @@ pub struct Workload<K> {
     searches: Vec<K>,
 }
 
-impl<K: HashedKey + 'static> Workload<K> {
+impl<K: HashedKey + Numeric> Workload<K> {
     /// `searches` random keys to search: a stored one with the probability `hit_rate`, else an absent one.
     pub fn new(
         stored: Vec<K>,
@@ -35,10 +38,15 @@ impl<K: HashedKey + 'static> Workload<K> {
         let searches = searches.ok_or_else(|| {
             Failure::run(format!(
                 "too few {} keys for a table; choose a larger --root",
-                K::KIND.name()
+                <K as HashedKey>::KIND.name()
             ))
         })?;
         Ok(Self { stored, searches })
+    }
+
+    /// These searches in a table of these keys.
+    pub fn of(stored: Vec<K>, searches: Vec<K>) -> Self {
+        Self { stored, searches }
     }
 
     /// The same searches on a table that was pruned: every second key is stored.
@@ -61,10 +69,12 @@ impl<K: HashedKey + 'static> Workload<K> {
         name: &str,
         table: Table,
     ) -> Result<Box<dyn Searchable + 'a>, Failure> {
-        let function = registry
-            .find(name)
-            .and_then(K::function)
-            .ok_or_else(|| Failure::run(format!("{name} takes no {} keys", K::KIND.name())))?;
+        let function = registry.find(name).and_then(K::function).ok_or_else(|| {
+            Failure::run(format!(
+                "{name} takes no {} keys",
+                <K as HashedKey>::KIND.name()
+            ))
+        })?;
         let bucketed = self
             .stored
             .iter()
@@ -77,6 +87,26 @@ impl<K: HashedKey + 'static> Workload<K> {
     }
 }
 
+impl<K: HashedKey + Numeric> Workload<K> {
+    /// The stored keys in a tree for each first part, as for each inode. Whoever searches has the inode at hand: that
+    /// costs no search.
+    pub fn trees(&self) -> Box<dyn Searchable> {
+        let mut owners = HashMap::new();
+        let mut owned = |key: &K| {
+            let [first, second] = key.parts();
+            let next = owners.len();
+            (*owners.entry(first).or_insert(next), second)
+        };
+        let stored: Vec<(usize, u64)> = self.stored.iter().map(&mut owned).collect();
+        let searches: Vec<(usize, u64)> = self.searches.iter().map(&mut owned).collect();
+        let mut forest = Forest::new(owners.len());
+        for (owner, key) in stored {
+            forest.insert(owner, key);
+        }
+        Box::new(LoadedTrees { forest, searches })
+    }
+}
+
 /// A table that can be searched, independent of the type of its keys.
 pub trait Searchable {
     /// Makes some of the searches.
@@ -84,6 +114,26 @@ pub trait Searchable {
 
     /// How many searches there are.
     fn searches(&self) -> usize;
+}
+
+/// Trees, and the searches: the owner's number and the key in its tree.
+struct LoadedTrees {
+    forest: Forest,
+    searches: Vec<(usize, u64)>,
+}
+
+impl Searchable for LoadedTrees {
+    fn search(&self, range: Range<usize>) -> Searched {
+        let mut searched = Searched::default();
+        for &(owner, key) in &self.searches[range] {
+            searched.count(self.forest.find(owner, key));
+        }
+        searched
+    }
+
+    fn searches(&self) -> usize {
+        self.searches.len()
+    }
 }
 
 struct LoadedTable<'a, K> {
@@ -99,5 +149,31 @@ impl<K: HashedKey> Searchable for LoadedTable<'_, K> {
 
     fn searches(&self) -> usize {
         self.searches.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::Page;
+
+    /// Trees find what a table finds.
+    #[test]
+    fn trees_hit_as_a_table_does() {
+        let page = |number: u64| Page {
+            inode: number / 100 * 352,
+            offset: number % 100 * 4096,
+        };
+        let stored: Vec<Page> = (0..1000).map(page).collect();
+        let absent: Vec<Page> = (1000..2000).map(page).collect();
+        let workload = Workload::new(stored, &absent, 0.7, 5000).unwrap();
+        let registry = Registry::new(1);
+        let table = workload.table(&registry, "page-shift-add", Table::of_bits(8));
+        let table = table.unwrap().search(0..5000);
+        let trees = workload.trees().search(0..5000);
+        assert_eq!((trees.hits, trees.misses), (table.hits, table.misses));
+        // A hundred keys of a tree are 6 or 7 levels; the absent ones' inodes have no tree.
+        assert!((4.0..7.0).contains(&trees.per_hit()), "{}", trees.per_hit());
+        assert_eq!(trees.per_miss(), 0.0);
     }
 }

@@ -12,6 +12,8 @@ pub mod jhash;
 pub mod multiplicative;
 pub mod page_cache;
 mod registry;
+pub mod table_driven;
+pub mod task;
 mod word;
 
 use std::hint::black_box;

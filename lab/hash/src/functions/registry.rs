@@ -2,7 +2,7 @@
 
 use super::{
     Function, ToBucket, ToHash, buffer_cache, bytes, dentry, golden, inode, jhash, multiplicative,
-    page_cache,
+    page_cache, table_driven, task,
 };
 use crate::key::{Block, Dentry, Inode, Kind, Numeric, Page, with_bytes};
 use crate::table::{Table, TableError};
@@ -179,6 +179,7 @@ impl Registry {
     /// All functions, the seeded ones under this seed.
     pub fn new(seed: u64) -> Self {
         let mut entries = paper();
+        entries.extend(of_its_time());
         entries.extend(later());
         entries.extend(seeded(seed));
         Self(entries)
@@ -208,6 +209,8 @@ const BUFFER: &str = "the paper, buffer cache";
 const DENTRY: &str = "the paper, dentry cache";
 const INODE: &str = "the paper, inode cache";
 const MULTIPLICATIVE: &str = "the paper, multiplicative hashing";
+const MC68000: &str = "for an MC68000; the paper, section 6";
+const TABLE_DRIVEN: &str = "the paper, appendix A";
 
 /// The paper's. All of them mask.
 fn paper() -> Vec<Entry> {
@@ -317,6 +320,69 @@ fn paper() -> Vec<Entry> {
             "key * 2654435761 >> (64 - bits), in 64 bits",
             MULTIPLICATIVE,
             Forms::of_number(multiplicative::top_64),
+        ),
+    ]
+}
+
+/// Those of the paper's time that it names, and gives no code of.
+fn of_its_time() -> Vec<Entry> {
+    let entry = |name, about, source, sizes, forms| Entry {
+        name,
+        about,
+        source,
+        seeded: false,
+        sizes,
+        forms,
+    };
+    vec![
+        entry(
+            "mulu-16",
+            "(key ^ key >> 16) * 40503 >> (16 - bits), in 16 bits",
+            MC68000,
+            Sizes::PowersOfTwo,
+            Forms::of_number(multiplicative::mulu),
+        ),
+        entry(
+            "mulu-thrice",
+            "mult-top from three products of 16 bits by 16",
+            MC68000,
+            Sizes::PowersOfTwo,
+            Forms::of_number(multiplicative::mulu_thrice),
+        ),
+        entry(
+            "task-xor",
+            "number ^ (number >> 8)",
+            "Linux 2.2, pid and uid tables",
+            Sizes::PowersOfTwo,
+            Forms::of_number(task::shift_xor),
+        ),
+        entry(
+            "tabulation",
+            "a table a byte, xored, 32 bits",
+            TABLE_DRIVEN,
+            Sizes::Any,
+            Forms::of_bytes_32(table_driven::tabulation),
+        ),
+        entry(
+            "one-table",
+            "turn and xor a table's word, a byte at a time, 32 bits",
+            TABLE_DRIVEN,
+            Sizes::Any,
+            Forms::of_bytes_32(table_driven::one_table),
+        ),
+        entry(
+            "pearson",
+            "Pearson's, four times, 32 bits",
+            "Pearson, CACM 1990",
+            Sizes::Any,
+            Forms::of_bytes_32(table_driven::pearson),
+        ),
+        entry(
+            "crc32-table",
+            "CRC-32 (IEEE), a byte at a time by a table",
+            TABLE_DRIVEN,
+            Sizes::Any,
+            Forms::of_bytes_32(table_driven::crc32),
         ),
     ]
 }
