@@ -34,6 +34,8 @@ pub enum Bench {
     Directory(directory::Options),
     /// Model the distributed store on up to a thousand machines: not a measurement
     Scale(nuthatch_scale::Options),
+    /// Model CPHash and LockHash on a machine of many cores, from recordings of their own code: not a measurement
+    Coherence(nuthatch_coherence::Options),
     /// Run a row of `make bench` by itself, or list them
     Row(rows::Options),
     /// Print Markdown tables of the results that other benches printed with --json
@@ -107,6 +109,7 @@ impl Bench {
                 print("directory", &directory::run(&options)?, options.json)
             }
             Bench::Scale(options) => print("scale", &nuthatch_scale::run(&options)?, options.json),
+            Bench::Coherence(options) => nuthatch_coherence::run(&options),
             Bench::Row(options) => rows::run(&options),
             Bench::Tables(options) => Ok(nuthatch_tables::run(&options)?),
         }
