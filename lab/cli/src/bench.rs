@@ -39,6 +39,8 @@ pub enum Bench {
     Memc3(Memc3),
     /// Model the distributed store on up to a thousand machines: not a measurement
     Scale(nuthatch_scale::Options),
+    /// Model CPHash and LockHash on a machine of many cores, from recordings of their own code: not a measurement
+    Coherence(nuthatch_coherence::Options),
     /// Run a row of `make bench` by itself, or list them
     Row(rows::Options),
     /// Print Markdown tables of the results that other benches printed with --json
@@ -113,6 +115,7 @@ impl Bench {
             }
             Bench::Memc3(bench) => bench.run(),
             Bench::Scale(options) => print("scale", &nuthatch_scale::run(&options)?, options.json),
+            Bench::Coherence(options) => nuthatch_coherence::run(&options),
             Bench::Row(options) => rows::run(&options),
             Bench::Tables(options) => Ok(nuthatch_tables::run(&options)?),
         }

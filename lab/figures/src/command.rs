@@ -28,6 +28,11 @@ const BESIDE: &[Beside] = &[
         package: "redis-server",
     },
     Beside {
+        name: "valgrind",
+        variable: "VALGRIND",
+        package: "valgrind",
+    },
+    Beside {
         name: "oshrun",
         variable: "OSHRUN",
         package: "libopenmpi-dev, openmpi-bin",

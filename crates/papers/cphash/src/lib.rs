@@ -90,6 +90,7 @@ use nuthatch_engine::stats::{EngineStats, MessageStats};
 use nuthatch_engine::{
     AnyEngine, Audit, AuditError, Engine, Evictions, Footprint, Inspect, KeyHasher, LimitError,
 };
+use nuthatch_partition::layout::Layout;
 use nuthatch_partition::memory::{BLOCK_COST, BlockMemory};
 use nuthatch_partition::visit::footprint;
 use nuthatch_partition::{Counts, Partition, PartitionConfig, first_buckets};
@@ -224,6 +225,13 @@ impl<D: Rings> CpHash<D> {
     /// How many partitions there are.
     pub fn partition_count(&self) -> usize {
         self.shared.partitions.len()
+    }
+
+    /// Where the engine's lines lie.
+    pub fn layout(&self) -> Layout {
+        let mut layout = Layout::new(&self.shared.partitions, &self.shared.memory);
+        self.each(|_, partition| layout.add_buckets(partition));
+        layout
     }
 
     /// Makes the owners of all partitions carry out `work`, one after the other.

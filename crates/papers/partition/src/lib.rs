@@ -53,6 +53,7 @@ mod draft;
 pub mod element;
 mod grow;
 mod index;
+pub mod layout;
 pub mod lockhash;
 pub mod memory;
 mod operate;

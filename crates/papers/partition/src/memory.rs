@@ -51,9 +51,9 @@ pub struct BlockMemory {
     /// Its bytes, by line: [`data`](super::data) reads and writes those of elements.
     pub(crate) arena: Arena,
     /// For each block: a bit for each free line. Only its owner has access.
-    free: Words,
+    pub(crate) free: Words,
     /// For each block: its neighbours in its owner's list of blocks with as long a free run.
-    links: Words,
+    pub(crate) links: Words,
     /// Is told of elements that are evicted from any partition.
     pub(crate) evictions: OnceLock<Arc<dyn Evictions>>,
     shared: Shared,

@@ -57,6 +57,7 @@ use nuthatch_base::sync::mutex::MutexGuard;
 use nuthatch_base::sync::shim::{AtomicUsize, Ordering};
 use nuthatch_base::sync::spinlock::SpinLock;
 
+use super::layout::Layout;
 use super::memory::{BLOCK_COST, BlockMemory};
 use super::visit::footprint;
 use super::{Counts, Descriptor, Eviction, Partition, PartitionConfig, Searches, first_buckets};
@@ -166,6 +167,15 @@ impl LockHash {
     /// How many partitions there are.
     pub fn partition_count(&self) -> usize {
         self.partitions.len()
+    }
+
+    /// Where the engine's lines lie.
+    pub fn layout(&self) -> Layout {
+        let mut layout = Layout::new(&self.partitions, &self.memory);
+        for partition in 0..self.partitions.len() {
+            self.at(partition, |locked| layout.add_buckets(locked));
+        }
+        layout
     }
 
     #[inline(always)]

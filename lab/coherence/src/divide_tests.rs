@@ -1,0 +1,157 @@
+//! Recordings written by hand.
+
+use super::*;
+use crate::lackey::parse;
+
+/// Marks at 0x1000, the stack at 0x2000, partitions of two lines at 0x10000, blocks at 0x20000, of which the first has
+/// buckets.
+fn layout(served: bool) -> Layout {
+    Layout {
+        marks: 0x1000,
+        stack: 0x2000..0x3000,
+        partitions: 0x10000..0x10200,
+        partition_size: 0x80,
+        blocks: 0x20000..0x30000,
+        bookkeeping: vec![0x40000..0x40100],
+        buckets: vec![0x20000..0x21000],
+        served,
+    }
+}
+
+fn divided(served: bool, lines: &str) -> Result<Divided, String> {
+    let mut events = Events::new(layout(served));
+    for line in lines.lines() {
+        events.take(parse(line.as_bytes()).unwrap());
+    }
+    divide(&events, &layout(served))
+}
+
+fn actions(run: &Run, kinds: &[LineKind]) -> Vec<(Action, Class)> {
+    let step = |step: &Step| (step.action, kinds[step.line as usize].class);
+    run.steps.iter().map(step).collect()
+}
+
+#[test]
+fn a_critical_section() {
+    let found = divided(
+        false,
+        "I  0,3\n L 20000,8\n S 1000,1\nI  0,3\n L 50000,8\nI  0,3\n L 2000,8\nI  0,3\n M 10040,4\nI  0,3\n L 20000,8\nI  \
+         0,3\n M 10008,8\n L 21000,8\n S 21000,8\n L 21000,8\n L 21040,8\n S 40000,8\nI  0,3\n M 10040,4\nI  0,3\nI  \
+         0,3\n S 1001,1\n S 1002,1",
+    )
+    .unwrap();
+    let [piece] = &found.pieces[..] else {
+        panic!("one piece");
+    };
+    assert_eq!(
+        actions(&piece.client, &found.lines),
+        [
+            (Action::Read, Class::Client),
+            (Action::Lock, Class::Lock),
+            (Action::Read, Class::Bucket),
+            (Action::Read, Class::Partition),
+            (Action::Write, Class::Partition),
+            (Action::Read, Class::Header),
+            (Action::Write, Class::Header),
+            (Action::Read, Class::Data),
+            (Action::Write, Class::Partition),
+            (Action::Unlock, Class::Lock),
+        ]
+    );
+    let instructions: Vec<u32> = piece
+        .client
+        .steps
+        .iter()
+        .map(|step| step.instructions)
+        .collect();
+    assert_eq!(instructions, [1, 2, 1, 1, 0, 0, 0, 0, 0, 1]);
+    assert_eq!((piece.client.rest, found.instructions), (2, 8));
+}
+
+/// A client sends two lines, the server's turn serves both and answers; then the client reads the answer, and another
+/// client makes the server serve a third.
+const MESSAGES: &str = " S 1000,1
+ S 50008,8
+ S 50000,8
+ S 50048,8
+ S 50040,8
+ M 10000,4
+ L 10010,8
+ L 50000,8
+ L 20000,8
+ S 50000,8
+ S 60000,8
+ L 50040,8
+ L 21000,8
+ S 60000,8
+ M 10000,4
+ L 60000,8
+ S 60000,8
+ S 50088,8
+ S 50080,8
+ S 1001,1
+ S 70000,8
+ M 10080,4
+ L 70000,8
+ L 23000,8
+ M 10080,4
+ M 10000,4
+ L 50080,8
+ L 22000,8
+ M 10000,4
+ L 70000,8
+ S 1002,1";
+
+#[test]
+fn turns_become_items_that_are_sent_and_awaited() {
+    let found = divided(true, MESSAGES).unwrap();
+    let [piece] = &found.pieces[..] else {
+        panic!("one piece");
+    };
+    assert_eq!(
+        actions(&piece.client, &found.lines),
+        [
+            (Action::Publish(0), Class::Message),
+            (Action::Publish(1), Class::Message),
+            (Action::Await(1), Class::Message),
+            (Action::Read, Class::Message),
+            (Action::Write, Class::Message),
+            (Action::Publish(2), Class::Message),
+        ]
+    );
+    let items: Vec<_> = piece
+        .items
+        .iter()
+        .map(|item| actions(&item.run, &found.lines))
+        .collect();
+    assert_eq!(
+        items[0],
+        [
+            (Action::Read, Class::Partition),
+            (Action::Read, Class::Message),
+            (Action::Read, Class::Bucket),
+            (Action::Write, Class::Message),
+            (Action::Write, Class::Message),
+        ]
+    );
+    assert_eq!(items[1].len(), 3);
+    assert_eq!(
+        items[2],
+        [
+            (Action::Read, Class::Message),
+            (Action::Read, Class::Header)
+        ]
+    );
+}
+
+#[test]
+fn a_recording_without_marks_or_without_its_end_is_refused() {
+    assert!(
+        divided(true, " L 50000,8")
+            .err()
+            .unwrap()
+            .contains("no mark")
+    );
+    let cut = MESSAGES.lines().take(10).collect::<Vec<_>>().join("\n");
+    assert!(divided(true, &cut).is_err());
+}

@@ -1,0 +1,279 @@
+//! A model of CPHash and LockHash on machines of many cores. It is not a measurement, but it runs the engines' own code:
+//! their accesses are recorded line by line ([`record`]), and replayed by many threads on a machine with private caches,
+//! sockets and a directory ([`replay`], [`memory`]), whose parameters are given ([`machine`]).
+//!
+//! ```text
+//!  valgrind, one thread        recording                        replay                        report
+//!  instructions, accesses -->  pieces of a client,  -->  n threads: caches, locks,  -->  operations a second,
+//!  lackey, divide              items of servers          rings; machines/*.toml          and why
+//! ```
+//!
+//! What it leaves out is in docs/engines.md.
+
+#![forbid(unsafe_code)]
+
+pub mod divide;
+pub mod lackey;
+pub mod machine;
+mod measured;
+pub mod memory;
+pub mod record;
+pub mod recording;
+pub mod replay;
+pub mod report;
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use nuthatch_bench::recorded::Plan;
+use nuthatch_program::{Failure, output};
+
+use machine::Machine;
+use record::{Recorded, Wanted};
+use recording::Recording;
+use replay::Load;
+use report::{RecordedReport, Report, Row};
+
+/// Options of the model.
+#[derive(Args, Clone, Debug)]
+pub struct Options {
+    /// The machine: that of the paper, this one, or a file like lab/coherence/machines/paper.toml
+    #[arg(long, value_name = "paper|here|FILE", default_value = "paper")]
+    pub machine: String,
+    /// The engines
+    #[arg(
+        long = "engine",
+        value_enum,
+        value_delimiter = ',',
+        default_value = "cphash,lockhash"
+    )]
+    pub engines: Vec<Recorded>,
+    /// Hardware threads; of those of cphash one half are servers
+    #[arg(
+        long,
+        value_name = "T",
+        value_delimiter = ',',
+        default_value = "20,80,160"
+    )]
+    pub threads: Vec<usize>,
+    /// Use one hardware thread of each core only
+    #[arg(long)]
+    pub one_a_core: bool,
+    /// Bytes of the working set, as the paper's table counts them
+    #[arg(
+        long,
+        value_name = "BYTES",
+        default_value = "1M",
+        value_parser = nuthatch_program::size::parse
+    )]
+    pub working_set: usize,
+    /// Model working sets that are so many times larger: copies of the recorded table
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1")]
+    pub copies: Vec<usize>,
+    /// The share of inserts; the rest are lookups
+    #[arg(long, value_name = "R", default_value_t = 0.3)]
+    pub insert_ratio: f64,
+    /// Operations at a time [default: 1000 for cphash, 1 for lockhash, as in the paper]
+    #[arg(long, value_name = "B")]
+    pub batch: Option<usize>,
+    /// Partitions [default: 4096 of lockhash; of cphash one for each server, or the next power of two]
+    #[arg(long, value_name = "NUM")]
+    pub partitions: Option<usize>,
+    /// Operations of a recorded piece [default: 1000 of cphash, 100 of lockhash]
+    #[arg(long, value_name = "N")]
+    pub piece: Option<usize>,
+    /// Recorded pieces [default: 8000 operations]
+    #[arg(long, value_name = "N")]
+    pub pieces: Option<usize>,
+    /// Operations of each thread that are modelled and counted; before them come as many that are not
+    #[arg(long, value_name = "N", default_value_t = 4000)]
+    pub operations: u64,
+    /// Instructions a cycle, instead of the machine's
+    #[arg(long, value_name = "IPC")]
+    pub ipc: Option<f64>,
+    /// Replay these recordings, each with all --threads, instead of new ones of --engine; tiny: two that come along, to see
+    /// that it works
+    #[arg(
+        long,
+        value_name = "new|tiny|FILE",
+        value_delimiter = ',',
+        default_value = "new"
+    )]
+    pub recording: Vec<String>,
+    /// Keep the last new recording in this file
+    #[arg(long, value_name = "FILE")]
+    pub save: Option<PathBuf>,
+    /// Also measure the same on this machine, and tell the model's error; for --machine here
+    #[arg(long)]
+    pub measure: bool,
+    /// Be the program that is recorded
+    #[arg(long, hide = true)]
+    pub record: bool,
+    /// Print one line of JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The paper's LockHash.
+const LOCKHASH_PARTITIONS: usize = 4096;
+
+/// The paper's batch.
+const BATCH: usize = 1000;
+
+/// Recordings of a few operations with 16 keys, by a build without optimisation.
+const TINY: [&[u8]; 2] = [
+    include_bytes!("../recordings/tiny-cphash.json"),
+    include_bytes!("../recordings/tiny-lockhash.json"),
+];
+
+/// Operations recorded by default.
+const RECORDED: usize = 8000;
+
+impl Options {
+    fn check(&self) -> Result<(), Failure> {
+        let told = |words: &str| Err(Failure::usage(words));
+        if !(0.0..=1.0).contains(&self.insert_ratio) {
+            return told("--insert-ratio: 0 to 1");
+        }
+        let counts = [self.batch, self.partitions, self.piece, self.pieces];
+        if counts.contains(&Some(0)) || self.operations == 0 {
+            return told("--batch, --partitions, --piece, --pieces, --operations: at least 1");
+        }
+        if self.threads.is_empty() || self.copies.is_empty() || self.copies.contains(&0) {
+            return told("--threads, --copies: at least one number, and none of them 0");
+        }
+        if self.ipc.is_some_and(|ipc| !(0.01..=100.0).contains(&ipc)) {
+            return told("--ipc: 0.01 to 100");
+        }
+        Ok(())
+    }
+
+    /// What is recorded of an engine for so many threads.
+    fn wanted(&self, engine: Recorded, threads: usize) -> Wanted {
+        let servers = (threads / 2).max(1);
+        let (partitions, batch, piece) = match engine {
+            Recorded::Cphash => (servers.next_power_of_two().max(2), BATCH, BATCH),
+            Recorded::Lockhash => (LOCKHASH_PARTITIONS, 1, 100),
+        };
+        let piece = self.piece.unwrap_or(piece);
+        Wanted {
+            engine,
+            partitions: self.partitions.unwrap_or(partitions),
+            plan: Plan {
+                working_set: self.working_set,
+                insert_ratio: self.insert_ratio,
+                batch: self.batch.unwrap_or(batch),
+                piece,
+                pieces: self.pieces.unwrap_or((RECORDED / piece).max(1)),
+            },
+        }
+    }
+
+    fn load(&self, threads: usize, copies: usize) -> Load {
+        Load {
+            threads,
+            alone: self.one_a_core,
+            copies,
+            warm_up: self.operations * threads as u64,
+            measured: self.operations * threads as u64,
+        }
+    }
+}
+
+/// Runs the model, or is recorded.
+pub fn run(options: &Options) -> Result<(), Failure> {
+    options.check()?;
+    if options.record {
+        let threads = options.threads[0];
+        return options
+            .engines
+            .iter()
+            .try_for_each(|&engine| record::recorded(&options.wanted(engine, threads)));
+    }
+    nuthatch_bench::report::print("coherence", &model(options)?, options.json)
+}
+
+/// The model's results.
+pub fn model(options: &Options) -> Result<Report, Failure> {
+    options.check()?;
+    let mut machine = Machine::named(&options.machine)?;
+    if let Some(ipc) = options.ipc {
+        (machine.ipc.is, machine.ipc.source) = (ipc, "--ipc".to_owned());
+    }
+    let mut report = Report {
+        recorded: Vec::new(),
+        rows: Vec::new(),
+        machine,
+    };
+    for source in &options.recording {
+        match source.as_str() {
+            "new" => options
+                .engines
+                .iter()
+                .try_for_each(|&engine| of_engine(options, engine, &mut report))?,
+            "tiny" => {
+                for text in TINY {
+                    add(options, Recording::parse(text)?, &mut report)?;
+                }
+            }
+            file => add(options, Recording::read(Path::new(file))?, &mut report)?,
+        }
+    }
+    report.compare();
+    Ok(report)
+}
+
+/// Records an engine, once for each number of partitions, and replays the recordings.
+fn of_engine(options: &Options, engine: Recorded, report: &mut Report) -> Result<(), Failure> {
+    let mut last: Option<Recording> = None;
+    for &threads in &options.threads {
+        let wanted = options.wanted(engine, threads);
+        let fits = |recording: &Recording| recording.partitions == wanted.partitions;
+        let recording = match last.take().filter(fits) {
+            Some(recording) => recording,
+            None => {
+                output::note(&format!(
+                    "recording {} for {threads} threads",
+                    engine.name()
+                ));
+                let recording = record::record(&wanted)?;
+                report.recorded.push(RecordedReport::of(&recording));
+                recording
+            }
+        };
+        replay_with(options, &recording, threads, report)?;
+        last = Some(recording);
+    }
+    match (&options.save, last) {
+        (Some(path), Some(recording)) => recording.write(path),
+        _ => Ok(()),
+    }
+}
+
+/// Replays a recording with all numbers of threads.
+fn add(options: &Options, recording: Recording, report: &mut Report) -> Result<(), Failure> {
+    report.recorded.push(RecordedReport::of(&recording));
+    let mut threads = options.threads.iter();
+    threads.try_for_each(|&threads| replay_with(options, &recording, threads, report))
+}
+
+fn replay_with(
+    options: &Options,
+    recording: &Recording,
+    threads: usize,
+    report: &mut Report,
+) -> Result<(), Failure> {
+    for &copies in &options.copies {
+        let load = options.load(threads, copies);
+        let counted = replay::replay(recording, &report.machine, load)
+            .map_err(|words| Failure::Usage(format!("--threads {threads}: {words}")))?;
+        let mut row = Row::of(recording, &report.machine, &load, &counted);
+        if options.measure && copies == 1 {
+            let measured = measured::mops(recording, options.insert_ratio, threads)?;
+            row.measured_mops = Some(measured);
+            row.of_measured = Some(row.mops / measured);
+        }
+        report.rows.push(row);
+    }
+    Ok(())
+}
