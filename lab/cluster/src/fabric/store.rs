@@ -1,13 +1,12 @@
-//! How long the distributed store's operations take, beside those of the fabric, and how many a second it carries out.
+//! How long the distributed store's operations take, beside those of the fabric and of a memcached.
 //!
-//! The first PE serves. For the latencies the second PE sends requests, one at a time; for the throughput all others
-//! do.
+//! The first PE serves, and the second one sends requests, one at a time.
 
 use std::fmt::{self, Display};
-use std::io::{BufRead, BufReader, Read as _, Write};
+use std::io;
 use std::mem::MaybeUninit;
-use std::net::TcpStream;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use hdrhistogram::Histogram;
@@ -16,9 +15,9 @@ use nuthatch_engine::{
     Engine, Handle, Inspect, Item, Key, Op, Removal, Replies, Reply, Request, Store, Time,
 };
 use nuthatch_fabric::{Address, Fabric, Gone};
-use nuthatch_workload::{Distribution, Popularity, Seed};
-use rand::Rng;
 use serde::Serialize;
+
+use crate::fabric::memcached::Memcached;
 
 /// Bytes of the values.
 pub const BYTES: [usize; 6] = [32, 128, 512, 1024, 4096, 16_384];
@@ -26,7 +25,7 @@ pub const BYTES: [usize; 6] = [32, 128, 512, 1024, 4096, 16_384];
 pub(crate) const NOW: Time = Time(1);
 
 /// Bytes of a server.
-const MEMORY: usize = 64 << 20;
+pub(crate) const MEMORY: usize = 64 << 20;
 
 /// The cases that are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -105,25 +104,6 @@ impl Display for StoreLatency {
     }
 }
 
-/// How many operations a second.
-#[derive(Clone, Debug, Serialize)]
-pub struct Throughput {
-    /// Share of gets, of a hundred.
-    pub gets: u32,
-    /// Clients.
-    pub clients: usize,
-    /// Requests of a batch.
-    pub batch: usize,
-    /// Entries of each client's directory.
-    pub directory: usize,
-    /// Operations a second, of the calling PE.
-    pub per_second: f64,
-    /// Operations a second, of all clients.
-    pub of_all_per_second: f64,
-    /// Share of gets that the directory led to their pair.
-    pub directory_hits: f64,
-}
-
 /// Why nothing was measured.
 #[derive(Debug)]
 pub enum Failed {
@@ -132,7 +112,7 @@ pub enum Failed {
     /// A PE is gone.
     Gone(Gone),
     /// The memcached gives no valid answer.
-    Memcached(std::io::Error),
+    Memcached(io::Error),
 }
 
 impl Display for Failed {
@@ -157,8 +137,8 @@ impl From<Gone> for Failed {
     }
 }
 
-impl From<std::io::Error> for Failed {
-    fn from(error: std::io::Error) -> Self {
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Self {
         Self::Memcached(error)
     }
 }
@@ -166,7 +146,7 @@ impl From<std::io::Error> for Failed {
 /// Takes replies, and keeps the last short value and the count of hits and stores.
 pub(crate) struct Sink {
     value: Vec<MaybeUninit<u8>>,
-    hits: usize,
+    pub(crate) hits: usize,
 }
 
 impl Sink {
@@ -218,12 +198,15 @@ const RAW: usize = 4096;
 /// Words of symmetric memory that the latencies take on each PE.
 pub const WORDS: usize = 4 * (MEMORY / 8 + (2 << 20));
 
-/// Words beside a store: how many clients are through, and the words of their [`Meeting`]. One allocation holds all: a
-/// job can make few allocations, and some runs open many stores.
-const BESIDE: usize = 8;
+/// Words of symmetric memory that one store takes on each PE, and what is beside it.
+pub const STORE_WORDS: usize = MEMORY / 8 + (2 << 20);
 
-/// A store on the fabric; the first PE serves while `work` runs on the others, and gets the place of the words for a
-/// [`Meeting`]. Collective.
+/// Words beside a store: how many clients are through, and those where they meet. One allocation holds all: a job can
+/// make few allocations, and some runs open many stores.
+pub(crate) const BESIDE: usize = 8;
+
+/// A store on the fabric; the first PE serves while `work` runs on the others, and gets the place of the words
+/// where they meet. Collective.
 pub(crate) fn with_store<F: Fabric, T>(
     fabric: &Arc<F>,
     config: &Config,
@@ -231,9 +214,11 @@ pub(crate) fn with_store<F: Fabric, T>(
 ) -> Result<Option<T>, Failed> {
     let member = Member::open(Arc::clone(fabric), config)?;
     let done = fabric.allocate(BESIDE).map_err(ConfigError::from)?;
-    let word = |at: Address| fabric.local(at, 1)[0].load(std::sync::atomic::Ordering::Acquire);
+    // Acquire: a client counts itself behind its last request.
+    let word = |at: Address| fabric.local(at, 1)[0].load(Ordering::Acquire);
     for word in fabric.local(done, BESIDE) {
-        word.store(0, std::sync::atomic::Ordering::Release);
+        // Relaxed: a barrier follows.
+        word.store(0, Ordering::Relaxed);
     }
     fabric.barrier();
     let mut result = Ok(None);
@@ -403,153 +388,29 @@ fn of_store<F: Fabric>(
 
 /// Measures a memcached, by a client that sends a request and waits for its answer.
 fn of_memcached(address: &str, count: u64) -> Result<Vec<StoreLatency>, Failed> {
-    let stream = TcpStream::connect(address)?;
-    stream.set_nodelay(true)?;
-    let mut reader = BufReader::new(stream.try_clone()?);
-    let mut writer = stream;
+    let longest = BYTES[BYTES.len() - 1];
+    let mut client = Memcached::connect(address, longest)?;
     let mut found = Vec::new();
     for bytes in BYTES {
-        let mut set = format!("set key-of-{bytes:09} 0 0 {bytes}\r\n").into_bytes();
-        set.extend(vec![b'v'; bytes]);
-        set.extend(b"\r\n");
-        let get = format!("get key-of-{bytes:09}\r\n");
-        let mut line = String::new();
-        let mut value = vec![0; bytes + 2 + 5];
-        let mut failed: Option<std::io::Error> = None;
+        let (key, value) = (format!("key-of-{bytes:09}"), vec![b'v'; bytes]);
+        let mut failed: Option<io::Error> = None;
+        let mut hits = 0;
+        let mut note = |answered: io::Result<usize>| match answered {
+            Ok(answered) => hits += answered,
+            Err(error) => failed = Some(error),
+        };
         found.push(time(Case::MemcachedSet, bytes, count, || {
-            line.clear();
-            let sent = writer
-                .write_all(&set)
-                .and_then(|()| reader.read_line(&mut line));
-            if let Err(error) = sent {
-                failed = Some(error);
-            }
+            let sent = client.set(&key, &value);
+            note(sent.and_then(|()| client.finish()));
         }));
         found.push(time(Case::MemcachedGet, bytes, count, || {
-            line.clear();
-            let sent = writer
-                .write_all(get.as_bytes())
-                .and_then(|()| reader.read_line(&mut line))
-                .and_then(|_| reader.read_exact(&mut value));
-            if let Err(error) = sent {
-                failed = Some(error);
-            }
+            let sent = client.get(&key);
+            note(sent.and_then(|()| client.finish()));
         }));
         if let Some(error) = failed {
             return Err(error.into());
         }
-        assert!(line.starts_with("VALUE "), "answered {line:?}");
+        assert!(hits > 0, "what was stored is there");
     }
     Ok(found)
-}
-
-/// Keys of the throughput.
-const KEYS: u64 = 100_000;
-
-/// Words of symmetric memory that a run of throughputs takes on each PE, for each of its cells.
-pub const THROUGHPUT_WORDS: usize = MEMORY / 8 + (2 << 20);
-
-/// Where clients meet, at the first PE.
-struct Meeting<'f, F> {
-    fabric: &'f F,
-    clients: u64,
-    arrived: Address,
-    sum: Address,
-}
-
-impl<'f, F: Fabric> Meeting<'f, F> {
-    /// A meeting by two words that are zero.
-    fn new(fabric: &'f F, words: Address) -> Self {
-        Self {
-            fabric,
-            clients: fabric.pes() as u64 - 1,
-            arrived: words,
-            sum: words.plus(1),
-        }
-    }
-
-    /// Waits until all clients have come here `times` times.
-    fn wait(&self, times: u64) -> Result<(), Failed> {
-        self.fabric.fetch_add(0, self.arrived, 1)?;
-        let mut attempt = 0;
-        while self.fabric.fetch(0, self.arrived)? < times * self.clients {
-            self.fabric.pause(attempt);
-            attempt += 1;
-        }
-        Ok(())
-    }
-}
-
-/// Operations a second on values of 100 bytes, keys by Zipf's law with exponent 0.99 (YCSB). Collective; clients begin
-/// together.
-pub fn throughput<F: Fabric>(
-    fabric: &Arc<F>,
-    gets: u32,
-    batch: usize,
-    directory: usize,
-    rounds: u64,
-    operations: Operations,
-) -> Result<Option<Throughput>, Failed> {
-    let clients = fabric.pes() - 1;
-    with_store(
-        fabric,
-        &config(operations, directory),
-        |engine, pe, words| {
-            let meeting = Meeting::new(&**fabric, words);
-            let mut handle = engine.handle();
-            let mut sink = Sink::new();
-            let value = [b'v'; 100];
-            let names: Vec<_> = (0..KEYS).map(|key| format!("user{key:012}")).collect();
-            let key = |number: u64| Key::new(names[number as usize].as_bytes(), engine.hasher());
-            for number in (0..KEYS).filter(|number| number % clients as u64 == pe as u64 - 1) {
-                let op = Op::Store(Store::set(&value));
-                handle.execute(
-                    NOW,
-                    &[Request {
-                        key: key(number),
-                        op,
-                    }],
-                    &mut sink,
-                );
-            }
-            let popularity = Popularity::new(Distribution::YCSB, KEYS);
-            let mut random = Seed(7).thread(pe);
-            let before = engine.client_stats();
-            meeting.wait(1)?;
-            let started = Instant::now();
-            for _ in 0..rounds {
-                let requests: Vec<_> = (0..batch)
-                    .map(|_| {
-                        let op = match random.random_range(0..100) < gets {
-                            true => Op::Get,
-                            false => Op::Store(Store::set(&value)),
-                        };
-                        let number = popularity.draw(&mut random);
-                        Request {
-                            key: key(number),
-                            op,
-                        }
-                    })
-                    .collect();
-                handle.execute(NOW, &requests, &mut sink);
-            }
-            let seconds = started.elapsed().as_secs_f64();
-            let per_second = (rounds * batch as u64) as f64 / seconds;
-            fabric.fetch_add(0, meeting.sum, per_second as u64)?;
-            meeting.wait(2)?;
-            let of_all_per_second = fabric.fetch(0, meeting.sum)? as f64;
-            let stats = engine.client_stats();
-            let hits = stats.directory_hits - before.directory_hits;
-            let misses = stats.directory_misses - before.directory_misses;
-            Ok(Throughput {
-                gets,
-                clients,
-                batch,
-                directory,
-                per_second,
-                of_all_per_second,
-                directory_hits: hits as f64 / (hits + misses).max(1) as f64,
-            })
-        },
-    )
 }
