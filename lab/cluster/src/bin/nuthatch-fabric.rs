@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use nuthatch_cluster::Operations;
 use nuthatch_cluster_lab::fabric::conformance::{self, Sizes};
@@ -79,6 +80,10 @@ enum Command {
         /// Calls of each kind
         #[arg(long, default_value_t = 20_000)]
         count: u64,
+        /// Bytes of the values
+        #[arg(long, value_delimiter = ',', default_values_t = store::BYTES,
+            value_parser = RangedU64ValueParser::<usize>::new().range(1..=store::LONGEST as u64))]
+        bytes: Vec<usize>,
         /// Also measure the memcached that listens here (HOST:PORT)
         #[arg(long)]
         memcached: Option<String>,
@@ -132,11 +137,12 @@ fn main() -> ExitCode {
         }
         Command::Store {
             count,
+            bytes,
             memcached,
             figure,
             json,
         } => with(store::WORDS, Threads::Multiple, |fabric| {
-            let found = measure_store(fabric, count, memcached.as_deref(), json)?;
+            let found = measure_store(fabric, count, &bytes, memcached.as_deref(), json)?;
             match figure.filter(|_| !found.is_empty()) {
                 Some(name) => draw_latencies(&found, &name),
                 None => Ok(()),
@@ -218,10 +224,12 @@ fn measure(fabric: &OpenShmem, count: u64, json: bool) -> Result<(), String> {
 fn measure_store(
     fabric: &Arc<OpenShmem>,
     count: u64,
+    bytes: &[usize],
     memcached: Option<&str>,
     json: bool,
 ) -> Result<Vec<StoreLatency>, String> {
-    let found = store::latencies(fabric, count, memcached).map_err(|failed| failed.to_string())?;
+    let found =
+        store::latencies(fabric, count, bytes, memcached).map_err(|failed| failed.to_string())?;
     if fabric.pe() != 1 {
         return Ok(found);
     }

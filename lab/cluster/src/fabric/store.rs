@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use crate::fabric::memcached::Memcached;
 
-/// Bytes of the values.
+/// Bytes of the values, unless others are chosen.
 pub const BYTES: [usize; 6] = [32, 128, 512, 1024, 4096, 16_384];
 
 pub(crate) const NOW: Time = Time(1);
@@ -192,7 +192,10 @@ pub(crate) fn config(operations: Operations, directory: usize) -> Config {
     }
 }
 
-/// Words that the fabric's own operations work on.
+/// The longest value whose latency is measured.
+pub const LONGEST: usize = 16_384;
+
+/// Words that the fabric's own operations work on: more than a block of the longest value has.
 const RAW: usize = 4096;
 
 /// Words of symmetric memory that the latencies take on each PE.
@@ -256,11 +259,12 @@ fn time(case: Case, bytes: usize, count: u64, mut work: impl FnMut()) -> StoreLa
     }
 }
 
-/// Measures each case `count` times. Collective; the second PE has the results. `memcached`: the address of a memcached
+/// Measures each case `count` times, with values of these sizes, up to [`LONGEST`]. Collective; the second PE has the results. `memcached`: the address of a memcached
 /// that is measured, too.
 pub fn latencies<F: Fabric>(
     fabric: &Arc<F>,
     count: u64,
+    sizes: &[usize],
     memcached: Option<&str>,
 ) -> Result<Vec<StoreLatency>, Failed> {
     let mut found = Vec::new();
@@ -268,8 +272,14 @@ pub fn latencies<F: Fabric>(
     let direct = config(Operations::Direct, 1 << 10);
     let part = with_store(fabric, &direct, |engine, pe, _| {
         only_second(pe, || {
-            let mut found = raw(&**fabric, engine, place, count)?;
-            found.extend(of_store(engine, count, Case::GetHit, Case::SetDirect));
+            let mut found = raw(&**fabric, engine, place, count, sizes)?;
+            found.extend(of_store(
+                engine,
+                count,
+                sizes,
+                Case::GetHit,
+                Case::SetDirect,
+            ));
             Ok(found)
         })
     })?;
@@ -277,7 +287,7 @@ pub fn latencies<F: Fabric>(
     let blind = config(Operations::Direct, 0);
     let part = with_store(fabric, &blind, |engine, pe, _| {
         only_second(pe, || {
-            let all = of_store(engine, count, Case::GetMiss, Case::SetActive);
+            let all = of_store(engine, count, sizes, Case::GetMiss, Case::SetActive);
             Ok(all
                 .into_iter()
                 .filter(|one| one.case == Case::GetMiss)
@@ -288,12 +298,18 @@ pub fn latencies<F: Fabric>(
     let active = config(Operations::Active, 0);
     let part = with_store(fabric, &active, |engine, pe, _| {
         only_second(pe, || {
-            Ok(of_store(engine, count, Case::GetActive, Case::SetActive))
+            Ok(of_store(
+                engine,
+                count,
+                sizes,
+                Case::GetActive,
+                Case::SetActive,
+            ))
         })
     })?;
     found.extend(part.into_iter().flatten());
     if let (Some(address), true) = (memcached, fabric.pe() == 1 % fabric.pes()) {
-        found.extend(of_memcached(address, count.min(20_000))?);
+        found.extend(of_memcached(address, count.min(20_000), sizes)?);
     }
     fabric.barrier();
     found.sort_by_key(|one| one.bytes);
@@ -316,6 +332,7 @@ fn raw<F: Fabric>(
     engine: &Arc<Cluster<F>>,
     at: Address,
     count: u64,
+    sizes: &[usize],
 ) -> Result<Vec<StoreLatency>, Failed> {
     let mut found = Vec::new();
     let mut handle = engine.handle();
@@ -326,7 +343,7 @@ fn raw<F: Fabric>(
         let op = Op::Remove(Removal::default());
         handle.execute(NOW, &[Request { key, op }], &mut sink);
     };
-    for bytes in BYTES {
+    for &bytes in sizes {
         let words = engine.footprint(16, bytes).size / 8;
         let mut into = vec![0; words];
         let mut failed = None;
@@ -365,13 +382,14 @@ fn raw<F: Fabric>(
 fn of_store<F: Fabric>(
     engine: &Arc<Cluster<F>>,
     count: u64,
+    sizes: &[usize],
     get: Case,
     set: Case,
 ) -> Vec<StoreLatency> {
     let mut handle = engine.handle();
     let mut sink = Sink::new();
     let mut found = Vec::new();
-    for bytes in BYTES {
+    for &bytes in sizes {
         let value = vec![7; bytes];
         let name = format!("key of {bytes:>9}");
         let key = Key::new(name.as_bytes(), engine.hasher());
@@ -387,11 +405,11 @@ fn of_store<F: Fabric>(
 }
 
 /// Measures a memcached, by a client that sends a request and waits for its answer.
-fn of_memcached(address: &str, count: u64) -> Result<Vec<StoreLatency>, Failed> {
-    let longest = BYTES[BYTES.len() - 1];
+fn of_memcached(address: &str, count: u64, sizes: &[usize]) -> Result<Vec<StoreLatency>, Failed> {
+    let longest = sizes.iter().copied().max().unwrap_or(0);
     let mut client = Memcached::connect(address, longest)?;
     let mut found = Vec::new();
-    for bytes in BYTES {
+    for &bytes in sizes {
         let (key, value) = (format!("key-of-{bytes:09}"), vec![b'v'; bytes]);
         let mut failed: Option<io::Error> = None;
         let mut hits = 0;
