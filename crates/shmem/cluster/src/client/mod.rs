@@ -68,8 +68,8 @@ pub struct Client<F: Fabric> {
     in_order: bool,
     /// Inside while the session may access blocks.
     visitor: Visitor,
-    /// The last mark that it put to see its earlier writes arrive.
-    arrivals: u64,
+    /// Words of a key that was got beside a lock have perhaps not come yet.
+    key_is_coming: bool,
     /// From the callers' clock to the store's; nothing before the session has polled that.
     shift: Option<Shift>,
     /// When the present poll of the store's clock began, by the callers' clock, if one is under way.
@@ -123,7 +123,7 @@ impl<F: Fabric> Client<F> {
             config: config.clone(),
             session,
             visitor: Visitor::default(),
-            arrivals: 0,
+            key_is_coming: false,
             shift: None,
             clock_poll: None,
             clock_before: None,
