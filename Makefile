@@ -2,7 +2,7 @@
 
 PREFIX ?= /usr/local
 
-.PHONY: serve cluster test bench figures-engines figures-hash figures-flow loom tsan aarch64 fuzz soak dpdk \
+.PHONY: serve cluster test bench figures-engines figures-hash figures-flow figures-cluster loom tsan aarch64 fuzz soak dpdk \
 	release install install-flow uninstall
 
 # Build and start a server on 127.0.0.1:11211.
@@ -32,6 +32,10 @@ figures-hash:
 # The tables and plots of docs/flow-cache.md.
 figures-flow:
 	@scripts/figures-flow.sh
+
+# The figures of SHMEMCache, on OpenSHMEM: latencies, throughput, the pointer directory, the model of many machines.
+figures-cluster:
+	@scripts/figures-cluster.sh $(ARGS)
 
 # The models of the lock-free parts alone.
 loom:

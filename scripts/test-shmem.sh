@@ -60,7 +60,9 @@ check="$program check --rounds 30"
     # Asked five times a second it has less than half of a core.
     expect "an idle server rests" '^ *200000 .* [1-4]\{0,1\}[0-9]\.[0-9] %$' 0 $job 2 "$program" idle --count 1000
     # A store for each line, all in one job.
-    expect "throughput" '^100 % *1 *16384 ' 0 $job 2 "$program" throughput --rounds 64
+    expect "throughput" '^store *100 % *100 *1 *16384 ' 0 $job 2 "$program" throughput --rounds 64
+    expect "throughput of chosen requests" '"value": 4096' 0 $job 3 "$program" throughput --rounds 64 --keys 1000 \
+        --value 32,4096 --gets 50 --batch 1,8 --json
     expect "latencies" '"operation": "compare_swap"' 0 $job 2 "$program" latency --count 100 --json
 }
 if scripts/hosts.sh up 3 >"$log" 2>&1; then

@@ -12,10 +12,17 @@
 //! message, which the server's processor must carry out beside the others. Repeated operations load the card. The more
 //! machines, the more often another session has set a key since this one knew its tail: then the first compare-swap of a
 //! set is lost.
+//!
+//! A get raises a block's recency by a compare-swap if it is the first one of a version, or of an epoch.
+//!
+//! [`against`] compares it with runs of a few clients.
 
 #![forbid(unsafe_code)]
 
+pub mod against;
+
 use std::fmt::{self, Display};
+use std::path::PathBuf;
 
 use clap::Args;
 use nuthatch_base::hash::KeyHasher;
@@ -46,6 +53,9 @@ pub struct Options {
     /// One-sided operations that a server's network card takes, in millions per second
     #[arg(long, value_name = "MOPS", default_value_t = 35.0)]
     pub card: f64,
+    /// Compare-swaps that this card takes, in millions per second; by default as many as of any operation
+    #[arg(long, value_name = "MOPS")]
+    pub swaps: Option<f64>,
     /// Bytes that this card carries, in gigabytes per second
     #[arg(long, value_name = "GB", default_value_t = 6.0)]
     pub bandwidth: f64,
@@ -67,12 +77,22 @@ pub struct Options {
     /// Zipf's exponent; 0: all keys equally popular
     #[arg(long, default_value_t = 0.99)]
     pub theta: f64,
+    /// Seconds of an epoch, in which a block's recency is raised once
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
+    pub epoch: f64,
     /// Requests that each client has in flight
     #[arg(long, default_value_t = 8)]
     pub window: usize,
     /// The largest number of machines, each a server and a client
     #[arg(long, default_value_t = 1024)]
     pub machines: usize,
+    /// Also compare the model with the runs in this file, which `nuthatch-fabric throughput --json` has printed for 1 to
+    /// 8 clients (an array of all rows), and tell its error
+    #[arg(long, value_name = "FILE")]
+    pub against: Option<PathBuf>,
+    /// Cores that these clients shared
+    #[arg(long, default_value_t = 2)]
+    pub cores: usize,
     /// Print one line of JSON
     #[arg(long)]
     pub json: bool,
@@ -93,6 +113,10 @@ pub struct Row {
     pub busy: f64,
     /// Share of the time in which the hottest key's block is locked.
     pub locked: f64,
+    /// Compare-swaps of locks that are lost, for each request.
+    pub lost: f64,
+    /// Compare-swaps of recencies, for each request.
+    pub marks: f64,
     /// Microseconds of a request.
     pub latency: f64,
 }
@@ -104,6 +128,8 @@ pub struct Report {
     pub options: Options,
     /// By machines.
     pub rows: Vec<Row>,
+    /// Runs and what the model says of them.
+    pub checked: Vec<against::Checked>,
 }
 
 /// Keys whose shares are counted one by one; the others are many and small, and spread evenly over all servers.
@@ -137,6 +163,14 @@ impl Options {
             ("--message", self.message, more_than_none, f64::MAX),
             ("--card", self.card, more_than_none, f64::MAX),
             ("--bandwidth", self.bandwidth, more_than_none, f64::MAX),
+            (
+                "--swaps",
+                self.swaps.unwrap_or(self.card),
+                more_than_none,
+                f64::MAX,
+            ),
+            ("--epoch", self.epoch, more_than_none, f64::MAX),
+            ("--cores", self.cores as f64, 1.0, MACHINES_MAX as f64),
             ("--client", self.client, none, f64::MAX),
             ("--server", self.server, none, f64::MAX),
             ("--gets", self.gets, none, 100.0),
@@ -171,6 +205,24 @@ impl Options {
         (1.0 / self.card).max(bytes / (self.bandwidth * 1000.0))
     }
 
+    /// Microseconds for which the card is busy with what requests cost.
+    fn card_work(&self, cost: Cost) -> f64 {
+        let swap = self.swaps.map_or(0.0, |swaps| 1.0 / swaps);
+        (cost.operations - cost.swaps) * self.operation() + cost.swaps * self.operation().max(swap)
+    }
+
+    /// How likely a get of a key raises the recency, by the key's requests a microsecond: it is the first one after a
+    /// set, or of an epoch.
+    fn marks(&self, requests: f64) -> f64 {
+        let gets = requests * self.gets / 100.0 * self.epoch * 1e6;
+        let of_epoch = if gets > 1e-9 {
+            (1.0 - (-gets).exp()) / gets
+        } else {
+            1.0
+        };
+        1.0 - (self.gets / 100.0) * (1.0 - of_epoch)
+    }
+
     /// What a request of a key costs whose block is locked for a share of the time, without waits at the server.
     fn cost(&self, contention: Contention) -> Cost {
         let (gets, sets) = (self.gets / 100.0, 1.0 - self.gets / 100.0);
@@ -178,21 +230,27 @@ impl Options {
         let sum = |of: fn(&Cost) -> f64| gets * of(&get) + sets * of(&set);
         Cost {
             operations: sum(|cost| cost.operations),
+            swaps: sum(|cost| cost.swaps),
+            lost: sum(|cost| cost.lost),
+            marks: sum(|cost| cost.marks),
             messages: sum(|cost| cost.messages),
             micros: self.client + sum(|cost| cost.micros),
         }
     }
 
     /// A get reads a block that it finds locked up to [`READS`] times again.
-    fn get_cost(&self, Contention { locked, .. }: Contention) -> Cost {
+    fn get_cost(&self, Contention { locked, marks, .. }: Contention) -> Cost {
         let still = self.still_locked(locked);
         let again: f64 = (0..READS).map(|tries| locked * still.powi(tries)).sum();
         let reads = self.directory + 2.0 * (1.0 - self.directory) + again;
         let messages = locked * still.powi(READS);
         Cost {
-            operations: reads + messages * MESSAGE,
+            operations: reads + marks + messages * MESSAGE,
+            swaps: marks,
+            lost: 0.0,
+            marks,
             messages,
-            micros: reads * self.get + messages * self.message,
+            micros: reads * self.get + marks * self.cas + messages * self.message,
         }
     }
 
@@ -201,10 +259,15 @@ impl Options {
         let Locking { lost, gives_up } = self.locking(contention);
         let (reads, swaps, writes) = (1.0 + lost, 1.0 + lost, 1.0 - gives_up);
         let messages = self.active + direct * gives_up;
-        // A write is content, head and mark, and a Get of the mark.
-        let micros = reads * self.get + swaps * self.cas + writes * (3.0 * self.put + self.get);
+        // The key is read while the first compare-swap is under way. A write is content and head, and a Get of the head.
+        let first = (self.get - self.cas).max(0.0);
+        let waits = first + lost * self.get + swaps * self.cas;
+        let micros = waits + writes * (2.0 * self.put + self.get);
         Cost {
-            operations: direct * (reads + swaps + writes * 4.0) + messages * MESSAGE,
+            operations: direct * (reads + swaps + writes * 3.0) + messages * MESSAGE,
+            swaps: direct * swaps,
+            lost: direct * lost,
+            marks: 0.0,
             messages,
             micros: direct * micros + messages * self.message,
         }
@@ -212,7 +275,7 @@ impl Options {
 
     /// A direct set's compare-swap is lost if the block is locked, or if another session has set it since this one knew
     /// its tail. Then the session reads the block: it tries again, [`LOCKS`] times in all, unless the block is locked.
-    fn locking(&self, Contention { locked, stale }: Contention) -> Locking {
+    fn locking(&self, Contention { locked, stale, .. }: Contention) -> Locking {
         let still = self.still_locked(locked);
         // The first attempt has the tail that the directory knows.
         let stale_only = (1.0 - locked) * stale;
@@ -238,8 +301,8 @@ impl Options {
     }
 
     /// How likely another session has set a key since a session last used it. Each of the sessions uses it as often.
-    fn stale(&self, machines: usize) -> f64 {
-        let others = (1.0 - self.gets / 100.0) * (machines - 1) as f64;
+    fn stale(&self, clients: usize) -> f64 {
+        let others = (1.0 - self.gets / 100.0) * (clients - 1) as f64;
         others / (1.0 + others)
     }
 
@@ -248,7 +311,12 @@ impl Options {
     fn locked(&self, sets: f64, stale: f64) -> f64 {
         let by_sets = |locked: f64| {
             let direct = 1.0 - self.active;
-            let gives_up = self.locking(Contention { locked, stale }).gives_up;
+            let contention = Contention {
+                locked,
+                stale,
+                marks: 0.0,
+            };
+            let gives_up = self.locking(contention).gives_up;
             let messages = self.active + direct * gives_up;
             sets * (messages * self.server + (1.0 - messages) * self.lock())
         };
@@ -263,8 +331,8 @@ impl Options {
         low
     }
 
-    /// Shares of the requests: of each server, and of the hottest keys with their servers.
-    fn shares(&self, servers: usize) -> (Vec<f64>, Vec<(usize, f64)>) {
+    /// Shares of the requests: of each server, of the hottest keys with their servers, and of keys by popularity.
+    fn shares(&self, servers: usize) -> Shares {
         let mut shares = vec![0.0; servers];
         let mut hottest = Vec::new();
         let weight = |rank: u64| (rank as f64).powf(-self.theta);
@@ -282,7 +350,23 @@ impl Options {
         }
         let beyond = rest / servers as f64 / all;
         shares.iter_mut().for_each(|share| *share += beyond);
-        (shares, hottest)
+        // Twice as many keys in each group as in the one before, and all others.
+        let mut groups = Vec::new();
+        let mut first = 1;
+        while first <= counted {
+            let last = (2 * first - 1).min(counted);
+            let share = (first..=last).map(weight).sum::<f64>() / all;
+            groups.push((share / (last - first + 1) as f64, share));
+            first = last + 1;
+        }
+        if self.keys > counted {
+            groups.push((rest / all / (self.keys - counted) as f64, rest / all));
+        }
+        Shares {
+            servers: shares,
+            hottest,
+            groups,
+        }
     }
 
     /// The weights of all keys behind the first `counted`: an integral.
@@ -298,62 +382,124 @@ impl Options {
     }
 
     /// The load at a rate, in requests a microsecond; `None` if some server cannot carry it.
-    fn load(&self, rate: f64, shares: &[f64], hottest: &[(usize, f64)]) -> Option<Load> {
-        let stale = self.stale(shares.len());
+    fn load(&self, rate: f64, shares: &Shares, clients: usize) -> Option<Load> {
+        let stale = self.stale(clients);
         let sets = rate * (1.0 - self.gets / 100.0);
-        let free = self.cost(Contention { locked: 0.0, stale });
-        let mut servers: Vec<Cost> = shares.iter().map(|&share| free.times(share)).collect();
+        let groups = shares.groups.iter();
+        let marks = groups
+            .map(|&(each, all)| all * self.marks(rate * each))
+            .sum();
+        let free = self.cost(Contention {
+            locked: 0.0,
+            stale,
+            marks,
+        });
+        let mut servers: Vec<Cost> = shares
+            .servers
+            .iter()
+            .map(|&share| free.times(share))
+            .collect();
         let mut hottest_locked = 0.0_f64;
-        for &(server, share) in hottest {
+        for &(server, share) in &shares.hottest {
             let locked = self.locked(sets * share, stale);
-            let more = self.cost(Contention { locked, stale }).less(free);
+            // Marks of hot keys are among those of all.
+            let contention = Contention {
+                locked,
+                stale,
+                marks,
+            };
+            let more = self.cost(contention).less(free);
             servers[server] = servers[server].plus(more.times(share));
             hottest_locked = hottest_locked.max(locked);
         }
-        let (mut latency, mut busiest) = (0.0, 0.0_f64);
-        for server in &servers {
-            let (card, processor) = (
-                server.operations * self.operation(),
-                server.messages * self.server,
-            );
-            let busy = [card, processor].map(|work| rate * work);
-            busiest = busiest.max(busy[0]).max(busy[1]);
-            latency += server.micros + card / (1.0 - busy[0]) + processor / (1.0 - busy[1]);
-        }
-        (busiest < 1.0).then_some(Load {
-            latency,
-            busy: busiest,
+        let mut load = Load {
             locked: hottest_locked,
-        })
+            ..Load::default()
+        };
+        for &server in &servers {
+            let (card, processor) = (self.card_work(server), server.messages * self.server);
+            let busy = [card, processor].map(|work| rate * work);
+            load.busy = load.busy.max(busy[0]).max(busy[1]);
+            load.latency += server.micros + card / (1.0 - busy[0]) + processor / (1.0 - busy[1]);
+            load.lost += server.lost;
+            load.marks += server.marks;
+        }
+        (load.busy < 1.0).then_some(load)
     }
 
-    /// The results for some machines; `one`: the throughput of one machine, unless this is it.
-    fn row(&self, machines: usize, one: Option<f64>) -> Row {
-        let (shares, hottest_keys) = self.shares(machines);
-        let hottest = shares.iter().copied().fold(0.0, f64::max);
-        let under_way = (machines * self.window) as f64;
-        // Requests a microsecond: the more, the longer each takes, so there is one rate at which their number is that
-        // of the requests under way.
+    /// The rate and load of some clients with so many requests under way in all. The more requests a microsecond, the
+    /// longer each takes, so there is one rate at which their number is that of the requests under way.
+    fn at(&self, servers: usize, clients: usize, under_way: f64) -> At {
+        let shares = self.shares(servers);
+        let hottest = shares.servers.iter().copied().fold(0.0, f64::max);
         let (mut low, mut high) = (0.0, self.card / hottest);
-        for _ in 0..60 {
+        // Enough halvings for any card.
+        for _ in 0..80 {
             let rate = (low + high) / 2.0;
-            match self.load(rate, &shares, &hottest_keys) {
+            match self.load(rate, &shares, clients) {
                 Some(load) if rate * load.latency < under_way => low = rate,
                 _ => high = rate,
             }
         }
-        let load = self.load(low, &shares, &hottest_keys);
-        let Load { busy, locked, .. } = load.unwrap_or_default();
-        Row {
-            machines,
-            mops: low,
-            of_linear: low / (machines as f64 * one.unwrap_or(low)),
-            hottest: hottest * machines as f64,
-            busy,
-            locked,
-            latency: under_way / low,
+        At {
+            rate: low,
+            hottest,
+            load: self.load(low, &shares, clients).unwrap_or_default(),
         }
     }
+
+    /// The same with all costs in time multiplied.
+    fn scaled(&self, factor: f64) -> Self {
+        Self {
+            get: self.get * factor,
+            put: self.put * factor,
+            cas: self.cas * factor,
+            message: self.message * factor,
+            client: self.client * factor,
+            server: self.server * factor,
+            ..self.clone()
+        }
+    }
+
+    /// The results for some machines; `one`: the throughput of one machine, unless this is it.
+    fn row(&self, machines: usize, one: Option<f64>) -> Row {
+        let under_way = (machines * self.window) as f64;
+        let At {
+            rate,
+            hottest,
+            load,
+        } = self.at(machines, machines, under_way);
+        Row {
+            machines,
+            mops: rate,
+            of_linear: rate / (machines as f64 * one.unwrap_or(rate)),
+            hottest: hottest * machines as f64,
+            busy: load.busy,
+            locked: load.locked,
+            lost: load.lost,
+            marks: load.marks,
+            latency: under_way / rate,
+        }
+    }
+}
+
+/// How requests are shared out.
+struct Shares {
+    /// Of each server.
+    servers: Vec<f64>,
+    /// Of the hottest keys, with their servers.
+    hottest: Vec<(usize, f64)>,
+    /// Of groups of keys: of each key, and of all in the group.
+    groups: Vec<(f64, f64)>,
+}
+
+/// Where the model comes to rest.
+struct At {
+    /// Requests a microsecond.
+    rate: f64,
+    /// The hottest server's share of them.
+    hottest: f64,
+    load: Load,
 }
 
 /// How much the sessions are in each other's way at a key.
@@ -363,6 +509,8 @@ struct Contention {
     locked: f64,
     /// How likely a session's tail of it is not the last one.
     stale: f64,
+    /// How likely a get raises its recency.
+    marks: f64,
 }
 
 /// How a direct set locks its block.
@@ -378,6 +526,12 @@ struct Locking {
 struct Cost {
     /// Operations at the server's card.
     operations: f64,
+    /// Compare-swaps among them.
+    swaps: f64,
+    /// Those of locks that are lost.
+    lost: f64,
+    /// Those of recencies.
+    marks: f64,
     /// Messages to the server's processor.
     messages: f64,
     /// Time without waits at the server.
@@ -388,6 +542,9 @@ impl Cost {
     fn times(self, factor: f64) -> Self {
         Self {
             operations: self.operations * factor,
+            swaps: self.swaps * factor,
+            lost: self.lost * factor,
+            marks: self.marks * factor,
             messages: self.messages * factor,
             micros: self.micros * factor,
         }
@@ -396,6 +553,9 @@ impl Cost {
     fn plus(self, other: Self) -> Self {
         Self {
             operations: self.operations + other.operations,
+            swaps: self.swaps + other.swaps,
+            lost: self.lost + other.lost,
+            marks: self.marks + other.marks,
             messages: self.messages + other.messages,
             micros: self.micros + other.micros,
         }
@@ -415,6 +575,10 @@ struct Load {
     busy: f64,
     /// How long the hottest key's block is locked.
     locked: f64,
+    /// Lost compare-swaps of a request.
+    lost: f64,
+    /// Compare-swaps of recencies of a request.
+    marks: f64,
 }
 
 /// Computes the model.
@@ -426,9 +590,12 @@ pub fn run(options: &Options) -> Result<Report, Failure> {
         let one = rows.first().map(|row| row.mops);
         rows.push(options.row(machines, one));
     }
+    let against = options.against.as_ref();
+    let checked = against.map_or(Ok(Vec::new()), |file| against::compare(options, file))?;
     Ok(Report {
         options: options.clone(),
         rows,
+        checked,
     })
 }
 
@@ -465,6 +632,9 @@ impl Display for Report {
                 100.0 * row.locked,
                 row.latency
             )?;
+        }
+        if !self.checked.is_empty() {
+            against::Summary(&self.checked).fmt(f)?;
         }
         match self.rows.iter().find(|row| row.of_linear < BEND) {
             Some(row) => writeln!(
@@ -522,7 +692,7 @@ mod tests {
         let text = report.to_string();
         assert!(text.contains("It bends at") && text.ends_with("of the time.\n"));
         // Shares are of one whole.
-        let sum: f64 = report.options.shares(64).0.iter().sum();
+        let sum: f64 = report.options.shares(64).servers.iter().sum();
         assert!((sum - 1.0).abs() < 1e-9);
     }
 
@@ -540,11 +710,12 @@ mod tests {
         let report = self::report(&[]);
         let options = &report.options;
         for row in &report.rows {
-            let (_, hottest) = options.shares(row.machines);
+            let hottest = options.shares(row.machines).hottest;
             let sets = row.mops * hottest[0].1 * (1.0 - options.gets / 100.0);
             let contention = Contention {
                 locked: row.locked,
                 stale: options.stale(row.machines),
+                marks: 0.0,
             };
             let direct = (1.0 - options.active) * (1.0 - options.locking(contention).gives_up);
             let locks = sets * direct * options.lock();
@@ -557,7 +728,13 @@ mod tests {
     #[test]
     fn a_set_that_always_meets_the_lock_becomes_a_message() {
         let options = report(&["--machines", "1"]).options;
-        let locking = |locked, stale| options.locking(Contention { locked, stale });
+        let locking = |locked, stale| {
+            options.locking(Contention {
+                locked,
+                stale,
+                marks: 0.0,
+            })
+        };
         let Locking { lost, gives_up } = locking(1.0, 0.0);
         assert_eq!((lost, gives_up), (1.0, 1.0));
         // A tail that is not the last one takes another compare-swap.
@@ -575,5 +752,54 @@ mod tests {
         let report = report(&["--theta", "0", "--window", "500", "--machines", "64"]);
         assert!((report.rows[0].of_linear - 1.0).abs() < 1e-9);
         assert!(report.to_string().contains("It does not bend"), "{report}");
+    }
+
+    #[test]
+    fn recencies_are_raised_after_sets_and_once_an_epoch() {
+        let options = report(&["--machines", "1", "--gets", "50"]).options;
+        // A hot key: every second get follows a set. One that is hardly asked for: every get is the first of its epoch.
+        assert!((options.marks(1.0) - 0.5).abs() < 1e-3);
+        assert!(options.marks(1e-12) > 0.99);
+        let slower = report(&["--gets", "50", "--machines", "64", "--swaps", "1"]);
+        let faster = report(&["--gets", "50", "--machines", "64"]);
+        let last = |report: &Report| report.rows[report.rows.len() - 1].mops;
+        assert!(last(&slower) < 0.7 * last(&faster), "{slower}{faster}");
+    }
+
+    #[test]
+    fn its_error_beside_runs_is_told() {
+        let folder = std::env::temp_dir();
+        let file = folder.join(format!("nuthatch-scale-{}.json", std::process::id()));
+        let run = |clients: usize, per_second: f64| {
+            format!(
+                "{{\"system\": \"store\", \"keys\": 1000, \"value\": 32, \"gets\": 100, \"batch\": 1, \
+                 \"clients\": {clients}, \"of_all_per_second\": {per_second}, \"directory_hits\": 1.0, \
+                 \"messages\": 0.0, \"locks_lost\": 0.0, \"recency_swaps\": 0.1}}"
+            )
+        };
+        let words = ["--machines", "1", "--against", file.to_str().unwrap()];
+        // Two cores carry out twice as much as one, and no more.
+        std::fs::write(
+            &file,
+            format!("[{}, {}, {}]", run(1, 2e6), run(2, 4e6), run(8, 5e6)),
+        )
+        .unwrap();
+        let found = report(&words);
+        let errors: Vec<_> = found.checked.iter().map(against::Checked::error).collect();
+        assert!(
+            errors[0].abs() < 0.01 && (errors[1] + 0.2).abs() < 0.3,
+            "{found}"
+        );
+        assert!(found.to_string().contains("at most, in 2 runs"), "{found}");
+        for wrong in ["", "[]", "{}", &format!("[{}]", run(2, 4e6))] {
+            std::fs::write(&file, wrong).unwrap();
+            let line = Line::parse_from(["scale"].iter().chain(&words));
+            assert!(run_fails(&line.options), "{wrong}");
+        }
+        std::fs::remove_file(&file).unwrap();
+    }
+
+    fn run_fails(options: &Options) -> bool {
+        matches!(run(options), Err(Failure::Usage(_)))
     }
 }

@@ -27,6 +27,7 @@
 //!    that is gone no tail is on its way: once the server has raised the tail, no late head is equal to it.
 
 use nuthatch_engine::{Expiry, Item, Time};
+use nuthatch_fabric::WHOLE;
 
 use crate::checksum::Checksum;
 
@@ -42,6 +43,11 @@ const LIFE: usize = 4;
 const CAS: usize = 5;
 /// The key's first word.
 pub const KEY: usize = 6;
+
+/// Words from [`META`] on that show a block's key, which has 255 bytes at most: few enough that a Get reads each whole.
+pub const KEY_READ: usize = KEY - META + words_of(u8::MAX as usize);
+
+const _: () = assert!(KEY_READ <= WHOLE);
 
 /// Words of a block that are neither key nor value.
 pub const OVERHEAD: usize = KEY + 1;

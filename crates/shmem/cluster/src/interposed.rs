@@ -3,7 +3,7 @@
 
 use std::mem::MaybeUninit;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use nuthatch_base::sync::mutex::Mutex;
 use nuthatch_engine::{Item, Replies, Reply};
@@ -36,6 +36,8 @@ pub struct Interposed {
     pub before_get: Mutex<Option<Deed>>,
     /// Runs before the next compare-swap.
     pub before_swap: Mutex<Option<Deed>>,
+    /// Calls for whose answer the PE has waited.
+    pub waits: AtomicU64,
 }
 
 impl Interposed {
@@ -57,7 +59,13 @@ impl Interposed {
             verified,
             before_get: Mutex::default(),
             before_swap: Mutex::default(),
+            waits: AtomicU64::new(0),
         })
+    }
+
+    fn wait(&self) {
+        // Relaxed: a count, of which only the PE itself asks.
+        self.waits.fetch_add(1, Ordering::Relaxed);
     }
 
     fn below(&self) -> &ThreadsFabric {
@@ -73,7 +81,7 @@ fn happen(deed: &Mutex<Option<Deed>>) {
 
 impl Fabric for Interposed {
     forward_fabric!(pe pes allocate local put put_nbi get_nbi fetch_add swap fetch set);
-    forward_fabric!(signal is_gone fence quiet barrier broadcast pause doze nanos);
+    forward_fabric!(signal is_gone fence barrier broadcast pause doze nanos);
 
     fn verified(&self) -> Verified {
         self.verified
@@ -88,12 +96,19 @@ impl Fabric for Interposed {
 
     fn get(&self, pe: usize, from: Address, into: &mut [u64]) -> Result<(), Gone> {
         happen(&self.before_get);
+        self.wait();
         self.fabric.get(pe, from, into)
     }
 
     fn compare_swap(&self, pe: usize, at: Address, expected: u64, new: u64) -> Result<u64, Gone> {
         happen(&self.before_swap);
+        self.wait();
         self.fabric.compare_swap(pe, at, expected, new)
+    }
+
+    fn quiet(&self) -> Result<(), Gone> {
+        self.wait();
+        self.fabric.quiet()
     }
 }
 

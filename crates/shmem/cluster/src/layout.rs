@@ -7,17 +7,17 @@
 //!    what it tells each PE      ------ Puts ---->   control of each server, generations of its pages
 //!    its statistics and bars    ------ Puts ---->   statistics and expiration bars of each server
 //!    polled numbers and words   <----- Gets -----   the number behind its control, busy words
-//!    buckets, pages             <--- Gets, CAS --   busy words, landing zones
+//!    buckets, pages             <--- Gets, CAS --   busy words, keys seen, landing zones
 //! ```
 //!
 //! A ring's area is a line and the ring's words. Where messages arrive, the line's first word says how far they reach.
-//! Where they are staged, it says how far they were taken. The line's second word is a mark that a session puts and
-//! gets. Where messages are staged, as many words follow, from which the sender signals how far they reach. Where they
-//! arrive, the receiver signals how far they were taken from the line's last words. In the word behind a session's busy
-//! word lands the session's Get of the first server's clock.
+//! Where they are staged, it says how far they were taken. Where messages are staged, as many words follow, from which
+//! the sender signals how far they reach. Where they arrive, the receiver signals how far they were taken from the line's
+//! last words. In the word behind a session's busy word lands the session's Get of the first server's clock.
 
 use nuthatch_fabric::{Address, Fabric, WHOLE};
 
+use crate::block;
 use crate::bucket::{self, Pointer};
 use crate::classes::{Classes, UNIT};
 use crate::config::{Config, ConfigError};
@@ -43,6 +43,9 @@ pub const WATCHES: usize = 2;
 /// Words of a landing zone: 128 KiB to 1 MiB.
 const LANDING_MIN: usize = 1 << 14;
 const LANDING_MAX: usize = 1 << 17;
+
+/// Words in which a key is seen.
+const KEY_SEEN: usize = block::KEY_READ.next_multiple_of(LINE);
 
 /// The addresses of all areas.
 #[derive(Clone, Debug)]
@@ -77,6 +80,7 @@ pub struct Layout {
     replies_staged: Address,
     table: Address,
     blocks: Address,
+    keys_seen: Address,
     landing: Address,
     words: usize,
 }
@@ -124,6 +128,7 @@ impl Layout {
             replies: cursor.take(sessions * servers * AREA),
             replies_staged: cursor.take(all_sessions * STAGED),
             table: cursor.take(config.bucket_count() * bucket::WORDS),
+            keys_seen: cursor.take(sessions * KEY_SEEN),
             landing: cursor.take(sessions * landing_words),
             blocks: cursor.take(pages * page_words),
             words: cursor.0 as usize,
@@ -147,6 +152,7 @@ impl Layout {
             &mut self.replies,
             &mut self.replies_staged,
             &mut self.table,
+            &mut self.keys_seen,
             &mut self.landing,
             &mut self.blocks,
         ] {
@@ -234,11 +240,6 @@ impl Layout {
         self.requests.plus(session * AREA)
     }
 
-    /// On a server: a word that only the session writes, and by which it sees that its writes have arrived.
-    pub fn arrived(&self, session: usize) -> Address {
-        self.requests(session).plus(1)
-    }
-
     /// On a session's PE: the area where it stages what it sends to a server.
     pub fn requests_staged(&self, session: usize, server: usize) -> Address {
         let area = self.own_area(session, server);
@@ -268,6 +269,11 @@ impl Layout {
     #[inline(always)]
     pub fn bucket_of(&self, hash: u64) -> usize {
         nuthatch_base::hash::split::bucket(hash, self.buckets as u64 - 1) as usize
+    }
+
+    /// On a session's PE: where the key of a block comes that the session is about to lock.
+    pub fn key_seen(&self, session: usize) -> Address {
+        self.keys_seen.plus(session % self.sessions * KEY_SEEN)
     }
 
     /// On a session's PE: the landing zone of its Gets.
@@ -338,6 +344,7 @@ mod tests {
         }
         for session in 3..6 {
             areas.push((layout.busy(session).0, LINE));
+            areas.push((layout.key_seen(session).0, KEY_SEEN));
             areas.push((layout.landing(session).0, layout.landing_words));
         }
         areas.extend((0..4).map(|pe| (layout.notices(pe).0, LINE)));

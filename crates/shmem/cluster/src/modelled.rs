@@ -21,6 +21,8 @@ pub type Area = (Address, usize);
 pub struct Missing {
     /// Fences do nothing.
     pub fences: bool,
+    /// No PE can load another one's memory.
+    pub loads: bool,
 }
 
 /// The memory of all PEs.
@@ -104,8 +106,9 @@ impl Fabric for Modelled {
     }
 
     fn direct(&self, pe: usize, at: Address, words: usize) -> Option<&[Word]> {
-        // All memory can be loaded, also what is left out.
-        Some(self.memory.find(pe, at, words).unwrap_or_default())
+        // Otherwise all memory can be loaded, also what is left out.
+        let is_loadable = pe == self.pe || !self.memory.missing.loads;
+        is_loadable.then(|| self.memory.find(pe, at, words).unwrap_or_default())
     }
 
     fn put(&self, pe: usize, to: Address, words: &[u64]) -> Result<(), Gone> {

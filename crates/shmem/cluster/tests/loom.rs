@@ -5,8 +5,15 @@
 use nuthatch_cluster::Fault;
 use nuthatch_cluster::models::{self, Missing, Use};
 
-const ALL: Missing = Missing { fences: false };
-const NO_FENCES: Missing = Missing { fences: true };
+const ALL: Missing = Missing {
+    fences: false,
+    loads: false,
+};
+const NO_FENCES: Missing = Missing {
+    fences: true,
+    ..ALL
+};
+const NO_LOADS: Missing = Missing { loads: true, ..ALL };
 
 #[test]
 fn messages_arrive_whole_and_in_order() {
@@ -21,13 +28,23 @@ fn canary_a_position_before_its_words() {
 
 #[test]
 fn sets_exclude_each_other() {
-    models::sets_exclude_each_other(Fault::None);
+    models::sets_exclude_each_other(Fault::None, ALL);
+}
+
+#[test]
+fn sets_by_calls_exclude_each_other() {
+    models::sets_exclude_each_other(Fault::None, NO_LOADS);
+}
+
+#[test]
+fn a_set_of_another_key_gives_the_block_back() {
+    models::a_set_of_another_key_gives_the_block_back(NO_LOADS);
 }
 
 #[test]
 #[should_panic(expected = "the block stays locked")]
 fn canary_a_lock_before_the_head() {
-    models::sets_exclude_each_other(Fault::LockBeforeHead);
+    models::sets_exclude_each_other(Fault::LockBeforeHead, ALL);
 }
 
 #[test]

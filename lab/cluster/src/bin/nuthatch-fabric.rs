@@ -4,13 +4,15 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::builder::RangedU64ValueParser;
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use nuthatch_cluster::Operations;
 use nuthatch_cluster_lab::fabric::conformance::{self, Sizes};
-use nuthatch_cluster_lab::fabric::store::{StoreLatency, Throughput};
+use nuthatch_cluster_lab::fabric::store::StoreLatency;
+use nuthatch_cluster_lab::fabric::throughput::{self, Load, Throughput};
 use nuthatch_cluster_lab::fabric::{figure, idle, latency, store};
 use nuthatch_fabric::Fabric;
-use nuthatch_fabric::openshmem::{CannotOpen, OpenShmem, Threads};
+use nuthatch_fabric::openshmem::{CannotOpen, OpenShmem, Threads, launched};
 use nuthatch_program::output;
 
 /// Examines the OpenSHMEM library of this machine. Its launcher starts this program once for each PE.
@@ -19,6 +21,44 @@ use nuthatch_program::output;
 struct Options {
     #[command(subcommand)]
     command: Command,
+}
+
+/// The clients' requests: without `--gets`, `--batch` and `--directory` the mixes of docs/cluster.md, otherwise each
+/// combination of what the three list.
+#[derive(Args)]
+struct Measured {
+    /// Requests of each client
+    #[arg(long, default_value_t = 20_000)]
+    rounds: u64,
+    /// Number of keys, which are requested by Zipf 0.99
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=1 << 32))]
+    keys: u64,
+    /// Bytes of the values
+    #[arg(long, value_delimiter = ',', default_values_t = [100], value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    value: Vec<u32>,
+    /// Percentage of gets; the other requests are sets
+    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(..=100))]
+    gets: Vec<u32>,
+    /// Requests of a batch
+    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=4096))]
+    batch: Vec<u32>,
+    /// Entries of each client's directory
+    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(..1 << 28))]
+    directory: Vec<u32>,
+    /// How sessions carry out operations: direct (themselves, where they can), active (by messages to the server)
+    /// or chosen (as measured costs suggest)
+    #[arg(long, value_enum, default_value = "chosen")]
+    operations: How,
+    /// Also measure the memcached that listens here (HOST:PORT), with a connection of each client
+    #[arg(long)]
+    memcached: Option<String>,
+    /// Draw the hits of the directory into this file
+    #[arg(long, value_name = "FILE")]
+    figure: Option<String>,
+    /// Print JSON: a row for each mix and system, with its load, the operations a second of one client and of all, the
+    /// share that was answered (found or stored), and what the client's session did for an operation
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Subcommand)]
@@ -40,6 +80,10 @@ enum Command {
         /// Calls of each kind
         #[arg(long, default_value_t = 20_000)]
         count: u64,
+        /// Bytes of the values
+        #[arg(long, value_delimiter = ',', default_values_t = store::BYTES,
+            value_parser = RangedU64ValueParser::<usize>::new().range(1..=store::LONGEST as u64))]
+        bytes: Vec<usize>,
         /// Also measure the memcached that listens here (HOST:PORT)
         #[arg(long)]
         memcached: Option<String>,
@@ -51,21 +95,7 @@ enum Command {
         json: bool,
     },
     /// Measure how many operations per second the store carries out for all PEs but the first
-    Throughput {
-        /// Batches of each client
-        #[arg(long, default_value_t = 20_000)]
-        rounds: u64,
-        /// How sessions carry out operations: direct (themselves, where they can), active (by messages to the server)
-        /// or chosen (as measured costs suggest)
-        #[arg(long, value_enum, default_value = "chosen")]
-        operations: How,
-        /// Draw the hits of the directory into this file
-        #[arg(long, value_name = "FILE")]
-        figure: Option<String>,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
+    Throughput(Measured),
     /// Measure the processor time of a server that gets few requests, and the latency of these requests
     Idle {
         /// Number of gets for each length of pause; they end after two seconds at most
@@ -107,36 +137,20 @@ fn main() -> ExitCode {
         }
         Command::Store {
             count,
+            bytes,
             memcached,
             figure,
             json,
         } => with(store::WORDS, Threads::Multiple, |fabric| {
-            let found = measure_store(fabric, count, memcached.as_deref(), json)?;
+            let found = measure_store(fabric, count, &bytes, memcached.as_deref(), json)?;
             match figure.filter(|_| !found.is_empty()) {
                 Some(name) => draw_latencies(&found, &name),
                 None => Ok(()),
             }
         }),
-        Command::Throughput {
-            rounds,
-            operations,
-            figure,
-            json,
-        } => {
-            let words = CELLS.len() * store::THROUGHPUT_WORDS;
-            with(words, Threads::Multiple, |fabric| {
-                let found = measure_throughput(fabric, rounds, operations, json)?;
-                match figure.filter(|_| fabric.pe() == 1) {
-                    Some(file) => {
-                        let note = "100,000 keys by Zipf 0.99, one client";
-                        draw(&file, figure::directory(&found, note))
-                    }
-                    None => Ok(()),
-                }
-            })
-        }
+        Command::Throughput(options) => options.run(),
         Command::Idle { count, json } => {
-            let words = idle::PAUSES.len() * store::THROUGHPUT_WORDS;
+            let words = idle::PAUSES.len() * store::STORE_WORDS;
             with(words, Threads::Multiple, |fabric| {
                 measure_idle(fabric, count, json)
             })
@@ -210,10 +224,12 @@ fn measure(fabric: &OpenShmem, count: u64, json: bool) -> Result<(), String> {
 fn measure_store(
     fabric: &Arc<OpenShmem>,
     count: u64,
+    bytes: &[usize],
     memcached: Option<&str>,
     json: bool,
 ) -> Result<Vec<StoreLatency>, String> {
-    let found = store::latencies(fabric, count, memcached).map_err(|failed| failed.to_string())?;
+    let found =
+        store::latencies(fabric, count, bytes, memcached).map_err(|failed| failed.to_string())?;
     if fabric.pe() != 1 {
         return Ok(found);
     }
@@ -281,53 +297,88 @@ fn draw(file: &str, svg: Result<String, impl ToString>) -> Result<(), String> {
     output::save(Path::new(file), svg.as_bytes()).map_err(|failure| failure.to_string())
 }
 
-/// Percentage of gets, requests of a batch, entries of the directory.
-const CELLS: [(u32, usize, usize); 11] = [
-    (0, 64, 1 << 16),
-    (50, 32, 1 << 16),
-    (50, 1, 1 << 16),
-    (95, 1, 1 << 16),
-    (100, 1, 1 << 16),
-    (95, 32, 1 << 16),
-    (100, 32, 1 << 16),
-    (100, 1, 0),
-    (100, 1, 1 << 8),
-    (100, 1, 1 << 11),
-    (100, 1, 1 << 14),
-];
+impl Measured {
+    fn loads(&self) -> Vec<Load> {
+        let or = |list: &[u32], usual: usize| match list {
+            [] => vec![usual],
+            list => list.iter().map(|&one| one as usize).collect(),
+        };
+        let is_said = [&self.gets, &self.batch, &self.directory]
+            .iter()
+            .any(|list| !list.is_empty());
+        let mut mixes = Vec::new();
+        for gets in or(&self.gets, 95) {
+            for batch in or(&self.batch, 1) {
+                let directories = or(&self.directory, 1 << 16);
+                mixes.extend(
+                    directories
+                        .iter()
+                        .map(|&entries| (gets as u32, batch, entries)),
+                );
+            }
+        }
+        if !is_said {
+            mixes = Load::MIXES.to_vec();
+        }
+        let of_value = |&value: &u32| {
+            let load = move |&(gets, batch, directory): &_| Load {
+                keys: self.keys,
+                value: value as usize,
+                gets,
+                batch,
+                directory,
+            };
+            mixes.iter().map(load).collect::<Vec<_>>()
+        };
+        self.value.iter().flat_map(of_value).collect()
+    }
 
-fn measure_throughput(
-    fabric: &Arc<OpenShmem>,
-    rounds: u64,
-    how: How,
-    json: bool,
-) -> Result<Vec<Throughput>, String> {
-    let mut all = Vec::new();
-    for (gets, batch, directory) in CELLS {
-        let rounds = (rounds / batch as u64).max(1);
-        let found = store::throughput(fabric, gets, batch, directory, rounds, how.into());
-        all.extend(found.map_err(|failed| failed.to_string())?);
+    fn run(self) -> ExitCode {
+        let loads = self.loads();
+        // A store for each, all in one job.
+        let pes = launched().unwrap_or(2);
+        let words = loads.iter().map(|load| load.words(pes));
+        match words.sum::<Result<usize, _>>() {
+            Ok(words) => with(words, Threads::Multiple, |fabric| {
+                self.measure(fabric, &loads)
+            }),
+            Err(error) => {
+                eprintln!("nuthatch-fabric: {error}");
+                ExitCode::from(2)
+            }
+        }
     }
-    if fabric.pe() != 1 {
-        return Ok(all);
+
+    fn measure(&self, fabric: &Arc<OpenShmem>, loads: &[Load]) -> Result<(), String> {
+        let mut all = Vec::new();
+        for &load in loads {
+            let rounds = (self.rounds / load.batch as u64).max(1);
+            let found = throughput::of_store(fabric, load, rounds, self.operations.into());
+            all.extend(found.map_err(|failed| failed.to_string())?);
+            if let Some(address) = &self.memcached {
+                let found = throughput::of_memcached(&**fabric, address, load, rounds);
+                all.extend(found.map_err(|failed| failed.to_string())?);
+            }
+        }
+        if fabric.pe() != 1 {
+            return Ok(());
+        }
+        self.print(&all)?;
+        let Some(file) = &self.figure else {
+            return Ok(());
+        };
+        let note = format!("{} keys by Zipf 0.99, one client", self.keys);
+        draw(file, figure::directory(&all, &note))
     }
-    if json {
-        let text = serde_json::to_string_pretty(&all).map_err(|error| error.to_string())?;
-        println!("{text}");
-        return Ok(all);
+
+    fn print(&self, all: &[Throughput]) -> Result<(), String> {
+        if self.json {
+            let text = serde_json::to_string_pretty(all).map_err(|error| error.to_string())?;
+            println!("{text}");
+            return Ok(());
+        }
+        println!("{}", throughput::HEADING);
+        all.iter().for_each(|one| println!("{one}"));
+        Ok(())
     }
-    println!("gets  batch  directory   clients   of one client/s   of all/s   directory hits");
-    for one in &all {
-        println!(
-            "{:>3} %{:>7}{:>11}{:>10}{:>18.0}{:>11.0}{:>15.1} %",
-            one.gets,
-            one.batch,
-            one.directory,
-            one.clients,
-            one.per_second,
-            one.of_all_per_second,
-            100.0 * one.directory_hits
-        );
-    }
-    Ok(all)
 }

@@ -2,7 +2,8 @@
 
 use nuthatch_plot::{Axis, Curve, LineChart, PlotError};
 
-use crate::fabric::store::{Case, StoreLatency, Throughput};
+use crate::fabric::store::{Case, StoreLatency};
+use crate::fabric::throughput::Throughput;
 
 /// Latencies by the value's size, a curve for each case: of gets, or of sets.
 pub fn latencies(found: &[StoreLatency], sets: bool, note: &str) -> Result<String, PlotError> {
@@ -41,10 +42,15 @@ pub fn latencies(found: &[StoreLatency], sets: bool, note: &str) -> Result<Strin
 
 /// Directory hits by entries, of gets alone.
 pub fn directory(found: &[Throughput], note: &str) -> Result<String, PlotError> {
-    let of_gets = found.iter().filter(|one| one.gets == 100 && one.batch == 1);
-    let mut points: Vec<(f64, f64)> = of_gets
-        .filter(|one| one.directory > 0)
-        .map(|one| (one.directory as f64, 100.0 * one.directory_hits))
+    let mut points: Vec<(f64, f64)> = found
+        .iter()
+        .filter(|one| one.load.gets == 100 && one.load.batch == 1 && one.load.directory > 0)
+        .map(|one| {
+            (
+                one.load.directory as f64,
+                100.0 * one.session.directory_hits,
+            )
+        })
         .collect();
     points.sort_by(|one, other| one.0.total_cmp(&other.0));
     chart(

@@ -1,13 +1,12 @@
-//! How long the distributed store's operations take, beside those of the fabric, and how many a second it carries out.
+//! How long the distributed store's operations take, beside those of the fabric and of a memcached.
 //!
-//! The first PE serves. For the latencies the second PE sends requests, one at a time; for the throughput all others
-//! do.
+//! The first PE serves, and the second one sends requests, one at a time.
 
 use std::fmt::{self, Display};
-use std::io::{BufRead, BufReader, Read as _, Write};
+use std::io;
 use std::mem::MaybeUninit;
-use std::net::TcpStream;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use hdrhistogram::Histogram;
@@ -16,17 +15,17 @@ use nuthatch_engine::{
     Engine, Handle, Inspect, Item, Key, Op, Removal, Replies, Reply, Request, Store, Time,
 };
 use nuthatch_fabric::{Address, Fabric, Gone};
-use nuthatch_workload::{Distribution, Popularity, Seed};
-use rand::Rng;
 use serde::Serialize;
 
-/// Bytes of the values.
+use crate::fabric::memcached::Memcached;
+
+/// Bytes of the values, unless others are chosen.
 pub const BYTES: [usize; 6] = [32, 128, 512, 1024, 4096, 16_384];
 
 pub(crate) const NOW: Time = Time(1);
 
 /// Bytes of a server.
-const MEMORY: usize = 64 << 20;
+pub(crate) const MEMORY: usize = 64 << 20;
 
 /// The cases that are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -105,25 +104,6 @@ impl Display for StoreLatency {
     }
 }
 
-/// How many operations a second.
-#[derive(Clone, Debug, Serialize)]
-pub struct Throughput {
-    /// Share of gets, of a hundred.
-    pub gets: u32,
-    /// Clients.
-    pub clients: usize,
-    /// Requests of a batch.
-    pub batch: usize,
-    /// Entries of each client's directory.
-    pub directory: usize,
-    /// Operations a second, of the calling PE.
-    pub per_second: f64,
-    /// Operations a second, of all clients.
-    pub of_all_per_second: f64,
-    /// Share of gets that the directory led to their pair.
-    pub directory_hits: f64,
-}
-
 /// Why nothing was measured.
 #[derive(Debug)]
 pub enum Failed {
@@ -132,7 +112,7 @@ pub enum Failed {
     /// A PE is gone.
     Gone(Gone),
     /// The memcached gives no valid answer.
-    Memcached(std::io::Error),
+    Memcached(io::Error),
 }
 
 impl Display for Failed {
@@ -157,8 +137,8 @@ impl From<Gone> for Failed {
     }
 }
 
-impl From<std::io::Error> for Failed {
-    fn from(error: std::io::Error) -> Self {
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Self {
         Self::Memcached(error)
     }
 }
@@ -166,7 +146,7 @@ impl From<std::io::Error> for Failed {
 /// Takes replies, and keeps the last short value and the count of hits and stores.
 pub(crate) struct Sink {
     value: Vec<MaybeUninit<u8>>,
-    hits: usize,
+    pub(crate) hits: usize,
 }
 
 impl Sink {
@@ -212,18 +192,24 @@ pub(crate) fn config(operations: Operations, directory: usize) -> Config {
     }
 }
 
-/// Words that the fabric's own operations work on.
+/// The longest value whose latency is measured.
+pub const LONGEST: usize = 16_384;
+
+/// Words that the fabric's own operations work on: more than a block of the longest value has.
 const RAW: usize = 4096;
 
 /// Words of symmetric memory that the latencies take on each PE.
 pub const WORDS: usize = 4 * (MEMORY / 8 + (2 << 20));
 
-/// Words beside a store: how many clients are through, and the words of their [`Meeting`]. One allocation holds all: a
-/// job can make few allocations, and some runs open many stores.
-const BESIDE: usize = 8;
+/// Words of symmetric memory that one store takes on each PE, and what is beside it.
+pub const STORE_WORDS: usize = MEMORY / 8 + (2 << 20);
 
-/// A store on the fabric; the first PE serves while `work` runs on the others, and gets the place of the words for a
-/// [`Meeting`]. Collective.
+/// Words beside a store: how many clients are through, and those where they meet. One allocation holds all: a job can
+/// make few allocations, and some runs open many stores.
+pub(crate) const BESIDE: usize = 8;
+
+/// A store on the fabric; the first PE serves while `work` runs on the others, and gets the place of the words
+/// where they meet. Collective.
 pub(crate) fn with_store<F: Fabric, T>(
     fabric: &Arc<F>,
     config: &Config,
@@ -231,9 +217,11 @@ pub(crate) fn with_store<F: Fabric, T>(
 ) -> Result<Option<T>, Failed> {
     let member = Member::open(Arc::clone(fabric), config)?;
     let done = fabric.allocate(BESIDE).map_err(ConfigError::from)?;
-    let word = |at: Address| fabric.local(at, 1)[0].load(std::sync::atomic::Ordering::Acquire);
+    // Acquire: a client counts itself behind its last request.
+    let word = |at: Address| fabric.local(at, 1)[0].load(Ordering::Acquire);
     for word in fabric.local(done, BESIDE) {
-        word.store(0, std::sync::atomic::Ordering::Release);
+        // Relaxed: a barrier follows.
+        word.store(0, Ordering::Relaxed);
     }
     fabric.barrier();
     let mut result = Ok(None);
@@ -271,11 +259,12 @@ fn time(case: Case, bytes: usize, count: u64, mut work: impl FnMut()) -> StoreLa
     }
 }
 
-/// Measures each case `count` times. Collective; the second PE has the results. `memcached`: the address of a memcached
+/// Measures each case `count` times, with values of these sizes, up to [`LONGEST`]. Collective; the second PE has the results. `memcached`: the address of a memcached
 /// that is measured, too.
 pub fn latencies<F: Fabric>(
     fabric: &Arc<F>,
     count: u64,
+    sizes: &[usize],
     memcached: Option<&str>,
 ) -> Result<Vec<StoreLatency>, Failed> {
     let mut found = Vec::new();
@@ -283,8 +272,14 @@ pub fn latencies<F: Fabric>(
     let direct = config(Operations::Direct, 1 << 10);
     let part = with_store(fabric, &direct, |engine, pe, _| {
         only_second(pe, || {
-            let mut found = raw(&**fabric, engine, place, count)?;
-            found.extend(of_store(engine, count, Case::GetHit, Case::SetDirect));
+            let mut found = raw(&**fabric, engine, place, count, sizes)?;
+            found.extend(of_store(
+                engine,
+                count,
+                sizes,
+                Case::GetHit,
+                Case::SetDirect,
+            ));
             Ok(found)
         })
     })?;
@@ -292,7 +287,7 @@ pub fn latencies<F: Fabric>(
     let blind = config(Operations::Direct, 0);
     let part = with_store(fabric, &blind, |engine, pe, _| {
         only_second(pe, || {
-            let all = of_store(engine, count, Case::GetMiss, Case::SetActive);
+            let all = of_store(engine, count, sizes, Case::GetMiss, Case::SetActive);
             Ok(all
                 .into_iter()
                 .filter(|one| one.case == Case::GetMiss)
@@ -303,12 +298,18 @@ pub fn latencies<F: Fabric>(
     let active = config(Operations::Active, 0);
     let part = with_store(fabric, &active, |engine, pe, _| {
         only_second(pe, || {
-            Ok(of_store(engine, count, Case::GetActive, Case::SetActive))
+            Ok(of_store(
+                engine,
+                count,
+                sizes,
+                Case::GetActive,
+                Case::SetActive,
+            ))
         })
     })?;
     found.extend(part.into_iter().flatten());
     if let (Some(address), true) = (memcached, fabric.pe() == 1 % fabric.pes()) {
-        found.extend(of_memcached(address, count.min(20_000))?);
+        found.extend(of_memcached(address, count.min(20_000), sizes)?);
     }
     fabric.barrier();
     found.sort_by_key(|one| one.bytes);
@@ -331,6 +332,7 @@ fn raw<F: Fabric>(
     engine: &Arc<Cluster<F>>,
     at: Address,
     count: u64,
+    sizes: &[usize],
 ) -> Result<Vec<StoreLatency>, Failed> {
     let mut found = Vec::new();
     let mut handle = engine.handle();
@@ -341,7 +343,7 @@ fn raw<F: Fabric>(
         let op = Op::Remove(Removal::default());
         handle.execute(NOW, &[Request { key, op }], &mut sink);
     };
-    for bytes in BYTES {
+    for &bytes in sizes {
         let words = engine.footprint(16, bytes).size / 8;
         let mut into = vec![0; words];
         let mut failed = None;
@@ -380,13 +382,14 @@ fn raw<F: Fabric>(
 fn of_store<F: Fabric>(
     engine: &Arc<Cluster<F>>,
     count: u64,
+    sizes: &[usize],
     get: Case,
     set: Case,
 ) -> Vec<StoreLatency> {
     let mut handle = engine.handle();
     let mut sink = Sink::new();
     let mut found = Vec::new();
-    for bytes in BYTES {
+    for &bytes in sizes {
         let value = vec![7; bytes];
         let name = format!("key of {bytes:>9}");
         let key = Key::new(name.as_bytes(), engine.hasher());
@@ -402,154 +405,30 @@ fn of_store<F: Fabric>(
 }
 
 /// Measures a memcached, by a client that sends a request and waits for its answer.
-fn of_memcached(address: &str, count: u64) -> Result<Vec<StoreLatency>, Failed> {
-    let stream = TcpStream::connect(address)?;
-    stream.set_nodelay(true)?;
-    let mut reader = BufReader::new(stream.try_clone()?);
-    let mut writer = stream;
+fn of_memcached(address: &str, count: u64, sizes: &[usize]) -> Result<Vec<StoreLatency>, Failed> {
+    let longest = sizes.iter().copied().max().unwrap_or(0);
+    let mut client = Memcached::connect(address, longest)?;
     let mut found = Vec::new();
-    for bytes in BYTES {
-        let mut set = format!("set key-of-{bytes:09} 0 0 {bytes}\r\n").into_bytes();
-        set.extend(vec![b'v'; bytes]);
-        set.extend(b"\r\n");
-        let get = format!("get key-of-{bytes:09}\r\n");
-        let mut line = String::new();
-        let mut value = vec![0; bytes + 2 + 5];
-        let mut failed: Option<std::io::Error> = None;
+    for &bytes in sizes {
+        let (key, value) = (format!("key-of-{bytes:09}"), vec![b'v'; bytes]);
+        let mut failed: Option<io::Error> = None;
+        let mut hits = 0;
+        let mut note = |answered: io::Result<usize>| match answered {
+            Ok(answered) => hits += answered,
+            Err(error) => failed = Some(error),
+        };
         found.push(time(Case::MemcachedSet, bytes, count, || {
-            line.clear();
-            let sent = writer
-                .write_all(&set)
-                .and_then(|()| reader.read_line(&mut line));
-            if let Err(error) = sent {
-                failed = Some(error);
-            }
+            let sent = client.set(&key, &value);
+            note(sent.and_then(|()| client.finish()));
         }));
         found.push(time(Case::MemcachedGet, bytes, count, || {
-            line.clear();
-            let sent = writer
-                .write_all(get.as_bytes())
-                .and_then(|()| reader.read_line(&mut line))
-                .and_then(|_| reader.read_exact(&mut value));
-            if let Err(error) = sent {
-                failed = Some(error);
-            }
+            let sent = client.get(&key);
+            note(sent.and_then(|()| client.finish()));
         }));
         if let Some(error) = failed {
             return Err(error.into());
         }
-        assert!(line.starts_with("VALUE "), "answered {line:?}");
+        assert!(hits > 0, "what was stored is there");
     }
     Ok(found)
-}
-
-/// Keys of the throughput.
-const KEYS: u64 = 100_000;
-
-/// Words of symmetric memory that a run of throughputs takes on each PE, for each of its cells.
-pub const THROUGHPUT_WORDS: usize = MEMORY / 8 + (2 << 20);
-
-/// Where clients meet, at the first PE.
-struct Meeting<'f, F> {
-    fabric: &'f F,
-    clients: u64,
-    arrived: Address,
-    sum: Address,
-}
-
-impl<'f, F: Fabric> Meeting<'f, F> {
-    /// A meeting by two words that are zero.
-    fn new(fabric: &'f F, words: Address) -> Self {
-        Self {
-            fabric,
-            clients: fabric.pes() as u64 - 1,
-            arrived: words,
-            sum: words.plus(1),
-        }
-    }
-
-    /// Waits until all clients have come here `times` times.
-    fn wait(&self, times: u64) -> Result<(), Failed> {
-        self.fabric.fetch_add(0, self.arrived, 1)?;
-        let mut attempt = 0;
-        while self.fabric.fetch(0, self.arrived)? < times * self.clients {
-            self.fabric.pause(attempt);
-            attempt += 1;
-        }
-        Ok(())
-    }
-}
-
-/// Operations a second on values of 100 bytes, keys by Zipf's law with exponent 0.99 (YCSB). Collective; clients begin
-/// together.
-pub fn throughput<F: Fabric>(
-    fabric: &Arc<F>,
-    gets: u32,
-    batch: usize,
-    directory: usize,
-    rounds: u64,
-    operations: Operations,
-) -> Result<Option<Throughput>, Failed> {
-    let clients = fabric.pes() - 1;
-    with_store(
-        fabric,
-        &config(operations, directory),
-        |engine, pe, words| {
-            let meeting = Meeting::new(&**fabric, words);
-            let mut handle = engine.handle();
-            let mut sink = Sink::new();
-            let value = [b'v'; 100];
-            let names: Vec<_> = (0..KEYS).map(|key| format!("user{key:012}")).collect();
-            let key = |number: u64| Key::new(names[number as usize].as_bytes(), engine.hasher());
-            for number in (0..KEYS).filter(|number| number % clients as u64 == pe as u64 - 1) {
-                let op = Op::Store(Store::set(&value));
-                handle.execute(
-                    NOW,
-                    &[Request {
-                        key: key(number),
-                        op,
-                    }],
-                    &mut sink,
-                );
-            }
-            let popularity = Popularity::new(Distribution::YCSB, KEYS);
-            let mut random = Seed(7).thread(pe);
-            let before = engine.client_stats();
-            meeting.wait(1)?;
-            let started = Instant::now();
-            for _ in 0..rounds {
-                let requests: Vec<_> = (0..batch)
-                    .map(|_| {
-                        let op = match random.random_range(0..100) < gets {
-                            true => Op::Get,
-                            false => Op::Store(Store::set(&value)),
-                        };
-                        let number = popularity.draw(&mut random);
-                        Request {
-                            key: key(number),
-                            op,
-                        }
-                    })
-                    .collect();
-                handle.execute(NOW, &requests, &mut sink);
-            }
-            let seconds = started.elapsed().as_secs_f64();
-            let per_second = (rounds * batch as u64) as f64 / seconds;
-            fabric.fetch_add(0, meeting.sum, per_second as u64)?;
-            meeting.wait(2)?;
-            let of_all_per_second = fabric.fetch(0, meeting.sum)? as f64;
-            let stats = engine.client_stats();
-            let hits = stats.directory_hits - before.directory_hits;
-            let misses = stats.directory_misses - before.directory_misses;
-            Ok(Throughput {
-                gets,
-                clients,
-                batch,
-                directory,
-                per_second,
-                of_all_per_second,
-                directory_hits: hits as f64 / (hits + misses).max(1) as f64,
-            })
-        },
-    )
 }

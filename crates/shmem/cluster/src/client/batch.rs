@@ -5,7 +5,7 @@
 //! holds one.
 
 use nuthatch_engine::{Item, Key, Op, Read, Replies, Reply, Request, Time};
-use nuthatch_fabric::{Fabric, Gone};
+use nuthatch_fabric::{Address, Fabric, Gone};
 
 use super::Client;
 use super::active::lost;
@@ -48,8 +48,8 @@ pub struct Wave {
     landed: usize,
     /// Recencies that are changed once all is read.
     pub used: Vec<Used>,
-    /// Servers whose blocks were written.
-    wrote: Vec<usize>,
+    /// Blocks that were written, in order.
+    pub wrote: Vec<Wrote>,
     /// One request is left, so a long block is read, too.
     alone: bool,
     /// Costs are measured.
@@ -66,6 +66,16 @@ pub struct Used {
     pub pointer: Pointer,
     pub before: Recency,
     pub new: Recency,
+}
+
+/// A block that was written and unlocked.
+#[derive(Clone, Copy)]
+pub struct Wrote {
+    pub server: usize,
+    /// Where its head is.
+    pub head: Address,
+    /// The head that was put.
+    pub version: u64,
 }
 
 /// In place of a request's number: a message that is about no request.
@@ -286,12 +296,11 @@ impl<F: Fabric> Client<F> {
                 self.lose_those_gone();
             }
         } else {
-            self.fabric.fence();
-            wrote.sort_unstable();
-            wrote.dedup();
-            for &server in &wrote {
-                if self.await_arrival(server).is_err() {
-                    self.lose(server);
+            wrote.sort_by_key(|wrote| wrote.server);
+            for of_server in wrote.chunk_by(|one, other| one.server == other.server) {
+                let last = of_server[of_server.len() - 1];
+                if self.await_arrival(last).is_err() {
+                    self.lose(last.server);
                 }
             }
         }
@@ -299,18 +308,17 @@ impl<F: Fabric> Client<F> {
         self.wave.wrote = wrote;
     }
 
-    /// Waits until everything sent to a server before the last fence has arrived: a word that is put behind the fence
-    /// has. (An atomic fetch would show that if a fence ordered it. OpenSHMEM 1.4 has a fence order all atomic
-    /// operations, 1.5 only those that fetch nothing.)
-    fn await_arrival(&mut self, server: usize) -> Result<(), Gone> {
-        let at = self.layout.arrived(self.session);
-        self.arrivals += 1;
-        self.fabric.put(server, at, &[self.arrivals])?;
+    /// Waits until everything that was sent to a server up to this head has arrived: the head has, since it was put behind
+    /// a fence. It may be a later one by now: heads rise, and the next writer needs to see this one first. (An atomic fetch
+    /// would show that if a fence ordered it. OpenSHMEM 1.4 has a fence order all atomic operations, 1.5 only those that
+    /// fetch nothing.)
+    fn await_arrival(&mut self, wrote: Wrote) -> Result<(), Gone> {
+        let server = wrote.server;
         let mut attempt = 0;
         loop {
             let mut there = [0];
-            self.fabric.get(server, at, &mut there)?;
-            if there == [self.arrivals] {
+            self.fabric.get(server, wrote.head, &mut there)?;
+            if there[0] >= wrote.version {
                 return Ok(());
             }
             self.pause(server, attempt)?;
@@ -421,7 +429,6 @@ impl<F: Fabric> Client<F> {
             self.wave.steps[index] = match set {
                 Ok(Some(reply)) => {
                     wrote += 1;
-                    self.wave.wrote.push(server);
                     Step::Answered(Answer::Done(reply))
                 }
                 Ok(None) => Step::Send,
@@ -604,9 +611,10 @@ impl<F: Fabric> Client<F> {
         if fetches.iter().all(|fetch| fetch.landing.is_none()) {
             return;
         }
-        if self.fabric.quiet().is_err() {
+        match self.fabric.quiet() {
+            Ok(()) => self.key_is_coming = false,
             // The words in the landing zone may be old.
-            self.lose_those_gone();
+            Err(_) => self.lose_those_gone(),
         }
         for fetch in fetches {
             let Some(landed) = fetch.landing else {

@@ -14,14 +14,15 @@ use std::sync::atomic::Ordering;
 use nuthatch_base::sync::versioned::load_in_order;
 use nuthatch_engine::request::Condition;
 use nuthatch_engine::{Item, Key, Op, Read, Reply, Store, StoreMode, Time};
-use nuthatch_fabric::{Fabric, Gone, WHOLE};
+use nuthatch_fabric::{Address, Fabric, Gone};
 
 use super::Client;
-use super::batch::{Answer, Step, Used};
+use super::batch::{Answer, Step, Used, Wrote};
 use super::directory::{At, Hint};
 use crate::bars::{self, Bars};
 use crate::block::{
-    self, CHECK, Found, HEAD, Header, KEY, META, RECENCY, Recency, STALE, Tail, VERSION_MAX, WON,
+    self, CHECK, Found, HEAD, Header, KEY, KEY_READ, META, RECENCY, Recency, STALE, Tail,
+    VERSION_MAX, WON,
 };
 use crate::bucket::{self, Lookup, Pointer};
 use crate::checksum::Checksum;
@@ -34,11 +35,6 @@ const READS: u32 = 3;
 
 /// How often a block is locked in vain before the server is asked.
 const LOCKS: u32 = 3;
-
-/// Words of a block that show its key, which has 255 bytes at most: few enough that a Get reads each whole.
-const KEY_READ: usize = KEY - META + block::words_of(u8::MAX as usize);
-
-const _: () = assert!(KEY_READ <= WHOLE);
 
 /// A read that a session can carry out itself: it changes nothing but the recency.
 pub fn is_plain_read(op: &Op<'_>) -> Option<Read> {
@@ -322,10 +318,10 @@ impl<F: Fabric> Client<F> {
         hint: Hint,
     ) -> Result<Option<Reply>, Gone> {
         let pointer = hint.pointer;
-        if !self.holds_key(server, key, pointer)? {
-            self.directory.forget(at);
-            self.count(Count::StalePointers);
-            return Ok(None);
+        // The key is compared before the lock, or, where that takes a round trip, together with it.
+        let mut is_same = !self.begin_key_read(server, key, pointer)?;
+        if is_same && !self.holds_key(server, key, pointer)? {
+            return Ok(self.not_here(at));
         }
         let last = self.layout.block_words(pointer) - 1;
         let mut tail = Tail(hint.tail);
@@ -341,17 +337,90 @@ impl<F: Fabric> Client<F> {
             let found = self
                 .fabric
                 .compare_swap(server, tail_at, tail.0, locked.0)?;
+            is_same = is_same || self.has_read_key(key);
             if found == tail.0 {
+                if !is_same && !self.holds_key(server, key, pointer)? {
+                    self.give_back(server, pointer, version)?;
+                    return Ok(self.not_here(at));
+                }
                 self.write_locked(server, at, pointer, version)?;
                 return Ok(Some(Reply::Stored(header.item(false))));
             }
             self.count(Count::LocksLost);
             match self.tail_seen(server, key, at, pointer)? {
-                Some(seen) => tail = seen,
+                // With a tail, the block's key was read, too.
+                Some(seen) => (tail, is_same) = (seen, true),
                 None => return Ok(None),
             }
         }
         Ok(None)
+    }
+
+    /// The hint leads to another key's block. The set is the server's.
+    fn not_here(&mut self, at: At) -> Option<Reply> {
+        self.directory.forget(at);
+        self.count(Count::StalePointers);
+        None
+    }
+
+    /// Where a block's memory cannot be loaded: begins to get the words that show its key, which the compare-swap of the
+    /// lock then waits for, too. If it locks the block from the hint's tail, the block has held one key from before the
+    /// Get until now, and does until this session writes to it: a tail never comes back. So these words show whose pair is
+    /// locked, whichever of the two came first. False: they have to be read before the lock.
+    fn begin_key_read(
+        &mut self,
+        server: usize,
+        key: &Key<'_>,
+        pointer: Pointer,
+    ) -> Result<bool, Gone> {
+        if self.channels[server].reachable || self.key_is_coming {
+            return Ok(false);
+        }
+        let from = self.layout.block(pointer).plus(META);
+        let into = self.layout.key_seen(self.session);
+        // They lie in the block: it has room for a pair of this key.
+        let (expected, len) = key_words(key);
+        self.key_is_coming = true;
+        for (word, expected) in self.fabric.local(into, len).iter().zip(&expected) {
+            // Release: earlier loads of the words do not move behind this.
+            word.store(!expected, Ordering::Release);
+        }
+        self.fabric.get_nbi(server, from, into, len)?;
+        Ok(true)
+    }
+
+    /// True if the words of [`begin_key_read`](Self::begin_key_read) have come, and show this key. If some have not come
+    /// yet, no other ones are got there until a `quiet` has completed them.
+    fn has_read_key(&mut self, key: &Key<'_>) -> bool {
+        let (expected, len) = key_words(key);
+        let into = self.fabric.local(self.layout.key_seen(self.session), len);
+        let (mut is_same, mut have_come) = (true, true);
+        for (index, (word, expected)) in into.iter().zip(&expected).enumerate() {
+            // Acquire: the content is put behind it.
+            let word = word.load(Ordering::Acquire);
+            have_come &= word != !expected;
+            is_same &= match index {
+                0 => word as u8 == *expected as u8,
+                _ => word == *expected,
+            };
+        }
+        self.key_is_coming = !have_come;
+        is_same && have_come
+    }
+
+    /// Unlocks a block whose pair is another key's, which is only known under the lock if two keys have one hash: its
+    /// content becomes the lock's version.
+    #[cold]
+    fn give_back(&mut self, server: usize, pointer: Pointer, version: u64) -> Result<(), Gone> {
+        // Nobody writes to it: the words are those of the version before.
+        let start = self.get_block(server, pointer)?;
+        let words = &self.wave.words[start..];
+        let end = Header::read(words).content_end().min(words.len() - 1);
+        let check = self.checksum.of(version, &words[META..end]);
+        self.wave.words.truncate(start);
+        let first = self.layout.block(pointer);
+        self.fabric.put(server, first.plus(CHECK), &[check])?;
+        self.unlock(server, first, version)
     }
 
     /// True if a block holds this key: the directory finds another key's hint if both have one hash. The lock proves that
@@ -415,13 +484,24 @@ impl<F: Fabric> Client<F> {
             let recency = Recency::new(epoch, version, false);
             self.fabric.set(server, first.plus(RECENCY), recency.0)?;
         }
-        // Invariant 2: the head lies behind the content, and unlocks the block. It is the last word: once a block's head
-        // has arrived, nothing more is under way to the block, even if this PE is gone then.
-        self.fabric.fence();
-        self.fabric.put(server, first.plus(HEAD), &[version])?;
+        self.unlock(server, first, version)?;
         let tail = Tail::new(version, self.session);
         self.directory.set_tail(at, tail.0);
         self.count(Count::DirectSets);
+        Ok(())
+    }
+
+    /// Invariant 2: the head lies behind the content, and unlocks the block. It is the last word: once a block's head has
+    /// arrived, nothing more is under way to the block, even if this PE is gone then.
+    fn unlock(&mut self, server: usize, first: Address, version: u64) -> Result<(), Gone> {
+        self.fabric.fence();
+        let head = first.plus(HEAD);
+        self.fabric.put(server, head, &[version])?;
+        self.wave.wrote.push(Wrote {
+            server,
+            head,
+            version,
+        });
         Ok(())
     }
 
@@ -452,6 +532,16 @@ impl<F: Fabric> Client<F> {
             }
         })
     }
+}
+
+/// The words from META on that show this key, and how many there are. Of the first one only the key's length is known:
+/// the other bits are not those of any pair, whose value would be too long.
+fn key_words(key: &Key<'_>) -> ([u64; KEY_READ], usize) {
+    let mut words = [0; KEY_READ];
+    words[0] = key.bytes().len() as u64;
+    let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut words[KEY - META..]);
+    bytes[..key.bytes().len()].copy_from_slice(key.bytes());
+    (words, KEY - META + block::words_of(key.bytes().len()))
 }
 
 /// A block that was read.

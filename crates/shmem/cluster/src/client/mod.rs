@@ -68,8 +68,8 @@ pub struct Client<F: Fabric> {
     in_order: bool,
     /// Inside while the session may access blocks.
     visitor: Visitor,
-    /// The last mark that it put to see its earlier writes arrive.
-    arrivals: u64,
+    /// Words of a key that was got beside a lock have perhaps not come yet.
+    key_is_coming: bool,
     /// From the callers' clock to the store's; nothing before the session has polled that.
     shift: Option<Shift>,
     /// When the present poll of the store's clock began, by the callers' clock, if one is under way.
@@ -123,7 +123,7 @@ impl<F: Fabric> Client<F> {
             config: config.clone(),
             session,
             visitor: Visitor::default(),
-            arrivals: 0,
+            key_is_coming: false,
             shift: None,
             clock_poll: None,
             clock_before: None,
@@ -463,6 +463,46 @@ mod tests {
                 stop.store(true, Ordering::Relaxed);
             });
         }
+    }
+
+    /// Each wait is a round trip; sets of a wave wait for their arrival together.
+    #[test]
+    fn a_set_over_a_network_waits_for_its_lock_and_for_its_arrival() {
+        let config = Config {
+            memory: 128 << 10,
+            memory_max: 128 << 10,
+            item_size_max: 32 << 10,
+            operations: Operations::Direct,
+            ..Config::default()
+        };
+        let layout = Arc::new(Layout::new(&config, 2).unwrap());
+        let ends = Network::free(2, layout.words()).ends();
+        let mut server = Server::new(Arc::clone(&ends[0]), Layout::clone(&layout), &config);
+        let fabric = Interposed::new(Arc::clone(&ends[1]), 0);
+        let registry = Registry::default();
+        let own = (Arc::clone(&fabric), Arc::clone(&layout));
+        let mut client = Client::new(own.0, own.1, &config, 0, registry.register());
+        let hasher = KeyHasher::seeded(config.seed);
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| server.run(&stop));
+            let mut waits_for = |names: &[&'static [u8]]| {
+                let set = |name: &&'static [u8]| Request {
+                    key: Key::new(name, &hasher),
+                    op: Op::Store(Store::set(b"a value")),
+                };
+                let wave: Vec<_> = names.iter().map(set).collect();
+                let before = fabric.waits.load(Ordering::Relaxed);
+                client.execute(Time(1000), &wave, &mut LastValue::default());
+                fabric.waits.load(Ordering::Relaxed) - before
+            };
+            let three: [&[u8]; 3] = [b"one", b"two", b"three"];
+            // The server's: the keys are new.
+            waits_for(&three);
+            let waits = [waits_for(&three[..1]), waits_for(&three)];
+            stop.store(true, Ordering::Relaxed);
+            assert_eq!(waits, [2, 4]);
+        });
     }
 
     /// A session that leaves the blocks has completed its writes: otherwise a page may change its class before the last

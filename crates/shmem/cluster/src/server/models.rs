@@ -33,6 +33,9 @@ const NOW: Time = Time(1000);
 /// The first and only page in use.
 const PAGE: usize = 0;
 
+/// Words that a session gets of a short key.
+const KEY_SEEN: usize = 4;
+
 /// Preemptions of a run.
 const PREEMPTIONS: usize = 2;
 
@@ -109,7 +112,11 @@ impl World {
             (layout.generations(0), 1),
             (layout.busy(0), 1),
         ];
-        let of_sessions = [&shared[..], &[(layout.bars(0), bars::WORDS)]].concat();
+        let own = [
+            (layout.bars(0), bars::WORDS),
+            (layout.key_seen(0), KEY_SEEN),
+        ];
+        let of_sessions = [&shared[..], &own].concat();
         let of_server = [
             &shared[..],
             &[
@@ -173,15 +180,36 @@ fn content(shard: &mut Shard<Modelled>, pointer: Pointer, key: &[u8]) -> (u64, O
     (words[HEAD], value)
 }
 
-/// Two sessions set one pair: one after the other has its lock, and the block is unlocked in the end (`block`, 1 and 2).
-pub fn sets_exclude_each_other(fault: Fault) {
+/// A session that takes a pair's block for another key's, as if both had one hash, sets beside one that sets the pair. It
+/// may lock the block, but writes nothing of its own, and unlocks it (`direct`, `give_back`).
+pub fn a_set_of_another_key_gives_the_block_back(missing: Missing) {
     explore(move || {
         let World {
             mut shard,
             sessions: [mut one, mut other],
             key,
             known,
-        } = World::new(fault, Missing::default(), false);
+        } = World::new(Fault::None, missing, false);
+        let thread = thread::spawn(move || one.set_pair(&key, &value(1)));
+        let another = Key::new(b"another", &KeyHasher::seeded(0));
+        other.learn_pair(&another, known);
+        assert!(!other.set_pair(&another, &value(2)), "it is another key's");
+        let was_set = thread.join().unwrap();
+        let (_, found) = content(&mut shard, known.pointer, key.bytes());
+        let found = found.expect("the block stays locked, or its content is torn");
+        assert_eq!(found, value(u64::from(was_set)));
+    });
+}
+
+/// Two sessions set one pair: one after the other has its lock, and the block is unlocked in the end (`block`, 1 and 2).
+pub fn sets_exclude_each_other(fault: Fault, missing: Missing) {
+    explore(move || {
+        let World {
+            mut shard,
+            sessions: [mut one, mut other],
+            key,
+            known,
+        } = World::new(fault, missing, false);
         let first = block::Tail(known.tail).version();
         let thread = thread::spawn(move || u64::from(one.set_pair(&key, &value(1))));
         let mut sets = u64::from(other.set_pair(&key, &value(2)));
