@@ -91,6 +91,8 @@ fn engine(batch: usize, form: Option<RivalForm>) -> engine::Report {
                 mops: of(22.0),
             }],
         }),
+        new_keys: false,
+        store_misses: false,
         hold: Some(100_000),
         ratio_nothing_held: Some(of(0.9)),
         ratio_one_thread: None,
@@ -103,6 +105,7 @@ fn side(version: Option<&str>) -> Side {
     Side {
         program: "memcached".to_owned(),
         command: "/somewhere/memcached -p 1".to_owned(),
+        servers: 1,
         version: version.map(str::to_owned),
         ops_per_s: of(2_000_000.0),
         server_cpu_us_per_op: of(0.125),
