@@ -9,10 +9,10 @@ use nuthatch_memc3::{
 };
 
 /// Enough for long paths; a checker of memory has fewer.
-const ITEMS: usize = if cfg!(miri) { 215 } else { 60_000 };
+const ITEMS: usize = if cfg!(miri) { 215 } else { 15_000 };
 
 /// As many slots as are filled to nine tenths.
-const BUCKETS: u64 = if cfg!(miri) { 64 } else { 1 << 14 };
+const BUCKETS: u64 = if cfg!(miri) { 64 } else { 1 << 12 };
 
 fn records(count: usize, huge_pages: bool) -> Records {
     let made = Records::new(count, huge_pages, |number, key, value| {
