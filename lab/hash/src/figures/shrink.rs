@@ -139,14 +139,16 @@ fn measure(registry: &Registry, table: Table, options: &Options) -> Result<Vec<R
         .collect();
     let kept_of = |priority: u64| dentries.len() * priority as usize / (PRIORITY as usize + 1);
     let priorities = || (1..=PRIORITY).rev();
-    let mut cases = vec![("none", PRIORITY + 1, by_age.clone())];
-    cases.extend(
-        priorities().map(|priority| ("oldest", priority, by_age[..kept_of(priority)].to_vec())),
-    );
+    // Chains are in the order of the walk, in which names come into the cache, whatever was used last.
+    let left = |dentries: &[Dentry], priority: u64| {
+        let mut kept = dentries[..kept_of(priority)].to_vec();
+        kept.sort_unstable();
+        kept
+    };
+    let mut cases = vec![("none", PRIORITY + 1, left(&by_age, PRIORITY + 1))];
+    cases.extend(priorities().map(|priority| ("oldest", priority, left(&by_age, priority))));
     by_age.shuffle(&mut random);
-    cases.extend(
-        priorities().map(|priority| ("any", priority, by_age[..kept_of(priority)].to_vec())),
-    );
+    cases.extend(priorities().map(|priority| ("any", priority, left(&by_age, priority))));
 
     let workloads: Vec<Workload<Dentry>> = cases
         .iter()
