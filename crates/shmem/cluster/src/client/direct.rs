@@ -396,6 +396,10 @@ impl<F: Fabric> Client<F> {
         let into = self.fabric.local(self.layout.key_seen(self.session), len);
         let (mut is_same, mut have_come) = (true, true);
         for (index, (word, expected)) in into.iter().zip(&expected).enumerate() {
+            if (1..KEY - META).contains(&index) {
+                // Nothing about the key.
+                continue;
+            }
             // Acquire: the content is put behind it.
             let word = word.load(Ordering::Acquire);
             have_come &= word != !expected;
@@ -534,8 +538,8 @@ impl<F: Fabric> Client<F> {
     }
 }
 
-/// The words from META on that show this key, and how many there are. Of the first one only the key's length is known:
-/// the other bits are not those of any pair, whose value would be too long.
+/// The words from META on that show this key, and how many there are. Of the first one only the key's length is known: all
+/// others of its bits set would be those of no pair, whose value would be too long.
 fn key_words(key: &Key<'_>) -> ([u64; KEY_READ], usize) {
     let mut words = [0; KEY_READ];
     words[0] = key.bytes().len() as u64;
