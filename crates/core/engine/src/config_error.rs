@@ -39,7 +39,7 @@ pub enum ConfigError {
         /// The highest number possible.
         most: u32,
     },
-    /// Partitions are not a power of two, or too many or too few.
+    /// Too many partitions or too few.
     PartitionCount {
         /// The configured number.
         asked: usize,
@@ -83,10 +83,9 @@ impl Display for ConfigError {
                 out,
                 "partitions: from 1 to {most} (four blocks of 4 KiB each at least)"
             ),
-            Self::PartitionCount { asked, most } => write!(
-                out,
-                "partitions: a power of two from 2 to {most}, not {asked}"
-            ),
+            Self::PartitionCount { asked, most } => {
+                write!(out, "partitions: from 2 to {most}, not {asked}")
+            }
             Self::ServerThreads => {
                 out.write_str("server threads: at least 1, and no fewer at most than at least")
             }

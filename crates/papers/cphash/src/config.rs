@@ -33,8 +33,8 @@ pub struct CpHashConfig {
     pub evicts: bool,
     /// Which item leaves when a partition is full.
     pub eviction: Eviction,
-    /// Partitions: a power of two from 2 to [`PARTITIONS_MAX`]. 0: the maximum number of server threads, or fewer, so
-    /// that each can hold several of the largest items.
+    /// Partitions: from 2 to [`PARTITIONS_MAX`]. 0: the maximum number of server threads, or fewer, so that each can
+    /// hold several of the largest items.
     pub partitions: usize,
     /// Server threads: 1 to the number of partitions.
     pub server_threads: ServerThreads,
@@ -95,11 +95,8 @@ impl CpHashConfig {
             return self.partitions;
         }
         let (_, threads) = self.threads();
-        let largest = self.memory_limit / self.item_size_max.max(1) / ITEMS_A_PARTITION;
-        let most = 1 << largest.max(2).ilog2();
-        threads
-            .next_power_of_two()
-            .clamp(2, most.min(PARTITIONS_MAX))
+        let most = self.memory_limit / self.item_size_max.max(1) / ITEMS_A_PARTITION;
+        threads.clamp(2, most.clamp(2, PARTITIONS_MAX))
     }
 
     /// Checks that an engine with this configuration is possible.
@@ -112,7 +109,7 @@ impl CpHashConfig {
             return Err(ConfigError::ItemSize);
         }
         let partitions = self.partition_count();
-        if !partitions.is_power_of_two() || !(2..=PARTITIONS_MAX).contains(&partitions) {
+        if !(2..=PARTITIONS_MAX).contains(&partitions) {
             return Err(ConfigError::PartitionCount {
                 asked: partitions,
                 most: PARTITIONS_MAX,

@@ -98,7 +98,7 @@ impl<'s, D: RingKind> Server<'s, D> {
                 *held = place.lease.take(self.me);
             }
             let Some(served) = held else { continue };
-            messages += serve(place, served, self.shared.is_upper(number));
+            messages += serve(place, served);
             if place.lease.is_called_away(self.me)
                 && let Some(lease) = held.take()
             {
@@ -165,16 +165,19 @@ pub(super) fn stand_in<D: RingKind>(shared: &Shared<D>, partition: usize) -> Opt
     let _alarm = Alarm(shared, None);
     let place = &shared.partitions[partition];
     let mut served = place.lease.borrow()?;
-    Some(serve(place, &mut served, shared.is_upper(partition)))
+    Some(serve(place, &mut served))
 }
 
 /// Serves all clients of a partition. Returns how many messages there were.
-fn serve<D: RingKind>(place: &SharedPartition<D>, served: &mut Served<D>, upper: bool) -> usize {
+fn serve<D: RingKind>(place: &SharedPartition<D>, served: &mut Served<D>) -> usize {
     if place.has_requests(served) {
         place.take_requests(served);
     }
     let Served {
-        partition, clients, ..
+        partition,
+        start,
+        clients,
+        ..
     } = served;
     let mut messages = 0;
     let mut left = false;
@@ -184,7 +187,7 @@ fn serve<D: RingKind>(place: &SharedPartition<D>, served: &mut Served<D>, upper:
             let Some(line) = client_ring.receiver.take() else {
                 break;
             };
-            taken += serve_line(partition, client_ring, &line, upper);
+            taken += serve_line(partition, client_ring, &line, *start);
         }
         if taken > 0 {
             client_ring.receiver.publish();
@@ -212,11 +215,11 @@ fn serve_line<D: RingKind>(
     partition: &mut Partition,
     client_ring: &mut ClientRing<D>,
     line: &Line,
-    upper: bool,
+    start: u64,
 ) -> usize {
-    look_ahead(partition, line, upper);
+    look_ahead(partition, line, start);
     let mut messages = 0;
-    for message in Messages::new(line, upper) {
+    for message in Messages::new(line, start) {
         messages += 1;
         let answer = match message {
             PartitionRequest::Lookup { hash } => lookup(partition, client_ring, hash),
@@ -265,10 +268,10 @@ fn serve_line<D: RingKind>(
 /// Starts loading what a line's messages will need, so that their misses overlap: buckets first, then the elements in
 /// them, then their neighbours in the order of use. For a ready it is the element's header and the key, which its
 /// client has written.
-fn look_ahead(partition: &Partition, line: &Line, upper: bool) {
+fn look_ahead(partition: &Partition, line: &Line, start: u64) {
     let mut hashes = [0; WORDS];
     let mut count = 0;
-    for message in Messages::new(line, upper) {
+    for message in Messages::new(line, start) {
         if let Some(hash) = message.hash() {
             partition.prefetch_bucket(hash);
             hashes[count] = hash;

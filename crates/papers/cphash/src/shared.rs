@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use nuthatch_base::hash::split;
 use nuthatch_base::sync::clock::Time;
 use nuthatch_base::sync::lease::Lease;
 use nuthatch_base::sync::mutex::Mutex;
@@ -71,6 +72,8 @@ pub(super) struct SharedPartition<D: RingKind> {
 /// A partition and the rings of its clients. Only its owner has access.
 pub(super) struct Served<D: RingKind> {
     pub partition: Partition,
+    /// The least hash of the partition.
+    pub start: u64,
     pub clients: Vec<ClientRing<D>>,
     requests_taken: u32,
 }
@@ -102,9 +105,11 @@ impl<D: RingKind> ClientRing<D> {
 }
 
 impl<D: RingKind> SharedPartition<D> {
-    pub fn new(owner: u32, partition: Partition) -> Self {
+    /// A partition whose hashes begin at `start`.
+    pub fn new(owner: u32, partition: Partition, start: u64) -> Self {
         let served = Served {
             partition,
+            start,
             clients: Vec::new(),
             requests_taken: 0,
         };
@@ -173,7 +178,8 @@ impl<D: RingKind> Shared<D> {
     ) -> Self {
         let count = partitions.len();
         let place = |(number, partition)| {
-            SharedPartition::new(control::owner(number, count, min), partition)
+            let start = split::partition_start(number as u32, count as u32);
+            SharedPartition::new(control::owner(number, count, min), partition, start)
         };
         Self {
             memory,
@@ -195,10 +201,9 @@ impl<D: RingKind> Shared<D> {
         }
     }
 
-    /// True if a partition has the upper half of all hashes, or a part of it.
-    #[inline]
-    pub fn is_upper(&self, partition: usize) -> bool {
-        partition >= self.partitions.len() / 2
+    /// The least hash of a partition.
+    pub fn start(&self, partition: usize) -> u64 {
+        split::partition_start(partition as u32, self.partitions.len() as u32)
     }
 
     /// Wakes a server thread, if it sleeps, so that it looks for what was announced.
