@@ -44,7 +44,8 @@ impl<D: RingKind> Channel<D> {
     #[inline]
     pub fn put(&mut self, now: Time, message: PartitionRequest) -> Result<(), Full> {
         if self.told != Some(now) {
-            self.sender.put(PartitionRequest::Now { now }.encode(self.start))?;
+            self.sender
+                .put(PartitionRequest::Now { now }.encode(self.start))?;
             self.told = Some(now);
         }
         let message = message.encode(self.start);
