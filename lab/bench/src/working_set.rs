@@ -17,7 +17,8 @@ use nuthatch_engine::stats::MessageStats;
 use serde::Serialize;
 
 use crate::engine::{
-    Items, Load, Operations, Options, Ours, Room, Subject, Tally, Worker, preload, round,
+    BATCH_MAX, Items, Load, Operations, Options, Ours, Room, Subject, Tally, Worker, preload,
+    round, too_large,
 };
 use crate::report::Spread;
 use nuthatch_program::Failure;
@@ -288,6 +289,9 @@ pub fn run(contenders: &[Contender], options: &Options) -> Result<Report, Failur
     let batch = options.batch.unwrap_or(BATCH);
     if batch == 0 || options.rounds == 0 || contenders.iter().any(|one| one.clients == 0) {
         return Err(Failure::usage("--threads, --batch, --rounds: at least 1"));
+    }
+    if batch > BATCH_MAX {
+        return Err(too_large(batch));
     }
     let mut working_sets = Vec::new();
     for &bytes in &parameters.working_set {

@@ -194,6 +194,7 @@ fn engine_refuses_what_cannot_be() {
         "--value-size 0",
         "--threads 0",
         "--batch 0",
+        "--batch 1048577",
         "--rounds 0",
         "--get-ratio 1.5",
         "--seconds nan",
@@ -237,6 +238,7 @@ fn working_sets_refuse_what_cannot_be() {
         "--working-set 100",
         "--working-set 64k --insert-ratio 2",
         "--working-set 64k --batch 0",
+        "--working-set 64k --batch 1048577",
         "--working-set 64k --rounds 0",
     ] {
         let contenders = [Contender::new(1, naive)];

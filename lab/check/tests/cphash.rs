@@ -42,10 +42,10 @@ fn single(setup: Setup) -> Arc<CpHash<Single>> {
     start(config(setup))
 }
 
-/// More server threads than cores, and several partitions for each thread.
+/// More server threads than cores, and several partitions for each thread, more for some.
 fn crowded(setup: Setup) -> Arc<CpHash> {
     start(CpHashConfig {
-        partitions: 8,
+        partitions: 7,
         server_threads: ServerThreads::Fixed(4),
         ..config(setup)
     })

@@ -181,6 +181,8 @@ impl OnEngines<engine::Options> {
                 .iter()
                 .map(|&engine| {
                     let (clients, tuning) = tuning.divided(engine, options.threads);
+                    let batch = options.batch.unwrap_or(working_set::BATCH);
+                    let tuning = tuning.for_batch(engine, batch);
                     let job = Contending {
                         engine,
                         tuning: tuning.clone(),

@@ -93,6 +93,8 @@ impl EngineFlags for Papers {
 fn flag(error: &ConfigError) -> Option<&'static str> {
     Some(match error {
         ConfigError::PartitionBlocks { .. } | ConfigError::PartitionCount { .. } => "--partitions",
+        ConfigError::Window { .. } => "--window",
+        ConfigError::LookAhead { .. } => "--look-ahead",
         ConfigError::ServerThreads | ConfigError::ServerThreadsOverPartitions { .. } => {
             "--server-threads"
         }

@@ -247,10 +247,9 @@ fn a_report_has_every_figure_also_those_that_were_not_run() {
     let list = place.command(&["figure", "list"]).output().unwrap();
     for line in text(&list.stdout).lines() {
         let name = line.split_whitespace().next().unwrap();
-        assert!(
-            page.contains(&format!("nuthatch-lab figure {name} --quick")),
-            "{name}"
-        );
+        let again = page.contains(&format!("nuthatch-lab figure {name} --quick"));
+        let not_here = line.ends_with("(cannot be run here)");
+        assert_eq!(again, !not_here, "{name}");
     }
     assert!(page.contains("What the README says"));
     // Nothing is loaded from elsewhere, and nothing runs.
@@ -262,6 +261,36 @@ fn a_report_has_every_figure_also_those_that_were_not_run() {
         .output()
         .unwrap();
     assert_eq!(absent.status.code(), Some(2), "{absent:?}");
+}
+
+#[test]
+fn a_figure_that_cannot_be_run_says_why() {
+    let place = Place::new();
+    place.figure("why = \"it needs eight sockets\"");
+    let output = place.run();
+    assert!(output.status.success(), "{output:?}");
+    let said = text(&output.stdout);
+    assert!(
+        said.contains("cannot be run here: it needs eight sockets"),
+        "{said}"
+    );
+    assert!(!place.path("found/cphash").exists());
+    // One of the program's own.
+    let words = ["report", "--from", "found", "--papers", "papers.md"];
+    let document = "<!-- figures: begin -->\n<!-- figures: end -->\n";
+    fs::write(place.path("papers.md"), document).unwrap();
+    assert!(place.command(&words).status().unwrap().success());
+    let row = "| it measures a whole machine of its time under";
+    assert!(
+        fs::read_to_string(place.path("papers.md"))
+            .unwrap()
+            .contains(row)
+    );
+    assert!(
+        place
+            .page()
+            .contains("It cannot be run here: </strong>it measures a whole")
+    );
 }
 
 /// A run of the figure on a machine of this name.

@@ -41,7 +41,7 @@ fn what_is_no_command_line_ends_with_2() {
         ),
         ("-Y users --cpserver 127.0.0.1", "-Y: CPServer's protocol"),
         (
-            "--check -p 0 --engine cphash --partitions 3",
+            "--check -p 0 --engine cphash --partitions 1",
             "--partitions: ",
         ),
         (
@@ -49,8 +49,21 @@ fn what_is_no_command_line_ends_with_2() {
             "--partitions: ",
         ),
         (
-            "-l 127.0.0.1 -p 0 --engine cphash --partitions 3",
+            "-l 127.0.0.1 -p 0 --engine cphash --partitions 1025",
             "--partitions: ",
+        ),
+        ("--check -p 0 --engine cphash --window 8193", "--window: "),
+        (
+            "--check -p 0 --engine cphash --look-ahead 65",
+            "--look-ahead: ",
+        ),
+        (
+            "--engine cphash --lock anderson",
+            "--lock: only for lockhash",
+        ),
+        (
+            "--engine lockhash --lock mutex",
+            "possible values: spin, anderson",
         ),
         ("-l 127.0.0.1 -p 0 --engine lockhash -m 1 -I 1m", "-I: "),
     ] {
@@ -149,10 +162,12 @@ fn every_engine_serves() {
 fn what_the_engine_is_built_from_is_shown_and_felt() {
     for (line, shown) in [
         (
-            "--engine cphash --partitions 4 --server-threads 2 --pin 0 --eviction random",
+            "--engine cphash --partitions 3 --server-threads 2 --pin 0 --eviction random --window 512 --look-ahead 0",
             &[
                 "batch_max 1000",
-                "partitions 4",
+                "partitions 3",
+                "window 512",
+                "look_ahead 0",
                 "server_threads 2",
                 "pin 0",
                 "eviction random",
@@ -163,8 +178,13 @@ fn what_the_engine_is_built_from_is_shown_and_felt() {
             &["server_threads 1-2", "pin no"],
         ),
         (
-            "--engine lockhash --partitions 8 --batch 77",
-            &["batch_max 77", "partitions 8", "eviction lru"],
+            "--engine lockhash --partitions 8 --batch 77 --lock anderson",
+            &[
+                "batch_max 77",
+                "partitions 8",
+                "eviction lru",
+                "lock anderson",
+            ],
         ),
     ] {
         let running = Running::start_in_lab(&format!("-p 0 -l 127.0.0.1 -t 1 -m 64 {line}"));

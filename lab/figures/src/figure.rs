@@ -47,7 +47,10 @@ pub struct Figure {
     /// What the machine must have.
     #[serde(default)]
     pub needs: Needs,
+    /// Why it cannot be run here; then it has no commands.
+    pub why: Option<String>,
     /// The commands.
+    #[serde(default)]
     pub run: Vec<Run>,
     /// The shape that the paper's figure has.
     #[serde(default)]
@@ -255,8 +258,17 @@ impl Figure {
     }
 
     fn check(&self) -> Result<(), String> {
+        if self.why.is_some() {
+            return match self.run.is_empty() && self.statement.is_empty() {
+                true => Ok(()),
+                false => Err("a figure with `why` has no [[run]] and no [[statement]]".to_owned()),
+            };
+        }
         if self.run.is_empty() || self.run.iter().any(|run| run.read.is_empty()) {
-            return Err("a figure has at least one [[run]], each with a [[run.read]]".to_owned());
+            return Err(
+                "a figure has at least one [[run]], each with a [[run.read]], or says `why` not"
+                    .to_owned(),
+            );
         }
         for parameter in &self.parameter {
             if parameter.here.is_some() != parameter.why.is_some() {
@@ -268,5 +280,34 @@ impl Figure {
             statement.check()?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = "source = \"A, 1\"\ntitle = \"b\"\npaper = \"c\"\n";
+    const AXES: &str = "[x]\nlabel = \"d\"\n[y]\nlabel = \"e\"\n";
+
+    fn parsed(why: &str, more: &str) -> Result<Figure, String> {
+        Figure::parse(&format!("{HEAD}{why}{AXES}{more}"))
+    }
+
+    #[test]
+    fn a_figure_has_commands_or_says_why_not() {
+        let why = "why = \"it needs a mainframe\"\n";
+        let figure = parsed(why, "").unwrap();
+        assert_eq!(figure.why.as_deref(), Some("it needs a mainframe"));
+        assert!(parsed("", "").unwrap_err().contains("`why`"));
+        let run = "[[run]]\nwords = \"\"\n[[run.read]]\nseries = \"s\"\nx = \"1\"\ny = \"1\"\n";
+        assert!(parsed("", run).is_ok());
+        assert!(parsed(why, run).unwrap_err().contains("no [[run]]"));
+        let statement = "[[statement]]\nseries = \"s\"\nabove = \"t\"\n";
+        assert!(
+            parsed(why, statement)
+                .unwrap_err()
+                .contains("[[statement]]")
+        );
     }
 }

@@ -50,9 +50,10 @@ pub struct Options {
 pub fn run(options: &Options, machine: &BTreeMap<String, String>) -> Result<(), Failure> {
     let figures = store::all()?;
     if options.figures == [LIST] {
-        let lines = figures
-            .iter()
-            .map(|(name, figure)| format!("{name:<22} {}: {}\n", figure.source, figure.title));
+        let lines = figures.iter().map(|(name, figure)| {
+            let not = figure.why.as_ref().map_or("", |_| " (cannot be run here)");
+            format!("{name:<22} {}: {}{not}\n", figure.source, figure.title)
+        });
         return output::print(&lines.collect::<String>());
     }
     let chosen = chosen(figures, &options.figures)?;
@@ -77,6 +78,10 @@ pub fn run(options: &Options, machine: &BTreeMap<String, String>) -> Result<(), 
         figure,
     } in chosen
     {
+        if let Some(why) = &figure.why {
+            output::print(&not_here(&name, &figure, why))?;
+            continue;
+        }
         let mut found = run::run(&name, &figure, &setting)?;
         found.command = run::again(&argument, setting.size);
         write(&options.output, &figure, &found)?;
@@ -180,6 +185,12 @@ fn table(found: &Found) -> Result<Vec<u8>, Failure> {
         writer.write_record(row).map_err(Failure::run)?;
     }
     writer.into_inner().map_err(Failure::run)
+}
+
+/// What is printed of a figure that cannot be run.
+fn not_here(name: &str, figure: &Figure, why: &str) -> String {
+    let Figure { source, title, .. } = figure;
+    format!("{name}: {source}, {title}\n  cannot be run here: {why}\n")
 }
 
 /// What is printed of a figure.

@@ -39,6 +39,17 @@ pub enum Claim {
         /// The two numbers.
         between: (f64, f64),
     },
+    /// It less that series is between two numbers at each place.
+    Difference {
+        /// The other series.
+        to: String,
+        /// The two numbers.
+        between: (f64, f64),
+    },
+    /// Its point at a place by its point at another is between two numbers.
+    RatioOfPlaces(Places),
+    /// Its point at a place less its point at another is between two numbers.
+    DifferenceOfPlaces(Places),
     /// The geometric mean of it by that series is between two numbers.
     MeanRatio {
         /// The other series.
@@ -67,6 +78,18 @@ pub enum Claim {
     HighestBetween((f64, f64)),
 }
 
+/// A claim about two places of one series.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Places {
+    /// The place, a name or a number.
+    pub of: X,
+    /// The other one.
+    pub to: X,
+    /// The two numbers.
+    pub between: (f64, f64),
+}
+
 /// A claim's outcome, and the numbers that decide it.
 type Outcome = Result<(bool, String), String>;
 
@@ -91,7 +114,15 @@ impl Statement {
     /// Refuses bounds that nothing can keep to.
     pub fn check(&self) -> Result<(), String> {
         let (low, high) = match &self.claim {
+            Claim::RatioOfPlaces(Places { between, .. })
+            | Claim::DifferenceOfPlaces(Places { between, .. }) => {
+                if self.at.is_some() || self.from.is_some() || self.to.is_some() {
+                    return Err(format!("{}: it names its places itself", self.words()));
+                }
+                *between
+            }
             Claim::Ratio { between, .. }
+            | Claim::Difference { between, .. }
             | Claim::MeanRatio { between, .. }
             | Claim::RatioOfMaxima { between, .. } => *between,
             Claim::Changes(between) | Claim::Between(between) | Claim::HighestBetween(between) => {
@@ -111,6 +142,7 @@ impl Statement {
         match &self.claim {
             Claim::Above(other) | Claim::Below(other) => Some(other),
             Claim::Ratio { to, .. }
+            | Claim::Difference { to, .. }
             | Claim::MeanRatio { to, .. }
             | Claim::RatioOfMaxima { to, .. } => Some(to),
             _ => None,
@@ -126,6 +158,15 @@ impl Statement {
             Claim::Above(other) => format!("{series} is above {other}"),
             Claim::Below(other) => format!("{series} is below {other}"),
             Claim::Ratio { to, between } => format!("{series} / {to} is {}", range(*between)),
+            Claim::Difference { to, between } => {
+                format!("{series} less {to} is {}", range(*between))
+            }
+            Claim::RatioOfPlaces(Places { of, to, between }) => {
+                format!("{series} at {of} / at {to} is {}", range(*between))
+            }
+            Claim::DifferenceOfPlaces(Places { of, to, between }) => {
+                format!("{series} at {of} less at {to} is {}", range(*between))
+            }
             Claim::MeanRatio { to, between } => {
                 format!("the mean of {series} / {to} is {}", range(*between))
             }
@@ -162,8 +203,16 @@ impl Statement {
             Claim::Above(other) => self.compare(found, other, (1.0, f64::INFINITY)),
             Claim::Below(other) => self.compare(found, other, (0.0, 1.0)),
             Claim::Ratio { to, between } => self.compare(found, to, *between),
+            Claim::Difference { to, between } => {
+                let differences = self.both(found, to, |one, other| one - other)?;
+                Ok(all_within(differences, *between))
+            }
+            Claim::RatioOfPlaces(places) => self.between_places(found, places, |one, to| one / to),
+            Claim::DifferenceOfPlaces(places) => {
+                self.between_places(found, places, |one, to| one - to)
+            }
             Claim::MeanRatio { to, between } => {
-                let ratios = self.ratios(found, to)?;
+                let ratios = self.both(found, to, |one, other| one / other)?;
                 let logs: f64 = ratios.iter().map(|(_, ratio)| ratio.ln()).sum();
                 let mean = (logs / ratios.len() as f64).exp();
                 Ok((
@@ -230,13 +279,35 @@ impl Statement {
         x.number().is_none_or(|x| (from..=to).contains(&x))
     }
 
-    /// The series by the other, at the places that both have.
-    fn ratios<'f>(&self, found: &'f Found, other: &str) -> Result<Vec<(&'f X, f64)>, String> {
+    /// What `make` makes of the two values of the series at two places.
+    fn between_places(
+        &self,
+        found: &Found,
+        Places { of, to, between }: &Places,
+        make: impl Fn(f64, f64) -> f64,
+    ) -> Outcome {
+        let at = |x: &X| {
+            let point = found.at(&self.series, x);
+            point.ok_or_else(|| format!("{} has no point at {x}", self.series))
+        };
+        // A series that is not there is said as such.
+        self.points(found, &self.series)?;
+        let value = make(at(of)?.y, at(to)?.y);
+        Ok((within(value, *between), format!("it is {}", short(value))))
+    }
+
+    /// What `make` makes of the values of this series and the other, at the places that both have.
+    fn both<'f>(
+        &self,
+        found: &'f Found,
+        other: &str,
+        make: impl Fn(f64, f64) -> f64,
+    ) -> Result<Vec<(&'f X, f64)>, String> {
         let others = self.points(found, other)?;
         let ours = self.points(found, &self.series)?;
         let both = ours.into_iter().filter_map(|one| {
             let other = others.iter().find(|other| other.x == one.x)?;
-            Some((&one.x, one.y / other.y))
+            Some((&one.x, make(one.y, other.y)))
         });
         let both: Vec<_> = both.collect();
         match both.is_empty() {
@@ -249,7 +320,8 @@ impl Statement {
     }
 
     fn compare(&self, found: &Found, other: &str, between: (f64, f64)) -> Outcome {
-        Ok(all_within(self.ratios(found, other)?, between))
+        let ratios = self.both(found, other, |one, other| one / other)?;
+        Ok(all_within(ratios, between))
     }
 
     /// Whether the series goes in one direction: 1 up, -1 down.
@@ -369,6 +441,33 @@ mod tests {
         assert_eq!(outcome(mean, TWO).0, Some(true));
         let maxima = "series = \"a\"\nratio-of-maxima = { to = \"b\", between = [2, 2] }";
         assert_eq!(outcome(maxima, TWO).0, Some(true));
+    }
+
+    #[test]
+    fn differences_have_absolute_bounds() {
+        let less = "series = \"a\"\ndifference = { to = \"b\", between = [-1, 3] }";
+        let (holds, words, because) = outcome(less, TWO);
+        assert_eq!((holds, because.as_str()), (Some(true), "-1 to 3"));
+        assert_eq!(words, "a less b is between -1 and 3");
+        let at = "series = \"a\"\ndifference = { to = \"b\", between = [0, 3] }\nat = 1";
+        assert_eq!(outcome(at, TWO).0, Some(false));
+    }
+
+    #[test]
+    fn a_series_is_compared_with_itself_at_another_place() {
+        let ratio = "series = \"a\"\nratio-of-places = { of = 8, to = 1, between = [2, 4] }";
+        let (holds, words, because) = outcome(ratio, TWO);
+        assert_eq!((holds, because.as_str()), (Some(true), "it is 3"));
+        assert_eq!(words, "a at 8 / at 1 is between 2 and 4");
+        let less = "series = \"a\"\ndifference-of-places = { of = 8, to = 1, between = [5, 9] }";
+        let (holds, words, because) = outcome(less, TWO);
+        assert_eq!((holds, because.as_str()), (Some(false), "it is 4"));
+        assert_eq!(words, "a at 8 less at 1 is between 5 and 9");
+        let absent = "series = \"a\"\nratio-of-places = { of = 8, to = 2, between = [2, 4] }";
+        let (holds, _, because) = outcome(absent, TWO);
+        assert_eq!((holds, because.as_str()), (None, "a has no point at 2"));
+        let both = format!("{ratio}\nfrom = 2");
+        assert!(toml::from_str::<Statement>(&both).unwrap().check().is_err());
     }
 
     #[test]

@@ -39,8 +39,22 @@ pub enum ConfigError {
         /// The highest number possible.
         most: u32,
     },
-    /// Partitions are not a power of two, or too many or too few.
+    /// Too many partitions or too few.
     PartitionCount {
+        /// The configured number.
+        asked: usize,
+        /// The highest number possible.
+        most: usize,
+    },
+    /// Requests under way at a time: none, or too many.
+    Window {
+        /// The configured number.
+        asked: usize,
+        /// The highest number possible.
+        most: usize,
+    },
+    /// A look too far ahead.
+    LookAhead {
         /// The configured number.
         asked: usize,
         /// The highest number possible.
@@ -83,10 +97,15 @@ impl Display for ConfigError {
                 out,
                 "partitions: from 1 to {most} (four blocks of 4 KiB each at least)"
             ),
-            Self::PartitionCount { asked, most } => write!(
-                out,
-                "partitions: a power of two from 2 to {most}, not {asked}"
-            ),
+            Self::PartitionCount { asked, most } => {
+                write!(out, "partitions: from 2 to {most}, not {asked}")
+            }
+            Self::Window { asked, most } => {
+                write!(out, "window: from 1 to {most} requests, not {asked}")
+            }
+            Self::LookAhead { asked, most } => {
+                write!(out, "look ahead: from 0 to {most} messages, not {asked}")
+            }
             Self::ServerThreads => {
                 out.write_str("server threads: at least 1, and no fewer at most than at least")
             }

@@ -1,7 +1,7 @@
 //! Measures the cost of messages: one client thread, one server thread, and the counts that explain the throughput
 //! (CPHash sections 6.1 and 6.2).
 //!
-//!     cargo run --release -p nuthatch-cphash --example messages -- [single] [seconds]
+//!     cargo run --release -p nuthatch-cphash --example messages -- [single] [ahead=MESSAGES] [size=MIB] [seconds]
 //!
 //! Keys are numbers of 8 bytes, values the same; 30 % are stores; batches have 1000 requests. An
 //! element of such an item takes 128 bytes, so that a working set of 1 MB has 8192 keys.
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nuthatch_base::sync::ring::{Array, Single};
-use nuthatch_cphash::config::{CpHashConfig, ServerThreads};
+use nuthatch_cphash::config::{CpHashConfig, LOOK_AHEAD, ServerThreads};
 use nuthatch_cphash::{CpHash, Rings};
 use nuthatch_engine::stats::MessageStats;
 use nuthatch_engine::{
@@ -19,7 +19,8 @@ use nuthatch_engine::{
 };
 
 const BATCH: usize = 1000;
-const BATCHES: usize = 8;
+/// Batches before they repeat: as many as ask for each key twice, within these numbers.
+const BATCHES: (usize, usize) = (8, 256);
 const ELEMENT: usize = 128;
 /// Rounds, of which it prints the median and the best: other work on the machine spoils single rounds, not all.
 const ROUNDS: u32 = 21;
@@ -70,14 +71,21 @@ fn requests<'k, E: Engine>(engine: &E, keys: &'k [[u8; 8]], inserts: u64) -> Vec
             op,
         }
     };
-    (0..BATCH * BATCHES).map(request).collect()
+    let batches = (2 * keys.len() / BATCH).clamp(BATCHES.0, BATCHES.1);
+    (0..BATCH * batches).map(request).collect()
 }
 
-fn measure<D: Rings>(bytes: usize, inserts: u64, time: Duration) -> std::io::Result<()> {
+fn measure<D: Rings>(
+    bytes: usize,
+    inserts: u64,
+    look_ahead: usize,
+    time: Duration,
+) -> std::io::Result<()> {
     let engine = Arc::new(CpHash::<D>::new(CpHashConfig {
         memory_limit: (4 * bytes).max(64 << 20),
         partitions: 2,
         server_threads: ServerThreads::Fixed(1),
+        look_ahead,
         ..CpHashConfig::default()
     })?);
     let count = (bytes / ELEMENT) as u64;
@@ -92,9 +100,9 @@ fn measure<D: Rings>(bytes: usize, inserts: u64, time: Duration) -> std::io::Res
         key: Key::new(key, engine.hasher()),
         op: Op::Store(Store::set(key)),
     };
-    let all: Vec<_> = keys.iter().map(|key| fill(key)).collect();
-    for batch in all.chunks(BATCH) {
-        handle.execute(Time(1), batch, &mut sink);
+    for keys in keys.chunks(BATCH) {
+        let batch: Vec<_> = keys.iter().map(|key| fill(key)).collect();
+        handle.execute(Time(1), &batch, &mut sink);
     }
     let requests = requests(&*engine, &keys, inserts);
     let mut rounds: Vec<(f64, MessageStats)> = Vec::new();
@@ -136,11 +144,22 @@ fn main() -> std::io::Result<()> {
     let single = arguments.iter().any(|argument| argument == "single");
     let seconds = arguments.iter().find_map(|argument| argument.parse().ok());
     let time = Duration::from_secs_f64(seconds.unwrap_or(1.0));
-    for bytes in [64 << 10, 1 << 20, 16 << 20, 256 << 20] {
+    let number = |name: &str| -> Option<usize> {
+        let mut values = arguments
+            .iter()
+            .filter_map(|argument| argument.strip_prefix(name));
+        values.find_map(|value| value.parse().ok())
+    };
+    let ahead = number("ahead=").unwrap_or(LOOK_AHEAD);
+    let sizes = match number("size=") {
+        Some(size) => vec![size << 20],
+        None => vec![64 << 10, 1 << 20, 16 << 20, 256 << 20],
+    };
+    for bytes in sizes {
         for inserts in [0, 30] {
             match single {
-                true => measure::<Single>(bytes, inserts, time)?,
-                false => measure::<Array>(bytes, inserts, time)?,
+                true => measure::<Single>(bytes, inserts, ahead, time)?,
+                false => measure::<Array>(bytes, inserts, ahead, time)?,
             }
         }
     }

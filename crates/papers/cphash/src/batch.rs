@@ -46,9 +46,6 @@ const AHEAD_MAX: usize = 16;
 /// Bytes of such room, unless a single value is longer: small against any partition.
 const AHEAD_BYTES: usize = 64 << 10;
 
-/// Requests that may be under way at a time, answered or not.
-const WINDOW: usize = 1024;
-
 /// How often a refused allocation is repeated while other clients may have pinned the memory that it needs.
 pub(super) const ATTEMPTS: u32 = 200;
 
@@ -200,7 +197,10 @@ impl<'b, 'c, D: RingKind, R: Replies<CpValue<D>>> Batch<'b, 'c, D, R> {
         }
         let bytes = value_of(&self.requests[index]).len();
         let fits = lane.rooms == 0 || lane.room_bytes + bytes <= AHEAD_BYTES;
-        if !fits || index >= self.delivered + WINDOW || !self.allocate(number, index) {
+        if !fits
+            || index >= self.delivered + self.client.shared.window
+            || !self.allocate(number, index)
+        {
             return Step::Stuck;
         }
         let lane = &mut self.scratch.lanes[number];
@@ -243,7 +243,7 @@ impl<'b, 'c, D: RingKind, R: Replies<CpValue<D>>> Batch<'b, 'c, D, R> {
             return Step::Stuck;
         }
         let index = self.scratch.order[lane.next] as usize;
-        if index >= self.delivered + WINDOW {
+        if index >= self.delivered + self.client.shared.window {
             return Step::Stuck;
         }
         if self.must_wait(lane, index) {

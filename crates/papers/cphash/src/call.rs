@@ -5,7 +5,6 @@
 //! address stays valid for as long as the owner may use it.
 
 use std::cell::UnsafeCell;
-use std::ptr::NonNull;
 
 use nuthatch_base::sync::clock::Time;
 
@@ -31,9 +30,9 @@ pub(super) struct Call<'a> {
     outcome: Outcome,
 }
 
-/// The address of a call, as a message carries it.
+/// The address of a call, as a message carries it: a number, not zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Address(NonNull<Call<'static>>);
+pub(super) struct Address(u64);
 
 impl<'a> Call<'a> {
     /// A call for a task at `now`.
@@ -122,17 +121,17 @@ impl<'a> Calls<'a> {
 impl Address {
     /// The address of a call that does not move until it is answered, and is not touched meanwhile.
     pub fn of(call: &UnsafeCell<Call<'_>>) -> Self {
-        Self(NonNull::from(call).cast())
+        Self(std::ptr::from_ref(call).expose_provenance() as u64)
     }
 
     /// The address as a number of 48 bits or so.
     pub fn number(self) -> u64 {
-        self.0.as_ptr().expose_provenance() as u64
+        self.0
     }
 
     /// The address with this number, as [`Address::number`] returned it.
     pub fn of_number(number: u64) -> Option<Self> {
-        NonNull::new(std::ptr::with_exposed_provenance_mut(number as usize)).map(Self)
+        (number != 0).then_some(Self(number))
     }
 
     /// Owner: carries out the call at this address.
@@ -140,10 +139,10 @@ impl Address {
     /// # Safety
     /// The address came in a message of a client that has no answer to it yet.
     pub unsafe fn run(self, partition: &mut Partition) {
+        let call = std::ptr::with_exposed_provenance_mut::<Call<'_>>(self.0 as usize);
         // SAFETY: the client keeps the call alive, in its place and untouched until it has the
         // answer, and the ring's Release and Acquire order its accesses before ours and ours before
         // its next. So the reference is unique, and the lifetimes within have not ended.
-        let call = unsafe { &mut *self.0.as_ptr() };
-        call.run(partition);
+        unsafe { (*call).run(partition) };
     }
 }

@@ -27,6 +27,8 @@ pub(super) struct Client<D: RingKind> {
 /// The ring to one partition.
 pub(super) struct Channel<D: RingKind> {
     sender: D::Sender,
+    /// The least hash of the partition.
+    start: u64,
     /// Answers that arrived while the client waited for something else.
     inbox: VecDeque<Word>,
     /// The number of answers that have not arrived.
@@ -42,10 +44,11 @@ impl<D: RingKind> Channel<D> {
     #[inline]
     pub fn put(&mut self, now: Time, message: PartitionRequest) -> Result<(), Full> {
         if self.told != Some(now) {
-            self.sender.put(PartitionRequest::Now { now }.encode())?;
+            self.sender
+                .put(PartitionRequest::Now { now }.encode(self.start))?;
             self.told = Some(now);
         }
-        let message = message.encode();
+        let message = message.encode(self.start);
         self.sender.put(message)?;
         self.missing += usize::from(message.answered);
         Ok(())
@@ -86,11 +89,12 @@ impl<D: RingKind> Client<D> {
     pub fn join(shared: &Arc<Shared<D>>) -> Self {
         let event = Arc::new(Event::default());
         shared.register(&event);
-        let channels = shared.partitions.iter().map(|place| {
+        let channels = shared.partitions.iter().enumerate().map(|(number, place)| {
             let (sender, receiver) = D::ring();
             place.welcome(ClientRing::new(receiver, Arc::clone(&event)));
             Channel {
                 sender,
+                start: shared.start(number),
                 inbox: VecDeque::new(),
                 missing: 0,
                 told: None,

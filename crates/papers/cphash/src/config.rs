@@ -4,6 +4,8 @@ use nuthatch_engine::{ConfigError, KeyHasher};
 use nuthatch_partition::Eviction;
 use nuthatch_store::memory::sizes::PAGE;
 
+use super::turn::MESSAGES_MAX;
+
 /// The number of server threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerThreads {
@@ -33,11 +35,16 @@ pub struct CpHashConfig {
     pub evicts: bool,
     /// Which item leaves when a partition is full.
     pub eviction: Eviction,
-    /// Partitions: a power of two from 2 to [`PARTITIONS_MAX`]. 0: the maximum number of server threads, or fewer, so
-    /// that each can hold several of the largest items.
+    /// Partitions: from 2 to [`PARTITIONS_MAX`]. 0: the maximum number of server threads, or fewer, so that each can
+    /// hold several of the largest items.
     pub partitions: usize,
     /// Server threads: 1 to the number of partitions.
     pub server_threads: ServerThreads,
+    /// Messages between two stages of what a server thread loads ahead of serving them, at most a turn's (64). 0: it loads
+    /// nothing ahead.
+    pub look_ahead: usize,
+    /// Requests that a client may have under way at a time, answered or not, from 1 to [`WINDOW_MAX`].
+    pub window: usize,
     /// The core of the first server thread; the others run on the following cores. `None`: the system chooses.
     pub pin: Option<usize>,
     /// The hash function; a random seed by default.
@@ -51,6 +58,12 @@ pub struct CpHashConfig {
 pub const MEMORY_MIN: usize = 1 << 20;
 /// The most partitions: a client has a ring for each.
 pub const PARTITIONS_MAX: usize = 1024;
+/// Requests of a client under way: the paper's thousand.
+pub const WINDOW: usize = 1024;
+/// The most: the paper's largest batch.
+pub const WINDOW_MAX: usize = 8192;
+/// Messages between two stages of looking ahead.
+pub const LOOK_AHEAD: usize = 4;
 /// The largest item limit.
 pub const ITEM_SIZE_LIMIT: usize = 1 << 30;
 /// A partition holds at least this many of the largest items, if the configuration does not set the number of
@@ -68,6 +81,8 @@ impl Default for CpHashConfig {
             eviction: Eviction::Lru,
             partitions: 0,
             server_threads: ServerThreads::Adaptive { min: 1, max: cores },
+            look_ahead: LOOK_AHEAD,
+            window: WINDOW,
             pin: None,
             hasher: KeyHasher::random(),
             initial_items: None,
@@ -95,11 +110,8 @@ impl CpHashConfig {
             return self.partitions;
         }
         let (_, threads) = self.threads();
-        let largest = self.memory_limit / self.item_size_max.max(1) / ITEMS_A_PARTITION;
-        let most = 1 << largest.max(2).ilog2();
-        threads
-            .next_power_of_two()
-            .clamp(2, most.min(PARTITIONS_MAX))
+        let most = self.memory_limit / self.item_size_max.max(1) / ITEMS_A_PARTITION;
+        threads.clamp(2, most.clamp(2, PARTITIONS_MAX))
     }
 
     /// Checks that an engine with this configuration is possible.
@@ -112,10 +124,22 @@ impl CpHashConfig {
             return Err(ConfigError::ItemSize);
         }
         let partitions = self.partition_count();
-        if !partitions.is_power_of_two() || !(2..=PARTITIONS_MAX).contains(&partitions) {
+        if !(2..=PARTITIONS_MAX).contains(&partitions) {
             return Err(ConfigError::PartitionCount {
                 asked: partitions,
                 most: PARTITIONS_MAX,
+            });
+        }
+        if !(1..=WINDOW_MAX).contains(&self.window) {
+            return Err(ConfigError::Window {
+                asked: self.window,
+                most: WINDOW_MAX,
+            });
+        }
+        if self.look_ahead > MESSAGES_MAX {
+            return Err(ConfigError::LookAhead {
+                asked: self.look_ahead,
+                most: MESSAGES_MAX,
             });
         }
         let partition = self.memory_limit / partitions;

@@ -70,6 +70,7 @@ mod message;
 mod room;
 mod server;
 mod shared;
+mod turn;
 mod value;
 
 use std::io;
@@ -165,14 +166,8 @@ impl<D: Rings> CpHash<D> {
             partition
         };
         let partitions = (0..count).map(partition);
-        let threads = config.threads();
-        let shared = Arc::new(Shared::new(
-            Arc::clone(&memory),
-            partitions,
-            threads,
-            config.evicts,
-            config.self_service(),
-        ));
+        let shared = Arc::new(Shared::new(Arc::clone(&memory), partitions, &config));
+        let (_, threads) = config.threads();
         let mut engine = Self {
             control: Mutex::new(Client::join(&shared)),
             shared,
@@ -184,7 +179,7 @@ impl<D: Rings> CpHash<D> {
             base: Mutex::new(Counts::default()),
         };
         engine.limit_claims(config.memory_limit);
-        engine.start(threads.1, config.pin)?;
+        engine.start(threads, config.pin)?;
         Ok(engine)
     }
 
@@ -635,9 +630,17 @@ mod tests {
     fn impossible_configurations_are_errors() {
         let refused = |config: CpHashConfig| config.check().expect_err("impossible").to_string();
         let ok = CpHashConfig::default;
-        for partitions in [1, 3, 2048] {
+        for partitions in [1, 2048] {
             assert!(refused(CpHashConfig { partitions, ..ok() }).contains("partitions"));
         }
+        for window in [0, config::WINDOW_MAX + 1] {
+            assert!(refused(CpHashConfig { window, ..ok() }).contains("window"));
+        }
+        let far = CpHashConfig {
+            look_ahead: 65,
+            ..ok()
+        };
+        assert!(refused(far).contains("look ahead: from 0 to 64 messages, not 65"));
         let threads = |server_threads| CpHashConfig {
             partitions: 2,
             server_threads,

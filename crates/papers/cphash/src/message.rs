@@ -2,9 +2,9 @@
 //!
 //! ```text
 //!            63 62..60 59........................................0
-//!  lookup    | 1 |               hash without its top bit        |  answered: element, or MISS
+//!  lookup    | 1 |        hash above the partition's start       |  answered: element, or MISS
 //!  allocate  | 0 |  1  | key length |        value length        |  answered: element or refusal
-//!            | 1 |               hash without its top bit        |
+//!            | 1 |        hash above the partition's start       |
 //!  ready     | 0 |  2  |                 element                 |  answered: cas
 //!  release   | 0 |  3  |                 element                 |
 //!  call      | 0 |  4  |   address of a Call of the client's     |  answered: DONE
@@ -12,8 +12,9 @@
 //!  leave     | 0 |  6  |                                         |  answered: DONE
 //! ```
 //!
-//! A lookup is one word, an insert's first message two (CPHash section 3.4). The top bit of a hash is that of the
-//! partition's number, and each ring belongs to one partition, so no bit of the hash is lost.
+//! A lookup is one word, an insert's first message two (CPHash section 3.4). Each ring belongs to one partition, so a
+//! hash is sent as its distance from the least hash of the partition
+//! ([`partition_start`](nuthatch_base::hash::split::partition_start)): 63 bits, and none of the hash is lost.
 
 use std::num::NonZeroU64;
 
@@ -101,18 +102,22 @@ impl PartitionRequest {
         }
     }
 
-    /// The words on the ring.
+    /// The words on the ring to a partition whose hashes begin at `start`.
     #[inline]
-    pub fn encode(self) -> Sent {
+    pub fn encode(self, start: u64) -> Sent {
+        let hash_word = |hash: u64| {
+            debug_assert!(hash.wrapping_sub(start) < HASH, "a hash of this partition");
+            hash.wrapping_sub(start) | HASH
+        };
         let (first, second, answered) = match self {
-            PartitionRequest::Lookup { hash } => (hash | HASH, None, true),
+            PartitionRequest::Lookup { hash } => (hash_word(hash), None, true),
             PartitionRequest::Allocate {
                 hash,
                 key_len,
                 value_len,
             } => {
                 let lengths = (key_len as u64) << VALUE_LEN_BITS | value_len as u64;
-                (ALLOCATE | lengths, Some(word(hash | HASH)), true)
+                (ALLOCATE | lengths, Some(word(hash_word(hash))), true)
             }
             PartitionRequest::Ready { element } => (READY | u64::from(element.line()), None, true),
             PartitionRequest::Release { element } => {
@@ -134,18 +139,14 @@ impl PartitionRequest {
 pub(super) struct Messages<'l> {
     line: &'l Line,
     at: usize,
-    /// The top bit of all hashes here.
-    top: u64,
+    /// The least hash of the partition.
+    start: u64,
 }
 
 impl<'l> Messages<'l> {
-    /// The messages in a line of a partition of the upper half of all hashes, or of the lower.
-    pub fn new(line: &'l Line, upper: bool) -> Self {
-        Self {
-            line,
-            at: 0,
-            top: u64::from(upper) << 63,
-        }
+    /// The messages in a line to a partition whose hashes begin at `start`.
+    pub fn new(line: &'l Line, start: u64) -> Self {
+        Self { line, at: 0, start }
     }
 
     #[inline]
@@ -157,7 +158,7 @@ impl<'l> Messages<'l> {
 
     #[inline]
     fn hash(&self, word: u64) -> u64 {
-        word & !HASH | self.top
+        (word & !HASH).wrapping_add(self.start)
     }
 }
 
@@ -247,6 +248,7 @@ pub(super) fn decode_cas(word: Word) -> Option<u64> {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use nuthatch_base::hash::split;
     use nuthatch_base::sync::ring::{Array, Receiver, RingKind, Sender};
 
     use super::*;
@@ -254,10 +256,11 @@ mod tests {
     #[test]
     fn messages_survive_the_ring() {
         let element = Element::new(77).expect("not zero");
+        let start = split::partition_start(2, 3);
         let sent = [
             PartitionRequest::Lookup { hash: u64::MAX - 5 },
             PartitionRequest::Allocate {
-                hash: HASH | 9,
+                hash: start,
                 key_len: 250,
                 value_len: 1 << 30,
             },
@@ -270,16 +273,12 @@ mod tests {
         ];
         let (mut sender, mut receiver) = Array::ring();
         for message in sent {
-            sender.put(message.encode()).expect("there is room");
+            sender.put(message.encode(start)).expect("there is room");
         }
         sender.flush().expect("there is room");
         let line = receiver.take().expect("a line");
-        let received: Vec<_> = Messages::new(&line, true).collect();
+        let received: Vec<_> = Messages::new(&line, start).collect();
         assert_eq!(format!("{received:?}"), format!("{sent:?}"));
-        let lower = Messages::new(&line, false).next();
-        assert!(
-            matches!(lower, Some(PartitionRequest::Lookup { hash }) if hash == u64::MAX >> 1 & !5 | 2)
-        );
     }
 
     #[test]

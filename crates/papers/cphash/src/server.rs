@@ -1,7 +1,7 @@
 //! A server thread: serves the partitions whose leases it holds, and nothing else.
 //!
-//! It goes from partition to partition and from client to client, takes up to a ring full of lines from each, and
-//! publishes the answers before it goes on. Between two partitions it checks whether another thread is to own one.
+//! It goes from partition to partition and from client to client, takes up to a ring full of lines from each
+//! ([`turn`](super::turn)), and publishes the answers before it goes on. Between two partitions it checks whether another thread is to own one.
 //! After some time without work it sleeps until a client, the controller or the end of the engine wakes it.
 
 use std::cell::RefCell;
@@ -9,20 +9,16 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use nuthatch_base::sync::lease::LeaseGuard;
-use nuthatch_base::sync::ring::{Line, Receiver, RingKind, WORDS};
+use nuthatch_base::sync::ring::{Receiver, RingKind};
 use nuthatch_base::sync::wait::fence_before_wake;
 
 use super::count::{COUNTS, Count};
-use super::lane::prefetch;
-use super::message::{Answer, Messages, PartitionRequest, encode_cas};
+use super::message::{Answer, PartitionRequest, encode_cas};
 use super::shared::{ClientRing, Served, Shared, SharedPartition};
 use nuthatch_engine::counters::Counters;
 use nuthatch_engine::reply::Reply;
 use nuthatch_engine::request::Store;
 use nuthatch_partition::Partition;
-
-/// Lines taken from a client before the next one's turn: as many as may be under way.
-const LINES_A_TURN: usize = 8;
 
 /// Sweeps with work between two looks at the clock for the controller.
 const SWEEPS_A_LOOK: u32 = 64;
@@ -98,7 +94,7 @@ impl<'s, D: RingKind> Server<'s, D> {
                 *held = place.lease.take(self.me);
             }
             let Some(served) = held else { continue };
-            messages += serve(place, served, self.shared.is_upper(number));
+            messages += serve(place, served);
             if place.lease.is_called_away(self.me)
                 && let Some(lease) = held.take()
             {
@@ -165,28 +161,29 @@ pub(super) fn stand_in<D: RingKind>(shared: &Shared<D>, partition: usize) -> Opt
     let _alarm = Alarm(shared, None);
     let place = &shared.partitions[partition];
     let mut served = place.lease.borrow()?;
-    Some(serve(place, &mut served, shared.is_upper(partition)))
+    Some(serve(place, &mut served))
 }
 
 /// Serves all clients of a partition. Returns how many messages there were.
-fn serve<D: RingKind>(place: &SharedPartition<D>, served: &mut Served<D>, upper: bool) -> usize {
+fn serve<D: RingKind>(place: &SharedPartition<D>, served: &mut Served<D>) -> usize {
     if place.has_requests(served) {
         place.take_requests(served);
     }
     let Served {
-        partition, clients, ..
+        partition,
+        start,
+        clients,
+        turn,
+        ..
     } = served;
     let mut messages = 0;
     let mut left = false;
     for client_ring in clients.iter_mut() {
-        let mut taken = 0;
-        for _ in 0..LINES_A_TURN {
-            let Some(line) = client_ring.receiver.take() else {
-                break;
-            };
-            taken += serve_line(partition, client_ring, &line, upper);
-        }
+        let taken = turn.take(&mut client_ring.receiver, *start);
         if taken > 0 {
+            turn.serve(partition, |partition, message| {
+                serve_message(partition, client_ring, message);
+            });
             client_ring.receiver.publish();
             client_ring.called = true;
             left |= client_ring.left;
@@ -207,81 +204,48 @@ fn serve<D: RingKind>(place: &SharedPartition<D>, served: &mut Served<D>, upper:
     messages
 }
 
-/// Serves one line.
-fn serve_line<D: RingKind>(
+/// Serves one message.
+#[inline]
+fn serve_message<D: RingKind>(
     partition: &mut Partition,
     client_ring: &mut ClientRing<D>,
-    line: &Line,
-    upper: bool,
-) -> usize {
-    look_ahead(partition, line, upper);
-    let mut messages = 0;
-    for message in Messages::new(line, upper) {
-        messages += 1;
-        let answer = match message {
-            PartitionRequest::Lookup { hash } => lookup(partition, client_ring, hash),
-            PartitionRequest::Allocate {
-                hash,
-                key_len,
-                value_len,
-            } => match partition.insert(client_ring.now, hash, key_len, value_len) {
-                Ok(element) => Answer::Element(element),
-                Err(Reply::TooLarge) => Answer::TooLarge,
-                Err(_) => Answer::OutOfMemory,
-            },
-            PartitionRequest::Ready { element } => {
-                let reply = partition.publish(client_ring.now, element, &Store::set(b""));
-                let cas = match reply {
-                    Reply::Stored(item) => Some(item.cas),
-                    _ => None,
-                };
-                client_ring.receiver.answer(encode_cas(cas));
-                continue;
-            }
-            PartitionRequest::Release { element } => {
-                partition.decref(element);
-                continue;
-            }
-            PartitionRequest::Call { call } => {
-                // SAFETY: the address came in a message of a client that has no answer yet: the next line of code gives
-                // it.
-                unsafe { call.run(partition) };
-                Answer::Done
-            }
-            PartitionRequest::Now { now } => {
-                client_ring.now = now;
-                continue;
-            }
-            PartitionRequest::Leave => {
-                client_ring.left = true;
-                Answer::Done
-            }
-        };
-        client_ring.receiver.answer(answer.encode());
-    }
-    messages
-}
-
-/// Starts loading what a line's messages will need, so that their misses overlap: buckets first, then the elements in
-/// them, then their neighbours in the order of use. For a ready it is the element's header and the key, which its
-/// client has written.
-fn look_ahead(partition: &Partition, line: &Line, upper: bool) {
-    let mut hashes = [0; WORDS];
-    let mut count = 0;
-    for message in Messages::new(line, upper) {
-        if let Some(hash) = message.hash() {
-            partition.prefetch_bucket(hash);
-            hashes[count] = hash;
-            count += 1;
-        } else if let PartitionRequest::Ready { element } = message {
-            prefetch(partition.memory(), element);
+    message: PartitionRequest,
+) {
+    let answer = match message {
+        PartitionRequest::Lookup { hash } => lookup(partition, client_ring, hash),
+        PartitionRequest::Allocate {
+            hash,
+            key_len,
+            value_len,
+        } => match partition.insert(client_ring.now, hash, key_len, value_len) {
+            Ok(element) => Answer::Element(element),
+            Err(Reply::TooLarge) => Answer::TooLarge,
+            Err(_) => Answer::OutOfMemory,
+        },
+        PartitionRequest::Ready { element } => {
+            let reply = partition.publish(client_ring.now, element, &Store::set(b""));
+            let cas = match reply {
+                Reply::Stored(item) => Some(item.cas),
+                _ => None,
+            };
+            return client_ring.receiver.answer(encode_cas(cas));
         }
-    }
-    for load in [Partition::prefetch_header, Partition::prefetch_neighbours] {
-        for &hash in &hashes[..count] {
-            load(partition, hash);
+        PartitionRequest::Release { element } => return partition.decref(element),
+        PartitionRequest::Call { call } => {
+            // SAFETY: the address came in a message of a client that has no answer yet: the next line of code gives it.
+            unsafe { call.run(partition) };
+            Answer::Done
         }
-    }
+        PartitionRequest::Now { now } => {
+            client_ring.now = now;
+            return;
+        }
+        PartitionRequest::Leave => {
+            client_ring.left = true;
+            Answer::Done
+        }
+    };
+    client_ring.receiver.answer(answer.encode());
 }
 
 /// A lookup by the hash alone. The client compares the key; where two keys with this hash have ever been in the table,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use nuthatch_base::hash::split;
 use nuthatch_base::sync::clock::Time;
 use nuthatch_base::sync::lease::Lease;
 use nuthatch_base::sync::mutex::Mutex;
@@ -13,8 +14,10 @@ use nuthatch_base::sync::wait::{Event, fence_before_wake};
 use nuthatch_engine::counters::Registry;
 use nuthatch_partition::{BlockMemory, Element, Partition};
 
+use super::config::CpHashConfig;
 use super::control::{self, Controller, EPOCH, Sample};
 use super::count::{COUNTS, Count};
+use super::turn::Turn;
 
 /// The state that the engine, its server threads and its clients share.
 pub(super) struct Shared<D: RingKind> {
@@ -31,6 +34,8 @@ pub(super) struct Shared<D: RingKind> {
     pub evicts: bool,
     /// Clients serve themselves while a partition's owner sleeps.
     pub self_service: bool,
+    /// Requests that a client may have under way at a time, answered or not.
+    pub window: usize,
     pub counters: Registry<COUNTS>,
     /// The events at which the clients sleep.
     clients: Mutex<Vec<Arc<Event>>>,
@@ -71,7 +76,10 @@ pub(super) struct SharedPartition<D: RingKind> {
 /// A partition and the rings of its clients. Only its owner has access.
 pub(super) struct Served<D: RingKind> {
     pub partition: Partition,
+    /// The least hash of the partition.
+    pub start: u64,
     pub clients: Vec<ClientRing<D>>,
+    pub turn: Turn,
     requests_taken: u32,
 }
 
@@ -102,10 +110,13 @@ impl<D: RingKind> ClientRing<D> {
 }
 
 impl<D: RingKind> SharedPartition<D> {
-    pub fn new(owner: u32, partition: Partition) -> Self {
+    /// A partition whose hashes begin at `start`, served with a look so far ahead.
+    pub fn new(owner: u32, partition: Partition, start: u64, look_ahead: usize) -> Self {
         let served = Served {
             partition,
+            start,
             clients: Vec::new(),
+            turn: Turn::new(look_ahead),
             requests_taken: 0,
         };
         Self {
@@ -163,17 +174,18 @@ impl<D: RingKind> SharedPartition<D> {
 }
 
 impl<D: RingKind> Shared<D> {
-    /// The state that `partitions` and `min` to `max` server threads will share.
+    /// The state that `partitions` and the server threads of the configuration will share.
     pub fn new(
         memory: Arc<BlockMemory>,
         partitions: impl ExactSizeIterator<Item = Partition>,
-        (min, max): (usize, usize),
-        evicts: bool,
-        self_service: bool,
+        config: &CpHashConfig,
     ) -> Self {
         let count = partitions.len();
+        let (min, max) = config.threads();
         let place = |(number, partition)| {
-            SharedPartition::new(control::owner(number, count, min), partition)
+            let start = split::partition_start(number as u32, count as u32);
+            let owner = control::owner(number, count, min);
+            SharedPartition::new(owner, partition, start, config.look_ahead)
         };
         Self {
             memory,
@@ -182,8 +194,9 @@ impl<D: RingKind> Shared<D> {
             active: AtomicUsize::new(min),
             stop: AtomicU32::new(0),
             broken: AtomicU32::new(0),
-            evicts,
-            self_service,
+            evicts: config.evicts,
+            self_service: config.self_service(),
+            window: config.window,
             counters: Registry::default(),
             clients: Mutex::new(Vec::new()),
             adaptation: Mutex::new(Adaptation {
@@ -195,10 +208,9 @@ impl<D: RingKind> Shared<D> {
         }
     }
 
-    /// True if a partition has the upper half of all hashes, or a part of it.
-    #[inline]
-    pub fn is_upper(&self, partition: usize) -> bool {
-        partition >= self.partitions.len() / 2
+    /// The least hash of a partition.
+    pub fn start(&self, partition: usize) -> u64 {
+        split::partition_start(partition as u32, self.partitions.len() as u32)
     }
 
     /// Wakes a server thread, if it sleeps, so that it looks for what was announced.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use nuthatch_base::sync::ring::{Array, Single};
+use nuthatch_base::sync::spinlock::SpinLock;
 use nuthatch_chained::{Chained, ChainedConfig, Locks, PolicyKind};
 use nuthatch_cphash::config::{CpHashConfig, ServerThreads};
 use nuthatch_cphash::{CpHash, Rings};
@@ -14,13 +15,13 @@ use nuthatch_cuckoo::layout::{EightWay, EightWayClock, Paper, Variant};
 use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
 use nuthatch_engine::settings::{CLASS_MIN, LOG_MIN};
 use nuthatch_engine::{AnyEngine, CommonSettings, Engine};
-use nuthatch_partition::Eviction;
 use nuthatch_partition::lockhash::LockHash;
 use nuthatch_partition::lockhash::config::LockHashConfig;
 use nuthatch_partition::memory::MEMORY_MAX;
+use nuthatch_partition::{AndersonLock, Eviction, Lock, Partition};
 use serde::{Deserialize, Serialize};
 
-pub use tuning::{EvictionName, RangeError, ThreadRange, Tuning, TuningError};
+pub use tuning::{EvictionName, LockName, RangeError, ThreadRange, Tuning, TuningError};
 
 /// The engines there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
@@ -70,7 +71,10 @@ impl EngineName {
             Self::CuckooPaper => job.run(cuckoo::<Paper>),
             Self::Cphash => job.run(cphash::<Array>),
             Self::CphashSingle => job.run(cphash::<Single>),
-            Self::Lockhash => job.run(lockhash),
+            Self::Lockhash => match tuning.lock {
+                Some(LockName::Anderson) => job.run(lockhash::<AndersonLock<Partition>>),
+                Some(LockName::Spin) | None => job.run(lockhash::<SpinLock<Partition>>),
+            },
             Self::Chained | Self::ChainedGlobal | Self::ChainedClock | Self::ChainedGlobalClock => {
                 job.run(chained)
             }
@@ -185,8 +189,8 @@ fn cphash<D: Rings>(settings: &EngineSettings) -> io::Result<Arc<CpHash<D>>> {
     CpHash::new(settings.cphash()).map(Arc::new)
 }
 
-fn lockhash(settings: &EngineSettings) -> io::Result<Arc<LockHash>> {
-    LockHash::new(settings.lockhash()).map(Arc::new)
+fn lockhash<L: Lock<Partition>>(settings: &EngineSettings) -> io::Result<Arc<LockHash<L>>> {
+    LockHash::with_locks(settings.lockhash()).map(Arc::new)
 }
 
 fn chained(settings: &EngineSettings) -> io::Result<Arc<Chained>> {
@@ -245,6 +249,8 @@ impl EngineSettings {
                 None => default.server_threads,
             },
             pin: tuning.pin,
+            window: tuning.window.unwrap_or(default.window),
+            look_ahead: tuning.look_ahead.unwrap_or(default.look_ahead),
             ..default
         }
     }
@@ -292,12 +298,18 @@ impl EngineSettings {
             lines.push(("partitions", count.to_string()));
         }
         lines.push(("eviction", self.eviction().name()));
+        if self.name == EngineName::Lockhash {
+            let lock = self.tuning.lock.unwrap_or(LockName::Spin);
+            lines.push(("lock", tuning::typed(lock)));
+        }
         if self.name.has_server_threads() {
             let (min, max) = self.cphash().threads();
             let range = ThreadRange { min, max };
             lines.push(("server_threads", range.to_string()));
             let pin = self.tuning.pin;
             lines.push(("pin", pin.map_or("no".to_owned(), |core| core.to_string())));
+            lines.push(("window", self.cphash().window.to_string()));
+            lines.push(("look_ahead", self.cphash().look_ahead.to_string()));
         }
         lines
     }

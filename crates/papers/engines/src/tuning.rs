@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use nuthatch_cphash::affinity::usable;
+use nuthatch_cphash::config::WINDOW_MAX;
 use nuthatch_cuckoo::config::{LogPolicyKind, POLICIES};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -180,6 +181,16 @@ impl ThreadRange {
     }
 }
 
+/// The locks of lockhash's partitions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LockName {
+    /// A spinlock, which the paper found to be the fastest
+    Spin,
+    /// Anderson's array of places in a queue
+    Anderson,
+}
+
 /// The settings that only some engines have.
 #[derive(Args, Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, rename_all = "kebab-case")]
@@ -196,6 +207,20 @@ pub struct Tuning {
     /// Pin the first server thread of cphash to this core, the others to the next ones that the process may use
     #[arg(long, value_name = "CORE")]
     pub pin: Option<usize>,
+
+    /// Requests that a client of cphash has under way at most, from 1 to 8192 [default: 1024; bench engine
+    /// --working-set: --batch]
+    #[arg(long, value_name = "NUM")]
+    pub window: Option<usize>,
+
+    /// Messages between two stages of what a server thread of cphash loads ahead of serving them, from 0 (nothing) to 64
+    /// [default: 4]
+    #[arg(long, value_name = "NUM")]
+    pub look_ahead: Option<usize>,
+
+    /// The lock of a partition of lockhash [default: spin]
+    #[arg(long, value_enum)]
+    pub lock: Option<LockName>,
 
     /// Which item is evicted when memory is short [default: s3-fifo for cuckoo, lru for cphash, lockhash and chained]
     #[arg(long, value_enum)]
@@ -236,6 +261,7 @@ impl Tuning {
     pub fn check(&self, engines: &[EngineName]) -> Result<(), TuningError> {
         let has_partitions: fn(EngineName) -> bool = EngineName::has_partitions;
         let has_threads: fn(EngineName) -> bool = EngineName::has_server_threads;
+        let has_lock: fn(EngineName) -> bool = |engine| engine == EngineName::Lockhash;
         for (flag, is_set, has) in [
             ("--partitions", self.partitions.is_some(), has_partitions),
             (
@@ -244,6 +270,9 @@ impl Tuning {
                 has_threads,
             ),
             ("--pin", self.pin.is_some(), has_threads),
+            ("--window", self.window.is_some(), has_threads),
+            ("--look-ahead", self.look_ahead.is_some(), has_threads),
+            ("--lock", self.lock.is_some(), has_lock),
         ] {
             if is_set && !engines.iter().copied().any(has) {
                 let engines = engines_with(has);
@@ -264,6 +293,9 @@ impl Tuning {
             partitions: self.partitions.or(other.partitions),
             server_threads: self.server_threads.or(other.server_threads),
             pin: self.pin.or(other.pin),
+            window: self.window.or(other.window),
+            look_ahead: self.look_ahead.or(other.look_ahead),
+            lock: self.lock.or(other.lock),
             eviction: self.eviction.or(other.eviction),
         }
     }
@@ -281,6 +313,15 @@ impl Tuning {
         let papers = (engine == EngineName::Lockhash).then(|| PAPER_PARTITIONS.min(most));
         Tuning {
             partitions: self.partitions.or(papers),
+            ..self.clone()
+        }
+    }
+
+    /// As many requests under way as there are in a batch, or as there may be.
+    pub fn for_batch(&self, engine: EngineName, batch: usize) -> Tuning {
+        let window = engine.has_server_threads().then(|| batch.min(WINDOW_MAX));
+        Tuning {
+            window: self.window.or(window),
             ..self.clone()
         }
     }
@@ -349,6 +390,13 @@ mod tests {
         };
         assert!(tuning.check(&both).is_err());
         assert_eq!(tuning.check(&[EngineName::Cphash]), Ok(()));
+        let tuning = Tuning {
+            lock: Some(LockName::Anderson),
+            ..Tuning::default()
+        };
+        assert_eq!(tuning.check(&both), Ok(()));
+        let error = tuning.check(&[EngineName::Cphash]).unwrap_err();
+        assert_eq!(error.to_string(), "--lock: only for lockhash");
         assert_eq!(Tuning::default().check(&[EngineName::Cuckoo]), Ok(()));
     }
 
@@ -392,6 +440,20 @@ mod tests {
             ..Tuning::default()
         };
         assert_eq!(told.for_small_items(EngineName::Lockhash, 1 << 30), told);
+    }
+
+    #[test]
+    fn a_batch_is_under_way_as_a_whole_if_nothing_else_is_set() {
+        let tuning = Tuning::default();
+        let window = |engine, batch| tuning.for_batch(engine, batch).window;
+        assert_eq!(window(EngineName::Cphash, 512), Some(512));
+        assert_eq!(window(EngineName::Cphash, 1 << 20), Some(WINDOW_MAX));
+        assert_eq!(window(EngineName::Lockhash, 512), None);
+        let told = Tuning {
+            window: Some(7),
+            ..Tuning::default()
+        };
+        assert_eq!(told.for_batch(EngineName::Cphash, 512), told);
     }
 
     #[test]

@@ -73,6 +73,7 @@ pub use draft::Draft;
 pub use element::Element;
 pub use lockhash::LockHash;
 pub use lockhash::config::LockHashConfig;
+pub use lockhash::{AndersonLock, Lock};
 pub use memory::BlockMemory;
 pub use operate::Outcome;
 pub use reserved::ReservedElement;

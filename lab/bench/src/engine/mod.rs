@@ -56,6 +56,9 @@ pub const LIBRARY: &str = "nuthatch::Cache";
 /// Operations at a time: about as many as overlap all memory misses of an engine.
 const BATCH: usize = 32;
 
+/// The most: room for a batch is made before it runs.
+pub(crate) const BATCH_MAX: usize = 1 << 20;
+
 /// The fewest and the most operations of a thread's list before it repeats. With large values there are fewer.
 const OPERATIONS: (u64, u64) = (1 << 16, 1 << 23);
 
@@ -199,6 +202,9 @@ impl Options {
         if self.threads == 0 || self.batch() == 0 || self.rounds == 0 {
             return Err(Failure::usage("--threads, --batch, --rounds: at least 1"));
         }
+        if self.batch() > BATCH_MAX {
+            return Err(too_large(self.batch()));
+        }
         let shares = [self.get_ratio, self.miss_ratio];
         if !shares.iter().all(|share| (0.0..=1.0).contains(share)) {
             return Err(Failure::usage("--get-ratio, --miss-ratio: 0 to 1"));
@@ -250,6 +256,11 @@ impl Options {
     pub(crate) fn round_time(&self) -> Duration {
         Duration::from_secs_f64(self.seconds / self.rounds as f64)
     }
+}
+
+/// The refusal of a batch.
+pub(crate) fn too_large(batch: usize) -> Failure {
+    Failure::usage(format!("--batch {batch}: at most {BATCH_MAX}"))
 }
 
 /// How rivals hold keys and values.

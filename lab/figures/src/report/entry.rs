@@ -36,6 +36,9 @@ pub fn article(entry: &Entry, is_ours: bool, machines: &[&BTreeMap<String, Strin
             @match state {
                 State::Found(found) => (found_part(figure, found, machines)),
                 State::NotRun => (not_run(name)),
+                State::Impossible => p.note {
+                    strong { "It cannot be run here: " } (figure.why.as_deref().unwrap_or_default())
+                },
                 State::Unusable { path, reason } => {
                     p.warning { "Its file " code { (path.display()) } " cannot be used: " (reason) "." }
                     (command(&again(name, Size::Quick)))

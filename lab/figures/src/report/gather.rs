@@ -82,6 +82,8 @@ pub enum State {
     Found(Box<Found>),
     /// There is no file of it.
     NotRun,
+    /// It cannot be run, and says why.
+    Impossible,
     /// There is, and it cannot be used.
     Unusable {
         /// The file.
@@ -101,7 +103,7 @@ impl Gathered {
     pub fn unusable(&self) -> Vec<(&Path, &str)> {
         let unusable = self.entries().filter_map(|entry| match &entry.state {
             State::Unusable { path, reason } => Some((path.as_path(), reason.as_str())),
-            State::Found(_) | State::NotRun => None,
+            State::Found(_) | State::NotRun | State::Impossible => None,
         });
         let strangers = self.strangers.iter();
         let strangers =
@@ -170,6 +172,9 @@ fn section(paper: &str, first: Entry) -> Section {
 }
 
 fn read(folder: &Path, name: &str, figure: &Figure) -> State {
+    if figure.why.is_some() {
+        return State::Impossible;
+    }
     let path = folder.join(name).with_added_extension("json");
     let parsed = match fs::read_to_string(&path) {
         Ok(text) => parse(&text, name),

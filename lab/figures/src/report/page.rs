@@ -59,6 +59,7 @@ fn legend() -> Markup {
             "there is nothing to judge, or too little was run",
         ),
         (Word::NotRun, "there is no run"),
+        (Word::Impossible, "it says why"),
     ];
     html! {
         ul.legend {
@@ -144,7 +145,7 @@ fn index(gathered: &Gathered) -> Markup {
 fn index_row(entry: &Entry) -> Markup {
     let run = match &entry.state {
         State::Found(found) => format!(" ({} run)", size(found.size)),
-        State::NotRun | State::Unusable { .. } => String::new(),
+        State::NotRun | State::Impossible | State::Unusable { .. } => String::new(),
     };
     html! {
         tr {

@@ -72,6 +72,7 @@ fn here(entry: &Entry) -> String {
     let found = match &entry.state {
         State::Found(found) => found,
         State::NotRun => return "no run".to_owned(),
+        State::Impossible => return entry.figure.why.clone().unwrap_or_default(),
         State::Unusable { reason, .. } => return reason.clone(),
     };
     let mut words = Vec::new();

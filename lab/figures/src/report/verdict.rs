@@ -20,6 +20,8 @@ pub enum Word {
     Unjudged,
     /// There is no run of it.
     NotRun,
+    /// It cannot be run, and says why.
+    Impossible,
     /// Its file cannot be used.
     Unusable,
 }
@@ -30,6 +32,7 @@ impl Word {
         match state {
             State::Found(found) => Self::of_run(found),
             State::NotRun => Self::NotRun,
+            State::Impossible => Self::Impossible,
             State::Unusable { .. } => Self::Unusable,
         }
     }
@@ -53,7 +56,7 @@ impl Word {
             Self::Holds => "good",
             Self::Partly => "middling",
             Self::Differs | Self::Unusable => "bad",
-            Self::Unjudged | Self::NotRun => "open",
+            Self::Unjudged | Self::NotRun | Self::Impossible => "open",
         }
     }
 }
@@ -66,6 +69,7 @@ impl fmt::Display for Word {
             Self::Differs => "differs",
             Self::Unjudged => "unjudged",
             Self::NotRun => "not run",
+            Self::Impossible => "cannot be run",
             Self::Unusable => "unusable",
         })
     }

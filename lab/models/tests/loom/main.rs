@@ -9,6 +9,7 @@
 #![cfg(loom)]
 
 mod ages;
+mod anderson;
 mod buckets;
 mod chained;
 mod engine;

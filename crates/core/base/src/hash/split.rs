@@ -82,6 +82,11 @@ pub const fn partition(hash: u64, partitions: u32) -> u32 {
     (((hash >> 32) * partitions as u64) >> 32) as u32
 }
 
+/// The least hash of a partition. Of two partitions or more each has only hashes that are less than 2^63 above it.
+pub const fn partition_start(partition: u32, partitions: u32) -> u64 {
+    ((partition as u64) << 32).div_ceil(partitions as u64) << 32
+}
+
 /// The bucket in an array of `buckets` (at least 1) that grows by one at a time: as many low bits as it takes to number
 /// all buckets; one bit less where that would be a bucket that does not exist yet.
 #[inline(always)]
@@ -124,7 +129,7 @@ mod tests {
 
     #[test]
     fn partitions_share_evenly_and_by_the_upper_half() {
-        for partitions in [1, 3, 64, 4096] {
+        for partitions in [1, 3, 64, 80, 4096] {
             assert_eq!(partition(0xffff_ffff, partitions), 0);
             assert_eq!(partition(u64::MAX, partitions), partitions - 1);
             let mut seen = vec![0_u32; partitions as usize];
@@ -133,6 +138,22 @@ mod tests {
                 seen[partition(hash, partitions) as usize] += 1;
             }
             assert!(seen.iter().all(|&count| (32..=128).contains(&count)));
+        }
+    }
+
+    #[test]
+    fn a_partition_begins_at_its_start_and_is_at_most_half_of_all() {
+        for partitions in [2, 3, 5, 64, 80, 1023, 4096, u32::MAX] {
+            for number in [0, 1, partitions / 2, partitions - 2, partitions - 1] {
+                let start = partition_start(number, partitions);
+                assert_eq!(partition(start, partitions), number);
+                let end = match number + 1 == partitions {
+                    true => u64::MAX,
+                    false => partition_start(number + 1, partitions) - 1,
+                };
+                assert_eq!(partition(end, partitions), number);
+                assert!(end - start < 1 << 63, "{number} of {partitions}");
+            }
         }
     }
 

@@ -8,9 +8,9 @@
 use std::sync::Arc;
 
 use nuthatch_base::sync::clock::Time;
-use nuthatch_base::sync::mutex::MutexGuard;
+use nuthatch_base::sync::spinlock::SpinLock;
 
-use super::{LockHash, LockHashValue, PartitionLock};
+use super::{Lock, LockHash, LockHashValue, PartitionLock};
 use crate::memory::LINE;
 use crate::visit::visit_all;
 use crate::{Element, Outcome, Partition, ReservedElement, Searches};
@@ -38,21 +38,21 @@ const LOADS: [(usize, Load); 3] = [
 ];
 
 /// A thread's handle to a LockHash engine.
-pub struct LockHashHandle {
-    pub(super) engine: Arc<LockHash>,
+pub struct LockHashHandle<L: Lock<Partition> = SpinLock<Partition>> {
+    pub(super) engine: Arc<LockHash<L>>,
     /// Searches by the descriptors that have not been handed in yet.
     pub(super) searches: Searches,
     pub(super) counters: Arc<Counters<{ Searches::COUNTS }>>,
 }
 
-impl Drop for LockHashHandle {
+impl<L: Lock<Partition>> Drop for LockHashHandle<L> {
     fn drop(&mut self) {
         self.engine.searches.unregister(&self.counters);
     }
 }
 
-impl LockHashHandle {
-    pub(super) fn new(engine: &Arc<LockHash>) -> Self {
+impl<L: Lock<Partition>> LockHashHandle<L> {
+    pub(super) fn new(engine: &Arc<LockHash<L>>) -> Self {
         Self {
             engine: Arc::clone(engine),
             searches: Searches::default(),
@@ -61,7 +61,7 @@ impl LockHashHandle {
     }
 
     /// The engine behind the handle.
-    pub fn engine(&self) -> &Arc<LockHash> {
+    pub fn engine(&self) -> &Arc<LockHash<L>> {
         &self.engine
     }
 
@@ -72,7 +72,7 @@ impl LockHashHandle {
         now: Time,
         index: usize,
         request: &Request<'_>,
-        replies: &mut impl Replies<LockHashValue>,
+        replies: &mut impl Replies<LockHashValue<L>>,
     ) {
         let Request { key, op } = request;
         let partition = self.engine.partition_of(key.hash());
@@ -96,12 +96,12 @@ impl LockHashHandle {
     #[inline(always)]
     fn hand_out(
         &self,
-        mut locked: MutexGuard<'_, Partition>,
+        mut locked: L::Guard<'_>,
         partition: usize,
         element: Element,
         item: Item,
         index: usize,
-        replies: &mut impl Replies<LockHashValue>,
+        replies: &mut impl Replies<LockHashValue<L>>,
     ) {
         if item.value_len <= COPY_MAX {
             let into = replies.begin(index, &item);
@@ -129,7 +129,7 @@ impl LockHashHandle {
         index: usize,
         Request { key, op }: &Request<'_>,
         mut outcome: Outcome,
-        replies: &mut dyn Replies<LockHashValue>,
+        replies: &mut dyn Replies<LockHashValue<L>>,
     ) {
         let engine = &*self.engine;
         let partition = engine.partition_of(key.hash());
@@ -168,11 +168,11 @@ impl LockHashHandle {
     }
 }
 
-impl LockHash {
+impl<L: Lock<Partition>> LockHash<L> {
     /// Starts loading a key's partition and lock.
     #[inline]
     pub(super) fn prefetch(&self, key: &Key<'_>) {
-        let slot: *const PartitionLock = &self.partitions[self.partition_of(key.hash())];
+        let slot: *const PartitionLock<L> = &self.partitions[self.partition_of(key.hash())];
         nuthatch_store::prefetch::soon(slot);
         nuthatch_store::prefetch::soon(slot.cast::<u8>().wrapping_add(LINE));
     }
@@ -209,9 +209,9 @@ impl LockHash {
     }
 }
 
-impl Handle for LockHashHandle {
-    type Value = LockHashValue;
-    type Reservation = LockHashReservation;
+impl<L: Lock<Partition>> Handle for LockHashHandle<L> {
+    type Value = LockHashValue<L>;
+    type Reservation = LockHashReservation<L>;
     const COPY_MAX: usize = COPY_MAX;
 
     #[inline]
@@ -316,13 +316,13 @@ impl Handle for LockHashHandle {
 }
 
 /// An element whose value is still on its way.
-pub struct LockHashReservation {
-    engine: Arc<LockHash>,
+pub struct LockHashReservation<L: Lock<Partition> = SpinLock<Partition>> {
+    engine: Arc<LockHash<L>>,
     partition: usize,
     reserved: ReservedElement,
 }
 
-impl Reservation for LockHashReservation {
+impl<L: Lock<Partition>> Reservation for LockHashReservation<L> {
     fn write(&mut self, bytes: &[u8]) {
         self.reserved.write(&self.engine.memory, bytes);
     }
@@ -332,7 +332,7 @@ impl Reservation for LockHashReservation {
     }
 }
 
-impl Drop for LockHashReservation {
+impl<L: Lock<Partition>> Drop for LockHashReservation<L> {
     fn drop(&mut self) {
         if let Some(element) = self.reserved.take() {
             self.engine

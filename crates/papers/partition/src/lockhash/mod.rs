@@ -1,7 +1,8 @@
 //! LockHash: the partition table behind locks (CPHash, section 4.2).
 //!
 //! Here any thread calls [`Partition`]'s operations itself, as the owner, while it holds the partition's lock. With
-//! thousands of partitions two threads hardly ever need the same one. An operation costs the lines that it fetches: the
+//! thousands of partitions two threads hardly ever need the same one, so the lock is a spinlock. Anderson's queue, with
+//! which the paper compares it, is a setting ([`AndersonLock`]). An operation costs the lines that it fetches: the
 //! lock and the partition beside it, a bucket, the header, key and value.
 //!
 //! ```text
@@ -44,6 +45,7 @@
 
 pub mod config;
 mod handle;
+mod lock;
 mod read;
 mod room;
 mod value;
@@ -53,7 +55,6 @@ use std::sync::Arc;
 
 use nuthatch_base::hash::{sizing, split};
 use nuthatch_base::sync::clock::Time;
-use nuthatch_base::sync::mutex::MutexGuard;
 use nuthatch_base::sync::shim::{AtomicUsize, Ordering};
 use nuthatch_base::sync::spinlock::SpinLock;
 
@@ -63,6 +64,7 @@ use super::visit::footprint;
 use super::{Counts, Descriptor, Eviction, Partition, PartitionConfig, Searches, first_buckets};
 use config::LockHashConfig;
 pub use handle::{COPY_MAX, LockHashHandle, LockHashReservation};
+pub use lock::{AndersonLock, Lock};
 use nuthatch_engine::counters::Registry;
 use nuthatch_engine::index_stats::IndexHistogram;
 use nuthatch_engine::stats::EngineStats;
@@ -76,12 +78,12 @@ pub const PARTITIONS: u32 = 4096;
 
 /// A partition and its lock, separated from others by the lines that a processor fetches together.
 #[repr(align(128))]
-struct PartitionLock(SpinLock<Partition>);
+struct PartitionLock<L>(L);
 
-/// The LockHash engine.
-pub struct LockHash {
+/// The LockHash engine, with locks of one kind.
+pub struct LockHash<L: Lock<Partition> = SpinLock<Partition>> {
     memory: Arc<BlockMemory>,
-    partitions: Box<[PartitionLock]>,
+    partitions: Box<[PartitionLock<L>]>,
     /// The partitions' descriptors; none with LRU.
     descriptors: Arc<[Descriptor]>,
     /// The searches of readers by the descriptors.
@@ -96,20 +98,30 @@ pub struct LockHash {
     memory_limit: AtomicUsize,
     /// Sums at the last reset of the statistics.
     base: SpinLock<Counts>,
+    /// Bytes of the partitions themselves, with locks and descriptors.
+    overhead: usize,
     /// The partition that maintenance looks at next.
     next: AtomicUsize,
 }
 
 impl LockHash {
-    /// An engine. Errors: an impossible configuration, or too little address space.
+    /// An engine with spinlocks. Errors: as [`LockHash::with_locks`].
     pub fn new(config: LockHashConfig) -> io::Result<Self> {
+        Self::with_locks(config)
+    }
+}
+
+impl<L: Lock<Partition>> LockHash<L> {
+    /// An engine. Errors: an impossible configuration, or too little address space.
+    pub fn with_locks(config: LockHashConfig) -> io::Result<Self> {
         config.check()?;
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let count = config.partition_count();
         let descriptors: Arc<[Descriptor]> = match config.eviction {
             Eviction::Lru => Arc::default(),
             Eviction::Random => (0..count).map(|_| Descriptor::default()).collect(),
         };
-        let overhead = count as usize * size_of::<PartitionLock>() + size_of_val(&*descriptors);
+        let overhead = count as usize * L::bytes(threads) + size_of_val(&*descriptors);
         let limit_max = config.memory_limit_max.max(config.memory_limit);
         let memory = Arc::new(BlockMemory::new(
             config.memory_limit.saturating_sub(overhead),
@@ -137,7 +149,7 @@ impl LockHash {
                 )
             };
             partition.begin(first);
-            PartitionLock(SpinLock::new(partition))
+            PartitionLock(L::new(partition, threads))
         };
         // A block of buckets for each partition, and the largest item twice; in any case the limit of the start.
         let least = 2 * config.item_size_max + overhead + 2 * BLOCK_COST * count as usize;
@@ -153,15 +165,11 @@ impl LockHash {
             memory_limit_min: least.min(config.memory_limit),
             memory_limit: AtomicUsize::new(config.memory_limit),
             base: SpinLock::default(),
+            overhead,
             next: AtomicUsize::new(0),
         };
         engine.limit_claims(config.memory_limit);
         Ok(engine)
-    }
-
-    /// Bytes of the partitions themselves.
-    fn overhead(&self) -> usize {
-        size_of_val(&*self.partitions) + size_of_val(&*self.descriptors)
     }
 
     /// How many partitions there are.
@@ -184,7 +192,7 @@ impl LockHash {
     }
 
     #[inline(always)]
-    fn lock(&self, partition: usize) -> MutexGuard<'_, Partition> {
+    fn lock(&self, partition: usize) -> L::Guard<'_> {
         self.partitions[partition].0.lock()
     }
 
@@ -206,19 +214,19 @@ impl LockHash {
 
     /// Sets what elements may claim together, from the part of a memory limit that blocks may take.
     fn limit_claims(&self, limit: usize) {
-        let blocks = limit.saturating_sub(self.overhead());
+        let blocks = limit.saturating_sub(self.overhead);
         self.memory.limit_claims(blocks, self.partitions.len());
     }
 }
 
-impl Engine for LockHash {
-    type Handle = LockHashHandle;
+impl<L: Lock<Partition>> Engine for LockHash<L> {
+    type Handle = LockHashHandle<L>;
 
     fn any(self: Arc<Self>) -> Arc<AnyEngine> {
         AnyEngine::new(self)
     }
 
-    fn handle(self: &Arc<Self>) -> LockHashHandle {
+    fn handle(self: &Arc<Self>) -> LockHashHandle<L> {
         LockHashHandle::new(self)
     }
 
@@ -227,14 +235,14 @@ impl Engine for LockHash {
     }
 
     fn name(&self) -> &'static str {
-        "lockhash"
+        L::ENGINE
     }
 
     fn stats(&self) -> EngineStats {
         // Read before the counts: a reset beside this can only make the base older than the counts.
         let base = *self.base.lock();
         let stats = self.counts().engine_stats(&base);
-        let used = self.memory.used() + self.overhead();
+        let used = self.memory.used() + self.overhead;
         EngineStats {
             // Relaxed: a statistic.
             memory_limit: self.memory_limit.load(Ordering::Relaxed) as u64,
@@ -268,7 +276,7 @@ impl Engine for LockHash {
     }
 
     fn set_memory_limit(&self, bytes: usize) -> Result<(), LimitError> {
-        let overhead = self.overhead();
+        let overhead = self.overhead;
         LimitError::check(
             bytes,
             self.memory_limit_min,
@@ -289,7 +297,7 @@ impl Engine for LockHash {
     }
 }
 
-impl Inspect for LockHash {
+impl<L: Lock<Partition>> Inspect for LockHash<L> {
     fn footprint(&self, key_len: usize, value_len: usize) -> Footprint {
         footprint(key_len, value_len)
     }
@@ -308,7 +316,7 @@ impl Inspect for LockHash {
     }
 }
 
-impl Audit for LockHash {
+impl<L: Lock<Partition>> Audit for LockHash<L> {
     fn audit(&self) -> Result<(), AuditError> {
         let mut owners = std::collections::HashMap::new();
         for number in 0..self.partitions.len() {

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use nuthatch_base::sync::clock::Time;
 
 use super::handle::{COPY_MAX, LockHashHandle, STAGE};
-use super::{LockHash, LockHashValue};
-use crate::Descriptor;
+use super::{Lock, LockHash, LockHashValue};
 use crate::descriptor::LockedElement;
 use crate::memory::BlockMemory;
+use crate::{Descriptor, Partition};
 use nuthatch_engine::reply::{Item, Replies, Reply};
 use nuthatch_engine::request::{Key, Op, Read, Request};
 use nuthatch_engine::semantics::wants_value;
@@ -25,7 +25,7 @@ const LOADS: [(usize, Load); 2] = [
     (2, Descriptor::prefetch_header),
 ];
 
-impl LockHash {
+impl<L: Lock<Partition>> LockHash<L> {
     /// Starts loading a request's descriptor, and its partition as well if the request is not a read.
     #[inline]
     fn prefetch_descriptor(&self, Request { key, op }: &Request<'_>) {
@@ -41,14 +41,14 @@ impl LockHash {
     }
 }
 
-impl LockHashHandle {
+impl<L: Lock<Partition>> LockHashHandle<L> {
     /// A batch, where partitions have descriptors.
     #[inline]
     pub(super) fn execute_by_descriptors(
         &mut self,
         now: Time,
         batch: &[Request<'_>],
-        replies: &mut impl Replies<LockHashValue>,
+        replies: &mut impl Replies<LockHashValue<L>>,
     ) {
         for request in batch.iter().take(4 * STAGE) {
             self.engine.prefetch_descriptor(request);
@@ -87,7 +87,7 @@ impl LockHashHandle {
         index: usize,
         key: &Key<'_>,
         read: Option<&Read>,
-        replies: &mut impl Replies<LockHashValue>,
+        replies: &mut impl Replies<LockHashValue<L>>,
     ) -> bool {
         let engine = &*self.engine;
         let descriptor = engine.descriptor_of(key.hash());
@@ -130,7 +130,7 @@ impl LockHashHandle {
         key: &Key<'_>,
         item: Item,
         index: usize,
-        replies: &mut impl Replies<LockHashValue>,
+        replies: &mut impl Replies<LockHashValue<L>>,
     ) {
         if item.value_len <= COPY_MAX {
             held.copy_value(replies.begin(index, &item));

@@ -4,7 +4,7 @@
 use nuthatch_base::sync::clock::Time;
 use nuthatch_base::sync::shim::Ordering;
 
-use super::LockHash;
+use super::{Lock, LockHash};
 use crate::Partition;
 use crate::reclaim::{Age, balance};
 
@@ -14,7 +14,7 @@ const SAMPLES: usize = 8;
 /// Blocks that a thread reclaims, at most, for each block that it wants, before it leaves the rest to others.
 const RECLAIMS_PER_BLOCK: u32 = 4;
 
-impl LockHash {
+impl<L: Lock<Partition>> LockHash<L> {
     /// Gets blocks for a partition from the others. False if they have none to give.
     pub(super) fn reclaim(&self, now: Time, home: usize, wanted: u32) -> bool {
         let mut got = 0;

@@ -3,20 +3,22 @@
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-use super::LockHash;
-use crate::{Element, ValueInPlace};
+use nuthatch_base::sync::spinlock::SpinLock;
+
+use super::{Lock, LockHash};
+use crate::{Element, Partition, ValueInPlace};
 use nuthatch_engine::Value;
 
 /// A value, with a reference to its element. Its bytes neither move nor change until it is dropped.
-pub struct LockHashValue {
-    engine: Arc<LockHash>,
+pub struct LockHashValue<L: Lock<Partition> = SpinLock<Partition>> {
+    engine: Arc<LockHash<L>>,
     partition: usize,
     value: ValueInPlace,
 }
 
-impl LockHashValue {
+impl<L: Lock<Partition>> LockHashValue<L> {
     /// Takes over a reference that the caller took under the partition's lock.
-    pub(super) fn new(engine: Arc<LockHash>, partition: usize, element: Element) -> Self {
+    pub(super) fn new(engine: Arc<LockHash<L>>, partition: usize, element: Element) -> Self {
         Self {
             value: ValueInPlace::new(&engine.memory, element),
             engine,
@@ -30,7 +32,7 @@ impl LockHashValue {
     }
 }
 
-impl Value for LockHashValue {
+impl<L: Lock<Partition>> Value for LockHashValue<L> {
     fn len(&self) -> usize {
         self.value.value_len()
     }
@@ -41,7 +43,7 @@ impl Value for LockHashValue {
     }
 }
 
-impl Drop for LockHashValue {
+impl<L: Lock<Partition>> Drop for LockHashValue<L> {
     fn drop(&mut self) {
         let element = self.value.element();
         self.engine

@@ -1,0 +1,86 @@
+//! Models of Anderson's lock, with which LockHash's spinlock is compared.
+
+use std::sync::Arc;
+
+use loom::cell::UnsafeCell;
+use loom::thread;
+use nuthatch_partition::{AndersonLock, Lock};
+
+use crate::world::model;
+
+/// A number of which loom reports each access that another one does not come before.
+type Number = UnsafeCell<u64>;
+
+fn add(number: &Number) {
+    // SAFETY: loom reports it, if another thread has access.
+    number.with_mut(|number| unsafe { *number += 1 });
+}
+
+fn read(number: &Number) -> u64 {
+    // SAFETY: as above.
+    number.with(|number| unsafe { *number })
+}
+
+/// Anderson 1 and 3: with fewer places than threads, as many or more, one thread at a time has the value, and sees what
+/// the last one wrote.
+#[test]
+fn one_thread_at_a_time_holds_it() {
+    for places in [1, 2, 4] {
+        model(3, move || {
+            let lock = Arc::new(AndersonLock::new(Number::new(0), places));
+            let threads: Vec<_> = (0..2)
+                .map(|_| {
+                    let lock = Arc::clone(&lock);
+                    thread::spawn(move || add(&lock.lock()))
+                })
+                .collect();
+            add(&lock.lock());
+            for thread in threads {
+                thread.join().unwrap();
+            }
+            assert_eq!(read(&lock.lock()), 3);
+        });
+    }
+}
+
+/// Anderson 2: who does not wait takes the lock only when it is free, and then as its one holder.
+#[test]
+fn who_does_not_wait_takes_no_ones_place() {
+    model(3, || {
+        let lock = Arc::new(AndersonLock::new(Number::new(0), 2));
+        let other = {
+            let lock = Arc::clone(&lock);
+            thread::spawn(move || {
+                add(&lock.lock());
+                add(&lock.lock());
+            })
+        };
+        let taken = match lock.try_lock() {
+            Some(number) => {
+                add(&number);
+                1
+            }
+            None => 0,
+        };
+        other.join().unwrap();
+        assert_eq!(read(&lock.lock()), 2 + taken);
+    });
+}
+
+/// Without the lock the model reports it.
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn canary_a_value_that_is_touched_after_the_guard_is_gone() {
+    model(2, || {
+        let lock = Arc::new(AndersonLock::new(Arc::new(Number::new(0)), 2));
+        let other = {
+            let lock = Arc::clone(&lock);
+            thread::spawn(move || {
+                let number = Arc::clone(&lock.lock());
+                add(&number);
+            })
+        };
+        add(&lock.lock());
+        other.join().unwrap();
+    });
+}
