@@ -18,6 +18,7 @@ pub mod machine;
 mod measured;
 pub mod memory;
 pub mod record;
+pub mod recorded;
 pub mod recording;
 pub mod replay;
 pub mod report;
@@ -25,11 +26,11 @@ pub mod report;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use nuthatch_bench::recorded::Plan;
 use nuthatch_program::{Failure, output};
 
 use machine::Machine;
 use record::{Recorded, Wanted};
+use recorded::Plan;
 use recording::Recording;
 use replay::Load;
 use report::{RecordedReport, Report, Row};

@@ -14,7 +14,6 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use nuthatch_base::sync::ring::Array;
-use nuthatch_bench::recorded::{Moment, Plan};
 use nuthatch_cphash::CpHash;
 use nuthatch_cphash::config::{CpHashConfig, ServerThreads};
 use nuthatch_engine::{Engine, Inspect, KeyHasher};
@@ -25,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::divide::{Divided, Events, Layout, Mark, divide};
 use crate::lackey::{Line, parse};
+use crate::recorded::{Moment, Plan};
 use crate::recording::Recording;
 
 /// An engine that can be recorded.
