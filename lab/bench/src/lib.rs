@@ -2,7 +2,6 @@
 //!
 //! * [`engine`]: operations a second, beside the memory's own limit and other crates.
 //! * [`working_set`]: the CPHash paper's benchmark, engines side by side.
-//! * [`recorded`]: the same operations, one thread's, piece by piece, for a recording of its accesses.
 //! * [`growth`]: the longest request while the index grows, and what the machine alone does ([`machine`]).
 //! * [`fill`]: how many items a memory limit holds.
 //! * [`full`]: how long sets take when the memory is full.
@@ -23,7 +22,6 @@ pub mod limit;
 pub mod machine;
 pub mod os;
 mod proof;
-pub mod recorded;
 pub mod report;
 pub mod server;
 pub mod started;

@@ -24,10 +24,10 @@ use crate::report::Spread;
 use nuthatch_program::Failure;
 
 /// Bytes of an element as the paper's table counts them.
-pub(crate) const ELEMENT: usize = 128;
+pub const ELEMENT: usize = 128;
 
 /// Bytes of a key, and of its value.
-pub(crate) const WORD: usize = 8;
+pub const WORD: usize = 8;
 
 /// What an element takes at most in any of the engines, their indexes included.
 const ROOM: usize = 256;

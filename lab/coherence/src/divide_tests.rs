@@ -12,8 +12,8 @@ fn layout(served: bool) -> Layout {
         partitions: 0x10000..0x10200,
         partition_size: 0x80,
         blocks: 0x20000..0x30000,
-        bookkeeping: vec![0x40000..0x40100],
-        buckets: vec![0x20000..0x21000],
+        bookkeeping: std::iter::once(0x40000..0x40100).collect(),
+        buckets: std::iter::once(0x20000..0x21000).collect(),
         served,
     }
 }

@@ -8,7 +8,7 @@
 //!  lackey, divide              items of servers          rings; machines/*.toml          and why
 //! ```
 //!
-//! What it leaves out is in docs/engines.md.
+//! What it leaves out is in docs/coherence.md.
 
 #![forbid(unsafe_code)]
 
@@ -18,6 +18,7 @@ pub mod machine;
 mod measured;
 pub mod memory;
 pub mod record;
+pub mod recorded;
 pub mod recording;
 pub mod replay;
 pub mod report;
@@ -25,11 +26,11 @@ pub mod report;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use nuthatch_bench::recorded::Plan;
 use nuthatch_program::{Failure, output};
 
 use machine::Machine;
 use record::{Recorded, Wanted};
+use recorded::Plan;
 use recording::Recording;
 use replay::Load;
 use report::{RecordedReport, Report, Row};
@@ -276,4 +277,67 @@ fn replay_with(
         report.rows.push(row);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    fn run(words: &[&str]) -> Result<Report, Failure> {
+        let line = Line::parse_from(["coherence"].iter().chain(words));
+        model(&line.options)
+    }
+
+    #[test]
+    fn the_recordings_that_come_along_are_replayed() {
+        let report = run(&[
+            "--recording",
+            "tiny",
+            "--threads",
+            "4",
+            "--operations",
+            "40",
+        ])
+        .unwrap();
+        let engines: Vec<_> = report.rows.iter().map(|row| row.engine.as_str()).collect();
+        assert_eq!(engines, ["cphash", "lockhash"]);
+        let [cphash, lockhash] = &report.rows[..] else {
+            panic!("two rows");
+        };
+        assert!(cphash.mops > 0.0 && cphash.server_busy > 0.0);
+        assert_eq!(lockhash.cphash_ratio, Some(cphash.mops / lockhash.mops));
+        // Each line of messages that the engine counted is an item.
+        for recorded in &report.recorded {
+            assert_eq!(
+                recorded.lines_recorded_per_op,
+                recorded.lines_counted_per_op
+            );
+        }
+        assert!(report.to_string().starts_with("A model, not a measurement"));
+    }
+
+    #[test]
+    fn bad_options_are_told_by_name() {
+        let tiny = ["--recording", "tiny"];
+        for (words, name) in [
+            (["--threads", "500"], "--threads"),
+            (["--machine", "none"], "--machine"),
+            (["--ipc", "0"], "--ipc"),
+            (["--insert-ratio", "2"], "--insert-ratio"),
+            (["--copies", "0"], "--copies"),
+        ] {
+            let failure = run(&[&tiny[..], &words[..]].concat()).err().unwrap();
+            assert!(failure.to_string().contains(name), "{failure}");
+        }
+        let failure = run(&["--recording", "no-such-file"]).err().unwrap();
+        assert!(failure.to_string().contains("--recording no-such-file"));
+    }
 }

@@ -261,7 +261,7 @@ impl Memory {
         let owner = usize::from(state.owner);
         if state.owner != NOBODY {
             self.lines[line as usize].owner = NOBODY;
-            self.to_third(self.socket(owner), line);
+            self.place_in_socket(self.socket(owner), line);
         }
         self.take_in(core, line);
         if nowhere {
@@ -300,7 +300,7 @@ impl Memory {
 
     /// Puts a line into a core's caches and its socket's.
     fn take_in(&mut self, core: usize, line: u32) {
-        self.to_third(self.socket(core), line);
+        self.place_in_socket(self.socket(core), line);
         let bit = 1 << core;
         if self.lines[line as usize].holders & bit == 0 {
             self.lines[line as usize].holders |= bit;
@@ -322,7 +322,7 @@ impl Memory {
     }
 
     /// Puts a line into a socket's third level. The line that has to go for it leaves the socket's cores too.
-    fn to_third(&mut self, socket: usize, line: u32) {
+    fn place_in_socket(&mut self, socket: usize, line: u32) {
         let bit = 1 << socket;
         if self.lines[line as usize].sockets & bit != 0 {
             self.thirds[socket].touch(line);

@@ -11,9 +11,9 @@ use std::ops::Range;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use nuthatch_base::sync::ring::Array;
-use nuthatch_bench::recorded::{Moment, Plan};
 use nuthatch_cphash::CpHash;
 use nuthatch_cphash::config::{CpHashConfig, ServerThreads};
 use nuthatch_engine::{Engine, Inspect, KeyHasher};
@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::divide::{Divided, Events, Layout, Mark, divide};
 use crate::lackey::{Line, parse};
+use crate::recorded::{Moment, Plan};
 use crate::recording::Recording;
 
 /// An engine that can be recorded.
@@ -120,12 +121,8 @@ pub fn recorded(wanted: &Wanted) -> Result<(), Failure> {
             let drain = |engine: &CpHash<Array>| {
                 engine.stats();
             };
-            carry_out(
-                &wanted.plan,
-                &engine,
-                |engine| layout(&engine.layout(), true),
-                drain,
-            )
+            let layout = |engine: &CpHash<Array>| layout(&engine.layout(), true);
+            carry_out(&wanted.plan, &engine, layout, is_asleep, drain)
         }
         Recorded::Lockhash => {
             let engine = Arc::new(LockHash::new(LockHashConfig {
@@ -135,27 +132,43 @@ pub fn recorded(wanted: &Wanted) -> Result<(), Failure> {
                 initial_items,
                 ..LockHashConfig::default()
             })?);
-            carry_out(
-                &wanted.plan,
-                &engine,
-                |engine| layout(&engine.layout(), false),
-                |_| {},
-            )
+            let layout = |engine: &LockHash| layout(&engine.layout(), false);
+            carry_out(&wanted.plan, &engine, layout, |_| true, |_| {})
         }
     }
+}
+
+/// How long the server thread gets to fall asleep, each time twice as long as before: it looks around a hundred times
+/// first, and is slow here.
+const PAUSES: [u64; 9] = [20, 40, 80, 160, 320, 640, 1280, 2560, 5120];
+
+/// True once the server thread sleeps, so that clients serve all partitions themselves.
+fn is_asleep(engine: &CpHash<Array>) -> bool {
+    let self_served = || engine.message_stats().map_or(0, |stats| stats.self_served);
+    PAUSES.iter().any(|&pause| {
+        let before = self_served();
+        engine.stats();
+        let asleep = self_served() - before >= engine.partition_count() as u64;
+        if !asleep {
+            std::thread::sleep(Duration::from_millis(pause));
+        }
+        asleep
+    })
 }
 
 fn carry_out<E: Engine + Inspect>(
     plan: &Plan,
     engine: &Arc<E>,
     layout: impl Fn(&E) -> Layout,
+    is_asleep: impl Fn(&E) -> bool,
     drain: impl Fn(&E),
 ) -> Result<(), Failure> {
     tell(&layout(engine))?;
     let sent = || engine.message_stats().map_or(0, |stats| stats.lines_sent);
-    let mut before = None;
+    let (mut before, mut awake) = (None, false);
     plan.run(engine, |moment| match moment {
         Moment::Begin => {
+            awake |= !is_asleep(engine);
             before.get_or_insert_with(sent);
             mark(Mark::Begin);
         }
@@ -165,6 +178,9 @@ fn carry_out<E: Engine + Inspect>(
             mark(Mark::Drained);
         }
     })?;
+    if awake {
+        return Err(Failure::run("the server thread does not go to sleep"));
+    }
     let (layout, lines_sent) = (layout(engine), sent() - before.unwrap_or(0));
     tell(&Summary {
         partitions: ((layout.partitions.end - layout.partitions.start) / layout.partition_size)

@@ -264,6 +264,13 @@ impl Display for Report {
                 )?;
             }
         }
+        self.show_lines(out)
+    }
+}
+
+impl Report {
+    /// The lines an operation, of the rows with the most threads.
+    fn show_lines(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(most) = self.rows.iter().map(|row| row.threads).max() else {
             return Ok(());
         };

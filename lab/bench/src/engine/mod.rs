@@ -32,13 +32,13 @@ mod side;
 mod subject;
 
 pub use lines::Lines;
-pub use operations::{Distribution, Mixed};
+pub use operations::{Distribution, Items, Load, Mixed, Operations};
+pub use ours::{OurWorker, Ours};
 pub use report::{LimitReport, Report, RivalReport};
-pub use subject::on_cores;
+pub use subject::{Subject, Tally, Worker, on_cores, preload};
 
-pub(crate) use operations::{Items, Load, Operations, SEED};
-pub(crate) use ours::{OurWorker, Ours};
-pub(crate) use subject::{Subject, Tally, Worker, preload, round};
+pub(crate) use operations::SEED;
+pub(crate) use subject::round;
 
 use bare::Bare;
 use library::Library;

@@ -252,6 +252,11 @@ impl Operations {
         self.places.len()
     }
 
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
     /// True if it is gone through once at most, since its new keys are new only then.
     pub fn is_once(&self) -> bool {
         self.is_once

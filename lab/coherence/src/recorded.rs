@@ -1,12 +1,11 @@
-//! The operations of the CPHash paper's benchmark ([`working_set`](crate::working_set)), carried out by one thread, piece
+//! The operations of the CPHash paper's benchmark ([`nuthatch_bench::working_set`]), carried out by one thread, piece
 //! by piece: another program records the accesses of each piece.
 
 use std::sync::Arc;
 
+use nuthatch_bench::engine::{Items, Load, Operations, Ours, Subject, Worker, preload};
+use nuthatch_bench::working_set::{ELEMENT, WORD};
 use nuthatch_engine::Engine;
-
-use crate::engine::{Items, Load, Operations, Ours, Subject, Worker, preload};
-use crate::working_set::{ELEMENT, WORD};
 
 /// What one thread does.
 #[derive(Clone, Copy, Debug)]
