@@ -122,9 +122,9 @@ impl Model {
             let need = if due { Need::Dead } else { Need::Room };
             match self.clean(need, steps >= 4, Budget::Words(left)) {
                 Step::Nothing if due => return,
-                Step::Freed(looked) | Step::Looked(looked) => {
-                    left = left.saturating_sub(looked.max(1));
-                }
+                Step::Looked(looked) => left = left.saturating_sub(looked.max(1)),
+                // Giving a page back costs something, whatever was in it.
+                Step::Freed(looked) => left = left.saturating_sub(looked.max(WORDS / 16)),
                 Step::Nothing => {
                     self.close_open();
                     left = left.saturating_sub(WORDS);

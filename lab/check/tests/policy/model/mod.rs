@@ -161,7 +161,7 @@ pub struct Model {
     item_max: usize,
     limit: usize,
     /// Bytes up to which a lower limit may be exceeded until it is reached.
-    shrinking_from: Option<usize>,
+    ceiling: Option<usize>,
     charged: usize,
     earmarked: usize,
     /// Free pages, as of the last check.
@@ -213,7 +213,7 @@ impl Model {
             left: Vec::new(),
             item_max,
             limit,
-            shrinking_from: None,
+            ceiling: None,
             charged,
             earmarked: 0,
             free: usize::MAX,

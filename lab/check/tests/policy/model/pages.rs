@@ -275,11 +275,11 @@ impl Model {
         }
         self.limit = limit;
         let used = self.used();
-        self.shrinking_from = (used > limit).then_some(used + PAGE_COST);
+        self.ceiling = (used > limit).then_some(used + PAGE_COST);
         // A 64th is for ghosts.
         self.charged -= 16 * self.ghosts.shrink(limit / 64 / 16);
         if self.used() <= limit {
-            self.shrinking_from = None;
+            self.ceiling = None;
         }
         self.note_free();
         true
@@ -290,13 +290,22 @@ impl Model {
         self.free = room.min(self.returned.len() + self.pages.len() - self.taken);
     }
 
-    /// One page is kept for moved records. While a lowered limit is not reached yet, moved records may take more.
+    /// One page is kept for moved records. While a lowered limit is not reached yet, moved records may take more, and new
+    /// ones up to four of the pages that came back, if one more comes back for each.
     fn take_page(&mut self, moves: bool) -> Option<usize> {
-        let (wanted, limit) = match moves {
-            true => (PAGE_COST, self.limit.max(self.shrinking_from.unwrap_or(0))),
-            false => (self.earmarked + 2 * PAGE_COST, self.limit),
+        let used = self.used();
+        let (most, limit) = match (moves, self.ceiling) {
+            (true, ceiling) => (used + PAGE_COST, self.limit.max(ceiling.unwrap_or(0))),
+            (false, None) => (used + self.earmarked + 2 * PAGE_COST, self.limit),
+            (false, Some(ceiling)) => {
+                let ceiling = ceiling.min(used + 5 * PAGE_COST) - PAGE_COST;
+                if used + 2 * PAGE_COST <= ceiling {
+                    self.ceiling = Some(ceiling);
+                }
+                (used + 2 * PAGE_COST, ceiling)
+            }
         };
-        if self.used() + wanted > limit {
+        if most > limit {
             return None;
         }
         self.returned.pop().or_else(|| {
@@ -311,7 +320,7 @@ impl Model {
         self.pages[page].sequence = 0;
         self.returned.push(page);
         if self.used() <= self.limit {
-            self.shrinking_from = None;
+            self.ceiling = None;
         }
         self.note_free();
     }
