@@ -114,7 +114,9 @@ impl Naive {
             table.counters.out_of_memory += 1;
             return Outcome::Done(Reply::OutOfMemory);
         }
-        let created = before.is_none_or(|before| before.cas != item.cas);
+        // A number that is changed stays the same item.
+        let created = before.is_none_or(|before| before.cas != item.cas)
+            && !matches!(outcome, Outcome::Done(Reply::Number(..)));
         table.counters.total_items += u64::from(created);
         table.put(key, item);
         outcome

@@ -64,7 +64,6 @@ fn a_conversation_may_be_cut_anywhere() {
     }
 }
 
-/// Class of bug: a queued request is executed while it is still the first in the queue.
 /// A command that changes nothing is counted as what memcached would count: a number that is changed is no new item, and a
 /// condition that does not hold is no miss.
 #[test]
@@ -107,6 +106,7 @@ fn what_changes_nothing_is_counted_like_memcached() {
     assert_eq!(counted(&mut text, &["cmd_set", "total_items"]), [4, 3]);
 }
 
+/// Class of bug: a queued request is executed while it is still the first in the queue.
 #[test]
 fn a_transaction_may_be_typed_by_hand() {
     let server = Fixture::with(both(), Wants::default());
