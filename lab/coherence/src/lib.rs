@@ -77,7 +77,7 @@ pub struct Options {
     /// Operations at a time [default: 1000 for cphash, 1 for lockhash, as in the paper]
     #[arg(long, value_name = "B")]
     pub batch: Option<usize>,
-    /// Partitions [default: 4096 of lockhash; of cphash one for each server, or the next power of two]
+    /// Partitions [default: 4096 of lockhash; of cphash one for each server]
     #[arg(long, value_name = "NUM")]
     pub partitions: Option<usize>,
     /// Operations of a recorded piece [default: 1000 of cphash, 100 of lockhash]
@@ -153,7 +153,7 @@ impl Options {
     fn wanted(&self, engine: Recorded, threads: usize) -> Wanted {
         let servers = (threads / 2).max(1);
         let (partitions, batch, piece) = match engine {
-            Recorded::Cphash => (servers.next_power_of_two().max(2), BATCH, BATCH),
+            Recorded::Cphash => (servers.max(2), BATCH, BATCH),
             Recorded::Lockhash => (LOCKHASH_PARTITIONS, 1, 100),
         };
         let piece = self.piece.unwrap_or(piece);

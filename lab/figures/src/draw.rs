@@ -177,8 +177,7 @@ fn axis(axis: &figure::Axis) -> Axis {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figure::Size;
-    use crate::found::{FORMAT, X};
+    use crate::found::X;
 
     fn figure(chart: &str) -> Figure {
         let text = format!(
@@ -197,20 +196,7 @@ mod tests {
             high: y,
             modelled,
         });
-        Found {
-            format: FORMAT,
-            figure: "a/1".to_owned(),
-            source: String::new(),
-            size: Size::Quick,
-            command: String::new(),
-            machine: Default::default(),
-            began: 0,
-            took: 0.0,
-            interrupted: false,
-            points: points.collect(),
-            gaps: Vec::new(),
-            verdicts: Vec::new(),
-        }
+        Found::of_points(points)
     }
 
     #[test]

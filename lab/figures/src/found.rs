@@ -39,6 +39,27 @@ pub struct Found {
     pub verdicts: Vec<Verdict>,
 }
 
+#[cfg(test)]
+impl Found {
+    /// A quick run that found these points.
+    pub(crate) fn of_points(points: impl IntoIterator<Item = Point>) -> Self {
+        Self {
+            format: FORMAT,
+            figure: "a/1".to_owned(),
+            source: String::new(),
+            size: Size::Quick,
+            command: String::new(),
+            machine: BTreeMap::new(),
+            began: 0,
+            took: 0.0,
+            interrupted: false,
+            points: points.into_iter().collect(),
+            gaps: Vec::new(),
+            verdicts: Vec::new(),
+        }
+    }
+}
+
 /// A place on the horizontal axis: a number or a name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]

@@ -379,8 +379,6 @@ fn all_within(values: Vec<(&X, f64)>, between: (f64, f64)) -> (bool, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figure::Size;
-    use crate::found::FORMAT;
 
     fn found(points: &[(&str, f64, f64)]) -> Found {
         let points = points.iter().map(|&(series, x, y)| Point {
@@ -391,20 +389,7 @@ mod tests {
             high: y,
             modelled: false,
         });
-        Found {
-            format: FORMAT,
-            figure: "a/1".to_owned(),
-            source: String::new(),
-            size: Size::Quick,
-            command: String::new(),
-            machine: Default::default(),
-            began: 0,
-            took: 0.0,
-            interrupted: false,
-            points: points.collect(),
-            gaps: Vec::new(),
-            verdicts: Vec::new(),
-        }
+        Found::of_points(points)
     }
 
     fn outcome(text: &str, points: &[(&str, f64, f64)]) -> (Option<bool>, String, String) {

@@ -1,7 +1,8 @@
 //! A server thread: serves the partitions whose leases it holds, and nothing else.
 //!
 //! It goes from partition to partition and from client to client, takes up to a ring full of lines from each
-//! ([`turn`](super::turn)), and publishes the answers before it goes on. Between two partitions it checks whether another thread is to own one.
+//! ([`turn`](super::turn)), and publishes the answers before it goes on. Between two partitions it checks whether another
+//! thread is to own one.
 //! After some time without work it sleeps until a client, the controller or the end of the engine wakes it.
 
 use std::cell::RefCell;
