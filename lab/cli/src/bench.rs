@@ -11,8 +11,8 @@ use nuthatch_bench::working_set::Contender;
 use nuthatch_bench::{engine, fill, full, growth, server, versus, working_set};
 use nuthatch_engine::{CommonSettings, Engine};
 use nuthatch_engines::{Build, EngineName, EngineSettings, Job, Tuning};
-use nuthatch_parts::directory;
-use nuthatch_parts::memc3::Memc3;
+use nuthatch_microbench::directory;
+use nuthatch_microbench::memc3::Memc3;
 use nuthatch_program::{Failure, output};
 
 use crate::rows;
