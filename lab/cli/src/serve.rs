@@ -94,7 +94,6 @@ fn flag(error: &ConfigError) -> Option<&'static str> {
     Some(match error {
         ConfigError::PartitionBlocks { .. } | ConfigError::PartitionCount { .. } => "--partitions",
         ConfigError::Window { .. } => "--window",
-        ConfigError::LookAhead { .. } => "--look-ahead",
         ConfigError::ServerThreads | ConfigError::ServerThreadsOverPartitions { .. } => {
             "--server-threads"
         }

@@ -55,7 +55,7 @@ fn what_is_no_command_line_ends_with_2() {
         ("--check -p 0 --engine cphash --window 8193", "--window: "),
         (
             "--check -p 0 --engine cphash --look-ahead 65",
-            "--look-ahead: ",
+            "--look-ahead",
         ),
         (
             "--engine cphash --lock anderson",
@@ -162,12 +162,12 @@ fn every_engine_serves() {
 fn what_the_engine_is_built_from_is_shown_and_felt() {
     for (line, shown) in [
         (
-            "--engine cphash --partitions 3 --server-threads 2 --pin 0 --eviction random --window 512 --look-ahead 0",
+            "--engine cphash --partitions 3 --server-threads 2 --pin 0 --eviction random --window 512 --look-ahead false",
             &[
                 "batch_max 1000",
                 "partitions 3",
                 "window 512",
-                "look_ahead 0",
+                "look_ahead false",
                 "server_threads 2",
                 "pin 0",
                 "eviction random",

@@ -53,13 +53,6 @@ pub enum ConfigError {
         /// The highest number possible.
         most: usize,
     },
-    /// A look too far ahead.
-    LookAhead {
-        /// The configured number.
-        asked: usize,
-        /// The highest number possible.
-        most: usize,
-    },
     /// No server thread, or a minimum of server threads above the maximum.
     ServerThreads,
     /// More server threads than partitions.
@@ -102,9 +95,6 @@ impl Display for ConfigError {
             }
             Self::Window { asked, most } => {
                 write!(out, "window: from 1 to {most} requests, not {asked}")
-            }
-            Self::LookAhead { asked, most } => {
-                write!(out, "look ahead: from 0 to {most} messages, not {asked}")
             }
             Self::ServerThreads => {
                 out.write_str("server threads: at least 1, and no fewer at most than at least")

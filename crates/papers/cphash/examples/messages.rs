@@ -1,7 +1,7 @@
 //! Measures the cost of messages: one client thread, one server thread, and the counts that explain the throughput
 //! (CPHash sections 6.1 and 6.2).
 //!
-//!     cargo run --release -p nuthatch-cphash --example messages -- [single] [ahead=MESSAGES] [size=MIB] [seconds]
+//!     cargo run --release -p nuthatch-cphash --example messages -- [single] [no-look-ahead] [size=MIB] [seconds]
 //!
 //! Keys are numbers of 8 bytes, values the same; 30 % are stores; batches have 1000 requests. An
 //! element of such an item takes 128 bytes, so that a working set of 1 MB has 8192 keys.
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nuthatch_base::sync::ring::{Array, Single};
-use nuthatch_cphash::config::{CpHashConfig, LOOK_AHEAD, ServerThreads};
+use nuthatch_cphash::config::{CpHashConfig, ServerThreads};
 use nuthatch_cphash::{CpHash, Rings};
 use nuthatch_engine::stats::MessageStats;
 use nuthatch_engine::{
@@ -78,7 +78,7 @@ fn requests<'k, E: Engine>(engine: &E, keys: &'k [[u8; 8]], inserts: u64) -> Vec
 fn measure<D: Rings>(
     bytes: usize,
     inserts: u64,
-    look_ahead: usize,
+    look_ahead: bool,
     time: Duration,
 ) -> std::io::Result<()> {
     let engine = Arc::new(CpHash::<D>::new(CpHashConfig {
@@ -144,14 +144,11 @@ fn main() -> std::io::Result<()> {
     let single = arguments.iter().any(|argument| argument == "single");
     let seconds = arguments.iter().find_map(|argument| argument.parse().ok());
     let time = Duration::from_secs_f64(seconds.unwrap_or(1.0));
-    let number = |name: &str| -> Option<usize> {
-        let mut values = arguments
-            .iter()
-            .filter_map(|argument| argument.strip_prefix(name));
-        values.find_map(|value| value.parse().ok())
-    };
-    let ahead = number("ahead=").unwrap_or(LOOK_AHEAD);
-    let sizes = match number("size=") {
+    let ahead = !arguments.iter().any(|argument| argument == "no-look-ahead");
+    let size = arguments
+        .iter()
+        .find_map(|argument| argument.strip_prefix("size=")?.parse::<usize>().ok());
+    let sizes = match size {
         Some(size) => vec![size << 20],
         None => vec![64 << 10, 1 << 20, 16 << 20, 256 << 20],
     };

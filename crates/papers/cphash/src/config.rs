@@ -4,8 +4,6 @@ use nuthatch_engine::{ConfigError, KeyHasher};
 use nuthatch_partition::Eviction;
 use nuthatch_store::memory::sizes::PAGE;
 
-use super::turn::MESSAGES_MAX;
-
 /// The number of server threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerThreads {
@@ -40,9 +38,8 @@ pub struct CpHashConfig {
     pub partitions: usize,
     /// Server threads: 1 to the number of partitions.
     pub server_threads: ServerThreads,
-    /// Messages between two stages of what a server thread loads ahead of serving them, at most a turn's (64). 0: it loads
-    /// nothing ahead.
-    pub look_ahead: usize,
+    /// A server thread loads what a line of messages needs before it serves the first of them.
+    pub look_ahead: bool,
     /// Requests that a client may have under way at a time, answered or not, from 1 to [`WINDOW_MAX`].
     pub window: usize,
     /// The core of the first server thread; the others run on the following cores. `None`: the system chooses.
@@ -62,8 +59,6 @@ pub const PARTITIONS_MAX: usize = 1024;
 pub const WINDOW: usize = 1024;
 /// The most: the paper's largest batch.
 pub const WINDOW_MAX: usize = 8192;
-/// Messages between two stages of looking ahead.
-pub const LOOK_AHEAD: usize = 4;
 /// The largest item limit.
 pub const ITEM_SIZE_LIMIT: usize = 1 << 30;
 /// A partition holds at least this many of the largest items, if the configuration does not set the number of
@@ -81,7 +76,7 @@ impl Default for CpHashConfig {
             eviction: Eviction::Lru,
             partitions: 0,
             server_threads: ServerThreads::Adaptive { min: 1, max: cores },
-            look_ahead: LOOK_AHEAD,
+            look_ahead: true,
             window: WINDOW,
             pin: None,
             hasher: KeyHasher::random(),
@@ -134,12 +129,6 @@ impl CpHashConfig {
             return Err(ConfigError::Window {
                 asked: self.window,
                 most: WINDOW_MAX,
-            });
-        }
-        if self.look_ahead > MESSAGES_MAX {
-            return Err(ConfigError::LookAhead {
-                asked: self.look_ahead,
-                most: MESSAGES_MAX,
             });
         }
         let partition = self.memory_limit / partitions;

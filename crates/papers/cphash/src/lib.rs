@@ -70,7 +70,6 @@ mod message;
 mod room;
 mod server;
 mod shared;
-mod turn;
 mod value;
 
 use std::io;
@@ -636,11 +635,6 @@ mod tests {
         for window in [0, config::WINDOW_MAX + 1] {
             assert!(refused(CpHashConfig { window, ..ok() }).contains("window"));
         }
-        let far = CpHashConfig {
-            look_ahead: 65,
-            ..ok()
-        };
-        assert!(refused(far).contains("look ahead: from 0 to 64 messages, not 65"));
         let threads = |server_threads| CpHashConfig {
             partitions: 2,
             server_threads,

@@ -1,8 +1,7 @@
 //! A server thread: serves the partitions whose leases it holds, and nothing else.
 //!
-//! It goes from partition to partition and from client to client, takes up to a ring full of lines from each
-//! ([`turn`](super::turn)), and publishes the answers before it goes on. Between two partitions it checks whether another
-//! thread is to own one.
+//! It goes from partition to partition and from client to client, takes up to a ring full of lines from each, and
+//! publishes the answers before it goes on. Between two partitions it checks whether another thread is to own one.
 //! After some time without work it sleeps until a client, the controller or the end of the engine wakes it.
 
 use std::cell::RefCell;
@@ -10,16 +9,20 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use nuthatch_base::sync::lease::LeaseGuard;
-use nuthatch_base::sync::ring::{Receiver, RingKind};
+use nuthatch_base::sync::ring::{Line, Receiver, RingKind, WORDS};
 use nuthatch_base::sync::wait::fence_before_wake;
 
 use super::count::{COUNTS, Count};
-use super::message::{Answer, PartitionRequest, encode_cas};
+use super::lane::prefetch;
+use super::message::{Answer, Messages, PartitionRequest, encode_cas};
 use super::shared::{ClientRing, Served, Shared, SharedPartition};
 use nuthatch_engine::counters::Counters;
 use nuthatch_engine::reply::Reply;
 use nuthatch_engine::request::Store;
 use nuthatch_partition::Partition;
+
+/// Lines taken from a client before the next one's turn: as many as may be under way.
+const LINES_A_TURN: usize = 8;
 
 /// Sweeps with work between two looks at the clock for the controller.
 const SWEEPS_A_LOOK: u32 = 64;
@@ -173,18 +176,27 @@ fn serve<D: RingKind>(place: &SharedPartition<D>, served: &mut Served<D>) -> usi
     let Served {
         partition,
         start,
+        look_ahead,
         clients,
-        turn,
         ..
     } = served;
     let mut messages = 0;
     let mut left = false;
     for client_ring in clients.iter_mut() {
-        let taken = turn.take(&mut client_ring.receiver, *start);
-        if taken > 0 {
-            turn.serve(partition, |partition, message| {
+        let mut taken = 0;
+        for _ in 0..LINES_A_TURN {
+            let Some(line) = client_ring.receiver.take() else {
+                break;
+            };
+            if *look_ahead {
+                load_ahead(partition, &line, *start);
+            }
+            for message in Messages::new(&line, *start) {
+                taken += 1;
                 serve_message(partition, client_ring, message);
-            });
+            }
+        }
+        if taken > 0 {
             client_ring.receiver.publish();
             client_ring.called = true;
             left |= client_ring.left;
@@ -247,6 +259,28 @@ fn serve_message<D: RingKind>(
         }
     };
     client_ring.receiver.answer(answer.encode());
+}
+
+/// Starts loading what a line's messages will need, so that their misses overlap: buckets first, then the elements in
+/// them, then their neighbours in the order of use. For a ready it is the element's header and the key, which its
+/// client has written.
+fn load_ahead(partition: &Partition, line: &Line, start: u64) {
+    let mut hashes = [0; WORDS];
+    let mut count = 0;
+    for message in Messages::new(line, start) {
+        if let Some(hash) = message.hash() {
+            partition.prefetch_bucket(hash);
+            hashes[count] = hash;
+            count += 1;
+        } else if let PartitionRequest::Ready { element } = message {
+            prefetch(partition.memory(), element);
+        }
+    }
+    for load in [Partition::prefetch_header, Partition::prefetch_neighbours] {
+        for &hash in &hashes[..count] {
+            load(partition, hash);
+        }
+    }
 }
 
 /// A lookup by the hash alone. The client compares the key; where two keys with this hash have ever been in the table,

@@ -17,7 +17,6 @@ use nuthatch_partition::{BlockMemory, Element, Partition};
 use super::config::CpHashConfig;
 use super::control::{self, Controller, EPOCH, Sample};
 use super::count::{COUNTS, Count};
-use super::turn::Turn;
 
 /// The state that the engine, its server threads and its clients share.
 pub(super) struct Shared<D: RingKind> {
@@ -78,8 +77,9 @@ pub(super) struct Served<D: RingKind> {
     pub partition: Partition,
     /// The least hash of the partition.
     pub start: u64,
+    /// What a line's messages need is loaded ahead of serving them.
+    pub look_ahead: bool,
     pub clients: Vec<ClientRing<D>>,
-    pub turn: Turn,
     requests_taken: u32,
 }
 
@@ -110,13 +110,13 @@ impl<D: RingKind> ClientRing<D> {
 }
 
 impl<D: RingKind> SharedPartition<D> {
-    /// A partition whose hashes begin at `start`, served with a look so far ahead.
-    pub fn new(owner: u32, partition: Partition, start: u64, look_ahead: usize) -> Self {
+    /// A partition whose hashes begin at `start`, served with a look ahead or without.
+    pub fn new(owner: u32, partition: Partition, start: u64, look_ahead: bool) -> Self {
         let served = Served {
             partition,
             start,
+            look_ahead,
             clients: Vec::new(),
-            turn: Turn::new(look_ahead),
             requests_taken: 0,
         };
         Self {

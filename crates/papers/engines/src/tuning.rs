@@ -213,10 +213,9 @@ pub struct Tuning {
     #[arg(long, value_name = "NUM")]
     pub window: Option<usize>,
 
-    /// Messages between two stages of what a server thread of cphash loads ahead of serving them, from 0 (nothing) to 64
-    /// [default: 4]
-    #[arg(long, value_name = "NUM")]
-    pub look_ahead: Option<usize>,
+    /// Whether a server thread of cphash loads what a line of messages needs before it serves them [default: true]
+    #[arg(long, value_name = "true|false")]
+    pub look_ahead: Option<bool>,
 
     /// The lock of a partition of lockhash [default: spin]
     #[arg(long, value_enum)]
