@@ -79,8 +79,11 @@ impl Connection {
         self.answered < self.total
     }
 
-    /// Sends as much of the block's rest as the socket takes.
+    /// Sends as much of the block's rest as the socket takes. Nothing if it rests: its last block may be another script's.
     pub fn send(&mut self, script: &Script) -> Result<(), String> {
+        if !self.waits() {
+            return Ok(());
+        }
         let text = script.text(self.block);
         while self.sent < text.len() {
             match self.stream.write(&text[self.sent..]) {
@@ -148,5 +151,40 @@ impl Connection {
                 Err(error) => return Err(format!("reading: {error}")),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Items;
+    use crate::server::scan::Protocol;
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    #[test]
+    fn one_that_rests_sends_nothing_of_another_script() {
+        let items = Items::alike(100, 10, 9);
+        let preload = |numbers: &[u64]| Script::preload(Protocol::Memcached, &items, numbers);
+        let (short, long) = (preload(&[1]), preload(&[1, 2, 3]));
+        let scanner = Scanner::new(Protocol::Memcached, &items);
+
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = Stream::connect(listener.local_addr().unwrap(), false).unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        let mut connection = Connection::new(stream, &scanner);
+        connection.send(&long).unwrap();
+        connection.begin(&short, 0).unwrap();
+        let mut sent = vec![0; short.text(0).len()];
+        server.read_exact(&mut sent).unwrap();
+        server.write_all(b"STORED\r\n").unwrap();
+        while !connection.receive(&short, &scanner).unwrap().block_done {}
+
+        connection.send(&long).unwrap();
+        drop(connection);
+        let mut rest = Vec::new();
+        server.read_to_end(&mut rest).unwrap();
+        assert_eq!(sent, short.text(0));
+        assert_eq!(rest, b"");
     }
 }
