@@ -152,6 +152,9 @@ fn is_there(program: &Path) -> bool {
     env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
+/// Begins the line behind the reason why a command line of this program is refused.
+const HINT: &str = "For more information, try";
+
 /// SIGKILL.
 const KILLED: i32 = 9;
 
@@ -179,7 +182,8 @@ pub fn run(line: &[String]) -> Result<String, String> {
         .map_err(|error| format!("{program}: {error}"))?;
     let errors = String::from_utf8_lossy(&done.stderr);
     if !done.status.success() {
-        let last = errors.lines().rfind(|line| !line.trim().is_empty());
+        let says = |line: &&str| !line.trim().is_empty() && !line.starts_with(HINT);
+        let last = errors.lines().rfind(says);
         let last = match (last, done.status.signal()) {
             // The kernel tells nobody else.
             (_, Some(KILLED)) => "it was killed, as the system does where memory is short",
