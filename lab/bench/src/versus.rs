@@ -150,7 +150,8 @@ pub fn run(program: &Path, options: &Options) -> Result<Report, Failure> {
         &stop,
     )?;
     for entrant in &entrants {
-        entrant.load.preload(&entrant.addresses(), &stop)?;
+        let preloaded = entrant.load.preload(&entrant.addresses(), &stop);
+        preloaded.map_err(|error| entrant.named(&error))?;
     }
     let mut runs: Vec<Vec<Run>> = entrants.iter().map(|_| Vec::new()).collect();
     for _ in 0..options.rounds {
@@ -231,7 +232,14 @@ impl Entrant<'_> {
 
     fn run(&self, cores: &[usize], stop: &AtomicBool) -> Result<Run, String> {
         let pids: Vec<u32> = self.servers.iter().map(Started::pid).collect();
-        self.load.run(&self.addresses(), &pids, Some(cores), stop)
+        let run = self.load.run(&self.addresses(), &pids, Some(cores), stop);
+        run.map_err(|error| self.named(&error))
+    }
+
+    /// An error with the command line of the servers, of which several run in turn.
+    fn named(&self, error: &str) -> String {
+        let command = self.servers.first().map_or("", Started::command);
+        format!("{command}: {error}")
     }
 
     fn side(&self, runs: &[Run], options: &Options, cores: &Cores) -> Result<Side, String> {

@@ -6,6 +6,7 @@ mod bench;
 mod command;
 mod flow;
 mod hash;
+mod machine;
 mod rows;
 mod serve;
 
@@ -13,7 +14,6 @@ use std::process::ExitCode;
 
 use clap::CommandFactory;
 use nuthatch_base::memory::reserve;
-use nuthatch_bench::host::Host;
 use nuthatch_hits::{hit_ratio, items_held};
 use nuthatch_program::{Failure, command_line, on_own_stack};
 
@@ -46,7 +46,7 @@ fn run(line: CommandLine) -> Result<(), Failure> {
     match line.command {
         Command::Serve(serve) => nuthatch_cli::serve::run(*serve),
         Command::Bench(bench) => bench.run(),
-        Command::Figure(options) => nuthatch_figures::run(&options, &Host::ask().named()),
+        Command::Figure(options) => nuthatch_figures::run(&options, &machine::machine()),
         Command::Report(options) => nuthatch_figures::report::run(&options),
         Command::Flow(flow) => flow.run(),
         Command::Hash(hash) => hash.run(),

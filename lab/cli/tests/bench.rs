@@ -251,6 +251,34 @@ fn an_interrupted_bench_ends_its_servers() {
     assert!(!pid.exists(), "the rival still runs");
 }
 
+/// Class of fault: an error of one of several servers that does not say which.
+#[test]
+fn a_server_that_stops_in_the_middle_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pid");
+    let flags = format!("-l 127.0.0.1 -p {{port}} -t 1 -P {}", file.display());
+    let rival = format!("{} {flags}", nuthatch().display());
+    let mut bench = Command::new(LAB)
+        .args(["bench", "versus", "--rival", &rival, "--rounds", "1000000"])
+        .args(["--conns", "2", "--keys", "500", "--seconds", "0.1"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let pid = loop {
+        assert!(bench.try_wait().unwrap().is_none(), "it ended at once");
+        let told = std::fs::read_to_string(&file).unwrap_or_default();
+        if let Ok(pid) = told.trim().parse() {
+            break Pid::from_raw(pid);
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    };
+    kill(pid, Signal::SIGKILL).unwrap();
+    let output = bench.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains(&file.display().to_string()), "{said}");
+}
+
 #[test]
 fn the_server_bench_measures_a_server() {
     let running = Running::start("-l 127.0.0.1 -p 0 -t 1");

@@ -1,8 +1,8 @@
 //! Tests of `nuthatch-lab figure` and `report` from outside: what is written when all goes well, and when it does not.
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -120,12 +120,106 @@ fn a_command_that_fails_or_cannot_run_leaves_a_gap_and_the_rest_goes_on() {
         "nuthatch-lab figure cphash/5.toml --quick"
     );
     let table = fs::read_to_string(place.path("found/cphash/5.csv")).unwrap();
-    assert_eq!(table.lines().nth(1), Some("a,1,1,1,1,measured"));
+    let mut rows = table.lines().filter(|line| !line.starts_with("# "));
+    assert_eq!(rows.next(), Some("series,x,median,least,greatest,kind"));
+    assert_eq!(rows.next(), Some("a,1,1,1,1,measured"));
 
     assert!(place.report().status.success());
     let page = place.page();
     assert!(page.contains("Failed: "), "{page}");
     assert!(page.contains("needs 100000 cores"), "{page}");
+}
+
+/// Class of fault: a number of which nobody knows what gave it.
+#[test]
+fn numbers_say_what_gave_them() {
+    let place = Place::new();
+    let memcached = place.path("memcached");
+    fs::write(&memcached, "#!/bin/sh\necho memcached 9.9.9\n").unwrap();
+    fs::set_permissions(&memcached, Permissions::from_mode(0o755)).unwrap();
+    let needs = "needs = { programs = [\"memcached\"] }\n";
+    place.figure(&ECHO.replace("[[run]]\n", &format!("[[run]]\n{needs}")));
+    let words = ["figure", "cphash/5.toml", "--quick", "--output", "found"];
+    let mut command = place.command(&words);
+    let status = command.env("MEMCACHED", &memcached).status().unwrap();
+    assert!(status.success());
+    let found = place.found();
+    assert_eq!(found["versions"]["memcached"], "memcached 9.9.9");
+    for name in [
+        "commit",
+        "compiler",
+        "kernel",
+        "nuthatch",
+        "processor",
+        "rivals in process",
+    ] {
+        assert!(found["machine"][name].is_string(), "{name}: {found}");
+    }
+    let table = fs::read_to_string(place.path("found/cphash/5.csv")).unwrap();
+    for line in [
+        "# figure: cphash/5 (CPHash, Figure 5)",
+        "# command: nuthatch-lab figure cphash/5.toml --quick",
+        "# commit: ",
+        "# memcached: memcached 9.9.9",
+        "# processor: ",
+    ] {
+        assert!(table.contains(line), "{line}: {table}");
+    }
+    assert!(place.report().status.success());
+    assert!(place.page().contains(", with memcached 9.9.9"));
+}
+
+/// What the machine lacks is a reason, and no failure.
+#[test]
+fn what_a_machine_lacks_leaves_a_gap_with_its_reason() {
+    let place = Place::new();
+    let run = |needs: &str| {
+        format!(
+            "[[run]]\nwords = \"bench\"\nread = [{{ series = \"c\", x = \"1\", y = \"{{@y}}\" }}]\nneeds = {needs}\n"
+        )
+    };
+    let all = [
+        run("{ memory = \"3G\" }"),
+        run("{ programs = [\"traces\"] }"),
+        run("{ options = { memcached = \"ssl_chain_cert\" } }"),
+        run("{ command = \"bench nonsense\" }"),
+    ];
+    place.figure(&format!("{ECHO}{}", all.concat()));
+    // A limit of 2 GB.
+    let line = format!("ulimit -v 2000000; exec {LAB} figure cphash/5.toml --quick --output found");
+    let output = Command::new("sh")
+        .args(["-c", &line])
+        .current_dir(place.folder.path())
+        .env("MEMCACHED", "true")
+        .env_remove("TRACES")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let printed = text(&output.stdout);
+    for words in [
+        "left out: needs 3G of memory, and ",
+        "left out: the variable TRACES names no folder with traces of requests",
+        "left out: true was built without ssl_chain_cert",
+        "left out: exit status: 2: ",
+    ] {
+        assert!(printed.contains(words), "{words}: {printed}");
+    }
+    assert_eq!(place.found()["points"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_command_that_the_system_kills_is_told_as_such() {
+    let place = Place::new();
+    let killed = "[[run]]\nprogram = \"sh\"\nwords = \"-c 'kill -9 $$'\"\n\
+                  read = [{ series = \"c\", x = \"1\", y = \"{@y}\" }]\n";
+    place.figure(&format!("{ECHO}{killed}"));
+    let output = place.run();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let printed = text(&output.stdout);
+    assert!(
+        printed.contains("it was killed, as the system does where memory is short"),
+        "{printed}"
+    );
 }
 
 #[test]
@@ -276,7 +370,7 @@ fn a_figure_that_cannot_be_run_says_why() {
     );
     assert!(!place.path("found/cphash").exists());
     // One of the program's own.
-    let words = ["report", "--from", "found", "--papers", "papers.md"];
+    let words = ["report", "--from", "found", "--into", "papers.md"];
     let document = "<!-- figures: begin -->\n<!-- figures: end -->\n";
     fs::write(place.path("papers.md"), document).unwrap();
     assert!(place.command(&words).status().unwrap().success());
@@ -356,7 +450,7 @@ fn hostile_text_stays_text() {
     fs::write(place.path("found/cphash/5.json"), found.to_string()).unwrap();
     let document = "# Papers\n\n<!-- figures: begin -->\nold\n<!-- figures: end -->\n";
     fs::write(place.path("papers.md"), document).unwrap();
-    let words = ["report", "--from", "found", "--papers", "papers.md"];
+    let words = ["report", "--from", "found", "--into", "papers.md"];
     let output = place.command(&words).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let page = place.page();
@@ -376,11 +470,56 @@ fn hostile_text_stays_text() {
     );
 }
 
+/// Class of fault: a document's numbers that are replaced by nothing, or by worthless ones.
+#[test]
+fn a_document_shows_the_figures_that_its_marks_name() {
+    let place = Place::new();
+    place.figure(ECHO);
+    assert!(place.run().status.success());
+    let mark = |name: &str| {
+        format!("<!-- figures: begin {name}. Written -->\nold\n<!-- figures: end -->\n")
+    };
+    let report = |document: &str| {
+        fs::write(place.path("engines.md"), document).unwrap();
+        let words = ["report", "--from", "found", "--into", "engines.md"];
+        let output = place.command(&words).output().unwrap();
+        (
+            output,
+            fs::read_to_string(place.path("engines.md")).unwrap(),
+        )
+    };
+    let both = [mark("cphash/5"), mark("cphash/5 cphash/8")].concat();
+    let (output, written) = report(&both);
+    assert!(output.status.success(), "{output:?}");
+    let (first, second) = written.split_once("<!-- figures: end -->").unwrap();
+    assert!(
+        first.contains("| 1 | 1 | 2 |") && first.contains("](../lab/figures/cphash/5.toml)"),
+        "{first}"
+    );
+    assert!(!first.contains("old"), "{first}");
+    // A figure that was not run leaves its part as it is.
+    assert!(second.contains("Written -->\nold\n<!--"), "{second}");
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("engines.md: cphash/8: it was not run; what stands there stays"),
+        "{said}"
+    );
+
+    let absent = mark("cphash/absent");
+    let (output, written) = report(&absent);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(
+        text(&output.stderr).contains("engines.md: cphash/absent: no figure"),
+        "{output:?}"
+    );
+    assert_eq!(written, absent);
+}
+
 #[test]
 fn a_document_without_marks_is_left_alone() {
     let place = Place::new();
     fs::write(place.path("papers.md"), "# Papers\n").unwrap();
-    let words = ["report", "--from", "found", "--papers", "papers.md"];
+    let words = ["report", "--from", "found", "--into", "papers.md"];
     let output = place.command(&words).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(

@@ -194,6 +194,8 @@ fn json_takes_the_place_of_the_tables() {
     assert_eq!((hits.len(), &hits[0]["requests"]), (2, &5000.into()));
     let misses = hits[0]["miss_ratio"].as_f64().unwrap();
     assert!((0.3..0.7).contains(&misses), "{misses}");
+    // A simulated policy has no resident memory.
+    assert!(hits[0]["size_shown"].is_string() && hits[0]["keeps_size"].is_null());
 }
 
 #[test]

@@ -2,50 +2,71 @@
 
 use std::collections::BTreeMap;
 use std::env;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-/// A program beside this one: its placeholder, the variable of the environment that names another, and the package that
-/// has it.
+/// A program beside this one: its placeholder, the variable of the environment that names another, the package that
+/// has it, and the word that makes it tell its version.
 struct Beside {
     name: &'static str,
     variable: &'static str,
     package: &'static str,
+    version: &'static str,
+}
+
+const fn beside(
+    name: &'static str,
+    variable: &'static str,
+    package: &'static str,
+    version: &'static str,
+) -> Beside {
+    Beside {
+        name,
+        variable,
+        package,
+        version,
+    }
 }
 
 /// The programs that a figure may run beside this one.
 const BESIDE: &[Beside] = &[
-    Beside {
-        name: "memcached",
-        variable: "MEMCACHED",
-        package: "memcached",
-    },
-    Beside {
-        name: "redis-server",
-        variable: "REDIS",
-        package: "redis-server",
-    },
-    Beside {
-        name: "valgrind",
-        variable: "VALGRIND",
-        package: "valgrind",
-    },
-    Beside {
-        name: "oshrun",
-        variable: "OSHRUN",
-        package: "libopenmpi-dev, openmpi-bin",
-    },
+    beside("memcached", "MEMCACHED", "memcached", "-V"),
+    beside("redis-server", "REDIS", "redis-server", "--version"),
+    beside("openssl", "OPENSSL", "openssl", "version"),
+    beside("valgrind", "VALGRIND", "valgrind", "--version"),
+    beside(
+        "oshrun",
+        "OSHRUN",
+        "libopenmpi-dev, openmpi-bin",
+        "--version",
+    ),
 ];
 
-/// Where programs are.
+/// A folder that only the user can name: its placeholder, the variable of the environment that names it, and what is in it.
+struct Folder {
+    name: &'static str,
+    variable: &'static str,
+    has: &'static str,
+}
+
+/// The folders that a figure may read.
+const FOLDERS: &[Folder] = &[Folder {
+    name: "traces",
+    variable: "TRACES",
+    has: "traces of requests, as docs/hits.md describes them",
+}];
+
+/// Where programs and folders are.
 pub struct Programs {
     paths: BTreeMap<&'static str, PathBuf>,
 }
 
 impl Programs {
-    /// This program, `nuthatch` and the programs for clusters beside it, and those of others on the path.
+    /// This program, `nuthatch` and the programs for clusters beside it, those of others on the path, and the folders that
+    /// the environment names.
     ///
     /// # Errors
     /// In words, if the system does not say where this program is.
@@ -60,6 +81,12 @@ impl Programs {
             let named = env::var_os(beside.variable).map(PathBuf::from);
             paths.insert(beside.name, named.unwrap_or_else(|| beside.name.into()));
         }
+        for folder in FOLDERS {
+            // Without it there is still a line to show.
+            let named = env::var_os(folder.variable).map(PathBuf::from);
+            let named = named.unwrap_or_else(|| format!("${}", folder.variable).into());
+            paths.insert(folder.name, named);
+        }
         Ok(Self { paths })
     }
 
@@ -73,6 +100,12 @@ impl Programs {
         let Some(path) = self.paths.get(name) else {
             return Some(format!("{name}: no program that figures know"));
         };
+        if let Some(Folder { variable, has, .. }) =
+            FOLDERS.iter().find(|folder| folder.name == name)
+        {
+            return (!path.is_dir())
+                .then(|| format!("the variable {variable} names no folder with {has}"));
+        }
         if is_there(path) {
             return None;
         }
@@ -87,6 +120,27 @@ impl Programs {
             None => format!("{} is not there: build it first", path.display()),
         })
     }
+
+    /// Why a program does not have an option, if its help does not name it.
+    pub fn lacks(&self, name: &str, option: &str) -> Option<String> {
+        let path = self.path(name)?;
+        // Some tell it on standard error, or with a failure.
+        let told = Command::new(&path).arg("-h").stdin(Stdio::null()).output();
+        let told = match told {
+            Ok(told) => [told.stdout, told.stderr].concat(),
+            Err(error) => return Some(format!("{path}: {error}")),
+        };
+        (!String::from_utf8_lossy(&told).contains(option))
+            .then(|| format!("{path} was built without {option}: its -h does not name it"))
+    }
+
+    /// The first line that a program of others tells of its version; nothing if it is another program or tells nothing.
+    pub fn version(&self, name: &str) -> Option<String> {
+        let beside = BESIDE.iter().find(|beside| beside.name == name)?;
+        let told = run(&[self.path(name)?, beside.version.to_owned()]).ok()?;
+        let mut lines = told.lines().map(str::trim);
+        lines.find(|line| !line.is_empty()).map(str::to_owned)
+    }
 }
 
 /// True if the path, or a file of this name in a folder of the path, is there.
@@ -97,6 +151,12 @@ fn is_there(program: &Path) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
+
+/// Begins the line behind the reason why a command line of this program is refused.
+const HINT: &str = "For more information, try";
+
+/// SIGKILL.
+const KILLED: i32 = 9;
 
 /// Runs a command, and reads the JSON that it prints: one value, or the values of several lines as an array.
 ///
@@ -122,8 +182,14 @@ pub fn run(line: &[String]) -> Result<String, String> {
         .map_err(|error| format!("{program}: {error}"))?;
     let errors = String::from_utf8_lossy(&done.stderr);
     if !done.status.success() {
-        let last = errors.lines().rfind(|line| !line.trim().is_empty());
-        let last = last.unwrap_or("it wrote no reason").trim();
+        let says = |line: &&str| !line.trim().is_empty() && !line.starts_with(HINT);
+        let last = errors.lines().rfind(says);
+        let last = match (last, done.status.signal()) {
+            // The kernel tells nobody else.
+            (_, Some(KILLED)) => "it was killed, as the system does where memory is short",
+            (Some(last), _) => last.trim(),
+            (None, _) => "it wrote no reason",
+        };
         return Err(format!("{}: {last}", done.status));
     }
     Ok(String::from_utf8_lossy(&done.stdout).into_owned())

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::statement::Statement;
+use crate::template;
 
 /// How much of a figure is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, Deserialize)]
@@ -121,9 +122,12 @@ pub struct Needs {
     pub memory: Option<BySize<String>>,
     /// Cores.
     pub cores: Option<usize>,
-    /// Programs beside this one, by their placeholder: `memcached`.
+    /// Programs and folders beside this one, by their placeholder: `memcached`, `traces`.
     #[serde(default)]
     pub programs: Vec<String>,
+    /// What the help of such a program names, since not every build of it has the option.
+    #[serde(default)]
+    pub options: BTreeMap<String, String>,
     /// Words of this program that must succeed: a file system that tells where its blocks are, say.
     pub command: Option<String>,
 }
@@ -278,8 +282,23 @@ impl Figure {
         }
         for statement in &self.statement {
             statement.check()?;
+            self.check_series(&statement.series)?;
+            statement
+                .other()
+                .map_or(Ok(()), |series| self.check_series(series))?;
         }
         Ok(())
+    }
+
+    /// Refuses a series that no command can give. What placeholders stand for is not known before a run.
+    fn check_series(&self, series: &str) -> Result<(), String> {
+        let mut reads = self.run.iter().flat_map(|run| &run.read);
+        match reads.any(|read| template::may_be(&read.series, series)) {
+            true => Ok(()),
+            false => Err(format!(
+                "a statement is about {series}, and no [[run.read]] has such a series"
+            )),
+        }
     }
 }
 
@@ -303,6 +322,10 @@ mod tests {
         let run = "[[run]]\nwords = \"\"\n[[run.read]]\nseries = \"s\"\nx = \"1\"\ny = \"1\"\n";
         assert!(parsed("", run).is_ok());
         assert!(parsed(why, run).unwrap_err().contains("no [[run]]"));
+        let absent = format!("{run}[[statement]]\nseries = \"s\"\nabove = \"t\"\n");
+        assert!(parsed("", &absent).unwrap_err().contains("is about t"));
+        let known = absent.replace("\"t\"", "\"s\"");
+        assert!(parsed("", &known).is_ok());
         let statement = "[[statement]]\nseries = \"s\"\nabove = \"t\"\n";
         assert!(
             parsed(why, statement)

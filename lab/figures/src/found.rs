@@ -25,6 +25,9 @@ pub struct Found {
     pub command: String,
     /// Program, machine and system.
     pub machine: BTreeMap<String, String>,
+    /// What the programs of others that it ran tell of their versions.
+    #[serde(default)]
+    pub versions: BTreeMap<String, String>,
     /// When it began: seconds since 1970.
     pub began: u64,
     /// How long it took, seconds.
@@ -50,6 +53,7 @@ impl Found {
             size: Size::Quick,
             command: String::new(),
             machine: BTreeMap::new(),
+            versions: BTreeMap::new(),
             began: 0,
             took: 0.0,
             interrupted: false,

@@ -3,6 +3,8 @@
 use std::fs;
 use std::thread::available_parallelism;
 
+use nuthatch_base::memory::group;
+
 use crate::command::{self, Programs};
 use crate::figure::{Figure, Needs, Run, Size};
 
@@ -21,6 +23,10 @@ fn one(needs: &Needs, size: Size, programs: &Programs) -> Option<String> {
     {
         return Some(missing);
     }
+    let mut options = needs.options.iter();
+    if let Some(lacking) = options.find_map(|(name, option)| programs.lacks(name, option)) {
+        return Some(lacking);
+    }
     let cores = available_parallelism().map_or(1, usize::from);
     if let Some(wanted) = needs.cores.filter(|&wanted| wanted > cores) {
         return Some(format!("needs {wanted} cores, and there are {cores}"));
@@ -37,8 +43,13 @@ fn one(needs: &Needs, size: Size, programs: &Programs) -> Option<String> {
         Ok(bytes) => bytes as u64,
         Err(error) => return Some(format!("memory = \"{wanted}\": {error}")),
     };
-    let free = available_memory()?;
-    (bytes > free).then(|| format!("needs {wanted} of memory, and {} MiB are free", free >> 20))
+    let (free, which) = available_memory()?;
+    (bytes > free).then(|| {
+        format!(
+            "needs {wanted} of memory, and {} MiB are {which}",
+            free >> 20
+        )
+    })
 }
 
 /// Why this program does not do what these words ask for, if it does not: the last line that it wrote.
@@ -48,12 +59,58 @@ fn refused(words: &str, programs: &Programs) -> Option<String> {
     command::run(&line).err()
 }
 
-/// Bytes that programs can still take, as the system says; nothing if it does not.
-fn available_memory() -> Option<u64> {
+/// Bytes that a command can still take, and what they are: the least of all limits. Nothing if the system tells none.
+fn available_memory() -> Option<(u64, &'static str)> {
+    let limits = [
+        (in_machine(), "free"),
+        (group::available(), "left in the control group"),
+        (address_space(), "allowed (ulimit -v)"),
+    ];
+    let known = limits
+        .into_iter()
+        .filter_map(|(bytes, which)| Some((bytes?, which)));
+    known.min_by_key(|(bytes, _)| *bytes)
+}
+
+/// Bytes that programs can still take, as the system says.
+fn in_machine() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text
         .lines()
         .find_map(|line| line.strip_prefix("MemAvailable:"))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kib << 10)
+}
+
+/// Bytes of address space that a process may have, if there is a limit.
+fn address_space() -> Option<u64> {
+    soft_limit(&fs::read_to_string("/proc/self/limits").ok()?)
+}
+
+/// The soft limit of the address space in the text of `/proc/self/limits`.
+fn soft_limit(limits: &str) -> Option<u64> {
+    let line = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max address space"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_of_the_address_space_is_read() {
+        let line = |soft: &str| {
+            format!("Limit  Soft Limit\nMax address space         {soft}  unlimited  bytes\n")
+        };
+        assert_eq!(soft_limit(&line("1048576")), Some(1 << 20));
+        assert_eq!(soft_limit(&line("unlimited")), None);
+        assert_eq!(soft_limit(""), None);
+    }
+
+    #[test]
+    fn this_machine_has_some_memory() {
+        assert!(available_memory().is_some_and(|(bytes, _)| bytes > 0));
+    }
 }

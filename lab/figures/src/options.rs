@@ -14,6 +14,7 @@ use crate::command::Programs;
 use crate::draw;
 use crate::figure::{Figure, Size};
 use crate::found::Found;
+use crate::report::moment;
 use crate::run::{self, Setting};
 use crate::store;
 
@@ -84,8 +85,9 @@ pub fn run(options: &Options, machine: &BTreeMap<String, String>) -> Result<(), 
         }
         let mut found = run::run(&name, &figure, &setting)?;
         found.command = run::again(&argument, setting.size);
-        write(&options.output, &figure, &found)?;
+        // First: it is not lost if the disk is full.
         output::print(&summary(&figure, &found))?;
+        write(&options.output, &figure, &found)?;
         if found.interrupted {
             return Err(Failure::run("interrupted: what was measured is kept"));
         }
@@ -164,9 +166,9 @@ fn write(folder: &Path, figure: &Figure, found: &Found) -> Result<(), Failure> {
     }
 }
 
-/// The points as CSV.
+/// The points as CSV, behind lines that say where they come from, each with `#` in front.
 fn table(found: &Found) -> Result<Vec<u8>, Failure> {
-    let mut writer = csv::Writer::from_writer(Vec::new());
+    let mut writer = csv::Writer::from_writer(origin(found).into_bytes());
     let head = ["series", "x", "median", "least", "greatest", "kind"];
     writer.write_record(head).map_err(Failure::run)?;
     for point in &found.points {
@@ -185,6 +187,23 @@ fn table(found: &Found) -> Result<Vec<u8>, Failure> {
         writer.write_record(row).map_err(Failure::run)?;
     }
     writer.into_inner().map_err(Failure::run)
+}
+
+/// Figure, command, moment, machine with the program's commit, and versions: a line each.
+fn origin(found: &Found) -> String {
+    let own = [
+        ("figure", format!("{} ({})", found.figure, found.source)),
+        ("command", found.command.clone()),
+        ("began", moment(found.began)),
+    ];
+    let mut text = String::new();
+    let own = own.iter().map(|(name, value)| (*name, value));
+    let asked = found.machine.iter().chain(&found.versions);
+    for (name, value) in own.chain(asked.map(|(name, value)| (name.as_str(), value))) {
+        let line = format!("# {name}: {value}");
+        let _ = writeln!(text, "{}", line.replace(char::is_control, " "));
+    }
+    text
 }
 
 /// What is printed of a figure that cannot be run.

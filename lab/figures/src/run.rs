@@ -1,11 +1,11 @@
 //! Runs a figure's commands.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use crate::command::{self, Programs};
-use crate::figure::{Figure, Size};
+use crate::figure::{Figure, Run, Size};
 use crate::found::{FORMAT, Found, Gap, Point, X};
 use crate::needs::lacking;
 use crate::plan::{Planned, plan};
@@ -82,6 +82,11 @@ pub fn run(name: &str, figure: &Figure, setting: &Setting<'_>) -> Result<Found, 
         size: setting.size,
         command: again(name, setting.size),
         machine: setting.machine.clone(),
+        versions: versions(
+            figure,
+            able.iter().map(|(one, _)| one.run),
+            setting.programs,
+        ),
         began: began.map_or(0, |time| time.as_secs()),
         took: clock.elapsed().as_secs_f64(),
         interrupted: setting.interrupted.load(Ordering::Relaxed),
@@ -93,6 +98,20 @@ pub fn run(name: &str, figure: &Figure, setting: &Setting<'_>) -> Result<Found, 
         found.verdicts = judge(figure, &found);
     }
     Ok(found)
+}
+
+/// The versions of the programs of others that these runs of a figure need.
+fn versions<'f>(
+    figure: &'f Figure,
+    runs: impl Iterator<Item = &'f Run>,
+    programs: &Programs,
+) -> BTreeMap<String, String> {
+    let needs = runs.map(|run| &run.needs).chain([&figure.needs]);
+    let names: BTreeSet<&String> = needs.flat_map(|needs| &needs.programs).collect();
+    let known = names
+        .into_iter()
+        .filter_map(|name| Some((name.clone(), programs.version(name)?)));
+    known.collect()
 }
 
 /// The command that runs a figure again, by its name or its file.

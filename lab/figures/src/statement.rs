@@ -104,7 +104,7 @@ pub fn judge(figure: &Figure, found: &Found) -> Vec<Verdict> {
             statement: statement.words(),
             holds,
             because,
-            known: statement.known.clone().filter(|_| holds != Some(true)),
+            known: statement.known.clone().filter(|_| holds == Some(false)),
         }
     });
     judged.collect()

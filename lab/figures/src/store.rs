@@ -102,6 +102,18 @@ mod tests {
         }
     }
 
+    /// Class of fault: a claim without its measurement, or a measurement that nobody finds.
+    #[test]
+    fn the_readme_leads_to_each_of_its_figures() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+        let readme = fs::read_to_string(path).unwrap();
+        let own = all().unwrap().into_iter().map(|(name, _)| name);
+        for name in own.filter(|name| name.starts_with("nuthatch/")) {
+            let link = format!("](lab/figures/{name}.toml)");
+            assert!(readme.contains(&link), "{name}");
+        }
+    }
+
     #[test]
     fn numbers_are_sorted_as_numbers() {
         let mut names = ["a/10", "a/5b", "a/9", "a/5a", "a/table-2"];

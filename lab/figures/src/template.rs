@@ -30,6 +30,30 @@ pub fn fill(
     Ok(filled)
 }
 
+/// Whether a template can become this text, whatever its placeholders stand for.
+pub fn may_be(template: &str, text: &str) -> bool {
+    // No text of a file has this letter.
+    const ANY: char = '\0';
+    let Ok(pattern) = fill(template, |_| Ok(ANY.to_string())) else {
+        return false;
+    };
+    let mut parts: Vec<&str> = pattern.split(ANY).collect();
+    let (Some(last), first) = (parts.pop(), parts.first().copied()) else {
+        return false;
+    };
+    let Some(first) = first else {
+        return last == text;
+    };
+    let inside = text
+        .strip_prefix(first)
+        .and_then(|rest| rest.strip_suffix(last));
+    let mut rest = inside;
+    for part in &parts[1..] {
+        rest = rest.and_then(|rest| Some(rest.split_once(part)?.1));
+    }
+    rest.is_some()
+}
+
 fn unclosed(template: &str) -> String {
     format!("`{template}`: a brace is not closed")
 }
@@ -43,6 +67,21 @@ mod tests {
         let value = |name: &str| Ok(name.to_uppercase());
         assert_eq!(fill("a {b}-{c} {{port}}", value).unwrap(), "a B-C {port}");
         assert_eq!(fill("", value).unwrap(), "");
+    }
+
+    #[test]
+    fn a_template_may_be_what_its_placeholders_allow() {
+        for (template, text, may) in [
+            ("a", "a", true),
+            ("a", "ab", false),
+            ("{@engine}", "anything", true),
+            ("{a}, {b} paths", "cuckoo, 2 paths", true),
+            ("{a}, {b} paths", "cuckoo 2 paths", false),
+            ("x{a}x", "x", false),
+            ("{{a}}", "{a}", true),
+        ] {
+            assert_eq!(may_be(template, text), may, "{template} {text}");
+        }
     }
 
     #[test]

@@ -25,6 +25,7 @@ use crate::input::load_rules;
 use crate::key::FlowKey;
 use crate::pipeline::{Outcome, Pipeline, Stage};
 use crate::report::{self, Row};
+use crate::rival::RivalOptions;
 use nuthatch_program::Failure;
 use nuthatch_program::progress::Progress;
 
@@ -62,9 +63,9 @@ pub struct Options {
     /// Packets of each phase: normal traffic, and the attack
     #[arg(long, default_value = "1m", value_parser = positive_count)]
     pub packets: u64,
-    /// Also measure hashbrown's map with random eviction (and rte_hash, in builds that have it)
-    #[arg(long)]
-    pub rivals: bool,
+    /// The rivals.
+    #[command(flatten)]
+    pub rivals: RivalOptions,
     /// Seed of the flows and evictions
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
@@ -177,9 +178,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
 fn measure(options: &Options, classifier: &Classifier) -> Result<Vec<Measurement>, Failure> {
     design::note_rounding(options.entries);
     let mut designs = options.designs.designs()?;
-    if options.rivals {
-        designs.extend(design::rivals());
-    }
+    designs.extend(options.rivals.designs());
     let bar = Progress::steps(designs.len());
     let mut rows = Vec::new();
     for design in designs {

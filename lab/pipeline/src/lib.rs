@@ -49,6 +49,7 @@ pub mod replay;
 #[cfg(feature = "commands")]
 pub mod report;
 #[cfg(feature = "commands")]
+mod rival;
 mod rounds;
 pub mod rules;
 pub mod source;

@@ -10,28 +10,23 @@ use crate::figure::{Chart, Figure, Size};
 use crate::found::{Found, Point, X, short};
 use crate::run::again;
 
-use super::gather::{Entry, State};
+use super::gather::{Entry, Source, State};
 use super::page::{anchor, badge};
 use super::verdict::{Word, outcome, size};
-use super::{duration, moment};
+use super::{duration, moment, versions};
 
 /// The figure: what the source says, what was found, and how to repeat it.
-pub fn article(entry: &Entry, is_ours: bool, machines: &[&BTreeMap<String, String>]) -> Markup {
+pub fn article(entry: &Entry, source: &Source, machines: &[&BTreeMap<String, String>]) -> Markup {
     let Entry {
         name,
         figure,
         state,
     } = entry;
-    let said = if is_ours {
-        "The README says"
-    } else {
-        "The paper concludes"
-    };
     html! {
         article aria-labelledby=(anchor(name)) {
             h3 id=(anchor(name)) { (figure.title) " " (badge(Word::of(state))) }
             p.muted { (figure.source) " · " code { (name) } }
-            p { strong { (said) ": " } (figure.paper) }
+            p { strong { (source.says) ": " } (figure.paper) }
             @if !figure.note.is_empty() { p { (figure.note) } }
             @match state {
                 State::Found(found) => (found_part(figure, found, machines)),
@@ -44,7 +39,7 @@ pub fn article(entry: &Entry, is_ours: bool, machines: &[&BTreeMap<String, Strin
                     (command(&again(name, Size::Quick)))
                 },
             }
-            (parameters(figure, is_ours))
+            (parameters(figure, source))
         }
     }
 }
@@ -78,6 +73,7 @@ fn found_part(figure: &Figure, found: &Found, machines: &[&BTreeMap<String, Stri
                 && let Some(number) = machines.iter().position(|one| **one == found.machine) {
                 ", on " a href={ "#machine-" (number + 1) } { "machine " (number + 1) }
             }
+            @if !found.versions.is_empty() { ", with " (versions(found)) }
             ". To repeat it:"
         }
         (command(&found.command))
@@ -174,9 +170,10 @@ fn numbers(figure: &Figure, found: &Found) -> Markup {
         points.find(|point| point.x == *x && draw::shown(point) == name)
     };
     html! {
+        // Outside of what scrolls: on a phone it would be cut.
+        p.caption { (figure.y.label) ": median" @if found.points.iter().any(is_spread) { ", and the range of the rounds" } }
         div.scrolls tabindex="0" role="group" aria-label={ "Numbers of " (figure.title) } {
             table.numbers {
-                caption { (figure.y.label) ": median" @if found.points.iter().any(is_spread) { ", and the range of the rounds" } }
                 thead {
                     tr {
                         th scope="col" { (figure.x.label) }
@@ -214,8 +211,7 @@ fn value(point: Option<&Point>) -> Markup {
     }
 }
 
-fn parameters(figure: &Figure, is_ours: bool) -> Markup {
-    let source = if is_ours { "README" } else { "Paper" };
+fn parameters(figure: &Figure, source: &Source) -> Markup {
     let differs = figure.parameter.iter().any(|one| one.here.is_some());
     html! {
         @if !figure.parameter.is_empty() {
@@ -225,7 +221,7 @@ fn parameters(figure: &Figure, is_ours: bool) -> Markup {
                     table.parameters {
                         thead {
                             tr {
-                                th scope="col" { "Parameter" } th scope="col" { (source) }
+                                th scope="col" { "Parameter" } th scope="col" { "In the " (source.origin) }
                                 th scope="col" { "Here" } th scope="col" { "Why" }
                             }
                         }
@@ -233,9 +229,10 @@ fn parameters(figure: &Figure, is_ours: bool) -> Markup {
                             @for one in &figure.parameter {
                                 tr {
                                     th scope="row" { (one.name) }
-                                    td { (one.paper) }
-                                    td { (one.here.as_deref().unwrap_or("the same")) }
-                                    td { (one.why.as_deref().unwrap_or("")) }
+                                    // On a phone each is a line with its heading.
+                                    td data-heading={ "In the " (source.origin) ": " } { (one.paper) }
+                                    td data-heading="Here: " { (one.here.as_deref().unwrap_or("the same")) }
+                                    td data-heading="Why: " { (one.why.as_deref().unwrap_or("")) }
                                 }
                             }
                         }

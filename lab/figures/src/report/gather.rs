@@ -12,39 +12,82 @@ use crate::found::{FORMAT, Found};
 use crate::statement::judge;
 use crate::store;
 
-/// The sources of figures in the order of the report: folder, heading, what it is.
-const SOURCES: [(&str, &str, &str); 6] = [
-    (
-        "nuthatch",
-        "What the README says",
-        "The product's own claims, each with its measurement.",
-    ),
-    (
+/// Where figures come from.
+#[derive(Clone, Copy)]
+pub struct Source {
+    /// The folder of their files.
+    folder: &'static str,
+    /// Its heading.
+    pub heading: &'static str,
+    /// What it is.
+    pub about: &'static str,
+    /// What claims what its figures show: a word for a column.
+    pub origin: &'static str,
+    /// What stands in front of the claim.
+    pub says: &'static str,
+}
+
+const fn paper(folder: &'static str, heading: &'static str, about: &'static str) -> Source {
+    Source {
+        folder,
+        heading,
+        about,
+        origin: "paper",
+        says: "The paper concludes",
+    }
+}
+
+/// The sources in the order of the report.
+const SOURCES: [Source; 7] = [
+    Source {
+        folder: "nuthatch",
+        heading: "What the README says",
+        about: "The product's own claims, each with its measurement.",
+        origin: "README",
+        says: "The README says",
+    },
+    Source {
+        folder: "engines",
+        heading: "The engines",
+        about: "The tables of docs/engines.md: all engines side by side, alone and behind a server.",
+        origin: "document",
+        says: "docs/engines.md says",
+    },
+    paper(
         "memc3",
         "MemC3",
         "Fan, Andersen, Kaminsky: MemC3: compact and concurrent MemCache with dumber caching and smarter hashing (NSDI 2013).",
     ),
-    (
+    paper(
         "cphash",
         "CPHash",
         "Metreveli, Zeldovich, Kaashoek: CPHash: a cache-partitioned hash table (PPoPP 2012).",
     ),
-    (
+    paper(
         "shmemcache",
         "SHMEMCache",
         "Fu, Venkata, Choudhury, Imam, Yu: High-performance key-value store on OpenSHMEM (CCGrid 2017).",
     ),
-    (
+    paper(
         "blp",
         "Bounded linear probing",
         "Bounded linear probing and probabilistic bubble LRU, for the caches of network appliances (ATC 2020).",
     ),
-    (
+    paper(
         "linux",
         "Linux' hash tables",
         "Lever: Linux kernel hash table behavior: analysis and improvements (ALS 2000).",
     ),
 ];
+
+/// The source of the figures in a folder, and its place in the order.
+fn source(folder: &str) -> (usize, Source) {
+    let place = SOURCES.iter().position(|source| source.folder == folder);
+    match place {
+        Some(place) => (place, SOURCES[place]),
+        None => (SOURCES.len(), paper("", "Others", "")),
+    }
+}
 
 /// All figures, and the files of none.
 pub struct Gathered {
@@ -54,14 +97,10 @@ pub struct Gathered {
     pub strangers: Vec<PathBuf>,
 }
 
-/// The figures of a paper.
+/// The figures of a source.
 pub struct Section {
-    /// Its heading.
-    pub heading: String,
-    /// What it is.
-    pub about: &'static str,
-    /// It has the product's claims, and is no paper.
-    pub is_ours: bool,
+    /// The source.
+    pub source: Source,
     /// Its figures.
     pub entries: Vec<Entry>,
 }
@@ -99,6 +138,11 @@ impl Gathered {
         self.sections.iter().flat_map(|section| &section.entries)
     }
 
+    /// The figure of this name.
+    pub fn find(&self, name: &str) -> Option<&Entry> {
+        self.entries().find(|entry| entry.name == name)
+    }
+
     /// The files that cannot be used, and why.
     pub fn unusable(&self) -> Vec<(&Path, &str)> {
         let unusable = self.entries().filter_map(|entry| match &entry.state {
@@ -130,45 +174,27 @@ impl Gathered {
 /// # Errors
 /// In words: a figure's own file is wrong, or the folder cannot be read.
 pub fn gather(folder: &Path) -> Result<Gathered, String> {
-    let mut sections: Vec<(String, Section)> = Vec::new();
+    let mut sections: BTreeMap<usize, Section> = BTreeMap::new();
     for (name, figure) in store::all()? {
-        let paper = name.split('/').next().unwrap_or_default().to_owned();
+        let (place, source) = source(name.split('/').next().unwrap_or_default());
         let state = read(folder, &name, &figure);
-        let entry = Entry {
+        let section = sections.entry(place).or_insert_with(|| Section {
+            source,
+            entries: Vec::new(),
+        });
+        section.entries.push(Entry {
             name,
             figure,
             state,
-        };
-        match sections.iter_mut().find(|(other, _)| *other == paper) {
-            Some((_, section)) => section.entries.push(entry),
-            None => {
-                let section = section(&paper, entry);
-                sections.push((paper, section));
-            }
-        }
+        });
     }
-    let place = |paper: &str| {
-        let mut sources = SOURCES.iter();
-        sources.position(|(folder, ..)| *folder == paper)
-    };
-    sections.sort_by_key(|(paper, _)| place(paper).unwrap_or(SOURCES.len()));
-    let sections: Vec<Section> = sections.into_iter().map(|(_, section)| section).collect();
+    let sections: Vec<Section> = sections.into_values().collect();
     let strangers = strangers(folder, &sections);
     let strangers = strangers.map_err(|error| format!("{}: {error}", folder.display()))?;
     Ok(Gathered {
         sections,
         strangers,
     })
-}
-
-fn section(paper: &str, first: Entry) -> Section {
-    let known = SOURCES.iter().find(|(folder, ..)| *folder == paper);
-    Section {
-        heading: known.map_or(paper, |(_, heading, _)| heading).to_owned(),
-        about: known.map_or("", |(.., about)| about),
-        is_ours: paper == SOURCES[0].0,
-        entries: vec![first],
-    }
 }
 
 fn read(folder: &Path, name: &str, figure: &Figure) -> State {

@@ -1,4 +1,4 @@
-//! `nuthatch-lab report`: what was found, as one page in HTML that needs nothing else, and as a table in Markdown.
+//! `nuthatch-lab report`: what was found, as one page in HTML that needs nothing else, and in the documents between marks.
 //!
 //! ```text
 //!  figures compiled in, files of `nuthatch-lab figure`
@@ -7,13 +7,17 @@
 //!  Section, Entry
 //!      |  verdict      a word for each
 //!      +-- page, entry     HTML
-//!      +-- papers          docs/papers.md, between its marks
+//!      +-- marks           the parts of a document that are written here
+//!           +-- papers     the table of all figures: docs/papers.md
+//!           +-- shown      figures by their names: docs/engines.md
 //! ```
 
 mod entry;
 mod gather;
+mod marks;
 mod page;
 mod papers;
+mod shown;
 mod verdict;
 
 use std::collections::BTreeMap;
@@ -25,7 +29,10 @@ use clap::Args;
 use jiff::Timestamp;
 use nuthatch_program::{Failure, output};
 
+use crate::found::Found;
+
 use gather::Gathered;
+use marks::Part;
 use verdict::Word;
 
 /// What is reported, and where it is written.
@@ -37,12 +44,13 @@ pub struct Options {
     /// The page
     #[arg(long, value_name = "FILE", default_value = "report.html")]
     output: PathBuf,
-    /// Also write the table of all figures into this Markdown file, between its marks
-    #[arg(long, value_name = "FILE")]
-    papers: Option<PathBuf>,
+    /// Also write into this Markdown file, between its marks: the figures that they name, or the table of all. Repeat the
+    /// option for each file
+    #[arg(long, value_name = "FILE", alias = "papers")]
+    into: Vec<PathBuf>,
 }
 
-/// Writes the page, and the table.
+/// Writes the page, and into the documents.
 ///
 /// # Errors
 /// A folder that is not there, a file that cannot be written, a document without the marks. Results that cannot be used
@@ -56,7 +64,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let gathered = gather::gather(&options.from)?;
     let page = page::page(&gathered, Timestamp::now());
     output::save(&options.output, page.as_bytes())?;
-    if let Some(path) = &options.papers {
+    for path in &options.into {
         renew(path, &gathered)?;
     }
     output::print(&summary(&options.output, &gathered))?;
@@ -72,13 +80,36 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     }
 }
 
-/// Puts the table into the document.
+/// Writes into the document what its marks ask for. A part one of whose figures has nothing to show stays as it is, and a
+/// note says so.
 fn renew(path: &Path, gathered: &Gathered) -> Result<(), Failure> {
     let named =
         |error: &dyn std::fmt::Display| Failure::run(format!("{}: {error}", path.display()));
     let text = fs::read_to_string(path).map_err(|error| named(&error))?;
-    let text = papers::renewed(&text, &papers::tables(gathered)).map_err(|error| named(&error))?;
-    output::save(path, text.as_bytes())
+    let text = marks::renewed(&text, |part| match part.names.is_empty() {
+        true => Ok(Some(papers::tables(gathered))),
+        false => figures(part, gathered, path),
+    });
+    output::save(path, text.map_err(|error| named(&error))?.as_bytes())
+}
+
+/// The figures that a part of a document names; nothing if one of them has nothing to show.
+fn figures(part: &Part<'_>, gathered: &Gathered, path: &Path) -> Result<Option<String>, String> {
+    let mut texts = Vec::new();
+    for name in &part.names {
+        let entry = gathered
+            .find(name)
+            .ok_or_else(|| format!("{name}: no figure; `nuthatch-lab figure list` shows all"))?;
+        match shown::shown(entry) {
+            Ok(text) => texts.push(text),
+            Err(reason) => {
+                let kept = "what stands there stays";
+                output::note(&format!("{}: {name}: {reason}; {kept}", path.display()));
+                return Ok(None);
+            }
+        }
+    }
+    Ok(Some(texts.join("\n")))
 }
 
 /// What is printed: how many figures got which word.
@@ -97,12 +128,18 @@ fn summary(page: &Path, gathered: &Gathered) -> String {
 }
 
 /// A moment as a reader wants it.
-fn moment(seconds: u64) -> String {
+pub(crate) fn moment(seconds: u64) -> String {
     let time = i64::try_from(seconds).map(Timestamp::from_second);
     match time {
         Ok(Ok(time)) => time.strftime("%-d %B %Y, %H:%M UTC").to_string(),
         _ => "at no known time".to_owned(),
     }
+}
+
+/// The versions of the programs of others, as they tell them.
+fn versions(found: &Found) -> String {
+    let versions: Vec<&str> = found.versions.values().map(String::as_str).collect();
+    versions.join(", ")
 }
 
 /// How long something took.

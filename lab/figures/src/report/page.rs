@@ -128,7 +128,7 @@ fn index(gathered: &Gathered) -> Markup {
         nav aria-labelledby="index" {
             h2 #index { "All figures" }
             @for section in &gathered.sections {
-                h3 { a href={ "#" (anchor(&section.heading)) } { (section.heading) } }
+                h3 { a href={ "#" (anchor(section.source.heading)) } { (section.source.heading) } }
                 table.index {
                     thead {
                         tr { th scope="col" { "Figure" } th scope="col" { "Shows" } th scope="col" { "Verdict" } }
@@ -157,12 +157,13 @@ fn index_row(entry: &Entry) -> Markup {
 }
 
 fn section_part(section: &Section, machines: &[&BTreeMap<String, String>]) -> Markup {
+    let source = &section.source;
     html! {
-        section aria-labelledby=(anchor(&section.heading)) {
-            h2 id=(anchor(&section.heading)) { (section.heading) }
-            p.muted { (section.about) }
+        section aria-labelledby=(anchor(source.heading)) {
+            h2 id=(anchor(source.heading)) { (source.heading) }
+            p.muted { (source.about) }
             @for entry in &section.entries {
-                (entry::article(entry, section.is_ours, machines))
+                (entry::article(entry, source, machines))
             }
         }
     }

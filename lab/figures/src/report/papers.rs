@@ -5,24 +5,6 @@ use std::fmt::Write as _;
 use super::gather::{Entry, Gathered, Section, State};
 use super::verdict::{Word, outcome, size};
 
-/// The line in front of what is written here; words may follow in it.
-const BEGIN: &str = "<!-- figures: begin";
-/// The line behind it.
-const END: &str = "<!-- figures: end -->";
-
-/// The document with new tables between its marks.
-///
-/// # Errors
-/// In words, if it has no marks.
-pub fn renewed(document: &str, tables: &str) -> Result<String, String> {
-    let none = || format!("no lines `{BEGIN} -->` and `{END}` in it");
-    let begin = document.find(BEGIN).ok_or_else(none)?;
-    let line = document[begin..].find('\n').ok_or_else(none)?;
-    let (before, rest) = document.split_at(begin + line + 1);
-    let end = rest.find(END).ok_or_else(none)?;
-    Ok(format!("{before}\n{tables}\n{}", &rest[end..]))
-}
-
 /// A table for each paper, and one for the product's claims.
 pub fn tables(gathered: &Gathered) -> String {
     let tables: Vec<String> = gathered.sections.iter().map(table).collect();
@@ -33,18 +15,14 @@ pub fn tables(gathered: &Gathered) -> String {
 }
 
 fn table(section: &Section) -> String {
-    let mut text = format!("## {}\n\n", cell(&section.heading));
-    if !section.about.is_empty() {
-        let _ = writeln!(text, "{}\n", cell(section.about));
+    let mut text = format!("## {}\n\n", cell(section.source.heading));
+    if !section.source.about.is_empty() {
+        let _ = writeln!(text, "{}\n", cell(section.source.about));
     }
-    let said = if section.is_ours {
-        "the README"
-    } else {
-        "the paper"
-    };
+    let origin = section.source.origin;
     let _ = writeln!(
         text,
-        "| figure | {said} | here | verdict |\n|---|---|---|---|"
+        "| figure | the {origin} | here | verdict |\n|---|---|---|---|"
     );
     for entry in &section.entries {
         let Entry {
@@ -68,7 +46,7 @@ fn table(section: &Section) -> String {
 }
 
 /// What was found, in a cell's words.
-fn here(entry: &Entry) -> String {
+pub fn here(entry: &Entry) -> String {
     let found = match &entry.state {
         State::Found(found) => found,
         State::NotRun => return "no run".to_owned(),
@@ -128,7 +106,7 @@ fn runs(gathered: &Gathered) -> String {
 }
 
 /// A text that stays in its cell and is no markup.
-fn cell(text: &str) -> String {
+pub fn cell(text: &str) -> String {
     let mut safe = String::new();
     for character in text.chars() {
         match character {
@@ -149,19 +127,6 @@ fn cell(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_what_is_between_the_marks_changes() {
-        let old = "# A\n\n<!-- figures: begin. Written -->\nold\n<!-- figures: end -->\n\nB\n";
-        let new = renewed(old, "new\n").unwrap();
-        assert_eq!(
-            new,
-            "# A\n\n<!-- figures: begin. Written -->\n\nnew\n\n<!-- figures: end -->\n\nB\n"
-        );
-        assert_eq!(renewed(&new, "new\n").unwrap(), new);
-        assert!(renewed("# A\n", "new").is_err());
-        assert!(renewed("<!-- figures: begin -->\n", "new").is_err());
-    }
 
     #[test]
     fn a_cell_keeps_what_it_gets() {

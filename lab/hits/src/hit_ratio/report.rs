@@ -230,6 +230,8 @@ impl Results {
                 By::Bytes => "bytes",
                 By::Items => "items",
             },
+            size_shown: self.size_in_words(size),
+            keeps_size: cell.memory.resident.map(|bytes| is_near(bytes, size)),
             keys: self.keys,
             requests: self.requests,
             hits: cell.hits.map(|hits| hits.hits),
@@ -315,6 +317,13 @@ const MEMORY: [MemoryKind; 3] = [
     ("used", |memory| memory.used),
 ];
 
+/// Whether a server whose limit is `size` is resident in about as much: a program has some memory beside its items, and a
+/// server that takes far more is another comparison.
+fn is_near(resident: u64, size: u64) -> bool {
+    let beside = (size * 2 / 5).max(8 << 20);
+    resident <= size + beside
+}
+
 /// Bytes in words, if they are known.
 fn amount(bytes: Option<u64>) -> String {
     bytes.map_or("-".to_owned(), bytes_in_words)
@@ -341,6 +350,10 @@ struct Line<'a> {
     size_typed: &'a str,
     size: u64,
     size_unit: &'a str,
+    /// The size as the tables show it.
+    size_shown: String,
+    /// Whether what is resident is near the size; nothing if that is not known.
+    keeps_size: Option<bool>,
     keys: u64,
     requests: u64,
     hits: Option<u64>,
@@ -467,6 +480,22 @@ mod tests {
             sizes: vec![size("1%"), size("2k")],
             rows: vec![row("lru", misses[0]), row("arc", misses[1])],
             running: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_server_keeps_its_size_with_some_memory_beside_it() {
+        for (resident, size, near) in [
+            (8, 0, true),
+            (9, 0, false),
+            (139, 100, true),
+            (141, 100, false),
+        ] {
+            assert_eq!(
+                is_near(resident << 20, size << 20),
+                near,
+                "{resident} of {size}"
+            );
         }
     }
 

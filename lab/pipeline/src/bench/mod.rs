@@ -18,6 +18,7 @@ use crate::cycles::{self, Rate};
 use crate::design::{self, Design, DesignOptions, OneOrAll};
 use crate::figures;
 use crate::report::{self, Row};
+use crate::rival::RivalOptions;
 use nuthatch_program::Failure;
 use nuthatch_program::progress::Progress;
 
@@ -66,9 +67,9 @@ pub struct Options {
     /// all [default: the best]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = arguments::vector)]
     pub vector: Vec<OneOrAll<Vector>>,
-    /// Also measure hashbrown's map with random eviction (and rte_hash, in builds that have it)
-    #[arg(long)]
-    pub rivals: bool,
+    /// The rivals.
+    #[command(flatten)]
+    pub rivals: RivalOptions,
     /// Seed of the keys and evictions
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
@@ -203,9 +204,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
 /// Measures all designs at all sizes and factors.
 pub fn measure(options: &Options) -> Result<Vec<Measurement>, Failure> {
     let mut designs = options.designs.designs()?;
-    if options.rivals {
-        designs.extend(design::rivals());
-    }
+    designs.extend(options.rivals.designs());
     if options.threads.is_some() {
         designs.iter().try_for_each(Design::check_shared)?;
     }
