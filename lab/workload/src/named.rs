@@ -110,7 +110,6 @@ impl Workload {
 }
 
 /// The actions of a thread.
-#[expect(clippy::large_enum_variant, reason = "a thread has one of them")]
 pub enum Actions {
     /// YCSB's.
     Ycsb(ycsb::Requests),

@@ -13,11 +13,16 @@ use crate::statement::judge;
 use crate::store;
 
 /// The sources of figures in the order of the report: folder, heading, what it is.
-const SOURCES: [(&str, &str, &str); 6] = [
+const SOURCES: [(&str, &str, &str); 7] = [
     (
         "nuthatch",
         "What the README says",
         "The product's own claims, each with its measurement.",
+    ),
+    (
+        "workloads",
+        "Published workloads",
+        "YCSB, Facebook's pools and Twitter's clusters, by their published statistics, on real servers.",
     ),
     (
         "memc3",
