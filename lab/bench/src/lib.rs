@@ -7,11 +7,13 @@
 //! * [`full`]: how long sets take when the memory is full.
 //! * [`server`]: load on any server that speaks memcached's text protocol.
 //! * [`versus`]: servers in turn under the same load.
-//! * [`started`]: servers that a run starts and ends, and [`os`]: calls to the system, for other measuring crates too.
+//! * [`started`]: servers that a run starts and ends, [`cores`]: where they run, and [`os`]: calls to the system, for other
+//!   measuring crates too.
 //!
 //! Lists of operations are made before the clock starts, every answer is checked, and a result is a median over rounds
 //! with its spread: machines are shared, and a ratio of two things measured side by side says more than either of them.
 
+pub mod cores;
 pub mod engine;
 pub mod fill;
 pub mod fill_server;

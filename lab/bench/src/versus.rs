@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
+use crate::cores::Cores;
 use crate::host::Host;
 use crate::os;
 use crate::report::Spread;
@@ -139,7 +140,7 @@ pub fn run(program: &Path, options: &Options) -> Result<Report, Failure> {
         }
         _ => Some(Load::new(&options.load, shards)?),
     };
-    let cores = Cores::choose(options)?;
+    let cores = Cores::choose(&options.server_cores, &options.load_cores)?;
     let stop = stop_on_signals()?;
 
     let entrants = start(
@@ -301,53 +302,6 @@ fn warning(version: &str) -> Option<String> {
     })
 }
 
-/// Which cores each side runs on.
-#[derive(Debug, PartialEq, Eq)]
-struct Cores {
-    servers: Vec<usize>,
-    load: Vec<usize>,
-}
-
-impl Cores {
-    /// The cores of one of so many servers: one, if there are as many.
-    fn of_shard(&self, number: usize, shards: usize) -> &[usize] {
-        match shards > 1 && shards <= self.servers.len() {
-            true => &self.servers[number..=number],
-            false => &self.servers,
-        }
-    }
-
-    fn choose(options: &Options) -> Result<Self, Failure> {
-        let all = os::cores();
-        for (flag, cores) in [
-            ("--server-cores", &options.server_cores),
-            ("--load-cores", &options.load_cores),
-        ] {
-            if let Some(core) = cores.iter().find(|core| !all.contains(core)) {
-                let words = format!("{flag}: {core} is none of this machine's cores: {all:?}");
-                return Err(Failure::Usage(words));
-            }
-        }
-        let servers = if options.server_cores.is_empty() {
-            vec![all[0]]
-        } else {
-            options.server_cores.clone()
-        };
-        let others: Vec<usize> = all
-            .iter()
-            .copied()
-            .filter(|core| !servers.contains(core))
-            .collect();
-        let load = match (options.load_cores.is_empty(), others.is_empty()) {
-            (false, _) => options.load_cores.clone(),
-            (true, false) => others,
-            // One core for everything.
-            (true, true) => servers.clone(),
-        };
-        Ok(Self { servers, load })
-    }
-}
-
 impl Display for Report {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(out, "{}", self.host)?;
@@ -399,17 +353,6 @@ mod tests {
             note.starts_with("3 of its threads share 2 of the cores"),
             "{note}"
         );
-    }
-
-    #[test]
-    fn each_shard_has_a_core_if_there_are_enough() {
-        let cores = Cores {
-            servers: vec![3, 5],
-            load: vec![0],
-        };
-        assert_eq!(cores.of_shard(0, 1), [3, 5]);
-        assert_eq!(cores.of_shard(1, 2), [5]);
-        assert_eq!(cores.of_shard(2, 3), [3, 5]);
     }
 
     #[test]

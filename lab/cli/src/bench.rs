@@ -32,6 +32,8 @@ pub enum Bench {
     Server(server::Options),
     /// Measure servers in turn under the same load
     Versus(versus::Options),
+    /// Load servers as published workloads do, with as many requests a second as asked for
+    Load(Box<nuthatch_load::Options>),
     /// Compare the pointer directory of the distributed store with one on the flow cache's layout
     Directory(directory::Options),
     /// Measure the hash tables of the MemC3 paper by themselves
@@ -109,6 +111,12 @@ impl Bench {
                     output::note(&format!("warning: {warning}"));
                 }
                 print("versus", &report, options.json)
+            }
+            Bench::Load(options) => {
+                let program = server_program(options.lab)?;
+                let report = nuthatch_load::run(&program, &options)?;
+                print("load", &report, options.json)?;
+                report.whole()
             }
             Bench::Directory(options) => {
                 print("directory", &directory::run(&options)?, options.json)

@@ -44,6 +44,8 @@ pub enum Command {
     Hash(Hash),
     /// Replay request traces on eviction policies, and compare their hits
     HitRatio(hit_ratio::Options),
+    /// Record the requests of a running server as a trace
+    Record(nuthatch_record::Options),
     /// Fill engines and servers, and count the items that they hold
     ItemsHeld(items_held::Options),
     /// Print completions for a shell

@@ -51,6 +51,7 @@ fn run(line: CommandLine) -> Result<(), Failure> {
         Command::Flow(flow) => flow.run(),
         Command::Hash(hash) => hash.run(),
         Command::HitRatio(options) => hit_ratio::run(&options),
+        Command::Record(options) => nuthatch_record::run(&options),
         Command::ItemsHeld(options) => items_held::run(&options),
         Command::Completions { shell } => command::completions(shell),
         Command::Man => command::man(),

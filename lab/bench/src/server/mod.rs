@@ -31,6 +31,7 @@ mod stream;
 
 use client::{Client, Course, LOOK};
 use connection::Advance;
+pub use occupied::refuse as refuse_occupied;
 pub use scan::Protocol;
 use scan::{Counts, Scanner};
 use script::{Script, Shape, server_of};
@@ -133,7 +134,7 @@ pub fn run(options: &Options) -> Result<Report, Failure> {
         .ok_or_else(|| Failure::Usage(format!("--target {}: not a HOST:PORT", options.target)))?;
     let load = Load::new(&options.load, 1)?;
     if !options.overwrite {
-        occupied::refuse(target, options.load.protocol, options.load.tls)?;
+        refuse_occupied(target, options.load.protocol, options.load.tls)?;
     }
     let stop = AtomicBool::new(false);
     load.preload(&[target], &stop)?;

@@ -38,7 +38,7 @@ const fn paper(folder: &'static str, heading: &'static str, about: &'static str)
 }
 
 /// The sources in the order of the report.
-const SOURCES: [Source; 7] = [
+const SOURCES: [Source; 8] = [
     Source {
         folder: "nuthatch",
         heading: "What the README says",
@@ -52,6 +52,13 @@ const SOURCES: [Source; 7] = [
         about: "The tables of docs/engines.md: all engines side by side, alone and behind a server.",
         origin: "document",
         says: "docs/engines.md says",
+    },
+    Source {
+        folder: "workloads",
+        heading: "Published workloads",
+        about: "YCSB, Facebook's pools and Twitter's clusters, by their published statistics, on real servers.",
+        origin: "statistics",
+        says: "What is expected",
     },
     paper(
         "memc3",

@@ -121,12 +121,15 @@ pub(super) fn read(
     {
         sizes.push(size);
     }
+    // So it is in a recording, with columns named by the user or not.
+    let op = Column::Name("op".to_owned()).find(&names).ok();
     let mut row = ByteRecord::new();
     while !reader.is_full() && rows.read_byte_record(&mut row)? {
         let line = row.position().map_or(0, csv::Position::line);
         match request(&row, key, &sizes) {
             Ok((key, size)) => {
-                reader.bytes(key, size)?;
+                let writes = op.and_then(|op| row.get(op)) == Some(b"set");
+                reader.bytes(key, size, writes)?;
             }
             Err(reason) => reader.broken(line, reason),
         }
@@ -149,7 +152,11 @@ fn request<'a>(
     };
     let mut sum: Option<u32> = None;
     for &column in sizes {
-        let size = parse_size(cell(column)?)?;
+        let cell = cell(column)?;
+        if cell.is_empty() {
+            continue;
+        }
+        let size = parse_size(cell)?;
         let more = sum.unwrap_or(0).checked_add(size);
         sum = Some(more.ok_or("a size of more than 2^32 - 1 bytes")?);
     }
@@ -185,6 +192,15 @@ mod tests {
         expect(text, &with("key=time,size=size"), &[("1", 10), ("2", 20)]);
         expect("1,a,10,5\n", &with("key=2,size=3+4"), &[("a", 15)]);
         expect("key\na\n", &options(), &[("a", 100)]);
+    }
+
+    #[test]
+    fn a_recording_has_operations_and_may_lack_sizes() {
+        let text = "time,op,key,size,ttl\n1.5,get,a,10,60\n1.6,set,b,20,0\n1.7,get,c,,0\n";
+        expect(text, &options(), &[("a", 10), ("b", 20), ("c", 100)]);
+        let trace = read("t.csv", text.as_bytes(), &options()).unwrap();
+        let writes: Vec<_> = trace.requests.iter().map(|one| one.writes).collect();
+        assert_eq!(writes, [false, true, false]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The format `lines`: each line is a key, or a key and a size.
+//! The format `lines`: each line is a key, or a key and a size; `set` behind them means that the item is written.
 
 use std::io::{self, BufRead};
 
@@ -9,22 +9,25 @@ pub(super) fn read(input: Box<dyn BufRead>, reader: &mut Reader) -> io::Result<(
         let mut words = line
             .split(u8::is_ascii_whitespace)
             .filter(|word| !word.is_empty());
-        let (key, size) = match (words.next(), words.next(), words.next()) {
-            (None, ..) => return Ok(true),
-            (Some(key), None, _) => (key, None),
-            (Some(key), Some(size), None) => match parse_size(size) {
-                Ok(size) => (key, Some(size)),
-                Err(reason) => {
-                    reader.broken(number, reason);
-                    return Ok(true);
-                }
-            },
-            (Some(_), Some(_), Some(_)) => {
+        let words = [words.next(), words.next(), words.next(), words.next()];
+        let (key, size, writes) = match words {
+            [None, ..] => return Ok(true),
+            [Some(key), None, ..] => (key, None, false),
+            [Some(key), Some(b"set"), None, _] => (key, None, true),
+            [Some(key), Some(size), None, _] => (key, Some(size), false),
+            [Some(key), Some(size), Some(b"set"), None] => (key, Some(size), true),
+            [Some(_), Some(_), Some(_), _] => {
                 reader.broken(number, "more than two words");
                 return Ok(true);
             }
         };
-        Ok(reader.bytes(key, size)?)
+        match size.map(parse_size).transpose() {
+            Ok(size) => Ok(reader.bytes(key, size, writes)?),
+            Err(reason) => {
+                reader.broken(number, reason);
+                Ok(true)
+            }
+        }
     })
 }
 
@@ -41,6 +44,15 @@ mod tests {
         let found = found.iter().map(|(key, size)| (key.as_str(), *size));
         assert!(found.eq(expected), "{trace:?}");
         assert_eq!(trace.keys.len(), 3);
+    }
+
+    #[test]
+    fn what_is_written_says_so() {
+        let trace = read("t.txt", b"a 7\na 8 set\nb set\na\n", &options()).unwrap();
+        let found = trace.requests.iter();
+        let found: Vec<_> = found.map(|one| (one.key, one.size, one.writes)).collect();
+        let expected = [(0, 7, false), (0, 8, true), (1, 100, true), (0, 100, false)];
+        assert_eq!(found, expected);
     }
 
     #[test]

@@ -2,10 +2,10 @@
 //!
 //! | format | a request | sizes |
 //! |---|---|---|
-//! | `lines` | a line: the key, or the key and a size, with white space between | the second word |
+//! | `lines` | a line: the key, or the key and a size, with white space between; `set` behind that for an item that is written and not read | the second word |
 //! | `oracle-general` | 24 bytes of libCacheSim's binary format | from the record |
 //! | `lis` | the blocks of a line of the ARC traces, one by one | none |
-//! | `csv` | a row, whose columns are named | from columns |
+//! | `csv` | a row, whose columns are named; a row whose `op` is `set` is written and not read | from columns |
 //!
 //! Any of them may be compressed by gzip or zstd. Requests without a size get the default of the options. Records that
 //! cannot be read are skipped and counted, and the first of them are named: a trace of a million requests is not lost
@@ -37,7 +37,7 @@ const NAMED_MAX: usize = 5;
 /// The format of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// One key per line, or a key and a size in bytes
+    /// One key per line, or a key and a size in bytes; `set` behind them means written, not read
     Lines,
     /// Binary, 24 bytes per request: libCacheSim's oracleGeneral
     OracleGeneral,
@@ -49,7 +49,7 @@ pub enum Format {
 
 impl Format {
     /// The format of a file of this name, the endings of compression aside.
-    fn of_name(path: &Path) -> Self {
+    pub fn of_name(path: &Path) -> Self {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let name = name.to_ascii_lowercase();
         let mut name = name.as_str();
@@ -90,7 +90,7 @@ pub struct Request {
     pub key: u32,
     /// Bytes of its value.
     pub size: u32,
-    /// True: the item is written, and not read first. Only made traces have such requests.
+    /// True: the item is written, and not read first. Made and recorded traces have such requests.
     pub writes: bool,
 }
 
@@ -254,21 +254,20 @@ impl Reader {
         .then_some(())
     }
 
-    /// A request for a key that is bytes. False: no more are wanted.
-    fn bytes(&mut self, key: &[u8], size: Option<u32>) -> Result<bool, TooManyKeys> {
+    /// A request for a key that is bytes, or a write of it. False: no more are wanted.
+    fn bytes(&mut self, key: &[u8], size: Option<u32>, writes: bool) -> Result<bool, TooManyKeys> {
         let key = self.trace.keys.of_bytes(key).ok_or(TooManyKeys)?;
-        Ok(self.request(key, size))
+        Ok(self.request(key, size, writes))
     }
 
     /// A request for a key that is a number.
     fn number(&mut self, key: u64, size: Option<u32>) -> Result<bool, TooManyKeys> {
         let key = self.trace.keys.of_number(key).ok_or(TooManyKeys)?;
-        Ok(self.request(key, size))
+        Ok(self.request(key, size, false))
     }
 
-    fn request(&mut self, key: u32, size: Option<u32>) -> bool {
+    fn request(&mut self, key: u32, size: Option<u32>, writes: bool) -> bool {
         let size = size.unwrap_or(self.value_size);
-        let writes = false;
         self.push(Request { key, size, writes })
     }
 

@@ -1,0 +1,341 @@
+//! Tests of `nuthatch-lab record` with real servers: what is recorded, when it ends, and what is refused.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::thread;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+
+#[path = "../../../crates/server/cli/tests/running/mod.rs"]
+mod running;
+
+use running::*;
+
+const LAB: &str = env!("CARGO_BIN_EXE_nuthatch-lab");
+
+/// A request of a client.
+#[derive(Clone)]
+struct Request {
+    key: String,
+    size: usize,
+    writes: bool,
+}
+
+/// What a client does: half for a few keys, the rest for ever new ones, and now and then a set without a get.
+fn sequence() -> Vec<Request> {
+    let request = |number: u64| {
+        let key = match number % 3 {
+            0 => format!("once-{number}"),
+            _ => format!("often:{}", number * number % 97),
+        };
+        let size = 10 + (key.len() * 37 + key.as_bytes()[key.len() - 1] as usize * 11) % 300;
+        let writes = number % 10 == 9;
+        Request { key, size, writes }
+    };
+    (0..3000).map(request).collect()
+}
+
+/// Plays requests, and one get more, behind which the others are complete.
+fn play(address: &str, requests: &[Request]) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_nodelay(true).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut answers = BufReader::new(stream.try_clone().unwrap());
+    let mut line = || {
+        let mut line = String::new();
+        assert!(answers.read_line(&mut line).unwrap() > 0);
+        line
+    };
+    for Request { key, size, writes } in requests {
+        let mut store = *writes;
+        if !writes {
+            stream
+                .write_all(format!("get {key}\r\n").as_bytes())
+                .unwrap();
+            store = line() == "END\r\n";
+            if !store {
+                // The value, and the end.
+                line();
+                line();
+            }
+        }
+        if store {
+            let value = "v".repeat(*size);
+            stream
+                .write_all(format!("set {key} 0 60 {size}\r\n{value}\r\n").as_bytes())
+                .unwrap();
+            assert_eq!(line(), "STORED\r\n");
+        }
+    }
+    stream.write_all(b"get last\r\n").unwrap();
+    assert_eq!(line(), "END\r\n");
+}
+
+/// A recording that has begun.
+struct Recording {
+    child: Child,
+    stderr: BufReader<ChildStderr>,
+}
+
+impl Recording {
+    fn begin(target: &str, path: &Path, more: &[&str]) -> Self {
+        let mut child = Command::new(LAB)
+            .args(["record", target, "-o"])
+            .arg(path)
+            .args(more)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        stderr.read_line(&mut line).unwrap();
+        assert!(line.contains("recording from"), "{line}");
+        Self { child, stderr }
+    }
+
+    /// Its exit code, and what it said.
+    fn end(mut self) -> (Option<i32>, String) {
+        let mut said = String::new();
+        self.stderr.read_to_string(&mut said).unwrap();
+        let output = self.child.wait_with_output().unwrap();
+        said += &String::from_utf8_lossy(&output.stdout);
+        (output.status.code(), said)
+    }
+}
+
+/// What policies make of a trace.
+fn hits(path: &Path) -> Vec<(String, u64, String)> {
+    let output = Command::new(LAB)
+        .arg("hit-ratio")
+        .arg(path)
+        .args([
+            "--sizes",
+            "2000,10000",
+            "--policies",
+            "lru,s3-fifo,optimum",
+            "--json",
+            "-",
+        ])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let lines = String::from_utf8(output.stdout).unwrap();
+    let rows = lines.lines().map(|line| {
+        let row: Value = serde_json::from_str(line).unwrap();
+        let policy = format!("{} {}", row["name"], row["size_typed"]);
+        (
+            policy,
+            row["requests"].as_u64().unwrap(),
+            row["hit_ratio"].to_string(),
+        )
+    });
+    rows.collect()
+}
+
+/// Records the sequence, and compares with itself written down.
+fn round_trip(address: &str, folder: &Path) {
+    let requests = sequence();
+    let gets = requests.iter().filter(|request| !request.writes).count();
+    let direct = folder.join("direct.txt");
+    let line = |Request { key, size, writes }: &Request| {
+        format!("{key} {size}{}\n", if *writes { " set" } else { "" })
+    };
+    fs::write(&direct, requests.iter().map(line).collect::<String>()).unwrap();
+    let expected = hits(&direct);
+    assert_eq!(expected.len(), 6);
+    for (name, keys) in [
+        ("trace.zst", "a"),
+        ("trace.csv.gz", "b"),
+        ("trace.txt", "c"),
+    ] {
+        let path = folder.join(name);
+        let limit = gets.to_string();
+        let recording = Recording::begin(address, &path, &["--limit", &limit]);
+        // Other keys than before: the server is empty for them.
+        let own: Vec<_> = requests
+            .iter()
+            .map(|request| Request {
+                key: format!("{keys}{}", request.key),
+                ..request.clone()
+            })
+            .collect();
+        play(address, &own);
+        let (code, said) = recording.end();
+        assert_eq!(code, Some(0), "{said}");
+        assert!(
+            said.contains(&format!("{gets} gets and 300 other sets")),
+            "{said}"
+        );
+        assert!(
+            !said.contains("without a size") && !said.contains("missing"),
+            "{said}"
+        );
+        assert_eq!(hits(&path), expected, "{name}");
+    }
+    let text = fs::read_to_string(folder.join("trace.txt")).unwrap();
+    assert!(text.starts_with("conce-0 "), "{text}");
+    assert!(
+        text.contains("\ncoften:1 "),
+        "keys are written as clients have them"
+    );
+}
+
+#[test]
+fn a_recorded_sequence_hits_as_the_sequence_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = Running::start("-p 0 -l 127.0.0.1 -t 1 -m 64");
+    round_trip(running.address(), folder.path());
+}
+
+/// memcached makes the lines, if it is installed.
+#[test]
+fn memcached_is_recorded_too() {
+    let port = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    let started = Command::new("memcached")
+        .args([
+            "-l",
+            "127.0.0.1",
+            "-u",
+            "nobody",
+            "-t",
+            "1",
+            "-p",
+            &port.to_string(),
+        ])
+        .spawn();
+    let Ok(mut memcached) = started else { return };
+    let address = format!("127.0.0.1:{port}");
+    wait_until("memcached", || TcpStream::connect(&address).ok());
+    let folder = tempfile::tempdir().unwrap();
+    let played = std::panic::catch_unwind(|| round_trip(&address, folder.path()));
+    memcached.kill().unwrap();
+    memcached.wait().unwrap();
+    played.unwrap();
+}
+
+/// A recording of a short sequence, whose lines have come.
+fn under_way(running: &Running, path: &Path) -> Recording {
+    let recording = Recording::begin(running.address(), path, &["--for", "1000"]);
+    play(running.address(), &sequence()[..50]);
+    wait_until("the lines are sent", || {
+        let stats = running.ask("stats\r\nquit\r\n");
+        let sent = stats
+            .lines()
+            .find_map(|line| line.strip_prefix("STAT log_watcher_sent "));
+        (sent?.trim().parse::<u64>().ok()? > 90).then_some(())
+    });
+    recording
+}
+
+#[test]
+fn a_recording_that_is_ended_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace");
+    let running = Running::start("-p 0 -l 127.0.0.1 -t 1 -m 64");
+    let recording = under_way(&running, &path);
+    assert!(!path.exists(), "a file under way has no name yet");
+    kill(Pid::from_raw(recording.child.id() as i32), Signal::SIGINT).unwrap();
+    let (code, said) = recording.end();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(
+        fs::read_to_string(&path).unwrap().lines().count() > 0,
+        "{said}"
+    );
+}
+
+#[test]
+fn a_server_that_ends_leaves_what_was_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace");
+    let mut running = Running::start("-p 0 -l 127.0.0.1 -t 1 -m 64");
+    let recording = under_way(&running, &path);
+    running.child.kill().unwrap();
+    let (code, said) = recording.end();
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("the server closed the connection"), "{said}");
+    assert_eq!(
+        fs::read_to_string(&path).unwrap().lines().count(),
+        51,
+        "{said}"
+    );
+}
+
+/// A server that sends these lines to who watches it, and closes.
+fn writing(lines: String) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        let mut asked = String::new();
+        BufReader::new(&stream).read_line(&mut asked).unwrap();
+        assert_eq!(asked, "watch fetchers mutations evictions deletions\r\n");
+        (&stream).write_all(lines.as_bytes()).unwrap();
+    });
+    address
+}
+
+#[test]
+fn what_is_missing_is_told_and_a_size_is_a_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace");
+    // Out of order, as several threads of a server write.
+    let get = |number: u64| {
+        let (gid, key) = (number ^ 1, number ^ 1);
+        format!("ts=1.0 gid={gid} type=item_get key=k{key} status=found clsid=1 cfd=9 size=5\n")
+    };
+    let lines: String = (0..100_000).map(get).collect();
+    let address = writing(format!("OK\r\n{lines}skipped=12\n"));
+    let (code, said) = Recording::begin(&address, &path, &[]).end();
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("12 lines are missing"), "{said}");
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.starts_with("k0 5\nk1 5\nk2 5\n"), "{}", &text[..100]);
+    assert_eq!(text.lines().count(), 100_000);
+
+    let address = writing(format!("OK\r\n{lines}"));
+    let (code, said) = Recording::begin(&address, &path, &["--max-size", "1000"]).end();
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("--max-size 1000"), "{said}");
+    assert!(fs::metadata(&path).unwrap().len() >= 1000);
+}
+
+fn record(words: &[&str], path: &PathBuf) -> Output {
+    let mut command = Command::new(LAB);
+    command.arg("record").args(words).arg("-o").arg(path);
+    command.output().unwrap()
+}
+
+#[test]
+fn what_cannot_be_meant_or_watched_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace");
+    let unwatched = Running::start("-p 0 -l 127.0.0.1 -t 1 -m 64 -W");
+    for (words, code, why) in [
+        (&["nobody"][..], 2, "nobody: not a HOST:PORT"),
+        (&["localhost:1"], 1, "localhost:1: "),
+        (&["localhost:1", "--for", "0"], 2, "--for"),
+        (&["localhost:1", "--limit", "0"], 2, "--limit"),
+        (&["localhost:1", "--max-size", "x"], 2, "is not a size"),
+        (&[unwatched.address()], 1, "does not let itself be watched"),
+    ] {
+        let output = record(words, &path);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{words:?}: {said}");
+        assert!(said.contains(why), "{words:?}: {said}");
+        assert!(!path.exists(), "{words:?}");
+    }
+    let output = record(&["localhost:1"], &folder.path().join("trace.lis"));
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let output = record(&["localhost:1"], &folder.path().join("no/such/folder"));
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+}

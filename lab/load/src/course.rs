@@ -1,0 +1,202 @@
+//! Which action is due when.
+
+use std::iter::Peekable;
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use nuthatch_workload::Action;
+use nuthatch_workload::arrival::Moments;
+use nuthatch_workload::named::Actions;
+
+use crate::tally::{Done, Kind, Tally, Window};
+
+/// For so long requests are sent that were due before the end: a moment's delay is none of the server's.
+const GRACE: Duration = Duration::from_millis(100);
+
+/// What a free connection does.
+pub enum Next {
+    /// This, which was due at this moment.
+    Do(Action, Instant),
+    /// Nothing until then.
+    Wait(Instant),
+    /// Nothing any more.
+    Over,
+}
+
+/// Says what the connections of a thread do, and hears what became of it.
+pub trait Course {
+    /// What a free connection does now.
+    fn next(&mut self, now: Instant) -> Next;
+
+    /// A request was answered.
+    fn done(&mut self, done: &Done);
+}
+
+/// Stores items once each, uncounted.
+impl Course for Range<u64> {
+    fn next(&mut self, now: Instant) -> Next {
+        match Iterator::next(self) {
+            Some(number) => Next::Do(Action::Set(number), now),
+            None => Next::Over,
+        }
+    }
+
+    fn done(&mut self, _done: &Done) {}
+}
+
+/// A thread's part of a round.
+pub struct Measured {
+    actions: Actions,
+    /// None: a closed load, in which a request is due as soon as a connection is free.
+    moments: Option<Peekable<Moments>>,
+    started: Instant,
+    window: Window,
+    /// What was counted.
+    pub tally: Tally,
+}
+
+impl Measured {
+    /// From `started` on, counting within the window.
+    pub fn new(
+        actions: Actions,
+        moments: Option<Moments>,
+        started: Instant,
+        window: Window,
+    ) -> Self {
+        Self {
+            actions,
+            moments: moments.map(Iterator::peekable),
+            started,
+            window,
+            tally: Tally::default(),
+        }
+    }
+
+    /// The round has ended now: what was due and never sent has waited in vain.
+    pub fn end(&mut self, now: Instant) {
+        let Some(moments) = &mut self.moments else {
+            return;
+        };
+        let end = now.min(self.window.to);
+        let due = moments.map(|moment| self.started + moment);
+        for due in due.take_while(|due| *due < end) {
+            if self.window.has(due) {
+                let kind = self.actions.next().map_or(Kind::Get, kind_of);
+                self.tally.unserved(kind, now - due);
+            }
+        }
+    }
+}
+
+/// The kind of operation that an action is.
+fn kind_of(action: Action) -> Kind {
+    match action {
+        Action::Get(_) | Action::GetMany(..) => Kind::Get,
+        Action::Set(_) | Action::GetThenSet(_) => Kind::Set,
+        Action::Delete(_) => Kind::Delete,
+    }
+}
+
+impl Course for Measured {
+    fn next(&mut self, now: Instant) -> Next {
+        let due = match &mut self.moments {
+            None if now >= self.window.to => return Next::Over,
+            None => Instant::now(),
+            Some(_) if now >= self.window.to + GRACE => return Next::Over,
+            Some(moments) => match moments.peek().map(|&moment| self.started + moment) {
+                Some(due) if due >= self.window.to => return Next::Over,
+                Some(due) if due > now => return Next::Wait(due),
+                Some(due) => {
+                    moments.next();
+                    due
+                }
+                None => return Next::Over,
+            },
+        };
+        if self.window.has(due) {
+            self.tally.sent(now.saturating_duration_since(due));
+        }
+        match self.actions.next() {
+            Some(action) => Next::Do(action, due),
+            None => Next::Over,
+        }
+    }
+
+    fn done(&mut self, done: &Done) {
+        self.tally.answered += u64::from(done.ends && self.window.has(done.at));
+        self.tally.last = self.tally.last.max(Some(done.at));
+        if self.window.has(done.due) {
+            self.tally.count(done);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use nuthatch_workload::arrival::{Arrivals, Spacing};
+    use nuthatch_workload::ycsb::Run;
+    use nuthatch_workload::{Seed, Workload};
+
+    use super::*;
+
+    fn measured(rate: f64) -> Measured {
+        let arrivals = Arrivals {
+            spacing: Spacing::Constant,
+            rate,
+            bursts: None,
+        };
+        let run = Run {
+            records: 10,
+            requests: 0,
+            threads: 1,
+        };
+        let workload: Workload = "ycsb-a".parse().unwrap();
+        let started = Instant::now();
+        let window = Window {
+            from: started + Duration::from_secs(1),
+            to: started + Duration::from_secs(2),
+        };
+        let moments = arrivals.of_thread(Seed(1), 0, 1);
+        Measured::new(
+            workload.actions(run, Seed(1), 0),
+            Some(moments),
+            started,
+            window,
+        )
+    }
+
+    #[test]
+    fn what_is_due_is_due_however_late_it_is() {
+        let mut course = measured(10.0);
+        let started = course.started;
+        let at = |tenths: u64| started + Duration::from_millis(100 * tenths);
+        for tenths in 0..13 {
+            // Asked late, all of them.
+            let Next::Do(_, due) = course.next(at(13)) else {
+                panic!("nothing is due");
+            };
+            assert!((due - at(tenths)) < Duration::from_micros(1));
+        }
+        assert!(
+            matches!(course.next(at(12)), Next::Wait(until) if until - at(13) < Duration::from_micros(1))
+        );
+        assert_eq!(course.tally.lag.len(), 3);
+        // A moment after the end the next one is sent, and the other six of the second are not.
+        assert!(matches!(course.next(at(20)), Next::Do(..)));
+        assert!(matches!(course.next(at(21)), Next::Over));
+        course.end(at(21));
+        assert_eq!(course.tally.unserved, 6);
+        let most = course.tally.all().max();
+        assert!((690_000_000..=701_000_000).contains(&most), "{most}");
+    }
+
+    #[test]
+    fn a_round_that_is_cut_off_does_not_count_what_was_not_due_yet() {
+        let mut course = measured(1000.0);
+        let until = course.started + Duration::from_millis(1500);
+        course.end(until);
+        assert!((499..=501).contains(&course.tally.unserved));
+    }
+}

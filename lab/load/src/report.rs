@@ -1,0 +1,329 @@
+//! The results.
+
+use std::fmt::{self, Display};
+
+use hdrhistogram::Histogram;
+use nuthatch_bench::host::Host;
+use nuthatch_bench::report::Spread;
+use nuthatch_program::Failure;
+use nuthatch_workload::arrival::Spacing;
+use serde::Serialize;
+
+use crate::options::{Options, Pauses};
+use crate::round::{Load, Round};
+use crate::tally::Tally;
+use crate::wire::Protocol;
+
+/// A rate counts as kept if no larger share of the requests was never sent.
+const KEPT: f64 = 0.01;
+
+/// The results of the load bench.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// What it was measured on.
+    pub host: Host,
+    /// The workload's name.
+    pub workload: String,
+    /// What was spoken.
+    pub protocol: Protocol,
+    /// `closed`, or the spacing of an open load: `poisson` or `constant`.
+    pub arrivals: &'static str,
+    /// Requests a second that were due.
+    pub rate: Option<f64>,
+    /// Milliseconds of each burst and of each pause.
+    pub bursts_ms: Option<[u64; 2]>,
+    /// Items stored before the rounds.
+    pub keys: u64,
+    /// Connections.
+    pub conns: usize,
+    /// Most requests on a connection at once.
+    pub pipeline: usize,
+    /// Threads of the load.
+    pub threads: usize,
+    /// Seconds of each round.
+    pub seconds: f64,
+    /// Whether misses were stored.
+    pub store_misses: bool,
+    /// Why the run ended early, if it did: then the rest is what was measured until then.
+    pub ended: Option<String>,
+    /// The servers: ours first.
+    pub sides: Vec<Side>,
+}
+
+/// What one server did. Spreads are over rounds.
+#[derive(Clone, Debug, Serialize)]
+pub struct Side {
+    /// Its program, or its address.
+    pub name: String,
+    /// Its command line, if this run started it.
+    pub command: Option<String>,
+    /// The version that it reports.
+    pub version: Option<String>,
+    /// Rounds.
+    pub rounds: usize,
+    /// Operations that were due in the rounds, and were answered.
+    pub operations: u64,
+    /// Operations that were answered in a second, whenever they were due.
+    pub ops_per_s: Spread,
+    /// The first server's by this one's, round by round.
+    pub ratio_ops_per_s: Option<Spread>,
+    /// The same of the 99th percentiles: less than 1 is faster.
+    pub ratio_p99: Option<Spread>,
+    /// False: of the requests that were due, more than a hundredth was never sent, for want of a free connection.
+    pub kept: bool,
+    /// How many those were. Each is among the times as what it had waited at the end: a lower bound.
+    pub unserved: u64,
+    /// Times of all operations.
+    pub latency: Latency,
+    /// Of gets.
+    pub gets: Option<Latency>,
+    /// Of sets, deletes, and gets with a set behind them.
+    pub writes: Option<Latency>,
+    /// How late requests were sent, the 99th percentile: their wait for a free connection, or for the load itself.
+    pub lag_p99_us: Spread,
+    /// Keys that had a value.
+    pub hits: u64,
+    /// Keys that had none.
+    pub misses: u64,
+    /// Values stored.
+    pub stored: u64,
+    /// Of them, because a get had missed them.
+    pub restored: u64,
+    /// Values that the server did not take.
+    pub refused: u64,
+    /// Items deleted.
+    pub deleted: u64,
+    /// The server's CPU time for an operation, user and system.
+    pub server_cpu_us_per_op: Option<Spread>,
+}
+
+/// Percentiles in microseconds, from the moment at which a request was due to that at which its answer was seen.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[allow(missing_docs)]
+pub struct Latency {
+    /// Operations.
+    pub count: u64,
+    pub p50_us: Spread,
+    pub p90_us: Spread,
+    pub p99_us: Spread,
+    pub p999_us: Spread,
+    pub p9999_us: Spread,
+    pub max_us: Spread,
+}
+
+impl Latency {
+    /// Of the times of each round. None: there are none.
+    fn of(rounds: impl Iterator<Item = Histogram<u64>>) -> Option<Self> {
+        let rounds: Vec<_> = rounds.filter(|times| !times.is_empty()).collect();
+        if rounds.is_empty() {
+            return None;
+        }
+        let at = |quantile| Spread::of(rounds.iter().map(|times| at_us(times, quantile)));
+        Some(Self {
+            count: rounds.iter().map(Histogram::len).sum(),
+            p50_us: at(0.5),
+            p90_us: at(0.9),
+            p99_us: at(0.99),
+            p999_us: at(0.999),
+            p9999_us: at(0.9999),
+            max_us: at(1.0),
+        })
+    }
+}
+
+fn at_us(times: &Histogram<u64>, quantile: f64) -> f64 {
+    times.value_at_quantile(quantile) as f64 / 1e3
+}
+
+fn p99(round: &Round) -> f64 {
+    at_us(&round.tally.all(), 0.99)
+}
+
+impl Side {
+    /// From its rounds, of which those in which nothing was due do not count.
+    pub fn new(
+        name: String,
+        command: Option<String>,
+        version: Option<String>,
+        rounds: &[Round],
+    ) -> Result<Self, String> {
+        let rounds: Vec<_> = rounds
+            .iter()
+            .filter(|round| round.tally.due() > 0)
+            .collect();
+        let mut sum = Tally::default();
+        rounds.iter().for_each(|round| sum.add(&round.tally));
+        let latency = Latency::of(rounds.iter().map(|round| round.tally.all()));
+        let cpu: Option<Vec<f64>> = rounds.iter().map(|round| round.cpu_us_per_op()).collect();
+        Ok(Self {
+            name,
+            command,
+            version,
+            rounds: rounds.len(),
+            operations: sum.due() - sum.unserved,
+            ops_per_s: Spread::of(rounds.iter().map(|round| round.ops_per_s())),
+            ratio_ops_per_s: None,
+            ratio_p99: None,
+            kept: sum.unserved as f64 <= KEPT * sum.due() as f64,
+            unserved: sum.unserved,
+            latency: latency.ok_or("nothing was due")?,
+            gets: Latency::of(rounds.iter().map(|round| round.tally.gets.clone())),
+            writes: Latency::of(rounds.iter().map(|round| round.tally.writes.clone())),
+            lag_p99_us: Spread::of(rounds.iter().map(|round| at_us(&round.tally.lag, 0.99))),
+            hits: sum.hits,
+            misses: sum.misses,
+            stored: sum.stored,
+            restored: sum.restored,
+            refused: sum.refused,
+            deleted: sum.deleted,
+            server_cpu_us_per_op: cpu.filter(|all| !all.is_empty()).map(Spread::of),
+        })
+    }
+}
+
+impl Report {
+    /// The sides with their ratios, and what they were loaded with.
+    pub fn new(
+        options: &Options,
+        load: &Load,
+        mut sides: Vec<Side>,
+        rounds: &[Vec<Round>],
+        ended: Option<String>,
+    ) -> Self {
+        // Rounds come in pairs, but for those that a cut off run lacks.
+        let whole = |rounds: &[Round], of: fn(&Round) -> f64| -> Vec<f64> {
+            let whole = rounds.iter().filter(|round| round.ended.is_none());
+            whole.map(of).collect()
+        };
+        let ratio = |rival: &[Round], of: fn(&Round) -> f64| {
+            let (ours, theirs) = (whole(&rounds[0], of), whole(rival, of));
+            let pairs = ours.len().min(theirs.len());
+            (pairs > 0).then(|| Spread::of_ratios(&ours[..pairs], &theirs[..pairs]))
+        };
+        for (side, rival) in sides.iter_mut().zip(rounds).skip(1) {
+            side.ratio_ops_per_s = ratio(rival, Round::ops_per_s);
+            side.ratio_p99 = ratio(rival, p99);
+        }
+        Self {
+            host: Host::ask(),
+            workload: load.items.workload.to_string(),
+            protocol: load.protocol,
+            arrivals: match load.arrivals.map(|arrivals| arrivals.spacing) {
+                None => "closed",
+                Some(Spacing::Poisson) => "poisson",
+                Some(Spacing::Constant) => "constant",
+            },
+            rate: options.rate,
+            bursts_ms: options
+                .bursts
+                .map(|Pauses(bursts)| [bursts.on, bursts.off].map(|part| part.as_millis() as u64)),
+            keys: load.items.count,
+            conns: load.conns,
+            pipeline: load.pipeline,
+            threads: load.threads,
+            seconds: load.time.as_secs_f64(),
+            store_misses: load.store_misses,
+            ended,
+            sides,
+        }
+    }
+
+    /// An error if the run ended early.
+    pub fn whole(&self) -> Result<(), Failure> {
+        match &self.ended {
+            None => Ok(()),
+            Some(why) => Err(Failure::run(format!(
+                "{why}; the results are of the time until then"
+            ))),
+        }
+    }
+}
+
+impl Display for Report {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(out, "{}", self.host)?;
+        let Self {
+            workload,
+            keys,
+            conns,
+            pipeline,
+            ..
+        } = self;
+        write!(out, "{workload}: {keys} items, {conns} connections")?;
+        if *pipeline > 1 {
+            write!(out, " of {pipeline} requests")?;
+        }
+        match self.rate {
+            Some(rate) => write!(out, ", {rate} requests a second ({})", self.arrivals)?,
+            None => write!(out, ", closed")?,
+        }
+        if let Some([on, off]) = self.bursts_ms {
+            write!(out, ", bursts of {on} ms with pauses of {off} ms")?;
+        }
+        writeln!(out)?;
+        for side in &self.sides {
+            side.fmt(out)?;
+        }
+        Ok(())
+    }
+}
+
+impl Display for Side {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let version = self.version.as_deref().unwrap_or("version not told");
+        let command = self.command.as_deref().unwrap_or("running");
+        writeln!(out, "{}: {version}, {command}", self.name)?;
+        writeln!(
+            out,
+            "  {:.0} operations a second; {} hits, {} misses, {} stored ({} of them missed), {} deleted, {} refused",
+            self.ops_per_s,
+            self.hits,
+            self.misses,
+            self.stored,
+            self.restored,
+            self.deleted,
+            self.refused
+        )?;
+        if !self.kept {
+            writeln!(
+                out,
+                "  the rate was not kept: {} requests were due and never sent; percentiles are lower bounds",
+                self.unserved
+            )?;
+        }
+        for (name, latency) in [
+            ("all", Some(self.latency)),
+            ("gets", self.gets),
+            ("writes", self.writes),
+        ] {
+            if let Some(latency) = latency {
+                writeln!(out, "  {name:<6} {latency}")?;
+            }
+        }
+        if let Some(cpu) = self.server_cpu_us_per_op {
+            writeln!(out, "  its CPU time: {cpu:.2} us an operation")?;
+        }
+        if let (Some(speed), Some(p99)) = (self.ratio_ops_per_s, self.ratio_p99) {
+            writeln!(
+                out,
+                "  the first / it: operations a second {speed:.2}, p99 {p99:.2}"
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl Display for Latency {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            out,
+            "us: p50 {:.0}  p90 {:.0}  p99 {:.0}  p99.9 {:.0}  p99.99 {:.0}  max {:.0}",
+            self.p50_us.median,
+            self.p90_us.median,
+            self.p99_us.median,
+            self.p999_us.median,
+            self.p9999_us.median,
+            self.max_us.max
+        )
+    }
+}

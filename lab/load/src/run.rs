@@ -1,0 +1,156 @@
+//! Servers in turn under one load.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use nuthatch_bench::cores::Cores;
+use nuthatch_bench::server::refuse_occupied;
+use nuthatch_bench::started::{Started, stop_on_signals};
+use nuthatch_program::Failure;
+
+use crate::options::Options;
+use crate::report::{Report, Side};
+use crate::round::{Load, Round};
+use crate::wire::Protocol;
+
+/// A server under load.
+enum Entrant {
+    /// It runs already.
+    Running(SocketAddr, Option<u32>),
+    /// This run has started it.
+    Started(Started),
+}
+
+/// Runs the load. `program` is the binary whose `serve` is ours. If a server stops, or the run is interrupted, the report has
+/// what was measured until then, and says so.
+pub fn run(program: &Path, options: &Options) -> Result<Report, Failure> {
+    let load = options.load()?;
+    let cores = Cores::choose(&options.server_cores, &options.load_cores)?;
+    let stop = stop_on_signals()?;
+    let entrants = entrants(program, options, &cores, &stop)?;
+    if !options.no_preload {
+        for entrant in &entrants {
+            load.preload(entrant.address(), &stop)?;
+        }
+    }
+    let load_cores = options.target.is_none() || !options.load_cores.is_empty();
+    let (rounds, ended) = rounds(
+        &load,
+        &entrants,
+        options.rounds,
+        load_cores.then_some(&cores.load),
+        &stop,
+    );
+    let mut sides = Vec::new();
+    for (entrant, rounds) in entrants.iter().zip(&rounds) {
+        // One that was not reached before the run ended has no side.
+        if rounds.iter().any(|round| round.tally.due() > 0) {
+            sides.push(entrant.side(&load, rounds)?);
+        }
+    }
+    match (sides.is_empty(), ended) {
+        (true, Some(why)) => Err(Failure::Run(why)),
+        (true, None) => Err(Failure::run(
+            "nothing was due: --rate or --seconds is too low",
+        )),
+        (false, ended) => Ok(Report::new(options, &load, sides, &rounds, ended)),
+    }
+}
+
+/// All rounds of each server, and why they ended early.
+fn rounds(
+    load: &Load,
+    entrants: &[Entrant],
+    count: usize,
+    cores: Option<&Vec<usize>>,
+    stop: &AtomicBool,
+) -> (Vec<Vec<Round>>, Option<String>) {
+    let mut rounds: Vec<Vec<Round>> = entrants.iter().map(|_| Vec::new()).collect();
+    for number in 0..count {
+        for (entrant, of_entrant) in entrants.iter().zip(&mut rounds) {
+            let cores = cores.map(Vec::as_slice);
+            let round = load.round(entrant.address(), entrant.pid(), cores, number, stop);
+            let ended = round.ended.clone();
+            of_entrant.push(round);
+            if let Some(why) = ended {
+                let words = format!("{} in round {}: {why}", entrant.name(), number + 1);
+                return (rounds, Some(words));
+            }
+        }
+    }
+    (rounds, None)
+}
+
+/// The running server, or ours and the rivals, started.
+fn entrants(
+    program: &Path,
+    options: &Options,
+    cores: &Cores,
+    stop: &AtomicBool,
+) -> Result<Vec<Entrant>, Failure> {
+    if let Some(target) = &options.target {
+        let address = find(target)?;
+        if !options.overwrite {
+            refuse_occupied(address, options.protocol.into(), false)?;
+        }
+        return Ok(vec![Entrant::Running(address, options.pid)]);
+    }
+    let ours = format!("{} serve {}", program.display(), options.ours());
+    let commands = std::iter::once(&ours).chain(&options.rivals);
+    let started = commands.map(|command| Started::start(command, &cores.servers, stop));
+    Ok(started
+        .map(|server| server.map(Entrant::Started))
+        .collect::<Result<_, String>>()?)
+}
+
+#[expect(clippy::disallowed_methods, reason = "a bench may wait for a name")]
+fn find(target: &str) -> Result<SocketAddr, Failure> {
+    let addresses = target.to_socket_addrs().ok();
+    addresses
+        .and_then(|mut addresses| addresses.next())
+        .ok_or_else(|| Failure::Usage(format!("--target {target}: not a HOST:PORT")))
+}
+
+impl Entrant {
+    fn address(&self) -> SocketAddr {
+        match self {
+            Self::Running(address, _) => *address,
+            Self::Started(server) => server.address(),
+        }
+    }
+
+    fn pid(&self) -> Option<u32> {
+        match self {
+            Self::Running(_, pid) => *pid,
+            Self::Started(server) => Some(server.pid()),
+        }
+    }
+
+    /// Its program, or where it runs.
+    fn name(&self) -> String {
+        match self {
+            Self::Running(address, _) => address.to_string(),
+            Self::Started(server) => {
+                let program = server.command().split_whitespace().next();
+                let name = program.map(Path::new).and_then(Path::file_name);
+                name.unwrap_or_default().to_string_lossy().into_owned()
+            }
+        }
+    }
+
+    fn side(&self, load: &Load, rounds: &[Round]) -> Result<Side, String> {
+        let (command, version) = match self {
+            Self::Running(..) => (None, None),
+            Self::Started(server) => {
+                // A server that has stopped reports none.
+                let version = match load.protocol {
+                    Protocol::Memcached => server.version(false).ok(),
+                    Protocol::Redis => server.redis_version(false).ok(),
+                };
+                (Some(server.command().to_owned()), version)
+            }
+        };
+        Side::new(self.name(), command, version, rounds)
+    }
+}
