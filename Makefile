@@ -21,9 +21,9 @@ test:
 bench:
 	@scripts/bench.sh $(SECONDS)
 
-# The figures of docs/engines.md: engines side by side, in process and behind a server.
+# The figures of docs/engines.md, engines side by side, in process and behind a server; and its part that shows them.
 figures-engines:
-	@scripts/figures-engines.sh $(SECONDS)
+	@scripts/figures-engines.sh $(ARGS)
 
 # The figures and tables of docs/hashing.md.
 figures-hash:

@@ -1,9 +1,15 @@
-//! Tells the program which commit it was built from. Only in a release build: the figures of others mean nothing, and the
-//! tests' programs would be built anew after each commit.
+//! Tells the program which rivals it has in itself, and which commit it was built from. The latter only in a release build:
+//! the figures of others mean nothing, and the tests' programs would be built anew after each commit.
 
-use std::env;
 use std::path::Path;
 use std::process::Command;
+use std::{env, fs};
+
+/// The rivals in process.
+const RIVALS: [&str; 4] = ["lru", "moka", "papaya", "quick_cache"];
+
+/// Where their versions are.
+const LOCK: &str = "../../Cargo.lock";
 
 /// What else may make a commit's build another one.
 const SOURCES: [&str; 2] = ["../../crates", "../../lab"];
@@ -16,6 +22,16 @@ fn main() {
         false => "unknown, since this is no release build".to_owned(),
     };
     println!("cargo:rustc-env=COMMIT={commit}");
+    println!("cargo:rerun-if-changed={LOCK}");
+    let lock = fs::read_to_string(LOCK).unwrap_or_default();
+    let rivals = RIVALS.map(|rival| format!("{rival} {}", version(&lock, rival).unwrap_or("?")));
+    println!("cargo:rustc-env=RIVALS={}", rivals.join(", "));
+}
+
+/// The version in a lock file of the first package of this name.
+fn version<'l>(lock: &'l str, package: &str) -> Option<&'l str> {
+    let (_, from) = lock.split_once(&format!("name = \"{package}\"\nversion = \""))?;
+    from.split('"').next()
 }
 
 /// The commit of the checkout, with a word behind it if files differ from it.

@@ -62,17 +62,6 @@ impl Host {
     }
 }
 
-/// The rivals that this program has in itself, each with its version.
-pub fn rivals() -> String {
-    let versions = [
-        concat!("lru ", env!("VERSION_OF_lru")),
-        concat!("moka ", env!("VERSION_OF_moka")),
-        concat!("papaya ", env!("VERSION_OF_papaya")),
-        concat!("quick_cache ", env!("VERSION_OF_quick_cache")),
-    ];
-    versions.join(", ")
-}
-
 fn read(path: &str) -> String {
     fs::read_to_string(path)
         .unwrap_or_default()

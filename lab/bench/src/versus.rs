@@ -151,8 +151,7 @@ pub fn run(program: &Path, options: &Options) -> Result<Report, Failure> {
         &stop,
     )?;
     for entrant in &entrants {
-        let preloaded = entrant.load.preload(&entrant.addresses(), &stop);
-        preloaded.map_err(|error| entrant.named(&error))?;
+        entrant.named(entrant.load.preload(&entrant.addresses(), &stop))?;
     }
     let mut runs: Vec<Vec<Run>> = entrants.iter().map(|_| Vec::new()).collect();
     for _ in 0..options.rounds {
@@ -233,18 +232,16 @@ impl Entrant<'_> {
 
     fn run(&self, cores: &[usize], stop: &AtomicBool) -> Result<Run, String> {
         let pids: Vec<u32> = self.servers.iter().map(Started::pid).collect();
-        let run = self.load.run(&self.addresses(), &pids, Some(cores), stop);
-        run.map_err(|error| self.named(&error))
+        self.named(self.load.run(&self.addresses(), &pids, Some(cores), stop))
     }
 
-    /// An error with the command line of the servers, of which several run in turn.
-    fn named(&self, error: &str) -> String {
-        let command = self.servers.first().map_or("", Started::command);
-        format!("{command}: {error}")
+    /// An error gets the command line of the servers, of which several run in turn.
+    fn named<T>(&self, done: Result<T, String>) -> Result<T, String> {
+        done.map_err(|error| format!("{}: {error}", self.servers[0].command()))
     }
 
     fn side(&self, runs: &[Run], options: &Options, cores: &Cores) -> Result<Side, String> {
-        let first = self.servers.first().ok_or("no servers")?;
+        let first = &self.servers[0];
         let (protocol, tls) = (options.load.protocol, options.load.tls);
         let version = match protocol {
             Protocol::Memcached | Protocol::Binary => Some(first.version(tls)?),

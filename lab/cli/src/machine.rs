@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use nuthatch_bench::host::{self, Host};
+use nuthatch_bench::host::Host;
 
 /// Each by its name.
 pub fn machine() -> BTreeMap<String, String> {
     let mut named = Host::ask().named();
     for (name, value) in [
         ("commit", env!("COMMIT").to_owned()),
-        ("rivals in process", host::rivals()),
+        ("rivals in process", env!("RIVALS").to_owned()),
     ] {
         named.insert(name.to_owned(), value);
     }
@@ -26,7 +26,7 @@ mod tests {
         assert!(!machine["commit"].is_empty());
         let rivals = &machine["rivals in process"];
         assert!(
-            rivals.contains("moka 0.") && !rivals.contains("unknown"),
+            rivals.contains("moka 0.") && !rivals.contains('?'),
             "{rivals}"
         );
     }

@@ -36,7 +36,7 @@ pub fn shown(entry: &Entry) -> Result<String, String> {
     );
     text.push_str(&table(figure, found));
     if !found.verdicts.is_empty() || !found.gaps.is_empty() {
-        let _ = write!(text, "\n{}.\n", cell(&here(entry)));
+        let _ = write!(text, "\nStatements: {}.\n", cell(&here(entry)));
     }
     let _ = write!(text, "\n{}\n", origin(found));
     Ok(text)
