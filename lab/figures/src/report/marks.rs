@@ -165,20 +165,20 @@ mod tests {
                 found += 1;
                 for name in &part.names {
                     store::find(name).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-                    let link = format!("lab/figures/{name}.toml");
-                    assert!(
-                        part.text.contains(&link),
-                        "{}: {name} is not shown",
-                        path.display()
-                    );
                 }
-                assert!(
-                    part.text.contains("\n|---|"),
-                    "{}: no table",
-                    path.display()
-                );
+                // Until a run has filled it.
+                if part.text.trim().is_empty() {
+                    continue;
+                }
+                for name in &part.names {
+                    let link = format!("lab/figures/{name}.toml");
+                    let is_shown = part.text.contains(&link);
+                    assert!(is_shown, "{}: {name} is not shown", path.display());
+                }
+                let is_table = part.text.contains("\n|---|");
+                assert!(is_table, "{}: no table", path.display());
             }
         }
-        assert!(found >= 1, "{found}");
+        assert!(found >= 2, "{found}");
     }
 }
