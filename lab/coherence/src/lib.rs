@@ -131,7 +131,7 @@ const LOCKHASH_PARTITIONS: usize = 4096;
 /// The paper's batch.
 const BATCH: usize = 1000;
 
-/// Recordings of a few operations with 16 keys, by a build without optimisation.
+/// Recordings of a few operations with 16 keys, by an optimised build.
 const TINY: [&[u8]; 2] = [
     include_bytes!("../recordings/tiny-cphash.json"),
     include_bytes!("../recordings/tiny-lockhash.json"),
