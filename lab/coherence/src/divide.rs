@@ -14,13 +14,14 @@
 //! A thread's stack is taken to be in its first-level cache. Between two steps that order threads, only the first load of
 //! a line and the first store to it are kept.
 
+use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
 use crate::lackey::{Kind, Line};
-use crate::recording::{Action, Class, Item, LineKind, Piece, Run, Scope, Step};
+use crate::recording::{Action, Class, Item, Piece, Run, Scope, Step};
 
 /// The bytes of the recorded program that mean something when they are stored to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,14 +57,24 @@ pub struct Layout {
     pub bookkeeping: Vec<Range<u64>>,
     /// Of the blocks, those of buckets.
     pub buckets: Vec<Range<u64>>,
+    /// The word of an element's header that holds its neighbours in the order of use.
+    pub order_word: u8,
     /// Partitions have server threads.
     pub served: bool,
 }
 
 const LINE: u64 = 64;
+const WORD: u64 = 8;
 
 /// Lines that a thread used last, and that are taken to be in its first-level cache: half of one.
 const NEAR: usize = 256;
+
+/// A line, and which of its words was accessed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    line: u64,
+    word: u8,
+}
 
 /// What happened, and the instructions before it.
 #[derive(Clone, Copy, Debug)]
@@ -74,8 +85,8 @@ struct Event {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
-    Load(u64),
-    Store(u64),
+    Load(Place),
+    Store(Place),
     Lock(u64),
     Unlock(u64),
     Turn(u32),
@@ -146,13 +157,16 @@ impl Events {
             return;
         }
         let last = address.saturating_add(u64::from(size) - 1) / LINE;
+        let mut word = (address % LINE / WORD) as u8;
         for line in address / LINE..=last {
+            let place = Place { line, word };
             if kind != Kind::Store {
-                self.push(What::Load(line));
+                self.push(What::Load(place));
             }
             if kind != Kind::Load {
-                self.push(What::Store(line));
+                self.push(What::Store(place));
             }
+            word = 0;
         }
     }
 
@@ -179,10 +193,12 @@ impl Events {
 pub struct Divided {
     /// The pieces.
     pub pieces: Vec<Piece>,
-    /// The lines.
-    pub lines: Vec<LineKind>,
+    /// The lines: of how many copies each is one.
+    pub lines: Vec<Scope>,
     /// All instructions in the pieces.
     pub instructions: u64,
+    /// Of them, those of servers.
+    pub served_instructions: u64,
 }
 
 /// Divides the events. `layout` is complete now.
@@ -199,8 +215,9 @@ pub fn divide(events: &Events, layout: &Layout) -> Result<Divided, String> {
     }
     Ok(Divided {
         pieces: divider.done,
-        lines: divider.lines.kinds,
+        lines: divider.lines.kinds.iter().map(|kind| kind.scope).collect(),
         instructions: divider.instructions,
+        served_instructions: divider.served_instructions,
     })
 }
 
@@ -235,6 +252,9 @@ struct Divider<'l> {
     answered: HashMap<u64, u32>,
     done: Vec<Piece>,
     instructions: u64,
+    served_instructions: u64,
+    /// The client's step at which its critical section began.
+    section: usize,
 }
 
 /// The turn of a server.
@@ -258,6 +278,8 @@ impl<'l> Divider<'l> {
             answered: HashMap::new(),
             done: Vec::new(),
             instructions: 0,
+            served_instructions: 0,
+            section: 0,
         }
     }
 
@@ -281,11 +303,11 @@ impl<'l> Divider<'l> {
             What::TurnEnd => self.end_item(),
             What::Lock(line) => self.order(Action::Lock, line),
             What::Unlock(line) => self.order(Action::Unlock, line),
-            What::Load(line) | What::Store(line) => {
+            What::Load(place) | What::Store(place) => {
                 let writes = matches!(what, What::Store(_));
                 match self.serving.is_some() {
-                    true => self.serve(line, writes),
-                    false => self.ask(line, writes),
+                    true => self.serve(place, writes),
+                    false => self.ask(place, writes),
                 }
             }
         }
@@ -315,15 +337,22 @@ impl<'l> Divider<'l> {
 
     /// A lock, of the client: there are no servers.
     fn order(&mut self, action: Action, line: u64) {
-        if self.phase == Phase::Client {
-            let (number, _) = self.lines.number(line);
-            self.client.step(action, number);
-            self.client.section();
+        if self.phase != Phase::Client {
+            return;
+        }
+        let (number, kind) = self.lines.number(line);
+        self.client.step(action, number, kind.class);
+        self.client.section();
+        let steps = &mut self.client.run.steps;
+        match action {
+            Action::Unlock => note_insert(&mut steps[self.section..]),
+            _ => self.section = steps.len(),
         }
     }
 
     /// An access of the client, or of the other one that drains.
-    fn ask(&mut self, line: u64, writes: bool) {
+    fn ask(&mut self, place: Place, writes: bool) {
+        let line = place.line;
         let is_message = self.lines.is_shared(line);
         if self.phase != Phase::Client {
             if is_message && writes {
@@ -331,25 +360,25 @@ impl<'l> Divider<'l> {
             }
             return;
         }
-        let (number, kind) = self.lines.number(line);
+        let (number, kind) = self.lines.at(place);
         if !is_message {
-            return self.client.access(number, writes, kind.scope);
+            return self.client.access(number, writes, kind);
         }
         if !writes && let Some(item) = self.answered.remove(&line) {
-            self.client.step(Action::Await(item), number);
+            self.client.step(Action::Await(item), number, kind.class);
             self.client.section();
         }
-        if writes && !self.sent.contains_key(&line) && self.client.is_new(number) {
-            self.client.access(number, true, Scope::Client);
+        let sends = writes && !self.sent.contains_key(&line) && self.client.is_new(number);
+        self.client.access(number, writes, kind);
+        if sends {
             self.sent
                 .insert(line, Sent::Step(self.client.run.steps.len() - 1));
-        } else {
-            self.client.access(number, writes, kind.scope);
         }
     }
 
     /// An access of a server.
-    fn serve(&mut self, line: u64, writes: bool) {
+    fn serve(&mut self, place: Place, writes: bool) {
+        let line = place.line;
         let is_message = self.lines.is_shared(line);
         if is_message
             && !writes
@@ -357,11 +386,11 @@ impl<'l> Divider<'l> {
         {
             self.begin_item(sent);
         }
-        let (number, kind) = self.lines.number(line);
+        let (number, kind) = self.lines.at(place);
         let Some(serving) = &mut self.serving else {
             return;
         };
-        serving.stream.access(number, writes, kind.scope);
+        serving.stream.access(number, writes, kind);
         if is_message
             && writes
             && let Some(item) = serving.item
@@ -404,7 +433,29 @@ impl<'l> Divider<'l> {
         };
         if let Some(item) = serving.item {
             self.instructions += serving.stream.instructions;
+            self.served_instructions += serving.stream.instructions;
             self.items[item as usize].run = serving.stream.end();
+        }
+    }
+}
+
+/// A critical section that writes a value inserts it: then all that it does beside its search is the insert's.
+fn note_insert(section: &mut [Step]) {
+    let writes = |step: &Step| step.action == Action::Write;
+    if !section
+        .iter()
+        .any(|step| step.class == Class::Data && writes(step))
+    {
+        return;
+    }
+    for step in section {
+        let searches = match step.class {
+            Class::Lock => true,
+            Class::Bucket | Class::Chain => !writes(step),
+            _ => false,
+        };
+        if !searches {
+            step.class = Class::Insert;
         }
     }
 }
@@ -426,17 +477,18 @@ impl Stream {
         self.instructions += u64::from(instructions);
     }
 
-    fn step(&mut self, action: Action, line: u32) {
+    fn step(&mut self, action: Action, line: u32, class: Class) {
         let instructions = std::mem::take(&mut self.run.rest);
         self.run.steps.push(Step {
             instructions,
             action,
             line,
+            class,
         });
     }
 
-    fn access(&mut self, line: u32, writes: bool, scope: Scope) {
-        let is_new = if scope == Scope::Thread {
+    fn access(&mut self, line: u32, writes: bool, kind: LineKind) {
+        let is_new = if kind.scope == Scope::Thread {
             self.near.resize(NEAR, 0);
             let near = &mut self.near[line as usize % NEAR];
             std::mem::replace(near, line + 1) != line + 1
@@ -447,7 +499,7 @@ impl Stream {
         };
         if is_new {
             let action = if writes { Action::Write } else { Action::Read };
-            self.step(action, line);
+            self.step(action, line, kind.class);
         }
     }
 
@@ -466,11 +518,41 @@ impl Stream {
     }
 }
 
+/// What a line is.
+#[derive(Clone, Copy)]
+struct LineKind {
+    class: Class,
+    scope: Scope,
+}
+
+/// How often a line was accessed by clients and by servers, and how often they stored to it.
+#[derive(Clone, Copy, Default)]
+struct Met {
+    by: [u32; 2],
+    stores: [u32; 2],
+}
+
+impl Met {
+    fn is_shared(self) -> bool {
+        self.by.iter().all(|&accesses| accesses > 0)
+    }
+
+    /// A sender fills a line word by word; a receiver stores to it once, to free it.
+    fn class(self) -> Class {
+        let [client, server] = self.stores;
+        match client.cmp(&server) {
+            Ordering::Greater => Class::Request,
+            Ordering::Less => Class::Answer,
+            Ordering::Equal => Class::Shared,
+        }
+    }
+}
+
 /// What lines are, and their numbers in the recording.
 struct Lines<'l> {
     layout: &'l Layout,
-    /// Lines outside of the layout that were met by a client, and by a server.
-    met: HashMap<u64, (bool, bool)>,
+    /// Lines outside of the layout.
+    met: HashMap<u64, Met>,
     locks: HashSet<u64>,
     numbers: HashMap<u64, u32>,
     kinds: Vec<LineKind>,
@@ -493,9 +575,13 @@ impl<'l> Lines<'l> {
                 What::Lock(line) => {
                     lines.locks.insert(line);
                 }
-                What::Load(line) | What::Store(line) if lines.placed(line).is_none() => {
+                What::Load(Place { line, .. }) | What::Store(Place { line, .. })
+                    if lines.placed(line).is_none() =>
+                {
                     let met = lines.met.entry(line).or_default();
-                    *(if serves { &mut met.1 } else { &mut met.0 }) = true;
+                    met.by[usize::from(serves)] += 1;
+                    let stores = matches!(event.what, What::Store(_));
+                    met.stores[usize::from(serves)] += u32::from(stores);
                 }
                 _ => {}
             }
@@ -517,11 +603,11 @@ impl<'l> Lines<'l> {
             match (in_any(&layout.buckets), line % 2) {
                 (true, _) => (Class::Bucket, Scope::Table),
                 // With keys and values of 8 bytes an element is two lines: blocks are divided into pairs.
-                (false, 0) => (Class::Header, Scope::Table),
+                (false, 0) => (Class::Chain, Scope::Table),
                 (false, _) => (Class::Data, Scope::Table),
             }
         } else if in_any(&layout.bookkeeping) {
-            (Class::Partition, Scope::Table)
+            (Class::Space, Scope::Table)
         } else {
             return None;
         };
@@ -530,16 +616,27 @@ impl<'l> Lines<'l> {
 
     /// True for a line of messages.
     fn is_shared(&self, line: u64) -> bool {
-        self.met.get(&line) == Some(&(true, true))
+        self.met.get(&line).is_some_and(|met| met.is_shared())
     }
 
     fn kind(&self, line: u64) -> LineKind {
         let (class, scope) = match self.met.get(&line) {
-            Some((true, true)) => (Class::Message, Scope::Client),
-            Some((false, true)) => (Class::Server, Scope::One),
+            // What nobody writes to all may have.
+            Some(met) if met.is_shared() && met.stores == [0, 0] => (Class::Shared, Scope::One),
+            Some(met) if met.is_shared() => (met.class(), Scope::Client),
+            Some(Met { by: [0, _], .. }) => (Class::Server, Scope::One),
             _ => (Class::Client, Scope::Thread),
         };
         LineKind { class, scope }
+    }
+
+    /// A line's number, and what it is if this word of it is accessed.
+    fn at(&mut self, place: Place) -> (u32, LineKind) {
+        let (number, mut kind) = self.number(place.line);
+        if kind.class == Class::Chain && place.word == self.layout.order_word {
+            kind.class = Class::Order;
+        }
+        (number, kind)
     }
 
     fn number(&mut self, line: u64) -> (u32, LineKind) {

@@ -14,6 +14,7 @@ fn layout(served: bool) -> Layout {
         blocks: 0x20000..0x30000,
         bookkeeping: std::iter::once(0x40000..0x40100).collect(),
         buckets: std::iter::once(0x20000..0x21000).collect(),
+        order_word: 2,
         served,
     }
 }
@@ -26,9 +27,11 @@ fn divided(served: bool, lines: &str) -> Result<Divided, String> {
     divide(&events, &layout(served))
 }
 
-fn actions(run: &Run, kinds: &[LineKind]) -> Vec<(Action, Class)> {
-    let step = |step: &Step| (step.action, kinds[step.line as usize].class);
-    run.steps.iter().map(step).collect()
+fn actions(run: &Run) -> Vec<(Action, Class)> {
+    run.steps
+        .iter()
+        .map(|step| (step.action, step.class))
+        .collect()
 }
 
 #[test]
@@ -44,17 +47,17 @@ fn a_critical_section() {
         panic!("one piece");
     };
     assert_eq!(
-        actions(&piece.client, &found.lines),
+        actions(&piece.client),
         [
             (Action::Read, Class::Client),
             (Action::Lock, Class::Lock),
             (Action::Read, Class::Bucket),
             (Action::Read, Class::Partition),
             (Action::Write, Class::Partition),
-            (Action::Read, Class::Header),
-            (Action::Write, Class::Header),
+            (Action::Read, Class::Chain),
+            (Action::Write, Class::Chain),
             (Action::Read, Class::Data),
-            (Action::Write, Class::Partition),
+            (Action::Write, Class::Space),
             (Action::Unlock, Class::Lock),
         ]
     );
@@ -66,6 +69,29 @@ fn a_critical_section() {
         .collect();
     assert_eq!(instructions, [1, 2, 1, 1, 0, 0, 0, 0, 0, 1]);
     assert_eq!((piece.client.rest, found.instructions), (2, 8));
+    assert_eq!(found.served_instructions, 0);
+}
+
+#[test]
+fn what_an_insert_does_beside_its_search_is_the_inserts() {
+    let section = |data: &str| {
+        let lines = format!(
+            " S 1000,1\n M 10040,4\n L 20000,8\n L 21000,8\n L 22010,8\n {data} 21040,8\n S 23000,8\n S 20000,8\n M \
+             10040,4\n S 1001,1\n S 1002,1"
+        );
+        let found = divided(false, &lines).unwrap();
+        let steps = actions(&found.pieces[0].client);
+        steps.iter().map(|&(_, class)| class).collect::<Vec<_>>()
+    };
+    use Class::{Bucket, Chain, Data, Insert, Lock, Order};
+    assert_eq!(
+        section("S"),
+        [Lock, Bucket, Chain, Insert, Insert, Insert, Insert, Lock]
+    );
+    assert_eq!(
+        section("L"),
+        [Lock, Bucket, Chain, Order, Data, Chain, Bucket, Lock]
+    );
 }
 
 /// A client sends two lines, the server's turn serves both and answers; then the client reads the answer, and another
@@ -109,38 +135,31 @@ fn turns_become_items_that_are_sent_and_awaited() {
         panic!("one piece");
     };
     assert_eq!(
-        actions(&piece.client, &found.lines),
+        actions(&piece.client),
         [
-            (Action::Publish(0), Class::Message),
-            (Action::Publish(1), Class::Message),
-            (Action::Await(1), Class::Message),
-            (Action::Read, Class::Message),
-            (Action::Write, Class::Message),
-            (Action::Publish(2), Class::Message),
+            (Action::Publish(0), Class::Request),
+            (Action::Publish(1), Class::Request),
+            (Action::Await(1), Class::Answer),
+            (Action::Read, Class::Answer),
+            (Action::Write, Class::Answer),
+            (Action::Publish(2), Class::Request),
         ]
     );
-    let items: Vec<_> = piece
-        .items
-        .iter()
-        .map(|item| actions(&item.run, &found.lines))
-        .collect();
+    let items: Vec<_> = piece.items.iter().map(|item| actions(&item.run)).collect();
     assert_eq!(
         items[0],
         [
             (Action::Read, Class::Partition),
-            (Action::Read, Class::Message),
+            (Action::Read, Class::Request),
             (Action::Read, Class::Bucket),
-            (Action::Write, Class::Message),
-            (Action::Write, Class::Message),
+            (Action::Write, Class::Request),
+            (Action::Write, Class::Answer),
         ]
     );
     assert_eq!(items[1].len(), 3);
     assert_eq!(
         items[2],
-        [
-            (Action::Read, Class::Message),
-            (Action::Read, Class::Header)
-        ]
+        [(Action::Read, Class::Request), (Action::Read, Class::Chain)]
     );
 }
 

@@ -93,6 +93,31 @@ impl Machine {
         Self::parse(&text).map_err(|error| Failure::Usage(format!("--machine {name}: {error}")))
     }
 
+    /// The same machine with these instructions a cycle.
+    pub fn with_ipc(mut self, ipc: f64) -> Self {
+        (self.ipc.is, self.ipc.source) = (ipc, "--ipc".to_owned());
+        self
+    }
+
+    /// The same machine with lines that take so many times as long from other caches and from memory.
+    pub fn with_latency(mut self, times: f64) -> Self {
+        for of_kind in [
+            &mut self.load_modified,
+            &mut self.load_exclusive,
+            &mut self.load_shared,
+            &mut self.load_memory,
+            &mut self.store_modified,
+            &mut self.store_exclusive,
+            &mut self.store_shared,
+            &mut self.atomic_modified,
+            &mut self.atomic_shared,
+        ] {
+            of_kind.is = of_kind.is.map(|cycles| (cycles as f64 * times) as u64);
+            of_kind.source = format!("{}; times {times} (--latency)", of_kind.source);
+        }
+        self
+    }
+
     fn parse(text: &str) -> Result<Self, String> {
         let machine: Self = toml::from_str(text).map_err(|error| error.to_string())?;
         machine.check()?;
@@ -153,6 +178,18 @@ mod tests {
     fn machines_that_come_along_are_valid() {
         assert_eq!(Machine::named("paper").unwrap().all_cores(), 80);
         assert!(Machine::named("here").unwrap().all_cores() >= 1);
+    }
+
+    #[test]
+    fn latencies_are_multiplied_and_say_so() {
+        let slower = Machine::named("paper").unwrap().with_latency(1.5);
+        let before = Machine::named("paper").unwrap();
+        assert_eq!(
+            slower.load_shared.is,
+            before.load_shared.is.map(|is| is * 3 / 2)
+        );
+        assert!(slower.atomic_shared.source.contains("--latency"));
+        assert_eq!(slower.l2.is, before.l2.is);
     }
 
     #[test]

@@ -17,6 +17,7 @@ use nuthatch_base::sync::ring::Array;
 use nuthatch_cphash::CpHash;
 use nuthatch_cphash::config::{CpHashConfig, ServerThreads};
 use nuthatch_engine::{Engine, Inspect, KeyHasher};
+use nuthatch_partition::layout::ORDER_WORD;
 use nuthatch_partition::lockhash::LockHash;
 use nuthatch_partition::lockhash::config::LockHashConfig;
 use nuthatch_program::{Failure, output};
@@ -99,6 +100,7 @@ fn layout(of: &nuthatch_partition::layout::Layout, served: bool) -> Layout {
         blocks: range(&of.blocks),
         bookkeeping: of.bookkeeping.iter().map(range).collect(),
         buckets: of.buckets.iter().map(range).collect(),
+        order_word: ORDER_WORD as u8,
         served,
     }
 }
@@ -142,17 +144,18 @@ pub fn recorded(wanted: &Wanted) -> Result<(), Failure> {
 /// first, and is slow here.
 const PAUSES: [u64; 9] = [20, 40, 80, 160, 320, 640, 1280, 2560, 5120];
 
-/// True once the server thread sleeps, so that clients serve all partitions themselves.
+/// True once the server thread sleeps, so that clients serve all partitions themselves. It is left alone before it is
+/// asked: here only one thread runs at a time, and one that waits for another takes millions of instructions.
 fn is_asleep(engine: &CpHash<Array>) -> bool {
     let self_served = || engine.message_stats().map_or(0, |stats| stats.self_served);
-    PAUSES.iter().any(|&pause| {
+    let asks = || {
         let before = self_served();
         engine.stats();
-        let asleep = self_served() - before >= engine.partition_count() as u64;
-        if !asleep {
-            std::thread::sleep(Duration::from_millis(pause));
-        }
-        asleep
+        self_served() - before >= engine.partition_count() as u64
+    };
+    PAUSES.iter().any(|&pause| {
+        std::thread::sleep(Duration::from_millis(pause));
+        asks()
     })
 }
 
@@ -163,9 +166,10 @@ fn carry_out<E: Engine + Inspect>(
     is_asleep: impl Fn(&E) -> bool,
     drain: impl Fn(&E),
 ) -> Result<(), Failure> {
+    let mut awake = !is_asleep(engine);
     tell(&layout(engine))?;
     let sent = || engine.message_stats().map_or(0, |stats| stats.lines_sent);
-    let (mut before, mut awake) = (None, false);
+    let mut before = None;
     plan.run(engine, |moment| match moment {
         Moment::Begin => {
             awake |= !is_asleep(engine);
@@ -210,6 +214,11 @@ impl Drop for Ended {
 
 /// Records an engine.
 pub fn record(wanted: &Wanted) -> Result<Recording, Failure> {
+    output::note(&format!(
+        "recording {} with {} partitions",
+        wanted.engine.name(),
+        wanted.partitions
+    ));
     let mut child = Ended(start(wanted)?);
     let (Some(told), Some(accesses)) = (child.0.stdout.take(), child.0.stderr.take()) else {
         unreachable!("both are pipes");
@@ -240,6 +249,7 @@ pub fn record(wanted: &Wanted) -> Result<Recording, Failure> {
         pieces,
         lines,
         instructions,
+        served_instructions,
     } = divide(&events, &layout)?;
     let recording = Recording {
         engine: wanted.engine.name().to_owned(),
@@ -249,6 +259,7 @@ pub fn record(wanted: &Wanted) -> Result<Recording, Failure> {
         partitions,
         served: layout.served,
         instructions,
+        served_instructions,
         lines_sent,
         lines,
         pieces,
@@ -281,7 +292,7 @@ fn start(wanted: &Wanted) -> Result<Child, Failure> {
         .args(["--insert-ratio", &insert_ratio.to_string()])
         .args(["--batch", &batch.to_string()])
         .args(["--piece", &piece.to_string()])
-        .args(["--pieces", &pieces.to_string()])
+        .args(["--recorded", &(piece * pieces).to_string()])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
@@ -315,9 +326,29 @@ struct Followed {
 /// Words that are kept.
 const WORDS: usize = 8;
 
+/// A pipe that is read a large piece at a time. Lackey writes each line by a system call of its own: were a reader waiting
+/// at the pipe, each of them would wake it.
+struct Unhurried<R>(R);
+
+/// What a pipe holds by default, in bytes.
+const PIPE: usize = 64 << 10;
+
+/// While it fills.
+const PAUSE: Duration = Duration::from_micros(500);
+
+impl<R: Read> Read for Unhurried<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.0.read(buffer)?;
+        if (1..PIPE / 2).contains(&read) {
+            std::thread::sleep(PAUSE);
+        }
+        Ok(read)
+    }
+}
+
 /// Reads the accesses. Those before the layout is known are the engine's making.
 fn follow(accesses: impl Read, layout: &OnceLock<Layout>) -> Result<Followed, String> {
-    let mut reader = BufReader::with_capacity(1 << 20, accesses);
+    let mut reader = BufReader::with_capacity(1 << 20, Unhurried(accesses));
     let mut events: Option<Events> = None;
     let mut words = Vec::new();
     let mut line = Vec::new();

@@ -8,22 +8,32 @@ use std::path::Path;
 use nuthatch_program::Failure;
 use serde::{Deserialize, Serialize};
 
-/// What a line holds.
+/// What is accessed, and where it matters, for what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Class {
     /// A partition's lock, and what of the partition is on its line.
     Lock,
-    /// The rest of a partition: its order of use, counters, free lines.
+    /// The rest of a partition: the ends of its order of use, counters.
     Partition,
+    /// What says which lines of memory are free, and how much is used.
+    Space,
     /// A bucket.
     Bucket,
-    /// An element's header: its key's hash, its neighbours in the bucket and in the order of use.
-    Header,
+    /// An element's header: its key's hash, the next one of the bucket.
+    Chain,
+    /// An element's header, for its neighbours in the order of use.
+    Order,
     /// An element's key and value.
     Data,
-    /// A line of messages or answers.
-    Message,
+    /// Whatever a critical section that inserts accesses beside its search.
+    Insert,
+    /// A line of messages.
+    Request,
+    /// A line of answers.
+    Answer,
+    /// Other memory that clients and servers share.
+    Shared,
     /// Memory of a server thread.
     Server,
     /// Memory of a client: requests, answers, its side of the rings.
@@ -32,13 +42,18 @@ pub enum Class {
 
 impl Class {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 13] = [
         Self::Lock,
         Self::Partition,
+        Self::Space,
         Self::Bucket,
-        Self::Header,
+        Self::Chain,
+        Self::Order,
         Self::Data,
-        Self::Message,
+        Self::Insert,
+        Self::Request,
+        Self::Answer,
+        Self::Shared,
         Self::Server,
         Self::Client,
     ];
@@ -56,15 +71,6 @@ pub enum Scope {
     Client,
     /// One for each thread: its stack, its heap.
     Thread,
-}
-
-/// A line of the recording.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LineKind {
-    /// What it holds.
-    pub class: Class,
-    /// How many there are of it.
-    pub scope: Scope,
 }
 
 /// A step of a thread.
@@ -87,7 +93,7 @@ pub enum Action {
 
 /// A step, and the instructions before it. As JSON it is a tuple.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "(u32, Action, u32)", into = "(u32, Action, u32)")]
+#[serde(from = "Written", into = "Written")]
 pub struct Step {
     /// Instructions since the step before.
     pub instructions: u32,
@@ -95,21 +101,27 @@ pub struct Step {
     pub action: Action,
     /// To which of the recording's lines.
     pub line: u32,
+    /// What is accessed there.
+    pub class: Class,
 }
 
-impl From<(u32, Action, u32)> for Step {
-    fn from((instructions, action, line): (u32, Action, u32)) -> Self {
+/// A step in a file.
+type Written = (u32, Action, u32, Class);
+
+impl From<Written> for Step {
+    fn from((instructions, action, line, class): Written) -> Self {
         Self {
             instructions,
             action,
             line,
+            class,
         }
     }
 }
 
-impl From<Step> for (u32, Action, u32) {
+impl From<Step> for Written {
     fn from(step: Step) -> Self {
-        (step.instructions, step.action, step.line)
+        (step.instructions, step.action, step.line, step.class)
     }
 }
 
@@ -157,10 +169,12 @@ pub struct Recording {
     pub served: bool,
     /// Instructions of all operations, those of servers included.
     pub instructions: u64,
+    /// Of them, those of servers.
+    pub served_instructions: u64,
     /// Lines of messages that the engine itself counted, over all pieces.
     pub lines_sent: u64,
-    /// The lines.
-    pub lines: Vec<LineKind>,
+    /// The lines: of how many copies each is one.
+    pub lines: Vec<Scope>,
     /// The pieces.
     pub pieces: Vec<Piece>,
 }
@@ -235,11 +249,10 @@ pub(crate) mod tests {
     use super::*;
 
     pub(crate) fn step(instructions: u32, action: Action, line: u32) -> Step {
-        (instructions, action, line).into()
+        (instructions, action, line, Class::Client).into()
     }
 
-    pub(crate) fn recording(lines: &[(Class, Scope)], pieces: Vec<Piece>) -> Recording {
-        let kind = |&(class, scope)| LineKind { class, scope };
+    pub(crate) fn recording(lines: &[Scope], pieces: Vec<Piece>) -> Recording {
         Recording {
             engine: "test".to_owned(),
             working_set: 1 << 20,
@@ -248,8 +261,9 @@ pub(crate) mod tests {
             partitions: 1,
             served: pieces.iter().any(|piece| !piece.items.is_empty()),
             instructions: 0,
+            served_instructions: 0,
             lines_sent: 0,
-            lines: lines.iter().map(kind).collect(),
+            lines: lines.to_vec(),
             pieces,
         }
     }
@@ -270,7 +284,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_recording_survives_a_file_and_a_broken_one_is_refused() {
-        let lines = [(Class::Message, Scope::Client)];
+        let lines = [Scope::Client];
         let steps = vec![step(1, Action::Publish(0), 0), step(2, Action::Await(0), 0)];
         let whole = recording(
             &lines,

@@ -13,7 +13,7 @@ use nuthatch_base::hash::random::Xorshift;
 
 use crate::machine::Machine;
 use crate::memory::{From, Memory, TICKS, Use};
-use crate::recording::{Action, Class, Recording, Run, Scope};
+use crate::recording::{Action, Class, Recording, Run, Scope, Step};
 
 /// Instructions of a look at a ring in which there is nothing: the place, the word, the comparison, the loop.
 const POLL: u64 = 10;
@@ -214,9 +214,9 @@ impl<'r> Replay<'r> {
         };
         let mut first = Vec::new();
         let mut lines = 0;
-        for line in &recording.lines {
+        for &scope in &recording.lines {
             first.push(lines as u32);
-            lines += copies(line.scope);
+            lines += copies(scope);
             if lines > LINES_MAX {
                 return Err(format!("copies: more than {LINES_MAX} lines"));
             }
@@ -355,18 +355,18 @@ impl<'r> Replay<'r> {
         }
         let next = match step.action {
             Action::Read => {
-                let ticks = self.access(thread, step.line, Use::Load);
+                let ticks = self.access(thread, step, Use::Load);
                 let hidden = self.machine.window.is * TICKS;
                 self.threads[thread].now += ticks.saturating_sub(hidden);
                 Next::Goes
             }
             Action::Write => {
-                self.store(thread, step.line);
+                self.store(thread, step);
                 Next::Goes
             }
-            Action::Lock => self.lock(thread, step.line),
-            Action::Unlock => self.unlock(thread, step.line),
-            Action::Publish(item) => self.publish(thread, step.line, item),
+            Action::Lock => self.lock(thread, step),
+            Action::Unlock => self.unlock(thread, step),
+            Action::Publish(item) => self.publish(thread, step, item),
             Action::Await(item) => self.wait_for(thread, item),
         };
         if let Next::Goes = next {
@@ -389,7 +389,7 @@ impl<'r> Replay<'r> {
     /// The line's copy that this thread uses.
     fn copy_of(&self, thread: usize, line: u32) -> u32 {
         let thread = &self.threads[thread];
-        let copy = match (self.recording.lines[line as usize].scope, thread.work) {
+        let copy = match (self.recording.lines[line as usize], thread.work) {
             (Scope::One, _) => 0,
             (Scope::Table, _) => thread.copy as usize,
             (Scope::Client, Work::Item { client, .. }) => client,
@@ -401,15 +401,14 @@ impl<'r> Replay<'r> {
     }
 
     /// An access, counted; returns its ticks.
-    fn access(&mut self, thread: usize, line: u32, how: Use) -> u64 {
+    fn access(&mut self, thread: usize, step: Step, how: Use) -> u64 {
         let Thread {
             core, now, serves, ..
         } = self.threads[thread];
         let outcome = self
             .memory
-            .access(core, self.copy_of(thread, line), how, now);
-        let class = self.recording.lines[line as usize].class;
-        let sources = &mut self.counted.sources[usize::from(serves)][class as usize];
+            .access(core, self.copy_of(thread, step.line), how, now);
+        let sources = &mut self.counted.sources[usize::from(serves)][step.class as usize];
         let mut none = 0;
         let (count, ticks) = match outcome.from {
             From::First => return outcome.ticks,
@@ -425,8 +424,8 @@ impl<'r> Replay<'r> {
     }
 
     /// A store goes into the buffer. Returns when it is visible.
-    fn store(&mut self, thread: usize, line: u32) -> u64 {
-        let ticks = self.access(thread, line, Use::Store);
+    fn store(&mut self, thread: usize, step: Step) -> u64 {
+        let ticks = self.access(thread, step, Use::Store);
         let most = self.machine.store_buffer.is;
         let thread = &mut self.threads[thread];
         while thread.stores.front().is_some_and(|&end| end <= thread.now) {
@@ -444,16 +443,16 @@ impl<'r> Replay<'r> {
     }
 
     /// A locked instruction waits for the stores before it.
-    fn atomic(&mut self, thread: usize, line: u32) {
+    fn atomic(&mut self, thread: usize, step: Step) {
         let last = self.threads[thread].stores.back().copied().unwrap_or(0);
         self.threads[thread].stores.clear();
         self.threads[thread].now = self.threads[thread].now.max(last);
-        self.threads[thread].now += self.access(thread, line, Use::Atomic);
+        self.threads[thread].now += self.access(thread, step, Use::Atomic);
     }
 
-    fn lock(&mut self, thread: usize, line: u32) -> Next {
-        self.atomic(thread, line);
-        let place = self.copy_of(thread, line);
+    fn lock(&mut self, thread: usize, step: Step) -> Next {
+        self.atomic(thread, step);
+        let place = self.copy_of(thread, step.line);
         let now = self.threads[thread].now;
         let lock = self.locks.entry(place).or_default();
         if lock.held {
@@ -471,9 +470,9 @@ impl<'r> Replay<'r> {
         Next::Goes
     }
 
-    fn unlock(&mut self, thread: usize, line: u32) -> Next {
-        self.atomic(thread, line);
-        let place = self.copy_of(thread, line);
+    fn unlock(&mut self, thread: usize, step: Step) -> Next {
+        self.atomic(thread, step);
+        let place = self.copy_of(thread, step.line);
         let now = self.threads[thread].now;
         let lock = self.locks.entry(place).or_default();
         lock.held = false;
@@ -483,7 +482,7 @@ impl<'r> Replay<'r> {
         Next::Goes
     }
 
-    fn publish(&mut self, thread: usize, line: u32, item: u32) -> Next {
+    fn publish(&mut self, thread: usize, step: Step, item: u32) -> Next {
         let Thread {
             number, copy, work, ..
         } = self.threads[thread];
@@ -500,7 +499,7 @@ impl<'r> Replay<'r> {
         if let Some((_, since)) = self.clients[number].room.take() {
             self.counted.awaited += now - since;
         }
-        let at = self.store(thread, line);
+        let at = self.store(thread, step);
         self.rings[ring].push_back(Sent {
             piece,
             item,

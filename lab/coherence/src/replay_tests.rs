@@ -26,7 +26,7 @@ fn cycles(counted: &Counted) -> f64 {
 
 #[test]
 fn instructions_alone_scale_with_cores_but_not_with_threads_of_one() {
-    let lines = [(Class::Client, Scope::Thread)];
+    let lines = [Scope::Thread];
     let alone = recording(
         &lines,
         vec![piece(vec![step(1000, Action::Read, 0)], vec![])],
@@ -58,7 +58,7 @@ fn instructions_alone_scale_with_cores_but_not_with_threads_of_one() {
 
 #[test]
 fn a_lock_lets_one_after_the_other_pass() {
-    let lines = [(Class::Lock, Scope::One)];
+    let lines = [Scope::One];
     let steps = vec![step(500, Action::Lock, 0), step(1000, Action::Unlock, 0)];
     let one_lock = recording(&lines, vec![piece(steps, vec![])]);
     // One thread: two locked instructions on a line that it owns, and what it does under the lock.
@@ -82,10 +82,7 @@ fn a_lock_lets_one_after_the_other_pass() {
 
 /// A client sends a line and waits for its answer, which takes the server `work` instructions.
 fn messages(work: u32) -> Recording {
-    let lines = [
-        (Class::Message, Scope::Client),
-        (Class::Message, Scope::Client),
-    ];
+    let lines = [Scope::Client, Scope::Client];
     let client = vec![
         step(10, Action::Publish(0), 0),
         step(0, Action::Await(0), 1),
@@ -108,7 +105,7 @@ fn a_message_costs_its_lines() {
         cycles(&counted)
     );
     let [client, server] = &counted.sources;
-    let of = Class::Message as usize;
+    let of = Class::Client as usize;
     assert_eq!((client[of].socket, server[of].socket), (2000, 2000));
     assert_eq!(counted.items, 1000);
 }
@@ -145,7 +142,7 @@ fn what_cannot_be_is_refused() {
             .unwrap_err()
             .contains("partitions")
     );
-    let lines = [(Class::Lock, Scope::One)];
+    let lines = [Scope::One];
     let stuck = recording(&lines, vec![piece(vec![step(0, Action::Lock, 0)], vec![])]);
     assert!(
         replay(&stuck, &machine, load(1))

@@ -4,6 +4,7 @@ use std::fmt::{self, Display};
 
 use serde::Serialize;
 
+use crate::figures::{self, Number};
 use crate::machine::Machine;
 use crate::memory::TICKS;
 use crate::recording::{Class, Recording};
@@ -33,6 +34,8 @@ pub struct RecordedReport {
     pub operations: usize,
     /// Instructions of an operation, those of servers included.
     pub instructions_per_op: f64,
+    /// Of them, those of servers.
+    pub server_instructions_per_op: f64,
     /// Lines of messages of an operation that the engine itself counted.
     pub lines_counted_per_op: f64,
     /// The same as the recording has them: items.
@@ -50,6 +53,7 @@ impl RecordedReport {
             batch: recording.batch,
             operations: recording.all_operations(),
             instructions_per_op: recording.instructions as f64 / operations,
+            server_instructions_per_op: recording.served_instructions as f64 / operations,
             lines_counted_per_op: recording.lines_sent as f64 / operations,
             lines_recorded_per_op: items as f64 / operations,
         }
@@ -99,8 +103,68 @@ pub struct Row {
     pub from_socket_cycles: f64,
     /// Cycles of each of them, waits for busy lines and links included.
     pub from_afar_cycles: f64,
+    /// Of all of that, what clients do.
+    pub client: Side,
+    /// And what servers do.
+    pub server: Side,
+    /// This row's part of the paper's Figure 6.
+    pub figure_6: Vec<Number>,
+    /// And of its Figure 7.
+    pub figure_7: Vec<Number>,
     /// The lines by what they hold, and by who wanted them.
     pub lines: Vec<LinesReport>,
+}
+
+/// What clients or servers do for an operation.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Side {
+    /// Cycles: of a client all, of a server those in which it serves.
+    pub cycles_per_op: f64,
+    /// Lines from elsewhere in the socket.
+    pub from_socket_per_op: f64,
+    /// Cycles of each of them.
+    pub from_socket_cycles: f64,
+    /// Lines from other sockets or memory.
+    pub from_afar_per_op: f64,
+    /// Cycles of each of them, waits for busy lines and links included.
+    pub from_afar_cycles: f64,
+}
+
+impl Side {
+    fn of(cycles_per_op: f64, classes: &[Sources], operations: f64) -> Self {
+        let per_op = |(lines, _): (u64, u64)| lines as f64 / operations;
+        let (near, far) = (sum(classes, near), sum(classes, far));
+        Self {
+            cycles_per_op,
+            from_socket_per_op: per_op(near),
+            from_socket_cycles: each(near),
+            from_afar_per_op: per_op(far),
+            from_afar_cycles: each(far),
+        }
+    }
+}
+
+/// Lines of the socket, and their ticks.
+fn near(sources: &Sources) -> (u64, u64) {
+    (sources.socket, sources.near_ticks)
+}
+
+/// Lines of other sockets and of memory, and their ticks.
+fn far(sources: &Sources) -> (u64, u64) {
+    (sources.other + sources.memory, sources.far_ticks)
+}
+
+fn sum<'s>(
+    of: impl IntoIterator<Item = &'s Sources>,
+    what: fn(&Sources) -> (u64, u64),
+) -> (u64, u64) {
+    let all = of.into_iter().map(what);
+    all.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+}
+
+/// The mean cycles of an access.
+fn each((accesses, ticks): (u64, u64)) -> f64 {
+    ticks as f64 / TICKS as f64 / accesses.max(1) as f64
 }
 
 /// Lines of a class that came from elsewhere, an operation.
@@ -129,14 +193,16 @@ impl Row {
         let per_op = |ticks: u64| ticks as f64 / TICKS as f64 / operations;
         let seconds = counted.ticks.max(1) as f64 / TICKS as f64 / machine.ghz.is / 1e9;
         let mops = counted.operations as f64 / seconds / 1e6;
-        let each = if load.alone { 1 } else { machine.threads.is };
-        let cores = load.threads.div_ceil(each);
+        let of_core = if load.alone { 1 } else { machine.threads.is };
+        let cores = load.threads.div_ceil(of_core);
         let sockets = cores.div_ceil(machine.cores.is);
-        let lines = lines(counted);
-        let sum = |of: fn(&LinesReport) -> f64| lines.iter().map(of).sum::<f64>();
-        let near = |sources: &Sources| (sources.socket, sources.near_ticks);
-        let far = |sources: &Sources| (sources.other + sources.memory, sources.far_ticks);
-        Self {
+        let (near, far) = (
+            sum(counted.sources.iter().flatten(), near),
+            sum(counted.sources.iter().flatten(), far),
+        );
+        let cycles_per_op = per_op(counted.ticks) * counted.clients as f64;
+        let [client, server] = &counted.sources;
+        let mut row = Self {
             engine: recording.engine.clone(),
             threads: load.threads,
             one_a_core: load.alone,
@@ -148,26 +214,26 @@ impl Row {
             cphash_ratio: None,
             measured_mops: None,
             of_measured: None,
-            cycles_per_op: per_op(counted.ticks) * counted.clients as f64,
+            cycles_per_op,
             lock_wait_per_op: per_op(counted.lock_wait),
             server_wait_per_op: per_op(counted.awaited),
             server_busy: counted.served as f64
                 / (counted.ticks.max(1) * counted.servers.max(1) as u64) as f64,
             locks_taken_share: counted.lock_misses as f64 / operations,
-            from_socket_per_op: sum(|line| line.from_socket),
-            from_afar_per_op: sum(|line| line.from_other + line.from_memory),
-            from_socket_cycles: cycles_each(counted, near),
-            from_afar_cycles: cycles_each(counted, far),
-            lines,
-        }
+            from_socket_per_op: near.0 as f64 / operations,
+            from_afar_per_op: far.0 as f64 / operations,
+            from_socket_cycles: each(near),
+            from_afar_cycles: each(far),
+            client: Side::of(cycles_per_op, client, operations),
+            server: Side::of(per_op(counted.served), server, operations),
+            figure_6: Vec::new(),
+            figure_7: Vec::new(),
+            lines: lines(counted),
+        };
+        row.figure_6 = figures::figure_6(&row, recording.served);
+        row.figure_7 = figures::figure_7(&row.lines, recording.served);
+        row
     }
-}
-
-/// The mean cycles of an access.
-fn cycles_each(counted: &Counted, of: impl Fn(&Sources) -> (u64, u64)) -> f64 {
-    let all = counted.sources.iter().flatten().map(of);
-    let (accesses, ticks) = all.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-    ticks as f64 / TICKS as f64 / accesses.max(1) as f64
 }
 
 fn lines(counted: &Counted) -> Vec<LinesReport> {
@@ -217,13 +283,14 @@ impl Display for Report {
         for recorded in &self.recorded {
             writeln!(
                 out,
-                "recorded: {}, {} partitions, batches of {}, {} operations of {:.0} instructions; lines of messages an \
-                 operation: {:.3}, counted by the engine {:.3}",
+                "recorded: {}, {} partitions, batches of {}, {} operations of {:.0} instructions, {:.0} of them by servers; \
+                 lines of messages an operation: {:.3}, counted by the engine {:.3}",
                 recorded.engine,
                 recorded.partitions,
                 recorded.batch,
                 recorded.operations,
                 recorded.instructions_per_op,
+                recorded.server_instructions_per_op,
                 recorded.lines_recorded_per_op,
                 recorded.lines_counted_per_op
             )?;

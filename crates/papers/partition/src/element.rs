@@ -44,7 +44,7 @@ pub const KEY_LEN_LIMIT: usize = u16::MAX as usize;
 pub const VALUE_LEN_LIMIT: usize = u32::MAX as usize;
 
 const CHAIN: usize = 1;
-const LRU: usize = 2;
+pub(super) const LRU: usize = 2;
 const HASH: usize = 3;
 const STATE: usize = 4;
 const LENGTHS: usize = 5;

@@ -21,6 +21,9 @@ pub struct Layout {
     pub buckets: Vec<Range<usize>>,
 }
 
+/// The word of an element's header that holds its neighbours in the order of use.
+pub const ORDER_WORD: usize = super::element::LRU;
+
 /// The addresses of a slice.
 pub fn addresses<T>(slice: &[T]) -> Range<usize> {
     let range = slice.as_ptr_range();
