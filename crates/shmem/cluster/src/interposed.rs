@@ -38,6 +38,10 @@ pub struct Interposed {
     pub before_swap: Mutex<Option<Deed>>,
     /// Calls for whose answer the PE has waited.
     pub waits: AtomicU64,
+    /// Its clock's nanoseconds, if operations have prices: of a wait, and of a signal, which each batch of messages ends
+    /// with.
+    clock: AtomicU64,
+    prices: Option<[u64; 2]>,
 }
 
 impl Interposed {
@@ -60,12 +64,31 @@ impl Interposed {
             before_get: Mutex::default(),
             before_swap: Mutex::default(),
             waits: AtomicU64::new(0),
+            clock: AtomicU64::new(0),
+            prices: None,
         })
     }
 
+    /// The same, whose clock goes on by `wait` nanoseconds for each call for whose answer the PE waits, and by `message`
+    /// for each batch of messages, and stands still otherwise.
+    pub fn priced(
+        fabric: Arc<ThreadsFabric>,
+        reachable: usize,
+        wait: u64,
+        message: u64,
+    ) -> Arc<Self> {
+        let end = Self::new(fabric, reachable);
+        let mut end = Arc::into_inner(end).expect("it is new");
+        end.prices = Some([wait, message]);
+        Arc::new(end)
+    }
+
     fn wait(&self) {
-        // Relaxed: a count, of which only the PE itself asks.
+        // Relaxed, here and below: counts, of which only the PE itself asks.
         self.waits.fetch_add(1, Ordering::Relaxed);
+        if let Some([wait, _]) = self.prices {
+            self.clock.fetch_add(wait, Ordering::Relaxed);
+        }
     }
 
     fn below(&self) -> &ThreadsFabric {
@@ -80,8 +103,8 @@ fn happen(deed: &Mutex<Option<Deed>>) {
 }
 
 impl Fabric for Interposed {
-    forward_fabric!(pe pes allocate local put put_nbi get_nbi fetch_add swap fetch set);
-    forward_fabric!(signal is_gone fence barrier broadcast pause doze nanos);
+    forward_fabric!(pe pes allocate local put put_nbi get_nbi fetch_add swap fetch);
+    forward_fabric!(is_gone fence barrier broadcast pause doze);
 
     fn verified(&self) -> Verified {
         self.verified
@@ -104,6 +127,26 @@ impl Fabric for Interposed {
         happen(&self.before_swap);
         self.wait();
         self.fabric.compare_swap(pe, at, expected, new)
+    }
+
+    fn set(&self, pe: usize, at: Address, word: u64) -> Result<(), Gone> {
+        // Open MPI's is a swap.
+        self.wait();
+        self.fabric.set(pe, at, word)
+    }
+
+    fn signal(&self, pe: usize, to: Address, from: Address) -> Result<(), Gone> {
+        if let Some([_, message]) = self.prices {
+            self.clock.fetch_add(message, Ordering::Relaxed);
+        }
+        self.fabric.signal(pe, to, from)
+    }
+
+    fn nanos(&self) -> u64 {
+        match self.prices {
+            Some(_) => self.clock.load(Ordering::Relaxed),
+            None => self.fabric.nanos(),
+        }
     }
 
     fn quiet(&self) -> Result<(), Gone> {
