@@ -38,10 +38,9 @@ pub struct Interposed {
     pub before_swap: Mutex<Option<Deed>>,
     /// Calls for whose answer the PE has waited.
     pub waits: AtomicU64,
-    /// Its clock's nanoseconds, if operations have prices: of a wait, and of a signal, which each batch of messages ends
-    /// with.
+    /// If not zero, by how much the clock goes on: for a wait, and for a signal, with which each batch of messages ends.
+    pub prices: [AtomicU64; 2],
     clock: AtomicU64,
-    prices: Option<[u64; 2]>,
 }
 
 impl Interposed {
@@ -64,31 +63,20 @@ impl Interposed {
             before_get: Mutex::default(),
             before_swap: Mutex::default(),
             waits: AtomicU64::new(0),
+            prices: Default::default(),
             clock: AtomicU64::new(0),
-            prices: None,
         })
-    }
-
-    /// The same, whose clock goes on by `wait` nanoseconds for each call for whose answer the PE waits, and by `message`
-    /// for each batch of messages, and stands still otherwise.
-    pub fn priced(
-        fabric: Arc<ThreadsFabric>,
-        reachable: usize,
-        wait: u64,
-        message: u64,
-    ) -> Arc<Self> {
-        let end = Self::new(fabric, reachable);
-        let mut end = Arc::into_inner(end).expect("it is new");
-        end.prices = Some([wait, message]);
-        Arc::new(end)
     }
 
     fn wait(&self) {
         // Relaxed, here and below: counts, of which only the PE itself asks.
         self.waits.fetch_add(1, Ordering::Relaxed);
-        if let Some([wait, _]) = self.prices {
-            self.clock.fetch_add(wait, Ordering::Relaxed);
-        }
+        self.pay(0);
+    }
+
+    fn pay(&self, price: usize) {
+        let price = self.prices[price].load(Ordering::Relaxed);
+        self.clock.fetch_add(price, Ordering::Relaxed);
     }
 
     fn below(&self) -> &ThreadsFabric {
@@ -136,16 +124,14 @@ impl Fabric for Interposed {
     }
 
     fn signal(&self, pe: usize, to: Address, from: Address) -> Result<(), Gone> {
-        if let Some([_, message]) = self.prices {
-            self.clock.fetch_add(message, Ordering::Relaxed);
-        }
+        self.pay(1);
         self.fabric.signal(pe, to, from)
     }
 
     fn nanos(&self) -> u64 {
-        match self.prices {
-            Some(_) => self.clock.load(Ordering::Relaxed),
-            None => self.fabric.nanos(),
+        match self.prices[0].load(Ordering::Relaxed) {
+            0 => self.fabric.nanos(),
+            _ => self.clock.load(Ordering::Relaxed),
         }
     }
 

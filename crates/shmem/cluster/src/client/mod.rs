@@ -547,8 +547,9 @@ mod tests {
         let layout = Arc::new(Layout::new(&config, 2).unwrap());
         let ends = Network::free(2, layout.words()).ends();
         let mut server = Server::new(Arc::clone(&ends[0]), Layout::clone(&layout), &config);
-        let fabric =
-            Interposed::priced(Arc::clone(&ends[1]), reachable, prices.wait, prices.message);
+        let fabric = Interposed::new(Arc::clone(&ends[1]), reachable);
+        fabric.prices[0].store(prices.wait, Ordering::Relaxed);
+        fabric.prices[1].store(prices.message, Ordering::Relaxed);
         let registry = Registry::default();
         let own = (Arc::clone(&fabric), Arc::clone(&layout));
         let mut client = Client::new(own.0, own.1, &config, 0, registry.register());
