@@ -85,11 +85,16 @@ fn a_command_that_fails_or_cannot_run_leaves_a_gap_and_the_rest_goes_on() {
     let large = format!("[[run]]\nwords = \"bench\"\nneeds = {{ cores = 100000 }}\n{read}");
     let absent =
         format!("[[run]]\nwords = \"bench\"\nneeds = {{ programs = [\"memcached\"] }}\n{read}");
-    place.figure(&format!("{fails}{large}{absent}{ECHO}"));
+    let hosts = format!("[[run]]\nwords = \"bench\"\nneeds = {{ namespaces = true }}\n{read}");
+    place.figure(&format!("{fails}{large}{absent}{hosts}{ECHO}"));
+    // No other program is there, so nothing makes namespaces.
+    fs::create_dir(place.path("bin")).unwrap();
+    symlink("/bin/echo", place.path("bin/echo")).unwrap();
     let words = ["figure", "cphash/5.toml", "--quick", "--output", "found"];
     let mut command = place.command(&words);
     let output = command
         .env("MEMCACHED", "/nowhere/memcached")
+        .env("PATH", place.path("bin"))
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
@@ -106,6 +111,10 @@ fn a_command_that_fails_or_cannot_run_leaves_a_gap_and_the_rest_goes_on() {
         printed.contains("/nowhere/memcached is not installed (package memcached"),
         "{printed}"
     );
+    assert!(
+        printed.contains("needs network namespaces (as root): unshare"),
+        "{printed}"
+    );
     let found = place.found();
     let skipped: Vec<_> = found["gaps"]
         .as_array()
@@ -113,7 +122,7 @@ fn a_command_that_fails_or_cannot_run_leaves_a_gap_and_the_rest_goes_on() {
         .iter()
         .map(|gap| &gap["skipped"])
         .collect();
-    assert_eq!(skipped, [true, true, false]);
+    assert_eq!(skipped, [true, true, true, false]);
     assert_eq!(found["points"].as_array().unwrap().len(), 2);
     assert_eq!(
         found["command"],
@@ -220,6 +229,19 @@ fn a_command_that_the_system_kills_is_told_as_such() {
         printed.contains("it was killed, as the system does where memory is short"),
         "{printed}"
     );
+}
+
+#[test]
+fn a_part_of_what_a_command_prints_may_come_from_a_model() {
+    let place = Place::new();
+    let reads = r#"[{ rows = "[]", where = { series = "a" }, series = "a", x = "1", y = "{@y}" },
+        { rows = "[]", where = { series = "b" }, series = "b", x = "1", y = "{@y}", modelled = true }]"#;
+    let (command, _) = ECHO.split_once("read = ").unwrap();
+    place.figure(&format!("{command}read = {reads}\n"));
+    assert!(place.run().status.success());
+    let table = fs::read_to_string(place.path("found/cphash/5.csv")).unwrap();
+    let rows: Vec<_> = table.lines().skip(1).collect();
+    assert_eq!(rows, ["a,1,1,1,1,measured", "b,1,2,2,2,modelled"]);
 }
 
 #[test]

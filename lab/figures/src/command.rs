@@ -59,6 +59,9 @@ const FOLDERS: &[Folder] = &[Folder {
     has: "traces of requests, as docs/hits.md describes them",
 }];
 
+/// The script that makes several hosts of one machine, where this runs in the folder of the source.
+const HOSTS: &str = "scripts/hosts.sh";
+
 /// Where programs and folders are.
 pub struct Programs {
     paths: BTreeMap<&'static str, PathBuf>,
@@ -77,6 +80,7 @@ impl Programs {
             paths.insert(name, this.with_file_name(name));
         }
         paths.insert("lab", this);
+        paths.insert("hosts", HOSTS.into());
         for beside in BESIDE {
             let named = env::var_os(beside.variable).map(PathBuf::from);
             paths.insert(beside.name, named.unwrap_or_else(|| beside.name.into()));
@@ -117,6 +121,9 @@ impl Programs {
                 beside.package,
                 beside.variable
             ),
+            None if name == "hosts" => {
+                format!("{HOSTS} is not here: run this in the folder of the source")
+            }
             None => format!("{} is not there: build it first", path.display()),
         })
     }

@@ -128,6 +128,9 @@ pub struct Needs {
     /// What the help of such a program names, since not every build of it has the option.
     #[serde(default)]
     pub options: BTreeMap<String, String>,
+    /// The right to make network namespaces, with addresses of their own: several hosts on one machine.
+    #[serde(default)]
+    pub namespaces: bool,
     /// Words of this program that must succeed: a file system that tells where its blocks are, say.
     pub command: Option<String>,
 }
@@ -181,6 +184,9 @@ pub struct Read {
     /// The value is multiplied by this.
     #[serde(default = "unit")]
     pub times: f64,
+    /// These points come from a model, though others of the run are measured.
+    #[serde(default)]
+    pub modelled: bool,
 }
 
 /// A value that a file has as a text or as a number.

@@ -31,6 +31,9 @@ fn one(needs: &Needs, size: Size, programs: &Programs) -> Option<String> {
     if let Some(wanted) = needs.cores.filter(|&wanted| wanted > cores) {
         return Some(format!("needs {wanted} cores, and there are {cores}"));
     }
+    if let Some(refused) = needs.namespaces.then(no_namespaces).flatten() {
+        return Some(refused);
+    }
     if let Some(refused) = needs
         .command
         .as_ref()
@@ -50,6 +53,14 @@ fn one(needs: &Needs, size: Size, programs: &Programs) -> Option<String> {
             free >> 20
         )
     })
+}
+
+/// Why no network namespace can be made, if none can: the last line that the system's program wrote.
+fn no_namespaces() -> Option<String> {
+    let words = ["unshare", "--net", "--uts", "ip", "link", "show", "lo"];
+    let tried = command::run(&words.map(str::to_owned));
+    let refused = tried.err()?;
+    Some(format!("needs network namespaces (as root): {refused}"))
 }
 
 /// Why this program does not do what these words ask for, if it does not: the last line that it wrote.

@@ -19,6 +19,8 @@ pub struct Reading {
     pub y: f64,
     /// The least and the greatest of the command's own rounds.
     pub ends: Option<(f64, f64)>,
+    /// It comes from a model.
+    pub modelled: bool,
 }
 
 /// A row: the object, and the objects around it from the inside out.
@@ -133,5 +135,6 @@ fn reading(
         x: X::of(&filled(&read.x)?),
         y: number(&read.y)?,
         ends,
+        modelled: planned.run.modelled || read.modelled,
     })
 }

@@ -68,7 +68,7 @@ pub fn run(name: &str, figure: &Figure, setting: &Setting<'_>) -> Result<Found, 
             let found = command::output(&one.line)
                 .and_then(|output| readings(&output, one, setting.programs));
             match found {
-                Ok(found) => keep(&mut rounds, found, one.run.modelled),
+                Ok(found) => keep(&mut rounds, found),
                 // The command has the signal, too.
                 Err(_) if setting.interrupted.load(Ordering::Relaxed) => break 'rounds,
                 Err(reason) => note(&mut gaps, one, reason, false),
@@ -141,8 +141,15 @@ fn note(gaps: &mut Vec<Gap>, planned: &Planned<'_>, reason: String, skipped: boo
     }
 }
 
-fn keep(rounds: &mut Vec<Rounds>, found: Vec<Reading>, modelled: bool) {
-    for Reading { series, x, y, ends } in found {
+fn keep(rounds: &mut Vec<Rounds>, found: Vec<Reading>) {
+    for reading in found {
+        let Reading {
+            series,
+            x,
+            y,
+            ends,
+            modelled,
+        } = reading;
         let same = |one: &&mut Rounds| one.series == series && one.x == x;
         match rounds.iter_mut().find(same) {
             Some(one) => {

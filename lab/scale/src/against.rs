@@ -1,7 +1,8 @@
 //! The model beside runs of the store: what it says of more clients, if one client's throughput is the measured one.
 //!
 //! `nuthatch-fabric throughput --json` prints the runs: one server, and clients with one request under way each, on a
-//! machine whose cores they share. Costs keep the proportions that the options give them, and are scaled together.
+//! machine whose cores they share. What the given costs leave of one client's time is its own work; if they are more than
+//! that, they keep their proportions and are scaled together.
 
 use std::fmt::{self, Display};
 use std::path::Path;
@@ -17,13 +18,14 @@ struct Run {
     system: String,
     keys: u64,
     value: usize,
-    gets: f64,
+    gets: u32,
     batch: usize,
     clients: usize,
     of_all_per_second: f64,
     directory_hits: f64,
     messages: f64,
     locks_lost: f64,
+    reads_again: f64,
     recency_swaps: f64,
 }
 
@@ -40,7 +42,7 @@ pub struct Both {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Checked {
     /// Percentage of gets.
-    pub gets: f64,
+    pub gets: u32,
     /// Bytes of a value.
     pub value: usize,
     /// Clients.
@@ -49,6 +51,8 @@ pub struct Checked {
     pub mops: Both,
     /// Lost compare-swaps of locks for each request.
     pub locks_lost: Both,
+    /// Reads that found their block locked, for each request.
+    pub reads_again: Both,
     /// Compare-swaps of recencies for each request.
     pub recency_swaps: Both,
 }
@@ -68,7 +72,8 @@ impl Run {
     /// The model of this run's requests, with one server and no network card between it and its clients.
     fn options(&self, given: &Options) -> Options {
         const NO_LIMIT: f64 = 1e9;
-        let sets = 1.0 - self.gets / 100.0;
+        let gets = f64::from(self.gets);
+        let sets = 1.0 - gets / 100.0;
         // Messages of a single client are those of gets without a pair in a bucket, and of sets that are not known.
         let active = if sets > 0.0 {
             self.messages / sets
@@ -76,7 +81,7 @@ impl Run {
             0.0
         };
         Options {
-            gets: self.gets,
+            gets,
             keys: self.keys,
             value: self.value,
             directory: self.directory_hits,
@@ -97,9 +102,12 @@ impl Run {
 pub fn compare(given: &Options, file: &Path) -> Result<Vec<Checked>, Failure> {
     let named = |error: String| Failure::Usage(format!("--against {}: {error}", file.display()));
     let text = std::fs::read_to_string(file).map_err(|error| named(error.to_string()))?;
-    let runs: Vec<Run> = serde_json::from_str(&text).map_err(|error| named(error.to_string()))?;
+    let arrays = serde_json::Deserializer::from_str(&text).into_iter::<Vec<Run>>();
+    let runs = arrays.collect::<Result<Vec<_>, _>>();
+    let runs = runs.map_err(|error| named(error.to_string()))?;
     let of_store: Vec<&Run> = runs
         .iter()
+        .flatten()
         .filter(|run| run.system == "store" && run.batch == 1)
         .collect();
     let mut checked = Vec::new();
@@ -118,11 +126,8 @@ pub fn compare(given: &Options, file: &Path) -> Result<Vec<Checked>, Failure> {
 }
 
 fn check(given: &Options, one: &Run, run: &Run) -> Checked {
-    let options = one.options(given);
     let cores = given.cores as f64;
-    let alone = options.at(1, 1, 1.0);
-    let scale = alone.rate / (one.of_all_per_second / 1e6);
-    let options = options.scaled(scale);
+    let options = one.options(given).fitted(one.of_all_per_second / 1e6);
     let found = options.at(1, run.clients, cores.min(run.clients as f64));
     let both = |measured, modelled| Both { measured, modelled };
     Checked {
@@ -131,7 +136,23 @@ fn check(given: &Options, one: &Run, run: &Run) -> Checked {
         clients: run.clients,
         mops: both(run.of_all_per_second / 1e6, found.rate),
         locks_lost: both(run.locks_lost, found.load.lost),
+        reads_again: both(run.reads_again, found.load.again),
         recency_swaps: both(run.recency_swaps, found.load.marks),
+    }
+}
+
+impl Options {
+    /// The same for a client that alone has so many million requests a second.
+    fn fitted(&self, rate: f64) -> Self {
+        let (modelled, measured) = (1.0 / self.at(1, 1, 1.0).rate, 1.0 / rate);
+        let client = self.client + measured - modelled;
+        match client > 0.0 {
+            true => Self {
+                client,
+                ..self.clone()
+            },
+            false => self.scaled(measured / modelled),
+        }
     }
 }
 
@@ -142,16 +163,17 @@ impl Display for Summary<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "Runs beside the model, whose costs are scaled to one client's throughput:"
+            "Runs beside the model, which is fitted to one client's throughput:"
         )?;
         writeln!(
             f,
-            "gets   value  clients   M requests/s  modelled    error   locks lost  modelled   recency swaps  modelled"
+            "gets   value  clients   M requests/s  modelled    error   locks lost  modelled   reads again  modelled   \
+             recency swaps  modelled"
         )?;
         for one in self.0 {
             writeln!(
                 f,
-                "{:>3} %{:>8}{:>9}{:>15.3}{:>10.3}{:>7.0} %{:>13.4}{:>10.4}{:>16.4}{:>10.4}",
+                "{:>3} %{:>8}{:>9}{:>15.3}{:>10.3}{:>7.0} %{:>13.4}{:>10.4}{:>14.4}{:>10.4}{:>16.4}{:>10.4}",
                 one.gets,
                 one.value,
                 one.clients,
@@ -160,6 +182,8 @@ impl Display for Summary<'_> {
                 100.0 * one.error(),
                 one.locks_lost.measured,
                 one.locks_lost.modelled,
+                one.reads_again.measured,
+                one.reads_again.modelled,
                 one.recency_swaps.measured,
                 one.recency_swaps.modelled,
             )?;

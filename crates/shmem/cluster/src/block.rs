@@ -18,7 +18,8 @@
 //!
 //! Invariants (the slides' read-friendly exclusive write, with supplement 3.2's cures):
 //! 1. The writer of a block has locked it by a compare-swap that raises the tail's version, from a tail that it has seen
-//!    together with an equal head. So there is one writer at a time.
+//!    together with an equal head, or that is its own last one. So words of one writer at a time are under way, and those
+//!    of its writes are ordered by its fences.
 //! 2. The head is written behind the content, and unlocks the block. So when a reader sees equal versions, the writer
 //!    has ended, or the words are from before the next writer. The checksum tells which of the two, word by word.
 //! 3. A block that is readable (head and tail equal, checksum right, key's bytes not 0) is in the table, and is its

@@ -48,6 +48,11 @@ fn canary_a_lock_before_the_head() {
 }
 
 #[test]
+fn a_session_sets_twice_and_does_not_wait_in_between() {
+    models::a_session_sets_twice(NO_LOADS);
+}
+
+#[test]
 fn reads_are_whole() {
     models::reads_are_whole(ALL);
 }

@@ -64,8 +64,8 @@ pub struct Verified {
     /// memory, too, in the order of that PE's fences. The standard says when Puts are seen by Gets and by the target,
     /// and nothing about other PEs' loads: a library may have the network card, or another PE's thread, store them.
     pub ordered_for_loads: bool,
-    /// What [`Fabric::get_nbi`] reads lands soon, also if `quiet` is not called. The standard says no more than that it
-    /// has landed when `quiet` returns.
+    /// What [`Fabric::get_nbi`] reads, and what Puts send, lands soon, also if `quiet` is not called. The standard says no
+    /// more than that it has landed when `quiet` returns.
     pub lands_alone: bool,
 }
 
@@ -79,7 +79,8 @@ pub struct Verified {
 /// * [`fence`](Fabric::fence) puts all Puts and `set`s to a PE before those that follow to the same PE.
 /// * The words of one Get are read in any order. A word is read whole, and arrives whole, in a copy of up to
 ///   [`WHOLE`] words; in a longer one it may be half of one and half of another.
-/// * A word that atomic operations change is changed by atomic operations only, or by a PE that has it to itself.
+/// * A word that atomic operations change is changed by atomic operations only, or by a PE that has it to itself; or it is
+///   a hint, any of whose values may be lost, and is put as well, whole.
 ///   `compare_swap`, `fetch_add`, `swap` and `fetch` are done when they return. Callers must not rely on a fence to
 ///   order them: OpenSHMEM 1.4 has a fence order all atomic operations, but 1.5 only those that fetch nothing.
 /// * The non-blocking operations work on this PE's own symmetric memory, so that no borrowed buffer is

@@ -35,7 +35,8 @@ pub enum Case {
     RawGet,
     /// The checksum of as many bytes.
     Checksum,
-    /// A compare-swap, a Put of the block, a fence, a set, and a quiet: what a direct set is made of.
+    /// A compare-swap, a Put of the block, a fence, a set, and a quiet: what a direct set is made of, and the wait for its
+    /// arrival, which a set over a network leaves out.
     RawSet,
     /// A get that the directory leads to its block.
     GetHit,

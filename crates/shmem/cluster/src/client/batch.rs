@@ -7,11 +7,11 @@
 use nuthatch_engine::{Item, Key, Op, Read, Replies, Reply, Request, Time};
 use nuthatch_fabric::{Address, Fabric, Gone};
 
-use super::Client;
 use super::active::lost;
 use super::direct::{Fetched, is_plain_read, is_plain_set};
 use super::directory::{At, Hint};
 use super::selector::{KINDS, Kind};
+use super::{Channel, Client};
 use crate::block::{self, Recency};
 use crate::bucket::{self, Pointer};
 use crate::config::{Clocks, Operations};
@@ -48,7 +48,7 @@ pub struct Wave {
     landed: usize,
     /// Recencies that are changed once all is read.
     pub used: Vec<Used>,
-    /// Blocks that were written, in order.
+    /// Blocks that were written whose words may still be under way, of each server in order: [`WAVE`] at most.
     pub wrote: Vec<Wrote>,
     /// One request is left, so a long block is read, too.
     alone: bool,
@@ -68,7 +68,7 @@ pub struct Used {
     pub new: Recency,
 }
 
-/// A block that was written and unlocked.
+/// A block that was written, and whose last word unlocks it.
 #[derive(Clone, Copy)]
 pub struct Wrote {
     pub server: usize,
@@ -273,7 +273,10 @@ impl<F: Fabric> Client<F> {
         self.read_until_done(now, wave);
         self.mark_the_only_one();
         let started = self.wave.timed.then(|| self.fabric.nanos());
-        self.complete_writes();
+        // Where memory cannot be loaded, words stay under way, and their blocks locked until the last one arrives: no reader
+        // sees what was there before the lock, and nobody else writes there (`block`, 1).
+        let land_alone = self.fabric.verified().lands_alone;
+        self.complete_writes(|channel| channel.reachable || !land_alone);
         self.exit();
         if let (Some(written), Some(started)) = (written, started)
             && wrote > 0
@@ -283,10 +286,10 @@ impl<F: Fabric> Client<F> {
         }
     }
 
-    /// Waits until all written words have arrived. If all memory can be loaded and stored, [`Fabric::quiet`] does that
-    /// at no cost. Otherwise `quiet` waits for every PE that this one has sent anything to, also for one that stands
-    /// still and was not written to.
-    fn complete_writes(&mut self) {
+    /// Waits until all words written to some servers have arrived. If all memory can be loaded and stored,
+    /// [`Fabric::quiet`] does that at no cost. Otherwise `quiet` waits for every PE that this one has sent anything to,
+    /// also for one that stands still and was not written to.
+    pub(super) fn complete_writes(&mut self, of: impl Fn(&Channel) -> bool) {
         let mut wrote = std::mem::take(&mut self.wave.wrote);
         if wrote.is_empty() {
             return;
@@ -295,16 +298,17 @@ impl<F: Fabric> Client<F> {
             if self.fabric.quiet().is_err() {
                 self.lose_those_gone();
             }
+            wrote.clear();
         } else {
             wrote.sort_by_key(|wrote| wrote.server);
             for of_server in wrote.chunk_by(|one, other| one.server == other.server) {
                 let last = of_server[of_server.len() - 1];
-                if self.await_arrival(last).is_err() {
+                if of(&self.channels[last.server]) && self.await_arrival(last).is_err() {
                     self.lose(last.server);
                 }
             }
+            wrote.retain(|wrote| !of(&self.channels[wrote.server]));
         }
-        wrote.clear();
         self.wave.wrote = wrote;
     }
 
@@ -424,6 +428,9 @@ impl<F: Fabric> Client<F> {
             else {
                 continue;
             };
+            if self.wave.wrote.len() >= WAVE {
+                self.complete_writes(|_| true);
+            }
             let server = self.wave.servers[index];
             let set = self.direct_set(server, &request.key, store, at, hint);
             self.wave.steps[index] = match set {

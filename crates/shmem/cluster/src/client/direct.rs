@@ -416,7 +416,8 @@ impl<F: Fabric> Client<F> {
     /// content becomes the lock's version.
     #[cold]
     fn give_back(&mut self, server: usize, pointer: Pointer, version: u64) -> Result<(), Gone> {
-        // Nobody writes to it: the words are those of the version before.
+        // Nobody else writes, and this session's words have arrived: those there are of the version before.
+        self.complete_writes(|_| true);
         let start = self.get_block(server, pointer)?;
         let words = &self.wave.words[start..];
         let end = Header::read(words).content_end().min(words.len() - 1);
@@ -486,7 +487,8 @@ impl<F: Fabric> Client<F> {
         let epoch = self.control(server).epoch;
         if self.directory.touch(at, epoch) {
             let recency = Recency::new(epoch, version, false);
-            self.fabric.set(server, first.plus(RECENCY), recency.0)?;
+            // A Put, though readers compare and swap the word: a `set` may wait for the PE, and any of them may be lost.
+            self.fabric.put(server, first.plus(RECENCY), &[recency.0])?;
         }
         self.unlock(server, first, version)?;
         let tail = Tail::new(version, self.session);

@@ -1,4 +1,5 @@
-//! Recomputes the invariants of a server's part of the store. No client may access it meanwhile.
+//! Recomputes the invariants of a server's part of the store. No client may access it meanwhile, but its last words may be
+//! under way.
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
@@ -9,13 +10,27 @@ use nuthatch_fabric::Fabric;
 use super::pages::State;
 use super::shard::Shard;
 use crate::block::{self, Found, HEAD};
-use crate::bucket::{ENTRIES, Entry, OVERFLOW};
+use crate::bucket::{ENTRIES, Entry, OVERFLOW, Pointer};
 use crate::stats::ServerStats;
 
 /// Entries of an overflow that go into a message.
 const OVERFLOW_TOLD: usize = 256;
 
+/// Attempts after which a block is taken for one that stays locked.
+const ATTEMPTS: u32 = 10_000;
+
 impl<F: Fabric> Shard<F> {
+    /// Copies a block, once all words have come that a session has left under way there.
+    fn copy_settled(&mut self, pointer: Pointer) {
+        for attempt in 0..ATTEMPTS {
+            self.copy(pointer);
+            if self.tail(pointer).version() == self.scratch[HEAD] {
+                return;
+            }
+            self.fabric.pause(attempt);
+        }
+    }
+
     /// Every invariant of blocks, buckets and pages; an error names the one that does not hold.
     pub fn audit(&mut self) -> Result<(), AuditError> {
         self.pages.audit()?;
@@ -37,13 +52,9 @@ impl<F: Fabric> Shard<F> {
                 if !seen.insert(key.clone()) {
                     return Err("block 3: a key has two pairs".into());
                 }
-                let len = self.layout.block_words(pointer);
-                let words = self.fabric.local(self.layout.block(pointer), len);
-                let words: Vec<u64> = words
-                    .iter()
-                    .map(|word| word.load(Ordering::Relaxed))
-                    .collect();
-                let found = block::judge(&words, &key, Some(&self.checksum));
+                self.copy_settled(pointer);
+                let words = &self.scratch;
+                let found = block::judge(words, &key, Some(&self.checksum));
                 if !matches!(found, Found::Pair(_)) {
                     let (head, tail) = (words[HEAD], self.tail(pointer));
                     return Err(format!("block 3: a pair is not readable: {head} {tail:?}").into());
@@ -53,7 +64,7 @@ impl<F: Fabric> Shard<F> {
                     return Err(format!("pages 1: a pair's block is {state:?}").into());
                 }
                 items += 1;
-                bytes += len as u64 * 8;
+                bytes += words.len() as u64 * 8;
             }
         }
         let ServerStats {

@@ -221,6 +221,31 @@ pub fn sets_exclude_each_other(fault: Fault, missing: Missing) {
     });
 }
 
+/// A session sets a pair twice, and does not wait for its words in between, beside another one that reads it (`block`, 1
+/// and 2).
+pub fn a_session_sets_twice(missing: Missing) {
+    explore(move || {
+        let World {
+            mut shard,
+            sessions: [mut one, mut other],
+            key,
+            known,
+        } = World::new(Fault::None, missing, false);
+        let first = block::Tail(known.tail).version();
+        let thread = thread::spawn(move || [1, 2].map(|number| one.set_pair(&key, &value(number))));
+        if let Some((version, found)) = other.get_pair(&key) {
+            assert_eq!(found, value(version - first), "a torn read is accepted");
+        }
+        assert_eq!(
+            thread.join().unwrap(),
+            [true, true],
+            "its own tail is the last one"
+        );
+        let (version, found) = content(&mut shard, known.pointer, key.bytes());
+        assert_eq!((version, found), (first + 2, Some(value(2).to_vec())));
+    });
+}
+
 /// A session reads a pair, in order and without a checksum, beside another one that sets it: a version and its value.
 pub fn reads_are_whole(missing: Missing) {
     explore(move || {
