@@ -15,6 +15,7 @@ pub fn mops(recording: &Recording, insert_ratio: f64, threads: usize) -> Result<
         .args(["--working-set", &recording.working_set.to_string()])
         .args(["--insert-ratio", &insert_ratio.to_string()])
         .args(["--batch", &recording.batch.to_string()])
+        .args(["--partitions", &recording.partitions.to_string()])
         .args(["--seconds", "3", "--rounds", "5", "--json"])
         .stdin(Stdio::null())
         .output()?;
