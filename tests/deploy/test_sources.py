@@ -2,9 +2,11 @@
 
 import json
 import os
+import pathlib
 import re
 import shutil
 import subprocess
+import tempfile
 import tomllib
 
 import pytest
@@ -104,3 +106,27 @@ def test_each_way_of_the_document_exists():
         assert (ROOT / path).exists(), path
     package = packages_of("nuthatch")[0]
     assert f"--path {os.path.relpath(os.path.dirname(package['manifest_path']), ROOT)}" in text
+
+
+@pytest.mark.skipif(not shutil.which("gpg"), reason="no gpg")
+def test_checksums_are_signed_if_they_belong_to_the_files():
+    # The path of the agent's socket is a short one.
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        home, files = pathlib.Path(folder, "home"), pathlib.Path(folder, "files")
+        home.mkdir(mode=0o700)
+        files.mkdir()
+        environment = {**os.environ, "GNUPGHOME": str(home)}
+
+        def run(*command):
+            return subprocess.run(command, cwd=files, capture_output=True, text=True, check=False, env=environment)
+
+        (files / "nuthatch.tar.gz").write_text("a tarball\n")
+        (files / "SHA256SUMS-x").write_text(run("sha256sum", "nuthatch.tar.gz").stdout)
+        made = run("gpg", "--batch", "--passphrase", "", "--quick-generate-key", "release@nuthatch.invalid", "ed25519", "sign")
+        assert made.returncode == 0, made.stderr
+        sign = [str(ROOT / "scripts/release.sh"), "sign", str(files), "release@nuthatch.invalid"]
+        signed = run(*sign)
+        assert signed.returncode == 0 and run("gpg", "--verify", "SHA256SUMS-x.asc").returncode == 0, signed.stderr
+        (files / "nuthatch.tar.gz").write_text("another\n")
+        assert "does not belong to the files" in run(*sign).stderr
+        run("gpgconf", "--kill", "all")
