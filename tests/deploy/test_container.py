@@ -111,11 +111,16 @@ def test_compose_starts_the_program_as_it_can_be_started(tmp_path):
     assert published == {"11211", words[words.index("--redis-port") + 1], "9150"}
     assert all(port.startswith("127.0.0.1:") for port in service["ports"])
     assert service["healthcheck"]["test"] == ["CMD", *NUTHATCH_COMMAND, "ping"]
-    if shutil.which("docker"):
-        # Its own reading of the file, which needs no engine.
-        command = ["docker", "compose", "--file", str(file), "config", "--quiet"]
-        ended = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert ended.returncode == 0 or "is not a docker command" in ended.stderr or "unknown" in ended.stderr, ended.stderr
+
+
+def test_docker_reads_the_compose_file():
+    """Its own reading, which needs no engine."""
+    compose = ["docker", "compose"]
+    if not shutil.which("docker") or subprocess.run([*compose, "version"], capture_output=True, check=False).returncode:
+        pytest.skip("no docker compose")
+    command = [*compose, "--file", str(ROOT / "dist/container/compose.yml"), "config", "--quiet"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
 
 
 class Builder:
