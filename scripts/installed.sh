@@ -17,7 +17,7 @@ soname=libnuthatch_flow.so.${version%%.*}
 
 programs="nuthatch nuthatch-lab nuthatch-pe"
 # The server's, which have manual pages of their own.
-commands="serve top completions man"
+commands="serve top ping completions man"
 binaries=$destdir$prefix/bin
 manuals=$destdir$prefix/share/man/man1
 example=$destdir$prefix/share/doc/nuthatch/nuthatch.toml

@@ -1,7 +1,8 @@
 """Writes an OCI archive of one layer: oci-archive.py FOLDER ARCHIVE NAME:TAG
 
 The same folder gives the same bytes: names are sorted, times are 0. The image runs the server as a user without rights,
-in the folder /data. (OCI image specification 1.1; `manifest.json` besides, for older `docker load`.)
+in the folder /data, as Containerfile's does. (OCI image specification 1.1; `manifest.json` besides, for older `docker
+load`. The health check is Docker's: the specification has none, and other programs skip it.)
 """
 
 import gzip
@@ -14,6 +15,14 @@ import tarfile
 
 MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 USER = 65532
+SECOND = 10**9
+HEALTH = {
+    "Test": ["CMD", "/usr/bin/nuthatch", "ping"],
+    "Interval": 30 * SECOND,
+    "Timeout": 5 * SECOND,
+    "StartPeriod": 60 * SECOND,
+    "Retries": 3,
+}
 
 
 def plain(entry):
@@ -59,6 +68,8 @@ def main(folder, path, name):
             "Entrypoint": ["/usr/bin/nuthatch"],
             "ExposedPorts": {"11211/tcp": {}},
             "StopSignal": "SIGTERM",
+            "Healthcheck": HEALTH,
+            "Labels": {"org.opencontainers.image.title": "nuthatch", "org.opencontainers.image.licenses": "Apache-2.0"},
         },
         "rootfs": {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(clear).hexdigest()}"]},
     }

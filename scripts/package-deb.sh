@@ -12,19 +12,7 @@ trap 'rm -r "$tree"' EXIT
 chmod 755 "$tree"
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml)
 architecture=$(dpkg --print-architecture)
-PREFIX=/usr DESTDIR="$tree" scripts/install.sh server >&2
-document=$tree/usr/share/doc/nuthatch
-install -D -m 644 dist/nuthatch.toml "$document/nuthatch.toml"
-install -D -m 644 LICENSE "$document/copyright"
-# Several words.
-# shellcheck disable=SC2046
-install -m 644 -t "$document" README.md CHANGELOG.md $(cat scripts/package-docs)
-install -D -m 644 -t "$document/prometheus" dist/prometheus/*
-install -D -m 644 -t "$document/grafana" dist/grafana/*
-gzip -9n "$document/CHANGELOG.md"
-install -D -m 644 dist/debian/nuthatch.toml "$tree/etc/nuthatch/nuthatch.toml"
-install -D -m 644 -t "$tree/lib/systemd/system" dist/systemd/*.service dist/systemd/*.socket
-gzip -9n "$tree"/usr/share/man/man1/*.1
+scripts/package-files.sh "$tree" /lib/systemd/system
 mkdir "$tree/DEBIAN"
 # What the binary needs of the system.
 mkdir -p "$tree/debian"
@@ -40,9 +28,10 @@ Installed-Size: $(du -sk "$tree" | cut -f1)
 Depends: ${depends:-libc6}, adduser, init-system-helpers
 Section: database
 Priority: optional
-Description: in-memory cache that speaks memcached's protocols
- A cache server for memcached's text, meta and binary clients, with passwords, TLS, metrics for Prometheus and items
- that outlive a restart. More hits from the same memory than memcached on most traces: see its documentation.
+Description: in-memory cache for clients of memcached and redis
+ A cache server for memcached's text, meta and binary clients, and for those of Redis: plain values, transactions and
+ short scripts. With passwords, TLS, metrics for Prometheus and items that outlive a restart. More hits from the same
+ memory than memcached on most traces: see its documentation.
 END
 echo /etc/nuthatch/nuthatch.toml >"$tree/DEBIAN/conffiles"
 cat >"$tree/DEBIAN/postinst" <<'END'

@@ -13,14 +13,7 @@ trap 'rm -r "$tree"' EXIT
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml)
 PREFIX=/usr DESTDIR="$tree/made" scripts/install.sh server >&2
 root=$tree/root
-install -D -m 755 "$tree/made/usr/bin/nuthatch" "$root/usr/bin/nuthatch"
-# The loader and the libraries that it would load, at the places where it looks.
-ldd "$root/usr/bin/nuthatch" | grep -o '/[^ ]*' | while read -r library; do
-    install -D -m 755 "$library" "$root$library"
-done
-mkdir -p "$root/etc" "$root/data"
-echo 'nuthatch:x:65532:65532::/data:/usr/bin/nuthatch' >"$root/etc/passwd"
-echo 'nuthatch:x:65532:' >"$root/etc/group"
+scripts/image-root.sh "$tree/made/usr/bin/nuthatch" "$root"
 archive=$out/nuthatch-$version-oci-$(uname -m).tar
 python3 scripts/oci-archive.py "$root" "$archive" nuthatch:"$version"
 echo "$archive"

@@ -3,8 +3,10 @@
 #
 #   release.sh cut VERSION    the version in manifests and lock files, the changelog cut at it; nothing is committed
 #   release.sh make [FOLDER]  checks each published crate as crates.io would, and makes for this machine's processor a
-#                             tarball, a Debian package, an image, what the program is made of (SBOM), the notes and the
+#                             tarball, packages for Debian and Fedora, an image, what the program is made of (SBOM), for
+#                             all the source, the chart for Kubernetes, the formula for Homebrew and the notes, and the
 #                             checksums of all; in target/release-files if not said
+#   release.sh sign FOLDER [KEY]  signs the checksums by GnuPG, with this key or the default one
 #   release.sh notes          what the changelog says of this version
 #
 # `make` takes what is committed: it refuses other files, and a version that the changelog does not have, unless DRY=1
@@ -14,6 +16,10 @@ cd "$(dirname "$0")/.."
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml)
 # SBOMs by the tool of CycloneDX's authors.
 cyclonedx=0.5.9
+# Where the project is, and so the files of a release. Only a trial does without.
+repository=$(sed -n 's/^repository = "\(.*\)"$/\1/p' Cargo.toml)
+# Files beside Cargo.toml that have the version in them. (A test looks whether they all agree: tests/deploy.)
+versioned="dist/helm/nuthatch/Chart.yaml dist/kubernetes/nuthatch.yaml dist/container/compose.yml"
 
 fail() {
     echo "release: $1" >&2
@@ -35,6 +41,9 @@ cut_release() {
     escaped=$(echo "$version" | sed 's/\./\\./g')
     sed -i -e "s/^version = \"$escaped\"\$/version = \"$new\"/" \
         -e "/path = /s/version = \"$escaped\"/version = \"$new\"/" Cargo.toml
+    # Several words.
+    # shellcheck disable=SC2086
+    sed -i "s/\([-:\" ]\)$escaped\b/\1$new/g" $versioned
     sed -i "s/^## \[Unreleased\]\$/&\n\n## [$new] - $(date +%F)/" CHANGELOG.md
     for manifest in Cargo.toml fuzz/Cargo.toml; do
         cargo update --quiet --workspace --offline --manifest-path "$manifest"
@@ -48,6 +57,8 @@ check_state() {
     [ -n "${DRY:-}" ] || [ -n "$(entries "$version")" ] || fail "the changelog has no $version: release.sh cut"
     [ -n "${DRY:-}" ] || [ "$(git describe --exact-match 2>/dev/null)" = "v$version" ] ||
         fail "this commit is not tagged v$version"
+    [ -n "${DRY:-}" ] || [ -n "$repository" ] ||
+        fail "Cargo.toml says no repository, where the formula and cargo binstall look for files"
 }
 
 # Each published crate as crates.io would take it: packaged, and built from the package, after those that it needs. All
@@ -76,6 +87,25 @@ print(*(p["manifest_path"] for p in packages if any(t["name"] == "nuthatch" and 
     mv target/sbom.json "$1/nuthatch-$version-$(uname -m).cdx.json"
 }
 
+# source_file FOLDER: all that is committed, as one file that has the same bytes on each machine.
+source_file() {
+    git archive --format tar --prefix "nuthatch-$version/" HEAD | gzip -9n >"$1/nuthatch-$version-source.tar.gz"
+}
+
+# chart FOLDER: as `helm package` has it, with the same bytes on each machine.
+chart() {
+    tar -C dist/helm --owner=0 --group=0 --sort=name --mtime=@0 --mode=u=rwX,go=rX -cf - nuthatch | gzip -9n \
+        >"$1/nuthatch-chart-$version.tgz"
+}
+
+# formula FOLDER: for Homebrew, with the checksum of the source.
+formula() {
+    homepage=${repository:-https://nuthatch.invalid}
+    sum=$(sha256sum "$1/nuthatch-$version-source.tar.gz" | cut -d ' ' -f 1)
+    sed -e "s|@version@|$version|g; s|@homepage@|$homepage|g; s|@sha256@|$sum|g" \
+        -e "s|@downloads@|$homepage/releases/download/v$version|g" dist/homebrew/nuthatch.rb.in >"$1/nuthatch.rb"
+}
+
 make_release() {
     out=$1
     check_state
@@ -85,10 +115,24 @@ make_release() {
     scripts/package-tar.sh "$out"
     scripts/package-oci.sh "$out"
     if command -v dpkg-deb >/dev/null; then scripts/package-deb.sh "$out"; fi
+    if command -v rpmbuild >/dev/null; then scripts/package-rpm.sh "$out"; else echo "release: no rpmbuild, so no rpm" >&2; fi
     sbom "$out"
+    source_file "$out"
+    chart "$out"
+    formula "$out"
     notes >"$out/notes.md"
     (cd "$out" && sha256sum -- * >"SHA256SUMS-$(uname -m)")
     ls -l "$out"
+}
+
+sign() {
+    for sums in "$1"/SHA256SUMS-*; do
+        case $sums in *.asc) continue ;; esac
+        [ -f "$sums" ] || fail "$1 has no checksums"
+        (cd "$1" && sha256sum --check --quiet "$(basename "$sums")") || fail "$sums does not belong to the files"
+        gpg --batch --yes --armor --detach-sign ${2:+--local-user "$2"} "$sums"
+        echo "$sums.asc"
+    done
 }
 
 notes() {
@@ -101,6 +145,7 @@ case ${1:-}:$# in
     cut:2) cut_release "$2" ;;
     make:1) make_release target/release-files ;;
     make:2) make_release "$2" ;;
+    sign:2 | sign:3) sign "$2" "${3:-}" ;;
     notes:1) notes ;;
     *)
         sed -n 's/^#   \(release.sh.*\)/\1/p' "$0" >&2

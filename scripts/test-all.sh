@@ -93,6 +93,7 @@ after() {
     run crates scripts/check-crates.sh >$logs/crates.log
     run dependencies scripts/check-dependencies.sh >$logs/dependencies.log
     run clients scripts/test-clients.sh >$logs/clients.log
+    run deploy scripts/test-deploy.sh >$logs/deploy.log
     run dpdk scripts/test-dpdk.sh >$logs/dpdk.log
 } &
 beside=$!
@@ -116,7 +117,7 @@ check packages scripts/test-packages.sh
 check c scripts/test-c.sh
 wait $beside $store
 trap - EXIT
-for name in loom setup format fuzz crates dependencies clients dpdk shmem cluster; do
+for name in loom setup format fuzz crates dependencies clients deploy dpdk shmem cluster; do
     echo "==> $name"
     cat $logs/$name.log
     tally $name

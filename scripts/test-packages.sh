@@ -1,6 +1,7 @@
 #!/bin/sh
 # The packages, built and used: the Debian package is installed and its server asked, as far as this machine lets one
-# install; the image's files are all that its server needs; the tarball's binary runs from where it was unpacked.
+# install, and that for Fedora, with the same files, into an empty root; the image's files are all that its server needs; the
+# tarball's binary runs from where it was unpacked.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/check-env.sh
@@ -97,6 +98,7 @@ fi
 
 package=$(scripts/package-deb.sh "$out")
 dpkg-deb --info "$package" | grep '^ Package: nuthatch' >"$out/dpkg"
+dpkg-deb --field "$package" Description | head -n 1 | grep memcached | grep -q redis
 dpkg-deb --contents "$package" >"$out/contents"
 for file in lib/systemd/system/nuthatch.service usr/share/man/man1/nuthatch.1.gz usr/share/man/man1/nuthatch-top.1.gz \
     usr/share/doc/nuthatch/statistics.md usr/share/doc/nuthatch/prometheus/nuthatch.rules.yml \
@@ -150,6 +152,30 @@ if [ "$(id -u)" = 0 ] && ! dpkg -s nuthatch >/dev/null 2>&1; then
 else
     dpkg-deb --extract "$package" "$out/deb"
     asks "$out/deb/usr/bin/nuthatch"
+    skipped=$((skipped + 1))
+fi
+# The same for Fedora and RHEL: into an empty root, with a database of its own, without the scripts, which need a shell there.
+if command -v rpmbuild >/dev/null; then
+    package=$(scripts/package-rpm.sh "$out")
+    rpm -qpi "$package" | grep '^Summary .*memcached and redis' >"$out/rpm"
+    rpm -qp --requires "$package" | grep '^libc\.so' >>"$out/rpm"
+    rpm -qpc "$package" | grep -x /etc/nuthatch/nuthatch.toml >>"$out/rpm"
+    # As in the Debian package, but for the place of systemd's units, and for folders.
+    rpm -qp --qf '[%{FILEMODES:perms} %{FILENAMES}\n]' "$package" | sed -n 's/^-[^ ]* //p' | sort >"$out/rpm-files"
+    sed -n 's,^-.* \./\(.*\),/\1,p' "$out/contents" | sed 's,^/lib/systemd,/usr/lib/systemd,' | sort | cmp - "$out/rpm-files"
+    for script in "$(rpm -qp --qf '%{PREIN}' "$package")" "$(rpm -qp --qf '%{POSTIN}' "$package")" \
+        "$(rpm -qp --qf '%{PREUN}' "$package")" "$(rpm -qp --qf '%{POSTUN}' "$package")"; do
+        echo "$script" | sh -n
+    done
+    root=$PWD/$out/rpm-root
+    mkdir "$root"
+    rpm --root "$root" --nodeps --noscripts -i "$package" >>"$out/rpm" 2>&1 || { cat "$out/rpm"; exit 1; }
+    rpm --root "$root" --nodeps -V nuthatch
+    asks "$root/usr/bin/nuthatch" --config "$root/etc/nuthatch/nuthatch.toml" --log stderr -e=
+    rpm --root "$root" --nodeps --noscripts -e nuthatch
+    [ ! -e "$root/usr/bin/nuthatch" ] && [ ! -e "$root/etc/nuthatch/nuthatch.toml" ]
+else
+    echo "packages: no rpmbuild (scripts/setup-packages.sh): the rpm is not built"
     skipped=$((skipped + 1))
 fi
 echo "counts: $passed passed, 0 failed, $skipped skipped"

@@ -23,6 +23,7 @@ mod listeners;
 mod missing;
 mod pid_file;
 mod process;
+pub mod reach;
 mod reload;
 pub mod serve;
 mod settings;

@@ -10,6 +10,7 @@ use nuthatch_cli::cuckoo::{DefaultEngine, went_where};
 use nuthatch_program::{Failure, command_line, output};
 use nuthatch_server::config::MEMCACHED_VERSION;
 
+use crate::ping::Ping;
 use crate::top::Top;
 
 /// How `nuthatch` serves.
@@ -81,6 +82,8 @@ pub enum Command {
     Serve(Box<Serve>),
     /// Show live statistics of a server that speaks memcached's protocol, in a terminal
     Top(Top),
+    /// Ask a server whether it answers: exit code 0 if it does, 1 if it does not
+    Ping(Ping),
     /// Print completions for a shell
     Completions {
         /// The shell that the completions are for
@@ -88,7 +91,7 @@ pub enum Command {
     },
     /// Print the manual page
     Man {
-        /// Print the page of this command instead of the program's: serve, top, completions or man
+        /// Print the page of this command instead of the program's: serve, top, ping, completions or man
         command: Option<String>,
     },
 }

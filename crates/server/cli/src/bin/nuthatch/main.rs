@@ -3,6 +3,8 @@
 #![forbid(unsafe_code)]
 
 mod command;
+mod connect;
+mod ping;
 mod top;
 
 use std::process::ExitCode;
@@ -39,6 +41,7 @@ fn run(line: CommandLine) -> Result<(), Failure> {
         None => serve::run(line.serve),
         Some(Command::Serve(serve)) => serve::run(*serve),
         Some(Command::Top(top)) => top::run(&top),
+        Some(Command::Ping(ping)) => ping::run(&ping),
         Some(Command::Completions { shell }) => command::completions(shell),
         Some(Command::Man { command }) => command::man(command.as_deref()),
     }

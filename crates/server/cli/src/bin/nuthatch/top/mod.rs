@@ -1,11 +1,9 @@
 //! `nuthatch top`: what a server of memcached's protocol does, live in a terminal.
 //!
-//! * [`connect`]: a connection to a server.
 //! * [`sample`]: statistics, requested at intervals, and their changes between two moments.
 //! * [`times`]: how long requests took.
 //! * [`view`]: the lines of a screen.
 
-mod connect;
 mod sample;
 mod times;
 mod view;
@@ -20,11 +18,12 @@ use clap::Args;
 use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use crossterm::{cursor, execute, queue, style, terminal};
 use nuthatch_program::Failure;
+use nuthatch_server::config::PORT;
 use nuthatch_server::{Shutdown, Signals};
 
-use self::connect::Target;
 use self::sample::{Asker, Between, Sample};
 use self::view::{History, Order, View};
+use crate::connect::{self, Target};
 
 /// The server to observe, and how to print its statistics.
 #[derive(Args, Clone, Debug)]
@@ -62,6 +61,7 @@ impl Top {
         let tls = self.tls.then(|| connect::trusting(self.ca.as_deref()));
         Ok(Target {
             server: self.server.clone(),
+            port: PORT,
             login,
             tls: tls.transpose()?,
         })

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use super::connect::{Connection, Target};
 use super::times::Times;
+use crate::connect::{Connection, Target};
 
 /// Statistics by their names.
 type Stats = HashMap<String, String>;

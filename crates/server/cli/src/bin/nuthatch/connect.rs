@@ -9,11 +9,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nuthatch_server::address::TypedAddress;
-use nuthatch_server::config::PORT;
-use rustls::crypto::ring;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{WebPkiSupportedAlgorithms, ring};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{
+    AlertDescription, ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore,
+    SignatureScheme, StreamOwned,
+};
 
 /// How long a server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -33,6 +36,8 @@ const TRUSTED: [&str; 3] = [
 pub(super) struct Target {
     /// HOST, HOST:PORT, an address of IPv6 with or without brackets and port, or a path.
     pub(super) server: String,
+    /// The port, where none was typed.
+    pub(super) port: u16,
     /// A name and its password.
     pub(super) login: Option<(String, String)>,
     /// Under TLS.
@@ -71,7 +76,7 @@ impl Target {
     fn tcp(&self) -> io::Result<TcpStream> {
         let mut failed = io::Error::other("no address");
         let addresses =
-            TypedAddress::parse(&self.server).and_then(|address| address.addresses(PORT));
+            TypedAddress::parse(&self.server).and_then(|address| address.addresses(self.port));
         for address in addresses.map_err(io::Error::other)? {
             match TcpStream::connect_timeout(&address, PATIENCE) {
                 Ok(stream) => {
@@ -126,6 +131,65 @@ pub(super) fn trusting(ca: Option<&Path>) -> Result<Arc<ClientConfig>, String> {
     Ok(Arc::new(config))
 }
 
+/// Any certificate is fine: for who sends nothing secret, and believes nothing of the answer but that there is one.
+pub(super) fn trusting_any() -> Result<Arc<ClientConfig>, String> {
+    let provider = ring::default_provider();
+    let any = AnyCertificate(provider.signature_verification_algorithms);
+    let config = ClientConfig::builder_with_provider(Arc::new(provider))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| format!("TLS: {error}"))?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(any))
+        .with_no_client_auth();
+    Ok(Arc::new(config))
+}
+
+/// Takes each certificate, and each signature by it. The algorithms are those that are offered.
+#[derive(Debug)]
+struct AnyCertificate(WebPkiSupportedAlgorithms);
+
+impl ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_schemes()
+    }
+}
+
+/// True if the server has ended the connection because it demands a certificate of its clients.
+pub(super) fn wants_certificate(error: &io::Error) -> bool {
+    let alert = rustls::Error::AlertReceived(AlertDescription::CertificateRequired);
+    let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
+    cause == Some(&alert)
+}
+
 /// The password in a file: its first line.
 pub(super) fn password(path: &Path) -> Result<String, String> {
     let text = fs::read_to_string(path)
@@ -142,21 +206,34 @@ impl<S: Read + Write + Send> Stream for S {}
 pub(super) struct Connection(BufReader<Box<dyn Stream>>);
 
 impl Connection {
-    /// A line, without its end.
-    fn line(&mut self) -> Result<String, String> {
+    /// Writes a request.
+    pub(super) fn send(&mut self, request: &[u8]) -> io::Result<()> {
+        let stream = self.0.get_mut();
+        stream.write_all(request)?;
+        stream.flush()
+    }
+
+    /// Reads a line, without its end. Errors: the server has closed the connection.
+    pub(super) fn read_line(&mut self) -> io::Result<String> {
         let mut line = Vec::new();
         let mut limited = (&mut self.0).take(LINE_MAX);
-        let count = limited.read_until(b'\n', &mut line).map_err(lost)?;
-        if count == 0 {
-            return Err("the server closed the connection".to_owned());
+        match limited.read_until(b'\n', &mut line)? {
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            _ => Ok(String::from_utf8_lossy(&line).trim_end().to_owned()),
         }
-        Ok(String::from_utf8_lossy(&line).trim_end().to_owned())
+    }
+
+    /// Reads so many bytes. Errors: the server has closed the connection before.
+    pub(super) fn read_exact(&mut self, bytes: &mut [u8]) -> io::Result<()> {
+        self.0.read_exact(bytes)
+    }
+
+    fn line(&mut self) -> Result<String, String> {
+        self.read_line().map_err(lost)
     }
 
     fn say(&mut self, text: &str) -> Result<(), String> {
-        let stream = self.0.get_mut();
-        let said = stream.write_all(text.as_bytes());
-        said.and_then(|()| stream.flush()).map_err(lost)
+        self.send(text.as_bytes()).map_err(lost)
     }
 
     /// As for memcached's `-Y`: a set whose value is the name and the password.
@@ -192,8 +269,12 @@ impl Connection {
     }
 }
 
-fn lost(error: io::Error) -> String {
-    format!("the server: {error}")
+/// What to say of a connection that has failed.
+pub(super) fn lost(error: io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => "the server closed the connection".to_owned(),
+        _ => format!("the server: {error}"),
+    }
 }
 
 #[cfg(test)]
