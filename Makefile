@@ -2,7 +2,7 @@
 
 PREFIX ?= /usr/local
 
-.PHONY: serve cluster test bench figures-engines figures-hash figures-flow figures-cluster loom tsan aarch64 fuzz soak dpdk \
+.PHONY: serve cluster test bench figures figures-engines figures-hash figures-flow figures-cluster loom tsan aarch64 fuzz soak dpdk \
 	release install install-flow uninstall
 
 # Build and start a server on 127.0.0.1:11211.
@@ -21,9 +21,14 @@ test:
 bench:
 	@scripts/bench.sh $(SECONDS)
 
-# The figures of docs/engines.md, engines side by side, in process and behind a server; and its part that shows them.
+# The papers' figures and the README's claims, run, drawn and judged: ARGS="--quick", or "memc3 cphash/5 --quick". WRITE=1
+# writes what was found into docs/papers.md and docs/engines.md.
+figures:
+	@scripts/figures.sh $(ARGS)
+
+# Those of docs/engines.md: engines side by side, in process and behind a server.
 figures-engines:
-	@scripts/figures-engines.sh $(ARGS)
+	@scripts/figures.sh engines cphash/5 cphash/8 cphash/13 $(ARGS)
 
 # The figures and tables of docs/hashing.md.
 figures-hash:
@@ -35,7 +40,7 @@ figures-flow:
 
 # The figures of SHMEMCache, on OpenSHMEM: latencies, throughput, the pointer directory, the model of many machines.
 figures-cluster:
-	@scripts/figures-cluster.sh $(ARGS)
+	@scripts/figures.sh shmemcache $(ARGS)
 
 # The models of the lock-free parts alone.
 loom:

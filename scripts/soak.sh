@@ -7,6 +7,7 @@
 #   - the models of lock-free code, with more preemptions;
 #   - the distributed store on OpenSHMEM, all cases and random checks, where it is, and its gateways under load, also
 #     while links are cut (soak-cluster.sh);
+#   - every figure of the laboratory in its quick size;
 #   - all fuzz targets together.
 set -eu
 cd "$(dirname "$0")/.."
@@ -44,6 +45,9 @@ part loom env NUTHATCH_SOAK=1 scripts/loom.sh
 part cluster env AGAIN=1 NUTHATCH_SOAK=$((seconds / 1800 + 1)) scripts/test-cluster.sh
 
 part gateways scripts/soak-cluster.sh $seconds
+
+# Every figure in its quick size: some 25 minutes. The numbers are worth nothing beside other work, the commands are.
+part figures scripts/figures.sh --quick
 
 part fuzz scripts/fuzz.sh $((seconds / $(ls fuzz/fuzz_targets | wc -l)))
 
