@@ -240,7 +240,8 @@ fn a_part_of_what_a_command_prints_may_come_from_a_model() {
     place.figure(&format!("{command}read = {reads}\n"));
     assert!(place.run().status.success());
     let table = fs::read_to_string(place.path("found/cphash/5.csv")).unwrap();
-    let rows: Vec<_> = table.lines().skip(1).collect();
+    let is_row = |line: &&str| !line.starts_with("# ");
+    let rows: Vec<_> = table.lines().filter(is_row).skip(1).collect();
     assert_eq!(rows, ["a,1,1,1,1,measured", "b,1,2,2,2,modelled"]);
 }
 
@@ -290,6 +291,83 @@ fn statements_are_judged_and_what_is_missing_is_said() {
     }
 }
 
+/// Class of fault: a statement that holds since the point that would refute it failed.
+#[test]
+fn a_point_that_failed_is_no_evidence() {
+    let place = Place::new();
+    let run = r#"
+[[run]]
+program = "sh"
+words = "-c 'test {threads} = 1 && echo 3'"
+each.threads = [1, 2]
+read = [{ series = "a", x = "{threads}", y = "{@$}" }]
+"#;
+    let statements = "[[statement]]\nseries = \"a\"\nlevel = 0.1\n\
+                      [[statement]]\nseries = \"a\"\nbetween = [0, 9]\n\
+                      [[statement]]\nseries = \"a\"\nbetween = [0, 9]\nat = 1\n";
+    place.figure(&format!("{run}{statements}"));
+    assert_eq!(place.run().status.code(), Some(1));
+    let found = place.found();
+    let verdicts = &found["verdicts"];
+    for number in [0, 1] {
+        assert_eq!(verdicts[number]["holds"], Value::Null, "{verdicts}");
+        let because = "a has no point at 2: its command failed";
+        assert_eq!(verdicts[number]["because"], because);
+    }
+    assert_eq!(verdicts[2]["holds"], true);
+}
+
+/// Class of fault: a lower bound that is drawn and judged as a measurement.
+#[test]
+fn a_point_that_does_not_count_is_left_out_with_its_reason() {
+    let place = Place::new();
+    let valid = "valid = { is = \"{@kept}\", otherwise = \"the rate was not kept\" }";
+    let run = |kept: &str| {
+        ECHO.replace(
+            "\\\"y\\\": 2",
+            &format!("\\\"y\\\": 2, \\\"kept\\\": {kept}"),
+        )
+        .replace("\\\"y\\\": 1", "\\\"y\\\": 1, \\\"kept\\\": true")
+        .replace("y = \"{@y}\"", &format!("y = \"{{@y}}\", {valid}"))
+    };
+    let statement = "[[statement]]\nseries = \"a\"\nbelow = \"b\"\n";
+    place.figure(&format!("{}{statement}", run("false")));
+    let output = place.run();
+    assert!(output.status.success(), "{output:?}");
+    let printed = text(&output.stdout);
+    let left_out = "left out: b at 1: the rate was not kept";
+    assert!(printed.contains(left_out), "{printed}");
+    let found = place.found();
+    assert_eq!(found["points"].as_array().unwrap().len(), 1);
+    assert_eq!(found["verdicts"][0]["holds"], Value::Null);
+    let because = "b has no point at 1: the rate was not kept";
+    assert_eq!(found["verdicts"][0]["because"], because);
+
+    place.figure(&run("3"));
+    let output = place.run();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let printed = text(&output.stdout);
+    assert!(printed.contains("neither true nor false"), "{printed}");
+}
+
+#[test]
+fn what_a_command_warns_of_stands_beside_its_points() {
+    let place = Place::new();
+    let warning = "\\\"y\\\": 2, \\\"warning\\\": \\\"it is <old>\\\"";
+    place.figure(&ECHO.replace("\\\"y\\\": 2", warning));
+    let output = place.run();
+    assert!(output.status.success(), "{output:?}");
+    let printed = text(&output.stdout);
+    assert!(printed.contains("warning: it is <old>"), "{printed}");
+    assert_eq!(place.found()["notes"], json!(["it is <old>"]));
+    assert!(place.report().status.success());
+    let page = place.page();
+    assert!(
+        page.contains("A command warns: it is &lt;old&gt;"),
+        "{page}"
+    );
+}
+
 /// Ctrl-C reaches all processes of a terminal.
 #[test]
 fn ctrl_c_keeps_what_was_measured() {
@@ -326,6 +404,8 @@ fn ctrl_c_keeps_what_was_measured() {
     assert_eq!(found["interrupted"], true);
     assert_eq!(found["points"].as_array().unwrap().len(), 2);
     assert_eq!(found["gaps"], json!([]));
+    let missing = json!([{ "series": "c", "x": 1.0, "why": "the run was interrupted" }]);
+    assert_eq!(found["missing"], missing);
 
     assert!(place.report().status.success());
     assert!(place.page().contains("The run was interrupted"));

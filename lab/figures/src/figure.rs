@@ -184,9 +184,21 @@ pub struct Read {
     /// The value is multiplied by this.
     #[serde(default = "unit")]
     pub times: f64,
+    /// What the output says of whether the value is one. A point that is none in any round is left out.
+    pub valid: Option<Valid>,
     /// These points come from a model, though others of the run are measured.
     #[serde(default)]
     pub modelled: bool,
+}
+
+/// Whether a value is one.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Valid {
+    /// `true` or `false`: `{@kept}`.
+    pub is: String,
+    /// Why it is none, if it is `false`.
+    pub otherwise: String,
 }
 
 /// A value that a file has as a text or as a number.

@@ -38,6 +38,12 @@ pub struct Found {
     pub points: Vec<Point>,
     /// What is missing, and why.
     pub gaps: Vec<Gap>,
+    /// The points that the gaps left out.
+    #[serde(default)]
+    pub missing: Vec<Missing>,
+    /// What the commands warn of.
+    #[serde(default)]
+    pub notes: Vec<String>,
     /// What became of the statements; none in a smoke run.
     pub verdicts: Vec<Verdict>,
 }
@@ -59,6 +65,8 @@ impl Found {
             interrupted: false,
             points: points.into_iter().collect(),
             gaps: Vec::new(),
+            missing: Vec::new(),
+            notes: Vec::new(),
             verdicts: Vec::new(),
         }
     }
@@ -152,15 +160,26 @@ pub struct Point {
     pub modelled: bool,
 }
 
-/// A command that gave no points.
+/// A command that gave no points, or one that does not count.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {
     /// Its line.
     pub command: String,
     /// Why.
     pub reason: String,
-    /// It was not run, since the machine does not have what it needs. Otherwise it failed.
+    /// It was not run, since the machine does not have what it needs, or its point does not count. Otherwise it failed.
     pub skipped: bool,
+}
+
+/// A point that the figure's file asks for, and that is not there.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Missing {
+    /// The series. Here and below `{@path}` stands for what the output did not tell.
+    pub series: String,
+    /// The place on the horizontal axis.
+    pub x: X,
+    /// Why, in a few words.
+    pub why: String,
 }
 
 /// What became of a statement.
@@ -170,6 +189,9 @@ pub struct Verdict {
     pub statement: String,
     /// Whether it holds; nothing if its points are missing.
     pub holds: Option<bool>,
+    /// It is not judged, since the spreads of two points overlap.
+    #[serde(default)]
+    pub noise: bool,
     /// The numbers that decide it.
     pub because: String,
     /// Why it does not hold here, as far as that is known; from the figure's file.

@@ -8,7 +8,7 @@
 //!      |  run             rounds in turn; a command that fails or cannot run leaves a gap with its reason
 //!      v
 //!  found                  points with their spread, gaps, machine: JSON and CSV
-//!      |  statement       which hold, in words, and why one does not
+//!      |  statement       which hold, in words, and why one does not; none is judged where a point is missing
 //!      v
 //!  draw                   SVG
 //!
@@ -23,6 +23,7 @@ mod command;
 mod draw;
 mod figure;
 mod found;
+mod measured;
 mod needs;
 mod options;
 mod plan;

@@ -219,10 +219,14 @@ fn summary(figure: &Figure, found: &Found) -> String {
         let what = if gap.skipped { "left out" } else { "failed" };
         let _ = writeln!(text, "  {what}: {}\n    {}", gap.reason, gap.command);
     }
+    for note in &found.notes {
+        let _ = writeln!(text, "  warning: {note}");
+    }
     for verdict in &found.verdicts {
         let holds = match verdict.holds {
             Some(true) => "holds",
             Some(false) => "DOES NOT HOLD",
+            None if verdict.noise => "within the noise",
             None => "not judged",
         };
         let _ = writeln!(

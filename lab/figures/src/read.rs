@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::command::Programs;
-use crate::figure::Read;
+use crate::figure::{Read, Valid};
 use crate::found::X;
 use crate::plan::{Planned, value};
 use crate::template::fill;
@@ -21,6 +21,8 @@ pub struct Reading {
     pub ends: Option<(f64, f64)>,
     /// It comes from a model.
     pub modelled: bool,
+    /// Why it does not count, if it does not.
+    pub invalid: Option<String>,
 }
 
 /// A row: the object, and the objects around it from the inside out.
@@ -136,5 +138,56 @@ fn reading(
         y: number(&read.y)?,
         ends,
         modelled: planned.run.modelled || read.modelled,
+        invalid: match &read.valid {
+            Some(valid) => invalid(valid, &filled(&valid.is)?)?,
+            None => None,
+        },
     })
+}
+
+/// Why a value does not count, by what the output says of it.
+fn invalid(Valid { is, otherwise }: &Valid, says: &str) -> Result<Option<String>, String> {
+    match says {
+        "true" => Ok(None),
+        "false" => Ok(Some(otherwise.clone())),
+        says => Err(format!("{is}: `{says}` is neither true nor false")),
+    }
+}
+
+/// The series and places that a command is to give. What only its output tells stays as its placeholder.
+///
+/// # Errors
+/// In words: a placeholder that nothing fills.
+pub fn promised(planned: &Planned<'_>, programs: &Programs) -> Result<Vec<(String, X)>, String> {
+    let filled = |template: &str| {
+        fill(template, |name| match name.starts_with('@') {
+            true => Ok(format!("{{{name}}}")),
+            false => value(name, &planned.variables, programs),
+        })
+    };
+    let reads = planned.run.read.iter();
+    reads
+        .map(|read| Ok((filled(&read.series)?, X::of(&filled(&read.x)?))))
+        .collect()
+}
+
+/// Texts that a command warns with: at most so many are kept of a figure.
+const WARNINGS: usize = 20;
+
+/// Adds what the output warns of: the texts of its fields `warning`.
+pub fn warnings(output: &Value, all: &mut Vec<String>) {
+    match output {
+        Value::Object(fields) => {
+            if let Some(Value::String(text)) = fields.get("warning")
+                && !text.is_empty()
+                && !all.contains(text)
+                && all.len() < WARNINGS
+            {
+                all.push(text.clone());
+            }
+            fields.values().for_each(|value| warnings(value, all));
+        }
+        Value::Array(values) => values.iter().for_each(|value| warnings(value, all)),
+        _ => {}
+    }
 }

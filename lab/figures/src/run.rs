@@ -1,15 +1,17 @@
 //! Runs a figure's commands.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use crate::command::{self, Programs};
 use crate::figure::{Figure, Run, Size};
-use crate::found::{FORMAT, Found, Gap, Point, X};
+use crate::found::{FORMAT, Found, Missing, X};
+use crate::measured::Measured;
 use crate::needs::lacking;
 use crate::plan::{Planned, plan};
-use crate::read::{Reading, readings};
+use crate::read::{promised, readings, warnings};
 use crate::statement::judge;
 
 /// What a run is told beside the figure.
@@ -26,15 +28,6 @@ pub struct Setting<'s> {
     pub progress: &'s dyn Fn(&str),
 }
 
-/// The values of one point, a round each.
-struct Rounds {
-    series: String,
-    x: X,
-    modelled: bool,
-    values: Vec<f64>,
-    ends: Option<(f64, f64)>,
-}
-
 /// Runs the figure called `name`. Commands that fail or cannot run leave gaps.
 ///
 /// # Errors
@@ -44,37 +37,35 @@ pub fn run(name: &str, figure: &Figure, setting: &Setting<'_>) -> Result<Found, 
     #[expect(clippy::disallowed_methods, reason = "the file tells the moment")]
     let began = SystemTime::now().duration_since(UNIX_EPOCH);
     let clock = Instant::now();
-    let mut rounds = Vec::new();
-    let mut gaps = Vec::new();
-    let (able, unable): (Vec<_>, Vec<_>) = planned
-        .iter()
-        .map(|one| {
-            (
-                one,
-                lacking(figure, one.run, setting.size, setting.programs),
-            )
-        })
-        .partition(|(_, lacking)| lacking.is_none());
-    for (one, reason) in unable {
-        note(&mut gaps, one, reason.unwrap_or_default(), true);
-    }
-    'rounds: for _ in 0..*figure.rounds.of(setting.size) {
-        for (one, _) in &able {
-            // Relaxed: a flag alone, which the signal's handler sets.
-            if setting.interrupted.load(Ordering::Relaxed) {
-                break 'rounds;
+    let mut measured = Measured::default();
+    let mut missing = Vec::new();
+    let mut able = Vec::new();
+    for one in &planned {
+        // A wrong placeholder is found before anything runs.
+        let promised = promised(one, setting.programs)?;
+        match lacking(figure, one.run, setting.size, setting.programs) {
+            Some(reason) => {
+                measured.note(one, reason, true);
+                missing.extend(because(promised, "it was left out"));
             }
-            (setting.progress)(&command::typed(&one.line));
-            let found = command::output(&one.line)
-                .and_then(|output| readings(&output, one, setting.programs));
-            match found {
-                Ok(found) => keep(&mut rounds, found),
-                // The command has the signal, too.
-                Err(_) if setting.interrupted.load(Ordering::Relaxed) => break 'rounds,
-                Err(reason) => note(&mut gaps, one, reason, false),
-            }
+            None => able.push((one, promised)),
         }
     }
+    let commands: Vec<&Planned<'_>> = able.iter().map(|(one, _)| *one).collect();
+    let outcomes = rounds(
+        &commands,
+        *figure.rounds.of(setting.size),
+        setting,
+        &mut measured,
+    );
+    for ((_, promised), outcome) in able.into_iter().zip(outcomes) {
+        match outcome {
+            Outcome::Gave => {}
+            Outcome::Failed => missing.extend(because(promised, "its command failed")),
+            Outcome::Waits => missing.extend(because(promised, "the run was interrupted")),
+        }
+    }
+    let runs = commands.iter().map(|one| one.run);
     let mut found = Found {
         format: FORMAT,
         figure: name.to_owned(),
@@ -82,22 +73,78 @@ pub fn run(name: &str, figure: &Figure, setting: &Setting<'_>) -> Result<Found, 
         size: setting.size,
         command: again(name, setting.size),
         machine: setting.machine.clone(),
-        versions: versions(
-            figure,
-            able.iter().map(|(one, _)| one.run),
-            setting.programs,
-        ),
+        versions: versions(figure, runs, setting.programs),
         began: began.map_or(0, |time| time.as_secs()),
         took: clock.elapsed().as_secs_f64(),
         interrupted: setting.interrupted.load(Ordering::Relaxed),
-        points: rounds.into_iter().map(point).collect(),
-        gaps,
+        gaps: mem::take(&mut measured.gaps),
+        notes: mem::take(&mut measured.notes),
+        points: measured.points(&mut missing),
+        missing,
         verdicts: Vec::new(),
     };
     if setting.size != Size::Smoke {
         found.verdicts = judge(figure, &found);
     }
     Ok(found)
+}
+
+/// What became of a command.
+#[derive(Clone, Copy)]
+enum Outcome {
+    /// It did not run to its end.
+    Waits,
+    /// It failed in each of its rounds.
+    Failed,
+    /// It gave points.
+    Gave,
+}
+
+/// Runs the commands in turn, so many rounds. Returns what became of each.
+fn rounds(
+    commands: &[&Planned<'_>],
+    rounds: usize,
+    setting: &Setting<'_>,
+    measured: &mut Measured,
+) -> Vec<Outcome> {
+    let mut outcomes = vec![Outcome::Waits; commands.len()];
+    for _ in 0..rounds {
+        for (one, outcome) in commands.iter().zip(&mut outcomes) {
+            // Relaxed: a flag alone, which the signal's handler sets.
+            if setting.interrupted.load(Ordering::Relaxed) {
+                return outcomes;
+            }
+            (setting.progress)(&command::typed(&one.line));
+            let found = command::output(&one.line).and_then(|output| {
+                warnings(&output, &mut measured.notes);
+                readings(&output, one, setting.programs)
+            });
+            match found {
+                Ok(found) => {
+                    measured.keep(one, found);
+                    *outcome = Outcome::Gave;
+                }
+                // The command has the signal, too.
+                Err(_) if setting.interrupted.load(Ordering::Relaxed) => return outcomes,
+                Err(reason) => {
+                    measured.note(one, reason, false);
+                    if matches!(outcome, Outcome::Waits) {
+                        *outcome = Outcome::Failed;
+                    }
+                }
+            }
+        }
+    }
+    outcomes
+}
+
+/// The points that a command was to give, as missing for this reason.
+fn because(promised: Vec<(String, X)>, why: &str) -> impl Iterator<Item = Missing> {
+    promised.into_iter().map(move |(series, x)| Missing {
+        series,
+        x,
+        why: why.to_owned(),
+    })
 }
 
 /// The versions of the programs of others that these runs of a figure need.
@@ -127,62 +174,4 @@ pub fn again(argument: &str, size: Size) -> String {
         Size::Smoke => words.push("--smoke".to_owned()),
     }
     command::typed(&words)
-}
-
-fn note(gaps: &mut Vec<Gap>, planned: &Planned<'_>, reason: String, skipped: bool) {
-    let gap = Gap {
-        command: command::typed(&planned.line),
-        reason,
-        skipped,
-    };
-    // The same in each round is one gap.
-    if !gaps.contains(&gap) {
-        gaps.push(gap);
-    }
-}
-
-fn keep(rounds: &mut Vec<Rounds>, found: Vec<Reading>) {
-    for reading in found {
-        let Reading {
-            series,
-            x,
-            y,
-            ends,
-            modelled,
-        } = reading;
-        let same = |one: &&mut Rounds| one.series == series && one.x == x;
-        match rounds.iter_mut().find(same) {
-            Some(one) => {
-                one.values.push(y);
-                one.ends = ends.or(one.ends);
-            }
-            None => rounds.push(Rounds {
-                series,
-                x,
-                modelled,
-                values: vec![y],
-                ends,
-            }),
-        }
-    }
-}
-
-fn point(rounds: Rounds) -> Point {
-    let mut values = rounds.values;
-    values.sort_by(f64::total_cmp);
-    let (first, last) = (values[0], values[values.len() - 1]);
-    let (upper, lower) = (values[values.len() / 2], values[(values.len() - 1) / 2]);
-    // A single round has the spread that its command measured.
-    let (low, high) = match rounds.ends {
-        Some(ends) if values.len() == 1 => ends,
-        _ => (first, last),
-    };
-    Point {
-        series: rounds.series,
-        x: rounds.x,
-        y: (upper + lower) / 2.0,
-        low,
-        high,
-        modelled: rounds.modelled,
-    }
 }

@@ -3,7 +3,8 @@
 use serde::Deserialize;
 
 use crate::figure::Figure;
-use crate::found::{Found, Point, Verdict, X, short};
+use crate::found::{Found, Missing, Point, Verdict, X, short};
+use crate::template::may_be;
 
 /// A statement.
 #[derive(Clone, Debug, Deserialize)]
@@ -91,18 +92,35 @@ pub struct Places {
 }
 
 /// A claim's outcome, and the numbers that decide it.
-type Outcome = Result<(bool, String), String>;
+type Outcome = Result<(bool, String), Unjudged>;
+
+/// Why a claim is not judged.
+#[derive(Debug)]
+enum Unjudged {
+    /// Points are missing.
+    Missing(String),
+    /// The spreads of two points overlap.
+    Noise(String),
+}
+
+impl From<String> for Unjudged {
+    fn from(reason: String) -> Self {
+        Self::Missing(reason)
+    }
+}
 
 /// Judges all statements of a figure.
 pub fn judge(figure: &Figure, found: &Found) -> Vec<Verdict> {
     let judged = figure.statement.iter().map(|statement| {
-        let (holds, because) = match statement.outcome(found) {
-            Ok((holds, because)) => (Some(holds), because),
-            Err(reason) => (None, reason),
+        let (holds, noise, because) = match statement.outcome(found) {
+            Ok((holds, because)) => (Some(holds), false, because),
+            Err(Unjudged::Missing(reason)) => (None, false, reason),
+            Err(Unjudged::Noise(reason)) => (None, true, reason),
         };
         Verdict {
             statement: statement.words(),
             holds,
+            noise,
             because,
             known: statement.known.clone().filter(|_| holds == Some(false)),
         }
@@ -199,10 +217,14 @@ impl Statement {
     }
 
     fn outcome(&self, found: &Found) -> Outcome {
+        self.complete(found)?;
         match &self.claim {
-            Claim::Above(other) => self.compare(found, other, (1.0, f64::INFINITY)),
-            Claim::Below(other) => self.compare(found, other, (0.0, 1.0)),
-            Claim::Ratio { to, between } => self.compare(found, to, *between),
+            Claim::Above(other) => self.order(found, other, 1.0),
+            Claim::Below(other) => self.order(found, other, -1.0),
+            Claim::Ratio { to, between } => {
+                let ratios = self.both(found, to, |one, other| one / other)?;
+                Ok(all_within(ratios, *between))
+            }
             Claim::Difference { to, between } => {
                 let differences = self.both(found, to, |one, other| one - other)?;
                 Ok(all_within(differences, *between))
@@ -228,7 +250,7 @@ impl Statement {
             Claim::Falls(slack) => self.steps(found, -1.0, *slack),
             Claim::Rises(slack) => self.steps(found, 1.0, *slack),
             Claim::Level(share) => {
-                let points = self.points(found, &self.series)?;
+                let points = self.several(found)?;
                 let lowest = points
                     .iter()
                     .map(|point| point.y)
@@ -240,7 +262,7 @@ impl Statement {
                 ))
             }
             Claim::Changes(between) => {
-                let points = self.points(found, &self.series)?;
+                let points = self.several(found)?;
                 let ratio = points[points.len() - 1].y / points[0].y;
                 Ok((within(ratio, *between), format!("it is {}", short(ratio))))
             }
@@ -250,7 +272,7 @@ impl Statement {
                 Ok(all_within(values.collect(), *between))
             }
             Claim::HighestBetween((from, to)) => {
-                let points = self.points(found, &self.series)?;
+                let points = self.several(found)?;
                 let place = &highest(&points).x;
                 let holds = place.number().is_some_and(|x| (*from..=*to).contains(&x));
                 Ok((holds, format!("it is highest at {place}")))
@@ -268,6 +290,48 @@ impl Statement {
             true if found.series().contains(&series) => Err(format!("{series} has no point there")),
             true => Err(format!("there is no series {series}")),
         }
+    }
+
+    /// The same of its own series, for a claim about how it goes.
+    fn several<'f>(&self, found: &'f Found) -> Result<Vec<&'f Point>, String> {
+        let points = self.points(found, &self.series)?;
+        match points.len() {
+            1 => Err(format!("{} has one place, {}", self.series, points[0].x)),
+            _ => Ok(points),
+        }
+    }
+
+    /// Refuses to judge where a point that the figure asks for is not there: what is left may look as if it held. Places
+    /// that the figure does not ask for are no fault: some series have fewer.
+    fn complete(&self, found: &Found) -> Result<(), String> {
+        // These name their points, and look for them.
+        if let Claim::RatioOfPlaces(_) | Claim::DifferenceOfPlaces(_) = &self.claim {
+            return Ok(());
+        }
+        for series in [Some(self.series.as_str()), self.other()] {
+            let Some(series) = series else { continue };
+            let mut missing = found.missing.iter();
+            if let Some(Missing { x, why, .. }) = missing.find(|one| self.lacks(found, series, one))
+            {
+                let place = match is_untold(x) {
+                    true => "a place".to_owned(),
+                    false => x.to_string(),
+                };
+                return Err(format!("{series} has no point at {place}: {why}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether what is missing is, or may be, a point of the series that the statement is about.
+    fn lacks(&self, found: &Found, series: &str, missing: &Missing) -> bool {
+        let x = match (&self.at, is_untold(&missing.x)) {
+            (Some(at), true) => at,
+            (None, true) => return may_be(&missing.series, series),
+            (_, false) => &missing.x,
+        };
+        // Another command may have given it.
+        may_be(&missing.series, series) && self.is_about(x) && found.at(series, x).is_none()
     }
 
     fn is_about(&self, x: &X) -> bool {
@@ -296,18 +360,17 @@ impl Statement {
         Ok((within(value, *between), format!("it is {}", short(value))))
     }
 
-    /// What `make` makes of the values of this series and the other, at the places that both have.
-    fn both<'f>(
+    /// The points of this series and the other, at the places that both have.
+    fn pairs<'f>(
         &self,
         found: &'f Found,
         other: &str,
-        make: impl Fn(f64, f64) -> f64,
-    ) -> Result<Vec<(&'f X, f64)>, String> {
+    ) -> Result<Vec<(&'f Point, &'f Point)>, String> {
         let others = self.points(found, other)?;
         let ours = self.points(found, &self.series)?;
         let both = ours.into_iter().filter_map(|one| {
             let other = others.iter().find(|other| other.x == one.x)?;
-            Some((&one.x, make(one.y, other.y)))
+            Some((one, *other))
         });
         let both: Vec<_> = both.collect();
         match both.is_empty() {
@@ -319,14 +382,45 @@ impl Statement {
         }
     }
 
-    fn compare(&self, found: &Found, other: &str, between: (f64, f64)) -> Outcome {
-        let ratios = self.both(found, other, |one, other| one / other)?;
-        Ok(all_within(ratios, between))
+    /// What `make` makes of the values of each pair.
+    fn both<'f>(
+        &self,
+        found: &'f Found,
+        other: &str,
+        make: impl Fn(f64, f64) -> f64,
+    ) -> Result<Vec<(&'f X, f64)>, String> {
+        let pairs = self.pairs(found, other)?.into_iter();
+        let made = pairs.map(|(one, other)| (&one.x, make(one.y, other.y)));
+        Ok(made.collect())
+    }
+
+    /// Whether the series is above the other (1) or below it (-1) at each place. Where their spreads overlap, neither is.
+    fn order(&self, found: &Found, other: &str, direction: f64) -> Outcome {
+        let pairs = self.pairs(found, other)?;
+        let against = |(one, other): &&(&Point, &Point)| direction * (one.y - other.y) < 0.0;
+        let ratio = |(one, other): &(&Point, &Point)| one.y / other.y;
+        let mut clear = pairs.iter().filter(|pair| !overlap(pair));
+        if let Some(pair) = clear.find(against) {
+            return Ok((false, format!("{} at {}", short(ratio(pair)), pair.0.x)));
+        }
+        if let Some(pair) = pairs.iter().find(|pair| overlap(pair)) {
+            let spread = |point: &Point| format!("{} to {}", short(point.low), short(point.high));
+            return Err(Unjudged::Noise(format!(
+                "{} at {}: {}, and {}",
+                short(ratio(pair)),
+                pair.0.x,
+                spread(pair.0),
+                spread(pair.1)
+            )));
+        }
+        let ratios = pairs.iter().map(|pair| (&pair.0.x, ratio(pair)));
+        let (_, range) = all_within(ratios.collect(), (f64::NEG_INFINITY, f64::INFINITY));
+        Ok((true, range))
     }
 
     /// Whether the series goes in one direction: 1 up, -1 down.
     fn steps(&self, found: &Found, direction: f64, slack: f64) -> Outcome {
-        let points = self.points(found, &self.series)?;
+        let points = self.several(found)?;
         let (first, last) = (points[0], points[points.len() - 1]);
         let against = points
             .windows(2)
@@ -348,6 +442,17 @@ impl Statement {
         );
         Ok((direction * (last.y - first.y) > 0.0, words))
     }
+}
+
+/// Whether this is a place that only an output would have told.
+fn is_untold(x: &X) -> bool {
+    matches!(x, X::Name(name) if name.contains("{@"))
+}
+
+/// Whether the spreads of two points overlap. What has no spread is exact.
+fn overlap((one, other): &(&Point, &Point)) -> bool {
+    let is_exact = one.low == one.high && other.low == other.high;
+    !is_exact && one.low <= other.high && other.low <= one.high
 }
 
 fn within(value: f64, (low, high): (f64, f64)) -> bool {
@@ -393,11 +498,16 @@ mod tests {
     }
 
     fn outcome(text: &str, points: &[(&str, f64, f64)]) -> (Option<bool>, String, String) {
+        outcome_of(text, &found(points))
+    }
+
+    fn outcome_of(text: &str, found: &Found) -> (Option<bool>, String, String) {
         let statement: Statement = toml::from_str(text).unwrap();
         statement.check().unwrap();
-        let (holds, because) = match statement.outcome(&found(points)) {
+        let (holds, because) = match statement.outcome(found) {
             Ok((holds, because)) => (Some(holds), because),
-            Err(reason) => (None, reason),
+            Err(Unjudged::Missing(reason)) => (None, reason),
+            Err(Unjudged::Noise(reason)) => (None, format!("noise: {reason}")),
         };
         (holds, statement.words(), because)
     }
@@ -477,6 +587,114 @@ mod tests {
         assert_eq!((holds, because.as_str()), (None, "there is no series c"));
         let (holds, _, because) = outcome("series = \"a\"\nbetween = [1, 2]\nfrom = 99", TWO);
         assert_eq!((holds, because.as_str()), (None, "a has no point there"));
+    }
+
+    /// Class of fault: what is left of a series is judged as if it were the series.
+    #[test]
+    fn one_place_is_no_shape() {
+        for claim in [
+            "changes = [0, 1]",
+            "level = 0.1",
+            "falls = 0",
+            "rises = 0",
+            "highest-between = [0, 9]",
+        ] {
+            let (holds, _, because) = outcome(&format!("series = \"a\"\n{claim}\nto = 1"), TWO);
+            assert_eq!(
+                (holds, because.as_str()),
+                (None, "a has one place, 1"),
+                "{claim}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_point_that_is_asked_for_and_missing_is_not_judged_without() {
+        let judged = |text: &str, series: &str, x: X| {
+            let mut found = found(TWO);
+            found.missing.push(Missing {
+                series: series.to_owned(),
+                x,
+                why: "its command failed".to_owned(),
+            });
+            outcome_of(text, &found)
+        };
+        let at = X::Number;
+        let between = "series = \"a\"\nbetween = [0, 9]";
+        let above = "series = \"a\"\nabove = \"b\"\nfrom = 4";
+        let (holds, _, because) = judged(between, "a", at(2.0));
+        assert_eq!(holds, None);
+        assert_eq!(because, "a has no point at 2: its command failed");
+        let untold = X::of("{@threads}");
+        let (holds, _, because) = judged(between, "{@engine}", untold.clone());
+        assert_eq!(holds, None);
+        assert_eq!(because, "a has no point at a place: its command failed");
+        // Also of the series that it is compared with.
+        assert_eq!(judged(above, "b", at(9.0)).0, None);
+        // Another series, another place, and a point that another command gave.
+        assert_eq!(judged(above, "c", at(9.0)).0, Some(true));
+        assert_eq!(judged(above, "b", at(2.0)).0, Some(true));
+        assert_eq!(judged(above, "{@engine}", at(8.0)).0, Some(true));
+        // The one place that it is about is there.
+        let at_8 = "series = \"a\"\nabove = \"b\"\nat = 8";
+        assert_eq!(judged(at_8, "{@engine}", untold).0, Some(true));
+        let places = "series = \"a\"\nratio-of-places = { of = 8, to = 1, between = [2, 4] }";
+        assert_eq!(judged(places, "a", at(2.0)).0, Some(true));
+    }
+
+    /// Some series have fewer places than others, and no command is asked for more.
+    #[test]
+    fn places_that_nothing_asks_for_are_not_missing() {
+        let fewer = &TWO[..3];
+        assert_eq!(
+            outcome("series = \"a\"\nbelow = \"b\"", fewer).0,
+            Some(true)
+        );
+    }
+
+    #[test]
+    fn spreads_that_overlap_have_no_order() {
+        let judged = |text: &str, a: (f64, f64, f64), b: (f64, f64, f64)| {
+            let point = |series: &str, x: f64, (low, y, high): (f64, f64, f64)| Point {
+                series: series.to_owned(),
+                x: X::Number(x),
+                y,
+                low,
+                high,
+                modelled: false,
+            };
+            let found = Found::of_points([
+                point("a", 1.0, a),
+                point("b", 1.0, b),
+                point("a", 2.0, (8.0, 8.0, 8.0)),
+                point("b", 2.0, (7.0, 7.0, 7.0)),
+            ]);
+            let (holds, _, because) = outcome_of(text, &found);
+            (holds, because)
+        };
+        let (above, below) = (
+            "series = \"a\"\nabove = \"b\"",
+            "series = \"a\"\nbelow = \"b\"",
+        );
+        let overlapping = judged(above, (0.9, 1.01, 1.2), (0.8, 1.0, 1.1));
+        let words = "noise: 1.01 at 1: 0.90 to 1.20, and 0.80 to 1.10".to_owned();
+        assert_eq!(overlapping, (None, words));
+        // The medians are against it, and the spreads do not say so.
+        assert_eq!(judged(above, (0.8, 1.0, 1.1), (0.9, 1.01, 1.2)).0, None);
+        // Another place decides.
+        assert_eq!(
+            judged(below, (0.9, 1.01, 1.2), (0.8, 1.0, 1.1)).0,
+            Some(false)
+        );
+        assert_eq!(
+            judged(above, (1.2, 1.3, 1.4), (0.8, 1.0, 1.1)).0,
+            Some(true)
+        );
+        // Counts have no noise.
+        assert_eq!(
+            judged(above, (1.0, 1.0, 1.0), (1.0, 1.0, 1.0)).0,
+            Some(true)
+        );
     }
 
     #[test]

@@ -4,14 +4,14 @@ use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mio::{Events, Interest, Poll, Token};
 
 use crate::server::connection::{Advance, Connection};
 use crate::server::scan::Scanner;
 use crate::server::script::Script;
-use crate::server::stream::Stream;
+use crate::server::stream::{PATIENCE, Stream};
 
 /// How often a wait checks whether it must end early.
 pub const LOOK: Duration = Duration::from_millis(50);
@@ -43,6 +43,8 @@ pub struct Client {
     servers: usize,
     /// Of each group, its connections that have not answered all of their block.
     waiting: Vec<usize>,
+    /// How long all servers may be silent.
+    patience: Duration,
 }
 
 impl Client {
@@ -74,6 +76,7 @@ impl Client {
             connections,
             servers: targets.len(),
             waiting: vec![0; conns],
+            patience: PATIENCE,
         })
     }
 
@@ -93,6 +96,7 @@ impl Client {
                 busy += 1;
             }
         }
+        let mut heard = Instant::now();
         while busy > 0 {
             if let Err(error) = self.poll.poll(&mut self.events, Some(LOOK))
                 && error.kind() != ErrorKind::Interrupted
@@ -102,6 +106,11 @@ impl Client {
             // Relaxed: the flag publishes no other memory.
             if stop.load(Ordering::Relaxed) {
                 return Err("interrupted".to_owned());
+            }
+            if !self.events.is_empty() {
+                heard = Instant::now();
+            } else if heard.elapsed() > self.patience {
+                return Err(self.silent());
             }
             for event in &self.events {
                 let index = event.token().0;
@@ -134,6 +143,14 @@ impl Client {
         }
         Ok(())
     }
+
+    /// What is said of the servers if none answers: the first of which a connection waits.
+    fn silent(&mut self) -> String {
+        let mut waiting = self.connections.iter_mut().filter(|one| one.waits());
+        let server = waiting.find_map(|one| one.socket().peer_addr().ok());
+        let server = server.map_or(String::new(), |server| format!("{server}: "));
+        format!("{server}no answer for {} seconds", self.patience.as_secs())
+    }
 }
 
 /// Begins a block on the connections of a group whose server has a part of it. Returns how many those are.
@@ -146,4 +163,29 @@ fn begin(group: &mut [Connection], scripts: &[Script], block: usize) -> Result<u
         }
     }
     Ok(waiting)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Items;
+    use crate::server::scan::Protocol;
+    use std::net::TcpListener;
+
+    /// Class of fault: a server that stopped stops its bench, and all that runs behind it.
+    #[test]
+    fn a_server_that_answers_nothing_ends_the_run_and_is_named() {
+        let items = Items::alike(100, 10, 9);
+        let script = Script::preload(Protocol::Memcached, &items, &[1]);
+        let scanner = Scanner::new(Protocol::Memcached, &items);
+        // The system connects, and nobody reads.
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let target = listener.local_addr().unwrap();
+        let mut client = Client::connect(&[target], 1, false, &scanner).unwrap();
+        client.patience = Duration::ZERO;
+        let mut blocks = 0..1;
+        let ended = client.drive(&[script], &scanner, &mut blocks, &AtomicBool::new(false));
+        let error = ended.unwrap_err();
+        assert_eq!(error, format!("{target}: no answer for 0 seconds"));
+    }
 }

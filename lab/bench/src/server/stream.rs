@@ -12,7 +12,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, Error, SignatureScheme};
 
 /// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Bytes of an answer that are read, at most.
 const ANSWER_MAX: u64 = 1 << 20;
@@ -26,8 +26,7 @@ pub struct Stream {
 impl Stream {
     /// Connects, and waits until the connection stands, and its handshake is done.
     pub fn connect(target: SocketAddr, tls: bool) -> io::Result<Self> {
-        let mut stream = std::net::TcpStream::connect(target)?;
-        stream.set_nodelay(true)?;
+        let mut stream = connect_patiently(target)?;
         let tls = match tls {
             true => {
                 let mut session = session(target)?;
@@ -112,7 +111,7 @@ pub fn ask(target: SocketAddr, request: &[u8], tls: bool) -> io::Result<Answer> 
 
 /// A connection that blocks, for requests that are answered soon.
 pub fn connect_patiently(target: SocketAddr) -> io::Result<std::net::TcpStream> {
-    let stream = std::net::TcpStream::connect(target)?;
+    let stream = std::net::TcpStream::connect_timeout(&target, PATIENCE)?;
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     Ok(stream)

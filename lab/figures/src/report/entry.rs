@@ -91,6 +91,9 @@ fn warnings(found: &Found) -> Markup {
         @if found.points.is_empty() {
             p.warning { "The run has no points." }
         }
+        @for note in &found.notes {
+            p.warning { "A command warns: " (note) }
+        }
         @if found.points.iter().any(|point| point.modelled) {
             p.note {
                 strong { "Modelled: " }

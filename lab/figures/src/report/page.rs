@@ -54,6 +54,7 @@ fn legend() -> Markup {
         (Word::Holds, "all statements hold"),
         (Word::Partly, "some do"),
         (Word::Differs, "none does"),
+        (Word::Noise, "the spreads overlap: nothing can be said"),
         (
             Word::Unjudged,
             "there is nothing to judge, or too little was run",

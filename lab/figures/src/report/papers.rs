@@ -69,7 +69,10 @@ pub fn here(entry: &Entry) -> String {
         ));
     }
     if !found.gaps.is_empty() {
-        words.push(format!("commands without a result: {}", found.gaps.len()));
+        words.push(format!("gaps: {}", found.gaps.len()));
+    }
+    for note in &found.notes {
+        words.push(format!("a command warns: {note}"));
     }
     if found.points.iter().any(|point| point.modelled) {
         words.push("modelled in part".to_owned());

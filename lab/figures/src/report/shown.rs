@@ -35,7 +35,7 @@ pub fn shown(entry: &Entry) -> Result<String, String> {
         cell(&figure.y.label)
     );
     text.push_str(&table(figure, found));
-    if !found.verdicts.is_empty() || !found.gaps.is_empty() {
+    if !found.verdicts.is_empty() || !found.gaps.is_empty() || !found.notes.is_empty() {
         let _ = write!(text, "\nStatements: {}.\n", cell(&here(entry)));
     }
     let _ = write!(text, "\n{}\n", origin(found));

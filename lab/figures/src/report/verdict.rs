@@ -16,6 +16,8 @@ pub enum Word {
     Partly,
     /// None does.
     Differs,
+    /// None is judged, and of at least one the spreads overlap.
+    Noise,
     /// There is nothing to judge: no statement, no points for one, or a smoke run.
     Unjudged,
     /// There is no run of it.
@@ -43,6 +45,7 @@ impl Word {
             verdicts.filter(|verdict| verdict.holds == holds).count()
         };
         match (count(Some(true)), count(Some(false)), count(None)) {
+            (0, 0, _) if found.verdicts.iter().any(|verdict| verdict.noise) => Self::Noise,
             (0, 0, _) => Self::Unjudged,
             (_, 0, 0) => Self::Holds,
             (0, _, _) => Self::Differs,
@@ -56,7 +59,7 @@ impl Word {
             Self::Holds => "good",
             Self::Partly => "middling",
             Self::Differs | Self::Unusable => "bad",
-            Self::Unjudged | Self::NotRun | Self::Impossible => "open",
+            Self::Noise | Self::Unjudged | Self::NotRun | Self::Impossible => "open",
         }
     }
 }
@@ -67,6 +70,7 @@ impl fmt::Display for Word {
             Self::Holds => "holds",
             Self::Partly => "partly",
             Self::Differs => "differs",
+            Self::Noise => "within the noise",
             Self::Unjudged => "unjudged",
             Self::NotRun => "not run",
             Self::Impossible => "cannot be run",
@@ -80,6 +84,7 @@ pub fn outcome(verdict: &Verdict) -> (&'static str, &'static str) {
     match verdict.holds {
         Some(true) => ("holds", "good"),
         Some(false) => ("does not hold", "bad"),
+        None if verdict.noise => ("within the noise", "open"),
         None => ("not judged", "open"),
     }
 }
