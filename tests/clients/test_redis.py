@@ -1,7 +1,7 @@
 """The same conversations go to redis-server and to ours, and the answers are compared byte by byte.
 
 What differs, and is not compared here, stands in docs/redis.md: commands of data that are no plain values, keys over
-250 bytes and empty ones, the order of KEYS and SCAN, INFO, CONFIG, CLIENT LIST, COMMAND, milliseconds of expiries
+64 KiB and empty ones, the order of KEYS and SCAN, INFO, CONFIG, CLIENT LIST, COMMAND, milliseconds of expiries
 (a sixteenth of a second here), and INCRBYFLOAT beyond what is exact in a long double.
 """
 

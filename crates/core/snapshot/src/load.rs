@@ -11,7 +11,9 @@ use nuthatch_engine::{
     Clock, Engine, Expiry, Handle, Item, Key, Op, Present, Replies, Reply, Request, Store, Value,
 };
 
-use crate::format::{self, BLOCK_HEAD, BLOCK_MAX, BadHeader, HEADER_1, Head, Record, Whole};
+use crate::format::{
+    self, BLOCK_HEAD, BLOCK_MAX, BadHeader, HEADER_1, Head, Record, Version, Whole,
+};
 use crate::numbers::{NUMBER_MAX, Next, Source};
 use crate::written::Written;
 use crate::{Error, Progress, Summary};
@@ -140,6 +142,9 @@ fn take<E: Engine, R: Read>(
             if let Some(record) = &record {
                 next.note(record.cas);
                 match store(present, age, record) {
+                    Some(_) if record.key.len() > engine.key_len_max() => {
+                        summary.left_out.too_large += 1;
+                    }
                     Some(store) => requests.push(Request {
                         key: Key::new(record.key, engine.hasher()),
                         op: Op::Store(store),
@@ -292,7 +297,7 @@ impl<'p, R: Read> Snapshot<'p, R> {
         if is_end {
             let (mut items, mut number) = ([0; 8], [0; 8]);
             self.read(&mut items)?;
-            if !self.head.is_first {
+            if self.head.version != Version::First {
                 self.read(&mut number)?;
                 self.next_number = Some(u64::from_le_bytes(number));
             }

@@ -12,7 +12,7 @@ use nuthatch_engine::{
     Time, Value,
 };
 
-use crate::format::{self, BLOCK, Head, Record, Whole};
+use crate::format::{self, BLOCK, Head, Record, Version, Whole};
 use crate::written::Written;
 use crate::{Error, Summary};
 
@@ -60,7 +60,7 @@ pub fn write<E: Engine>(
     writer.put(&format::header(&Head {
         written: Written::now(&wall),
         flush: flush.map(|at| left(wall.present, at)),
-        is_first: false,
+        version: Version::Third,
     }))?;
     writer.all(engine, clock)?;
     // After the last item: no item of the file has a higher number.

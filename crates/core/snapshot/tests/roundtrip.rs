@@ -250,11 +250,11 @@ fn a_file_that_was_changed_or_cut_anywhere_is_refused_whole() {
     fs::write(&bad, b"set a 0 0 1\r\n").unwrap();
     assert!(matches!(verify(&bad), Err(Error::NotASnapshot(_))));
     let mut later = good.clone();
-    later[8] = 3;
+    later[8] = 4;
     fs::write(&bad, &later).unwrap();
-    assert!(matches!(verify(&bad), Err(Error::Version(_, 3))));
+    assert!(matches!(verify(&bad), Err(Error::Version(_, 4))));
     // It says where and why.
-    assert!(verify(&bad).unwrap_err().to_string().contains("version 3"));
+    assert!(verify(&bad).unwrap_err().to_string().contains("version 4"));
 }
 
 #[test]

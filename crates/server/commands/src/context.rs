@@ -10,7 +10,7 @@ use nuthatch_engine::{
     Removal, Replies, Reply, Request, Store, StoreMode, Time, Value,
 };
 use nuthatch_protocol::Limits;
-use nuthatch_protocol::resp::{Error, Moment};
+use nuthatch_protocol::resp::{Error, Moment, check_key_len};
 use nuthatch_security::guesses::{self, Credentials, Origin};
 use nuthatch_security::passwords::Role;
 use nuthatch_settings::administration::Action;
@@ -224,11 +224,16 @@ impl<'a> Context<'_, 'a> {
     /// Counts a request of a Redis client that no item can fulfil. Frameworks swallow such an error: then this count
     /// alone shows it.
     pub fn count_refusal(&self, error: &Error<'_>) {
-        if *error == Error::KEY_TOO_LONG {
+        if matches!(error, Error::KeyTooLong(_)) {
             self.counters.key_too_long.bump();
         } else if *error == Error::TOO_LARGE {
             self.counters.store_too_large.bump();
         }
+    }
+
+    /// Checks the length of a Redis client's key that no parser has checked, and counts a refusal.
+    pub fn check_key(&self, key: &[u8]) -> Result<(), Error<'static>> {
+        check_key_len(key.len(), self.limits.key_max).inspect_err(|error| self.count_refusal(error))
     }
 
     /// Counts a request of the running turn that is in no batch.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use nuthatch_base::memory::reserve;
 use nuthatch_engine::counters::Counter;
-use nuthatch_engine::request::KEY_LEN_MAX;
+use nuthatch_engine::request::PREFIX_LEN_MAX;
 use nuthatch_engine::{Engine, Handle, note_sleep};
 use nuthatch_state::server_state::ServerState;
 use nuthatch_state::system;
@@ -141,8 +141,9 @@ impl Refusals {
         };
         if !self.keys && is_counted(|counters| &counters.key_too_long) {
             self.keys = true;
+            let most = shared.engine.key_len_max() - PREFIX_LEN_MAX;
             tracing::warn!(
-                "a Redis client's key of more than {KEY_LEN_MAX} bytes was refused; further ones are counted \
+                "a Redis client's key of more than {most} bytes was refused; further ones are counted \
                  (key_too_long in stats and INFO)"
             );
         }

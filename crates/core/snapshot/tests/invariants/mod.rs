@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use nuthatch_check::naive::{Naive, Options};
 use nuthatch_engine::{Clock, Cursor, Engine, Expiry, Handle};
-use nuthatch_snapshot::format::{self, BLOCK_HEAD, HEADER, HEADER_1, Head, Whole};
+use nuthatch_snapshot::format::{self, BLOCK_HEAD, HEADER, HEADER_1, Head, Version, Whole};
 use nuthatch_snapshot::{load_last, receive, verify, write};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -139,7 +139,14 @@ fn head_of(bytes: &[u8]) -> Option<(Head, usize)> {
         Ok::<_, ()>(())
     };
     let head = format::parse_header(first, more).ok()?.ok()?;
-    Some((head, if head.is_first { HEADER_1 } else { HEADER }))
+    Some((
+        head,
+        if head.version == Version::First {
+            HEADER_1
+        } else {
+            HEADER
+        },
+    ))
 }
 
 /// The items of the block whose head is there. `None` at the end, or if it is cut off.

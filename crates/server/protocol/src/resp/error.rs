@@ -5,6 +5,8 @@
 pub enum Error<'a> {
     /// An error with this text.
     Words(&'static str),
+    /// A key over the limit of this many bytes.
+    KeyTooLong(usize),
     /// This byte is at a place where an argument must begin.
     Expected(u8),
     /// No command has this name.
@@ -63,8 +65,6 @@ impl Error<'static> {
     pub const QUOTES: Self = Error::Words("ERR Protocol error: unbalanced quotes in request");
     /// Arguments over their limit.
     pub const ARGUMENTS_TOO_LONG: Self = Error::Words("ERR arguments are longer than 64 KiB");
-    /// A key over the limit.
-    pub const KEY_TOO_LONG: Self = Error::Words("ERR key is longer than 250 bytes");
     /// A key without bytes.
     pub const KEY_EMPTY: Self = Error::Words("ERR key is empty");
     /// A pattern over its limit.

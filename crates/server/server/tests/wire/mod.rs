@@ -8,6 +8,7 @@
 //! * [`bad_input`]: what clients should not send
 //! * [`hash`]: the index of the running server
 //! * [`large`]: values that arrive and leave in pieces
+//! * [`long_keys`]: keys of Redis' clients that are longer than memcached's
 //! * [`metrics`]: the endpoint of metrics
 //! * [`odd`]: clients within the protocol and beyond what is usual
 //! * [`pressure`]: clients that do not read, fairness, bytes that trickle in
@@ -27,6 +28,7 @@ mod cpserver;
 pub mod fixture;
 mod hash;
 mod large;
+mod long_keys;
 mod meta;
 mod metrics;
 mod odd;

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use nuthatch_engine::request::KEY_LEN_MAX;
-use nuthatch_engine::{AnyEngine, Inspect};
+use nuthatch_engine::{AnyEngine, Engine, Inspect};
 
 /// The numbers that classes can have, with 0: memcached has fewer than 64 classes, and so has the store.
 pub const CLASSES: usize = 64;
@@ -43,7 +42,7 @@ impl SizeClasses {
     pub fn of(engine: &Arc<AnyEngine>) -> Self {
         let class = |key, value| engine.footprint(key, value).class;
         let of_sum = |sum: usize| {
-            let longest = sum.min(KEY_LEN_MAX);
+            let longest = sum.min(engine.key_len_max());
             let (short, long) = (class(0, sum), class(longest, sum - longest));
             // An engine may round keys and values by themselves, or cut long values into pieces.
             if short == long { short as u8 } else { 0 }
@@ -85,7 +84,7 @@ mod tests {
         let sizes = SizeClasses::of(&any);
         let known = sizes.by_len.iter().filter(|&&class| class != 0).count();
         assert!(known > 900, "{known}");
-        for key in [1, 8, 100, 250] {
+        for key in [1, 8, 100, 250, 300, 1500] {
             for value in (0..4000).chain([10_000, 300_000]) {
                 let class = engine.footprint(key, value).class;
                 assert_eq!(sizes.class(Lens { key, value }), class, "{key} {value}");

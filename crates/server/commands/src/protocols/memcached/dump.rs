@@ -101,7 +101,11 @@ impl Dump {
             if !classes.contains(visit.footprint.class) {
                 return;
             }
+            let is_named = visit.key.len() <= KEY_LEN_MAX;
             match format {
+                DumpFormat::Sizes(sizes) => sizes.add(visit.footprint.size),
+                // No client of memcached's can ask for such a key of a Redis client.
+                _ if !is_named => {}
                 DumpFormat::Meta => meta_line(out, &visit, &wall),
                 DumpFormat::Keys => dump::key_line(out, visit.key),
                 // A key with other bytes was set in base64. It is left out, as in memcached: these lines have no
@@ -112,7 +116,6 @@ impl Dump {
                     dump::cache_line(out, visit.key, visit.item.value_len, end);
                 }
                 DumpFormat::Cache { .. } => {}
-                DumpFormat::Sizes(sizes) => sizes.add(visit.footprint.size),
             }
         });
         cx.work.add(Work::of_places(items));

@@ -239,6 +239,7 @@ fn begin_upload(
 fn unborrowed(error: Error<'_>) -> Error<'static> {
     match error {
         Error::Words(words) => Error::Words(words),
+        Error::KeyTooLong(max) => Error::KeyTooLong(max),
         _ => Error::SYNTAX,
     }
 }

@@ -200,14 +200,7 @@ fn set_all_absent(cx: &mut Context<'_, '_>, pairs: Values<'_>) -> Result<bool, E
     let words: Vec<&[u8]> = pairs.collect();
     let (pairs, _) = words.as_chunks::<2>();
     for [key, _] in pairs {
-        match key.len() {
-            0 => return Err(Error::KEY_EMPTY),
-            len if len > nuthatch_engine::request::KEY_LEN_MAX => {
-                cx.count_refusal(&Error::KEY_TOO_LONG);
-                return Err(Error::KEY_TOO_LONG);
-            }
-            _ => {}
-        }
+        cx.check_key(key)?;
     }
     // Each key is looked at and stored, all in one step.
     cx.work.add(Work::of_commands(2 * pairs.len()));

@@ -138,7 +138,9 @@ impl Walk {
 impl Search {
     fn memory(&self) -> usize {
         match self {
-            Self::Keys { answer, .. } => Glob::MEMORY + answer.capacity(),
+            Self::Keys {
+                pattern, answer, ..
+            } => pattern.memory() + answer.capacity(),
             Self::Number { .. } => 0,
             Self::Any { key, .. } => key.as_ref().map_or(0, |key| key.len()),
         }
@@ -176,7 +178,7 @@ impl Search {
             }
         });
         cx.work.add(Work::of_places(places).times(weight));
-        cx.work.add(Work::of_bytes(shown));
+        cx.work.add(Work::of_bytes(shown).times(weight));
         *cursor = next.unwrap_or_default();
         let at_end = next.is_none();
         Ok(match self {
@@ -318,5 +320,5 @@ pub fn scan(cx: &mut Context<'_, '_>, turn: &mut Turn, version: Version, scan: &
     turn.output.text().extend_from_slice(&keys);
     let weight = pattern.as_ref().map_or(1, Glob::words);
     turn.spend(Work::of_places(places).times(weight));
-    turn.spend(Work::of_bytes(shown));
+    turn.spend(Work::of_bytes(shown).times(weight));
 }
