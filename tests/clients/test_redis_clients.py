@@ -7,6 +7,7 @@ import socket
 import subprocess
 import threading
 import time
+import warnings
 
 import pytest
 import redis
@@ -286,9 +287,11 @@ def test_djangos_cache(ours, backend):
 
     if not settings.configured:
         settings.configure()
-    caches = CacheHandler({"default": {"BACKEND": backend, "LOCATION": f"redis://127.0.0.1:{ours.redis_port}/0"}})
-    cache = caches["default"]
+    caches = CacheHandler({name: {"BACKEND": backend, "LOCATION": f"redis://127.0.0.1:{ours.redis_port}/{name[-1]}"} for name in ("0", "default1")})
+    other, cache = caches["0"], caches["default1"]
+    other.set("k", "of another database", 100)
     cache.clear()
+    assert cache.get("k") is None and other.get("k") == "of another database"
     cache.set("k", {"a": [1, 2]}, 100)
     assert cache.get("k") == {"a": [1, 2]} and cache.get("none", "other") == "other"
     assert cache.add("k", 1) is False and cache.add("new", 1) is True
@@ -299,8 +302,14 @@ def test_djangos_cache(ours, backend):
     assert cache.has_key("a") and cache.delete("a") and not cache.delete("a")
     cache.delete_many(["b", "new"])
     assert cache.get_or_set("made", lambda: 7) == 7
+    if LONGEST_KEY > 250:
+        with warnings.catch_warnings():
+            # memcached would refuse this key.
+            warnings.simplefilter("ignore")
+            cache.set("long" * 1000, 8, 100)
+            assert cache.get("long" * 1000) == 8 and cache.delete("long" * 1000)
     cache.clear()
-    assert cache.get("k") is None
+    assert cache.get("k") is None and other.get("k") == "of another database"
 
 
 def in_threads(count, work):

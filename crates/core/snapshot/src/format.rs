@@ -16,7 +16,9 @@
 //! since 1970, and by the time since the start of the machine, with that start's name. What is left of an item's life,
 //! and of the time to a flush of all items that is still to come, counts from that moment. 0 is no flush.
 //!
-//! Versions 1 and 2 are read as well. In both the key length is 1 byte. In version 1 the header is
+//! A key is that of an engine whose databases have their first [namespaces](nuthatch_engine::namespace).
+//!
+//! Versions 1 and 2 are read as well. In both the key length is 1 byte, and all keys are of database 0, without a prefix. In version 1 the header is
 //!
 //! ```text
 //!           | NUTHATCH | version 4 | flush 4 | unix 8 | checksum of these 8 |
@@ -25,9 +27,11 @@
 //! with the flush in sixteenths of a second and the moment in milliseconds; an item has the moment of its end, in
 //! milliseconds since 1970, in place of what is left; and the end has no next number.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use nuthatch_engine::Time;
+use nuthatch_engine::namespace::{Mapping, Namespace};
 use nuthatch_engine::request::{KEY_LEN_MAX, LONG_KEY_LEN_MAX};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
@@ -118,6 +122,15 @@ impl Version {
 }
 
 impl Head {
+    /// The engine's key of an item of the file.
+    pub fn key_of<'k>(&self, key: &'k [u8]) -> Cow<'k, [u8]> {
+        match self.version {
+            Version::Third => Cow::Borrowed(key),
+            Version::First | Version::Second if Namespace::BARE.leaves(key) => Cow::Borrowed(key),
+            Version::First | Version::Second => Cow::Owned(Namespace::BARE.stored(key)),
+        }
+    }
+
     /// What the number of an item says that was left of its life.
     fn left(&self, number: u64) -> Duration {
         match self.version {
@@ -247,6 +260,11 @@ pub fn pop<'a>(block: &mut &'a [u8], of: &Head) -> Option<Record<'a>> {
     };
     if key.is_empty() || key.len() > longest {
         return None;
+    }
+    if of.version == Version::Third {
+        // A key of a database, as it is at the begin of a server.
+        let (namespace, _) = Namespace::try_split(key)?;
+        Mapping::default().database_of(namespace)?;
     }
     *block = rest;
     Some(Record {

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use nuthatch_engine::namespace::Namespace;
 use nuthatch_engine::{
     Clock, Engine, Expiry, Handle, Item, Key, Op, Present, Replies, Reply, Request, Store, Value,
 };
@@ -136,25 +137,30 @@ fn take<E: Engine, R: Read>(
         let (now, present) = (clock.now(), clock.present());
         let age = file.age(clock).unwrap_or_default();
         let mut block = &file.block[..];
-        let mut requests = Vec::with_capacity(BATCH);
+        let mut stores = Vec::with_capacity(BATCH);
         loop {
             let record = format::pop(&mut block, &file.head);
             if let Some(record) = &record {
                 next.note(record.cas);
+                let key = file.head.key_of(record.key);
                 match store(present, age, record) {
-                    Some(_) if record.key.len() > engine.key_len_max() => {
-                        summary.left_out.too_large += 1;
-                    }
-                    Some(store) => requests.push(Request {
-                        key: Key::new(record.key, engine.hasher()),
-                        op: Op::Store(store),
-                    }),
+                    Some(_) if key.len() > engine.key_len_max() => summary.left_out.too_large += 1,
+                    Some(store) => stores.push((key, store)),
                     None => summary.left_out.expired += 1,
                 }
             }
-            if requests.len() == BATCH || record.is_none() {
+            if stores.len() == BATCH || record.is_none() {
+                let requests: Vec<_> = stores
+                    .iter()
+                    .map(|(key, store)| Request {
+                        key: Key::new(key, engine.hasher()),
+                        op: Op::Store(*store),
+                    })
+                    .collect();
+                let homes = stores.iter().map(|(key, _)| Namespace::split(key).0.home());
+                summary.databases |= homes.fold(0, |all, home| all | 1 << home);
                 handle.execute(now, &requests, &mut Counted(&mut summary));
-                requests.clear();
+                stores.clear();
             }
             if record.is_none() {
                 break;

@@ -13,11 +13,11 @@ use nuthatch_engine::{
     TICK, Time, Value,
 };
 use nuthatch_snapshot::format::MAGIC;
-use nuthatch_snapshot::{Error, Summary, load_last, receive, verify, write};
+use nuthatch_snapshot::{Circumstances, Error, Summary, load_last, receive, verify, write};
 use xxhash_rust::xxh3::xxh3_64;
 
 fn save<E: Engine>(engine: &Arc<E>, clock: &Clock, path: &Path) -> Result<Summary, Error> {
-    nuthatch_snapshot::save(engine, clock, None, path, &mut || ())
+    nuthatch_snapshot::save(engine, clock, Circumstances::default(), path, &mut || ())
 }
 
 fn load<E: Engine>(engine: &Arc<E>, clock: &Clock, path: &Path) -> Result<Summary, Error> {
@@ -262,7 +262,14 @@ fn a_stream_has_the_same_items_and_is_refused_wherever_it_is_cut() {
     let clock = Clock::start();
     let (engine, keys) = filled(&clock);
     let (mut stream, mut written) = (Vec::new(), 0);
-    let sent = write(&engine, &clock, None, &mut stream, &mut || written += 1).unwrap();
+    let sent = write(
+        &engine,
+        &clock,
+        Circumstances::default(),
+        &mut stream,
+        &mut || written += 1,
+    )
+    .unwrap();
     assert!(sent.bytes == stream.len() as u64 && written > 1);
     let name = Path::new("a stream");
     let receive = |bytes: &[u8]| {
@@ -449,7 +456,14 @@ fn no_number_is_given_out_again() {
     };
     first.handle().execute(clock.now(), &[removal], &mut taken);
     let mut stream = Vec::new();
-    write(&first, &clock, None, &mut stream, &mut || ()).unwrap();
+    write(
+        &first,
+        &clock,
+        Circumstances::default(),
+        &mut stream,
+        &mut || (),
+    )
+    .unwrap();
     save(&first, &clock, &path).unwrap();
     let (by_stream, by_stop) = (cuckoo(), cuckoo());
     let mut go_on = || Continue(());
@@ -476,8 +490,11 @@ fn a_flush_that_is_to_come_is_told_by_the_time_that_is_left() {
     let (clock, engine) = (Clock::start(), cuckoo());
     set(&engine, &clock, b"k", b"v", 0, Expiry::Never);
     let left = |delay: Option<Duration>, pause: Duration| {
-        let flush = delay.map(|delay| clock.now().after(delay));
-        nuthatch_snapshot::save(&engine, &clock, flush, &path, &mut || ()).unwrap();
+        let circumstances = Circumstances {
+            flush: delay.map(|delay| clock.now().after(delay)),
+            ..Circumstances::default()
+        };
+        nuthatch_snapshot::save(&engine, &clock, circumstances, &path, &mut || ()).unwrap();
         std::thread::sleep(pause);
         load(&cuckoo(), &Clock::start(), &path).unwrap().flush
     };

@@ -97,8 +97,19 @@ impl Error<'static> {
         Error::Words("ERR string exceeds maximum allowed size (proto-max-bulk-len)");
     /// A cursor that is not a number.
     pub const CURSOR: Self = Error::Words("ERR invalid cursor");
-    /// There is one database.
+    /// There is no database with this number.
     pub const DATABASE: Self = Error::Words("ERR DB index is out of range");
+    /// SWAPDB: the first database.
+    pub const FIRST_INDEX: Self = Error::Words("ERR invalid first DB index");
+    /// SWAPDB: the second database.
+    pub const SECOND_INDEX: Self = Error::Words("ERR invalid second DB index");
+    /// MOVE to a database that does not exist.
+    pub const VALUE_RANGE: Self = Error::Words("ERR value is out of range");
+    /// MOVE to the database where the key is.
+    pub const SAME_OBJECT: Self = Error::Words("ERR source and destination objects are the same");
+    /// FLUSHDB after millions of others.
+    pub const NO_GENERATION: Self =
+        Error::Words("ERR databases were flushed one by one too often: flush all, or restart");
     /// EXPIRE: NX and another.
     pub const EXPIRE_NX: Self =
         Error::Words("ERR NX and XX, GT or LT options at the same time are not compatible");

@@ -339,8 +339,7 @@ impl Worker {
                 }
                 turn.has_run = true;
                 let Peer { phase, fd, info } = peers.of(turn.id);
-                let before = turn.output.copied();
-                let mark = batch.mark();
+                let (before, mark) = (turn.output.copied(), batch.mark());
                 let input = input_of(turn.source, buffer, kept);
                 let mut cx = Context {
                     shared,
@@ -352,6 +351,7 @@ impl Worker {
                     socket: fd,
                     worker: own,
                     limits: *limits,
+                    namespace: shared.databases.namespace(0),
                     now,
                     present: Default::default(),
                     turn: index as u32,

@@ -118,7 +118,7 @@ fn memcacheds_clients_do_not_meet_long_keys() {
     let mut memcached = server.client();
     memcached.send(b"lru_crawler mgdump all\r\n");
     let mut listed = memcached.lines_until("EN");
-    listed.pop();
+    listed.retain(|line| line.starts_with("mg "));
     let named = keys.iter().filter(|key| key.len() <= 250).count();
     assert_eq!(listed.len(), named);
     assert!(listed.iter().all(|line| line.len() <= 250 + b"mg ".len()));

@@ -14,6 +14,7 @@
 //! * [`pressure`]: clients that do not read, fairness, bytes that trickle in
 //! * [`connections`]: listeners, limits, idle and many connections
 //! * [`cpserver`]: the CPHash paper's protocol on a port of its own
+//! * [`databases`]: databases of Redis' clients, one beside the other
 //! * [`redis`]: Redis' protocol on a port of its own
 //! * [`refresh`]: certificates that are read again
 //! * [`stop`]: graceful stops
@@ -25,6 +26,7 @@ mod bad_input;
 mod client;
 mod connections;
 mod cpserver;
+mod databases;
 pub mod fixture;
 mod hash;
 mod large;

@@ -62,10 +62,14 @@ fn watch(
     cx.work.add(Work::of_commands(keys.len()));
     for key in keys {
         cx.check_key(key)?;
-        let new = Watched::new(cx, key);
+        let database = phase.database;
+        let new = Watched::new(cx, database, key);
         let watched = &mut phase.session().watched;
         // The first state seen of a key counts.
-        if watched.iter().all(|watched| *watched.key != *key) {
+        if watched
+            .iter()
+            .all(|watched| (watched.database, &*watched.key) != (database, key))
+        {
             watched.push(new);
         }
     }
