@@ -103,8 +103,6 @@ impl Error<'static> {
     pub const FIRST_INDEX: Self = Error::Words("ERR invalid first DB index");
     /// SWAPDB: the second database.
     pub const SECOND_INDEX: Self = Error::Words("ERR invalid second DB index");
-    /// MOVE to a database that does not exist.
-    pub const VALUE_RANGE: Self = Error::Words("ERR value is out of range");
     /// MOVE to the database where the key is.
     pub const SAME_OBJECT: Self = Error::Words("ERR source and destination objects are the same");
     /// FLUSHDB after millions of others.

@@ -214,7 +214,7 @@ fn move_takes_a_key_with_its_expiry_and_its_value() {
                 "MOVE k 0",
                 "-ERR source and destination objects are the same\r\n",
             ),
-            ("MOVE k 16", "-ERR value is out of range\r\n"),
+            ("MOVE k 16", "-ERR DB index is out of range\r\n"),
             (
                 "MOVE k x",
                 "-ERR value is not an integer or out of range\r\n",

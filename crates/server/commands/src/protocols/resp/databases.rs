@@ -85,7 +85,7 @@ pub fn move_key(
     key: &[u8],
     number: i64,
 ) -> Result<bool, Error<'static>> {
-    let database = numbered(number).ok_or(Error::VALUE_RANGE)?;
+    let database = numbered(number).ok_or(Error::DATABASE)?;
     if database == usize::from(phase.database) {
         return Err(Error::SAME_OBJECT);
     }
