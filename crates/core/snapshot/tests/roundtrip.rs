@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 
 use nuthatch_check::naive::{Naive, Options};
 use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
+use nuthatch_engine::namespace::{Mapping, Namespace};
 use nuthatch_engine::{
-    Clock, Engine, Expiry, Handle, Item, Key, Op, Read, Removal, Replies, Reply, Request, Store,
-    TICK, Time, Value,
+    Clock, Cursor, Engine, Expiry, Handle, Item, Key, Op, Read, Removal, Replies, Reply, Request,
+    Store, TICK, Time, Value,
 };
 use nuthatch_snapshot::format::MAGIC;
 use nuthatch_snapshot::{Circumstances, Error, Summary, load_last, receive, verify, write};
@@ -588,4 +589,89 @@ fn what_is_no_file_is_not_replaced() {
         assert_eq!(before, after);
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+}
+
+/// The keys of an engine, in order.
+fn keys(engine: &Arc<Cuckoo>, clock: &Clock) -> Vec<Vec<u8>> {
+    let mut keys = Vec::new();
+    let mut handle = engine.handle();
+    let mut next = Some(Cursor::default());
+    while let Some(from) = next {
+        next = handle.visit(clock.now(), from, 64, &mut |visit| {
+            keys.push(visit.key.to_vec());
+        });
+    }
+    keys.sort_unstable();
+    keys
+}
+
+#[test]
+fn databases_come_back_under_their_numbers_and_what_a_flush_left_does_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("items");
+    let (clock, engine) = (Clock::start(), cuckoo());
+    // Databases 0 and 2 were exchanged, and 1 was flushed.
+    let mut mapping = Mapping::default();
+    mapping.0.swap(0, 2);
+    mapping.0[1] = Namespace::of(1, 7);
+    let long = vec![b'l'; 60_000];
+    for (namespace, key) in [
+        (Namespace::of(0, 0), &b"was 0"[..]),
+        (Namespace::of(0, 0), b"\0was 0"),
+        (Namespace::of(1, 0), b"flushed"),
+        (Namespace::of(1, 7), b"in 1"),
+        (Namespace::of(2, 0), b"was 2"),
+        (Namespace::of(15, 0), &long),
+    ] {
+        set(
+            &engine,
+            &clock,
+            &namespace.stored(key),
+            b"v",
+            0,
+            Expiry::Never,
+        );
+    }
+    let circumstances = Circumstances {
+        mapping,
+        ..Circumstances::default()
+    };
+    nuthatch_snapshot::save(&engine, &clock, circumstances, &path, &mut || ()).unwrap();
+    let next = cuckoo();
+    let summary = load(&next, &clock, &path).unwrap();
+    assert_eq!(
+        (summary.items, summary.databases),
+        (5, 1 | 1 << 1 | 1 << 2 | 1 << 15)
+    );
+    let mut expected = [
+        (0, &b"was 2"[..]),
+        (1, b"in 1"),
+        (2, b"was 0"),
+        (2, b"\0was 0"),
+        (15, &long),
+    ]
+    .map(|(database, key)| Namespace::of(database, 0).stored(key));
+    expected.sort_unstable();
+    assert!(keys(&next, &clock) == expected);
+}
+
+/// Before databases, a key could begin with any byte.
+#[test]
+fn keys_of_the_first_versions_are_those_of_database_0() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("items");
+    let (clock, engine) = (Clock::start(), cuckoo());
+    let now = clock.wall().unix().as_millis() as u64;
+    let mut file = first_version(now, 0);
+    let at = file.windows(6).position(|it| it == b"avalue").unwrap();
+    file[at] = 0;
+    // The block's checksum, and that of the end.
+    let block = 32 + 16..file.len() - 24;
+    let sum = xxh3_64(&file[block.clone()]).to_le_bytes();
+    file[block.start - 8..block.start].copy_from_slice(&sum);
+    let end = file.len() - 16;
+    file[end..end + 8].copy_from_slice(&xxh3_64(&sum).to_le_bytes());
+    fs::write(&path, file).unwrap();
+    assert_eq!(load(&engine, &clock, &path).unwrap().databases, 1);
+    assert_eq!(keys(&engine, &clock), [&b"\0\0\0"[..], b"b"]);
 }
