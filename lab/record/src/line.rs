@@ -3,6 +3,9 @@
 /// The longest key in a line: memcached's 250 bytes, three letters for each.
 const KEY_MAX: usize = 750;
 
+/// The longest lifetime that a client can give.
+const LIFETIME_MAX: u64 = i32::MAX as u64;
+
 /// A line about an item.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Line {
@@ -30,7 +33,7 @@ pub enum Event {
         /// Seconds that it lives; 0: for ever.
         lifetime: u64,
     },
-    /// It was not stored.
+    /// It was not stored, or expired at once.
     NotStored,
     /// A client deleted it.
     Delete,
@@ -63,9 +66,12 @@ pub fn parse(text: &str) -> Read {
     let event = match (field("type"), field("status")) {
         (Some("item_get"), Some("found")) => Event::Get(size()),
         (Some("item_get"), Some(_)) => Event::Get(None),
-        (Some("item_store"), Some("stored")) => Event::Store {
-            size: size().unwrap_or(0),
-            lifetime: number("ttl").unwrap_or(0),
+        (Some("item_store"), Some("stored")) => match field("ttl").map_or(Some(0), lifetime) {
+            Some(lifetime) => Event::Store {
+                size: size().unwrap_or(0),
+                lifetime,
+            },
+            None => Event::NotStored,
         },
         (Some("item_store"), Some(_)) => Event::NotStored,
         (Some("deleted"), _) => Event::Delete,
@@ -87,6 +93,14 @@ pub fn parse(text: &str) -> Read {
     })
 }
 
+/// Seconds that an item lives; 0: for ever. None: it has expired. memcached writes what is left of it, below 0 then, as a
+/// number of 32 bits without a sign.
+fn lifetime(text: &str) -> Option<u64> {
+    let seconds: i64 = text.parse().unwrap_or(0);
+    let seconds = u64::try_from(seconds).ok()?;
+    (seconds <= LIFETIME_MAX).then_some(seconds)
+}
+
 /// `SECONDS.MICROSECONDS` in microseconds.
 fn micros(text: &str) -> Option<u64> {
     let (seconds, rest) = text.split_once('.')?;
@@ -95,7 +109,8 @@ fn micros(text: &str) -> Option<u64> {
     seconds.checked_mul(1_000_000)?.checked_add(rest)
 }
 
-/// The key itself, if a trace can have it as one word; else as it is in the line.
+/// The key itself, if a trace can have it as one word without a `%`; else as it is in the line. So two keys stay two: what
+/// is as in the line has a `%`, and no other has.
 pub fn key(written: &[u8]) -> Vec<u8> {
     let mut key = Vec::with_capacity(written.len());
     let mut rest = written;
@@ -115,7 +130,7 @@ pub fn key(written: &[u8]) -> Vec<u8> {
             }
         }
     }
-    let is_word = |byte: &u8| *byte > b' ' && !matches!(byte, 0x7f | b',' | b'"');
+    let is_word = |byte: &u8| *byte > b' ' && !matches!(byte, 0x7f | b',' | b'"' | b'%');
     match key.iter().all(is_word) {
         true => key,
         false => written.to_vec(),
@@ -184,9 +199,36 @@ mod tests {
     #[test]
     fn a_key_is_decoded_if_it_stays_one_word() {
         assert_eq!(key(b"user%3A1"), b"user:1");
-        assert_eq!(key(b"100%25"), b"100%");
         for kept in [&b"a%2Cb"[..], b"a%20b", b"a%0Ab", b"%", b"%zz", b"a%22"] {
             assert_eq!(key(kept), kept);
+        }
+    }
+
+    #[test]
+    fn two_keys_stay_two() {
+        // `a b` and `a%20b`, then `%` and `%25`.
+        for [one, other] in [[&b"a%20b"[..], b"a%2520b"], [b"%25", b"%2525"]] {
+            assert_ne!(key(one), key(other));
+            assert_eq!([key(one), key(other)], [one, other]);
+        }
+    }
+
+    #[test]
+    fn what_expires_at_once_is_not_stored() {
+        let event = |ttl: &str| {
+            let text =
+                format!("gid=1 type=item_store key=a status=stored cmd=set ttl={ttl} size=3");
+            match parse(&text) {
+                Read::Item(line) => line.event,
+                other => panic!("{other:?}"),
+            }
+        };
+        // The second as memcached 1.6.18 writes it for a lifetime of -1, just after its start.
+        for ttl in ["-1", "4294967235", "99999999999"] {
+            assert_eq!(event(ttl), Event::NotStored, "{ttl}");
+        }
+        for (ttl, lifetime) in [("0", 0), ("1", 1), ("2147483647", 2_147_483_647)] {
+            assert_eq!(event(ttl), Event::Store { size: 3, lifetime }, "{ttl}");
         }
     }
 }

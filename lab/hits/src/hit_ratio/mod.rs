@@ -200,6 +200,9 @@ fn replay_all(
             }
         };
         trace.name = done.own_name(&trace.name);
+        for words in &trace.notes {
+            output::note(&format!("{}: {words}", path.display()));
+        }
         if trace.broken.count > 0 {
             output::note(&format!("{}{}", path.display(), trace.broken.in_words()));
         }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use csv::{ByteRecord, ReaderBuilder};
 
-use super::{Reader, parse_size};
+use super::{Reader, operation, parse_number, parse_size};
 
 /// Which columns hold what.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +13,8 @@ pub struct Columns {
     key: Column,
     /// Their sum is the size.
     sizes: Vec<Column>,
+    /// The operation; without it each row reads.
+    op: Option<Column>,
 }
 
 /// A column of a file with a row of names, or of one without.
@@ -28,6 +30,7 @@ impl Default for Columns {
         Self {
             key: Column::Name("key".to_owned()),
             sizes: Vec::new(),
+            op: None,
         }
     }
 }
@@ -43,7 +46,8 @@ impl FromStr for Columns {
                 Some(("size", names)) => {
                     columns.sizes = names.split('+').map(str::parse).collect::<Result<_, _>>()?;
                 }
-                _ => return Err(format!("`{part}` is neither key=… nor size=…")),
+                Some(("op", name)) => columns.op = Some(name.parse()?),
+                _ => return Err(format!("`{part}` is neither key=… nor size=… nor op=…")),
             }
         }
         let numbers = columns.all().filter(|column| !column.is_name()).count();
@@ -70,7 +74,9 @@ impl FromStr for Column {
 
 impl Columns {
     fn all(&self) -> impl Iterator<Item = &Column> {
-        std::iter::once(&self.key).chain(&self.sizes)
+        std::iter::once(&self.key)
+            .chain(&self.sizes)
+            .chain(&self.op)
     }
 }
 
@@ -94,13 +100,26 @@ impl Column {
     }
 }
 
+/// Where in a row the parts of a request are.
+struct Places {
+    key: usize,
+    sizes: Vec<usize>,
+    op: Option<usize>,
+}
+
+/// A request of a row.
+struct Found<'a> {
+    key: &'a [u8],
+    size: Option<u32>,
+    writes: bool,
+}
+
 pub(super) fn read(
     input: Box<dyn BufRead>,
     columns: Option<&Columns>,
     reader: &mut Reader,
 ) -> io::Result<()> {
-    let given = columns.cloned().unwrap_or_default();
-    let named = given.key.is_name();
+    let named = columns.is_none_or(|columns| columns.key.is_name());
     let mut rows = ReaderBuilder::new()
         .has_headers(named)
         .flexible(true)
@@ -110,26 +129,21 @@ pub(super) fn read(
     } else {
         ByteRecord::new()
     };
-    let key = given.key.find(&names)?;
-    let mut sizes = Vec::new();
-    for column in &given.sizes {
-        sizes.push(column.find(&names)?);
+    let places = Places::find(columns, &names)?;
+    if place_of(&names, "op_count").is_some() {
+        reader.note("the column `op_count` is not read: a row is one request");
     }
-    // Without --columns a column of this name is the size.
-    if columns.is_none()
-        && let Ok(size) = Column::Name("size".to_owned()).find(&names)
-    {
-        sizes.push(size);
-    }
-    // So it is in a recording, with columns named by the user or not.
-    let op = Column::Name("op".to_owned()).find(&names).ok();
+    let mut lifetimes = place_of(&names, "ttl");
     let mut row = ByteRecord::new();
     while !reader.is_full() && rows.read_byte_record(&mut row)? {
         let line = row.position().map_or(0, csv::Position::line);
-        match request(&row, key, &sizes) {
-            Ok((key, size)) => {
-                let writes = op.and_then(|op| row.get(op)) == Some(b"set");
-                reader.bytes(key, size, writes)?;
+        match places.request(&row) {
+            Ok(found) => {
+                if lifetimes.is_some_and(|column| row.get(column).is_some_and(is_above_zero)) {
+                    reader.note("lifetimes (the column `ttl`) are not read: no item expires");
+                    lifetimes = None;
+                }
+                reader.bytes(found.key, found.size, found.writes)?;
             }
             Err(reason) => reader.broken(line, reason),
         }
@@ -137,30 +151,80 @@ pub(super) fn read(
     Ok(())
 }
 
-fn request<'a>(
-    row: &'a ByteRecord,
-    key: usize,
-    sizes: &[usize],
-) -> Result<(&'a [u8], Option<u32>), String> {
-    let cell = |column: usize| {
-        let cell = row.get(column).map(<[u8]>::trim_ascii);
-        cell.ok_or_else(|| format!("{} columns", row.len()))
-    };
-    let key = match cell(key)? {
-        [] => return Err("an empty key".to_owned()),
-        key => key,
-    };
-    let mut sum: Option<u32> = None;
-    for &column in sizes {
-        let cell = cell(column)?;
-        if cell.is_empty() {
-            continue;
+impl Places {
+    /// In a file whose first row is `names`.
+    fn find(columns: Option<&Columns>, names: &ByteRecord) -> io::Result<Self> {
+        let given = columns.cloned().unwrap_or_default();
+        let key = given.key.find(names)?;
+        let sizes = given.sizes.iter().map(|column| column.find(names));
+        let mut sizes: Vec<usize> = sizes.collect::<io::Result<_>>()?;
+        // Without --columns a column of this name is the size.
+        if columns.is_none() {
+            sizes.extend(place_of(names, "size"));
         }
-        let size = parse_size(cell)?;
-        let more = sum.unwrap_or(0).checked_add(size);
-        sum = Some(more.ok_or("a size of more than 2^32 - 1 bytes")?);
+        let op = match given.op {
+            Some(column) => Some(column.find(names)?),
+            // With columns named by the user or not: recordings have it, and the files of CacheLib.
+            None => place_of(names, "op"),
+        };
+        Ok(Self { key, sizes, op })
     }
-    Ok((key, sum))
+
+    /// The request of a row. Errors: what is wrong with it.
+    fn request<'a>(&self, row: &'a ByteRecord) -> Result<Found<'a>, String> {
+        // A quote that is not closed takes the rows behind it into its cell. No trace has a line end in a cell otherwise.
+        let ends = line_ends(row.as_slice());
+        if ends > 0 {
+            return Err(format!("{ends} line ends in it: a quote is not closed"));
+        }
+        let key = match cell(row, self.key)? {
+            [] => return Err("an empty key".to_owned()),
+            key => key,
+        };
+        let writes = match self.op {
+            Some(column) => operation::writes(cell(row, column)?)?,
+            None => false,
+        };
+        let size = self.size(row)?;
+        Ok(Found { key, size, writes })
+    }
+
+    /// The sum of the sizes that are there.
+    fn size(&self, row: &ByteRecord) -> Result<Option<u32>, String> {
+        let mut sum: Option<u32> = None;
+        for &column in &self.sizes {
+            let cell = cell(row, column)?;
+            if cell.is_empty() {
+                continue;
+            }
+            let size = parse_size(cell)?;
+            let more = sum.unwrap_or(0).checked_add(size);
+            sum = Some(more.ok_or("a size of more than 2^32 - 1 bytes")?);
+        }
+        Ok(sum)
+    }
+}
+
+/// Where the column of this name is, if there is one; `Op` is `op`.
+fn place_of(names: &ByteRecord, name: &str) -> Option<usize> {
+    let same = |found: &[u8]| found.trim_ascii().eq_ignore_ascii_case(name.as_bytes());
+    names.iter().position(same)
+}
+
+fn cell(row: &ByteRecord, column: usize) -> Result<&[u8], String> {
+    let cell = row.get(column).map(<[u8]>::trim_ascii);
+    cell.ok_or_else(|| format!("{} columns", row.len()))
+}
+
+/// Line ends in the cells of a row.
+fn line_ends(row: &[u8]) -> usize {
+    let count = |end: u8| row.iter().filter(|&&byte| byte == end).count();
+    count(b'\n').max(count(b'\r'))
+}
+
+/// True for a number above 0.
+fn is_above_zero(cell: &[u8]) -> bool {
+    parse_number::<f64>(cell.trim_ascii()).is_some_and(|number| number > 0.0)
 }
 
 #[cfg(test)]
@@ -204,6 +268,66 @@ mod tests {
     }
 
     #[test]
+    fn operations_are_read_by_any_spelling_and_others_are_broken() {
+        // As CacheLib has its files, and one of them in other letters.
+        let text = "key,Op,size,op_count\n\
+            a,GET,10,1\na, Set ,10,1\nb,DELETE,10,1\nb,GET_LEASE,10,1\nb,SET_LEASE,10,1\nc,,10,1\nc\na,cas,7,2\n";
+        let trace = read("t.csv", text.as_bytes(), &options()).unwrap();
+        let writes: Vec<_> = trace.requests.iter().map(|one| one.writes).collect();
+        assert_eq!(writes, [false, true, false, true, true]);
+        let places: Vec<u64> = trace.broken.first.iter().map(|(place, _)| *place).collect();
+        assert_eq!(places, [4, 7, 8]);
+        let words = trace.broken.in_words();
+        let reason = "4 (`DELETE` is an operation that is neither get nor set)";
+        assert!(words.contains(reason), "{words}");
+        assert_eq!(trace.notes.len(), 1, "{:?}", trace.notes);
+        assert!(trace.notes[0].contains("op_count"), "{:?}", trace.notes);
+    }
+
+    #[test]
+    fn the_column_of_operations_may_be_given() {
+        // As Twitter has its files.
+        let text = b"0,a,1,10,9,get,0\n0,a,1,10,9,add,60\n0,a,1,10,9,incr,60\n";
+        let trace = read("t.csv", text, &with("key=2,size=3+4,op=6")).unwrap();
+        let found = trace.requests.iter().map(|one| (one.size, one.writes));
+        assert!(found.eq([(11, false), (11, true)]), "{trace:?}");
+        assert_eq!(trace.broken.count, 1);
+        let text = b"op,key,what\nx,a,set\n";
+        let trace = read("t.csv", text, &with("key=key,op=what")).unwrap();
+        assert!(trace.requests[0].writes);
+        assert!(read("t.csv", text, &with("key=key,op=which")).is_err());
+    }
+
+    #[test]
+    fn a_quote_that_is_not_closed_breaks_its_row() {
+        for text in [
+            "key,size\na,1\n\"b,1\nc,1\nd,1\n",
+            "key,size\na,1\n\"b,1\nc,1\nd\",1\n",
+            "key,size\na,1\nb,\"1\nc,1\nd,1\n",
+            "key,size\r\na,1\r\n\"b,1\r\nc,1\r\nd\",1\r\n",
+        ] {
+            let trace = read("t.csv", text.as_bytes(), &options()).unwrap();
+            assert_eq!(requests(&trace), [("a".to_owned(), 1)], "{text:?}");
+            assert_eq!(trace.broken.count, 1, "{text:?}");
+            let words = trace.broken.in_words();
+            assert!(words.contains(" line ends in it: "), "{text:?}: {words}");
+        }
+        // A line end at an edge of the cell is one, too.
+        let trace = read("t.csv", b"key\na\n\"\nb\"\nc\n", &options()).unwrap();
+        assert_eq!((trace.requests.len(), trace.broken.count), (2, 1));
+    }
+
+    #[test]
+    fn lifetimes_are_noted_once_if_there_are_any() {
+        for (lifetimes, notes) in [(["0", "", "-1"], 0), (["0", " 60", "0.5"], 1)] {
+            let rows = lifetimes.map(|lifetime| format!("a,{lifetime}\n"));
+            let text = format!("key,ttl\n{}", rows.concat());
+            let trace = read("t.csv", text.as_bytes(), &options()).unwrap();
+            assert_eq!(trace.notes.len(), notes, "{text:?}");
+        }
+    }
+
+    #[test]
     fn broken_rows_are_named_by_their_lines() {
         let text = "key,size\na\n,5\nb,x\nc,4000000000\nd,7\n";
         let trace = read("t.csv", text.as_bytes(), &with("key=key,size=size+size")).unwrap();
@@ -220,7 +344,15 @@ mod tests {
 
     #[test]
     fn columns_as_typed() {
-        for wrong in ["", "key", "key=", "key=0", "key=1,size=name", "ttl=3"] {
+        for wrong in [
+            "",
+            "key",
+            "key=",
+            "key=0",
+            "key=1,size=name",
+            "key=1,op=name",
+            "ttl=3",
+        ] {
             assert!(wrong.parse::<Columns>().is_err(), "{wrong}");
         }
         let columns: Columns = "size=a+b,key=k".parse().unwrap();

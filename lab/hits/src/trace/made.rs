@@ -203,7 +203,8 @@ impl Maker<'_> {
     /// A rank by Zipf's law, from 0 on.
     fn rank(&mut self, keys: f64, theta: f64) -> u64 {
         let law = Zipf::new(keys, theta).expect("at least one key, and an exponent above 0");
-        law.sample(&mut self.random) as u64 - 1
+        // Rounding may give one rank too many.
+        law.sample(&mut self.random).clamp(1.0, keys) as u64 - 1
     }
 
     /// Each key comes about `times` times, at the `back` steps after its turn.

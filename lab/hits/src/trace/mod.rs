@@ -5,7 +5,7 @@
 //! | `lines` | a line: the key, or the key and a size, with white space between; `set` behind that for an item that is written and not read | the second word |
 //! | `oracle-general` | 24 bytes of libCacheSim's binary format | from the record |
 //! | `lis` | the blocks of a line of the ARC traces, one by one | none |
-//! | `csv` | a row, whose columns are named; a row whose `op` is `set` is written and not read | from columns |
+//! | `csv` | a row, whose columns are named; its `op` says whether the item is read or written | from columns |
 //!
 //! Any of them may be compressed by gzip or zstd. Requests without a size get the default of the options. Records that
 //! cannot be read are skipped and counted, and the first of them are named: a trace of a million requests is not lost
@@ -16,6 +16,7 @@ mod keys;
 mod lines;
 mod lis;
 pub mod made;
+mod operation;
 mod oracle;
 mod source;
 mod zipf;
@@ -71,8 +72,9 @@ pub struct ReadOptions {
     /// Format of the traces [default: by their file names]
     #[arg(long, value_enum)]
     pub format: Option<Format>,
-    /// Columns of a CSV file, as key=NAME,size=NAME, or as numbers from 1 on if the columns have no names. The size may
-    /// be a sum: size=3+4
+    /// Columns of a CSV file, as key=NAME,size=NAME,op=NAME, or as numbers from 1 on if the columns have no names. The
+    /// size may be a sum: size=3+4. The operation is a get or a set; without a column `op` each row is a get. Times and
+    /// lifetimes are not read: no item expires
     #[arg(long, value_name = "COLUMNS")]
     pub columns: Option<Columns>,
     /// Bytes of a value, for traces that do not tell sizes
@@ -107,6 +109,8 @@ pub struct Trace {
     pub keys: Keys,
     /// The records that could not be read.
     pub broken: Broken,
+    /// What the file has and the requests do not: a sentence for each kind.
+    pub notes: Vec<&'static str>,
 }
 
 impl Trace {
@@ -237,6 +241,7 @@ impl Reader {
                 requests: Vec::new(),
                 keys: Keys::default(),
                 broken: Broken::default(),
+                notes: Vec::new(),
             },
             value_size: options.value_size,
             left: options.limit.unwrap_or(u64::MAX),
@@ -280,6 +285,11 @@ impl Reader {
     /// True if no more are wanted.
     fn is_full(&self) -> bool {
         self.left == 0
+    }
+
+    /// What is left out of all requests, once for a trace.
+    fn note(&mut self, words: &'static str) {
+        self.trace.notes.push(words);
     }
 
     fn broken(&mut self, place: u64, reason: impl Display) {

@@ -54,7 +54,8 @@ impl ByZipf {
         let mut random = SmallRng::seed_from_u64(7);
         let each = (0..self.requests).try_for_each(|_| {
             sink(MadeRequest {
-                key: law.sample(&mut random) as u64 - 1,
+                // Rounding may give one rank too many.
+                key: (law.sample(&mut random) as u64).clamp(1, self.keys) - 1,
                 size,
                 writes: false,
             })
