@@ -236,6 +236,29 @@ fn broken_records_are_named_and_the_rest_is_replayed() {
     );
 }
 
+#[test]
+fn what_a_csv_has_and_is_not_read_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.csv");
+    let text =
+        "key,op,size,op_count,ttl\na,GET,1,1,60\na,SET,1,1,60\na,DELETE,1,1,0\na,get,1,1,0\n";
+    fs::write(&path, text).unwrap();
+    let path = path.to_str().unwrap();
+    let output = lab(&["hit-ratio", path, "--policies", "lru", "--sizes", "100%"]);
+    assert!(output.status.success(), "{output:?}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    for words in [
+        "4 (`DELETE` is an operation that is neither get nor set)",
+        "`op_count` is not read",
+        "no item expires",
+    ] {
+        assert_eq!(said.matches(words).count(), 1, "{words}: {said}");
+    }
+    // A set is no request.
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(row(&shown, "lru"), [50.0]);
+}
+
 fn with<'a>(base: &[&'a str], more: &[&'a str]) -> Vec<&'a str> {
     [base, more].concat()
 }
