@@ -23,7 +23,6 @@ pub mod host;
 pub mod limit;
 pub mod machine;
 pub mod os;
-mod proof;
 pub mod report;
 pub mod server;
 pub mod started;

@@ -15,6 +15,7 @@ pub mod facebook;
 pub mod key;
 pub mod mix;
 pub mod named;
+pub mod proof;
 pub mod seed;
 pub mod traffic;
 pub mod twitter;

@@ -8,7 +8,7 @@ use nuthatch_workload::{KeyMaker, Mix, Popularity, Seed, etc};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
-use crate::proof::write_value;
+use nuthatch_workload::proof::write_value;
 
 /// Which keys are requested.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
@@ -291,7 +291,7 @@ fn position(at: usize) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proof::vouches;
+    use nuthatch_workload::proof::vouches;
 
     const ITEMS: Items = Items::alike(1000, 16, 32);
 

@@ -10,7 +10,7 @@ use nuthatch_engine::{
 
 use crate::engine::operations::{Operation, Operations};
 use crate::engine::subject::{Subject, Tally, Worker};
-use crate::proof::write_value;
+use nuthatch_workload::proof::write_value;
 
 /// Places that the engine's background work looks at between two pieces of a list.
 const MAINTENANCE: usize = 64;

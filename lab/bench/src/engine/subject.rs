@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::engine::operations::{Items, Operations};
 use crate::os;
-use crate::proof::{consume, vouches};
+use nuthatch_workload::proof::{consume, vouches};
 
 /// Items stored in one piece while preloading, at most.
 const PRELOAD: u64 = 1 << 14;

@@ -6,9 +6,9 @@
 
 use std::io::Read;
 
-use crate::proof::vouches;
 use crate::server::scan::{Counts, Scan, refused};
 use crate::server::script::{Request, Script};
+use nuthatch_workload::proof::vouches;
 
 /// Bytes of a header.
 const HEADER: usize = 24;

@@ -1,9 +1,9 @@
 //! CPServer's requests and answers, as a client sees them. This is a second implementation, so that it does not repeat
 //! a mistake of the server's code.
 
-use crate::proof::vouches;
 use crate::server::scan::{Counts, Scan, refused};
 use crate::server::script::{Request, Script};
+use nuthatch_workload::proof::vouches;
 
 /// Bytes of a key.
 pub const KEY_SIZE: usize = 8;

@@ -1,9 +1,9 @@
 //! The parser of memcached's text replies. It is as cheap as possible, and still checks that each reply answers its
 //! request, and that each value is the one of its key and has the right length.
 
-use crate::proof::vouches;
 use crate::server::scan::{Counts, Progress, Scan, refused};
 use crate::server::script::{Request, Script};
+use nuthatch_workload::proof::vouches;
 
 /// How replies to values of one size look.
 pub struct Replies {

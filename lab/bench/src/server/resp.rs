@@ -1,9 +1,9 @@
 //! Redis' requests and answers (RESP2), as a client sees them. This is a second implementation, so that it does not
 //! repeat a mistake of the server's code.
 
-use crate::proof::vouches;
 use crate::server::scan::{Counts, Scan, refused};
 use crate::server::script::{Request, Script};
+use nuthatch_workload::proof::vouches;
 
 const NULL: &[u8] = b"$-1\r\n";
 const OK: &[u8] = b"+OK\r\n";

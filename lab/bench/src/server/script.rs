@@ -6,10 +6,10 @@ use nuthatch_workload::{KeyMaker, Popularity};
 use rand::Rng;
 
 use crate::engine::{Distribution, Items, SEED};
-use crate::proof::write_value;
 use crate::server::cpserver::Dialect;
 use crate::server::scan::Protocol;
 use crate::server::{binary, resp};
+use nuthatch_workload::proof::write_value;
 
 /// Keys in a script, at least, so that requests do not repeat soon. With large values there are fewer.
 const KEYS: usize = 1 << 18;

@@ -1,5 +1,5 @@
 //! Values that prove their keys at next to no cost: a value begins with the end of its key, where keys differ most, so
-//! that a reader detects a wrong answer without a second table. (The workload's self-checking values prove more, but
+//! that a reader detects a wrong answer without a second table. (The self-checking values of [`value`](crate::value) prove more, but
 //! they are longer, and cost more than the operation under measurement.)
 
 /// Bytes of a value that are compared with its key.
