@@ -47,7 +47,7 @@ part cluster env AGAIN=1 NUTHATCH_SOAK=$((seconds / 1800 + 1)) scripts/test-clus
 part gateways scripts/soak-cluster.sh $seconds
 
 # Every figure in its quick size: some 25 minutes. The numbers are worth nothing beside other work, the commands are.
-part figures scripts/figures.sh --quick
+part figures env RESULTS="${CARGO_TARGET_DIR:-target}/soak-figures" scripts/figures.sh --quick
 
 part fuzz scripts/fuzz.sh $((seconds / $(ls fuzz/fuzz_targets | wc -l)))
 

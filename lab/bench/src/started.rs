@@ -10,6 +10,8 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
 
+use nuthatch_program::signals;
+
 use crate::os;
 use crate::server::{Answer, ask, connect_patiently};
 
@@ -131,10 +133,10 @@ impl Drop for Started {
     }
 }
 
-/// Set when the run is interrupted or terminated: to be looked at, so that started servers are ended.
+/// Set when the run is asked to end: to be looked at, so that started servers are ended.
 pub fn stop_on_signals() -> Result<Arc<AtomicBool>, String> {
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+    for signal in signals::ending() {
         signal_hook::flag::register(signal, stop.clone())
             .map_err(|error| format!("signals: {error}"))?;
     }

@@ -28,7 +28,7 @@ pub mod report;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use nuthatch_program::{Failure, output};
+use nuthatch_program::{Failure, child, output};
 
 use machine::Machine;
 use record::{Recorded, Wanted};
@@ -212,6 +212,8 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     if options.published {
         return output::print(&format!("{}\n", published()?));
     }
+    // They end what is recorded, and measured, too.
+    child::die_on_signals()?;
     nuthatch_bench::report::print("coherence", &model(options)?, options.json)
 }
 

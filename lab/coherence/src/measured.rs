@@ -3,13 +3,15 @@
 use std::process::{Command, Stdio};
 
 use nuthatch_program::Failure;
+use nuthatch_program::child::{Bounds, Group, Running};
 use serde_json::Value;
 
 use crate::recording::Recording;
 
 /// Million operations a second of the recorded engine with so many threads, as `bench engine` measures them.
 pub fn mops(recording: &Recording, insert_ratio: f64, threads: usize) -> Result<f64, Failure> {
-    let output = Command::new(std::env::current_exe()?)
+    let mut command = Command::new(std::env::current_exe()?);
+    command
         .args(["bench", "engine", "--engine", &recording.engine])
         .args(["--threads", &threads.to_string()])
         .args(["--working-set", &recording.working_set.to_string()])
@@ -18,7 +20,9 @@ pub fn mops(recording: &Recording, insert_ratio: f64, threads: usize) -> Result<
         .args(["--partitions", &recording.partitions.to_string()])
         .args(["--seconds", "3", "--rounds", "5", "--json"])
         .stdin(Stdio::null())
-        .output()?;
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let output = Running::start(&mut command, Group::Shared)?.output(Bounds::default())?;
     if !output.status.success() {
         let words = String::from_utf8_lossy(&output.stderr);
         return Err(format!("bench engine: {}", words.trim_end()).into());

@@ -8,7 +8,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::ops::Range;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -20,6 +20,7 @@ use nuthatch_engine::{Engine, Inspect, KeyHasher};
 use nuthatch_partition::layout::ORDER_WORD;
 use nuthatch_partition::lockhash::LockHash;
 use nuthatch_partition::lockhash::config::LockHashConfig;
+use nuthatch_program::child::{Group, Running};
 use nuthatch_program::{Failure, output};
 use serde::{Deserialize, Serialize};
 
@@ -201,17 +202,6 @@ fn tell(words: &impl Serialize) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Ends the recorded program, whatever happens.
-struct Ended(Child);
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// Records an engine.
 pub fn record(wanted: &Wanted) -> Result<Recording, Failure> {
     output::note(&format!(
@@ -219,8 +209,8 @@ pub fn record(wanted: &Wanted) -> Result<Recording, Failure> {
         wanted.engine.name(),
         wanted.partitions
     ));
-    let mut child = Ended(start(wanted)?);
-    let (Some(told), Some(accesses)) = (child.0.stdout.take(), child.0.stderr.take()) else {
+    let mut child = start(wanted)?;
+    let (Some(told), Some(accesses)) = (child.stdout(), child.stderr()) else {
         unreachable!("both are pipes");
     };
     let layout = OnceLock::new();
@@ -233,7 +223,7 @@ pub fn record(wanted: &Wanted) -> Result<Recording, Failure> {
         (events, summary)
     });
     let Followed { events, words } = events?;
-    let status = child.0.wait()?;
+    let status = child.wait()?;
     if !status.success() {
         let words = words.join("\n");
         return Err(format!("the recorded program failed ({status}): {words}").into());
@@ -268,7 +258,7 @@ pub fn record(wanted: &Wanted) -> Result<Recording, Failure> {
     Ok(recording)
 }
 
-fn start(wanted: &Wanted) -> Result<Child, Failure> {
+fn start(wanted: &Wanted) -> Result<Running, Failure> {
     let Plan {
         working_set,
         insert_ratio,
@@ -296,7 +286,8 @@ fn start(wanted: &Wanted) -> Result<Child, Failure> {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    command.spawn().map_err(|error| {
+    // In this program's group: a figure ends all of that.
+    Running::start(&mut command, Group::Shared).map_err(|error| {
         Failure::from(format!(
             "valgrind: {error} (Debian's package valgrind has it; --recording FILE needs none)"
         ))

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::env;
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::thread;
+use std::time::Duration;
 
+use nuthatch_program::child::{Bounds, Group, Running};
 use serde_json::Value;
 
 /// A program beside this one: its placeholder, the variable of the environment that names another, the package that
@@ -134,7 +135,7 @@ impl Programs {
     pub fn lacks(&self, name: &str, option: &str) -> Option<String> {
         let path = self.path(name)?;
         // Some tell it on standard error, or with a failure.
-        let told = match bounded(Command::new(&path).arg("-h"), OUTPUT_MAX) {
+        let told = match finished(Command::new(&path).arg("-h"), Some(ASKED)) {
             Ok(told) => [told.stdout, told.stderr].concat(),
             Err(error) => return Some(format!("{path}: {error}")),
         };
@@ -145,7 +146,10 @@ impl Programs {
     /// The first line that a program of others tells of its version; nothing if it is another program or tells nothing.
     pub fn version(&self, name: &str) -> Option<String> {
         let beside = BESIDE.iter().find(|beside| beside.name == name)?;
-        let told = run(&[self.path(name)?, beside.version.to_owned()]).ok()?;
+        let mut command = Command::new(self.path(name)?);
+        let told = finished(command.arg(beside.version), Some(ASKED)).ok()?;
+        let told = told.status.success().then_some(told.stdout)?;
+        let told = String::from_utf8_lossy(&told);
         let mut lines = told.lines().map(str::trim);
         lines.find(|line| !line.is_empty()).map(str::to_owned)
     }
@@ -164,13 +168,13 @@ fn is_there(program: &Path) -> bool {
 const HINT: &str = "For more information, try";
 
 /// Bytes that a command may print.
-const OUTPUT_MAX: u64 = 64 << 20;
-
-/// Bytes that are kept of what it writes on standard error, of which the last line is told.
-const ERRORS_MAX: usize = 64 << 10;
+const OUTPUT_MAX: usize = 64 << 20;
 
 /// SIGKILL.
 const KILLED: i32 = 9;
+
+/// How long a program may take to tell of itself.
+const ASKED: Duration = Duration::from_secs(5);
 
 /// Runs a command, and reads the JSON that it prints: one value, or the values of several lines as an array.
 ///
@@ -189,7 +193,7 @@ pub fn run(line: &[String]) -> Result<String, String> {
     let [program, words @ ..] = line else {
         return Err("no program".to_owned());
     };
-    let done = bounded(Command::new(program).args(words), OUTPUT_MAX)
+    let done = finished(Command::new(program).args(words), None)
         .map_err(|error| format!("{program}: {error}"))?;
     let errors = String::from_utf8_lossy(&done.stderr);
     if !done.status.success() {
@@ -206,55 +210,14 @@ pub fn run(line: &[String]) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&done.stdout).into_owned())
 }
 
-/// Runs a command and keeps what it wrote. One that prints more than `most` bytes is ended; of its standard error the last
-/// bytes are kept.
-fn bounded(command: &mut Command, most: u64) -> io::Result<Output> {
+/// Runs a command in a group of processes of its own, to its end or at most so long, and keeps what it wrote.
+fn finished(command: &mut Command, time: Option<Duration>) -> io::Result<Output> {
     let command = command.stdin(Stdio::null());
-    let mut child = command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()?;
-    // Read at the same time: a full pipe would stop the command.
-    let errors = child.stderr.take().map(|pipe| thread::spawn(|| tail(pipe)));
-    let mut stdout = Vec::new();
-    if let Some(pipe) = child.stdout.take() {
-        pipe.take(most + 1).read_to_end(&mut stdout)?;
-    }
-    if stdout.len() as u64 > most {
-        child.kill()?;
-        child.wait()?;
-        // The thread is left alone: what the command started may hold the pipe.
-        return Err(io::Error::other(format!(
-            "it printed more than {} MiB, and was ended",
-            most >> 20
-        )));
-    }
-    let stderr = match errors.map(thread::JoinHandle::join) {
-        Some(Ok(stderr)) => stderr?,
-        _ => Vec::new(),
-    };
-    Ok(Output {
-        status: child.wait()?,
-        stdout,
-        stderr,
+    let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    Running::start(command, Group::Own)?.output(Bounds {
+        time,
+        bytes: Some(OUTPUT_MAX),
     })
-}
-
-/// The last bytes of what is read, up to its end.
-fn tail(mut pipe: impl Read) -> io::Result<Vec<u8>> {
-    let mut kept = Vec::new();
-    let mut buffer = [0; 4096];
-    loop {
-        match pipe.read(&mut buffer) {
-            Ok(0) => return Ok(kept),
-            Ok(length) => kept.extend_from_slice(&buffer[..length]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-        if kept.len() > 2 * ERRORS_MAX {
-            kept.drain(..kept.len() - ERRORS_MAX);
-        }
-    }
 }
 
 fn json(text: &str) -> serde_json::Result<Value> {
@@ -277,26 +240,4 @@ pub fn typed(line: &[String]) -> String {
         words[0] = name;
     }
     shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_command_prints_has_a_bound() {
-        let done = bounded(Command::new("echo").arg("a"), 2).unwrap();
-        assert_eq!(done.stdout, b"a\n");
-        let error = bounded(&mut Command::new("yes"), 1 << 20).unwrap_err();
-        assert!(error.to_string().contains("more than 1 MiB"), "{error}");
-    }
-
-    #[test]
-    fn of_what_it_complains_of_the_end_is_kept() {
-        let mut text = vec![b'a'; 5 * ERRORS_MAX];
-        text.extend_from_slice(b"the reason");
-        let kept = tail(&text[..]).unwrap();
-        assert!(kept.len() <= 2 * ERRORS_MAX, "{}", kept.len());
-        assert!(kept.ends_with(b"the reason"));
-    }
 }

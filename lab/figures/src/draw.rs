@@ -1,5 +1,7 @@
 //! Draws what was found.
 
+use std::collections::{HashMap, HashSet};
+
 use nuthatch_plot::{
     Axis, Curve, DotChart, DotGroup, DotRow, Estimate, Layer, LineChart, Mark, Panel, PanelChart,
     PanelX, PlotError, Tone, WIDTH,
@@ -67,23 +69,27 @@ pub fn shown(point: &Point) -> String {
     }
 }
 
+/// All of these names, in the order in which they were met.
+pub fn names(found: &Found) -> Vec<String> {
+    let mut met = HashSet::new();
+    let names = found.points.iter().map(shown);
+    names.filter(|name| met.insert(name.clone())).collect()
+}
+
 fn lines(figure: &Figure, found: &Found, Head { title, note }: Head) -> LineChart {
     let mut curves: Vec<Curve> = Vec::new();
-    for x in found.places() {
-        let Some(place) = x.number() else { continue };
-        for series in found.series() {
-            let Some(point) = found.at(series, x) else {
-                continue;
-            };
-            let name = shown(point);
-            match curves.iter_mut().find(|curve| curve.name == name) {
-                Some(curve) => curve.points.push((place, point.y)),
-                None => curves.push(Curve {
-                    name,
-                    points: vec![(place, point.y)],
-                    modelled: point.modelled,
-                }),
-            }
+    let mut numbers: HashMap<String, usize> = HashMap::new();
+    for (_, point) in found.placed() {
+        let Some(x) = point.x.number() else { continue };
+        let name = shown(point);
+        let number = *numbers.entry(name.clone()).or_insert(curves.len());
+        match curves.get_mut(number) {
+            Some(curve) => curve.points.push((x, point.y)),
+            None => curves.push(Curve {
+                name,
+                points: vec![(x, point.y)],
+                modelled: point.modelled,
+            }),
         }
     }
     LineChart {
@@ -96,46 +102,43 @@ fn lines(figure: &Figure, found: &Found, Head { title, note }: Head) -> LineChar
 }
 
 fn dots(figure: &Figure, found: &Found, Head { title, note }: Head) -> DotChart {
-    let groups = found.places().into_iter().map(|x| {
-        let points = found
-            .series()
-            .into_iter()
-            .filter_map(|series| found.at(series, x));
-        let rows = points.map(|point| DotRow {
+    let groups = found.places().into_iter().map(|x| DotGroup {
+        name: format!("{} {x}", figure.x.label).trim().to_owned(),
+        rows: Vec::new(),
+    });
+    let mut groups: Vec<DotGroup> = groups.collect();
+    for (place, point) in found.placed() {
+        groups[place].rows.push(DotRow {
             name: shown(point),
             estimates: vec![Estimate::spread(point.y, point.low, point.high)],
         });
-        DotGroup {
-            name: format!("{} {x}", figure.x.label).trim().to_owned(),
-            rows: rows.collect(),
-        }
-    });
+    }
     DotChart {
         title,
         note,
         axis: axis(&figure.y),
         digits: 2,
         panels: vec![String::new()],
-        groups: groups.collect(),
+        groups,
     }
 }
 
 /// A panel of bars for each series, and over each the outline of those that come from a model.
 fn bars(figure: &Figure, found: &Found, Head { title, note }: Head) -> PanelChart {
-    let places = found.places();
+    let mut own: HashMap<&str, Vec<(usize, &Point)>> = HashMap::new();
+    for (place, point) in found.placed() {
+        let of_series = own.entry(&point.series).or_default();
+        of_series.push((place, point));
+    }
     let layer = |series: &str, mark, tone| Layer {
         mark,
         tone,
-        points: places
+        points: own[series]
             .iter()
-            .enumerate()
-            .filter_map(|(place, x)| Some((place as f64, found.at(series, x)?.y)))
+            .map(|(place, point)| (*place as f64, point.y))
             .collect(),
     };
-    let is_modelled = |series: &&str| {
-        let mut own = found.points.iter().filter(|point| point.series == **series);
-        own.any(|point| point.modelled)
-    };
+    let is_modelled = |series: &&str| own[series].iter().any(|(_, point)| point.modelled);
     let (modelled, measured): (Vec<&str>, Vec<&str>) =
         found.series().into_iter().partition(is_modelled);
     let outlines = || {
@@ -159,7 +162,7 @@ fn bars(figure: &Figure, found: &Found, Head { title, note }: Head) -> PanelChar
         note,
         x: PanelX::Names {
             label: figure.x.label.clone(),
-            names: places.iter().map(|x| x.to_string()).collect(),
+            names: found.places().iter().map(|x| x.to_string()).collect(),
         },
         y: axis(&figure.y),
         panels: panels.collect(),

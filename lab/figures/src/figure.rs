@@ -7,16 +7,16 @@ use serde::Deserialize;
 use crate::statement::Statement;
 use crate::template;
 
-/// How much of a figure is run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, Deserialize)]
+/// How much of a figure is run, the least first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Size {
-    /// As near to the paper as this machine allows.
-    Full,
-    /// All figures together in some twenty minutes: shapes can be seen.
-    Quick,
     /// Seconds: the commands work. The numbers are worthless, and no statement is judged.
     Smoke,
+    /// All figures together in some twenty minutes: shapes can be seen.
+    Quick,
+    /// As near to the paper as this machine allows.
+    Full,
 }
 
 /// A figure or a table of a paper.

@@ -1,6 +1,6 @@
 //! What a figure's run found.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -32,7 +32,7 @@ pub struct Found {
     pub began: u64,
     /// How long it took, seconds.
     pub took: f64,
-    /// Ctrl-C ended it before its last command.
+    /// A signal ended it before its last command.
     pub interrupted: bool,
     /// The points.
     pub points: Vec<Point>,
@@ -96,6 +96,15 @@ impl X {
         }
     }
 
+    /// What it has in common with the same place, and with no other.
+    pub fn key(&self) -> Key {
+        match self {
+            // Both zeros are one place.
+            Self::Number(number) => Key::Number((number + 0.0).to_bits()),
+            Self::Name(name) => Key::Name(name.clone()),
+        }
+    }
+
     /// The number, if it is one.
     pub fn number(&self) -> Option<f64> {
         match self {
@@ -103,6 +112,15 @@ impl X {
             Self::Name(_) => None,
         }
     }
+}
+
+/// A place, as maps have it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Key {
+    /// A number's bits.
+    Number(u64),
+    /// A name.
+    Name(String),
 }
 
 impl fmt::Display for X {
@@ -201,23 +219,16 @@ pub struct Verdict {
 impl Found {
     /// The series, in the order in which they were met.
     pub fn series(&self) -> Vec<&str> {
-        let mut names = Vec::new();
-        for point in &self.points {
-            if !names.contains(&point.series.as_str()) {
-                names.push(&point.series);
-            }
-        }
-        names
+        let mut met = HashSet::new();
+        let names = self.points.iter().map(|point| point.series.as_str());
+        names.filter(|name| met.insert(*name)).collect()
     }
 
     /// The places on the horizontal axis: numbers in their order, names in the order in which they were met.
     pub fn places(&self) -> Vec<&X> {
-        let mut places: Vec<&X> = Vec::new();
-        for point in &self.points {
-            if !places.contains(&&point.x) {
-                places.push(&point.x);
-            }
-        }
+        let mut met = HashSet::new();
+        let places = self.points.iter().map(|point| &point.x);
+        let mut places: Vec<&X> = places.filter(|x| met.insert(x.key())).collect();
         // Stable: names keep their order.
         places.sort_by(|a, b| match (a.number(), b.number()) {
             (Some(a), Some(b)) => a.total_cmp(&b),
@@ -230,6 +241,34 @@ impl Found {
     pub fn at(&self, series: &str, x: &X) -> Option<&Point> {
         let mut points = self.points.iter();
         points.find(|point| point.series == series && point.x == *x)
+    }
+
+    /// The points with the number of their place among [`Found::places`]: place by place, in each by their series.
+    pub fn placed(&self) -> Vec<(usize, &Point)> {
+        let places = self.places().into_iter().map(X::key).zip(0..);
+        let places: HashMap<Key, usize> = places.collect();
+        let series: HashMap<&str, usize> = self.series().into_iter().zip(0..).collect();
+        let mut met = HashSet::new();
+        let mut placed = Vec::new();
+        for point in &self.points {
+            let key = (places[&point.x.key()], series[point.series.as_str()]);
+            // The first of a series at a place, as `at` has it.
+            if met.insert(key) {
+                placed.push((key, point));
+            }
+        }
+        placed.sort_by_key(|(key, _)| *key);
+        let points = placed.into_iter();
+        points.map(|((place, _), point)| (place, point)).collect()
+    }
+
+    /// The points by the names that `name` gives them, and by their places.
+    pub fn by_name(&self, name: impl Fn(&Point) -> String) -> HashMap<(String, Key), &Point> {
+        let mut all = HashMap::new();
+        for point in &self.points {
+            all.entry((name(point), point.x.key())).or_insert(point);
+        }
+        all
     }
 }
 
@@ -251,5 +290,50 @@ mod tests {
             assert_eq!(X::Number(number).to_string(), place);
             assert_eq!(short(number), value);
         }
+    }
+
+    #[test]
+    fn points_are_found_at_their_places() {
+        let point = |series: &str, x: X, y: f64| Point {
+            series: series.to_owned(),
+            x,
+            y,
+            low: y,
+            high: y,
+            modelled: false,
+        };
+        let number = X::Number;
+        let found = Found::of_points([
+            point("b", number(2.0), 1.0),
+            point("a", number(2.0), 2.0),
+            point("a", number(0.0), 3.0),
+            // The same place, and met before.
+            point("a", number(-0.0), 4.0),
+            point("a", number(1.0), 5.0),
+        ]);
+        assert_eq!(found.series(), ["b", "a"]);
+        assert_eq!(found.places().len(), 3);
+        let placed = found.placed().into_iter();
+        let placed: Vec<_> = placed.map(|(place, point)| (place, point.y)).collect();
+        assert_eq!(placed, [(0, 3.0), (1, 5.0), (2, 1.0), (2, 2.0)]);
+        let named = found.by_name(|point| point.series.clone());
+        let at = |x: f64| named[&("a".to_owned(), number(x).key())].y;
+        assert_eq!((at(-0.0), at(2.0)), (3.0, 2.0));
+    }
+
+    /// Class of fault: time that grows with the square of what a command prints. Squared, this takes minutes.
+    #[test]
+    fn many_points_take_no_longer_each() {
+        let points = (0..100_000).map(|number| Point {
+            series: "a".to_owned(),
+            x: X::Name(number.to_string()),
+            y: 1.0,
+            low: 1.0,
+            high: 1.0,
+            modelled: false,
+        });
+        let found = Found::of_points(points);
+        assert_eq!(found.places().len(), 100_000);
+        assert_eq!(found.placed().len(), 100_000);
     }
 }

@@ -7,10 +7,10 @@
 //!      |  plan            a command line for each value of its lists, in this size (full, quick, smoke)
 //!      |  run             rounds in turn; a command that fails or cannot run leaves a gap with its reason
 //!      v
-//!  found                  points with their spread, gaps, machine: JSON and CSV
+//!  found                  points with their spread, gaps, machine
 //!      |  statement       which hold, in words, and why one does not; none is judged where a point is missing
 //!      v
-//!  draw                   SVG
+//!  draw, files            SVG, JSON and CSV, which replace those of no better run
 //!
 //!  report                 all figures as one page in HTML, and as a table in Markdown
 //! ```
@@ -22,6 +22,7 @@
 mod command;
 mod draw;
 mod figure;
+mod files;
 mod found;
 mod measured;
 mod needs;

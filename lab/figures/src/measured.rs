@@ -1,7 +1,9 @@
 //! What the commands of a figure gave, round by round: points, gaps, and the points that are missing for them.
 
+use std::collections::HashMap;
+
 use crate::command;
-use crate::found::{Gap, Missing, Point, X};
+use crate::found::{Gap, Key, Missing, Point, X};
 use crate::plan::Planned;
 use crate::read::Reading;
 
@@ -9,6 +11,8 @@ use crate::read::Reading;
 #[derive(Default)]
 pub struct Measured {
     rounds: Vec<Rounds>,
+    /// Where those of a series and a place are.
+    at: HashMap<(String, Key), usize>,
     /// What commands gave nothing, and why.
     pub gaps: Vec<Gap>,
     /// What the commands warned of.
@@ -60,8 +64,9 @@ impl Measured {
             modelled,
             invalid,
         } = reading;
-        let same = |one: &&mut Rounds| one.series == series && one.x == x;
-        match self.rounds.iter_mut().find(same) {
+        let next = self.rounds.len();
+        let at = *self.at.entry((series.clone(), x.key())).or_insert(next);
+        match self.rounds.get_mut(at) {
             Some(one) => {
                 one.values.push(y);
                 one.ends = ends.or(one.ends);
@@ -108,7 +113,8 @@ fn point(rounds: Rounds) -> Point {
     Point {
         series: rounds.series,
         x: rounds.x,
-        y: (upper + lower) / 2.0,
+        // Their sum may be no number.
+        y: f64::midpoint(upper, lower),
         low,
         high,
         modelled: rounds.modelled,

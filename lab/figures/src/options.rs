@@ -2,19 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
 
 use clap::Args;
-use nuthatch_program::{Failure, output};
+use nuthatch_program::{Failure, child, output};
 
 use crate::command::Programs;
-use crate::draw;
 use crate::figure::{Figure, Size};
+use crate::files::{Files, Place};
 use crate::found::Found;
-use crate::report::moment;
+use crate::plan::plan;
+use crate::read::promised;
 use crate::run::{self, Setting};
 use crate::store;
 
@@ -37,7 +36,7 @@ pub struct Options {
     /// In seconds: the commands work, the numbers are worthless
     #[arg(long)]
     smoke: bool,
-    /// Folder of the results: for each figure JSON, CSV and SVG
+    /// Folder of the results: for each figure JSON, CSV and SVG. A run replaces what is there of its own size or smaller
     #[arg(long, value_name = "FOLDER", default_value = "figures")]
     output: PathBuf,
 }
@@ -46,8 +45,9 @@ pub struct Options {
 /// the program, the machine and its system.
 ///
 /// # Errors
-/// A name that no figure has; a folder that cannot be written, a full disk: what was written before stays. A figure
-/// whose commands failed is an error at the end, when all others have run; one that cannot run here is none.
+/// Of the command line, before anything runs: a name that no figure has, a file of a figure that is wrong, a folder that
+/// cannot be written, or that has a larger run. At the end, when all figures have run: files and standard output that could
+/// not be written, drawings that could not be made, commands that failed. One that cannot run here is none.
 pub fn run(options: &Options, machine: &BTreeMap<String, String>) -> Result<(), Failure> {
     let figures = store::all()?;
     if options.figures == [LIST] {
@@ -59,48 +59,133 @@ pub fn run(options: &Options, machine: &BTreeMap<String, String>) -> Result<(), 
     }
     let chosen = chosen(figures, &options.figures)?;
     let programs = Programs::find()?;
-    let interrupted = Arc::new(AtomicBool::new(false));
-    signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&interrupted))?;
+    let size = options.size();
+    prepare(&chosen, size, &programs, &options.output)?;
+    let interrupted = child::end_on_signals()?;
     let setting = Setting {
-        size: match (options.quick, options.smoke) {
-            (_, true) => Size::Smoke,
-            (true, _) => Size::Quick,
-            _ => Size::Full,
-        },
+        size,
         programs: &programs,
         machine,
         interrupted: &interrupted,
         progress: &|command| output::note(&format!("$ {command}")),
     };
-    let mut failed = Vec::new();
-    for Chosen {
+    let mut troubles = Troubles::default();
+    for one in &chosen {
+        // Relaxed: a flag alone.
+        if interrupted.load(Ordering::Relaxed) {
+            troubles.tell(format!("{} and those behind it did not run", one.name));
+            break;
+        }
+        match &one.figure.why {
+            Some(why) => troubles.keep(output::print(&not_here(&one.name, &one.figure, why))),
+            None => run_one(one, &setting, &options.output, &mut troubles),
+        }
+    }
+    troubles.end()
+}
+
+impl Options {
+    fn size(&self) -> Size {
+        match (self.quick, self.smoke) {
+            (_, true) => Size::Smoke,
+            (true, _) => Size::Quick,
+            _ => Size::Full,
+        }
+    }
+}
+
+/// Looks, before anything runs, at all that would be found out too late.
+fn prepare(
+    chosen: &[Chosen],
+    size: Size,
+    programs: &Programs,
+    folder: &Path,
+) -> Result<(), Failure> {
+    let run_here = || chosen.iter().filter(|one| one.figure.why.is_none());
+    for one in run_here() {
+        let planned = plan(&one.figure, size, programs).and_then(|planned| {
+            let promised = planned.iter().map(|one| promised(one, programs).map(drop));
+            promised.collect::<Result<(), String>>()
+        });
+        planned.map_err(|error| Failure::Usage(format!("{}: {error}", one.argument)))?;
+        Files::of(folder, &one.name).refuse_smaller(size)?;
+    }
+    run_here().try_for_each(|one| Files::of(folder, &one.name).prepare())
+}
+
+/// What is told at the end, since the figures behind it should run all the same.
+#[derive(Default)]
+struct Troubles {
+    told: Vec<String>,
+    failed: Vec<String>,
+}
+
+impl Troubles {
+    fn keep(&mut self, outcome: Result<(), Failure>) {
+        if let Err(failure) = outcome {
+            self.tell(failure.to_string());
+        }
+    }
+
+    fn tell(&mut self, words: String) {
+        // Standard output fails for each figure in the same way.
+        if !self.told.contains(&words) {
+            self.told.push(words);
+        }
+    }
+
+    fn end(mut self) -> Result<(), Failure> {
+        if !self.failed.is_empty() {
+            let failed = format!("commands failed: {}", self.failed.join(", "));
+            self.told.push(failed);
+        }
+        match self.told.is_empty() {
+            true => Ok(()),
+            false => Err(Failure::Run(self.told.join("; "))),
+        }
+    }
+}
+
+/// Runs a figure, and writes and prints what it found.
+fn run_one(one: &Chosen, setting: &Setting<'_>, folder: &Path, troubles: &mut Troubles) {
+    let Chosen {
         argument,
         name,
         figure,
-    } in chosen
-    {
-        if let Some(why) = &figure.why {
-            output::print(&not_here(&name, &figure, why))?;
-            continue;
-        }
-        let mut found = run::run(&name, &figure, &setting)?;
-        found.command = run::again(&argument, setting.size);
-        // First: it is not lost if the disk is full.
-        output::print(&summary(&figure, &found))?;
-        write(&options.output, &figure, &found)?;
-        if found.interrupted {
-            return Err(Failure::run("interrupted: what was measured is kept"));
-        }
-        if found.gaps.iter().any(|gap| !gap.skipped) {
-            failed.push(name);
-        }
+    } = one;
+    let mut found = match run::run(name, figure, setting) {
+        Ok(found) => found,
+        Err(error) => return troubles.tell(format!("{name}: {error}")),
+    };
+    found.command = run::again(argument, setting.size);
+    // First: what is not written is lost, and nobody may read what is printed.
+    let written = Files::of(folder, name).write(figure, &found);
+    if !found.interrupted || !found.points.is_empty() {
+        troubles.keep(output::print(&summary(figure, &found)));
     }
-    match failed.is_empty() {
-        true => Ok(()),
-        false => Err(Failure::Run(format!(
-            "commands failed: {}",
-            failed.join(", ")
-        ))),
+    if !found.interrupted && found.gaps.iter().any(|gap| !gap.skipped) {
+        troubles.failed.push(name.clone());
+    }
+    match written {
+        Err(failure) => troubles.tell(failure.to_string()),
+        Ok(place) if found.interrupted => troubles.tell(interrupted(&place)),
+        Ok(Place::Nowhere(path)) => {
+            let stays = format!("{name}: no points; {} stays as it was", path.display());
+            output::note(&stays);
+        }
+        Ok(Place::Own | Place::Beside(_)) => {}
+    }
+}
+
+/// What is told of a figure that was interrupted.
+fn interrupted(place: &Place) -> String {
+    match place {
+        Place::Own => "interrupted: what was measured is kept".to_owned(),
+        Place::Beside(path) => format!(
+            "interrupted: what was measured is kept in {}; the whole run stays",
+            path.display()
+        ),
+        Place::Nowhere(_) => "interrupted: nothing was measured, and nothing written".to_owned(),
     }
 }
 
@@ -147,63 +232,6 @@ fn chosen(figures: Vec<(String, Figure)>, wanted: &[String]) -> Result<Vec<Chose
         });
     }
     Ok(chosen)
-}
-
-/// Writes the figure's files.
-fn write(folder: &Path, figure: &Figure, found: &Found) -> Result<(), Failure> {
-    let base = folder.join(&found.figure);
-    if let Some(parent) = base.parent() {
-        let made = fs::create_dir_all(parent);
-        made.map_err(|error| Failure::run(format!("{}: {error}", parent.display())))?;
-    }
-    let json = serde_json::to_vec_pretty(found).map_err(Failure::run)?;
-    output::save(&base.with_added_extension("json"), &json)?;
-    output::save(&base.with_added_extension("csv"), &table(found)?)?;
-    match draw::svg(figure, found) {
-        Ok(Some(svg)) => output::save(&base.with_added_extension("svg"), svg.as_bytes()),
-        Ok(None) => Ok(()),
-        Err(error) => Err(Failure::run(format!("{}: {error}", found.figure))),
-    }
-}
-
-/// The points as CSV, behind lines that say where they come from, each with `#` in front.
-fn table(found: &Found) -> Result<Vec<u8>, Failure> {
-    let mut writer = csv::Writer::from_writer(origin(found).into_bytes());
-    let head = ["series", "x", "median", "least", "greatest", "kind"];
-    writer.write_record(head).map_err(Failure::run)?;
-    for point in &found.points {
-        let kind = if point.modelled {
-            "modelled"
-        } else {
-            "measured"
-        };
-        let x = match point.x.number() {
-            Some(number) => number.to_string(),
-            None => point.x.to_string(),
-        };
-        let numbers = [point.y, point.low, point.high].map(|value| value.to_string());
-        let [y, low, high] = &numbers;
-        let row = [&point.series, &x, y, low, high, kind];
-        writer.write_record(row).map_err(Failure::run)?;
-    }
-    writer.into_inner().map_err(Failure::run)
-}
-
-/// Figure, command, moment, machine with the program's commit, and versions: a line each.
-fn origin(found: &Found) -> String {
-    let own = [
-        ("figure", format!("{} ({})", found.figure, found.source)),
-        ("command", found.command.clone()),
-        ("began", moment(found.began)),
-    ];
-    let mut text = String::new();
-    let own = own.iter().map(|(name, value)| (*name, value));
-    let asked = found.machine.iter().chain(&found.versions);
-    for (name, value) in own.chain(asked.map(|(name, value)| (name.as_str(), value))) {
-        let line = format!("# {name}: {value}");
-        let _ = writeln!(text, "{}", line.replace(char::is_control, " "));
-    }
-    text
 }
 
 /// What is printed of a figure that cannot be run.

@@ -19,17 +19,31 @@ pub struct Planned<'f> {
     pub line: Vec<String>,
 }
 
+/// Command lines that a figure may have: a list too many multiplies them.
+const COMMANDS_MAX: usize = 10_000;
+
 /// All command lines of a figure, in the order in which they run in each round.
 ///
 /// # Errors
-/// In words: a placeholder that nothing fills, quotes that are not closed.
+/// In words: more command lines than a figure may have, a placeholder that nothing fills, quotes that are not closed.
 pub fn plan<'f>(
     figure: &'f Figure,
     size: Size,
     programs: &Programs,
 ) -> Result<Vec<Planned<'f>>, String> {
     let mut lines = Vec::new();
+    let mut planned = 0_usize;
     for run in &figure.run {
+        // Before any is made.
+        let lists = run.each.values().map(|values| values.of(size).len());
+        let combined = lists.fold(1, usize::saturating_mul);
+        planned = planned.saturating_add(combined);
+        if planned > COMMANDS_MAX {
+            return Err(format!(
+                "`{}`: {combined} combinations of its lists, and a figure has at most {COMMANDS_MAX} commands",
+                run.words
+            ));
+        }
         for variables in combinations(run, size) {
             let value = |name: &str| value(name, &variables, programs);
             let mut line = vec![fill(&run.program, value)?];
@@ -78,4 +92,37 @@ fn combinations(run: &Run, size: Size) -> Vec<Variables> {
             .collect();
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figure(lists: &[usize]) -> Figure {
+        let head = "source = \"A\"\ntitle = \"b\"\npaper = \"c\"\nx = { label = \"d\" }\ny = { label = \"e\" }\n\
+                    [[run]]\nwords = \"bench\"\nread = [{ series = \"s\", x = \"1\", y = \"1\" }]\n";
+        let lists = lists.iter().enumerate().map(|(number, &length)| {
+            let values: Vec<usize> = (0..length).collect();
+            format!("each.v{number} = {values:?}\n")
+        });
+        Figure::parse(&format!("{head}{}", lists.collect::<String>())).unwrap()
+    }
+
+    /// Class of fault: a file of some hundred bytes that takes all memory.
+    #[test]
+    fn lists_that_multiply_to_too_many_commands_are_refused() {
+        let programs = Programs::find().unwrap();
+        let planned = |lists: &[usize]| {
+            let figure = figure(lists);
+            let lines = plan(&figure, Size::Full, &programs);
+            lines.map(|lines| lines.len())
+        };
+        assert_eq!(planned(&[100, 100]), Ok(10_000));
+        assert_eq!(planned(&[]), Ok(1));
+        assert_eq!(planned(&[7, 0]), Ok(0));
+        let error = planned(&[100, 101]).unwrap_err();
+        assert!(error.contains("`bench`: 10100 combinations"), "{error}");
+        assert!(error.contains("at most 10000 commands"), "{error}");
+        assert!(planned(&[100; 40]).is_err());
+    }
 }

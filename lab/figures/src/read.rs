@@ -31,7 +31,8 @@ type Row<'v> = Vec<&'v Value>;
 /// The points of a command's output.
 ///
 /// # Errors
-/// In words: there is no row, or a row has no such field, or what should be a number is none.
+/// In words: there is no row, or a row has no such field, or what should be a number is none, or is none once it is
+/// multiplied.
 pub fn readings(
     output: &Value,
     planned: &Planned<'_>,
@@ -126,7 +127,15 @@ fn reading(
         let text = filled(template)?;
         let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
         let number = number.ok_or_else(|| format!("{template}: `{text}` is no number"))?;
-        Ok(number * read.times)
+        let product = number * read.times;
+        match product.is_finite() {
+            true => Ok(product),
+            // A file cannot keep it.
+            false => {
+                let times = read.times;
+                Err(format!("{template}: {text} times {times:e} is no number"))
+            }
+        }
     };
     let ends = match (&read.low, &read.high) {
         (Some(low), Some(high)) => Some((number(low)?, number(high)?)),

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use crate::command::{self, Programs};
-use crate::figure::{Figure, Run, Size};
+use crate::figure::{Figure, Size};
 use crate::found::{FORMAT, Found, Missing, X};
 use crate::measured::Measured;
 use crate::needs::lacking;
@@ -22,7 +22,7 @@ pub struct Setting<'s> {
     pub programs: &'s Programs,
     /// Program, machine and system.
     pub machine: &'s BTreeMap<String, String>,
-    /// Set by Ctrl-C.
+    /// Set by a signal that asks the program to end.
     pub interrupted: &'s AtomicBool,
     /// Told each command before it runs.
     pub progress: &'s dyn Fn(&str),
@@ -52,6 +52,8 @@ pub fn run(name: &str, figure: &Figure, setting: &Setting<'_>) -> Result<Found, 
         }
     }
     let commands: Vec<&Planned<'_>> = able.iter().map(|(one, _)| *one).collect();
+    // First: a long run should not end with a program that does not tell.
+    let versions = versions(figure, &commands, setting.programs);
     let outcomes = rounds(
         &commands,
         *figure.rounds.of(setting.size),
@@ -65,7 +67,6 @@ pub fn run(name: &str, figure: &Figure, setting: &Setting<'_>) -> Result<Found, 
             Outcome::Waits => missing.extend(because(promised, "the run was interrupted")),
         }
     }
-    let runs = commands.iter().map(|one| one.run);
     let mut found = Found {
         format: FORMAT,
         figure: name.to_owned(),
@@ -73,7 +74,7 @@ pub fn run(name: &str, figure: &Figure, setting: &Setting<'_>) -> Result<Found, 
         size: setting.size,
         command: again(name, setting.size),
         machine: setting.machine.clone(),
-        versions: versions(figure, runs, setting.programs),
+        versions,
         began: began.map_or(0, |time| time.as_secs()),
         took: clock.elapsed().as_secs_f64(),
         interrupted: setting.interrupted.load(Ordering::Relaxed),
@@ -110,7 +111,7 @@ fn rounds(
     let mut outcomes = vec![Outcome::Waits; commands.len()];
     for _ in 0..rounds {
         for (one, outcome) in commands.iter().zip(&mut outcomes) {
-            // Relaxed: a flag alone, which the signal's handler sets.
+            // Relaxed: a flag alone, which the signal's handler sets before anything ends a command.
             if setting.interrupted.load(Ordering::Relaxed) {
                 return outcomes;
             }
@@ -124,7 +125,7 @@ fn rounds(
                     measured.keep(one, found);
                     *outcome = Outcome::Gave;
                 }
-                // The command has the signal, too.
+                // The command was ended, too.
                 Err(_) if setting.interrupted.load(Ordering::Relaxed) => return outcomes,
                 Err(reason) => {
                     measured.note(one, reason, false);
@@ -147,13 +148,14 @@ fn because(promised: Vec<(String, X)>, why: &str) -> impl Iterator<Item = Missin
     })
 }
 
-/// The versions of the programs of others that these runs of a figure need.
-fn versions<'f>(
-    figure: &'f Figure,
-    runs: impl Iterator<Item = &'f Run>,
+/// The versions of the programs of others that these commands of a figure need.
+fn versions(
+    figure: &Figure,
+    commands: &[&Planned<'_>],
     programs: &Programs,
 ) -> BTreeMap<String, String> {
-    let needs = runs.map(|run| &run.needs).chain([&figure.needs]);
+    let needs = commands.iter().map(|one| &one.run.needs);
+    let needs = needs.chain([&figure.needs]);
     let names: BTreeSet<&String> = needs.flat_map(|needs| &needs.programs).collect();
     let known = names
         .into_iter()

@@ -259,10 +259,10 @@ fn number(value: f64, step: f64) -> String {
         step if step >= 1e3 => (1e3, "k"),
         _ => (1.0, ""),
     };
-    let (value, step) = (value / unit, step / unit);
+    let (whole, value, step) = (value, value / unit, step / unit);
     let digits = (-step.log10() - 1e-9).ceil().max(0.0) as usize;
     match value.abs() {
-        large if large >= 1e7 => format!("{value:e}"),
+        large if large >= 1e7 => format!("{whole:e}"),
         _ if digits > 6 => format!("{value:.1e}"),
         _ => format!("{value:.digits$}{suffix}"),
     }
@@ -326,6 +326,14 @@ mod tests {
                 "{value}"
             );
         }
+    }
+
+    #[test]
+    fn a_number_too_long_for_a_unit_is_whole() {
+        assert_eq!(
+            across(Scale::Linear, (0.0, 2e20), 150.0),
+            ["0", "1e20", "2e20"]
+        );
     }
 
     #[test]

@@ -9,6 +9,8 @@ pub enum PlotError {
     Empty,
     /// A value of this series is not a finite number.
     NotFinite(String),
+    /// A value of this series is so great, or so near to 0, that sums and ratios of values are no numbers.
+    Extreme(String),
     /// A value of this series is 0 or less, and its axis is logarithmic.
     NotPositive(String),
     /// A value of this series is below 0, and bars begin there.
@@ -24,6 +26,12 @@ impl fmt::Display for PlotError {
         match self {
             Self::Empty => out.write_str("a figure without values"),
             Self::NotFinite(name) => write!(out, "a value of {name} is not a finite number"),
+            Self::Extreme(name) => {
+                write!(
+                    out,
+                    "a value of {name} is too great or too small to be drawn"
+                )
+            }
             Self::NotPositive(name) => {
                 write!(
                     out,
@@ -39,10 +47,17 @@ impl fmt::Display for PlotError {
 
 impl std::error::Error for PlotError {}
 
-/// The value, if it is a finite number.
+/// Values lie between these, or are 0. Then the ends of an axis and their ratio are finite, and its ticks are apart by a
+/// normal number.
+const DECADES: (f64, f64) = (1e-120, 1e120);
+
+/// The value, if an axis can show it.
 pub(crate) fn finite(value: f64, name: &str) -> Result<f64, PlotError> {
-    match value.is_finite() {
+    if !value.is_finite() {
+        return Err(PlotError::NotFinite(name.to_owned()));
+    }
+    match value == 0.0 || (DECADES.0..=DECADES.1).contains(&value.abs()) {
         true => Ok(value),
-        false => Err(PlotError::NotFinite(name.to_owned())),
+        false => Err(PlotError::Extreme(name.to_owned())),
     }
 }

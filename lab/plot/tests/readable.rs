@@ -336,3 +336,48 @@ fn what_cannot_be_drawn_is_an_error_that_names_its_series() {
     let said = PlotError::NotFinite("blp-2-4".into()).to_string();
     assert_eq!(said, "a value of blp-2-4 is not a finite number");
 }
+
+/// Class of fault: a value that every check lets through, and that an axis cannot count with.
+#[test]
+fn values_of_any_size_are_drawn_or_refused() {
+    let axes = [Axis::linear, Axis::logarithmic, Axis::binary].map(|axis| axis("l"));
+    let values = [
+        0.0, 5e-324, 1e-310, 1e-280, 1e-120, 1.0, 1e120, 1e280, 1e300, 1e308,
+    ];
+    for axis in &axes {
+        for one in values {
+            for other in values.into_iter().flat_map(|value| [value, -value]) {
+                let mut chart = lines(1, "", |_, x| if x < 5.0 { one } else { other });
+                chart.y = axis.clone();
+                let mut across = lines(1, "", |_, x| x);
+                across.curves[0].points = vec![(one, 1.0), (other, 2.0)];
+                across.x = axis.clone();
+                let mut dots = dots(2, 1, "", |_| Estimate::spread(one, one, other));
+                dots.axis = axis.clone();
+                let places = [(0.0, one), (1.0, other)];
+                let names = vec!["a".to_owned(), "b".to_owned()];
+                let x = PanelX::Names {
+                    label: String::new(),
+                    names,
+                };
+                let bars = panels(1, "", x, &[layer(Mark::Bars, &places)]);
+                for drawn in [chart.svg(), across.svg(), dots.svg(), bars.svg()] {
+                    let extreme = [one, other].iter().any(|value| {
+                        let value = value.abs();
+                        value > 0.0 && !(1e-120..=1e120).contains(&value)
+                    });
+                    match drawn {
+                        Ok(svg) => {
+                            assert!(!extreme, "{one} {other}");
+                            assert!(!svg.contains("NaN"), "{one} {other}");
+                        }
+                        Err(PlotError::Extreme(_)) => assert!(extreme, "{one} {other}"),
+                        Err(PlotError::NotPositive(_)) => assert!(axis != &axes[0]),
+                        Err(PlotError::Empty | PlotError::Negative(_)) => {}
+                        Err(error) => panic!("{one} {other}: {error}"),
+                    }
+                }
+            }
+        }
+    }
+}

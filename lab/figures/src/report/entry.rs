@@ -162,16 +162,9 @@ fn gaps(found: &Found) -> Markup {
 
 /// The points: a row for each place, a column for each series.
 fn numbers(figure: &Figure, found: &Found) -> Markup {
-    let mut series: Vec<String> = Vec::new();
-    for name in found.points.iter().map(draw::shown) {
-        if !series.contains(&name) {
-            series.push(name);
-        }
-    }
-    let at = |name: &str, x: &X| {
-        let mut points = found.points.iter();
-        points.find(|point| point.x == *x && draw::shown(point) == name)
-    };
+    let series = draw::names(found);
+    let points = found.by_name(draw::shown);
+    let at = |name: &String, x: &X| points.get(&(name.clone(), x.key())).copied();
     html! {
         // Outside of what scrolls: on a phone it would be cut.
         p.caption { (figure.y.label) ": median" @if found.points.iter().any(is_spread) { ", and the range of the rounds" } }

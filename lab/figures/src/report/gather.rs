@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::figure::{Figure, Size};
+use crate::files::is_beside;
 use crate::found::{FORMAT, Found};
 use crate::statement::judge;
 use crate::store;
@@ -274,6 +275,7 @@ fn strangers(folder: &Path, sections: &[Section]) -> std::io::Result<Vec<PathBuf
                 .extension()
                 .is_some_and(|extension| extension == "json")
                 && !known.contains(&file)
+                && !is_beside(&file)
             {
                 strangers.push(file);
             }

@@ -35,6 +35,8 @@ use gather::Gathered;
 use marks::Part;
 use verdict::Word;
 
+pub(crate) use verdict::size;
+
 /// What is reported, and where it is written.
 #[derive(Args, Clone, Debug)]
 pub struct Options {

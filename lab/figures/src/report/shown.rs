@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use crate::draw;
 use crate::figure::{Figure, Size};
-use crate::found::{Found, Point, X, short};
+use crate::found::{Found, Point, short};
 
 use super::gather::{Entry, State};
 use super::papers::{cell, here};
@@ -44,12 +44,8 @@ pub fn shown(entry: &Entry) -> Result<String, String> {
 
 /// A row for each place, a column for each series.
 fn table(figure: &Figure, found: &Found) -> String {
-    let mut series: Vec<String> = Vec::new();
-    for name in found.points.iter().map(draw::shown) {
-        if !series.contains(&name) {
-            series.push(name);
-        }
-    }
+    let series = draw::names(found);
+    let points = found.by_name(draw::shown);
     let mut text = format!("| {} |", cell(&figure.x.label));
     for name in &series {
         let _ = write!(text, " {} |", cell(name));
@@ -58,16 +54,12 @@ fn table(figure: &Figure, found: &Found) -> String {
     for x in found.places() {
         let _ = write!(text, "| {} |", cell(&x.to_string()));
         for name in &series {
-            let _ = write!(text, " {} |", value(at(found, name, x)));
+            let point = points.get(&(name.clone(), x.key())).copied();
+            let _ = write!(text, " {} |", value(point));
         }
         text.push('\n');
     }
     text
-}
-
-fn at<'f>(found: &'f Found, name: &str, x: &X) -> Option<&'f Point> {
-    let mut points = found.points.iter();
-    points.find(|point| point.x == *x && draw::shown(point) == name)
 }
 
 fn value(point: Option<&Point>) -> String {
@@ -108,6 +100,7 @@ fn origin(found: &Found) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::found::X;
 
     fn entry(state: State) -> Entry {
         let text = "source = \"A\"\ntitle = \"T\"\npaper = \"P\"\nx = { label = \"size\" }\ny = { label = \"ns\" }\n\
