@@ -55,6 +55,15 @@ fn values_that_are_refused_end_with_2_and_say_why() {
         ("--workload etc --bursts 1:1", "--rate"),
         ("--workload etc --rate 5 --bursts 0:1", "milliseconds"),
         ("--workload etc --rate 5 --arrivals often", "poisson"),
+        (
+            "--workload etc --rate 5 --bursts 100:900 --seconds 1.5",
+            "--seconds 1.5: not a multiple",
+        ),
+        (
+            "--workload etc --rate 5 --bursts 100:900 --seconds 0.1",
+            "--seconds 0.1: not a multiple",
+        ),
+        ("--workload twitter-31 --store-misses", "--store-misses"),
         ("--workload etc --keys 0", "--keys 0"),
         ("--workload etc --conns 0", "--conns"),
         ("--workload etc --pipeline 10000000", "--pipeline"),
@@ -142,7 +151,14 @@ fn servers_take_turns_and_redis_protocol_is_spoken() {
 
 #[test]
 fn a_rate_is_kept_and_its_bursts_too() {
-    for more in ["--arrivals constant", "--bursts 20:30", "--threads 2"] {
+    for more in [
+        "--arrivals constant",
+        "--arrivals gpareto",
+        "--bursts 20:30",
+        // A single burst.
+        "--bursts 50:450",
+        "--threads 2",
+    ] {
         let line = "--workload usr --keys 500 --conns 4 --rate 1000 --seconds 0.5 --rounds 1";
         let report = measured(&format!("{line} {more}"));
         let side = &report["sides"][0];
@@ -205,6 +221,10 @@ fn misses_are_stored_if_asked_for() {
     let line = "--workload twitter-52 --keys 100 --no-preload --conns 2 --seconds 0.1 --rounds 1";
     let side = &measured(&format!("{line} --store-misses"))["sides"][0];
     assert!(number(&side["restored"]) > 0.0, "{side}");
+    // Refills are no operations.
+    assert_eq!(side["restored"], side["refills"]["count"]);
+    assert_eq!(side["operations"], side["gets"]["count"]);
+    assert_eq!(side["writes"], Value::Null);
     assert!(number(&side["hits"]) > number(&side["misses"]), "{side}");
     let side = &measured(&line.replace("twitter-52", "ycsb-c"))["sides"][0];
     assert_eq!((&side["hits"], &side["stored"]), (&0.into(), &0.into()));

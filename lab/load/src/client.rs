@@ -41,8 +41,8 @@ pub struct Client {
     poll: Poll,
     events: Events,
     connections: Vec<Connection>,
-    /// A connection's number for each request that it has room for.
-    free: VecDeque<usize>,
+    /// A connection's number for each request that it has room for, and since when it has.
+    free: VecDeque<(usize, Instant)>,
     places: usize,
     speaker: Speaker,
     keys: Vec<Vec<u8>>,
@@ -70,6 +70,7 @@ impl Client {
     ) -> Result<Self, String> {
         let named = |error: std::io::Error| format!("{target}: {error}");
         let poll = Poll::new().map_err(named)?;
+        let opened = Instant::now();
         let mut connections = Vec::with_capacity(conns);
         for number in 0..conns {
             let mut connection = Connection::connect(target).map_err(named)?;
@@ -83,7 +84,10 @@ impl Client {
             poll,
             events: Events::with_capacity(1024),
             // Each connection once, then each a second time.
-            free: (0..pipeline).flat_map(|_| 0..conns).collect(),
+            free: (0..pipeline)
+                .flat_map(|_| 0..conns)
+                .map(|number| (number, opened))
+                .collect(),
             places: conns * pipeline,
             connections,
             speaker,
@@ -128,10 +132,10 @@ impl Client {
     fn begin_due(&mut self, course: &mut impl Course, now: Instant) -> Result<Pause, String> {
         let mut begun = Vec::new();
         let pause = loop {
-            let Some(&number) = self.free.front() else {
+            let Some(&(number, since)) = self.free.front() else {
                 break Pause::Full;
             };
-            match course.next(now) {
+            match course.next(now, since) {
                 Next::Do(action, due) => {
                     self.free.pop_front();
                     self.begin(number, action, due);
@@ -204,7 +208,8 @@ impl Client {
                     missed: &mut self.missed,
                 };
                 let freed = answers.take(connection, course)?;
-                self.free.extend((0..freed).map(|_| number));
+                let since = Instant::now();
+                self.free.extend((0..freed).map(|_| (number, since)));
             }
             // What follows up on answers.
             connection.send()?;
@@ -259,7 +264,7 @@ struct Answers<'c> {
 }
 
 impl Answers<'_> {
-    /// Takes all whole answers, and begins what follows from them. Returns how many operations have ended.
+    /// Takes all whole answers, and begins what follows from them. Returns for how many more there is room.
     fn take(
         &mut self,
         connection: &mut Connection,
@@ -334,7 +339,7 @@ impl Answers<'_> {
             Step::Get {
                 count, then_set, ..
             } => (Kind::Get, u64::from(count), !then_set),
-            Step::Set { restores: true, .. } => (Kind::Restore, 0, true),
+            Step::Set { restores: true, .. } => (Kind::Restore, 0, false),
             Step::Set { .. } => (Kind::Set, 0, true),
             Step::Delete(_) => (Kind::Delete, 0, true),
         };

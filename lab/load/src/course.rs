@@ -25,8 +25,8 @@ pub enum Next {
 
 /// Says what the connections of a thread do, and hears what became of it.
 pub trait Course {
-    /// What a free connection does now.
-    fn next(&mut self, now: Instant) -> Next;
+    /// What a connection does now, which has been free since that moment.
+    fn next(&mut self, now: Instant, free_since: Instant) -> Next;
 
     /// A request was answered.
     fn done(&mut self, done: &Done);
@@ -34,7 +34,7 @@ pub trait Course {
 
 /// Stores items once each, uncounted.
 impl Course for Range<u64> {
-    fn next(&mut self, now: Instant) -> Next {
+    fn next(&mut self, now: Instant, _free_since: Instant) -> Next {
         match Iterator::next(self) {
             Some(number) => Next::Do(Action::Set(number), now),
             None => Next::Over,
@@ -72,6 +72,11 @@ impl Measured {
         }
     }
 
+    /// The number behind all items that are there by now.
+    pub fn items(&self) -> u64 {
+        self.actions.items()
+    }
+
     /// The round has ended now: what was due and never sent has waited in vain.
     pub fn end(&mut self, now: Instant) {
         let Some(moments) = &mut self.moments else {
@@ -98,7 +103,7 @@ fn kind_of(action: Action) -> Kind {
 }
 
 impl Course for Measured {
-    fn next(&mut self, now: Instant) -> Next {
+    fn next(&mut self, now: Instant, free_since: Instant) -> Next {
         let due = match &mut self.moments {
             None if now >= self.window.to => return Next::Over,
             None => Instant::now(),
@@ -114,7 +119,8 @@ impl Course for Measured {
             },
         };
         if self.window.has(due) {
-            self.tally.sent(now.saturating_duration_since(due));
+            let lag = now.saturating_duration_since(due);
+            self.tally.sent(lag, free_since <= due);
         }
         match self.actions.next() {
             Some(action) => Next::Do(action, due),
@@ -174,18 +180,20 @@ mod tests {
         let at = |tenths: u64| started + Duration::from_millis(100 * tenths);
         for tenths in 0..13 {
             // Asked late, all of them.
-            let Next::Do(_, due) = course.next(at(13)) else {
+            let Next::Do(_, due) = course.next(at(13), at(11)) else {
                 panic!("nothing is due");
             };
             assert!((due - at(tenths)) < Duration::from_micros(1));
         }
         assert!(
-            matches!(course.next(at(12)), Next::Wait(until) if until - at(13) < Duration::from_micros(1))
+            matches!(course.next(at(12), at(0)), Next::Wait(until) if until - at(13) < Duration::from_micros(1))
         );
         assert_eq!(course.tally.lag.len(), 3);
+        // The first of them was due before the connection was free, or at that very moment.
+        assert!((1..=2).contains(&course.tally.own_lag.len()));
         // A moment after the end the next one is sent, and the other six of the second are not.
-        assert!(matches!(course.next(at(20)), Next::Do(..)));
-        assert!(matches!(course.next(at(21)), Next::Over));
+        assert!(matches!(course.next(at(20), at(0)), Next::Do(..)));
+        assert!(matches!(course.next(at(21), at(0)), Next::Over));
         course.end(at(21));
         assert_eq!(course.tally.unserved, 6);
         let most = course.tally.all().max();

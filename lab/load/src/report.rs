@@ -17,6 +17,9 @@ use crate::wire::Protocol;
 /// A rate counts as kept if no larger share of the requests was never sent.
 const KEPT: f64 = 0.01;
 
+/// The largest share of the 99th percentile that the load's own lateness may have.
+const LATE: f64 = 0.1;
+
 /// The results of the load bench.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
@@ -26,7 +29,7 @@ pub struct Report {
     pub workload: String,
     /// What was spoken.
     pub protocol: Protocol,
-    /// `closed`, or the spacing of an open load: `poisson` or `constant`.
+    /// `closed`, or the spacing of an open load: `poisson`, `constant` or `gpareto`.
     pub arrivals: &'static str,
     /// Requests a second that were due.
     pub rate: Option<f64>,
@@ -79,8 +82,14 @@ pub struct Side {
     pub gets: Option<Latency>,
     /// Of sets, deletes, and gets with a set behind them.
     pub writes: Option<Latency>,
+    /// Of sets of what gets missed, which are no operations.
+    pub refills: Option<Latency>,
     /// How late requests were sent, the 99th percentile: their wait for a free connection, or for the load itself.
     pub lag_p99_us: Spread,
+    /// The same of those for which a connection was free when they were due: the load's own lateness.
+    pub own_lag_p99_us: Spread,
+    /// Rounds in which that was more than a tenth of the 99th percentile of all times, which tell of the load, too, then.
+    pub late_rounds: usize,
     /// Keys that had a value.
     pub hits: u64,
     /// Keys that had none.
@@ -139,6 +148,16 @@ fn p99(round: &Round) -> f64 {
     at_us(&round.tally.all(), 0.99)
 }
 
+/// The 99th percentile of the load's own lateness.
+fn own_lag_p99(round: &Round) -> f64 {
+    at_us(&round.tally.own_lag, 0.99)
+}
+
+/// True if the times tell of the load, too.
+fn is_late(round: &Round) -> bool {
+    own_lag_p99(round) > LATE * p99(round)
+}
+
 impl Side {
     /// From its rounds, of which those in which nothing was due do not count.
     pub fn new(
@@ -170,6 +189,9 @@ impl Side {
             gets: Latency::of(rounds.iter().map(|round| round.tally.gets.clone())),
             writes: Latency::of(rounds.iter().map(|round| round.tally.writes.clone())),
             lag_p99_us: Spread::of(rounds.iter().map(|round| at_us(&round.tally.lag, 0.99))),
+            own_lag_p99_us: Spread::of(rounds.iter().map(|round| own_lag_p99(round))),
+            late_rounds: rounds.iter().filter(|round| is_late(round)).count(),
+            refills: Latency::of(rounds.iter().map(|round| round.tally.refills.clone())),
             hits: sum.hits,
             misses: sum.misses,
             stored: sum.stored,
@@ -212,6 +234,7 @@ impl Report {
                 None => "closed",
                 Some(Spacing::Poisson) => "poisson",
                 Some(Spacing::Constant) => "constant",
+                Some(Spacing::Pareto) => "gpareto",
             },
             rate: options.rate,
             bursts_ms: options
@@ -291,13 +314,21 @@ impl Display for Side {
                 self.unserved
             )?;
         }
+        if self.late_rounds > 0 {
+            writeln!(
+                out,
+                "  the load was late itself in {} rounds: {:.0} us, more than a tenth of the p99",
+                self.late_rounds, self.own_lag_p99_us
+            )?;
+        }
         for (name, latency) in [
             ("all", Some(self.latency)),
             ("gets", self.gets),
             ("writes", self.writes),
+            ("refills", self.refills),
         ] {
             if let Some(latency) = latency {
-                writeln!(out, "  {name:<6} {latency}")?;
+                writeln!(out, "  {name:<7} {latency}")?;
             }
         }
         if let Some(cpu) = self.server_cpu_us_per_op {

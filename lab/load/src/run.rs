@@ -29,16 +29,11 @@ pub fn run(program: &Path, options: &Options) -> Result<Report, Failure> {
     let cores = Cores::choose(&options.server_cores, &options.load_cores)?;
     let stop = stop_on_signals()?;
     let entrants = entrants(program, options, &cores, &stop)?;
-    if !options.no_preload {
-        for entrant in &entrants {
-            load.preload(entrant.address(), &stop)?;
-        }
-    }
     let load_cores = options.target.is_none() || !options.load_cores.is_empty();
     let (rounds, ended) = rounds(
         &load,
         &entrants,
-        options.rounds,
+        options,
         load_cores.then_some(&cores.load),
         &stop,
     );
@@ -58,19 +53,35 @@ pub fn run(program: &Path, options: &Options) -> Result<Report, Failure> {
     }
 }
 
-/// All rounds of each server, and why they ended early.
+/// All rounds of each server, and why they ended early. Each round begins with fresh items, so that none has waited for longer
+/// than another server's; every second time the servers take turns from the last to the first.
 fn rounds(
     load: &Load,
     entrants: &[Entrant],
-    count: usize,
+    options: &Options,
     cores: Option<&Vec<usize>>,
     stop: &AtomicBool,
 ) -> (Vec<Vec<Round>>, Option<String>) {
     let mut rounds: Vec<Vec<Round>> = entrants.iter().map(|_| Vec::new()).collect();
-    for number in 0..count {
-        for (entrant, of_entrant) in entrants.iter().zip(&mut rounds) {
+    for number in 0..options.rounds {
+        let mut turns: Vec<_> = entrants.iter().zip(&mut rounds).collect();
+        if number % 2 == 1 {
+            turns.reverse();
+        }
+        for (entrant, of_entrant) in turns {
+            // With what earlier rounds have inserted.
+            let items = of_entrant
+                .last()
+                .map_or(load.items.count, |round| round.items);
             let cores = cores.map(Vec::as_slice);
-            let round = load.round(entrant.address(), entrant.pid(), cores, number, stop);
+            let loaded = match options.no_preload {
+                true => Ok(()),
+                false => load.preload(entrant.address(), items, stop),
+            };
+            let round = match loaded {
+                Ok(()) => load.round(entrant.address(), entrant.pid(), cores, number, items, stop),
+                Err(why) => Round::ended(why, items),
+            };
             let ended = round.ended.clone();
             of_entrant.push(round);
             if let Some(why) = ended {

@@ -34,7 +34,7 @@ pub struct Done {
     pub misses: u64,
     /// The answer.
     pub answer: Answer,
-    /// False: a part of an operation, which ends with a later request.
+    /// False: a part of an operation, which ends with a later request; or no operation, as the set of what a get missed.
     pub ends: bool,
 }
 
@@ -61,8 +61,12 @@ pub struct Tally {
     pub gets: Histogram<u64>,
     /// Times of all others.
     pub writes: Histogram<u64>,
+    /// Times of sets of what gets missed, which nothing but the misses asked for: they are no operations.
+    pub refills: Histogram<u64>,
     /// How late requests were sent.
     pub lag: Histogram<u64>,
+    /// The same of those for which a connection was free when they were due: the load's own lateness.
+    pub own_lag: Histogram<u64>,
     /// Keys that had a value.
     pub hits: u64,
     /// Keys that had none.
@@ -90,7 +94,9 @@ impl Default for Tally {
         Self {
             gets: new(),
             writes: new(),
+            refills: new(),
             lag: new(),
+            own_lag: new(),
             hits: 0,
             misses: 0,
             stored: 0,
@@ -118,7 +124,7 @@ impl Tally {
             Answer::Deleted => self.deleted += 1,
             Answer::Values | Answer::NotFound => {}
         }
-        if done.ends {
+        if done.ends || done.kind == Kind::Restore {
             self.time(done.kind, done.at - done.due);
         }
     }
@@ -129,15 +135,19 @@ impl Tally {
         self.time(kind, waited);
     }
 
-    /// A request was sent so late.
-    pub fn sent(&mut self, lag: Duration) {
+    /// A request was sent so late. `was_free`: a connection was, when the request was due.
+    pub fn sent(&mut self, lag: Duration, was_free: bool) {
         record(&mut self.lag, lag);
+        if was_free {
+            record(&mut self.own_lag, lag);
+        }
     }
 
     fn time(&mut self, kind: Kind, time: Duration) {
         let times = match kind {
             Kind::Get => &mut self.gets,
-            Kind::Set | Kind::Restore | Kind::Delete => &mut self.writes,
+            Kind::Set | Kind::Delete => &mut self.writes,
+            Kind::Restore => &mut self.refills,
         };
         record(times, time);
     }
@@ -158,7 +168,9 @@ impl Tally {
     pub fn add(&mut self, other: &Self) {
         add(&mut self.gets, &other.gets);
         add(&mut self.writes, &other.writes);
+        add(&mut self.refills, &other.refills);
         add(&mut self.lag, &other.lag);
+        add(&mut self.own_lag, &other.own_lag);
         self.hits += other.hits;
         self.misses += other.misses;
         self.stored += other.stored;
@@ -211,6 +223,8 @@ mod tests {
         let mut sum = Tally::default();
         sum.add(&tally);
         assert_eq!((sum.due(), sum.unserved, sum.restored), (2, 1, 1));
+        // A refill has a time of its own.
+        assert_eq!((sum.writes.len(), sum.refills.len()), (1, 1));
         let all = sum.all();
         assert_eq!(all.len(), 2);
         for (found, expected) in [(all.min(), 30e6), (all.max(), 2e9)] {
