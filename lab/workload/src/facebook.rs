@@ -8,7 +8,7 @@
 //! | ETC's 30 gets for each set | the abstract and the slides, which say so of ETC |
 //! | ETC's deletes, a quarter of all operations | an assumption. Figure 1 is a bar chart without numbers, and a later reader took a quarter from it (Deckert, "Latency comparison of key-value stores for different cluster sizes", TU Berlin) |
 //! | ETC's popularity: half of the keys in 1 % of requests, 1 % of the keys in 55 % | section 4.2.1 and the slides. The law is an assumption: even in the less popular half, Zipf's in the other, its exponent fitted at a million keys |
-//! | ETC's arrivals ([`crate::arrival::Spacing::Pareto`]) | the fitted distribution of section 5 |
+//! | ETC's arrivals ([`crate::arrival::Spacing::Pareto`]) | the fitted distribution, as two public generators give it; not found in the text at hand |
 //! | USR's 99.8 % gets, keys of 16 and 21 bytes, values of 2 bytes | the slides. That half of the keys has each of the two sizes is an assumption |
 //! | SYS' mix, two thirds gets, keys up to 40 bytes, seven values of ten of about 500 bytes | from memory: neither the text at hand nor the slides have it. That sizes are spread evenly below is an assumption |
 //! | popularity in USR and SYS | an assumption: Zipf with YCSB's 0.99. The paper draws the curves (Figure 5) and fits none |
