@@ -49,7 +49,8 @@ fn values_that_are_refused_end_with_2_and_say_why() {
     for (line, why) in [
         ("", "--workload"),
         ("--workload ycsb-z", "there are ycsb-a, ycsb-b"),
-        ("--workload etc --rate 0", "--rate 0: more than 0"),
+        ("--workload etc --rate 0", "--rate 0: 0.000001 to 10000000"),
+        ("--workload etc --rate 1e-300", "--rate"),
         ("--workload etc --rate nan", "--rate NaN"),
         ("--workload etc --rate 1e9", "--rate"),
         ("--workload etc --bursts 1:1", "--rate"),
@@ -68,6 +69,11 @@ fn values_that_are_refused_end_with_2_and_say_why() {
         ("--workload etc --conns 0", "--conns"),
         ("--workload etc --pipeline 10000000", "--pipeline"),
         ("--workload etc --conns 2 --threads 3", "--threads"),
+        (
+            "--workload etc --rate 5 --conns 3 --threads 2",
+            "--conns 3: no multiple of --threads",
+        ),
+        ("--workload etc --ttl 2592001", "--ttl: at most 2592000"),
         ("--workload etc --seconds 0", "--seconds"),
         ("--workload etc --rounds 0", "--rounds"),
         (

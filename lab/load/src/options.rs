@@ -8,11 +8,12 @@ use nuthatch_program::Failure;
 use nuthatch_workload::arrival::{Arrivals, Bursts, Spacing};
 use nuthatch_workload::{KeyMaker, Workload};
 
-use crate::items::Items;
+use crate::items::{Items, LIFETIME_MAX};
 use crate::round::Load;
 use crate::wire::Protocol;
 
-/// The most requests a second that may be asked for.
+/// The least and the most requests a second that may be asked for. With fewer the moments are beyond what a clock counts.
+const RATE_MIN: f64 = 1e-6;
 const RATE_MAX: f64 = 1e7;
 
 /// The most items and places for requests: each takes memory here.
@@ -130,20 +131,26 @@ impl FromStr for Pauses {
 }
 
 impl Options {
+    /// The arrivals of an open load, checked.
+    fn arrivals(&self) -> Result<Option<Arrivals>, Failure> {
+        let Some(rate) = self.rate else {
+            return Ok(None);
+        };
+        if !(RATE_MIN..=RATE_MAX).contains(&rate) {
+            let words = format!("--rate {rate}: {RATE_MIN} to {RATE_MAX}");
+            return Err(Failure::Usage(words));
+        }
+        Ok(Some(Arrivals {
+            spacing: self.arrivals,
+            rate,
+            bursts: self.bursts.map(|Pauses(bursts)| bursts),
+        }))
+    }
+
     /// The load, checked.
     pub fn load(&self) -> Result<Load, Failure> {
         let usage = |words: String| Err(Failure::Usage(words));
-        let arrivals = match self.rate {
-            Some(rate) if !(rate > 0.0 && rate <= RATE_MAX) => {
-                return usage(format!("--rate {rate}: more than 0, at most {RATE_MAX}"));
-            }
-            Some(rate) => Some(Arrivals {
-                spacing: self.arrivals,
-                rate,
-                bursts: self.bursts.map(|Pauses(bursts)| bursts),
-            }),
-            None => None,
-        };
+        let arrivals = self.arrivals()?;
         if self.keys == 0 || self.keys > ITEMS_MAX {
             return usage(format!("--keys {}: 1 to {ITEMS_MAX}", self.keys));
         }
@@ -161,6 +168,15 @@ impl Options {
         }
         if self.threads == 0 || self.threads > self.conns {
             return usage("--threads: at least 1, at most --conns".to_owned());
+        }
+        if arrivals.is_some() && !self.conns.is_multiple_of(self.threads) {
+            return usage(format!(
+                "--conns {}: no multiple of --threads, of which each has the same part of --rate",
+                self.conns
+            ));
+        }
+        if self.ttl.is_some_and(|seconds| seconds > LIFETIME_MAX) {
+            return usage(format!("--ttl: at most {LIFETIME_MAX} seconds, 30 days"));
         }
         if !(self.seconds > 0.0 && self.seconds <= 1e6) {
             return usage("--seconds: more than 0, at most a million".to_owned());
