@@ -1,8 +1,9 @@
 //! Tests of `nuthatch-lab bench load` from outside, with real servers: what it measures, refuses, and keeps if a server stops.
 
-use std::io::{BufRead, BufReader, Write};
-use std::net::TcpListener;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
@@ -220,6 +221,73 @@ fn a_server_that_is_too_slow_shows_in_all_that_was_due() {
     let side = &closed["sides"][0];
     assert!(number(&side["operations"]) <= 101.0, "{side}");
     assert_eq!(side["kept"], true);
+}
+
+/// The kind of fault is a server that vanishes from the report, or whose times look fine, because it stands still.
+#[test]
+fn a_server_that_answers_nothing_in_the_time_is_named() {
+    let target = slow_server(Duration::from_secs(1));
+    let line = format!(
+        "--target {target} --overwrite --no-preload --workload ycsb-c --conns 1 --seconds 0.1 --rounds 1"
+    );
+    let output = load(&line);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("all connections waited"), "{said}");
+}
+
+/// Answers misses. The second connection stands still after a thousand, and ends a while after the first has answered 300 more.
+fn half_stuck_server() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    thread::spawn(move || {
+        let mut streams = listener.incoming().map_while(Result::ok);
+        let (first, second) = (streams.next().unwrap(), streams.next().unwrap());
+        let (stuck, is_stuck) = mpsc::channel();
+        let (end, is_over) = mpsc::channel();
+        thread::spawn(move || {
+            answer_misses(&second, 1000);
+            stuck.send(()).unwrap();
+            is_over.recv().unwrap();
+            // So long at least its request has waited.
+            thread::sleep(Duration::from_millis(100));
+        });
+        while is_stuck.try_recv().is_err() {
+            answer_misses(&first, 1);
+        }
+        answer_misses(&first, 300);
+        end.send(()).unwrap();
+        answer_misses(&first, usize::MAX);
+    });
+    address
+}
+
+fn answer_misses(mut stream: &TcpStream, count: usize) {
+    for _ in 0..count {
+        // One request, which is not sent together with the next.
+        let mut asked = [0; 256];
+        if matches!(stream.read(&mut asked), Ok(0) | Err(_))
+            || stream.write_all(b"END\r\n").is_err()
+        {
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_request_that_is_never_answered_is_among_the_times() {
+    let line = format!(
+        "--target {} --overwrite --no-preload --workload ycsb-c --conns 2 --rate 2000 --seconds 5 --rounds 1 --json",
+        half_stuck_server()
+    );
+    let output = load(&line);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let side = &report(&output)["sides"][0];
+    assert!(number(&side["unanswered"]) >= 1.0, "{side}");
+    assert!(
+        number(&side["latency"]["max_us"]["max"]) > 50_000.0,
+        "{side}"
+    );
 }
 
 #[test]

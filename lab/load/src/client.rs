@@ -16,12 +16,12 @@ use crate::tally::{Done, Kind};
 use crate::wire::{Answer, Ask, Part, Protocol};
 
 /// How often a wait checks whether it must end early.
-const LOOK: Duration = Duration::from_millis(50);
+pub const LOOK: Duration = Duration::from_millis(50);
 
 /// A wait of the system may take so much longer than asked for: what is due sooner is waited for awake.
 const COARSE: Duration = Duration::from_millis(2);
 
-/// How long a server may owe all answers.
+/// How long a connection may wait for an answer when no other is due before it.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How requests are made and answers understood.
@@ -67,13 +67,15 @@ impl Client {
         conns: usize,
         pipeline: usize,
         speaker: Speaker,
+        stop: &AtomicBool,
     ) -> Result<Self, String> {
         let named = |error: std::io::Error| format!("{target}: {error}");
         let poll = Poll::new().map_err(named)?;
         let opened = Instant::now();
         let mut connections = Vec::with_capacity(conns);
         for number in 0..conns {
-            let mut connection = Connection::connect(target).map_err(named)?;
+            look(stop)?;
+            let mut connection = Connection::connect(target, PATIENCE).map_err(named)?;
             let interest = Interest::READABLE | Interest::WRITABLE;
             poll.registry()
                 .register(connection.socket(), Token(number), interest)
@@ -98,7 +100,7 @@ impl Client {
 
     /// Does what is due until the course is over and all is answered.
     pub fn drive(&mut self, course: &mut impl Course, stop: &AtomicBool) -> Result<(), String> {
-        let mut heard = Instant::now();
+        let mut checked = Instant::now();
         loop {
             let now = Instant::now();
             let pause = self.begin_due(course, now)?;
@@ -115,17 +117,30 @@ impl Client {
             {
                 return Err(error.to_string());
             }
-            // Relaxed: the flag publishes no other memory.
-            if stop.load(Ordering::Relaxed) {
-                return Err("interrupted".to_owned());
-            }
-            if idle || !self.events.is_empty() {
-                heard = now;
-            } else if now - heard > PATIENCE {
-                return Err(format!("no answer for {} seconds", PATIENCE.as_secs()));
-            }
+            look(stop)?;
             self.serve_events(course)?;
+            if now - checked > LOOK {
+                checked = now;
+                self.check_patience(now)?;
+            }
         }
+    }
+
+    /// An error if a connection has waited for too long, whatever the others hear, and whatever part of its answer has come.
+    fn check_patience(&self, now: Instant) -> Result<(), String> {
+        let waits = self.connections.iter().filter_map(Connection::waits_since);
+        match waits.min() {
+            Some(since) if now.saturating_duration_since(since) > PATIENCE => {
+                Err(format!("no answer for {} seconds", PATIENCE.as_secs()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What has no answer yet, and since when each was due.
+    pub fn owed(&self) -> impl Iterator<Item = (Kind, Instant)> {
+        let pending = self.connections.iter().flat_map(Connection::pending);
+        pending.map(|pending| (pending.step.kind(), pending.due))
     }
 
     /// Begins what is due, as long as a connection is free.
@@ -138,7 +153,7 @@ impl Client {
             match course.next(now, since) {
                 Next::Do(action, due) => {
                     self.free.pop_front();
-                    self.begin(number, action, due);
+                    self.begin(number, action, due, now);
                     begun.push(number);
                 }
                 Next::Wait(due) => break Pause::Until(due),
@@ -154,7 +169,7 @@ impl Client {
         Ok(pause)
     }
 
-    fn begin(&mut self, number: usize, action: Action, due: Instant) {
+    fn begin(&mut self, number: usize, action: Action, due: Instant, now: Instant) {
         let connection = &mut self.connections[number];
         let speaker = &mut self.speaker;
         let get = |from, count, then_set| Step::Get {
@@ -184,11 +199,12 @@ impl Client {
                 speaker.protocol.delete(connection.out(), &self.keys[0]);
             }
         }
-        connection.wait_for(Pending {
+        let pending = Pending {
             step,
             due,
             is_last: true,
-        });
+        };
+        connection.wait_for(pending, now);
     }
 
     fn serve_events(&mut self, course: &mut impl Course) -> Result<(), String> {
@@ -215,6 +231,15 @@ impl Client {
             connection.send()?;
         }
         Ok(())
+    }
+}
+
+/// An error if the run is to end.
+pub fn look(stop: &AtomicBool) -> Result<(), String> {
+    // Relaxed: the flag publishes no other memory.
+    match stop.load(Ordering::Relaxed) {
+        true => Err("interrupted".to_owned()),
+        false => Ok(()),
     }
 }
 
@@ -278,7 +303,7 @@ impl Answers<'_> {
             let Some((length, answer)) = answer else {
                 return Ok(ended);
             };
-            connection.answered(length);
+            connection.answered(length, at);
             course.done(&self.done(&pending, at, answer));
             let more = self.follow_up(connection, &pending, at);
             ended += usize::from(pending.is_last && !more);
@@ -362,13 +387,11 @@ impl Answers<'_> {
         };
         if then_set {
             self.speaker.set(connection, from, self.keys);
-            connection.wait_for(Pending {
-                step: Step::Set {
-                    number: from,
-                    restores: false,
-                },
-                ..*pending
-            });
+            let step = Step::Set {
+                number: from,
+                restores: false,
+            };
+            connection.wait_for(Pending { step, ..*pending }, at);
             return true;
         }
         if !self.speaker.store_misses {
@@ -376,7 +399,7 @@ impl Answers<'_> {
         }
         for (place, &number) in self.missed.iter().enumerate() {
             self.speaker.set(connection, number, self.keys);
-            connection.wait_for(Pending {
+            let pending = Pending {
                 step: Step::Set {
                     number,
                     restores: true,
@@ -384,7 +407,8 @@ impl Answers<'_> {
                 // It could not have been known earlier.
                 due: at,
                 is_last: place + 1 == self.missed.len(),
-            });
+            };
+            connection.wait_for(pending, at);
         }
         !self.missed.is_empty()
     }

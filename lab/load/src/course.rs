@@ -13,6 +13,11 @@ use crate::tally::{Done, Kind, Tally, Window};
 /// For so long requests are sent that were due before the end: a moment's delay is none of the server's.
 const GRACE: Duration = Duration::from_millis(100);
 
+/// So many requests that were never sent are counted one by one. If there are more, the rest are counted by their mean rate, in
+/// so many parts of the time: each part is of one kind of operation, and due at its end.
+const ONE_BY_ONE: usize = 1 << 20;
+const PARTS: u32 = 1000;
+
 /// What a free connection does.
 pub enum Next {
     /// This, which was due at this moment.
@@ -49,6 +54,8 @@ pub struct Measured {
     actions: Actions,
     /// None: a closed load, in which a request is due as soon as a connection is free.
     moments: Option<Peekable<Moments>>,
+    /// Their mean distance in seconds.
+    mean: f64,
     started: Instant,
     window: Window,
     /// What was counted.
@@ -65,6 +72,7 @@ impl Measured {
     ) -> Self {
         Self {
             actions,
+            mean: moments.as_ref().map_or(0.0, Moments::mean),
             moments: moments.map(Iterator::peekable),
             started,
             window,
@@ -77,6 +85,14 @@ impl Measured {
         self.actions.items()
     }
 
+    /// A request that was due at this moment has no answer now, when the round is cut off.
+    pub fn unanswered(&mut self, kind: Kind, due: Instant, now: Instant) {
+        if self.window.has(due) {
+            self.tally
+                .unanswered(kind, now.saturating_duration_since(due));
+        }
+    }
+
     /// The round has ended now: what was due and never sent has waited in vain.
     pub fn end(&mut self, now: Instant) {
         let Some(moments) = &mut self.moments else {
@@ -84,10 +100,30 @@ impl Measured {
         };
         let end = now.min(self.window.to);
         let due = moments.map(|moment| self.started + moment);
-        for due in due.take_while(|due| *due < end) {
+        let due = due.take_while(|due| *due < end);
+        let mut walked = (0, self.started);
+        for due in due.take(ONE_BY_ONE) {
+            walked = (walked.0 + 1, due);
             if self.window.has(due) {
                 let kind = self.actions.next().map_or(Kind::Get, kind_of);
-                self.tally.unserved(kind, now - due);
+                self.tally.unserved(kind, 1, now - due);
+            }
+        }
+        if walked.0 == ONE_BY_ONE {
+            self.end_in_bulk(walked.1.max(self.window.from), end, now);
+        }
+    }
+
+    /// Counts what was due between two moments and never sent.
+    fn end_in_bulk(&mut self, from: Instant, end: Instant, now: Instant) {
+        let part = end.saturating_duration_since(from) / PARTS;
+        let until = |parts: u32| (part.as_secs_f64() * f64::from(parts) / self.mean) as u64;
+        for number in 1..=PARTS {
+            let kind = self.actions.next().map_or(Kind::Get, kind_of);
+            let count = until(number) - until(number - 1);
+            let waited = now.saturating_duration_since(from + part * number);
+            if count > 0 {
+                self.tally.unserved(kind, count, waited);
             }
         }
     }
@@ -198,6 +234,31 @@ mod tests {
         assert_eq!(course.tally.unserved, 6);
         let most = course.tally.all().max();
         assert!((690_000_000..=701_000_000).contains(&most), "{most}");
+    }
+
+    #[test]
+    fn what_a_cut_off_round_still_owes_has_waited_in_vain() {
+        let mut course = measured(1000.0);
+        let at = |millis| course.started + Duration::from_millis(millis);
+        let (before, within, now) = (at(900), at(1100), at(1500));
+        course.unanswered(Kind::Get, before, now);
+        course.unanswered(Kind::Set, within, now);
+        let tally = &course.tally;
+        assert_eq!((tally.unanswered, tally.gets.len()), (1, 0));
+        let waited = tally.writes.max();
+        assert!((399_000_000..=401_000_000).contains(&waited), "{waited}");
+    }
+
+    #[test]
+    fn very_many_that_were_never_sent_are_counted_in_bulk() {
+        let mut course = measured(1e7);
+        course.end(course.started + Duration::from_secs(2));
+        let tally = &course.tally;
+        let unserved = tally.unserved;
+        assert!((9_999_000..=10_001_000).contains(&unserved), "{unserved}");
+        assert_eq!(tally.due(), unserved);
+        let middle = tally.all().value_at_quantile(0.5);
+        assert!((498_000_000..=502_000_000).contains(&middle), "{middle}");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use nuthatch_bench::os;
 use nuthatch_workload::ycsb::Run;
 use nuthatch_workload::{Arrivals, Seed};
 
-use crate::client::{Client, Speaker};
+use crate::client::{Client, LOOK, Speaker};
 use crate::course::Measured;
 use crate::items::Items;
 use crate::tally::{Tally, Window};
@@ -21,9 +21,6 @@ const WARM_UP_MAX: Duration = Duration::from_secs(1);
 
 /// Sets at once while items are stored beforehand.
 const PRELOAD_PIPELINE: usize = 64;
-
-/// How often a wait checks whether it must end early.
-const LOOK: Duration = Duration::from_millis(50);
 
 /// A load, checked.
 #[derive(Clone, Debug)]
@@ -78,15 +75,21 @@ impl Load {
     /// Stores so many items.
     pub fn preload(&self, target: SocketAddr, items: u64, stop: &AtomicBool) -> Result<(), String> {
         let speaker = self.speaker(0, items);
-        let mut client = Client::connect(target, 1, PRELOAD_PIPELINE, speaker)?;
+        let mut client = Client::connect(target, 1, PRELOAD_PIPELINE, speaker, stop)?;
         client.drive(&mut (0..items), stop)
     }
 
     /// The clients of all threads, which know of so many items.
-    fn clients(&self, target: SocketAddr, items: u64) -> Result<Vec<Client>, String> {
+    fn clients(
+        &self,
+        target: SocketAddr,
+        items: u64,
+        stop: &AtomicBool,
+    ) -> Result<Vec<Client>, String> {
         let client = |thread| {
             let conns = self.conns / self.threads + usize::from(thread < self.conns % self.threads);
-            Client::connect(target, conns, self.pipeline, self.speaker(thread, items))
+            let speaker = self.speaker(thread, items);
+            Client::connect(target, conns, self.pipeline, speaker, stop)
         };
         (0..self.threads).map(client).collect()
     }
@@ -100,8 +103,8 @@ impl Load {
         }
     }
 
-    /// Loads a server that has so many items. Rounds of the same number ask for the same, if as many are there. A server that stops ends the round; what was measured
-    /// until then is in it.
+    /// Loads a server that has so many items. Rounds of the same number ask for the same, if as many are there. A server that
+    /// stops ends the round; what was measured until then is in it.
     pub fn round(
         &self,
         target: SocketAddr,
@@ -111,7 +114,7 @@ impl Load {
         items: u64,
         stop: &AtomicBool,
     ) -> Round {
-        let clients = match self.clients(target, items) {
+        let clients = match self.clients(target, items, stop) {
             Ok(clients) => clients,
             Err(error) => return Round::ended(error, items),
         };
@@ -215,7 +218,11 @@ fn run_part(
     let driven = core
         .map_or(Ok(()), os::pin)
         .and_then(|()| client.drive(&mut course, stop));
-    course.end(Instant::now());
+    let now = Instant::now();
+    for (kind, due) in client.owed() {
+        course.unanswered(kind, due, now);
+    }
+    course.end(now);
     Part {
         items: course.items(),
         tally: course.tally,
