@@ -85,9 +85,10 @@ impl Measured {
         self.actions.items()
     }
 
-    /// A request that was due at this moment has no answer now, when the round is cut off.
+    /// A request that was due at this moment has no answer now, when the round is cut off. It counts if it was owed within the
+    /// window, even from before: else a connection that stands still since then would be among no times.
     pub fn unanswered(&mut self, kind: Kind, due: Instant, now: Instant) {
-        if self.window.has(due) {
+        if due < self.window.to && now >= self.window.from {
             self.tally
                 .unanswered(kind, now.saturating_duration_since(due));
         }
@@ -239,12 +240,16 @@ mod tests {
     #[test]
     fn what_a_cut_off_round_still_owes_has_waited_in_vain() {
         let mut course = measured(1000.0);
-        let at = |millis| course.started + Duration::from_millis(millis);
-        let (before, within, now) = (at(900), at(1100), at(1500));
-        course.unanswered(Kind::Get, before, now);
-        course.unanswered(Kind::Set, within, now);
+        let started = course.started;
+        let at = |millis| started + Duration::from_millis(millis);
+        course.unanswered(Kind::Delete, at(900), at(990));
+        course.unanswered(Kind::Delete, at(2000), at(2100));
+        course.unanswered(Kind::Set, at(1100), at(1500));
+        // Owed from before the window until within it.
+        course.unanswered(Kind::Get, at(900), at(1500));
         let tally = &course.tally;
-        assert_eq!((tally.unanswered, tally.gets.len()), (1, 0));
+        let counts = (tally.unanswered, tally.gets.len(), tally.writes.len());
+        assert_eq!(counts, (2, 1, 1));
         let waited = tally.writes.max();
         assert!((399_000_000..=401_000_000).contains(&waited), "{waited}");
     }
