@@ -154,9 +154,10 @@ pub fn run(program: &Path, options: &Options) -> Result<Report, Failure> {
         entrant.named(entrant.load.preload(&entrant.addresses(), &stop))?;
     }
     let mut runs: Vec<Vec<Run>> = entrants.iter().map(|_| Vec::new()).collect();
-    for _ in 0..options.rounds {
-        for (entrant, runs) in entrants.iter().zip(&mut runs) {
-            runs.push(entrant.run(&cores.load, &stop)?);
+    for round in 0..options.rounds {
+        for place in 0..entrants.len() {
+            let number = [place, entrants.len() - 1 - place][round % 2];
+            runs[number].push(entrants[number].run(&cores.load, &stop)?);
         }
     }
     let protocol = options.load.protocol;

@@ -1,8 +1,9 @@
 //! Tests of `nuthatch-lab bench load` from outside, with real servers: what it measures, refuses, and keeps if a server stops.
 
-use std::io::{BufRead, BufReader, Write};
-use std::net::TcpListener;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
@@ -49,16 +50,31 @@ fn values_that_are_refused_end_with_2_and_say_why() {
     for (line, why) in [
         ("", "--workload"),
         ("--workload ycsb-z", "there are ycsb-a, ycsb-b"),
-        ("--workload etc --rate 0", "--rate 0: more than 0"),
+        ("--workload etc --rate 0", "--rate 0: 0.000001 to 10000000"),
+        ("--workload etc --rate 1e-300", "--rate"),
         ("--workload etc --rate nan", "--rate NaN"),
         ("--workload etc --rate 1e9", "--rate"),
         ("--workload etc --bursts 1:1", "--rate"),
         ("--workload etc --rate 5 --bursts 0:1", "milliseconds"),
         ("--workload etc --rate 5 --arrivals often", "poisson"),
+        (
+            "--workload etc --rate 5 --bursts 100:900 --seconds 1.5",
+            "--seconds 1.5: not a multiple",
+        ),
+        (
+            "--workload etc --rate 5 --bursts 100:900 --seconds 0.1",
+            "--seconds 0.1: not a multiple",
+        ),
+        ("--workload twitter-31 --store-misses", "--store-misses"),
         ("--workload etc --keys 0", "--keys 0"),
         ("--workload etc --conns 0", "--conns"),
         ("--workload etc --pipeline 10000000", "--pipeline"),
         ("--workload etc --conns 2 --threads 3", "--threads"),
+        (
+            "--workload etc --rate 5 --conns 3 --threads 2",
+            "--conns 3: no multiple of --threads",
+        ),
+        ("--workload etc --ttl 2592001", "--ttl: at most 2592000"),
         ("--workload etc --seconds 0", "--seconds"),
         ("--workload etc --rounds 0", "--rounds"),
         (
@@ -142,7 +158,14 @@ fn servers_take_turns_and_redis_protocol_is_spoken() {
 
 #[test]
 fn a_rate_is_kept_and_its_bursts_too() {
-    for more in ["--arrivals constant", "--bursts 20:30", "--threads 2"] {
+    for more in [
+        "--arrivals constant",
+        "--arrivals gpareto",
+        "--bursts 20:30",
+        // A single burst.
+        "--bursts 50:450",
+        "--threads 2",
+    ] {
         let line = "--workload usr --keys 500 --conns 4 --rate 1000 --seconds 0.5 --rounds 1";
         let report = measured(&format!("{line} {more}"));
         let side = &report["sides"][0];
@@ -200,11 +223,82 @@ fn a_server_that_is_too_slow_shows_in_all_that_was_due() {
     assert_eq!(side["kept"], true);
 }
 
+/// The kind of fault is a server that vanishes from the report, or whose times look fine, because it stands still.
+#[test]
+fn a_server_that_answers_nothing_in_the_time_is_named() {
+    let target = slow_server(Duration::from_secs(1));
+    let line = format!(
+        "--target {target} --overwrite --no-preload --workload ycsb-c --conns 1 --seconds 0.1 --rounds 1"
+    );
+    let output = load(&line);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("all connections waited"), "{said}");
+}
+
+/// Answers misses. The second connection stands still after a thousand, and ends a while after the first has answered 300 more.
+fn half_stuck_server() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    thread::spawn(move || {
+        let mut streams = listener.incoming().map_while(Result::ok);
+        let (first, second) = (streams.next().unwrap(), streams.next().unwrap());
+        let (stuck, is_stuck) = mpsc::channel();
+        let (end, is_over) = mpsc::channel();
+        thread::spawn(move || {
+            answer_misses(&second, 1000);
+            stuck.send(()).unwrap();
+            is_over.recv().unwrap();
+            // So long at least its request has waited.
+            thread::sleep(Duration::from_millis(100));
+        });
+        while is_stuck.try_recv().is_err() {
+            answer_misses(&first, 1);
+        }
+        answer_misses(&first, 300);
+        end.send(()).unwrap();
+        answer_misses(&first, usize::MAX);
+    });
+    address
+}
+
+fn answer_misses(mut stream: &TcpStream, count: usize) {
+    for _ in 0..count {
+        // One request, which is not sent together with the next.
+        let mut asked = [0; 256];
+        if matches!(stream.read(&mut asked), Ok(0) | Err(_))
+            || stream.write_all(b"END\r\n").is_err()
+        {
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_request_that_is_never_answered_is_among_the_times() {
+    let line = format!(
+        "--target {} --overwrite --no-preload --workload ycsb-c --conns 2 --rate 2000 --seconds 5 --rounds 1 --json",
+        half_stuck_server()
+    );
+    let output = load(&line);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let side = &report(&output)["sides"][0];
+    assert!(number(&side["unanswered"]) >= 1.0, "{side}");
+    assert!(
+        number(&side["latency"]["max_us"]["max"]) > 50_000.0,
+        "{side}"
+    );
+}
+
 #[test]
 fn misses_are_stored_if_asked_for() {
     let line = "--workload twitter-52 --keys 100 --no-preload --conns 2 --seconds 0.1 --rounds 1";
     let side = &measured(&format!("{line} --store-misses"))["sides"][0];
     assert!(number(&side["restored"]) > 0.0, "{side}");
+    // Refills are no operations.
+    assert_eq!(side["restored"], side["refills"]["count"]);
+    assert_eq!(side["operations"], side["gets"]["count"]);
+    assert_eq!(side["writes"], Value::Null);
     assert!(number(&side["hits"]) > number(&side["misses"]), "{side}");
     let side = &measured(&line.replace("twitter-52", "ycsb-c"))["sides"][0];
     assert_eq!((&side["hits"], &side["stored"]), (&0.into(), &0.into()));

@@ -16,12 +16,12 @@ use crate::tally::{Done, Kind};
 use crate::wire::{Answer, Ask, Part, Protocol};
 
 /// How often a wait checks whether it must end early.
-const LOOK: Duration = Duration::from_millis(50);
+pub const LOOK: Duration = Duration::from_millis(50);
 
 /// A wait of the system may take so much longer than asked for: what is due sooner is waited for awake.
 const COARSE: Duration = Duration::from_millis(2);
 
-/// How long a server may owe all answers.
+/// How long a connection may wait for an answer when no other is due before it.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How requests are made and answers understood.
@@ -41,8 +41,8 @@ pub struct Client {
     poll: Poll,
     events: Events,
     connections: Vec<Connection>,
-    /// A connection's number for each request that it has room for.
-    free: VecDeque<usize>,
+    /// A connection's number for each request that it has room for, and since when it has.
+    free: VecDeque<(usize, Instant)>,
     places: usize,
     speaker: Speaker,
     keys: Vec<Vec<u8>>,
@@ -67,12 +67,15 @@ impl Client {
         conns: usize,
         pipeline: usize,
         speaker: Speaker,
+        stop: &AtomicBool,
     ) -> Result<Self, String> {
         let named = |error: std::io::Error| format!("{target}: {error}");
         let poll = Poll::new().map_err(named)?;
+        let opened = Instant::now();
         let mut connections = Vec::with_capacity(conns);
         for number in 0..conns {
-            let mut connection = Connection::connect(target).map_err(named)?;
+            look(stop)?;
+            let mut connection = Connection::connect(target, PATIENCE).map_err(named)?;
             let interest = Interest::READABLE | Interest::WRITABLE;
             poll.registry()
                 .register(connection.socket(), Token(number), interest)
@@ -83,7 +86,10 @@ impl Client {
             poll,
             events: Events::with_capacity(1024),
             // Each connection once, then each a second time.
-            free: (0..pipeline).flat_map(|_| 0..conns).collect(),
+            free: (0..pipeline)
+                .flat_map(|_| 0..conns)
+                .map(|number| (number, opened))
+                .collect(),
             places: conns * pipeline,
             connections,
             speaker,
@@ -94,7 +100,7 @@ impl Client {
 
     /// Does what is due until the course is over and all is answered.
     pub fn drive(&mut self, course: &mut impl Course, stop: &AtomicBool) -> Result<(), String> {
-        let mut heard = Instant::now();
+        let mut checked = Instant::now();
         loop {
             let now = Instant::now();
             let pause = self.begin_due(course, now)?;
@@ -111,30 +117,43 @@ impl Client {
             {
                 return Err(error.to_string());
             }
-            // Relaxed: the flag publishes no other memory.
-            if stop.load(Ordering::Relaxed) {
-                return Err("interrupted".to_owned());
-            }
-            if idle || !self.events.is_empty() {
-                heard = now;
-            } else if now - heard > PATIENCE {
-                return Err(format!("no answer for {} seconds", PATIENCE.as_secs()));
-            }
+            look(stop)?;
             self.serve_events(course)?;
+            if now - checked > LOOK {
+                checked = now;
+                self.check_patience(now)?;
+            }
         }
+    }
+
+    /// An error if a connection has waited for too long, whatever the others hear, and whatever part of its answer has come.
+    fn check_patience(&self, now: Instant) -> Result<(), String> {
+        let waits = self.connections.iter().filter_map(Connection::waits_since);
+        match waits.min() {
+            Some(since) if now.saturating_duration_since(since) > PATIENCE => {
+                Err(format!("no answer for {} seconds", PATIENCE.as_secs()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What has no answer yet, and since when each was due.
+    pub fn owed(&self) -> impl Iterator<Item = (Kind, Instant)> {
+        let pending = self.connections.iter().flat_map(Connection::pending);
+        pending.map(|pending| (pending.step.kind(), pending.due))
     }
 
     /// Begins what is due, as long as a connection is free.
     fn begin_due(&mut self, course: &mut impl Course, now: Instant) -> Result<Pause, String> {
         let mut begun = Vec::new();
         let pause = loop {
-            let Some(&number) = self.free.front() else {
+            let Some(&(number, since)) = self.free.front() else {
                 break Pause::Full;
             };
-            match course.next(now) {
+            match course.next(now, since) {
                 Next::Do(action, due) => {
                     self.free.pop_front();
-                    self.begin(number, action, due);
+                    self.begin(number, action, due, now);
                     begun.push(number);
                 }
                 Next::Wait(due) => break Pause::Until(due),
@@ -150,7 +169,7 @@ impl Client {
         Ok(pause)
     }
 
-    fn begin(&mut self, number: usize, action: Action, due: Instant) {
+    fn begin(&mut self, number: usize, action: Action, due: Instant, now: Instant) {
         let connection = &mut self.connections[number];
         let speaker = &mut self.speaker;
         let get = |from, count, then_set| Step::Get {
@@ -180,11 +199,12 @@ impl Client {
                 speaker.protocol.delete(connection.out(), &self.keys[0]);
             }
         }
-        connection.wait_for(Pending {
+        let pending = Pending {
             step,
             due,
             is_last: true,
-        });
+        };
+        connection.wait_for(pending, now);
     }
 
     fn serve_events(&mut self, course: &mut impl Course) -> Result<(), String> {
@@ -204,12 +224,22 @@ impl Client {
                     missed: &mut self.missed,
                 };
                 let freed = answers.take(connection, course)?;
-                self.free.extend((0..freed).map(|_| number));
+                let since = Instant::now();
+                self.free.extend((0..freed).map(|_| (number, since)));
             }
             // What follows up on answers.
             connection.send()?;
         }
         Ok(())
+    }
+}
+
+/// An error if the run is to end.
+pub fn look(stop: &AtomicBool) -> Result<(), String> {
+    // Relaxed: the flag publishes no other memory.
+    match stop.load(Ordering::Relaxed) {
+        true => Err("interrupted".to_owned()),
+        false => Ok(()),
     }
 }
 
@@ -259,7 +289,7 @@ struct Answers<'c> {
 }
 
 impl Answers<'_> {
-    /// Takes all whole answers, and begins what follows from them. Returns how many operations have ended.
+    /// Takes all whole answers, and begins what follows from them. Returns for how many more there is room.
     fn take(
         &mut self,
         connection: &mut Connection,
@@ -273,7 +303,7 @@ impl Answers<'_> {
             let Some((length, answer)) = answer else {
                 return Ok(ended);
             };
-            connection.answered(length);
+            connection.answered(length, at);
             course.done(&self.done(&pending, at, answer));
             let more = self.follow_up(connection, &pending, at);
             ended += usize::from(pending.is_last && !more);
@@ -334,7 +364,7 @@ impl Answers<'_> {
             Step::Get {
                 count, then_set, ..
             } => (Kind::Get, u64::from(count), !then_set),
-            Step::Set { restores: true, .. } => (Kind::Restore, 0, true),
+            Step::Set { restores: true, .. } => (Kind::Restore, 0, false),
             Step::Set { .. } => (Kind::Set, 0, true),
             Step::Delete(_) => (Kind::Delete, 0, true),
         };
@@ -357,13 +387,11 @@ impl Answers<'_> {
         };
         if then_set {
             self.speaker.set(connection, from, self.keys);
-            connection.wait_for(Pending {
-                step: Step::Set {
-                    number: from,
-                    restores: false,
-                },
-                ..*pending
-            });
+            let step = Step::Set {
+                number: from,
+                restores: false,
+            };
+            connection.wait_for(Pending { step, ..*pending }, at);
             return true;
         }
         if !self.speaker.store_misses {
@@ -371,7 +399,7 @@ impl Answers<'_> {
         }
         for (place, &number) in self.missed.iter().enumerate() {
             self.speaker.set(connection, number, self.keys);
-            connection.wait_for(Pending {
+            let pending = Pending {
                 step: Step::Set {
                     number,
                     restores: true,
@@ -379,7 +407,8 @@ impl Answers<'_> {
                 // It could not have been known earlier.
                 due: at,
                 is_last: place + 1 == self.missed.len(),
-            });
+            };
+            connection.wait_for(pending, at);
         }
         !self.missed.is_empty()
     }

@@ -3,9 +3,11 @@
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use mio::net::TcpStream;
+
+use crate::tally::Kind;
 
 /// Bytes read at a time.
 const BUFFER: usize = 64 << 10;
@@ -44,6 +46,23 @@ pub enum Step {
     Delete(u64),
 }
 
+impl Step {
+    /// The kind of operation that it belongs to.
+    pub fn kind(self) -> Kind {
+        match self {
+            Self::Get {
+                then_set: false, ..
+            } => Kind::Get,
+            Self::Get { then_set: true, .. } => Kind::Set,
+            Self::Set {
+                restores: false, ..
+            } => Kind::Set,
+            Self::Set { restores: true, .. } => Kind::Restore,
+            Self::Delete(_) => Kind::Delete,
+        }
+    }
+}
+
 /// A connection.
 pub struct Connection {
     socket: TcpStream,
@@ -54,13 +73,15 @@ pub struct Connection {
     received: Vec<u8>,
     parsed: usize,
     pending: VecDeque<Pending>,
+    /// Since when the answer to the first of them is the next to come.
+    waits_since: Instant,
     room: Box<[u8]>,
 }
 
 impl Connection {
-    /// Connects.
-    pub fn connect(target: SocketAddr) -> std::io::Result<Self> {
-        let stream = std::net::TcpStream::connect(target)?;
+    /// Connects, within so long.
+    pub fn connect(target: SocketAddr, patience: Duration) -> std::io::Result<Self> {
+        let stream = std::net::TcpStream::connect_timeout(&target, patience)?;
         stream.set_nodelay(true)?;
         stream.set_nonblocking(true)?;
         Ok(Self {
@@ -70,6 +91,7 @@ impl Connection {
             received: Vec::new(),
             parsed: 0,
             pending: VecDeque::new(),
+            waits_since: Instant::now(),
             room: vec![0; BUFFER].into(),
         })
     }
@@ -84,8 +106,11 @@ impl Connection {
         &mut self.out
     }
 
-    /// The request that was written waits for its answer.
-    pub fn wait_for(&mut self, pending: Pending) {
+    /// The request that was written now waits for its answer.
+    pub fn wait_for(&mut self, pending: Pending, now: Instant) {
+        if self.pending.is_empty() {
+            self.waits_since = now;
+        }
         self.pending.push_back(pending);
     }
 
@@ -94,14 +119,25 @@ impl Connection {
         self.pending.front().copied()
     }
 
+    /// Since when the next answer is owed. None: none is. A whole answer begins the wait anew, a part of one does not.
+    pub fn waits_since(&self) -> Option<Instant> {
+        (!self.pending.is_empty()).then_some(self.waits_since)
+    }
+
+    /// All requests that wait for answers.
+    pub fn pending(&self) -> impl Iterator<Item = &Pending> {
+        self.pending.iter()
+    }
+
     /// Bytes that are not parsed yet.
     pub fn unparsed(&self) -> &[u8] {
         &self.received[self.parsed..]
     }
 
-    /// So many bytes were the answer to the first request.
-    pub fn answered(&mut self, length: usize) {
+    /// So many bytes were the answer to the first request, which is whole now.
+    pub fn answered(&mut self, length: usize, now: Instant) {
         self.parsed += length;
+        self.waits_since = now;
         self.pending.pop_front();
     }
 
@@ -137,5 +173,40 @@ impl Connection {
                 Err(error) => return Err(format!("reading: {error}")),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// The kind of fault is a server that holds a load for ever with parts of answers, or with answers to others.
+    #[test]
+    fn a_wait_lasts_until_an_answer_is_whole() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let target = listener.local_addr().unwrap();
+        let mut connection = Connection::connect(target, Duration::from_secs(10)).unwrap();
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let pending = Pending {
+            step: Step::Delete(1),
+            due: start,
+            is_last: true,
+        };
+        assert_eq!(connection.waits_since(), None);
+        connection.wait_for(pending, at(1));
+        connection.wait_for(pending, at(2));
+        assert_eq!(connection.waits_since(), Some(at(1)));
+        let (mut served, _) = listener.accept().unwrap();
+        served.write_all(b"DEL").unwrap();
+        while !connection.receive().unwrap() {}
+        assert_eq!(connection.waits_since(), Some(at(1)));
+        // The second one's turn begins with the first one's answer.
+        connection.answered(3, at(5));
+        assert_eq!(connection.waits_since(), Some(at(5)));
+        connection.answered(0, at(6));
+        assert_eq!(connection.waits_since(), None);
     }
 }

@@ -13,6 +13,11 @@ use crate::tally::{Done, Kind, Tally, Window};
 /// For so long requests are sent that were due before the end: a moment's delay is none of the server's.
 const GRACE: Duration = Duration::from_millis(100);
 
+/// So many requests that were never sent are counted one by one. If there are more, the rest are counted by their mean rate, in
+/// so many parts of the time: each part is of one kind of operation, and due at its end.
+const ONE_BY_ONE: usize = 1 << 20;
+const PARTS: u32 = 1000;
+
 /// What a free connection does.
 pub enum Next {
     /// This, which was due at this moment.
@@ -25,8 +30,8 @@ pub enum Next {
 
 /// Says what the connections of a thread do, and hears what became of it.
 pub trait Course {
-    /// What a free connection does now.
-    fn next(&mut self, now: Instant) -> Next;
+    /// What a connection does now, which has been free since that moment.
+    fn next(&mut self, now: Instant, free_since: Instant) -> Next;
 
     /// A request was answered.
     fn done(&mut self, done: &Done);
@@ -34,7 +39,7 @@ pub trait Course {
 
 /// Stores items once each, uncounted.
 impl Course for Range<u64> {
-    fn next(&mut self, now: Instant) -> Next {
+    fn next(&mut self, now: Instant, _free_since: Instant) -> Next {
         match Iterator::next(self) {
             Some(number) => Next::Do(Action::Set(number), now),
             None => Next::Over,
@@ -49,6 +54,8 @@ pub struct Measured {
     actions: Actions,
     /// None: a closed load, in which a request is due as soon as a connection is free.
     moments: Option<Peekable<Moments>>,
+    /// Their mean distance in seconds.
+    mean: f64,
     started: Instant,
     window: Window,
     /// What was counted.
@@ -65,10 +72,25 @@ impl Measured {
     ) -> Self {
         Self {
             actions,
+            mean: moments.as_ref().map_or(0.0, Moments::mean),
             moments: moments.map(Iterator::peekable),
             started,
             window,
             tally: Tally::default(),
+        }
+    }
+
+    /// The number behind all items that are there by now.
+    pub fn items(&self) -> u64 {
+        self.actions.items()
+    }
+
+    /// A request that was due at this moment has no answer now, when the round is cut off. It counts if it was owed within the
+    /// window, even from before: else a connection that stands still since then would be among no times.
+    pub fn unanswered(&mut self, kind: Kind, due: Instant, now: Instant) {
+        if due < self.window.to && now >= self.window.from {
+            self.tally
+                .unanswered(kind, now.saturating_duration_since(due));
         }
     }
 
@@ -79,10 +101,30 @@ impl Measured {
         };
         let end = now.min(self.window.to);
         let due = moments.map(|moment| self.started + moment);
-        for due in due.take_while(|due| *due < end) {
+        let due = due.take_while(|due| *due < end);
+        let mut walked = (0, self.started);
+        for due in due.take(ONE_BY_ONE) {
+            walked = (walked.0 + 1, due);
             if self.window.has(due) {
                 let kind = self.actions.next().map_or(Kind::Get, kind_of);
-                self.tally.unserved(kind, now - due);
+                self.tally.unserved(kind, 1, now - due);
+            }
+        }
+        if walked.0 == ONE_BY_ONE {
+            self.end_in_bulk(walked.1.max(self.window.from), end, now);
+        }
+    }
+
+    /// Counts what was due between two moments and never sent.
+    fn end_in_bulk(&mut self, from: Instant, end: Instant, now: Instant) {
+        let part = end.saturating_duration_since(from) / PARTS;
+        let until = |parts: u32| (part.as_secs_f64() * f64::from(parts) / self.mean) as u64;
+        for number in 1..=PARTS {
+            let kind = self.actions.next().map_or(Kind::Get, kind_of);
+            let count = until(number) - until(number - 1);
+            let waited = now.saturating_duration_since(from + part * number);
+            if count > 0 {
+                self.tally.unserved(kind, count, waited);
             }
         }
     }
@@ -98,7 +140,7 @@ fn kind_of(action: Action) -> Kind {
 }
 
 impl Course for Measured {
-    fn next(&mut self, now: Instant) -> Next {
+    fn next(&mut self, now: Instant, free_since: Instant) -> Next {
         let due = match &mut self.moments {
             None if now >= self.window.to => return Next::Over,
             None => Instant::now(),
@@ -114,7 +156,8 @@ impl Course for Measured {
             },
         };
         if self.window.has(due) {
-            self.tally.sent(now.saturating_duration_since(due));
+            let lag = now.saturating_duration_since(due);
+            self.tally.sent(lag, free_since <= due);
         }
         match self.actions.next() {
             Some(action) => Next::Do(action, due),
@@ -174,22 +217,53 @@ mod tests {
         let at = |tenths: u64| started + Duration::from_millis(100 * tenths);
         for tenths in 0..13 {
             // Asked late, all of them.
-            let Next::Do(_, due) = course.next(at(13)) else {
+            let Next::Do(_, due) = course.next(at(13), at(11)) else {
                 panic!("nothing is due");
             };
             assert!((due - at(tenths)) < Duration::from_micros(1));
         }
         assert!(
-            matches!(course.next(at(12)), Next::Wait(until) if until - at(13) < Duration::from_micros(1))
+            matches!(course.next(at(12), at(0)), Next::Wait(until) if until - at(13) < Duration::from_micros(1))
         );
         assert_eq!(course.tally.lag.len(), 3);
+        // The first of them was due before the connection was free, or at that very moment.
+        assert!((1..=2).contains(&course.tally.own_lag.len()));
         // A moment after the end the next one is sent, and the other six of the second are not.
-        assert!(matches!(course.next(at(20)), Next::Do(..)));
-        assert!(matches!(course.next(at(21)), Next::Over));
+        assert!(matches!(course.next(at(20), at(0)), Next::Do(..)));
+        assert!(matches!(course.next(at(21), at(0)), Next::Over));
         course.end(at(21));
         assert_eq!(course.tally.unserved, 6);
         let most = course.tally.all().max();
         assert!((690_000_000..=701_000_000).contains(&most), "{most}");
+    }
+
+    #[test]
+    fn what_a_cut_off_round_still_owes_has_waited_in_vain() {
+        let mut course = measured(1000.0);
+        let started = course.started;
+        let at = |millis| started + Duration::from_millis(millis);
+        course.unanswered(Kind::Delete, at(900), at(990));
+        course.unanswered(Kind::Delete, at(2000), at(2100));
+        course.unanswered(Kind::Set, at(1100), at(1500));
+        // Owed from before the window until within it.
+        course.unanswered(Kind::Get, at(900), at(1500));
+        let tally = &course.tally;
+        let counts = (tally.unanswered, tally.gets.len(), tally.writes.len());
+        assert_eq!(counts, (2, 1, 1));
+        let waited = tally.writes.max();
+        assert!((399_000_000..=401_000_000).contains(&waited), "{waited}");
+    }
+
+    #[test]
+    fn very_many_that_were_never_sent_are_counted_in_bulk() {
+        let mut course = measured(1e7);
+        course.end(course.started + Duration::from_secs(2));
+        let tally = &course.tally;
+        let unserved = tally.unserved;
+        assert!((9_999_000..=10_001_000).contains(&unserved), "{unserved}");
+        assert_eq!(tally.due(), unserved);
+        let middle = tally.all().value_at_quantile(0.5);
+        assert!((498_000_000..=502_000_000).contains(&middle), "{middle}");
     }
 
     #[test]

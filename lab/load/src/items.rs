@@ -4,8 +4,8 @@ use nuthatch_workload::{ItemShape, KeyMaker, Workload};
 
 use crate::content;
 
-/// memcached takes a longer one for a moment since 1970.
-const LIFETIME_MAX: u32 = 30 * 24 * 3600;
+/// The longest lifetime in seconds: memcached takes a longer one for a moment since 1970.
+pub const LIFETIME_MAX: u32 = 30 * 24 * 3600;
 
 /// What the items of a load look like.
 #[derive(Clone, Copy, Debug)]

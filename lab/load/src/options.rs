@@ -8,11 +8,12 @@ use nuthatch_program::Failure;
 use nuthatch_workload::arrival::{Arrivals, Bursts, Spacing};
 use nuthatch_workload::{KeyMaker, Workload};
 
-use crate::items::Items;
+use crate::items::{Items, LIFETIME_MAX};
 use crate::round::Load;
 use crate::wire::Protocol;
 
-/// The most requests a second that may be asked for.
+/// The least and the most requests a second that may be asked for. With fewer the moments are beyond what a clock counts.
+const RATE_MIN: f64 = 1e-6;
 const RATE_MAX: f64 = 1e7;
 
 /// The most items and places for requests: each takes memory here.
@@ -22,17 +23,19 @@ const PLACES_MAX: usize = 1 << 20;
 /// Options of the load bench.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
-    /// What clients do: ycsb-a to ycsb-f; etc, usr or sys of Facebook; twitter-N, a cluster of Twitter's
+    /// What clients do: ycsb-a to ycsb-f; etc, usr or sys of Facebook (sys from memory: its source was not found);
+    /// twitter-N, a cluster of Twitter's
     #[arg(long, value_name = "NAME")]
     pub workload: Workload,
     /// Requests a second, sent when they are due whether or not the server keeps up: latency counts from then. Without it
     /// each connection sends as soon as it has its answer
     #[arg(long, value_name = "N")]
     pub rate: Option<f64>,
-    /// Distances between requests of a --rate: poisson or constant
+    /// Distances between requests of a --rate: poisson, constant, or gpareto as fitted to Facebook's ETC
     #[arg(long, value_name = "KIND", requires = "rate", default_value = "poisson", value_parser = spacing)]
     pub arrivals: Spacing,
-    /// Requests of a --rate come in bursts of ON milliseconds with pauses of OFF; the mean stays the same
+    /// Requests of a --rate come in bursts of ON milliseconds with pauses of OFF; the mean stays the same. --seconds must
+    /// be a multiple of both together
     #[arg(long, value_name = "ON:OFF", requires = "rate")]
     pub bursts: Option<Pauses>,
     /// A running server. Without it the load starts ours, and the rivals
@@ -63,13 +66,14 @@ pub struct Options {
     /// Protocol of the servers
     #[arg(long, value_enum, default_value_t)]
     pub protocol: Protocol,
-    /// Items stored before the clock starts
+    /// Items stored before the clock of each round starts
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     pub keys: u64,
-    /// Begin with an empty server
+    /// Store none: begin with an empty server
     #[arg(long)]
     pub no_preload: bool,
-    /// Store what a get misses
+    /// Store what a get misses: no operations, and counted apart. Published mixes of servers have such sets among theirs, so
+    /// the sets of etc, usr, sys and twitter-N are left out then
     #[arg(long)]
     pub store_misses: bool,
     /// Lifetime of all items in seconds, 0 for none [default: the workload's]
@@ -99,7 +103,10 @@ fn spacing(text: &str) -> Result<Spacing, String> {
     match text {
         "poisson" => Ok(Spacing::Poisson),
         "constant" => Ok(Spacing::Constant),
-        other => Err(format!("`{other}` is neither poisson nor constant")),
+        "gpareto" => Ok(Spacing::Pareto),
+        other => Err(format!(
+            "`{other}` is neither poisson nor constant nor gpareto"
+        )),
     }
 }
 
@@ -124,20 +131,26 @@ impl FromStr for Pauses {
 }
 
 impl Options {
+    /// The arrivals of an open load, checked.
+    fn arrivals(&self) -> Result<Option<Arrivals>, Failure> {
+        let Some(rate) = self.rate else {
+            return Ok(None);
+        };
+        if !(RATE_MIN..=RATE_MAX).contains(&rate) {
+            let words = format!("--rate {rate}: {RATE_MIN} to {RATE_MAX}");
+            return Err(Failure::Usage(words));
+        }
+        Ok(Some(Arrivals {
+            spacing: self.arrivals,
+            rate,
+            bursts: self.bursts.map(|Pauses(bursts)| bursts),
+        }))
+    }
+
     /// The load, checked.
     pub fn load(&self) -> Result<Load, Failure> {
         let usage = |words: String| Err(Failure::Usage(words));
-        let arrivals = match self.rate {
-            Some(rate) if !(rate > 0.0 && rate <= RATE_MAX) => {
-                return usage(format!("--rate {rate}: more than 0, at most {RATE_MAX}"));
-            }
-            Some(rate) => Some(Arrivals {
-                spacing: self.arrivals,
-                rate,
-                bursts: self.bursts.map(|Pauses(bursts)| bursts),
-            }),
-            None => None,
-        };
+        let arrivals = self.arrivals()?;
         if self.keys == 0 || self.keys > ITEMS_MAX {
             return usage(format!("--keys {}: 1 to {ITEMS_MAX}", self.keys));
         }
@@ -156,8 +169,33 @@ impl Options {
         if self.threads == 0 || self.threads > self.conns {
             return usage("--threads: at least 1, at most --conns".to_owned());
         }
+        if arrivals.is_some() && !self.conns.is_multiple_of(self.threads) {
+            return usage(format!(
+                "--conns {}: no multiple of --threads, of which each has the same part of --rate",
+                self.conns
+            ));
+        }
+        if self.ttl.is_some_and(|seconds| seconds > LIFETIME_MAX) {
+            return usage(format!("--ttl: at most {LIFETIME_MAX} seconds, 30 days"));
+        }
         if !(self.seconds > 0.0 && self.seconds <= 1e6) {
             return usage("--seconds: more than 0, at most a million".to_owned());
+        }
+        let period = arrivals.and_then(|arrivals: Arrivals| arrivals.period());
+        if let Some(period) = period.map(|period| period.as_millis() as f64) {
+            let periods = self.seconds * 1e3 / period;
+            if periods < 0.5 || (periods - periods.round()).abs() > 1e-6 {
+                return usage(format!(
+                    "--seconds {}: not a multiple of a burst of --bursts with its pause, {period} ms",
+                    self.seconds
+                ));
+            }
+        }
+        if self.store_misses && !self.workload.sets_may_be_of_misses() {
+            return usage(format!(
+                "--store-misses: {} has more sets than gets could miss",
+                self.workload
+            ));
         }
         if self.rounds == 0 {
             return usage("--rounds: at least 1".to_owned());

@@ -9,7 +9,7 @@ use nuthatch_bench::os;
 use nuthatch_workload::ycsb::Run;
 use nuthatch_workload::{Arrivals, Seed};
 
-use crate::client::{Client, Speaker};
+use crate::client::{Client, LOOK, Speaker};
 use crate::course::Measured;
 use crate::items::Items;
 use crate::tally::{Tally, Window};
@@ -21,9 +21,6 @@ const WARM_UP_MAX: Duration = Duration::from_secs(1);
 
 /// Sets at once while items are stored beforehand.
 const PRELOAD_PIPELINE: usize = 64;
-
-/// How often a wait checks whether it must end early.
-const LOOK: Duration = Duration::from_millis(50);
 
 /// A load, checked.
 #[derive(Clone, Debug)]
@@ -55,51 +52,74 @@ pub struct Round {
     pub time: Duration,
     /// The server's CPU time meanwhile, user and system.
     pub cpu: Option<Duration>,
+    /// The number behind all items that there are then: a next round inserts from there on.
+    pub items: u64,
     /// Why it ended early, if it did.
     pub ended: Option<String>,
 }
 
 impl Load {
-    fn client(&self, target: SocketAddr, conns: usize, thread: usize) -> Result<Client, String> {
-        Client::connect(target, conns, self.pipeline, self.speaker(thread))
-    }
-
-    fn speaker(&self, thread: usize) -> Speaker {
+    fn speaker(&self, thread: usize, count: u64) -> Speaker {
+        let items = Items {
+            count,
+            ..self.items
+        };
         Speaker {
-            items: self.items,
+            items,
             protocol: self.protocol,
             store_misses: self.store_misses,
             stamp: (thread as u64) << 48,
         }
     }
 
-    /// Stores all items.
-    pub fn preload(&self, target: SocketAddr, stop: &AtomicBool) -> Result<(), String> {
-        let speaker = self.speaker(0);
-        let mut client = Client::connect(target, 1, PRELOAD_PIPELINE, speaker)?;
-        client.drive(&mut (0..self.items.count), stop)
+    /// Stores so many items.
+    pub fn preload(&self, target: SocketAddr, items: u64, stop: &AtomicBool) -> Result<(), String> {
+        let speaker = self.speaker(0, items);
+        let mut client = Client::connect(target, 1, PRELOAD_PIPELINE, speaker, stop)?;
+        client.drive(&mut (0..items), stop)
     }
 
-    /// Loads a server. Rounds of the same number ask for the same. A server that stops ends the round; what was measured
-    /// until then is in it.
+    /// The clients of all threads, which know of so many items.
+    fn clients(
+        &self,
+        target: SocketAddr,
+        items: u64,
+        stop: &AtomicBool,
+    ) -> Result<Vec<Client>, String> {
+        let client = |thread| {
+            let conns = self.conns / self.threads + usize::from(thread < self.conns % self.threads);
+            let speaker = self.speaker(thread, items);
+            Client::connect(target, conns, self.pipeline, speaker, stop)
+        };
+        (0..self.threads).map(client).collect()
+    }
+
+    /// The time before a round counts: with bursts whole periods, so that it counts from the begin of one.
+    fn warm_up(&self) -> Duration {
+        let least = self.time.mul_f64(WARM_UP).min(WARM_UP_MAX);
+        match self.arrivals.and_then(|arrivals| arrivals.period()) {
+            None => least,
+            Some(period) => period.mul_f64(least.div_duration_f64(period).ceil()),
+        }
+    }
+
+    /// Loads a server that has so many items. Rounds of the same number ask for the same, if as many are there. A server that
+    /// stops ends the round; what was measured until then is in it.
     pub fn round(
         &self,
         target: SocketAddr,
         pid: Option<u32>,
         cores: Option<&[usize]>,
         number: usize,
+        items: u64,
         stop: &AtomicBool,
     ) -> Round {
-        let mut clients = Vec::new();
-        for thread in 0..self.threads {
-            let conns = self.conns / self.threads + usize::from(thread < self.conns % self.threads);
-            match self.client(target, conns, thread) {
-                Ok(client) => clients.push(client),
-                Err(error) => return Round::ended(error),
-            }
-        }
+        let clients = match self.clients(target, items, stop) {
+            Ok(clients) => clients,
+            Err(error) => return Round::ended(error, items),
+        };
         let started = Instant::now();
-        let from = started + self.time.mul_f64(WARM_UP).min(WARM_UP_MAX);
+        let from = started + self.warm_up();
         let window = Window {
             from,
             to: from + self.time,
@@ -112,12 +132,12 @@ impl Load {
                 .enumerate()
                 .map(|(thread, client)| {
                     let core = cores.map(|cores| cores[thread % cores.len()]);
-                    let course = self.course(thread, seed, started, window);
+                    let course = self.course(thread, seed, items, started, window);
                     let failed = &failed;
                     scope.spawn(move || {
                         let part = run_part(client, course, core, stop);
                         // Relaxed: only ends a wait early.
-                        failed.fetch_or(part.1.is_some(), Ordering::Relaxed);
+                        failed.fetch_or(part.ended.is_some(), Ordering::Relaxed);
                         part
                     })
                 })
@@ -128,29 +148,40 @@ impl Load {
                 tally: Tally::default(),
                 time: self.time,
                 cpu,
+                items,
                 ended: None,
             };
             for thread in running {
-                let (tally, ended) = thread
-                    .join()
-                    .unwrap_or_else(|_| (Tally::default(), Some("a thread panicked".to_owned())));
-                round.tally.add(&tally);
-                round.ended = round.ended.or(ended);
+                let part = thread.join().unwrap_or_else(|_| Part::panicked());
+                round.tally.add(&part.tally);
+                round.items = round.items.max(part.items);
+                round.ended = round.ended.or(part.ended);
             }
             round.measure(&window);
             round
         })
     }
 
-    fn course(&self, thread: usize, seed: Seed, started: Instant, window: Window) -> Measured {
+    fn course(
+        &self,
+        thread: usize,
+        seed: Seed,
+        items: u64,
+        started: Instant,
+        window: Window,
+    ) -> Measured {
         let rate = self.arrivals.map_or(0.0, |arrivals| arrivals.rate);
         let requests = rate * self.time.as_secs_f64() * (1.0 + WARM_UP);
         let run = Run {
-            records: self.items.count,
+            records: items,
             requests: requests as u64 / self.threads as u64,
             threads: self.threads,
         };
         let actions = self.items.workload.actions(run, seed, thread);
+        let actions = match self.store_misses {
+            true => actions.storing_misses(),
+            false => actions,
+        };
         let moments = self
             .arrivals
             .map(|arrivals| arrivals.of_thread(seed, thread, self.threads));
@@ -158,18 +189,45 @@ impl Load {
     }
 }
 
-/// Runs a thread's part. Returns why it ended early, too.
+/// What a thread did in a round.
+struct Part {
+    tally: Tally,
+    /// The number behind all items.
+    items: u64,
+    /// Why it ended early, if it did.
+    ended: Option<String>,
+}
+
+impl Part {
+    fn panicked() -> Self {
+        Self {
+            tally: Tally::default(),
+            items: 0,
+            ended: Some("a thread panicked".to_owned()),
+        }
+    }
+}
+
+/// Runs a thread's part.
 fn run_part(
     mut client: Client,
     mut course: Measured,
     core: Option<usize>,
     stop: &AtomicBool,
-) -> (Tally, Option<String>) {
+) -> Part {
     let driven = core
         .map_or(Ok(()), os::pin)
         .and_then(|()| client.drive(&mut course, stop));
-    course.end(Instant::now());
-    (course.tally, driven.err())
+    let now = Instant::now();
+    for (kind, due) in client.owed() {
+        course.unanswered(kind, due, now);
+    }
+    course.end(now);
+    Part {
+        items: course.items(),
+        tally: course.tally,
+        ended: driven.err(),
+    }
 }
 
 /// CPU time of a process within a window. None: it has ended, or the window is cut off.
@@ -193,11 +251,12 @@ fn wait_until(moment: Instant, over: &dyn Fn() -> bool) {
 
 impl Round {
     /// A round that ended before it began.
-    fn ended(why: String) -> Self {
+    pub fn ended(why: String, items: u64) -> Self {
         Self {
             tally: Tally::default(),
             time: Duration::ZERO,
             cpu: None,
+            items,
             ended: Some(why),
         }
     }
@@ -215,7 +274,7 @@ impl Round {
         self.tally.answered as f64 / self.time.as_secs_f64().max(1e-9)
     }
 
-    /// The server's CPU time for an operation, in microseconds.
+    /// The server's CPU time for an operation, in microseconds. That for refills is in it.
     pub fn cpu_us_per_op(&self) -> Option<f64> {
         let cpu = self.cpu?.as_secs_f64() * 1e6;
         (self.tally.answered > 0).then(|| cpu / self.tally.answered as f64)

@@ -34,7 +34,7 @@ pub struct Done {
     pub misses: u64,
     /// The answer.
     pub answer: Answer,
-    /// False: a part of an operation, which ends with a later request.
+    /// False: a part of an operation, which ends with a later request; or no operation, as the set of what a get missed.
     pub ends: bool,
 }
 
@@ -61,8 +61,12 @@ pub struct Tally {
     pub gets: Histogram<u64>,
     /// Times of all others.
     pub writes: Histogram<u64>,
+    /// Times of sets of what gets missed, which nothing but the misses asked for: they are no operations.
+    pub refills: Histogram<u64>,
     /// How late requests were sent.
     pub lag: Histogram<u64>,
+    /// The same of those for which a connection was free when they were due: the load's own lateness.
+    pub own_lag: Histogram<u64>,
     /// Keys that had a value.
     pub hits: u64,
     /// Keys that had none.
@@ -78,6 +82,8 @@ pub struct Tally {
     /// Requests that were due and that no connection was free for until the end. They are among the times as what they had
     /// waited by then, which is less than what they would have taken.
     pub unserved: u64,
+    /// Operations that were sent and not answered when the round was cut off. They are among the times in the same way.
+    pub unanswered: u64,
     /// Operations that ended within the window, whenever they were due.
     pub answered: u64,
     /// The last answer.
@@ -90,7 +96,9 @@ impl Default for Tally {
         Self {
             gets: new(),
             writes: new(),
+            refills: new(),
             lag: new(),
+            own_lag: new(),
             hits: 0,
             misses: 0,
             stored: 0,
@@ -98,6 +106,7 @@ impl Default for Tally {
             refused: 0,
             deleted: 0,
             unserved: 0,
+            unanswered: 0,
             answered: 0,
             last: None,
         }
@@ -118,28 +127,38 @@ impl Tally {
             Answer::Deleted => self.deleted += 1,
             Answer::Values | Answer::NotFound => {}
         }
-        if done.ends {
-            self.time(done.kind, done.at - done.due);
+        if done.ends || done.kind == Kind::Restore {
+            self.time(done.kind, 1, done.at - done.due);
         }
     }
 
-    /// A request that was due so long ago and was never sent.
-    pub fn unserved(&mut self, kind: Kind, waited: Duration) {
-        self.unserved += 1;
-        self.time(kind, waited);
+    /// So many requests that were due so long ago and were never sent.
+    pub fn unserved(&mut self, kind: Kind, count: u64, waited: Duration) {
+        self.unserved += count;
+        self.time(kind, count, waited);
     }
 
-    /// A request was sent so late.
-    pub fn sent(&mut self, lag: Duration) {
-        record(&mut self.lag, lag);
+    /// A request that was due so long ago, was sent, and has no answer. A refill is no operation.
+    pub fn unanswered(&mut self, kind: Kind, waited: Duration) {
+        self.unanswered += u64::from(kind != Kind::Restore);
+        self.time(kind, 1, waited);
     }
 
-    fn time(&mut self, kind: Kind, time: Duration) {
+    /// A request was sent so late. `was_free`: a connection was, when the request was due.
+    pub fn sent(&mut self, lag: Duration, was_free: bool) {
+        record(&mut self.lag, 1, lag);
+        if was_free {
+            record(&mut self.own_lag, 1, lag);
+        }
+    }
+
+    fn time(&mut self, kind: Kind, count: u64, time: Duration) {
         let times = match kind {
             Kind::Get => &mut self.gets,
-            Kind::Set | Kind::Restore | Kind::Delete => &mut self.writes,
+            Kind::Set | Kind::Delete => &mut self.writes,
+            Kind::Restore => &mut self.refills,
         };
-        record(times, time);
+        record(times, count, time);
     }
 
     /// Operations that were due in the window.
@@ -158,7 +177,9 @@ impl Tally {
     pub fn add(&mut self, other: &Self) {
         add(&mut self.gets, &other.gets);
         add(&mut self.writes, &other.writes);
+        add(&mut self.refills, &other.refills);
         add(&mut self.lag, &other.lag);
+        add(&mut self.own_lag, &other.own_lag);
         self.hits += other.hits;
         self.misses += other.misses;
         self.stored += other.stored;
@@ -166,14 +187,15 @@ impl Tally {
         self.refused += other.refused;
         self.deleted += other.deleted;
         self.unserved += other.unserved;
+        self.unanswered += other.unanswered;
         self.answered += other.answered;
         self.last = self.last.max(other.last);
     }
 }
 
-fn record(times: &mut Histogram<u64>, time: Duration) {
+fn record(times: &mut Histogram<u64>, count: u64, time: Duration) {
     times
-        .record(time.as_nanos() as u64)
+        .record_n(time.as_nanos() as u64, count)
         .expect("a histogram that resizes takes any value");
 }
 
@@ -207,10 +229,14 @@ mod tests {
             ends: false,
             ..done
         });
-        tally.unserved(Kind::Set, Duration::from_secs(2));
+        tally.unserved(Kind::Set, 1, Duration::from_secs(2));
+        tally.unanswered(Kind::Restore, Duration::from_secs(1));
         let mut sum = Tally::default();
         sum.add(&tally);
         assert_eq!((sum.due(), sum.unserved, sum.restored), (2, 1, 1));
+        // A refill has a time of its own, and is no operation that waits in vain.
+        assert_eq!((sum.writes.len(), sum.refills.len()), (1, 2));
+        assert_eq!(sum.unanswered, 0);
         let all = sum.all();
         assert_eq!(all.len(), 2);
         for (found, expected) in [(all.min(), 30e6), (all.max(), 2e9)] {

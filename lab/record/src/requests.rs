@@ -168,19 +168,32 @@ impl Requests {
     fn store(&mut self, line: Line, hash: u64, size: u32, lifetime: u64) {
         let known = self.keys.entry(hash).or_default();
         known.size = Some(size);
-        match known.missed.take() {
-            Some(place) => {
+        let places = [known.missed.take(), known.got];
+        match self.held_miss(hash, places) {
+            Some(held) => {
+                held.request.size = Some(size);
+                held.request.lifetime = lifetime;
                 self.counts.restored += 1;
-                if let Some(held) = self.at(place) {
-                    held.request.size = Some(size);
-                    held.request.lifetime = lifetime;
-                }
             }
+            // Behind a miss that was given away long ago, too: it is no longer told what it missed.
             None => {
                 self.counts.writes += 1;
                 self.hold(line, hash, Some(size), true, lifetime);
             }
         }
+    }
+
+    /// The first of these gets that is held and missed this key.
+    fn held_miss(&mut self, hash: u64, places: [Option<u64>; 2]) -> Option<&mut Held> {
+        let missed = |held: &Held| {
+            held.hash == hash
+                && !held.dropped
+                && !held.request.writes
+                && held.request.size.is_none()
+        };
+        let mut places = places.into_iter().flatten();
+        let place = places.find(|&place| self.at(place).is_some_and(|held| missed(held)))?;
+        self.at(place)
     }
 
     fn hold(&mut self, line: Line, hash: u64, size: Option<u32>, writes: bool, lifetime: u64) {
@@ -325,6 +338,35 @@ mod tests {
         let (all, counts) = requests(&events);
         assert_eq!(all, vec![named("a", Some(3), false); 3]);
         assert_eq!((counts.misses, counts.restored, counts.writes), (3, 1, 0));
+    }
+
+    #[test]
+    fn a_set_behind_a_miss_that_is_no_longer_held_writes() {
+        let mut requests = Requests::default();
+        let take = |requests: &mut Requests, key: &str, event| {
+            requests.take(Line {
+                number: 0,
+                time_us: 0,
+                key: key.as_bytes().into(),
+                connection: None,
+                event,
+            });
+        };
+        take(&mut requests, "a", MISS);
+        take(&mut requests, "b", MISS);
+        for number in 0..WINDOW - 1 {
+            take(&mut requests, &number.to_string(), HIT);
+        }
+        let first = requests.next(false).expect("one more than are held");
+        assert_eq!((&*first.key, requests.next(false)), (&b"a"[..], None));
+        take(&mut requests, "a", STORE);
+        take(&mut requests, "b", STORE);
+        let counts = requests.counts();
+        assert_eq!((counts.restored, counts.writes), (1, 1));
+        let all: Vec<_> = std::iter::from_fn(|| requests.next(true)).collect();
+        assert_eq!((&*all[0].key, all[0].size), (&b"b"[..], Some(3)));
+        let last = all.last().expect("the set is there");
+        assert!(&*last.key == b"a" && last.writes);
     }
 
     #[test]

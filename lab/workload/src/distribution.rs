@@ -15,6 +15,13 @@ pub enum Distribution {
         /// The exponent, 0 or more.
         theta: f64,
     },
+    /// The less popular half of the keys is requested evenly, and seldom; the other half by Zipf's law.
+    Halves {
+        /// The exponent, 0 or more.
+        theta: f64,
+        /// The share of requests for the less popular half.
+        rare: f64,
+    },
 }
 
 impl Distribution {
@@ -28,6 +35,9 @@ impl Distribution {
 pub struct Popularity {
     count: u64,
     ranks: Option<Zipf<f64>>,
+    /// Ranks by Zipf's law, and the share of requests for those behind.
+    head: u64,
+    rare: f64,
 }
 
 impl Popularity {
@@ -36,22 +46,39 @@ impl Popularity {
     /// Panics if there are none, or if theta is negative or not a number.
     pub fn new(distribution: Distribution, count: u64) -> Self {
         assert!(count > 0, "there must be a key to ask for");
-        let ranks = match distribution {
-            Distribution::Uniform => None,
-            Distribution::Zipf { theta } => {
-                Some(Zipf::new(count as f64, theta).expect("theta is 0 or more"))
+        let (theta, head, rare) = match distribution {
+            Distribution::Uniform => (None, count, 0.0),
+            Distribution::Zipf { theta } => (Some(theta), count, 0.0),
+            // A single key has no other half.
+            Distribution::Halves { theta, rare } if count > 1 => {
+                (Some(theta), count.div_ceil(2), rare)
             }
+            Distribution::Halves { theta, .. } => (Some(theta), count, 0.0),
         };
-        Self { count, ranks }
+        let zipf = |theta| Zipf::new(head as f64, theta).expect("theta is 0 or more");
+        Self {
+            count,
+            ranks: theta.map(zipf),
+            head,
+            rare,
+        }
+    }
+
+    /// How many keys there are.
+    pub fn count(&self) -> u64 {
+        self.count
     }
 
     /// The number of the next key to request.
     pub fn draw(&self, random: &mut impl Rng) -> u64 {
         match &self.ranks {
             None => random.random_range(0..self.count),
+            Some(_) if self.rare > 0.0 && random.random_bool(self.rare) => {
+                self.key_of_rank(random.random_range(self.head..self.count) + 1)
+            }
             Some(ranks) => {
                 let rank = ranks.sample(random) as u64;
-                self.key_of_rank(rank.clamp(1, self.count))
+                self.key_of_rank(rank.clamp(1, self.head))
             }
         }
     }

@@ -98,6 +98,16 @@ impl Workload {
         }
     }
 
+    /// False: its sets outnumber its gets, so that they cannot all be of what gets missed.
+    pub fn sets_may_be_of_misses(&self) -> bool {
+        match self {
+            Self::Ycsb(_) => true,
+            Self::Facebook(_, traffic) | Self::Twitter(_, traffic) => {
+                traffic.gets >= traffic.sets()
+            }
+        }
+    }
+
     /// What one thread does, without an end. Panics if there is no item, or no such thread.
     pub fn actions(&self, run: Run, seed: Seed, thread: usize) -> Actions {
         match self {
@@ -115,6 +125,24 @@ pub enum Actions {
     Ycsb(ycsb::Requests),
     /// Those of a cache in production.
     Traffic(TrafficActions),
+}
+
+impl Actions {
+    /// Those of who stores what gets miss. A mix that servers saw has such sets among its own, which are left out.
+    pub fn storing_misses(self) -> Self {
+        match self {
+            Self::Traffic(actions) => Self::Traffic(actions.without_sets()),
+            Self::Ycsb(_) => self,
+        }
+    }
+
+    /// The number behind all items that there are, if each thread has inserted as many.
+    pub fn items(&self) -> u64 {
+        match self {
+            Self::Ycsb(requests) => requests.records(),
+            Self::Traffic(actions) => actions.items(),
+        }
+    }
 }
 
 impl Iterator for Actions {

@@ -17,8 +17,8 @@ pub struct Traffic {
     pub gets: u32,
     /// Deletes among a thousand. The rest are sets.
     pub deletes: u32,
-    /// The exponent of Zipf's law.
-    pub theta: f64,
+    /// How popular items are.
+    pub popularity: Distribution,
     /// Lifetimes in seconds, each with its weight. None: items do not expire.
     pub lifetimes: &'static [(u32, u32)],
 }
@@ -76,13 +76,18 @@ impl Traffic {
         chosen.map(|(seconds, _)| *seconds)
     }
 
+    /// Sets among a thousand operations.
+    pub fn sets(&self) -> u32 {
+        1000 - self.gets - self.deletes
+    }
+
     /// The operations of one thread on so many items, without an end.
     pub fn actions(&self, items: u64, seed: Seed, thread: usize) -> TrafficActions {
-        let distribution = Distribution::Zipf { theta: self.theta };
         TrafficActions {
             gets: self.gets,
             deletes: self.deletes,
-            popularity: Popularity::new(distribution, items),
+            of: 1000,
+            popularity: Popularity::new(self.popularity, items),
             random: seed.thread(thread),
         }
     }
@@ -92,15 +97,32 @@ impl Traffic {
 pub struct TrafficActions {
     gets: u32,
     deletes: u32,
+    /// The sum of all shares.
+    of: u32,
     popularity: Popularity,
     random: SmallRng,
+}
+
+impl TrafficActions {
+    /// How many items there are.
+    pub fn items(&self) -> u64 {
+        self.popularity.count()
+    }
+
+    /// The same without sets: who stores what gets miss makes those. There must be gets.
+    pub fn without_sets(self) -> Self {
+        Self {
+            of: self.gets + self.deletes,
+            ..self
+        }
+    }
 }
 
 impl Iterator for TrafficActions {
     type Item = Action;
 
     fn next(&mut self) -> Option<Action> {
-        let drawn = self.random.random_range(0..1000);
+        let drawn = self.random.random_range(0..self.of);
         let number = self.popularity.draw(&mut self.random);
         Some(match drawn {
             drawn if drawn < self.gets => Action::Get(number),

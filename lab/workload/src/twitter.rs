@@ -5,10 +5,18 @@
 //!
 //! What is not in that table is not here: all keys, and all values, of a cluster have its mean sizes. `gets` is a get; `add`,
 //! `cas`, `incr` and `prepend` are sets, and so is what the table's shares lack to a hundred. Where the exponent is 0, keys
-//! are asked for alike: there most keys were seen once (10, 31, 32, 35, 38, 39). Clusters without an exponent (5, 43, 46)
+//! are asked for alike (10, 31, 32, 35, 38, 39).
+//!
+//! The table's mean frequencies, one-hit wonders and compulsory misses are not modelled either: the keys are the same from the
+//! first request to the last, and none is new. So there are no compulsory misses, a cache that holds all keys misses only what has
+//! expired or was deleted, and miss ratios are lower than the clusters' were. Nor are the shares of sets those of clients alone:
+//! they are of requests that servers saw, and sets of what gets missed are among them.
+//!
+//! Clusters without an exponent (5, 43, 46)
 //! are left out. For their own evaluations the authors recommend 17, 18, 24, 29, 44, 45 and 52 for misses, 12, 15, 31 and
 //! 37 for writes, and 6, 7, 11, 18, 19, 22, 25 and 52 for lifetimes.
 
+use crate::distribution::Distribution;
 use crate::traffic::{Sizes, Traffic};
 
 const HOUR: u32 = 3600;
@@ -255,7 +263,7 @@ const fn of(
         sizes: Sizes::Same { key, value },
         gets: 10 * gets,
         deletes: 10 * deletes,
-        theta,
+        popularity: Distribution::Zipf { theta },
         lifetimes,
     }
 }

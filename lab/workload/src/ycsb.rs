@@ -216,6 +216,23 @@ impl Inserted {
 }
 
 impl Requests {
+    /// The number behind all records, if each thread has inserted as many as this one: a next run begins there.
+    pub fn records(&self) -> u64 {
+        self.inserted.count()
+    }
+
+    /// A new record. If the popularity does not reach so far, it does from now on: over the next power of two, up to which the
+    /// popular records stay the same.
+    fn insert(&mut self) -> u64 {
+        let number = self.inserted.insert();
+        if let Choice::Zipfian(popularity) = &mut self.choice
+            && popularity.count() <= number
+        {
+            *popularity = Popularity::new(Distribution::YCSB, (number + 1).next_power_of_two());
+        }
+        number
+    }
+
     fn record(&mut self) -> u64 {
         match &self.choice {
             Choice::Zipfian(popularity) => loop {
@@ -254,7 +271,7 @@ impl Iterator for Requests {
         let (update, insert) = (is(updates), is(inserts));
         let (scan, modify) = (is(scans), is(read_modify_writes));
         if insert {
-            return Some(Request::Insert(self.inserted.insert()));
+            return Some(Request::Insert(self.insert()));
         }
         let number = self.record();
         Some(if update {
@@ -345,6 +362,27 @@ mod tests {
             let most = inserted.iter().max().map_or(0, |most| most - RUN.records);
             assert!(most <= 2 * inserted.len() as u64 + 200, "{workload:?}");
         }
+    }
+
+    #[test]
+    fn records_that_are_inserted_become_popular_and_are_not_inserted_again() {
+        // Nothing is known of how many requests there will be.
+        let run = Run {
+            requests: 0,
+            threads: 1,
+            ..RUN
+        };
+        let mut first = Ycsb::E.requests(run, Seed(1), 0);
+        let scans_of_new = first.by_ref().take(40_000).filter(
+            |request| matches!(request, Request::Scan { from, .. } if *from >= run.records),
+        );
+        assert!(scans_of_new.count() > 1000);
+        let records = first.records();
+        assert!((2_800..3_200).contains(&records), "{records}");
+        let next = Run { records, ..run };
+        let mut second = Ycsb::E.requests(next, Seed(2), 0);
+        let insert = second.find(|request| matches!(request, Request::Insert(_)));
+        assert_eq!(insert, Some(Request::Insert(records)));
     }
 
     #[test]

@@ -261,14 +261,19 @@ impl Recorded {
 
 /// The share of the requests that each rank has.
 fn shares(distribution: Distribution, count: u64) -> Vec<f64> {
-    let theta = match distribution {
-        Distribution::Uniform => 0.0,
-        Distribution::Zipf { theta } => theta,
+    let (theta, head, rare) = match distribution {
+        Distribution::Uniform => (0.0, count, 0.0),
+        Distribution::Halves { theta, rare } if count > 1 => (theta, count.div_ceil(2), rare),
+        Distribution::Zipf { theta } | Distribution::Halves { theta, .. } => (theta, count, 0.0),
     };
-    let weights: Vec<f64> = (1..=count).map(|rank| (rank as f64).powf(-theta)).collect();
+    let weights: Vec<f64> = (1..=head).map(|rank| (rank as f64).powf(-theta)).collect();
     // From the least on, so that small ones are not lost beside the sum.
     let sum: f64 = weights.iter().rev().sum();
-    weights.into_iter().map(|weight| weight / sum).collect()
+    let popular = weights
+        .into_iter()
+        .map(|weight| (1.0 - rare) * weight / sum);
+    let seldom = (head..count).map(|_| rare / (count - head) as f64);
+    popular.chain(seldom).collect()
 }
 
 #[cfg(test)]
