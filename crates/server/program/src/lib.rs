@@ -1,5 +1,5 @@
 //! Code that all programs share: failures and their exit codes, command lines, output, sizes as people
-//! type them, progress, and the stack that they run on.
+//! type them, progress, ignored signals, and the stack that they run on.
 
 #![forbid(unsafe_code)]
 
@@ -9,8 +9,10 @@ mod failure;
 pub mod output;
 #[cfg(feature = "progress")]
 pub mod progress;
+mod signal;
 pub mod size;
 mod stack;
 
 pub use failure::Failure;
+pub use signal::is_ignored;
 pub use stack::on_own_stack;
