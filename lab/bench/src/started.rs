@@ -1,9 +1,9 @@
 //! Servers that a bench starts, on free ports and chosen cores, and ends.
 
-use std::io::{BufRead, BufReader, Lines};
+use std::io::{self, BufRead, BufReader, Read};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::ops::Range;
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver};
@@ -13,7 +13,7 @@ use std::time::Duration;
 use nuthatch_program::signals;
 
 use crate::os;
-use crate::server::{Answer, ask, connect_patiently};
+use crate::server::{ask, connect_patiently};
 
 /// The interval between two attempts to connect to a starting server, or two checks whether one has ended.
 const LOOK: Duration = Duration::from_millis(10);
@@ -82,12 +82,11 @@ impl Started {
     /// of `stats`.
     pub fn version(&self, tls: bool) -> Result<String, String> {
         let version = self.find(b"version\r\n", tls, 1, "VERSION ")?;
-        Ok(
-            match self.find(b"stats\r\n", tls, 8, "STAT nuthatch_version ") {
-                Ok(own) => format!("{version} (nuthatch {own})"),
-                Err(_) => version,
-            },
-        )
+        let own = self.find(b"stats\r\n", tls, 8, "STAT nuthatch_version ");
+        Ok(match own {
+            Ok(own) => format!("{version} (nuthatch {own})"),
+            Err(_) => version,
+        })
     }
 
     /// The same in Redis' protocol.
@@ -101,7 +100,8 @@ impl Started {
     fn find(&self, request: &[u8], tls: bool, lines: usize, name: &str) -> Result<String, String> {
         let named = |error: std::io::Error| format!("{}: {error}", self.command);
         let mut first = None;
-        for line in self.ask(request, tls).map_err(named)?.take(lines) {
+        let answer = ask(self.address, request, tls).map_err(named)?;
+        for line in BufReader::new(answer).lines().take(lines) {
             let line = line.map_err(named)?;
             if let Some(found) = line.strip_prefix(name) {
                 return Ok(found.trim_end().to_owned());
@@ -110,11 +110,6 @@ impl Started {
         }
         let answer = first.unwrap_or_default();
         Err(format!("{}: no version: {answer}", self.command))
-    }
-
-    /// The lines of an answer.
-    fn ask(&self, request: &[u8], tls: bool) -> std::io::Result<Lines<BufReader<Answer>>> {
-        Ok(BufReader::new(ask(self.address, request, tls)?).lines())
     }
 }
 
@@ -156,16 +151,21 @@ fn free_address() -> std::io::Result<SocketAddr> {
     found.map_or_else(any, Ok)?.local_addr()
 }
 
-/// The first line that a server writes to its standard error. What follows is read as well, so that the server never waits
-/// for a reader.
-fn first_line(stderr: ChildStderr) -> Receiver<String> {
+/// Bytes of a line of a server that are kept.
+const LINE_MAX: u64 = 4096;
+
+/// The first line that a server writes to its standard error, or its beginning. What follows is read as well, and thrown
+/// away, so that the server never waits for a reader.
+fn first_line(stderr: impl Read + Send + 'static) -> Receiver<String> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
-        let lines = BufReader::new(stderr).split(b'\n');
-        for line in lines.map_while(Result::ok) {
-            // Only one is wanted.
-            let _ = sender.send(String::from_utf8_lossy(&line).into_owned());
+        let (mut stderr, mut line) = (BufReader::new(stderr), Vec::new());
+        if let Ok(1..) = stderr.by_ref().take(LINE_MAX).read_until(b'\n', &mut line) {
+            // Wanted only if the server ends at once.
+            let _ = sender.send(String::from_utf8_lossy(line.trim_ascii_end()).into_owned());
         }
+        // An error is the end, too.
+        let _ = io::copy(&mut stderr, &mut io::sink());
     });
     receiver
 }
@@ -261,5 +261,20 @@ mod tests {
         let (start, complaint) = error.split_at(command.len());
         assert_eq!(start, command);
         assert!(complaint.contains("/no/such/file"), "{error}");
+    }
+
+    /// Class of fault: a server's output that makes this program grow.
+    #[test]
+    fn of_a_line_without_end_the_beginning_is_kept_and_the_rest_read() {
+        let mut child = Command::new("head")
+            .args(["-c", "10000000", "/dev/zero"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = first_line(child.stdout.take().unwrap());
+        assert_eq!(lines.recv().unwrap().len() as u64, LINE_MAX);
+        // It has written all, so all was read.
+        assert!(child.wait().unwrap().success());
+        assert!(lines.recv().is_err(), "a line that nobody wants");
     }
 }

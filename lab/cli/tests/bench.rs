@@ -228,6 +228,13 @@ fn cpservers_clients_are_measured() {
 
 #[test]
 fn an_interrupted_bench_ends_its_servers() {
+    // SIGHUP: its terminal is closed, which Nuthatch takes for a wish to read its settings again.
+    for signal in [Signal::SIGTERM, Signal::SIGHUP] {
+        ends_its_servers(signal);
+    }
+}
+
+fn ends_its_servers(signal: Signal) {
     let folder = tempfile::tempdir().unwrap();
     let pid = folder.path().join("pid");
     let rival = format!(
@@ -244,7 +251,7 @@ fn an_interrupted_bench_ends_its_servers() {
         assert!(bench.try_wait().unwrap().is_none(), "it ended at once");
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
-    kill(Pid::from_raw(bench.id() as i32), Signal::SIGTERM).unwrap();
+    kill(Pid::from_raw(bench.id() as i32), signal).unwrap();
     let output = bench.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains("interrupted"));

@@ -5,7 +5,9 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -84,7 +86,18 @@ struct Recording {
 
 impl Recording {
     fn begin(target: &str, path: &Path, more: &[&str]) -> Self {
-        let mut child = Command::new(LAB)
+        Self::begin_by(Command::new(LAB), target, path, more)
+    }
+
+    /// By a shell that says this first.
+    fn begin_after(words: &str, target: &str, path: &Path, more: &[&str]) -> Self {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("{words}; exec \"$0\" \"$@\""), LAB]);
+        Self::begin_by(shell, target, path, more)
+    }
+
+    fn begin_by(mut command: Command, target: &str, path: &Path, more: &[&str]) -> Self {
+        let mut child = command
             .args(["record", target, "-o"])
             .arg(path)
             .args(more)
@@ -97,6 +110,10 @@ impl Recording {
         stderr.read_line(&mut line).unwrap();
         assert!(line.contains("recording from"), "{line}");
         Self { child, stderr }
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id() as i32), signal).unwrap();
     }
 
     /// Its exit code, and what it said.
@@ -223,34 +240,96 @@ fn memcached_is_recorded_too() {
     played.unwrap();
 }
 
-/// A recording of a short sequence, whose lines have come.
-fn under_way(running: &Running, path: &Path) -> Recording {
-    let recording = Recording::begin(running.address(), path, &["--for", "1000"]);
-    play(running.address(), &sequence()[..50]);
-    wait_until("the lines are sent", || {
+/// Plays a short sequence, until its lines are sent.
+fn play_some(running: &Running) {
+    let sent = || {
         let stats = running.ask("stats\r\nquit\r\n");
         let sent = stats
             .lines()
             .find_map(|line| line.strip_prefix("STAT log_watcher_sent "));
-        (sent?.trim().parse::<u64>().ok()? > 90).then_some(())
+        sent?.trim().parse::<u64>().ok()
+    };
+    let before = sent().unwrap_or(0);
+    play(running.address(), &sequence()[..50]);
+    // Each of them has a line of its own at least.
+    wait_until("the lines are sent", || {
+        (sent()? > before + 50).then_some(())
     });
+}
+
+/// A recording of a short sequence, whose lines have come.
+fn under_way(running: &Running, path: &Path) -> Recording {
+    let recording = Recording::begin(running.address(), path, &["--for", "1000"]);
+    play_some(running);
     recording
 }
 
 #[test]
 fn a_recording_that_is_ended_is_kept() {
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trace");
+        let running = Running::start("-p 0 -l 127.0.0.1 -t 1 -m 64");
+        let recording = under_way(&running, &path);
+        assert!(!path.exists(), "a file under way has no name yet");
+        recording.signal(signal);
+        let (code, said) = recording.end();
+        assert_eq!(code, Some(0), "{signal}: {said}");
+        let rows = fs::read_to_string(&path).unwrap();
+        assert!(rows.lines().count() > 0, "{signal}: {said}");
+    }
+}
+
+/// As `nohup` begins it.
+#[test]
+fn a_recording_whose_terminal_may_close_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace");
     let running = Running::start("-p 0 -l 127.0.0.1 -t 1 -m 64");
-    let recording = under_way(&running, &path);
-    assert!(!path.exists(), "a file under way has no name yet");
-    kill(Pid::from_raw(recording.child.id() as i32), Signal::SIGINT).unwrap();
+    let recording = Recording::begin_after("trap '' HUP", running.address(), &path, &[]);
+    recording.signal(Signal::SIGHUP);
+    play_some(&running);
+    recording.signal(Signal::SIGINT);
     let (code, said) = recording.end();
     assert_eq!(code, Some(0), "{said}");
-    assert!(
-        fs::read_to_string(&path).unwrap().lines().count() > 0,
-        "{said}"
-    );
+    assert!(fs::metadata(&path).unwrap().len() > 0, "{said}");
+}
+
+/// Class of fault: a wait for a peer in which nobody looks for the end.
+#[test]
+fn a_server_that_never_agrees_is_left_at_once() {
+    for signal in [Signal::SIGINT, Signal::SIGHUP] {
+        let folder = tempfile::tempdir().unwrap();
+        let (asked, asking) = mpsc::channel();
+        let address = watched(move |stream| asked.send(stream).unwrap());
+        let mut command = Command::new(LAB);
+        command.args(["record", &address, "-o"]);
+        command.arg(folder.path().join("trace"));
+        let child = command.stderr(Stdio::piped()).spawn().unwrap();
+        // It neither answers nor closes.
+        let _stream = asking.recv_timeout(PATIENCE).unwrap();
+        kill(Pid::from_raw(child.id() as i32), signal).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert_eq!(said, "nuthatch-lab: interrupted\n");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}
+
+/// The same class.
+#[test]
+fn a_line_that_comes_byte_by_byte_does_not_hold_up_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let address = watched(|mut stream| {
+        stream.write_all(b"OK\r\n").unwrap();
+        while stream.write_all(b"x").is_ok() {
+            thread::sleep(Duration::from_millis(1));
+        }
+    });
+    let path = folder.path().join("trace");
+    let (code, said) = Recording::begin(&address, &path, &["--for", "0.1"]).end();
+    assert_eq!(code, Some(0), "{said}");
 }
 
 #[test]
@@ -270,8 +349,8 @@ fn a_server_that_ends_leaves_what_was_recorded() {
     );
 }
 
-/// A server that sends these lines to who watches it, and closes.
-fn writing(lines: String) -> String {
+/// A server that does this with who watches it.
+fn watched(serve: impl FnOnce(TcpStream) + Send + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     thread::spawn(move || {
@@ -279,9 +358,119 @@ fn writing(lines: String) -> String {
         let mut asked = String::new();
         BufReader::new(&stream).read_line(&mut asked).unwrap();
         assert_eq!(asked, "watch fetchers mutations evictions deletions\r\n");
-        (&stream).write_all(lines.as_bytes()).unwrap();
+        serve(stream);
     });
     address
+}
+
+/// A server that sends these lines to who watches it, and closes.
+fn writing(lines: String) -> String {
+    watched(move |mut stream| stream.write_all(lines.as_bytes()).unwrap())
+}
+
+/// Class of fault: a sum of numbers that a peer chooses.
+#[test]
+fn no_number_of_a_server_ends_a_recording() {
+    let most = u64::MAX;
+    let line = |gid: u64, rest: &str| {
+        format!(
+            "ts={most}.{most} gid={gid} cfd={most} type={rest} size={}\n",
+            u32::MAX
+        )
+    };
+    let mut lines = format!("OK\r\n{}", format!("skipped={most}\n").repeat(3));
+    // The get that missed is given its size by another connection's set, and taken back.
+    lines += &line(1, "item_get key=a status=not_found");
+    lines +=
+        "ts=1.0 gid=2 cfd=2 type=item_store key=a status=stored ttl=18446744073709551615 size=3\n";
+    lines += &line(3, "deleted key=a");
+    lines += &line(most - 1, "item_get key=b status=found");
+    lines += &line(most, "item_get key=b status=found");
+    let folder = tempfile::tempdir().unwrap();
+    for (name, rows) in [
+        ("trace", "b 4294967295\n"),
+        ("trace.csv", "0.000000,get,b,4294967295,0\n"),
+    ] {
+        let path = folder.path().join(name);
+        let (code, said) = Recording::begin(&writing(lines.clone()), &path, &[]).end();
+        assert_eq!(code, Some(1), "{said}");
+        assert!(said.contains("the server closed the connection"), "{said}");
+        assert!(
+            said.contains(&format!("{most} lines are missing")),
+            "{said}"
+        );
+        assert!(
+            fs::read_to_string(&path)
+                .unwrap()
+                .ends_with(&rows.repeat(2)),
+            "{said}"
+        );
+    }
+}
+
+/// A limit for the sizes of files takes the place of a full disk.
+#[test]
+fn a_full_disk_keeps_what_had_room() {
+    const GETS: u64 = 100_000;
+    const ROOM: u64 = 64 << 10;
+    let key = |number: u64| number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let get = |number: u64| {
+        format!(
+            "ts=1.0 gid={number} type=item_get key={:x} status=found cfd=9 size=5\n",
+            key(number)
+        )
+    };
+    let lines = format!("OK\r\n{}", (0..GETS).map(get).collect::<String>());
+    let begin = |blocks: u64, path: &Path| {
+        let words = format!("trap '' XFSZ; ulimit -f {blocks}");
+        Recording::begin_after(&words, &writing(lines.clone()), path, &[])
+    };
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["trace", "trace.csv.gz", "trace.zst"] {
+        let path = folder.path().join(name);
+        let (code, said) = begin(ROOM / 512, &path).end();
+        assert_eq!(code, Some(1), "{said}");
+        assert!(
+            said.contains("File too large (os error 27); it ends with a whole row"),
+            "{said}"
+        );
+        let missing = said
+            .split(" and misses ")
+            .nth(1)
+            .and_then(|rest| rest.split(' ').next());
+        let missing: u64 = missing.unwrap().parse().unwrap();
+        let length = fs::metadata(&path).unwrap().len();
+        assert!((ROOM - 512..=ROOM).contains(&length), "{name}: {length}");
+        for (policy, requests, _) in hits(&path) {
+            assert_eq!(requests, GETS - missing, "{name} {policy}: {said}");
+        }
+    }
+    let rows = fs::read_to_string(folder.path().join("trace")).unwrap();
+    let expected: String = (0..GETS)
+        .map(|number| format!("{:x} 5\n", key(number)))
+        .collect();
+    assert!(rows.ends_with('\n') && expected.starts_with(&rows));
+    let kept = fs::read_dir(folder.path()).unwrap().count();
+    let (code, said) = begin(0, &folder.path().join("none.csv")).end();
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("none.csv: File too large"), "{said}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), kept);
+}
+
+/// A change begins with a look-up, which is no request, whether or not it changes anything.
+#[test]
+fn a_change_of_a_missing_key_leaves_no_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace");
+    let running = Running::start("-p 0 -l 127.0.0.1 -t 1 -m 64");
+    let recording = Recording::begin(running.address(), &path, &["--limit", "1"]);
+    running.ask(
+        "incr zz 1\r\ndecr zz 1\r\nma zz\r\nappend zz 0 0 1\r\na\r\nreplace zz 0 0 1\r\na\r\n\
+         get one\r\nget more\r\nquit\r\n",
+    );
+    let (code, said) = recording.end();
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "one\n", "{said}");
 }
 
 #[test]

@@ -24,7 +24,7 @@ use clap::Args;
 use nuthatch_bench::started::stop_on_signals;
 use nuthatch_program::{Failure, output, size};
 
-use file::TraceFile;
+use file::{Kept, TraceFile};
 use line::{Line, Read};
 use requests::{Counts, Requests};
 use watch::{Heard, Watch};
@@ -61,6 +61,8 @@ enum End {
     Limit,
     /// The file is as large as it may become.
     Size,
+    /// There is no room for more of it, as its end says.
+    Room,
     /// Somebody ended it.
     Interrupted,
     /// The server closed the connection.
@@ -77,18 +79,20 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     };
     let stop = stop_on_signals()?;
     let mut file = TraceFile::create(&options.output)?;
-    let mut watch = Watch::begin(&options.target)?;
+    let mut watch = Watch::begin(&options.target, &stop)?;
     let path = options.output.display();
     output::note(&format!("recording from {} to {path}", options.target));
     let mut recording = Recording::default();
     let until = time.map(|time| Instant::now() + time);
     let end = recording.run(&mut watch, &mut file, options, until, &stop)?;
     recording.finish(&mut file, options.limit)?;
-    let bytes = file.bytes();
-    file.finish()?;
+    let Kept { bytes, cut } = file.finish()?;
     output::print(&format!("{path}: {bytes} bytes; {recording}\n"))?;
+    if let Some(why) = cut {
+        return Err(why);
+    }
     match end {
-        End::Time | End::Limit | End::Interrupted => Ok(()),
+        End::Time | End::Limit | End::Room | End::Interrupted => Ok(()),
         End::Size => Err(Failure::run(format!(
             "--max-size {}: ended there; what was recorded until then is kept",
             options.max_size
@@ -139,6 +143,7 @@ impl Recording {
                     self.take(&String::from_utf8_lossy(text));
                     self.order(UNORDERED);
                 }
+                Ok(Heard::Part) => {}
                 // Lines of one moment have all come.
                 Ok(Heard::Nothing) => self.order(0),
                 Ok(Heard::End) => return Ok(End::Server),
@@ -156,13 +161,17 @@ impl Recording {
             if file.bytes() >= options.max_size as u64 {
                 return Ok(End::Size);
             }
+            if file.is_full() {
+                return Ok(End::Room);
+            }
         }
     }
 
     fn take(&mut self, text: &str) {
         match line::parse(text) {
             Read::Item(line) => self.unordered.push(Reverse(line)),
-            Read::Skipped(lines) => self.skipped += lines,
+            // Any number: the sum is for people.
+            Read::Skipped(lines) => self.skipped = self.skipped.saturating_add(lines),
             Read::Other => {}
         }
     }

@@ -68,6 +68,8 @@ impl Counts {
 struct Held {
     request: Request,
     hash: u64,
+    /// It is counted as a hit. A set behind a miss gives it a size, too.
+    hit: bool,
     /// It is no request, as is known by now.
     dropped: bool,
 }
@@ -206,6 +208,7 @@ impl Requests {
                 lifetime,
             },
             hash,
+            hit: size.is_some(),
             dropped: false,
         });
     }
@@ -231,9 +234,9 @@ impl Requests {
             return;
         }
         held.dropped = true;
-        match held.request.size {
-            Some(_) => self.counts.hits -= 1,
-            None => self.counts.misses -= 1,
+        match held.hit {
+            true => self.counts.hits -= 1,
+            false => self.counts.misses -= 1,
         }
     }
 

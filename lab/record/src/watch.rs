@@ -1,19 +1,24 @@
 //! The connection to a server that is watched.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
-use std::time::Duration;
+use std::net::{TcpStream, ToSocketAddrs};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use nuthatch_program::Failure;
 
-/// How long the server may take to agree.
+/// How long the server may take to be reached, and to agree.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How often a wait for lines ends, to look whether the recording does.
+/// How often a wait ends, to look whether the recording does.
 const LOOK: Duration = Duration::from_millis(50);
 /// Bytes read at a time.
 const BUFFER: usize = 1 << 20;
 /// The longest line.
 const LINE_MAX: usize = 64 << 10;
+/// Letters of a refusal that are shown.
+const SHOWN: usize = 200;
 
 /// The kinds of events, and the same without those that memcached knows only since later.
 const KINDS: [&str; 2] = [
@@ -34,6 +39,8 @@ pub struct Watch {
 pub enum Heard<'w> {
     /// A line, without its end.
     Line(&'w [u8]),
+    /// Some of a line.
+    Part,
     /// Nothing for now.
     Nothing,
     /// The server has closed the connection.
@@ -41,46 +48,50 @@ pub enum Heard<'w> {
 }
 
 impl Watch {
-    /// Connects, and begins to watch.
-    pub fn begin(target: &str) -> Result<Self, Failure> {
-        let address = find(target)?;
+    /// Connects, and begins to watch, unless `stop` is set before the server agrees.
+    pub fn begin(target: &str, stop: &AtomicBool) -> Result<Self, Failure> {
         let mut said = String::new();
         for words in KINDS {
-            let (watch, answer) = Self::ask(address, words)
-                .map_err(|error| Failure::run(format!("{target}: {error}")))?;
-            if answer == "OK" {
-                watch.stream.set_read_timeout(Some(LOOK))?;
+            let stream = connect(target, stop)?;
+            let mut watch = Self {
+                stream,
+                buffer: vec![0; BUFFER].into(),
+                received: Vec::new(),
+                at: 0,
+            };
+            said = watch.ask(target, words, stop)?;
+            if said == "OK" {
                 return Ok(watch);
             }
-            said = answer;
         }
+        let said: String = said.chars().take(SHOWN).collect();
         Err(Failure::run(format!(
             "{target}: it does not let itself be watched: {said}"
         )))
     }
 
-    /// Sends a request, and returns the line that answers it.
-    fn ask(address: SocketAddr, words: &str) -> std::io::Result<(Self, String)> {
-        let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.write_all(words.as_bytes())?;
-        let mut watch = Self {
-            stream,
-            buffer: vec![0; BUFFER].into(),
-            received: Vec::new(),
-            at: 0,
-        };
-        let answer = match watch.hear()? {
-            Heard::Line(line) => String::from_utf8_lossy(line).into_owned(),
-            Heard::Nothing => "no answer".to_owned(),
-            Heard::End => "it closed the connection".to_owned(),
-        };
-        Ok((watch, answer))
+    /// Sends a request, and waits for the line that answers it.
+    fn ask(&mut self, target: &str, words: &str, stop: &AtomicBool) -> Result<String, Failure> {
+        let named = |error: std::io::Error| Failure::run(format!("{target}: {error}"));
+        self.stream.write_all(words.as_bytes()).map_err(named)?;
+        let until = Instant::now() + PATIENCE;
+        while Instant::now() < until {
+            go_on(stop)?;
+            match self.hear().map_err(named)? {
+                Heard::Line(line) => return Ok(String::from_utf8_lossy(line).into_owned()),
+                Heard::Part | Heard::Nothing => {}
+                Heard::End => return Ok("it closed the connection".to_owned()),
+            }
+        }
+        let seconds = PATIENCE.as_secs();
+        Err(Failure::run(format!(
+            "{target}: no answer for {seconds} seconds"
+        )))
     }
 
-    /// The next line.
+    /// The next line, after one look at what has come, so that a line that comes in pieces holds nobody up.
     pub fn hear(&mut self) -> std::io::Result<Heard<'_>> {
-        while !self.has_line() {
+        if !self.has_line() {
             self.received.drain(..self.at);
             self.at = 0;
             if self.received.len() > LINE_MAX {
@@ -97,6 +108,9 @@ impl Watch {
                     _ => return Err(error),
                 },
             }
+            if !self.has_line() {
+                return Ok(Heard::Part);
+            }
         }
         let rest = &self.received[self.at..];
         let end = rest.iter().position(|&byte| byte == b'\n').unwrap_or(0);
@@ -111,10 +125,45 @@ impl Watch {
     }
 }
 
+/// Errors: `stop` is set.
+fn go_on(stop: &AtomicBool) -> Result<(), Failure> {
+    // Relaxed: the flag publishes no other memory.
+    match stop.load(Ordering::Relaxed) {
+        true => Err(Failure::run("interrupted")),
+        false => Ok(()),
+    }
+}
+
+/// A connection whose reads wait for no longer than a look. Neither a name server nor a server that is not there can be
+/// waited for in looks: so a thread does, which the end of the program ends, too.
+fn connect(target: &str, stop: &AtomicBool) -> Result<TcpStream, Failure> {
+    let (sender, receiver) = mpsc::channel();
+    let name = target.to_owned();
+    thread::spawn(move || {
+        // Nobody waits any more after an interrupt.
+        let _ = sender.send(reach(&name));
+    });
+    loop {
+        match receiver.recv_timeout(LOOK) {
+            Ok(reached) => return reached,
+            Err(RecvTimeoutError::Timeout) => go_on(stop)?,
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(Failure::run(format!("{target}: a thread panicked")));
+            }
+        }
+    }
+}
+
 #[expect(clippy::disallowed_methods, reason = "a recording may wait for a name")]
-fn find(target: &str) -> Result<SocketAddr, Failure> {
+fn reach(target: &str) -> Result<TcpStream, Failure> {
     let addresses = target.to_socket_addrs().ok();
-    addresses
+    let address = addresses
         .and_then(|mut addresses| addresses.next())
-        .ok_or_else(|| Failure::usage(format!("{target}: not a HOST:PORT")))
+        .ok_or_else(|| Failure::usage(format!("{target}: not a HOST:PORT")))?;
+    let connect = || {
+        let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+        stream.set_read_timeout(Some(LOOK))?;
+        Ok(stream)
+    };
+    connect().map_err(|error: std::io::Error| Failure::run(format!("{target}: {error}")))
 }

@@ -78,6 +78,22 @@ impl Output {
         self.judge(written)
     }
 
+    /// Writes all of the bytes, past the buffer, or none: if there is no room for them, a file is as it was before. Of a
+    /// stream a part may have gone. Errors: as [`Output::write`].
+    pub fn write_whole(&mut self, bytes: &[u8]) -> Result<Reader, Failure> {
+        if self.flush()? == Reader::Left {
+            return Ok(Reader::Left);
+        }
+        let Self::File { file, .. } = self else {
+            return match self.write(bytes)? {
+                Reader::Listens => self.flush(),
+                Reader::Left => Ok(Reader::Left),
+            };
+        };
+        let written = file.get_mut().write_whole(bytes);
+        self.judge(written)
+    }
+
     /// Flushes the bytes written so far. Errors: as [`Output::write`].
     pub fn flush(&mut self) -> Result<Reader, Failure> {
         let flushed = match self {

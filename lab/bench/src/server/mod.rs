@@ -35,7 +35,7 @@ pub use occupied::refuse as refuse_occupied;
 pub use scan::Protocol;
 use scan::{Counts, Scanner};
 use script::{Script, Shape, server_of};
-pub(crate) use stream::{Answer, ask, connect_patiently};
+pub(crate) use stream::{ask, connect_patiently};
 
 /// The share of a run's time that is spent before it, uncounted.
 const WARM_UP: f64 = 0.1;

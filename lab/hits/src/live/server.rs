@@ -133,9 +133,12 @@ impl ServerCache {
         }
     }
 
-    /// Skips this number of bytes.
-    fn skip(&mut self, bytes: usize) -> Result<(), String> {
+    /// Skips this number of bytes, and keeps none of them.
+    fn skip(&mut self, mut bytes: usize) -> Result<(), String> {
         while self.received.len() - self.at < bytes {
+            bytes -= self.received.len() - self.at;
+            self.received.clear();
+            self.at = 0;
             self.receive()?;
         }
         self.at += bytes;
@@ -199,11 +202,12 @@ fn find(bytes: &[u8], byte: u8) -> Option<usize> {
     bytes.iter().position(|&found| found == byte)
 }
 
-/// The size in `KEY FLAGS SIZE`.
+/// The size in `KEY FLAGS SIZE`, which a trace can have.
 fn value_size(words: &[u8], key: &[u8]) -> Option<usize> {
     let rest = words.strip_prefix(key)?.strip_prefix(b" ")?;
     let mut words = std::str::from_utf8(rest).ok()?.split(' ');
-    words.nth(1)?.parse().ok()
+    let size: u32 = words.nth(1)?.parse().ok()?;
+    Some(size as usize)
 }
 
 fn odd(line: &[u8]) -> String {
@@ -262,6 +266,8 @@ mod tests {
             "HELLO\r\n",
             "VALUE other 0 3\r\nabc\r\nEND\r\n",
             "VALUE k\r\n",
+            "VALUE k 0 18446744073709551615\r\n",
+            "VALUE k 0 4294967295\r\n",
             "x",
         ] {
             let answers: &'static [&'static str] = Box::leak(Box::new([answer]));

@@ -4,7 +4,7 @@
 //! what a killed process left.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -79,6 +79,8 @@ pub struct Unfinished {
     file: File,
     name: PathBuf,
     folder: PathBuf,
+    /// It ends with a part of what was to be written as a whole.
+    torn: bool,
 }
 
 /// How long a writer waits for another one, which may end at any moment.
@@ -106,7 +108,14 @@ impl Unfinished {
                 created => created,
             };
             match begun {
-                Ok(Some(file)) => return Ok(Self { file, name, folder }),
+                Ok(Some(file)) => {
+                    return Ok(Self {
+                        file,
+                        name,
+                        folder,
+                        torn: false,
+                    });
+                }
                 // What was in the way has gone.
                 Ok(None) => {}
                 Err(error) if error.kind() == ErrorKind::ResourceBusy && Instant::now() < end => {
@@ -157,11 +166,26 @@ impl Unfinished {
         }
     }
 
+    /// Writes all of the bytes, or none: what was written before can be finished, even if the disk is full.
+    ///
+    /// Errors: the system's.
+    pub fn write_whole(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let before = self.file.stream_position()?;
+        self.file.write_all(bytes).inspect_err(|_| {
+            let cut = self.file.set_len(before);
+            let cut = cut.and_then(|()| self.file.seek(SeekFrom::Start(before)));
+            self.torn |= cut.is_err();
+        })
+    }
+
     /// Gives the file its name, after all of it is on the disk.
     ///
     /// Errors: the system's; something else has got one of the two names meanwhile, as others can arrange who may write
-    /// into the folder.
+    /// into the folder; a part of what was to be written as a whole could not be cut off.
     pub fn finish(self, path: &Path) -> io::Result<()> {
+        if self.torn {
+            return Err(io::Error::other("its end is torn"));
+        }
         self.file.sync_all()?;
         check_replaceable(path)?;
         let is_ours = |name: &Path| match is_at(&self.file, name)? {
