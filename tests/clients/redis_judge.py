@@ -32,12 +32,12 @@ def is_up(process, port):
 
 
 class Redis:
-    """redis-server, without files."""
+    """redis-server, without files and with one database."""
 
     def __init__(self, folder, *flags):
         self.port = free_port()
         command = [REDIS, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
-        command += ["--dir", str(folder), "--loglevel", "warning", *flags]
+        command += ["--databases", "1", "--dir", str(folder), "--loglevel", "warning", *flags]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         is_up(self.process, self.port)
 

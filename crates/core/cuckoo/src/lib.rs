@@ -76,6 +76,7 @@ use nuthatch_engine::index_stats::{BucketKind, IndexHistogram};
 use nuthatch_engine::stats::EngineStats;
 use nuthatch_engine::{
     AnyEngine, Audit, AuditError, Engine, Evictions, Footprint, Inspect, KeyHasher, LimitError,
+    request,
 };
 use nuthatch_store::count::{COUNTS, engine_stats};
 use nuthatch_store::item::{Header, plain_item};
@@ -229,10 +230,6 @@ impl<D: Variant> Engine for Cuckoo<D> {
         self.item_size_max
     }
 
-    fn key_len_max(&self) -> usize {
-        self.store.key_len_max(self.item_size_max)
-    }
-
     fn evicts(&self) -> bool {
         self.evicts
     }
@@ -273,5 +270,7 @@ impl<D: Variant> Audit for Cuckoo<D> {
 }
 
 const _: () = {
+    // The key's length fits its eight bits.
+    assert!(request::KEY_LEN_MAX < 256);
     assert!(PAGE.is_multiple_of(WORD));
 };

@@ -16,7 +16,6 @@ mod engine;
 pub mod index_stats;
 mod inspect;
 mod limit;
-pub mod namespace;
 pub mod number;
 pub mod reply;
 pub mod request;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use nuthatch_check::naive::{Naive, Options};
 use nuthatch_engine::{Clock, Engine, Expiry, Handle, Key, Op, Request, Store};
-use nuthatch_snapshot::{Circumstances, write};
+use nuthatch_snapshot::write;
 
 /// Takes no answers.
 struct Nothing;
@@ -43,14 +43,7 @@ fn file() -> Vec<u8> {
             .execute(clock.now(), &[request], &mut Nothing);
     }
     let mut file = Vec::new();
-    write(
-        &engine,
-        &clock,
-        Circumstances::default(),
-        &mut file,
-        &mut || (),
-    )
-    .unwrap();
+    write(&engine, &clock, None, &mut file, &mut || ()).unwrap();
     file
 }
 

@@ -58,7 +58,6 @@ pub mod fuzzing;
 pub mod greeting;
 mod handover;
 mod holders;
-mod leftovers;
 mod listen;
 mod maintenance;
 mod metrics;

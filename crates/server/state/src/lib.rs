@@ -11,7 +11,6 @@
 
 pub mod accounts;
 pub mod buffers;
-pub mod databases;
 pub mod isolation;
 pub mod last_flush;
 pub mod limits;

@@ -7,7 +7,6 @@
 mod batches;
 mod client;
 mod deltas;
-mod keys;
 mod lifetimes;
 mod memory;
 mod reads;
@@ -85,7 +84,6 @@ pub fn cases() -> Vec<Case> {
     all.extend(deltas::cases());
     all.extend(lifetimes::cases());
     all.extend(sizes::cases());
-    all.extend(keys::cases());
     all.extend(batches::cases());
     all.extend(reservations::cases());
     all.extend(visits::cases());

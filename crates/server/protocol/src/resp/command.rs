@@ -197,13 +197,6 @@ pub enum ValueCommand<'a> {
         /// The form of the answer.
         form: ExpiryForm,
     },
-    /// MOVE.
-    Move {
-        /// The key.
-        key: &'a [u8],
-        /// The database that it goes to.
-        database: i64,
-    },
     /// PERSIST.
     Persist {
         /// The key.
@@ -228,19 +221,6 @@ pub enum TransactionCommand<'a> {
     Unwatch,
 }
 
-/// A command about databases.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum DatabaseCommand {
-    /// SELECT.
-    Select(i64),
-    /// SWAPDB.
-    Swap(i64, i64),
-    /// FLUSHDB.
-    Flush,
-    /// FLUSHALL.
-    FlushAll,
-}
-
 /// A command about the server, the connection, or all items.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ServerCommand<'a> {
@@ -255,6 +235,8 @@ pub enum ServerCommand<'a> {
     RandomKey,
     /// DBSIZE.
     DbSize,
+    /// FLUSHDB, FLUSHALL.
+    FlushAll,
     /// PING, with the text to repeat.
     Ping(Option<&'a [u8]>),
     /// ECHO.
@@ -263,8 +245,8 @@ pub enum ServerCommand<'a> {
     Hello(Hello<'a>),
     /// AUTH.
     Auth(Login<'a>),
-    /// SELECT, SWAPDB, FLUSHDB, FLUSHALL.
-    Database(DatabaseCommand),
+    /// SELECT.
+    Select(i64),
     /// QUIT.
     Quit,
     /// RESET.

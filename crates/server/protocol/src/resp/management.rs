@@ -2,8 +2,8 @@
 
 use super::arguments::{Arguments, Source, Stop};
 use super::command::{
-    Ask, Client, ClientFilter, Command, Commands, Config, DatabaseCommand, Hello, Login, Memory,
-    Object, ReplyMode, Scan, Scripts, ServerCommand, TransactionCommand, ValueCommand,
+    Ask, Client, ClientFilter, Command, Commands, Config, Hello, Login, Memory, Object, ReplyMode,
+    Scan, Scripts, ServerCommand, TransactionCommand, ValueCommand,
 };
 use super::error::Error;
 use super::glob::PATTERN_LEN_MAX;
@@ -28,14 +28,6 @@ pub(super) fn parse<'a>(
         Verb::Discard => TransactionCommand::Discard.into(),
         Verb::Watch => TransactionCommand::Watch(arguments.values()?).into(),
         Verb::Unwatch => TransactionCommand::Unwatch.into(),
-        Verb::Move => ValueCommand::Move {
-            key: arguments.key()?,
-            database: match arguments.integer()? {
-                number if i32::try_from(number).is_err() => return Err(Error::INT_RANGE.into()),
-                number => number,
-            },
-        }
-        .into(),
         verb => return Ok(server(verb, arguments)?.map(Command::Server)),
     }))
 }
@@ -52,8 +44,7 @@ fn server<'a>(
         Verb::Scan => ServerCommand::Scan(scan(arguments)?),
         Verb::RandomKey => ServerCommand::RandomKey,
         Verb::DbSize => ServerCommand::DbSize,
-        Verb::FlushAll => flush(arguments, DatabaseCommand::FlushAll)?,
-        Verb::FlushDb => flush(arguments, DatabaseCommand::Flush)?,
+        Verb::FlushAll => flush(arguments)?,
         Verb::Ping => ping(arguments)?,
         Verb::Echo => ServerCommand::Echo(arguments.next()?),
         Verb::Hello => ServerCommand::Hello(hello(arguments)?),
@@ -61,13 +52,8 @@ fn server<'a>(
         Verb::Select => match arguments.integer()? {
             // Redis' numbers of databases have 32 bits.
             number if i32::try_from(number).is_err() => return Err(Error::INT_RANGE.into()),
-            number => ServerCommand::Database(DatabaseCommand::Select(number)),
+            number => ServerCommand::Select(number),
         },
-        Verb::SwapDb => {
-            let one = index(arguments, Error::FIRST_INDEX)?;
-            let other = index(arguments, Error::SECOND_INDEX)?;
-            ServerCommand::Database(DatabaseCommand::Swap(one, other))
-        }
         Verb::Script => script(arguments)?,
         Verb::Quit => {
             arguments.values()?;
@@ -138,21 +124,11 @@ fn scan<'a>(arguments: &mut Arguments<'a>) -> Result<Scan<'a>, Stop<'a>> {
     Ok(scan)
 }
 
-/// The index of a database, of 32 bits as in Redis, or this error.
-fn index<'a>(arguments: &mut Arguments<'a>, error: Error<'a>) -> Result<i64, Stop<'a>> {
-    let number = integer(arguments.next()?).filter(|&number| i32::try_from(number).is_ok());
-    number.ok_or_else(|| error.into())
-}
-
-/// FLUSHALL and FLUSHDB, with the word that says whether the caller waits.
-fn flush<'a>(
-    arguments: &mut Arguments<'a>,
-    command: DatabaseCommand,
-) -> Result<ServerCommand<'a>, Stop<'a>> {
+fn flush<'a>(arguments: &mut Arguments<'a>) -> Result<ServerCommand<'a>, Stop<'a>> {
     let mut words = arguments.values()?;
     let known = words.next().is_none_or(is_sync);
     if known && words.next().is_none() {
-        Ok(ServerCommand::Database(command))
+        Ok(ServerCommand::FlushAll)
     } else {
         Err(Error::SYNTAX.into())
     }
@@ -596,7 +572,7 @@ mod tests {
     fn a_database_has_a_number_of_32_bits() {
         assert_eq!(
             server("SELECT -2147483648"),
-            ServerCommand::Database(DatabaseCommand::Select(-(1 << 31)))
+            ServerCommand::Select(-(1 << 31))
         );
         let words = "-ERR value is out of range, value must between -2147483648 and 2147483647\r\n";
         for line in ["SELECT 2147483648", "SELECT -2147483649"] {
@@ -685,10 +661,7 @@ mod tests {
             assert_eq!(refused(line), words);
         }
         assert_eq!(server("PING"), ServerCommand::Ping(None));
-        assert_eq!(
-            server("flushdb ASYNC"),
-            ServerCommand::Database(DatabaseCommand::Flush)
-        );
+        assert_eq!(server("flushdb ASYNC"), ServerCommand::FlushAll);
     }
 
     #[test]
