@@ -113,10 +113,12 @@ fn every_kind_of_workload_finds_its_items_on_a_server() {
         assert_eq!(report["arrivals"], "closed");
         assert!(number(&side["operations"]) > 20.0, "{side}");
         assert!(number(&side["hits"]) > 0.0, "{side}");
-        // What is neither deleted nor inserted by others is there.
         let deletes = ["etc", "twitter-14"].contains(&workload);
         assert_eq!(number(&side["deleted"]) > 0.0, deletes, "{side}");
-        assert_eq!(number(&side["misses"]) > 0.0, deletes, "{side}");
+        // What is neither deleted nor inserted meanwhile by another connection is there.
+        if !["ycsb-d", "ycsb-e"].contains(&workload) {
+            assert_eq!(number(&side["misses"]) > 0.0, deletes, "{side}");
+        }
         assert!(number(&side["latency"]["p50_us"]["median"]) > 0.0, "{side}");
         assert!(
             number(&side["server_cpu_us_per_op"]["median"]) > 0.0,
