@@ -50,6 +50,7 @@ pub mod replay;
 pub mod report;
 #[cfg(feature = "commands")]
 mod rival;
+#[cfg(feature = "commands")]
 mod rounds;
 pub mod rules;
 pub mod source;
