@@ -6,10 +6,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nuthatch_bench::os;
+use nuthatch_bench::server::wait_until;
 use nuthatch_workload::ycsb::Run;
 use nuthatch_workload::{Arrivals, Seed};
 
-use crate::client::{Client, LOOK, Speaker};
+use crate::client::{Client, Speaker};
 use crate::course::Measured;
 use crate::items::Items;
 use crate::tally::{Tally, Window};
@@ -237,16 +238,6 @@ fn cpu_time(pid: u32, window: &Window, over: &dyn Fn() -> bool) -> Option<Durati
     wait_until(window.to, over);
     let after = os::cpu_time(pid).ok()?;
     (!over()).then(|| after.saturating_sub(before))
-}
-
-fn wait_until(moment: Instant, over: &dyn Fn() -> bool) {
-    while !over() {
-        let left = moment.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            break;
-        }
-        thread::sleep(left.min(LOOK));
-    }
 }
 
 impl Round {

@@ -329,7 +329,8 @@ struct Window {
     to: Instant,
 }
 
-fn wait_until(moment: Instant, over: &dyn Fn() -> bool) {
+/// Sleeps until a moment, or until it is over.
+pub fn wait_until(moment: Instant, over: &dyn Fn() -> bool) {
     while !over() {
         let left = moment.saturating_duration_since(Instant::now());
         if left.is_zero() {
