@@ -3,13 +3,13 @@
 use std::fmt::{self, Display};
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::TcpStream;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
 
 use serde::{Deserialize, Serialize};
 
 use crate::engine::{Operations, Sizes};
 use crate::os;
-use crate::started::Started;
+use crate::started::{Started, stop_on_signals};
 use nuthatch_program::Failure;
 
 /// Items stored between two looks at the server's numbers.
@@ -26,11 +26,16 @@ pub struct FilledServer {
 
 /// Starts a server, stores items until it reports an eviction or refuses one, and ends it.
 pub(crate) fn run(command: &str, sizes: &Sizes) -> Result<FilledServer, Failure> {
-    let server = Started::start(command, &os::cores(), &AtomicBool::new(false))?;
+    let stop = stop_on_signals()?;
+    let server = Started::start(command, &os::cores(), &stop)?;
     let named = |error: io::Error| format!("{}: {error}", server.command());
     let mut client = Client::new(server.connect().map_err(named)?);
     let (mut from, mut held) = (0, 0);
     loop {
+        // Relaxed: the flag publishes no other memory.
+        if stop.load(Ordering::Relaxed) {
+            return Err(Failure::run("interrupted"));
+        }
         let items = sizes.items(from + PIECE)?;
         let list = Operations::sets(&items, from, from + PIECE);
         match client.held_after(&list).map_err(named)? {

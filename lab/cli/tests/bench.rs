@@ -230,20 +230,24 @@ fn cpservers_clients_are_measured() {
 fn an_interrupted_bench_ends_its_servers() {
     // SIGHUP: its terminal is closed, which Nuthatch takes for a wish to read its settings again.
     for signal in [Signal::SIGTERM, Signal::SIGHUP] {
-        ends_its_servers(signal);
+        ends_its_servers(signal, &["versus", "--seconds", "100000"]);
     }
+    // A rival with so much memory is never full.
+    ends_its_servers(Signal::SIGTERM, &["fill", "--memory", "1M"]);
 }
 
-fn ends_its_servers(signal: Signal) {
+fn ends_its_servers(signal: Signal, bench: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     let pid = folder.path().join("pid");
     let rival = format!(
-        "{} -l 127.0.0.1 -p {{port}} -t 1 -P {}",
+        "{} -l 127.0.0.1 -p {{port}} -t 1 -m 16384 -P {}",
         nuthatch().display(),
         pid.display()
     );
     let mut bench = Command::new(LAB)
-        .args(["bench", "versus", "--rival", &rival, "--seconds", "100000"])
+        .arg("bench")
+        .args(bench)
+        .args(["--rival", &rival])
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();

@@ -295,6 +295,35 @@ fn a_recording_whose_terminal_may_close_goes_on() {
     assert!(fs::metadata(&path).unwrap().len() > 0, "{said}");
 }
 
+/// Class of fault: work that goes on for nobody.
+#[test]
+fn a_recording_that_nobody_reads_any_more_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("trace");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let address = watched(|mut stream| {
+        stream.write_all(b"OK\r\n").unwrap();
+        let line = |number: u64| {
+            format!(
+                "ts=1.0 gid={number} type=item_get key={number:0240} status=found cfd=9 size=5\n"
+            )
+        };
+        let mut numbers = 1..;
+        while stream
+            .write_all(line(numbers.next().unwrap()).as_bytes())
+            .is_ok()
+        {}
+    });
+    let reader = thread::spawn({
+        let pipe = pipe.clone();
+        move || drop(fs::File::open(pipe).unwrap())
+    });
+    let recording = Recording::begin(&address, &pipe, &[]);
+    reader.join().unwrap();
+    let (code, said) = recording.end();
+    assert_eq!(code, Some(0), "{said}");
+}
+
 /// Class of fault: a wait for a peer in which nobody looks for the end.
 #[test]
 fn a_server_that_never_agrees_is_left_at_once() {

@@ -10,7 +10,7 @@ use std::path::Path;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use nuthatch_program::Failure;
-use nuthatch_program::output::Output;
+use nuthatch_program::output::{Output, Reader};
 
 use crate::line;
 use crate::requests::Request;
@@ -38,6 +38,7 @@ pub struct TraceFile {
     blocks: u64,
     /// Why no more can be written.
     full: Option<Failure>,
+    reader: Reader,
     /// Requests that had no room.
     missing: u64,
 }
@@ -84,6 +85,7 @@ impl TraceFile {
             bytes: columns.len() as u64,
             blocks: 0,
             full: None,
+            reader: Reader::Listens,
             missing: 0,
         })
     }
@@ -131,6 +133,11 @@ impl TraceFile {
     /// True if nothing more can be written.
     pub fn is_full(&self) -> bool {
         self.full.is_some()
+    }
+
+    /// True if it goes through a pipe that nobody reads any more.
+    pub fn is_abandoned(&self) -> bool {
+        self.reader == Reader::Left
     }
 
     /// Ends the file, which takes its name now. Errors: those of the system, and that not one row had room.
@@ -192,7 +199,8 @@ impl TraceFile {
             Compressed::Gzip => Some(gzip(rows)?),
             Compressed::Zstd => Some(zstd::encode_all(rows, LEVEL)?),
         };
-        self.output
+        self.reader = self
+            .output
             .write_whole(compressed.as_deref().unwrap_or(rows))?;
         self.blocks += 1;
         Ok(())

@@ -63,6 +63,8 @@ enum End {
     Size,
     /// There is no room for more of it, as its end says.
     Room,
+    /// Nobody reads it any more.
+    Reader,
     /// Somebody ended it.
     Interrupted,
     /// The server closed the connection.
@@ -92,7 +94,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         return Err(why);
     }
     match end {
-        End::Time | End::Limit | End::Room | End::Interrupted => Ok(()),
+        End::Time | End::Limit | End::Room | End::Reader | End::Interrupted => Ok(()),
         End::Size => Err(Failure::run(format!(
             "--max-size {}: ended there; what was recorded until then is kept",
             options.max_size
@@ -163,6 +165,9 @@ impl Recording {
             }
             if file.is_full() {
                 return Ok(End::Room);
+            }
+            if file.is_abandoned() {
+                return Ok(End::Reader);
             }
         }
     }

@@ -150,10 +150,17 @@ fn index_row(entry: &Entry) -> Markup {
     };
     html! {
         tr {
-            td { a href={ "#" (anchor(&entry.name)) } { (entry.name) } }
+            td { a href={ "#" (anchor(&entry.name)) } { (breakable(&entry.name)) } }
             td { (entry.figure.title) span.muted { (run) } }
             td { (badge(Word::of(&entry.state))) }
         }
+    }
+}
+
+/// A figure's name, which a narrow screen may break behind the paper's.
+fn breakable(name: &str) -> Markup {
+    html! {
+        @for part in name.split_inclusive('/') { (part) wbr; }
     }
 }
 
