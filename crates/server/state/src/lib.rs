@@ -11,6 +11,7 @@
 
 pub mod accounts;
 pub mod buffers;
+pub mod databases;
 pub mod isolation;
 pub mod last_flush;
 pub mod limits;

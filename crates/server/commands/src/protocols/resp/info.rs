@@ -6,11 +6,13 @@ use std::process;
 use std::sync::LazyLock;
 
 use nuthatch_engine::Engine;
+use nuthatch_engine::namespace::DATABASES;
 use nuthatch_protocol::resp::{HumanBytes, InfoLines as Lines, Values};
 use nuthatch_settings::config::Protocol;
 use nuthatch_state::system;
 use nuthatch_state::telemetry::Address;
 
+use super::walk::{self, Walk};
 use crate::context::Context;
 
 /// The version of Redis whose answers this server gives.
@@ -26,14 +28,25 @@ const SECTIONS: [Section; 9] = [
     ("Replication", replication),
     ("CPU", processor),
     ("Cluster", cluster),
-    ("Keyspace", keyspace),
+    (KEYSPACE, |_, _| ()),
 ];
+
+/// The last section, whose lines may need a walk over all items.
+const KEYSPACE: &str = "Keyspace";
 
 /// A section's name, and the function that writes it.
 type Section = (&'static str, fn(&mut Lines, &Context<'_, '_>));
 
+/// What INFO tells.
+pub enum Told {
+    /// This.
+    Now(String),
+    /// What a walk over all items will find, as well.
+    After(Box<Walk>),
+}
+
 /// The sections that the request names, or all of them if it names none.
-pub fn info(cx: &Context<'_, '_>, asked: Values<'_>) -> String {
+pub fn info(cx: &Context<'_, '_>, asked: Values<'_>) -> Told {
     let all = asked.len() == 0
         || asked.into_iter().any(|name| {
             [&b"all"[..], b"default", b"everything"]
@@ -41,14 +54,27 @@ pub fn info(cx: &Context<'_, '_>, asked: Values<'_>) -> String {
                 .any(|word| name.eq_ignore_ascii_case(word))
         });
     let mut lines = Lines::default();
-    for (name, write) in SECTIONS {
+    let is_asked = |name: &str| {
         let mut asked = asked;
-        if all || asked.any(|asked| asked.eq_ignore_ascii_case(name.as_bytes())) {
+        all || asked.any(|asked| asked.eq_ignore_ascii_case(name.as_bytes()))
+    };
+    for (name, write) in SECTIONS {
+        if is_asked(name) {
             lines.section(name);
             write(&mut lines, cx);
         }
     }
-    lines.into_text()
+    let text = lines.into_text();
+    let items = cx.shared.engine.stats().items;
+    match is_asked(KEYSPACE) {
+        true if cx.shared.databases.is_one() => {
+            let mut live = [0; DATABASES];
+            live[0] = items;
+            Told::Now(text + &walk::keyspace(&live))
+        }
+        true if items > 0 => Told::After(Box::new(walk::each(cx, text))),
+        _ => Told::Now(text),
+    }
 }
 
 fn server(lines: &mut Lines, cx: &Context<'_, '_>) {
@@ -154,12 +180,4 @@ fn processor(lines: &mut Lines, _: &Context<'_, '_>) {
 
 fn cluster(lines: &mut Lines, _: &Context<'_, '_>) {
     lines.line("cluster_enabled", 0);
-}
-
-fn keyspace(lines: &mut Lines, cx: &Context<'_, '_>) {
-    let items = cx.shared.engine.stats().items;
-    if items > 0 {
-        // Clients that parse this line want all three fields; the other two are not counted.
-        lines.line("db0", format_args!("keys={items},expires=0,avg_ttl=0"));
-    }
 }

@@ -3,6 +3,7 @@
 use std::collections::{HashSet, TryReserveError};
 
 use nuthatch_base::memory::reserve::spare;
+use nuthatch_engine::namespace::{DATABASES, Mapping, Namespace};
 use nuthatch_engine::{Cursor, Engine, Handle};
 use nuthatch_protocol::resp::{Error, Glob, Scan, Version, Writer};
 use nuthatch_state::scans::Position;
@@ -57,17 +58,25 @@ pub enum Walk {
 
 /// What a walk over the items looks for.
 pub enum Search {
-    /// KEYS: all keys that match.
+    /// KEYS: all keys of a namespace that match.
     Keys {
+        namespace: Namespace,
         pattern: Glob,
         found: usize,
         /// The keys found, in the format of the answer.
         answer: Vec<u8>,
     },
-    /// DBSIZE: the number of items.
-    Number { live: u64 },
-    /// RANDOMKEY: the key of an item.
+    /// DBSIZE: the number of items, of all namespaces or of one.
+    Number { of: Option<Namespace>, live: u64 },
+    /// INFO: the number of items of each database, behind this text.
+    Each {
+        mapping: Mapping,
+        live: [u64; DATABASES],
+        text: String,
+    },
+    /// RANDOMKEY: the key of an item of a namespace.
     Any {
+        namespace: Namespace,
         key: Option<Box<[u8]>>,
         /// Places of the next step.
         step: usize,
@@ -138,8 +147,11 @@ impl Walk {
 impl Search {
     fn memory(&self) -> usize {
         match self {
-            Self::Keys { answer, .. } => Glob::MEMORY + answer.capacity(),
+            Self::Keys {
+                pattern, answer, ..
+            } => pattern.memory() + answer.capacity(),
             Self::Number { .. } => 0,
+            Self::Each { text, .. } => text.capacity(),
             Self::Any { key, .. } => key.as_ref().map_or(0, |key| key.len()),
         }
     }
@@ -153,7 +165,7 @@ impl Search {
     ) -> Result<bool, TryReserveError> {
         let (places, weight) = match self {
             Self::Keys { pattern, .. } => (KEYS_STEP, pattern.words()),
-            Self::Number { .. } => (STRIDE, 1),
+            Self::Number { .. } | Self::Each { .. } => (STRIDE, 1),
             Self::Any { step, .. } => (*step, 1),
         };
         // An engine copies an item to show it.
@@ -162,21 +174,34 @@ impl Search {
         let mut matching = Vec::new();
         let next = cx.handle.visit(cx.now, *cursor, places, &mut |visit| {
             shown += visit.key.len() + visit.value.len();
+            let (its, name) = Namespace::split(visit.key);
             match self {
-                Self::Keys { pattern, found, .. } => {
-                    if pattern.matches(visit.key) {
-                        Writer::new(&mut matching, version).bulk(visit.key);
+                Self::Keys {
+                    namespace,
+                    pattern,
+                    found,
+                    ..
+                } => {
+                    if *namespace == its && pattern.matches(name) {
+                        Writer::new(&mut matching, version).bulk(name);
                         *found += 1;
                     }
                 }
-                Self::Number { live } => *live += 1,
-                Self::Any { key, .. } => {
-                    key.get_or_insert_with(|| visit.key.into());
+                Self::Number { of, live } => *live += u64::from(of.is_none_or(|of| of == its)),
+                Self::Each { mapping, live, .. } => {
+                    if let Some(database) = mapping.database_of(its) {
+                        live[database] += 1;
+                    }
+                }
+                Self::Any { namespace, key, .. } => {
+                    if *namespace == its {
+                        key.get_or_insert_with(|| name.into());
+                    }
                 }
             }
         });
         cx.work.add(Work::of_places(places).times(weight));
-        cx.work.add(Work::of_bytes(shown));
+        cx.work.add(Work::of_bytes(shown).times(weight));
         *cursor = next.unwrap_or_default();
         let at_end = next.is_none();
         Ok(match self {
@@ -185,8 +210,10 @@ impl Search {
                 answer.extend_from_slice(&matching);
                 at_end || is_too_long(answer, cx)
             }
-            Self::Number { .. } => at_end,
-            Self::Any { key, step, ends } => {
+            Self::Number { .. } | Self::Each { .. } => at_end,
+            Self::Any {
+                key, step, ends, ..
+            } => {
                 *step = (2 * *step).min(STRIDE);
                 *ends += u32::from(at_end);
                 key.is_some() || *ends == 2
@@ -211,7 +238,10 @@ impl Search {
                 turn.output.text().extend_from_slice(&answer);
                 turn.spend(Work::of_bytes(answer.len()));
             }
-            Self::Number { live } => writer.integer(live as i64),
+            Self::Number { live, .. } => writer.integer(live as i64),
+            Self::Each { live, text, .. } => {
+                writer.text(&(text + &keyspace(&live)));
+            }
             Self::Any { key, .. } => {
                 cx.shared.walks.set_random(cursor);
                 match key {
@@ -237,11 +267,32 @@ pub fn list(listed: Option<HashSet<u64>>) -> Walk {
     }
 }
 
+/// The lines of the databases, with these numbers of items.
+pub fn keyspace(live: &[u64; DATABASES]) -> String {
+    let used = live.iter().enumerate().filter(|(_, items)| **items > 0);
+    // Clients that parse this line want all three fields; the other two are not counted.
+    used.map(|(database, items)| format!("db{database}:keys={items},expires=0,avg_ttl=0\r\n"))
+        .collect()
+}
+
+/// INFO with the items of each database, behind a text.
+pub fn each(cx: &Context<'_, '_>, text: String) -> Walk {
+    Walk::Items {
+        cursor: Cursor::default(),
+        search: Search::Each {
+            mapping: cx.shared.databases.mapping(),
+            live: [0; DATABASES],
+            text,
+        },
+    }
+}
+
 /// KEYS.
-pub fn keys(pattern: &[u8]) -> Walk {
+pub fn keys(pattern: &[u8], namespace: Namespace) -> Walk {
     Walk::Items {
         cursor: Cursor::default(),
         search: Search::Keys {
+            namespace,
             pattern: Glob::new(pattern),
             found: 0,
             answer: Vec::new(),
@@ -255,6 +306,7 @@ pub fn random(cx: &Context<'_, '_>) -> Option<Walk> {
     (cx.shared.engine.stats().items > 0).then(|| Walk::Items {
         cursor: cx.shared.walks.random(),
         search: Search::Any {
+            namespace: cx.namespace,
             key: None,
             step: RANDOM_STEP,
             ends: 0,
@@ -262,15 +314,16 @@ pub fn random(cx: &Context<'_, '_>) -> Option<Walk> {
     })
 }
 
-/// DBSIZE. Few items are counted one by one. For many, the number includes items that have expired or were flushed and
+/// DBSIZE. Of several databases all items are counted one by one, and so are few items of one database. For many, the number includes items that have expired or were flushed and
 /// whose memory is not reclaimed yet: this number is the error.
 pub fn size(cx: &Context<'_, '_>) -> Result<Walk, u64> {
+    let of = (!cx.shared.databases.is_one()).then_some(cx.namespace);
     match cx.shared.engine.stats().items {
-        1..=COUNTED_MAX => Ok(Walk::Items {
+        items if items == 0 || (items > COUNTED_MAX && of.is_none()) => Err(items),
+        _ => Ok(Walk::Items {
             cursor: Cursor::default(),
-            search: Search::Number { live: 0 },
+            search: Search::Number { of, live: 0 },
         }),
-        items => Err(items),
     }
 }
 
@@ -282,7 +335,7 @@ pub fn scan(cx: &mut Context<'_, '_>, turn: &mut Turn, version: Version, scan: &
         Some(Position::End) => None,
         None => return Writer::new(turn.output.text(), version).error(&Error::CURSOR_UNKNOWN),
     };
-    let pattern = scan.pattern.map(Glob::new);
+    let (own, pattern) = (cx.namespace, scan.pattern.map(Glob::new));
     let mut found = 0;
     let mut keys = Vec::new();
     let budget = scan.count.min(SCAN_MAX) as usize;
@@ -296,11 +349,10 @@ pub fn scan(cx: &mut Context<'_, '_>, turn: &mut Turn, version: Version, scan: &
         next = cx.handle.visit(cx.now, cursor, stride, &mut |visit| {
             looked_at += 1;
             shown += visit.key.len() + visit.value.len();
-            let wanted = pattern
-                .as_ref()
-                .is_none_or(|pattern| pattern.matches(visit.key));
+            let (its, name) = Namespace::split(visit.key);
+            let wanted = its == own && pattern.as_ref().is_none_or(|pattern| pattern.matches(name));
             if wanted && scan.of_values {
-                Writer::new(&mut keys, version).bulk(visit.key);
+                Writer::new(&mut keys, version).bulk(name);
                 found += 1;
             }
         });
@@ -318,5 +370,5 @@ pub fn scan(cx: &mut Context<'_, '_>, turn: &mut Turn, version: Version, scan: &
     turn.output.text().extend_from_slice(&keys);
     let weight = pattern.as_ref().map_or(1, Glob::words);
     turn.spend(Work::of_places(places).times(weight));
-    turn.spend(Work::of_bytes(shown));
+    turn.spend(Work::of_bytes(shown).times(weight));
 }
