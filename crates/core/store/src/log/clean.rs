@@ -71,13 +71,16 @@ const JUDGED_MAX: usize = 4;
 const SWEPT_MAX: usize = if cfg!(loom) { 8 } else { 1 << 14 };
 
 /// Words at the start of the record of an item with a short key that may change although the sequence stays: the header,
-/// and the digits behind the key. The words behind them change only with the sequence. (Models have keys of 8 bytes, and change numbers of up to 8
-/// digits behind a narrow header.)
+/// and the digits behind the key. The words behind them change only with the sequence. (Models have keys of 8 bytes, and
+/// change numbers of up to 8 digits behind a narrow header.)
 const CHANGED_MAX: usize = if cfg!(loom) {
     HEADER_WIDE / WORD
 } else {
     (HEADER_WIDE + SHORT_KEY_LEN_MAX + DIGITS_MAX).div_ceil(WORD) + 1
 };
+
+/// Words of a page for each record that the background may look at: as many as most records have at most.
+const WORDS_A_LOOK: usize = if cfg!(loom) { 4 } else { 39 };
 
 /// How strict a cleaning is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -228,7 +231,7 @@ impl<E: Relocate> MakeRoom<E> for Log {
 
     /// Sweeps pages in which items have died.
     fn sweep_dead(engine: &E, local: &mut E::Local, now: Time, budget: usize) -> bool {
-        let more = Cleaner::new(engine, local, now).sweep_words(budget * CHANGED_MAX);
+        let more = Cleaner::new(engine, local, now).sweep_words(budget * WORDS_A_LOOK);
         engine.notify_if_many(local);
         more
     }
@@ -786,7 +789,7 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
 
     /// Cleans about `budget` records, as long as the limit is exceeded. False if nothing can be cleaned now.
     fn shrink(&mut self, budget: usize) -> bool {
-        let mut left = budget * CHANGED_MAX;
+        let mut left = budget * WORDS_A_LOOK;
         let mut pages = 0;
         let mut in_vain = false;
         while left > 0 && self.engine.store().pool().is_over() {
