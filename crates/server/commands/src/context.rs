@@ -347,7 +347,12 @@ impl<'a> Context<'_, 'a> {
         let key = self.key(key);
         self.work.add(Work::of_room(value_len));
         let reservation = self.handle.reserve(self.now, key, value_len)?;
-        Ok(PartialValue::new(reservation, share, self.now))
+        Ok(PartialValue::new(
+            reservation,
+            share,
+            self.namespace,
+            self.now,
+        ))
     }
 
     /// Stores a complete value that was reserved for `key`, and counts that. Watchers are told.
@@ -364,6 +369,7 @@ impl<'a> Context<'_, 'a> {
             .then(|| look_up(self.handle, self.now, self.key(key)));
         let reply = self.handle.commit(self.now, value.reservation, store);
         drop(lock);
+        self.shared.databases.note_stored(value.namespace);
         if let (true, Reply::Stored(item)) = (extends(store), &reply) {
             self.work.add(Work::of_bytes(item.value_len));
         }

@@ -3,7 +3,7 @@
 
 use std::mem::MaybeUninit;
 
-use nuthatch_engine::namespace::Namespace;
+use nuthatch_engine::namespace::{Mapping, Namespace};
 use nuthatch_engine::{
     AnyHandle, AnyValue, Condition, Cursor, Engine, Handle, Item, Key, Op, Removal, Replies, Reply,
     Request,
@@ -44,16 +44,22 @@ impl Leftovers {
             return false;
         };
         let now = shared.clock.now();
+        let is_left = |mapping: &Mapping, key: &[u8]| {
+            let (namespace, _) = Namespace::split(key);
+            mapping.database_of(namespace).is_none()
+        };
         let mapping = shared.databases.mapping();
         let mut met: Vec<(Vec<u8>, u64)> = Vec::new();
         let next = handle.visit(now, sweep.cursor, BUDGET, &mut |visit| {
-            let (namespace, _) = Namespace::split(visit.key);
-            if mapping.database_of(namespace).is_none() {
+            if is_left(&mapping, visit.key) {
                 met.push((visit.key.to_vec(), visit.item.cas));
             }
         });
+        // Asked again: the namespace of an item that was stored just now may be newer than the mapping above.
+        let mapping = shared.databases.mapping();
         let removals: Vec<_> = met
             .iter()
+            .filter(|(key, _)| is_left(&mapping, key))
             .map(|(key, cas)| Request {
                 key: Key::new(key, shared.engine.hasher()),
                 op: Op::Remove(Removal {

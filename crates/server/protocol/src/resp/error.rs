@@ -159,6 +159,9 @@ impl Error<'static> {
         Error::Words("ERR Client names cannot be longer than 256 bytes.");
     /// Other clients changed the key again and again meanwhile.
     pub const BUSY: Self = Error::Words("ERR the key is being changed too often, try again");
+    /// The database was another one when the value began.
+    pub const DATABASE_CHANGED: Self =
+        Error::Words("ERR the database was swapped or flushed while the value arrived, try again");
     /// SCAN with a cursor that the server never returned, or returned long ago.
     pub const CURSOR_UNKNOWN: Self =
         Error::Words("ERR cursor is unknown or too old, begin again with 0");

@@ -100,7 +100,7 @@ impl Worker {
                 self.admit(id, turn_limits);
             }
             if !self.turns.is_empty() {
-                self.run_turns(now, false);
+                self.serve_turns(now, false);
                 self.finish(now, &turn_limits);
                 let pending = &self.own.counters.pending;
                 self.own.latencies.note(pending, begun.elapsed());
@@ -303,8 +303,15 @@ impl Worker {
         }
     }
 
-    /// Parses, executes and answers the inputs of all turns: those of connections, or those of datagrams.
-    pub(super) fn run_turns(&mut self, now: Time, of_datagrams: bool) {
+    /// Runs the turns of connections, or those of datagrams. A FLUSHDB meanwhile is behind some of their requests.
+    pub(super) fn serve_turns(&mut self, now: Time, of_datagrams: bool) {
+        let emptied = self.shared.databases.emptied();
+        self.run_turns(now, of_datagrams);
+        self.shared.databases.note_end(emptied);
+    }
+
+    /// Parses, executes and answers the inputs of all turns.
+    fn run_turns(&mut self, now: Time, of_datagrams: bool) {
         let Self {
             shared,
             own,

@@ -1,5 +1,8 @@
 //! Databases of Redis' clients: what is in one is in no other, and memcached's clients use database 0.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
 use super::client::Client;
 use super::fixture::{Fixture, Wants};
 use super::redis::{ask, both, line, request};
@@ -357,6 +360,258 @@ fn values_in_pieces_go_to_the_database_of_their_request() {
         client.send(piece);
     }
     client.expect("+OK\r\n+OK\r\n+OK\r\n+OK\r\n:0\r\n+OK\r\n:3\r\n:300001\r\n:300003\r\n");
+}
+
+/// All keys that a SCAN of the selected database finds.
+fn scanned(client: &mut Client, options: &str) -> Vec<String> {
+    let (mut cursor, mut keys) = ("0".to_owned(), Vec::new());
+    loop {
+        client.send(line(&format!("SCAN {cursor}{options}")));
+        assert_eq!(client.line(), "*2");
+        client.line();
+        cursor = client.line();
+        let count: usize = client.line()[1..].parse().unwrap();
+        for _ in 0..count {
+            client.line();
+            keys.push(client.line());
+        }
+        if cursor == "0" {
+            keys.sort_unstable();
+            return keys;
+        }
+    }
+}
+
+#[test]
+fn a_scan_finds_all_keys_of_its_database_and_no_others() {
+    let server = Fixture::with(both(), Wants::default());
+    let mut client = server.redis_client();
+    let key = |database: usize, number: usize| format!("key:{database}:{number:03}");
+    let all = |database| {
+        (0..300)
+            .map(|number| key(database, number))
+            .collect::<Vec<_>>()
+    };
+    for database in [0, 1, 2, 15] {
+        say(&mut client, &format!("SELECT {database}"), "+OK\r\n");
+        for key in all(database) {
+            client.send(line(&format!("SET {key} v")));
+        }
+        client.expect("+OK\r\n".repeat(300));
+    }
+    say(&mut client, "SWAPDB 0 2", "+OK\r\n");
+    for (database, items) in [(0, 2), (1, 1), (2, 0), (15, 15)] {
+        say(&mut client, &format!("SELECT {database}"), "+OK\r\n");
+        assert_eq!(scanned(&mut client, ""), all(items));
+        assert_eq!(scanned(&mut client, " COUNT 7 TYPE string"), all(items));
+        let some = scanned(&mut client, " MATCH *:00? COUNT 100");
+        assert_eq!(some, all(items)[..10]);
+    }
+    say(&mut client, "SELECT 3", "+OK\r\n");
+    assert!(scanned(&mut client, "").is_empty());
+}
+
+/// The value of a key of each database, and `None` where there is none.
+fn values(client: &mut Client, key: &str) -> Vec<Option<u64>> {
+    let mut value = |database| {
+        say(client, &format!("SELECT {database}"), "+OK\r\n");
+        client.send(line(&format!("GET {key}")));
+        match client.line().as_str() {
+            "$-1" => None,
+            _ => Some(client.line().parse().unwrap()),
+        }
+    };
+    (0..16).map(&mut value).collect()
+}
+
+/// What a client says in a turn.
+type Conversation<'c> = &'c (dyn Fn(&mut Client, usize) + Sync);
+
+/// Clients that each have a conversation some hundred times, at the same time.
+fn in_threads(server: &Fixture, conversations: &[Conversation<'_>]) {
+    const TURNS: usize = 300;
+    thread::scope(|scope| {
+        for conversation in conversations {
+            let mut client = server.redis_client();
+            scope.spawn(move || (0..TURNS).for_each(|turn| conversation(&mut client, turn)));
+        }
+    });
+}
+
+/// Swaps some databases in turn.
+fn swap(client: &mut Client, turn: usize) {
+    let (one, other) = (turn % 4, turn / 4 % 4);
+    say(client, &format!("SWAPDB {one} {other}"), "+OK\r\n");
+}
+
+#[test]
+fn a_key_that_several_clients_move_is_in_one_database_while_these_are_swapped() {
+    let server = Fixture::with(both(), Wants::default());
+    let mut client = server.redis_client();
+    let long = "9".repeat(40_000);
+    ask(
+        &mut client,
+        &request(&[b"SET", b"long", long.as_bytes()]),
+        b"+OK\r\n",
+    );
+    for number in 0..4 {
+        say(
+            &mut client,
+            &format!("SET key:{number} {number}"),
+            "+OK\r\n",
+        );
+    }
+    let moved = AtomicU64::new(0);
+    let moves = |client: &mut Client, turn: usize| {
+        let (from, to) = (turn % 4, (turn + 1 + turn / 4 % 3) % 4);
+        client.send(line(&format!("SELECT {from}")));
+        client.expect("+OK\r\n");
+        for key in ["key:0", "key:1", "key:2", "key:3", "long"] {
+            client.send(line(&format!("MOVE {key} {to}")));
+            match client.line().as_str() {
+                ":0" => {}
+                ":1" => _ = moved.fetch_add(1, Ordering::Relaxed),
+                other => panic!("{other}"),
+            }
+        }
+    };
+    in_threads(&server, &[&moves, &moves, &moves, &swap]);
+    assert!(moved.into_inner() > 100);
+    for number in 0..4 {
+        let found = values(&mut client, &format!("key:{number}"));
+        let found: Vec<_> = found.into_iter().flatten().collect();
+        assert_eq!(found, [number], "key {number}");
+    }
+    let mut longs = 0;
+    for database in 0..16 {
+        say(&mut client, &format!("SELECT {database}"), "+OK\r\n");
+        client.send(line("STRLEN long"));
+        let len = client.line();
+        assert!(len == ":0" || len == ":40000", "{len}");
+        longs += usize::from(len == ":40000");
+    }
+    assert_eq!(longs, 1);
+}
+
+#[test]
+fn no_increment_is_lost_while_databases_are_swapped() {
+    let server = Fixture::with(both(), Wants::default());
+    let mut client = server.redis_client();
+    let counted = AtomicU64::new(0);
+    let increments = |client: &mut Client, turn: usize| {
+        let database = turn % 4;
+        let said = [
+            &line(&format!("SELECT {database}"))[..],
+            &line("INCR k").repeat(5),
+        ]
+        .concat();
+        client.send(said);
+        client.expect("+OK\r\n");
+        for _ in 0..5 {
+            let number = client.line();
+            assert!(number.starts_with(':'), "{number}");
+            counted.fetch_add(1, Ordering::Relaxed);
+        }
+    };
+    in_threads(&server, &[&increments, &increments, &increments, &swap]);
+    let sum: u64 = values(&mut client, "k").into_iter().flatten().sum();
+    assert_eq!(sum, counted.into_inner());
+}
+
+#[test]
+fn what_is_stored_while_databases_are_flushed_is_there_or_leaves_no_memory() {
+    let server = Fixture::with(both(), Wants::default());
+    let (mut client, mut memcached) = (server.redis_client(), server.client());
+    let stores = |client: &mut Client, turn: usize| {
+        let database = turn % 3;
+        client.send(line(&format!("SELECT {database}")));
+        for number in 0..10 {
+            client.send(line(&format!("SET key:{} v", 10 * turn + number)));
+        }
+        client.expect("+OK\r\n".repeat(11));
+    };
+    let flushes = |client: &mut Client, turn: usize| {
+        say(client, &format!("SELECT {}", turn % 3), "+OK\r\n");
+        let flush = if turn % 50 == 49 {
+            "FLUSHALL"
+        } else {
+            "FLUSHDB"
+        };
+        say(client, flush, "+OK\r\n");
+        // No other's flush comes between.
+        say(client, "SELECT 9", "+OK\r\n");
+        say(client, "SET mine v", "+OK\r\n");
+        say(client, "GET mine", "$1\r\nv\r\n");
+    };
+    in_threads(&server, &[&stores, &stores, &flushes]);
+    for database in [0, 1, 2, 9] {
+        say(&mut client, &format!("SELECT {database}"), "+OK\r\n");
+        say(&mut client, "FLUSHDB", "+OK\r\n");
+        say(&mut client, "DBSIZE", ":0\r\n");
+    }
+    memcached.until("curr_items", |items| items == 0);
+}
+
+#[test]
+fn a_long_value_whose_database_changes_while_it_arrives_is_refused() {
+    let server = Fixture::with(both(), Wants::default());
+    let (mut client, mut other) = (server.redis_client(), server.redis_client());
+    let mut memcached = server.client();
+    let value = vec![b'v'; 300_000];
+    say_all(
+        &mut client,
+        &[("SELECT 1", "+OK\r\n"), ("SET k old", "+OK\r\n")],
+    );
+    say(&mut other, "SELECT 1", "+OK\r\n");
+    let refused = "-ERR the database was swapped or flushed while the value arrived, try again\r\n";
+    for (change, back) in [("SWAPDB 1 2", "SWAPDB 2 1"), ("FLUSHDB", "FLUSHDB")] {
+        for said in [
+            request(&[b"SET", b"k", &value]),
+            request(&[b"MSET", b"k", &value]),
+            request(&[b"APPEND", b"k", &value]),
+        ] {
+            let (front, rest) = said.split_at(200_000);
+            client.send(front);
+            memcached.until("upload_bytes", |bytes| bytes > 0);
+            say(&mut other, change, "+OK\r\n");
+            client.send(rest);
+            client.expect(refused);
+            say(&mut other, back, "+OK\r\n");
+        }
+        let kept = if back == change {
+            "$-1\r\n"
+        } else {
+            "$3\r\nold\r\n"
+        };
+        say(&mut client, "GET k", kept);
+    }
+    memcached.until("curr_items", |items| items == 0);
+}
+
+/// memcached's clients are told that their value is stored: it was, in the database from before.
+#[test]
+fn a_long_value_of_memcacheds_client_that_is_flushed_before_it_arrives_leaves_no_memory() {
+    let server = Fixture::with(both(), Wants::default());
+    let (mut client, mut memcached) = (server.redis_client(), server.client());
+    let mut storing = server.client();
+    let value = [&vec![b'v'; 300_000][..], b"\r\n"].concat();
+    // Beside another database, database 0 is flushed without the others.
+    say_all(
+        &mut client,
+        &[
+            ("SELECT 1", "+OK\r\n"),
+            ("SET k v", "+OK\r\n"),
+            ("SELECT 0", "+OK\r\n"),
+        ],
+    );
+    let (front, rest) = value.split_at(200_000);
+    storing.send([b"set k 0 0 300000\r\n", front].concat());
+    memcached.until("upload_bytes", |bytes| bytes > 0);
+    say(&mut client, "FLUSHDB", "+OK\r\n");
+    storing.send(rest);
+    storing.expect("STORED\r\n");
+    memcached.until("curr_items", |items| items == 1);
+    memcached.ask("get k\r\n", "END\r\n");
 }
 
 #[test]
