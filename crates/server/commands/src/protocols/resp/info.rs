@@ -6,13 +6,12 @@ use std::process;
 use std::sync::LazyLock;
 
 use nuthatch_engine::Engine;
-use nuthatch_engine::namespace::DATABASES;
 use nuthatch_protocol::resp::{HumanBytes, InfoLines as Lines, Values};
 use nuthatch_settings::config::Protocol;
-use nuthatch_state::system;
 use nuthatch_state::telemetry::Address;
+use nuthatch_state::{keyspace, system};
 
-use super::walk::{self, Walk};
+use super::walk::{self, Purpose, Walk};
 use crate::context::Context;
 
 /// The version of Redis whose answers this server gives.
@@ -65,15 +64,17 @@ pub fn info(cx: &Context<'_, '_>, asked: Values<'_>) -> Told {
         }
     }
     let text = lines.into_text();
-    let items = cx.shared.engine.stats().items;
     match is_asked(KEYSPACE) {
-        true if cx.shared.databases.is_one() => {
-            let mut live = [0; DATABASES];
-            live[0] = items;
-            Told::Now(text + &walk::keyspace(&live))
-        }
-        true if items > 0 => Told::After(Box::new(walk::each(cx, text))),
-        _ => Told::Now(text),
+        true => with_items(cx, text),
+        false => Told::Now(text),
+    }
+}
+
+/// A text, and behind it the items of each database.
+fn with_items(cx: &Context<'_, '_>, text: String) -> Told {
+    match keyspace::known(cx.shared, cx.now) {
+        Some(live) => Told::Now(text + &keyspace::lines(&live)),
+        None => Told::After(Box::new(walk::each(cx, Purpose::Info(text)))),
     }
 }
 

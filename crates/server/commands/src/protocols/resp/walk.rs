@@ -3,9 +3,10 @@
 use std::collections::{HashSet, TryReserveError};
 
 use nuthatch_base::memory::reserve::spare;
-use nuthatch_engine::namespace::{DATABASES, Mapping, Namespace};
+use nuthatch_engine::namespace::Namespace;
 use nuthatch_engine::{Cursor, Engine, Handle};
 use nuthatch_protocol::resp::{Error, Glob, Scan, Version, Writer};
+use nuthatch_state::keyspace::{self, Count};
 use nuthatch_state::scans::Position;
 
 use crate::context::Context;
@@ -32,9 +33,6 @@ const SCAN_STRIDE: usize = 1 << 10;
 /// Places that the first step of a RANDOMKEY looks at. The next begins behind them, so a larger number would leave more
 /// items out.
 const RANDOM_STEP: usize = 64;
-
-/// The most items that a DBSIZE counts one by one.
-const COUNTED_MAX: u64 = 1000;
 
 /// Places that a step looks at where there are few items: of a DBSIZE, and of a RANDOMKEY that has found nothing.
 const STRIDE: usize = 1 << 10;
@@ -66,14 +64,8 @@ pub enum Search {
         /// The keys found, in the format of the answer.
         answer: Vec<u8>,
     },
-    /// DBSIZE: the number of items, of all namespaces or of one.
-    Number { of: Option<Namespace>, live: u64 },
-    /// INFO: the number of items of each database, behind this text.
-    Each {
-        mapping: Mapping,
-        live: [u64; DATABASES],
-        text: String,
-    },
+    /// The number of items of each database.
+    Each { count: Count, purpose: Purpose },
     /// RANDOMKEY: the key of an item of a namespace.
     Any {
         namespace: Namespace,
@@ -83,6 +75,14 @@ pub enum Search {
         /// How often the walk was at the end. After the second time it has passed all items.
         ends: u32,
     },
+}
+
+/// Why the items of each database are counted.
+pub enum Purpose {
+    /// DBSIZE of the database that has this namespace.
+    Size(Namespace),
+    /// INFO, behind this text.
+    Info(String),
 }
 
 impl Walk {
@@ -150,8 +150,10 @@ impl Search {
             Self::Keys {
                 pattern, answer, ..
             } => pattern.memory() + answer.capacity(),
-            Self::Number { .. } => 0,
-            Self::Each { text, .. } => text.capacity(),
+            Self::Each { purpose, .. } => match purpose {
+                Purpose::Size(_) => 0,
+                Purpose::Info(text) => text.capacity(),
+            },
             Self::Any { key, .. } => key.as_ref().map_or(0, |key| key.len()),
         }
     }
@@ -165,7 +167,7 @@ impl Search {
     ) -> Result<bool, TryReserveError> {
         let (places, weight) = match self {
             Self::Keys { pattern, .. } => (KEYS_STEP, pattern.words()),
-            Self::Number { .. } | Self::Each { .. } => (STRIDE, 1),
+            Self::Each { .. } => (STRIDE, 1),
             Self::Any { step, .. } => (*step, 1),
         };
         // An engine copies an item to show it.
@@ -187,12 +189,7 @@ impl Search {
                         *found += 1;
                     }
                 }
-                Self::Number { of, live } => *live += u64::from(of.is_none_or(|of| of == its)),
-                Self::Each { mapping, live, .. } => {
-                    if let Some(database) = mapping.database_of(its) {
-                        live[database] += 1;
-                    }
-                }
+                Self::Each { count, .. } => count.add(its),
                 Self::Any { namespace, key, .. } => {
                     if *namespace == its {
                         key.get_or_insert_with(|| name.into());
@@ -210,7 +207,7 @@ impl Search {
                 answer.extend_from_slice(&matching);
                 at_end || is_too_long(answer, cx)
             }
-            Self::Number { .. } | Self::Each { .. } => at_end,
+            Self::Each { .. } => at_end,
             Self::Any {
                 key, step, ends, ..
             } => {
@@ -238,9 +235,16 @@ impl Search {
                 turn.output.text().extend_from_slice(&answer);
                 turn.spend(Work::of_bytes(answer.len()));
             }
-            Self::Number { live, .. } => writer.integer(live as i64),
-            Self::Each { live, text, .. } => {
-                writer.text(&(text + &keyspace(&live)));
+            Self::Each { count, purpose } => {
+                cx.shared.walks.count.set(count, cx.now);
+                match purpose {
+                    // Zero: it had been flushed when the walk began.
+                    Purpose::Size(of) => writer.integer(count.of(of).unwrap_or(0) as i64),
+                    Purpose::Info(text) => {
+                        let live = count.by_database(&cx.shared.databases.mapping());
+                        writer.text(&(text + &keyspace::lines(&live)));
+                    }
+                }
             }
             Self::Any { key, .. } => {
                 cx.shared.walks.set_random(cursor);
@@ -267,22 +271,13 @@ pub fn list(listed: Option<HashSet<u64>>) -> Walk {
     }
 }
 
-/// The lines of the databases, with these numbers of items.
-pub fn keyspace(live: &[u64; DATABASES]) -> String {
-    let used = live.iter().enumerate().filter(|(_, items)| **items > 0);
-    // Clients that parse this line want all three fields; the other two are not counted.
-    used.map(|(database, items)| format!("db{database}:keys={items},expires=0,avg_ttl=0\r\n"))
-        .collect()
-}
-
-/// INFO with the items of each database, behind a text.
-pub fn each(cx: &Context<'_, '_>, text: String) -> Walk {
+/// A count of the items of each database.
+pub fn each(cx: &Context<'_, '_>, purpose: Purpose) -> Walk {
     Walk::Items {
         cursor: Cursor::default(),
         search: Search::Each {
-            mapping: cx.shared.databases.mapping(),
-            live: [0; DATABASES],
-            text,
+            count: Count::new(cx.now, cx.shared.databases.mapping()),
+            purpose,
         },
     }
 }
@@ -314,16 +309,11 @@ pub fn random(cx: &Context<'_, '_>) -> Option<Walk> {
     })
 }
 
-/// DBSIZE. Of several databases all items are counted one by one, and so are few items of one database. For many, the number includes items that have expired or were flushed and
-/// whose memory is not reclaimed yet: this number is the error.
+/// DBSIZE: the number of items, if it is known.
 pub fn size(cx: &Context<'_, '_>) -> Result<Walk, u64> {
-    let of = (!cx.shared.databases.is_one()).then_some(cx.namespace);
-    match cx.shared.engine.stats().items {
-        items if items == 0 || (items > COUNTED_MAX && of.is_none()) => Err(items),
-        _ => Ok(Walk::Items {
-            cursor: Cursor::default(),
-            search: Search::Number { of, live: 0 },
-        }),
+    match keyspace::known_of(cx.shared, cx.now, cx.namespace) {
+        Some(items) => Err(items),
+        None => Ok(each(cx, Purpose::Size(cx.namespace))),
     }
 }
 
