@@ -11,14 +11,11 @@ import warnings
 
 import pytest
 import redis
-from conftest import ENGINE, Server
+from conftest import ENGINE, LONGEST_KEY, Server
 from redis_judge import line, request
 from redis._parsers import _RESP2Parser, _RESP3Parser
 from redis.backoff import NoBackoff
 from redis.retry import Retry
-
-# Engines that are partitions take no longer keys than memcached's.
-LONGEST_KEY = 250 if ENGINE in ("cphash", "lockhash") else 64 << 10
 
 needs_tools = pytest.mark.skipif(not shutil.which("redis-cli"), reason="redis-tools are not installed")
 

@@ -277,14 +277,15 @@ def test_a_restart_keeps_databases_and_long_keys(start, tmp_path):
     first = start(*flags)
     for database in range(4):
         client(first, database).set("k", database)
+    long = "l" * (conftest.LONGEST_KEY - 1)
     client(first, 0).swapdb(0, 1)
     client(first, 2).flushdb()
-    client(first, 3).set("l" * 60_000, "long")
+    client(first, 3).set(long, "long")
     first.process.send_signal(signal.SIGUSR1)
     assert first.process.wait() == 0
     second = start(*flags)
     assert [client(second, database).get("k") for database in range(4)] == [b"1", b"0", None, b"3"]
-    assert client(second, 3).get("l" * 60_000) == b"long" and client(second, 3).dbsize() == 2
+    assert client(second, 3).get(long) == b"long" and client(second, 3).dbsize() == 2
     assert converse(second.address, b"get k\r\n") == b"VALUE k 0 1\r\n1\r\nEND\r\n"
     # Database 0 alone goes, and the others with a flush of all.
     client(second, 0).flushdb()
