@@ -16,6 +16,8 @@ NUTHATCH = os.environ.get("NUTHATCH", str(ROOT / "target/release/nuthatch"))
 LAB = os.environ.get("NUTHATCH_LAB", str(pathlib.Path(NUTHATCH).with_name("nuthatch-lab")))
 ENGINE = os.environ.get("NUTHATCH_ENGINE", "cuckoo")
 IN_LAB = (LAB, "serve", "--engine", ENGINE)
+# The longest key of a Redis client: engines that are partitions take no longer ones than memcached's.
+LONGEST_KEY = 250 if ENGINE in ("cphash", "cphash-single", "lockhash") else 64 << 10
 # The default engine is tried in the program that has it alone.
 SERVER = (NUTHATCH,) if ENGINE == "cuckoo" else IN_LAB
 

@@ -32,12 +32,12 @@ def is_up(process, port):
 
 
 class Redis:
-    """redis-server, without files and with one database."""
+    """redis-server, without files."""
 
     def __init__(self, folder, *flags):
         self.port = free_port()
         command = [REDIS, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
-        command += ["--databases", "1", "--dir", str(folder), "--loglevel", "warning", *flags]
+        command += ["--dir", str(folder), "--loglevel", "warning", *flags]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         is_up(self.process, self.port)
 

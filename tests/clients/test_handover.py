@@ -88,6 +88,45 @@ def words_of(answer):
     return [word for word in answer.split() if word[:1] in b"cf"]
 
 
+def test_databases_and_long_keys_go_to_the_next(start, tmp_path, port):
+    flags = ["-l", "127.0.0.1", "-p", "-1", "--redis-port", str(port), "--handover", str(tmp_path / "control"), "-m", "64"]
+    long = "l" * (conftest.LONGEST_KEY - 1)
+
+    def client(database):
+        return redis.Redis(port=port, db=database)
+
+    servers = [start(*flags)]
+    for database in range(16):
+        client(database).mset({"k": database, f"own:{database}": "v"})
+    client(3).set(long, "long", ex=1000)
+    client(7).setrange("large", 300_000, "end")
+    # By database, the one whose items it got.
+    items = list(range(16))
+
+    def swap(one, other):
+        client(9).swapdb(one, other)
+        items[one], items[other] = items[other], items[one]
+
+    swap(0, 1)
+    swap(2, 0)
+    client(1).flushdb()
+    client(1).set("k", "again")
+    client(6).flushdb()
+    for number in range(3):
+        servers.append(start(*flags))
+        assert servers[-2].process.wait() == 0
+        for database in {*range(16)} - {1, 6}:
+            assert client(database).get("k") == b"%d" % items[database]
+            assert list(client(database).scan_iter("own:*")) == [b"own:%d" % items[database]]
+        assert client(1).keys() == [b"k"] and client(1).get("k") == b"again" and client(6).dbsize() == 0
+        assert client(3).get(long) == b"long" and 900 < client(3).ttl(long) <= 1000
+        assert client(7).getrange("large", 299_999, -1) == b"\0end"
+        # The next server begins with these databases as its own, and they change again.
+        swap(10 + number, 13)
+        client(6).flushdb()
+    assert servers[-1].end() == 0
+
+
 def test_items_and_sockets_go_to_the_next_and_nobody_is_refused(start, tmp_path, port):
     control, pid = tmp_path / "control", tmp_path / "pid"
     flags = ["-l", "127.0.0.1", "-p", str(port), "--handover", str(control), "-P", str(pid), "-m", "64", "-t", "2"]

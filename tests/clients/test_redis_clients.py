@@ -7,10 +7,11 @@ import socket
 import subprocess
 import threading
 import time
+import warnings
 
 import pytest
 import redis
-from conftest import ENGINE, Server
+from conftest import ENGINE, LONGEST_KEY, Server
 from redis_judge import line, request
 from redis._parsers import _RESP2Parser, _RESP3Parser
 from redis.backoff import NoBackoff
@@ -168,13 +169,13 @@ def test_a_scan_that_costs_more_than_a_slice_has(start):
 
 
 def test_limits_are_told(client):
-    with pytest.raises(redis.ResponseError, match="key is longer than 250 bytes"):
-        client.get("k" * 251)
+    with pytest.raises(redis.ResponseError, match=f"key is longer than {LONGEST_KEY} bytes"):
+        client.get("k" * (LONGEST_KEY + 1))
     with pytest.raises(redis.ResponseError, match="key is empty"):
         client.set("", 1)
-    assert client.set("k" * 250, 1)
+    assert client.set("k" * LONGEST_KEY, 1)
     # In a list of many, such a key is one that is not there.
-    assert client.mget("k" * 250, "k" * 251, "") == [b"1", None, None]
+    assert client.mget("k" * LONGEST_KEY, "k" * (LONGEST_KEY + 1), "") == [b"1", None, None]
 
 
 def test_counters_of_many_clients_add_up(ours, client):
@@ -283,9 +284,11 @@ def test_djangos_cache(ours, backend):
 
     if not settings.configured:
         settings.configure()
-    caches = CacheHandler({"default": {"BACKEND": backend, "LOCATION": f"redis://127.0.0.1:{ours.redis_port}/0"}})
-    cache = caches["default"]
+    caches = CacheHandler({name: {"BACKEND": backend, "LOCATION": f"redis://127.0.0.1:{ours.redis_port}/{name[-1]}"} for name in ("0", "default1")})
+    other, cache = caches["0"], caches["default1"]
+    other.set("k", "of another database", 100)
     cache.clear()
+    assert cache.get("k") is None and other.get("k") == "of another database"
     cache.set("k", {"a": [1, 2]}, 100)
     assert cache.get("k") == {"a": [1, 2]} and cache.get("none", "other") == "other"
     assert cache.add("k", 1) is False and cache.add("new", 1) is True
@@ -296,8 +299,14 @@ def test_djangos_cache(ours, backend):
     assert cache.has_key("a") and cache.delete("a") and not cache.delete("a")
     cache.delete_many(["b", "new"])
     assert cache.get_or_set("made", lambda: 7) == 7
+    if LONGEST_KEY > 250:
+        with warnings.catch_warnings():
+            # memcached would refuse this key.
+            warnings.simplefilter("ignore")
+            cache.set("long" * 1000, 8, 100)
+            assert cache.get("long" * 1000) == 8 and cache.delete("long" * 1000)
     cache.clear()
-    assert cache.get("k") is None
+    assert cache.get("k") is None and other.get("k") == "of another database"
 
 
 def in_threads(count, work):

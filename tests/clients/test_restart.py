@@ -15,6 +15,7 @@ import time
 
 import conftest
 import pytest
+import redis
 from judge import converse
 
 ITEMS = {f"key{n}": b"v" * (n * 37 % 20_000) for n in range(500)}
@@ -265,6 +266,32 @@ def test_a_flush_that_is_to_come_comes_after_a_restart_too(start, tmp_path):
     # It would have come meanwhile.
     time.sleep(2)
     assert converse(start("--load", str(copy)).address, b"get c\r\n") == b"END\r\n"
+
+
+def test_a_restart_keeps_databases_and_long_keys(start, tmp_path):
+    flags = ("-e", str(tmp_path / "items"), "-m", "64", "--redis-port", "0")
+
+    def client(server, database):
+        return redis.Redis(port=server.told["REDIS INET"], db=database)
+
+    first = start(*flags)
+    for database in range(4):
+        client(first, database).set("k", database)
+    long = "l" * (conftest.LONGEST_KEY - 1)
+    client(first, 0).swapdb(0, 1)
+    client(first, 2).flushdb()
+    client(first, 3).set(long, "long")
+    first.process.send_signal(signal.SIGUSR1)
+    assert first.process.wait() == 0
+    second = start(*flags)
+    assert [client(second, database).get("k") for database in range(4)] == [b"1", b"0", None, b"3"]
+    assert client(second, 3).get(long) == b"long" and client(second, 3).dbsize() == 2
+    assert converse(second.address, b"get k\r\n") == b"VALUE k 0 1\r\n1\r\nEND\r\n"
+    # Database 0 alone goes, and the others with a flush of all.
+    client(second, 0).flushdb()
+    assert [client(second, database).dbsize() for database in range(4)] == [0, 1, 0, 2]
+    assert converse(second.address, b"flush_all\r\n") == b"OK\r\n"
+    assert client(second, 3).dbsize() == 0
 
 
 def test_a_file_of_an_earlier_build_is_read(start):

@@ -11,6 +11,8 @@ function same($expected, $found, string $what): void
 
 $client = new Redis();
 same(true, $client->connect("127.0.0.1", (int) $argv[1]), "connect");
+// Its cache has database 1, unless its configuration says otherwise.
+same(true, $client->select(1), "select");
 same(true, $client->flushDB(), "flush");
 
 const ADD = "return redis.call('exists',KEYS[1])<1 and redis.call('setex',KEYS[1],ARGV[2],ARGV[1])";

@@ -11,7 +11,7 @@ end
 kind, port = ARGV
 cache = case kind
         when "memcached" then ActiveSupport::Cache.lookup_store(:mem_cache_store, "127.0.0.1:#{port}")
-        when "redis" then ActiveSupport::Cache.lookup_store(:redis_cache_store, url: "redis://127.0.0.1:#{port}/0")
+        when "redis" then ActiveSupport::Cache.lookup_store(:redis_cache_store, url: "redis://127.0.0.1:#{port}/1")
         end
 cache.clear
 same nil, cache.read("none"), "read of none"

@@ -19,18 +19,17 @@ use super::{Cuckoo, plain_item};
 use nuthatch_engine::reply::{Replies, Reply};
 use nuthatch_engine::request::Key;
 use nuthatch_store::count::Count;
-use nuthatch_store::item::{HEADER, Header};
+use nuthatch_store::item::{HEADER, Header, SHORT_KEY_LEN_MAX};
 use nuthatch_store::memory::arena::{Address, WORD};
 use nuthatch_store::memory::bytes;
 use nuthatch_store::reclaim::Reclaim;
 
-/// A window has room for the usual item with the longest key and the longest value that is copied, and for the word
-/// behind it that [`bytes`] may load.
+/// A window has room for the usual item with the longest short key and the longest value that is copied, and for the
+/// word behind it that [`bytes`] may load.
 #[cfg(not(loom))]
 const _: () = {
-    use nuthatch_engine::request::KEY_LEN_MAX;
     use nuthatch_store::memory::arena::WINDOW;
-    assert!(WINDOW * WORD >= HEADER + KEY_LEN_MAX + COPY_MAX + WORD);
+    assert!(WINDOW * WORD >= HEADER + SHORT_KEY_LEN_MAX + COPY_MAX + WORD);
 };
 
 /// A lookup between the second and the third stage of a batch: its tags have been compared, and it waits for the item's
@@ -231,6 +230,10 @@ impl<D: Variant> Cuckoo<D> {
         };
         let (head, body) = words.split_at(HEADER / WORD);
         let key = key.bytes();
+        // A long key takes the slow path, and no key exceeds the window.
+        if key.len() > SHORT_KEY_LEN_MAX {
+            return FastPath::Not;
+        }
         // In this order each word is used where it is loaded: none is kept meanwhile, or spilled.
         let word0 = head[0].load(Ordering::Relaxed);
         if !bytes::equal(body, key) {

@@ -76,7 +76,6 @@ use nuthatch_engine::index_stats::{BucketKind, IndexHistogram};
 use nuthatch_engine::stats::EngineStats;
 use nuthatch_engine::{
     AnyEngine, Audit, AuditError, Engine, Evictions, Footprint, Inspect, KeyHasher, LimitError,
-    request,
 };
 use nuthatch_store::count::{COUNTS, engine_stats};
 use nuthatch_store::item::{Header, plain_item};
@@ -230,6 +229,10 @@ impl<D: Variant> Engine for Cuckoo<D> {
         self.item_size_max
     }
 
+    fn key_len_max(&self) -> usize {
+        self.store.key_len_max(self.item_size_max)
+    }
+
     fn evicts(&self) -> bool {
         self.evicts
     }
@@ -270,7 +273,5 @@ impl<D: Variant> Audit for Cuckoo<D> {
 }
 
 const _: () = {
-    // The key's length fits its eight bits.
-    assert!(request::KEY_LEN_MAX < 256);
     assert!(PAGE.is_multiple_of(WORD));
 };

@@ -13,6 +13,7 @@ use super::get::ATTEMPTS;
 use super::handle::COPY_MAX;
 use super::index::Candidates;
 use super::layout::{SlotWord, Variant};
+use nuthatch_engine::request::LONG_KEY_LEN_MAX;
 use nuthatch_engine::{Cursor, Visit};
 use nuthatch_store::item::Header;
 use nuthatch_store::memory::arena::Address;
@@ -21,22 +22,11 @@ use nuthatch_store::reclaim::Reclaim;
 use nuthatch_store::table::Table;
 
 /// An item copied out while it was in the table.
+#[derive(Default)]
 pub(super) struct Copy {
-    key: [MaybeUninit<u8>; 256],
-    key_len: usize,
+    key: Vec<MaybeUninit<u8>>,
     value: Vec<MaybeUninit<u8>>,
     header: Option<Header>,
-}
-
-impl Default for Copy {
-    fn default() -> Self {
-        Self {
-            key: [MaybeUninit::new(0); 256],
-            key_len: 0,
-            value: Vec::new(),
-            header: None,
-        }
-    }
 }
 
 impl<D: Variant> Cuckoo<D> {
@@ -59,11 +49,10 @@ impl<D: Variant> Cuckoo<D> {
 
     fn show(&self, now: Time, address: Address, copy: &Copy, visit: &mut dyn FnMut(Visit<'_>)) {
         let Some(header) = copy.header else { return };
-        // SAFETY: the key's array and the value's vector were initialised when they were made, and
-        // are only ever written over.
+        // SAFETY: the bytes of both vectors were initialised when these grew, and are only ever written over.
         let (key, value) = unsafe {
             (
-                bytes::assume_init(&copy.key[..copy.key_len]),
+                bytes::assume_init(&copy.key),
                 bytes::assume_init(&copy.value),
             )
         };
@@ -100,12 +89,18 @@ impl<D: Variant> Cuckoo<D> {
     /// Copies the key at an address, and returns its candidates. The key may be torn. `None` if there is none.
     fn copy_key_of(&self, address: Address, copy: &mut Copy) -> Option<Candidates> {
         let header = Header::load(&self.store.arena, address);
-        copy.key_len = header.key_len();
-        let key = &mut copy.key[..copy.key_len];
-        self.store.arena.read(address, header.key_start(), key);
-        // SAFETY: initialised when made, written over since.
-        let key = unsafe { bytes::assume_init(key) };
-        (!key.is_empty()).then(|| self.index.place(self.hasher.hash(key)))
+        let key_len = header.key_len();
+        // A torn length is bounded before memory is taken for it.
+        if key_len == 0 || key_len > LONG_KEY_LEN_MAX {
+            return None;
+        }
+        copy.key.resize(key_len, MaybeUninit::new(0));
+        self.store
+            .arena
+            .read(address, header.key_start(), &mut copy.key);
+        // SAFETY: initialised when it grew, written over since.
+        let key = unsafe { bytes::assume_init(&copy.key) };
+        Some(self.index.place(self.hasher.hash(key)))
     }
 
     /// Copies the rest of the item at an address, if the slots of its key's buckets refer to it, and it is alive and
@@ -125,7 +120,7 @@ impl<D: Variant> Cuckoo<D> {
             .any(|word| SlotWord(word.load(Ordering::Relaxed)).refers_like::<D>(slot));
         // Once more: the key hashed above may have been torn.
         let header = Header::load(&self.store.arena, address);
-        let same = header.key_len() == copy.key_len && self.same_key(address, &header, copy);
+        let same = header.key_len() == copy.key.len() && self.same_key(address, &header, copy);
         copy.header = Some(header);
         if !linked || !same || !self.is_live(&header, now) {
             return false;
@@ -141,8 +136,8 @@ impl<D: Variant> Cuckoo<D> {
     }
 
     fn same_key(&self, address: Address, header: &Header, copy: &Copy) -> bool {
-        // SAFETY: initialised when made, written over since.
-        let key = unsafe { bytes::assume_init(&copy.key[..copy.key_len]) };
+        // SAFETY: initialised when it grew, written over since.
+        let key = unsafe { bytes::assume_init(&copy.key) };
         self.store.arena.equals(
             address,
             header.key_start() / nuthatch_store::memory::arena::WORD,

@@ -70,6 +70,7 @@ trait DynEngine: Inspect + Audit + Send + Sync {
     fn next_number(&self) -> u64;
     fn set_memory_limit(&self, bytes: usize) -> Result<(), LimitError>;
     fn item_size_max(&self) -> usize;
+    fn key_len_max(&self) -> usize;
     fn evicts(&self) -> bool;
 }
 
@@ -114,6 +115,10 @@ impl<E: Engine> DynEngine for E {
 
     fn item_size_max(&self) -> usize {
         Engine::item_size_max(self)
+    }
+
+    fn key_len_max(&self) -> usize {
+        Engine::key_len_max(self)
     }
 
     fn evicts(&self) -> bool {
@@ -166,6 +171,10 @@ impl Engine for AnyEngine {
 
     fn item_size_max(&self) -> usize {
         inside(|| self.0.item_size_max())
+    }
+
+    fn key_len_max(&self) -> usize {
+        inside(|| self.0.key_len_max())
     }
 
     fn evicts(&self) -> bool {

@@ -9,7 +9,7 @@ use crate::any::AnyEngine;
 use crate::inspect::{Audit, Footprint, Inspect};
 use crate::limit::LimitError;
 use crate::reply::{Item, Replies, Reply};
-use crate::request::{Key, Request, Store};
+use crate::request::{COMMON_KEY_LEN_MAX, Key, Request, Store};
 use crate::stats::EngineStats;
 
 /// A table with its memory, shared between threads. A program chooses it once, at the top.
@@ -65,6 +65,11 @@ pub trait Engine: Inspect + Audit + Send + Sync + Sized + 'static {
 
     /// The largest item (header, key and value), in bytes.
     fn item_size_max(&self) -> usize;
+
+    /// The longest key that this engine takes, in bytes. Callers give it none that is longer.
+    fn key_len_max(&self) -> usize {
+        COMMON_KEY_LEN_MAX
+    }
 
     /// False: a full engine answers [`Reply::OutOfMemory`] instead of evicting (`-M`).
     fn evicts(&self) -> bool;

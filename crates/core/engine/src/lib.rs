@@ -16,6 +16,7 @@ mod engine;
 pub mod index_stats;
 mod inspect;
 mod limit;
+pub mod namespace;
 pub mod number;
 pub mod reply;
 pub mod request;

@@ -5,8 +5,17 @@
 use nuthatch_base::hash::KeyHasher;
 use nuthatch_base::sync::clock::Time;
 
-/// The longest key, in bytes: memcached's limit.
+/// The longest key of memcached's clients and of the library, in bytes.
 pub const KEY_LEN_MAX: usize = 250;
+
+/// Bytes that a server may put in front of a client's key, to keep its databases apart.
+pub const PREFIX_LEN_MAX: usize = 5;
+
+/// The longest key that every engine takes.
+pub const COMMON_KEY_LEN_MAX: usize = KEY_LEN_MAX + PREFIX_LEN_MAX;
+
+/// The longest key that any engine takes: 64 KiB behind a prefix.
+pub const LONG_KEY_LEN_MAX: usize = (64 << 10) + PREFIX_LEN_MAX;
 
 /// A key and its hash.
 #[derive(Clone, Copy, Debug)]
@@ -19,12 +28,13 @@ impl<'a> Key<'a> {
     /// Hashes `bytes` with the function of the engine that gets the request
     /// ([`Engine::hasher`](crate::Engine::hasher)).
     ///
-    /// Panics if the key is empty or longer than [`KEY_LEN_MAX`]: callers check the keys that peers send.
+    /// Panics if the key is empty or longer than [`LONG_KEY_LEN_MAX`]: callers check the keys that peers send. The engine
+    /// may take no more than [`Engine::key_len_max`](crate::Engine::key_len_max) bytes.
     #[inline]
     pub fn new(bytes: &'a [u8], hasher: &KeyHasher) -> Self {
         assert!(
-            !bytes.is_empty() && bytes.len() <= KEY_LEN_MAX,
-            "a key has 1 to 250 bytes"
+            !bytes.is_empty() && bytes.len() <= LONG_KEY_LEN_MAX,
+            "a key has 1 to 65541 bytes"
         );
         Self {
             bytes,
@@ -37,7 +47,7 @@ impl<'a> Key<'a> {
         Self { bytes, hash }
     }
 
-    /// The key's bytes: 1 to 250, of any value.
+    /// The key's bytes: 1 to as many as the engine takes, of any value.
     #[inline(always)]
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes

@@ -6,7 +6,7 @@
 //!  ...
 //!  end      | 0 4 | 0 4 | checksum 8 | items 8 | next number 8 |
 //!
-//!  item     | key length 1 | 1 if it expires 1 | flags 4 | cas 8 | left 8 | value length 4 | key | value |
+//!  item     | key length 3 | 1 if it expires 1 | flags 4 | cas 8 | left 8 | value length 4 | key | value |
 //! ```
 //!
 //! Checksums are XXH3 of 64 bits; that of the end covers the blocks' checksums and the next number, which is above the
@@ -16,7 +16,9 @@
 //! since 1970, and by the time since the start of the machine, with that start's name. What is left of an item's life,
 //! and of the time to a flush of all items that is still to come, counts from that moment. 0 is no flush.
 //!
-//! Version 1 is read as well. There the header is
+//! A key is that of an engine whose databases have their first [namespaces](nuthatch_engine::namespace).
+//!
+//! Versions 1 and 2 are read as well. In both the key length is 1 byte, and all keys are of database 0, without a prefix. In version 1 the header is
 //!
 //! ```text
 //!           | NUTHATCH | version 4 | flush 4 | unix 8 | checksum of these 8 |
@@ -25,9 +27,12 @@
 //! with the flush in sixteenths of a second and the moment in milliseconds; an item has the moment of its end, in
 //! milliseconds since 1970, in place of what is left; and the end has no next number.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use nuthatch_engine::Time;
+use nuthatch_engine::namespace::{Mapping, Namespace};
+use nuthatch_engine::request::{KEY_LEN_MAX, LONG_KEY_LEN_MAX};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::written::Written;
@@ -36,7 +41,7 @@ use crate::written::Written;
 pub const MAGIC: [u8; 8] = *b"NUTHATCH";
 
 /// The version that is written.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Bytes of the header.
 pub const HEADER: usize = 64;
@@ -54,7 +59,16 @@ pub const BLOCK_HEAD: usize = 16;
 pub const BLOCK: usize = 1 << 20;
 
 /// Bytes of an item before its key.
-pub const ITEM_HEAD: usize = 26;
+pub const ITEM_HEAD: usize = KEY_LEN + BEHIND_KEY_LEN;
+
+/// Bytes of a key's length.
+const KEY_LEN: usize = 3;
+
+/// The same in versions 1 and 2.
+const KEY_LEN_2: usize = 1;
+
+/// Bytes between a key's length and the key.
+const BEHIND_KEY_LEN: usize = 25;
 
 /// The longest block: an item has at most 1 GiB (`-I`).
 pub const BLOCK_MAX: usize = (1 << 30) + BLOCK;
@@ -62,7 +76,7 @@ pub const BLOCK_MAX: usize = (1 << 30) + BLOCK;
 /// One item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// 1 to 250 bytes.
+    /// 1 to [`LONG_KEY_LEN_MAX`] bytes.
     pub key: &'a [u8],
     /// The client's flags.
     pub flags: u32,
@@ -81,16 +95,47 @@ pub struct Head {
     pub written: Written,
     /// The time from there to a flush that is still to come.
     pub flush: Option<Duration>,
-    /// The file has version 1.
-    pub is_first: bool,
+    /// The file's version.
+    pub version: Version,
+}
+
+/// The version of a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Version {
+    /// 1.
+    First,
+    /// 2.
+    Second,
+    /// The one that is written.
+    #[default]
+    Third,
+}
+
+impl Version {
+    /// Bytes of a key's length.
+    fn key_len(self) -> usize {
+        match self {
+            Self::First | Self::Second => KEY_LEN_2,
+            Self::Third => KEY_LEN,
+        }
+    }
 }
 
 impl Head {
+    /// The engine's key of an item of the file.
+    pub fn key_of<'k>(&self, key: &'k [u8]) -> Cow<'k, [u8]> {
+        match self.version {
+            Version::Third => Cow::Borrowed(key),
+            Version::First | Version::Second if Namespace::BARE.leaves(key) => Cow::Borrowed(key),
+            Version::First | Version::Second => Cow::Owned(Namespace::BARE.stored(key)),
+        }
+    }
+
     /// What the number of an item says that was left of its life.
     fn left(&self, number: u64) -> Duration {
-        match self.is_first {
-            true => Duration::from_millis(number).saturating_sub(self.written.unix),
-            false => Duration::from_nanos(number),
+        match self.version {
+            Version::First => Duration::from_millis(number).saturating_sub(self.written.unix),
+            Version::Second | Version::Third => Duration::from_nanos(number),
         }
     }
 }
@@ -137,11 +182,15 @@ pub fn parse_header<E>(
     }
     match number(&first[8..12]) as u32 {
         1 => Ok(parse_header_1(first)),
-        VERSION => {
+        version @ (2 | VERSION) => {
             let mut header = [0; HEADER];
             header[..HEADER_1].copy_from_slice(first);
             more(&mut header[HEADER_1..])?;
-            Ok(parse_header_2(&header))
+            let version = match version {
+                VERSION => Version::Third,
+                _ => Version::Second,
+            };
+            Ok(parse_header_2(&header, version))
         }
         version => Ok(Err(BadHeader::Version(version))),
     }
@@ -158,11 +207,11 @@ fn parse_header_1(header: &[u8; HEADER_1]) -> Result<Head, BadHeader> {
             ..Written::default()
         },
         flush: (!flush.is_zero()).then_some(flush),
-        is_first: true,
+        version: Version::First,
     })
 }
 
-fn parse_header_2(header: &[u8; HEADER]) -> Result<Head, BadHeader> {
+fn parse_header_2(header: &[u8; HEADER], version: Version) -> Result<Head, BadHeader> {
     if number(&header[SUMMED..]) != xxh3_64(&header[..SUMMED]) {
         return Err(BadHeader::Checksum);
     }
@@ -176,7 +225,7 @@ fn parse_header_2(header: &[u8; HEADER]) -> Result<Head, BadHeader> {
             boot,
         },
         flush: Some(time(16)).filter(|flush| !flush.is_zero()),
-        is_first: false,
+        version,
     })
 }
 
@@ -188,8 +237,8 @@ pub(crate) fn number(bytes: &[u8]) -> u64 {
 
 /// Appends an item to a block.
 pub fn push(block: &mut Vec<u8>, record: &Record<'_>, value_len: usize) {
-    // Both lengths fit: the limits are 250 bytes and 1 GiB.
-    block.push(record.key.len() as u8);
+    // Both lengths fit: the limits are 64 KiB and 1 GiB.
+    block.extend_from_slice(&(record.key.len() as u32).to_le_bytes()[..KEY_LEN]);
     block.push(u8::from(record.left.is_some()));
     block.extend_from_slice(&record.flags.to_le_bytes());
     block.extend_from_slice(&record.cas.to_le_bytes());
@@ -201,18 +250,28 @@ pub fn push(block: &mut Vec<u8>, record: &Record<'_>, value_len: usize) {
 
 /// Takes the item at the front of a block of a file with this head. `None` if there is no complete one.
 pub fn pop<'a>(block: &mut &'a [u8], of: &Head) -> Option<Record<'a>> {
-    let (head, rest) = block.split_at_checked(ITEM_HEAD)?;
-    let (key, rest) = rest.split_at_checked(usize::from(head[0]))?;
-    let (value, rest) = rest.split_at_checked(number(&head[22..26]) as usize)?;
-    if key.is_empty() || key.len() > nuthatch_engine::request::KEY_LEN_MAX {
+    let (key_len, rest) = block.split_at_checked(of.version.key_len())?;
+    let (head, rest) = rest.split_at_checked(BEHIND_KEY_LEN)?;
+    let (key, rest) = rest.split_at_checked(number(key_len) as usize)?;
+    let (value, rest) = rest.split_at_checked(number(&head[21..25]) as usize)?;
+    let longest = match of.version {
+        Version::First | Version::Second => KEY_LEN_MAX,
+        Version::Third => LONG_KEY_LEN_MAX,
+    };
+    if key.is_empty() || key.len() > longest {
         return None;
+    }
+    if of.version == Version::Third {
+        // A key of a database, as it is at the begin of a server.
+        let (namespace, _) = Namespace::try_split(key)?;
+        Mapping::default().database_of(namespace)?;
     }
     *block = rest;
     Some(Record {
         key,
-        flags: number(&head[2..6]) as u32,
-        cas: number(&head[6..14]),
-        left: (head[1] != 0).then(|| of.left(number(&head[14..22]))),
+        flags: number(&head[1..5]) as u32,
+        cas: number(&head[5..13]),
+        left: (head[0] != 0).then(|| of.left(number(&head[13..21]))),
         value,
     })
 }
@@ -286,7 +345,7 @@ mod tests {
                 uptime: Duration::from_nanos(3),
             },
             flush: Some(Duration::from_nanos(7)),
-            is_first: false,
+            version: Version::Third,
         };
         let good = header(&head);
         assert_eq!(parsed(&good), Ok(head));

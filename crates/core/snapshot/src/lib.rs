@@ -34,7 +34,7 @@ mod written;
 
 pub use error::Error;
 pub use load::{load, load_file, load_last, receive, verify, verify_head};
-pub use save::{save, write};
+pub use save::{Circumstances, save, write};
 pub use written::Written;
 
 /// Called for each block that is read. Its result tells whether to go on.
@@ -51,6 +51,8 @@ pub struct Summary {
     pub left_out: LeftOut,
     /// Items that the engine evicted during the load, for want of memory: most of them are loaded items.
     pub evicted: u64,
+    /// After a load: the databases with items, a bit each.
+    pub databases: u32,
     /// After a load: the time from now to a flush of all items that is still to come, if there is one.
     pub flush: Option<Duration>,
 }

@@ -7,11 +7,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use nuthatch_engine::namespace::Namespace;
 use nuthatch_engine::{
     Clock, Engine, Expiry, Handle, Item, Key, Op, Present, Replies, Reply, Request, Store, Value,
 };
 
-use crate::format::{self, BLOCK_HEAD, BLOCK_MAX, BadHeader, HEADER_1, Head, Record, Whole};
+use crate::format::{
+    self, BLOCK_HEAD, BLOCK_MAX, BadHeader, HEADER_1, Head, Record, Version, Whole,
+};
 use crate::numbers::{NUMBER_MAX, Next, Source};
 use crate::written::Written;
 use crate::{Error, Progress, Summary};
@@ -134,22 +137,30 @@ fn take<E: Engine, R: Read>(
         let (now, present) = (clock.now(), clock.present());
         let age = file.age(clock).unwrap_or_default();
         let mut block = &file.block[..];
-        let mut requests = Vec::with_capacity(BATCH);
+        let mut stores = Vec::with_capacity(BATCH);
         loop {
             let record = format::pop(&mut block, &file.head);
             if let Some(record) = &record {
                 next.note(record.cas);
+                let key = file.head.key_of(record.key);
                 match store(present, age, record) {
-                    Some(store) => requests.push(Request {
-                        key: Key::new(record.key, engine.hasher()),
-                        op: Op::Store(store),
-                    }),
+                    Some(_) if key.len() > engine.key_len_max() => summary.left_out.too_large += 1,
+                    Some(store) => stores.push((key, store)),
                     None => summary.left_out.expired += 1,
                 }
             }
-            if requests.len() == BATCH || record.is_none() {
+            if stores.len() == BATCH || record.is_none() {
+                let requests: Vec<_> = stores
+                    .iter()
+                    .map(|(key, store)| Request {
+                        key: Key::new(key, engine.hasher()),
+                        op: Op::Store(*store),
+                    })
+                    .collect();
+                let homes = stores.iter().map(|(key, _)| Namespace::split(key).0.home());
+                summary.databases |= homes.fold(0, |all, home| all | 1 << home);
                 handle.execute(now, &requests, &mut Counted(&mut summary));
-                requests.clear();
+                stores.clear();
             }
             if record.is_none() {
                 break;
@@ -292,7 +303,7 @@ impl<'p, R: Read> Snapshot<'p, R> {
         if is_end {
             let (mut items, mut number) = ([0; 8], [0; 8]);
             self.read(&mut items)?;
-            if !self.head.is_first {
+            if self.head.version != Version::First {
                 self.read(&mut number)?;
                 self.next_number = Some(u64::from_le_bytes(number));
             }

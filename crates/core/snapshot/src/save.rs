@@ -1,5 +1,6 @@
 //! Saves the items of an engine into a file.
 
+use std::borrow::Cow;
 use std::io::{self, BufWriter, Write};
 use std::mem::MaybeUninit;
 use std::path::Path;
@@ -7,34 +8,44 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nuthatch_base::file::{OWNER_ONLY, Unfinished};
+use nuthatch_engine::namespace::{Mapping, Namespace};
 use nuthatch_engine::{
     Clock, Cursor, Engine, Expiry, Handle, Item, Key, Op, Present, Read, Replies, Reply, Request,
     Time, Value,
 };
 
-use crate::format::{self, BLOCK, Head, Record, Whole};
+use crate::format::{self, BLOCK, Head, Record, Version, Whole};
 use crate::written::Written;
 use crate::{Error, Summary};
 
 /// Places that a visit looks at between two writes.
 const BUDGET: usize = 256;
 
-/// Writes all items into a file that gets its name when it is complete and on the disk. A file of that name is replaced
-/// then. `flush` is the moment of a flush of all items that is still to come, if there is one.
+/// What a server knows of an engine's items.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Circumstances {
+    /// The moment of a flush of all items that is still to come, if there is one.
+    pub flush: Option<Time>,
+    /// Whose database's their namespaces are.
+    pub mapping: Mapping,
+}
+
+/// Writes all items of databases into a file that gets its name when it is complete and on the disk. A file of that name
+/// is replaced then.
 ///
 /// Errors: the file cannot be written; another process is writing it; the path is no file. An existing file then stays
 /// as it is.
 pub fn save<E: Engine>(
     engine: &Arc<E>,
     clock: &Clock,
-    flush: Option<Time>,
+    circumstances: Circumstances,
     path: &Path,
     progress: &mut dyn FnMut(),
 ) -> Result<Summary, Error> {
     let io = |error| Error::Io(path.to_owned(), error);
     let mut file = Unfinished::begin(path, OWNER_ONLY).map_err(io)?;
     let out = BufWriter::new(&mut file);
-    let summary = write(engine, clock, flush, out, progress).map_err(io)?;
+    let summary = write(engine, clock, circumstances, out, progress).map_err(io)?;
     file.finish(path).map_err(io)?;
     Ok(summary)
 }
@@ -43,7 +54,7 @@ pub fn save<E: Engine>(
 pub fn write<E: Engine>(
     engine: &Arc<E>,
     clock: &Clock,
-    flush: Option<Time>,
+    circumstances: Circumstances,
     out: impl Write,
     progress: &mut dyn FnMut(),
 ) -> io::Result<Summary> {
@@ -51,6 +62,7 @@ pub fn write<E: Engine>(
     let mut writer = Writer {
         out,
         begun: wall.present,
+        mapping: circumstances.mapping,
         progress,
         block: Vec::new(),
         items: 0,
@@ -59,8 +71,8 @@ pub fn write<E: Engine>(
     };
     writer.put(&format::header(&Head {
         written: Written::now(&wall),
-        flush: flush.map(|at| left(wall.present, at)),
-        is_first: false,
+        flush: circumstances.flush.map(|at| left(wall.present, at)),
+        version: Version::Third,
     }))?;
     writer.all(engine, clock)?;
     // After the last item: no item of the file has a higher number.
@@ -72,6 +84,7 @@ struct Writer<'p, W: Write> {
     out: W,
     /// The moment of the header, from which all that is left of lives counts.
     begun: Present,
+    mapping: Mapping,
     progress: &'p mut dyn FnMut(),
     block: Vec<u8>,
     /// Items of the block.
@@ -88,7 +101,9 @@ impl<W: Write> Writer<'_, W> {
         while let Some(from) = next {
             let now = clock.now();
             next = handle.visit(now, from, BUDGET, &mut |visit| {
-                if visit.item.stale || is_placeholder(&visit.item) {
+                if self.key_of(visit.key).is_none() {
+                    // A flush of its database has left it.
+                } else if visit.item.stale || is_placeholder(&visit.item) {
                     self.summary.left_out.stale += 1;
                 } else if visit.value.len() == visit.item.value_len {
                     self.push(visit.key, &visit.item, visit.value);
@@ -105,8 +120,19 @@ impl<W: Write> Writer<'_, W> {
         self.write_if(1)
     }
 
+    /// An item's key in the file: that of its database at the begin of a server.
+    fn key_of<'k>(&self, key: &'k [u8]) -> Option<Cow<'k, [u8]>> {
+        let (namespace, name) = Namespace::split(key);
+        let first = Namespace::of(self.mapping.database_of(namespace)?, 0);
+        Some(match namespace == first {
+            true => Cow::Borrowed(key),
+            false => Cow::Owned(first.stored(name)),
+        })
+    }
+
     fn push(&mut self, key: &[u8], item: &Item, value: &[u8]) {
-        let record = record(self.begun, key, item, value);
+        let Some(key) = self.key_of(key) else { return };
+        let record = record(self.begun, &key, item, value);
         format::push(&mut self.block, &record, item.value_len);
         self.items += 1;
     }
@@ -119,6 +145,7 @@ impl<W: Write> Writer<'_, W> {
         clock: &Clock,
         key: &[u8],
     ) {
+        let Some(name) = self.key_of(key) else { return };
         let begun = self.begun;
         let read = Read {
             bump: false,
@@ -132,7 +159,7 @@ impl<W: Write> Writer<'_, W> {
             block: &mut self.block,
             start: 0,
             promised: 0,
-            head: |item: &Item| record(begun, key, item, &[]),
+            head: |item: &Item| record(begun, &name, item, &[]),
             found: false,
         };
         handle.execute(clock.now(), &[request], &mut taken);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use nuthatch_check::naive::{Naive, Options};
 use nuthatch_engine::{Clock, Engine, Expiry, Handle, Key, Op, Request, Store};
-use nuthatch_snapshot::write;
+use nuthatch_snapshot::{Circumstances, write};
 
 /// Takes no answers.
 struct Nothing;
@@ -43,7 +43,14 @@ fn file() -> Vec<u8> {
             .execute(clock.now(), &[request], &mut Nothing);
     }
     let mut file = Vec::new();
-    write(&engine, &clock, None, &mut file, &mut || ()).unwrap();
+    write(
+        &engine,
+        &clock,
+        Circumstances::default(),
+        &mut file,
+        &mut || (),
+    )
+    .unwrap();
     file
 }
 

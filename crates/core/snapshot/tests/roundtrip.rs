@@ -8,16 +8,17 @@ use std::time::{Duration, Instant};
 
 use nuthatch_check::naive::{Naive, Options};
 use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
+use nuthatch_engine::namespace::{Mapping, Namespace};
 use nuthatch_engine::{
-    Clock, Engine, Expiry, Handle, Item, Key, Op, Read, Removal, Replies, Reply, Request, Store,
-    TICK, Time, Value,
+    Clock, Cursor, Engine, Expiry, Handle, Item, Key, Op, Read, Removal, Replies, Reply, Request,
+    Store, TICK, Time, Value,
 };
 use nuthatch_snapshot::format::MAGIC;
-use nuthatch_snapshot::{Error, Summary, load_last, receive, verify, write};
+use nuthatch_snapshot::{Circumstances, Error, Summary, load_last, receive, verify, write};
 use xxhash_rust::xxh3::xxh3_64;
 
 fn save<E: Engine>(engine: &Arc<E>, clock: &Clock, path: &Path) -> Result<Summary, Error> {
-    nuthatch_snapshot::save(engine, clock, None, path, &mut || ())
+    nuthatch_snapshot::save(engine, clock, Circumstances::default(), path, &mut || ())
 }
 
 fn load<E: Engine>(engine: &Arc<E>, clock: &Clock, path: &Path) -> Result<Summary, Error> {
@@ -250,11 +251,11 @@ fn a_file_that_was_changed_or_cut_anywhere_is_refused_whole() {
     fs::write(&bad, b"set a 0 0 1\r\n").unwrap();
     assert!(matches!(verify(&bad), Err(Error::NotASnapshot(_))));
     let mut later = good.clone();
-    later[8] = 3;
+    later[8] = 4;
     fs::write(&bad, &later).unwrap();
-    assert!(matches!(verify(&bad), Err(Error::Version(_, 3))));
+    assert!(matches!(verify(&bad), Err(Error::Version(_, 4))));
     // It says where and why.
-    assert!(verify(&bad).unwrap_err().to_string().contains("version 3"));
+    assert!(verify(&bad).unwrap_err().to_string().contains("version 4"));
 }
 
 #[test]
@@ -262,7 +263,14 @@ fn a_stream_has_the_same_items_and_is_refused_wherever_it_is_cut() {
     let clock = Clock::start();
     let (engine, keys) = filled(&clock);
     let (mut stream, mut written) = (Vec::new(), 0);
-    let sent = write(&engine, &clock, None, &mut stream, &mut || written += 1).unwrap();
+    let sent = write(
+        &engine,
+        &clock,
+        Circumstances::default(),
+        &mut stream,
+        &mut || written += 1,
+    )
+    .unwrap();
     assert!(sent.bytes == stream.len() as u64 && written > 1);
     let name = Path::new("a stream");
     let receive = |bytes: &[u8]| {
@@ -449,7 +457,14 @@ fn no_number_is_given_out_again() {
     };
     first.handle().execute(clock.now(), &[removal], &mut taken);
     let mut stream = Vec::new();
-    write(&first, &clock, None, &mut stream, &mut || ()).unwrap();
+    write(
+        &first,
+        &clock,
+        Circumstances::default(),
+        &mut stream,
+        &mut || (),
+    )
+    .unwrap();
     save(&first, &clock, &path).unwrap();
     let (by_stream, by_stop) = (cuckoo(), cuckoo());
     let mut go_on = || Continue(());
@@ -476,8 +491,11 @@ fn a_flush_that_is_to_come_is_told_by_the_time_that_is_left() {
     let (clock, engine) = (Clock::start(), cuckoo());
     set(&engine, &clock, b"k", b"v", 0, Expiry::Never);
     let left = |delay: Option<Duration>, pause: Duration| {
-        let flush = delay.map(|delay| clock.now().after(delay));
-        nuthatch_snapshot::save(&engine, &clock, flush, &path, &mut || ()).unwrap();
+        let circumstances = Circumstances {
+            flush: delay.map(|delay| clock.now().after(delay)),
+            ..Circumstances::default()
+        };
+        nuthatch_snapshot::save(&engine, &clock, circumstances, &path, &mut || ()).unwrap();
         std::thread::sleep(pause);
         load(&cuckoo(), &Clock::start(), &path).unwrap().flush
     };
@@ -571,4 +589,89 @@ fn what_is_no_file_is_not_replaced() {
         assert_eq!(before, after);
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+}
+
+/// The keys of an engine, in order.
+fn keys(engine: &Arc<Cuckoo>, clock: &Clock) -> Vec<Vec<u8>> {
+    let mut keys = Vec::new();
+    let mut handle = engine.handle();
+    let mut next = Some(Cursor::default());
+    while let Some(from) = next {
+        next = handle.visit(clock.now(), from, 64, &mut |visit| {
+            keys.push(visit.key.to_vec());
+        });
+    }
+    keys.sort_unstable();
+    keys
+}
+
+#[test]
+fn databases_come_back_under_their_numbers_and_what_a_flush_left_does_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("items");
+    let (clock, engine) = (Clock::start(), cuckoo());
+    // Databases 0 and 2 were exchanged, and 1 was flushed.
+    let mut mapping = Mapping::default();
+    mapping.0.swap(0, 2);
+    mapping.0[1] = Namespace::of(1, 7);
+    let long = vec![b'l'; 60_000];
+    for (namespace, key) in [
+        (Namespace::of(0, 0), &b"was 0"[..]),
+        (Namespace::of(0, 0), b"\0was 0"),
+        (Namespace::of(1, 0), b"flushed"),
+        (Namespace::of(1, 7), b"in 1"),
+        (Namespace::of(2, 0), b"was 2"),
+        (Namespace::of(15, 0), &long),
+    ] {
+        set(
+            &engine,
+            &clock,
+            &namespace.stored(key),
+            b"v",
+            0,
+            Expiry::Never,
+        );
+    }
+    let circumstances = Circumstances {
+        mapping,
+        ..Circumstances::default()
+    };
+    nuthatch_snapshot::save(&engine, &clock, circumstances, &path, &mut || ()).unwrap();
+    let next = cuckoo();
+    let summary = load(&next, &clock, &path).unwrap();
+    assert_eq!(
+        (summary.items, summary.databases),
+        (5, 1 | 1 << 1 | 1 << 2 | 1 << 15)
+    );
+    let mut expected = [
+        (0, &b"was 2"[..]),
+        (1, b"in 1"),
+        (2, b"was 0"),
+        (2, b"\0was 0"),
+        (15, &long),
+    ]
+    .map(|(database, key)| Namespace::of(database, 0).stored(key));
+    expected.sort_unstable();
+    assert!(keys(&next, &clock) == expected);
+}
+
+/// Before databases, a key could begin with any byte.
+#[test]
+fn keys_of_the_first_versions_are_those_of_database_0() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("items");
+    let (clock, engine) = (Clock::start(), cuckoo());
+    let now = clock.wall().unix().as_millis() as u64;
+    let mut file = first_version(now, 0);
+    let at = file.windows(6).position(|it| it == b"avalue").unwrap();
+    file[at] = 0;
+    // The block's checksum, and that of the end.
+    let block = 32 + 16..file.len() - 24;
+    let sum = xxh3_64(&file[block.clone()]).to_le_bytes();
+    file[block.start - 8..block.start].copy_from_slice(&sum);
+    let end = file.len() - 16;
+    file[end..end + 8].copy_from_slice(&xxh3_64(&sum).to_le_bytes());
+    fs::write(&path, file).unwrap();
+    assert_eq!(load(&engine, &clock, &path).unwrap().databases, 1);
+    assert_eq!(keys(&engine, &clock), [&b"\0\0\0"[..], b"b"]);
 }

@@ -25,13 +25,13 @@ use std::sync::{Arc, OnceLock};
 
 use nuthatch_base::sync::mutex::{Mutex, MutexGuard};
 use nuthatch_base::sync::shim::{AtomicUsize, Ordering, fence};
-use nuthatch_engine::request::Expiry;
+use nuthatch_engine::request::{COMMON_KEY_LEN_MAX, Expiry, LONG_KEY_LEN_MAX};
 use nuthatch_engine::{AuditError, Cursor, Evictions, LimitError};
 
 use crate::count::EvictedAges;
 use crate::item::fresh::Fresh;
 use crate::item::unlinked::Unlinked;
-use crate::item::{Cut, Header, Shape};
+use crate::item::{Cut, HEADER_WIDE, Header, SHORT_KEY_LEN_MAX, Shape};
 use crate::log::runs::RunNumber;
 use crate::memory::arena::{Address, Arena, WORD};
 use crate::memory::pins::Pins;
@@ -216,6 +216,19 @@ impl<P: Placement> Store<P> {
     #[inline(always)]
     pub fn piece_max(&self) -> usize {
         self.sizes.largest() - self.front_bytes()
+    }
+
+    /// The longest key whose item finds a place, in a store with items of up to `item_size_max` bytes: header, key, and
+    /// the table of a value in pieces lie together in half a page at most.
+    pub fn key_len_max(&self, item_size_max: usize) -> usize {
+        let whole = Shape::new(SHORT_KEY_LEN_MAX, item_size_max, true, self.cut());
+        // One piece more than the largest value has, and what rounds the key up.
+        let table = (whole.pieces() + 2) * WORD;
+        let half = self.sizes.page() / 2 - self.front_bytes();
+        let room = half.saturating_sub(HEADER_WIDE + table);
+        let item = item_size_max.saturating_sub(HEADER_WIDE);
+        let most = room.min(item).min(LONG_KEY_LEN_MAX);
+        most.max(COMMON_KEY_LEN_MAX)
     }
 
     /// How values are cut that are longer.

@@ -221,6 +221,10 @@ impl Engine for Chained {
         self.item_size_max
     }
 
+    fn key_len_max(&self) -> usize {
+        self.store.key_len_max(self.item_size_max)
+    }
+
     fn evicts(&self) -> bool {
         self.evicts
     }

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 
-use nuthatch_engine::request::KEY_LEN_MAX;
+use nuthatch_engine::request::PREFIX_LEN_MAX;
+use nuthatch_engine::{AnyEngine, Engine};
 use nuthatch_server::{Address, Protocol, ServerHandle, Verify};
 
 /// The commands of the suggested first request, in a shell's quotation marks.
@@ -20,11 +21,17 @@ pub fn words(says: &str, server: &ServerHandle, has_passwords: bool) -> String {
     text
 }
 
+/// The longest key of a Redis client, and the largest item, in bytes.
+pub fn largest(engine: &AnyEngine) -> (usize, usize) {
+    let key = engine.key_len_max() - PREFIX_LEN_MAX;
+    (key, engine.item_size_max())
+}
+
 /// What Redis' clients must know that expect more: the limits of keys and values. Empty if none are served.
-pub fn limits(server: &ServerHandle, item_size_max: usize) -> String {
+pub fn limits(server: &ServerHandle, (key_len_max, item_size_max): (usize, usize)) -> String {
     match server.addresses_of(Protocol::is_redis).next() {
         Some(_) => format!(
-            "for Redis' clients keys of {KEY_LEN_MAX} bytes and items of {} KiB (-I) at most, ",
+            "for Redis' clients keys of {key_len_max} bytes and items of {} KiB (-I) at most, ",
             item_size_max >> 10
         ),
         None => String::new(),

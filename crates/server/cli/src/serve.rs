@@ -156,7 +156,7 @@ fn live<E: EngineFlags>(
     let engine = settings.engine.make()?;
     let (name, index) = (engine.name(), index(&engine.stats()));
     let (threads, limit) = (settings.server.threads, settings.engine.memory_limit >> 20);
-    let item_size_max = settings.engine.item_size_max;
+    let largest = greeting::largest(&engine);
     let process = settings.process;
     let keeps_stderr = process.log == LogTo::Stderr && settings.server.verbosity > 0;
     // Steps that may fail come before the start: the start may take all items of another process, which ends then.
@@ -190,7 +190,7 @@ fn live<E: EngineFlags>(
             confine::calls::give_up(&later_calls)?;
         }
         let addresses = addresses(&server);
-        let limits = greeting::limits(&server, item_size_max);
+        let limits = greeting::limits(&server, largest);
         let says =
             format!("engine {name}, {limit} MiB, {threads} threads, {index}{limits}at {addresses}");
         for open in open_to_all(&server, has_passwords) {

@@ -403,11 +403,11 @@ fn the_first_refusal_of_a_kind_is_logged_and_all_are_counted() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("log");
     let line = format!(
-        "-l 127.0.0.1 -p 0 -t 1 --redis-port 0 --log {}",
+        "-l 127.0.0.1 -p 0 -t 1 --redis-port 0 -I 8k --log {}",
         log.display()
     );
     let running = Running::start(&line);
-    let limits = "for Redis' clients keys of 250 bytes and items of 1024 KiB (-I) at most";
+    let limits = "for Redis' clients keys of 8155 bytes and items of 8 KiB (-I) at most";
     assert!(running.says.contains(limits), "{}", running.says);
     let request = |words: &[&str]| {
         let words = words.iter();
@@ -416,7 +416,7 @@ fn the_first_refusal_of_a_kind_is_logged_and_all_are_counted() {
             .collect();
         format!("*{}\r\n{}", words.len(), words.concat())
     };
-    let (key, value) = ("k".repeat(251), "v".repeat(2_000_000));
+    let (key, value) = ("k".repeat(8156), "v".repeat(2_000_000));
     let said = [
         request(&["GET", &key]),
         request(&["SET", &key, "v"]),
@@ -436,7 +436,7 @@ fn the_first_refusal_of_a_kind_is_logged_and_all_are_counted() {
     let stream = TcpStream::connect(running.redis_address()).unwrap();
     let answers = talk(stream, &said.concat());
     assert_eq!(
-        answers.matches("longer than 250 bytes").count(),
+        answers.matches("longer than 8155 bytes").count(),
         7,
         "{answers}"
     );
@@ -448,8 +448,8 @@ fn the_first_refusal_of_a_kind_is_logged_and_all_are_counted() {
             "{answers}"
         );
     }
-    wait_for(&log, "key of more than 250 bytes was refused");
-    let logged = wait_for(&log, "an item has 1048576 bytes at most");
+    wait_for(&log, "key of more than 8155 bytes was refused");
+    let logged = wait_for(&log, "an item has 8192 bytes at most");
     assert_eq!(logged.matches("was refused").count(), 2, "{logged}");
 }
 

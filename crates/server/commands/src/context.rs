@@ -5,12 +5,13 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 
 use bumpalo::Bump;
+use nuthatch_engine::namespace::Namespace;
 use nuthatch_engine::{
     AnyHandle, AnyValue, Engine, Expiry, Handle, Inspect, Item, Key, KeyHasher, Op, Present,
     Removal, Replies, Reply, Request, Store, StoreMode, Time, Value,
 };
 use nuthatch_protocol::Limits;
-use nuthatch_protocol::resp::{Error, Moment};
+use nuthatch_protocol::resp::{Error, Moment, check_key_len};
 use nuthatch_security::guesses::{self, Credentials, Origin};
 use nuthatch_security::passwords::Role;
 use nuthatch_settings::administration::Action;
@@ -52,6 +53,8 @@ pub struct Context<'w, 'a> {
     pub worker: &'w Arc<SharedWorker>,
     /// The limits on values.
     pub limits: Limits,
+    /// The namespace of the running turn's database.
+    pub namespace: Namespace,
     /// When the iteration began.
     pub now: Time,
     /// [`Context::present`], once a request has needed it.
@@ -68,10 +71,29 @@ pub struct Context<'w, 'a> {
 const ITEM_HEADER_MAX: usize = 64;
 
 impl<'a> Context<'_, 'a> {
-    /// A key with the engine's hash.
+    /// The engine's key of a client's key, with its hash.
     #[inline]
-    pub fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
-        Key::new(bytes, self.hasher)
+    pub fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k>
+    where
+        'a: 'k,
+    {
+        match self.namespace.leaves(bytes) {
+            true => Key::new(bytes, self.hasher),
+            false => self.prefixed(bytes),
+        }
+    }
+
+    /// The same, where they differ. The copy lives as long as the batch.
+    #[inline(never)]
+    fn prefixed(&self, bytes: &[u8]) -> Key<'a> {
+        self.shared.databases.note_use(self.namespace);
+        let prefix = self.namespace.prefix();
+        let len = prefix.bytes().len() + bytes.len();
+        let stored = self.decoded.alloc_slice_fill_copy(len, 0);
+        let (front, name) = stored.split_at_mut(prefix.bytes().len());
+        front.copy_from_slice(prefix.bytes());
+        name.copy_from_slice(bytes);
+        Key::new(stored, self.hasher)
     }
 
     /// Adds a request of the running turn to the batch.
@@ -224,11 +246,16 @@ impl<'a> Context<'_, 'a> {
     /// Counts a request of a Redis client that no item can fulfil. Frameworks swallow such an error: then this count
     /// alone shows it.
     pub fn count_refusal(&self, error: &Error<'_>) {
-        if *error == Error::KEY_TOO_LONG {
+        if matches!(error, Error::KeyTooLong(_)) {
             self.counters.key_too_long.bump();
         } else if *error == Error::TOO_LARGE {
             self.counters.store_too_large.bump();
         }
+    }
+
+    /// Checks the length of a Redis client's key that no parser has checked, and counts a refusal.
+    pub fn check_key(&self, key: &[u8]) -> Result<(), Error<'static>> {
+        check_key_len(key.len(), self.limits.key_max).inspect_err(|error| self.count_refusal(error))
     }
 
     /// Counts a request of the running turn that is in no batch.
@@ -247,7 +274,7 @@ impl<'a> Context<'_, 'a> {
         Counts { counters, prefixes }.count(counted, request);
     }
 
-    /// Makes all items that exist at `at` expire then. Waits while another worker has the engine to itself.
+    /// Makes all items of all databases that exist at `at` expire then. Waits while another worker has the engine to itself.
     pub fn flush(&self, at: Time) {
         let _lock = self.worker.lock.take();
         self.shared.flush(self.now, at);
@@ -320,7 +347,12 @@ impl<'a> Context<'_, 'a> {
         let key = self.key(key);
         self.work.add(Work::of_room(value_len));
         let reservation = self.handle.reserve(self.now, key, value_len)?;
-        Ok(PartialValue::new(reservation, share, self.now))
+        Ok(PartialValue::new(
+            reservation,
+            share,
+            self.namespace,
+            self.now,
+        ))
     }
 
     /// Stores a complete value that was reserved for `key`, and counts that. Watchers are told.
@@ -337,6 +369,7 @@ impl<'a> Context<'_, 'a> {
             .then(|| look_up(self.handle, self.now, self.key(key)));
         let reply = self.handle.commit(self.now, value.reservation, store);
         drop(lock);
+        self.shared.databases.note_stored(value.namespace);
         if let (true, Reply::Stored(item)) = (extends(store), &reply) {
             self.work.add(Work::of_bytes(item.value_len));
         }

@@ -1,5 +1,6 @@
 //! A large value that arrives piece by piece: the engine has reserved an item for it, and each piece goes there.
 
+use nuthatch_engine::namespace::Namespace;
 use nuthatch_engine::{AnyReservation, Reservation, Time};
 use nuthatch_state::uploads::{PARTS, PATIENCE, Share};
 
@@ -9,18 +10,26 @@ pub struct PartialValue {
     len: usize,
     /// Its bytes in the account of such values. Declared behind the item: it is dropped later.
     pub(crate) share: Share,
+    /// The namespace of its key.
+    pub(crate) namespace: Namespace,
     /// When its progress was last looked at, and the bytes that were missing then.
     since: Time,
     missing_then: usize,
 }
 
 impl PartialValue {
-    pub(crate) fn new(reservation: AnyReservation, share: Share, now: Time) -> Self {
+    pub(crate) fn new(
+        reservation: AnyReservation,
+        share: Share,
+        namespace: Namespace,
+        now: Time,
+    ) -> Self {
         let missing_then = reservation.missing();
         Self {
             len: missing_then,
             reservation,
             share,
+            namespace,
             since: now,
             missing_then,
         }

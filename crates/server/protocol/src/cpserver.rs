@@ -213,7 +213,7 @@ fn status(out: &mut Vec<u8>, status: Status) {
 mod tests {
     use super::*;
 
-    const LIMITS: Limits = Limits { value_max: 64 };
+    const LIMITS: Limits = Limits::of_values(64);
 
     fn request(op: u32, size: u32, key: u64, value: &[u8]) -> Vec<u8> {
         let mut bytes = [op.to_le_bytes(), size.to_le_bytes()].concat();

@@ -9,7 +9,7 @@
 //! ```
 //! use nuthatch_protocol::{Command, Limits, Parsed, encode, parse};
 //!
-//! let limits = Limits { value_max: 1 << 20 };
+//! let limits = Limits::of_values(1 << 20);
 //! let Parsed::Command { command: Command::Get(get), consumed } =
 //!     parse(b"get seed nut\r\nquit\r\n", &limits)
 //! else {

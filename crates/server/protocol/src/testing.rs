@@ -5,7 +5,7 @@ use crate::encode;
 use crate::limits::Limits;
 use crate::parse::parse;
 
-pub(crate) const LIMITS: Limits = Limits { value_max: 1024 };
+pub(crate) const LIMITS: Limits = Limits::of_values(1024);
 
 /// The command that is all of `input`.
 #[track_caller]

@@ -131,7 +131,7 @@ proptest! {
         request.extend_from_slice(format!(" {flags} 0 {}\r\n", value.len()).as_bytes());
         request.extend_from_slice(&value);
         request.extend_from_slice(b"\r\n");
-        let limits = Limits { value_max: 300 };
+        let limits = Limits::of_values(300);
         let Parsed::Command { command: Command::Value(ValueCommand::Store(store)), .. } = parse(&request, &limits)
         else {
             panic!("a lawful set");

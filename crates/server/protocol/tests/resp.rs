@@ -59,7 +59,8 @@ fn arguments_behind_a_value_in_pieces_have_the_same_limit() {
         b"\r\n$2\r\nEX\r\n",
     ]
     .concat();
-    let longest = ARGUMENTS_LEN_MAX - (front.len() - value.len()) - b"$65000\r\n".len();
+    let (key, line) = (b"k".len(), b"$65000\r\n".len());
+    let longest = ARGUMENTS_LEN_MAX - (front.len() - key - value.len()) - line;
     for len in [longest - 1, longest, longest + 1, 400_000_000] {
         let announced = [&front[..], format!("${len}\r\n").as_bytes()].concat();
         check(&announced);

@@ -58,6 +58,7 @@ pub mod fuzzing;
 pub mod greeting;
 mod handover;
 mod holders;
+mod leftovers;
 mod listen;
 mod maintenance;
 mod metrics;

@@ -7,12 +7,14 @@ use std::time::{Duration, Instant};
 
 use nuthatch_base::memory::reserve;
 use nuthatch_engine::counters::Counter;
-use nuthatch_engine::request::KEY_LEN_MAX;
-use nuthatch_engine::{Engine, Handle, note_sleep};
+use nuthatch_engine::request::PREFIX_LEN_MAX;
+use nuthatch_engine::{AnyHandle, Engine, Handle, note_sleep};
 use nuthatch_state::server_state::ServerState;
 use nuthatch_state::system;
 use nuthatch_state::telemetry::counters::WorkerCounters;
 use nuthatch_state::telemetry::watch::Kind;
+
+use crate::leftovers::Leftovers;
 
 /// Items that a step looks at: few enough that no worker waits noticeably.
 const BUDGET: usize = 2048;
@@ -43,8 +45,9 @@ pub(crate) fn run(shared: &Arc<ServerState>) {
     let mut trims = Trims::default();
     let mut index = None;
     let mut refusals = Refusals::default();
+    let mut leftovers = Leftovers::default();
     while !shared.shutdown.is_requested() {
-        let more = step(shared, &mut *handle);
+        let more = step(shared, &mut handle, &mut leftovers);
         publish_growth(shared, &mut index);
         refusals.log_first(shared);
         trims.look(shared);
@@ -57,13 +60,14 @@ pub(crate) fn run(shared: &Arc<ServerState>) {
 }
 
 /// Takes a step, unless the server pauses: items must not move during a pause. True if there is more to do at once.
-fn step<H: Handle>(shared: &ServerState, handle: &mut H) -> bool {
+fn step(shared: &ServerState, handle: &mut AnyHandle, leftovers: &mut Leftovers) -> bool {
     let Some(_step) = shared.pause.step_behind_the_scenes() else {
         return false;
     };
     shared.telemetry.maintenance_steps.bump();
     note_sleep();
-    handle.maintain(shared.clock.now(), BUDGET)
+    let more = handle.maintain(shared.clock.now(), BUDGET);
+    leftovers.step(shared, handle) || more
 }
 
 /// Takes back the reserve of memory that was opened when the system refused some. Meanwhile connections may hold less.
@@ -141,8 +145,9 @@ impl Refusals {
         };
         if !self.keys && is_counted(|counters| &counters.key_too_long) {
             self.keys = true;
+            let most = shared.engine.key_len_max() - PREFIX_LEN_MAX;
             tracing::warn!(
-                "a Redis client's key of more than {KEY_LEN_MAX} bytes was refused; further ones are counted \
+                "a Redis client's key of more than {most} bytes was refused; further ones are counted \
                  (key_too_long in stats and INFO)"
             );
         }

@@ -98,7 +98,7 @@ mod tests {
     /// Gives `request` in pieces of this size to a connection, and returns how many bytes were copied
     /// and how many were searched until it was complete.
     fn work(request: &[u8], piece: usize) -> (usize, usize) {
-        let limits = Limits { value_max: 1 << 20 };
+        let limits = Limits::of_values(1 << 20);
         let mut waiting = PendingInput::default();
         let mut buffer = vec![0; 2 * request.len()];
         let (mut copied, mut searched) = (0, 0);

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use nuthatch_base::file::{open_in_place, open_trusted};
 use nuthatch_engine::{AnyEngine, Clock};
 use nuthatch_settings::config::Persistence;
-use nuthatch_snapshot::{Error, Summary, load_file, load_last, save};
+use nuthatch_snapshot::{Circumstances, Error, Summary, load_file, load_last, save};
 use nuthatch_state::server_state::ServerState;
 use nuthatch_state::shutdown::Shutdown;
 
@@ -305,10 +305,18 @@ fn save_and_note(
     saved.map(|_| ())
 }
 
+/// What a file of items says besides them.
+pub(crate) fn circumstances(shared: &ServerState) -> Circumstances {
+    Circumstances {
+        flush: shared.flush_to_come(),
+        mapping: shared.databases.mapping(),
+    }
+}
+
 fn write(shared: &ServerState, path: &Path, progress: &mut dyn FnMut()) -> Result<Summary, Error> {
     let begun = Instant::now();
-    let flush = shared.flush_to_come();
-    let summary = save(&shared.engine, &shared.clock, flush, path, progress)?;
+    let circumstances = circumstances(shared);
+    let summary = save(&shared.engine, &shared.clock, circumstances, path, progress)?;
     log_summary("saved to", path, &summary, begun);
     Ok(summary)
 }

@@ -208,6 +208,9 @@ fn take_items(
         }
         _ => items_of_before(shared, claim)?,
     };
+    if let Some(taken) = &taken {
+        shared.databases.note_loaded(taken.databases);
+    }
     if let Some(left) = taken.and_then(|taken| taken.flush) {
         let now = clock.now();
         shared.flush(now, now.after(left));

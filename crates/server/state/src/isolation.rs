@@ -52,6 +52,12 @@ impl<'s> Isolation<'s> {
         own.all.store(true, Ordering::Relaxed);
         Self { own, _locks: locks }
     }
+
+    /// The same, unless the worker of `own` has the engine to itself already.
+    pub fn wait_if_shared(workers: &'s [Arc<SharedWorker>], own: &'s WorkerLock) -> Option<Self> {
+        let is_shared = !own.all.load(Ordering::Relaxed);
+        is_shared.then(|| Self::wait(workers, own))
+    }
 }
 
 impl Drop for Isolation<'_> {

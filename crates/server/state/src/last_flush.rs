@@ -26,6 +26,11 @@ impl LastFlush {
         (at > now).then_some(at)
     }
 
+    /// True if its moment is neither earlier nor later than these.
+    pub fn is_between(&self, from: Time, to: Time) -> bool {
+        (from..=to).contains(&self.get())
+    }
+
     fn get(&self) -> Time {
         Time(self.0.load(Ordering::Relaxed))
     }

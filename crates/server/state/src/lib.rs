@@ -11,7 +11,9 @@
 
 pub mod accounts;
 pub mod buffers;
+pub mod databases;
 pub mod isolation;
+pub mod keyspace;
 pub mod last_flush;
 pub mod limits;
 pub mod live;

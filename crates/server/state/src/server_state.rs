@@ -9,6 +9,7 @@ use nuthatch_script::Library;
 use nuthatch_settings::config::{By, Config, Protocol};
 
 use crate::accounts::Accounts;
+use crate::databases::Databases;
 use crate::last_flush::LastFlush;
 use crate::live::{Live, LiveCell};
 use crate::pause::Pause;
@@ -52,6 +53,8 @@ pub struct ServerState {
     pub saves: Saves,
     /// Walks over all items that clients ask for.
     pub walks: Walks,
+    /// The databases of Redis' clients.
+    pub databases: Databases,
     /// The last flush_all.
     pub last_flush: LastFlush,
     /// The scripts of Redis' clients.
@@ -80,6 +83,7 @@ impl ServerState {
             telemetry: Telemetry::new(config.count_prefixes),
             saves: Saves::default(),
             walks: Walks::default(),
+            databases: Databases::default(),
             last_flush: LastFlush::default(),
             scripts: Library::default(),
             engine,
@@ -160,10 +164,13 @@ impl ServerState {
         Some(begun.share)
     }
 
-    /// Makes all items that exist at `at` expire then.
+    /// Makes all items that exist at `at` expire then, in all databases.
     pub fn flush(&self, now: Time, at: Time) {
         self.last_flush.set(at);
         self.engine.flush(now, at);
+        if at <= now {
+            self.databases.all_emptied();
+        }
         let delay = at.since(now).as_secs();
         self.telemetry
             .notify_watchers(format_args!("type=flush_all delay={delay}"));

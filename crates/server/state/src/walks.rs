@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use nuthatch_base::sync::mutex::Mutex;
 use nuthatch_engine::Cursor;
 
+use crate::keyspace::LastCount;
 use crate::scans::Scans;
 
 /// The walks of a server.
@@ -19,6 +20,8 @@ pub struct Walks {
     dumps_enabled: AtomicBool,
     /// Where SCANs go on.
     pub scans: Scans,
+    /// The last count of the items of each database.
+    pub count: LastCount,
     /// Where the next RANDOMKEY begins.
     random: Mutex<Cursor>,
 }
@@ -33,6 +36,7 @@ impl Default for Walks {
             dumps: AtomicU64::new(0),
             dumps_enabled: AtomicBool::new(true),
             scans: Scans::default(),
+            count: LastCount::default(),
             random: Mutex::default(),
         }
     }

@@ -7,6 +7,7 @@
 mod batches;
 mod client;
 mod deltas;
+mod keys;
 mod lifetimes;
 mod memory;
 mod reads;
@@ -84,6 +85,7 @@ pub fn cases() -> Vec<Case> {
     all.extend(deltas::cases());
     all.extend(lifetimes::cases());
     all.extend(sizes::cases());
+    all.extend(keys::cases());
     all.extend(batches::cases());
     all.extend(reservations::cases());
     all.extend(visits::cases());

@@ -19,6 +19,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use nuthatch_engine::namespace::{DATABASES, Namespace};
 use nuthatch_engine::{
     AnyEngine, AnyHandle, Audit, Engine, Handle, Key, Op, Reply, Request, Reservation, Store, Time,
 };
@@ -419,9 +420,11 @@ impl<'a> Recorder<'a> {
         let new_cas = new_cas + self.random.random_range(0..8);
         let now = self.now();
         let act = Act::random(&mut self.random, now, self.cas[key], new_cas);
+        // The keys of a round are one key of a client's, each in another database of a server.
+        let name = format!("key {generation} {}", key / DATABASES);
         Action {
             key,
-            name: format!("key {generation} {key}").into_bytes(),
+            name: Namespace::of(key % DATABASES, 0).stored(name.as_bytes()),
             act,
             value: act.value(),
         }

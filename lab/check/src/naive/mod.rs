@@ -22,6 +22,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use nuthatch_base::sync::mutex::{Mutex, MutexGuard};
+use nuthatch_engine::request::{COMMON_KEY_LEN_MAX, LONG_KEY_LEN_MAX};
 use nuthatch_engine::stats::{ClassStats, EngineStats};
 use nuthatch_engine::{
     AnyEngine, Audit, AuditError, Engine, Footprint, Inspect, KeyHasher, LimitError, Op, Reply,
@@ -201,6 +202,10 @@ impl Engine for Naive {
 
     fn item_size_max(&self) -> usize {
         self.item_size_max
+    }
+
+    fn key_len_max(&self) -> usize {
+        (self.item_size_max.saturating_sub(HEADER)).clamp(COMMON_KEY_LEN_MAX, LONG_KEY_LEN_MAX)
     }
 
     fn evicts(&self) -> bool {

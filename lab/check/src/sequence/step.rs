@@ -2,6 +2,7 @@
 //! and any bytes encode one.
 
 use arbitrary::Arbitrary;
+use nuthatch_engine::namespace::Namespace;
 use nuthatch_engine::{Expiry, Time};
 use proptest_derive::Arbitrary as Generate;
 
@@ -66,16 +67,17 @@ impl KeyNumber {
         usize::from(self.0) % KEYS
     }
 
-    /// Its bytes: some short, some long, some binary, some prefixes of others.
+    /// Its bytes: some short, some long, some binary, some prefixes of others, some the same in several databases.
     pub fn bytes(self) -> Vec<u8> {
         let index = self.index() as u8;
         match index % 6 {
             0 => vec![index],
             1 => format!("key {index}").into_bytes(),
-            2 => vec![b'k'; 250 - usize::from(index)],
+            // One of them as long as every engine takes.
+            2 => vec![b'k'; 257 - usize::from(index)],
             3 => [&[0; 20][..], &[index]].concat(),
             4 => [&[b'k'; 8][..], &[index, b'\r', b'\n', 0xFF]].concat(),
-            _ => format!("{index:016}").into_bytes(),
+            _ => Namespace::of(usize::from(index / 6), 0).stored(b"0123456789abcdef"),
         }
     }
 }

@@ -130,6 +130,10 @@ impl Engine for Faulty {
         self.inner.item_size_max()
     }
 
+    fn key_len_max(&self) -> usize {
+        self.inner.key_len_max()
+    }
+
     fn evicts(&self) -> bool {
         self.inner.evicts()
     }

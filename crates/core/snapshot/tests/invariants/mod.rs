@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use nuthatch_check::naive::{Naive, Options};
 use nuthatch_engine::{Clock, Cursor, Engine, Expiry, Handle};
-use nuthatch_snapshot::format::{self, BLOCK_HEAD, HEADER, HEADER_1, Head, Whole};
-use nuthatch_snapshot::{load_last, receive, verify, write};
+use nuthatch_snapshot::format::{self, BLOCK_HEAD, HEADER, HEADER_1, Head, Version, Whole};
+use nuthatch_snapshot::{Circumstances, load_last, receive, verify, write};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Lives that end within so many ticks may end while this looks at them.
@@ -63,7 +63,14 @@ fn check_file(bytes: &[u8], path: &Path) {
     }
     assert!(agree(&loaded, &items(&streamed, &clock), &clock));
     let mut again = Vec::new();
-    write(&engine, &clock, None, &mut again, &mut || ()).unwrap();
+    write(
+        &engine,
+        &clock,
+        Circumstances::default(),
+        &mut again,
+        &mut || (),
+    )
+    .unwrap();
     let resaved = empty();
     receive(&resaved, &clock, &again[..], path, &mut || Continue(())).unwrap();
     assert!(agree(&loaded, &items(&resaved, &clock), &clock));
@@ -123,7 +130,9 @@ fn records(bytes: &[u8]) -> BTreeMap<Vec<u8>, Vec<Recorded>> {
     while let Some(mut block) = block_at(bytes, at) {
         at += BLOCK_HEAD + block.len();
         while let Some(record) = format::pop(&mut block, &head) {
-            let of_key = records.entry(record.key.to_vec()).or_default();
+            let of_key = records
+                .entry(head.key_of(record.key).into_owned())
+                .or_default();
             let (expires, value) = (record.left.is_some(), record.value.to_vec());
             of_key.push((record.flags, record.cas, expires, value));
         }
@@ -139,7 +148,14 @@ fn head_of(bytes: &[u8]) -> Option<(Head, usize)> {
         Ok::<_, ()>(())
     };
     let head = format::parse_header(first, more).ok()?.ok()?;
-    Some((head, if head.is_first { HEADER_1 } else { HEADER }))
+    Some((
+        head,
+        if head.version == Version::First {
+            HEADER_1
+        } else {
+            HEADER
+        },
+    ))
 }
 
 /// The items of the block whose head is there. `None` at the end, or if it is cut off.

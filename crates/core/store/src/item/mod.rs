@@ -15,6 +15,9 @@
 //! and LARGE to the layout. Memory that holds no item has key length 0. A free chunk is all zero in word 0. A piece
 //! of a large value has LARGE, its number and its bytes there, and the address of its head in word 1.
 //!
+//! A key of more than [`SHORT_KEY_LEN_MAX`] bytes is long: its length field is [`LONG_KEY`], its item is WIDE, so that
+//! word 3 has the value's length, and its own length stands in word 0 in the place of the value's.
+//!
 //! In a [log](crate::log) items, pieces and gaps lie one behind the other. The first word of a record gives the start
 //! of the next one; for a wide item, the fourth word as well. Neither word gives another length for as long as the
 //! record is there: a gap replaces the item with one store.
@@ -36,7 +39,7 @@ use nuthatch_base::sync::clock::Time;
 use crate::memory::arena::{Address, Arena, WORD};
 use crate::memory::sizes::CHUNK_MIN;
 use nuthatch_engine::reply::Item;
-use nuthatch_engine::request::Expiry;
+use nuthatch_engine::request::{Expiry, KEY_LEN_MAX, LONG_KEY_LEN_MAX};
 use nuthatch_engine::semantics::Existing;
 
 /// Bytes of the common header.
@@ -48,6 +51,10 @@ pub const PIECE_HEADER: usize = 2 * WORD;
 
 const KEY_LEN_BITS: u32 = 8;
 const KEY_LEN_MASK: u64 = (1 << KEY_LEN_BITS) - 1;
+/// The longest key whose length stands in its own field.
+pub const SHORT_KEY_LEN_MAX: usize = KEY_LEN_MASK as usize - 1;
+/// The length field of a longer key.
+const LONG_KEY: u64 = KEY_LEN_MASK;
 const VALUE_LEN_BITS: u32 = 20;
 const VALUE_LEN_MASK: u64 = (1 << VALUE_LEN_BITS) - 1;
 const STATE_SHIFT: u32 = KEY_LEN_BITS + VALUE_LEN_BITS;
@@ -68,6 +75,12 @@ const LARGE: u64 = 1 << (STATE_SHIFT + 3);
 // A plain get checks the other fields of the word first: they lie in half a word, which an instruction can hold a mask
 // for.
 const _: () = assert!(EXPIRY_SHIFT == 32);
+
+// The length of a long key fits the field of a value's length, and the keys of memcached's clients are short.
+const _: () = assert!(
+    LONG_KEY_LEN_MAX as u64 <= VALUE_LEN_MASK && KEY_LEN_MAX <= SHORT_KEY_LEN_MAX,
+    "lengths of keys fit their fields"
+);
 
 /// The greatest sequence. 2^50 sequences last for four million stores a second in all the 8.5 years that a [`Time`] can
 /// represent.
@@ -119,7 +132,7 @@ impl Shape {
         let small = Self {
             key_len,
             value_len,
-            wide,
+            wide: wide || key_len > SHORT_KEY_LEN_MAX,
             piece: None,
         };
         if small.head_bytes() <= cut.max {
@@ -246,7 +259,7 @@ impl Header {
     /// two), if the first two words there are such a header for a key of this length.
     #[inline(always)]
     pub fn fast_path(word0: u64, word1: u64, key_len: usize, value_end: usize) -> Option<Self> {
-        debug_assert!(value_end.is_power_of_two());
+        debug_assert!(value_end.is_power_of_two() && key_len <= SHORT_KEY_LEN_MAX);
         let long = (VALUE_LEN_MASK & (value_end as u64).wrapping_neg()) << KEY_LEN_BITS;
         let usual = word0 & (WIDE | LARGE | long | KEY_LEN_MASK) == key_len as u64;
         if key_len as u64 > KEY_LEN_MASK || !usual {
@@ -276,10 +289,17 @@ impl Header {
             // Tick 0 means never; the clock starts at 1.
             Expiry::At(time) => u64::from(time.0.max(1)),
         };
-        let mut word0 = shape.key_len as u64 | expiry << EXPIRY_SHIFT;
+        let is_long = shape.key_len > SHORT_KEY_LEN_MAX;
+        let mut word0 = expiry << EXPIRY_SHIFT;
+        if is_long {
+            debug_assert!(shape.wide && shape.key_len as u64 <= VALUE_LEN_MASK);
+            word0 |= LONG_KEY | (shape.key_len as u64) << KEY_LEN_BITS;
+        } else {
+            word0 |= shape.key_len as u64;
+        }
         if shape.piece.is_some() {
             word0 |= LARGE;
-        } else {
+        } else if !is_long {
             word0 |= (shape.value_len as u64) << KEY_LEN_BITS;
         }
         word0 |= if fields.stale { STALE } else { 0 };
@@ -361,7 +381,7 @@ impl Header {
     /// True if an item lies there.
     #[inline(always)]
     pub fn is_item(&self) -> bool {
-        self.key_len() != 0
+        self.word0 & KEY_LEN_MASK != 0
     }
 
     /// True if a record of the log is a gap.
@@ -377,7 +397,17 @@ impl Header {
     /// Bytes of the key.
     #[inline(always)]
     pub fn key_len(&self) -> usize {
-        (self.word0 & KEY_LEN_MASK) as usize
+        if self.has_long_key() {
+            (self.word0 >> KEY_LEN_BITS & VALUE_LEN_MASK) as usize
+        } else {
+            (self.word0 & KEY_LEN_MASK) as usize
+        }
+    }
+
+    /// True if its key has more than [`SHORT_KEY_LEN_MAX`] bytes.
+    #[inline(always)]
+    pub fn has_long_key(&self) -> bool {
+        self.word0 & KEY_LEN_MASK == LONG_KEY
     }
 
     /// Bytes of the value.
@@ -593,6 +623,22 @@ mod tests {
     }
 
     #[test]
+    fn a_long_key_widens_it_and_every_length_comes_back() {
+        for key_len in [254, 255, 256, 4096, 65_536, LONG_KEY_LEN_MAX] {
+            for (value_len, max) in [(0, 1 << 20), (300, 1 << 20), (1 << 22, 1 << 18)] {
+                let cut = Cut { max, evenly: true };
+                let shape = Shape::new(key_len, value_len, false, cut);
+                assert_eq!(shape.wide, key_len > 254 || shape.piece.is_some());
+                let header = back(&shape, &fields());
+                assert_eq!(header.shape(cut), shape);
+                assert_eq!(header.has_long_key(), key_len > 254);
+                assert!(header.is_item() && !header.is_gap() && header.piece_of().is_none());
+                assert_eq!((header.flags(), header.cas()), (5, 1234));
+            }
+        }
+    }
+
+    #[test]
     fn large_items_are_cut_into_pieces() {
         let shape = Shape::new(5, 3000, false, CUT);
         assert_eq!(shape.pieces(), 4);
@@ -650,6 +696,9 @@ mod tests {
             (5, 100, false),
             (5, 100, true),
             (9, 5000, true),
+            (300, 0, true),
+            (300, 77, true),
+            (300, 5000, true),
         ] {
             let shape = Shape::new(key_len, value_len, wide, CUT);
             let expected = record_words(shape.head_bytes());

@@ -24,7 +24,7 @@ use crate::count::{ClassCount, Count};
 use crate::eviction::log::{Candidate, Evicted};
 use crate::fault::{self, Fault};
 use crate::item::unlinked::Unlinked;
-use crate::item::{HEADER_WIDE, Header, Shape};
+use crate::item::{HEADER_WIDE, Header, SHORT_KEY_LEN_MAX, Shape};
 use crate::log::pace::Budget;
 use crate::log::runs::RunNumber;
 use crate::log::walk::PageWalk;
@@ -33,7 +33,6 @@ use crate::memory::arena::{Address, WORD};
 use crate::reclaim::{ItemState, MakeRoom, PerThread, Reclaim};
 use crate::store::{HasStore, Store};
 use nuthatch_engine::number::DIGITS_MAX;
-use nuthatch_engine::request::KEY_LEN_MAX;
 
 /// Words cleaned for each word appended while memory is not short: then cleaning only moves together what stays.
 const CLEANED_PER_APPENDED_AT_EASE: usize = 3;
@@ -71,14 +70,17 @@ const JUDGED_MAX: usize = 4;
 /// Records in which a store that evicts nothing looks for expired items.
 const SWEPT_MAX: usize = if cfg!(loom) { 8 } else { 1 << 14 };
 
-/// Words at a record's start that may change although the sequence stays: the header, and the digits behind the key.
-/// The words behind them change only with the sequence. (Models have keys of 8 bytes, and change numbers of up to 8
-/// digits behind a narrow header.)
+/// Words at the start of the record of an item with a short key that may change although the sequence stays: the header,
+/// and the digits behind the key. The words behind them change only with the sequence. (Models have keys of 8 bytes, and
+/// change numbers of up to 8 digits behind a narrow header.)
 const CHANGED_MAX: usize = if cfg!(loom) {
     HEADER_WIDE / WORD
 } else {
-    (HEADER_WIDE + KEY_LEN_MAX + DIGITS_MAX).div_ceil(WORD) + 1
+    (HEADER_WIDE + SHORT_KEY_LEN_MAX + DIGITS_MAX).div_ceil(WORD) + 1
 };
+
+/// Words of a page for each record that the background may look at: as many as most records have at most.
+const WORDS_A_LOOK: usize = if cfg!(loom) { 4 } else { 39 };
 
 /// How strict a cleaning is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -229,7 +231,7 @@ impl<E: Relocate> MakeRoom<E> for Log {
 
     /// Sweeps pages in which items have died.
     fn sweep_dead(engine: &E, local: &mut E::Local, now: Time, budget: usize) -> bool {
-        let more = Cleaner::new(engine, local, now).sweep_words(budget * CHANGED_MAX);
+        let more = Cleaner::new(engine, local, now).sweep_words(budget * WORDS_A_LOOK);
         engine.notify_if_many(local);
         more
     }
@@ -787,7 +789,7 @@ impl<'a, E: Relocate> Cleaner<'a, E> {
 
     /// Cleans about `budget` records, as long as the limit is exceeded. False if nothing can be cleaned now.
     fn shrink(&mut self, budget: usize) -> bool {
-        let mut left = budget * CHANGED_MAX;
+        let mut left = budget * WORDS_A_LOOK;
         let mut pages = 0;
         let mut in_vain = false;
         while left > 0 && self.engine.store().pool().is_over() {
@@ -846,8 +848,10 @@ impl Store<Log> {
     pub fn finish_move(&self, from: Address, to: Address, copied: u64) -> Header {
         let header = Header::load(&self.arena, from);
         let words = header.record_words(self.cut());
-        // A large value's head is a table, and its entries change when pieces move.
-        let changed = if header.is_large() || header.sequence() != copied {
+        // A large value's head is a table, and its entries change when pieces move. Digits behind a long key are further
+        // away.
+        let anywhere = header.is_large() || header.has_long_key();
+        let changed = if anywhere || header.sequence() != copied {
             words
         } else {
             words.min(CHANGED_MAX)

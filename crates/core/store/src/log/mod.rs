@@ -164,6 +164,9 @@ pub struct Log {
     gappy: AtomicUsize,
     /// Pages that are owed [room].
     unfinished: AtomicUsize,
+    /// Words of the longest record so far of those that are longer than a value's pieces: heads with a long key, or with
+    /// a long table.
+    longest_head: AtomicUsize,
     /// The place of the background sweep that looks at all records in turn: a page, and a word in it.
     turn: Mutex<u64>,
     /// When items die.
@@ -320,6 +323,7 @@ impl Log {
             free: AtomicUsize::new(usize::MAX),
             gappy: AtomicUsize::new(0),
             unfinished: AtomicUsize::new(0),
+            longest_head: AtomicUsize::new(0),
             turn: Mutex::default(),
             due: due::Due::default(),
             history: History::new(limit, pages * page_words * WORD, eviction.ghosts)?,
@@ -422,6 +426,10 @@ impl Log {
         let long = words * LONG >= store.piece_max() / WORD;
         if long {
             open.note_long(words);
+        }
+        if words > store.piece_max() / WORD {
+            // Relaxed: read under this lock where it matters.
+            self.longest_head.fetch_max(words, Ordering::Relaxed);
         }
         let [newer, older] = open.pages.each_ref().map(room);
         let number = usize::from(older && long);
@@ -666,7 +674,7 @@ impl Log {
         let room = self.room_to_clean(store, &open);
         let mut queues = self.queues();
         // A page that was closed early has a gap at its end.
-        let early = self.page_words - store.piece_max() / WORD;
+        let early = self.page_words - self.longest(store);
         let emptiest = self.emptiest(&mut queues, plan, room, Some(early));
         let mut cleaning = emptiest.or_else(|| {
             if plan.need != Need::EveryGap {

@@ -101,10 +101,17 @@ impl Log {
         open.pages[0].map_or(0, |open| self.page_words - open.end)
     }
 
+    /// Words of the longest record so far, or of a longer one. In a store that evicts nothing the caller holds the lock
+    /// of the stream that appends.
+    pub(super) fn longest(&self, store: &Store<Log>) -> usize {
+        let head = self.longest_head.load(Ordering::Relaxed);
+        (store.piece_max() / WORD).max(head)
+    }
+
     /// Words of records that are sure to find room in the rest of a page and in so many empty ones: at the end of each
     /// page but the last, a little less than the longest record may stay unused.
     fn room(&self, store: &Store<Log>, rest: usize, pages: usize) -> usize {
-        let unused = store.piece_max() / WORD - 1;
+        let unused = self.longest(store) - 1;
         match pages {
             0 => rest,
             _ => rest.saturating_sub(unused) + pages * self.page_words - (pages - 1) * unused,

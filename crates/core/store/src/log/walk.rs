@@ -15,6 +15,9 @@ use crate::store::Store;
 /// Bits of a [`Cursor`] that tell the word within a page.
 const WORD_BITS: u32 = 18;
 
+/// So many bytes of a long key count for another record: who walks copies the keys.
+const KEY_COST: usize = 256;
+
 /// Where a walk over one page ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageWalk {
@@ -37,7 +40,8 @@ impl Log {
     ) -> PageWalk {
         let start = u64::from(page) * self.page_words as u64;
         let mut at = from;
-        for _ in 0..budget {
+        let mut left = budget;
+        while left > 0 {
             if at >= self.pages.end(page) {
                 return PageWalk::End;
             }
@@ -48,6 +52,7 @@ impl Log {
             }
             // The length of a record is never 0 (log 1), but a walk must end in any case.
             at += header.record_words(store.cut()).max(1);
+            left = left.saturating_sub(1 + header.key_len() / KEY_COST);
             look(address, &header);
         }
         PageWalk::At(at)

@@ -1,5 +1,6 @@
 //! How an answer is written, and what it may depend on.
 
+use nuthatch_engine::namespace::Namespace;
 use nuthatch_engine::{self as engine, Clock, Footprint, Item, Op, Reply, Time};
 
 use super::meta::MetaFormat;
@@ -85,9 +86,15 @@ pub struct AnswerContext<'w, 'a> {
 }
 
 impl<'a> AnswerContext<'_, 'a> {
-    /// The key of a request.
+    /// The key of a request, as its client has it.
     #[inline]
     pub fn key(&self, index: usize) -> &'a [u8] {
+        Namespace::split(self.stored_key(index)).1
+    }
+
+    /// The same as the engine has it.
+    #[inline]
+    pub fn stored_key(&self, index: usize) -> &'a [u8] {
         self.requests[index].key.bytes()
     }
 

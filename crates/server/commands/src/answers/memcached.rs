@@ -210,7 +210,7 @@ impl Format {
                 );
             }
             (AnsweredVerb::Other(MetaVerb::Debug), Reply::Found(item)) => {
-                let key_len = context.key(index).len();
+                let key_len = context.stored_key(index).len();
                 let Footprint { class, size } = (context.footprint)(key_len, item.value_len);
                 let item = meta_item(item, context.now);
                 encode::meta_debug(out, meta.key, &item, class, size);

@@ -13,12 +13,11 @@ use memchr::memchr;
 use super::error::Error;
 use super::number::integer;
 use super::rest::Rest;
+use crate::key::KEY_LEN_MAX;
+use crate::limits::Limits;
 
 /// The longest argument, and the longest request without its values.
 pub const ARGUMENTS_LEN_MAX: usize = 64 << 10;
-
-/// The longest key.
-const KEY_LEN_MAX: usize = crate::KEY_LEN_MAX;
 
 /// The most bytes of a valid line with a number: a mark, a sign, 19 digits, its end. Redis refuses a longer line too,
 /// but only after 64 KB.
@@ -95,6 +94,8 @@ pub(super) struct Arguments<'a> {
     pending: usize,
     /// The limit for the end of the arguments.
     reach: usize,
+    /// The longest key.
+    key_max: usize,
 }
 
 impl<'a> Arguments<'a> {
@@ -123,6 +124,16 @@ impl<'a> Arguments<'a> {
             left,
             pending: 0,
             reach: ARGUMENTS_LEN_MAX,
+            key_max: KEY_LEN_MAX,
+        }
+    }
+
+    /// The same, with keys within the server's limit.
+    #[inline]
+    pub(super) fn within(self, limits: &Limits) -> Self {
+        Self {
+            key_max: limits.key_max,
+            ..self
         }
     }
 
@@ -185,11 +196,12 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// The next argument, which is a key.
+    /// The next argument, which is a key. It has a limit of its own, and does not count among the others.
     #[inline]
     pub(super) fn key(&mut self) -> Result<&'a [u8], Stop<'a>> {
         let len = self.length()?;
-        check_key_len(len)?;
+        check_key_len(len, self.key_max)?;
+        self.reach += len;
         self.pass(len)
     }
 
@@ -286,13 +298,13 @@ impl<'a> Source<'a> for Arguments<'a> {
     }
 }
 
-/// A key has 1 to 250 bytes.
+/// A key has at least one byte, and `max` at most.
 #[inline]
-pub(super) fn check_key_len(len: usize) -> Result<(), Error<'static>> {
+pub fn check_key_len(len: usize, max: usize) -> Result<(), Error<'static>> {
     match len {
-        1..=KEY_LEN_MAX => Ok(()),
         0 => Err(Error::KEY_EMPTY),
-        _ => Err(Error::KEY_TOO_LONG),
+        len if len <= max => Ok(()),
+        _ => Err(Error::KeyTooLong(max)),
     }
 }
 

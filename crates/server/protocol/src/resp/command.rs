@@ -197,6 +197,13 @@ pub enum ValueCommand<'a> {
         /// The form of the answer.
         form: ExpiryForm,
     },
+    /// MOVE.
+    Move {
+        /// The key.
+        key: &'a [u8],
+        /// The database that it goes to.
+        database: i64,
+    },
     /// PERSIST.
     Persist {
         /// The key.
@@ -221,6 +228,19 @@ pub enum TransactionCommand<'a> {
     Unwatch,
 }
 
+/// A command about databases.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum DatabaseCommand {
+    /// SELECT.
+    Select(i64),
+    /// SWAPDB.
+    Swap(i64, i64),
+    /// FLUSHDB.
+    Flush,
+    /// FLUSHALL.
+    FlushAll,
+}
+
 /// A command about the server, the connection, or all items.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ServerCommand<'a> {
@@ -235,8 +255,6 @@ pub enum ServerCommand<'a> {
     RandomKey,
     /// DBSIZE.
     DbSize,
-    /// FLUSHDB, FLUSHALL.
-    FlushAll,
     /// PING, with the text to repeat.
     Ping(Option<&'a [u8]>),
     /// ECHO.
@@ -245,8 +263,8 @@ pub enum ServerCommand<'a> {
     Hello(Hello<'a>),
     /// AUTH.
     Auth(Login<'a>),
-    /// SELECT.
-    Select(i64),
+    /// SELECT, SWAPDB, FLUSHDB, FLUSHALL.
+    Database(DatabaseCommand),
     /// QUIT.
     Quit,
     /// RESET.

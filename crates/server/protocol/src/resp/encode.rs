@@ -10,6 +10,9 @@ use super::error::Error;
 use super::names::Described;
 use super::parse::UNKNOWN_SHOWN;
 
+/// What precedes an option that HELLO does not have.
+const HELLO_OPTION: &str = "ERR Syntax error in HELLO option '";
+
 /// The version of the protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Version {
@@ -221,6 +224,7 @@ impl<'o> Writer<'o> {
         let from = self.out.len();
         match *error {
             Error::Words(words) => self.say(&[words]),
+            Error::KeyTooLong(max) => self.say_key_too_long(max),
             Error::Expected(byte) => {
                 self.say(&["ERR Protocol error: expected '$', got '"]);
                 self.out.extend_from_slice(&[byte, b'\'']);
@@ -276,9 +280,7 @@ impl<'o> Writer<'o> {
                 self.say_of("ERR ", name, usize::MAX, &[BEHIND]);
             }
             Error::Script(text) => self.out.extend_from_slice(text),
-            Error::HelloOption(word) => {
-                self.say_of("ERR Syntax error in HELLO option '", word, usize::MAX, &["'"]);
-            }
+            Error::HelloOption(word) => self.say_of(HELLO_OPTION, word, usize::MAX, &["'"]),
         }
         // Bytes that a client sent must not end the line.
         for byte in &mut self.out[from..] {
@@ -287,6 +289,10 @@ impl<'o> Writer<'o> {
             }
         }
         self.out.extend_from_slice(END);
+    }
+
+    fn say_key_too_long(&mut self, max: usize) {
+        self.say(&["ERR key is longer than ", &max.to_string(), " bytes"]);
     }
 
     fn say(&mut self, words: &[&str]) {

@@ -5,6 +5,8 @@
 pub enum Error<'a> {
     /// An error with this text.
     Words(&'static str),
+    /// A key over the limit of this many bytes.
+    KeyTooLong(usize),
     /// This byte is at a place where an argument must begin.
     Expected(u8),
     /// No command has this name.
@@ -63,8 +65,6 @@ impl Error<'static> {
     pub const QUOTES: Self = Error::Words("ERR Protocol error: unbalanced quotes in request");
     /// Arguments over their limit.
     pub const ARGUMENTS_TOO_LONG: Self = Error::Words("ERR arguments are longer than 64 KiB");
-    /// A key over the limit.
-    pub const KEY_TOO_LONG: Self = Error::Words("ERR key is longer than 250 bytes");
     /// A key without bytes.
     pub const KEY_EMPTY: Self = Error::Words("ERR key is empty");
     /// A pattern over its limit.
@@ -97,8 +97,17 @@ impl Error<'static> {
         Error::Words("ERR string exceeds maximum allowed size (proto-max-bulk-len)");
     /// A cursor that is not a number.
     pub const CURSOR: Self = Error::Words("ERR invalid cursor");
-    /// There is one database.
+    /// There is no database with this number.
     pub const DATABASE: Self = Error::Words("ERR DB index is out of range");
+    /// SWAPDB: the first database.
+    pub const FIRST_INDEX: Self = Error::Words("ERR invalid first DB index");
+    /// SWAPDB: the second database.
+    pub const SECOND_INDEX: Self = Error::Words("ERR invalid second DB index");
+    /// MOVE to the database where the key is.
+    pub const SAME_OBJECT: Self = Error::Words("ERR source and destination objects are the same");
+    /// FLUSHDB after millions of others.
+    pub const NO_GENERATION: Self =
+        Error::Words("ERR databases were flushed one by one too often: flush all, or restart");
     /// EXPIRE: NX and another.
     pub const EXPIRE_NX: Self =
         Error::Words("ERR NX and XX, GT or LT options at the same time are not compatible");
@@ -150,6 +159,9 @@ impl Error<'static> {
         Error::Words("ERR Client names cannot be longer than 256 bytes.");
     /// Other clients changed the key again and again meanwhile.
     pub const BUSY: Self = Error::Words("ERR the key is being changed too often, try again");
+    /// The database was another one when the value began.
+    pub const DATABASE_CHANGED: Self =
+        Error::Words("ERR the database was swapped or flushed while the value arrived, try again");
     /// SCAN with a cursor that the server never returned, or returned long ago.
     pub const CURSOR_UNKNOWN: Self =
         Error::Words("ERR cursor is unknown or too old, begin again with 0");

@@ -5,13 +5,16 @@
 //! Whatever the pattern, a byte takes a few steps for each word of that set. A matcher that backtracks at stars would
 //! take as many steps as there are signs, for each place where a star may end.
 
-use crate::key::KEY_LEN_MAX;
-
 /// The longest pattern that clients may send.
 pub const PATTERN_LEN_MAX: usize = 1024;
 
-/// Words of such a set. A pattern with more signs than the longest key has bytes matches no key.
-const WORDS: usize = (KEY_LEN_MAX + 1).div_ceil(u64::BITS as usize);
+/// Words of the largest such set. A pattern has no more signs than bytes.
+const WORDS: usize = words_of(PATTERN_LEN_MAX);
+
+/// Words of a set of the numbers up to this one.
+const fn words_of(signs: usize) -> usize {
+    signs / u64::BITS as usize + 1
+}
 
 /// A set of numbers of signs, a bit each.
 type Signs = [u64; WORDS];
@@ -19,30 +22,31 @@ type Signs = [u64; WORDS];
 /// A compiled pattern. Unusual patterns mean the same as in Redis: a class that is not closed ends with the pattern, a
 /// range may be written backwards, and its bytes are compared as signed numbers.
 pub struct Glob {
-    /// For each byte, the signs that match it. Stars are not counted as signs.
-    accepting: Box<[Signs; 1 << u8::BITS]>,
+    /// For each byte, the signs that match it, in `stride` words. Stars are not counted as signs.
+    accepting: Box<[u64]>,
+    /// Words of a set of as many signs as the pattern has bytes.
+    stride: usize,
     /// Numbers of signs that a star follows: these stay in the state at any byte.
     staying: Signs,
-    /// The number of signs. `None` if it is larger than the length of any key.
+    /// The number of signs. `None` if the pattern is too long: then it matches nothing.
     signs: Option<usize>,
     /// True if the pattern ends with a star: any bytes may follow.
     open: bool,
 }
 
 impl Glob {
-    /// Bytes of memory that a pattern holds besides itself.
-    pub const MEMORY: usize = size_of::<[Signs; 1 << u8::BITS]>();
-
     /// Compiles a pattern.
     pub fn new(pattern: &[u8]) -> Self {
+        let stride = words_of(pattern.len().min(PATTERN_LEN_MAX));
         let mut glob = Self {
-            accepting: Box::new([Signs::default(); 1 << u8::BITS]),
+            accepting: vec![0; stride << u8::BITS].into(),
+            stride,
             staying: Signs::default(),
             signs: None,
             open: false,
         };
         let mut rest = pattern;
-        for sign in 0..=KEY_LEN_MAX {
+        for sign in 0..=PATTERN_LEN_MAX {
             while let [b'*', behind @ ..] = rest {
                 rest = behind;
                 set(&mut glob.staying, sign);
@@ -59,7 +63,9 @@ impl Glob {
 
     /// Records the bytes that the sign at the front of a pattern matches, and returns the rest of the pattern.
     fn add<'p>(&mut self, sign: usize, pattern: &'p [u8]) -> &'p [u8] {
-        let mut accept = |byte: u8| set(&mut self.accepting[usize::from(byte)], sign);
+        let mut accept = |byte: u8| {
+            set(&mut self.accepting[usize::from(byte) * self.stride..], sign);
+        };
         match pattern {
             [b'?', rest @ ..] => {
                 (0..=u8::MAX).for_each(accept);
@@ -81,7 +87,12 @@ impl Glob {
 
     /// The words of its sets that are used: the cost of a byte of text.
     pub fn words(&self) -> usize {
-        self.signs.map_or(1, |signs| signs / u64::BITS as usize + 1)
+        self.signs.map_or(1, words_of)
+    }
+
+    /// Bytes of memory that it holds besides itself.
+    pub fn memory(&self) -> usize {
+        size_of_val(&*self.accepting)
     }
 
     /// True if the pattern matches the whole of `text`.
@@ -95,7 +106,7 @@ impl Glob {
             if self.open && has(&state, signs) {
                 return true;
             }
-            let accepting = &self.accepting[usize::from(*byte)];
+            let accepting = &self.accepting[usize::from(*byte) * self.stride..];
             let (mut carry, mut any) = (0, 0);
             for word in 0..self.words() {
                 let passed = state[word] & accepting[word];
@@ -112,7 +123,7 @@ impl Glob {
     }
 }
 
-fn set(signs: &mut Signs, number: usize) {
+fn set(signs: &mut [u64], number: usize) {
     signs[number / u64::BITS as usize] |= 1 << (number % u64::BITS as usize);
 }
 
@@ -209,14 +220,15 @@ mod tests {
     }
 
     #[test]
-    fn patterns_have_no_more_signs_than_keys_have_bytes() {
-        let key = [b'a'; KEY_LEN_MAX];
+    fn a_long_pattern_matches_long_keys() {
+        const LONG: usize = 250;
+        let key = [b'a'; LONG];
         for (pattern, expected) in [
-            (b"a".repeat(KEY_LEN_MAX), true),
-            (b"*?".repeat(KEY_LEN_MAX), true),
-            (b"[a]*".repeat(KEY_LEN_MAX), true),
-            (b"[^b]".repeat(KEY_LEN_MAX - 1), false),
-            (b"*a".repeat(KEY_LEN_MAX + 1), false),
+            (b"a".repeat(LONG), true),
+            (b"*?".repeat(LONG), true),
+            (b"[a]*".repeat(LONG), true),
+            (b"[^b]".repeat(LONG - 1), false),
+            (b"*a".repeat(LONG + 1), false),
             (b"*".repeat(PATTERN_LEN_MAX), true),
             ([&b"a*".repeat(200)[..], b"b"].concat(), false),
             ([&b"*"[..], &b"a".repeat(200), b"b"].concat(), false),
@@ -224,6 +236,11 @@ mod tests {
             let text = String::from_utf8_lossy(&pattern);
             assert_eq!(matches(&pattern, &key), expected, "{text}");
         }
+        let key = [&[b'a'; 65_535][..], b"b"].concat();
+        assert!(matches(b"a*b", &key) && !matches(b"a*a", &key));
+        assert!(matches(&[&b"a".repeat(1022)[..], b"*b"].concat(), &key));
+        assert!(matches(&b"a".repeat(1024), &[b'a'; 1024]));
+        assert!(!matches(&b"a".repeat(1025), &[b'a'; 1025]));
     }
 
     /// The rest of a pattern, which does not begin with a star, if its first sign matches this byte.
@@ -292,7 +309,7 @@ mod tests {
             text in "(a|b|[ab]{20}){0,12}",
         ) {
             let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
-            let text = &text[..text.len().min(KEY_LEN_MAX)];
+            let text = &text[..text.len().min(PATTERN_LEN_MAX)];
             prop_assert_eq!(matches(pattern, text), by_columns(pattern, text));
             // A pattern made from the text.
             let mut made = text.to_vec();

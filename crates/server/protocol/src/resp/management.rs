@@ -2,8 +2,8 @@
 
 use super::arguments::{Arguments, Source, Stop};
 use super::command::{
-    Ask, Client, ClientFilter, Command, Commands, Config, Hello, Login, Memory, Object, ReplyMode,
-    Scan, Scripts, ServerCommand, TransactionCommand, ValueCommand,
+    Ask, Client, ClientFilter, Command, Commands, Config, DatabaseCommand, Hello, Login, Memory,
+    Object, ReplyMode, Scan, Scripts, ServerCommand, TransactionCommand, ValueCommand,
 };
 use super::error::Error;
 use super::glob::PATTERN_LEN_MAX;
@@ -28,6 +28,14 @@ pub(super) fn parse<'a>(
         Verb::Discard => TransactionCommand::Discard.into(),
         Verb::Watch => TransactionCommand::Watch(arguments.values()?).into(),
         Verb::Unwatch => TransactionCommand::Unwatch.into(),
+        Verb::Move => ValueCommand::Move {
+            key: arguments.key()?,
+            database: match arguments.integer()? {
+                number if i32::try_from(number).is_err() => return Err(Error::INT_RANGE.into()),
+                number => number,
+            },
+        }
+        .into(),
         verb => return Ok(server(verb, arguments)?.map(Command::Server)),
     }))
 }
@@ -44,7 +52,8 @@ fn server<'a>(
         Verb::Scan => ServerCommand::Scan(scan(arguments)?),
         Verb::RandomKey => ServerCommand::RandomKey,
         Verb::DbSize => ServerCommand::DbSize,
-        Verb::FlushAll => flush(arguments)?,
+        Verb::FlushAll => flush(arguments, DatabaseCommand::FlushAll)?,
+        Verb::FlushDb => flush(arguments, DatabaseCommand::Flush)?,
         Verb::Ping => ping(arguments)?,
         Verb::Echo => ServerCommand::Echo(arguments.next()?),
         Verb::Hello => ServerCommand::Hello(hello(arguments)?),
@@ -52,8 +61,13 @@ fn server<'a>(
         Verb::Select => match arguments.integer()? {
             // Redis' numbers of databases have 32 bits.
             number if i32::try_from(number).is_err() => return Err(Error::INT_RANGE.into()),
-            number => ServerCommand::Select(number),
+            number => ServerCommand::Database(DatabaseCommand::Select(number)),
         },
+        Verb::SwapDb => {
+            let one = index(arguments, Error::FIRST_INDEX)?;
+            let other = index(arguments, Error::SECOND_INDEX)?;
+            ServerCommand::Database(DatabaseCommand::Swap(one, other))
+        }
         Verb::Script => script(arguments)?,
         Verb::Quit => {
             arguments.values()?;
@@ -124,11 +138,21 @@ fn scan<'a>(arguments: &mut Arguments<'a>) -> Result<Scan<'a>, Stop<'a>> {
     Ok(scan)
 }
 
-fn flush<'a>(arguments: &mut Arguments<'a>) -> Result<ServerCommand<'a>, Stop<'a>> {
+/// The index of a database, of 32 bits as in Redis, or this error.
+fn index<'a>(arguments: &mut Arguments<'a>, error: Error<'a>) -> Result<i64, Stop<'a>> {
+    let number = integer(arguments.next()?).filter(|&number| i32::try_from(number).is_ok());
+    number.ok_or_else(|| error.into())
+}
+
+/// FLUSHALL and FLUSHDB, with the word that says whether the caller waits.
+fn flush<'a>(
+    arguments: &mut Arguments<'a>,
+    command: DatabaseCommand,
+) -> Result<ServerCommand<'a>, Stop<'a>> {
     let mut words = arguments.values()?;
     let known = words.next().is_none_or(is_sync);
     if known && words.next().is_none() {
-        Ok(ServerCommand::FlushAll)
+        Ok(ServerCommand::Database(command))
     } else {
         Err(Error::SYNTAX.into())
     }
@@ -572,7 +596,7 @@ mod tests {
     fn a_database_has_a_number_of_32_bits() {
         assert_eq!(
             server("SELECT -2147483648"),
-            ServerCommand::Select(-(1 << 31))
+            ServerCommand::Database(DatabaseCommand::Select(-(1 << 31)))
         );
         let words = "-ERR value is out of range, value must between -2147483648 and 2147483647\r\n";
         for line in ["SELECT 2147483648", "SELECT -2147483649"] {
@@ -661,7 +685,10 @@ mod tests {
             assert_eq!(refused(line), words);
         }
         assert_eq!(server("PING"), ServerCommand::Ping(None));
-        assert_eq!(server("flushdb ASYNC"), ServerCommand::FlushAll);
+        assert_eq!(
+            server("flushdb ASYNC"),
+            ServerCommand::Database(DatabaseCommand::Flush)
+        );
     }
 
     #[test]

@@ -55,7 +55,7 @@ pub enum Element<'a> {
 #[inline]
 pub fn element<'a>(verb: Many, input: &'a [u8], limits: &Limits) -> Element<'a> {
     let words = if verb == Many::Mset { 2 } else { 1 };
-    let mut arguments = Arguments::at(input, 0, words);
+    let mut arguments = Arguments::at(input, 0, words).within(limits);
     let mut key: &[u8] = &[];
     match taken(verb, &mut arguments, &mut key, limits) {
         Ok(value) => Element::Item {
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
     use crate::resp::{Parsed, parse};
 
-    const LIMITS: Limits = Limits { value_max: 64 };
+    const LIMITS: Limits = Limits::of_values(64);
 
     #[test]
     fn keys_come_one_by_one() {

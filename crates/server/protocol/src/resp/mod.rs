@@ -10,7 +10,7 @@
 //! use nuthatch_protocol::Limits;
 //! use nuthatch_protocol::resp::{Parsed, ValueCommand, parse};
 //!
-//! let limits = Limits { value_max: 1 << 20 };
+//! let limits = Limits::of_values(1 << 20);
 //! let parsed = parse(b"*2\r\n$3\r\nGET\r\n$4\r\nseed\r\n", &limits);
 //! let command = ValueCommand::Get { key: b"seed" }.into();
 //! assert_eq!(parsed, Parsed::Command { command, consumed: 23 });
@@ -37,7 +37,7 @@ mod summary;
 mod testing;
 mod words;
 
-pub use arguments::{ARGUMENTS_LEN_MAX, Values};
+pub use arguments::{ARGUMENTS_LEN_MAX, Values, check_key_len};
 pub use command::*;
 pub use encode::{NO_TLS, OUT_OF_MEMORY_READING, Version, Writer, too_many_connections};
 pub use error::Error;

@@ -23,6 +23,7 @@ pub(super) enum Verb {
     ExpireAt,
     ExpireTime,
     FlushAll,
+    FlushDb,
     Get,
     GetDel,
     GetEx,
@@ -53,6 +54,8 @@ pub(super) enum Verb {
     Scan,
     Script,
     Select,
+    SwapDb,
+    Move,
     Set,
     SetEx,
     SetNx,
@@ -162,12 +165,14 @@ commands! {
     "scan" Scan -2 READ NONE;
     "randomkey" RandomKey 1 READ NONE;
     "dbsize" DbSize 1 READ NONE;
-    "flushdb" FlushAll -1 CHANGE NONE;
+    "flushdb" FlushDb -1 CHANGE NONE;
     "flushall" FlushAll -1 CHANGE NONE;
     "echo" Echo 2 ADMIN NONE;
     "hello" Hello -1 ADMIN NONE;
     "auth" Auth -2 ADMIN NONE;
     "select" Select 2 ADMIN NONE;
+    "swapdb" SwapDb 3 CHANGE NONE;
+    "move" Move 3 CHANGE ONE;
     "quit" Quit -1 ADMIN NONE;
     "reset" Reset 1 ADMIN NONE;
     "client" Client -2 ADMIN NONE;
@@ -257,7 +262,6 @@ const NOT_HERE: &[&str] = &[
     "migrate",
     "module",
     "monitor",
-    "move",
     "pfadd",
     "pfcount",
     "pfmerge",
@@ -302,7 +306,6 @@ const NOT_HERE: &[&str] = &[
     "sunion",
     "sunionstore",
     "sunsubscribe",
-    "swapdb",
     "sync",
     "unsubscribe",
     "wait",

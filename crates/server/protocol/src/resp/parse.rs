@@ -27,7 +27,7 @@ pub fn parse<'a>(input: &'a [u8], limits: &Limits) -> Parsed<'a> {
 #[inline]
 fn request<'a>(input: &'a [u8], limits: &Limits) -> Parsed<'a> {
     let mut arguments = match Arguments::of(input) {
-        Ok(arguments) if arguments.left > 0 => arguments,
+        Ok(arguments) if arguments.left > 0 => arguments.within(limits),
         Ok(arguments) => {
             return Parsed::Nothing {
                 consumed: arguments.at,

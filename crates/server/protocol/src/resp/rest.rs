@@ -36,8 +36,8 @@ impl Rest {
         self.arguments == 0 && self.bytes == 0
     }
 
-    /// True if a request exceeds the limit on arguments: `passed` bytes of it have arrived, without its value, and the
-    /// length that it has announced is added. A request that arrives at once is refused at the same byte.
+    /// True if a request exceeds the limit on arguments: `passed` bytes of it have arrived, without its key and its value,
+    /// and the length that it has announced is added. A request that arrives at once is refused at the same byte.
     pub fn is_too_long(&self, passed: usize) -> bool {
         passed + self.bytes > ARGUMENTS_LEN_MAX + END
     }

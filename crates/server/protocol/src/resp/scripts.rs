@@ -80,7 +80,7 @@ mod tests {
     /// A value that a script stores is one of its arguments.
     #[test]
     fn one_argument_may_be_as_long_as_a_value() {
-        let limits = Limits { value_max: 1 << 20 };
+        let limits = Limits::of_values(1 << 20);
         let head = b"*6\r\n$4\r\nEVAL\r\n$1\r\nx\r\n$1\r\n1\r\n$1\r\nk\r\n$2\r\nab\r\n";
         let long = [&b"$100000\r\n"[..], &[b'v'; 100_000], b"\r\n"].concat();
         let whole = [&head[..], &long].concat();

@@ -8,7 +8,7 @@ use super::error::Error;
 use super::names::described;
 use super::parse::parse;
 
-const LIMITS: Limits = Limits { value_max: 1024 };
+const LIMITS: Limits = Limits::of_values(1024);
 
 /// Words with one space between two of them as a request. It is leaked, so that commands may borrow it.
 fn request(line: &str) -> &'static [u8] {

@@ -39,7 +39,10 @@ fn understood<'a>(words: &[&'a [u8]], limits: &Limits) -> Result<Understood<'a>,
         // It needs no key.
         return Err(Error::NotHere(entry.name).into());
     }
-    let mut words = Words { left: behind };
+    let mut words = Words {
+        left: behind,
+        key_max: limits.key_max,
+    };
     let key = words.key()?;
     Ok(Understood::Command(Command::Value(match entry.verb {
         Verb::Get => ValueCommand::Get { key },
@@ -50,6 +53,8 @@ fn understood<'a>(words: &[&'a [u8]], limits: &Limits) -> Result<Understood<'a>,
 /// The words that are not taken yet.
 struct Words<'w, 'a> {
     left: &'w [&'a [u8]],
+    /// The longest key.
+    key_max: usize,
 }
 
 impl<'a> Words<'_, 'a> {
@@ -76,8 +81,8 @@ impl<'a> Source<'a> for Words<'_, 'a> {
     }
 
     fn key(&mut self) -> Result<&'a [u8], Stop<'a>> {
-        let key = self.take(usize::MAX, Error::KEY_TOO_LONG)?;
-        check_key_len(key.len())?;
+        let key = self.take(usize::MAX, Error::KeyTooLong(self.key_max))?;
+        check_key_len(key.len(), self.key_max)?;
         Ok(key)
     }
 
@@ -91,7 +96,7 @@ mod tests {
     use super::*;
     use crate::resp::{Parsed, parse};
 
-    const LIMITS: Limits = Limits { value_max: 8 };
+    const LIMITS: Limits = Limits::of_values(8);
 
     /// Words mean what the request of these words means.
     #[test]

@@ -3,7 +3,7 @@
 use nuthatch_protocol::binary::{Command, HEADER, MAGIC, Parsed, ValueCommand, awaited, parse};
 use nuthatch_protocol::{Awaited, KEY_LEN_MAX, Limits};
 
-pub const LIMITS: Limits = Limits { value_max: 64 };
+pub const LIMITS: Limits = Limits::of_values(64);
 
 /// Checks all of it for `input`.
 pub fn check(input: &[u8]) {

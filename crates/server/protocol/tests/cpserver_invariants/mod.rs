@@ -3,7 +3,7 @@
 use nuthatch_protocol::cpserver::{HEADER, KEY_LEN, Parsed, StoreHeader, awaited, parse};
 use nuthatch_protocol::{Awaited, Limits};
 
-pub const LIMITS: Limits = Limits { value_max: 64 };
+pub const LIMITS: Limits = Limits::of_values(64);
 
 /// Checks all of it for `input`.
 pub fn check(input: &[u8]) {

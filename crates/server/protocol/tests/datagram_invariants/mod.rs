@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use nuthatch_protocol::datagram::{FRAME, Frames, HEADER, parse};
 use nuthatch_protocol::{Limits, Parsed, binary};
 
-const LIMITS: Limits = Limits { value_max: 64 };
+const LIMITS: Limits = Limits::of_values(64);
 
 /// Checks all of it for `input`: as a received datagram, and as an answer to send.
 pub fn check(input: &[u8]) {

@@ -5,7 +5,7 @@ use nuthatch_protocol::{
     Store, ValueCommand, awaited, awaited_block, binary, decode_key, next_key, parse,
 };
 
-pub const LIMITS: Limits = Limits { value_max: 64 };
+pub const LIMITS: Limits = Limits::of_values(64);
 
 /// Checks all of it for `input`.
 pub fn check(input: &[u8]) {

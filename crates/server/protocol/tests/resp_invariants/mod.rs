@@ -7,7 +7,7 @@ use nuthatch_protocol::resp::{
 };
 use nuthatch_protocol::{Awaited, KEY_LEN_MAX, Limits};
 
-pub const LIMITS: Limits = Limits { value_max: 64 };
+pub const LIMITS: Limits = Limits::of_values(64);
 
 /// Checks all of it for `input`.
 pub fn check(input: &[u8]) {
@@ -282,7 +282,7 @@ impl Connection {
         self.phase = Phase::Value {
             missing: body.value_len,
             emptied: emptied(input, body),
-            passed: body.head,
+            passed: body.head - body.key.len(),
             rest: body.rest,
         };
         Some(body.head)

@@ -20,6 +20,7 @@ use nuthatch_state::shutdown::Shutdown;
 use super::taking::Successor;
 use super::wire::Wire;
 use super::{ALIVE, CONTROL, HELLO, Named, PATIENCE_OF_CLIENTS};
+use crate::persistence::circumstances;
 use crate::unix_path::UnixPath;
 
 /// Successors that wait: more than one at a time is a mistake.
@@ -293,8 +294,8 @@ impl Offer {
 fn give(wire: &Wire, shared: &ServerState) -> io::Result<u64> {
     let mut out = BufWriter::with_capacity(PIECE, wire);
     let ServerState { engine, clock, .. } = shared;
-    let flush = shared.flush_to_come();
-    let given = nuthatch_snapshot::write(engine, clock, flush, &mut out, &mut || ())?;
+    let circumstances = circumstances(shared);
+    let given = nuthatch_snapshot::write(engine, clock, circumstances, &mut out, &mut || ())?;
     out.flush()?;
     wire.expect("taken")?;
     wire.agree();

@@ -47,7 +47,7 @@ impl Worker {
         }
         // Turns that paused so that others could be answered go on.
         while !self.turns.is_empty() {
-            self.run_turns(now, true);
+            self.serve_turns(now, true);
             self.answer_datagrams();
             let pending = &self.own.counters.pending;
             self.own.latencies.note(pending, begun.elapsed());

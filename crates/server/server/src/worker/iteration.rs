@@ -30,6 +30,7 @@ use nuthatch_commands::executing::execute;
 use nuthatch_commands::output::Output;
 use nuthatch_commands::protocols::{Phase, run};
 use nuthatch_commands::turn::{Source, Stop, Turn};
+use nuthatch_engine::request::LONG_KEY_LEN_MAX;
 use nuthatch_engine::{Engine, Time, has_unwound};
 use nuthatch_protocol::{Awaited, resp};
 use nuthatch_state::buffers::{AWAITED_MAX, TurnLimits};
@@ -68,7 +69,8 @@ const ITERATION_OUTPUT: usize = 1 << 20;
 const ITERATION_DECODED: usize = 1 << 20;
 
 /// The longest incomplete command that a connection keeps: no other protocol's is as long as Redis'.
-const WAITING_MAX: usize = resp::ARGUMENTS_LEN_MAX + resp::LINE_MAX + AWAITED_MAX;
+const WAITING_MAX: usize =
+    LONG_KEY_LEN_MAX + resp::ARGUMENTS_LEN_MAX + resp::LINE_MAX + AWAITED_MAX;
 
 const _: () = assert!(
     WAITING_MAX + READ_MIN <= BUFFER,
@@ -98,7 +100,7 @@ impl Worker {
                 self.admit(id, turn_limits);
             }
             if !self.turns.is_empty() {
-                self.run_turns(now, false);
+                self.serve_turns(now, false);
                 self.finish(now, &turn_limits);
                 let pending = &self.own.counters.pending;
                 self.own.latencies.note(pending, begun.elapsed());
@@ -301,8 +303,15 @@ impl Worker {
         }
     }
 
-    /// Parses, executes and answers the inputs of all turns: those of connections, or those of datagrams.
-    pub(super) fn run_turns(&mut self, now: Time, of_datagrams: bool) {
+    /// Runs the turns of connections, or those of datagrams. A FLUSHDB meanwhile is behind some of their requests.
+    pub(super) fn serve_turns(&mut self, now: Time, of_datagrams: bool) {
+        let emptied = self.shared.databases.emptied();
+        self.run_turns(now, of_datagrams);
+        self.shared.databases.note_end(emptied);
+    }
+
+    /// Parses, executes and answers the inputs of all turns.
+    fn run_turns(&mut self, now: Time, of_datagrams: bool) {
         let Self {
             shared,
             own,
@@ -337,8 +346,7 @@ impl Worker {
                 }
                 turn.has_run = true;
                 let Peer { phase, fd, info } = peers.of(turn.id);
-                let before = turn.output.copied();
-                let mark = batch.mark();
+                let (before, mark) = (turn.output.copied(), batch.mark());
                 let input = input_of(turn.source, buffer, kept);
                 let mut cx = Context {
                     shared,
@@ -350,6 +358,7 @@ impl Worker {
                     socket: fd,
                     worker: own,
                     limits: *limits,
+                    namespace: shared.databases.namespace(0),
                     now,
                     present: Default::default(),
                     turn: index as u32,

@@ -25,6 +25,7 @@ use mio::{Events, Poll, Token};
 use nuthatch_commands::batch::BatchBuffers;
 use nuthatch_commands::output::Written;
 use nuthatch_commands::turn::Turn;
+use nuthatch_engine::request::PREFIX_LEN_MAX;
 use nuthatch_engine::{AnyHandle, Engine, Time};
 use nuthatch_protocol::Limits;
 use nuthatch_state::buffers::Level;
@@ -111,6 +112,8 @@ impl Worker {
         let pool = Pool::shared_by(shared.config.threads.get());
         let limits = Limits {
             value_max: shared.engine.item_size_max(),
+            // An engine's keys have room for what keeps the databases apart.
+            key_max: shared.engine.key_len_max() - PREFIX_LEN_MAX,
         };
         let live = View::new(&shared.live);
         Self {

@@ -75,6 +75,10 @@ impl<E: Engine> Engine for Fragile<E> {
         self.inner.item_size_max()
     }
 
+    fn key_len_max(&self) -> usize {
+        self.inner.key_len_max()
+    }
+
     fn evicts(&self) -> bool {
         self.inner.evicts()
     }

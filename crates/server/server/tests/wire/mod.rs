@@ -8,11 +8,13 @@
 //! * [`bad_input`]: what clients should not send
 //! * [`hash`]: the index of the running server
 //! * [`large`]: values that arrive and leave in pieces
+//! * [`long_keys`]: keys of Redis' clients that are longer than memcached's
 //! * [`metrics`]: the endpoint of metrics
 //! * [`odd`]: clients within the protocol and beyond what is usual
 //! * [`pressure`]: clients that do not read, fairness, bytes that trickle in
 //! * [`connections`]: listeners, limits, idle and many connections
 //! * [`cpserver`]: the CPHash paper's protocol on a port of its own
+//! * [`databases`]: databases of Redis' clients, one beside the other
 //! * [`redis`]: Redis' protocol on a port of its own
 //! * [`refresh`]: certificates that are read again
 //! * [`stop`]: graceful stops
@@ -24,9 +26,11 @@ mod bad_input;
 mod client;
 mod connections;
 mod cpserver;
+mod databases;
 pub mod fixture;
 mod hash;
 mod large;
+mod long_keys;
 mod meta;
 mod metrics;
 mod odd;

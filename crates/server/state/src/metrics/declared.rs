@@ -110,7 +110,7 @@ metrics! {
         .of(&COMMANDS, &[("command", "touch"), ("result", "hit")]),
     count touch_misses: counter("Touches that found none.")
         .of(&COMMANDS, &[("command", "touch"), ("result", "miss")]),
-    count key_too_long: counter("Keys over 250 bytes that Redis' clients sent: each was refused.")
+    count key_too_long: counter("Keys over the limit (64 KiB, less with a small `-m` or `-I`) that Redis' clients sent: each was refused.")
         .of(&KEYS_REFUSED, &[("reason", "too_long")]).note("The log has the first."),
     count store_too_large: counter("Stores that were refused as too large, in every protocol.")
         .of(&COMMANDS, &[("command", "set"), ("result", "too_large")]).note("The log has the first."),

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use nuthatch_base::sync::mutex::Mutex;
 use nuthatch_engine::Time;
@@ -63,6 +63,8 @@ pub struct Info {
     blocked: AtomicBool,
     /// True if its user administrates the server.
     administrator: AtomicBool,
+    /// The database that its client has selected.
+    database: AtomicU8,
     /// The name that its client has set.
     name: Mutex<Arc<[u8]>>,
 }
@@ -83,6 +85,7 @@ impl Info {
             active: AtomicU32::new(now.seconds()),
             blocked: AtomicBool::new(false),
             administrator: AtomicBool::new(false),
+            database: AtomicU8::new(0),
             name: Mutex::default(),
         }
     }
@@ -113,17 +116,24 @@ impl Info {
         let active = self.active.load(Ordering::Relaxed);
         let name = Arc::clone(&self.name.lock());
         format!(
-            "id={} addr={address} name={} age={} idle={} flags=N db=0",
+            "id={} addr={address} name={} age={} idle={} flags=N db={}",
             self.serial,
             String::from_utf8_lossy(&name),
             since(self.since),
-            since(active)
+            since(active),
+            self.database.load(Ordering::Relaxed)
         )
     }
 
     /// Sets the client's name. The caller keeps the name too, and accounts for its memory.
     pub fn set_name(&self, name: Arc<[u8]>) {
         *self.name.lock() = name;
+    }
+
+    /// Records the database that its client has selected.
+    pub fn set_database(&self, database: u8) {
+        // Relaxed: a statistic.
+        self.database.store(database, Ordering::Relaxed);
     }
 
     /// Records whether its user administrates the server.

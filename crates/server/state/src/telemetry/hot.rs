@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use nuthatch_base::sync::mutex::Mutex;
+use nuthatch_engine::request::KEY_LEN_MAX;
 use nuthatch_engine::{Key, KeyHasher, Request};
 
 use crate::telemetry::Report;
@@ -82,6 +83,11 @@ impl Hot {
 
 impl Counts {
     fn count(&mut self, key: &Key<'_>, hasher: &KeyHasher) {
+        // Of a long key its front counts.
+        let key = match key.bytes().get(..KEY_LEN_MAX) {
+            Some(front) => &Key::new(front, hasher),
+            None => key,
+        };
         self.keys.count(key);
         let end = key.bytes().iter().position(|&byte| byte == DELIMITER);
         if let Some(end) = end.filter(|&end| end > 0) {
@@ -293,7 +299,7 @@ mod tests {
                 .iter()
                 .map(|counter| counter.word.capacity())
                 .sum();
-            assert!(bytes <= COUNTERS * 2 * nuthatch_engine::request::KEY_LEN_MAX);
+            assert!(bytes <= COUNTERS * 2 * KEY_LEN_MAX);
         }
     }
 }

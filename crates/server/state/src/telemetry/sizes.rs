@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use nuthatch_engine::request::KEY_LEN_MAX;
-use nuthatch_engine::{AnyEngine, Inspect};
+use nuthatch_engine::request::{COMMON_KEY_LEN_MAX, KEY_LEN_MAX};
+use nuthatch_engine::{AnyEngine, Engine, Inspect};
 
 /// The numbers that classes can have, with 0: memcached has fewer than 64 classes, and so has the store.
 pub const CLASSES: usize = 64;
@@ -43,10 +43,15 @@ impl SizeClasses {
     pub fn of(engine: &Arc<AnyEngine>) -> Self {
         let class = |key, value| engine.footprint(key, value).class;
         let of_sum = |sum: usize| {
-            let longest = sum.min(KEY_LEN_MAX);
-            let (short, long) = (class(0, sum), class(longest, sum - longest));
-            // An engine may round keys and values by themselves, or cut long values into pieces.
-            if short == long { short as u8 } else { 0 }
+            // An engine may round keys and values by themselves, cut long values into pieces, or give long keys another
+            // header. Keys of one kind have one class if the shortest and the longest of them have it.
+            let keys = [0, KEY_LEN_MAX, COMMON_KEY_LEN_MAX, engine.key_len_max()];
+            let [first, others @ ..] = keys.map(|key| {
+                let key = key.min(sum);
+                class(key, sum - key)
+            });
+            let same = others.iter().all(|other| *other == first);
+            if same { first as u8 } else { 0 }
         };
         Self {
             by_len: std::array::from_fn(of_sum),
@@ -85,7 +90,7 @@ mod tests {
         let sizes = SizeClasses::of(&any);
         let known = sizes.by_len.iter().filter(|&&class| class != 0).count();
         assert!(known > 900, "{known}");
-        for key in [1, 8, 100, 250] {
+        for key in [1, 8, 100, 250, 300, 1500] {
             for value in (0..4000).chain([10_000, 300_000]) {
                 let class = engine.footprint(key, value).class;
                 assert_eq!(sizes.class(Lens { key, value }), class, "{key} {value}");

@@ -180,4 +180,4 @@ fn refuse(
 }
 
 /// A client that has not logged in stores nothing.
-const NO_VALUES: Limits = Limits { value_max: 0 };
+const NO_VALUES: Limits = Limits::of_values(0);

@@ -55,6 +55,4 @@ impl Phase {
 }
 
 /// No limit, to parse a request that was refused as too large.
-pub const NO_LIMITS: Limits = Limits {
-    value_max: usize::MAX,
-};
+pub const NO_LIMITS: Limits = Limits::of_values(usize::MAX);

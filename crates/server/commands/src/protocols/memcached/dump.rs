@@ -1,6 +1,7 @@
 //! Replies that are longer than a turn: metadump, mgdump, cachedump. They are made turn by turn, each only when the
 //! client has read enough of the earlier output, and block no other client meanwhile.
 
+use nuthatch_engine::namespace::Namespace;
 use nuthatch_engine::request::KEY_LEN_MAX;
 use nuthatch_engine::{Cursor, Handle, Visit, Wall};
 use nuthatch_protocol::{dump, encode};
@@ -93,7 +94,7 @@ impl Dump {
         let items = (room / LINE).clamp(*TURN.start(), *TURN.end());
         let out = turn.output.text();
         let (classes, wall, now) = (self.classes, cx.shared.clock.wall(), cx.now);
-        let format = &mut self.format;
+        let (own, format) = (cx.namespace, &mut self.format);
         // An engine copies an item to show it.
         let mut shown = 0;
         let next = cx.handle.visit(now, self.cursor, items, &mut |visit| {
@@ -101,7 +102,13 @@ impl Dump {
             if !classes.contains(visit.footprint.class) {
                 return;
             }
+            let (namespace, key) = Namespace::split(visit.key);
+            let visit = Visit { key, ..visit };
+            let is_named = namespace == own && key.len() <= KEY_LEN_MAX;
             match format {
+                DumpFormat::Sizes(sizes) => sizes.add(visit.footprint.size),
+                // No client of memcached's can ask for such a key of a Redis client.
+                _ if !is_named => {}
                 DumpFormat::Meta => meta_line(out, &visit, &wall),
                 DumpFormat::Keys => dump::key_line(out, visit.key),
                 // A key with other bytes was set in base64. It is left out, as in memcached: these lines have no
@@ -112,7 +119,6 @@ impl Dump {
                     dump::cache_line(out, visit.key, visit.item.value_len, end);
                 }
                 DumpFormat::Cache { .. } => {}
-                DumpFormat::Sizes(sizes) => sizes.add(visit.footprint.size),
             }
         });
         cx.work.add(Work::of_places(items));

@@ -217,9 +217,7 @@ fn shutdown(cx: &Context<'_, '_>, turn: &mut Turn, words: Words<'_>) {
 }
 
 /// No limit, to parse the line of a value of any length.
-const NO_LIMITS: Limits = Limits {
-    value_max: usize::MAX,
-};
+const NO_LIMITS: Limits = Limits::of_values(usize::MAX);
 
 /// The bytes of a key, decoded from how the client wrote it.
 fn decoded<'k>(written: &'k [u8], base64: bool, room: &'k mut [u8; KEY_ROOM]) -> Option<&'k [u8]> {

@@ -135,8 +135,11 @@ impl Draft {
         before - self.new.missing()
     }
 
-    /// Puts the new value in the place of the old one. `None` if that is another by now.
+    /// Puts the new value in the place of the old one. `None` if that is another by now, or in another database.
     fn commit(self, cx: &mut Context<'_, '_>, key: &[u8]) -> Result<Option<usize>, Error<'static>> {
+        if self.new.namespace != cx.namespace {
+            return Ok(None);
+        }
         let store = match self.item {
             Some(item) => Store {
                 flags: item.flags,

@@ -8,9 +8,10 @@ use std::sync::LazyLock;
 use nuthatch_engine::Engine;
 use nuthatch_protocol::resp::{HumanBytes, InfoLines as Lines, Values};
 use nuthatch_settings::config::Protocol;
-use nuthatch_state::system;
 use nuthatch_state::telemetry::Address;
+use nuthatch_state::{keyspace, system};
 
+use super::walk::{self, Purpose, Walk};
 use crate::context::Context;
 
 /// The version of Redis whose answers this server gives.
@@ -26,14 +27,25 @@ const SECTIONS: [Section; 9] = [
     ("Replication", replication),
     ("CPU", processor),
     ("Cluster", cluster),
-    ("Keyspace", keyspace),
+    (KEYSPACE, |_, _| ()),
 ];
+
+/// The last section, whose lines may need a walk over all items.
+const KEYSPACE: &str = "Keyspace";
 
 /// A section's name, and the function that writes it.
 type Section = (&'static str, fn(&mut Lines, &Context<'_, '_>));
 
+/// What INFO tells.
+pub enum Told {
+    /// This.
+    Now(String),
+    /// What a walk over all items will find, as well.
+    After(Box<Walk>),
+}
+
 /// The sections that the request names, or all of them if it names none.
-pub fn info(cx: &Context<'_, '_>, asked: Values<'_>) -> String {
+pub fn info(cx: &Context<'_, '_>, asked: Values<'_>) -> Told {
     let all = asked.len() == 0
         || asked.into_iter().any(|name| {
             [&b"all"[..], b"default", b"everything"]
@@ -41,14 +53,29 @@ pub fn info(cx: &Context<'_, '_>, asked: Values<'_>) -> String {
                 .any(|word| name.eq_ignore_ascii_case(word))
         });
     let mut lines = Lines::default();
-    for (name, write) in SECTIONS {
+    let is_asked = |name: &str| {
         let mut asked = asked;
-        if all || asked.any(|asked| asked.eq_ignore_ascii_case(name.as_bytes())) {
+        all || asked.any(|asked| asked.eq_ignore_ascii_case(name.as_bytes()))
+    };
+    for (name, write) in SECTIONS {
+        if is_asked(name) {
             lines.section(name);
             write(&mut lines, cx);
         }
     }
-    lines.into_text()
+    let text = lines.into_text();
+    match is_asked(KEYSPACE) {
+        true => with_items(cx, text),
+        false => Told::Now(text),
+    }
+}
+
+/// A text, and behind it the items of each database.
+fn with_items(cx: &Context<'_, '_>, text: String) -> Told {
+    match keyspace::known(cx.shared, cx.now) {
+        Some(live) => Told::Now(text + &keyspace::lines(&live)),
+        None => Told::After(Box::new(walk::each(cx, Purpose::Info(text)))),
+    }
 }
 
 fn server(lines: &mut Lines, cx: &Context<'_, '_>) {
@@ -154,12 +181,4 @@ fn processor(lines: &mut Lines, _: &Context<'_, '_>) {
 
 fn cluster(lines: &mut Lines, _: &Context<'_, '_>) {
     lines.line("cluster_enabled", 0);
-}
-
-fn keyspace(lines: &mut Lines, cx: &Context<'_, '_>) {
-    let items = cx.shared.engine.stats().items;
-    if items > 0 {
-        // Clients that parse this line want all three fields; the other two are not counted.
-        lines.line("db0", format_args!("keys={items},expires=0,avg_ttl=0"));
-    }
 }

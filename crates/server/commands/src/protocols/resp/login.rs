@@ -14,7 +14,7 @@ use crate::turn::{Flow, Turn};
 use crate::work::Work;
 
 /// The longest value of a client that has not logged in.
-const LIMITS: Limits = Limits { value_max: 1024 };
+const LIMITS: Limits = Limits::of_values(1024);
 
 /// Takes the request at the front, of a client that has not logged in.
 #[cold]

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use nuthatch_engine::namespace::DATABASES;
 use nuthatch_engine::{Engine, Inspect};
 use nuthatch_protocol::resp::{
     Ask, Client, ClientFilter, Commands, Config, Error, Glob, Hello, Memory, Object, ReplyMode,
@@ -12,7 +13,8 @@ use nuthatch_protocol::resp::{
 use nuthatch_settings::administration::Action;
 
 use super::auth::authenticate;
-use super::info::{self, REDIS_VERSION};
+use super::databases;
+use super::info::{self, REDIS_VERSION, Told};
 use super::phase::Phase;
 use super::spot::{look, read};
 use super::walk;
@@ -38,18 +40,19 @@ pub fn command(
         {
             writer.error(&Error::DUMP_FORBIDDEN);
         }
-        ServerCommand::Keys { pattern } => phase.begin_walk(walk::keys(pattern)),
+        ServerCommand::Keys { pattern } => phase.begin_walk(walk::keys(pattern, cx.namespace)),
         ServerCommand::Scan(scan) => walk::scan(cx, turn, phase.version, &scan),
         ServerCommand::RandomKey => random(cx, turn, phase),
         ServerCommand::DbSize => size(cx, turn, phase),
-        ServerCommand::FlushAll => flush(cx, &mut writer),
         ServerCommand::Hello(hello) => greet(cx, turn, phase, &hello),
         ServerCommand::Auth(login) => match authenticate(cx, turn, phase, &login) {
             Ok(()) => phase.writer(turn).ok(),
             Err(error) => phase.writer(turn).error(&error),
         },
-        ServerCommand::Select(0) => writer.ok(),
-        ServerCommand::Select(_) => writer.error(&Error::DATABASE),
+        ServerCommand::Database(command) => match databases::command(cx, phase, command) {
+            Ok(()) => phase.writer(turn).ok(),
+            Err(error) => phase.writer(turn).error(&error),
+        },
         ServerCommand::Quit => {
             writer.ok();
             turn.quit();
@@ -58,6 +61,7 @@ pub fn command(
             let errors = phase.errors;
             cx.info.set_name(Arc::default());
             cx.info.set_administrator(false);
+            cx.info.set_database(0);
             *phase = Phase::new(cx.shared.security.has_passwords());
             phase.errors = errors;
             phase.writer(turn).status("RESET");
@@ -82,7 +86,7 @@ pub fn command(
             cx.shared.reset_stats();
             writer.ok();
         }
-        ServerCommand::Info(sections) => writer.text(&info::info(cx, sections)),
+        ServerCommand::Info(sections) => tell(cx, turn, phase, sections),
         ServerCommand::Memory(memory) => self::memory(cx, turn, phase, memory),
         ServerCommand::Object(object) => self::object(cx, turn, phase, object),
         ServerCommand::Script(scripts) => super::scripts::command(cx, turn, phase.version, scripts),
@@ -104,13 +108,11 @@ fn size(cx: &Context<'_, '_>, turn: &mut Turn, phase: &mut Phase) {
     }
 }
 
-fn flush(cx: &Context<'_, '_>, writer: &mut Writer<'_>) {
-    cx.counters.cmd_flush.bump();
-    if !cx.may(Action::Flush) {
-        return writer.error(&Error::FLUSH_FORBIDDEN);
+fn tell(cx: &Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, sections: Values<'_>) {
+    match info::info(cx, sections) {
+        Told::Now(text) => phase.writer(turn).text(&text),
+        Told::After(walk) => phase.begin_walk(*walk),
     }
-    cx.flush(cx.now);
-    writer.ok();
 }
 
 fn greet(cx: &Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, hello: &Hello<'_>) {
@@ -261,7 +263,7 @@ fn settings(cx: &Context<'_, '_>) -> Vec<(&'static str, String)> {
     let memory = shared.engine.stats().memory_limit;
     vec![
         ("appendonly", "no".into()),
-        ("databases", "1".into()),
+        ("databases", DATABASES.to_string()),
         ("maxclients", shared.live.load().connections_max.to_string()),
         ("maxmemory", memory.to_string()),
         ("maxmemory-policy", policy.into()),
@@ -360,7 +362,8 @@ fn memory(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &Phase, memory: Memo
         Memory::Usage(key) => {
             let found = look(cx, key);
             let engine = &cx.shared.engine;
-            let size = found.map(|item| engine.footprint(key.len(), item.value_len).size);
+            let key_len = cx.key(key).bytes().len();
+            let size = found.map(|item| engine.footprint(key_len, item.value_len).size);
             let mut writer = phase.writer(turn);
             match size {
                 Some(size) => writer.integer(size as i64),

@@ -3,6 +3,7 @@
 
 use std::mem::MaybeUninit;
 
+use nuthatch_engine::namespace::Namespace;
 use nuthatch_engine::{AnyValue, Item, Op, Read, Removal, Replies, Reply, Request, Store};
 use nuthatch_protocol::resp::{Body, Element, Error, Many, element};
 
@@ -239,6 +240,7 @@ fn begin_upload(
 fn unborrowed(error: Error<'_>) -> Error<'static> {
     match error {
         Error::Words(words) => Error::Words(words),
+        Error::KeyTooLong(max) => Error::KeyTooLong(max),
         _ => Error::SYNTAX,
     }
 }
@@ -323,7 +325,8 @@ impl Replies<AnyValue> for Tally<'_> {
             Op::Store(store) => store.value.len(),
             _ => 0,
         };
-        let request = counting::Request::replied(key.bytes(), value_len, &reply);
+        let (_, name) = Namespace::split(key.bytes());
+        let request = counting::Request::replied(name, value_len, &reply);
         self.counts.count(counted(self.progress.verb), request);
         match reply {
             Reply::TooLarge | Reply::OutOfMemory => {

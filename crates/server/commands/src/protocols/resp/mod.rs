@@ -11,6 +11,7 @@
 //! * [`walk`]: KEYS, SCAN, RANDOMKEY, DBSIZE, CLIENT LIST.
 //! * [`scripts`]: EVAL and SCRIPT; [`slot`]: the item of one key while a script works on it.
 //! * [`login`]: how clients log in; [`auth`]: AUTH.
+//! * [`databases`]: SELECT, SWAPDB, MOVE, FLUSHDB.
 //! * [`manage`], [`info`]: CLIENT, CONFIG, COMMAND, INFO...
 //! * [`spot`]: requests to the engine outside of the batch.
 //! * [`muted`]: CLIENT REPLY.
@@ -21,6 +22,7 @@
 
 mod auth;
 mod collect;
+mod databases;
 mod edit;
 mod info;
 pub mod log;
@@ -161,6 +163,7 @@ fn advance<'a>(
     reader: &mut RequestReader<'a>,
 ) -> Flow {
     let has_transaction = phase.has_transaction();
+    cx.namespace = cx.shared.databases.namespace(phase.database.into());
     match &mut phase.state {
         State::Requests if reader.left().is_empty() => Flow::Starved,
         State::Requests if phase.login => login::take(cx, turn, phase, reader),

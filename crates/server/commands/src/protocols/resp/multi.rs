@@ -3,7 +3,6 @@
 //! keys are watched: then the worker has the engine to itself from the check of these keys on (see
 //! `exec` in [`super`]). There is no rollback.
 
-use nuthatch_engine::request::KEY_LEN_MAX;
 use nuthatch_protocol::resp::{Error, TransactionCommand, Values};
 
 use super::phase::{Phase, State};
@@ -62,18 +61,15 @@ fn watch(
     }
     cx.work.add(Work::of_commands(keys.len()));
     for key in keys {
-        match key.len() {
-            0 => return Err(Error::KEY_EMPTY),
-            1..=KEY_LEN_MAX => {}
-            _ => {
-                cx.count_refusal(&Error::KEY_TOO_LONG);
-                return Err(Error::KEY_TOO_LONG);
-            }
-        }
-        let new = Watched::new(cx, key);
+        cx.check_key(key)?;
+        let database = phase.database;
+        let new = Watched::new(cx, database, key);
         let watched = &mut phase.session().watched;
         // The first state seen of a key counts.
-        if watched.iter().all(|watched| *watched.key != *key) {
+        if watched
+            .iter()
+            .all(|watched| (watched.database, &*watched.key) != (database, key))
+        {
             watched.push(new);
         }
     }

@@ -17,6 +17,8 @@ use crate::turn::Turn;
 pub struct Phase {
     pub version: Version,
     pub state: State,
+    /// The database that its client has selected.
+    pub database: u8,
     /// The client has to log in first.
     pub login: bool,
     /// The client's errors at the login, counted also after it is admitted.

@@ -130,13 +130,16 @@ fn finish(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, upload: 
     }
 }
 
-/// Stores a value that has arrived.
+/// Stores a value that has arrived. Not if its database was swapped or flushed meanwhile: its item would go to another one.
 fn commit(
     cx: &mut Context<'_, '_>,
     key: &[u8],
     value: PartialValue,
     store: &Store<'_>,
 ) -> Result<Reply, Error<'static>> {
+    if value.namespace != cx.namespace {
+        return Err(Error::DATABASE_CHANGED);
+    }
     let reply = cx.commit(key, value, store, STORE);
     match reply {
         Reply::TooLarge | Reply::OutOfMemory => Err(failure(&reply)),

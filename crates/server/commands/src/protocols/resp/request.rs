@@ -140,6 +140,7 @@ fn plan_of_value<'a>(
                 },
         } => Plan::Batch(key, look(false), Verb::Life { millis }),
         ValueCommand::Ttl { key, form } => at_once(values::AtOnce::ExpireTime { key, form }),
+        ValueCommand::Move { key, database } => at_once(values::AtOnce::Move { key, database }),
         ValueCommand::MsetNx { pairs } => at_once(values::AtOnce::MsetNx { pairs }),
         ValueCommand::GetDel { key } => at_once(values::AtOnce::GetDel { key }),
         ValueCommand::GetRange { key, start, end } => {

@@ -269,7 +269,7 @@ mod tests {
     use super::*;
 
     fn slot<'a>(clock: &'a Clock, arena: &'a Bump) -> Slot<'a> {
-        let limits = Limits { value_max: 64 };
+        let limits = Limits::of_values(64);
         Slot::new(None, arena, clock.present(), clock.now(), clock, limits)
     }
 

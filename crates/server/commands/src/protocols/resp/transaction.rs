@@ -21,8 +21,9 @@ impl Transaction {
     }
 }
 
-/// A watched key, and the state of its item when WATCH looked at it.
+/// A watched key of a database, and the state of its item when WATCH looked at it.
 pub struct Watched {
+    pub database: u8,
     pub key: Box<[u8]>,
     seen: Option<Seen>,
 }
@@ -43,9 +44,10 @@ fn seen(cx: &mut Context<'_, '_>, key: &[u8]) -> Option<Seen> {
 }
 
 impl Watched {
-    /// The key, and the state in which its item is now.
-    pub fn new(cx: &mut Context<'_, '_>, key: &[u8]) -> Self {
+    /// A key of the database of the running turn's connection, and the state in which its item is now.
+    pub fn new(cx: &mut Context<'_, '_>, database: u8, key: &[u8]) -> Self {
         Self {
+            database,
             key: key.into(),
             seen: seen(cx, key),
         }
@@ -53,7 +55,11 @@ impl Watched {
 
     /// True if the item is not as it was.
     pub fn has_changed(&self, cx: &mut Context<'_, '_>) -> bool {
-        seen(cx, &self.key) != self.seen
+        let present = cx.shared.databases.namespace(self.database.into());
+        let own = std::mem::replace(&mut cx.namespace, present);
+        let now = seen(cx, &self.key);
+        cx.namespace = own;
+        now != self.seen
     }
 
     pub fn memory(&self) -> usize {

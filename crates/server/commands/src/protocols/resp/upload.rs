@@ -18,7 +18,7 @@ pub struct Upload {
     pub emptied: Vec<u8>,
     /// Where the line with its length begins in the request.
     pub line: usize,
-    /// Bytes of the request that have arrived, without those of the value.
+    /// Bytes of the request that have arrived, without those of its key and of the value.
     pub passed: usize,
     /// Bytes of the value.
     pub value_len: usize,
@@ -89,7 +89,7 @@ impl Upload {
             target,
             emptied: emptied(input, body),
             line: body.line,
-            passed: body.head,
+            passed: body.head - body.key.len(),
             value_len: body.value_len,
             rest: body.rest,
             progress: None,

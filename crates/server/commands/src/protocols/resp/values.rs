@@ -9,6 +9,7 @@ use nuthatch_protocol::resp::{
     Decimal, Error, Eval, ExpiryForm, Lifetime, Set, SetAnswer, StoreCondition, Values, integer,
 };
 
+use super::databases;
 use super::edit::{self, Edit, Place};
 use super::phase::Phase;
 use super::scripts;
@@ -58,6 +59,10 @@ pub enum AtOnce<'a> {
         key: &'a [u8],
         by: Decimal,
     },
+    Move {
+        key: &'a [u8],
+        database: i64,
+    },
     /// EXPIRETIME and PEXPIRETIME.
     ExpireTime {
         key: &'a [u8],
@@ -103,6 +108,10 @@ pub fn command(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, com
         AtOnce::IncrBy { key, by } => {
             let outcome = add(cx, key, by);
             number(turn, phase, outcome);
+        }
+        AtOnce::Move { key, database } => {
+            let outcome = databases::move_key(cx, phase, key, database);
+            flag(turn, phase, outcome);
         }
         AtOnce::Eval(eval) => scripts::eval(cx, turn, phase.version, &eval, None),
         AtOnce::IncrByFloat { key, by } => match increment_decimal(cx, key, by) {
@@ -200,14 +209,7 @@ fn set_all_absent(cx: &mut Context<'_, '_>, pairs: Values<'_>) -> Result<bool, E
     let words: Vec<&[u8]> = pairs.collect();
     let (pairs, _) = words.as_chunks::<2>();
     for [key, _] in pairs {
-        match key.len() {
-            0 => return Err(Error::KEY_EMPTY),
-            len if len > nuthatch_engine::request::KEY_LEN_MAX => {
-                cx.count_refusal(&Error::KEY_TOO_LONG);
-                return Err(Error::KEY_TOO_LONG);
-            }
-            _ => {}
-        }
+        cx.check_key(key)?;
     }
     // Each key is looked at and stored, all in one step.
     cx.work.add(Work::of_commands(2 * pairs.len()));

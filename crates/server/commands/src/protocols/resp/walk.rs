@@ -3,8 +3,10 @@
 use std::collections::{HashSet, TryReserveError};
 
 use nuthatch_base::memory::reserve::spare;
+use nuthatch_engine::namespace::Namespace;
 use nuthatch_engine::{Cursor, Engine, Handle};
 use nuthatch_protocol::resp::{Error, Glob, Scan, Version, Writer};
+use nuthatch_state::keyspace::{self, Count};
 use nuthatch_state::scans::Position;
 
 use crate::context::Context;
@@ -32,9 +34,6 @@ const SCAN_STRIDE: usize = 1 << 10;
 /// items out.
 const RANDOM_STEP: usize = 64;
 
-/// The most items that a DBSIZE counts one by one.
-const COUNTED_MAX: u64 = 1000;
-
 /// Places that a step looks at where there are few items: of a DBSIZE, and of a RANDOMKEY that has found nothing.
 const STRIDE: usize = 1 << 10;
 
@@ -57,23 +56,33 @@ pub enum Walk {
 
 /// What a walk over the items looks for.
 pub enum Search {
-    /// KEYS: all keys that match.
+    /// KEYS: all keys of a namespace that match.
     Keys {
+        namespace: Namespace,
         pattern: Glob,
         found: usize,
         /// The keys found, in the format of the answer.
         answer: Vec<u8>,
     },
-    /// DBSIZE: the number of items.
-    Number { live: u64 },
-    /// RANDOMKEY: the key of an item.
+    /// The number of items of each database.
+    Each { count: Count, purpose: Purpose },
+    /// RANDOMKEY: the key of an item of a namespace.
     Any {
+        namespace: Namespace,
         key: Option<Box<[u8]>>,
         /// Places of the next step.
         step: usize,
         /// How often the walk was at the end. After the second time it has passed all items.
         ends: u32,
     },
+}
+
+/// Why the items of each database are counted.
+pub enum Purpose {
+    /// DBSIZE of the database that has this namespace.
+    Size(Namespace),
+    /// INFO, behind this text.
+    Info(String),
 }
 
 impl Walk {
@@ -138,8 +147,13 @@ impl Walk {
 impl Search {
     fn memory(&self) -> usize {
         match self {
-            Self::Keys { answer, .. } => Glob::MEMORY + answer.capacity(),
-            Self::Number { .. } => 0,
+            Self::Keys {
+                pattern, answer, ..
+            } => pattern.memory() + answer.capacity(),
+            Self::Each { purpose, .. } => match purpose {
+                Purpose::Size(_) => 0,
+                Purpose::Info(text) => text.capacity(),
+            },
             Self::Any { key, .. } => key.as_ref().map_or(0, |key| key.len()),
         }
     }
@@ -153,7 +167,7 @@ impl Search {
     ) -> Result<bool, TryReserveError> {
         let (places, weight) = match self {
             Self::Keys { pattern, .. } => (KEYS_STEP, pattern.words()),
-            Self::Number { .. } => (STRIDE, 1),
+            Self::Each { .. } => (STRIDE, 1),
             Self::Any { step, .. } => (*step, 1),
         };
         // An engine copies an item to show it.
@@ -162,21 +176,29 @@ impl Search {
         let mut matching = Vec::new();
         let next = cx.handle.visit(cx.now, *cursor, places, &mut |visit| {
             shown += visit.key.len() + visit.value.len();
+            let (its, name) = Namespace::split(visit.key);
             match self {
-                Self::Keys { pattern, found, .. } => {
-                    if pattern.matches(visit.key) {
-                        Writer::new(&mut matching, version).bulk(visit.key);
+                Self::Keys {
+                    namespace,
+                    pattern,
+                    found,
+                    ..
+                } => {
+                    if *namespace == its && pattern.matches(name) {
+                        Writer::new(&mut matching, version).bulk(name);
                         *found += 1;
                     }
                 }
-                Self::Number { live } => *live += 1,
-                Self::Any { key, .. } => {
-                    key.get_or_insert_with(|| visit.key.into());
+                Self::Each { count, .. } => count.add(its),
+                Self::Any { namespace, key, .. } => {
+                    if *namespace == its {
+                        key.get_or_insert_with(|| name.into());
+                    }
                 }
             }
         });
         cx.work.add(Work::of_places(places).times(weight));
-        cx.work.add(Work::of_bytes(shown));
+        cx.work.add(Work::of_bytes(shown).times(weight));
         *cursor = next.unwrap_or_default();
         let at_end = next.is_none();
         Ok(match self {
@@ -185,8 +207,10 @@ impl Search {
                 answer.extend_from_slice(&matching);
                 at_end || is_too_long(answer, cx)
             }
-            Self::Number { .. } => at_end,
-            Self::Any { key, step, ends } => {
+            Self::Each { .. } => at_end,
+            Self::Any {
+                key, step, ends, ..
+            } => {
                 *step = (2 * *step).min(STRIDE);
                 *ends += u32::from(at_end);
                 key.is_some() || *ends == 2
@@ -211,7 +235,17 @@ impl Search {
                 turn.output.text().extend_from_slice(&answer);
                 turn.spend(Work::of_bytes(answer.len()));
             }
-            Self::Number { live } => writer.integer(live as i64),
+            Self::Each { count, purpose } => {
+                cx.shared.walks.count.set(count, cx.now);
+                match purpose {
+                    // Zero: it had been flushed when the walk began.
+                    Purpose::Size(of) => writer.integer(count.of(of).unwrap_or(0) as i64),
+                    Purpose::Info(text) => {
+                        let live = count.by_database(&cx.shared.databases.mapping());
+                        writer.text(&(text + &keyspace::lines(&live)));
+                    }
+                }
+            }
             Self::Any { key, .. } => {
                 cx.shared.walks.set_random(cursor);
                 match key {
@@ -237,11 +271,23 @@ pub fn list(listed: Option<HashSet<u64>>) -> Walk {
     }
 }
 
+/// A count of the items of each database.
+pub fn each(cx: &Context<'_, '_>, purpose: Purpose) -> Walk {
+    Walk::Items {
+        cursor: Cursor::default(),
+        search: Search::Each {
+            count: Count::new(cx.now, cx.shared.databases.mapping()),
+            purpose,
+        },
+    }
+}
+
 /// KEYS.
-pub fn keys(pattern: &[u8]) -> Walk {
+pub fn keys(pattern: &[u8], namespace: Namespace) -> Walk {
     Walk::Items {
         cursor: Cursor::default(),
         search: Search::Keys {
+            namespace,
             pattern: Glob::new(pattern),
             found: 0,
             answer: Vec::new(),
@@ -255,6 +301,7 @@ pub fn random(cx: &Context<'_, '_>) -> Option<Walk> {
     (cx.shared.engine.stats().items > 0).then(|| Walk::Items {
         cursor: cx.shared.walks.random(),
         search: Search::Any {
+            namespace: cx.namespace,
             key: None,
             step: RANDOM_STEP,
             ends: 0,
@@ -262,15 +309,11 @@ pub fn random(cx: &Context<'_, '_>) -> Option<Walk> {
     })
 }
 
-/// DBSIZE. Few items are counted one by one. For many, the number includes items that have expired or were flushed and
-/// whose memory is not reclaimed yet: this number is the error.
+/// DBSIZE: the number of items, if it is known.
 pub fn size(cx: &Context<'_, '_>) -> Result<Walk, u64> {
-    match cx.shared.engine.stats().items {
-        1..=COUNTED_MAX => Ok(Walk::Items {
-            cursor: Cursor::default(),
-            search: Search::Number { live: 0 },
-        }),
-        items => Err(items),
+    match keyspace::known_of(cx.shared, cx.now, cx.namespace) {
+        Some(items) => Err(items),
+        None => Ok(each(cx, Purpose::Size(cx.namespace))),
     }
 }
 
@@ -282,7 +325,7 @@ pub fn scan(cx: &mut Context<'_, '_>, turn: &mut Turn, version: Version, scan: &
         Some(Position::End) => None,
         None => return Writer::new(turn.output.text(), version).error(&Error::CURSOR_UNKNOWN),
     };
-    let pattern = scan.pattern.map(Glob::new);
+    let (own, pattern) = (cx.namespace, scan.pattern.map(Glob::new));
     let mut found = 0;
     let mut keys = Vec::new();
     let budget = scan.count.min(SCAN_MAX) as usize;
@@ -296,11 +339,10 @@ pub fn scan(cx: &mut Context<'_, '_>, turn: &mut Turn, version: Version, scan: &
         next = cx.handle.visit(cx.now, cursor, stride, &mut |visit| {
             looked_at += 1;
             shown += visit.key.len() + visit.value.len();
-            let wanted = pattern
-                .as_ref()
-                .is_none_or(|pattern| pattern.matches(visit.key));
+            let (its, name) = Namespace::split(visit.key);
+            let wanted = its == own && pattern.as_ref().is_none_or(|pattern| pattern.matches(name));
             if wanted && scan.of_values {
-                Writer::new(&mut keys, version).bulk(visit.key);
+                Writer::new(&mut keys, version).bulk(name);
                 found += 1;
             }
         });
@@ -318,5 +360,5 @@ pub fn scan(cx: &mut Context<'_, '_>, turn: &mut Turn, version: Version, scan: &
     turn.output.text().extend_from_slice(&keys);
     let weight = pattern.as_ref().map_or(1, Glob::words);
     turn.spend(Work::of_places(places).times(weight));
-    turn.spend(Work::of_bytes(shown));
+    turn.spend(Work::of_bytes(shown).times(weight));
 }

@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use nuthatch_base::sync::mutex::{Mutex, MutexGuard};
 use nuthatch_engine::KeyHasher;
+use nuthatch_engine::request::KEY_LEN_MAX;
 
 use self::table::{Counts, Table, is_long};
 
@@ -133,9 +134,9 @@ impl Prefixes {
     }
 
     /// True if a prefix is counted. A prefix that no text command can have is not: its bytes could end a line of the
-    /// dump.
+    /// dump, and its length would be memory that a client chooses.
     fn admits(&self, prefix: &[u8]) -> bool {
-        if !prefix.iter().all(|&byte| byte > b' ' && byte != DELETE) {
+        if prefix.len() > KEY_LEN_MAX || !prefix.iter().all(|&byte| byte > b' ' && byte != DELETE) {
             return false;
         }
         let mut known = self.known.lock();

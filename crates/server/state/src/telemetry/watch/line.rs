@@ -5,6 +5,8 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::{Duration, SystemTime};
 
 use nuthatch_engine::Evicted;
+use nuthatch_engine::namespace::Namespace;
+use nuthatch_engine::request::KEY_LEN_MAX;
 
 use super::{Hub, Kind};
 use crate::telemetry::connections::Peer;
@@ -94,13 +96,22 @@ pub fn system(hub: &Hub, event: std::fmt::Arguments<'_>) {
     hub.publish(&lines);
 }
 
-/// Writes a key as one word: bytes that are not unreserved in a URI are written as %XX.
+/// Writes a key as one word: bytes that are not unreserved in a URI are written as %XX. Of a key that is longer than
+/// those of memcached's clients this is its front, and a `*`, which stands for itself in no word. Before the key of
+/// another database than 0 there is the database's number and a `/`.
 pub fn key(out: &mut Vec<u8>, key: &[u8]) {
-    for &byte in key {
+    let (namespace, key) = Namespace::split(key);
+    if namespace.home() != 0 {
+        write(out, format_args!("{}/", namespace.home()));
+    }
+    for &byte in &key[..key.len().min(KEY_LEN_MAX)] {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(byte),
             _ => write(out, format_args!("%{byte:02X}")),
         }
+    }
+    if key.len() > KEY_LEN_MAX {
+        out.push(b'*');
     }
 }
 
