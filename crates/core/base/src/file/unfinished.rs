@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::file::replace::check_replaceable;
-use crate::sys::files::{check_own, create_new, is_at, open_unfollowed, sync_folder};
+use crate::sys::files::{Identity, check_own, create_new, open_unfollowed, sync_folder};
 
 /// Removes an unfinished file for `path` that a killed process left. True if there was one.
 ///
@@ -76,6 +76,7 @@ pub const BY_MASK: u32 = 0o666;
 /// A file that is being written. If it is dropped before it is [`finished`](Self::finish), it is removed.
 pub struct Unfinished {
     file: File,
+    identity: Identity,
     name: PathBuf,
     folder: PathBuf,
     /// It ends with a part of what was to be written as a whole.
@@ -107,9 +108,10 @@ impl Unfinished {
                 created => created,
             };
             match begun {
-                Ok(Some(file)) => {
+                Ok(Some((file, identity))) => {
                     return Ok(Self {
                         file,
+                        identity,
                         name,
                         folder,
                         torn: false,
@@ -129,10 +131,11 @@ impl Unfinished {
     ///
     /// Only who has locked a file takes its name away. So a file that has its name once it is locked keeps it, until
     /// its writer gives it another one.
-    fn create(name: &Path, permissions: u32) -> io::Result<Option<File>> {
+    fn create(name: &Path, permissions: u32) -> io::Result<Option<(File, Identity)>> {
         let file = create_new(name, permissions)?;
         lock(&file)?;
-        Ok(is_at(&file, name)?.then_some(file))
+        let identity = Identity::of(&file)?;
+        Ok(identity.is_at(name)?.then_some((file, identity)))
     }
 
     /// Removes what a killed process left under this name. Nothing is read from it or written into it.
@@ -150,7 +153,7 @@ impl Unfinished {
         };
         check_own(&file.metadata()?).map_err(|error| named(name, &error))?;
         lock(&file)?;
-        match is_at(&file, name)? {
+        match Identity::of(&file)?.is_at(name)? {
             true => fs::remove_file(name).or_else(gone_is_fine),
             // Another process was quicker.
             false => Ok(()),
@@ -179,7 +182,7 @@ impl Unfinished {
         }
         self.file.sync_all()?;
         check_replaceable(path)?;
-        let is_ours = |name: &Path| match is_at(&self.file, name)? {
+        let is_ours = |name: &Path| match self.identity.is_at(name)? {
             true => Ok(()),
             false => Err(io::Error::new(
                 ErrorKind::ResourceBusy,
@@ -221,7 +224,7 @@ impl Drop for Unfinished {
     fn drop(&mut self) {
         // The file is locked until here, so no other process's file is removed. A finished file does not have this name
         // any more.
-        if is_at(&self.file, &self.name).unwrap_or(false) {
+        if self.identity.is_at(&self.name).unwrap_or(false) {
             let _ = fs::remove_file(&self.name);
         }
     }
@@ -261,7 +264,9 @@ mod tests {
     }
 
     /// Processes that begin at once, and one that is killed now and then: no two of them have the name, and each file
-    /// that is finished is whole.
+    /// that is finished is whole. (Windows takes a name away only when the last handle of its file is closed. What writers at
+    /// once make of that was not tried.)
+    #[cfg(not(windows))]
     #[test]
     fn one_process_at_a_time_writes() {
         const ROUNDS: usize = 300;

@@ -9,7 +9,7 @@ use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statx};
 use crate::sys::posix::owners::check_sticky;
 
 pub use crate::sys::posix::open::{create_new, open_unfollowed, sync_folder};
-pub use crate::sys::posix::owners::{check_own, is_at, is_pipe};
+pub use crate::sys::posix::owners::{Identity, check_own, is_pipe};
 
 /// Errors: the system would refuse to put another file in the place of this one, in this folder.
 pub fn check_change(path: &Path, there: &Metadata, folder: &Path) -> io::Result<()> {

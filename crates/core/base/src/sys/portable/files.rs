@@ -19,18 +19,26 @@ pub fn check_change(_path: &Path, _there: &Metadata, _folder: &Path) -> io::Resu
     Ok(())
 }
 
-/// True if this file has this name.
-pub fn is_at(file: &File, name: &Path) -> io::Result<bool> {
-    match fs::symlink_metadata(name) {
-        Ok(named) if !named.is_file() => return Ok(false),
-        Ok(_) => {}
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
-        Err(error) => return Err(error),
+/// Which file it is, whatever its name.
+pub struct Identity(Handle);
+
+impl Identity {
+    /// That of an open file.
+    pub fn of(file: &File) -> io::Result<Self> {
+        Ok(Self(Handle::from_file(file.try_clone()?)?))
     }
-    match Handle::from_path(name) {
-        Ok(named) => Ok(named == Handle::from_file(file.try_clone()?)?),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
+
+    /// True if this file has this name.
+    pub fn is_at(&self, name: &Path) -> io::Result<bool> {
+        let named = fs::symlink_metadata(name).and_then(|there| match there.is_file() {
+            true => Handle::from_path(name).map(Some),
+            false => Ok(None),
+        });
+        match named {
+            Ok(named) => Ok(named.is_some_and(|named| named == self.0)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -45,7 +53,7 @@ pub fn create_new(path: &Path, _permissions: u32) -> io::Result<File> {
 }
 
 /// Opens what has this name itself. Errors: that is no file, such as a link. (A link that is made at this moment is
-/// followed; [`is_at`] then tells.)
+/// followed; [`Identity`] then tells.)
 pub fn open_unfollowed(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     check_own(&fs::symlink_metadata(path)?)?;
     options.open(path)

@@ -93,18 +93,34 @@ pub fn check_sticky(there: &Metadata, folder: &Metadata) -> io::Result<()> {
     }
 }
 
-/// True if this file has this name.
-pub fn is_at(file: &File, name: &Path) -> io::Result<bool> {
-    match fs::symlink_metadata(name) {
-        Ok(named) => Ok(is_same(&named, &file.metadata()?)),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
-    }
+/// Which file it is, whatever its name.
+#[derive(PartialEq, Eq)]
+pub struct Identity {
+    device: u64,
+    number: u64,
 }
 
-/// True if both are of one file.
-pub fn is_same(one: &Metadata, other: &Metadata) -> bool {
-    (one.dev(), one.ino()) == (other.dev(), other.ino())
+impl Identity {
+    /// That of an open file.
+    pub fn of(file: &File) -> io::Result<Self> {
+        Ok(Self::told(&file.metadata()?))
+    }
+
+    fn told(there: &Metadata) -> Self {
+        Self {
+            device: there.dev(),
+            number: there.ino(),
+        }
+    }
+
+    /// True if this file has this name.
+    pub fn is_at(&self, name: &Path) -> io::Result<bool> {
+        match fs::symlink_metadata(name) {
+            Ok(named) => Ok(*self == Self::told(&named)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
 }
 
 /// True if it is a named pipe, whose reader waits for a writer.

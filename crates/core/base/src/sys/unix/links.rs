@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::sys::posix::owners::{check_link, is_same};
+use crate::sys::posix::owners::check_link;
 
 /// The text of a link. `None` if there is none of that name. What belongs to whom is asked of the name, before and after
 /// its text is read. Errors: it belongs neither to this user nor to root; another one has got the name meanwhile.
@@ -19,7 +20,7 @@ pub fn own_link(path: &Path) -> io::Result<Option<PathBuf>> {
     let to = fs::read_link(path)?;
     let after = fs::symlink_metadata(path)?;
     check_link(path, &after)?;
-    match is_same(&there, &after) {
+    match (after.dev(), after.ino()) == (there.dev(), there.ino()) {
         true => Ok(Some(to)),
         false => Err(io::Error::new(
             ErrorKind::ResourceBusy,
