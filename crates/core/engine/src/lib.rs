@@ -30,7 +30,9 @@ pub use engine::{Cursor, Engine, Handle, Reservation, Value, Visit, assert_commi
 pub use inspect::{Audit, AuditError, Evicted, Evictions, Footprint, Inspect};
 pub use limit::LimitError;
 pub use nuthatch_base::hash::KeyHasher;
-pub use nuthatch_base::sync::clock::{Clock, Present, TICK, Time, Wall, note_sleep, since_boot};
+pub use nuthatch_base::sync::clock::{
+    Clock, Present, TICK, Time, Wall, boot, note_sleep, since_boot,
+};
 pub use reply::{Item, Replies, Reply};
 pub use request::{
     Condition, Delta, Expiry, Key, Leave, Op, Read, Removal, Request, Store, StoreMode, TouchIf,

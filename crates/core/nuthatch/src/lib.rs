@@ -117,9 +117,9 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let cache = Cache::new(16 << 20)?;
-//! let read = || std::fs::read("/proc/version");
-//! let version = cache.try_get_or_insert_with("version", Lifetime::Default, read)?;
-//! assert_eq!(cache.get("version"), Some(version));
+//! let read = || std::fs::read("Cargo.toml");
+//! let manifest = cache.try_get_or_insert_with("manifest", Lifetime::Default, read)?;
+//! assert_eq!(cache.get("manifest"), Some(manifest));
 //! # Ok(())
 //! # }
 //! ```

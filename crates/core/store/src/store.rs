@@ -419,7 +419,7 @@ mod tests {
     use crate::log::Log;
 
     /// The resident part of the arena, in bytes.
-    #[cfg(all(target_os = "linux", not(miri)))]
+    #[cfg(all(target_os = "linux", not(any(miri, nuthatch_unix, nuthatch_portable))))]
     fn resident<P: Placement>(store: &Store<P>) -> usize {
         let start = store.arena.pointer(Address(0)) as usize;
         let end = store.arena.pointer(Address(store.arena.words())) as usize;
@@ -439,7 +439,7 @@ mod tests {
     }
 
     /// Class of bug: a huge page that the limit allows only in part takes memory beyond the limit.
-    #[cfg(all(target_os = "linux", not(miri)))]
+    #[cfg(all(target_os = "linux", not(any(miri, nuthatch_unix, nuthatch_portable))))]
     #[test]
     fn a_full_arena_takes_no_memory_beyond_the_limit() {
         for (limit, raised) in [(3 << 20, 5 << 20), (7 << 20, 9 << 20)] {

@@ -1,72 +1,26 @@
 //! Whose a file is. Where others may write into a folder, they may have put anything under a name: a file of theirs, a
 //! link, a pipe, another name of a file of ours.
 
-use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind};
-use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags, PROC_SUPER_MAGIC, readlinkat, statfs};
-use rustix::process::{getegid, geteuid, getgroups};
-
 use crate::file::unfinished::folder_of;
-
-const BY_GROUP: u32 = 0o020;
-const BY_ALL: u32 = 0o002;
-
-/// Errors: it is no file, or not this user's.
-pub(crate) fn check_own(there: &Metadata) -> io::Result<()> {
-    check_owner(there, false)
-}
-
-/// Errors: it is no file, or it belongs neither to this user nor, if that is let, to root.
-fn check_owner(there: &Metadata, or_root: bool) -> io::Result<()> {
-    if !there.is_file() {
-        return Err(io::Error::other("not a file"));
-    }
-    let (owner, me) = (there.uid(), geteuid().as_raw());
-    match owner == me || or_root && owner == 0 {
-        true => Ok(()),
-        false => Err(io::Error::new(
-            ErrorKind::PermissionDenied,
-            format!("it belongs to the user {owner}, and this process is the user {me}"),
-        )),
-    }
-}
-
-/// Errors: it is no file, or another user has chosen its content, or may: it belongs neither to this user nor to root,
-/// or others may write to it. A group of this process may: Kubernetes gives the files of a volume to the group of the
-/// pod, and OpenShift those of an image to the group of root.
-fn check_trusted(there: &Metadata) -> io::Result<()> {
-    check_owner(there, true)?;
-    let (mode, group) = (there.mode(), there.gid());
-    let is_in = || {
-        getegid().as_raw() == group
-            || getgroups().is_ok_and(|groups| groups.iter().any(|one| one.as_raw() == group))
-    };
-    match mode & BY_ALL != 0 || mode & BY_GROUP != 0 && !is_in() {
-        true => Err(io::Error::new(
-            ErrorKind::PermissionDenied,
-            format!(
-                "other users may write to it: its mode is {:o}",
-                mode & 0o7777
-            ),
-        )),
-        false => Ok(()),
-    }
-}
+use crate::sys::links::{is_kernels, own_link};
+use crate::sys::posix::open::{open_followed, open_unfollowed};
+use crate::sys::posix::owners::{check_single, check_trusted};
 
 /// Opens a file to be read, and waits for no writer if it is a pipe. Errors: another user has chosen its content, or
 /// may: it is no file, or belongs neither to this user nor to root, or users may write to it who are not in a group of
 /// this process; it is a link, unless links are followed.
 pub fn open_trusted(path: &Path, follows_links: bool) -> io::Result<File> {
-    let no_follow = if follows_links { 0 } else { libc::O_NOFOLLOW };
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(no_follow | libc::O_NONBLOCK)
-        .open(path)?;
+    let mut options = OpenOptions::new();
+    options.read(true);
+    let file = match follows_links {
+        true => open_followed(path, &mut options)?,
+        false => open_unfollowed(path, &mut options)?,
+    };
     check_trusted(&file.metadata()?)?;
     Ok(file)
 }
@@ -76,10 +30,8 @@ pub fn open_trusted(path: &Path, follows_links: bool) -> io::Result<File> {
 /// Errors: it is a link or a pipe, or belongs to another user than this one and root, or has other names: what is
 /// written would go to a file that somebody else has chosen.
 pub fn open_in_place(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
-    let options = options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-    let file = options
-        .open(path)
-        .map_err(|error| match fs::symlink_metadata(path) {
+    let file =
+        open_unfollowed(path, options).map_err(|error| match fs::symlink_metadata(path) {
             Ok(there) if there.is_symlink() => {
                 io::Error::other("a link, not a file: name the file itself")
             }
@@ -92,15 +44,6 @@ pub fn open_in_place(path: &Path, options: &mut OpenOptions) -> io::Result<File>
     Ok(file)
 }
 
-/// Errors: it is no file, or it belongs to another user than this one and root, or it has other names.
-fn check_single(there: &Metadata) -> io::Result<()> {
-    check_owner(there, true)?;
-    match there.nlink() {
-        0 | 1 => Ok(()),
-        links => Err(io::Error::other(format!("a file with {links} names"))),
-    }
-}
-
 /// Opens a file that lines are appended to, a pipe or a device, and makes the file if it is missing. Waits for no reader
 /// of a pipe; the options say that writes do not wait either.
 ///
@@ -108,14 +51,11 @@ fn check_single(there: &Metadata) -> io::Result<()> {
 /// has made one of the links, or owns the file, or the file has other names.
 pub fn open_appended(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let at = followed(path)?;
-    let no_follow = match is_kernels(&at) {
-        true => 0,
-        false => libc::O_NOFOLLOW,
-    };
     let options = options.append(true).create(true);
-    let file = options
-        .custom_flags(no_follow | libc::O_NONBLOCK)
-        .open(&at)?;
+    let file = match is_kernels(folder_of(&at)) {
+        true => open_followed(&at, options)?,
+        false => open_unfollowed(&at, options)?,
+    };
     check_appended_to(&file.metadata()?)?;
     Ok(file)
 }
@@ -147,7 +87,7 @@ const LINKS_MAX: usize = 40;
 fn followed(path: &Path) -> io::Result<PathBuf> {
     let mut at = path.to_owned();
     for _ in 0..LINKS_MAX {
-        if is_kernels(&at) {
+        if is_kernels(folder_of(&at)) {
             return Ok(at);
         }
         let Some(to) = own_link(&at)? else {
@@ -159,48 +99,13 @@ fn followed(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::from_raw_os_error(libc::ELOOP))
 }
 
-/// The text of a link. `None` if there is none of that name. What belongs to whom is asked of the link itself, which the
-/// name may lose meanwhile. Errors: it belongs neither to this user nor to root.
-fn own_link(path: &Path) -> io::Result<Option<PathBuf>> {
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let link = match rustix::fs::openat(CWD, path, flags, Mode::empty()) {
-        Ok(link) => File::from(link),
-        Err(rustix::io::Errno::NOENT) => return Ok(None),
-        Err(error) => return Err(error.into()),
-    };
-    let there = link.metadata()?;
-    if !there.is_symlink() {
-        return Ok(None);
-    }
-    if ![geteuid().as_raw(), 0].contains(&there.uid()) {
-        let (link, owner) = (path.display(), there.uid());
-        let words = format!("{link} is a link that the user {owner} has made");
-        return Err(io::Error::new(ErrorKind::PermissionDenied, words));
-    }
-    let to = readlinkat(&link, c"", Vec::new())?;
-    Ok(Some(OsString::from_vec(to.into_bytes()).into()))
-}
-
-/// True if the kernel has made this name: it stands for a descriptor of a process (`/proc/1/fd/1`), say.
-fn is_kernels(path: &Path) -> bool {
-    statfs(folder_of(path)).is_ok_and(|system| system.f_type == PROC_SUPER_MAGIC)
-}
-
-/// True if this file has this name.
-pub(crate) fn is_at(file: &File, name: &Path) -> io::Result<bool> {
-    let file = file.metadata()?;
-    match fs::symlink_metadata(name) {
-        Ok(named) => Ok((named.dev(), named.ino()) == (file.dev(), file.ino())),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Write;
     use std::os::fd::AsRawFd;
     use std::os::unix::fs::{PermissionsExt, chown, lchown};
+
+    use rustix::process::geteuid;
 
     use super::*;
 
@@ -270,13 +175,17 @@ mod tests {
         refused("other", "a file with 2 names");
         fs::remove_file(at("other")).unwrap();
         refused("inner", "");
-        // What a descriptor stands for has no path.
-        let (reader, writer) = io::pipe().unwrap();
-        link(&format!("/proc/self/fd/{}", writer.as_raw_fd()), "pipe");
-        check_appended(&at("pipe")).unwrap();
-        let opened = open_appended(&at("pipe"), &mut OpenOptions::new()).unwrap();
-        assert!(opened.metadata().unwrap().file_type().is_fifo());
-        drop(reader);
+        let descriptors = Path::new("/proc/self/fd");
+        if is_kernels(descriptors) {
+            // What a descriptor stands for has no path.
+            let (reader, writer) = io::pipe().unwrap();
+            let number = writer.as_raw_fd().to_string();
+            link(descriptors.join(number).to_str().unwrap(), "pipe");
+            check_appended(&at("pipe")).unwrap();
+            let opened = open_appended(&at("pipe"), &mut OpenOptions::new()).unwrap();
+            assert!(opened.metadata().unwrap().file_type().is_fifo());
+            drop(reader);
+        }
         if geteuid().is_root() {
             lchown(at("inner/second"), Some(54_321), None).unwrap();
             refused("first", "a link that the user 54321 has made");

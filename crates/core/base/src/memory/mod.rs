@@ -5,8 +5,10 @@ use std::io;
 use std::ops::{Deref, DerefMut, Range};
 
 pub mod group;
-pub mod program;
 pub mod reserve;
+
+use crate::sync::shim::{AtomicU64, Ordering};
+pub use crate::sys::program;
 
 /// A type whose zeroed bytes are its [`Default`].
 ///
@@ -15,7 +17,7 @@ pub mod reserve;
 pub unsafe trait Zeroed: Default + 'static {}
 
 // SAFETY: an atomic integer; 0 is one of its values.
-unsafe impl Zeroed for crate::sync::shim::AtomicU64 {}
+unsafe impl Zeroed for AtomicU64 {}
 
 // SAFETY: an integer; 0 is one of its values.
 unsafe impl Zeroed for u8 {}
@@ -56,18 +58,19 @@ impl<T: Zeroed> Mapped<T> {
     pub fn populate(&self, range: Range<usize>) {
         self.storage.populate(range);
     }
+}
 
-    /// Gives the memory of these values back to the system. Only whole pages of the system inside the range are given
-    /// back, and read as zero from then on; all other values keep their content. True if it did so; false where there
-    /// are no mappings (loom, Miri), and nothing has changed.
-    ///
-    /// For other threads this is a store of zero to each byte, which is only allowed for atomic values.
-    ///
-    /// # Safety
-    /// All values in the range are atomic, or nothing else accesses them.
-    pub unsafe fn release(&self, range: Range<usize>) -> bool {
-        // SAFETY: the caller's promise.
-        unsafe { self.storage.release(range) }
+impl Mapped<AtomicU64> {
+    /// Gives the memory of these words back to the system, as far as that takes any. Only whole pages of the system inside
+    /// the range are given back, and read as zero from then on; all other words keep their content. For other threads
+    /// this is a store of zero.
+    pub fn release(&self, words: Range<usize>) {
+        self.storage.release(words, |words| {
+            for word in &self[words] {
+                // Relaxed: nobody waits for it.
+                word.store(0, Ordering::Relaxed);
+            }
+        });
     }
 }
 
@@ -93,10 +96,10 @@ mod storage {
     use std::ops::Range;
     use std::ptr::NonNull;
 
-    use memmap2::{Advice, MmapMut, MmapOptions, UncheckedAdvice};
-    use nix::unistd::{SysconfVar, sysconf};
+    use memmap2::{MmapMut, MmapOptions};
 
-    use super::Zeroed;
+    use super::{AtomicU64, Zeroed};
+    use crate::sys::pages;
 
     const HUGE_PAGE: usize = 2 << 20;
 
@@ -141,8 +144,7 @@ mod storage {
             // SAFETY: `skip` is below `align`, by which the mapping is longer than `bytes`.
             let values = unsafe { start.add(skip) };
             let values = NonNull::new(values.cast::<T>()).ok_or(io::ErrorKind::OutOfMemory)?;
-            // Where the system uses huge pages by default, it would also use them for parts whose use has only begun.
-            let _ = mapping.advise(Advice::NoHugePage);
+            pages::use_small(&mapping);
             Ok(Self {
                 mapping,
                 skip,
@@ -152,12 +154,10 @@ mod storage {
         }
 
         pub fn expect(&self, len: usize) {
-            let (start, bytes) = self.bytes(0..len);
-            // Huge pages are worth 1.8x on random reads. Where the kernel refuses, small pages work as well, only
-            // slower: so the result is ignored. Only for the part that fills huge pages.
-            let whole = bytes / HUGE_PAGE * HUGE_PAGE;
+            let bytes = self.bytes(0..len);
+            let whole = bytes.len() / HUGE_PAGE * HUGE_PAGE;
             if whole > 0 {
-                let _ = self.mapping.advise_range(Advice::HugePage, start, whole);
+                pages::use_huge(&self.mapping, bytes.start..bytes.start + whole);
             }
         }
 
@@ -176,43 +176,37 @@ mod storage {
         }
 
         pub fn populate(&self, range: Range<usize>) {
-            let (start, len) = self.bytes(range);
-            // The kernel faults pages in as if each were written with its own content.
-            let _ = self.mapping.advise_range(Advice::PopulateWrite, start, len);
+            pages::populate(&self.mapping, self.bytes(range));
         }
 
-        pub unsafe fn release(&self, range: Range<usize>) -> bool {
-            let (start, len) = self.bytes(range);
-            // The kernel refuses a start inside of a page, but rounds an end inside of a page up. Values begin at the
-            // start of a page, and so does the mapping.
-            let whole = whole_pages(start..start + len, page_bytes());
-            if whole.is_empty() {
-                return true;
-            }
-            // SAFETY: the range is inside our mapping, and the caller's promise.
-            unsafe {
-                self.mapping
-                    .unchecked_advise_range(UncheckedAdvice::DontNeed, whole.start, whole.len())
-                    .is_ok()
-            }
-        }
-
-        /// The place of these values in the mapping, in bytes: start and length.
-        fn bytes(&self, range: Range<usize>) -> (usize, usize) {
+        /// The place of these values in the mapping.
+        fn bytes(&self, range: Range<usize>) -> Range<usize> {
             let values = &self.values()[range.clone()];
-            (
-                self.skip + range.start * size_of::<T>(),
-                size_of_val(values),
-            )
+            let start = self.skip + range.start * size_of::<T>();
+            start..start + size_of_val(values)
         }
     }
 
-    /// Bytes of a page of this system: 4 KiB on x86-64, and 4, 16 or 64 KiB on aarch64.
-    pub(super) fn page_bytes() -> usize {
-        let bytes = sysconf(SysconfVar::PAGE_SIZE).ok().flatten();
-        bytes
-            .and_then(|bytes| usize::try_from(bytes).ok())
-            .expect("every system has pages")
+    impl Storage<AtomicU64> {
+        /// Gives whole pages in the range back; `zero` is for words that the system does not make zero.
+        pub fn release(&self, words: Range<usize>, zero: impl FnOnce(Range<usize>)) {
+            const WORD: usize = size_of::<AtomicU64>();
+            let values = &self.values()[words.clone()];
+            // The kernel refuses a start inside of a page, but rounds an end inside of a page up. The first value lies at
+            // the start of a page.
+            let bytes = words.start * WORD..words.start * WORD + size_of_val(values);
+            let whole = whole_pages(bytes, pages::page_bytes());
+            if whole.is_empty() {
+                return;
+            }
+            let zero = || zero(whole.start / WORD..whole.end / WORD);
+            // SAFETY: as in `values`: the pages are inside of the mapping, which is this value's own. The words are
+            // atomic.
+            unsafe {
+                let first = self.values.cast::<u8>().add(whole.start);
+                pages::release(first, whole.len(), zero);
+            }
+        }
     }
 
     /// The whole pages in a range; an empty one if there are none.
@@ -222,7 +216,7 @@ mod storage {
     }
 }
 
-/// Loom's atomics must be made one by one, and Miri does not support madvise.
+/// Loom's atomics must be made one by one, and Miri does not support madvise. Nothing is given back.
 #[cfg(any(loom, miri))]
 mod storage {
     use std::io;
@@ -257,8 +251,8 @@ mod storage {
 
         pub fn populate(&self, _range: Range<usize>) {}
 
-        pub unsafe fn release(&self, _range: Range<usize>) -> bool {
-            false
+        pub fn release(&self, values: Range<usize>, zero: impl FnOnce(Range<usize>)) {
+            zero(values);
         }
     }
 }
@@ -283,7 +277,7 @@ mod tests {
     }
 
     /// A line of the system's account of the mapping in which these words begin.
-    #[cfg(all(target_os = "linux", not(miri)))]
+    #[cfg(all(target_os = "linux", not(any(miri, nuthatch_unix, nuthatch_portable))))]
     fn account(words: &Words, line: &str) -> String {
         let address = words.as_ptr() as usize;
         let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
@@ -298,7 +292,7 @@ mod tests {
         found.expect("the mapping").trim().to_owned()
     }
 
-    #[cfg(all(target_os = "linux", not(miri)))]
+    #[cfg(all(target_os = "linux", not(any(miri, nuthatch_unix, nuthatch_portable))))]
     #[test]
     fn what_begins_to_be_used_takes_no_huge_page() {
         let words = Words::reserve_to_grow(1 << 20).unwrap();
@@ -314,8 +308,7 @@ mod tests {
         let words = Words::reserve(1 << 20).unwrap();
         words[1000].store(7, Ordering::Relaxed);
         words[700_000].store(9, Ordering::Relaxed);
-        // SAFETY: they are atomic.
-        assert!(unsafe { words.release(0..1 << 19) });
+        words.release(0..1 << 19);
         assert_eq!(words[1000].load(Ordering::Relaxed), 0);
         assert_eq!(words[700_000].load(Ordering::Relaxed), 9);
     }
@@ -323,7 +316,7 @@ mod tests {
     #[cfg(not(miri))]
     #[test]
     fn words_beside_released_pages_stay() {
-        let page = storage::page_bytes() / size_of::<u64>();
+        let page = crate::sys::pages::page_bytes() / size_of::<u64>();
         let words = Words::reserve(4 * page).unwrap();
         for word in words.iter() {
             word.store(7, Ordering::Relaxed);
@@ -334,8 +327,7 @@ mod tests {
             page..2 * page + 1,
             3 * page - 1..3 * page,
         ] {
-            // SAFETY: they are atomic.
-            unsafe { words.release(range) };
+            words.release(range);
         }
         for (at, word) in words.iter().enumerate() {
             let released = at / page == 1;

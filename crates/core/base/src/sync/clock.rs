@@ -9,10 +9,10 @@
 //! never ahead of the exact one. What is told of an end is rounded the other way ([`Present::left`]), so that no client
 //! is told more than it asked for.
 
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use nix::time::{ClockId, clock_gettime};
+pub use crate::sys::clock::boot;
+use crate::sys::clock::{self, coarse, exact};
 
 /// Ticks in a second. 32 bits of sixteenths reach 8.5 years.
 pub const TICKS_PER_SECOND: u32 = 16;
@@ -64,7 +64,7 @@ impl Time {
 /// The source of [`Time`]s: read once a batch at the top, never below.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
-    /// By [`uptime`].
+    /// By [`exact`].
     started: u64,
     /// Nanoseconds since 1970, by the wall clock as it was then.
     started_unix: u64,
@@ -75,27 +75,27 @@ impl Clock {
     pub fn start() -> Self {
         note_sleep();
         Self {
-            started: uptime(),
-            started_unix: nanos(ClockId::CLOCK_REALTIME),
+            started: exact(),
+            started_unix: clock::unix(),
         }
     }
 
     /// The present moment; [`Time::LAST`] once the ticks are used up, after 8.5 years. As of the kernel's last tick, some
-    /// milliseconds ago at most: a sixteenth of a second needs no better, and reading it takes 10 ns where the exact
-    /// clock takes 35, twice as long as a get that hits the processor's caches.
+    /// milliseconds ago at most, where the system has such a clock: a sixteenth of a second needs no better, and it is
+    /// read faster.
     #[inline]
     pub fn now(&self) -> Time {
-        moment(coarse_uptime().saturating_sub(self.started))
+        moment(coarse().saturating_sub(self.started))
     }
 
     /// The exact present, from which lifetimes are counted.
     pub fn present(&self) -> Present {
-        let uptime = uptime();
-        if uptime.saturating_sub(coarse_uptime()) > NANOS_PER_SECOND {
+        let exact = exact();
+        if exact.saturating_sub(coarse()) > NANOS_PER_SECOND {
             note_sleep();
         }
         Present {
-            elapsed: uptime.saturating_sub(self.started),
+            elapsed: exact.saturating_sub(self.started),
         }
     }
 
@@ -103,7 +103,7 @@ impl Clock {
     pub fn wall(&self) -> Wall {
         Wall {
             present: self.present(),
-            unix: nanos(ClockId::CLOCK_REALTIME),
+            unix: clock::unix(),
         }
     }
 
@@ -196,49 +196,16 @@ fn moment(elapsed: u64) -> Time {
     Time(ticks.min(Time::LAST.0.into()) as u32)
 }
 
-/// How far [`uptime`] is ahead of the clock that does not count sleep, in nanoseconds, as of the last look: the kernel has
-/// no coarse clock that counts it. In a time namespace, which sets both clocks as it likes, it may be behind.
-/// (An atomic of the standard library, not of the models: it orders nothing.)
-static AHEAD: AtomicI64 = AtomicI64::new(i64::MIN);
-
-/// [`uptime`] as of the kernel's last tick and the last look at [`AHEAD`].
-#[inline]
-fn coarse_uptime() -> u64 {
-    // Relaxed: the number is all there is to see.
-    nanos(ClockId::CLOCK_MONOTONIC_COARSE).saturating_add_signed(AHEAD.load(Ordering::Relaxed))
-}
-
 /// Looks whether the machine has slept, so that [`Clock::now`] counts that time. To be called now and then, by what
 /// maintains a cache. [`Clock::present`] sees it by itself.
-#[cold]
 pub fn note_sleep() {
-    // In this order: a pause of this thread between the two makes the difference smaller. So `Clock::now` is never ahead
-    // of the exact present.
-    let uptime = uptime();
-    let awake = nanos(ClockId::CLOCK_MONOTONIC);
-    // Relaxed: the number is all there is to see.
-    AHEAD.fetch_max(
-        uptime.cast_signed() - awake.cast_signed(),
-        Ordering::Relaxed,
-    );
+    clock::note_sleep();
 }
 
-/// The time since the machine was started, asleep or awake.
+/// The time since the machine was started, asleep or awake: the start that [`boot`] names. If that names none, the time
+/// since some other moment.
 pub fn since_boot() -> Duration {
-    Duration::from_nanos(uptime())
-}
-
-/// Nanoseconds that the machine has been up, asleep or awake. 64 bits of them are 584 years.
-fn uptime() -> u64 {
-    nanos(ClockId::CLOCK_BOOTTIME)
-}
-
-/// What a clock of the kernel shows, in nanoseconds.
-#[inline]
-fn nanos(clock: ClockId) -> u64 {
-    let time = clock_gettime(clock).expect("Linux has had these clocks since 2.6.39");
-    // A wall clock before 1970 shows 1970.
-    time.tv_sec().max(0) as u64 * NANOS_PER_SECOND + time.tv_nsec() as u64
+    Duration::from_nanos(exact())
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 use std::ops::Deref;
 
 use nuthatch_base::memory::Mapped;
-use nuthatch_base::sync::shim::{AtomicU64, Ordering};
+use nuthatch_base::sync::shim::AtomicU64;
 
 /// A zeroed array of atomic words, on huge pages where they fill them. Words never touched cost no memory.
 pub struct Words(Mapped<AtomicU64>);
@@ -32,16 +32,9 @@ impl Words {
         self.0.populate(start..start + len);
     }
 
-    /// Gives the memory of these words back to the system. Only whole pages of the system inside the
-    /// range are given back, and read as zero from then on; all other words keep what they hold.
+    /// Gives the memory of these words back to the system, as far as that takes any: see [`Mapped::release`].
     pub fn release(&self, start: usize, len: usize) {
-        // SAFETY: the words are atomic.
-        let released = unsafe { self.0.release(start..start + len) };
-        if !released && cfg!(any(loom, miri)) {
-            for word in &self[start..start + len] {
-                word.store(0, Ordering::Relaxed);
-            }
-        }
+        self.0.release(start..start + len);
     }
 }
 

@@ -12,11 +12,8 @@ pub struct ProgramFiles(Vec<Range<usize>>);
 
 impl ProgramFiles {
     /// Finds them. To be called when the program begins, before it starts a thread or opens a library. There are none
-    /// elsewhere than on Linux, and without `/proc`.
+    /// without `/proc`.
     pub fn find() -> Self {
-        if cfg!(not(all(target_os = "linux", not(any(loom, miri))))) {
-            return Self::default();
-        }
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
         Self(maps.lines().filter_map(private_file).collect())
     }
@@ -31,32 +28,26 @@ impl ProgramFiles {
         if self.0.is_empty() {
             return;
         }
-        #[cfg(all(target_os = "linux", not(any(loom, miri))))]
         if let Ok(maps) = std::fs::read_to_string("/proc/self/smaps") {
             let stays = |pages: &Range<usize>| {
                 let holds = |own: &Range<usize>| own.start <= pages.start && pages.end <= own.end;
                 self.0.iter().any(holds)
             };
-            unchanged_files(&maps).filter(stays).for_each(linux::unmap);
+            unchanged_files(&maps).filter(stays).for_each(unmap);
         }
     }
 }
 
-#[cfg(all(target_os = "linux", not(any(loom, miri))))]
-mod linux {
-    use std::ops::Range;
-
-    /// Unmaps the pages of a mapping of a file that is not writable, to which nothing was written before, and which stays
-    /// mapped.
-    pub(super) fn unmap(pages: Range<usize>) {
-        let start = std::ptr::without_provenance_mut(pages.start);
-        // The result is ignored: locked memory (-k) stays as it is, as its operator wants.
-        //
-        // SAFETY: the addresses belong to a mapping of `ProgramFiles`, so they are no other memory by now. No page of it
-        // has content of its own, and none can get it: nothing here makes mappings of files writable. So each access finds
-        // in it what it would have found before.
-        unsafe { libc::madvise(start, pages.len(), libc::MADV_DONTNEED) };
-    }
+/// Unmaps the pages of a mapping of a file that is not writable, to which nothing was written before, and which stays
+/// mapped.
+fn unmap(pages: Range<usize>) {
+    let start = std::ptr::without_provenance_mut(pages.start);
+    // The result is ignored: locked memory (-k) stays as it is, as its operator wants.
+    //
+    // SAFETY: the addresses belong to a mapping of `ProgramFiles`, so they are no other memory by now. No page of it
+    // has content of its own, and none can get it: nothing here makes mappings of files writable. So each access finds
+    // in it what it would have found before.
+    unsafe { libc::madvise(start, pages.len(), libc::MADV_DONTNEED) };
 }
 
 /// The addresses of a mapping of a file that is private and cannot be written to, from its line in `/proc/self/maps` or
@@ -74,7 +65,6 @@ fn private_file(line: &str) -> Option<Range<usize>> {
 /// The mappings of files that are private, cannot be written to, and have no page of their own, neither in memory nor
 /// swapped out, of all that `/proc/self/smaps` lists. What the loader has filled in and made read-only has such pages, and
 /// so has code in which a debugger has set a breakpoint.
-#[cfg(all(target_os = "linux", not(any(loom, miri))))]
 fn unchanged_files(maps: &str) -> impl Iterator<Item = Range<usize>> {
     let mut file = None;
     maps.lines().filter_map(move |line| {
@@ -91,7 +81,7 @@ fn unchanged_files(maps: &str) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-#[cfg(all(test, target_os = "linux", not(any(loom, miri))))]
+#[cfg(all(test, not(any(loom, miri))))]
 mod tests {
     use super::*;
 

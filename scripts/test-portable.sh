@@ -1,0 +1,77 @@
+#!/bin/sh
+# The library on other systems than Linux with glibc: that it compiles for each of them, and that its tests pass on what it
+# takes there from the system (crates/core/base/src/sys). That of Windows and that of macOS and FreeBSD run here, on Linux;
+# under Wine, where it and a linker are (Debian: wine64, gcc-mingw-w64-x86-64-win32), Windows' programs do.
+#
+# From nothing it takes a minute and a half of processors, and half a minute more under Wine. What cannot be had is skipped.
+set -eu
+cd "$(dirname "$0")/.."
+export CARGO_INCREMENTAL=0
+library="-p nuthatch-base -p nuthatch-engine -p nuthatch-store -p nuthatch-cuckoo -p nuthatch-snapshot -p nuthatch"
+passed=0 failed=0 skipped=0
+skip() {
+    echo "portable: skipped: $1"
+    skipped=$((skipped + 1))
+}
+judge() {
+    if "$@"; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+}
+
+has() {
+    [ -n "$(find "$(rustc --print target-libdir --target "$1")" -name 'libstd-*.rlib' 2>/dev/null)" ] ||
+        { command -v rustup && rustup target add "$1"; } >/dev/null 2>&1
+}
+
+# The folder of builds for other systems than this one.
+elsewhere=${CARGO_TARGET_DIR:-target}/elsewhere
+for target in x86_64-unknown-linux-musl x86_64-apple-darwin aarch64-apple-darwin x86_64-unknown-freebsd x86_64-pc-windows-gnu \
+    x86_64-pc-windows-msvc; do
+    if has $target; then
+        # Several words.
+        # shellcheck disable=SC2086
+        judge cargo check --quiet --target $target --target-dir "$elsewhere" $library
+    else
+        skip "no standard library for $target"
+    fi
+done
+
+# as_if CFG WORD...: the tests that the words choose, on what another system has. A build of its own, so that the usual one
+# is not thrown away. A failure hides no other.
+as_if() {
+    cfg=$1
+    shift
+    RUSTFLAGS="--cfg $cfg ${RUSTFLAGS:-}" cargo test --no-fail-fast --target-dir "${CARGO_TARGET_DIR:-target}/portable" "$@" \
+        --config "target.'cfg(all())'.runner = ['$PWD/scripts/test-once.sh', '--']"
+}
+# shellcheck disable=SC2086
+judge as_if nuthatch_portable $library --lib --test cache --test limits --test lifetimes --test hostile --test roundtrip
+# What differs from the other lies in the base alone, and shows in what gives memory back.
+judge as_if nuthatch_unix -p nuthatch-base -p nuthatch-store --lib
+
+wine=$(command -v wine64 || echo /usr/lib/wine/wine64)
+under_wine() {
+    WINEPREFIX=$(mktemp -d)
+    # Without a display, and without a word of what it lacks.
+    export WINEPREFIX WINEDEBUG=-all DISPLAY=
+    "$wine" wineboot -i >/dev/null 2>&1 &&
+        # Wine 8 has no bcryptprimitives.dll, of which the standard library takes its random numbers.
+        echo '#include <windows.h>
+            #include <ntsecapi.h>
+            __declspec(dllexport) BOOL WINAPI ProcessPrng(PBYTE to, SIZE_T bytes) { return RtlGenRandom(to, bytes); }' |
+        x86_64-w64-mingw32-gcc -shared -o "$WINEPREFIX/drive_c/windows/system32/bcryptprimitives.dll" -x c - -ladvapi32 &&
+        CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=$wine cargo test --no-fail-fast --target x86_64-pc-windows-gnu \
+            --target-dir "$elsewhere" -p nuthatch-base -p nuthatch-engine -p nuthatch-store -p nuthatch-snapshot -p nuthatch \
+            --lib --test cache --test limits --test lifetimes
+    status=$?
+    # Its services end, too.
+    "$wine" wineboot --kill >/dev/null 2>&1 || :
+    rm -rf "$WINEPREFIX"
+    return $status
+}
+if [ -x "$wine" ] && command -v x86_64-w64-mingw32-gcc >/dev/null && has x86_64-pc-windows-gnu; then
+    judge under_wine
+else
+    skip "no Wine, or no linker for Windows"
+fi
+echo "counts: $passed passed, $failed failed, $skipped skipped"
+[ $failed = 0 ]
