@@ -1,6 +1,8 @@
 #!/bin/sh
-# The words for cargo that have it compile what needs OpenSHMEM, too, where that is. Checks that build with the same
-# features, and do not choose packages by -p, share one build.
+# The words for cargo that have it compile what is not compiled by default: the library's features, and what needs OpenSHMEM
+# where that is. Checks that build with the same features, and do not choose packages by -p, share one build.
+features=nuthatch/async,nuthatch/bytes,nuthatch/serde,nuthatch/metrics,nuthatch/tracing
 if command -v oshcc >/dev/null && command -v oshrun >/dev/null; then
-    echo "--features nuthatch-cluster-lab/openshmem,nuthatch-pe/openshmem,nuthatch-cluster-lab/openshmem,nuthatch-shmem-c/openshmem"
+    features=$features,nuthatch-cluster-lab/openshmem,nuthatch-pe/openshmem,nuthatch-shmem-c/openshmem
 fi
+echo "--features $features"

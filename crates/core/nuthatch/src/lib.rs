@@ -227,7 +227,11 @@ mod error;
 mod flight;
 mod lifetime;
 mod listener;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod stats;
+mod trace;
+pub mod typed;
 
 pub use {
     builder::Builder,
@@ -238,7 +242,11 @@ pub use {
     nuthatch_engine::LimitError,
     nuthatch_engine::request::KEY_LEN_MAX,
     stats::Stats,
+    typed::{TypedCache, TypedError},
 };
+
+#[cfg(feature = "metrics")]
+pub use metrics::describe_metrics;
 
 /// The README's examples are run.
 #[cfg(doctest)]

@@ -10,6 +10,16 @@ use super::Cache;
 use crate::error::{Error, LoadError};
 use crate::flight::{Flight, Leader, Role};
 use crate::lifetime::Lifetime;
+use crate::trace::{self, Computation};
+
+/// How often a caller has looked for the value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// Not yet: the first time counts as a read.
+    First,
+    /// It has missed it, and was counted.
+    Again,
+}
 
 /// What a caller finds when it looks for a value that it could compute.
 enum Start<'a> {
@@ -69,11 +79,21 @@ impl Cache {
         lifetime: impl Into<Lifetime>,
         compute: impl FnOnce() -> Result<V, E>,
     ) -> Result<Vec<u8>, LoadError<E>> {
-        let key = self.key(key.as_ref())?;
-        let mut first = true;
+        self.load(key.as_ref(), lifetime.into(), Look::First, compute)
+    }
+
+    /// [`Cache::try_get_or_insert_with`], for a caller that may have missed the value already.
+    pub(crate) fn load<V: Into<Vec<u8>>, E>(
+        &self,
+        key: &[u8],
+        lifetime: Lifetime,
+        mut look: Look,
+        compute: impl FnOnce() -> Result<V, E>,
+    ) -> Result<Vec<u8>, LoadError<E>> {
+        let key = self.key(key)?;
         // A pass without a result means that another caller's computation failed.
         loop {
-            match self.start(&key, mem::take(&mut first))? {
+            match self.start(&key, mem::replace(&mut look, Look::Again))? {
                 Start::Found(value) => return Ok(value),
                 Start::Wait(flight) => {
                     if let Some(value) = flight.wait() {
@@ -81,9 +101,10 @@ impl Cache {
                     }
                 }
                 Start::Compute(leader) => {
-                    let value = leader.run(|| compute().map(Into::into));
-                    let value = value.map_err(LoadError::Load)?;
-                    return Ok(self.finish(&key, lifetime.into(), value, leader));
+                    let computation = Computation::begin(key.bytes().len());
+                    let computed = leader.run(|| computation.run(|| compute().map(Into::into)));
+                    let value = Self::computed(computation, computed)?;
+                    return Ok(self.finish(&key, lifetime, value, leader));
                 }
             }
         }
@@ -118,10 +139,22 @@ impl Cache {
         lifetime: impl Into<Lifetime>,
         compute: impl Future<Output = Result<V, E>>,
     ) -> Result<Vec<u8>, LoadError<E>> {
-        let key = self.key(key.as_ref())?;
-        let mut first = true;
+        let (key, lifetime) = (key.as_ref(), lifetime.into());
+        self.load_async(key, lifetime, Look::First, compute).await
+    }
+
+    /// [`Cache::try_get_or_insert_async`], for a caller that may have missed the value already.
+    #[cfg(feature = "async")]
+    pub(crate) async fn load_async<V: Into<Vec<u8>>, E>(
+        &self,
+        key: &[u8],
+        lifetime: Lifetime,
+        mut look: Look,
+        compute: impl Future<Output = Result<V, E>>,
+    ) -> Result<Vec<u8>, LoadError<E>> {
+        let key = self.key(key)?;
         loop {
-            match self.start(&key, mem::take(&mut first))? {
+            match self.start(&key, mem::replace(&mut look, Look::Again))? {
                 Start::Found(value) => return Ok(value),
                 Start::Wait(flight) => {
                     if let Some(value) = flight.landing().await {
@@ -130,23 +163,25 @@ impl Cache {
                 }
                 Start::Compute(leader) => {
                     let mut compute = std::pin::pin!(compute);
+                    let computation = Computation::begin(key.bytes().len());
                     let polled = std::future::poll_fn(|context| {
-                        leader.run(|| compute.as_mut().poll(context).map_ok(Into::into))
+                        let poll = || compute.as_mut().poll(context).map_ok(Into::into);
+                        leader.run(|| computation.run(poll))
                     });
-                    let value = polled.await.map_err(LoadError::Load)?;
-                    return Ok(self.finish(&key, lifetime.into(), value, leader));
+                    let computed = polled.await;
+                    let value = Self::computed(computation, computed)?;
+                    return Ok(self.finish(&key, lifetime, value, leader));
                 }
             }
         }
     }
 
-    /// Looks for the value, and counts that as a read if it is the `first` time; if there is none, joins or starts a
-    /// flight.
-    fn start<'a>(&'a self, key: &Key<'a>, first: bool) -> Result<Start<'a>, Error> {
+    /// Looks for the value; if there is none, joins or starts a flight.
+    fn start<'a>(&'a self, key: &Key<'a>, look: Look) -> Result<Start<'a>, Error> {
         let mut value = Vec::new();
-        let is_hit = match first {
-            true => self.read_into(*key, &mut value),
-            false => self.copy(*key, &mut value).1,
+        let is_hit = match look {
+            Look::First => self.read_into(*key, &mut value),
+            Look::Again => self.copy(*key, &mut value).1,
         };
         if is_hit {
             return Ok(Start::Found(value));
@@ -165,6 +200,15 @@ impl Cache {
         }
     }
 
+    /// What a computation has given.
+    fn computed<E>(
+        computation: Computation,
+        computed: Result<Vec<u8>, E>,
+    ) -> Result<Vec<u8>, LoadError<E>> {
+        computation.end(computed.as_ref().ok().map(Vec::len));
+        computed.map_err(LoadError::Load)
+    }
+
     /// Stores a computed value, if the cache takes it, and hands it to all followers.
     fn finish(
         &self,
@@ -175,7 +219,9 @@ impl Cache {
     ) -> Vec<u8> {
         // Stored before the flight ends: a caller that misses the value after that begins a new flight. Within the run,
         // because the store may call a listener, and one that calls for this key would wait for its own thread.
-        let _refused = leader.run(|| self.store(key.bytes(), &value, lifetime));
+        if let Err(error) = leader.run(|| self.store(key.bytes(), &value, lifetime)) {
+            trace::not_kept(error, key.bytes().len(), value.len());
+        }
         leader.land(&value);
         value
     }

@@ -29,10 +29,12 @@ use crate::error::{BuildError, Error};
 use crate::flight::Flights;
 use crate::lifetime::{Defaults, Idle, Lifetime, Terms};
 use crate::stats::Stats;
+use crate::trace;
 
 use thread::{PerThread, Reads, Sessions};
 
 pub use iter::Iter;
+pub(crate) use load::Look;
 pub use read::Item;
 pub use write::CasOutcome;
 
@@ -213,7 +215,13 @@ impl Cache {
         let mut last = LastReply(Reply::Miss);
         self.ask(now, key, op, &mut last);
         self.notify(FOLLOW_UP);
-        Error::of(&last.0).map_or(Ok(last.0), Err)
+        match Error::of(&last.0) {
+            None => Ok(last.0),
+            Some(error) => {
+                trace::refused(error, key.bytes().len());
+                Err(error)
+            }
+        }
     }
 
     /// Carries out a request. Returns this thread's part of the cache, for [`Cache::count_read`].
