@@ -439,7 +439,8 @@ impl<'l> Divider<'l> {
     }
 }
 
-/// A critical section that writes a value inserts it: then all that it does beside its search is the insert's.
+/// A critical section that writes a value inserts it: then all that it does beside its search is the insert's. What says
+/// which lines are free stays apart: nothing but an insert uses it.
 fn note_insert(section: &mut [Step]) {
     let writes = |step: &Step| step.action == Action::Write;
     if !section
@@ -449,12 +450,12 @@ fn note_insert(section: &mut [Step]) {
         return;
     }
     for step in section {
-        let searches = match step.class {
-            Class::Lock => true,
+        let has_own_class = match step.class {
+            Class::Lock | Class::Space => true,
             Class::Bucket | Class::Chain => !writes(step),
             _ => false,
         };
-        if !searches {
+        if !has_own_class {
             step.class = Class::Insert;
         }
     }

@@ -76,21 +76,23 @@ fn a_critical_section() {
 fn what_an_insert_does_beside_its_search_is_the_inserts() {
     let section = |data: &str| {
         let lines = format!(
-            " S 1000,1\n M 10040,4\n L 20000,8\n L 21000,8\n L 22010,8\n {data} 21040,8\n S 23000,8\n S 20000,8\n M \
-             10040,4\n S 1001,1\n S 1002,1"
+            " S 1000,1\n M 10040,4\n L 20000,8\n L 21000,8\n L 22010,8\n {data} 21040,8\n S 23000,8\n S 20000,8\n S \
+             40000,8\n M 10040,4\n S 1001,1\n S 1002,1"
         );
         let found = divided(false, &lines).unwrap();
         let steps = actions(&found.pieces[0].client);
         steps.iter().map(|&(_, class)| class).collect::<Vec<_>>()
     };
-    use Class::{Bucket, Chain, Data, Insert, Lock, Order};
+    use Class::{Bucket, Chain, Data, Insert, Lock, Order, Space};
     assert_eq!(
         section("S"),
-        [Lock, Bucket, Chain, Insert, Insert, Insert, Insert, Lock]
+        [
+            Lock, Bucket, Chain, Insert, Insert, Insert, Insert, Space, Lock
+        ]
     );
     assert_eq!(
         section("L"),
-        [Lock, Bucket, Chain, Order, Data, Chain, Bucket, Lock]
+        [Lock, Bucket, Chain, Order, Data, Chain, Bucket, Space, Lock]
     );
 }
 

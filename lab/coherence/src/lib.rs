@@ -89,9 +89,13 @@ pub struct Options {
     /// 10 of lockhash]
     #[arg(long, value_name = "N")]
     pub piece: Option<usize>,
-    /// Operations of each thread that are modelled and counted; before them come as many that are not
+    /// Operations of each thread that are modelled and counted
     #[arg(long, value_name = "N", default_value_t = 4000)]
     pub operations: u64,
+    /// Operations of each thread that are modelled before them, and not counted [default: as many as are recorded, so that
+    /// it has used most lines]
+    #[arg(long, value_name = "N")]
+    pub warm_up: Option<u64>,
     /// Instructions a cycle, instead of the machine's
     #[arg(long, value_name = "IPC")]
     pub ipc: Option<f64>,
@@ -188,12 +192,21 @@ impl Options {
         }
     }
 
-    fn load(&self, threads: usize, copies: usize) -> Load {
+    /// Operations of each thread before those that are counted.
+    fn warm_up(&self, recording: &Recording) -> u64 {
+        self.warm_up.unwrap_or(recording.all_operations() as u64)
+    }
+
+    fn recorded_report(&self, recording: &Recording) -> RecordedReport {
+        RecordedReport::of(recording, self.warm_up(recording), self.operations)
+    }
+
+    fn load(&self, recording: &Recording, threads: usize, copies: usize) -> Load {
         Load {
             threads,
             alone: self.one_a_core,
             copies,
-            warm_up: self.operations * threads as u64,
+            warm_up: self.warm_up(recording) * threads as u64,
             measured: self.operations * threads as u64,
         }
     }
@@ -273,7 +286,7 @@ fn of_engine(
                     true => kept::recording(&wanted)?,
                     false => record::record(&wanted)?,
                 };
-                report.recorded.push(RecordedReport::of(&recording));
+                report.recorded.push(options.recorded_report(&recording));
                 recording
             }
         };
@@ -288,7 +301,7 @@ fn of_engine(
 
 /// Replays a recording with all numbers of threads.
 fn add(options: &Options, recording: Recording, report: &mut Report) -> Result<(), Failure> {
-    report.recorded.push(RecordedReport::of(&recording));
+    report.recorded.push(options.recorded_report(&recording));
     let mut threads = options.threads.iter();
     threads.try_for_each(|&threads| replay_with(options, &recording, threads, report))
 }
@@ -300,7 +313,7 @@ fn replay_with(
     report: &mut Report,
 ) -> Result<(), Failure> {
     for &copies in &options.copies {
-        let load = options.load(threads, copies);
+        let load = options.load(recording, threads, copies);
         let counted = replay::replay(recording, &report.machine, load)
             .map_err(|words| Failure::Usage(format!("--threads {threads}: {words}")))?;
         let mut row = Row::of(recording, &report.machine, &load, &counted);

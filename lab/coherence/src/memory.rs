@@ -159,6 +159,17 @@ impl Memory {
         core / self.machine.cores.is
     }
 
+    /// Before the start: puts a line into a socket's third level, where it lies at rest. If it does not fit beside the
+    /// others, one of them is in memory.
+    pub fn lay(&mut self, socket: usize, line: u32) {
+        self.place_in_socket(socket, line);
+    }
+
+    /// Before the start: puts a line into a core's caches, as if the core had read it.
+    pub fn lay_near(&mut self, core: usize, line: u32) {
+        self.share(core, line);
+    }
+
     /// A core's access to a line at a moment.
     pub fn access(&mut self, core: usize, line: u32, how: Use, now: u64) -> Outcome {
         let state = self.lines[line as usize];

@@ -37,7 +37,8 @@ impl Plan {
         (self.working_set / ELEMENT).max(1)
     }
 
-    /// Fills the engine, then carries out the pieces, and tells of each moment.
+    /// Fills the engine, then carries out the pieces, and tells of each moment. It is filled twice: in a table that has been
+    /// in use, each partition has replaced elements and freed lines.
     pub fn run<E: Engine>(
         &self,
         engine: &Arc<E>,
@@ -45,7 +46,9 @@ impl Plan {
     ) -> Result<(), String> {
         let items = Items::alike(self.keys() as u64, WORD, WORD);
         let subject = Ours::new(Arc::clone(engine), self.batch);
-        preload(&subject, &items)?;
+        for _ in 0..2 {
+            preload(&subject, &items)?;
+        }
         let load = Load::new(1.0 - self.insert_ratio, Default::default());
         let list = Operations::random(&items, self.piece * self.pieces, &load, 0);
         let mut worker = subject.worker();

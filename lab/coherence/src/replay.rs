@@ -30,9 +30,9 @@ pub struct Load {
     pub alone: bool,
     /// Copies of the recorded table: the working set is so many times larger.
     pub copies: usize,
-    /// Operations before the measured ones.
+    /// Operations before the measured ones: of all threads together.
     pub warm_up: u64,
-    /// Operations measured.
+    /// Operations measured, of all threads together.
     pub measured: u64,
 }
 
@@ -250,7 +250,33 @@ impl<'r> Replay<'r> {
             load,
         };
         replay.place(clients, servers, each);
+        replay.lay_lines();
         Ok(replay)
+    }
+
+    /// Puts lines where a program that has run for long has them, as far as they fit. What all threads use is in the third
+    /// levels of the sockets in use, which filled the table together; what is a client's own is in its core's caches. Else
+    /// each thread would get all of it from memory once, and short replays would consist of that. Who has the right to
+    /// write to what is decided by the operations before the measured ones.
+    fn lay_lines(&mut self) {
+        let cores = self.threads.iter().map(|thread| thread.core);
+        let sockets = cores.max().unwrap_or(0) / self.machine.cores.is + 1;
+        for (&scope, &first) in self.recording.lines.iter().zip(&self.first) {
+            let copies = match scope {
+                Scope::One => 1,
+                Scope::Table => self.load.copies as u32,
+                Scope::Client | Scope::Thread => 0,
+            };
+            for line in first..first + copies {
+                self.memory.lay(line as usize % sockets, line);
+            }
+            if copies == 0 {
+                for client in &self.clients {
+                    let Thread { core, number, .. } = self.threads[client.thread];
+                    self.memory.lay_near(core, first + number as u32);
+                }
+            }
+        }
     }
 
     /// Puts the threads on the cores. A client and a server share a core, or are on neighbouring ones.

@@ -118,6 +118,28 @@ fn a_server_that_is_busy_is_waited_for() {
 }
 
 #[test]
+fn what_was_in_use_before_the_start_is_not_got_from_memory() {
+    let lines = [Scope::Table, Scope::Thread];
+    let steps = vec![step(0, Action::Read, 0), step(0, Action::Read, 1)];
+    let both = recording(&lines, vec![piece(steps, vec![])]);
+    let from_start = |copies| Load {
+        copies,
+        warm_up: 0,
+        measured: 5000,
+        ..load(2)
+    };
+    let counted = replay(&both, &machine(), from_start(1)).unwrap();
+    let all = counted.sources[0][Class::Client as usize];
+    assert_eq!((all.memory, all.other), (0, 0), "{all:?}");
+    // More than the third level holds.
+    let many = machine().l3_bytes.is as u32 / 64 * 2;
+    let counted = replay(&both, &machine(), from_start(many as usize)).unwrap();
+    let all = counted.sources[0][Class::Client as usize];
+    let share = all.memory as f64 / counted.operations as f64;
+    assert!((0.4..0.6).contains(&share), "{share}");
+}
+
+#[test]
 fn the_same_again_gives_the_same() {
     let recording = messages(100);
     let first = replay(&recording, &machine(), load(2)).unwrap();

@@ -21,7 +21,7 @@ pub struct Report {
     pub rows: Vec<Row>,
 }
 
-/// What was recorded.
+/// What was recorded, and how much each thread did of it.
 #[derive(Clone, Debug, Serialize)]
 pub struct RecordedReport {
     /// The engine.
@@ -32,6 +32,10 @@ pub struct RecordedReport {
     pub batch: usize,
     /// Operations recorded.
     pub operations: usize,
+    /// Operations of each thread before those that are counted.
+    pub warm_up: u64,
+    /// Operations of each thread that are counted.
+    pub counted: u64,
     /// Instructions of an operation, those of servers included.
     pub instructions_per_op: f64,
     /// Of them, those of servers.
@@ -44,7 +48,7 @@ pub struct RecordedReport {
 
 impl RecordedReport {
     /// Of a recording.
-    pub fn of(recording: &Recording) -> Self {
+    pub fn of(recording: &Recording, warm_up: u64, counted: u64) -> Self {
         let operations = recording.all_operations() as f64;
         let items: usize = recording.pieces.iter().map(|piece| piece.items.len()).sum();
         Self {
@@ -52,6 +56,8 @@ impl RecordedReport {
             partitions: recording.partitions,
             batch: recording.batch,
             operations: recording.all_operations(),
+            warm_up,
+            counted,
             instructions_per_op: recording.instructions as f64 / operations,
             server_instructions_per_op: recording.served_instructions as f64 / operations,
             lines_counted_per_op: recording.lines_sent as f64 / operations,
@@ -284,7 +290,8 @@ impl Display for Report {
             writeln!(
                 out,
                 "recorded: {}, {} partitions, batches of {}, {} operations of {:.0} instructions, {:.0} of them by servers; \
-                 lines of messages an operation: {:.3}, counted by the engine {:.3}",
+                 lines of messages an operation: {:.3}, counted by the engine {:.3}; of each thread {} operations are counted, \
+                 after {}",
                 recorded.engine,
                 recorded.partitions,
                 recorded.batch,
@@ -292,7 +299,9 @@ impl Display for Report {
                 recorded.instructions_per_op,
                 recorded.server_instructions_per_op,
                 recorded.lines_recorded_per_op,
-                recorded.lines_counted_per_op
+                recorded.lines_counted_per_op,
+                recorded.counted,
+                recorded.warm_up
             )?;
         }
         writeln!(

@@ -62,6 +62,7 @@ pub mod reclaim;
 mod reserved;
 mod share;
 mod space;
+mod spares;
 mod table;
 pub mod visit;
 mod walk;

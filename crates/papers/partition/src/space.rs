@@ -11,17 +11,20 @@
 //! An allocation of `n` lines takes the first run that fits in a block of the smallest bin that has one. The bins that
 //! have blocks are the bits of one word, and the free lines of a block those of another, so both steps are a few
 //! instructions, whatever the sizes were before. Freed lines join their neighbours, since they are bits of the same
-//! word. If no run fits, an element can be gathered from several: every free line serves.
+//! word. If no run fits, an element can be gathered from several: every free line serves. The runs that were freed last
+//! are [`Spares`]: they join the others when these do not suffice, or when whole blocks are wanted.
 //!
 //! Invariants:
 //! 1. A block is in exactly one list: that of its longest free run (run 0: none is free).
-//! 2. A line is free, or part of exactly one piece or of the index.
-//! 3. `free_lines` is the sum of the free bits of all blocks.
+//! 2. A line is free, spare, or part of exactly one piece or of the index. The bit of a spare one says that it is used.
+//! 3. `free_lines` is the sum of the free bits of all blocks, and of the lines of all spares.
+//! 4. While a block is closed there are no spares.
 
 use std::sync::Arc;
 
 use super::element::{Element, HEADER, Kind, MORE_HEADER, Piece};
 use super::memory::{ALL_FREE, BLOCK_LINES, BlockMemory, LINE};
+use super::spares::Spares;
 use nuthatch_engine::AuditError;
 
 const BINS: usize = BLOCK_LINES as usize + 1;
@@ -38,6 +41,7 @@ pub(super) struct Space {
     free_blocks: u32,
     /// A block in no list, from which everything is being moved elsewhere; 0 is none.
     closed: u32,
+    spares: Spares,
     /// The first block of each bin; 0 is none.
     bins: [u32; BINS],
 }
@@ -52,6 +56,7 @@ impl Space {
             free_blocks: 0,
             free_lines: 0,
             closed: 0,
+            spares: Spares::default(),
         }
     }
 
@@ -79,6 +84,7 @@ impl Space {
 
     /// Gives an unused block back to the pool; false if there is none.
     pub fn give_back(&mut self) -> bool {
+        self.join_spares();
         let block = self.bins[BLOCK_LINES as usize];
         if block == 0 {
             return false;
@@ -91,14 +97,23 @@ impl Space {
     }
 
     /// Blocks that are unused.
-    pub fn free_blocks(&self) -> u32 {
+    pub fn free_blocks(&mut self) -> u32 {
+        self.join_spares();
         self.free_blocks
     }
 
     /// A run of `lines` lines, from 1 to a block.
     #[inline]
     pub fn allocate_run(&mut self, lines: u32) -> Option<u32> {
-        let fitting = self.filled >> (lines - 1);
+        if let Some(line) = self.spares.take(lines) {
+            self.free_lines -= u64::from(lines);
+            return Some(line);
+        }
+        let mut fitting = self.filled >> (lines - 1);
+        if fitting == 0 {
+            self.join_spares();
+            fitting = self.filled >> (lines - 1);
+        }
         if fitting == 0 {
             return None;
         }
@@ -116,6 +131,21 @@ impl Space {
     /// Takes a run back.
     #[inline]
     pub fn free_run(&mut self, line: u32, lines: u32) {
+        if self.closed != 0 {
+            return self.join(line, lines);
+        }
+        if self.spares.are_unlike(lines) {
+            self.join_spares();
+        }
+        if self.spares.keep(line, lines) {
+            self.free_lines += u64::from(lines);
+        } else {
+            self.join(line, lines);
+        }
+    }
+
+    /// A run becomes free lines of its block.
+    fn join(&mut self, line: u32, lines: u32) {
         let (block, start) = (line / BLOCK_LINES, line % BLOCK_LINES);
         let free = self.memory.free_bits(block);
         let now = free | run_mask(start, lines);
@@ -126,6 +156,14 @@ impl Space {
         }
         self.free_lines += u64::from(lines);
         self.rebin(block, longest_run(free), longest_run(now));
+    }
+
+    /// All spares become free lines of their blocks.
+    fn join_spares(&mut self) {
+        while let Some((line, lines)) = self.spares.pop() {
+            self.free_lines -= u64::from(lines);
+            self.join(line, lines);
+        }
     }
 
     /// Lines for a header and `data` bytes, in one run if one fits, with all tags written. `None` if there are not
@@ -147,6 +185,7 @@ impl Space {
 
     /// Lines for a header and `data` bytes, from as many runs as necessary.
     pub fn gather(&mut self, data: usize) -> Option<Element> {
+        self.join_spares();
         if (lines_for(data) as u64) > self.free_lines {
             return None;
         }
@@ -232,6 +271,7 @@ impl Space {
 
     /// Takes the free lines of a block out of use, so that its elements can only move to other blocks.
     pub fn close(&mut self, block: u32) {
+        self.join_spares();
         let free = self.memory.free_bits(block);
         self.unlink(block, longest_run(free));
         self.free_lines -= u64::from(free.count_ones());
@@ -336,6 +376,14 @@ impl Space {
             if run > 0 && filled != (first != 0) {
                 return Err(format!("space 1: bin {run} is not what its bit says").into());
             }
+        }
+        let (spares, lines) = self.spares.runs();
+        for &line in spares {
+            let free = self.memory.free_bits(line / BLOCK_LINES);
+            if free & run_mask(line % BLOCK_LINES, lines) != 0 {
+                return Err(format!("space 2: the spare run at line {line} is free too").into());
+            }
+            free_lines += u64::from(lines);
         }
         if blocks.len() != self.blocks as usize || free_lines != self.free_lines {
             let (listed, counted) = (blocks.len(), self.blocks);
@@ -466,6 +514,34 @@ mod tests {
         assert_eq!(space.free_lines(), 4 * 64);
         while space.give_back() {}
         assert_eq!((space.blocks(), space.memory.used()), (0, 0));
+    }
+
+    #[test]
+    fn what_was_freed_last_is_taken_again_and_its_blocks_word_stays() {
+        let mut space = space(1);
+        assert!(space.grow());
+        let words = |space: &Space| space.memory.free_bits(1);
+        let elements: Vec<_> = (0..30).map(|_| space.allocate(64).unwrap()).collect();
+        let before = words(&space);
+        for _ in 0..3 {
+            for &element in &elements[..4] {
+                space.free(element);
+            }
+            assert_eq!((words(&space), space.free_lines()), (before, 4 + 8));
+            space.audit().unwrap();
+            let again: Vec<_> = (0..4).map(|_| space.allocate(64).unwrap()).collect();
+            assert!(again.iter().eq(elements[..4].iter().rev()));
+        }
+        assert_eq!((words(&space), space.free_lines()), (before, 4));
+        // More than are kept, and then a run of another length: all lines are free.
+        for &element in &elements {
+            space.free(element);
+        }
+        space.audit().unwrap();
+        let whole = space.allocate(63 * LINE).unwrap();
+        space.free(whole);
+        assert_eq!(space.free_blocks(), 1);
+        space.audit().unwrap();
     }
 
     #[test]
