@@ -5,10 +5,12 @@
 #[allow(dead_code)]
 mod client;
 mod cpserver;
+mod databases;
 #[allow(dead_code)]
 pub mod fixture;
 mod hash;
 mod large;
+mod long_keys;
 mod meta;
 mod redis;
 mod stop;
