@@ -108,6 +108,29 @@ impl Error<'static> {
     /// FLUSHDB after millions of others.
     pub const NO_GENERATION: Self =
         Error::Words("ERR databases were flushed one by one too often: flush all, or restart");
+    /// RENAME of a key that is not there.
+    pub const NO_KEY: Self = Error::Words("ERR no such key");
+    /// RESTORE of a key that is there.
+    pub const BUSY_KEY: Self = Error::Words("BUSYKEY Target key name already exists.");
+    /// RESTORE of bytes that are no DUMP.
+    pub const DUMP_BROKEN: Self = Error::Words("ERR DUMP payload version or checksum are wrong");
+    /// RESTORE of what is no plain value.
+    pub const DUMP_FORMAT: Self = Error::Words("ERR Bad data format");
+    /// RESTORE with a negative expiry.
+    pub const TTL_NEGATIVE: Self = Error::Words("ERR Invalid TTL value, must be >= 0");
+    /// RESTORE: IDLETIME.
+    pub const IDLETIME: Self = Error::Words("ERR Invalid IDLETIME value, must be >= 0");
+    /// RESTORE: FREQ.
+    pub const FREQ: Self = Error::Words("ERR Invalid FREQ value, must be >= 0 and <= 255");
+    /// A digest that is none.
+    pub const DIGEST: Self = Error::Words("ERR digest must be exactly 16 hexadecimal characters");
+    /// DELEX with another word than a condition's.
+    pub const CONDITION: Self =
+        Error::Words("ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE");
+    /// MSETEX with an invalid number of keys.
+    pub const NUMKEYS: Self = Error::Words("ERR invalid numkeys value");
+    /// MSETEX with fewer pairs than it says.
+    pub const PAIRS: Self = Error::Words("ERR wrong number of key-value pairs");
     /// EXPIRE: NX and another.
     pub const EXPIRE_NX: Self =
         Error::Words("ERR NX and XX, GT or LT options at the same time are not compatible");

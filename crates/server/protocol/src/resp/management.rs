@@ -7,6 +7,7 @@ use super::command::{
 };
 use super::error::Error;
 use super::glob::PATTERN_LEN_MAX;
+use super::keyed;
 use super::names::{NAME_LEN_MAX, Verb, small};
 use super::number::integer;
 
@@ -19,10 +20,8 @@ pub(super) fn parse<'a>(
     arguments: &mut Arguments<'a>,
 ) -> Result<Option<Command<'a>>, Stop<'a>> {
     Ok(Some(match verb {
-        Verb::MsetNx => ValueCommand::MsetNx {
-            pairs: arguments.values()?,
-        }
-        .into(),
+        Verb::MsetNx => keyed::set_all_absent(arguments)?.into(),
+        Verb::MsetEx => keyed::set_all(arguments)?.into(),
         Verb::Multi => TransactionCommand::Multi.into(),
         Verb::Exec => TransactionCommand::Exec.into(),
         Verb::Discard => TransactionCommand::Discard.into(),

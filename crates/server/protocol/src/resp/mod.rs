@@ -18,11 +18,13 @@
 
 mod arguments;
 mod command;
+mod conditions;
 mod encode;
 mod error;
 mod glob;
 mod info;
 mod inline;
+mod keyed;
 mod management;
 mod many;
 mod names;
@@ -39,6 +41,7 @@ mod words;
 
 pub use arguments::{ARGUMENTS_LEN_MAX, Values, check_key_len};
 pub use command::*;
+pub use conditions::{Comparison, Pattern};
 pub use encode::{NO_TLS, OUT_OF_MEMORY_READING, Version, Writer, too_many_connections};
 pub use error::Error;
 pub use glob::{Glob, PATTERN_LEN_MAX};

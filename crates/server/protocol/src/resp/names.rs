@@ -9,11 +9,16 @@ pub(super) enum Verb {
     Client,
     Command,
     Config,
+    Copy,
     DbSize,
     Decr,
     DecrBy,
     Del,
+    DelEx,
+    DelIfEq,
+    Digest,
     Discard,
+    Dump,
     Echo,
     Eval,
     EvalSha,
@@ -38,6 +43,7 @@ pub(super) enum Verb {
     Memory,
     Mget,
     Mset,
+    MsetEx,
     MsetNx,
     Multi,
     Object,
@@ -50,7 +56,10 @@ pub(super) enum Verb {
     Pttl,
     Quit,
     RandomKey,
+    Rename,
+    RenameNx,
     Reset,
+    Restore,
     Scan,
     Script,
     Select,
@@ -97,6 +106,7 @@ const CHANGE: &[&str] = &["write", "fast"];
 const ADMIN: &[&str] = &["noscript", "loading", "stale"];
 const NONE: [i64; 3] = [0, 0, 0];
 const ONE: [i64; 3] = [1, 1, 1];
+const TWO: [i64; 3] = [1, 2, 1];
 const ALL: [i64; 3] = [1, -1, 1];
 const PAIRS: [i64; 3] = [1, -1, 2];
 
@@ -172,6 +182,15 @@ commands! {
     "auth" Auth -2 ADMIN NONE;
     "select" Select 2 ADMIN NONE;
     "swapdb" SwapDb 3 CHANGE NONE;
+    "delifeq" DelIfEq 3 CHANGE ONE;
+    "delex" DelEx -2 CHANGE ONE;
+    "digest" Digest 2 READ ONE;
+    "msetex" MsetEx -4 WRITE NONE;
+    "rename" Rename 3 CHANGE TWO;
+    "renamenx" RenameNx 3 CHANGE TWO;
+    "copy" Copy -3 WRITE TWO;
+    "dump" Dump 2 READ ONE;
+    "restore" Restore -4 WRITE ONE;
     "move" Move 3 CHANGE ONE;
     "quit" Quit -1 ADMIN NONE;
     "reset" Reset 1 ADMIN NONE;
@@ -209,8 +228,6 @@ const NOT_HERE: &[&str] = &[
     "bzpopmax",
     "bzpopmin",
     "cluster",
-    "copy",
-    "dump",
     "eval_ro",
     "evalsha_ro",
     "failover",
@@ -270,10 +287,7 @@ const NOT_HERE: &[&str] = &[
     "publish",
     "pubsub",
     "punsubscribe",
-    "rename",
-    "renamenx",
     "replicaof",
-    "restore",
     "rpop",
     "rpoplpush",
     "rpush",

@@ -5,7 +5,8 @@
 //! * [`phase`]: the state of a connection; [`session`]: the part of it that most do not need; [`reader`]: its input.
 //! * [`upload`]: values that arrive piece by piece; [`receive`]: their bytes. [`set`]: SET.
 //! * [`values`]: commands that read, decide and write, and retry if another client was faster; [`edit`]: those that copy a
-//!   long value, piece by piece.
+//!   long value, piece by piece; [`several`]: those that store several keys or none.
+//! * [`compare`]: conditions on values, and digests; [`transfer`]: RENAME, COPY, MOVE; [`dump`]: DUMP, RESTORE.
 //! * [`multi`]: MULTI, EXEC, WATCH; [`collect`]: the requests of a transaction; [`transaction`]: what is kept of them.
 //! * [`queue`]: its requests until they are executed.
 //! * [`walk`]: KEYS, SCAN, RANDOMKEY, DBSIZE, CLIENT LIST.
@@ -22,7 +23,9 @@
 
 mod auth;
 mod collect;
+mod compare;
 mod databases;
+mod dump;
 mod edit;
 mod info;
 pub mod log;
@@ -41,9 +44,11 @@ mod request;
 mod scripts;
 mod session;
 mod set;
+mod several;
 mod slot;
 mod spot;
 mod transaction;
+mod transfer;
 mod upload;
 mod values;
 mod walk;
