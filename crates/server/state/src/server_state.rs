@@ -12,6 +12,7 @@ use crate::accounts::Accounts;
 use crate::databases::Databases;
 use crate::last_flush::LastFlush;
 use crate::live::{Live, LiveCell};
+use crate::noted::Noted;
 use crate::pause::Pause;
 use crate::saves::Saves;
 use crate::security::Security;
@@ -57,6 +58,8 @@ pub struct ServerState {
     pub databases: Databases,
     /// The last flush_all.
     pub last_flush: LastFlush,
+    /// Settings that Redis' clients set, and that change nothing.
+    pub noted: Noted,
     /// The scripts of Redis' clients.
     pub scripts: Library,
 }
@@ -85,6 +88,7 @@ impl ServerState {
             walks: Walks::default(),
             databases: Databases::default(),
             last_flush: LastFlush::default(),
+            noted: Noted::default(),
             scripts: Library::default(),
             engine,
             config,
@@ -179,6 +183,11 @@ impl ServerState {
     /// The moment of a flush that is still to come, if there is one.
     pub fn flush_to_come(&self) -> Option<Time> {
         self.last_flush.to_come(self.clock.now())
+    }
+
+    /// Keeps settings that Redis' clients have set and that were checked.
+    pub fn note_settings(&self, values: Vec<(&'static str, String)>) {
+        self.noted.keep(values);
     }
 
     /// The level of the log.

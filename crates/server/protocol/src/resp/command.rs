@@ -5,6 +5,7 @@ use crate::awaited::Awaited;
 use super::arguments::Values;
 use super::conditions::Comparison;
 use super::error::Error;
+use super::kill::{ClientKind, Kill};
 use super::number::Decimal;
 use super::rest::Rest;
 
@@ -320,6 +321,47 @@ pub enum ServerCommand<'a> {
     Script(Scripts<'a>),
     /// TIME.
     Time,
+    /// ROLE, LASTSAVE, WAIT, SLOWLOG, LATENCY, ACL.
+    Insight(Insight),
+}
+
+/// A command about what the server does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Insight {
+    /// ROLE.
+    Role,
+    /// LASTSAVE.
+    LastSave,
+    /// ACL.
+    Acl(Acl),
+    /// One whose answer is always the same.
+    Constant(Constant),
+}
+
+/// ACL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Acl {
+    /// WHOAMI.
+    WhoAmI,
+    /// USERS.
+    Users,
+    /// LIST.
+    List,
+}
+
+/// The answer about something that this server does not have, such as a log of slow commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Constant {
+    /// OK.
+    Ok,
+    /// 0.
+    Zero,
+    /// An array of nothing.
+    Empty,
+    /// A map of nothing.
+    EmptyMap,
+    /// LATENCY DOCTOR.
+    Doctor,
 }
 
 impl<'a> From<ValueCommand<'a>> for Command<'a> {
@@ -530,6 +572,8 @@ pub enum Client<'a> {
     List(ClientFilter<'a>),
     /// GETREDIR: no client's keys are tracked.
     GetRedir,
+    /// KILL.
+    Kill(Kill),
 }
 
 /// CLIENT REPLY: which requests get an answer.
@@ -559,8 +603,8 @@ pub enum Scripts<'a> {
 pub enum ClientFilter<'a> {
     /// All.
     All,
-    /// None, for a kind of connections that this server does not have.
-    None,
+    /// Those of a kind.
+    Kind(ClientKind),
     /// Those with these numbers.
     Of(Values<'a>),
 }
@@ -580,6 +624,8 @@ pub enum Commands<'a> {
     Info(Values<'a>),
     /// DOCS.
     Docs,
+    /// GETKEYS of the command with these words.
+    GetKeys(Values<'a>),
 }
 
 /// CONFIG.
@@ -602,6 +648,8 @@ pub enum Memory<'a> {
     Doctor,
     /// PURGE.
     Purge,
+    /// STATS.
+    Stats,
 }
 
 /// OBJECT.

@@ -257,7 +257,7 @@ impl<'o> Writer<'o> {
                 self.say(&[
                     "ERR '",
                     name,
-                    "' is not supported: this is a cache of plain values",
+                    "' is not supported: this server is Nuthatch, a cache of plain values alone, and not Redis",
                 ]);
             }
             Error::Option(word) => self.say_of("ERR Unsupported option ", word, usize::MAX, &[]),

@@ -128,9 +128,31 @@ impl Error<'static> {
     pub const CONDITION: Self =
         Error::Words("ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE");
     /// MSETEX with an invalid number of keys.
-    pub const NUMKEYS: Self = Error::Words("ERR invalid numkeys value");
-    /// MSETEX with fewer pairs than it says.
-    pub const PAIRS: Self = Error::Words("ERR wrong number of key-value pairs");
+    pub const NUMKEYS: Self = Error::Words("ERR invalid numkeys value or out of range");
+    /// WAIT with a timeout that is no number.
+    pub const TIMEOUT: Self = Error::Words("ERR timeout is not an integer or out of range");
+    /// WAIT with a negative timeout.
+    pub const TIMEOUT_NEGATIVE: Self = Error::Words("ERR timeout is negative");
+    /// SLOWLOG GET of a negative number of entries.
+    pub const SLOWLOG_COUNT: Self = Error::Words("ERR count should be greater than or equal to -1");
+    /// CLIENT KILL of nobody.
+    pub const NO_CLIENT: Self = Error::Words("ERR No such client");
+    /// CLIENT KILL of a number that no connection can have.
+    pub const CLIENT_ID_POSITIVE: Self = Error::Words("ERR client-id should be greater than 0");
+    /// CLIENT KILL of connections older than nothing.
+    pub const MAX_AGE: Self = Error::Words("ERR maxage should be greater than 0");
+    /// CLIENT KILL where it is not allowed.
+    pub const KILL_FORBIDDEN: Self = Error::Words("ERR CLIENT KILL is not allowed here");
+    /// ACL LIST and ACL USERS of a user who does not administrate the server.
+    pub const ACL_FORBIDDEN: Self =
+        Error::Words("NOPERM only a user who administrates this server may see its users");
+    /// COMMAND GETKEYS of a command that does not exist.
+    pub const COMMAND_INVALID: Self = Error::Words("ERR Invalid command specified");
+    /// COMMAND GETKEYS with another number of arguments than the command's.
+    pub const COMMAND_ARITY: Self =
+        Error::Words("ERR Invalid number of arguments specified for command");
+    /// COMMAND GETKEYS of a command without keys.
+    pub const COMMAND_KEYLESS: Self = Error::Words("ERR The command has no key arguments");
     /// EXPIRE: NX and another.
     pub const EXPIRE_NX: Self =
         Error::Words("ERR NX and XX, GT or LT options at the same time are not compatible");

@@ -136,7 +136,7 @@ pub(super) fn set_all<'a>(arguments: &mut Arguments<'a>) -> Result<ValueCommand<
     let count = count.filter(|count| (1..=i32::MAX as u32 / 2).contains(count));
     let words = 2 * count.ok_or(Error::NUMKEYS)?;
     if words > arguments.left {
-        return Err(Error::PAIRS.into());
+        return Err(Error::SYNTAX.into());
     }
     let pairs = arguments.some(words)?;
     let (lifetime, when) = options_of_many("msetex", arguments)?;
@@ -206,9 +206,9 @@ mod tests {
         assert_eq!(set.when, StoreCondition::Present);
         assert_eq!(set.lifetime, Lifetime::Until(Moment::In(5)));
         for (line, words) in [
-            ("MSETEX 0 a 1", "invalid numkeys value"),
-            ("MSETEX x a 1", "invalid numkeys value"),
-            ("MSETEX 2 a 1", "wrong number of key-value pairs"),
+            ("MSETEX 0 a 1", "invalid numkeys value or out of range"),
+            ("MSETEX x a 1", "invalid numkeys value or out of range"),
+            ("MSETEX 2 a 1", "syntax error"),
             ("MSETEX 1 a 1 GET", "syntax error"),
             ("MSETEX 1 a 1 IFEQ 1", "syntax error"),
             (

@@ -4,6 +4,7 @@
 /// A command, before its arguments are parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verb {
+    Acl,
     Append,
     Auth,
     Client,
@@ -40,6 +41,8 @@ pub(super) enum Verb {
     IncrByFloat,
     Info,
     Keys,
+    LastSave,
+    Latency,
     Memory,
     Mget,
     Mset,
@@ -60,6 +63,7 @@ pub(super) enum Verb {
     RenameNx,
     Reset,
     Restore,
+    Role,
     Scan,
     Script,
     Select,
@@ -69,12 +73,14 @@ pub(super) enum Verb {
     SetEx,
     SetNx,
     SetRange,
+    SlowLog,
     StrLen,
     Time,
     Touch,
     Ttl,
     Type,
     Unwatch,
+    Wait,
     Watch,
 }
 
@@ -191,6 +197,12 @@ commands! {
     "copy" Copy -3 WRITE TWO;
     "dump" Dump 2 READ ONE;
     "restore" Restore -4 WRITE ONE;
+    "role" Role 1 ADMIN NONE;
+    "lastsave" LastSave 1 ADMIN NONE;
+    "wait" Wait 3 ADMIN NONE;
+    "slowlog" SlowLog -2 ADMIN NONE;
+    "latency" Latency -2 ADMIN NONE;
+    "acl" Acl -2 ADMIN NONE;
     "move" Move 3 CHANGE ONE;
     "quit" Quit -1 ADMIN NONE;
     "reset" Reset 1 ADMIN NONE;
@@ -211,7 +223,6 @@ commands! {
 /// Commands for other data than plain values, and for functions that a cache of plain values does not have, in
 /// alphabetical order.
 const NOT_HERE: &[&str] = &[
-    "acl",
     "bgrewriteaof",
     "bgsave",
     "bitcount",
@@ -261,7 +272,6 @@ const NOT_HERE: &[&str] = &[
     "hsetnx",
     "hstrlen",
     "hvals",
-    "latency",
     "lcs",
     "lindex",
     "linsert",
@@ -304,7 +314,6 @@ const NOT_HERE: &[&str] = &[
     "sinterstore",
     "sismember",
     "slaveof",
-    "slowlog",
     "smembers",
     "smismember",
     "smove",
@@ -322,7 +331,6 @@ const NOT_HERE: &[&str] = &[
     "sunsubscribe",
     "sync",
     "unsubscribe",
-    "wait",
     "waitaof",
     "xack",
     "xadd",

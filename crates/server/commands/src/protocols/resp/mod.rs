@@ -13,7 +13,7 @@
 //! * [`scripts`]: EVAL and SCRIPT; [`slot`]: the item of one key while a script works on it.
 //! * [`login`]: how clients log in; [`auth`]: AUTH.
 //! * [`databases`]: SELECT, SWAPDB, MOVE, FLUSHDB.
-//! * [`manage`], [`info`]: CLIENT, CONFIG, COMMAND, INFO...
+//! * [`manage`], [`info`], [`insight`], [`config`]: CLIENT, COMMAND, INFO, ROLE, CONFIG...; [`kill`]: CLIENT KILL.
 //! * [`spot`]: requests to the engine outside of the batch.
 //! * [`muted`]: CLIENT REPLY.
 //! * [`refusal`]: requests that are refused.
@@ -24,10 +24,13 @@
 mod auth;
 mod collect;
 mod compare;
+mod config;
 mod databases;
 mod dump;
 mod edit;
 mod info;
+mod insight;
+mod kill;
 pub mod log;
 mod login;
 mod manage;

@@ -3,6 +3,7 @@
 use nuthatch_protocol::resp::{Rest, Version, Writer};
 use nuthatch_security::login::Login;
 
+use super::auth::DEFAULT_USER;
 use super::edit::Edit;
 use super::progress::Progress;
 use super::session::Session;
@@ -108,6 +109,19 @@ impl Phase {
     /// The state that most connections do not need.
     pub fn session(&mut self) -> &mut Session {
         self.session.get_or_insert_default()
+    }
+
+    /// The user who has logged in.
+    pub fn user(&self) -> &[u8] {
+        let user = self.session.as_ref().map(|session| &*session.user);
+        user.filter(|user| !user.is_empty()).unwrap_or(DEFAULT_USER)
+    }
+
+    /// A user has logged in.
+    pub fn set_user(&mut self, user: &[u8]) {
+        if user != self.user() {
+            self.session().user = user.into();
+        }
     }
 
     /// A writer to the output of the turn.

@@ -12,6 +12,8 @@ use crate::output::Mark;
 pub struct Session {
     /// The same name as in its line of CLIENT LIST.
     pub name: Arc<[u8]>,
+    /// The user who has logged in. Empty: the default one.
+    pub user: Box<[u8]>,
     /// The requests since MULTI.
     pub transaction: Option<Transaction>,
     pub watched: Vec<Watched>,
@@ -28,7 +30,7 @@ impl Session {
     pub fn memory(&self) -> usize {
         let transaction = self.transaction.as_ref().map_or(0, Transaction::memory);
         let watched: usize = self.watched.iter().map(Watched::memory).sum();
-        self.name.len() + transaction + self.replay.memory() + watched
+        self.name.len() + self.user.len() + transaction + self.replay.memory() + watched
     }
 
     /// True if input is parsed next, and what it asks is answered.
