@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn what_is_set_is_shown() {
         let noted = Noted::default();
-        assert!(SETTINGS.is_sorted());
+        assert!(SETTINGS.is_sorted_by_key(|(name, ..)| *name));
         assert_eq!(noted.check("maxmemory", b"5"), None);
         let value = noted.check("hz", b"100").unwrap().unwrap();
         noted.keep([("hz", value)]);

@@ -49,6 +49,7 @@ pub use error::Error;
 pub use glob::{Glob, PATTERN_LEN_MAX};
 pub use info::{HumanBytes, InfoLines};
 pub use inline::{LINE_MAX, rewrite, rewritten_max};
+pub use keyed::DUMP_OVERHEAD_MAX;
 pub use kill::{ClientKind, Kill};
 pub use many::{Element, element, emptied};
 pub use names::{Described, described};
