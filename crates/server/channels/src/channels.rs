@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use nuthatch_base::sync::mutex::Mutex;
-use nuthatch_protocol::resp::{Glob, Version, Writer};
+use nuthatch_protocol::resp::{ChannelKind as Kind, Glob, Version, Writer};
 
 use crate::mailbox::{Frame, Mailbox, Owner, Put};
 
@@ -15,27 +15,12 @@ pub const SUBSCRIPTIONS_MAX: usize = 10_000;
 /// Bytes of memory that a subscription takes beside its name's.
 const SUBSCRIPTION_OVERHEAD: usize = 160;
 
-/// What a name stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A channel (SUBSCRIBE).
-    Channel,
-    /// All channels whose names match (PSUBSCRIBE).
-    Pattern,
-    /// A channel of a shard (SSUBSCRIBE). This server is one shard.
-    Shard,
-}
-
-impl Kind {
-    /// All kinds.
-    pub const ALL: [Self; 3] = [Self::Channel, Self::Pattern, Self::Shard];
-
-    fn message(self) -> &'static [u8] {
-        match self {
-            Self::Channel => b"message",
-            Self::Pattern => b"pmessage",
-            Self::Shard => b"smessage",
-        }
+/// The first word of a message.
+fn word(kind: Kind) -> &'static [u8] {
+    match kind {
+        Kind::Channel => b"message",
+        Kind::Pattern => b"pmessage",
+        Kind::Shard => b"smessage",
     }
 }
 
@@ -82,7 +67,7 @@ impl Channels {
         if let Some(subscribers) = table.get(channel) {
             let frames = Frames::new(|writer| {
                 writer.push(3);
-                for part in [kind.message(), channel, text] {
+                for part in [word(kind), channel, text] {
                     writer.bulk(part);
                 }
             });
@@ -98,7 +83,7 @@ impl Channels {
             }
             let frames = Frames::new(|writer| {
                 writer.push(4);
-                for part in [Kind::Pattern.message(), pattern, channel, text] {
+                for part in [word(Kind::Pattern), pattern, channel, text] {
                     writer.bulk(part);
                 }
             });

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use nuthatch_base::memory::reserve;
+use nuthatch_channels::channels::Channels;
+use nuthatch_channels::mailbox::Bounds;
 use nuthatch_engine::{AnyEngine, Clock, Engine, Time};
 use nuthatch_script::Library;
 use nuthatch_settings::config::{By, Config, Protocol};
@@ -58,6 +60,10 @@ pub struct ServerState {
     pub databases: Databases,
     /// The last flush_all.
     pub last_flush: LastFlush,
+    /// The channels of Redis' clients.
+    pub channels: Arc<Channels>,
+    /// The limits on what waits for clients that are sent something unasked.
+    pub mail_bounds: Arc<Bounds>,
     /// Settings that Redis' clients set, and that change nothing.
     pub noted: Noted,
     /// The scripts of Redis' clients.
@@ -88,6 +94,8 @@ impl ServerState {
             walks: Walks::default(),
             databases: Databases::default(),
             last_flush: LastFlush::default(),
+            channels: Arc::default(),
+            mail_bounds: Arc::default(),
             noted: Noted::default(),
             scripts: Library::default(),
             engine,
@@ -117,6 +125,13 @@ impl ServerState {
                     .unwrap_or(0)
             }
             (None, _) => 0,
+        }
+    }
+
+    /// Ends a connection: its worker closes it.
+    pub fn end_connection(&self, place: usize, serial: u64) {
+        if self.telemetry.registry.end(place, serial) {
+            self.wake_workers();
         }
     }
 

@@ -3,6 +3,7 @@
 use crate::awaited::Awaited;
 
 use super::arguments::Values;
+use super::channels::ChannelCommand;
 use super::conditions::Comparison;
 use super::error::Error;
 use super::kill::{ClientKind, Kill};
@@ -323,6 +324,8 @@ pub enum ServerCommand<'a> {
     Time,
     /// ROLE, LASTSAVE, WAIT, SLOWLOG, LATENCY, ACL.
     Insight(Insight),
+    /// PUBLISH, SUBSCRIBE, UNSUBSCRIBE and their like, PUBSUB.
+    Channel(ChannelCommand<'a>),
 }
 
 /// A command about what the server does.

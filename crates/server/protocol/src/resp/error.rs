@@ -31,6 +31,8 @@ pub enum Error<'a> {
     Expiry(&'static str),
     /// A command for data types that this server does not have, since it has plain values only.
     NotHere(&'static str),
+    /// A command that a client of RESP2 cannot send while it has subscribed.
+    Subscribed(&'static str),
     /// An option that EXPIRE and the like do not have.
     Option(&'a [u8]),
     /// CONFIG SET of a setting that does not exist.
@@ -153,6 +155,9 @@ impl Error<'static> {
         Error::Words("ERR Invalid number of arguments specified for command");
     /// COMMAND GETKEYS of a command without keys.
     pub const COMMAND_KEYLESS: Self = Error::Words("ERR The command has no key arguments");
+    /// More subscriptions than a connection may have.
+    pub const SUBSCRIPTIONS_TOO_MANY: Self =
+        Error::Words("ERR too many subscriptions of one connection");
     /// EXPIRE: NX and another.
     pub const EXPIRE_NX: Self =
         Error::Words("ERR NX and XX, GT or LT options at the same time are not compatible");

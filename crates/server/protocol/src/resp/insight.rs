@@ -6,7 +6,7 @@ use super::error::Error;
 use super::management::{Sub, at_least, exactly, help};
 use super::names::Verb;
 use super::number::integer;
-use super::{ServerCommand, command};
+use super::{ServerCommand, channels, command};
 
 const SLOWLOG: &str = "GET [count], LEN, RESET";
 const LATENCY: &str = "DOCTOR, HISTOGRAM [command ...], HISTORY event, LATEST, RESET [event ...]";
@@ -24,7 +24,7 @@ pub(super) fn parse<'a>(
         Verb::SlowLog => return slow_log(arguments).map(Some),
         Verb::Latency => return latency(arguments).map(Some),
         Verb::Acl => return acl(arguments).map(Some),
-        _ => return Ok(None),
+        verb => return channels::parse(verb, arguments),
     };
     Ok(Some(insight.into()))
 }

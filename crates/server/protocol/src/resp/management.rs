@@ -86,7 +86,7 @@ fn server<'a>(
     }))
 }
 
-fn pattern<'a>(arguments: &mut Arguments<'a>) -> Result<&'a [u8], Stop<'a>> {
+pub(super) fn pattern<'a>(arguments: &mut Arguments<'a>) -> Result<&'a [u8], Stop<'a>> {
     let pattern = arguments.next()?;
     if pattern.len() > PATTERN_LEN_MAX {
         return Err(Error::PATTERN_TOO_LONG.into());

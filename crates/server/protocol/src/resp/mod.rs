@@ -17,6 +17,7 @@
 //! ```
 
 mod arguments;
+mod channels;
 mod command;
 mod conditions;
 mod encode;
@@ -42,6 +43,7 @@ mod testing;
 mod words;
 
 pub use arguments::{ARGUMENTS_LEN_MAX, Values, check_key_len};
+pub use channels::{ChannelCommand, ChannelKind, Front, Publish, front};
 pub use command::*;
 pub use conditions::{Comparison, Pattern};
 pub use encode::{NO_TLS, OUT_OF_MEMORY_READING, Version, Writer, too_many_connections};

@@ -54,7 +54,11 @@ pub(super) enum Verb {
     Pexpire,
     PexpireAt,
     PexpireTime,
+    PSubscribe,
+    PUnsubscribe,
     Ping,
+    PubSub,
+    Publish,
     PsetEx,
     Pttl,
     Quit,
@@ -64,6 +68,9 @@ pub(super) enum Verb {
     Reset,
     Restore,
     Role,
+    SPublish,
+    SSubscribe,
+    SUnsubscribe,
     Scan,
     Script,
     Select,
@@ -75,10 +82,12 @@ pub(super) enum Verb {
     SetRange,
     SlowLog,
     StrLen,
+    Subscribe,
     Time,
     Touch,
     Ttl,
     Type,
+    Unsubscribe,
     Unwatch,
     Wait,
     Watch,
@@ -203,6 +212,15 @@ commands! {
     "slowlog" SlowLog -2 ADMIN NONE;
     "latency" Latency -2 ADMIN NONE;
     "acl" Acl -2 ADMIN NONE;
+    "publish" Publish 3 ADMIN NONE;
+    "subscribe" Subscribe -2 ADMIN NONE;
+    "psubscribe" PSubscribe -2 ADMIN NONE;
+    "unsubscribe" Unsubscribe -1 ADMIN NONE;
+    "punsubscribe" PUnsubscribe -1 ADMIN NONE;
+    "pubsub" PubSub -2 ADMIN NONE;
+    "spublish" SPublish 3 ADMIN NONE;
+    "ssubscribe" SSubscribe -2 ADMIN NONE;
+    "sunsubscribe" SUnsubscribe -1 ADMIN NONE;
     "move" Move 3 CHANGE ONE;
     "quit" Quit -1 ADMIN NONE;
     "reset" Reset 1 ADMIN NONE;
@@ -292,11 +310,7 @@ const NOT_HERE: &[&str] = &[
     "pfadd",
     "pfcount",
     "pfmerge",
-    "psubscribe",
     "psync",
-    "publish",
-    "pubsub",
-    "punsubscribe",
     "replicaof",
     "rpop",
     "rpoplpush",
@@ -320,17 +334,12 @@ const NOT_HERE: &[&str] = &[
     "sort",
     "sort_ro",
     "spop",
-    "spublish",
     "srandmember",
     "srem",
     "sscan",
-    "ssubscribe",
-    "subscribe",
     "sunion",
     "sunionstore",
-    "sunsubscribe",
     "sync",
-    "unsubscribe",
     "waitaof",
     "xack",
     "xadd",

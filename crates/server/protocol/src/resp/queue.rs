@@ -79,10 +79,10 @@ pub fn parse_queued(input: &[u8]) -> Queued<'_> {
 /// Refuses a subcommand that does not exist, or takes another number of arguments: subcommands are checked like
 /// commands.
 fn subcommand(verb: Verb, mut arguments: Arguments<'_>) -> Result<(), (Arguments<'_>, Stop<'_>)> {
-    use Verb::{Acl, Client, Command, Config, Latency, Memory, Object, Script, SlowLog};
+    use Verb::{Acl, Client, Command, Config, Latency, Memory, Object, PubSub, Script, SlowLog};
     if !matches!(
         verb,
-        Acl | Client | Command | Config | Latency | Memory | Object | Script | SlowLog
+        Acl | Client | Command | Config | Latency | Memory | Object | PubSub | Script | SlowLog
     ) {
         return Ok(());
     }

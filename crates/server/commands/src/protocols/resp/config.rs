@@ -23,6 +23,35 @@ pub fn command(cx: &Context<'_, '_>, turn: &mut Turn, phase: &Phase, command: Co
     }
 }
 
+/// Redis' limits on what waits for a client, by kind. Here only the hard limit of `pubsub` can be set: it is for all that a
+/// client is sent unasked.
+const OUTPUT_LIMIT: &str = "client-output-buffer-limit";
+
+fn output_limit(bytes: usize) -> String {
+    format!("normal 0 0 0 slave 0 0 0 pubsub {bytes} 0 0")
+}
+
+/// The hard limit of `pubsub` in groups of four words: kind, hard limit, soft limit, seconds. `None` if it is not such a
+/// text.
+fn hard_limit(text: &[u8]) -> Option<Option<usize>> {
+    let text = std::str::from_utf8(text).ok()?;
+    let words: Vec<&str> = text.split_ascii_whitespace().collect();
+    let (groups, rest) = words.as_chunks::<4>();
+    let mut limit = None;
+    for [kind, hard, soft, seconds] in groups {
+        let hard = bytes(hard.as_bytes())?;
+        bytes(soft.as_bytes())?;
+        seconds.parse::<u32>().ok()?;
+        match kind.to_ascii_lowercase().as_str() {
+            // 0 is no limit in Redis. A limit there is here.
+            "pubsub" => limit = Some(hard).filter(|hard| *hard > 0),
+            "normal" | "slave" | "replica" => {}
+            _ => return None,
+        }
+    }
+    (rest.is_empty() && !groups.is_empty()).then_some(limit)
+}
+
 /// The settings that CONFIG GET shows, in alphabetical order.
 fn settings(cx: &Context<'_, '_>) -> Vec<(&'static str, String)> {
     let shared = cx.shared;
@@ -46,6 +75,7 @@ fn settings(cx: &Context<'_, '_>) -> Vec<(&'static str, String)> {
         ("save", String::new()),
         ("timeout", timeout.to_string()),
     ];
+    settings.push((OUTPUT_LIMIT, output_limit(shared.mail_bounds.each_max())));
     settings.extend(shared.noted.all());
     settings.sort_unstable_by_key(|(name, _)| *name);
     settings
@@ -94,7 +124,7 @@ fn try_set(
     let words: Vec<&[u8]> = pairs.collect();
     let pairs = words.as_chunks::<2>().0;
     let settings = settings(cx);
-    let (mut limit, mut noted) = (None, Vec::new());
+    let (mut limit, mut noted, mut output) = (None, Vec::new(), None);
     for (at, [word, value]) in pairs.iter().enumerate() {
         let name = word.to_ascii_lowercase();
         let why = |why| Error::Config { name: word, why };
@@ -111,6 +141,15 @@ fn try_set(
                 Some(bytes) => limit = Some(bytes),
                 None => return refused(&why("argument must be a memory value")),
             }
+        } else if *known == OUTPUT_LIMIT {
+            match hard_limit(value) {
+                Some(hard) => output = hard,
+                None => {
+                    return refused(&why(
+                        "Wrong number of arguments in buffer limit configuration.",
+                    ));
+                }
+            }
         } else if let Some(checked) = cx.shared.noted.check(known, value) {
             match checked {
                 Ok(value) => noted.push((*known, value)),
@@ -123,6 +162,9 @@ fn try_set(
     if let Some(why) = limit.and_then(|bytes| set_memory(cx, bytes).err()) {
         let name = b"maxmemory";
         return refused(&Error::Config { name, why });
+    }
+    if let Some(bytes) = output {
+        cx.shared.mail_bounds.set_each_max(bytes);
     }
     cx.shared.note_settings(noted);
     Some(())
@@ -160,7 +202,22 @@ fn bytes(text: &[u8]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::bytes;
+    use super::{bytes, hard_limit};
+
+    #[test]
+    fn the_limit_of_messages_is_among_others() {
+        for (text, expected) in [
+            ("pubsub 1mb 0 0", Some(Some(1 << 20))),
+            ("normal 0 0 0 pubsub 32mb 8mb 60", Some(Some(32 << 20))),
+            ("slave 0 0 0", Some(None)),
+            ("pubsub 0 0 0", Some(None)),
+            ("pubsub 1mb 0", None),
+            ("foo 1mb 0 0", None),
+            ("", None),
+        ] {
+            assert_eq!(hard_limit(text.as_bytes()), expected, "{text}");
+        }
+    }
 
     #[test]
     fn sizes_are_written_as_in_redis() {

@@ -16,7 +16,7 @@ use super::info::{self, REDIS_VERSION, Told};
 use super::phase::Phase;
 use super::spot::{look, read};
 use super::walk::{self, Listed};
-use super::{config, insight, kill};
+use super::{channels, config, insight, kill};
 use crate::context::Context;
 use crate::turn::Turn;
 
@@ -32,6 +32,11 @@ pub fn command(
 ) {
     let mut writer = phase.writer(turn);
     match command {
+        ServerCommand::Ping(words) if phase.is_restricted() => {
+            writer.array(2);
+            writer.bulk(b"pong");
+            writer.bulk(words.unwrap_or_default());
+        }
         ServerCommand::Ping(None) => writer.status("PONG"),
         ServerCommand::Ping(Some(words)) | ServerCommand::Echo(words) => writer.bulk(words),
         ServerCommand::Keys { .. } | ServerCommand::Scan(_) | ServerCommand::RandomKey
@@ -60,6 +65,7 @@ pub fn command(
             let errors = phase.errors;
             cx.info.set_name(Arc::default());
             cx.info.set_administrator(false);
+            cx.info.set_subscriber(false);
             cx.info.set_database(0);
             *phase = Phase::new(cx.shared.security.has_passwords());
             phase.errors = errors;
@@ -77,6 +83,7 @@ pub fn command(
         }
         ServerCommand::Command(commands) => self::commands(&mut writer, commands),
         ServerCommand::Config(command) => config::command(cx, turn, phase, command),
+        ServerCommand::Channel(command) => channels::command(cx, turn, phase, command),
         ServerCommand::Insight(command) => insight::command(cx, turn, phase, command),
         ServerCommand::Info(sections) => tell(cx, turn, phase, sections),
         ServerCommand::Memory(memory) => self::memory(cx, turn, phase, memory),
@@ -117,8 +124,8 @@ fn greet(cx: &Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, hello: &Hello
         set_name(cx, phase, name);
     }
     match hello.version {
-        Some(2) => phase.version = Version::Resp2,
-        Some(3) => phase.version = Version::Resp3,
+        Some(2) => phase.set_version(Version::Resp2),
+        Some(3) => phase.set_version(Version::Resp3),
         _ => {}
     }
     let version = phase.version;

@@ -14,6 +14,7 @@
 //! * [`login`]: how clients log in; [`auth`]: AUTH.
 //! * [`databases`]: SELECT, SWAPDB, MOVE, FLUSHDB.
 //! * [`manage`], [`info`], [`insight`], [`config`]: CLIENT, COMMAND, INFO, ROLE, CONFIG...; [`kill`]: CLIENT KILL.
+//! * [`channels`]: PUBLISH, SUBSCRIBE...; [`mail`]: what a connection is sent unasked.
 //! * [`spot`]: requests to the engine outside of the batch.
 //! * [`muted`]: CLIENT REPLY.
 //! * [`refusal`]: requests that are refused.
@@ -22,6 +23,7 @@
 //! The items that these commands store have flags of 0. A store that fails leaves the old value, as in Redis.
 
 mod auth;
+mod channels;
 mod collect;
 mod compare;
 mod config;
@@ -33,6 +35,7 @@ mod insight;
 mod kill;
 pub mod log;
 mod login;
+mod mail;
 mod manage;
 mod many;
 mod multi;
@@ -93,7 +96,8 @@ pub fn step<'a>(
     flow
 }
 
-/// Like [`step`], for a connection that has queued requests, or whose client does not want all answers.
+/// Like [`step`], for a connection that has queued requests, that is sent something unasked, or whose client does not
+/// want all answers.
 #[cold]
 fn step_of_session<'a>(
     cx: &mut Context<'_, 'a>,
@@ -104,9 +108,15 @@ fn step_of_session<'a>(
     if phase.session().has_replay() {
         return replay(cx, turn, phase);
     }
+    if let Some(flow) = mail::deliver(turn, phase) {
+        return flow;
+    }
     phase.session().unwanted.begin();
     let mut reader = RequestReader::new(&input[turn.position..]);
-    let flow = advance_muted(cx, turn, phase, &mut reader);
+    let flow = match phase.is_at_request() && phase.is_restricted() {
+        true => mail::take(cx, turn, phase, &mut reader),
+        false => advance_muted(cx, turn, phase, &mut reader),
+    };
     turn.position += reader.used;
     flow
 }

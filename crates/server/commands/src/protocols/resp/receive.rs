@@ -4,15 +4,15 @@ use std::borrow::Cow;
 
 use nuthatch_engine::{Condition, Expiry, Reply, Store, StoreMode};
 use nuthatch_protocol::resp::{
-    Command, Element, Error, Lifetime, Many, Parsed, Set, SetAnswer, StoreCondition, ValueCommand,
-    element, parse,
+    ChannelCommand, Command, Element, Error, Lifetime, Many, Parsed, ServerCommand, Set, SetAnswer,
+    StoreCondition, ValueCommand, element, parse,
 };
 
 use super::phase::{Phase, State};
 use super::reader::RequestReader;
 use super::spot::Found;
 use super::upload::{Target, Upload};
-use super::{compare, dump, refusal, scripts, set, spot, values};
+use super::{channels, compare, dump, refusal, scripts, set, spot, values};
 use crate::answers::resp::{STORE, failure};
 use crate::context::Context;
 use crate::partial::PartialValue;
@@ -116,6 +116,10 @@ fn finish(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, upload: 
             let outcome = dump::restore(cx, &restore, &bytes);
             values::status(turn, phase, outcome);
         }
+        (
+            Command::Server(ServerCommand::Channel(ChannelCommand::Publish(message))),
+            Target::Buffer { bytes, .. },
+        ) => channels::publish(cx, turn, phase, &message, &bytes),
         (Command::Value(ValueCommand::Append { key, .. }), Target::Item(value)) => {
             let store = Store {
                 mode: StoreMode::Append,
