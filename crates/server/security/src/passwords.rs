@@ -45,6 +45,8 @@ pub struct Passwords {
     key: hmac::Key,
     /// The role of each user, by the code of name and password.
     roles: HashMap<[u8; CODE], Role>,
+    /// Name and role of each user, in the file's order.
+    users: Vec<(Box<[u8]>, Role)>,
 }
 
 impl Passwords {
@@ -93,15 +95,24 @@ impl Passwords {
             return Err(format!("line {}: no user has this name", number + 1));
         }
         let administrators: HashSet<&[u8]> = administrators.iter().map(|(_, it)| *it).collect();
-        let roles = users.into_iter().map(|(name, password)| {
-            let role = match administrators.contains(name) {
-                true => Role::Administrator,
-                false => Role::User,
-            };
-            (code(&key, name, password), role)
-        });
+        let role = |name| match administrators.contains(name) {
+            true => Role::Administrator,
+            false => Role::User,
+        };
+        let codes = users.iter();
+        let roles = codes.map(|&(name, password)| (code(&key, name, password), role(name)));
         let roles = roles.collect();
-        Ok(Self { key, roles })
+        let mut named: Vec<(Box<[u8]>, Role)> = Vec::new();
+        for (name, _) in users {
+            if named.iter().all(|(other, _)| **other != *name) {
+                named.push((name.into(), role(name)));
+            }
+        }
+        Ok(Self {
+            key,
+            roles,
+            users: named,
+        })
     }
 
     /// The role of the user with this name and password, if there is one.
@@ -110,6 +121,11 @@ impl Passwords {
             return None;
         }
         self.roles.get(&code(&self.key, name, password)).copied()
+    }
+
+    /// Name and role of each user, in the file's order.
+    pub fn users(&self) -> Vec<(Box<[u8]>, Role)> {
+        self.users.clone()
     }
 
     /// True if any user administrates the server.

@@ -20,16 +20,19 @@ pub enum Action {
     Shutdown,
     /// `flush_all`, FLUSHALL, FLUSHDB.
     Flush,
+    /// CLIENT KILL.
+    KillClients,
 }
 
 /// Each action with its names in a list of actions. The first one is the one to show.
-const NAMES: [(Action, &[&str]); 6] = [
+const NAMES: [(Action, &[&str]); 7] = [
     (Action::Verbosity, &["verbosity"]),
     (Action::MemoryLimit, &["cache_memlimit", "config_set"]),
     (Action::RefreshCertificates, &["refresh_certs"]),
     (Action::ResetStats, &["stats_reset", "config_resetstat"]),
     (Action::Shutdown, &["shutdown"]),
     (Action::Flush, &["flush_all", "flushall", "flushdb"]),
+    (Action::KillClients, &["client_kill"]),
 ];
 
 impl Action {
@@ -87,7 +90,8 @@ impl Live {
             Action::Verbosity
             | Action::MemoryLimit
             | Action::RefreshCertificates
-            | Action::ResetStats => true,
+            | Action::ResetStats
+            | Action::KillClients => true,
         };
         is_on && (is_administrator || !self.disabled_actions.contains(action))
     }
@@ -105,7 +109,8 @@ mod tests {
 
     #[test]
     fn lists_are_read_as_they_are_shown() {
-        let all = "verbosity:cache_memlimit:refresh_certs:stats_reset:shutdown:flush_all";
+        let all =
+            "verbosity:cache_memlimit:refresh_certs:stats_reset:shutdown:flush_all:client_kill";
         assert_eq!(Actions::ALL.to_string(), all);
         assert_eq!(all.parse(), Ok(Actions::ALL));
         let some: Actions = "flushdb:config_set".parse().unwrap();

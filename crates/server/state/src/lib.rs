@@ -18,6 +18,7 @@ pub mod last_flush;
 pub mod limits;
 pub mod live;
 pub mod metrics;
+pub mod noted;
 pub mod origins;
 pub mod pause;
 pub mod refreshes;

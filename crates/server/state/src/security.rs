@@ -58,6 +58,12 @@ impl Security {
         passwords?.admits(name, password)
     }
 
+    /// The names and roles of all users, if clients have to log in.
+    pub fn users(&self) -> Option<Vec<(Box<[u8]>, Role)>> {
+        let passwords = self.passwords.lock().clone();
+        Some(passwords?.users())
+    }
+
     /// Reads the file of passwords again, if there is one. Errors: it cannot be read, and the old passwords stay valid.
     pub fn read_passwords(&self) -> Option<Result<(), SettingsError>> {
         let path = self.auth_file.as_deref()?;

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use nuthatch_base::memory::reserve;
+use nuthatch_channels::channels::Channels;
+use nuthatch_channels::mailbox::Bounds;
 use nuthatch_engine::{AnyEngine, Clock, Engine, Time};
 use nuthatch_script::Library;
 use nuthatch_settings::config::{By, Config, Protocol};
@@ -12,6 +14,7 @@ use crate::accounts::Accounts;
 use crate::databases::Databases;
 use crate::last_flush::LastFlush;
 use crate::live::{Live, LiveCell};
+use crate::noted::Noted;
 use crate::pause::Pause;
 use crate::saves::Saves;
 use crate::security::Security;
@@ -57,6 +60,12 @@ pub struct ServerState {
     pub databases: Databases,
     /// The last flush_all.
     pub last_flush: LastFlush,
+    /// The channels of Redis' clients.
+    pub channels: Arc<Channels>,
+    /// The limits on what waits for clients that are sent something unasked.
+    pub mail_bounds: Arc<Bounds>,
+    /// Settings that Redis' clients set, and that change nothing.
+    pub noted: Noted,
     /// The scripts of Redis' clients.
     pub scripts: Library,
 }
@@ -85,6 +94,9 @@ impl ServerState {
             walks: Walks::default(),
             databases: Databases::default(),
             last_flush: LastFlush::default(),
+            channels: Arc::default(),
+            mail_bounds: Arc::default(),
+            noted: Noted::default(),
             scripts: Library::default(),
             engine,
             config,
@@ -113,6 +125,13 @@ impl ServerState {
                     .unwrap_or(0)
             }
             (None, _) => 0,
+        }
+    }
+
+    /// Ends a connection: its worker closes it.
+    pub fn end_connection(&self, place: usize, serial: u64) {
+        if self.telemetry.registry.end(place, serial) {
+            self.wake_workers();
         }
     }
 
@@ -179,6 +198,11 @@ impl ServerState {
     /// The moment of a flush that is still to come, if there is one.
     pub fn flush_to_come(&self) -> Option<Time> {
         self.last_flush.to_come(self.clock.now())
+    }
+
+    /// Keeps settings that Redis' clients have set and that were checked.
+    pub fn note_settings(&self, values: Vec<(&'static str, String)>) {
+        self.noted.keep(values);
     }
 
     /// The level of the log.

@@ -75,15 +75,26 @@ impl Phase {
         }
     }
 
-    /// True if its client watches the server: see [`watch`](nuthatch_state::telemetry::watch).
+    /// True if its client waits for what it is sent unasked: it watches the server (see
+    /// [`watch`](nuthatch_state::telemetry::watch)), or has subscribed to channels.
     pub fn is_watching(&self) -> bool {
-        matches!(self, Self::Memcached(memcached::Phase::Watch(_)))
+        match self {
+            Self::Memcached(phase) => matches!(phase, memcached::Phase::Watch(_)),
+            Self::Resp(phase) => phase.is_subscriber(),
+            Self::Undecided { .. } | Self::Binary(_) | Self::CpServer(_) => false,
+        }
     }
 
     /// True if other threads call its worker when there is something to do.
     pub fn is_called(&self) -> bool {
-        let waits = matches!(self, Self::Memcached(memcached::Phase::Refresh(_)));
-        waits || self.is_watching()
+        match self {
+            Self::Memcached(phase) => matches!(
+                phase,
+                memcached::Phase::Refresh(_) | memcached::Phase::Watch(_)
+            ),
+            Self::Resp(phase) => phase.mail().is_some(),
+            Self::Undecided { .. } | Self::Binary(_) | Self::CpServer(_) => false,
+        }
     }
 
     /// True if its client has logged in, or need not.

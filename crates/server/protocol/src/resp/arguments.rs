@@ -75,6 +75,20 @@ pub(super) trait Source<'a> {
     /// The next argument, which is a value.
     fn value(&mut self, value_max: usize) -> Result<&'a [u8], Stop<'a>>;
 
+    /// The next argument, which is as long as a value and not the whole value of an item.
+    fn piece(&mut self, len_max: usize) -> Result<&'a [u8], Stop<'a>> {
+        self.value(len_max).map_err(|stop| match stop {
+            Stop::Body {
+                line, value_len, ..
+            } => Stop::Body {
+                line,
+                value_len,
+                whole: false,
+            },
+            other => other,
+        })
+    }
+
     /// The next argument as an integer.
     #[inline]
     fn integer(&mut self) -> Result<i64, Stop<'a>> {
@@ -222,6 +236,17 @@ impl<'a> Arguments<'a> {
             }),
             taken => taken,
         }
+    }
+
+    /// This many arguments, of those that are left.
+    pub(super) fn some(&mut self, count: u32) -> Result<Values<'a>, Stop<'a>> {
+        debug_assert!(count <= self.left);
+        let mut arguments = *self;
+        arguments.left = count;
+        for _ in 0..count {
+            self.next()?;
+        }
+        Ok(Values { arguments })
     }
 
     /// All arguments that are left.

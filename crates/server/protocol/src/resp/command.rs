@@ -3,7 +3,10 @@
 use crate::awaited::Awaited;
 
 use super::arguments::Values;
+use super::channels::ChannelCommand;
+use super::conditions::Comparison;
 use super::error::Error;
+use super::kill::{ClientKind, Kill};
 use super::number::Decimal;
 use super::rest::Rest;
 
@@ -115,11 +118,38 @@ pub enum ValueCommand<'a> {
     },
     /// SET, SETEX, PSETEX, SETNX, GETSET.
     Set(Set<'a>),
-    /// MSETNX.
-    MsetNx {
-        /// Keys and values, an even number.
-        pairs: Values<'a>,
+    /// MSETNX, MSETEX.
+    SetAll(SetAll<'a>),
+    /// DELIFEQ, DELEX.
+    DelIf {
+        /// The key.
+        key: &'a [u8],
+        /// The condition on its value, if there is one.
+        when: Option<Comparison<'a>>,
     },
+    /// DIGEST.
+    Digest {
+        /// The key.
+        key: &'a [u8],
+    },
+    /// RENAME, RENAMENX.
+    Rename {
+        /// The key.
+        key: &'a [u8],
+        /// Its new name.
+        to: &'a [u8],
+        /// Only if there is no key of that name.
+        only_absent: bool,
+    },
+    /// COPY.
+    Copy(Copying<'a>),
+    /// DUMP.
+    Dump {
+        /// The key.
+        key: &'a [u8],
+    },
+    /// RESTORE.
+    Restore(Restore<'a>),
     /// GETDEL.
     GetDel {
         /// The key.
@@ -292,6 +322,49 @@ pub enum ServerCommand<'a> {
     Script(Scripts<'a>),
     /// TIME.
     Time,
+    /// ROLE, LASTSAVE, WAIT, SLOWLOG, LATENCY, ACL.
+    Insight(Insight),
+    /// PUBLISH, SUBSCRIBE, UNSUBSCRIBE and their like, PUBSUB.
+    Channel(ChannelCommand<'a>),
+}
+
+/// A command about what the server does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Insight {
+    /// ROLE.
+    Role,
+    /// LASTSAVE.
+    LastSave,
+    /// ACL.
+    Acl(Acl),
+    /// One whose answer is always the same.
+    Constant(Constant),
+}
+
+/// ACL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Acl {
+    /// WHOAMI.
+    WhoAmI,
+    /// USERS.
+    Users,
+    /// LIST.
+    List,
+}
+
+/// The answer about something that this server does not have, such as a log of slow commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Constant {
+    /// OK.
+    Ok,
+    /// 0.
+    Zero,
+    /// An array of nothing.
+    Empty,
+    /// A map of nothing.
+    EmptyMap,
+    /// LATENCY DOCTOR.
+    Doctor,
 }
 
 impl<'a> From<ValueCommand<'a>> for Command<'a> {
@@ -320,7 +393,7 @@ pub struct Set<'a> {
     /// The value.
     pub value: &'a [u8],
     /// The condition of the store.
-    pub when: StoreCondition,
+    pub when: StoreCondition<'a>,
     /// The item's expiry.
     pub lifetime: Lifetime,
     /// How it is answered.
@@ -329,13 +402,52 @@ pub struct Set<'a> {
 
 /// The condition of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StoreCondition {
+pub enum StoreCondition<'a> {
     /// No condition.
     Always,
     /// No item (NX).
     Absent,
     /// An item (XX).
     Present,
+    /// An item with such a value, or none if it has to differ (IFEQ, IFNE, IFDEQ, IFDNE).
+    Compared(Comparison<'a>),
+}
+
+/// A store of several keys.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SetAll<'a> {
+    /// Keys and values, an even number.
+    pub pairs: Values<'a>,
+    /// The items' expiry.
+    pub lifetime: Lifetime,
+    /// The condition for all of them, which compares no values.
+    pub when: StoreCondition<'a>,
+}
+
+/// COPY.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Copying<'a> {
+    /// The key.
+    pub key: &'a [u8],
+    /// The key of the copy.
+    pub to: &'a [u8],
+    /// The copy's database, if it is named.
+    pub database: Option<i64>,
+    /// A value that is there is replaced.
+    pub replace: bool,
+}
+
+/// RESTORE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Restore<'a> {
+    /// The key.
+    pub key: &'a [u8],
+    /// What a DUMP answered.
+    pub dump: &'a [u8],
+    /// The item's expiry.
+    pub lifetime: Lifetime,
+    /// A value that is there is replaced.
+    pub replace: bool,
 }
 
 /// How a store is answered.
@@ -463,6 +575,8 @@ pub enum Client<'a> {
     List(ClientFilter<'a>),
     /// GETREDIR: no client's keys are tracked.
     GetRedir,
+    /// KILL.
+    Kill(Kill),
 }
 
 /// CLIENT REPLY: which requests get an answer.
@@ -492,8 +606,8 @@ pub enum Scripts<'a> {
 pub enum ClientFilter<'a> {
     /// All.
     All,
-    /// None, for a kind of connections that this server does not have.
-    None,
+    /// Those of a kind.
+    Kind(ClientKind),
     /// Those with these numbers.
     Of(Values<'a>),
 }
@@ -513,6 +627,8 @@ pub enum Commands<'a> {
     Info(Values<'a>),
     /// DOCS.
     Docs,
+    /// GETKEYS of the command with these words.
+    GetKeys(Values<'a>),
 }
 
 /// CONFIG.
@@ -535,6 +651,8 @@ pub enum Memory<'a> {
     Doctor,
     /// PURGE.
     Purge,
+    /// STATS.
+    Stats,
 }
 
 /// OBJECT.

@@ -257,9 +257,14 @@ impl<'o> Writer<'o> {
                 self.say(&[
                     "ERR '",
                     name,
-                    "' is not supported: this is a cache of plain values",
+                    "' is not supported: this server is Nuthatch, a cache of plain values alone, and not Redis",
                 ]);
             }
+            Error::Subscribed(name) => self.say(&[
+                "ERR Can't execute '",
+                name,
+                "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context",
+            ]),
             Error::Option(word) => self.say_of("ERR Unsupported option ", word, usize::MAX, &[]),
             Error::ConfigUnknown(name) => {
                 const WORDS: &str = "ERR Unknown option or number of arguments for CONFIG SET - '";

@@ -31,6 +31,8 @@ pub enum Error<'a> {
     Expiry(&'static str),
     /// A command for data types that this server does not have, since it has plain values only.
     NotHere(&'static str),
+    /// A command that a client of RESP2 cannot send while it has subscribed.
+    Subscribed(&'static str),
     /// An option that EXPIRE and the like do not have.
     Option(&'a [u8]),
     /// CONFIG SET of a setting that does not exist.
@@ -108,6 +110,54 @@ impl Error<'static> {
     /// FLUSHDB after millions of others.
     pub const NO_GENERATION: Self =
         Error::Words("ERR databases were flushed one by one too often: flush all, or restart");
+    /// RENAME of a key that is not there.
+    pub const NO_KEY: Self = Error::Words("ERR no such key");
+    /// RESTORE of a key that is there.
+    pub const BUSY_KEY: Self = Error::Words("BUSYKEY Target key name already exists.");
+    /// RESTORE of bytes that are no DUMP.
+    pub const DUMP_BROKEN: Self = Error::Words("ERR DUMP payload version or checksum are wrong");
+    /// RESTORE of what is no plain value.
+    pub const DUMP_FORMAT: Self = Error::Words("ERR Bad data format");
+    /// RESTORE with a negative expiry.
+    pub const TTL_NEGATIVE: Self = Error::Words("ERR Invalid TTL value, must be >= 0");
+    /// RESTORE: IDLETIME.
+    pub const IDLETIME: Self = Error::Words("ERR Invalid IDLETIME value, must be >= 0");
+    /// RESTORE: FREQ.
+    pub const FREQ: Self = Error::Words("ERR Invalid FREQ value, must be >= 0 and <= 255");
+    /// A digest that is none.
+    pub const DIGEST: Self = Error::Words("ERR digest must be exactly 16 hexadecimal characters");
+    /// DELEX with another word than a condition's.
+    pub const CONDITION: Self =
+        Error::Words("ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE");
+    /// MSETEX with an invalid number of keys.
+    pub const NUMKEYS: Self = Error::Words("ERR invalid numkeys value or out of range");
+    /// WAIT with a timeout that is no number.
+    pub const TIMEOUT: Self = Error::Words("ERR timeout is not an integer or out of range");
+    /// WAIT with a negative timeout.
+    pub const TIMEOUT_NEGATIVE: Self = Error::Words("ERR timeout is negative");
+    /// SLOWLOG GET of a negative number of entries.
+    pub const SLOWLOG_COUNT: Self = Error::Words("ERR count should be greater than or equal to -1");
+    /// CLIENT KILL of nobody.
+    pub const NO_CLIENT: Self = Error::Words("ERR No such client");
+    /// CLIENT KILL of a number that no connection can have.
+    pub const CLIENT_ID_POSITIVE: Self = Error::Words("ERR client-id should be greater than 0");
+    /// CLIENT KILL of connections older than nothing.
+    pub const MAX_AGE: Self = Error::Words("ERR maxage should be greater than 0");
+    /// CLIENT KILL where it is not allowed.
+    pub const KILL_FORBIDDEN: Self = Error::Words("ERR CLIENT KILL is not allowed here");
+    /// ACL LIST and ACL USERS of a user who does not administrate the server.
+    pub const ACL_FORBIDDEN: Self =
+        Error::Words("NOPERM only a user who administrates this server may see its users");
+    /// COMMAND GETKEYS of a command that does not exist.
+    pub const COMMAND_INVALID: Self = Error::Words("ERR Invalid command specified");
+    /// COMMAND GETKEYS with another number of arguments than the command's.
+    pub const COMMAND_ARITY: Self =
+        Error::Words("ERR Invalid number of arguments specified for command");
+    /// COMMAND GETKEYS of a command without keys.
+    pub const COMMAND_KEYLESS: Self = Error::Words("ERR The command has no key arguments");
+    /// More subscriptions than a connection may have.
+    pub const SUBSCRIPTIONS_TOO_MANY: Self =
+        Error::Words("ERR too many subscriptions of one connection");
     /// EXPIRE: NX and another.
     pub const EXPIRE_NX: Self =
         Error::Words("ERR NX and XX, GT or LT options at the same time are not compatible");

@@ -7,6 +7,9 @@ use super::command::{
 };
 use super::error::Error;
 use super::glob::PATTERN_LEN_MAX;
+use super::insight;
+use super::keyed;
+use super::kill::{ClientKind, kill};
 use super::names::{NAME_LEN_MAX, Verb, small};
 use super::number::integer;
 
@@ -19,10 +22,8 @@ pub(super) fn parse<'a>(
     arguments: &mut Arguments<'a>,
 ) -> Result<Option<Command<'a>>, Stop<'a>> {
     Ok(Some(match verb {
-        Verb::MsetNx => ValueCommand::MsetNx {
-            pairs: arguments.values()?,
-        }
-        .into(),
+        Verb::MsetNx => keyed::set_all_absent(arguments)?.into(),
+        Verb::MsetEx => keyed::set_all(arguments)?.into(),
         Verb::Multi => TransactionCommand::Multi.into(),
         Verb::Exec => TransactionCommand::Exec.into(),
         Verb::Discard => TransactionCommand::Discard.into(),
@@ -81,11 +82,11 @@ fn server<'a>(
         Verb::Memory => memory(arguments)?,
         Verb::Object => object(arguments)?,
         Verb::Time => ServerCommand::Time,
-        _ => return Ok(None),
+        verb => return insight::parse(verb, arguments),
     }))
 }
 
-fn pattern<'a>(arguments: &mut Arguments<'a>) -> Result<&'a [u8], Stop<'a>> {
+pub(super) fn pattern<'a>(arguments: &mut Arguments<'a>) -> Result<&'a [u8], Stop<'a>> {
     let pattern = arguments.next()?;
     if pattern.len() > PATTERN_LEN_MAX {
         return Err(Error::PATTERN_TOO_LONG.into());
@@ -249,17 +250,16 @@ fn set_info<'a>(arguments: &mut Arguments<'a>) -> Result<ServerCommand<'a>, Stop
 }
 
 /// Subcommands, for the answer to HELP.
-const CLIENT: &str = "GETNAME, GETREDIR, ID, INFO, LIST [TYPE type | ID id ...], NO-EVICT, NO-TOUCH, REPLY (ON | OFF | SKIP), SETINFO, SETNAME name, \
+const CLIENT: &str = "GETNAME, GETREDIR, ID, INFO, KILL (ip:port | option value ...), LIST [TYPE type | ID id ...], NO-EVICT, NO-TOUCH, REPLY (ON | OFF | SKIP), SETINFO, SETNAME name, \
      UNPAUSE";
-const COMMAND: &str =
-    "COUNT, DOCS, INFO [name ...], LIST [FILTERBY PATTERN pattern | FILTERBY MODULE name]";
+const COMMAND: &str = "COUNT, DOCS, GETKEYS command ..., INFO [name ...], LIST [FILTERBY PATTERN pattern | FILTERBY MODULE name]";
 const CONFIG: &str = "GET pattern ..., RESETSTAT, SET maxmemory size";
-const MEMORY: &str = "DOCTOR, PURGE, USAGE key [SAMPLES count]";
+const MEMORY: &str = "DOCTOR, PURGE, STATS, USAGE key [SAMPLES count]";
 const OBJECT: &str = "ENCODING key, FREQ key, IDLETIME key, REFCOUNT key";
 const SCRIPT: &str = "EXISTS sha1 ..., FLUSH [ASYNC | SYNC], KILL, LOAD script";
 
 /// HELP of a command with subcommands.
-fn help<'a>(
+pub(super) fn help<'a>(
     arguments: &Arguments<'a>,
     command: &'static str,
     name: &'static str,
@@ -273,14 +273,17 @@ fn help<'a>(
 }
 
 /// A subcommand's name.
-struct Sub<'a> {
+pub(super) struct Sub<'a> {
     command: &'static str,
     word: &'a [u8],
     room: [u8; NAME_LEN_MAX],
 }
 
 impl<'a> Sub<'a> {
-    fn take(command: &'static str, arguments: &mut Arguments<'a>) -> Result<Self, Stop<'a>> {
+    pub(super) fn take(
+        command: &'static str,
+        arguments: &mut Arguments<'a>,
+    ) -> Result<Self, Stop<'a>> {
         Ok(Self {
             command,
             word: arguments.next()?,
@@ -288,13 +291,13 @@ impl<'a> Sub<'a> {
         })
     }
 
-    fn name(&mut self) -> &[u8] {
+    pub(super) fn name(&mut self) -> &[u8] {
         small(self.word, &mut self.room)
     }
 
     /// The refusal of a subcommand that Redis does not have, or this server does not: clients match Redis' words to fall
     /// back to something else.
-    fn unknown(&self) -> Stop<'a> {
+    pub(super) fn unknown(&self) -> Stop<'a> {
         Stop::Refused(Error::UnknownSubcommand {
             command: self.command,
             name: self.word,
@@ -303,7 +306,11 @@ impl<'a> Sub<'a> {
 }
 
 /// Refuses another number of arguments than this.
-fn exactly<'a>(arguments: &Arguments<'a>, count: u32, name: &'static str) -> Result<(), Stop<'a>> {
+pub(super) fn exactly<'a>(
+    arguments: &Arguments<'a>,
+    count: u32,
+    name: &'static str,
+) -> Result<(), Stop<'a>> {
     if arguments.left == count {
         Ok(())
     } else {
@@ -312,7 +319,11 @@ fn exactly<'a>(arguments: &Arguments<'a>, count: u32, name: &'static str) -> Res
 }
 
 /// Refuses less arguments than this.
-fn at_least<'a>(arguments: &Arguments<'a>, count: u32, name: &'static str) -> Result<(), Stop<'a>> {
+pub(super) fn at_least<'a>(
+    arguments: &Arguments<'a>,
+    count: u32,
+    name: &'static str,
+) -> Result<(), Stop<'a>> {
     if arguments.left >= count {
         Ok(())
     } else {
@@ -330,6 +341,7 @@ fn client<'a>(arguments: &mut Arguments<'a>) -> Result<ServerCommand<'a>, Stop<'
         b"help" => return help(arguments, "CLIENT", "client|help", CLIENT),
         b"unpause" => (0, "client|unpause", Client::Noted),
         b"list" => return Ok(ServerCommand::Client(Client::List(listed(arguments)?))),
+        b"kill" => return Ok(ServerCommand::Client(Client::Kill(kill(arguments)?))),
         b"setname" => {
             exactly(arguments, 1, "client|setname")?;
             let name = client_name(arguments.next()?)?;
@@ -360,7 +372,7 @@ fn client<'a>(arguments: &mut Arguments<'a>) -> Result<ServerCommand<'a>, Stop<'
     Ok(ServerCommand::Client(client))
 }
 
-/// The connections that CLIENT LIST shows. All connections are of the kind `normal`.
+/// The connections that CLIENT LIST shows.
 fn listed<'a>(arguments: &mut Arguments<'a>) -> Result<ClientFilter<'a>, Stop<'a>> {
     if arguments.left == 0 {
         return Ok(ClientFilter::All);
@@ -370,10 +382,9 @@ fn listed<'a>(arguments: &mut Arguments<'a>) -> Result<ClientFilter<'a>, Stop<'a
     match (small(option, &mut room), arguments.left) {
         (b"type", 1) => {
             let kind = arguments.next()?;
-            match small(kind, &mut room) {
-                b"normal" => Ok(ClientFilter::All),
-                b"master" | b"replica" | b"slave" | b"pubsub" => Ok(ClientFilter::None),
-                _ => Err(Error::ClientType(kind).into()),
+            match ClientKind::named(kind) {
+                Some(kind) => Ok(ClientFilter::Kind(kind)),
+                None => Err(Error::ClientType(kind).into()),
             }
         }
         (b"id", 1..) => {
@@ -438,6 +449,7 @@ fn commands<'a>(arguments: &mut Arguments<'a>) -> Result<ServerCommand<'a>, Stop
             arguments.values()?;
             Commands::Docs
         }
+        b"getkeys" => insight::words_of_keys(arguments)?,
         b"help" => return help(arguments, "COMMAND", "command|help", COMMAND),
         _ => return Err(sub.unknown()),
     }))
@@ -499,6 +511,10 @@ fn memory<'a>(arguments: &mut Arguments<'a>) -> Result<ServerCommand<'a>, Stop<'
         b"purge" => {
             exactly(arguments, 0, "memory|purge")?;
             Ok(ServerCommand::Memory(Memory::Purge))
+        }
+        b"stats" => {
+            exactly(arguments, 0, "memory|stats")?;
+            Ok(ServerCommand::Memory(Memory::Stats))
         }
         b"help" => help(arguments, "MEMORY", "memory|help", MEMORY),
         _ => Err(sub.unknown()),
@@ -637,10 +653,6 @@ mod tests {
                 "-ERR unknown subcommand 'foo'. Try CLIENT HELP.\r\n",
             ),
             (
-                "client Kill 127.0.0.1:1",
-                "-ERR unknown subcommand 'Kill'. Try CLIENT HELP.\r\n",
-            ),
-            (
                 "CLIENT TRACKING on",
                 "-ERR unknown subcommand 'TRACKING'. Try CLIENT HELP.\r\n",
             ),
@@ -651,14 +663,6 @@ mod tests {
             (
                 "SCRIPT DEBUG yes",
                 "-ERR unknown subcommand 'DEBUG'. Try SCRIPT HELP.\r\n",
-            ),
-            (
-                "MEMORY STATS",
-                "-ERR unknown subcommand 'STATS'. Try MEMORY HELP.\r\n",
-            ),
-            (
-                "COMMAND GETKEYS get a",
-                "-ERR unknown subcommand 'GETKEYS'. Try COMMAND HELP.\r\n",
             ),
             (
                 "OBJECT foo k",

@@ -17,12 +17,17 @@
 //! ```
 
 mod arguments;
+mod channels;
 mod command;
+mod conditions;
 mod encode;
 mod error;
 mod glob;
 mod info;
 mod inline;
+mod insight;
+mod keyed;
+mod kill;
 mod management;
 mod many;
 mod names;
@@ -38,12 +43,16 @@ mod testing;
 mod words;
 
 pub use arguments::{ARGUMENTS_LEN_MAX, Values, check_key_len};
+pub use channels::{ChannelCommand, ChannelKind, Front, Publish, front};
 pub use command::*;
+pub use conditions::{Comparison, Pattern};
 pub use encode::{NO_TLS, OUT_OF_MEMORY_READING, Version, Writer, too_many_connections};
 pub use error::Error;
 pub use glob::{Glob, PATTERN_LEN_MAX};
 pub use info::{HumanBytes, InfoLines};
 pub use inline::{LINE_MAX, rewrite, rewritten_max};
+pub use keyed::DUMP_OVERHEAD_MAX;
+pub use kill::{ClientKind, Kill};
 pub use many::{Element, element, emptied};
 pub use names::{Described, described};
 pub use number::{Decimal, integer};

@@ -4,16 +4,22 @@
 /// A command, before its arguments are parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verb {
+    Acl,
     Append,
     Auth,
     Client,
     Command,
     Config,
+    Copy,
     DbSize,
     Decr,
     DecrBy,
     Del,
+    DelEx,
+    DelIfEq,
+    Digest,
     Discard,
+    Dump,
     Echo,
     Eval,
     EvalSha,
@@ -35,9 +41,12 @@ pub(super) enum Verb {
     IncrByFloat,
     Info,
     Keys,
+    LastSave,
+    Latency,
     Memory,
     Mget,
     Mset,
+    MsetEx,
     MsetNx,
     Multi,
     Object,
@@ -45,12 +54,23 @@ pub(super) enum Verb {
     Pexpire,
     PexpireAt,
     PexpireTime,
+    PSubscribe,
+    PUnsubscribe,
     Ping,
+    PubSub,
+    Publish,
     PsetEx,
     Pttl,
     Quit,
     RandomKey,
+    Rename,
+    RenameNx,
     Reset,
+    Restore,
+    Role,
+    SPublish,
+    SSubscribe,
+    SUnsubscribe,
     Scan,
     Script,
     Select,
@@ -60,12 +80,16 @@ pub(super) enum Verb {
     SetEx,
     SetNx,
     SetRange,
+    SlowLog,
     StrLen,
+    Subscribe,
     Time,
     Touch,
     Ttl,
     Type,
+    Unsubscribe,
     Unwatch,
+    Wait,
     Watch,
 }
 
@@ -97,6 +121,7 @@ const CHANGE: &[&str] = &["write", "fast"];
 const ADMIN: &[&str] = &["noscript", "loading", "stale"];
 const NONE: [i64; 3] = [0, 0, 0];
 const ONE: [i64; 3] = [1, 1, 1];
+const TWO: [i64; 3] = [1, 2, 1];
 const ALL: [i64; 3] = [1, -1, 1];
 const PAIRS: [i64; 3] = [1, -1, 2];
 
@@ -172,6 +197,30 @@ commands! {
     "auth" Auth -2 ADMIN NONE;
     "select" Select 2 ADMIN NONE;
     "swapdb" SwapDb 3 CHANGE NONE;
+    "delifeq" DelIfEq 3 CHANGE ONE;
+    "delex" DelEx -2 CHANGE ONE;
+    "digest" Digest 2 READ ONE;
+    "msetex" MsetEx -4 WRITE NONE;
+    "rename" Rename 3 CHANGE TWO;
+    "renamenx" RenameNx 3 CHANGE TWO;
+    "copy" Copy -3 WRITE TWO;
+    "dump" Dump 2 READ ONE;
+    "restore" Restore -4 WRITE ONE;
+    "role" Role 1 ADMIN NONE;
+    "lastsave" LastSave 1 ADMIN NONE;
+    "wait" Wait 3 ADMIN NONE;
+    "slowlog" SlowLog -2 ADMIN NONE;
+    "latency" Latency -2 ADMIN NONE;
+    "acl" Acl -2 ADMIN NONE;
+    "publish" Publish 3 ADMIN NONE;
+    "subscribe" Subscribe -2 ADMIN NONE;
+    "psubscribe" PSubscribe -2 ADMIN NONE;
+    "unsubscribe" Unsubscribe -1 ADMIN NONE;
+    "punsubscribe" PUnsubscribe -1 ADMIN NONE;
+    "pubsub" PubSub -2 ADMIN NONE;
+    "spublish" SPublish 3 ADMIN NONE;
+    "ssubscribe" SSubscribe -2 ADMIN NONE;
+    "sunsubscribe" SUnsubscribe -1 ADMIN NONE;
     "move" Move 3 CHANGE ONE;
     "quit" Quit -1 ADMIN NONE;
     "reset" Reset 1 ADMIN NONE;
@@ -192,7 +241,6 @@ commands! {
 /// Commands for other data than plain values, and for functions that a cache of plain values does not have, in
 /// alphabetical order.
 const NOT_HERE: &[&str] = &[
-    "acl",
     "bgrewriteaof",
     "bgsave",
     "bitcount",
@@ -209,8 +257,6 @@ const NOT_HERE: &[&str] = &[
     "bzpopmax",
     "bzpopmin",
     "cluster",
-    "copy",
-    "dump",
     "eval_ro",
     "evalsha_ro",
     "failover",
@@ -244,7 +290,6 @@ const NOT_HERE: &[&str] = &[
     "hsetnx",
     "hstrlen",
     "hvals",
-    "latency",
     "lcs",
     "lindex",
     "linsert",
@@ -265,15 +310,8 @@ const NOT_HERE: &[&str] = &[
     "pfadd",
     "pfcount",
     "pfmerge",
-    "psubscribe",
     "psync",
-    "publish",
-    "pubsub",
-    "punsubscribe",
-    "rename",
-    "renamenx",
     "replicaof",
-    "restore",
     "rpop",
     "rpoplpush",
     "rpush",
@@ -290,25 +328,18 @@ const NOT_HERE: &[&str] = &[
     "sinterstore",
     "sismember",
     "slaveof",
-    "slowlog",
     "smembers",
     "smismember",
     "smove",
     "sort",
     "sort_ro",
     "spop",
-    "spublish",
     "srandmember",
     "srem",
     "sscan",
-    "ssubscribe",
-    "subscribe",
     "sunion",
     "sunionstore",
-    "sunsubscribe",
     "sync",
-    "unsubscribe",
-    "wait",
     "waitaof",
     "xack",
     "xadd",

@@ -8,7 +8,7 @@ use super::command::{Body, Command, Many, Parsed, Refusal, ValueCommand};
 use super::error::Error;
 use super::names::{Entry, Named, Verb, named};
 use super::rest::Rest;
-use super::{inline, management, many, scripts, strings};
+use super::{channels, inline, management, many, scripts, strings};
 
 /// Bytes of an unknown command's name, and of its arguments, that its error shows.
 pub(super) const UNKNOWN_SHOWN: usize = 128;
@@ -147,6 +147,9 @@ fn command<'a>(
         Some(command) => command,
         None if matches!(verb, Verb::Eval | Verb::EvalSha) => {
             scripts::parse(verb, key, arguments, limits)?.into()
+        }
+        None if matches!(verb, Verb::Publish | Verb::SPublish) => {
+            channels::publish(verb, arguments, limits)?.into()
         }
         None => {
             *key = arguments.key()?;

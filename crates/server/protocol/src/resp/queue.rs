@@ -79,8 +79,11 @@ pub fn parse_queued(input: &[u8]) -> Queued<'_> {
 /// Refuses a subcommand that does not exist, or takes another number of arguments: subcommands are checked like
 /// commands.
 fn subcommand(verb: Verb, mut arguments: Arguments<'_>) -> Result<(), (Arguments<'_>, Stop<'_>)> {
-    use Verb::{Client, Command, Config, Memory, Object, Script};
-    if !matches!(verb, Client | Command | Config | Memory | Object | Script) {
+    use Verb::{Acl, Client, Command, Config, Latency, Memory, Object, PubSub, Script, SlowLog};
+    if !matches!(
+        verb,
+        Acl | Client | Command | Config | Latency | Memory | Object | PubSub | Script | SlowLog
+    ) {
         return Ok(());
     }
     match management::parse(verb, &mut arguments) {

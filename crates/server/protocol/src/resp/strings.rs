@@ -6,7 +6,9 @@ use super::arguments::{Source, Stop};
 use super::command::{
     ExpireCondition, ExpiryForm, Lifetime, Moment, Set, SetAnswer, StoreCondition, ValueCommand,
 };
+use super::conditions;
 use super::error::Error;
+use super::keyed;
 use super::names::{Entry, NAME_LEN_MAX, Verb, small};
 use super::number::{Decimal, integer};
 
@@ -56,7 +58,7 @@ pub(super) fn parse<'a>(
         Verb::SetRange => set_range(key, arguments, limits)?,
         Verb::GetEx => ValueCommand::GetEx {
             key,
-            lifetime: options(entry.name, arguments, Options::default())?.lifetime,
+            lifetime: options(entry.name, arguments, Options::of(Of::GetEx))?.lifetime,
         },
         Verb::GetDel => ValueCommand::GetDel { key },
         Verb::StrLen => ValueCommand::StrLen { key },
@@ -91,8 +93,7 @@ pub(super) fn parse<'a>(
         Verb::PexpireTime => ttl(key, true, true),
         Verb::Persist => ValueCommand::Persist { key },
         Verb::Type => ValueCommand::Type { key },
-        // All others of a request were understood before.
-        _ => return Err(Error::NotHere(entry.name).into()),
+        _ => keyed::parse(entry, key, arguments, limits)?,
     })
 }
 
@@ -137,7 +138,7 @@ fn set<'a>(
 ) -> Result<Set<'a>, Stop<'a>> {
     let mut set = plain(key, value);
     if arguments.left() > 0 {
-        let options = options(name, arguments, Options::of_set())?;
+        let options = options(name, arguments, Options::of(Of::Set))?;
         set.lifetime = options.lifetime;
         set.when = options.when;
         if options.old {
@@ -153,18 +154,7 @@ fn set_range<'a>(
     limits: &Limits,
 ) -> Result<ValueCommand<'a>, Stop<'a>> {
     let offset = arguments.integer()?;
-    let value = arguments
-        .value(limits.value_max)
-        .map_err(|stop| match stop {
-            Stop::Body {
-                line, value_len, ..
-            } => Stop::Body {
-                line,
-                value_len,
-                whole: false,
-            },
-            other => other,
-        })?;
+    let value = arguments.piece(limits.value_max)?;
     let offset = u64::try_from(offset).map_err(|_| Error::OFFSET)?;
     Ok(ValueCommand::SetRange { key, offset, value })
 }
@@ -201,70 +191,94 @@ fn lifetime<'a>(
     }
 }
 
-/// The options of SET and GETEX.
-struct Options {
-    of_set: bool,
-    when: StoreCondition,
+/// The command that has options.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Of {
+    Set,
+    GetEx,
+    MsetEx,
+}
+
+/// The options of SET, GETEX and MSETEX.
+struct Options<'a> {
+    of: Of,
+    when: StoreCondition<'a>,
     old: bool,
     lifetime: Lifetime,
 }
 
-impl Default for Options {
-    /// GETEX's options if the request has none.
-    fn default() -> Self {
+impl<'a> Options<'a> {
+    /// Those of a request that has none.
+    fn of(of: Of) -> Self {
         Self {
-            of_set: false,
+            of,
             when: StoreCondition::Always,
             old: false,
-            lifetime: Lifetime::Keep,
+            lifetime: match of {
+                Of::GetEx => Lifetime::Keep,
+                Of::Set | Of::MsetEx => Lifetime::Forever,
+            },
         }
+    }
+
+    /// Takes another condition. False if it contradicts the one before it.
+    fn require(&mut self, when: StoreCondition<'a>) -> bool {
+        let before = std::mem::replace(&mut self.when, when);
+        let is_same = std::mem::discriminant(&before) == std::mem::discriminant(&when);
+        before == StoreCondition::Always || is_same && !matches!(when, StoreCondition::Compared(_))
     }
 }
 
-impl Options {
-    fn of_set() -> Self {
-        Self {
-            of_set: true,
-            lifetime: Lifetime::Forever,
-            ..Self::default()
-        }
-    }
+/// The options of MSETEX.
+pub(super) fn options_of_many<'a>(
+    name: &'static str,
+    arguments: &mut impl Source<'a>,
+) -> Result<(Lifetime, StoreCondition<'a>), Stop<'a>> {
+    let options = options(name, arguments, Options::of(Of::MsetEx))?;
+    Ok((options.lifetime, options.when))
 }
 
 /// Parses all options. As in Redis, the number of an expiry is parsed only after the options are known to fit together.
 fn options<'a>(
     name: &'static str,
     arguments: &mut impl Source<'a>,
-    mut options: Options,
-) -> Result<Options, Stop<'a>> {
+    mut options: Options<'a>,
+) -> Result<Options<'a>, Stop<'a>> {
     let mut life: Option<&[u8]> = None;
     let mut expiry: Option<&[u8]> = None;
-    let mut syntax = false;
+    let (mut syntax, mut wrong) = (false, None);
     // Take all arguments, so that a refused request is used up when its error is sent.
     while arguments.left() > 0 {
         let word = arguments.next()?;
         let mut room = [0; NAME_LEN_MAX];
         let option: &[u8] = match small(word, &mut room) {
-            b"nx" if options.of_set && options.when != StoreCondition::Present => {
-                options.when = StoreCondition::Absent;
+            b"nx" if options.of != Of::GetEx => {
+                syntax |= !options.require(StoreCondition::Absent);
                 continue;
             }
-            b"xx" if options.of_set && options.when != StoreCondition::Absent => {
-                options.when = StoreCondition::Present;
+            b"xx" if options.of != Of::GetEx => {
+                syntax |= !options.require(StoreCondition::Present);
                 continue;
             }
-            b"get" if options.of_set => {
+            b"get" if options.of == Of::Set => {
                 options.old = true;
                 continue;
             }
-            b"keepttl" if options.of_set => b"keepttl",
-            b"persist" if !options.of_set => b"persist",
+            b"keepttl" if options.of != Of::GetEx => b"keepttl",
+            b"persist" if options.of == Of::GetEx => b"persist",
             b"ex" => b"ex",
             b"px" => b"px",
             b"exat" => b"exat",
             b"pxat" => b"pxat",
-            _ => {
-                syntax = true;
+            word => {
+                let kind = conditions::Kind::named(word).filter(|_| options.of == Of::Set);
+                match kind {
+                    Some(kind) if arguments.left() > 0 => match kind.with(arguments.next()?) {
+                        Ok(when) => syntax |= !options.require(StoreCondition::Compared(when)),
+                        Err(error) => wrong = Some(error),
+                    },
+                    _ => syntax = true,
+                }
                 continue;
             }
         };
@@ -279,8 +293,8 @@ fn options<'a>(
             }
         }
     }
-    if syntax {
-        return Err(Error::SYNTAX.into());
+    if let Some(error) = syntax.then_some(Error::SYNTAX).or(wrong) {
+        return Err(error.into());
     }
     let moment = |unit, absolute| lifetime(name, unit, absolute, expiry.unwrap_or_default());
     options.lifetime = match life {

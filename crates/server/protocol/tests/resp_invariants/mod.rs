@@ -1,9 +1,10 @@
 //! Invariants of Redis' protocol for every input, however bad. The property tests and the fuzzer check them.
 
 use nuthatch_protocol::resp::{
-    ARGUMENTS_LEN_MAX, Body, Client, ClientFilter, Command, Commands, Config, Element, Error, Eval,
-    Glob, Many, Parsed, Rest, Scripts, ServerCommand, Set, TransactionCommand, ValueCommand,
-    Version, Writer, element, emptied, parse, parse_queued, rewrite, rewritten_max,
+    ARGUMENTS_LEN_MAX, Body, Client, ClientFilter, Command, Commands, Config, DUMP_OVERHEAD_MAX,
+    Element, Error, Eval, Glob, Many, Parsed, Rest, Restore, Scripts, ServerCommand, Set,
+    TransactionCommand, ValueCommand, Version, Writer, element, emptied, parse, parse_queued,
+    rewrite, rewritten_max,
 };
 use nuthatch_protocol::{Awaited, KEY_LEN_MAX, Limits};
 
@@ -63,7 +64,8 @@ fn check_front(input: &[u8]) {
 
 fn check_body(input: &[u8], body: &Body<'_>) {
     assert!((1..=KEY_LEN_MAX).contains(&body.key.len()));
-    assert!(body.value_len <= LIMITS.value_max && body.line < body.head);
+    let dump = if body.whole { 0 } else { DUMP_OVERHEAD_MAX };
+    assert!(body.value_len <= LIMITS.value_max + dump && body.line < body.head);
     assert!(input.len() < body.head + body.value_len + 2);
 }
 
@@ -75,8 +77,8 @@ fn check_command(command: &Command<'_>) {
             check_key(set.key);
             assert!(set.value.len() <= LIMITS.value_max);
         }
-        Command::Value(ValueCommand::MsetNx { pairs }) => {
-            assert!(pairs.len() >= 2 && pairs.len() % 2 == 0)
+        Command::Value(ValueCommand::SetAll(set)) => {
+            assert!(set.pairs.len() >= 2 && set.pairs.len() % 2 == 0)
         }
         _ => {}
     }
@@ -323,13 +325,25 @@ fn without_value(command: Command<'_>) -> String {
             arguments,
         })) => format!("eval {script:?} {key:?} {}", arguments.len()),
         // Arguments borrow all of the input behind them, so they are written word by word.
-        Command::Value(ValueCommand::MsetNx { pairs: values })
-        | Command::Server(ServerCommand::Info(values))
+        Command::Value(ValueCommand::SetAll(set)) => {
+            let words: Vec<_> = set.pairs.collect();
+            format!("{words:?} {:?} {:?}", set.lifetime, set.when)
+        }
+        Command::Value(ValueCommand::Restore(restore)) => {
+            format!(
+                "{:?}",
+                Restore {
+                    dump: b"",
+                    ..restore
+                }
+            )
+        }
+        Command::Server(ServerCommand::Info(values))
         | Command::Transaction(TransactionCommand::Watch(values)) => {
             format!("{:?}", values.collect::<Vec<_>>())
         }
         Command::Server(
-            ServerCommand::Command(Commands::Info(values))
+            ServerCommand::Command(Commands::Info(values) | Commands::GetKeys(values))
             | ServerCommand::Script(Scripts::Exists(values))
             | ServerCommand::Client(Client::List(ClientFilter::Of(values)))
             | ServerCommand::Config(Config::Get(values) | Config::Set(values)),

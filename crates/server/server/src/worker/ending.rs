@@ -122,6 +122,19 @@ impl Worker {
         }
     }
 
+    /// Closes the connections that other clients have ended since the last look (CLIENT KILL).
+    pub(super) fn close_ended(&mut self) {
+        let endings = self.shared.telemetry.registry.endings();
+        if std::mem::replace(&mut self.endings, endings) == endings {
+            return;
+        }
+        let connections = self.connections.iter();
+        let ended = connections.filter(|(_, connection)| connection.info.is_ended());
+        for id in ended.map(|(id, _)| id).collect::<Vec<_>>() {
+            self.close_for(id, Reason::Normal);
+        }
+    }
+
     /// Closes connections whose clients take too long to be admitted.
     pub(super) fn close_late(&mut self) {
         if !self.shared.security.admits_late() {

@@ -90,6 +90,8 @@ pub(crate) struct Worker {
     readers: usize,
     /// Stores of all workers that had found no memory at the last look.
     stores_failed: u64,
+    /// How often clients had ended others at the last look.
+    endings: u64,
     /// When the poll returned the events of this loop.
     now: Time,
     swept: Time,
@@ -141,6 +143,7 @@ impl Worker {
             lingering: 0,
             readers: 0,
             stores_failed: 0,
+            endings: 0,
             now: Time(0),
             swept: Time(0),
             draining: None,
@@ -287,6 +290,7 @@ impl Worker {
         if self.rests && !parts && !ends {
             (self.rests, self.reading) = (false, true);
         }
+        self.close_ended();
         for id in self.own.calls() {
             if let Some(connection) = self.connections.get_mut(id)
                 && connection.phase.is_called()

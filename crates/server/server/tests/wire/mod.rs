@@ -18,6 +18,7 @@
 //! * [`redis`]: Redis' protocol on a port of its own
 //! * [`refresh`]: certificates that are read again
 //! * [`stop`]: graceful stops
+//! * [`unasked`]: what clients are sent unasked
 //! * [`uploads`]: values that clients announce and do not send
 
 mod admin;
@@ -39,4 +40,5 @@ mod redis;
 mod refresh;
 mod stop;
 mod text;
+mod unasked;
 mod uploads;

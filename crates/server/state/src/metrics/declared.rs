@@ -231,6 +231,7 @@ metrics! {
     count look_misses: counter("The same about a key that has none.")
         .of(&COMMANDS, &[("command", "look"), ("result", "miss")]),
     count redis_commands: counter("Commands of Redis' protocol."),
+    count slow_subscribers: counter("Connections that were closed because messages of channels, or of changed keys, had no room for them any more."),
     stat "saves": counter("Copies of all items that were written.").of(&SAVES, &[("result", "done")])
         .when(WITH_SAVE).read(|at| at.saves.done.into()),
     stat "saves_failed": counter("Copies that failed.").of(&SAVES, &[("result", "failed")])

@@ -63,6 +63,10 @@ pub struct Info {
     blocked: AtomicBool,
     /// True if its user administrates the server.
     administrator: AtomicBool,
+    /// True if it has subscribed to channels.
+    subscriber: AtomicBool,
+    /// True if another client has ended it. Set before the registry counts that.
+    ended: AtomicBool,
     /// The database that its client has selected.
     database: AtomicU8,
     /// The name that its client has set.
@@ -85,6 +89,8 @@ impl Info {
             active: AtomicU32::new(now.seconds()),
             blocked: AtomicBool::new(false),
             administrator: AtomicBool::new(false),
+            subscriber: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
             database: AtomicU8::new(0),
             name: Mutex::default(),
         }
@@ -116,11 +122,12 @@ impl Info {
         let active = self.active.load(Ordering::Relaxed);
         let name = Arc::clone(&self.name.lock());
         format!(
-            "id={} addr={address} name={} age={} idle={} flags=N db={}",
+            "id={} addr={address} name={} age={} idle={} flags={} db={}",
             self.serial,
             String::from_utf8_lossy(&name),
             since(self.since),
             since(active),
+            if self.is_subscriber() { 'P' } else { 'N' },
             self.database.load(Ordering::Relaxed)
         )
     }
@@ -147,6 +154,33 @@ impl Info {
         self.administrator.load(Ordering::Relaxed)
     }
 
+    /// Its age in seconds.
+    pub fn age(&self, now: Time) -> u64 {
+        now.seconds().saturating_sub(self.since).into()
+    }
+
+    /// Records whether it has subscribed to channels.
+    pub fn set_subscriber(&self, is_one: bool) {
+        // Relaxed, here and below: a statistic.
+        self.subscriber.store(is_one, Ordering::Relaxed);
+    }
+
+    /// True if it has subscribed to channels.
+    pub fn is_subscriber(&self) -> bool {
+        self.subscriber.load(Ordering::Relaxed)
+    }
+
+    /// Ends it: its worker closes it when it has seen [`Registry::note_ended`]. False if it is ended already.
+    pub fn end(&self) -> bool {
+        // Relaxed, here and below: ordered by the registry's count.
+        !self.ended.swap(true, Ordering::Relaxed)
+    }
+
+    /// True if it was ended.
+    pub fn is_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
+    }
+
     /// Records the time of a command.
     pub fn set_active(&self, now: Time) {
         // Relaxed: a statistic.
@@ -166,6 +200,8 @@ pub struct Registry {
     open: Mutex<Slab<Arc<Info>>>,
     /// The number of connections entered since the start.
     entered: AtomicU64,
+    /// How often clients have ended others.
+    endings: AtomicU64,
 }
 
 impl Registry {
@@ -178,6 +214,30 @@ impl Registry {
         let info = Arc::new(Info::new(slot.key(), serial, peer, listener, now));
         slot.insert(Arc::clone(&info));
         info
+    }
+
+    /// Connections were ended. The caller wakes the workers then.
+    pub fn note_ended(&self) {
+        // Release: pairs with the Acquire of `endings`: who sees the count sees which are ended.
+        self.endings.fetch_add(1, Ordering::Release);
+    }
+
+    /// Ends the connection with this serial, if it has this place. The caller wakes the workers if it does.
+    pub fn end(&self, place: usize, serial: u64) -> bool {
+        let open = self.open.lock();
+        let info = open.get(place).filter(|info| info.serial == serial);
+        let is_ended = info.is_some_and(|info| info.end());
+        drop(open);
+        if is_ended {
+            self.note_ended();
+        }
+        is_ended
+    }
+
+    /// How often connections were ended. A worker that sees another number than before looks at all of its own.
+    pub fn endings(&self) -> u64 {
+        // Acquire: pairs with `note_ended`.
+        self.endings.load(Ordering::Acquire)
     }
 
     /// Removes a closed connection.

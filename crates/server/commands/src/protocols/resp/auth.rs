@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::turn::Turn;
 
 /// The user if a client names none.
-const DEFAULT_USER: &[u8] = b"default";
+pub const DEFAULT_USER: &[u8] = b"default";
 
 /// Counts an error of a client that has not logged in, or that tries other users' passwords.
 pub fn count_error(turn: &mut Turn, phase: &mut Phase) {
@@ -31,6 +31,7 @@ pub fn authenticate(
     let user = said.user.unwrap_or(DEFAULT_USER);
     if cx.login(turn, Some((user, said.password))) {
         phase.login = false;
+        phase.set_user(user);
         return Ok(());
     }
     count_error(turn, phase);

@@ -6,7 +6,7 @@ use std::process;
 use std::sync::LazyLock;
 
 use nuthatch_engine::Engine;
-use nuthatch_protocol::resp::{HumanBytes, InfoLines as Lines, Values};
+use nuthatch_protocol::resp::{ChannelKind, HumanBytes, InfoLines as Lines, Values};
 use nuthatch_settings::config::Protocol;
 use nuthatch_state::telemetry::Address;
 use nuthatch_state::{keyspace, system};
@@ -114,6 +114,10 @@ fn clients(lines: &mut Lines, cx: &Context<'_, '_>) {
     lines.line("connected_clients", cx.shared.connections());
     lines.line("maxclients", cx.shared.live.load().connections_max);
     lines.line("blocked_clients", 0);
+    lines.line(
+        "client_output_waiting_bytes",
+        cx.shared.mail_bounds.waiting(),
+    );
 }
 
 fn memory(lines: &mut Lines, cx: &Context<'_, '_>) {
@@ -162,6 +166,14 @@ fn stats(lines: &mut Lines, cx: &Context<'_, '_>) {
     lines.line("keyspace_misses", totals.get_misses + totals.look_misses);
     lines.line("expired_keys", stats.expired);
     lines.line("evicted_keys", stats.evictions);
+    let channels = &cx.shared.channels;
+    lines.line("pubsub_channels", channels.count(ChannelKind::Channel));
+    lines.line("pubsub_patterns", channels.count(ChannelKind::Pattern));
+    lines.line("pubsubshard_channels", channels.count(ChannelKind::Shard));
+    lines.line(
+        "client_output_buffer_limit_disconnections",
+        totals.slow_subscribers,
+    );
     lines.line("key_too_long", totals.key_too_long);
     lines.line("store_too_large", totals.store_too_large);
     lines.line("store_no_memory", totals.store_no_memory);

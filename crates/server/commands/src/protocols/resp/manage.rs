@@ -4,20 +4,19 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use nuthatch_engine::namespace::DATABASES;
-use nuthatch_engine::{Engine, Inspect};
+use nuthatch_engine::Inspect;
 use nuthatch_protocol::resp::{
-    Ask, Client, ClientFilter, Commands, Config, Error, Glob, Hello, Memory, Object, ReplyMode,
+    Ask, Client, ClientFilter, ClientKind, Commands, Error, Glob, Hello, Memory, Object, ReplyMode,
     ServerCommand, Values, Version, Writer, described, integer,
 };
-use nuthatch_settings::administration::Action;
 
 use super::auth::authenticate;
 use super::databases;
 use super::info::{self, REDIS_VERSION, Told};
 use super::phase::Phase;
 use super::spot::{look, read};
-use super::walk;
+use super::walk::{self, Listed};
+use super::{channels, config, insight, kill};
 use crate::context::Context;
 use crate::turn::Turn;
 
@@ -33,6 +32,11 @@ pub fn command(
 ) {
     let mut writer = phase.writer(turn);
     match command {
+        ServerCommand::Ping(words) if phase.is_restricted() => {
+            writer.array(2);
+            writer.bulk(b"pong");
+            writer.bulk(words.unwrap_or_default());
+        }
         ServerCommand::Ping(None) => writer.status("PONG"),
         ServerCommand::Ping(Some(words)) | ServerCommand::Echo(words) => writer.bulk(words),
         ServerCommand::Keys { .. } | ServerCommand::Scan(_) | ServerCommand::RandomKey
@@ -61,6 +65,7 @@ pub fn command(
             let errors = phase.errors;
             cx.info.set_name(Arc::default());
             cx.info.set_administrator(false);
+            cx.info.set_subscriber(false);
             cx.info.set_database(0);
             *phase = Phase::new(cx.shared.security.has_passwords());
             phase.errors = errors;
@@ -77,15 +82,9 @@ pub fn command(
             writer.status(subcommands);
         }
         ServerCommand::Command(commands) => self::commands(&mut writer, commands),
-        ServerCommand::Config(Config::Get(patterns)) => config_get(cx, &mut writer, patterns),
-        ServerCommand::Config(Config::Set(pairs)) => config_set(cx, &mut writer, pairs),
-        ServerCommand::Config(Config::ResetStat) if !cx.may(Action::ResetStats) => {
-            writer.error(&Error::RESET_FORBIDDEN);
-        }
-        ServerCommand::Config(Config::ResetStat) => {
-            cx.shared.reset_stats();
-            writer.ok();
-        }
+        ServerCommand::Config(command) => config::command(cx, turn, phase, command),
+        ServerCommand::Channel(command) => channels::command(cx, turn, phase, command),
+        ServerCommand::Insight(command) => insight::command(cx, turn, phase, command),
         ServerCommand::Info(sections) => tell(cx, turn, phase, sections),
         ServerCommand::Memory(memory) => self::memory(cx, turn, phase, memory),
         ServerCommand::Object(object) => self::object(cx, turn, phase, object),
@@ -125,8 +124,8 @@ fn greet(cx: &Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, hello: &Hello
         set_name(cx, phase, name);
     }
     match hello.version {
-        Some(2) => phase.version = Version::Resp2,
-        Some(3) => phase.version = Version::Resp3,
+        Some(2) => phase.set_version(Version::Resp2),
+        Some(3) => phase.set_version(Version::Resp3),
         _ => {}
     }
     let version = phase.version;
@@ -151,7 +150,7 @@ fn greet(cx: &Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, hello: &Hello
     writer.array(0);
 }
 
-fn client(cx: &Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, client: Client<'_>) {
+fn client(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, client: Client<'_>) {
     match client {
         Client::SetName(name) => {
             set_name(cx, phase, name);
@@ -182,6 +181,7 @@ fn client(cx: &Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, client: Clie
         }
         Client::List(which) => phase.begin_walk(walk::list(listed(which))),
         Client::GetRedir => phase.writer(turn).integer(-1),
+        Client::Kill(kill) => kill::kill(cx, turn, phase, &kill),
     }
 }
 
@@ -200,15 +200,16 @@ fn set_name(cx: &Context<'_, '_>, phase: &mut Phase, name: &[u8]) {
     cx.info.set_name(name);
 }
 
-/// The serials that a filter selects; `None` is all. It may name thousands, and there may be thousands of connections,
-/// so each name is parsed once.
-fn listed(which: ClientFilter<'_>) -> Option<HashSet<u64>> {
+/// What a filter selects. It may name thousands, and there may be thousands of connections, so each name is parsed once.
+fn listed(which: ClientFilter<'_>) -> Listed {
     match which {
-        ClientFilter::All => None,
-        ClientFilter::None => Some(HashSet::new()),
+        ClientFilter::All => Listed::All,
+        ClientFilter::Kind(ClientKind::Normal) => Listed::Subscribers(false),
+        ClientFilter::Kind(ClientKind::PubSub) => Listed::Subscribers(true),
+        ClientFilter::Kind(ClientKind::Other) => Listed::Of(HashSet::new()),
         ClientFilter::Of(ids) => {
             let ids = ids.filter_map(|id| u64::try_from(integer(id)?).ok());
-            Some(ids.collect())
+            Listed::Of(ids.collect())
         }
     }
 }
@@ -245,116 +246,8 @@ fn commands(writer: &mut Writer<'_>, commands: Commands<'_>) {
         }
         // This server has no documentation of commands.
         Commands::Docs => writer.map(0),
+        Commands::GetKeys(words) => insight::keys(writer, words),
     }
-}
-
-/// The settings that CONFIG GET shows, in alphabetical order.
-fn settings(cx: &Context<'_, '_>) -> Vec<(&'static str, String)> {
-    let shared = cx.shared;
-    let policy = match shared.engine.evicts() {
-        true => "allkeys-lru",
-        false => "noeviction",
-    };
-    let timeout = shared
-        .live
-        .load()
-        .idle_timeout
-        .map_or(0, |limit| limit.as_secs());
-    let memory = shared.engine.stats().memory_limit;
-    vec![
-        ("appendonly", "no".into()),
-        ("databases", DATABASES.to_string()),
-        ("maxclients", shared.live.load().connections_max.to_string()),
-        ("maxmemory", memory.to_string()),
-        ("maxmemory-policy", policy.into()),
-        ("proto-max-bulk-len", cx.limits.value_max.to_string()),
-        ("save", String::new()),
-        ("timeout", timeout.to_string()),
-    ]
-}
-
-fn config_get(cx: &Context<'_, '_>, writer: &mut Writer<'_>, patterns: Values<'_>) {
-    let mut left = settings(cx);
-    let mut found = Vec::new();
-    for pattern in patterns {
-        let pattern = Glob::new(&pattern.to_ascii_lowercase());
-        found.extend(left.extract_if(.., |(name, _)| pattern.matches(name.as_bytes())));
-        if left.is_empty() {
-            break;
-        }
-    }
-    found.sort_unstable_by_key(|(name, _)| *name);
-    writer.map(found.len());
-    for (name, value) in found {
-        writer.bulk(name.as_bytes());
-        writer.bulk(value.as_bytes());
-    }
-}
-
-/// CONFIG SET. Only the memory limit can be changed. Any other setting must be given the value that it has.
-fn config_set(cx: &Context<'_, '_>, writer: &mut Writer<'_>, pairs: Values<'_>) {
-    if !cx.may(Action::MemoryLimit) {
-        return writer.error(&Error::CONFIG_FORBIDDEN);
-    }
-    let words: Vec<&[u8]> = pairs.collect();
-    let pairs = words.as_chunks::<2>().0;
-    let settings = settings(cx);
-    let mut limit = None;
-    for (at, [word, value]) in pairs.iter().enumerate() {
-        let name = word.to_ascii_lowercase();
-        let why = |why| Error::Config { name: word, why };
-        let Some((_, now)) = settings.iter().find(|(known, _)| known.as_bytes() == name) else {
-            return writer.error(&Error::ConfigUnknown(word));
-        };
-        if pairs[..at]
-            .iter()
-            .any(|[before, _]| before.eq_ignore_ascii_case(word))
-        {
-            return writer.error(&why("duplicate parameter"));
-        }
-        if name == b"maxmemory" {
-            match bytes(value) {
-                Some(bytes) => limit = Some(bytes),
-                None => return writer.error(&why("argument must be a memory value")),
-            }
-        } else if now.as_bytes() != *value {
-            return writer.error(&why("only maxmemory can be changed here"));
-        }
-    }
-    if let Some(bytes) = limit {
-        let refused = |why| Error::Config {
-            name: b"maxmemory",
-            why,
-        };
-        if !cx.may_limit_memory_to(bytes) {
-            return writer.error(&refused(
-                "a limit below the memory in use is not allowed here",
-            ));
-        }
-        if let Err(error) = cx.shared.engine.set_memory_limit(bytes) {
-            tracing::warn!(%error, bytes, "CONFIG SET maxmemory");
-            return writer.error(&refused("this limit is not possible"));
-        }
-        cx.shared.follow_memory_limit();
-    }
-    writer.ok();
-}
-
-/// A size as Redis reads it: `100mb`, `1g`, `4096`.
-fn bytes(text: &[u8]) -> Option<usize> {
-    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let (number, unit) = text.split_at(digits);
-    let unit: usize = match unit.to_ascii_lowercase().as_slice() {
-        b"" | b"b" => 1,
-        b"k" => 1000,
-        b"kb" => 1 << 10,
-        b"m" => 1_000_000,
-        b"mb" => 1 << 20,
-        b"g" => 1_000_000_000,
-        b"gb" => 1 << 30,
-        _ => return None,
-    };
-    usize::try_from(integer(number)?).ok()?.checked_mul(unit)
 }
 
 fn memory(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &Phase, memory: Memory<'_>) {
@@ -374,6 +267,7 @@ fn memory(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &Phase, memory: Memo
             "This cache keeps to its limit of memory. See INFO memory, and memcached's stats.",
         ),
         Memory::Purge => phase.writer(turn).ok(),
+        Memory::Stats => insight::memory(cx, &mut phase.writer(turn)),
     }
 }
 
@@ -409,24 +303,4 @@ fn time(writer: &mut Writer<'_>) {
     writer.array(2);
     writer.bulk(now.as_secs().to_string().as_bytes());
     writer.bulk(now.subsec_micros().to_string().as_bytes());
-}
-
-#[cfg(test)]
-mod tests {
-    use super::bytes;
-
-    #[test]
-    fn sizes_are_written_as_in_redis() {
-        for (text, expected) in [
-            (&b"4096"[..], Some(4096)),
-            (b"64mb", Some(64 << 20)),
-            (b"1G", Some(1_000_000_000)),
-            (b"2kB", Some(2048)),
-            (b"x", None),
-            (b"1tb", None),
-            (b"", None),
-        ] {
-            assert_eq!(bytes(text), expected, "{text:?}");
-        }
-    }
 }

@@ -5,14 +5,16 @@
 //! * [`phase`]: the state of a connection; [`session`]: the part of it that most do not need; [`reader`]: its input.
 //! * [`upload`]: values that arrive piece by piece; [`receive`]: their bytes. [`set`]: SET.
 //! * [`values`]: commands that read, decide and write, and retry if another client was faster; [`edit`]: those that copy a
-//!   long value, piece by piece.
+//!   long value, piece by piece; [`several`]: those that store several keys or none.
+//! * [`compare`]: conditions on values, and digests; [`transfer`]: RENAME, COPY, MOVE; [`dump`]: DUMP, RESTORE.
 //! * [`multi`]: MULTI, EXEC, WATCH; [`collect`]: the requests of a transaction; [`transaction`]: what is kept of them.
 //! * [`queue`]: its requests until they are executed.
 //! * [`walk`]: KEYS, SCAN, RANDOMKEY, DBSIZE, CLIENT LIST.
 //! * [`scripts`]: EVAL and SCRIPT; [`slot`]: the item of one key while a script works on it.
 //! * [`login`]: how clients log in; [`auth`]: AUTH.
 //! * [`databases`]: SELECT, SWAPDB, MOVE, FLUSHDB.
-//! * [`manage`], [`info`]: CLIENT, CONFIG, COMMAND, INFO...
+//! * [`manage`], [`info`], [`insight`], [`config`]: CLIENT, COMMAND, INFO, ROLE, CONFIG...; [`kill`]: CLIENT KILL.
+//! * [`channels`]: PUBLISH, SUBSCRIBE...; [`mail`]: what a connection is sent unasked.
 //! * [`spot`]: requests to the engine outside of the batch.
 //! * [`muted`]: CLIENT REPLY.
 //! * [`refusal`]: requests that are refused.
@@ -21,12 +23,19 @@
 //! The items that these commands store have flags of 0. A store that fails leaves the old value, as in Redis.
 
 mod auth;
+mod channels;
 mod collect;
+mod compare;
+mod config;
 mod databases;
+mod dump;
 mod edit;
 mod info;
+mod insight;
+mod kill;
 pub mod log;
 mod login;
+mod mail;
 mod manage;
 mod many;
 mod multi;
@@ -41,9 +50,11 @@ mod request;
 mod scripts;
 mod session;
 mod set;
+mod several;
 mod slot;
 mod spot;
 mod transaction;
+mod transfer;
 mod upload;
 mod values;
 mod walk;
@@ -85,7 +96,8 @@ pub fn step<'a>(
     flow
 }
 
-/// Like [`step`], for a connection that has queued requests, or whose client does not want all answers.
+/// Like [`step`], for a connection that has queued requests, that is sent something unasked, or whose client does not
+/// want all answers.
 #[cold]
 fn step_of_session<'a>(
     cx: &mut Context<'_, 'a>,
@@ -96,9 +108,15 @@ fn step_of_session<'a>(
     if phase.session().has_replay() {
         return replay(cx, turn, phase);
     }
+    if let Some(flow) = mail::deliver(turn, phase) {
+        return flow;
+    }
     phase.session().unwanted.begin();
     let mut reader = RequestReader::new(&input[turn.position..]);
-    let flow = advance_muted(cx, turn, phase, &mut reader);
+    let flow = match phase.is_at_request() && phase.is_restricted() {
+        true => mail::take(cx, turn, phase, &mut reader),
+        false => advance_muted(cx, turn, phase, &mut reader),
+    };
     turn.position += reader.used;
     flow
 }

@@ -3,7 +3,9 @@
 use nuthatch_protocol::resp::{Rest, Version, Writer};
 use nuthatch_security::login::Login;
 
+use super::auth::DEFAULT_USER;
 use super::edit::Edit;
+use super::mail::Mail;
 use super::progress::Progress;
 use super::session::Session;
 use super::transaction::{Collected, Exec};
@@ -108,6 +110,43 @@ impl Phase {
     /// The state that most connections do not need.
     pub fn session(&mut self) -> &mut Session {
         self.session.get_or_insert_default()
+    }
+
+    /// The user who has logged in.
+    pub fn user(&self) -> &[u8] {
+        let user = self.session.as_ref().map(|session| &*session.user);
+        user.filter(|user| !user.is_empty()).unwrap_or(DEFAULT_USER)
+    }
+
+    /// A user has logged in.
+    pub fn set_user(&mut self, user: &[u8]) {
+        if user != self.user() {
+            self.session().user = user.into();
+        }
+    }
+
+    /// What it is sent unasked, if anything.
+    pub fn mail(&self) -> Option<&Mail> {
+        self.session.as_ref()?.mail.as_deref()
+    }
+
+    /// True if it has subscribed to channels.
+    pub fn is_subscriber(&self) -> bool {
+        self.mail()
+            .is_some_and(|mail| !mail.subscriptions.is_empty())
+    }
+
+    /// True if its client has subscribed and could not tell other answers from messages.
+    pub fn is_restricted(&self) -> bool {
+        self.version == Version::Resp2 && self.is_subscriber()
+    }
+
+    /// The client changes the protocol's version.
+    pub fn set_version(&mut self, version: Version) {
+        self.version = version;
+        if let Some(mail) = self.mail() {
+            mail.mailbox.set_version(version);
+        }
     }
 
     /// A writer to the output of the turn.

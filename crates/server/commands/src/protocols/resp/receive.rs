@@ -4,14 +4,15 @@ use std::borrow::Cow;
 
 use nuthatch_engine::{Condition, Expiry, Reply, Store, StoreMode};
 use nuthatch_protocol::resp::{
-    Command, Element, Error, Lifetime, Many, Parsed, Set, SetAnswer, StoreCondition, ValueCommand,
-    element, parse,
+    ChannelCommand, Command, Element, Error, Lifetime, Many, Parsed, ServerCommand, Set, SetAnswer,
+    StoreCondition, ValueCommand, element, parse,
 };
 
 use super::phase::{Phase, State};
 use super::reader::RequestReader;
+use super::spot::Found;
 use super::upload::{Target, Upload};
-use super::{refusal, scripts, set, spot, values};
+use super::{channels, compare, dump, refusal, scripts, set, spot, values};
 use crate::answers::resp::{STORE, failure};
 use crate::context::Context;
 use crate::partial::PartialValue;
@@ -111,6 +112,14 @@ fn finish(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, upload: 
             let long = place.map(|place| (place, &bytes[..]));
             scripts::eval(cx, turn, phase.version, &eval, long);
         }
+        (Command::Value(ValueCommand::Restore(restore)), Target::Buffer { bytes, .. }) => {
+            let outcome = dump::restore(cx, &restore, &bytes);
+            values::status(turn, phase, outcome);
+        }
+        (
+            Command::Server(ServerCommand::Channel(ChannelCommand::Publish(message))),
+            Target::Buffer { bytes, .. },
+        ) => channels::publish(cx, turn, phase, &message, &bytes),
         (Command::Value(ValueCommand::Append { key, .. }), Target::Item(value)) => {
             let store = Store {
                 mode: StoreMode::Append,
@@ -156,11 +165,15 @@ fn store(
     set: &Set<'_>,
     value: PartialValue,
 ) {
-    let old = match set.answer {
-        SetAnswer::Old => spot::read(cx, set.key),
+    let old = match (set.answer, set.when) {
+        (SetAnswer::Old, _) | (_, StoreCondition::Compared(_)) => spot::read(cx, set.key),
         _ => None,
     };
+    let Some(when) = decided(set.when, old.as_ref()) else {
+        return answer(turn, phase, set, old, false);
+    };
     let simple = Set {
+        when,
         lifetime: match set.lifetime {
             Lifetime::Keep => Lifetime::Forever,
             other => other,
@@ -178,17 +191,32 @@ fn store(
     if let (Lifetime::Keep, Some(item)) = (set.lifetime, looked) {
         store.expiry = item.expiry;
     }
-    if let (Some(item), StoreCondition::Always | StoreCondition::Present) = (looked, set.when) {
+    if let (Some(item), StoreCondition::Always | StoreCondition::Present) = (looked, when) {
         store.condition = Condition::Cas(item.cas);
     }
-    let outcome = commit(cx, set.key, value, &store);
-    let mut writer = phase.writer(turn);
-    let stored = match outcome {
-        Ok(Reply::Stored(_)) => true,
-        Ok(Reply::NotStored) => false,
-        Ok(_) => return writer.error(&Error::BUSY),
-        Err(error) => return writer.error(&error),
+    match commit(cx, set.key, value, &store) {
+        Ok(Reply::Stored(_)) => answer(turn, phase, set, old, true),
+        Ok(Reply::NotStored) if when == set.when => answer(turn, phase, set, old, false),
+        Ok(_) => phase.writer(turn).error(&Error::BUSY),
+        Err(error) => phase.writer(turn).error(&error),
+    }
+}
+
+/// The condition that is left when the value that is there was looked at. `None` if it must not be replaced.
+fn decided<'a>(when: StoreCondition<'a>, old: Option<&Found>) -> Option<StoreCondition<'a>> {
+    let StoreCondition::Compared(comparison) = when else {
+        return Some(when);
     };
+    let state = match old {
+        Some(_) => StoreCondition::Present,
+        None => StoreCondition::Absent,
+    };
+    compare::holds(&comparison, old.map(|found| &found.value)).then_some(state)
+}
+
+/// Answers a SET that stored, or did not.
+fn answer(turn: &mut Turn, phase: &Phase, set: &Set<'_>, old: Option<Found>, stored: bool) {
+    let mut writer = phase.writer(turn);
     match (set.answer, old) {
         (SetAnswer::Old, Some(old)) => old.value.answer(turn, phase.version, |len| 0..len),
         (SetAnswer::Old, None) => writer.null(),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::mail::Mail;
 use super::muted::Unwanted;
 use super::queue::Queue;
 use super::transaction::{Transaction, Watched};
@@ -12,10 +13,14 @@ use crate::output::Mark;
 pub struct Session {
     /// The same name as in its line of CLIENT LIST.
     pub name: Arc<[u8]>,
+    /// The user who has logged in. Empty: the default one.
+    pub user: Box<[u8]>,
     /// The requests since MULTI.
     pub transaction: Option<Transaction>,
     pub watched: Vec<Watched>,
     pub unwanted: Unwanted,
+    /// What it is sent unasked.
+    pub mail: Option<Box<Mail>>,
     /// Where the output ends for a client that does not want the answer that is being written.
     pub muted_from: Option<Mark>,
     /// Queued requests, which are executed before any input is parsed.
@@ -27,14 +32,15 @@ pub struct Session {
 impl Session {
     pub fn memory(&self) -> usize {
         let transaction = self.transaction.as_ref().map_or(0, Transaction::memory);
+        let mail = self.mail.as_ref().map_or(0, |mail| mail.memory());
         let watched: usize = self.watched.iter().map(Watched::memory).sum();
-        self.name.len() + transaction + self.replay.memory() + watched
+        self.name.len() + self.user.len() + transaction + self.replay.memory() + watched + mail
     }
 
-    /// True if input is parsed next, and what it asks is answered.
+    /// True if input is parsed next, what it asks is answered, and nothing else is sent.
     #[inline]
     pub fn is_plain(&self) -> bool {
-        !self.has_replay() && self.unwanted.is_nothing()
+        !self.has_replay() && self.unwanted.is_nothing() && self.mail.is_none()
     }
 
     #[inline]

@@ -21,6 +21,7 @@ pub fn store<'a>(cx: &Context<'_, '_>, set: &Set<'a>) -> Option<(Store<'a>, Verb
         StoreCondition::Always => StoreMode::Set,
         StoreCondition::Absent => StoreMode::Add,
         StoreCondition::Present => StoreMode::Replace,
+        StoreCondition::Compared(_) => return None,
     };
     let verb = match set.answer {
         SetAnswer::Status => Verb::Status,

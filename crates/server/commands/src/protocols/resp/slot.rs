@@ -14,6 +14,7 @@ use nuthatch_protocol::resp::{
 };
 use nuthatch_script::{Calls, Failure, Value};
 
+use super::compare;
 use super::spot::{ask, touch};
 use crate::answers::resp::failure;
 use crate::context::Context;
@@ -147,6 +148,7 @@ impl<'a> Slot<'a> {
             StoreCondition::Always => true,
             StoreCondition::Absent => !there,
             StoreCondition::Present => there,
+            StoreCondition::Compared(when) => compare::holds_of(&when, self.value),
         };
         if stores {
             self.set_value(set.value);

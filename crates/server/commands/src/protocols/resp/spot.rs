@@ -121,7 +121,7 @@ impl Content {
     }
 
     /// A part of it, piece by piece as it lies in the engine.
-    fn pieces(&self, part: Range<usize>) -> impl Iterator<Item = &[u8]> {
+    pub fn pieces(&self, part: Range<usize>) -> impl Iterator<Item = &[u8]> {
         let mut at = part.start;
         std::iter::from_fn(move || {
             let piece = (at < part.end).then(|| self.chunk(at..part.end))?;
@@ -169,7 +169,7 @@ impl Content {
     }
 
     /// How many of these bytes the answer copies.
-    fn copied_of(&self, part: &Range<usize>) -> usize {
+    pub fn copied_of(&self, part: &Range<usize>) -> usize {
         match self {
             Self::Pinned(_) if part.len() > PIECE_COPIED => 0,
             Self::Copied(_) | Self::Pinned(_) => part.len(),
@@ -188,6 +188,12 @@ impl Content {
             return Writer::new(turn.output.text(), version).error(&Error::OUT_OF_MEMORY);
         }
         Writer::new(turn.output.text(), version).bulk_header(part.len());
+        self.put(turn, part);
+        turn.output.text().extend_from_slice(b"\r\n");
+    }
+
+    /// Puts these of its bytes into the output, which has room for those that are copied.
+    pub fn put(self, turn: &mut Turn, part: Range<usize>) {
         match self {
             Self::Pinned(value) if part.len() > PIECE_COPIED => {
                 turn.output.pin_part(value, part);
@@ -198,7 +204,6 @@ impl Content {
                 pieces.for_each(|piece| text.extend_from_slice(piece));
             }
         }
-        turn.output.text().extend_from_slice(b"\r\n");
     }
 }
 

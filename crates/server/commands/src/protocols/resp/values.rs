@@ -1,38 +1,52 @@
 //! Commands about a value that read, decide and write.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::ops::Range;
 
-use nuthatch_engine::{Delta, Expiry, Item, Op, Removal, Reply, Store, StoreMode};
+use nuthatch_engine::{Delta, Expiry, Item, Reply};
 use nuthatch_protocol::resp::{
-    Decimal, Error, Eval, ExpiryForm, Lifetime, Set, SetAnswer, StoreCondition, Values, integer,
+    Comparison, Copying, Decimal, Error, Eval, ExpiryForm, Lifetime, Restore, Set, SetAll,
+    SetAnswer, StoreCondition, integer,
 };
 
-use super::databases;
 use super::edit::{self, Edit, Place};
 use super::phase::Phase;
-use super::scripts;
 use super::spot::{
-    Change, Content, CountAs, Decision, Found, ask, change, count_get, look, look_as, read, take_if,
+    Change, Content, CountAs, Decision, Found, change, count_get, look, look_as, read, take_if,
 };
-use crate::answers::resp::{STORE, failure};
+use super::{compare, dump, scripts, several, transfer};
+use crate::answers::resp::STORE;
 use crate::context::Context;
 use crate::counting::{self, Kind};
 use crate::expiry::resp as expiry;
 use crate::turn::Turn;
-use crate::work::Work;
 
 /// Redis' longest string.
 const STRING_LEN_MAX: u64 = 512 << 20;
 
 /// A command about values that is executed at once.
 pub enum AtOnce<'a> {
-    /// SET with GET or KEEPTTL, GETSET.
+    /// SET with GET, KEEPTTL or a comparison; GETSET.
     Set(Set<'a>),
-    MsetNx {
-        pairs: Values<'a>,
+    /// MSETNX, MSETEX.
+    SetAll(SetAll<'a>),
+    DelIf {
+        key: &'a [u8],
+        when: Option<Comparison<'a>>,
     },
+    Digest {
+        key: &'a [u8],
+    },
+    Rename {
+        key: &'a [u8],
+        to: &'a [u8],
+        only_absent: bool,
+    },
+    Copy(Copying<'a>),
+    Dump {
+        key: &'a [u8],
+    },
+    Restore(Restore<'a>),
     GetDel {
         key: &'a [u8],
     },
@@ -78,9 +92,34 @@ pub fn command(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, com
             Ok(outcome) => answer_set(turn, phase, &set, outcome),
             Err(error) => phase.writer(turn).error(&error),
         },
-        AtOnce::MsetNx { pairs } => {
-            let outcome = set_all_absent(cx, pairs);
+        AtOnce::SetAll(set) => {
+            let outcome = several::set(cx, &set);
             flag(turn, phase, outcome);
+        }
+        AtOnce::DelIf { key, when } => {
+            let outcome = compare::remove(cx, key, when);
+            flag(turn, phase, outcome);
+        }
+        AtOnce::Digest { key } => compare::digest(cx, turn, phase, key),
+        AtOnce::Rename {
+            key,
+            to,
+            only_absent,
+        } => {
+            let outcome = transfer::rename(cx, phase, key, to, only_absent);
+            match only_absent {
+                true => flag(turn, phase, outcome),
+                false => status(turn, phase, outcome.map(|_| ())),
+            }
+        }
+        AtOnce::Copy(copying) => {
+            let outcome = transfer::copy(cx, phase, &copying);
+            flag(turn, phase, outcome);
+        }
+        AtOnce::Dump { key } => dump::dump(cx, turn, phase, key),
+        AtOnce::Restore(restore) => {
+            let outcome = dump::restore(cx, &restore, restore.dump);
+            status(turn, phase, outcome);
         }
         AtOnce::GetDel { key } => match take_if(cx, key, |_| true) {
             Ok(found) => {
@@ -110,7 +149,7 @@ pub fn command(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, com
             number(turn, phase, outcome);
         }
         AtOnce::Move { key, database } => {
-            let outcome = databases::move_key(cx, phase, key, database);
+            let outcome = transfer::move_key(cx, phase, key, database);
             flag(turn, phase, outcome);
         }
         AtOnce::Eval(eval) => scripts::eval(cx, turn, phase.version, &eval, None),
@@ -134,6 +173,15 @@ fn flag(turn: &mut Turn, phase: &Phase, outcome: Result<bool, Error<'static>>) {
     }
 }
 
+/// Answers OK, or the error.
+pub fn status(turn: &mut Turn, phase: &Phase, outcome: Result<(), Error<'static>>) {
+    let mut writer = phase.writer(turn);
+    match outcome {
+        Ok(()) => writer.ok(),
+        Err(error) => writer.error(&error),
+    }
+}
+
 fn number(turn: &mut Turn, phase: &Phase, outcome: Result<i64, Error<'static>>) {
     let mut writer = phase.writer(turn);
     match outcome {
@@ -152,7 +200,7 @@ fn bulk(turn: &mut Turn, phase: &Phase, found: Option<Found>) {
 /// The outcome of a SET that depends on the old value: whether it stored, and the old value.
 type Outcome = (bool, Option<Content>);
 
-/// SET with GET or KEEPTTL.
+/// SET with GET, KEEPTTL or a comparison.
 fn changed(cx: &mut Context<'_, '_>, set: &Set<'_>) -> Result<Outcome, Error<'static>> {
     let new = match set.lifetime {
         Lifetime::Until(moment) => cx.expiry_at(moment),
@@ -163,6 +211,9 @@ fn changed(cx: &mut Context<'_, '_>, set: &Set<'_>) -> Result<Outcome, Error<'st
             StoreCondition::Always => false,
             StoreCondition::Absent => found.is_some(),
             StoreCondition::Present => found.is_none(),
+            StoreCondition::Compared(when) => {
+                !compare::holds(&when, found.as_ref().map(|found| &found.value))
+            }
         };
         let expiry = match (&found, set.lifetime) {
             (Some(found), Lifetime::Keep) => found.item.expiry,
@@ -187,7 +238,7 @@ fn changed(cx: &mut Context<'_, '_>, set: &Set<'_>) -> Result<Outcome, Error<'st
 }
 
 /// Counts a store that its condition refused, as an add of a key that is there.
-fn count_refused(cx: &Context<'_, '_>, key: &[u8], value: &[u8]) {
+pub fn count_refused(cx: &Context<'_, '_>, key: &[u8], value: &[u8]) {
     let request = counting::Request::replied(key, value.len(), &Reply::NotStored);
     cx.count(STORE, request);
 }
@@ -201,54 +252,6 @@ fn answer_set(turn: &mut Turn, phase: &Phase, set: &Set<'_>, (stored, old): Outc
         (SetAnswer::Status, _) if stored => writer.ok(),
         (SetAnswer::Status, _) => writer.null(),
     }
-}
-
-/// MSETNX: sets all keys or none. If another client sets a key meanwhile, the store of that key fails, and the keys
-/// that were set before it are removed again.
-fn set_all_absent(cx: &mut Context<'_, '_>, pairs: Values<'_>) -> Result<bool, Error<'static>> {
-    let words: Vec<&[u8]> = pairs.collect();
-    let (pairs, _) = words.as_chunks::<2>();
-    for [key, _] in pairs {
-        cx.check_key(key)?;
-    }
-    // Each key is looked at and stored, all in one step.
-    cx.work.add(Work::of_commands(2 * pairs.len()));
-    // If a key is named twice, its last value counts. A request may have thousands of pairs, so a map finds duplicates,
-    // without comparing each pair with each.
-    let last: HashMap<&[u8], usize> = (0..).zip(pairs).map(|(at, [key, _])| (*key, at)).collect();
-    let pairs = (0..).zip(pairs).filter(|(at, [key, _])| last[key] == *at);
-    let count_rest = |cx: &Context<'_, '_>, from| {
-        let rest = pairs.clone().filter(|(at, _)| *at >= from);
-        rest.for_each(|(_, [key, value])| count_refused(cx, key, value));
-    };
-    if pairs.clone().any(|(_, [key, _])| look(cx, key).is_some()) {
-        count_rest(cx, 0);
-        return Ok(false);
-    }
-    let mut stored: Vec<(&[u8], u64)> = Vec::new();
-    for (at, [key, value]) in pairs.clone() {
-        let mut store = Store::set(value);
-        store.mode = StoreMode::Add;
-        let reply = ask(cx, key, Op::Store(store), STORE);
-        match reply {
-            Reply::Stored(item) => stored.push((*key, item.cas)),
-            reply => {
-                for (key, cas) in stored {
-                    let removal = Removal {
-                        condition: nuthatch_engine::Condition::Cas(cas),
-                        ..Removal::default()
-                    };
-                    ask(cx, key, Op::Remove(removal), Kind::Nothing);
-                }
-                count_rest(cx, at + 1);
-                return match reply {
-                    Reply::NotStored => Ok(false),
-                    reply => Err(failure(&reply)),
-                };
-            }
-        }
-    }
-    Ok(true)
 }
 
 /// The bytes from `start` to `end`, both included, of a value of this length. Negative numbers count from the end.

@@ -8,6 +8,7 @@ use nuthatch_engine::{Cursor, Engine, Handle};
 use nuthatch_protocol::resp::{Error, Glob, Scan, Version, Writer};
 use nuthatch_state::keyspace::{self, Count};
 use nuthatch_state::scans::Position;
+use nuthatch_state::telemetry::connections::Info;
 
 use crate::context::Context;
 use crate::turn::Turn;
@@ -48,10 +49,35 @@ pub enum Walk {
     Clients {
         /// The next place.
         place: usize,
-        /// The serials of those that are listed, if not all are.
-        listed: Option<HashSet<u64>>,
+        listed: Listed,
         text: String,
     },
+}
+
+/// The connections that a CLIENT LIST shows.
+pub enum Listed {
+    All,
+    /// Those that have subscribed, or those that have not.
+    Subscribers(bool),
+    /// Those with these serials.
+    Of(HashSet<u64>),
+}
+
+impl Listed {
+    fn has(&self, info: &Info) -> bool {
+        match self {
+            Self::All => true,
+            Self::Subscribers(those) => info.is_subscriber() == *those,
+            Self::Of(serials) => serials.contains(&info.serial()),
+        }
+    }
+
+    fn memory(&self) -> usize {
+        match self {
+            Self::All | Self::Subscribers(_) => 0,
+            Self::Of(serials) => serials.capacity() * size_of::<(u64, u8)>(),
+        }
+    }
 }
 
 /// What a walk over the items looks for.
@@ -89,10 +115,7 @@ impl Walk {
     pub fn memory(&self) -> usize {
         let walked = match self {
             Self::Items { search, .. } => search.memory(),
-            Self::Clients { listed, text, .. } => {
-                let serials = listed.as_ref().map_or(0, HashSet::capacity);
-                text.capacity() + serials * size_of::<(u64, u8)>()
-            }
+            Self::Clients { listed, text, .. } => text.capacity() + listed.memory(),
         };
         size_of::<Self>() + walked
     }
@@ -113,8 +136,7 @@ impl Walk {
                 let mut found = String::new();
                 let registry = &cx.shared.telemetry.registry;
                 let next = registry.some(*place, LIST_STEP, |info| {
-                    let wanted = listed.as_ref().is_none_or(|it| it.contains(&info.serial()));
-                    if wanted {
+                    if listed.has(info) {
                         found += &info.line(cx.now);
                         found.push('\n');
                     }
@@ -262,8 +284,8 @@ fn is_too_long(answer: &Vec<u8>, cx: &Context<'_, '_>) -> bool {
     answer.len() > KEYS_LEN_MAX || answer.capacity() > cx.shared.accounts.buffers.bound() / 8 * 7
 }
 
-/// A CLIENT LIST of the connections with these serials, or of all.
-pub fn list(listed: Option<HashSet<u64>>) -> Walk {
+/// A CLIENT LIST of these connections.
+pub fn list(listed: Listed) -> Walk {
     Walk::Clients {
         place: 0,
         listed,

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use nuthatch_base::sync::mutex::Mutex;
+pub use nuthatch_channels::Call;
 use nuthatch_engine::{Evicted, Evictions};
 
 use self::line::Lines;
@@ -80,13 +81,6 @@ impl Kinds {
     pub fn has(self, kind: Kind) -> bool {
         self.0 & kind.bit() != 0
     }
-}
-
-/// The worker to call when its connection has lines to send.
-pub trait Call: Send + Sync {
-    /// Makes the worker give a connection a turn. The connection may be closed by then, and another may have its id:
-    /// that one has nothing to send.
-    fn call(&self, connection: usize);
 }
 
 /// All watchers of a server.

@@ -1,0 +1,21 @@
+//! What a server sends to Redis' clients unasked: messages of channels (PUBLISH), and that keys have changed (CLIENT
+//! TRACKING).
+//!
+//! * [`mailbox`]: what waits for one connection.
+//! * [`channels`]: who has subscribed to what, and who gets a message.
+
+//!
+//! Any thread puts frames into a connection's mailbox, and never waits: a mailbox is bounded. The connection's worker is
+//! called, and moves them into the output between two requests.
+
+#![forbid(unsafe_code)]
+
+pub mod channels;
+pub mod mailbox;
+
+/// The worker to call when its connection has something to send.
+pub trait Call: Send + Sync {
+    /// Makes the worker give a connection a turn. The connection may be closed by then, and another may have its id:
+    /// that one has nothing to send.
+    fn call(&self, connection: usize);
+}

@@ -1,0 +1,153 @@
+//! Commands about channels: PUBLISH, SUBSCRIBE, UNSUBSCRIBE and their like, PUBSUB.
+
+use nuthatch_channels::channels::Published;
+use nuthatch_protocol::resp::{ChannelCommand, ChannelKind, Error, Glob, Publish, Values, Writer};
+
+use super::mail;
+use super::phase::Phase;
+use crate::context::Context;
+use crate::turn::Turn;
+use crate::work::Work;
+
+/// Executes `command`.
+pub fn command(
+    cx: &mut Context<'_, '_>,
+    turn: &mut Turn,
+    phase: &mut Phase,
+    command: ChannelCommand<'_>,
+) {
+    match command {
+        ChannelCommand::Subscribe(kind, names) => subscribe(cx, turn, phase, kind, names),
+        ChannelCommand::Unsubscribe(kind, names) => unsubscribe(cx, turn, phase, kind, names),
+        ChannelCommand::Publish(message) => publish(cx, turn, phase, &message, message.text),
+        ChannelCommand::Names(kind, pattern) => {
+            let names = cx
+                .shared
+                .channels
+                .names(kind, pattern.map(Glob::new).as_ref());
+            cx.work.add(Work::of_commands(names.len()));
+            let mut writer = phase.writer(turn);
+            writer.array(names.len());
+            names.iter().for_each(|name| writer.bulk(name));
+        }
+        ChannelCommand::Subscribers(kind, names) => {
+            let mut writer = phase.writer(turn);
+            writer.array(2 * names.len());
+            for name in names {
+                writer.bulk(name);
+                writer.integer(cx.shared.channels.subscribers(kind, name) as i64);
+            }
+        }
+        ChannelCommand::Patterns => {
+            let count = cx.shared.channels.count(ChannelKind::Pattern);
+            phase.writer(turn).integer(count as i64);
+        }
+    }
+}
+
+/// PUBLISH of this text.
+pub fn publish(
+    cx: &mut Context<'_, '_>,
+    turn: &mut Turn,
+    phase: &Phase,
+    message: &Publish<'_>,
+    text: &[u8],
+) {
+    let published = cx
+        .shared
+        .channels
+        .publish(message.kind, message.channel, text);
+    cx.work.add(Work::of_bytes(text.len()));
+    cx.work
+        .add(Work::of_places(published.receivers + published.compared));
+    phase.writer(turn).integer(published.receivers as i64);
+    end_slow(cx, &published);
+}
+
+/// Ends the connections that have no room for a message.
+fn end_slow(cx: &Context<'_, '_>, published: &Published) {
+    for owner in &published.slow {
+        cx.counters.slow_subscribers.bump();
+        cx.shared.end_connection(owner.place, owner.serial);
+    }
+}
+
+fn subscribe(
+    cx: &mut Context<'_, '_>,
+    turn: &mut Turn,
+    phase: &mut Phase,
+    kind: ChannelKind,
+    names: Values<'_>,
+) {
+    for name in names {
+        cx.work.add(Work::COMMAND);
+        let mail = mail::of(cx, turn, phase);
+        let is_added = mail.subscriptions.add(kind, name);
+        let count = mail.subscriptions.count(kind);
+        let mut writer = phase.writer(turn);
+        match is_added {
+            true => confirm(&mut writer, WORDS[kind as usize].0, Some(name), count),
+            false => writer.error(&Error::SUBSCRIPTIONS_TOO_MANY),
+        }
+    }
+    note(cx, phase);
+}
+
+fn unsubscribe(
+    cx: &mut Context<'_, '_>,
+    turn: &mut Turn,
+    phase: &mut Phase,
+    kind: ChannelKind,
+    names: Values<'_>,
+) {
+    let (_, word) = WORDS[kind as usize];
+    let all = match (names.len(), phase.mail()) {
+        (0, Some(mail)) => mail.subscriptions.names(kind),
+        _ => Vec::new(),
+    };
+    let names: Vec<&[u8]> = match all.is_empty() {
+        true => names.collect(),
+        false => all.iter().map(|name| &**name).collect(),
+    };
+    cx.work.add(Work::of_commands(names.len()));
+    if names.is_empty() {
+        let count = phase
+            .mail()
+            .map_or(0, |mail| mail.subscriptions.count(kind));
+        confirm(&mut phase.writer(turn), word, None, count);
+    }
+    for name in names {
+        let mail = phase
+            .session
+            .as_mut()
+            .and_then(|session| session.mail.as_mut());
+        let count = mail.map_or(0, |mail| {
+            mail.subscriptions.remove(kind, name);
+            mail.subscriptions.count(kind)
+        });
+        confirm(&mut phase.writer(turn), word, Some(name), count);
+    }
+    note(cx, phase);
+}
+
+/// The first word of the answers, by kind.
+const WORDS: [(&str, &str); 3] = [
+    ("subscribe", "unsubscribe"),
+    ("psubscribe", "punsubscribe"),
+    ("ssubscribe", "sunsubscribe"),
+];
+
+fn confirm(writer: &mut Writer<'_>, word: &str, name: Option<&[u8]>, count: usize) {
+    writer.push(3);
+    writer.bulk(word.as_bytes());
+    match name {
+        Some(name) => writer.bulk(name),
+        None => writer.null(),
+    }
+    writer.integer(count as i64);
+}
+
+/// Notes whether the connection has subscribed to something, for CLIENT LIST and CLIENT KILL.
+fn note(cx: &Context<'_, '_>, phase: &Phase) {
+    cx.info.set_subscriber(phase.is_subscriber());
+}

@@ -1,0 +1,62 @@
+//! CLIENT KILL: the workers of the connections that are meant close them.
+
+use nuthatch_protocol::resp::{ClientKind, Error, Kill};
+use nuthatch_settings::administration::Action;
+use nuthatch_state::telemetry::connections::{Info, Peer};
+
+use super::phase::Phase;
+use crate::context::Context;
+use crate::turn::Turn;
+use crate::work::Work;
+
+/// Places of the list of connections that are looked at in one go: none can be accepted or closed meanwhile.
+const STEP: usize = 64;
+
+/// CLIENT KILL.
+pub fn kill(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &Phase, kill: &Kill) {
+    if !cx.may(Action::KillClients) {
+        return phase.writer(turn).error(&Error::KILL_FORBIDDEN);
+    }
+    let own = cx.info.serial();
+    let (mut others, mut own_too) = (0, false);
+    let registry = &cx.shared.telemetry.registry;
+    let mut place = Some(0);
+    while let Some(from) = place {
+        cx.work.add(Work::of_commands(STEP));
+        place = registry.some(from, STEP, |info| {
+            if !is_meant(cx, kill, info) {
+                return;
+            }
+            match info.serial() == own {
+                true => own_too = true,
+                false => others += i64::from(info.end()),
+            }
+        });
+    }
+    if others > 0 {
+        cx.shared.telemetry.registry.note_ended();
+        cx.shared.wake_workers();
+    }
+    let mut writer = phase.writer(turn);
+    match others + i64::from(own_too) {
+        0 if kill.by_address => writer.error(&Error::NO_CLIENT),
+        _ if kill.by_address => writer.ok(),
+        count => writer.integer(count),
+    }
+    // After the answer.
+    turn.closing |= own_too;
+}
+
+fn is_meant(cx: &Context<'_, '_>, kill: &Kill, info: &Info) -> bool {
+    let is_address = |wanted| matches!(info.peer(), Peer::Tcp(address) if address == wanted);
+    let is_kind = |kind| match kind {
+        ClientKind::Normal => !info.is_subscriber(),
+        ClientKind::PubSub => info.is_subscriber(),
+        ClientKind::Other => false,
+    };
+    kill.id.is_none_or(|id| id == info.serial())
+        && kill.address.is_none_or(is_address)
+        && kill.kind.is_none_or(is_kind)
+        && kill.age_min.is_none_or(|age| info.age(cx.now) >= age)
+        && !(kill.others_only && info.serial() == cx.info.serial())
+}

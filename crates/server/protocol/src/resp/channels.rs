@@ -1,0 +1,219 @@
+//! The parsers of commands about channels: PUBLISH, SUBSCRIBE, UNSUBSCRIBE and their like, PUBSUB.
+
+use crate::limits::Limits;
+
+use super::ServerCommand;
+use super::arguments::{Arguments, Source, Stop, Values};
+use super::error::Error;
+use super::glob::PATTERN_LEN_MAX;
+use super::management::{Sub, at_least, exactly, help, pattern};
+use super::names::Verb;
+use super::parse::name;
+use super::rest::Rest;
+
+/// What the name of a subscription stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChannelKind {
+    /// A channel (SUBSCRIBE).
+    Channel,
+    /// All channels whose names match (PSUBSCRIBE).
+    Pattern,
+    /// A channel of a shard (SSUBSCRIBE). This server is one shard.
+    Shard,
+}
+
+impl ChannelKind {
+    /// All kinds.
+    pub const ALL: [Self; 3] = [Self::Channel, Self::Pattern, Self::Shard];
+}
+
+/// A command about channels.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ChannelCommand<'a> {
+    /// SUBSCRIBE, PSUBSCRIBE, SSUBSCRIBE.
+    Subscribe(ChannelKind, Values<'a>),
+    /// UNSUBSCRIBE, PUNSUBSCRIBE, SUNSUBSCRIBE: from all of the kind if none is named.
+    Unsubscribe(ChannelKind, Values<'a>),
+    /// PUBLISH, SPUBLISH.
+    Publish(Publish<'a>),
+    /// PUBSUB CHANNELS, PUBSUB SHARDCHANNELS: those that match a pattern.
+    Names(ChannelKind, Option<&'a [u8]>),
+    /// PUBSUB NUMSUB, PUBSUB SHARDNUMSUB.
+    Subscribers(ChannelKind, Values<'a>),
+    /// PUBSUB NUMPAT.
+    Patterns,
+}
+
+/// PUBLISH, SPUBLISH.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Publish<'a> {
+    /// Where.
+    pub kind: ChannelKind,
+    /// The channel.
+    pub channel: &'a [u8],
+    /// The message.
+    pub text: &'a [u8],
+}
+
+const PUBSUB: &str = "CHANNELS [pattern], NUMPAT, NUMSUB [channel ...], SHARDCHANNELS [pattern], SHARDNUMSUB [channel ...]";
+
+/// Parses the command of `verb`, if it is one of these.
+pub(super) fn parse<'a>(
+    verb: Verb,
+    arguments: &mut Arguments<'a>,
+) -> Result<Option<ServerCommand<'a>>, Stop<'a>> {
+    use ChannelCommand::{Subscribe, Unsubscribe};
+    use ChannelKind::{Channel, Pattern, Shard};
+    let values = match verb {
+        Verb::Subscribe
+        | Verb::PSubscribe
+        | Verb::SSubscribe
+        | Verb::Unsubscribe
+        | Verb::PUnsubscribe
+        | Verb::SUnsubscribe => arguments.values()?,
+        Verb::PubSub => return pub_sub(arguments).map(Some),
+        _ => return Ok(None),
+    };
+    let is_pattern = matches!(verb, Verb::PSubscribe);
+    if is_pattern && values.into_iter().any(|it| it.len() > PATTERN_LEN_MAX) {
+        return Err(Error::PATTERN_TOO_LONG.into());
+    }
+    let command = match verb {
+        Verb::Subscribe => Subscribe(Channel, values),
+        Verb::PSubscribe => Subscribe(Pattern, values),
+        Verb::SSubscribe => Subscribe(Shard, values),
+        Verb::Unsubscribe => Unsubscribe(Channel, values),
+        Verb::PUnsubscribe => Unsubscribe(Pattern, values),
+        _ => Unsubscribe(Shard, values),
+    };
+    Ok(Some(ServerCommand::Channel(command)))
+}
+
+/// PUBLISH and SPUBLISH, whose message may be as long as a value.
+pub(super) fn publish<'a>(
+    verb: Verb,
+    arguments: &mut Arguments<'a>,
+    limits: &Limits,
+) -> Result<ServerCommand<'a>, Stop<'a>> {
+    let kind = match verb {
+        Verb::Publish => ChannelKind::Channel,
+        _ => ChannelKind::Shard,
+    };
+    Ok(ServerCommand::Channel(ChannelCommand::Publish(Publish {
+        kind,
+        channel: arguments.next()?,
+        text: arguments.piece(limits.value_max)?,
+    })))
+}
+
+fn pub_sub<'a>(arguments: &mut Arguments<'a>) -> Result<ServerCommand<'a>, Stop<'a>> {
+    use ChannelKind::{Channel, Shard};
+    let mut sub = Sub::take("PUBSUB", arguments)?;
+    let command = match sub.name() {
+        b"channels" => names("pubsub|channels", Channel, arguments)?,
+        b"shardchannels" => names("pubsub|shardchannels", Shard, arguments)?,
+        b"numsub" => ChannelCommand::Subscribers(Channel, arguments.values()?),
+        b"shardnumsub" => ChannelCommand::Subscribers(Shard, arguments.values()?),
+        b"numpat" => {
+            exactly(arguments, 0, "pubsub|numpat")?;
+            ChannelCommand::Patterns
+        }
+        b"help" => return help(arguments, "PUBSUB", "pubsub|help", PUBSUB),
+        _ => return Err(sub.unknown()),
+    };
+    Ok(ServerCommand::Channel(command))
+}
+
+fn names<'a>(
+    name: &'static str,
+    kind: ChannelKind,
+    arguments: &mut Arguments<'a>,
+) -> Result<ChannelCommand<'a>, Stop<'a>> {
+    if arguments.left == 0 {
+        return Ok(ChannelCommand::Names(kind, None));
+    }
+    at_least(arguments, 1, name)?;
+    exactly(arguments, 1, name)?;
+    Ok(ChannelCommand::Names(kind, Some(pattern(arguments)?)))
+}
+
+/// The front of a request: the name of its command, and how it is passed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Front {
+    /// The command.
+    pub name: &'static str,
+    /// Bytes that have arrived.
+    pub consumed: usize,
+    /// The rest behind them.
+    pub rest: Rest,
+}
+
+/// The front of a request, if it has arrived and its command exists.
+pub fn front(input: &[u8]) -> Option<Front> {
+    let mut arguments = Arguments::of(input).ok().filter(|it| it.left > 0)?;
+    let entry = name(&mut arguments).ok()?;
+    Some(Front {
+        name: entry.name,
+        consumed: arguments.at,
+        rest: arguments.rest(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resp::testing::{refused, server};
+
+    #[test]
+    fn channels_have_kinds() {
+        for (line, kind) in [
+            ("SUBSCRIBE a b", ChannelKind::Channel),
+            ("psubscribe a b", ChannelKind::Pattern),
+            ("SSUBSCRIBE a b", ChannelKind::Shard),
+        ] {
+            let ServerCommand::Channel(ChannelCommand::Subscribe(its, names)) = server(line) else {
+                panic!("{line}");
+            };
+            assert_eq!((its, names.len()), (kind, 2));
+        }
+        let none = server("UNSUBSCRIBE");
+        assert!(matches!(
+            none,
+            ServerCommand::Channel(ChannelCommand::Unsubscribe(ChannelKind::Channel, names)) if names.len() == 0
+        ));
+        let publish = Publish {
+            kind: ChannelKind::Shard,
+            channel: b"c",
+            text: b"hi",
+        };
+        let expected = ServerCommand::Channel(ChannelCommand::Publish(publish));
+        assert_eq!(server("SPUBLISH c hi"), expected);
+        for (line, words) in [
+            ("PUBSUB foo", "unknown subcommand 'foo'. Try PUBSUB HELP."),
+            (
+                "PUBSUB CHANNELS a b",
+                "wrong number of arguments for 'pubsub|channels' command",
+            ),
+            (
+                "PUBLISH c",
+                "wrong number of arguments for 'publish' command",
+            ),
+        ] {
+            assert_eq!(refused(line), format!("-ERR {words}\r\n"));
+        }
+    }
+
+    #[test]
+    fn a_front_is_passed_over() {
+        let input = b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n*1\r\n";
+        let Front {
+            name,
+            consumed,
+            mut rest,
+        } = front(input).unwrap();
+        assert_eq!(name, "get");
+        let passed = rest.pass(&input[consumed..]).unwrap();
+        assert_eq!((consumed + passed, rest.is_over()), (20, true));
+        assert_eq!(front(b"*1\r\n$3\r\nfoo\r\n"), None);
+    }
+}
