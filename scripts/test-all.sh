@@ -91,6 +91,7 @@ after() {
     run format scripts/check-format.sh >$logs/format.log
     run fuzz scripts/test-fuzz.sh >$logs/fuzz.log
     run crates scripts/check-crates.sh >$logs/crates.log
+    run portable scripts/test-portable.sh >$logs/portable.log
     run dependencies scripts/check-dependencies.sh >$logs/dependencies.log
     run clients scripts/test-clients.sh >$logs/clients.log
     run deploy scripts/test-deploy.sh >$logs/deploy.log
@@ -117,7 +118,7 @@ check packages scripts/test-packages.sh
 check c scripts/test-c.sh
 wait $beside $store
 trap - EXIT
-for name in loom setup format fuzz crates dependencies clients deploy dpdk shmem cluster; do
+for name in loom setup format fuzz crates portable dependencies clients deploy dpdk shmem cluster; do
     echo "==> $name"
     cat $logs/$name.log
     tally $name

@@ -24,8 +24,7 @@ has() {
 
 # The folder of builds for other systems than this one.
 elsewhere=${CARGO_TARGET_DIR:-target}/elsewhere
-for target in x86_64-unknown-linux-musl x86_64-apple-darwin aarch64-apple-darwin x86_64-unknown-freebsd x86_64-pc-windows-gnu \
-    x86_64-pc-windows-msvc; do
+for target in x86_64-unknown-linux-musl aarch64-apple-darwin x86_64-unknown-freebsd x86_64-pc-windows-msvc; do
     if has $target; then
         # Several words.
         # shellcheck disable=SC2086

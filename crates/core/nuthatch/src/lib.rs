@@ -211,8 +211,11 @@
 //! * It keeps nothing on disk, and nothing after the process.
 //! * Eviction goes by uses and bytes: it takes no weights of yours, and does not know what a value costs to compute.
 //! * There is no order of keys and no search but by key.
-//! * It is for Linux on little-endian machines of 64 bits (x86-64, aarch64). Elsewhere it does not compile, and says so.
-//!   It needs Rust 1.89.
+//! * It is for little-endian machines of 64 bits (x86-64, aarch64). Elsewhere it does not compile, and says so. It needs
+//!   Rust 1.89.
+//! * It is at home on Linux. On macOS, FreeBSD and Windows it works without huge pages, and memory that a lower limit frees
+//!   goes back late: on macOS and FreeBSD when the system wants it, on Windows with the cache. Windows counts the whole
+//!   limit as committed from the beginning, although it takes memory only for what is used.
 //!
 //! # Features
 //!
