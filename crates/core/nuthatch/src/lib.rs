@@ -1,6 +1,7 @@
 //! An in-memory cache from byte strings to byte strings: many threads, one hard memory limit, reads without locks.
 //!
 //! * [Quick start](#quick-start)
+//! * [Typed keys and values](#typed-keys-and-values)
 //! * [Reading](#reading)
 //! * [Lifetimes](#lifetimes)
 //! * [Memory and eviction](#memory-and-eviction)
@@ -31,6 +32,27 @@
 //! ```
 //!
 //! [`Cache::builder`] sets everything else. A [`Cache`] is a handle: clones share one cache.
+//!
+//! # Typed keys and values
+//!
+//! A [`TypedCache`] is the same with keys and values of types: numbers, strings, byte strings, tuples and options of them,
+//! with the feature `serde` whatever serde knows, and types that implement [`Encode`](typed::Encode) and
+//! [`Decode`](typed::Decode). A get makes a new value of the bytes; [`TypedCache::get_with`] lends what can be read in them.
+//!
+//! ```
+//! use nuthatch::TypedCache;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let users: TypedCache<u64, String> = TypedCache::new(64 << 20)?;
+//! users.insert(1, "Ada")?;
+//! assert_eq!(users.get(1)?, Some("Ada".to_owned()));
+//! assert_eq!(users.get_with(1, |name: &str| name.len())?, Some(3));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! It is not named `Cache<K, V>`, as in moka and quick_cache: [`Cache`] is the cache of bytes, and calls like [`Cache::new`]
+//! could not say which of both they mean.
 //!
 //! # Reading
 //!
@@ -192,6 +214,7 @@
 //!
 //! | there | here |
 //! |---|---|
+//! | `Cache<K, V>` with any types | [`TypedCache<K, V>`](TypedCache), with types that have bytes |
 //! | `max_capacity`, `capacity` and a weigher | [`Builder::memory_limit`], in bytes of all that grows with the data. At least 1 MiB, so 0 is refused; so is more than the address space, as `usize::MAX` ([`BuildError`]) |
 //! | moka's `get_with(key, init)`, quick_cache's `get_or_insert_with`, foyer's `get_or_fetch` | [`Cache::get_or_insert_with`]; here [`Cache::get_with`] lends the value that is there |
 //! | `try_get_with`, which shares an error as an `Arc` | [`Cache::try_get_or_insert_with`]: an error goes to the caller that computed, and the next one computes |
@@ -206,7 +229,8 @@
 //!
 //! # What it does not do
 //!
-//! * It holds bytes, not Rust values: what you store is copied in, and what you read is copied out (or lent).
+//! * It holds bytes, not Rust values: what you store is copied in, and what you read is copied out (or lent). A
+//!   [`TypedCache`] encodes and decodes them.
 //! * A key has 1 to 250 bytes ([`KEY_LEN_MAX`]): of a longer one, as a URL may be, take a hash.
 //! * It keeps nothing on disk, and nothing after the process.
 //! * Eviction goes by uses and bytes: it takes no weights of yours, and does not know what a value costs to compute.
@@ -221,6 +245,11 @@
 //!
 //! * `async`: single flight for tasks. No dependency.
 //! * `bytes`: `get_bytes`, by the crate `bytes`.
+//! * `serde`: `typed::Serde<T>`, keys and values that serde knows, in the bytes of the crate `postcard`.
+//! * `metrics`: `Stats::publish` gives what a cache counts to the recorder of the crate `metrics`, when it is called.
+//! * `tracing`: for the subscriber of the crate `tracing`, with the target `nuthatch`. A computation of single flight is a span
+//!   (`compute`, DEBUG) with an event at its end that has `elapsed_us`; a refused store is an event (DEBUG, and WARN for a
+//!   computed value, of which nobody else learns it). Keys and values are not told, only how long they are.
 
 #![deny(missing_debug_implementations)]
 
