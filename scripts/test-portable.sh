@@ -3,7 +3,7 @@
 # takes there from the system (crates/core/base/src/sys). That of Windows and that of macOS and FreeBSD run here, on Linux;
 # under Wine, where it and a linker are (Debian: wine64, gcc-mingw-w64-x86-64-win32), Windows' programs do.
 #
-# From nothing it takes a minute and a half of processors, and half a minute more under Wine. What cannot be had is skipped.
+# From nothing it takes two and a half minutes of processors, a third of them for Wine. What cannot be had is skipped.
 set -eu
 cd "$(dirname "$0")/.."
 export CARGO_INCREMENTAL=0
