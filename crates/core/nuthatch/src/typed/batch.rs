@@ -50,8 +50,9 @@ impl<K: Encode, V: Decode> TypedCache<K, V> {
         keys: impl IntoIterator<Item = K::Given<'k>>,
         read: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<(), TypedError> {
+        let keys = keys.into_iter();
         buffer::with(|buffer| {
-            let mut ends = Vec::new();
+            let mut ends = Vec::with_capacity(keys.size_hint().0);
             for key in keys {
                 K::encode(key, buffer).map_err(TypedError::encode::<K>)?;
                 ends.push(buffer.len());

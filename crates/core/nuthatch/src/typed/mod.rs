@@ -89,7 +89,7 @@ impl<K, V> TypedCache<K, V> {
 
 impl Builder {
     /// Makes a cache with typed keys and values. Errors: those of [`Builder::build`]. A
-    /// [listener](Builder::removal_listener) is called with bytes, which [`Decode::view`](crate::typed::Decode::view) reads.
+    /// [listener](Builder::removal_listener) is called with bytes, which [`Decode::view`] reads.
     pub fn build_typed<K, V>(self) -> Result<TypedCache<K, V>, BuildError> {
         self.build().map(TypedCache::of)
     }
