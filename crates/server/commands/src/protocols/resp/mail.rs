@@ -9,10 +9,12 @@ use nuthatch_channels::Call;
 use nuthatch_channels::channels::Subscriptions;
 use nuthatch_channels::mailbox::{Mailbox, Owner};
 use nuthatch_protocol::resp::{Error, Version, front};
+use nuthatch_state::telemetry::watch::Hub;
 
 use super::advance_muted;
 use super::phase::Phase;
 use super::reader::RequestReader;
+use super::tracking::Tracked;
 use crate::context::Context;
 use crate::turn::{Flow, Turn};
 use crate::work::Work;
@@ -24,6 +26,15 @@ const STEP: usize = 64 << 10;
 pub struct Mail {
     pub mailbox: Arc<Mailbox>,
     pub subscriptions: Subscriptions,
+    /// If its client tracks keys.
+    pub tracked: Option<Tracked>,
+    hub: Arc<Hub>,
+}
+
+impl Drop for Mail {
+    fn drop(&mut self) {
+        self.hub.tracking.leave(self.mailbox.owner.serial);
+    }
 }
 
 impl Mail {
@@ -32,14 +43,17 @@ impl Mail {
             worker: Arc::clone(cx.worker) as Arc<dyn Call>,
             connection: turn.id,
             serial: cx.info.serial(),
-            place: cx.info.place().unwrap_or(usize::MAX),
         };
         let bounds = Arc::clone(&cx.shared.mail_bounds);
         let mailbox = Arc::new(Mailbox::new(owner, bounds, version));
         let channels = Arc::clone(&cx.shared.channels);
+        let hub = Arc::clone(&cx.shared.telemetry.watchers);
+        hub.tracking.enter(&mailbox);
         Self {
             subscriptions: Subscriptions::new(channels, Arc::clone(&mailbox)),
             mailbox,
+            tracked: None,
+            hub,
         }
     }
 

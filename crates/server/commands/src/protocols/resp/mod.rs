@@ -14,7 +14,7 @@
 //! * [`login`]: how clients log in; [`auth`]: AUTH.
 //! * [`databases`]: SELECT, SWAPDB, MOVE, FLUSHDB.
 //! * [`manage`], [`info`], [`insight`], [`config`]: CLIENT, COMMAND, INFO, ROLE, CONFIG...; [`kill`]: CLIENT KILL.
-//! * [`channels`]: PUBLISH, SUBSCRIBE...; [`mail`]: what a connection is sent unasked.
+//! * [`channels`]: PUBLISH, SUBSCRIBE...; [`tracking`]: CLIENT TRACKING; [`mail`]: what a connection is sent unasked.
 //! * [`spot`]: requests to the engine outside of the batch.
 //! * [`muted`]: CLIENT REPLY.
 //! * [`refusal`]: requests that are refused.
@@ -53,6 +53,7 @@ mod set;
 mod several;
 mod slot;
 mod spot;
+mod tracking;
 mod transaction;
 mod transfer;
 mod upload;
@@ -105,11 +106,25 @@ fn step_of_session<'a>(
     phase: &mut Phase,
     input: &'a [u8],
 ) -> Flow {
-    if phase.session().has_replay() {
-        return replay(cx, turn, phase);
-    }
     if let Some(flow) = mail::deliver(turn, phase) {
         return flow;
+    }
+    tracking::begin(cx, phase);
+    let from = cx.batch.requests.len();
+    let flow = request_of_session(cx, turn, phase, input);
+    tracking::end(cx, phase, from, flow);
+    flow
+}
+
+/// Takes its request, or a piece of one.
+fn request_of_session<'a>(
+    cx: &mut Context<'_, 'a>,
+    turn: &mut Turn,
+    phase: &mut Phase,
+    input: &'a [u8],
+) -> Flow {
+    if phase.session().has_replay() {
+        return replay(cx, turn, phase);
     }
     phase.session().unwanted.begin();
     let mut reader = RequestReader::new(&input[turn.position..]);
@@ -301,13 +316,17 @@ fn finish(cx: &mut Context<'_, '_>, turn: &mut Turn) {
     if cx.batch.is_empty() {
         return;
     }
-    let numbers: &[_] = match cx.shared.telemetry.watchers.wanted().is_empty() {
-        true => &[],
-        false => &[cx.shared.number_of(cx.info)],
-    };
+    tracking::remember(cx, 0);
+    let number = cx.shared.number_of(cx.info);
     let turns = std::slice::from_mut(turn);
     execute(
-        cx.shared, cx.worker, cx.handle, turns, cx.batch, cx.now, numbers,
+        cx.shared,
+        cx.worker,
+        cx.handle,
+        turns,
+        cx.batch,
+        cx.now,
+        |_| vec![number],
     );
     cx.worker.hot.look(&cx.batch.requests, cx.hasher);
     cx.batch.clear();
