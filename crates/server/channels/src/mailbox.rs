@@ -167,6 +167,7 @@ impl Mailbox {
         queue.bytes += size;
         queue.frames.push_back(Arc::clone(frame));
         drop(queue);
+        // AcqRel: pairs with the Release store of `take`, and with the swaps of other threads.
         if !self.called.swap(true, Ordering::AcqRel) {
             self.owner.worker.call(self.owner.connection);
         }

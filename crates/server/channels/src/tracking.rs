@@ -509,7 +509,7 @@ mod tests {
         world.read(&tracker, &["a", "b", "c"]);
         assert_eq!(said(&one), A);
         assert_eq!(world.tracking.totals().pairs, 2);
-        let long = vec![b'k'; 2 * BYTES_OF_PAIR + 1];
+        let long = [b'k'; 2 * BYTES_OF_PAIR + 1];
         world.tracking.remember(&tracker, [&long[..]].into_iter());
         assert_eq!(
             world.tracking.totals(),

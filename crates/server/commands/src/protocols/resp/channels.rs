@@ -2,7 +2,7 @@
 
 use nuthatch_protocol::resp::{ChannelCommand, ChannelKind, Error, Glob, Publish, Values, Writer};
 
-use super::mail;
+use super::delivery;
 use super::phase::Phase;
 use crate::context::Context;
 use crate::turn::Turn;
@@ -71,7 +71,7 @@ fn subscribe(
 ) {
     for name in names {
         cx.work.add(Work::COMMAND);
-        let mail = mail::of(cx, turn, phase);
+        let mail = delivery::mail(cx, turn, phase);
         let is_added = mail.subscriptions.add(kind, name);
         let count = mail.subscriptions.count(kind);
         let mut writer = phase.writer(turn);

@@ -10,12 +10,12 @@ use nuthatch_protocol::resp::{
     ServerCommand, Values, Version, Writer, described, integer,
 };
 
+use super::answered::status;
 use super::auth::authenticate;
 use super::databases;
 use super::info::{self, REDIS_VERSION, Told};
 use super::phase::Phase;
 use super::spot::{look, read};
-use super::values::status;
 use super::walk::{self, Listed};
 use super::{channels, config, insight, kill, tracking};
 use crate::context::Context;

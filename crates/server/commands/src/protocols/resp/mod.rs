@@ -6,6 +6,7 @@
 //! * [`upload`]: values that arrive piece by piece; [`receive`]: their bytes. [`set`]: SET.
 //! * [`values`]: commands that read, decide and write, and retry if another client was faster; [`edit`]: those that copy a
 //!   long value, piece by piece; [`several`]: those that store several keys or none.
+//! * [`keyed`]: the commands of these three, and of [`several`]; [`answered`]: their answers.
 //! * [`compare`]: conditions on values, and digests; [`transfer`]: RENAME, COPY, MOVE; [`dump`]: DUMP, RESTORE.
 //! * [`multi`]: MULTI, EXEC, WATCH; [`collect`]: the requests of a transaction; [`transaction`]: what is kept of them.
 //! * [`queue`]: its requests until they are executed.
@@ -14,7 +15,8 @@
 //! * [`login`]: how clients log in; [`auth`]: AUTH.
 //! * [`databases`]: SELECT, SWAPDB, MOVE, FLUSHDB.
 //! * [`manage`], [`info`], [`insight`], [`config`]: CLIENT, COMMAND, INFO, ROLE, CONFIG...; [`kill`]: CLIENT KILL.
-//! * [`channels`]: PUBLISH, SUBSCRIBE...; [`tracking`]: CLIENT TRACKING; [`mail`]: what a connection is sent unasked.
+//! * [`channels`]: PUBLISH, SUBSCRIBE...; [`tracking`]: CLIENT TRACKING; [`mail`]: what a connection
+//!   is sent unasked; [`delivery`]: how.
 //! * [`spot`]: requests to the engine outside of the batch.
 //! * [`muted`]: CLIENT REPLY.
 //! * [`refusal`]: requests that are refused.
@@ -22,16 +24,19 @@
 //!
 //! The items that these commands store have flags of 0. A store that fails leaves the old value, as in Redis.
 
+mod answered;
 mod auth;
 mod channels;
 mod collect;
 mod compare;
 mod config;
 mod databases;
+mod delivery;
 mod dump;
 mod edit;
 mod info;
 mod insight;
+mod keyed;
 mod kill;
 pub mod log;
 mod login;
@@ -106,7 +111,7 @@ fn step_of_session<'a>(
     phase: &mut Phase,
     input: &'a [u8],
 ) -> Flow {
-    if let Some(flow) = mail::deliver(turn, phase) {
+    if let Some(flow) = delivery::deliver(turn, phase) {
         return flow;
     }
     tracking::begin(cx, phase);
@@ -128,9 +133,9 @@ fn request_of_session<'a>(
     }
     phase.session().unwanted.begin();
     let mut reader = RequestReader::new(&input[turn.position..]);
-    let flow = match phase.is_at_request() && phase.is_restricted() {
-        true => mail::take(cx, turn, phase, &mut reader),
-        false => advance_muted(cx, turn, phase, &mut reader),
+    let flow = match delivery::refuse(turn, phase, &mut reader) {
+        Some(flow) => flow,
+        None => advance_muted(cx, turn, phase, &mut reader),
     };
     turn.position += reader.used;
     flow

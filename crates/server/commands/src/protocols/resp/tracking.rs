@@ -10,43 +10,14 @@ use nuthatch_protocol::resp::{Error, Tracking};
 use nuthatch_state::isolation::Isolation;
 use nuthatch_state::telemetry::watch::Hub;
 
-use super::mail;
+use super::delivery;
+use super::mail::Tracked;
 use super::phase::Phase;
 use crate::context::Context;
 use crate::turn::{Flow, Turn};
 
 /// The most prefixes of a connection: every write is compared with all of them.
 const PREFIXES_MAX: usize = 100;
-
-/// The tracking of a connection. Dropping it ends it.
-pub struct Tracked {
-    pub tracker: Arc<Tracker>,
-    hub: Arc<Hub>,
-    /// CLIENT CACHING: of the next command, or the next transaction.
-    announced: bool,
-    /// The command under way is that CLIENT CACHING.
-    announces: bool,
-}
-
-impl Tracked {
-    /// True if what the command under way reads is tracked.
-    fn is_wanted(&self) -> bool {
-        let options = self.tracker.options;
-        !options.broadcast
-            && match (options.opt_in, options.opt_out) {
-                (true, _) => self.announced,
-                (_, true) => !self.announced,
-                _ => true,
-            }
-    }
-}
-
-impl Drop for Tracked {
-    fn drop(&mut self) {
-        self.hub.tracking.end(&self.tracker);
-        self.hub.follow_tracking();
-    }
-}
 
 /// A request begins, or goes on: what it reads is tracked from here on.
 pub fn begin(cx: &mut Context<'_, '_>, phase: &Phase) {
@@ -121,8 +92,8 @@ pub fn switch(
         prefixes = hub.tracking.prefixes_of(&before.tracker);
     }
     for prefix in asked.prefixes() {
-        let overlaps = |other: &Box<[u8]>| other.starts_with(prefix) || prefix.starts_with(other);
-        if prefixes.iter().any(overlaps) {
+        let mut others = prefixes.iter();
+        if others.any(|other| other.starts_with(prefix) || prefix.starts_with(other)) {
             return Err(Error::PREFIXES_OVERLAP);
         }
         if prefixes.len() == PREFIXES_MAX {
@@ -153,7 +124,7 @@ fn begin_tracking(
     prefixes: Vec<Box<[u8]>>,
 ) {
     let number = cx.shared.number_of(cx.info);
-    let mail = mail::of(cx, turn, phase);
+    let mail = delivery::mail(cx, turn, phase);
     let mailbox = Arc::clone(&mail.mailbox);
     let tracker = Arc::new(Tracker::new(mailbox, options, number));
     let is_first = !hub.tracking.is_used();
