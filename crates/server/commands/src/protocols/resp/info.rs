@@ -15,8 +15,8 @@ use nuthatch_state::telemetry::Address;
 use super::walk::{self, Walk};
 use crate::context::Context;
 
-/// The version of Redis whose answers this server gives.
-pub const REDIS_VERSION: &str = "7.0.15";
+/// The version of Redis that clients are told. Its answers are those of 7.0, but redis-py has no near cache below 7.4.
+pub const REDIS_VERSION: &str = "7.4.0";
 
 /// The sections, in their order.
 const SECTIONS: [Section; 9] = [
