@@ -7,7 +7,7 @@ use std::sync::Arc;
 use nuthatch_base::sync::mutex::Mutex;
 use nuthatch_protocol::resp::{ChannelKind as Kind, Glob, Version, Writer};
 
-use crate::mailbox::{Frame, Mailbox, Owner, Put};
+use crate::mailbox::{Frame, Mailbox};
 
 /// The most subscriptions of a connection. Each costs every message of its kind time, or the server memory.
 pub const SUBSCRIPTIONS_MAX: usize = 10_000;
@@ -51,8 +51,6 @@ pub struct Published {
     pub receivers: usize,
     /// Patterns that it was compared with.
     pub compared: usize,
-    /// Connections that have no room for it: the caller ends them.
-    pub slow: Vec<Owner>,
 }
 
 impl Channels {
@@ -200,9 +198,7 @@ impl Published {
     fn put(&mut self, to: &[Arc<Mailbox>], mut frames: Frames<impl Fn(&mut Writer<'_>)>) {
         for mailbox in to {
             self.receivers += 1;
-            if mailbox.put(frames.of(mailbox.version())) == Put::Overflows {
-                self.slow.push(mailbox.owner.clone());
-            }
+            mailbox.put(frames.of(mailbox.version()));
         }
     }
 }
@@ -338,21 +334,6 @@ mod tests {
         drop(all);
         assert_eq!(Kind::ALL.map(|kind| channels.count(kind)), [0; 3]);
         assert_eq!(channels.publish(Kind::Channel, b"news", b"hi").receivers, 0);
-    }
-
-    #[test]
-    fn a_slow_one_is_named() {
-        let (calls, bounds): (Arc<Calls>, Arc<Bounds>) = Default::default();
-        bounds.set_each_max(100);
-        let channels: Arc<Channels> = Arc::default();
-        let slow = Arc::new(mailbox(7, &calls, &bounds));
-        let mut subscriptions = Subscriptions::new(Arc::clone(&channels), slow);
-        assert!(subscriptions.add(Kind::Channel, b"c"));
-        let named: Vec<_> = (0..4)
-            .flat_map(|_| channels.publish(Kind::Channel, b"c", &[b'x'; 30]).slow)
-            .map(|owner| owner.serial)
-            .collect();
-        assert_eq!(named, [7]);
     }
 
     #[test]

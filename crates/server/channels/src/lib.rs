@@ -3,6 +3,7 @@
 //!
 //! * [`mailbox`]: what waits for one connection.
 //! * [`channels`]: who has subscribed to what, and who gets a message.
+//! * [`tracking`]: which keys clients have read, and who is told when they change.
 
 //!
 //! Any thread puts frames into a connection's mailbox, and never waits: a mailbox is bounded. The connection's worker is
@@ -12,10 +13,14 @@
 
 pub mod channels;
 pub mod mailbox;
+pub mod tracking;
 
 /// The worker to call when its connection has something to send.
 pub trait Call: Send + Sync {
     /// Makes the worker give a connection a turn. The connection may be closed by then, and another may have its id:
     /// that one has nothing to send.
     fn call(&self, connection: usize);
+
+    /// Makes the worker close a connection, if the one with this id still has this number.
+    fn end(&self, connection: usize, serial: u64);
 }

@@ -71,8 +71,6 @@ pub struct Owner {
     pub connection: usize,
     /// Its number, which no other connection has or had.
     pub serial: u64,
-    /// Its place among all open connections.
-    pub place: usize,
 }
 
 /// What waits for a connection.
@@ -85,6 +83,8 @@ pub struct Mailbox {
     called: AtomicBool,
     /// The client speaks RESP3. Relaxed: its own worker changes it, between two requests.
     is_resp3: AtomicBool,
+    /// The client has subscribed to channels. Relaxed: the same.
+    is_subscribed: AtomicBool,
 }
 
 #[derive(Default)]
@@ -100,7 +100,7 @@ struct Queue {
 pub enum Put {
     /// It waits.
     Waits,
-    /// It has no room: the connection is to be ended.
+    /// It has no room: the worker is to end the connection.
     Overflows,
     /// The connection is ending already.
     Ends,
@@ -115,7 +115,18 @@ impl Mailbox {
             queue: Mutex::default(),
             called: AtomicBool::new(false),
             is_resp3: AtomicBool::new(version == Version::Resp3),
+            is_subscribed: AtomicBool::new(false),
         }
+    }
+
+    /// True if the client has subscribed to channels.
+    pub fn is_subscribed(&self) -> bool {
+        self.is_subscribed.load(Ordering::Relaxed)
+    }
+
+    /// Notes whether the client has subscribed to channels.
+    pub fn set_subscribed(&self, is_one: bool) {
+        self.is_subscribed.store(is_one, Ordering::Relaxed);
     }
 
     /// The protocol's version of its client.
@@ -132,7 +143,7 @@ impl Mailbox {
             .store(version == Version::Resp3, Ordering::Relaxed);
     }
 
-    /// Puts a frame in, and calls the worker.
+    /// Puts a frame in, and calls the worker. If there is no room for it, the worker ends the connection.
     pub fn put(&self, frame: &Frame) -> Put {
         let size = frame.len() + FRAME_OVERHEAD;
         let mut queue = self.queue.lock();
@@ -146,12 +157,17 @@ impl Mailbox {
             self.bounds.waiting.fetch_sub(bytes, Ordering::Relaxed);
             queue.frames = VecDeque::new();
             queue.overflown = true;
+            drop(queue);
+            self.owner
+                .worker
+                .end(self.owner.connection, self.owner.serial);
             return Put::Overflows;
         }
         self.bounds.waiting.fetch_add(size, Ordering::Relaxed);
         queue.bytes += size;
         queue.frames.push_back(Arc::clone(frame));
         drop(queue);
+        // AcqRel: pairs with the Release store of `take`, and with the swaps of other threads.
         if !self.called.swap(true, Ordering::AcqRel) {
             self.owner.worker.call(self.owner.connection);
         }
@@ -194,15 +210,23 @@ pub(crate) mod tests {
 
     /// Records the calls.
     #[derive(Default)]
-    pub(crate) struct Calls(Mutex<Vec<usize>>);
+    pub(crate) struct Calls(Mutex<Vec<usize>>, Mutex<Vec<u64>>);
 
     impl Call for Calls {
         fn call(&self, connection: usize) {
             self.0.lock().push(connection);
         }
+
+        fn end(&self, _: usize, serial: u64) {
+            self.1.lock().push(serial);
+        }
     }
 
     impl Calls {
+        pub(crate) fn ended(&self) -> Vec<u64> {
+            std::mem::take(&mut *self.1.lock())
+        }
+
         pub(crate) fn take(&self) -> Vec<usize> {
             std::mem::take(&mut *self.0.lock())
         }
@@ -213,7 +237,6 @@ pub(crate) mod tests {
             worker: Arc::clone(calls) as Arc<dyn Call>,
             connection,
             serial: connection as u64,
-            place: connection,
         };
         Mailbox::new(owner, Arc::clone(bounds), Version::Resp2)
     }
@@ -239,13 +262,14 @@ pub(crate) mod tests {
 
     #[test]
     fn one_that_is_not_emptied_overflows_once() {
-        let (calls, bounds): (_, Arc<Bounds>) = (Arc::default(), Arc::default());
+        let (calls, bounds): (Arc<Calls>, Arc<Bounds>) = Default::default();
         bounds.set_each_max(100);
         let mailbox = mailbox(1, &calls, &bounds);
         let frame: Frame = [b'x'; 40][..].into();
         assert_eq!(mailbox.put(&frame), Put::Waits);
         assert_eq!(mailbox.put(&frame), Put::Overflows);
         assert_eq!(mailbox.put(&frame), Put::Ends);
+        assert_eq!(calls.ended(), [1]);
         assert_eq!((mailbox.memory(), bounds.waiting()), (0, 0));
     }
 

@@ -5,6 +5,7 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 
 use bumpalo::Bump;
+use nuthatch_channels::tracking::Tracker;
 use nuthatch_engine::namespace::Namespace;
 use nuthatch_engine::{
     AnyHandle, AnyValue, Engine, Expiry, Handle, Inspect, Item, Key, KeyHasher, Op, Present,
@@ -22,7 +23,7 @@ use nuthatch_state::telemetry::connections::Info;
 use nuthatch_state::telemetry::counters::WorkerCounters;
 use nuthatch_state::telemetry::watch::Kind;
 use nuthatch_state::telemetry::watch::line::Lines;
-use nuthatch_state::telemetry::watch::replies::{WatchedReplies, look_up};
+use nuthatch_state::telemetry::watch::replies::{Changes, WatchedReplies, look_up};
 use nuthatch_state::worker::SharedWorker;
 
 use crate::answers::{self, ReplyFormat};
@@ -63,6 +64,8 @@ pub struct Context<'w, 'a> {
     pub turn: u32,
     /// The connection of the running turn.
     pub info: &'w Info,
+    /// Who is told when what the running turn's request reads has changed.
+    pub tracker: Option<Arc<Tracker>>,
     /// The work that was done at once for the running turn and is not taken off its share yet.
     pub work: Work,
 }
@@ -119,6 +122,7 @@ impl<'a> Context<'_, 'a> {
             turn: 0,
             present: self.present.clone(),
             work: Work::default(),
+            tracker: self.tracker.clone(),
             ..*self
         }
     }
@@ -286,9 +290,11 @@ impl<'a> Context<'_, 'a> {
             key: self.key(key),
             op: Op::Remove(Removal::default()),
         };
-        let _lock = self.worker.lock.take();
+        let lock = self.worker.lock.take();
         self.handle
             .execute(self.now, &[request], &mut DiscardReplies);
+        drop(lock);
+        self.shared.telemetry.watchers.note_change(&request, None);
     }
 
     /// Executes requests of the running turn on the engine at once. Watchers are told.
@@ -305,18 +311,27 @@ impl<'a> Context<'_, 'a> {
         }
         let number = self.shared.number_of(self.info);
         let engine = &self.shared.engine;
+        let hub = &self.shared.telemetry.watchers;
+        if let Some(tracker) = &self.tracker {
+            let reads = requests.iter();
+            let reads = reads.filter(|request| matches!(request.op, Op::Get | Op::Read(_)));
+            let keys = reads.map(|request| Namespace::split(request.key.bytes()).1);
+            hub.tracking.remember(tracker, keys);
+        }
         let mut watched = WatchedReplies {
             inner: replies,
-            lines: Lines::new(&self.shared.telemetry.watchers),
+            lines: Lines::new(hub),
+            changes: Changes::new(hub),
             requests,
             connection: &|_| number,
             removal: &|_| answers::REMOVAL,
             footprint: &|key_len, value_len| engine.footprint(key_len, value_len),
             now: self.now,
             value_len: None,
+            item: None,
         };
         watched.execute(self.handle);
-        self.shared.telemetry.watchers.publish(&watched.lines);
+        watched.publish(hub);
     }
 
     /// Begins a store whose value is too long to await in a buffer. Errors: those of [`Handle::reserve`], counted.
@@ -403,18 +418,20 @@ impl<'a> Context<'_, 'a> {
         let mut watched = WatchedReplies {
             inner: &mut DiscardReplies,
             lines: Lines::new(&self.shared.telemetry.watchers),
+            changes: Changes::new(&self.shared.telemetry.watchers),
             requests: &[request],
             connection: &|_| self.shared.number_of(self.info),
             removal: &|_| answers::REMOVAL,
             footprint: &|key_len, value_len| engine.footprint(key_len, value_len),
             now: self.now,
             value_len: None,
+            item: None,
         };
         if let Some(found) = lookup {
             watched.fetch(0, found);
         }
         watched.note(0, reply);
-        self.shared.telemetry.watchers.publish(&watched.lines);
+        watched.publish(&self.shared.telemetry.watchers);
     }
 }
 

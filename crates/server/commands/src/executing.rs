@@ -3,7 +3,7 @@
 use nuthatch_engine::{AnyHandle, Engine, Handle, Inspect, Op, Removal, Request, Time};
 use nuthatch_state::server_state::ServerState;
 use nuthatch_state::telemetry::watch::line::Lines;
-use nuthatch_state::telemetry::watch::replies::WatchedReplies;
+use nuthatch_state::telemetry::watch::replies::{Changes, WatchedReplies};
 use nuthatch_state::worker::SharedWorker;
 
 use crate::answering::Answering;
@@ -12,8 +12,8 @@ use crate::context::DiscardReplies;
 use crate::counting::Counts;
 use crate::turn::Turn;
 
-/// Executes a batch on the engine, and answers it. If `numbers` has the numbers of all turns' connections, watchers are
-/// watched too.
+/// Executes a batch on the engine, and answers it. Watchers are told, if there are any: by the numbers of all turns'
+/// connections.
 #[inline]
 pub fn execute(
     shared: &ServerState,
@@ -22,9 +22,16 @@ pub fn execute(
     turns: &mut [Turn],
     batch: &Batch<'_>,
     now: Time,
-    numbers: &[usize],
+    numbers: impl FnOnce(&[Turn]) -> Vec<usize>,
 ) {
     let _lock = worker.lock.take();
+    let hub = &shared.telemetry.watchers;
+    // Behind the lock: who begins to track waits for it.
+    let is_watched = !hub.wanted().is_empty();
+    let numbers = match is_watched {
+        true => numbers(turns),
+        false => Vec::new(),
+    };
     let footprint = |key_len, value_len| shared.engine.footprint(key_len, value_len);
     let hasher = shared.engine.hasher();
     let counts = Counts {
@@ -32,21 +39,23 @@ pub fn execute(
         prefixes: shared.telemetry.prefixes.recorder(&worker.prefixes, hasher),
     };
     let mut answering = Answering::new(turns, batch, counts, (now, &shared.clock), &footprint);
-    if numbers.is_empty() {
+    if !is_watched {
         handle.execute(now, &batch.requests, &mut answering);
     } else {
         let mut watched = WatchedReplies {
             inner: &mut answering,
-            lines: Lines::new(&shared.telemetry.watchers),
+            lines: Lines::new(hub),
+            changes: Changes::new(hub),
             requests: &batch.requests,
             connection: &|index| numbers[batch.pending[index].turn as usize],
             removal: &|index| batch.pending[index].format.removal(),
             footprint: &footprint,
             now,
             value_len: None,
+            item: None,
         };
         watched.execute(handle);
-        shared.telemetry.watchers.publish(&watched.lines);
+        watched.publish(hub);
     }
     // Readers must not take the old value for the new one, which could not be stored.
     for index in answering.failed_sets {
@@ -55,5 +64,8 @@ pub fn execute(
             op: Op::Remove(Removal::default()),
         };
         handle.execute(now, &[forget], &mut DiscardReplies);
+        if is_watched {
+            hub.note_change(&forget, None);
+        }
     }
 }

@@ -49,6 +49,7 @@ pub(crate) fn run(shared: &Arc<ServerState>) {
     while !shared.shutdown.is_requested() {
         let more = step(shared, &mut handle, &mut leftovers);
         publish_growth(shared, &mut index);
+        tell_expired(shared);
         refusals.log_first(shared);
         trims.look(shared);
         end_want(shared);
@@ -68,6 +69,14 @@ fn step(shared: &ServerState, handle: &mut AnyHandle, leftovers: &mut Leftovers)
     note_sleep();
     let more = handle.maintain(shared.clock.now(), BUDGET);
     leftovers.step(shared, handle) || more
+}
+
+/// Tells the clients that track keys of those that have expired.
+fn tell_expired(shared: &ServerState) {
+    let watchers = &shared.telemetry.watchers;
+    if watchers.wanted().has(Kind::Changes) {
+        watchers.tracking.sweep(shared.clock.now().0.into());
+    }
 }
 
 /// Takes back the reserve of memory that was opened when the system refused some. Meanwhile connections may hold less.

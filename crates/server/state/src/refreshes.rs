@@ -154,6 +154,10 @@ mod tests {
         fn call(&self, connection: usize) {
             self.0.send(connection).unwrap();
         }
+
+        fn end(&self, _: usize, _: u64) {
+            unreachable!("nothing overflows here");
+        }
     }
 
     #[test]

@@ -128,13 +128,6 @@ impl ServerState {
         }
     }
 
-    /// Ends a connection: its worker closes it.
-    pub fn end_connection(&self, place: usize, serial: u64) {
-        if self.telemetry.registry.end(place, serial) {
-            self.wake_workers();
-        }
-    }
-
     /// Wakes every worker.
     pub fn wake_workers(&self) {
         for worker in &self.workers {
@@ -187,6 +180,7 @@ impl ServerState {
     pub fn flush(&self, now: Time, at: Time) {
         self.last_flush.set(at);
         self.engine.flush(now, at);
+        self.telemetry.watchers.note_flush(now, at);
         if at <= now {
             self.databases.all_emptied();
         }

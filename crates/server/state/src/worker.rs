@@ -24,6 +24,8 @@ pub struct SharedWorker {
     arrivals: Mutex<Vec<Arrival>>,
     /// Connections that have output to make by themselves.
     calls: Mutex<Vec<usize>>,
+    /// Connections that are to be closed, with their serials.
+    endings: Mutex<Vec<(usize, u64)>>,
     waker: Arc<Waker>,
     connections: AtomicUsize,
     /// Held while the engine executes something for the worker.
@@ -92,6 +94,7 @@ impl SharedWorker {
         Self {
             arrivals: Mutex::default(),
             calls: Mutex::default(),
+            endings: Mutex::default(),
             waker,
             connections: AtomicUsize::new(0),
             lock: WorkerLock::default(),
@@ -137,6 +140,11 @@ impl SharedWorker {
         std::mem::take(&mut *self.calls.lock())
     }
 
+    /// Takes the connections that are to be closed, with their serials.
+    pub fn endings(&self) -> Vec<(usize, u64)> {
+        std::mem::take(&mut *self.endings.lock())
+    }
+
     /// The worker closed a connection.
     pub fn closed_one(&self) {
         // Relaxed: as connections().
@@ -147,6 +155,11 @@ impl SharedWorker {
 impl Call for SharedWorker {
     fn call(&self, connection: usize) {
         self.calls.lock().push(connection);
+        self.wake();
+    }
+
+    fn end(&self, connection: usize, serial: u64) {
+        self.endings.lock().push((connection, serial));
         self.wake();
     }
 }

@@ -9,6 +9,7 @@ use super::error::Error;
 use super::kill::{ClientKind, Kill};
 use super::number::Decimal;
 use super::rest::Rest;
+use super::tracking::Tracking;
 
 /// The request at the front of the input.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -573,8 +574,14 @@ pub enum Client<'a> {
     Info,
     /// LIST of these.
     List(ClientFilter<'a>),
-    /// GETREDIR: no client's keys are tracked.
+    /// GETREDIR.
     GetRedir,
+    /// TRACKING.
+    Tracking(Tracking<'a>),
+    /// TRACKINGINFO.
+    TrackingInfo,
+    /// CACHING: YES, not NO.
+    Caching(bool),
     /// KILL.
     Kill(Kill),
 }

@@ -33,6 +33,10 @@ impl Version {
     }
 }
 
+/// What a client of RESP2 may send while it has subscribed.
+const ONLY_SUBSCRIBED: &str =
+    "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context";
+
 const END: &[u8] = b"\r\n";
 
 /// The reply to a client that uses TLS on a port without it.
@@ -260,11 +264,7 @@ impl<'o> Writer<'o> {
                     "' is not supported: this server is Nuthatch, a cache of plain values alone, and not Redis",
                 ]);
             }
-            Error::Subscribed(name) => self.say(&[
-                "ERR Can't execute '",
-                name,
-                "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context",
-            ]),
+            Error::Subscribed(name) => self.say(&["ERR Can't execute '", name, ONLY_SUBSCRIBED]),
             Error::Option(word) => self.say_of("ERR Unsupported option ", word, usize::MAX, &[]),
             Error::ConfigUnknown(name) => {
                 const WORDS: &str = "ERR Unknown option or number of arguments for CONFIG SET - '";

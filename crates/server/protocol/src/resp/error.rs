@@ -158,6 +158,49 @@ impl Error<'static> {
     /// More subscriptions than a connection may have.
     pub const SUBSCRIPTIONS_TOO_MANY: Self =
         Error::Words("ERR too many subscriptions of one connection");
+    /// CLIENT TRACKING: REDIRECT to two connections.
+    pub const REDIRECT_TWICE: Self =
+        Error::Words("ERR A client can only redirect to a single other client");
+    /// CLIENT TRACKING: REDIRECT to nobody.
+    pub const REDIRECT_NOBODY: Self =
+        Error::Words("ERR The client ID you want redirect to does not exist");
+    /// CLIENT TRACKING: PREFIX without BCAST.
+    pub const PREFIX_WITHOUT_BROADCAST: Self =
+        Error::Words("ERR PREFIX option requires BCAST mode to be enabled");
+    /// CLIENT TRACKING: BCAST with OPTIN or OPTOUT.
+    pub const OPTIONS_OF_BROADCAST: Self =
+        Error::Words("ERR OPTIN and OPTOUT are not compatible with BCAST");
+    /// CLIENT TRACKING: OPTIN and OPTOUT.
+    pub const OPT_IN_AND_OUT: Self =
+        Error::Words("ERR You can't specify both OPTIN mode and OPTOUT mode");
+    /// CLIENT TRACKING: BCAST while the client tracks without it, or the other way.
+    pub const SWITCH_BROADCAST: Self = Error::Words(
+        "ERR You can't switch BCAST mode on/off before disabling tracking for this client, and then re-enabling it \
+         with a different mode.",
+    );
+    /// CLIENT TRACKING: OPTIN while the client tracks with OPTOUT, or the other way.
+    pub const SWITCH_OPTIONS: Self = Error::Words(
+        "ERR You can't switch OPTIN/OPTOUT mode before disabling tracking for this client, and then re-enabling it \
+         with a different mode.",
+    );
+    /// CLIENT TRACKING: one prefix begins another.
+    pub const PREFIXES_OVERLAP: Self = Error::Words(
+        "ERR a prefix overlaps with another one. Prefixes for a single client must not overlap.",
+    );
+    /// CLIENT TRACKING: too many prefixes.
+    pub const PREFIXES_TOO_MANY: Self = Error::Words("ERR too many prefixes of one connection");
+    /// CLIENT CACHING of a client that does not track.
+    pub const CACHING_WITHOUT_TRACKING: Self = Error::Words(
+        "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled",
+    );
+    /// CLIENT CACHING YES without OPTIN.
+    pub const CACHING_YES: Self = Error::Words(
+        "ERR CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode.",
+    );
+    /// CLIENT CACHING NO without OPTOUT.
+    pub const CACHING_NO: Self = Error::Words(
+        "ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.",
+    );
     /// EXPIRE: NX and another.
     pub const EXPIRE_NX: Self =
         Error::Words("ERR NX and XX, GT or LT options at the same time are not compatible");

@@ -12,6 +12,7 @@ use super::keyed;
 use super::kill::{ClientKind, kill};
 use super::names::{NAME_LEN_MAX, Verb, small};
 use super::number::integer;
+use super::tracking::{caching, tracking};
 
 /// Items that a SCAN looks at if it has no COUNT.
 const SCAN_COUNT: u64 = 10;
@@ -250,8 +251,8 @@ fn set_info<'a>(arguments: &mut Arguments<'a>) -> Result<ServerCommand<'a>, Stop
 }
 
 /// Subcommands, for the answer to HELP.
-const CLIENT: &str = "GETNAME, GETREDIR, ID, INFO, KILL (ip:port | option value ...), LIST [TYPE type | ID id ...], NO-EVICT, NO-TOUCH, REPLY (ON | OFF | SKIP), SETINFO, SETNAME name, \
-     UNPAUSE";
+const CLIENT: &str = "CACHING (YES | NO), GETNAME, GETREDIR, ID, INFO, KILL (ip:port | option value ...), LIST [TYPE type | ID id ...], NO-EVICT, NO-TOUCH, REPLY (ON | OFF | SKIP), SETINFO, SETNAME name, \
+     TRACKING (ON | OFF) [option ...], TRACKINGINFO, UNPAUSE";
 const COMMAND: &str = "COUNT, DOCS, GETKEYS command ..., INFO [name ...], LIST [FILTERBY PATTERN pattern | FILTERBY MODULE name]";
 const CONFIG: &str = "GET pattern ..., RESETSTAT, SET maxmemory size";
 const MEMORY: &str = "DOCTOR, PURGE, STATS, USAGE key [SAMPLES count]";
@@ -341,6 +342,13 @@ fn client<'a>(arguments: &mut Arguments<'a>) -> Result<ServerCommand<'a>, Stop<'
         b"help" => return help(arguments, "CLIENT", "client|help", CLIENT),
         b"unpause" => (0, "client|unpause", Client::Noted),
         b"list" => return Ok(ServerCommand::Client(Client::List(listed(arguments)?))),
+        b"tracking" => {
+            return Ok(ServerCommand::Client(Client::Tracking(tracking(
+                arguments,
+            )?)));
+        }
+        b"caching" => return Ok(ServerCommand::Client(Client::Caching(caching(arguments)?))),
+        b"trackinginfo" => (0, "client|trackinginfo", Client::TrackingInfo),
         b"kill" => return Ok(ServerCommand::Client(Client::Kill(kill(arguments)?))),
         b"setname" => {
             exactly(arguments, 1, "client|setname")?;
@@ -651,10 +659,6 @@ mod tests {
             (
                 "CLIENT foo",
                 "-ERR unknown subcommand 'foo'. Try CLIENT HELP.\r\n",
-            ),
-            (
-                "CLIENT TRACKING on",
-                "-ERR unknown subcommand 'TRACKING'. Try CLIENT HELP.\r\n",
             ),
             (
                 "CONFIG REWRITE",

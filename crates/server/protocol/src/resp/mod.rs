@@ -40,6 +40,7 @@ mod strings;
 mod summary;
 #[cfg(test)]
 mod testing;
+mod tracking;
 mod words;
 
 pub use arguments::{ARGUMENTS_LEN_MAX, Values, check_key_len};
@@ -60,4 +61,5 @@ pub use parse::{Understood, parse, says_who};
 pub use queue::{Queued, parse_queued};
 pub use rest::Rest;
 pub use summary::{Summary, announced_len, first_line};
+pub use tracking::Tracking;
 pub use words::parse_words;

@@ -135,6 +135,17 @@ impl Worker {
         }
     }
 
+    /// Closes the connections that had no room for what they were sent unasked.
+    pub(super) fn close_slow(&mut self) {
+        for (id, serial) in self.own.endings() {
+            let connection = self.connections.get(id);
+            if connection.is_some_and(|it| it.info.serial() == serial) {
+                self.own.counters.slow_subscribers.bump();
+                self.close_for(id, Reason::Error);
+            }
+        }
+    }
+
     /// Closes connections whose clients take too long to be admitted.
     pub(super) fn close_late(&mut self) {
         if !self.shared.security.admits_late() {

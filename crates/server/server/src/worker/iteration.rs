@@ -361,6 +361,7 @@ impl Worker {
                     namespace: shared.databases.namespace(0),
                     now,
                     present: Default::default(),
+                    tracker: None,
                     turn: index as u32,
                     info,
                     work: Default::default(),
@@ -394,14 +395,10 @@ impl Worker {
                 }
             }
             if !batch.is_empty() {
-                let numbers = match shared.telemetry.watchers.wanted().is_empty() {
-                    true => Vec::new(),
-                    false => turns
-                        .iter()
-                        .map(|turn| shared.number_of(peers.of(turn.id).info))
-                        .collect(),
-                };
-                execute(shared, own, handle, turns, &batch, now, &numbers);
+                let mut number_of = |turn: &Turn| shared.number_of(peers.of(turn.id).info);
+                execute(shared, own, handle, turns, &batch, now, |turns| {
+                    turns.iter().map(&mut number_of).collect()
+                });
                 own.hot.look(&batch.requests, hasher);
                 if logged {
                     conversation::executed(batch.requests.len(), turns.len());

@@ -291,6 +291,7 @@ impl Worker {
             (self.rests, self.reading) = (false, true);
         }
         self.close_ended();
+        self.close_slow();
         for id in self.own.calls() {
             if let Some(connection) = self.connections.get_mut(id)
                 && connection.phase.is_called()

@@ -1,4 +1,4 @@
-//! What clients are sent unasked: messages of channels.
+//! What clients are sent unasked: messages of channels, and that keys have changed.
 
 use super::client::Client;
 use super::fixture::{Fixture, Wants};
@@ -111,4 +111,208 @@ fn who_does_not_read_is_closed() {
         &line("PUBSUB NUMSUB c"),
         b"*2\r\n$1\r\nc\r\n:0\r\n",
     );
+}
+
+/// A client of RESP3 that tracks.
+fn tracking(server: &Fixture, options: &str) -> Client {
+    let mut client = server.redis_client();
+    client.send(line("HELLO 3"));
+    while client.line() != "*0" {}
+    client.send(line(&format!("CLIENT TRACKING ON{options}")));
+    client.expect(b"+OK\r\n");
+    client
+}
+
+fn told(key: &str) -> String {
+    format!(
+        ">2\r\n$10\r\ninvalidate\r\n*1\r\n${}\r\n{key}\r\n",
+        key.len()
+    )
+}
+
+/// Writers of every protocol, on every worker.
+#[test]
+fn a_key_that_was_read_is_told_when_it_changes() {
+    let server = Fixture::with(both(), Wants::default());
+    let mut near = tracking(&server, "");
+    let mut writers: Vec<Client> = (0..3).map(|_| server.redis_client()).collect();
+    let mut text = server.client();
+    let writes = [
+        "SET k w",
+        "APPEND k x",
+        "SET k 5 EX 100",
+        "INCR k",
+        "EXPIRE k 50",
+        "GETEX k PERSIST",
+        "DEL k",
+        "MSET k 1",
+        "RENAME k other",
+        "COPY other k",
+        "GETDEL k",
+        "RESTORE k 0 broken",
+        "FLUSHALL",
+    ];
+    for (number, write) in writes.into_iter().enumerate() {
+        near.send(line("GET k"));
+        if near.line() != "_" {
+            let _value = near.line();
+        }
+        let writer = &mut writers[number % 3];
+        writer.send([line(write), line("PING")].concat());
+        while writer.line() != "+PONG" {}
+        match write {
+            "RESTORE k 0 broken" => {}
+            "FLUSHALL" => near.expect(">2\r\n$10\r\ninvalidate\r\n_\r\n"),
+            _ => near.expect(told("k")),
+        }
+    }
+    for write in [
+        "set k 0 0 1\r\nx\r\n",
+        "append k 0 0 1\r\ny\r\n",
+        "delete k\r\n",
+    ] {
+        near.send(line("EXISTS k"));
+        near.line();
+        text.send(write);
+        text.line();
+        near.expect(told("k"));
+    }
+    // A long value, which comes in pieces.
+    near.send(line("MGET k other"));
+    near.expect("*2\r\n_\r\n_\r\n");
+    let long = request(&[b"SET", b"other", &vec![b'x'; 300_000]]);
+    ask(&mut writers[0], &long, b"+OK\r\n");
+    near.expect(told("other"));
+    ask(&mut near, &line("CLIENT TRACKING OFF"), b"+OK\r\n");
+    ask(&mut near, &line("GET k"), b"_\r\n");
+    ask(&mut writers[0], &line("SET k 1"), b"+OK\r\n");
+    ask(&mut near, b"", b"");
+}
+
+#[test]
+fn what_is_tracked_depends_on_options() {
+    let server = Fixture::with(both(), Wants::default());
+    let mut writer = server.redis_client();
+    let mut set = |key: &str| ask(&mut writer, &line(&format!("SET {key} 1")), b"+OK\r\n");
+    let mut near = tracking(&server, " OPTIN");
+    ask(&mut near, &line("GET a"), b"_\r\n");
+    ask(
+        &mut near,
+        &[line("CLIENT CACHING YES"), line("GET b"), line("GET c")].concat(),
+        b"+OK\r\n_\r\n_\r\n",
+    );
+    ["a", "b", "c"].into_iter().for_each(&mut set);
+    near.expect(told("b"));
+    ask(&mut near, b"", b"");
+
+    let mut near = tracking(&server, " OPTOUT");
+    let said = [line("CLIENT CACHING NO"), line("GET d"), line("GET e")].concat();
+    ask(&mut near, &said, b"+OK\r\n_\r\n_\r\n");
+    ["d", "e"].into_iter().for_each(&mut set);
+    near.expect(told("e"));
+    ask(&mut near, b"", b"");
+
+    let mut near = tracking(&server, " BCAST PREFIX user: NOLOOP");
+    ["user:1", "item:1"].into_iter().for_each(&mut set);
+    near.expect(told("user:1"));
+    ask(&mut near, &line("SET user:2 1"), b"+OK\r\n");
+
+    let mut other = server.redis_client();
+    other.send(
+        [
+            line("SUBSCRIBE __redis__:invalidate"),
+            line("RESET"),
+            line("CLIENT ID"),
+        ]
+        .concat(),
+    );
+    while other.line() != "+RESET" {}
+    let id = other.line();
+    other.send(line("SUBSCRIBE __redis__:invalidate"));
+    while other.line() != ":1" {}
+    let mut near = server.redis_client();
+    let said = format!("CLIENT TRACKING ON REDIRECT {}", &id[1..]);
+    ask(&mut near, &line(&said), b"+OK\r\n");
+    ask(&mut near, &line("GET f"), b"$-1\r\n");
+    set("f");
+    other.expect(b"*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n*1\r\n$1\r\nf\r\n");
+    ask(
+        &mut near,
+        &line("CLIENT GETREDIR"),
+        format!("{id}\r\n").as_bytes(),
+    );
+}
+
+#[test]
+fn what_expires_or_is_evicted_is_told() {
+    let wants = Wants {
+        memory: 8 << 20,
+        ..Wants::default()
+    };
+    let server = Fixture::with(both(), wants);
+    let mut near = tracking(&server, "");
+    let mut writer = server.redis_client();
+    ask(&mut writer, &line("SET k v PX 300"), b"+OK\r\n");
+    ask(&mut near, &line("GET k"), b"$1\r\nv\r\n");
+    near.expect(told("k"));
+    ask(&mut writer, &line("SET k v"), b"+OK\r\n");
+    ask(&mut near, &line("GET k"), b"$1\r\nv\r\n");
+    let value = vec![b'v'; 50_000];
+    // Items that are read, too, so that they are worth as much as the one that was tracked.
+    for number in 0.. {
+        let key = format!("filler:{number}");
+        let said = [
+            request(&[b"SET", key.as_bytes(), &value]),
+            line(&format!("STRLEN {key}")),
+            line(&format!("STRLEN filler:{}", number / 2)),
+            line("EXISTS k"),
+        ];
+        writer.send(said.concat());
+        assert_eq!(writer.line(), "+OK");
+        let _lengths = (writer.line(), writer.line());
+        if writer.line() == ":0" {
+            break;
+        }
+    }
+    near.expect(told("k"));
+}
+
+/// What a near cache keeps is what there is, whatever writes there were beside its reads.
+#[test]
+fn a_near_cache_misses_no_change() {
+    const WRITES: usize = 1000;
+    let server = Fixture::with(both(), Wants::default());
+    let mut near = tracking(&server, "");
+    let writers: Vec<_> = (0..3).map(|_| server.redis_client()).collect();
+    std::thread::scope(|scope| {
+        for mut writer in writers {
+            scope.spawn(move || {
+                for _ in 0..WRITES {
+                    writer.send(line("INCR n"));
+                    writer.line();
+                }
+            });
+        }
+        let last = (3 * WRITES).to_string();
+        let mut kept = String::new();
+        while kept != last {
+            near.send(line("GET n"));
+            // The answer, and then what waits.
+            loop {
+                match near.line().as_str() {
+                    "_" => break,
+                    ">2" => (0..4).for_each(|_| drop(near.line())),
+                    _ => {
+                        kept = near.line();
+                        break;
+                    }
+                }
+            }
+            if kept == last {
+                break;
+            }
+            // It changes yet: who keeps this must be told.
+            near.expect(told("n"));
+        }
+    });
 }

@@ -222,18 +222,6 @@ impl Registry {
         self.endings.fetch_add(1, Ordering::Release);
     }
 
-    /// Ends the connection with this serial, if it has this place. The caller wakes the workers if it does.
-    pub fn end(&self, place: usize, serial: u64) -> bool {
-        let open = self.open.lock();
-        let info = open.get(place).filter(|info| info.serial == serial);
-        let is_ended = info.is_some_and(|info| info.end());
-        drop(open);
-        if is_ended {
-            self.note_ended();
-        }
-        is_ended
-    }
-
     /// How often connections were ended. A worker that sees another number than before looks at all of its own.
     pub fn endings(&self) -> u64 {
         // Acquire: pairs with `note_ended`.

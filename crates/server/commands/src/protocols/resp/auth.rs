@@ -3,11 +3,9 @@
 use nuthatch_protocol::resp::{Error, Login as Credentials};
 
 use super::phase::Phase;
+use super::session::DEFAULT_USER;
 use crate::context::Context;
 use crate::turn::Turn;
-
-/// The user if a client names none.
-pub const DEFAULT_USER: &[u8] = b"default";
 
 /// Counts an error of a client that has not logged in, or that tries other users' passwords.
 pub fn count_error(turn: &mut Turn, phase: &mut Phase) {

@@ -1,9 +1,8 @@
 //! Commands about channels: PUBLISH, SUBSCRIBE, UNSUBSCRIBE and their like, PUBSUB.
 
-use nuthatch_channels::channels::Published;
 use nuthatch_protocol::resp::{ChannelCommand, ChannelKind, Error, Glob, Publish, Values, Writer};
 
-use super::mail;
+use super::delivery;
 use super::phase::Phase;
 use crate::context::Context;
 use crate::turn::Turn;
@@ -61,15 +60,6 @@ pub fn publish(
     cx.work
         .add(Work::of_places(published.receivers + published.compared));
     phase.writer(turn).integer(published.receivers as i64);
-    end_slow(cx, &published);
-}
-
-/// Ends the connections that have no room for a message.
-fn end_slow(cx: &Context<'_, '_>, published: &Published) {
-    for owner in &published.slow {
-        cx.counters.slow_subscribers.bump();
-        cx.shared.end_connection(owner.place, owner.serial);
-    }
 }
 
 fn subscribe(
@@ -81,7 +71,7 @@ fn subscribe(
 ) {
     for name in names {
         cx.work.add(Work::COMMAND);
-        let mail = mail::of(cx, turn, phase);
+        let mail = delivery::mail(cx, turn, phase);
         let is_added = mail.subscriptions.add(kind, name);
         let count = mail.subscriptions.count(kind);
         let mut writer = phase.writer(turn);
@@ -149,5 +139,9 @@ fn confirm(writer: &mut Writer<'_>, word: &str, name: Option<&[u8]>, count: usiz
 
 /// Notes whether the connection has subscribed to something, for CLIENT LIST and CLIENT KILL.
 fn note(cx: &Context<'_, '_>, phase: &Phase) {
-    cx.info.set_subscriber(phase.is_subscriber());
+    let is_one = phase.is_subscriber();
+    cx.info.set_subscriber(is_one);
+    if let Some(mail) = phase.mail() {
+        mail.mailbox.set_subscribed(is_one);
+    }
 }

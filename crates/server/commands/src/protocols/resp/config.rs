@@ -27,6 +27,9 @@ pub fn command(cx: &Context<'_, '_>, turn: &mut Turn, phase: &Phase, command: Co
 /// client is sent unasked.
 const OUTPUT_LIMIT: &str = "client-output-buffer-limit";
 
+/// Redis' limit on the keys that clients track. Here it is one on pairs of a key and a client.
+const TABLE_LIMIT: &str = "tracking-table-max-keys";
+
 fn output_limit(bytes: usize) -> String {
     format!("normal 0 0 0 slave 0 0 0 pubsub {bytes} 0 0")
 }
@@ -76,6 +79,8 @@ fn settings(cx: &Context<'_, '_>) -> Vec<(&'static str, String)> {
         ("timeout", timeout.to_string()),
     ];
     settings.push((OUTPUT_LIMIT, output_limit(shared.mail_bounds.each_max())));
+    let pairs = shared.telemetry.watchers.tracking.pairs_max();
+    settings.push((TABLE_LIMIT, pairs.to_string()));
     settings.extend(shared.noted.all());
     settings.sort_unstable_by_key(|(name, _)| *name);
     settings
@@ -124,7 +129,7 @@ fn try_set(
     let words: Vec<&[u8]> = pairs.collect();
     let pairs = words.as_chunks::<2>().0;
     let settings = settings(cx);
-    let (mut limit, mut noted, mut output) = (None, Vec::new(), None);
+    let (mut limit, mut noted, mut output, mut table) = (None, Vec::new(), None, None);
     for (at, [word, value]) in pairs.iter().enumerate() {
         let name = word.to_ascii_lowercase();
         let why = |why| Error::Config { name: word, why };
@@ -150,6 +155,12 @@ fn try_set(
                     ));
                 }
             }
+        } else if *known == TABLE_LIMIT {
+            match integer(value).and_then(|pairs| usize::try_from(pairs).ok()) {
+                // 0 is no limit in Redis. A limit there is here.
+                Some(pairs) => table = Some(pairs).filter(|pairs| *pairs > 0),
+                None => return refused(&why("argument couldn't be parsed into an integer")),
+            }
         } else if let Some(checked) = cx.shared.noted.check(known, value) {
             match checked {
                 Ok(value) => noted.push((*known, value)),
@@ -165,6 +176,9 @@ fn try_set(
     }
     if let Some(bytes) = output {
         cx.shared.mail_bounds.set_each_max(bytes);
+    }
+    if let Some(pairs) = table {
+        cx.shared.telemetry.watchers.tracking.set_pairs_max(pairs);
     }
     cx.shared.note_settings(noted);
     Some(())

@@ -14,8 +14,8 @@ use nuthatch_state::{keyspace, system};
 use super::walk::{self, Purpose, Walk};
 use crate::context::Context;
 
-/// The version of Redis whose answers this server gives.
-pub const REDIS_VERSION: &str = "7.0.15";
+/// The version of Redis that clients are told. Its answers are those of 7.0, but redis-py has no near cache below 7.4.
+pub const REDIS_VERSION: &str = "7.4.0";
 
 /// The sections, in their order.
 const SECTIONS: [Section; 9] = [
@@ -170,6 +170,11 @@ fn stats(lines: &mut Lines, cx: &Context<'_, '_>) {
     lines.line("pubsub_channels", channels.count(ChannelKind::Channel));
     lines.line("pubsub_patterns", channels.count(ChannelKind::Pattern));
     lines.line("pubsubshard_channels", channels.count(ChannelKind::Shard));
+    let tracked = cx.shared.telemetry.watchers.tracking.totals();
+    lines.line("tracking_clients", tracked.clients);
+    lines.line("tracking_total_keys", tracked.keys);
+    lines.line("tracking_total_items", tracked.pairs);
+    lines.line("tracking_total_prefixes", tracked.prefixes);
     lines.line(
         "client_output_buffer_limit_disconnections",
         totals.slow_subscribers,

@@ -6,8 +6,8 @@ use nuthatch_protocol::resp::{
 };
 use nuthatch_security::passwords::Role;
 
-use super::auth::DEFAULT_USER;
 use super::phase::Phase;
+use super::session::DEFAULT_USER;
 use crate::context::Context;
 use crate::turn::Turn;
 
@@ -138,7 +138,8 @@ fn places(
     command: &Described,
     words: &[&[u8]],
 ) -> Option<std::iter::StepBy<std::ops::RangeInclusive<usize>>> {
-    const NONE: std::ops::RangeInclusive<usize> = 1..=0;
+    // A place behind the last word: there is no key.
+    let nowhere = words.len();
     // Behind a number of keys, each of so many words.
     let counted = |at: usize, step: usize| {
         let count = words.get(at).and_then(|word| integer(word))?;
@@ -151,7 +152,7 @@ fn places(
         ("msetex", _) => counted(1, 2),
         ("object", _) if words.len() == 3 => Some((2..=2).step_by(1)),
         ("memory", _) if words[1].eq_ignore_ascii_case(b"usage") => Some((2..=2).step_by(1)),
-        (_, [0, ..]) => Some(NONE.step_by(1)),
+        (_, [0, ..]) => Some((nowhere..=nowhere).step_by(1)),
         (_, [first, last, step]) => {
             let last = match last {
                 ..0 => words.len() as i64 + last,

@@ -10,13 +10,14 @@ use nuthatch_protocol::resp::{
     ServerCommand, Values, Version, Writer, described, integer,
 };
 
+use super::answered::status;
 use super::auth::authenticate;
 use super::databases;
 use super::info::{self, REDIS_VERSION, Told};
 use super::phase::Phase;
 use super::spot::{look, read};
 use super::walk::{self, Listed};
-use super::{channels, config, insight, kill};
+use super::{channels, config, insight, kill, tracking};
 use crate::context::Context;
 use crate::turn::Turn;
 
@@ -180,7 +181,19 @@ fn client(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, client: 
             phase.writer(turn).text(&line);
         }
         Client::List(which) => phase.begin_walk(walk::list(listed(which))),
-        Client::GetRedir => phase.writer(turn).integer(-1),
+        Client::GetRedir => {
+            let redirection = tracking::redirection(phase);
+            phase.writer(turn).integer(redirection);
+        }
+        Client::Tracking(asked) => {
+            let outcome = tracking::switch(cx, turn, phase, &asked);
+            status(turn, phase, outcome);
+        }
+        Client::TrackingInfo => tracking::info(cx, turn, phase),
+        Client::Caching(yes) => {
+            let outcome = tracking::announce(phase, yes);
+            status(turn, phase, outcome);
+        }
         Client::Kill(kill) => kill::kill(cx, turn, phase, &kill),
     }
 }

@@ -6,6 +6,7 @@
 //! * [`upload`]: values that arrive piece by piece; [`receive`]: their bytes. [`set`]: SET.
 //! * [`values`]: commands that read, decide and write, and retry if another client was faster; [`edit`]: those that copy a
 //!   long value, piece by piece; [`several`]: those that store several keys or none.
+//! * [`keyed`]: the commands of these three, and of [`several`]; [`answered`]: their answers.
 //! * [`compare`]: conditions on values, and digests; [`transfer`]: RENAME, COPY, MOVE; [`dump`]: DUMP, RESTORE.
 //! * [`multi`]: MULTI, EXEC, WATCH; [`collect`]: the requests of a transaction; [`transaction`]: what is kept of them.
 //! * [`queue`]: its requests until they are executed.
@@ -14,7 +15,8 @@
 //! * [`login`]: how clients log in; [`auth`]: AUTH.
 //! * [`databases`]: SELECT, SWAPDB, MOVE, FLUSHDB.
 //! * [`manage`], [`info`], [`insight`], [`config`]: CLIENT, COMMAND, INFO, ROLE, CONFIG...; [`kill`]: CLIENT KILL.
-//! * [`channels`]: PUBLISH, SUBSCRIBE...; [`mail`]: what a connection is sent unasked.
+//! * [`channels`]: PUBLISH, SUBSCRIBE...; [`tracking`]: CLIENT TRACKING; [`mail`]: what a connection
+//!   is sent unasked; [`delivery`]: how.
 //! * [`spot`]: requests to the engine outside of the batch.
 //! * [`muted`]: CLIENT REPLY.
 //! * [`refusal`]: requests that are refused.
@@ -22,16 +24,19 @@
 //!
 //! The items that these commands store have flags of 0. A store that fails leaves the old value, as in Redis.
 
+mod answered;
 mod auth;
 mod channels;
 mod collect;
 mod compare;
 mod config;
 mod databases;
+mod delivery;
 mod dump;
 mod edit;
 mod info;
 mod insight;
+mod keyed;
 mod kill;
 pub mod log;
 mod login;
@@ -53,6 +58,7 @@ mod set;
 mod several;
 mod slot;
 mod spot;
+mod tracking;
 mod transaction;
 mod transfer;
 mod upload;
@@ -105,17 +111,31 @@ fn step_of_session<'a>(
     phase: &mut Phase,
     input: &'a [u8],
 ) -> Flow {
+    if let Some(flow) = delivery::deliver(turn, phase) {
+        return flow;
+    }
+    tracking::begin(cx, phase);
+    let from = cx.batch.requests.len();
+    let flow = request_of_session(cx, turn, phase, input);
+    tracking::end(cx, phase, from, flow);
+    flow
+}
+
+/// Takes its request, or a piece of one.
+fn request_of_session<'a>(
+    cx: &mut Context<'_, 'a>,
+    turn: &mut Turn,
+    phase: &mut Phase,
+    input: &'a [u8],
+) -> Flow {
     if phase.session().has_replay() {
         return replay(cx, turn, phase);
     }
-    if let Some(flow) = mail::deliver(turn, phase) {
-        return flow;
-    }
     phase.session().unwanted.begin();
     let mut reader = RequestReader::new(&input[turn.position..]);
-    let flow = match phase.is_at_request() && phase.is_restricted() {
-        true => mail::take(cx, turn, phase, &mut reader),
-        false => advance_muted(cx, turn, phase, &mut reader),
+    let flow = match delivery::refuse(turn, phase, &mut reader) {
+        Some(flow) => flow,
+        None => advance_muted(cx, turn, phase, &mut reader),
     };
     turn.position += reader.used;
     flow
@@ -301,13 +321,17 @@ fn finish(cx: &mut Context<'_, '_>, turn: &mut Turn) {
     if cx.batch.is_empty() {
         return;
     }
-    let numbers: &[_] = match cx.shared.telemetry.watchers.wanted().is_empty() {
-        true => &[],
-        false => &[cx.shared.number_of(cx.info)],
-    };
+    tracking::remember(cx, 0);
+    let number = cx.shared.number_of(cx.info);
     let turns = std::slice::from_mut(turn);
     execute(
-        cx.shared, cx.worker, cx.handle, turns, cx.batch, cx.now, numbers,
+        cx.shared,
+        cx.worker,
+        cx.handle,
+        turns,
+        cx.batch,
+        cx.now,
+        |_| vec![number],
     );
     cx.worker.hot.look(&cx.batch.requests, cx.hasher);
     cx.batch.clear();

@@ -3,11 +3,10 @@
 use nuthatch_protocol::resp::{Rest, Version, Writer};
 use nuthatch_security::login::Login;
 
-use super::auth::DEFAULT_USER;
 use super::edit::Edit;
 use super::mail::Mail;
 use super::progress::Progress;
-use super::session::Session;
+use super::session::{DEFAULT_USER, Session};
 use super::transaction::{Collected, Exec};
 use super::upload::Upload;
 use super::walk::Walk;

@@ -12,7 +12,7 @@ use super::phase::{Phase, State};
 use super::reader::RequestReader;
 use super::spot::Found;
 use super::upload::{Target, Upload};
-use super::{channels, compare, dump, refusal, scripts, set, spot, values};
+use super::{answered, channels, compare, dump, refusal, scripts, set, spot, values};
 use crate::answers::resp::{STORE, failure};
 use crate::context::Context;
 use crate::partial::PartialValue;
@@ -114,7 +114,7 @@ fn finish(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, upload: 
         }
         (Command::Value(ValueCommand::Restore(restore)), Target::Buffer { bytes, .. }) => {
             let outcome = dump::restore(cx, &restore, &bytes);
-            values::status(turn, phase, outcome);
+            answered::status(turn, phase, outcome);
         }
         (
             Command::Server(ServerCommand::Channel(ChannelCommand::Publish(message))),

@@ -140,22 +140,14 @@ fn plan_of_value<'a>(
                 },
         } => Plan::Batch(key, look(false), Verb::Life { millis }),
         ValueCommand::Ttl { key, form } => at_once(values::AtOnce::ExpireTime { key, form }),
-        ValueCommand::Move { key, database } => at_once(values::AtOnce::Move { key, database }),
-        ValueCommand::SetAll(set) => at_once(values::AtOnce::SetAll(set)),
-        ValueCommand::DelIf { key, when } => at_once(values::AtOnce::DelIf { key, when }),
-        ValueCommand::Digest { key } => at_once(values::AtOnce::Digest { key }),
-        ValueCommand::Rename {
-            key,
-            to,
-            only_absent,
-        } => at_once(values::AtOnce::Rename {
-            key,
-            to,
-            only_absent,
-        }),
-        ValueCommand::Copy(copying) => at_once(values::AtOnce::Copy(copying)),
-        ValueCommand::Dump { key } => at_once(values::AtOnce::Dump { key }),
-        ValueCommand::Restore(restore) => at_once(values::AtOnce::Restore(restore)),
+        command @ (ValueCommand::SetAll(_)
+        | ValueCommand::DelIf { .. }
+        | ValueCommand::Digest { .. }
+        | ValueCommand::Rename { .. }
+        | ValueCommand::Copy(_)
+        | ValueCommand::Dump { .. }
+        | ValueCommand::Restore(_)
+        | ValueCommand::Move { .. }) => at_once(values::AtOnce::Keyed(command)),
         ValueCommand::GetDel { key } => at_once(values::AtOnce::GetDel { key }),
         ValueCommand::GetRange { key, start, end } => {
             at_once(values::AtOnce::GetRange { key, start, end })

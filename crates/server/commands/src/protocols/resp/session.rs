@@ -8,6 +8,9 @@ use super::queue::Queue;
 use super::transaction::{Transaction, Watched};
 use crate::output::Mark;
 
+/// The user if a client names none.
+pub const DEFAULT_USER: &[u8] = b"default";
+
 /// The connection's name, its transaction, and its queued requests.
 #[derive(Default)]
 pub struct Session {

@@ -5,8 +5,7 @@ use std::collections::HashMap;
 use nuthatch_engine::{Condition, Expiry, Op, Removal, Reply, Store, StoreMode};
 use nuthatch_protocol::resp::{Error, Lifetime, SetAll, StoreCondition};
 
-use super::spot::{ask, look};
-use super::values::count_refused;
+use super::spot::{ask, count_refused, look};
 use crate::answers::resp::{STORE, failure};
 use crate::context::Context;
 use crate::counting::Kind;

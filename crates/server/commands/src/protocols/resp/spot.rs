@@ -10,7 +10,7 @@ use nuthatch_engine::{
 };
 use nuthatch_protocol::resp::{Error, Version, Writer};
 
-use crate::answers::resp::failure;
+use crate::answers::resp::{STORE, failure};
 use crate::context::Context;
 use crate::counting::{self, Kind};
 use crate::output::Output;
@@ -362,4 +362,10 @@ pub fn take_if(
         }
     }
     Err(Error::BUSY)
+}
+
+/// Counts a store that its condition refused, as an add of a key that is there.
+pub fn count_refused(cx: &Context<'_, '_>, key: &[u8], value: &[u8]) {
+    let request = counting::Request::replied(key, value.len(), &Reply::NotStored);
+    cx.count(STORE, request);
 }

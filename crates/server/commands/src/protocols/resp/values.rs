@@ -3,21 +3,21 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use nuthatch_engine::{Delta, Expiry, Item, Reply};
+use nuthatch_engine::{Delta, Expiry, Item};
 use nuthatch_protocol::resp::{
-    Comparison, Copying, Decimal, Error, Eval, ExpiryForm, Lifetime, Restore, Set, SetAll,
-    SetAnswer, StoreCondition, integer,
+    Decimal, Error, Eval, ExpiryForm, Lifetime, Set, SetAnswer, StoreCondition, ValueCommand,
+    integer,
 };
 
 use super::edit::{self, Edit, Place};
 use super::phase::Phase;
 use super::spot::{
-    Change, Content, CountAs, Decision, Found, change, count_get, look, look_as, read, take_if,
+    Change, Content, CountAs, Decision, Found, change, count_get, count_refused, look, look_as,
+    read, take_if,
 };
-use super::{compare, dump, scripts, several, transfer};
-use crate::answers::resp::STORE;
+use super::{compare, keyed, scripts};
 use crate::context::Context;
-use crate::counting::{self, Kind};
+use crate::counting::Kind;
 use crate::expiry::resp as expiry;
 use crate::turn::Turn;
 
@@ -28,25 +28,8 @@ const STRING_LEN_MAX: u64 = 512 << 20;
 pub enum AtOnce<'a> {
     /// SET with GET, KEEPTTL or a comparison; GETSET.
     Set(Set<'a>),
-    /// MSETNX, MSETEX.
-    SetAll(SetAll<'a>),
-    DelIf {
-        key: &'a [u8],
-        when: Option<Comparison<'a>>,
-    },
-    Digest {
-        key: &'a [u8],
-    },
-    Rename {
-        key: &'a [u8],
-        to: &'a [u8],
-        only_absent: bool,
-    },
-    Copy(Copying<'a>),
-    Dump {
-        key: &'a [u8],
-    },
-    Restore(Restore<'a>),
+    /// One that compares a value, or takes one to another key.
+    Keyed(ValueCommand<'a>),
     GetDel {
         key: &'a [u8],
     },
@@ -73,10 +56,6 @@ pub enum AtOnce<'a> {
         key: &'a [u8],
         by: Decimal,
     },
-    Move {
-        key: &'a [u8],
-        database: i64,
-    },
     /// EXPIRETIME and PEXPIRETIME.
     ExpireTime {
         key: &'a [u8],
@@ -92,35 +71,7 @@ pub fn command(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, com
             Ok(outcome) => answer_set(turn, phase, &set, outcome),
             Err(error) => phase.writer(turn).error(&error),
         },
-        AtOnce::SetAll(set) => {
-            let outcome = several::set(cx, &set);
-            flag(turn, phase, outcome);
-        }
-        AtOnce::DelIf { key, when } => {
-            let outcome = compare::remove(cx, key, when);
-            flag(turn, phase, outcome);
-        }
-        AtOnce::Digest { key } => compare::digest(cx, turn, phase, key),
-        AtOnce::Rename {
-            key,
-            to,
-            only_absent,
-        } => {
-            let outcome = transfer::rename(cx, phase, key, to, only_absent);
-            match only_absent {
-                true => flag(turn, phase, outcome),
-                false => status(turn, phase, outcome.map(|_| ())),
-            }
-        }
-        AtOnce::Copy(copying) => {
-            let outcome = transfer::copy(cx, phase, &copying);
-            flag(turn, phase, outcome);
-        }
-        AtOnce::Dump { key } => dump::dump(cx, turn, phase, key),
-        AtOnce::Restore(restore) => {
-            let outcome = dump::restore(cx, &restore, restore.dump);
-            status(turn, phase, outcome);
-        }
+        AtOnce::Keyed(command) => keyed::command(cx, turn, phase, command),
         AtOnce::GetDel { key } => match take_if(cx, key, |_| true) {
             Ok(found) => {
                 count_get(cx, key, found.as_ref());
@@ -148,10 +99,6 @@ pub fn command(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, com
             let outcome = add(cx, key, by);
             number(turn, phase, outcome);
         }
-        AtOnce::Move { key, database } => {
-            let outcome = transfer::move_key(cx, phase, key, database);
-            flag(turn, phase, outcome);
-        }
         AtOnce::Eval(eval) => scripts::eval(cx, turn, phase.version, &eval, None),
         AtOnce::IncrByFloat { key, by } => match increment_decimal(cx, key, by) {
             Ok(text) => phase.writer(turn).bulk(&text),
@@ -162,23 +109,6 @@ pub fn command(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, com
             let left = ttl(cx, found, form);
             phase.writer(turn).integer(left);
         }
-    }
-}
-
-fn flag(turn: &mut Turn, phase: &Phase, outcome: Result<bool, Error<'static>>) {
-    let mut writer = phase.writer(turn);
-    match outcome {
-        Ok(flag) => writer.flag(flag),
-        Err(error) => writer.error(&error),
-    }
-}
-
-/// Answers OK, or the error.
-pub fn status(turn: &mut Turn, phase: &Phase, outcome: Result<(), Error<'static>>) {
-    let mut writer = phase.writer(turn);
-    match outcome {
-        Ok(()) => writer.ok(),
-        Err(error) => writer.error(&error),
     }
 }
 
@@ -235,12 +165,6 @@ fn changed(cx: &mut Context<'_, '_>, set: &Set<'_>) -> Result<Outcome, Error<'st
         count_refused(cx, set.key, set.value);
     }
     outcome
-}
-
-/// Counts a store that its condition refused, as an add of a key that is there.
-pub fn count_refused(cx: &Context<'_, '_>, key: &[u8], value: &[u8]) {
-    let request = counting::Request::replied(key, value.len(), &Reply::NotStored);
-    cx.count(STORE, request);
 }
 
 fn answer_set(turn: &mut Turn, phase: &Phase, set: &Set<'_>, (stored, old): Outcome) {

@@ -16,7 +16,9 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use nuthatch_base::sync::mutex::Mutex;
 pub use nuthatch_channels::Call;
-use nuthatch_engine::{Evicted, Evictions};
+use nuthatch_channels::tracking::Tracking;
+use nuthatch_engine::namespace::Namespace;
+use nuthatch_engine::{Evicted, Evictions, Request, Time};
 
 use self::line::Lines;
 
@@ -41,6 +43,8 @@ pub enum Kind {
     Evictions = 16,
     /// Events of the server itself.
     System = 32,
+    /// Keys that change, for clients that track them: see [`nuthatch_channels::tracking`].
+    Changes = 64,
 }
 
 impl Kind {
@@ -89,6 +93,8 @@ pub struct Hub {
     /// The kinds that any watcher wants. Relaxed everywhere: a watcher may miss events at the moment when it begins.
     wanted: AtomicU8,
     watchers: Mutex<Vec<Arc<Watcher>>>,
+    /// What Redis' clients track.
+    pub tracking: Tracking,
     /// Lines so far. All these accesses are Relaxed: statistics, and numbers that only have to differ.
     written: AtomicU64,
     sent: AtomicU64,
@@ -171,7 +177,35 @@ impl Hub {
         let kinds = watchers
             .iter()
             .fold(0, |kinds, watcher| kinds | watcher.kinds.0);
-        self.wanted.store(kinds, Ordering::Relaxed);
+        let changes = match self.tracking.is_used() {
+            true => Kind::Changes.bit(),
+            false => 0,
+        };
+        self.wanted.store(kinds | changes, Ordering::Relaxed);
+    }
+
+    /// A client has begun to track, or has ended it.
+    pub fn follow_tracking(&self) {
+        self.want(&self.watchers.lock());
+    }
+
+    /// Tells the clients that track a request's key that it has changed, if there are any.
+    pub fn note_change(&self, request: &Request<'_>, writer: Option<usize>) {
+        if self.wanted().has(Kind::Changes) {
+            let (_, key) = Namespace::split(request.key.bytes());
+            self.tracking.changed(key, writer);
+        }
+    }
+
+    /// Tells the clients that track that all keys are gone, or will be at a moment.
+    pub fn note_flush(&self, now: Time, at: Time) {
+        if !self.wanted().has(Kind::Changes) {
+            return;
+        }
+        match at <= now {
+            true => self.tracking.flushed(),
+            false => self.tracking.flush_at(at.0.into()),
+        }
     }
 
     /// The number of a new line.
@@ -206,10 +240,14 @@ impl Hub {
 
 impl Evictions for Hub {
     fn are_wanted(&self) -> bool {
-        self.wanted().has(Kind::Evictions)
+        let wanted = self.wanted();
+        wanted.has(Kind::Evictions) || wanted.has(Kind::Changes)
     }
 
     fn evicted(&self, item: &Evicted<'_>) {
+        if self.wanted().has(Kind::Changes) {
+            self.tracking.changed(Namespace::split(item.key).1, None);
+        }
         let mut lines = Lines::new(self);
         lines.add(Kind::Evictions, |out| line::eviction(out, item));
         self.publish(&lines);
@@ -278,6 +316,10 @@ mod tests {
     impl Call for Calls {
         fn call(&self, connection: usize) {
             self.0.lock().push(connection);
+        }
+
+        fn end(&self, _: usize, _: u64) {
+            unreachable!("nothing overflows here");
         }
     }
 

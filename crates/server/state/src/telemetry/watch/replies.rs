@@ -2,13 +2,14 @@
 
 use std::mem::MaybeUninit;
 
+use nuthatch_engine::namespace::Namespace;
 use nuthatch_engine::{
     AnyHandle, AnyValue, Condition, Expiry, Footprint, Handle, Item, Key, Leave, Op, Read, Replies,
     Reply, Request, StoreMode, Time,
 };
 
-use super::Kind;
 use super::line::{self, Lines};
+use super::{Hub, Kind};
 
 /// Passes answers on to `inner`, and makes a line of each answer that is watched.
 pub struct WatchedReplies<'w, 'a, R> {
@@ -16,6 +17,8 @@ pub struct WatchedReplies<'w, 'a, R> {
     pub inner: &'w mut R,
     /// The lines made so far.
     pub lines: Lines<'w>,
+    /// What clients that track keys are to be told.
+    pub changes: Changes,
     /// The requests of these replies.
     pub requests: &'w [Request<'a>],
     /// The number of a request's connection, as `stats conns` has it.
@@ -28,6 +31,62 @@ pub struct WatchedReplies<'w, 'a, R> {
     pub now: Time,
     /// Bytes of the value that the engine is writing. `None` if the read has made the item.
     pub value_len: Option<usize>,
+    /// The item whose value that is.
+    pub item: Option<Item>,
+}
+
+/// What clients that track keys are to be told of a batch.
+#[derive(Default)]
+pub struct Changes {
+    /// Somebody tracks.
+    are_wanted: bool,
+    /// Requests that have changed their key.
+    changed: Vec<usize>,
+    /// Requests that have read an item which expires.
+    expiring: Vec<(usize, Time)>,
+}
+
+impl Changes {
+    /// None yet.
+    pub fn new(hub: &Hub) -> Self {
+        Self {
+            are_wanted: hub.wanted().has(Kind::Changes),
+            ..Self::default()
+        }
+    }
+
+    /// A read has found an item.
+    fn read(&mut self, index: usize, op: &Op<'_>, item: &Item) {
+        if !self.are_wanted {
+            return;
+        }
+        if let Op::Read(read) = op
+            && (read.touch.is_some() || read.vivify.is_some())
+        {
+            self.changed.push(index);
+        } else if let Expiry::At(end) = item.expiry {
+            self.expiring.push((index, end));
+        }
+    }
+
+    /// A request has this reply, which has no value.
+    fn replied(&mut self, index: usize, op: &Op<'_>, reply: &Reply) {
+        match (op, reply) {
+            (Op::Get | Op::Read(_), Reply::Found(item)) => self.read(index, op, item),
+            (
+                _,
+                Reply::Miss
+                | Reply::NotFound
+                | Reply::NotStored
+                | Reply::Exists
+                | Reply::NotNumeric
+                | Reply::TooLarge
+                | Reply::OutOfMemory,
+            ) => {}
+            _ if self.are_wanted => self.changed.push(index),
+            _ => {}
+        }
+    }
 }
 
 /// True if a read has made this item, because it found none.
@@ -119,6 +178,22 @@ impl<R: Replies<AnyValue>> WatchedReplies<'_, '_, R> {
 }
 
 impl<R> WatchedReplies<'_, '_, R> {
+    /// Tells everybody of what has happened.
+    pub fn publish(&self, hub: &Hub) {
+        hub.publish(&self.lines);
+        for &index in &self.changes.changed {
+            let writer = (self.connection)(index);
+            hub.note_change(&self.requests[index], Some(writer));
+        }
+        if !self.changes.expiring.is_empty() {
+            let expiries = self.changes.expiring.iter().map(|&(index, end)| {
+                let (_, key) = Namespace::split(self.requests[index].key.bytes());
+                (key, u64::from(end.0))
+            });
+            hub.tracking.expire(expiries);
+        }
+    }
+
     /// The outcome of a read, or of the lookup with which a change begins: bytes of the value, if there was one.
     pub fn fetch(&mut self, index: usize, value_len: Option<usize>) {
         let status = if value_len.is_some() {
@@ -196,6 +271,7 @@ impl<R> WatchedReplies<'_, '_, R> {
 
     /// Makes the line of a reply, if it has one.
     pub fn note(&mut self, index: usize, reply: &Reply) {
+        self.changes.replied(index, &self.requests[index].op, reply);
         let (status, item) = match reply {
             Reply::Stored(item)
             | Reply::Number(_, item)
@@ -245,22 +321,29 @@ impl<R> WatchedReplies<'_, '_, R> {
 
 impl<R: Replies<AnyValue>> Replies<AnyValue> for WatchedReplies<'_, '_, R> {
     fn begin(&mut self, index: usize, item: &Item) -> &mut [MaybeUninit<u8>] {
-        let is_made = is_made(&self.requests[index].op, item);
+        let op = &self.requests[index].op;
+        let is_made = is_made(op, item);
+        self.item = Some(*item);
         self.value_len = (!is_made).then_some(item.value_len);
         self.inner.begin(index, item)
     }
 
     fn commit(&mut self, index: usize) {
         self.inner.commit(index);
+        if let Some(item) = self.item.take() {
+            self.changes.read(index, &self.requests[index].op, &item);
+        }
         self.fetch(index, self.value_len);
     }
 
     fn retract(&mut self, index: usize) {
         self.inner.retract(index);
+        self.item = None;
     }
 
     fn large(&mut self, index: usize, item: &Item, value: AnyValue) {
         self.inner.large(index, item, value);
+        self.changes.read(index, &self.requests[index].op, item);
         self.fetch(index, Some(item.value_len));
     }
 

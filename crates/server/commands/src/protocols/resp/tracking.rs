@@ -1,0 +1,217 @@
+//! CLIENT TRACKING, CACHING, TRACKINGINFO and GETREDIR: a client is told when what it has read changes. See
+//! [`nuthatch_channels::tracking`] for what must hold.
+
+use std::sync::Arc;
+
+use nuthatch_channels::tracking::{Options, Tracker};
+use nuthatch_engine::Op;
+use nuthatch_engine::namespace::Namespace;
+use nuthatch_protocol::resp::{Error, Tracking};
+use nuthatch_state::isolation::Isolation;
+use nuthatch_state::telemetry::watch::Hub;
+
+use super::delivery;
+use super::mail::Tracked;
+use super::phase::Phase;
+use crate::context::Context;
+use crate::turn::{Flow, Turn};
+
+/// The most prefixes of a connection: every write is compared with all of them.
+const PREFIXES_MAX: usize = 100;
+
+/// A request begins, or goes on: what it reads is tracked from here on.
+pub fn begin(cx: &mut Context<'_, '_>, phase: &Phase) {
+    let tracked = phase.mail().and_then(|mail| mail.tracked.as_ref());
+    let wanted = tracked.filter(|tracked| tracked.is_wanted());
+    cx.tracker = wanted.map(|tracked| Arc::clone(&tracked.tracker));
+}
+
+/// It has joined the batch from index `from` on, or has been executed.
+pub fn end(cx: &mut Context<'_, '_>, phase: &mut Phase, from: usize, flow: Flow) {
+    remember(cx, from);
+    cx.tracker = None;
+    let is_over = flow == Flow::Next && phase.is_at_request() && !phase.has_transaction();
+    if !is_over {
+        return;
+    }
+    if let Some(session) = &mut phase.session
+        && !session.has_replay()
+        && let Some(mail) = &mut session.mail
+        && let Some(tracked) = &mut mail.tracked
+        && !std::mem::take(&mut tracked.announces)
+    {
+        tracked.announced = false;
+    }
+}
+
+/// Remembers what the requests of the batch from index `from` on read, before they do.
+pub fn remember(cx: &Context<'_, '_>, from: usize) {
+    let Some(tracker) = &cx.tracker else {
+        return;
+    };
+    let requests = cx.batch.requests[from.min(cx.batch.requests.len())..].iter();
+    let reads = requests.filter(|request| matches!(request.op, Op::Get | Op::Read(_)));
+    let keys = reads.map(|request| Namespace::split(request.key.bytes()).1);
+    cx.shared
+        .telemetry
+        .watchers
+        .tracking
+        .remember(tracker, keys);
+}
+
+/// CLIENT TRACKING.
+pub fn switch(
+    cx: &mut Context<'_, '_>,
+    turn: &Turn,
+    phase: &mut Phase,
+    asked: &Tracking<'_>,
+) -> Result<(), Error<'static>> {
+    let redirect = match asked.redirect {
+        Some(id) => Some(existing(cx, id).ok_or(Error::REDIRECT_NOBODY)?),
+        None => None,
+    };
+    if !asked.on {
+        if let Some(session) = &mut phase.session
+            && let Some(mail) = &mut session.mail
+        {
+            mail.tracked = None;
+        }
+        return Ok(());
+    }
+    let hub = Arc::clone(&cx.shared.telemetry.watchers);
+    let before = phase.mail().and_then(|mail| mail.tracked.as_ref());
+    let mut prefixes: Vec<Box<[u8]>> = Vec::new();
+    if let Some(before) = before {
+        let options = before.tracker.options;
+        if options.broadcast != asked.broadcast {
+            return Err(Error::SWITCH_BROADCAST);
+        }
+        if options.opt_in && asked.opt_out || options.opt_out && asked.opt_in {
+            return Err(Error::SWITCH_OPTIONS);
+        }
+        prefixes = hub.tracking.prefixes_of(&before.tracker);
+    }
+    for prefix in asked.prefixes() {
+        let mut others = prefixes.iter();
+        if others.any(|other| other.starts_with(prefix) || prefix.starts_with(other)) {
+            return Err(Error::PREFIXES_OVERLAP);
+        }
+        if prefixes.len() == PREFIXES_MAX {
+            return Err(Error::PREFIXES_TOO_MANY);
+        }
+        prefixes.push(prefix.into());
+    }
+    if asked.broadcast && prefixes.is_empty() {
+        prefixes.push(Box::default());
+    }
+    let options = Options {
+        broadcast: asked.broadcast,
+        opt_in: asked.opt_in,
+        opt_out: asked.opt_out,
+        no_loop: asked.no_loop,
+        redirect,
+    };
+    begin_tracking(cx, turn, phase, hub, options, prefixes);
+    Ok(())
+}
+
+fn begin_tracking(
+    cx: &mut Context<'_, '_>,
+    turn: &Turn,
+    phase: &mut Phase,
+    hub: Arc<Hub>,
+    options: Options,
+    prefixes: Vec<Box<[u8]>>,
+) {
+    let number = cx.shared.number_of(cx.info);
+    let mail = delivery::mail(cx, turn, phase);
+    let mailbox = Arc::clone(&mail.mailbox);
+    let tracker = Arc::new(Tracker::new(mailbox, options, number));
+    let is_first = !hub.tracking.is_used();
+    // The old one, if there is one, ends first: both have the same number.
+    mail.tracked = None;
+    hub.tracking.begin(&tracker, prefixes);
+    hub.follow_tracking();
+    mail.tracked = Some(Tracked {
+        tracker,
+        hub,
+        announced: false,
+        announces: false,
+    });
+    if is_first {
+        // Requests that are being executed, and steps behind the scenes, may not know that somebody tracks: they are over
+        // before this client's next read.
+        drop(Isolation::wait_if_shared(
+            &cx.shared.workers,
+            &cx.worker.lock,
+        ));
+        drop(cx.shared.pause.step_behind_the_scenes());
+    }
+}
+
+/// The number of an open connection, if it is one's.
+fn existing(cx: &Context<'_, '_>, id: i64) -> Option<u64> {
+    let id = u64::try_from(id).ok()?;
+    let mut is_there = false;
+    let registry = &cx.shared.telemetry.registry;
+    registry.some(0, usize::MAX, |info| is_there |= info.serial() == id);
+    is_there.then_some(id)
+}
+
+/// CLIENT CACHING.
+pub fn announce(phase: &mut Phase, yes: bool) -> Result<(), Error<'static>> {
+    let session = phase.session.as_mut();
+    let mail = session.and_then(|session| session.mail.as_mut());
+    let tracked = mail.and_then(|mail| mail.tracked.as_mut());
+    let tracked = tracked.ok_or(Error::CACHING_WITHOUT_TRACKING)?;
+    let options = tracked.tracker.options;
+    match yes {
+        true if !options.opt_in => return Err(Error::CACHING_YES),
+        false if !options.opt_out => return Err(Error::CACHING_NO),
+        _ => {}
+    }
+    (tracked.announced, tracked.announces) = (true, true);
+    Ok(())
+}
+
+/// CLIENT GETREDIR: -1 if the client does not track, 0 if it is told itself.
+pub fn redirection(phase: &Phase) -> i64 {
+    let tracked = phase.mail().and_then(|mail| mail.tracked.as_ref());
+    tracked.map_or(-1, |it| it.tracker.options.redirect.unwrap_or(0) as i64)
+}
+
+/// CLIENT TRACKINGINFO.
+pub fn info(cx: &Context<'_, '_>, turn: &mut Turn, phase: &Phase) {
+    let tracked = phase.mail().and_then(|mail| mail.tracked.as_ref());
+    let mut flags = vec![if tracked.is_some() { "on" } else { "off" }];
+    let mut prefixes = Vec::new();
+    if let Some(tracked) = tracked {
+        let options = tracked.tracker.options;
+        let announced = |word| if tracked.announced { word } else { "" };
+        for (is_set, word) in [
+            (options.broadcast, "bcast"),
+            (options.opt_in, "optin"),
+            (options.opt_in, announced("caching-yes")),
+            (options.opt_out, "optout"),
+            (options.opt_out, announced("caching-no")),
+            (options.no_loop, "noloop"),
+        ] {
+            if is_set && !word.is_empty() {
+                flags.push(word);
+            }
+        }
+        let tracking = &cx.shared.telemetry.watchers.tracking;
+        prefixes = tracking.prefixes_of(&tracked.tracker);
+    }
+    let redirection = redirection(phase);
+    let mut writer = phase.writer(turn);
+    writer.map(3);
+    writer.bulk(b"flags");
+    writer.set(flags.len());
+    flags.iter().for_each(|flag| writer.bulk(flag.as_bytes()));
+    writer.bulk(b"redirect");
+    writer.integer(redirection);
+    writer.bulk(b"prefixes");
+    writer.array(prefixes.len());
+    prefixes.iter().for_each(|prefix| writer.bulk(prefix));
+}
