@@ -252,7 +252,7 @@ fn set_all_absent(cx: &mut Context<'_, '_>, pairs: Values<'_>) -> Result<bool, E
 }
 
 /// The bytes from `start` to `end`, both included, of a value of this length. Negative numbers count from the end.
-fn range(len: usize, start: i64, end: i64) -> Range<usize> {
+pub fn range(len: usize, start: i64, end: i64) -> Range<usize> {
     if start < 0 && end < 0 && start > end {
         return 0..0;
     }
