@@ -212,48 +212,48 @@ impl<'t> Parser<'t> {
     }
 
     fn local(&mut self) -> Option<Statement> {
-        if let Some(name) = self.another_name() {
-            self.locals.push(name);
-            return Some(Statement::Local {
-                names: 1,
-                values: Vec::new(),
-            });
-        }
-        let mut names = vec![self.name()?];
+        let mut locals = vec![Local::of_value(self.name()?)];
         while self.mark(",").is_some() {
-            names.push(self.name()?);
+            locals.push(Local::of_value(self.name()?));
         }
         let mut values = Vec::new();
-        if self.mark("=").is_some() {
-            values = self.listed(Self::expression)?;
+        let mut has_more = self.mark("=").is_some();
+        while has_more {
+            let function = self.function_alone();
+            values.push(match function {
+                Some(_) => Expression::Nil,
+                None => self.expression()?,
+            });
+            if let Some(local) = locals.get_mut(values.len() - 1) {
+                local.function = function;
+            }
+            has_more = self.mark(",").is_some();
         }
         let statement = Statement::Local {
-            names: names.len(),
+            names: locals.len(),
             values,
         };
-        self.locals.extend(names.into_iter().map(Local::of_value));
+        self.locals.extend(locals);
         Some(statement)
     }
 
-    /// `name = redis.call`: another name of a function.
-    fn another_name(&mut self) -> Option<Local<'t>> {
-        let [Token::Name(name), Token::Mark("="), left @ ..] = self.left else {
-            return None;
-        };
-        let before = std::mem::replace(&mut self.left, left);
+    /// A function that is named but not called.
+    fn function_alone(&mut self) -> Option<Function> {
+        let before = self.left;
         let function = match self.next() {
-            Some(Token::Name(first)) if !KEYWORDS.contains(name) && self.place(first).is_none() => {
-                self.function(first)
-            }
+            Some(Token::Name(name)) if self.place(name).is_none() => self.function(name),
             _ => None,
         };
-        // It is called, or something else of it is the value.
-        let ends = !matches!(self.left.first(), Some(Token::Mark(_)));
-        if function.is_none() || !ends {
+        let is_alone = match self.left.first() {
+            Some(Token::Mark(mark)) => *mark == ",",
+            Some(Token::Name(b"and" | b"or")) => false,
+            _ => true,
+        };
+        if function.is_none() || !is_alone {
             self.left = before;
             return None;
         }
-        Some(Local { name, function })
+        function
     }
 
     fn branches(&mut self) -> Option<Statement> {
@@ -312,7 +312,7 @@ impl<'t> Parser<'t> {
         };
         match *name {
             b"ok" => Some((Function::Status, left)),
-            b"err" => Some((Function::Error, left)),
+            b"err" => Some((Function::Failed, left)),
             _ => None,
         }
     }

@@ -3,7 +3,7 @@
 use bumpalo::Bump;
 use nuthatch_base::memory::reserve::spare;
 
-use crate::number::{self, DIGITS_OF_ARGUMENT, DIGITS_OF_TEXT};
+use crate::number::{as_argument, as_text};
 use crate::texts::looked_up;
 use crate::tree::{
     Answer, Binary, Block, Expression, Field, Function, List, Script, Statement, Unary,
@@ -247,11 +247,13 @@ impl<'a> Run<'a, '_> {
     }
 
     /// The text that a value is, or that its number is written as.
-    fn written(&mut self, value: &Value<'a>, digits: usize) -> Result<Option<&'a [u8]>, Failure> {
+    fn written(
+        &mut self,
+        value: &Value<'a>,
+        by: fn(f64) -> String,
+    ) -> Result<Option<&'a [u8]>, Failure> {
         Ok(match value {
-            Value::Number(number) => {
-                Some(self.made([number::written(*number, digits).as_bytes(), b""])?)
-            }
+            Value::Number(number) => Some(self.made([by(*number).as_bytes(), b""])?),
             Value::Text(text) => Some(text),
             _ => None,
         })
@@ -319,7 +321,7 @@ impl<'a> Run<'a, '_> {
                     Value::kind(value)
                 ))
             };
-            self.written(value, DIGITS_OF_TEXT)?.ok_or_else(odd)
+            self.written(value, as_text)?.ok_or_else(odd)
         };
         let sides = [side(left)?, side(right)?];
         self.made(sides)
@@ -334,10 +336,11 @@ impl<'a> Run<'a, '_> {
                 other => other?,
             },
             Function::Status => Value::Status(line_of(first)?),
-            Function::Error => Value::Error(line_of(first)?),
+            Function::Error => Value::Error(self.error_of(line_of(first)?)?),
+            Function::Failed => Value::Error(line_of(first)?),
             Function::Replicate => Value::Bool(true),
             Function::ToNumber => first.number().map_or(Value::Nil, Value::Number),
-            Function::ToText => match (first, self.written(first, DIGITS_OF_TEXT)?) {
+            Function::ToText => match (first, self.written(first, as_text)?) {
                 (_, Some(text)) => Value::Text(text),
                 (Value::Nil, _) => Value::Text(b"nil"),
                 (Value::Bool(true), _) => Value::Text(b"true"),
@@ -359,10 +362,19 @@ impl<'a> Run<'a, '_> {
         })
     }
 
+    /// An error of this text: a word that tells its kind, and others. A text without a kind gets `ERR`.
+    fn error_of(&mut self, text: &'a [u8]) -> Result<&'a [u8], Failure> {
+        let text = text.strip_prefix(b"-").unwrap_or(text);
+        match text.contains(&b' ') {
+            true => Ok(text),
+            false => self.made([b"ERR ", text]),
+        }
+    }
+
     /// The text that a function of texts is about.
     fn text_of(&mut self, value: &Value<'a>) -> Result<&'a [u8], Failure> {
         let odd = || Failure::says(&format!("string expected, got {}", value.kind()));
-        self.written(value, DIGITS_OF_TEXT)?.ok_or_else(odd)
+        self.written(value, as_text)?.ok_or_else(odd)
     }
 
     fn cased(&mut self, value: &Value<'a>, case: fn(&u8) -> u8) -> Result<&'a [u8], Failure> {
@@ -378,7 +390,7 @@ impl<'a> Run<'a, '_> {
         let words = "ERR Lua redis lib command arguments must be strings or integers";
         let mut word = |value| {
             let no_word = || Failure::Error(words.into());
-            self.written(value, DIGITS_OF_ARGUMENT)?.ok_or_else(no_word)
+            self.written(value, as_argument)?.ok_or_else(no_word)
         };
         let words = values
             .iter()

@@ -256,6 +256,17 @@ fn expressions_are_those_of_lua() {
             "{expression}"
         );
     }
+    for (error, text) in [
+        ("redis.error_reply('GONE')", &b"ERR GONE"[..]),
+        ("redis.error_reply('-GONE')", b"ERR GONE"),
+        ("redis.error_reply('-GONE it is')", b"GONE it is"),
+        ("redis.error_reply('GONE it is')", b"GONE it is"),
+        ("{err = 'GONE'}", b"GONE"),
+    ] {
+        let text = Ok(Value::Error(text));
+        let script = format!("redis.call('get', KEYS[1]) return {error}");
+        assert_eq!(run(&script, None, &[]).0, text, "{error}");
+    }
     let status = Ok(Value::Status(b"FINE"));
     assert_eq!(
         run("redis.call('get', KEYS[1]) return {ok = 'FINE'}", None, &[]).0,

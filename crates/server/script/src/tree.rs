@@ -114,6 +114,8 @@ pub enum Function {
     Status,
     /// `redis.error_reply`.
     Error,
+    /// `{err = ...}`, whose text stays as it is.
+    Failed,
     /// `redis.replicate_commands`, by which scripts of old say that they ask for the time. There is nothing to do.
     Replicate,
     ToNumber,
