@@ -211,6 +211,46 @@ end
 
 return current
 """,
+    "Bull releases": """
+local rcall = redis.call
+
+if rcall("GET", KEYS[1]) == ARGV[1] then
+  return rcall("DEL", KEYS[1])
+else
+  return 0
+end
+""",
+    "Bull takes": 'if redis.call("SET", KEYS[1], ARGV[1], "NX", "PX", ARGV[2]) then return 1 else return 0 end',
+    "walrus cas": """
+local value_length = string.len(ARGV[1])
+if redis.call('GETRANGE', KEYS[1], 0, value_length - 1) == ARGV[1] then
+  redis.call('SET', KEYS[1], ARGV[2])
+  return 1
+else
+  return 0
+end
+""",
+    "redislock obtain": """
+if redis.call("set", KEYS[1], ARGV[1], "NX", "PX", ARGV[2]) then return redis.status_reply("OK") end
+
+local offset = tonumber(ARGV[3])
+if redis.call("getrange", KEYS[1], 0, offset-1) == string.sub(ARGV[1], 1, offset) then return redis.call("set", KEYS[1], ARGV[1], "PX", ARGV[2]) end
+""",
+    "rate-limit-redis": "local windowMs = tonumber(ARGV[2]) local timeToExpire = redis.call('PTTL', KEYS[1]) if timeToExpire <= 0 then "
+    "redis.call('SET', KEYS[1], 1, 'PX', windowMs) return { 1, windowMs } end "
+    "local totalHits = redis.call('INCR', KEYS[1]) return { totalHits, timeToExpire > 0 }",
+    "ulule's limiter": "local key = KEYS[1] local count = tonumber(ARGV[3]) local ttl = tonumber(ARGV[2]) local ret = redis.call('incrby', key, ARGV[3]) "
+    "if ret == count then if ttl > 0 then redis.call('pexpire', key, ARGV[2]) end return {ret, ttl} end return {ret, redis.call('ttl', key)}",
+    "pottery's acquired": "if redis.call('get', KEYS[1]) == ARGV[1] then local pttl = redis.call('pttl', KEYS[1]) return (pttl > 0) and 1 or 0 else return 0 end",
+    "aioredlock": "local identifier = redis.call('get', KEYS[1]) if not identifier or identifier == ARGV[1] then "
+    "return redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2]) else return redis.error_reply('ERROR') end",
+    "Nextcloud's ncad": 'if redis.call("get", KEYS[1]) ~= ARGV[1] then return redis.call("del", KEYS[1]) else return 0 end',
+    "texts": "local v = redis.call('getrange', KEYS[1], 0, -1) return {v:len(), v:upper(), ('X' .. v):lower(), v:sub(2), v:sub(-1, 9), string.sub(v, 0), "
+    "string.sub(v, 2, -2), v:sub(3, 1), v:byte() or -1, v:byte(2) or -1, v:byte(-1) or -1, v:byte(0) or -1, string.len(12.5), ARGV[1]:byte(9),}",
+    "other names": "local call, n = redis.pcall local get = redis.call local number = tonumber n = call('incr', KEYS[1]) "
+    "return {type(n), number(get('strlen', KEYS[1])), redis.replicate_commands()}",
+    "a time": "local now = redis.call('TIME') redis.call('setnx', KEYS[1], 1) return {#now, now[1] == redis.call('TIME')[1], "
+    "now[2] == redis.call('TIME')[2], now[1] - 1700000000 > 0, type(now), type(now[1]), now[3] == nil, now.ok == nil}",
     "a rate limiter": "local n = redis.call('INCR', KEYS[1]) if n == 1 then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return n",
     "a rate limiter that tells": "local n = redis.call('incr', KEYS[1]); local left = redis.call('ttl', KEYS[1]) "
     "if left < 0 then redis.call('expire', KEYS[1], ARGV[2]) left = tonumber(ARGV[2]) end return {n, left}",
@@ -258,6 +298,46 @@ def of_scripts():
 def test_what_scripts_of_programs_do(pair):
     for said in of_scripts():
         judge(pair, [said])
+
+
+# A limiter by the generic cell rate algorithm, in the words in which go-redis' redis_rate is written.
+CELL_RATE = """
+redis.replicate_commands()
+
+local interval = ARGV[3] / ARGV[2]
+local increment = interval * tonumber(ARGV[4])
+local epoch = 1483228800 -- A double has too few digits for microseconds since 1970.
+local now = redis.call("TIME")
+now = (now[1] - epoch) + (now[2] / 1000000)
+local arrival = redis.call("GET", KEYS[1])
+if not arrival then
+  arrival = now
+else
+  arrival = tonumber(arrival)
+end
+arrival = math.max(arrival, now)
+local left = (now - (arrival + increment - interval * ARGV[1])) / interval
+if left < 0 then
+  return {
+    0, -- passed
+    left,
+    tostring(arrival - now),
+  }
+end
+redis.call("SET", KEYS[1], arrival + increment, "EX", math.ceil(arrival + increment - now))
+return {ARGV[4] + 0, left, tostring(-1)}
+"""
+
+
+def test_a_limiter_by_the_time(pair):
+    """Three pass in an hour at once. Those behind them are refused, and are told that an hour is left, or nearly."""
+    for server in pair:
+        said = line("DEL s") + 5 * request("EVAL", CELL_RATE, 1, "s", 3, 3, 3600, 1) + line("TTL s") + line("GET s")
+        passed = b"".join(b"*3\r\n:1\r\n:%d\r\n$2\r\n-1\r\n" % left for left in (2, 1, 0))
+        refused = rb"\*3\r\n:0\r\n:0\r\n\$\d+\r\n(3[56]\d\d(\.\d+)?)\r\n"
+        kept = rb":3[56]\d\d\r\n\$\d+\r\n\d{9}(\.\d{1,7})?\r\n"
+        answer = converse(server.port, said)
+        assert re.match(rb":\d\r\n" + re.escape(passed) + 2 * refused + kept, answer), answer
 
 
 NUMBERS_OF_SCRIPTS = """

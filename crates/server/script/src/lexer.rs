@@ -16,9 +16,9 @@ pub enum Token<'a> {
 }
 
 /// Marks: those of more bytes come before those that they begin with.
-const MARKS: [&str; 22] = [
+const MARKS: [&str; 23] = [
     "..", "==", "~=", "<=", ">=", "<", ">", "=", "+", "-", "*", "/", "%", "#", "(", ")", "{", "}",
-    "[", "]", ",", ".",
+    "[", "]", ",", ".", ":",
 ];
 
 /// All tokens of `text`. `None` if a byte begins no token, or a token does not end.

@@ -8,8 +8,8 @@
 //!   knows neither commands nor engines.
 //! * [`Library`]: scripts by the SHA-1 of their text, a limited number of them.
 //!
-//! What is left out is what could run for long or grow: loops (but one over the keys, of which there is one), functions,
-//! tables other than an answer's, further libraries. So a script takes as many steps as its text has words, and more for
+//! What is left out is what could run for long or grow: loops (but one over the keys, of which there is one), functions
+//! of its own, tables other than an answer's, most libraries. So a script takes as many steps as its text has words, and more for
 //! the long texts that it compares or joins ([`Ran::steps`]): beyond a limit it ends, and nothing of it takes
 //! effect. No text is copied but by `..`. What is made is in the arena of the run, up to a limit, and an allocation of
 //! it may fail.
@@ -37,12 +37,14 @@ mod parser;
 mod run;
 #[cfg(test)]
 mod tests;
+mod texts;
 mod tree;
 mod value;
 
 pub use library::{Library, Name};
 pub use parser::COMMANDS;
 pub use run::{Calls, Failure, Ran};
+pub use texts::integer;
 pub use tree::Script;
 pub use value::Value;
 

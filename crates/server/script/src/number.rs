@@ -29,25 +29,52 @@ pub fn parse(text: &[u8]) -> Option<f64> {
     (used > 0 && is_all).then_some(number)
 }
 
-/// Digits of a number in a text, and in an argument of a command.
-pub const DIGITS_OF_TEXT: usize = 14;
-pub const DIGITS_OF_ARGUMENT: usize = 17;
+/// Digits of a number in a text.
+const DIGITS: usize = 14;
 
-/// A number as C's `%.{digits}g` writes it.
-pub fn written(number: f64, digits: usize) -> String {
+/// A number as an argument of a command, as Redis writes it since 7.2: by the fewest digits that tell it.
+pub fn as_argument(number: f64) -> String {
+    /// Half of the largest integer: whole numbers up to here have all of their digits.
+    const WHOLE_MAX: f64 = (i64::MAX / 2) as f64;
+    /// Zeros that are written behind the digits of a whole number beyond that.
+    const ZEROS_MAX: i32 = 7;
+    if !number.is_finite() {
+        return as_text(number);
+    }
+    if number.abs() <= WHOLE_MAX && number.fract() == 0.0 {
+        return (number as i64).to_string();
+    }
+    let sign = if number < 0.0 { "-" } else { "" };
+    let scientific = format!("{:e}", number.abs());
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or_default();
+    let digits = mantissa.replace('.', "");
+    // The place of the last digit.
+    let last = exponent + 1 - digits.len() as i32;
+    let zeros_max = ZEROS_MAX - sign.len() as i32;
+    let is_whole = last >= 0 && exponent.abs() < digits.len() as i32 + zeros_max;
+    let is_fraction = last < 0 && (last > -7 || exponent.abs() < 4);
+    match is_whole || is_fraction {
+        true => number.to_string(),
+        false => format!("{sign}{mantissa}e{exponent:+}"),
+    }
+}
+
+/// A number in a text, as C's `%.14g` writes it.
+pub fn as_text(number: f64) -> String {
     if !number.is_finite() {
         let name = if number.is_nan() { "nan" } else { "inf" };
         let sign = if number.is_sign_negative() { "-" } else { "" };
         return format!("{sign}{name}");
     }
-    let scientific = format!("{:.*e}", digits - 1, number);
+    let scientific = format!("{:.*e}", DIGITS - 1, number);
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or_default();
-    if exponent < -4 || exponent >= digits as i32 {
+    if exponent < -4 || exponent >= DIGITS as i32 {
         let sign = if exponent < 0 { '-' } else { '+' };
         return format!("{}e{sign}{:02}", shortened(mantissa), exponent.abs());
     }
-    let decimals = (digits as i32 - 1 - exponent) as usize;
+    let decimals = (DIGITS as i32 - 1 - exponent) as usize;
     shortened(&format!("{number:.decimals$}")).to_owned()
 }
 
@@ -107,21 +134,40 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_written_as_by_c() {
+    fn numbers_are_written_as_in_redis() {
         for (number, text, argument) in [
             (0.0, "0", "0"),
             (1.0, "1", "1"),
             (-30_000.0, "-30000", "-30000"),
             (1.5, "1.5", "1.5"),
-            (0.1, "0.1", "0.10000000000000001"),
+            (0.1, "0.1", "0.1"),
+            (-0.0, "-0", "0"),
             (1e13, "10000000000000", "10000000000000"),
             (1e14, "1e+14", "100000000000000"),
             (1e20, "1e+20", "1e+20"),
-            (0.00001, "1e-05", "1.0000000000000001e-05"),
+            (0.00001, "1e-05", "0.00001"),
+            (1e-7, "1e-07", "1e-7"),
+            (-1.25e-6, "-1.25e-06", "-1.25e-6"),
+            (1.0 / 3.0, "0.33333333333333", "0.3333333333333333"),
+            (312_681_270.399_015, "312681270.39902", "312681270.399015"),
+            (1e18, "1e+18", "1000000000000000000"),
+            (
+                9_223_372_036_854_775_807.0,
+                "9.2233720368548e+18",
+                "9223372036854776000",
+            ),
+            (
+                -9_223_372_036_854_775_807.0,
+                "-9.2233720368548e+18",
+                "-9223372036854776000",
+            ),
+            (1e19, "1e+19", "1e+19"),
+            (5e-324, "4.9406564584125e-324", "5e-324"),
+            (f64::MAX, "1.7976931348623e+308", "1.7976931348623157e+308"),
             (f64::INFINITY, "inf", "inf"),
         ] {
-            assert_eq!(written(number, DIGITS_OF_TEXT), text);
-            assert_eq!(written(number, DIGITS_OF_ARGUMENT), argument);
+            assert_eq!(as_text(number), text);
+            assert_eq!(as_argument(number), argument);
         }
     }
 }

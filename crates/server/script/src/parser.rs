@@ -7,7 +7,7 @@ use crate::tree::{
 };
 
 /// The commands that a script may call: each is about one plain value.
-pub const COMMANDS: [&[u8]; 27] = [
+pub const COMMANDS: [&[u8]; 29] = [
     b"get",
     b"set",
     b"setex",
@@ -17,6 +17,8 @@ pub const COMMANDS: [&[u8]; 27] = [
     b"getdel",
     b"getex",
     b"strlen",
+    b"getrange",
+    b"substr",
     b"del",
     b"unlink",
     b"exists",
@@ -90,14 +92,30 @@ impl Script {
 
 struct Parser<'t> {
     left: &'t [Token<'t>],
-    /// The names of the local variables that are in scope.
-    locals: Vec<&'t [u8]>,
+    /// The local variables that are in scope.
+    locals: Vec<Local<'t>>,
     /// Blocks around what comes next.
     blocks: usize,
     /// Nodes of the expression so far.
     nodes: usize,
     /// Calls of commands so far.
     commands: usize,
+}
+
+/// A local variable.
+struct Local<'t> {
+    name: &'t [u8],
+    /// The function that it is another name of. It has no value then.
+    function: Option<Function>,
+}
+
+impl<'t> Local<'t> {
+    fn of_value(name: &'t [u8]) -> Self {
+        Self {
+            name,
+            function: None,
+        }
+    }
 }
 
 impl<'t> Parser<'t> {
@@ -180,6 +198,9 @@ impl<'t> Parser<'t> {
         }
         if let [Token::Name(name), Token::Mark("="), left @ ..] = self.left {
             let place = self.place(name)?;
+            if self.locals[place].function.is_some() {
+                return None;
+            }
             self.left = left;
             let value = self.expression()?;
             return Some(Statement::Assign { place, value });
@@ -191,20 +212,48 @@ impl<'t> Parser<'t> {
     }
 
     fn local(&mut self) -> Option<Statement> {
-        let mut names = vec![self.name()?];
+        let mut locals = vec![Local::of_value(self.name()?)];
         while self.mark(",").is_some() {
-            names.push(self.name()?);
+            locals.push(Local::of_value(self.name()?));
         }
         let mut values = Vec::new();
-        if self.mark("=").is_some() {
-            values = self.listed(Self::expression)?;
+        let mut has_more = self.mark("=").is_some();
+        while has_more {
+            let function = self.function_alone();
+            values.push(match function {
+                Some(_) => Expression::Nil,
+                None => self.expression()?,
+            });
+            if let Some(local) = locals.get_mut(values.len() - 1) {
+                local.function = function;
+            }
+            has_more = self.mark(",").is_some();
         }
         let statement = Statement::Local {
-            names: names.len(),
+            names: locals.len(),
             values,
         };
-        self.locals.extend(names);
+        self.locals.extend(locals);
         Some(statement)
+    }
+
+    /// A function that is named but not called.
+    fn function_alone(&mut self) -> Option<Function> {
+        let before = self.left;
+        let function = match self.next() {
+            Some(Token::Name(name)) if self.place(name).is_none() => self.function(name),
+            _ => None,
+        };
+        let is_alone = match self.left.first() {
+            Some(Token::Mark(mark)) => *mark == ",",
+            Some(Token::Name(b"and" | b"or")) => false,
+            _ => true,
+        };
+        if function.is_none() || !is_alone {
+            self.left = before;
+            return None;
+        }
+        function
     }
 
     fn branches(&mut self) -> Option<Statement> {
@@ -234,14 +283,15 @@ impl<'t> Parser<'t> {
             self.mark("}")?;
             Answer::One(Expression::Call(function, vec![value]))
         } else if self.mark("{").is_some() {
-            let values = match self.mark("}") {
-                Some(()) => Vec::new(),
-                None => {
-                    let values = self.listed(Self::expression)?;
+            let mut values = Vec::new();
+            while self.mark("}").is_none() {
+                values.push(self.expression()?);
+                // A comma may be behind the last one, too.
+                if self.mark(",").is_none() {
                     self.mark("}")?;
-                    values
+                    break;
                 }
-            };
+            }
             Answer::List(values)
         } else {
             Answer::One(self.expression()?)
@@ -262,7 +312,7 @@ impl<'t> Parser<'t> {
         };
         match *name {
             b"ok" => Some((Function::Status, left)),
-            b"err" => Some((Function::Error, left)),
+            b"err" => Some((Function::Failed, left)),
             _ => None,
         }
     }
@@ -279,7 +329,7 @@ impl<'t> Parser<'t> {
         self.mark(")")?;
         self.word("do")?;
         let outer = self.locals.len();
-        self.locals.extend([index, key]);
+        self.locals.extend([index, key].map(Local::of_value));
         let block = self.block()?;
         self.locals.truncate(outer);
         self.word("end")?;
@@ -287,7 +337,7 @@ impl<'t> Parser<'t> {
     }
 
     fn place(&self, name: &[u8]) -> Option<usize> {
-        self.locals.iter().rposition(|local| *local == name)
+        self.locals.iter().rposition(|local| local.name == name)
     }
 
     /// What `one` takes, once or more, with commas in between.
@@ -382,32 +432,46 @@ impl<'t> Parser<'t> {
         Some(list)
     }
 
-    /// A value, and the fields of it.
+    /// A value, and its fields, elements and methods. A constant has none but in brackets.
     fn suffixed(&mut self) -> Option<Expression> {
+        let has_none = match self.left.first()? {
+            Token::Text(_) | Token::Number(_) => true,
+            Token::Name(name) => matches!(*name, b"nil" | b"true" | b"false"),
+            Token::Mark(_) => false,
+        };
         let mut value = self.value()?;
-        loop {
-            let field = match self.left {
-                [Token::Mark("."), Token::Name(name), left @ ..] => Some((*name, left)),
-                [
-                    Token::Mark("["),
-                    Token::Text(name),
-                    Token::Mark("]"),
-                    left @ ..,
-                ] => Some((&name[..], left)),
-                _ => None,
-            };
-            let Some((name, left)) = field else {
-                return Some(value);
-            };
-            let field = match name {
-                b"ok" => Field::Ok,
-                b"err" => Field::Err,
-                _ => return None,
-            };
+        while !has_none && let [Token::Mark(mark @ ("." | "[" | ":")), left @ ..] = self.left {
             self.node()?;
             self.left = left;
-            value = Expression::Field(Box::new(value), field);
+            value = match *mark {
+                "." => Expression::Field(Box::new(value), field(self.name()?)?),
+                "[" => self.element(value)?,
+                _ => self.method(value)?,
+            };
         }
+        Some(value)
+    }
+
+    /// `'ok'`, `'err'` or a number in brackets, behind the first of them.
+    fn element(&mut self, value: Expression) -> Option<Expression> {
+        let element = match self.left {
+            [Token::Text(name), Token::Mark("]"), left @ ..] => {
+                self.left = left;
+                return Some(Expression::Field(Box::new(value), field(name)?));
+            }
+            _ => Expression::Item(Box::new((value, self.part(0)?))),
+        };
+        self.mark("]")?;
+        Some(element)
+    }
+
+    /// The call of a text's method, behind its colon.
+    fn method(&mut self, text: Expression) -> Option<Expression> {
+        let function = Function::of_texts(self.name()?)?;
+        let mut arguments = vec![text];
+        arguments.extend(self.arguments()?);
+        let fits = function.takes(arguments.len());
+        fits.then_some(Expression::Method(function, arguments))
     }
 
     fn value(&mut self) -> Option<Expression> {
@@ -424,8 +488,14 @@ impl<'t> Parser<'t> {
             Token::Name(b"true") => Expression::Bool(true),
             Token::Name(b"false") => Expression::Bool(false),
             Token::Name(name) => match self.place(name) {
-                Some(place) => Expression::Local(place),
-                None => self.call(name)?,
+                Some(place) => match self.locals[place].function {
+                    Some(function) => self.call(function)?,
+                    None => Expression::Local(place),
+                },
+                None => {
+                    let function = self.function(name)?;
+                    self.call(function)?
+                }
             },
             Token::Mark("(") => {
                 let value = self.part(0)?;
@@ -436,13 +506,13 @@ impl<'t> Parser<'t> {
         })
     }
 
-    /// The call of a function whose first word was taken.
-    fn call(&mut self, name: &[u8]) -> Option<Expression> {
-        let function = match name {
+    /// The function whose first word was taken.
+    fn function(&mut self, name: &[u8]) -> Option<Function> {
+        Some(match name {
             b"tonumber" => Function::ToNumber,
             b"tostring" => Function::ToText,
             b"type" => Function::Kind,
-            b"redis" | b"server" | b"math" => {
+            b"redis" | b"server" | b"math" | b"string" => {
                 self.mark(".")?;
                 match (name, self.name()?) {
                     (b"math", b"floor") => Function::Floor,
@@ -453,25 +523,52 @@ impl<'t> Parser<'t> {
                     (b"redis" | b"server", b"pcall") => Function::CommandOrError,
                     (b"redis" | b"server", b"status_reply") => Function::Status,
                     (b"redis" | b"server", b"error_reply") => Function::Error,
+                    (b"redis" | b"server", b"replicate_commands") => Function::Replicate,
+                    (b"string", name) => Function::of_texts(name)?,
                     _ => return None,
                 }
             }
             _ => return None,
-        };
-        self.mark("(")?;
-        // They are parts of the expression that the call is in.
-        let arguments = self.listed(|parser| parser.part(0))?;
-        self.mark(")")?;
+        })
+    }
+
+    /// The call of a function, whose arguments come next.
+    fn call(&mut self, function: Function) -> Option<Expression> {
+        let arguments = self.arguments()?;
         let fits = match function {
+            Function::Command | Function::CommandOrError if is_time(&arguments) => true,
             Function::Command | Function::CommandOrError => {
                 self.commands += 1;
                 is_command(&arguments)
             }
-            Function::Max | Function::Min => true,
-            _ => arguments.len() == 1,
+            _ => function.takes(arguments.len()),
         };
         fits.then_some(Expression::Call(function, arguments))
     }
+
+    /// The arguments of a call: parts of the expression that the call is in.
+    fn arguments(&mut self) -> Option<Vec<Expression>> {
+        self.mark("(")?;
+        if self.mark(")").is_some() {
+            return Some(Vec::new());
+        }
+        let arguments = self.listed(|parser| parser.part(0))?;
+        self.mark(")")?;
+        Some(arguments)
+    }
+}
+
+fn field(name: &[u8]) -> Option<Field> {
+    match name {
+        b"ok" => Some(Field::Ok),
+        b"err" => Some(Field::Err),
+        _ => None,
+    }
+}
+
+/// True if these are the words of TIME, the only command without a key.
+fn is_time(arguments: &[Expression]) -> bool {
+    matches!(arguments, [Expression::Text(name)] if name.eq_ignore_ascii_case(b"time"))
 }
 
 /// True if the first of these is the name of a command that a script may call, and a key follows.

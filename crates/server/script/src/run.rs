@@ -3,7 +3,8 @@
 use bumpalo::Bump;
 use nuthatch_base::memory::reserve::spare;
 
-use crate::number::{self, DIGITS_OF_ARGUMENT, DIGITS_OF_TEXT};
+use crate::number::{as_argument, as_text};
+use crate::texts::looked_up;
 use crate::tree::{
     Answer, Binary, Block, Expression, Field, Function, List, Script, Statement, Unary,
 };
@@ -47,7 +48,7 @@ impl Failure {
 
 /// What carries out a script's commands.
 pub trait Calls<'a> {
-    /// Carries out a command, whose second word is the script's key.
+    /// Carries out a command, whose second word is the script's key, or TIME, which has none.
     fn call(&mut self, words: &[&'a [u8]]) -> Result<Value<'a>, Failure>;
 }
 
@@ -193,15 +194,26 @@ impl<'a> Run<'a, '_> {
                 (Value::Status(text), Field::Ok) | (Value::Error(text), Field::Err) => {
                     Value::Text(text)
                 }
-                (Value::Status(_) | Value::Error(_) | Value::Text(_), _) => Value::Nil,
-                (other, _) => {
-                    let words = format!("attempt to index a {} value", other.kind());
-                    return Err(Failure::says(&words));
+                (Value::Status(_) | Value::Error(_) | Value::List(_) | Value::Text(_), _) => {
+                    Value::Nil
                 }
+                (other, _) => return Err(no_index(&other)),
             },
+            Expression::Item(sides) => {
+                let list = self.value(&sides.0)?;
+                let index = self.value(&sides.1)?;
+                item(list, &index)?
+            }
             Expression::Call(function, arguments) => {
                 let values = self.values(arguments)?;
                 self.call(*function, &values)?
+            }
+            Expression::Method(function, arguments) => {
+                let values = self.values(arguments)?;
+                match values.first() {
+                    Some(Value::Text(_)) => self.call(*function, &values)?,
+                    other => return Err(no_index(other.unwrap_or(&Value::Nil))),
+                }
             }
         })
     }
@@ -218,32 +230,41 @@ impl<'a> Run<'a, '_> {
 
     /// A text of these pieces.
     fn made(&mut self, pieces: [&[u8]; 2]) -> Result<&'a [u8], Failure> {
-        let len = pieces[0].len() + pieces[1].len();
-        self.step(len)?;
-        self.room = self.room.checked_sub(len).ok_or(Failure::TooLong)?;
-        let made = spare(|| self.arena.try_alloc_slice_fill_copy(len, 0));
-        let made = made.map_err(|_| Failure::OutOfMemory)?;
+        let made = self.space(pieces[0].len() + pieces[1].len())?;
         let (front, back) = made.split_at_mut(pieces[0].len());
         front.copy_from_slice(pieces[0]);
         back.copy_from_slice(pieces[1]);
         Ok(made)
     }
 
+    /// Room for a text that is made.
+    fn space(&mut self, len: usize) -> Result<&'a mut [u8], Failure> {
+        self.step(len)?;
+        self.room = self.room.checked_sub(len).ok_or(Failure::TooLong)?;
+        let arena = self.arena;
+        let made = spare(|| arena.try_alloc_slice_fill_copy(len, 0));
+        made.map_err(|_| Failure::OutOfMemory)
+    }
+
     /// The text that a value is, or that its number is written as.
-    fn written(&mut self, value: &Value<'a>, digits: usize) -> Result<Option<&'a [u8]>, Failure> {
+    fn written(
+        &mut self,
+        value: &Value<'a>,
+        by: fn(f64) -> String,
+    ) -> Result<Option<&'a [u8]>, Failure> {
         Ok(match value {
-            Value::Number(number) => {
-                Some(self.made([number::written(*number, digits).as_bytes(), b""])?)
-            }
+            Value::Number(number) => Some(self.made([by(*number).as_bytes(), b""])?),
             Value::Text(text) => Some(text),
             _ => None,
         })
     }
 
     fn element(&self, list: List, index: &Value<'a>) -> Value<'a> {
-        let index = match index {
-            Value::Number(index) if *index >= 1.0 && index.fract() == 0.0 => *index as usize - 1,
-            _ => return Value::Nil,
+        let Value::Number(index) = index else {
+            return Value::Nil;
+        };
+        let Some(index) = place(*index) else {
+            return Value::Nil;
         };
         match list {
             List::Keys if index == 0 => Value::Text(self.key),
@@ -275,6 +296,12 @@ impl<'a> Run<'a, '_> {
         }
         Ok(match operator {
             Binary::And | Binary::Or => right,
+            // Each answer is a list of its own: what is in it does not matter.
+            Binary::Equal | Binary::Unequal
+                if matches!((&left, &right), (Value::List(_), Value::List(_))) =>
+            {
+                return Err(Failure::Unknown);
+            }
             Binary::Equal => Value::Bool(left == right),
             Binary::Unequal => Value::Bool(left != right),
             Binary::Less => Value::Bool(is_less(&left, &right)?),
@@ -294,7 +321,7 @@ impl<'a> Run<'a, '_> {
                     Value::kind(value)
                 ))
             };
-            self.written(value, DIGITS_OF_TEXT)?.ok_or_else(odd)
+            self.written(value, as_text)?.ok_or_else(odd)
         };
         let sides = [side(left)?, side(right)?];
         self.made(sides)
@@ -309,9 +336,11 @@ impl<'a> Run<'a, '_> {
                 other => other?,
             },
             Function::Status => Value::Status(line_of(first)?),
-            Function::Error => Value::Error(line_of(first)?),
+            Function::Error => Value::Error(self.error_of(line_of(first)?)?),
+            Function::Failed => Value::Error(line_of(first)?),
+            Function::Replicate => Value::Bool(true),
             Function::ToNumber => first.number().map_or(Value::Nil, Value::Number),
-            Function::ToText => match (first, self.written(first, DIGITS_OF_TEXT)?) {
+            Function::ToText => match (first, self.written(first, as_text)?) {
                 (_, Some(text)) => Value::Text(text),
                 (Value::Nil, _) => Value::Text(b"nil"),
                 (Value::Bool(true), _) => Value::Text(b"true"),
@@ -324,21 +353,51 @@ impl<'a> Run<'a, '_> {
             Function::Ceil => Value::Number(number_of(first)?.ceil()),
             Function::Max => Value::Number(folded(values, |most, number| number > most)?),
             Function::Min => Value::Number(folded(values, |least, number| number < least)?),
+            Function::Length | Function::Part | Function::Byte => {
+                let text = self.text_of(first)?;
+                looked_up(function, text, &values[1..])?
+            }
+            Function::Lower => Value::Text(self.cased(first, u8::to_ascii_lowercase)?),
+            Function::Upper => Value::Text(self.cased(first, u8::to_ascii_uppercase)?),
         })
+    }
+
+    /// An error of this text: a word that tells its kind, and others. A text without a kind gets `ERR`.
+    fn error_of(&mut self, text: &'a [u8]) -> Result<&'a [u8], Failure> {
+        let text = text.strip_prefix(b"-").unwrap_or(text);
+        match text.contains(&b' ') {
+            true => Ok(text),
+            false => self.made([b"ERR ", text]),
+        }
+    }
+
+    /// The text that a function of texts is about.
+    fn text_of(&mut self, value: &Value<'a>) -> Result<&'a [u8], Failure> {
+        let odd = || Failure::says(&format!("string expected, got {}", value.kind()));
+        self.written(value, as_text)?.ok_or_else(odd)
+    }
+
+    fn cased(&mut self, value: &Value<'a>, case: fn(&u8) -> u8) -> Result<&'a [u8], Failure> {
+        let text = self.text_of(value)?;
+        let made = self.space(text.len())?;
+        for (to, from) in made.iter_mut().zip(text) {
+            *to = case(from);
+        }
+        Ok(made)
     }
 
     fn command(&mut self, values: &[Value<'a>]) -> Result<Value<'a>, Failure> {
         let words = "ERR Lua redis lib command arguments must be strings or integers";
         let mut word = |value| {
             let no_word = || Failure::Error(words.into());
-            self.written(value, DIGITS_OF_ARGUMENT)?.ok_or_else(no_word)
+            self.written(value, as_argument)?.ok_or_else(no_word)
         };
         let words = values
             .iter()
             .map(&mut word)
             .collect::<Result<Vec<_>, _>>()?;
-        // The key is the only one that the script may touch.
-        if words[1] != self.key {
+        // The key is the only one that the script may touch. TIME has none.
+        if words.get(1).is_some_and(|key| *key != self.key) {
             return Err(Failure::Unknown);
         }
         let answer = self.calls.call(&words)?;
@@ -368,7 +427,32 @@ fn line_of<'a>(value: &Value<'a>) -> Result<&'a [u8], Failure> {
     }
 }
 
-fn number_of(value: &Value<'_>) -> Result<f64, Failure> {
+fn no_index(value: &Value<'_>) -> Failure {
+    Failure::says(&format!("attempt to index a {} value", value.kind()))
+}
+
+/// `value[index]`. What is no list has no elements.
+fn item<'a>(value: Value<'a>, index: &Value<'_>) -> Result<Value<'a>, Failure> {
+    match (value, index) {
+        (Value::List(mut values), Value::Number(at)) => {
+            let at = place(*at).filter(|at| *at < values.len());
+            Ok(at.map_or(Value::Nil, |at| values.swap_remove(at)))
+        }
+        // It may be the name of a field.
+        (Value::List(_) | Value::Status(_) | Value::Error(_) | Value::Text(_), Value::Text(_)) => {
+            Err(Failure::Unknown)
+        }
+        (Value::List(_) | Value::Status(_) | Value::Error(_) | Value::Text(_), _) => Ok(Value::Nil),
+        (other, _) => Err(no_index(&other)),
+    }
+}
+
+/// The place of an element that Lua counts from one on.
+fn place(index: f64) -> Option<usize> {
+    (index >= 1.0 && index.fract() == 0.0).then(|| index as usize - 1)
+}
+
+pub fn number_of(value: &Value<'_>) -> Result<f64, Failure> {
     let words = || format!("number expected, got {}", value.kind());
     value.number().ok_or_else(|| Failure::says(&words()))
 }
@@ -391,6 +475,7 @@ fn unary(operator: Unary, value: &Value<'_>) -> Result<Value<'static>, Failure> 
     Ok(match (operator, value) {
         (Unary::Not, value) => Value::Bool(!value.is_true()),
         (Unary::Length, Value::Text(text)) => Value::Number(text.len() as f64),
+        (Unary::Length, Value::List(values)) => Value::Number(values.len() as f64),
         (Unary::Length, other) => {
             let words = format!("attempt to get length of a {} value", other.kind());
             return Err(Failure::says(&words));

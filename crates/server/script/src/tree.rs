@@ -57,8 +57,12 @@ pub enum Expression {
     Binary(Binary, Box<(Expression, Expression)>),
     /// The field of a status or of an error: `.ok`, `.err`.
     Field(Box<Expression>, Field),
+    /// An element of a list that a command answered.
+    Item(Box<(Expression, Expression)>),
     /// A function and its arguments.
     Call(Function, Vec<Expression>),
+    /// A function of texts as a text's method: `text:sub(1, 5)`. The text is the first of the arguments.
+    Method(Function, Vec<Expression>),
 }
 
 /// KEYS or ARGV.
@@ -110,6 +114,10 @@ pub enum Function {
     Status,
     /// `redis.error_reply`.
     Error,
+    /// `{err = ...}`, whose text stays as it is.
+    Failed,
+    /// `redis.replicate_commands`, by which scripts of old say that they ask for the time. There is nothing to do.
+    Replicate,
     ToNumber,
     ToText,
     /// `type`.
@@ -119,4 +127,35 @@ pub enum Function {
     Ceil,
     Max,
     Min,
+    /// `string.len`, `string.sub`, `string.byte` (of one byte), `string.lower`, `string.upper`.
+    Length,
+    Part,
+    Byte,
+    Lower,
+    Upper,
+}
+
+impl Function {
+    /// The function of texts of this name.
+    pub fn of_texts(name: &[u8]) -> Option<Self> {
+        Some(match name {
+            b"len" => Self::Length,
+            b"sub" => Self::Part,
+            b"byte" => Self::Byte,
+            b"lower" => Self::Lower,
+            b"upper" => Self::Upper,
+            _ => return None,
+        })
+    }
+
+    /// True if it takes so many arguments. (Of a command, the parser looks at them.)
+    pub fn takes(self, arguments: usize) -> bool {
+        match self {
+            Self::Max | Self::Min => arguments > 0,
+            Self::Replicate => arguments == 0,
+            Self::Part => (2..=3).contains(&arguments),
+            Self::Byte => (1..=2).contains(&arguments),
+            _ => arguments == 1,
+        }
+    }
 }

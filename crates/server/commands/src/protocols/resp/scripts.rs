@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bumpalo::Bump;
 use nuthatch_protocol::resp::{Error, Eval, ScriptName, Scripts, Version, Writer};
-use nuthatch_script::{Failure, Name, Script, Value};
+use nuthatch_script::{Failure, Name, Script, Value, integer};
 
 use super::slot::Slot;
 use super::spot::{ATTEMPTS, Content, read};
@@ -118,7 +118,7 @@ impl Answers<'_> {
         match value {
             Value::Nil | Value::Bool(false) => writer.null(),
             Value::Bool(true) => writer.integer(1),
-            Value::Number(number) => writer.integer(whole(*number)),
+            Value::Number(number) => writer.integer(integer(*number)),
             Value::Text(text) => self.text(text)?,
             Value::Status(text) => {
                 let text = String::from_utf8_lossy(text).replace(['\r', '\n'], " ");
@@ -165,17 +165,6 @@ impl Answers<'_> {
     }
 }
 
-/// A number without its fraction, as Redis converts it: what does not fit, and what is no number, becomes the least
-/// integer.
-fn whole(number: f64) -> i64 {
-    /// 2^63, the first number that is too large.
-    const END: f64 = 9_223_372_036_854_775_808.0;
-    match number < END {
-        true => number as i64,
-        false => i64::MIN,
-    }
-}
-
 /// The script that a request names.
 fn script(cx: &mut Context<'_, '_>, name: ScriptName<'_>) -> Result<Arc<Script>, Error<'static>> {
     match name {
@@ -213,30 +202,6 @@ pub fn command(cx: &mut Context<'_, '_>, turn: &mut Turn, version: Version, scri
         Scripts::Flush => {
             cx.shared.scripts.clear();
             writer.ok();
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::whole;
-
-    #[test]
-    fn numbers_become_integers_as_in_redis() {
-        let reach = 2_f64.powi(63);
-        for (number, integer) in [
-            (1.9, 1),
-            (-1.9, -1),
-            (-0.0, 0),
-            (1e15, 1_000_000_000_000_000),
-            (-reach, i64::MIN),
-            (reach, i64::MIN),
-            (1e300, i64::MIN),
-            (f64::INFINITY, i64::MIN),
-            (f64::NEG_INFINITY, i64::MIN),
-            (f64::NAN, i64::MIN),
-        ] {
-            assert_eq!(whole(number), integer, "{number}");
         }
     }
 }

@@ -1,6 +1,8 @@
 //! The item of one key while a script works on it: commands change this state, and its commit changes the item. No value
 //! is copied for that: the state refers to the bytes of the item, of the script's arguments, or of its arena.
 
+use std::time::Duration;
+
 use bumpalo::Bump;
 use nuthatch_base::memory::reserve::spare;
 use nuthatch_engine::semantics::may_touch;
@@ -16,6 +18,7 @@ use nuthatch_script::{Calls, Failure, Value};
 
 use super::compare;
 use super::spot::{ask, touch};
+use super::values::range;
 use crate::answers::resp::failure;
 use crate::context::Context;
 use crate::counting::{Change, Kind};
@@ -33,6 +36,8 @@ pub struct Slot<'a> {
     present: Present,
     now: Time,
     clock: &'a Clock,
+    /// The time since 1970, once the script has asked for it.
+    unix: Option<Duration>,
     limits: Limits,
     /// The memory for values that commands make.
     arena: &'a Bump,
@@ -66,6 +71,7 @@ impl<'a> Slot<'a> {
             present,
             now,
             clock,
+            unix: None,
             limits,
             arena,
         }
@@ -186,6 +192,23 @@ impl<'a> Slot<'a> {
         self.set_made(&text).map(Value::Text)
     }
 
+    /// Seconds since 1970, and microseconds: the same at each call, as if the script took no time.
+    fn time(&mut self) -> Result<Value<'a>, Failure> {
+        let clock = self.clock;
+        let unix = *self.unix.get_or_insert_with(|| clock.wall().unix());
+        let text = |number: u64| {
+            let kept = spare(|| self.arena.try_alloc_str(&number.to_string()));
+            let kept = kept.map_err(|_| Failure::OutOfMemory)?;
+            Ok(Value::Text(kept.as_bytes()))
+        };
+        let parts = [unix.as_secs(), unix.subsec_micros().into()];
+        parts
+            .map(text)
+            .into_iter()
+            .collect::<Result<_, _>>()
+            .map(Value::List)
+    }
+
     /// Carries out a command about this key.
     fn command(&mut self, command: &ValueCommand<'a>) -> Result<Value<'a>, Failure> {
         let there = self.value.is_some();
@@ -207,6 +230,10 @@ impl<'a> Slot<'a> {
             ValueCommand::StrLen { .. } => {
                 let len = self.value.map_or(0, <[u8]>::len);
                 Value::Number(len as f64)
+            }
+            ValueCommand::GetRange { start, end, .. } => {
+                let value = self.value.unwrap_or_default();
+                Value::Text(&value[range(value.len(), start, end)])
             }
             ValueCommand::IncrBy { by, .. } => self.add(by)?,
             ValueCommand::IncrByFloat { by, .. } => self.add_decimal(by)?,
@@ -238,6 +265,10 @@ impl<'a> Slot<'a> {
 
 impl<'a> Calls<'a> for Slot<'a> {
     fn call(&mut self, words: &[&'a [u8]]) -> Result<Value<'a>, Failure> {
+        if words.len() == 1 {
+            // TIME, the only command without a key.
+            return self.time();
+        }
         let understood = parse_words(words, &self.limits).map_err(|error| failed(&error))?;
         match understood {
             Some(Understood::Command(Command::Value(command))) => self.command(&command),
@@ -283,7 +314,7 @@ mod tests {
             let arguments: &[&[u8]] = match name {
                 b"set" | b"setnx" | b"getset" | b"incrby" | b"decrby" | b"incrbyfloat"
                 | b"expire" | b"pexpire" | b"expireat" | b"pexpireat" => &[b"5"],
-                b"setex" | b"psetex" => &[b"5", b"5"],
+                b"setex" | b"psetex" | b"getrange" | b"substr" => &[b"5", b"5"],
                 _ => &[],
             };
             let words = [&[name, b"k"], arguments].concat();
@@ -336,6 +367,8 @@ mod tests {
             ("set k y z", Err(Failure::Error(b"ERR syntax error".into()))),
             ("getex k px 5000", text("x")),
             ("strlen k", number(1)),
+            ("getrange k 0 -1", text("x")),
+            ("substr k 1 5", text("")),
             ("exists k", number(1)),
             ("pexpire k -1", number(1)),
             ("exists k", number(0)),

@@ -179,7 +179,7 @@ fn answer_set(turn: &mut Turn, phase: &Phase, set: &Set<'_>, (stored, old): Outc
 }
 
 /// The bytes from `start` to `end`, both included, of a value of this length. Negative numbers count from the end.
-fn range(len: usize, start: i64, end: i64) -> Range<usize> {
+pub fn range(len: usize, start: i64, end: i64) -> Range<usize> {
     if start < 0 && end < 0 && start > end {
         return 0..0;
     }
