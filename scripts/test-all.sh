@@ -95,6 +95,7 @@ after() {
     run dependencies scripts/check-dependencies.sh >$logs/dependencies.log
     run examples scripts/test-examples.sh >$logs/examples.log
     run clients scripts/test-clients.sh >$logs/clients.log
+    run frameworks scripts/test-frameworks.sh >$logs/frameworks.log
     run deploy scripts/test-deploy.sh >$logs/deploy.log
     run dpdk scripts/test-dpdk.sh >$logs/dpdk.log
 } &
@@ -119,7 +120,7 @@ check packages scripts/test-packages.sh
 check c scripts/test-c.sh
 wait $beside $store
 trap - EXIT
-for name in loom setup format fuzz crates portable dependencies examples clients deploy dpdk shmem cluster; do
+for name in loom setup format fuzz crates portable dependencies examples clients frameworks deploy dpdk shmem cluster; do
     echo "==> $name"
     cat $logs/$name.log
     tally $name
