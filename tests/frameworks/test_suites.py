@@ -26,6 +26,12 @@ CACHES = {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", 
 
 ROUNDED = "an item lives up to 63 ms longer than it was asked to, and the test looks at the very moment"
 
+
+def of_its_tests(*names: str) -> list[str]:
+    """Files in the folder of tests of the project that is tried."""
+    return [f"tests/{name}" for name in names]
+
+
 # Its settings for what values are stored as, and for caches that expire early so that not all ask at once. In a process each:
 # its own runner separates them, too.
 DJANGO_REDIS = {
@@ -36,7 +42,7 @@ DJANGO_REDIS = {
 SUITES = DJANGO_REDIS | {
     "aiocache": Suite(
         "aiocache-0.12.3",
-        ["-k", "redis", "tests/acceptance", "tests/ut/backends/test_redis.py"],
+        ["-k", "redis", *of_its_tests("acceptance", "ut/backends/test_redis.py")],
         passing=163,
         differs={"(int|float)_ttl": ROUNDED},
         broken={
@@ -50,7 +56,7 @@ SUITES = DJANGO_REDIS | {
         [
             *("-p", "no_containers", "-p", "no:asyncio"),
             *("-k", "redis and not async and not cluster and not sentinel and not ssl and not uds and not auth"),
-            *("tests/test_storage.py", "tests/test_strategy.py", "tests/storage/test_redis.py"),
+            *of_its_tests("test_storage.py", "test_strategy.py", "storage/test_redis.py"),
         ],
         port="7379",
         passing=10,
