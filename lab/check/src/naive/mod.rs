@@ -19,14 +19,15 @@ mod handle;
 pub mod transition;
 
 use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 use std::sync::Arc;
 
 use nuthatch_base::sync::mutex::{Mutex, MutexGuard};
 use nuthatch_engine::request::{COMMON_KEY_LEN_MAX, LONG_KEY_LEN_MAX};
 use nuthatch_engine::stats::{ClassStats, EngineStats};
 use nuthatch_engine::{
-    AnyEngine, Audit, AuditError, Engine, Footprint, Inspect, KeyHasher, LimitError, Op, Reply,
-    Time,
+    AnyEngine, Audit, AuditError, Engine, Evicted, Evictions, Expiry, Footprint, Inspect,
+    KeyHasher, LimitError, Op, Reply, Time,
 };
 
 pub use handle::{NaiveHandle, NaiveReservation, NaiveValue};
@@ -217,6 +218,10 @@ impl Inspect for Naive {
     fn footprint(&self, key_len: usize, value_len: usize) -> Footprint {
         footprint(key_len, value_len)
     }
+
+    fn report_evictions(&self, to: Arc<dyn Evictions>) {
+        self.table().listener.0.get_or_insert(to);
+    }
 }
 
 impl Audit for Naive {
@@ -268,6 +273,36 @@ struct Table {
     memory_limit: usize,
     flush_at: Option<Time>,
     counters: EngineStats,
+    listener: Listener,
+}
+
+/// Who is told of evictions.
+#[derive(Default)]
+struct Listener(Option<Arc<dyn Evictions>>);
+
+impl fmt::Debug for Listener {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Listener")
+    }
+}
+
+impl Listener {
+    fn tell(&self, now: Time, key: &[u8], item: &StoredItem) {
+        let Some(listener) = self.0.as_ref().filter(|listener| listener.are_wanted()) else {
+            return;
+        };
+        listener.evicted(&Evicted {
+            key,
+            value_len: item.value.len(),
+            fetched: item.fetched,
+            left: match item.expiry {
+                Expiry::Never => None,
+                Expiry::At(moment) => Some(moment.since(now)),
+            },
+            age: now.since(item.accessed),
+            class: 1,
+        });
+    }
 }
 
 impl Table {
@@ -372,6 +407,7 @@ impl Table {
         if let Some(item) = self.remove(key) {
             self.counters.evictions += 1;
             self.counters.evicted_unfetched += u64::from(!item.fetched);
+            self.listener.tell(now, key, &item);
         }
     }
 
