@@ -4,6 +4,7 @@ REDIS_SERVER in the environment names the judge, by default the redis-server on 
 """
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -14,6 +15,12 @@ from ports import free_port
 
 REDIS = os.environ.get("REDIS_SERVER", "redis-server")
 needs_redis = pytest.mark.skipif(not shutil.which(REDIS), reason=f"{REDIS} is not installed")
+
+def version():
+    """The judge's, as numbers: (8, 0, 6)."""
+    told = subprocess.run([REDIS, "--version"], capture_output=True, text=True, check=True).stdout
+    return tuple(map(int, re.search(r"v=([\d.]+)", told)[1].split(".")))
+
 
 # What is asked last: an open transaction is over then, and behind its answer nothing follows.
 END = b"*1\r\n$7\r\nDISCARD\r\n*2\r\n$4\r\nECHO\r\n$15\r\nthat was it all\r\n"

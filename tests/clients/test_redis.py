@@ -11,7 +11,7 @@ import re
 
 import pytest
 from conftest import ENGINE, Server
-from redis_judge import Redis, converse, judge, line, needs_redis, request
+from redis_judge import Redis, converse, judge, line, needs_redis, request, version
 
 pytestmark = needs_redis
 
@@ -249,8 +249,8 @@ if redis.call("getrange", KEYS[1], 0, offset-1) == string.sub(ARGV[1], 1, offset
     "string.sub(v, 2, -2), v:sub(3, 1), v:byte() or -1, v:byte(2) or -1, v:byte(-1) or -1, v:byte(0) or -1, string.len(12.5), ARGV[1]:byte(9),}",
     "other names": "local call, n = redis.pcall local get = redis.call local number = tonumber n = call('incr', KEYS[1]) "
     "return {type(n), number(get('strlen', KEYS[1])), redis.replicate_commands()}",
-    "a time": "local now = redis.call('TIME') redis.call('setnx', KEYS[1], 1) return {#now, now[1] == redis.call('TIME')[1], "
-    "now[2] == redis.call('TIME')[2], now[1] - 1700000000 > 0, type(now), type(now[1]), now[3] == nil, now.ok == nil}",
+    "a time": "local now = redis.call('TIME') redis.call('setnx', KEYS[1], 1) return {#now, now[1] - 1700000000 > 0, "
+    "now[2] - 1000000 < 0, type(now), type(now[1]), now[3] == nil, now.ok == nil}",
     "a rate limiter": "local n = redis.call('INCR', KEYS[1]) if n == 1 then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return n",
     "a rate limiter that tells": "local n = redis.call('incr', KEYS[1]); local left = redis.call('ttl', KEYS[1]) "
     "if left < 0 then redis.call('expire', KEYS[1], ARGV[2]) left = tonumber(ARGV[2]) end return {n, left}",
@@ -335,7 +335,7 @@ def test_a_limiter_by_the_time(pair):
         said = line("DEL s") + 5 * request("EVAL", CELL_RATE, 1, "s", 3, 3, 3600, 1) + line("TTL s") + line("GET s")
         passed = b"".join(b"*3\r\n:1\r\n:%d\r\n$2\r\n-1\r\n" % left for left in (2, 1, 0))
         refused = rb"\*3\r\n:0\r\n:0\r\n\$\d+\r\n(3[56]\d\d(\.\d+)?)\r\n"
-        kept = rb":3[56]\d\d\r\n\$\d+\r\n\d{9}(\.\d{1,7})?\r\n"
+        kept = rb":3[56]\d\d\r\n\$\d+\r\n\d{9}(\.\d+)?\r\n"
         answer = converse(server.port, said)
         assert re.match(rb":\d\r\n" + re.escape(passed) + 2 * refused + kept, answer), answer
 
@@ -359,8 +359,10 @@ OF_NUMBERS = [
 
 def test_numbers_of_scripts(pair):
     """As Lua reads and writes numbers, and as Redis makes integers of them."""
+    # Until 7.2, Redis wrote 17 digits of a number in a command.
+    scripts = [script for script in OF_NUMBERS if "redis.call" not in script or version() >= (7, 2)]
     texts = NUMBERS_OF_SCRIPTS + [" 1", "1 ", "\t1\v\f\r\n", "1 2", "", " ", "1\0x", "\u00a01", "\0"]
-    for script in OF_NUMBERS:
+    for script in scripts:
         for number in texts:
             said = line("DEL s") + request("EVAL", f"redis.call('exists', KEYS[1]) {script}", 1, "s", number.encode())
             ours, theirs = (of_error(converse(server.port, said)) for server in reversed(pair))

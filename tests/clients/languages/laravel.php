@@ -1,6 +1,6 @@
 <?php
 // What Laravel's cache asks of php-redis, against a server: php laravel.php PORT. Ends with 0 if all is as expected.
-// (Illuminate\Cache\RedisStore::add, its lock's release, and RateLimiter, in the calls that they make.)
+// (Illuminate\Cache\RedisStore::add, its lock's release and refresh, and RateLimiter, in the calls that they make.)
 function same($expected, $found, string $what): void
 {
     if ($expected !== $found) {
@@ -35,6 +35,10 @@ same(true, $client->set("lock", "me", ["nx", "ex" => 60]), "a lock");
 same([false, "me"], [$release("lock", "other"), $client->get("lock")], "release by another");
 same([true, false], [$release("lock", "me"), $client->get("lock")], "release");
 same(false, $release("lock", "me"), "release of what is free");
+$refresh = fn($name, $owner, $seconds) => (bool) $client->eval(str_replace('"del",KEYS[1]', '"expire",KEYS[1],ARGV[2]', RELEASE), [$name, $owner, $seconds], 1);
+$client->set("lock", "me", ["nx", "ex" => 60]);
+same([false, true, true], [$refresh("lock", "other", 600), $refresh("lock", "me", 600), $client->ttl("lock") > 500], "refresh");
+same(true, $release("lock", "me"), "release of what was refreshed");
 // In one round trip less, from the second time on.
 $name = $client->script("load", RELEASE);
 same([sha1(RELEASE), [1, 0]], [$name, $client->script("exists", $name, sha1("x"))], "script load, exists");

@@ -12,13 +12,12 @@ use nuthatch_engine::{
 use nuthatch_protocol::Limits;
 use nuthatch_protocol::resp::{
     Command, Decimal, Error, Lifetime, Many, Set, SetAnswer, StoreCondition, Understood,
-    ValueCommand, Version, Writer, integer, parse_words,
+    ValueCommand, Version, Writer, integer, parse_words, range,
 };
 use nuthatch_script::{Calls, Failure, Value};
 
 use super::compare;
 use super::spot::{ask, touch};
-use super::values::range;
 use crate::answers::resp::failure;
 use crate::context::Context;
 use crate::counting::{Change, Kind};
@@ -265,8 +264,8 @@ impl<'a> Slot<'a> {
 
 impl<'a> Calls<'a> for Slot<'a> {
     fn call(&mut self, words: &[&'a [u8]]) -> Result<Value<'a>, Failure> {
-        if words.len() == 1 {
-            // TIME, the only command without a key.
+        // The only command without a key.
+        if matches!(words, [name] if name.eq_ignore_ascii_case(b"time")) {
             return self.time();
         }
         let understood = parse_words(words, &self.limits).map_err(|error| failed(&error))?;
@@ -330,6 +329,26 @@ mod tests {
             let is_refused = words[0] == b"mget" || answer == Err(Failure::Unknown);
             assert!(is_refused, "{words:?}: {answer:?}");
         }
+    }
+
+    #[test]
+    fn time_stands_still_for_a_script() {
+        let (clock, arena) = (Clock::start(), Bump::new());
+        let mut slot = slot(&clock, &arena);
+        let before = clock.wall().unix();
+        let told = slot.call(&[b"time"]).unwrap();
+        let Value::List(parts) = &told else {
+            panic!("{told:?}");
+        };
+        let number = |part: &Value<'_>| match part {
+            Value::Text(text) => String::from_utf8_lossy(text).parse::<u64>().unwrap(),
+            other => panic!("{other:?}"),
+        };
+        let micros = Duration::from_micros(number(&parts[0]) * 1_000_000 + number(&parts[1]));
+        let while_told = before - Duration::from_micros(1)..=clock.wall().unix();
+        assert!(while_told.contains(&micros), "{micros:?}");
+        while clock.wall().unix() < micros + Duration::from_micros(10) {}
+        assert_eq!(slot.call(&[b"time"]), Ok(told));
     }
 
     #[test]
