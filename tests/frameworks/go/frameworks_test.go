@@ -48,15 +48,6 @@ func fine(t *testing.T, err error) {
 	}
 }
 
-// Some libraries' scripts need Lua, and say so.
-func lua(t *testing.T, err error) {
-	t.Helper()
-	if err != nil && strings.Contains(err.Error(), "there is no Lua here") {
-		t.Skip("needs Lua")
-	}
-	fine(t, err)
-}
-
 func TestGoRedis(t *testing.T) {
 	client := first(t)
 	fine(t, client.Set(ctx, "k", "v", time.Minute).Err())
@@ -144,11 +135,10 @@ func TestCache(t *testing.T) {
 	}
 }
 
-// Its script has several keys.
 func TestRedislock(t *testing.T) {
 	locks := redislock.New(first(t))
 	lock, err := locks.Obtain(ctx, "redislock", time.Minute, nil)
-	lua(t, err)
+	fine(t, err)
 	if _, err := locks.Obtain(ctx, "redislock", time.Minute, nil); !errors.Is(err, redislock.ErrNotObtained) {
 		t.Fatal(err)
 	}
@@ -188,7 +178,7 @@ func TestRedisRate(t *testing.T) {
 	limiter := redis_rate.NewLimiter(first(t))
 	for number := range 3 {
 		result, err := limiter.Allow(ctx, "user", redis_rate.PerMinute(2))
-		lua(t, err)
+		fine(t, err)
 		if (result.Allowed == 1) != (number < 2) {
 			t.Fatal(number, result)
 		}
