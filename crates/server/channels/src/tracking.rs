@@ -32,6 +32,11 @@ use crate::mailbox::Mailbox;
 /// The most pairs of a key and a client that has read it, unless a client sets another limit.
 const PAIRS_MAX: usize = 1_000_000;
 
+/// About what a pair takes, with its key and its places in the table's orders, in bytes; and the part of the memory of items
+/// that all pairs may take beside it, unless a client sets another limit.
+const PAIR_BYTES: usize = 512;
+const PART_OF_MEMORY: usize = 16;
+
 /// The keys of a table have no more bytes than so many times the most pairs.
 const BYTES_OF_PAIR: usize = 64;
 
@@ -159,6 +164,12 @@ impl Tracking {
     /// The most pairs of a key and a client that has read it.
     pub fn pairs_max(&self) -> usize {
         self.pairs_max.load(Ordering::Relaxed)
+    }
+
+    /// Sets the most pairs to what suits a memory of so many bytes.
+    pub fn suit(&self, memory: u64) {
+        let pairs = usize::try_from(memory).unwrap_or(usize::MAX) / PART_OF_MEMORY / PAIR_BYTES;
+        self.set_pairs_max(pairs.clamp(1, PAIRS_MAX));
     }
 
     /// Sets the most pairs. Keys beyond it are told as changed when the next one is read.
@@ -519,6 +530,15 @@ mod tests {
             }
         );
         assert!(said(&one).starts_with(B));
+    }
+
+    #[test]
+    fn a_table_suits_the_memory() {
+        let tracking = Tracking::default();
+        for (memory, pairs) in [(0, 1), (64 << 20, 8192), (u64::MAX, PAIRS_MAX)] {
+            tracking.suit(memory);
+            assert_eq!(tracking.pairs_max(), pairs);
+        }
     }
 
     #[test]
