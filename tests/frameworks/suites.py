@@ -24,6 +24,8 @@ class Suite:
     package: str
     # pytest's words.
     words: list[str]
+    # Files of its folder of tests; all of them, if not said.
+    files: list[str] = dataclasses.field(default_factory=lambda: ["."])
     # The port as the tests have it.
     port: str = "6379"
     # At least so many tests pass.
@@ -56,7 +58,8 @@ def run(suite, server, folder):
     project = unpacked(suite.package, folder)
     move(project, suite.port, server.port)
     report = folder / "report.xml"
-    command = [sys.executable, "-m", "pytest", "-q", "-o", "addopts=", "-o", "filterwarnings=", f"--junitxml={report}", *suite.words]
+    command = [sys.executable, "-m", "pytest", "-q", "-o", "addopts=", "-o", "filterwarnings=", f"--junitxml={report}"]
+    command += [*suite.words, *(f"tests/{name}" for name in suite.files)]
     # Plugins of ours that take the place of what starts containers.
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(project), os.path.dirname(__file__)])}
     # It is a session of its own, not a worker of this one.
