@@ -25,15 +25,6 @@ class Ours(Server):
         self.port = self.told["REDIS INET"]
 
 
-def needs(server, *command):
-    """Skips a test where the server has not this command, which changes nothing."""
-    with redis.Redis(port=server.port) as client:
-        try:
-            client.execute_command(*command)
-        except redis.ResponseError as error:
-            pytest.skip(f"{' '.join(command[:2])}: {error}")
-
-
 def has_lua(server):
     with redis.Redis(port=server.port) as client:
         try:

@@ -3,19 +3,15 @@
 import subprocess
 
 import pytest
-from servers import INSTALLED, needs, servers  # noqa: F401
+from servers import INSTALLED, servers  # noqa: F401
 
 PROGRAM = INSTALLED / "bin/frameworks.test"
 NAMES = subprocess.run([PROGRAM, "-test.list", "."], capture_output=True, text=True, check=True).stdout.split() if PROGRAM.exists() else []
-# What some need of the server.
-NEEDS = {"TestRueidis": ("CLIENT", "TRACKING", "OFF"), "TestGoRedisSubscribes": ("PUBLISH", "nobody", "x")}
 
 
 @pytest.mark.skipif(not NAMES, reason="Go's libraries are not installed")
 @pytest.mark.parametrize("name", NAMES)
 def test_go(name, servers):  # noqa: F811
-    if name in NEEDS:
-        needs(servers[0], *NEEDS[name])
     ports = " ".join(str(one.port) for one in servers)
     said = subprocess.run([PROGRAM, "-test.v", "-test.run", f"^{name}$"], env={"PORTS": ports}, capture_output=True, text=True, check=False)
     assert said.returncode == 0, said.stdout + said.stderr

@@ -2,7 +2,7 @@
 
 import pytest
 from programs import HERE, converse, works
-from servers import INSTALLED, needs, server, servers  # noqa: F401
+from servers import INSTALLED, server, servers  # noqa: F401
 
 MODULES = INSTALLED / "node/node_modules"
 
@@ -13,8 +13,6 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.mark.parametrize("program", ["limits.js", "stores.js", "tracking.js"])
 def test_node(program, server):  # noqa: F811
-    if program == "tracking.js":
-        needs(server, "CLIENT", "TRACKING", "OFF")
     converse(["node", HERE / "node" / program], server.port, NODE_PATH=str(MODULES))
 
 

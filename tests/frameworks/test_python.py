@@ -8,7 +8,7 @@ import warnings
 
 import pytest
 from programs import HERE, converse
-from servers import has_lua, needs, server, servers  # noqa: F401
+from servers import has_lua, server, servers  # noqa: F401
 
 redis = pytest.importorskip("redis")
 
@@ -20,7 +20,6 @@ def url(server, database=0):  # noqa: F811
 def test_celerys_results(server):  # noqa: F811
     """In a process of its own: its worker does not leave the one that it ran in as it was."""
     pytest.importorskip("celery")
-    needs(server, "PUBLISH", "nobody", "x")
     converse([sys.executable, HERE / "python/celery_results.py"], server.port)
 
 
@@ -66,7 +65,6 @@ def test_cashews(server):  # noqa: F811
 def test_cashews_near_cache(server):  # noqa: F811
     """Kept right by the server's tracking."""
     cashews = pytest.importorskip("cashews")
-    needs(server, "CLIENT", "TRACKING", "OFF")
 
     async def converse():
         cache = cashews.Cache()
@@ -90,7 +88,6 @@ def test_cashews_near_cache(server):  # noqa: F811
 def test_redis_pys_near_cache(server):  # noqa: F811
     from redis.cache import CacheConfig
 
-    needs(server, "CLIENT", "TRACKING", "OFF")
     with redis.Redis(port=server.port, protocol=3, cache_config=CacheConfig()) as near, redis.Redis(port=server.port) as other:
         other.set("k", "v")
         assert near.get("k") == near.get("k") == b"v" and near.get_cache().size == 1
