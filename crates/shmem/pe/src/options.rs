@@ -23,7 +23,8 @@ const ITEM_SIZES: RangeInclusive<usize> = 1 << 10..=1 << 30;
 const THREADS_MAX: usize = 1024;
 
 /// All names of a list of actions.
-const ALL_ACTIONS: &str = "verbosity:cache_memlimit:refresh_certs:stats_reset:shutdown:flush_all";
+const ALL_ACTIONS: &str =
+    "verbosity:cache_memlimit:refresh_certs:stats_reset:shutdown:flush_all:client_kill";
 
 /// The settings of a job.
 #[derive(Clone, Debug, Parser)]
@@ -106,7 +107,8 @@ pub struct Options {
     pub disable_dumping: bool,
 
     /// Refuse commands that change a gateway for all its clients, or these: verbosity, cache_memlimit, refresh_certs,
-    /// stats_reset, shutdown, flush_all, with colons between. Users that a line :admin:NAME of -Y names may send them
+    /// stats_reset, shutdown, flush_all, client_kill, with colons between. Users that a line :admin:NAME of -Y names may
+    /// send them
     #[arg(long, value_name = "LIST", num_args = 0..=1, require_equals = true, default_missing_value = ALL_ACTIONS)]
     pub disable_admin: Option<Actions>,
 
