@@ -7,6 +7,7 @@ VALKEY_SERVER in the environment names the latter, by default the one on the PAT
 import os
 import random
 import shutil
+import re
 import socket
 
 import pytest
@@ -174,4 +175,6 @@ def test_a_connection_is_ended(ours):
         assert ask(ours, "CLIENT", "KILL", here) == b"+OK\r\n"
         assert victim.recv(100) == b""
     said = line("CLIENT KILL SKIPME no TYPE normal")
-    assert converse(ours.port, said) == b":1\r\n", "it ends itself behind its answer"
+    # The server may not have seen yet that connections of before are closed.
+    ended = converse(ours.port, said)
+    assert re.fullmatch(rb":[1-9]\d*\r\n", ended), "it ends itself behind its answer"
