@@ -16,6 +16,7 @@ from ports import free_port
 REDIS = os.environ.get("REDIS_SERVER", "redis-server")
 needs_redis = pytest.mark.skipif(not shutil.which(REDIS), reason=f"{REDIS} is not installed")
 
+
 def version():
     """The judge's, as numbers: (8, 0, 6)."""
     told = subprocess.run([REDIS, "--version"], capture_output=True, text=True, check=True).stdout

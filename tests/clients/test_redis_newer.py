@@ -6,8 +6,8 @@ VALKEY_SERVER in the environment names the latter, by default the one on the PAT
 
 import os
 import random
-import shutil
 import re
+import shutil
 import socket
 
 import pytest
