@@ -522,6 +522,32 @@ fn a_key_gets_its_new_name_in_its_own_database_while_these_are_swapped() {
     }
 }
 
+/// A store that another worker has read before a FLUSHALL is carried out in its own database, or in none.
+#[test]
+fn a_flush_of_all_takes_no_store_to_another_database() {
+    let server = Fixture::with(both(), Wants::default());
+    let mut client = server.redis_client();
+    let mut storing = [(); 3].map(|()| server.redis_client());
+    for storing in &mut storing {
+        say(storing, "SELECT 5", "+OK\r\n");
+    }
+    for turn in 0..200 {
+        // No store is under way.
+        say(&mut client, "SWAPDB 0 5", "+OK\r\n");
+        thread::scope(|scope| {
+            for storing in &mut storing {
+                scope.spawn(|| {
+                    storing.send(line("SET five v").repeat(100));
+                    storing.expect("+OK\r\n".repeat(100));
+                });
+            }
+            say(&mut client, "FLUSHALL", "+OK\r\n");
+        });
+        client.send(line("EXISTS five"));
+        assert_eq!(client.line(), ":0", "turn {turn}");
+    }
+}
+
 #[test]
 fn no_increment_is_lost_while_databases_are_swapped() {
     let server = Fixture::with(both(), Wants::default());
