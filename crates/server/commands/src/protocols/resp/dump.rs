@@ -60,13 +60,11 @@ pub fn restore(
     cx.work.add(Work::of_bytes(dump.len()));
     let value = value(dump, cx.limits.value_max).map_err(|error| refused(cx, error))?;
     if is_over(cx, restore.lifetime) {
-        // As if it had expired at once.
-        ask(
-            cx,
-            restore.key,
-            Op::Remove(Removal::default()),
-            Kind::Nothing,
-        );
+        // As if it had expired at once. Without REPLACE no key was there, so one that is there now is another client's.
+        if restore.replace {
+            let removal = Op::Remove(Removal::default());
+            ask(cx, restore.key, removal, Kind::Nothing);
+        }
         return Ok(());
     }
     let mut store = Store::set(&value);
