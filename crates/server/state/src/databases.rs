@@ -119,6 +119,13 @@ impl Databases {
             && self.namespace(0) == Namespace::BARE
     }
 
+    /// True if nothing was stored in a database, or looked for, since it was emptied: a FLUSHDB of it would change nothing.
+    /// Of the bare namespace this is not known.
+    pub fn is_unused(&self, database: usize) -> bool {
+        let _changing = self.generation.lock();
+        self.has_no_use(self.namespace(database))
+    }
+
     fn has_no_use(&self, namespace: Namespace) -> bool {
         let is_marked = self.used.load(Ordering::Relaxed) >> namespace.home() & 1 == 1;
         namespace != Namespace::BARE && !is_marked
@@ -318,6 +325,18 @@ mod tests {
         sweep(&databases);
         assert_eq!(databases.mapping().database_of(Namespace::BARE), None);
         assert!(!databases.is_one());
+    }
+
+    #[test]
+    fn a_database_is_unused_until_a_request_is_made_of_it() {
+        let databases = Databases::default();
+        assert!(!databases.is_unused(0) && databases.is_unused(2));
+        databases.note_use(databases.namespace(2));
+        assert!(!databases.is_unused(2));
+        assert_eq!(databases.empty(2), Emptied::Done);
+        assert!(databases.is_unused(2));
+        databases.swap(0, 2);
+        assert!(databases.is_unused(0) && !databases.is_unused(2));
     }
 
     /// Sweeps all that is left now.
