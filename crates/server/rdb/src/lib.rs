@@ -131,23 +131,53 @@ impl Footer {
     }
 }
 
-/// The value of a dump, of any version: the form of a plain value is the same in all. It is no longer than `len_max`.
-pub fn value(dump: &[u8], len_max: usize) -> Result<Cow<'_, [u8]>, Error> {
+/// A dump's value that is not unpacked yet.
+pub enum Packed<'a> {
+    /// It is as it is.
+    Plain(&'a [u8]),
+    /// The digits of an integer.
+    Integer(i32),
+    /// LZF, and the bytes that it is said to unpack to.
+    Compressed(&'a [u8], usize),
+}
+
+impl<'a> Packed<'a> {
+    /// Bytes to which it unpacks, of an integer at most. No bytes are copied before.
+    pub fn unpacked_len(&self) -> usize {
+        match self {
+            Self::Plain(bytes) => bytes.len(),
+            Self::Integer(_) => INTEGER_LEN_MAX,
+            Self::Compressed(_, len) => *len,
+        }
+    }
+
+    /// The value.
+    pub fn unpack(self) -> Result<Cow<'a, [u8]>, Error> {
+        Ok(match self {
+            Self::Plain(bytes) => Cow::Borrowed(bytes),
+            Self::Integer(number) => Cow::Owned(number.to_string().into_bytes()),
+            Self::Compressed(packed, len) => Cow::Owned(lzf::unpack(packed, len)?),
+        })
+    }
+}
+
+/// What a dump of any version has: the form of a plain value is the same in all. The value is no longer than `len_max`.
+pub fn packed(dump: &[u8], len_max: usize) -> Result<Packed<'_>, Error> {
     let body = checked(dump)?;
     let (&kind, mut rest) = body.split_first().ok_or(Error::Format)?;
     if kind != STRING {
         return Err(Error::Format);
     }
     let value = match form(&mut rest)? {
-        Form::Bytes(len) => Cow::Borrowed(take(&mut rest, limited(len, len_max)?)?),
-        Form::Integer(number) => Cow::Owned(number.to_string().into_bytes()),
+        Form::Bytes(len) => Packed::Plain(take(&mut rest, limited(len, len_max)?)?),
+        Form::Integer(number) => Packed::Integer(number),
         Form::Compressed => {
             let (Form::Bytes(packed), Form::Bytes(len)) = (form(&mut rest)?, form(&mut rest)?)
             else {
                 return Err(Error::Format);
             };
             let packed = take(&mut rest, usize::try_from(packed).unwrap_or(usize::MAX))?;
-            Cow::Owned(lzf::unpack(packed, limited(len, len_max)?)?)
+            Packed::Compressed(packed, limited(len, len_max)?)
         }
     };
     // As in Redis, what follows the value is not looked at.
@@ -209,6 +239,20 @@ fn array<const LEN: usize>(rest: &mut &[u8]) -> Result<[u8; LEN], Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn value(dump: &[u8], len_max: usize) -> Result<Cow<'_, [u8]>, Error> {
+        packed(dump, len_max)?.unpack()
+    }
+
+    #[test]
+    fn the_length_of_a_value_is_known_before_it_is_unpacked() {
+        // 40,000 bytes are announced, and one is there.
+        let bomb = footed(b"\x00\xc3\x02\x80\0\0\x9c\x40\0a".to_vec());
+        assert!(matches!(packed(&bomb, 39_999), Err(Error::TooLarge)));
+        let packed = packed(&bomb, 40_000).ok().unwrap();
+        assert_eq!(packed.unpacked_len(), 40_000);
+        assert_eq!(packed.unpack(), Err(Error::Format));
+    }
 
     fn dump(value: &[u8]) -> Vec<u8> {
         let short = (value.len() <= INTEGER_LEN_MAX).then_some(value);

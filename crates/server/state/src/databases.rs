@@ -13,8 +13,8 @@
 //!    namespace.
 //! 2. If an item may be in a database's namespace, its home is marked as used, or the namespace is the bare one. So a
 //!    FLUSHDB of an unused one has nothing to do.
-//! 3. A namespace that a FLUSHDB, or a flush of all items, takes from its database is never another's again; the bare one
-//!    alone comes back, by a flush of all items. So what is left does not come back.
+//! 3. A namespace that a FLUSHDB, or a flush of all items, takes from its database is never a database's again, not even
+//!    the bare one. So what is left does not come back. Only a SWAPDB gives a database a namespace that another had.
 //! 4. An item that no database has is removed by a sweep that is still to begin or under way.
 //!
 //! These need no model of their interleavings, since there are few:
@@ -23,8 +23,7 @@
 //!   them ([`Databases::mapping`]) holds `generation` too: halfway through a SWAPDB one of the two namespaces has no
 //!   database, and a sweep would take its items for left ones.
 //! * A sweep asks which namespaces have no database when it has met their items. What it met was stored in a namespace
-//!   that had one before. So if it has none now, the item is a left one (3). Only a bare item may be dead and come back as
-//!   another one meanwhile, and the removal has a cas.
+//!   that had one before. So if it has none now, the item is a left one (3).
 //! * FLUSHDB, and SWAPDB, happen while their worker has the engine to itself (all workers' locks): a request was carried
 //!   out before, or will be carried out behind the change. One that was before was marked before (2), and its item is found
 //!   by the sweep (4). One that is behind either read the namespace behind the change, so its mark is not the one that the
@@ -34,7 +33,8 @@
 //!   in several iterations asks whether its namespace has a database when it is stored.
 //! * A flush of all items does not have the engine to itself. An item from before the engine's own flush is dead. One that
 //!   is stored between that and the change of the namespaces goes with those from before, since its request was under way
-//!   during the flush, and the sweep that the change asks for removes it.
+//!   during the flush, and the sweep that the change asks for removes it. It gives no database another's namespace:
+//!   a request that another worker has read and not carried out yet would be carried out in the wrong database.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -119,6 +119,18 @@ impl Databases {
             && self.namespace(0) == Namespace::BARE
     }
 
+    /// True if nothing was stored in a database, or looked for, since it was emptied: a FLUSHDB of it would change nothing.
+    /// Of the bare namespace this is not known.
+    pub fn is_unused(&self, database: usize) -> bool {
+        let _changing = self.generation.lock();
+        self.has_no_use(self.namespace(database))
+    }
+
+    fn has_no_use(&self, namespace: Namespace) -> bool {
+        let is_marked = self.used.load(Ordering::Relaxed) >> namespace.home() & 1 == 1;
+        namespace != Namespace::BARE && !is_marked
+    }
+
     /// SWAPDB. The caller has the engine to itself.
     pub fn swap(&self, one: usize, other: usize) {
         let changing = self.generation.lock();
@@ -132,12 +144,10 @@ impl Databases {
     pub fn empty(&self, database: usize) -> Emptied {
         let mut generation = self.generation.lock();
         let namespace = self.namespace(database);
-        let used = self.used.load(Ordering::Relaxed);
-        let is_bare = namespace == Namespace::BARE;
-        if is_bare && used == 0 {
+        if namespace == Namespace::BARE && self.used.load(Ordering::Relaxed) == 0 {
             return Emptied::ByFlush;
         }
-        if !is_bare && used >> namespace.home() & 1 == 0 {
+        if self.has_no_use(namespace) {
             return Emptied::Done;
         }
         if *generation == Namespace::GENERATION_MAX {
@@ -152,28 +162,23 @@ impl Databases {
         Emptied::Done
     }
 
-    /// All items have just been flushed. Each database is at home again.
+    /// All items have just been flushed. Each database keeps its home, and a used one gets its next generation: so it
+    /// counts as unused, and a request that was noted before may still be carried out in the last one.
     pub fn all_emptied(&self) {
         let mut generation = self.generation.lock();
         let used = self.used.load(Ordering::Relaxed);
         let before = self.mapping_of(&generation);
-        for home in 0..DATABASES {
-            let last = before.0.iter().find(|its| its.home() == home);
-            let is_used = used >> home & 1 == 1;
-            let next = if home == 0 {
-                Namespace::BARE
-            } else if is_used && *generation < Namespace::GENERATION_MAX {
+        for (database, namespace) in before.0.into_iter().enumerate() {
+            let home = namespace.home();
+            let is_used = namespace != Namespace::BARE && used >> home & 1 == 1;
+            // Without another generation it keeps its namespace and its mark.
+            if is_used && *generation < Namespace::GENERATION_MAX {
                 *generation += 1;
-                Namespace::of(home, *generation)
-            } else {
-                // Without another generation it stays marked: a request that was noted may still be carried out.
-                self.set(&generation, home, last.copied().unwrap_or_default());
-                continue;
-            };
-            self.used.fetch_and(!(1 << home), Ordering::Relaxed);
-            self.set(&generation, home, next);
+                self.used.fetch_and(!(1 << home), Ordering::Relaxed);
+                self.set(&generation, database, Namespace::of(home, *generation));
+            }
         }
-        // Where nothing but database 0 was used, no namespace has changed.
+        // Where nothing but the bare namespace was used, nothing has changed.
         if before != self.mapping_of(&generation) {
             self.note_emptied(&generation);
         }
@@ -275,15 +280,63 @@ mod tests {
     }
 
     #[test]
-    fn a_swap_exchanges_and_a_flush_of_all_undoes_it() {
+    fn a_swap_exchanges_and_a_second_one_undoes_it() {
         let databases = Databases::default();
         let before = databases.mapping();
         databases.swap(0, 5);
         assert_eq!(databases.namespace(0), before.0[5]);
         assert_eq!(databases.namespace(5), before.0[0]);
         assert!(!databases.is_one());
-        databases.all_emptied();
+        databases.swap(5, 0);
         assert_eq!(databases.mapping(), before);
+        assert!(databases.is_one());
+    }
+
+    /// Another worker may still carry out requests in the namespaces from before.
+    #[test]
+    fn a_flush_of_all_gives_no_database_the_namespace_of_another() {
+        for generation in [0, Namespace::GENERATION_MAX] {
+            let databases = Databases::default();
+            *databases.generation.lock() = generation;
+            databases.swap(0, 5);
+            databases.swap(3, 4);
+            for database in [0, 3, 5] {
+                databases.note_use(databases.namespace(database));
+            }
+            let before = databases.mapping();
+            databases.all_emptied();
+            let after = databases.mapping();
+            for (database, namespace) in after.0.into_iter().enumerate() {
+                assert_eq!(namespace.home(), before.0[database].home());
+                let had = before.database_of(namespace);
+                assert!(had.is_none_or(|it| it == database), "{database}");
+            }
+            assert_eq!(databases.namespace(5), Namespace::BARE);
+            assert!(!databases.is_one());
+        }
+    }
+
+    #[test]
+    fn the_bare_namespace_does_not_come_back_to_a_database_that_was_emptied_beside_others() {
+        let databases = Databases::default();
+        databases.note_use(databases.namespace(1));
+        assert_eq!(databases.empty(0), Emptied::Done);
+        databases.all_emptied();
+        sweep(&databases);
+        assert_eq!(databases.mapping().database_of(Namespace::BARE), None);
+        assert!(!databases.is_one());
+    }
+
+    #[test]
+    fn a_database_is_unused_until_a_request_is_made_of_it() {
+        let databases = Databases::default();
+        assert!(!databases.is_unused(0) && databases.is_unused(2));
+        databases.note_use(databases.namespace(2));
+        assert!(!databases.is_unused(2));
+        assert_eq!(databases.empty(2), Emptied::Done);
+        assert!(databases.is_unused(2));
+        databases.swap(0, 2);
+        assert!(databases.is_unused(0) && !databases.is_unused(2));
     }
 
     /// Sweeps all that is left now.

@@ -425,10 +425,10 @@ fn values(client: &mut Client, key: &str) -> Vec<Option<u64>> {
 }
 
 /// What a client says in a turn.
-type Conversation<'c> = &'c (dyn Fn(&mut Client, usize) + Sync);
+pub(super) type Conversation<'c> = &'c (dyn Fn(&mut Client, usize) + Sync);
 
 /// Clients that each have a conversation some hundred times, at the same time.
-fn in_threads(server: &Fixture, conversations: &[Conversation<'_>]) {
+pub(super) fn in_threads(server: &Fixture, conversations: &[Conversation<'_>]) {
     const TURNS: usize = 300;
     thread::scope(|scope| {
         for conversation in conversations {
@@ -491,6 +491,61 @@ fn a_key_that_several_clients_move_is_in_one_database_while_these_are_swapped() 
         longs += usize::from(len == ":40000");
     }
     assert_eq!(longs, 1);
+}
+
+#[test]
+fn a_key_gets_its_new_name_in_its_own_database_while_these_are_swapped() {
+    let server = Fixture::with(both(), Wants::default());
+    let mut client = server.redis_client();
+    for database in 0..4 {
+        say(&mut client, &format!("SELECT {database}"), "+OK\r\n");
+        say(&mut client, "SET a v", "+OK\r\n");
+    }
+    let renamed = AtomicU64::new(0);
+    let renames = |client: &mut Client, turn: usize| {
+        let select = line(&format!("SELECT {}", turn % 4));
+        let there_and_back = [line("RENAME a b"), line("RENAME b a")].concat();
+        client.send([select, there_and_back.repeat(5)].concat());
+        client.expect("+OK\r\n");
+        for _ in 0..10 {
+            match client.line().as_str() {
+                "+OK" => _ = renamed.fetch_add(1, Ordering::Relaxed),
+                other => assert_eq!(other, "-ERR no such key"),
+            }
+        }
+    };
+    in_threads(&server, &[&renames, &renames, &renames, &swap]);
+    assert!(renamed.into_inner() > 100);
+    for database in 0..4 {
+        say(&mut client, &format!("SELECT {database}"), "+OK\r\n");
+        say(&mut client, "EXISTS a b", ":1\r\n");
+    }
+}
+
+/// A store that another worker has read before a FLUSHALL is carried out in its own database, or in none.
+#[test]
+fn a_flush_of_all_takes_no_store_to_another_database() {
+    let server = Fixture::with(both(), Wants::default());
+    let mut client = server.redis_client();
+    let mut storing = [(); 3].map(|()| server.redis_client());
+    for storing in &mut storing {
+        say(storing, "SELECT 5", "+OK\r\n");
+    }
+    for turn in 0..200 {
+        // No store is under way.
+        say(&mut client, "SWAPDB 0 5", "+OK\r\n");
+        thread::scope(|scope| {
+            for storing in &mut storing {
+                scope.spawn(|| {
+                    storing.send(line("SET five v").repeat(100));
+                    storing.expect("+OK\r\n".repeat(100));
+                });
+            }
+            say(&mut client, "FLUSHALL", "+OK\r\n");
+        });
+        client.send(line("EXISTS five"));
+        assert_eq!(client.line(), ":0", "turn {turn}");
+    }
 }
 
 #[test]

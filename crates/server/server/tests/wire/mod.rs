@@ -16,6 +16,7 @@
 //! * [`cpserver`]: the CPHash paper's protocol on a port of its own
 //! * [`databases`]: databases of Redis' clients, one beside the other
 //! * [`redis`]: Redis' protocol on a port of its own
+//! * [`redis_beside`]: Redis' commands that look before they change, beside other clients
 //! * [`refresh`]: certificates that are read again
 //! * [`stop`]: graceful stops
 //! * [`unasked`]: what clients are sent unasked
@@ -37,6 +38,7 @@ mod metrics;
 mod odd;
 mod pressure;
 mod redis;
+mod redis_beside;
 mod refresh;
 mod stop;
 mod text;

@@ -37,6 +37,9 @@ fn swap(cx: &Context<'_, '_>, one: i64, other: i64) -> Result<(), Error<'static>
     let (Some(one), Some(other)) = (numbered(one), numbered(other)) else {
         return Err(Error::DATABASE);
     };
+    if one == other {
+        return Ok(());
+    }
     let _isolation = Isolation::wait_if_shared(&cx.shared.workers, &cx.worker.lock);
     cx.shared.databases.swap(one, other);
     cx.shared.telemetry.watchers.note_flush(cx.now, cx.now);
@@ -58,6 +61,10 @@ fn flush(cx: &Context<'_, '_>, database: u8) -> Result<(), Error<'static>> {
     cx.counters.cmd_flush.bump();
     if !cx.may(Action::Flush) {
         return Err(Error::FLUSH_FORBIDDEN);
+    }
+    // No other worker waits for a change of nothing.
+    if cx.shared.databases.is_unused(database.into()) {
+        return Ok(());
     }
     let _isolation = Isolation::wait_if_shared(&cx.shared.workers, &cx.worker.lock);
     match cx.shared.databases.empty(database.into()) {

@@ -2,7 +2,7 @@
 
 use nuthatch_engine::{Op, Removal, Reply, Store, StoreMode};
 use nuthatch_protocol::resp::{Error, Lifetime, Moment, Restore};
-use nuthatch_rdb::{Error as DumpError, Footer, INTEGER_LEN_MAX, front, value};
+use nuthatch_rdb::{Error as DumpError, Footer, INTEGER_LEN_MAX, front, packed};
 
 use super::phase::Phase;
 use super::spot::{Content, ask, count_get, look, read};
@@ -58,15 +58,16 @@ pub fn restore(
         return Err(Error::BUSY_KEY);
     }
     cx.work.add(Work::of_bytes(dump.len()));
-    let value = value(dump, cx.limits.value_max).map_err(|error| refused(cx, error))?;
+    let packed = packed(dump, cx.limits.value_max).map_err(|error| refused(cx, error))?;
+    // A short dump may be one of a long value. What fails on the way costs as much.
+    cx.work.add(Work::of_bytes(packed.unpacked_len()));
+    let value = packed.unpack().map_err(|error| refused(cx, error))?;
     if is_over(cx, restore.lifetime) {
-        // As if it had expired at once.
-        ask(
-            cx,
-            restore.key,
-            Op::Remove(Removal::default()),
-            Kind::Nothing,
-        );
+        // As if it had expired at once. Without REPLACE no key was there, so one that is there now is another client's.
+        if restore.replace {
+            let removal = Op::Remove(Removal::default());
+            ask(cx, restore.key, removal, Kind::Nothing);
+        }
         return Ok(());
     }
     let mut store = Store::set(&value);

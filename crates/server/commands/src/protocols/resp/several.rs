@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use nuthatch_engine::{Condition, Expiry, Op, Removal, Reply, Store, StoreMode};
+use nuthatch_engine::{Expiry, Op, Removal, Reply, Store};
 use nuthatch_protocol::resp::{Error, Lifetime, SetAll, StoreCondition};
+use nuthatch_state::isolation::Isolation;
 
 use super::spot::{ask, count_refused, look};
 use crate::answers::resp::{STORE, failure};
@@ -14,8 +15,8 @@ use crate::work::Work;
 /// A key and its value.
 type Pair<'a> = [&'a [u8]; 2];
 
-/// True if all pairs were stored. If another client sets a key meanwhile that must not be there, the store of that key
-/// fails, and the keys that were set before it are removed again.
+/// True if all pairs were stored. If that depends on the keys that are there, the worker has the engine to itself from
+/// the first look to the last store.
 pub fn set(cx: &mut Context<'_, '_>, set: &SetAll<'_>) -> Result<bool, Error<'static>> {
     let words: Vec<&[u8]> = set.pairs.collect();
     let (pairs, _) = words.as_chunks::<2>();
@@ -25,25 +26,24 @@ pub fn set(cx: &mut Context<'_, '_>, set: &SetAll<'_>) -> Result<bool, Error<'st
     // Each key is looked at and stored, all in one step.
     cx.work.add(Work::of_commands(2 * pairs.len()));
     let pairs = last_of_each(pairs);
+    let _isolation = match set.when {
+        StoreCondition::Absent | StoreCondition::Present => {
+            Isolation::wait_if_shared(&cx.shared.workers, &cx.worker.lock)
+        }
+        StoreCondition::Always | StoreCondition::Compared(_) => None,
+    };
     if !may_store(cx, set.when, &pairs) {
         count_all_refused(cx, &pairs);
         return Ok(false);
     }
-    let mut stored: Vec<(&[u8], u64)> = Vec::new();
     for (at, [key, value]) in pairs.iter().enumerate() {
         let reply = store(cx, set, key, value);
-        match reply {
-            Reply::Stored(item) => stored.push((key, item.cas)),
-            reply => {
-                if set.when == StoreCondition::Absent {
-                    take_back(cx, &stored);
-                }
-                count_all_refused(cx, &pairs[at + 1..]);
-                return match reply {
-                    Reply::NotStored => Ok(false),
-                    reply => Err(failure(&reply)),
-                };
+        if !matches!(reply, Reply::Stored(_)) {
+            if set.when == StoreCondition::Absent {
+                take_back(cx, &pairs[..at]);
             }
+            count_all_refused(cx, &pairs[at + 1..]);
+            return Err(failure(&reply));
         }
     }
     Ok(true)
@@ -68,12 +68,8 @@ fn may_store(cx: &mut Context<'_, '_>, when: StoreCondition<'_>, pairs: &[Pair<'
 }
 
 fn store(cx: &mut Context<'_, '_>, set: &SetAll<'_>, key: &[u8], value: &[u8]) -> Reply {
+    // Whatever the condition: it was met, and a key that one of these stores has evicted is set all the same.
     let mut store = Store::set(value);
-    store.mode = match set.when {
-        StoreCondition::Absent => StoreMode::Add,
-        StoreCondition::Present => StoreMode::Replace,
-        StoreCondition::Always | StoreCondition::Compared(_) => StoreMode::Set,
-    };
     store.expiry = match set.lifetime {
         Lifetime::Forever => Expiry::Never,
         Lifetime::Until(moment) => cx.expiry_at(moment),
@@ -82,14 +78,10 @@ fn store(cx: &mut Context<'_, '_>, set: &SetAll<'_>, key: &[u8], value: &[u8]) -
     ask(cx, key, Op::Store(store), STORE)
 }
 
-/// Removes what was stored, unless another client has changed it.
-fn take_back(cx: &mut Context<'_, '_>, stored: &[(&[u8], u64)]) {
-    for (key, cas) in stored {
-        let removal = Removal {
-            condition: Condition::Cas(*cas),
-            ..Removal::default()
-        };
-        ask(cx, key, Op::Remove(removal), Kind::Nothing);
+/// Removes what was stored where none was, before the engine refused a pair.
+fn take_back(cx: &mut Context<'_, '_>, stored: &[Pair<'_>]) {
+    for [key, _] in stored {
+        ask(cx, key, Op::Remove(Removal::default()), Kind::Nothing);
     }
 }
 

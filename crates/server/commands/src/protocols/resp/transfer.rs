@@ -57,7 +57,7 @@ pub fn rename(
         replace: !only_absent,
         copy: false,
     };
-    match carry(cx, key, &aim)? {
+    match carry(cx, phase, key, &aim)? {
         Carried::Done => Ok(true),
         Carried::Taken => Ok(false),
         Carried::Missing => Err(Error::NO_KEY),
@@ -84,7 +84,7 @@ pub fn copy(
         replace: copying.replace,
         copy: true,
     };
-    Ok(carry(cx, copying.key, &aim)? == Carried::Done)
+    Ok(carry(cx, phase, copying.key, &aim)? == Carried::Done)
 }
 
 /// MOVE: true if the key has gone to the other database, where there was none.
@@ -104,17 +104,26 @@ pub fn move_key(
         replace: false,
         copy: false,
     };
-    Ok(carry(cx, key, &aim)? == Carried::Done)
+    Ok(carry(cx, phase, key, &aim)? == Carried::Done)
 }
 
 /// Takes an item of the connection's database where it should go.
-fn carry(cx: &mut Context<'_, '_>, key: &[u8], aim: &Aim<'_>) -> Result<Carried, Error<'static>> {
+fn carry(
+    cx: &mut Context<'_, '_>,
+    phase: &Phase,
+    key: &[u8],
+    aim: &Aim<'_>,
+) -> Result<Carried, Error<'static>> {
+    let databases = &cx.shared.databases;
+    // A SWAPDB between the two looks is found under the isolation.
+    let namespaces = || [phase.database.into(), aim.database].map(|it| databases.namespace(it));
     for _ in 0..ATTEMPTS {
+        let [here, there] = namespaces();
+        cx.namespace = here;
         let Some(found) = find(cx, key) else {
             return Ok(Carried::Missing);
         };
         cx.work.add(Work::of_bytes(found.item.value_len));
-        let there = cx.shared.databases.namespace(aim.database);
         // A long value is copied before other workers have to wait.
         let long = match &found.value {
             Content::Copied(_) => None,
@@ -122,9 +131,7 @@ fn carry(cx: &mut Context<'_, '_>, key: &[u8], aim: &Aim<'_>) -> Result<Carried,
         };
         let _isolation = Isolation::wait_if_shared(&cx.shared.workers, &cx.worker.lock);
         let is_still = |item: &Item| (item.cas, item.expiry) == (found.item.cas, found.item.expiry);
-        if there != cx.shared.databases.namespace(aim.database)
-            || !look(cx, key).as_ref().is_some_and(is_still)
-        {
+        if namespaces() != [here, there] || !look(cx, key).as_ref().is_some_and(is_still) {
             continue;
         }
         if !within(cx, there, |cx| put(cx, aim, &found, long))? {
