@@ -189,6 +189,19 @@ fn a_key_that_was_read_is_told_when_it_changes() {
     ask(&mut near, b"", b"");
 }
 
+/// A client that says ON again is told of what it has read before, by its new options.
+#[test]
+fn who_begins_to_track_again_forgets_nothing() {
+    let server = Fixture::with(both(), Wants::default());
+    let mut near = tracking(&server, "");
+    ask(&mut near, &line("MGET k own"), b"*2\r\n_\r\n_\r\n");
+    ask(&mut near, &line("CLIENT TRACKING ON NOLOOP"), b"+OK\r\n");
+    ask(&mut near, &line("SET own 1"), b"+OK\r\n");
+    let mut writer = server.redis_client();
+    ask(&mut writer, &line("SET k 1"), b"+OK\r\n");
+    near.expect(told("k"));
+}
+
 #[test]
 fn what_is_tracked_depends_on_options() {
     let server = Fixture::with(both(), Wants::default());

@@ -128,9 +128,13 @@ fn begin_tracking(
     let mailbox = Arc::clone(&mail.mailbox);
     let tracker = Arc::new(Tracker::new(mailbox, options, number));
     let is_first = !hub.tracking.is_used();
-    // The old one, if there is one, ends first: both have the same number.
-    mail.tracked = None;
     hub.tracking.begin(&tracker, prefixes);
+    if let Some(tracked) = &mut mail.tracked {
+        // It does not end in between: what it has read stays in the table.
+        tracked.tracker = tracker;
+        (tracked.announced, tracked.announces) = (false, false);
+        return;
+    }
     hub.follow_tracking();
     mail.tracked = Some(Tracked {
         tracker,
