@@ -14,8 +14,9 @@
 //!    `remember` in the order of the table's lock, the write was before the read, and the read has seen it.
 //! 3. What is told waits in a mailbox until the answers to all requests before are in the output (see [`crate::mailbox`]):
 //!    the client gets it behind the value that is no longer the key's.
-//! 4. Where nobody tracks, writers do not look here. The first client that begins waits for all requests that are being
-//!    executed meanwhile: their writes are before its reads. (The caller's part.)
+//! 4. Where nobody tracks, writers do not look here. A client that begins waits for all requests that are being executed
+//!    meanwhile, even if it is not the first: the first may be waiting yet. Their writes are before its reads. (The caller's
+//!    part.)
 //! 5. A key that is taken out of the table, for whatever reason, is told to its readers: to those that still track, by the
 //!    options that they have then. So the table knows readers by their numbers.
 //!
