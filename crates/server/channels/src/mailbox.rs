@@ -1,7 +1,8 @@
 //! A mailbox: the frames that wait for one connection.
 //!
 //! Invariants:
-//! 1. A frame that was put in is taken out, in order, or the mailbox is full and its connection ends.
+//! 1. A frame that was put in is taken out, in order, or the connection ends: the mailbox is full, or it is closed. Then it
+//!    holds nothing any more, however long others keep it.
 //! 2. While frames wait, the worker is called, or has been called and has not taken them: `called` is cleared before the
 //!    frames are looked at, and set after a frame is put in.
 
@@ -91,8 +92,17 @@ pub struct Mailbox {
 struct Queue {
     frames: VecDeque<Frame>,
     bytes: usize,
-    /// A frame found no room: the connection ends.
-    overflown: bool,
+    /// The connection ends, or a frame found no room, so that it will: no more frames.
+    closed: bool,
+}
+
+impl Queue {
+    fn close(&mut self, bounds: &Bounds) {
+        let bytes = std::mem::take(&mut self.bytes);
+        bounds.waiting.fetch_sub(bytes, Ordering::Relaxed);
+        self.frames = VecDeque::new();
+        self.closed = true;
+    }
 }
 
 /// What became of a frame.
@@ -147,16 +157,13 @@ impl Mailbox {
     pub fn put(&self, frame: &Frame) -> Put {
         let size = frame.len() + FRAME_OVERHEAD;
         let mut queue = self.queue.lock();
-        if queue.overflown {
+        if queue.closed {
             return Put::Ends;
         }
         let each_max = self.bounds.each_max();
         let waiting = self.bounds.waiting() + size;
         if queue.bytes + size > each_max || waiting > each_max.saturating_mul(TOGETHER) {
-            let bytes = std::mem::take(&mut queue.bytes);
-            self.bounds.waiting.fetch_sub(bytes, Ordering::Relaxed);
-            queue.frames = VecDeque::new();
-            queue.overflown = true;
+            queue.close(&self.bounds);
             drop(queue);
             self.owner
                 .worker
@@ -191,6 +198,11 @@ impl Mailbox {
         queue.frames.is_empty()
     }
 
+    /// The connection ends: nothing waits any more.
+    pub fn close(&self) {
+        self.queue.lock().close(&self.bounds);
+    }
+
     /// Bytes of memory of what waits.
     pub fn memory(&self) -> usize {
         self.queue.lock().bytes
@@ -199,8 +211,7 @@ impl Mailbox {
 
 impl Drop for Mailbox {
     fn drop(&mut self) {
-        let bytes = self.queue.lock().bytes;
-        self.bounds.waiting.fetch_sub(bytes, Ordering::Relaxed);
+        self.close();
     }
 }
 
@@ -271,6 +282,19 @@ pub(crate) mod tests {
         assert_eq!(mailbox.put(&frame), Put::Ends);
         assert_eq!(calls.ended(), [1]);
         assert_eq!((mailbox.memory(), bounds.waiting()), (0, 0));
+    }
+
+    #[test]
+    fn a_closed_one_holds_nothing() {
+        let (calls, bounds): (Arc<Calls>, Arc<Bounds>) = Default::default();
+        let mailbox = mailbox(1, &calls, &bounds);
+        let frame: Frame = [b'x'; 40][..].into();
+        assert_eq!(mailbox.put(&frame), Put::Waits);
+        mailbox.close();
+        assert_eq!(Arc::strong_count(&frame), 1);
+        assert_eq!(mailbox.put(&frame), Put::Ends);
+        assert_eq!((mailbox.memory(), bounds.waiting()), (0, 0));
+        assert_eq!(calls.ended(), [0; 0]);
     }
 
     #[test]

@@ -14,14 +14,16 @@
 //!    `remember` in the order of the table's lock, the write was before the read, and the read has seen it.
 //! 3. What is told waits in a mailbox until the answers to all requests before are in the output (see [`crate::mailbox`]):
 //!    the client gets it behind the value that is no longer the key's.
-//! 4. Where nobody tracks, writers do not look here. The first client that begins waits for all requests that are being
-//!    executed meanwhile: their writes are before its reads. (The caller's part.)
-//! 5. A key that is taken out of the table, for whatever reason, is told to its readers.
+//! 4. Where nobody tracks, writers do not look here. A client that begins waits for all requests that are being executed
+//!    meanwhile, even if it is not the first: the first may be waiting yet. Their writes are before its reads. (The caller's
+//!    part.)
+//! 5. A key that is taken out of the table, for whatever reason, is told to its readers: to those that still track, by the
+//!    options that they have then. So the table knows readers by their numbers.
 //!
 //! Keys are those of clients, without their databases, as in Redis.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use nuthatch_base::sync::mutex::Mutex;
@@ -65,8 +67,6 @@ pub struct Tracker {
     pub options: Options,
     /// The number by which writers are named.
     number: usize,
-    /// Relaxed: it only saves messages that nobody needs.
-    is_on: AtomicBool,
 }
 
 impl Tracker {
@@ -76,7 +76,6 @@ impl Tracker {
             mailbox,
             options,
             number,
-            is_on: AtomicBool::new(true),
         }
     }
 
@@ -110,14 +109,14 @@ struct Table {
     bytes: usize,
     /// All clients that track, by their numbers.
     trackers: HashMap<u64, Arc<Tracker>>,
-    /// Of those that broadcast.
-    prefixes: Vec<(Box<[u8]>, Arc<Tracker>)>,
+    /// Of those that broadcast, with their numbers.
+    prefixes: Vec<(Box<[u8]>, u64)>,
 }
 
 struct Entry {
     key: Key,
     place: u64,
-    readers: BTreeMap<u64, Arc<Tracker>>,
+    readers: BTreeSet<u64>,
     expiry: Option<u64>,
 }
 
@@ -188,24 +187,22 @@ impl Tracking {
         self.mailboxes.lock().remove(&serial);
     }
 
-    /// A client begins to track, or to track otherwise, with these prefixes if it broadcasts.
+    /// A client begins to track, or to track otherwise, with these prefixes if it broadcasts. What it has read before is
+    /// told all the same.
     pub fn begin(&self, tracker: &Arc<Tracker>, prefixes: Vec<Box<[u8]>>) {
+        let serial = tracker.serial();
         let mut table = self.table.lock();
-        let before = table.trackers.insert(tracker.serial(), Arc::clone(tracker));
-        if let Some(before) = before {
-            table.drop_prefixes(&before);
-            before.is_on.store(false, Ordering::Relaxed);
-        }
-        let of_it = |prefix| (prefix, Arc::clone(tracker));
-        table.prefixes.extend(prefixes.into_iter().map(of_it));
+        table.trackers.insert(serial, Arc::clone(tracker));
+        table.drop_prefixes(serial);
+        let of_it = prefixes.into_iter().map(|prefix| (prefix, serial));
+        table.prefixes.extend(of_it);
     }
 
     /// A client tracks no longer. Its keys stay in the table until they change.
-    pub fn end(&self, tracker: &Arc<Tracker>) {
-        tracker.is_on.store(false, Ordering::Relaxed);
+    pub fn end(&self, tracker: &Tracker) {
         let mut table = self.table.lock();
         table.trackers.remove(&tracker.serial());
-        table.drop_prefixes(tracker);
+        table.drop_prefixes(tracker.serial());
         if table.trackers.is_empty() {
             let Table { remembered, .. } = *table;
             *table = Table {
@@ -216,31 +213,32 @@ impl Tracking {
     }
 
     /// The prefixes of a client.
-    pub fn prefixes_of(&self, tracker: &Arc<Tracker>) -> Vec<Box<[u8]>> {
+    pub fn prefixes_of(&self, tracker: &Tracker) -> Vec<Box<[u8]>> {
         let table = self.table.lock();
         let own = table.prefixes.iter();
-        let own = own.filter(|(_, its)| Arc::ptr_eq(its, tracker));
+        let own = own.filter(|(_, its)| *its == tracker.serial());
         own.map(|(prefix, _)| prefix.clone()).collect()
     }
 
     /// A client is about to read these keys.
-    pub fn remember<'k>(&self, tracker: &Arc<Tracker>, keys: impl Iterator<Item = &'k [u8]>) {
+    pub fn remember<'k>(&self, tracker: &Tracker, keys: impl Iterator<Item = &'k [u8]>) {
         let pairs_max = self.pairs_max();
         let mut forgotten = Vec::new();
         let mut table = self.table.lock();
         for key in keys {
-            table.remember(tracker, key);
+            table.remember(tracker.serial(), key);
             while table.pairs > pairs_max || table.bytes > pairs_max.saturating_mul(BYTES_OF_PAIR) {
                 let Some((_, key)) = table.order.first_key_value() else {
                     break;
                 };
                 let key = Arc::clone(key);
-                forgotten.push((Arc::clone(&key), table.take(&key)));
+                let readers = table.take(&key);
+                forgotten.push((key, table.trackers_of(&readers)));
             }
         }
         drop(table);
         for (key, readers) in forgotten {
-            self.tell(readers.values(), Some(&key), None);
+            self.tell(&readers, Some(&key), None);
         }
     }
 
@@ -270,14 +268,11 @@ impl Tracking {
     /// A key was changed by the client with this number, or by the server itself.
     pub fn changed(&self, key: &[u8], writer: Option<usize>) {
         let mut table = self.table.lock();
-        let mut readers = table.take(key);
-        for (prefix, tracker) in &table.prefixes {
-            if key.starts_with(prefix) {
-                readers.insert(tracker.serial(), Arc::clone(tracker));
-            }
-        }
+        let readers = table.take(key);
+        let mut told = table.trackers_of(&readers);
+        told.extend(table.broadcasters_of(key));
         drop(table);
-        self.tell(readers.values(), Some(key), writer);
+        self.tell(&told, Some(key), writer);
     }
 
     /// All keys are gone, or may have changed.
@@ -286,7 +281,7 @@ impl Tracking {
         table.forget_all();
         let all: Vec<_> = table.trackers.values().cloned().collect();
         drop(table);
-        self.tell(all.iter(), None, None);
+        self.tell(&all, None, None);
     }
 
     /// All keys will be gone at this tick.
@@ -316,16 +311,10 @@ impl Tracking {
     }
 
     /// Tells these clients of a key, or of all keys.
-    fn tell<'t>(
-        &self,
-        trackers: impl Iterator<Item = &'t Arc<Tracker>>,
-        key: Option<&[u8]>,
-        writer: Option<usize>,
-    ) {
+    fn tell(&self, trackers: &[Arc<Tracker>], key: Option<&[u8]>, writer: Option<usize>) {
         for tracker in trackers {
             let is_loop = tracker.options.no_loop && writer == Some(tracker.number);
-            // Relaxed: see `Tracker::is_on`.
-            if !is_loop && tracker.is_on.load(Ordering::Relaxed) {
+            if !is_loop {
                 self.tell_one(tracker, key);
             }
         }
@@ -386,10 +375,9 @@ fn keys(writer: &mut Writer<'_>, key: Option<&[u8]>) {
 }
 
 impl Table {
-    fn remember(&mut self, tracker: &Arc<Tracker>, key: &[u8]) {
-        let (serial, tracker) = (tracker.serial(), Arc::clone(tracker));
+    fn remember(&mut self, serial: u64, key: &[u8]) {
         if let Some(entry) = self.keys.get_mut(key) {
-            self.pairs += usize::from(entry.readers.insert(serial, tracker).is_none());
+            self.pairs += usize::from(entry.readers.insert(serial));
             return;
         }
         let key: Key = key.into();
@@ -401,16 +389,16 @@ impl Table {
         let entry = Entry {
             key: Arc::clone(&key),
             place,
-            readers: BTreeMap::from([(serial, tracker)]),
+            readers: BTreeSet::from([serial]),
             expiry: None,
         };
         self.keys.insert(key, entry);
     }
 
     /// Takes a key out, and returns who has read it.
-    fn take(&mut self, key: &[u8]) -> BTreeMap<u64, Arc<Tracker>> {
+    fn take(&mut self, key: &[u8]) -> BTreeSet<u64> {
         let Some((key, entry)) = self.keys.remove_entry(key) else {
-            return BTreeMap::new();
+            return BTreeSet::new();
         };
         self.order.remove(&entry.place);
         self.pairs -= entry.readers.len();
@@ -428,8 +416,22 @@ impl Table {
         (self.pairs, self.bytes) = (0, 0);
     }
 
-    fn drop_prefixes(&mut self, tracker: &Arc<Tracker>) {
-        self.prefixes.retain(|(_, its)| !Arc::ptr_eq(its, tracker));
+    fn drop_prefixes(&mut self, serial: u64) {
+        self.prefixes.retain(|(_, its)| *its != serial);
+    }
+
+    /// Those of the readers that still track what they read.
+    fn trackers_of(&self, readers: &BTreeSet<u64>) -> Vec<Arc<Tracker>> {
+        let trackers = readers.iter().filter_map(|it| self.trackers.get(it));
+        let trackers = trackers.filter(|it| !it.options.broadcast);
+        trackers.cloned().collect()
+    }
+
+    /// Those who broadcast a prefix of the key: none has two, because its prefixes do not overlap.
+    fn broadcasters_of(&self, key: &[u8]) -> impl Iterator<Item = Arc<Tracker>> {
+        let theirs = self.prefixes.iter();
+        let theirs = theirs.filter(move |(prefix, _)| key.starts_with(prefix));
+        theirs.filter_map(|(_, serial)| self.trackers.get(serial).cloned())
     }
 }
 
@@ -509,6 +511,23 @@ mod tests {
         world.tracking.end(&tracker);
         world.tracking.changed(b"a", None);
         assert_eq!((said(&one).as_str(), world.tracking.is_used()), ("", false));
+    }
+
+    #[test]
+    fn who_begins_again_is_told_what_it_has_read_before() {
+        let world = World::new();
+        let one = world.client(1, Version::Resp3);
+        let before = world.track(&one, Options::default(), &[]);
+        world.read(&before, &["a", "b"]);
+        let options = Options {
+            no_loop: true,
+            ..Options::default()
+        };
+        world.track(&one, options, &[]);
+        world.tracking.changed(b"b", Some(1));
+        assert_eq!(said(&one), "", "by the options that it has now");
+        world.tracking.changed(b"a", Some(2));
+        assert_eq!(said(&one), A);
     }
 
     #[test]

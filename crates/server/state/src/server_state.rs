@@ -180,13 +180,14 @@ impl ServerState {
     pub fn flush(&self, now: Time, at: Time) {
         self.last_flush.set(at);
         self.engine.flush(now, at);
-        self.telemetry.watchers.note_flush(now, at);
         if at <= now {
             self.databases.all_emptied();
         }
         let delay = at.since(now).as_secs();
         self.telemetry
             .notify_watchers(format_args!("type=flush_all delay={delay}"));
+        // Last: who reads again when it is told must find nothing of before.
+        self.telemetry.watchers.note_flush(now, at);
     }
 
     /// The moment of a flush that is still to come, if there is one.

@@ -189,6 +189,19 @@ fn a_key_that_was_read_is_told_when_it_changes() {
     ask(&mut near, b"", b"");
 }
 
+/// A client that says ON again is told of what it has read before, by its new options.
+#[test]
+fn who_begins_to_track_again_forgets_nothing() {
+    let server = Fixture::with(both(), Wants::default());
+    let mut near = tracking(&server, "");
+    ask(&mut near, &line("MGET k own"), b"*2\r\n_\r\n_\r\n");
+    ask(&mut near, &line("CLIENT TRACKING ON NOLOOP"), b"+OK\r\n");
+    ask(&mut near, &line("SET own 1"), b"+OK\r\n");
+    let mut writer = server.redis_client();
+    ask(&mut writer, &line("SET k 1"), b"+OK\r\n");
+    near.expect(told("k"));
+}
+
 #[test]
 fn what_is_tracked_depends_on_options() {
     let server = Fixture::with(both(), Wants::default());
@@ -275,6 +288,50 @@ fn what_expires_or_is_evicted_is_told() {
         }
     }
     near.expect(told("k"));
+}
+
+/// Two clients begin to track while another writes: who reads the old value is told, even if it is not the first to begin.
+#[test]
+fn who_begins_beside_another_misses_no_change() {
+    const ROUNDS: usize = 500;
+    let server = Fixture::with(both(), Wants::default());
+    let mut writer = server.redis_client();
+    ask(&mut writer, &line("SET k before"), b"+OK\r\n");
+    let round = std::sync::Barrier::new(3);
+    std::thread::scope(|scope| {
+        let nears = [(); 2].map(|()| {
+            let mut near = tracking(&server, "");
+            ask(&mut near, &line("CLIENT TRACKING OFF"), b"+OK\r\n");
+            let round = &round;
+            scope.spawn(move || {
+                let mut lost = 0;
+                for number in 0..ROUNDS {
+                    round.wait();
+                    near.send([line("CLIENT TRACKING ON"), line("GET k")].concat());
+                    near.expect(b"+OK\r\n");
+                    let _len = near.line();
+                    let is_old = near.line() != number.to_string();
+                    // The write is answered.
+                    round.wait();
+                    near.send(line("CLIENT TRACKING OFF"));
+                    let said: Vec<String> = std::iter::repeat_with(|| near.line())
+                        .take_while(|line| line != "+OK")
+                        .collect();
+                    let is_told = said.iter().any(|line| line == "invalidate");
+                    lost += usize::from(is_old && !is_told);
+                }
+                lost
+            })
+        });
+        for number in 0..ROUNDS {
+            round.wait();
+            ask(&mut writer, &line(&format!("SET k {number}")), b"+OK\r\n");
+            round.wait();
+        }
+        for near in nears {
+            assert_eq!(near.join().unwrap(), 0);
+        }
+    });
 }
 
 /// What a near cache keeps is what there is, whatever writes there were beside its reads.

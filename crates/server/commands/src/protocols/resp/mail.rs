@@ -24,6 +24,8 @@ pub struct Mail {
 impl Drop for Mail {
     fn drop(&mut self) {
         self.hub.tracking.leave(self.mailbox.owner.serial);
+        // Others may keep it a while.
+        self.mailbox.close();
     }
 }
 

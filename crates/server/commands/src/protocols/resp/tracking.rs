@@ -127,10 +127,13 @@ fn begin_tracking(
     let mail = delivery::mail(cx, turn, phase);
     let mailbox = Arc::clone(&mail.mailbox);
     let tracker = Arc::new(Tracker::new(mailbox, options, number));
-    let is_first = !hub.tracking.is_used();
-    // The old one, if there is one, ends first: both have the same number.
-    mail.tracked = None;
     hub.tracking.begin(&tracker, prefixes);
+    if let Some(tracked) = &mut mail.tracked {
+        // It does not end in between: what it has read stays in the table.
+        tracked.tracker = tracker;
+        (tracked.announced, tracked.announces) = (false, false);
+        return;
+    }
     hub.follow_tracking();
     mail.tracked = Some(Tracked {
         tracker,
@@ -138,15 +141,13 @@ fn begin_tracking(
         announced: false,
         announces: false,
     });
-    if is_first {
-        // Requests that are being executed, and steps behind the scenes, may not know that somebody tracks: they are over
-        // before this client's next read.
-        drop(Isolation::wait_if_shared(
-            &cx.shared.workers,
-            &cx.worker.lock,
-        ));
-        drop(cx.shared.pause.step_behind_the_scenes());
-    }
+    // Requests that are being executed, and steps behind the scenes, may not know that somebody tracks: they are over before
+    // this client's next read. Another client that tracks already may be waiting for them, too.
+    drop(Isolation::wait_if_shared(
+        &cx.shared.workers,
+        &cx.worker.lock,
+    ));
+    drop(cx.shared.pause.step_behind_the_scenes());
 }
 
 /// The number of an open connection, if it is one's.
