@@ -102,7 +102,6 @@ impl Server {
         let shared = ServerState::new(config, engine, addresses.clone(), workers, shutdown.clone());
         let shared = Arc::new(shared);
         let watchers = Arc::clone(&shared.telemetry.watchers);
-        watchers.tracking.suit(shared.engine.stats().memory_limit);
         shared.engine.report_evictions(watchers);
         let mut copies = match shared.config.handover {
             Some(_) => copy_all(&listeners, &datagrams)?,

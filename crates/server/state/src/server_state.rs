@@ -79,6 +79,9 @@ impl ServerState {
         workers: Vec<Arc<SharedWorker>>,
         shutdown: Shutdown,
     ) -> Self {
+        let telemetry = Telemetry::new(config.count_prefixes);
+        let memory = engine.stats().memory_limit;
+        telemetry.watchers.tracking.suit(memory);
         Self {
             clock: Clock::start(),
             live: LiveCell::new(Live::from(&config)),
@@ -89,7 +92,7 @@ impl ServerState {
             pause: Pause::default(),
             security: Security::new(&mut config),
             accounts: Accounts::new(config.connections_max.get(), &engine),
-            telemetry: Telemetry::new(config.count_prefixes),
+            telemetry,
             saves: Saves::default(),
             walks: Walks::default(),
             databases: Databases::default(),
