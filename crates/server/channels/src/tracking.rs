@@ -103,8 +103,6 @@ struct Table {
     remembered: u64,
     /// Keys by their expiries, in ticks.
     expiries: BTreeSet<(u64, Key)>,
-    /// The moment of a flush that is to come.
-    flush_at: Option<u64>,
     pairs: usize,
     bytes: usize,
     /// All clients that track, by their numbers.
@@ -284,20 +282,9 @@ impl Tracking {
         self.tell(&all, None, None);
     }
 
-    /// All keys will be gone at this tick.
-    pub fn flush_at(&self, at: u64) {
-        let mut table = self.table.lock();
-        table.flush_at = Some(table.flush_at.map_or(at, |before| before.min(at)));
-    }
-
-    /// Tells the keys that have expired, and a flush that was to come.
+    /// Tells the keys that have expired.
     pub fn sweep(&self, now: u64) {
         let mut table = self.table.lock();
-        if table.flush_at.is_some_and(|at| at <= now) {
-            table.flush_at = None;
-            drop(table);
-            return self.flushed();
-        }
         let mut due = Vec::new();
         while let Some((_, key)) = table.expiries.first().filter(|(at, _)| *at <= now) {
             due.push(Arc::clone(key));
@@ -576,9 +563,6 @@ mod tests {
         assert_eq!(said(&one), B);
         world.tracking.sweep(30);
         assert_eq!(said(&one), "");
-        world.tracking.flush_at(40);
-        world.tracking.sweep(40);
-        assert_eq!(said(&one), ">2 $10 invalidate _ ");
     }
 
     #[test]

@@ -334,6 +334,21 @@ fn who_begins_beside_another_misses_no_change() {
     });
 }
 
+/// The last of two counts, though both were ordered before anybody tracked.
+#[test]
+fn a_delayed_flush_is_told_when_it_comes() {
+    let server = Fixture::with(both(), Wants::default());
+    let mut text = server.client();
+    text.send("set k 0 0 1\r\nv\r\nflush_all 2\r\nflush_all 4\r\n");
+    for reply in ["STORED", "OK", "OK"] {
+        assert_eq!(text.line(), reply);
+    }
+    let mut near = tracking(&server, "");
+    ask(&mut near, &line("GET k"), b"$1\r\nv\r\n");
+    near.expect(">2\r\n$10\r\ninvalidate\r\n_\r\n");
+    ask(&mut near, &line("GET k"), b"_\r\n");
+}
+
 /// What a near cache keeps is what there is, whatever writes there were beside its reads.
 #[test]
 fn a_near_cache_misses_no_change() {
