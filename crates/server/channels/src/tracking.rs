@@ -42,6 +42,9 @@ const PART_OF_MEMORY: usize = 16;
 /// The keys of a table have no more bytes than so many times the most pairs.
 const BYTES_OF_PAIR: usize = 64;
 
+/// The most prefixes of all clients: every write is compared with all of them.
+const PREFIXES_MAX: usize = 10_000;
+
 /// The channel of clients of RESP2 that are told what others have read.
 const INVALIDATE: &[u8] = b"__redis__:invalidate";
 
@@ -186,14 +189,20 @@ impl Tracking {
     }
 
     /// A client begins to track, or to track otherwise, with these prefixes if it broadcasts. What it has read before is
-    /// told all the same.
-    pub fn begin(&self, tracker: &Arc<Tracker>, prefixes: Vec<Box<[u8]>>) {
+    /// told all the same. False, and nothing changes, if all clients together would have too many prefixes.
+    #[must_use]
+    pub fn begin(&self, tracker: &Arc<Tracker>, prefixes: Vec<Box<[u8]>>) -> bool {
         let serial = tracker.serial();
         let mut table = self.table.lock();
+        let others = table.prefixes.iter().filter(|(_, its)| *its != serial);
+        if !prefixes.is_empty() && others.count() + prefixes.len() > PREFIXES_MAX {
+            return false;
+        }
         table.trackers.insert(serial, Arc::clone(tracker));
         table.drop_prefixes(serial);
         let of_it = prefixes.into_iter().map(|prefix| (prefix, serial));
         table.prefixes.extend(of_it);
+        true
     }
 
     /// A client tracks no longer. Its keys stay in the table until they change.
@@ -459,7 +468,7 @@ mod tests {
             let number = mailbox.owner.connection;
             let tracker = Arc::new(Tracker::new(Arc::clone(mailbox), options, number));
             let prefixes = prefixes.iter().map(|prefix| prefix.as_bytes().into());
-            self.tracking.begin(&tracker, prefixes.collect());
+            assert!(self.tracking.begin(&tracker, prefixes.collect()));
             tracker
         }
 
@@ -584,6 +593,26 @@ mod tests {
         assert_eq!(world.tracking.prefixes_of(&tracker).len(), 2);
         world.tracking.end(&tracker);
         assert_eq!(world.tracking.totals(), Totals::default());
+    }
+
+    #[test]
+    fn all_prefixes_have_a_limit() {
+        let world = World::new();
+        let options = Options {
+            broadcast: true,
+            ..Options::default()
+        };
+        let one = world.client(1, Version::Resp3);
+        let all: Vec<String> = (0..PREFIXES_MAX).map(|it| format!("{it:04}")).collect();
+        let all: Vec<&str> = all.iter().map(String::as_str).collect();
+        world.track(&one, options, &all);
+        let other = world.client(2, Version::Resp3);
+        let tracker = Arc::new(Tracker::new(other, options, 2));
+        assert!(!world.tracking.begin(&tracker, vec![b"a"[..].into()]));
+        assert_eq!(world.tracking.totals().clients, 1);
+        world.track(&one, options, &all[1..]);
+        assert!(world.tracking.begin(&tracker, vec![b"a"[..].into()]));
+        assert_eq!(world.tracking.totals().prefixes, PREFIXES_MAX);
     }
 
     #[test]

@@ -349,6 +349,22 @@ fn a_delayed_flush_is_told_when_it_comes() {
     ask(&mut near, &line("GET k"), b"_\r\n");
 }
 
+#[test]
+fn a_prefix_has_a_limit() {
+    let server = Fixture::with(both(), Wants::default());
+    let mut near = tracking(&server, " BCAST PREFIX a");
+    let mut begin = |len, reply: &[u8]| {
+        let prefix = "b".repeat(len);
+        let said = line(&format!("CLIENT TRACKING ON BCAST PREFIX {prefix}"));
+        ask(&mut near, &said, reply);
+    };
+    begin(1025, b"-ERR prefix is longer than 1024 bytes\r\n");
+    begin(1024, b"+OK\r\n");
+    let mut writer = server.redis_client();
+    ask(&mut writer, &line("SET a 1"), b"+OK\r\n");
+    near.expect(told("a"));
+}
+
 /// What a near cache keeps is what there is, whatever writes there were beside its reads.
 #[test]
 fn a_near_cache_misses_no_change() {
