@@ -48,6 +48,13 @@ const PREFIXES_MAX: usize = 10_000;
 /// The channel of clients of RESP2 that are told what others have read.
 const INVALIDATE: &[u8] = b"__redis__:invalidate";
 
+/// The most pairs that a client may set, beside a memory of so many bytes: they take no more than that, or are no more than
+/// the most of a default.
+pub fn pairs_allowed(memory: u64) -> usize {
+    let pairs = usize::try_from(memory).unwrap_or(usize::MAX) / PAIR_BYTES;
+    pairs.max(PAIRS_MAX)
+}
+
 /// How a client tracks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
@@ -554,6 +561,8 @@ mod tests {
             tracking.suit(memory);
             assert_eq!(tracking.pairs_max(), pairs);
         }
+        assert_eq!(pairs_allowed(64 << 20), PAIRS_MAX);
+        assert_eq!(pairs_allowed(1 << 40), 1 << 31);
     }
 
     #[test]

@@ -113,6 +113,36 @@ fn who_does_not_read_is_closed() {
     );
 }
 
+#[test]
+fn what_waits_and_what_is_tracked_have_limits() {
+    let server = Fixture::with(both(), Wants::default());
+    let mut client = server.redis_client();
+    client.send(line("CONFIG GET maxmemory"));
+    client.expect(b"*2\r\n$9\r\nmaxmemory\r\n");
+    let _len = client.line();
+    let memory: u64 = client.line().parse().unwrap();
+    let mut set = |name: &str, value: &str, reply: &str| {
+        let words = ["CONFIG", "SET", name, value].map(str::as_bytes);
+        ask(&mut client, &request(&words), reply.as_bytes());
+    };
+    let failed = |name: &str, why: &str| {
+        format!("-ERR CONFIG SET failed (possibly related to argument '{name}') - {why}\r\n")
+    };
+    let name = "client-output-buffer-limit";
+    let why = "the limit must not be above maxmemory";
+    set(
+        name,
+        &format!("pubsub {} 0 0", memory + 1),
+        &failed(name, why),
+    );
+    set(name, &format!("pubsub {memory} 0 0"), "+OK\r\n");
+    let name = "tracking-table-max-keys";
+    let why = "so many keys would take more memory than maxmemory";
+    let most = (memory / 512).max(1_000_000);
+    set(name, &(most + 1).to_string(), &failed(name, why));
+    set(name, &most.to_string(), "+OK\r\n");
+}
+
 /// A client of RESP3 that tracks.
 fn tracking(server: &Fixture, options: &str) -> Client {
     let mut client = server.redis_client();
