@@ -42,8 +42,18 @@ const PART_OF_MEMORY: usize = 16;
 /// The keys of a table have no more bytes than so many times the most pairs.
 const BYTES_OF_PAIR: usize = 64;
 
+/// The most prefixes of all clients: every write is compared with all of them.
+const PREFIXES_MAX: usize = 10_000;
+
 /// The channel of clients of RESP2 that are told what others have read.
 const INVALIDATE: &[u8] = b"__redis__:invalidate";
+
+/// The most pairs that a client may set, beside a memory of so many bytes: they take no more than that, or are no more than
+/// the most of a default.
+pub fn pairs_allowed(memory: u64) -> usize {
+    let pairs = usize::try_from(memory).unwrap_or(usize::MAX) / PAIR_BYTES;
+    pairs.max(PAIRS_MAX)
+}
 
 /// How a client tracks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -103,8 +113,6 @@ struct Table {
     remembered: u64,
     /// Keys by their expiries, in ticks.
     expiries: BTreeSet<(u64, Key)>,
-    /// The moment of a flush that is to come.
-    flush_at: Option<u64>,
     pairs: usize,
     bytes: usize,
     /// All clients that track, by their numbers.
@@ -188,14 +196,20 @@ impl Tracking {
     }
 
     /// A client begins to track, or to track otherwise, with these prefixes if it broadcasts. What it has read before is
-    /// told all the same.
-    pub fn begin(&self, tracker: &Arc<Tracker>, prefixes: Vec<Box<[u8]>>) {
+    /// told all the same. False, and nothing changes, if all clients together would have too many prefixes.
+    #[must_use]
+    pub fn begin(&self, tracker: &Arc<Tracker>, prefixes: Vec<Box<[u8]>>) -> bool {
         let serial = tracker.serial();
         let mut table = self.table.lock();
+        let others = table.prefixes.iter().filter(|(_, its)| *its != serial);
+        if !prefixes.is_empty() && others.count() + prefixes.len() > PREFIXES_MAX {
+            return false;
+        }
         table.trackers.insert(serial, Arc::clone(tracker));
         table.drop_prefixes(serial);
         let of_it = prefixes.into_iter().map(|prefix| (prefix, serial));
         table.prefixes.extend(of_it);
+        true
     }
 
     /// A client tracks no longer. Its keys stay in the table until they change.
@@ -284,20 +298,9 @@ impl Tracking {
         self.tell(&all, None, None);
     }
 
-    /// All keys will be gone at this tick.
-    pub fn flush_at(&self, at: u64) {
-        let mut table = self.table.lock();
-        table.flush_at = Some(table.flush_at.map_or(at, |before| before.min(at)));
-    }
-
-    /// Tells the keys that have expired, and a flush that was to come.
+    /// Tells the keys that have expired.
     pub fn sweep(&self, now: u64) {
         let mut table = self.table.lock();
-        if table.flush_at.is_some_and(|at| at <= now) {
-            table.flush_at = None;
-            drop(table);
-            return self.flushed();
-        }
         let mut due = Vec::new();
         while let Some((_, key)) = table.expiries.first().filter(|(at, _)| *at <= now) {
             due.push(Arc::clone(key));
@@ -472,7 +475,7 @@ mod tests {
             let number = mailbox.owner.connection;
             let tracker = Arc::new(Tracker::new(Arc::clone(mailbox), options, number));
             let prefixes = prefixes.iter().map(|prefix| prefix.as_bytes().into());
-            self.tracking.begin(&tracker, prefixes.collect());
+            assert!(self.tracking.begin(&tracker, prefixes.collect()));
             tracker
         }
 
@@ -558,6 +561,8 @@ mod tests {
             tracking.suit(memory);
             assert_eq!(tracking.pairs_max(), pairs);
         }
+        assert_eq!(pairs_allowed(64 << 20), PAIRS_MAX);
+        assert_eq!(pairs_allowed(1 << 40), 1 << 31);
     }
 
     #[test]
@@ -576,9 +581,6 @@ mod tests {
         assert_eq!(said(&one), B);
         world.tracking.sweep(30);
         assert_eq!(said(&one), "");
-        world.tracking.flush_at(40);
-        world.tracking.sweep(40);
-        assert_eq!(said(&one), ">2 $10 invalidate _ ");
     }
 
     #[test]
@@ -600,6 +602,26 @@ mod tests {
         assert_eq!(world.tracking.prefixes_of(&tracker).len(), 2);
         world.tracking.end(&tracker);
         assert_eq!(world.tracking.totals(), Totals::default());
+    }
+
+    #[test]
+    fn all_prefixes_have_a_limit() {
+        let world = World::new();
+        let options = Options {
+            broadcast: true,
+            ..Options::default()
+        };
+        let one = world.client(1, Version::Resp3);
+        let all: Vec<String> = (0..PREFIXES_MAX).map(|it| format!("{it:04}")).collect();
+        let all: Vec<&str> = all.iter().map(String::as_str).collect();
+        world.track(&one, options, &all);
+        let other = world.client(2, Version::Resp3);
+        let tracker = Arc::new(Tracker::new(other, options, 2));
+        assert!(!world.tracking.begin(&tracker, vec![b"a"[..].into()]));
+        assert_eq!(world.tracking.totals().clients, 1);
+        world.track(&one, options, &all[1..]);
+        assert!(world.tracking.begin(&tracker, vec![b"a"[..].into()]));
+        assert_eq!(world.tracking.totals().prefixes, PREFIXES_MAX);
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub(crate) fn run(shared: &Arc<ServerState>) {
     while !shared.shutdown.is_requested() {
         let more = step(shared, &mut handle, &mut leftovers);
         publish_growth(shared, &mut index);
-        tell_expired(shared);
+        tell_gone(shared);
         refusals.log_first(shared);
         trims.look(shared);
         end_want(shared);
@@ -71,11 +71,14 @@ fn step(shared: &ServerState, handle: &mut AnyHandle, leftovers: &mut Leftovers)
     leftovers.step(shared, handle) || more
 }
 
-/// Tells the clients that track keys of those that have expired.
-fn tell_expired(shared: &ServerState) {
-    let watchers = &shared.telemetry.watchers;
+/// Tells the clients that track keys of those that have expired, and of a delayed flush that has come.
+fn tell_gone(shared: &ServerState) {
+    let (watchers, now) = (&shared.telemetry.watchers, shared.clock.now());
+    if shared.last_flush.take_due(now) {
+        watchers.note_flush();
+    }
     if watchers.wanted().has(Kind::Changes) {
-        watchers.tracking.sweep(shared.clock.now().0.into());
+        watchers.tracking.sweep(now.0.into());
     }
 }
 

@@ -161,13 +161,13 @@ mod tests {
         assert_eq!(last.get(Time(100), &flush), None);
         last.set(counted(), Time(110));
         // One that is to come.
-        flush.set(Time(120));
+        flush.set(Time(110), Time(120));
         assert_eq!(last.get(Time(115), &flush), Some(counted()));
         assert_eq!(last.get(Time(120), &flush), None);
         // One before the count began.
-        flush.set(Time(99));
+        flush.set(Time(99), Time(99));
         assert_eq!(last.get(Time(120), &flush), Some(counted()));
-        flush.set(Time(100));
+        flush.set(Time(100), Time(100));
         assert_eq!(last.get(Time(120), &flush), None);
     }
 }

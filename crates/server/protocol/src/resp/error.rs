@@ -189,6 +189,11 @@ impl Error<'static> {
     );
     /// CLIENT TRACKING: too many prefixes.
     pub const PREFIXES_TOO_MANY: Self = Error::Words("ERR too many prefixes of one connection");
+    /// CLIENT TRACKING: too many prefixes of all clients.
+    pub const PREFIXES_OF_ALL_TOO_MANY: Self =
+        Error::Words("ERR too many prefixes of all connections");
+    /// CLIENT TRACKING: a long prefix.
+    pub const PREFIX_TOO_LONG: Self = Error::Words("ERR prefix is longer than 1024 bytes");
     /// CLIENT CACHING of a client that does not track.
     pub const CACHING_WITHOUT_TRACKING: Self = Error::Words(
         "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled",

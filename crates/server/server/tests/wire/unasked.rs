@@ -113,6 +113,36 @@ fn who_does_not_read_is_closed() {
     );
 }
 
+#[test]
+fn what_waits_and_what_is_tracked_have_limits() {
+    let server = Fixture::with(both(), Wants::default());
+    let mut client = server.redis_client();
+    client.send(line("CONFIG GET maxmemory"));
+    client.expect(b"*2\r\n$9\r\nmaxmemory\r\n");
+    let _len = client.line();
+    let memory: u64 = client.line().parse().unwrap();
+    let mut set = |name: &str, value: &str, reply: &str| {
+        let words = ["CONFIG", "SET", name, value].map(str::as_bytes);
+        ask(&mut client, &request(&words), reply.as_bytes());
+    };
+    let failed = |name: &str, why: &str| {
+        format!("-ERR CONFIG SET failed (possibly related to argument '{name}') - {why}\r\n")
+    };
+    let name = "client-output-buffer-limit";
+    let why = "the limit must not be above maxmemory";
+    set(
+        name,
+        &format!("pubsub {} 0 0", memory + 1),
+        &failed(name, why),
+    );
+    set(name, &format!("pubsub {memory} 0 0"), "+OK\r\n");
+    let name = "tracking-table-max-keys";
+    let why = "so many keys would take more memory than maxmemory";
+    let most = (memory / 512).max(1_000_000);
+    set(name, &(most + 1).to_string(), &failed(name, why));
+    set(name, &most.to_string(), "+OK\r\n");
+}
+
 /// A client of RESP3 that tracks.
 fn tracking(server: &Fixture, options: &str) -> Client {
     let mut client = server.redis_client();
@@ -332,6 +362,37 @@ fn who_begins_beside_another_misses_no_change() {
             assert_eq!(near.join().unwrap(), 0);
         }
     });
+}
+
+/// The last of two counts, though both were ordered before anybody tracked.
+#[test]
+fn a_delayed_flush_is_told_when_it_comes() {
+    let server = Fixture::with(both(), Wants::default());
+    let mut text = server.client();
+    text.send("set k 0 0 1\r\nv\r\nflush_all 2\r\nflush_all 4\r\n");
+    for reply in ["STORED", "OK", "OK"] {
+        assert_eq!(text.line(), reply);
+    }
+    let mut near = tracking(&server, "");
+    ask(&mut near, &line("GET k"), b"$1\r\nv\r\n");
+    near.expect(">2\r\n$10\r\ninvalidate\r\n_\r\n");
+    ask(&mut near, &line("GET k"), b"_\r\n");
+}
+
+#[test]
+fn a_prefix_has_a_limit() {
+    let server = Fixture::with(both(), Wants::default());
+    let mut near = tracking(&server, " BCAST PREFIX a");
+    let mut begin = |len, reply: &[u8]| {
+        let prefix = "b".repeat(len);
+        let said = line(&format!("CLIENT TRACKING ON BCAST PREFIX {prefix}"));
+        ask(&mut near, &said, reply);
+    };
+    begin(1025, b"-ERR prefix is longer than 1024 bytes\r\n");
+    begin(1024, b"+OK\r\n");
+    let mut writer = server.redis_client();
+    ask(&mut writer, &line("SET a 1"), b"+OK\r\n");
+    near.expect(told("a"));
 }
 
 /// What a near cache keeps is what there is, whatever writes there were beside its reads.

@@ -1,5 +1,6 @@
 //! CONFIG: the settings that Redis' clients see, and change.
 
+use nuthatch_channels::tracking;
 use nuthatch_engine::Engine;
 use nuthatch_engine::namespace::DATABASES;
 use nuthatch_protocol::resp::{Config, Error, Glob, Values, Writer, integer};
@@ -130,6 +131,7 @@ fn try_set(
     let pairs = words.as_chunks::<2>().0;
     let settings = settings(cx);
     let (mut limit, mut noted, mut output, mut table) = (None, Vec::new(), None, None);
+    let memory = cx.shared.engine.stats().memory_limit;
     for (at, [word, value]) in pairs.iter().enumerate() {
         let name = word.to_ascii_lowercase();
         let why = |why| Error::Config { name: word, why };
@@ -148,6 +150,9 @@ fn try_set(
             }
         } else if *known == OUTPUT_LIMIT {
             match hard_limit(value) {
+                Some(Some(hard)) if hard as u64 > memory => {
+                    return refused(&why("the limit must not be above maxmemory"));
+                }
                 Some(hard) => output = hard,
                 None => {
                     return refused(&why(
@@ -157,6 +162,9 @@ fn try_set(
             }
         } else if *known == TABLE_LIMIT {
             match integer(value).and_then(|pairs| usize::try_from(pairs).ok()) {
+                Some(pairs) if pairs > tracking::pairs_allowed(memory) => {
+                    return refused(&why("so many keys would take more memory than maxmemory"));
+                }
                 // 0 is no limit in Redis. A limit there is here.
                 Some(pairs) => table = Some(pairs).filter(|pairs| *pairs > 0),
                 None => return refused(&why("argument couldn't be parsed into an integer")),

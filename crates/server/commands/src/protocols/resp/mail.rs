@@ -51,7 +51,8 @@ impl Mail {
 
     /// Bytes of memory.
     pub fn memory(&self) -> usize {
-        size_of::<Mailbox>() + self.mailbox.memory() + self.subscriptions.memory()
+        let tracked = self.tracked.as_ref().map_or(0, |it| it.memory);
+        size_of::<Mailbox>() + self.mailbox.memory() + self.subscriptions.memory() + tracked
     }
 }
 
@@ -59,6 +60,8 @@ impl Mail {
 pub struct Tracked {
     pub tracker: Arc<Tracker>,
     pub hub: Arc<Hub>,
+    /// Bytes of memory of its prefixes.
+    pub memory: usize,
     /// CLIENT CACHING: of the next command, or the next transaction.
     pub announced: bool,
     /// The command under way is that CLIENT CACHING.

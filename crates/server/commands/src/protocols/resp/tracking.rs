@@ -19,6 +19,9 @@ use crate::turn::{Flow, Turn};
 /// The most prefixes of a connection: every write is compared with all of them.
 const PREFIXES_MAX: usize = 100;
 
+/// The most bytes of a prefix.
+const PREFIX_LEN_MAX: usize = 1024;
+
 /// A request begins, or goes on: what it reads is tracked from here on.
 pub fn begin(cx: &mut Context<'_, '_>, phase: &Phase) {
     let tracked = phase.mail().and_then(|mail| mail.tracked.as_ref());
@@ -92,6 +95,9 @@ pub fn switch(
         prefixes = hub.tracking.prefixes_of(&before.tracker);
     }
     for prefix in asked.prefixes() {
+        if prefix.len() > PREFIX_LEN_MAX {
+            return Err(Error::PREFIX_TOO_LONG);
+        }
         let mut others = prefixes.iter();
         if others.any(|other| other.starts_with(prefix) || prefix.starts_with(other)) {
             return Err(Error::PREFIXES_OVERLAP);
@@ -111,8 +117,7 @@ pub fn switch(
         no_loop: asked.no_loop,
         redirect,
     };
-    begin_tracking(cx, turn, phase, hub, options, prefixes);
-    Ok(())
+    begin_tracking(cx, turn, phase, hub, options, prefixes)
 }
 
 fn begin_tracking(
@@ -122,22 +127,27 @@ fn begin_tracking(
     hub: Arc<Hub>,
     options: Options,
     prefixes: Vec<Box<[u8]>>,
-) {
+) -> Result<(), Error<'static>> {
     let number = cx.shared.number_of(cx.info);
     let mail = delivery::mail(cx, turn, phase);
     let mailbox = Arc::clone(&mail.mailbox);
     let tracker = Arc::new(Tracker::new(mailbox, options, number));
-    hub.tracking.begin(&tracker, prefixes);
+    let memory = prefixes.iter().map(|it| size_of_val(it) + it.len()).sum();
+    if !hub.tracking.begin(&tracker, prefixes) {
+        return Err(Error::PREFIXES_OF_ALL_TOO_MANY);
+    }
     if let Some(tracked) = &mut mail.tracked {
         // It does not end in between: what it has read stays in the table.
         tracked.tracker = tracker;
+        tracked.memory = memory;
         (tracked.announced, tracked.announces) = (false, false);
-        return;
+        return Ok(());
     }
     hub.follow_tracking();
     mail.tracked = Some(Tracked {
         tracker,
         hub,
+        memory,
         announced: false,
         announces: false,
     });
@@ -148,6 +158,7 @@ fn begin_tracking(
         &cx.worker.lock,
     ));
     drop(cx.shared.pause.step_behind_the_scenes());
+    Ok(())
 }
 
 /// The number of an open connection, if it is one's.

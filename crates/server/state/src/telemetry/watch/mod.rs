@@ -18,7 +18,7 @@ use nuthatch_base::sync::mutex::Mutex;
 pub use nuthatch_channels::Call;
 use nuthatch_channels::tracking::Tracking;
 use nuthatch_engine::namespace::Namespace;
-use nuthatch_engine::{Evicted, Evictions, Request, Time};
+use nuthatch_engine::{Evicted, Evictions, Request};
 
 use self::line::Lines;
 
@@ -197,14 +197,10 @@ impl Hub {
         }
     }
 
-    /// Tells the clients that track that all keys are gone, or will be at a moment.
-    pub fn note_flush(&self, now: Time, at: Time) {
-        if !self.wanted().has(Kind::Changes) {
-            return;
-        }
-        match at <= now {
-            true => self.tracking.flushed(),
-            false => self.tracking.flush_at(at.0.into()),
+    /// Tells the clients that track that all keys are gone, or may have changed.
+    pub fn note_flush(&self) {
+        if self.wanted().has(Kind::Changes) {
+            self.tracking.flushed();
         }
     }
 
