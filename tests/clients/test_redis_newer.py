@@ -118,6 +118,10 @@ def test_what_one_dumps_another_restores(request, there_and_back):
         assert ask(other, "RESTORE", "copy", 0, dump).startswith(b"-BUSYKEY")
         assert ask(other, "RESTORE", "copy", 1, dump, "ABSTTL", "REPLACE") == b"+OK\r\n"
         assert ask(other, "EXISTS", "copy") == b":0\r\n"
+        assert ask(other, "RESTORE", "copy", 1, dump, "ABSTTL") == b"+OK\r\n", "of a key that is not there"
+        assert ask(other, "SET", "copy", "kept") == b"+OK\r\n"
+        assert ask(other, "RESTORE", "copy", 1, dump, "ABSTTL").startswith(b"-BUSYKEY")
+        assert ask(other, "GETDEL", "copy") == b"kept"
         broken = dump[:-1] + bytes([dump[-1] ^ 1])
         assert ask(other, "RESTORE", "copy", 0, broken) == b"-ERR DUMP payload version or checksum are wrong\r\n"
 
