@@ -92,6 +92,11 @@ impl Tracker {
     fn serial(&self) -> u64 {
         self.mailbox.owner.serial
     }
+
+    /// True if it is the writer itself, and is not told that.
+    fn is_loop(&self, writer: Option<usize>) -> bool {
+        self.options.no_loop && writer == Some(self.number)
+    }
 }
 
 type Key = Arc<[u8]>;
@@ -284,6 +289,11 @@ impl Tracking {
         let mut table = self.table.lock();
         let readers = table.take(key);
         let mut told = table.trackers_of(&readers);
+        // Invariant 5: who is not told keeps it. It may read the key again behind its own change, in a batch whose keys are
+        // remembered already.
+        for tracker in told.extract_if(.., |tracker| tracker.is_loop(writer)) {
+            table.remember(tracker.serial(), key);
+        }
         told.extend(table.broadcasters_of(key));
         drop(table);
         self.tell(&told, Some(key), writer);
@@ -316,8 +326,7 @@ impl Tracking {
     /// Tells these clients of a key, or of all keys.
     fn tell(&self, trackers: &[Arc<Tracker>], key: Option<&[u8]>, writer: Option<usize>) {
         for tracker in trackers {
-            let is_loop = tracker.options.no_loop && writer == Some(tracker.number);
-            if !is_loop {
+            if !tracker.is_loop(writer) {
                 self.tell_one(tracker, key);
             }
         }
@@ -622,6 +631,23 @@ mod tests {
         world.track(&one, options, &all[1..]);
         assert!(world.tracking.begin(&tracker, vec![b"a"[..].into()]));
         assert_eq!(world.tracking.totals().prefixes, PREFIXES_MAX);
+    }
+
+    /// Class of fault: the keys of a batch are remembered before its own changes are made.
+    #[test]
+    fn who_is_not_told_of_its_own_change_is_told_of_the_next() {
+        let world = World::new();
+        let one = world.client(1, Version::Resp3);
+        let options = Options {
+            no_loop: true,
+            ..Options::default()
+        };
+        let tracker = world.track(&one, options, &[]);
+        world.read(&tracker, &["a"]);
+        world.tracking.changed(b"a", Some(1));
+        assert_eq!(said(&one), "");
+        world.tracking.changed(b"a", Some(2));
+        assert_eq!(said(&one), A);
     }
 
     #[test]

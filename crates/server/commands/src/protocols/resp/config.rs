@@ -149,25 +149,14 @@ fn try_set(
                 None => return refused(&why("argument must be a memory value")),
             }
         } else if *known == OUTPUT_LIMIT {
-            match hard_limit(value) {
-                Some(Some(hard)) if hard as u64 > memory => {
-                    return refused(&why("the limit must not be above maxmemory"));
-                }
-                Some(hard) => output = hard,
-                None => {
-                    return refused(&why(
-                        "Wrong number of arguments in buffer limit configuration.",
-                    ));
-                }
+            match output_asked(value, memory) {
+                Ok(hard) => output = hard,
+                Err(reason) => return refused(&why(reason)),
             }
         } else if *known == TABLE_LIMIT {
-            match integer(value).and_then(|pairs| usize::try_from(pairs).ok()) {
-                Some(pairs) if pairs > tracking::pairs_allowed(memory) => {
-                    return refused(&why("so many keys would take more memory than maxmemory"));
-                }
-                // 0 is no limit in Redis. A limit there is here.
-                Some(pairs) => table = Some(pairs).filter(|pairs| *pairs > 0),
-                None => return refused(&why("argument couldn't be parsed into an integer")),
+            match table_asked(value, memory) {
+                Ok(pairs) => table = pairs,
+                Err(reason) => return refused(&why(reason)),
             }
         } else if let Some(checked) = cx.shared.noted.check(known, value) {
             match checked {
@@ -190,6 +179,27 @@ fn try_set(
     }
     cx.shared.note_settings(noted);
     Some(())
+}
+
+/// The hard limit for subscribers, if one was asked for. Errors: the reason.
+fn output_asked(value: &[u8], memory: u64) -> Result<Option<usize>, &'static str> {
+    match hard_limit(value) {
+        Some(Some(hard)) if hard as u64 > memory => Err("the limit must not be above maxmemory"),
+        Some(hard) => Ok(hard),
+        None => Err("Wrong number of arguments in buffer limit configuration."),
+    }
+}
+
+/// The most pairs of a key and a client, unless it is 0: that is no limit in Redis, and here there is one. Errors: the
+/// reason.
+fn table_asked(value: &[u8], memory: u64) -> Result<Option<usize>, &'static str> {
+    match integer(value).and_then(|pairs| usize::try_from(pairs).ok()) {
+        Some(pairs) if pairs > tracking::pairs_allowed(memory) => {
+            Err("so many keys would take more memory than maxmemory")
+        }
+        Some(pairs) => Ok(Some(pairs).filter(|pairs| *pairs > 0)),
+        None => Err("argument couldn't be parsed into an integer"),
+    }
 }
 
 /// Errors: the reason.
