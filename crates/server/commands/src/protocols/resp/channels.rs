@@ -24,6 +24,9 @@ pub fn command(
                 .shared
                 .channels
                 .names(kind, pattern.map(Glob::new).as_ref());
+            // Each name was compared, whether it matches or not.
+            let compared = cx.shared.channels.count(kind);
+            cx.work.add(Work::of_places(compared));
             cx.work.add(Work::of_commands(names.len()));
             let mut writer = phase.writer(turn);
             writer.array(names.len());
@@ -56,7 +59,8 @@ pub fn publish(
         .shared
         .channels
         .publish(message.kind, message.channel, text);
-    cx.work.add(Work::of_bytes(text.len()));
+    let compared = message.channel.len().saturating_mul(published.compared);
+    cx.work.add(Work::of_bytes(text.len() + compared));
     cx.work
         .add(Work::of_places(published.receivers + published.compared));
     phase.writer(turn).integer(published.receivers as i64);
