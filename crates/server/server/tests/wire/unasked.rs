@@ -395,6 +395,35 @@ fn a_prefix_has_a_limit() {
     near.expect(told("a"));
 }
 
+/// Alone with the engine, because of WATCH, or not.
+#[test]
+fn a_transaction_may_begin_to_track() {
+    let server = Fixture::with(both(), Wants::default());
+    let mut writer = server.redis_client();
+    for (number, watch) in ["PING", "WATCH other"].into_iter().enumerate() {
+        let mut near = tracking(&server, "");
+        let said = [
+            "CLIENT TRACKING OFF",
+            watch,
+            "MULTI",
+            "CLIENT TRACKING ON",
+            "STRLEN k",
+            "EXEC",
+        ];
+        near.send(said.map(line).concat());
+        for _ in 0..5 {
+            near.line();
+        }
+        near.expect(format!("*2\r\n+OK\r\n:{number}\r\n"));
+        ask(
+            &mut writer,
+            &line("APPEND k x"),
+            format!(":{}\r\n", number + 1).as_bytes(),
+        );
+        near.expect(told("k"));
+    }
+}
+
 /// What a near cache keeps is what there is, whatever writes there were beside its reads.
 #[test]
 fn a_near_cache_misses_no_change() {

@@ -306,6 +306,8 @@ fn carry_out(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase) {
     let mut batch = BatchBuffers::default().take(BATCH);
     let share = std::mem::replace(&mut turn.commands_left, COMMANDS_MAX);
     while phase.session().has_replay() && !turn.closing && turn.commands_left > 0 {
+        // The request before may have begun to track.
+        tracking::begin(cx, phase);
         let mut own = cx.with_batch(&mut batch);
         let before = turn.output.copied();
         replay(&mut own, turn, phase);
