@@ -18,7 +18,8 @@
 //!    meanwhile, even if it is not the first: the first may be waiting yet. Their writes are before its reads. (The caller's
 //!    part.)
 //! 5. A key that is taken out of the table, for whatever reason, is told to its readers: to those that still track, by the
-//!    options that they have then. So the table knows readers by their numbers.
+//!    options that they have then. So the table knows readers by their numbers. Who has changed it and is not told (NOLOOP) stays
+//!    its reader.
 //!
 //! Keys are those of clients, without their databases, as in Redis.
 
