@@ -7,12 +7,12 @@
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
+use nuthatch_base::sync::ring::{Array, Single};
 use nuthatch_check::Engine;
 use nuthatch_check::sequence::{self, Room};
 use nuthatch_cphash::config::{CpHashConfig, ServerThreads};
 use nuthatch_cphash::{CpHash, Rings};
 use nuthatch_partition::Eviction;
-use nuthatch_base::sync::ring::{Array, Single};
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&design, bytes)) = bytes.split_first() else {

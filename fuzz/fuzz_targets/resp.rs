@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 
-#[path = "../../crates/server/protocol/tests/resp_invariants/mod.rs"]
-mod resp_invariants;
+#[path = "../../crates/server/resp/tests/invariants/mod.rs"]
+mod invariants;
 
-fuzz_target!(|input: &[u8]| resp_invariants::check(input));
+fuzz_target!(|input: &[u8]| invariants::check(input));

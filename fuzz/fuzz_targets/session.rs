@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use nuthatch_engine::{AnyEngine, Engine};
 use nuthatch_check::naive::{Naive, Options};
+use nuthatch_engine::{AnyEngine, Engine};
 use nuthatch_server::fuzzing;
 
 #[path = "../memory.rs"]

@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use nuthatch_base::sync::mutex::Mutex;
-use nuthatch_protocol::resp::{ChannelKind as Kind, Glob, Version, Writer};
+use nuthatch_resp::{ChannelKind as Kind, Glob, Version, Writer};
 
 use crate::mailbox::{Frame, Mailbox};
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use nuthatch_base::sync::mutex::Mutex;
-use nuthatch_protocol::resp::Version;
+use nuthatch_resp::Version;
 
 use crate::Call;
 

@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use nuthatch_base::sync::mutex::Mutex;
-use nuthatch_protocol::resp::{Version, Writer};
+use nuthatch_resp::{Version, Writer};
 
 use crate::mailbox::Mailbox;
 

@@ -12,7 +12,7 @@ use nuthatch_engine::{
     Removal, Replies, Reply, Request, Store, StoreMode, Time, Value,
 };
 use nuthatch_protocol::Limits;
-use nuthatch_protocol::resp::{Error, Moment, check_key_len};
+use nuthatch_resp::{Error, Moment, check_key_len};
 use nuthatch_security::guesses::{self, Credentials, Origin};
 use nuthatch_security::passwords::Role;
 use nuthatch_settings::administration::Action;

@@ -25,7 +25,7 @@ impl Awaited {
     }
 
     /// Waits for the end of a line, or for this many bytes of input without one.
-    pub(crate) fn line(length: usize) -> Self {
+    pub fn line(length: usize) -> Self {
         Self {
             length,
             line_end: true,

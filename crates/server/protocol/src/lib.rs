@@ -1,6 +1,7 @@
-//! Parsers and encoders of all protocols: bytes in, commands out; replies in, bytes out. No I/O, no engine. memcached's
-//! text and meta commands are here, its binary protocol is in [`binary`], the protocol of the CPHash paper in
-//! [`cpserver`], Redis' in [`resp`], and the frames of datagrams in [`datagram`].
+//! Parsers and encoders of memcached's protocols and the CPHash paper's: bytes in, commands out; replies in, bytes out. No
+//! I/O, no engine. memcached's text and meta commands are here, its binary protocol is in [`binary`], the protocol of the
+//! CPHash paper in [`cpserver`], and the frames of datagrams in [`datagram`]. (Redis' protocol is the crate
+//! `nuthatch-resp`.)
 //!
 //! [`parse()`] parses the front of a connection's input. It keeps no state: the connection does (the bytes to drop, the
 //! value that is still arriving, and in an [`Awaited`] when to parse an incomplete command again). [`encode`] appends
@@ -35,7 +36,6 @@ pub mod datagram;
 pub mod dump;
 pub mod encode;
 pub mod reply_line;
-pub mod resp;
 
 mod admin;
 mod awaited;

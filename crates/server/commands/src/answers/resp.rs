@@ -1,7 +1,7 @@
 //! Answers in Redis' protocol.
 
 use nuthatch_engine::{Item, Op, Reply};
-use nuthatch_protocol::resp::{Error, ExpiryForm, Version, Writer};
+use nuthatch_resp::{Error, ExpiryForm, Version, Writer};
 
 use super::context::{AnswerContext, Answers, OldValue};
 use crate::counting::{Counted, Kind};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use nuthatch_engine::{Clock, Expiry, Present, TouchIf};
-use nuthatch_protocol::resp::{ExpireCondition, ExpiryForm, Moment};
+use nuthatch_resp::{ExpireCondition, ExpiryForm, Moment};
 
 /// The engine's expiry for a moment. An item with a moment in the past is expired at once. The moment is rounded up to
 /// the engine's resolution, by a sixteenth of a second at most.

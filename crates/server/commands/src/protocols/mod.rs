@@ -21,7 +21,7 @@ use std::os::fd::RawFd;
 use nuthatch_engine::AnyValue;
 use nuthatch_protocol::binary::MAGIC;
 use nuthatch_protocol::encode::{self, Crowd, TooMuch};
-use nuthatch_protocol::resp::{OUT_OF_MEMORY_READING, too_many_connections};
+use nuthatch_resp::{OUT_OF_MEMORY_READING, too_many_connections};
 use nuthatch_security::login::Login;
 use nuthatch_settings::config::Protocol;
 

@@ -1,6 +1,6 @@
 //! Short answers: OK, 1 or 0, or an error.
 
-use nuthatch_protocol::resp::Error;
+use nuthatch_resp::Error;
 
 use super::phase::Phase;
 use crate::turn::Turn;

@@ -1,6 +1,6 @@
 //! AUTH, and HELLO with AUTH: checks a client's name and password.
 
-use nuthatch_protocol::resp::{Error, Login as Credentials};
+use nuthatch_resp::{Error, Login as Credentials};
 
 use super::phase::Phase;
 use super::session::DEFAULT_USER;

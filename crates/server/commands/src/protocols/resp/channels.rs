@@ -1,6 +1,6 @@
 //! Commands about channels: PUBLISH, SUBSCRIBE, UNSUBSCRIBE and their like, PUBSUB.
 
-use nuthatch_protocol::resp::{ChannelCommand, ChannelKind, Error, Glob, Publish, Values, Writer};
+use nuthatch_resp::{ChannelCommand, ChannelKind, Error, Glob, Publish, Values, Writer};
 
 use super::delivery;
 use super::phase::Phase;

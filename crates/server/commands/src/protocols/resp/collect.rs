@@ -1,7 +1,7 @@
 //! Queues the requests of a transaction as they arrive.
 
 use nuthatch_base::memory::reserve::spare;
-use nuthatch_protocol::resp::{Error, Queued, Rest, parse_queued};
+use nuthatch_resp::{Error, Queued, Rest, parse_queued};
 
 use super::phase::{Phase, State};
 use super::reader::RequestReader;

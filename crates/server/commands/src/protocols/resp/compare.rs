@@ -1,7 +1,7 @@
 //! Commands that compare a key's value, or answer its digest: DELIFEQ, DELEX, DIGEST, and the conditions of SET.
 
 use nuthatch_engine::{Op, Removal, Reply};
-use nuthatch_protocol::resp::{Comparison, Error, Pattern};
+use nuthatch_resp::{Comparison, Error, Pattern};
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
 use super::phase::Phase;

@@ -3,7 +3,7 @@
 use nuthatch_channels::tracking;
 use nuthatch_engine::Engine;
 use nuthatch_engine::namespace::DATABASES;
-use nuthatch_protocol::resp::{Config, Error, Glob, Values, Writer, integer};
+use nuthatch_resp::{Config, Error, Glob, Values, Writer, integer};
 use nuthatch_settings::administration::Action;
 
 use super::phase::Phase;

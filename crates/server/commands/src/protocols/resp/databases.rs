@@ -1,7 +1,7 @@
 //! Commands about databases: SELECT, SWAPDB, FLUSHDB, FLUSHALL. A change of what a database is happens while the
 //! worker has the engine to itself.
 
-use nuthatch_protocol::resp::{DatabaseCommand, Error};
+use nuthatch_resp::{DatabaseCommand, Error};
 use nuthatch_settings::administration::Action;
 use nuthatch_state::databases::Emptied;
 use nuthatch_state::isolation::Isolation;

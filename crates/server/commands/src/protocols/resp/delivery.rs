@@ -3,7 +3,7 @@
 //! A mailbox is emptied into the output only between two requests, when every answer before is in the output: so a
 //! message that a key has changed comes behind the answer that had the key's old value.
 
-use nuthatch_protocol::resp::{Error, front};
+use nuthatch_resp::{Error, front};
 
 use super::mail::Mail;
 use super::phase::Phase;

@@ -1,8 +1,8 @@
 //! DUMP and RESTORE: a value in the form in which Redis dumps it.
 
 use nuthatch_engine::{Op, Removal, Reply, Store, StoreMode};
-use nuthatch_protocol::resp::{Error, Lifetime, Moment, Restore};
 use nuthatch_rdb::{Error as DumpError, Footer, INTEGER_LEN_MAX, front, packed};
+use nuthatch_resp::{Error, Lifetime, Moment, Restore};
 
 use super::phase::Phase;
 use super::spot::{Content, ask, count_get, look, read};

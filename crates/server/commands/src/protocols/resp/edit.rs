@@ -3,7 +3,7 @@
 //! that is still the same. If other clients change it again and again, it is copied in one step.
 
 use nuthatch_engine::{Condition, Expiry, Item, Reply, Store, StoreMode};
-use nuthatch_protocol::resp::Error;
+use nuthatch_resp::Error;
 
 use super::spot::{ATTEMPTS, Content, Found, find};
 use crate::answers::resp::failure;

@@ -6,7 +6,7 @@ use std::process;
 use std::sync::LazyLock;
 
 use nuthatch_engine::Engine;
-use nuthatch_protocol::resp::{ChannelKind, HumanBytes, InfoLines as Lines, Values};
+use nuthatch_resp::{ChannelKind, HumanBytes, InfoLines as Lines, Values};
 use nuthatch_settings::config::Protocol;
 use nuthatch_state::telemetry::Address;
 use nuthatch_state::{keyspace, system};

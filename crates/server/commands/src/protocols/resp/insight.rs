@@ -1,9 +1,7 @@
 //! What the server tells of itself: ROLE, LASTSAVE, SLOWLOG, LATENCY, ACL, MEMORY STATS, COMMAND GETKEYS.
 
 use nuthatch_engine::Engine;
-use nuthatch_protocol::resp::{
-    Acl, Constant, Described, Error, Insight, Values, Writer, described, integer,
-};
+use nuthatch_resp::{Acl, Constant, Described, Error, Insight, Values, Writer, described, integer};
 use nuthatch_security::passwords::Role;
 
 use super::phase::Phase;

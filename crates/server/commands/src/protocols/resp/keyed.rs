@@ -1,7 +1,7 @@
 //! Commands that compare a value, or take one to another key: DELIFEQ, DELEX, DIGEST, MSETNX, MSETEX, RENAME, COPY, MOVE,
 //! DUMP, RESTORE.
 
-use nuthatch_protocol::resp::ValueCommand;
+use nuthatch_resp::ValueCommand;
 
 use super::answered::{flag, status};
 use super::phase::Phase;

@@ -1,6 +1,6 @@
 //! CLIENT KILL: the workers of the connections that are meant close them.
 
-use nuthatch_protocol::resp::{ClientKind, Error, Kill};
+use nuthatch_resp::{ClientKind, Error, Kill};
 use nuthatch_settings::administration::Action;
 use nuthatch_state::telemetry::connections::{Info, Peer};
 

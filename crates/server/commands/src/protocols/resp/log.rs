@@ -4,7 +4,7 @@
 use std::os::fd::RawFd;
 
 use nuthatch_engine::Value;
-use nuthatch_protocol::resp::{Summary, announced_len, first_line};
+use nuthatch_resp::{Summary, announced_len, first_line};
 
 use crate::conversation::Shown;
 use crate::output::Output;

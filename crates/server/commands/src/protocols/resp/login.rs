@@ -2,7 +2,7 @@
 //! its password file. AUTH with a password alone means the user `default`, as in Redis.
 
 use nuthatch_protocol::Limits;
-use nuthatch_protocol::resp::{Command, Error, Parsed, Rest, ServerCommand, parse, says_who};
+use nuthatch_resp::{Command, Error, Parsed, Rest, ServerCommand, parse, says_who};
 
 use super::auth::count_error;
 use super::manage;

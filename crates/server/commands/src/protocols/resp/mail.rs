@@ -6,7 +6,7 @@ use nuthatch_channels::Call;
 use nuthatch_channels::channels::Subscriptions;
 use nuthatch_channels::mailbox::{Mailbox, Owner};
 use nuthatch_channels::tracking::Tracker;
-use nuthatch_protocol::resp::Version;
+use nuthatch_resp::Version;
 use nuthatch_state::telemetry::watch::Hub;
 
 use crate::context::Context;

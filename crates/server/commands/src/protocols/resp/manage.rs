@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use nuthatch_engine::Inspect;
-use nuthatch_protocol::resp::{
+use nuthatch_resp::{
     Ask, Client, ClientFilter, ClientKind, Commands, Error, Glob, Hello, Memory, Object, ReplyMode,
     ServerCommand, Values, Version, Writer, described, integer,
 };

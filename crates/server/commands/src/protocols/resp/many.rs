@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 
 use nuthatch_engine::namespace::Namespace;
 use nuthatch_engine::{AnyValue, Item, Op, Read, Removal, Replies, Reply, Request, Store};
-use nuthatch_protocol::resp::{Body, Element, Error, Many, element};
+use nuthatch_resp::{Body, Element, Error, Many, element};
 
 use super::phase::{Phase, State};
 use super::progress::Progress;

@@ -66,7 +66,7 @@ mod values;
 mod walk;
 
 use nuthatch_base::memory::reserve::spare;
-use nuthatch_protocol::resp::Error;
+use nuthatch_resp::Error;
 use nuthatch_state::buffers::AWAITED_MAX;
 use nuthatch_state::isolation::Isolation;
 

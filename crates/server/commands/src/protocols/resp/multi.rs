@@ -3,7 +3,7 @@
 //! keys are watched: then the worker has the engine to itself from the check of these keys on (see
 //! `exec` in [`super`]). There is no rollback.
 
-use nuthatch_protocol::resp::{Error, TransactionCommand, Values};
+use nuthatch_resp::{Error, TransactionCommand, Values};
 
 use super::phase::{Phase, State};
 use super::transaction::{Exec, Transaction, Watched};

@@ -1,6 +1,6 @@
 //! The state of a connection that speaks Redis' protocol.
 
-use nuthatch_protocol::resp::{Rest, Version, Writer};
+use nuthatch_resp::{Rest, Version, Writer};
 use nuthatch_security::login::Login;
 
 use super::edit::Edit;

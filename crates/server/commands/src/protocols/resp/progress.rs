@@ -1,6 +1,6 @@
 //! How far a command of many keys is.
 
-use nuthatch_protocol::resp::{Error, Many, Rest};
+use nuthatch_resp::{Error, Many, Rest};
 
 /// A command in progress.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,6 @@
 //! The unused input of a turn.
 
-use nuthatch_protocol::resp::NO_TLS;
+use nuthatch_resp::NO_TLS;
 
 use crate::tls;
 use crate::turn::Turn;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use nuthatch_engine::{Condition, Expiry, Reply, Store, StoreMode};
-use nuthatch_protocol::resp::{
+use nuthatch_resp::{
     ChannelCommand, Command, Element, Error, Lifetime, Many, Parsed, ServerCommand, Set, SetAnswer,
     StoreCondition, ValueCommand, element, parse,
 };

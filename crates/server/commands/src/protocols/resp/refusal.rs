@@ -1,7 +1,7 @@
 //! Requests that cannot be executed as they are: refused ones, and lines that were typed by hand.
 
 use nuthatch_base::memory::reserve::spare;
-use nuthatch_protocol::resp::{Error, Refusal, rewrite, rewritten_max};
+use nuthatch_resp::{Error, Refusal, rewrite, rewritten_max};
 
 use super::phase::Phase;
 use crate::context::Context;

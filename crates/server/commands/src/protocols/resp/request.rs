@@ -1,7 +1,7 @@
 //! Takes the request at the front of the input. Commands about one key become requests of the batch.
 
 use nuthatch_engine::{Expiry, Op, Read, Store, StoreMode, TouchIf};
-use nuthatch_protocol::resp::{
+use nuthatch_resp::{
     Command, ExpiryForm, Lifetime, Parsed, ServerCommand, TransactionCommand, ValueCommand, parse,
 };
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use bumpalo::Bump;
-use nuthatch_protocol::resp::{Error, Eval, ScriptName, Scripts, Version, Writer};
+use nuthatch_resp::{Error, Eval, ScriptName, Scripts, Version, Writer};
 use nuthatch_script::{Failure, Name, Script, Value, integer};
 
 use super::slot::Slot;

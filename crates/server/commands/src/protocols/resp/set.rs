@@ -1,7 +1,7 @@
 //! The engine's operation for a SET.
 
 use nuthatch_engine::{Store, StoreMode};
-use nuthatch_protocol::resp::{Lifetime, Set, SetAnswer, StoreCondition};
+use nuthatch_resp::{Lifetime, Set, SetAnswer, StoreCondition};
 
 use crate::answers::resp::Verb;
 use crate::context::Context;

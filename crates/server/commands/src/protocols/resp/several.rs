@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use nuthatch_engine::{Expiry, Op, Removal, Reply, Store};
-use nuthatch_protocol::resp::{Error, Lifetime, SetAll, StoreCondition};
+use nuthatch_resp::{Error, Lifetime, SetAll, StoreCondition};
 use nuthatch_state::isolation::Isolation;
 
 use super::spot::{ask, count_refused, look};

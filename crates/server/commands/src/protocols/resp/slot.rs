@@ -10,7 +10,7 @@ use nuthatch_engine::{
     Clock, Condition, Expiry, Item, Op, Present, Removal, Reply, Store, StoreMode, Time, TouchIf,
 };
 use nuthatch_protocol::Limits;
-use nuthatch_protocol::resp::{
+use nuthatch_resp::{
     Command, Decimal, Error, Lifetime, Many, Set, SetAnswer, StoreCondition, Understood,
     ValueCommand, Version, Writer, integer, parse_words, range,
 };

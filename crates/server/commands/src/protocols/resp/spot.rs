@@ -8,7 +8,7 @@ use nuthatch_engine::{
     AnyValue, Condition, Delta, Expiry, Item, Op, Read, Replies, Reply, Request, Store, StoreMode,
     TouchIf, Value,
 };
-use nuthatch_protocol::resp::{Error, Version, Writer};
+use nuthatch_resp::{Error, Version, Writer};
 
 use crate::answers::resp::{STORE, failure};
 use crate::context::Context;

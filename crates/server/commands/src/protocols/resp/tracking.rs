@@ -6,7 +6,7 @@ use std::sync::Arc;
 use nuthatch_channels::tracking::{Options, Tracker};
 use nuthatch_engine::Op;
 use nuthatch_engine::namespace::Namespace;
-use nuthatch_protocol::resp::{Error, Tracking};
+use nuthatch_resp::{Error, Tracking};
 use nuthatch_state::isolation::Isolation;
 use nuthatch_state::telemetry::watch::Hub;
 

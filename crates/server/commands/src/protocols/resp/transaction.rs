@@ -1,7 +1,7 @@
 //! What a connection keeps of a transaction: its requests, and the keys that its client watches.
 
 use nuthatch_engine::Expiry;
-use nuthatch_protocol::resp::Rest;
+use nuthatch_resp::Rest;
 
 use super::queue::Queue;
 use super::spot::look;

@@ -3,7 +3,7 @@
 
 use nuthatch_engine::namespace::{DATABASES, Namespace};
 use nuthatch_engine::{Condition, Item, Op, Removal, Reply, Store, StoreMode};
-use nuthatch_protocol::resp::{Copying, Error};
+use nuthatch_resp::{Copying, Error};
 use nuthatch_state::isolation::Isolation;
 
 use super::phase::Phase;

@@ -4,7 +4,7 @@
 use std::collections::TryReserveError;
 
 use nuthatch_base::memory::reserve::spare;
-use nuthatch_protocol::resp::{Body, Error, Rest, emptied};
+use nuthatch_resp::{Body, Error, Rest, emptied};
 
 use super::progress::Progress;
 use crate::answers::resp::failure;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use nuthatch_engine::{Delta, Expiry, Item};
-use nuthatch_protocol::resp::{
+use nuthatch_resp::{
     Decimal, Error, Eval, ExpiryForm, Lifetime, Set, SetAnswer, StoreCondition, ValueCommand,
     integer, range,
 };

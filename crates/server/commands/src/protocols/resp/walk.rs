@@ -5,7 +5,7 @@ use std::collections::{HashSet, TryReserveError};
 use nuthatch_base::memory::reserve::spare;
 use nuthatch_engine::namespace::Namespace;
 use nuthatch_engine::{Cursor, Engine, Handle};
-use nuthatch_protocol::resp::{Error, Glob, Scan, Version, Writer};
+use nuthatch_resp::{Error, Glob, Scan, Version, Writer};
 use nuthatch_state::keyspace::{self, Count};
 use nuthatch_state::scans::Position;
 use nuthatch_state::telemetry::connections::Info;

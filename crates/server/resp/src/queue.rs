@@ -1,15 +1,15 @@
 //! Requests between MULTI and EXEC: they are queued as they arrive, and parsed when they are executed. Before that the
 //! parser only checks that their commands and subcommands exist and have the right number of arguments.
 
-use crate::awaited::Awaited;
+use nuthatch_protocol::Awaited;
 
-use super::arguments::Arguments;
-use super::command::{Parsed, Refusal};
-use super::error::Error;
-use super::names::Verb;
-use super::parse::{fitting, name, stopped};
-use super::rest::Rest;
-use super::{arguments::Stop, inline, management};
+use crate::arguments::Arguments;
+use crate::command::{Parsed, Refusal};
+use crate::error::Error;
+use crate::names::Verb;
+use crate::parse::{fitting, name, stopped};
+use crate::rest::Rest;
+use crate::{arguments::Stop, inline, management};
 
 /// How to handle a request in a transaction.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,14 +21,14 @@ pub enum Queued<'a> {
         /// Bytes to drop from the input.
         consumed: usize,
     },
-    /// A line typed by hand: see [`rewrite`](super::rewrite).
+    /// A line typed by hand: see [`rewrite`](crate::rewrite).
     Inline {
         /// The line without its end.
         line: &'a [u8],
         /// Its bytes, its end included.
         consumed: usize,
     },
-    /// It is not queued but executed at once: see [`parse`](super::parse()).
+    /// It is not queued but executed at once: see [`parse`](crate::parse()).
     AtOnce,
     /// It is queued, from its first byte to the end of this rest.
     Queue {
@@ -120,7 +120,7 @@ fn queued(parsed: Parsed<'_>) -> Queued<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resp::Error;
+    use crate::Error;
 
     #[test]
     fn requests_are_queued_whole_and_unseen() {

@@ -1,12 +1,12 @@
 //! Invariants of Redis' protocol for every input, however bad. The property tests and the fuzzer check them.
 
-use nuthatch_protocol::resp::{
+use nuthatch_protocol::{Awaited, KEY_LEN_MAX, Limits};
+use nuthatch_resp::{
     ARGUMENTS_LEN_MAX, Body, Client, ClientFilter, Command, Commands, Config, DUMP_OVERHEAD_MAX,
     Element, Error, Eval, Glob, Many, Parsed, Rest, Restore, Scripts, ServerCommand, Set,
     TransactionCommand, ValueCommand, Version, Writer, element, emptied, parse, parse_queued,
     rewrite, rewritten_max,
 };
-use nuthatch_protocol::{Awaited, KEY_LEN_MAX, Limits};
 
 pub const LIMITS: Limits = Limits::of_values(64);
 

@@ -2,10 +2,10 @@
 
 use std::net::SocketAddr;
 
-use super::arguments::{Arguments, Stop};
-use super::error::Error;
-use super::names::{NAME_LEN_MAX, small};
-use super::number::integer;
+use crate::arguments::{Arguments, Stop};
+use crate::error::Error;
+use crate::names::{NAME_LEN_MAX, small};
+use crate::number::integer;
 
 /// The connections that CLIENT KILL closes: those that fulfil all conditions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -103,8 +103,8 @@ fn address(text: &[u8]) -> Option<SocketAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resp::testing::{refused, server};
-    use crate::resp::{Client, ServerCommand};
+    use crate::testing::{refused, server};
+    use crate::{Client, ServerCommand};
 
     fn parsed(line: &str) -> Kill {
         match server(line) {

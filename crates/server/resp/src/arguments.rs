@@ -10,11 +10,11 @@
 
 use memchr::memchr;
 
-use super::error::Error;
-use super::number::integer;
-use super::rest::Rest;
-use crate::key::KEY_LEN_MAX;
-use crate::limits::Limits;
+use crate::error::Error;
+use crate::number::integer;
+use crate::rest::Rest;
+use nuthatch_protocol::KEY_LEN_MAX;
+use nuthatch_protocol::Limits;
 
 /// The longest argument, and the longest request without its values.
 pub const ARGUMENTS_LEN_MAX: usize = 64 << 10;

@@ -1,7 +1,7 @@
 //! The rest of a request: finds the end of a request without keeping it.
 
-use super::arguments::{ARGUMENTS_LEN_MAX, Arguments, END, Stop};
-use super::error::Error;
+use crate::arguments::{ARGUMENTS_LEN_MAX, Arguments, END, Stop};
+use crate::error::Error;
 
 /// The part of a request that is still to come, of any length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,15 +1,15 @@
 //! The parsers of commands about channels: PUBLISH, SUBSCRIBE, UNSUBSCRIBE and their like, PUBSUB.
 
-use crate::limits::Limits;
+use nuthatch_protocol::Limits;
 
-use super::ServerCommand;
-use super::arguments::{Arguments, Source, Stop, Values};
-use super::error::Error;
-use super::glob::PATTERN_LEN_MAX;
-use super::management::{Sub, at_least, exactly, help, pattern};
-use super::names::Verb;
-use super::parse::name;
-use super::rest::Rest;
+use crate::ServerCommand;
+use crate::arguments::{Arguments, Source, Stop, Values};
+use crate::error::Error;
+use crate::glob::PATTERN_LEN_MAX;
+use crate::management::{Sub, at_least, exactly, help, pattern};
+use crate::names::Verb;
+use crate::parse::name;
+use crate::rest::Rest;
 
 /// What the name of a subscription stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,7 +162,7 @@ pub fn front(input: &[u8]) -> Option<Front> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resp::testing::{refused, server};
+    use crate::testing::{refused, server};
 
     #[test]
     fn channels_have_kinds() {

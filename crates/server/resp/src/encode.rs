@@ -3,12 +3,12 @@
 
 use itoa::Buffer;
 
-use crate::encode::Crowd;
+use nuthatch_protocol::encode::Crowd;
 
-use super::arguments::Arguments;
-use super::error::Error;
-use super::names::Described;
-use super::parse::UNKNOWN_SHOWN;
+use crate::arguments::Arguments;
+use crate::error::Error;
+use crate::names::Described;
+use crate::parse::UNKNOWN_SHOWN;
 
 /// What precedes an option that HELLO does not have.
 const HELLO_OPTION: &str = "ERR Syntax error in HELLO option '";

@@ -2,11 +2,11 @@
 
 use memchr::memchr;
 
-use crate::awaited::Awaited;
+use nuthatch_protocol::Awaited;
 
-use super::command::Parsed;
-use super::error::Error;
-use super::parse::broken;
+use crate::command::Parsed;
+use crate::error::Error;
+use crate::parse::broken;
 
 /// The longest line, its end included.
 pub const LINE_MAX: usize = 64 << 10;

@@ -1,16 +1,16 @@
 //! The parsers of Redis' commands about one key and its value.
 
-use crate::limits::Limits;
+use nuthatch_protocol::Limits;
 
-use super::arguments::{Source, Stop};
-use super::command::{
+use crate::arguments::{Source, Stop};
+use crate::command::{
     ExpireCondition, ExpiryForm, Lifetime, Moment, Set, SetAnswer, StoreCondition, ValueCommand,
 };
-use super::conditions;
-use super::error::Error;
-use super::keyed;
-use super::names::{Entry, NAME_LEN_MAX, Verb, small};
-use super::number::{Decimal, integer};
+use crate::conditions;
+use crate::error::Error;
+use crate::keyed;
+use crate::names::{Entry, NAME_LEN_MAX, Verb, small};
+use crate::number::{Decimal, integer};
 
 /// The longest time from now, in milliseconds, whose moment does not overflow, whatever the present time is.
 const SPAN_MAX: i64 = i64::MAX - (1 << 41);
@@ -364,7 +364,7 @@ fn which<'a>(arguments: &mut impl Source<'a>) -> Result<ExpireCondition, Stop<'a
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resp::testing::{refused, value};
+    use crate::testing::{refused, value};
 
     fn set(line: &str) -> Set<'static> {
         match value(line) {

@@ -1,18 +1,18 @@
 //! The parsers of Redis' commands that are not about one key.
 
-use super::arguments::{Arguments, Source, Stop};
-use super::command::{
+use crate::arguments::{Arguments, Source, Stop};
+use crate::command::{
     Ask, Client, ClientFilter, Command, Commands, Config, DatabaseCommand, Hello, Login, Memory,
     Object, ReplyMode, Scan, Scripts, ServerCommand, TransactionCommand, ValueCommand,
 };
-use super::error::Error;
-use super::glob::PATTERN_LEN_MAX;
-use super::insight;
-use super::keyed;
-use super::kill::{ClientKind, kill};
-use super::names::{NAME_LEN_MAX, Verb, small};
-use super::number::integer;
-use super::tracking::{caching, tracking};
+use crate::error::Error;
+use crate::glob::PATTERN_LEN_MAX;
+use crate::insight;
+use crate::keyed;
+use crate::kill::{ClientKind, kill};
+use crate::names::{NAME_LEN_MAX, Verb, small};
+use crate::number::integer;
+use crate::tracking::{caching, tracking};
 
 /// Items that a SCAN looks at if it has no COUNT.
 const SCAN_COUNT: u64 = 10;
@@ -576,7 +576,7 @@ fn script<'a>(arguments: &mut Arguments<'a>) -> Result<ServerCommand<'a>, Stop<'
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resp::testing::{refused, server};
+    use crate::testing::{refused, server};
 
     #[test]
     fn a_scan_has_options() {

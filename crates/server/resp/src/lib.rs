@@ -8,13 +8,15 @@
 //!
 //! ```
 //! use nuthatch_protocol::Limits;
-//! use nuthatch_protocol::resp::{Parsed, ValueCommand, parse};
+//! use nuthatch_resp::{Parsed, ValueCommand, parse};
 //!
 //! let limits = Limits::of_values(1 << 20);
 //! let parsed = parse(b"*2\r\n$3\r\nGET\r\n$4\r\nseed\r\n", &limits);
 //! let command = ValueCommand::Get { key: b"seed" }.into();
 //! assert_eq!(parsed, Parsed::Command { command, consumed: 23 });
 //! ```
+
+#![forbid(unsafe_code)]
 
 mod arguments;
 mod channels;

@@ -1,15 +1,15 @@
 //! Redis' commands, as the parser returns them. Everything borrows from the input.
 
-use crate::awaited::Awaited;
+use nuthatch_protocol::Awaited;
 
-use super::arguments::Values;
-use super::channels::ChannelCommand;
-use super::conditions::Comparison;
-use super::error::Error;
-use super::kill::{ClientKind, Kill};
-use super::number::Decimal;
-use super::rest::Rest;
-use super::tracking::Tracking;
+use crate::arguments::Values;
+use crate::channels::ChannelCommand;
+use crate::conditions::Comparison;
+use crate::error::Error;
+use crate::kill::{ClientKind, Kill};
+use crate::number::Decimal;
+use crate::rest::Rest;
+use crate::tracking::Tracking;
 
 /// The request at the front of the input.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,7 +21,7 @@ pub enum Parsed<'a> {
         /// Bytes to drop from the input.
         consumed: usize,
     },
-    /// A line without RESP's marks, typed by hand: see [`rewrite`](super::rewrite).
+    /// A line without RESP's marks, typed by hand: see [`rewrite`](crate::rewrite).
     Inline {
         /// The line without its end.
         line: &'a [u8],

@@ -1,10 +1,10 @@
 //! Property tests of the parser of Redis' protocol with arbitrary, partly valid and valid input.
 
-mod resp_invariants;
+mod invariants;
 
-use nuthatch_protocol::resp::{ARGUMENTS_LEN_MAX, Command, Parsed, ValueCommand, parse};
+use invariants::{LIMITS, check};
+use nuthatch_resp::{ARGUMENTS_LEN_MAX, Command, Parsed, ValueCommand, parse};
 use proptest::prelude::*;
-use resp_invariants::{LIMITS, check};
 
 /// A word that often is a command's, an option's, a key or a number.
 fn word() -> impl Strategy<Value = Vec<u8>> {

@@ -1,13 +1,13 @@
 //! The parser of commands whose words are apart already, as a script passes them. It copies none of them.
 
-use crate::limits::Limits;
+use nuthatch_protocol::Limits;
 
-use super::arguments::{ARGUMENTS_LEN_MAX, Source, Stop, check_key_len};
-use super::command::{Command, ValueCommand};
-use super::error::Error;
-use super::names::{Named, Verb, named};
-use super::parse::{Understood, counted};
-use super::{many, strings};
+use crate::arguments::{ARGUMENTS_LEN_MAX, Source, Stop, check_key_len};
+use crate::command::{Command, ValueCommand};
+use crate::error::Error;
+use crate::names::{Named, Verb, named};
+use crate::parse::{Understood, counted};
+use crate::{many, strings};
 
 /// Parses a command about plain values. `None` if these words are none.
 pub fn parse_words<'a>(
@@ -94,7 +94,7 @@ impl<'a> Source<'a> for Words<'_, 'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resp::{Parsed, parse};
+    use crate::{Parsed, parse};
 
     const LIMITS: Limits = Limits::of_values(8);
 

@@ -1,15 +1,15 @@
 //! The parsers of commands about keys that Redis got late, and of those that take a value from one key to another:
 //! DELIFEQ, DELEX, DIGEST, MSETEX, RENAME, COPY, DUMP, RESTORE.
 
-use crate::limits::Limits;
+use nuthatch_protocol::Limits;
 
-use super::arguments::{Arguments, Source, Stop};
-use super::command::{Copying, Lifetime, Moment, Restore, SetAll, StoreCondition, ValueCommand};
-use super::conditions::{Comparison, Kind, Pattern};
-use super::error::Error;
-use super::names::{Entry, NAME_LEN_MAX, Verb, small};
-use super::number::integer;
-use super::strings::options_of_many;
+use crate::arguments::{Arguments, Source, Stop};
+use crate::command::{Copying, Lifetime, Moment, Restore, SetAll, StoreCondition, ValueCommand};
+use crate::conditions::{Comparison, Kind, Pattern};
+use crate::error::Error;
+use crate::names::{Entry, NAME_LEN_MAX, Verb, small};
+use crate::number::integer;
+use crate::strings::options_of_many;
 
 /// Bytes of a DUMP beside the value's: its type, the length, the footer.
 pub const DUMP_OVERHEAD_MAX: usize = 32;
@@ -161,7 +161,7 @@ pub(super) fn set_all_absent<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resp::testing::{refused, value};
+    use crate::testing::{refused, value};
 
     #[test]
     fn a_removal_may_have_a_condition() {

@@ -1,14 +1,14 @@
 //! Commands of many keys: their arguments are taken one by one, so the server never holds all of them.
 
-use crate::awaited::Awaited;
-use crate::limits::Limits;
+use nuthatch_protocol::Awaited;
+use nuthatch_protocol::Limits;
 
-use super::arguments::{Arguments, Stop};
-use super::command::{Body, Many};
-use super::error::Error;
-use super::names::Verb;
-use super::parse::body;
-use super::rest::Rest;
+use crate::arguments::{Arguments, Stop};
+use crate::command::{Body, Many};
+use crate::error::Error;
+use crate::names::Verb;
+use crate::parse::body;
+use crate::rest::Rest;
 
 /// The command of many keys that `verb` is, if it is one.
 pub(super) fn verb(verb: Verb) -> Option<Many> {
@@ -101,7 +101,7 @@ pub fn emptied(input: &[u8], body: &Body<'_>) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resp::{Parsed, parse};
+    use crate::{Parsed, parse};
 
     const LIMITS: Limits = Limits::of_values(64);
 

@@ -1,12 +1,12 @@
 //! Helpers for the tests of all commands.
 
-use crate::limits::Limits;
+use nuthatch_protocol::Limits;
 
-use super::command::{Command, Parsed, ServerCommand, ValueCommand};
-use super::encode::{Version, Writer};
-use super::error::Error;
-use super::names::described;
-use super::parse::parse;
+use crate::command::{Command, Parsed, ServerCommand, ValueCommand};
+use crate::encode::{Version, Writer};
+use crate::error::Error;
+use crate::names::described;
+use crate::parse::parse;
 
 const LIMITS: Limits = Limits::of_values(1024);
 

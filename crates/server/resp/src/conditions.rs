@@ -1,6 +1,6 @@
 //! Conditions on the value that is there: IFEQ and its like, of SET, DELEX and DELIFEQ.
 
-use super::error::Error;
+use crate::error::Error;
 
 /// Hexadecimal digits of a digest.
 const DIGEST_DIGITS: usize = 16;

@@ -1,14 +1,14 @@
 //! The parser of Redis' protocol: it parses the command at the front of the input.
 
-use crate::awaited::Awaited;
-use crate::limits::Limits;
+use nuthatch_protocol::Awaited;
+use nuthatch_protocol::Limits;
 
-use super::arguments::{Arguments, END, Stop};
-use super::command::{Body, Command, Many, Parsed, Refusal, ValueCommand};
-use super::error::Error;
-use super::names::{Entry, Named, Verb, named};
-use super::rest::Rest;
-use super::{channels, inline, management, many, scripts, strings};
+use crate::arguments::{Arguments, END, Stop};
+use crate::command::{Body, Command, Many, Parsed, Refusal, ValueCommand};
+use crate::error::Error;
+use crate::names::{Entry, Named, Verb, named};
+use crate::rest::Rest;
+use crate::{channels, inline, management, many, scripts, strings};
 
 /// Bytes of an unknown command's name, and of its arguments, that its error shows.
 pub(super) const UNKNOWN_SHOWN: usize = 128;

@@ -1,11 +1,11 @@
 //! The parsers of EVAL, EVALSHA and SCRIPT. What scripts are is not this crate's subject.
 
-use crate::limits::Limits;
+use nuthatch_protocol::Limits;
 
-use super::arguments::{Arguments, Source, Stop};
-use super::command::{Eval, ScriptName, ValueCommand};
-use super::error::Error;
-use super::names::Verb;
+use crate::arguments::{Arguments, Source, Stop};
+use crate::command::{Eval, ScriptName, ValueCommand};
+use crate::error::Error;
+use crate::names::Verb;
 
 /// EVAL and EVALSHA.
 pub(super) fn parse<'a>(
@@ -40,9 +40,9 @@ pub(super) fn parse<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resp::parse;
-    use crate::resp::testing::{refused, value};
-    use crate::resp::{Command, Parsed, emptied};
+    use crate::parse;
+    use crate::testing::{refused, value};
+    use crate::{Command, Parsed, emptied};
 
     #[test]
     fn a_script_has_a_key_and_arguments() {

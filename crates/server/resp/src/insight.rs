@@ -1,12 +1,12 @@
 //! The parsers of commands about what a server does: ROLE, LASTSAVE, WAIT, SLOWLOG, LATENCY, ACL.
 
-use super::arguments::{Arguments, Source, Stop};
-use super::command::{Acl, Constant, Insight};
-use super::error::Error;
-use super::management::{Sub, at_least, exactly, help};
-use super::names::Verb;
-use super::number::integer;
-use super::{ServerCommand, channels, command};
+use crate::arguments::{Arguments, Source, Stop};
+use crate::command::{Acl, Constant, Insight};
+use crate::error::Error;
+use crate::management::{Sub, at_least, exactly, help};
+use crate::names::Verb;
+use crate::number::integer;
+use crate::{ServerCommand, channels, command};
 
 const SLOWLOG: &str = "GET [count], LEN, RESET";
 const LATENCY: &str = "DOCTOR, HISTOGRAM [command ...], HISTORY event, LATEST, RESET [event ...]";
@@ -124,7 +124,7 @@ pub(super) fn words_of_keys<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resp::testing::{refused, server};
+    use crate::testing::{refused, server};
 
     #[test]
     fn what_there_is_none_of_is_nothing() {

@@ -1,6 +1,6 @@
 //! Errors of Redis' protocol, with Redis' texts.
 
-/// Errors. [`Writer::error`](super::Writer::error) writes them.
+/// Errors. [`Writer::error`](crate::Writer::error) writes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error<'a> {
     /// An error with this text.

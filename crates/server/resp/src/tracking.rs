@@ -1,8 +1,8 @@
 //! The parsers of CLIENT TRACKING and CLIENT CACHING.
 
-use super::arguments::{Arguments, Stop, Values};
-use super::error::Error;
-use super::names::{NAME_LEN_MAX, small};
+use crate::arguments::{Arguments, Stop, Values};
+use crate::error::Error;
+use crate::names::{NAME_LEN_MAX, small};
 
 /// CLIENT TRACKING.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -75,7 +75,7 @@ pub(super) fn tracking<'a>(arguments: &mut Arguments<'a>) -> Result<Tracking<'a>
                 if tracking.redirect.is_some() {
                     return Err(Error::REDIRECT_TWICE.into());
                 }
-                let id = rest.next().and_then(super::integer);
+                let id = rest.next().and_then(crate::integer);
                 tracking.redirect = Some(id.ok_or(Error::NOT_INTEGER)?);
             }
             _ => return Err(Error::SYNTAX.into()),
@@ -122,8 +122,8 @@ pub(super) fn caching<'a>(arguments: &mut Arguments<'a>) -> Result<bool, Stop<'a
 
 #[cfg(test)]
 mod tests {
-    use crate::resp::testing::{refused, server};
-    use crate::resp::{Client, ServerCommand};
+    use crate::testing::{refused, server};
+    use crate::{Client, ServerCommand};
 
     #[test]
     fn options_and_prefixes() {
