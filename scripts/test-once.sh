@@ -24,8 +24,11 @@ if [ -e "$same" ]; then
     exit
 fi
 unfinished=$(mktemp "$folder/XXXXXX")
+# One that hangs and is ended has said at what.
+trap 'cat "$unfinished"; rm "$unfinished"; exit 143' TERM
 status=0
 "$@" >"$unfinished" 2>&1 || status=$?
+trap - TERM
 cat "$unfinished"
 if [ $status = 0 ]; then mv "$unfinished" "$same"; else rm "$unfinished"; fi
 exit $status
