@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mio::{Events, Poll, Token, Waker};
-use nix::sys::socket::{getsockopt, sockopt};
 use nuthatch_commands::protocols;
 use nuthatch_protocol::encode::Crowd;
 use nuthatch_security::guesses::Origin;
@@ -21,6 +20,7 @@ use nuthatch_state::worker::Arrival;
 
 use crate::listen::Listener;
 use crate::rejected::Rejected;
+use crate::sys::peer;
 
 const WAKE: Token = Token(usize::MAX);
 
@@ -248,8 +248,7 @@ impl Acceptor {
         let Socket::Unix(socket) = socket else {
             return Ok(());
         };
-        let peer = getsockopt(socket, sockopt::PeerCredentials);
-        let peer = peer.map_err(|error| error.to_string())?.uid();
+        let peer = peer::user(socket).map_err(|error| error.to_string())?;
         let is_own = peer == 0 || peer == nix::unistd::geteuid().as_raw();
         match is_own || self.shared.live.load().lets_user(peer) {
             true => Ok(()),

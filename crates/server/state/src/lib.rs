@@ -29,6 +29,7 @@ pub mod security;
 pub mod server_state;
 pub mod shutdown;
 pub mod stream;
+mod sys;
 pub mod system;
 pub mod telemetry;
 pub mod uploads;

@@ -1,11 +1,4 @@
-//! `-o drop_privileges`: the process gives up what a running server does not need, so that an attacker who exploits it
-//! gains little.
-//!
-//! * Here, by Landlock: the process opens only the files of its settings, starts no program, connects to no TCP port, and
-//!   reaches neither abstract unix sockets nor other processes.
-//! * [`calls`], by seccomp: the process makes only the system calls that a running server makes.
-
-pub mod calls;
+//! The files that a process of `-o drop_privileges` may still use (Landlock).
 
 use std::path::{Path, PathBuf};
 

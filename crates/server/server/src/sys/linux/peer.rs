@@ -1,0 +1,11 @@
+//! Who is at the other end of a unix socket.
+
+use std::io;
+use std::os::fd::AsFd;
+
+use nix::sys::socket::{getsockopt, sockopt};
+
+/// The user of the process that connected, or listens.
+pub fn user(socket: &impl AsFd) -> io::Result<u32> {
+    Ok(getsockopt(socket, sockopt::PeerCredentials)?.uid())
+}
