@@ -135,16 +135,11 @@ mod tests {
     use std::os::linux::net::SocketAddrExt;
     use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
     use std::process::Command;
-    use std::thread;
 
     use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 
     use super::*;
-
-    /// In a thread of its own, since a thread cannot take back what it has given up.
-    pub fn confined<T: Send>(body: impl FnOnce() -> T + Send) -> T {
-        thread::scope(|scope| scope.spawn(body).join().expect("it does not panic"))
-    }
+    use crate::sys::linux::tests::confined;
 
     #[test]
     fn only_files_that_were_named_are_opened() {

@@ -19,3 +19,13 @@ use crate::settings::ProcessSettings;
 pub fn check(_settings: &ProcessSettings) -> Result<(), String> {
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    /// In a thread of its own, since a thread cannot take back what it has given up.
+    pub fn confined<T: Send>(body: impl FnOnce() -> T + Send) -> T {
+        thread::scope(|scope| scope.spawn(body).join().expect("it does not panic"))
+    }
+}
