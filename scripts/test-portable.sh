@@ -2,9 +2,10 @@
 # The library on other systems than Linux with glibc: that it compiles for each of them, and that its tests pass on what it
 # takes there from the system (crates/core/base/src/sys). That of Windows and that of macOS and FreeBSD run here, on Linux;
 # under Wine, where it and a linker are (Debian: wine64, gcc-mingw-w64-x86-64-win32), Windows' programs do. The server
-# compiles for macOS and FreeBSD.
+# compiles for macOS and FreeBSD, and runs without the system's C library.
 #
-# From nothing it takes three and a half minutes of processors, a third of them for Wine. What cannot be had is skipped.
+# From nothing it takes four and a half minutes of processors, a fifth of them for Wine. What cannot be had is skipped.
+# `test-portable.sh long` also runs the server's tests as on macOS and FreeBSD: two and a half minutes more.
 set -eu
 cd "$(dirname "$0")/.."
 export CARGO_INCREMENTAL=0
@@ -62,6 +63,18 @@ for target in aarch64-apple-darwin x86_64-unknown-freebsd; do
     fi
 done
 
+# The server without the system's C library: one file, which a real client asks. A linker is in Debian's musl-tools.
+static() {
+    cargo build --quiet --target x86_64-unknown-linux-musl --target-dir "$elsewhere" -p nuthatch-cli &&
+        NUTHATCH=$(cd "$elsewhere" && pwd)/x86_64-unknown-linux-musl/debug/nuthatch NUTHATCH_ENGINE=cuckoo \
+            .venv/bin/python -m pytest -q -p no:cacheprovider tests/clients/test_pymemcache.py tests/clients/test_ping.py
+}
+if has x86_64-unknown-linux-musl && command -v musl-gcc >/dev/null && [ -x .venv/bin/python ]; then
+    judge static
+else
+    skip "a static server: no musl (rustup, musl-tools), or no clients (scripts/setup.sh)"
+fi
+
 # as_if CFG WORD...: the tests that the words choose, on what another system has. A build of its own, so that the usual one
 # is not thrown away. A failure hides no other.
 as_if() {
@@ -74,6 +87,11 @@ as_if() {
 judge as_if nuthatch_portable $library --lib --test cache --test limits --test lifetimes --test hostile --test roundtrip
 # What differs from the other lies in the base alone, and shows in what gives memory back.
 judge as_if nuthatch_unix -p nuthatch-base -p nuthatch-store --lib
+# The server as on macOS and FreeBSD, but for its waiting by kqueue and their own calls.
+if [ "${1:-}" = long ]; then
+    judge as_if nuthatch_unix -p nuthatch-state -p nuthatch-log -p nuthatch-server -p nuthatch-cli --lib
+    judge as_if nuthatch_unix -p nuthatch-server --test cuckoo
+fi
 
 wine=$(command -v wine64 || echo /usr/lib/wine/wine64)
 under_wine() {

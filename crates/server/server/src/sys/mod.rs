@@ -12,8 +12,6 @@
 
 #[cfg(all(target_os = "linux", not(nuthatch_unix)))]
 mod linux;
-#[cfg_attr(target_os = "linux", path = "linux/peer.rs")]
-#[cfg_attr(not(target_os = "linux"), path = "unix/peer.rs")]
 pub mod peer;
 #[cfg(any(not(target_os = "linux"), nuthatch_unix))]
 mod unix;
