@@ -1,11 +1,12 @@
 //! The permissions of a unix socket's file.
 
-use std::fs::{self, OpenOptions, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 
+use nix::fcntl::{OFlag, open};
 use nix::sys::stat::{Mode, fchmod};
 use socket2::{SockAddr, Socket};
 
@@ -23,10 +24,9 @@ pub fn bind(socket: &Socket, path: &Path, mode: u32) -> io::Result<()> {
 /// the file is opened first, without following a link and without any right to it, and what is looked at and changed
 /// from then on is that file, whatever its name leads to.
 fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_PATH | libc::O_NOFOLLOW)
-        .open(path)?;
+    // Not by std, which takes O_PATH for a right to the file where musl is the C library, and drops it.
+    let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let file = File::from(open(path, flags, Mode::empty())?);
     let there = file.metadata()?;
     if !there.file_type().is_socket() || there.nlink() != 1 {
         let words = "another process has put something else there";
