@@ -14,19 +14,22 @@ use crate::settings::ProcessSettings;
 
 /// Errors: a setting asks for what only Linux has.
 pub fn check(settings: &ProcessSettings) -> Result<(), String> {
+    let is_to_journald = settings.log == LogTo::Journald;
     let asked = [
         (
             settings.confined,
-            "-o drop_privileges: Landlock and seccomp",
+            "-o drop_privileges",
+            "Landlock and seccomp",
         ),
         (
             settings.lock_memory,
-            "-k: locked memory that is only taken when it is touched",
+            "-k",
+            "memory that is locked when it is touched",
         ),
-        (settings.log == LogTo::Journald, "--log journald: systemd"),
+        (is_to_journald, "--log journald", "systemd"),
     ];
-    match asked.iter().find(|(is_asked, _)| *is_asked) {
-        Some((_, what)) => Err(format!("{what} is not on {OS}, only on Linux")),
+    match asked.iter().find(|(is_asked, ..)| *is_asked) {
+        Some((_, flag, what)) => Err(format!("{flag}: not on {OS}, since only Linux has {what}")),
         None => Ok(()),
     }
 }
