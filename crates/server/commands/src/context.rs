@@ -16,6 +16,7 @@ use nuthatch_resp::{Error, Moment, check_key_len};
 use nuthatch_security::guesses::{self, Credentials, Origin};
 use nuthatch_security::passwords::Role;
 use nuthatch_settings::administration::Action;
+use nuthatch_state::changes::{self, Changes};
 use nuthatch_state::reports::{self as reports, Outcome};
 use nuthatch_state::server_state::ServerState;
 use nuthatch_state::telemetry::StatSink;
@@ -23,7 +24,7 @@ use nuthatch_state::telemetry::connections::Info;
 use nuthatch_state::telemetry::counters::WorkerCounters;
 use nuthatch_state::telemetry::watch::Kind;
 use nuthatch_state::telemetry::watch::line::Lines;
-use nuthatch_state::telemetry::watch::replies::{Changes, WatchedReplies, look_up};
+use nuthatch_state::telemetry::watch::replies::{WatchedReplies, look_up};
 use nuthatch_state::worker::SharedWorker;
 
 use crate::answers::{self, ReplyFormat};
@@ -294,7 +295,8 @@ impl<'a> Context<'_, 'a> {
         self.handle
             .execute(self.now, &[request], &mut DiscardReplies);
         drop(lock);
-        self.shared.telemetry.watchers.note_change(&request, None);
+        let told = changes::tell(&self.shared.tracking, &request, None);
+        self.work.add(Work::of_places(told));
     }
 
     /// Executes requests of the running turn on the engine at once. Watchers are told.
@@ -306,22 +308,20 @@ impl<'a> Context<'_, 'a> {
         self.work.add(Work::of_bytes(stored.sum()));
         self.worker.hot.look(requests, self.hasher);
         let _lock = self.worker.lock.take();
-        if self.shared.telemetry.watchers.wanted().is_empty() {
+        if !self.is_watched() {
             return self.handle.execute(self.now, requests, replies);
         }
         let number = self.shared.number_of(self.info);
         let engine = &self.shared.engine;
         let hub = &self.shared.telemetry.watchers;
         if let Some(tracker) = &self.tracker {
-            let reads = requests.iter();
-            let reads = reads.filter(|request| matches!(request.op, Op::Get | Op::Read(_)));
-            let keys = reads.map(|request| Namespace::split(request.key.bytes()).1);
-            hub.tracking.remember(tracker, keys);
+            let tracking = &self.shared.tracking;
+            tracking.remember(tracker, changes::reads(requests));
         }
         let mut watched = WatchedReplies {
             inner: replies,
             lines: Lines::new(hub),
-            changes: Changes::new(hub),
+            changes: Changes::new(&self.shared.tracking),
             requests,
             connection: &|_| number,
             removal: &|_| answers::REMOVAL,
@@ -331,7 +331,15 @@ impl<'a> Context<'_, 'a> {
             item: None,
         };
         watched.execute(self.handle);
-        watched.publish(hub);
+        let mut told = 0;
+        watched.publish(hub, |_, count| told += count);
+        self.work.add(Work::of_places(told));
+    }
+
+    /// True if somebody is told of requests beside those who are answered.
+    fn is_watched(&self) -> bool {
+        let is_watched = !self.shared.telemetry.watchers.wanted().is_empty();
+        is_watched || self.shared.tracking.is_used()
     }
 
     /// Begins a store whose value is too long to await in a buffer. Errors: those of [`Handle::reserve`], counted.
@@ -394,7 +402,8 @@ impl<'a> Context<'_, 'a> {
             op: Op::Store(*store),
         };
         self.worker.hot.look(&[request], self.hasher);
-        self.notify(request, lookup, &reply);
+        let told = self.notify(request, lookup, &reply);
+        self.work.add(Work::of_places(told));
         let request = counting::Request::replied(key, value_len, &reply);
         self.count(counted, request);
         reply
@@ -410,15 +419,16 @@ impl<'a> Context<'_, 'a> {
     }
 
     /// Tells watchers, if there are any, of a request that is in no batch, and of its lookup if there was one.
-    fn notify(&self, request: Request<'_>, lookup: Option<Option<usize>>, reply: &Reply) {
-        if self.shared.telemetry.watchers.wanted().is_empty() {
-            return;
+    /// Returns how many clients are told that its key has changed.
+    fn notify(&self, request: Request<'_>, lookup: Option<Option<usize>>, reply: &Reply) -> usize {
+        if !self.is_watched() {
+            return 0;
         }
         let engine = &self.shared.engine;
         let mut watched = WatchedReplies {
             inner: &mut DiscardReplies,
             lines: Lines::new(&self.shared.telemetry.watchers),
-            changes: Changes::new(&self.shared.telemetry.watchers),
+            changes: Changes::new(&self.shared.tracking),
             requests: &[request],
             connection: &|_| self.shared.number_of(self.info),
             removal: &|_| answers::REMOVAL,
@@ -431,7 +441,9 @@ impl<'a> Context<'_, 'a> {
             watched.fetch(0, found);
         }
         watched.note(0, reply);
-        watched.publish(&self.shared.telemetry.watchers);
+        let mut told = 0;
+        watched.publish(&self.shared.telemetry.watchers, |_, count| told += count);
+        told
     }
 }
 

@@ -1,9 +1,10 @@
 //! Executes a batch: passes it to the engine and writes the answers.
 
 use nuthatch_engine::{AnyHandle, Engine, Handle, Inspect, Op, Removal, Request, Time};
+use nuthatch_state::changes::{self, Changes};
 use nuthatch_state::server_state::ServerState;
 use nuthatch_state::telemetry::watch::line::Lines;
-use nuthatch_state::telemetry::watch::replies::{Changes, WatchedReplies};
+use nuthatch_state::telemetry::watch::replies::WatchedReplies;
 use nuthatch_state::worker::SharedWorker;
 
 use crate::answering::Answering;
@@ -11,6 +12,7 @@ use crate::batch::Batch;
 use crate::context::DiscardReplies;
 use crate::counting::Counts;
 use crate::turn::Turn;
+use crate::work::Work;
 
 /// Executes a batch on the engine, and answers it. Watchers are told, if there are any: by the numbers of all turns'
 /// connections.
@@ -27,7 +29,7 @@ pub fn execute(
     let _lock = worker.lock.take();
     let hub = &shared.telemetry.watchers;
     // Behind the lock: who begins to track waits for it.
-    let is_watched = !hub.wanted().is_empty();
+    let is_watched = !hub.wanted().is_empty() || shared.tracking.is_used();
     let numbers = match is_watched {
         true => numbers(turns),
         false => Vec::new(),
@@ -38,6 +40,7 @@ pub fn execute(
         counters: &worker.counters,
         prefixes: shared.telemetry.prefixes.recorder(&worker.prefixes, hasher),
     };
+    let mut told = Vec::new();
     let mut answering = Answering::new(turns, batch, counts, (now, &shared.clock), &footprint);
     if !is_watched {
         handle.execute(now, &batch.requests, &mut answering);
@@ -45,7 +48,7 @@ pub fn execute(
         let mut watched = WatchedReplies {
             inner: &mut answering,
             lines: Lines::new(hub),
-            changes: Changes::new(hub),
+            changes: Changes::new(&shared.tracking),
             requests: &batch.requests,
             connection: &|index| numbers[batch.pending[index].turn as usize],
             removal: &|index| batch.pending[index].format.removal(),
@@ -55,17 +58,22 @@ pub fn execute(
             item: None,
         };
         watched.execute(handle);
-        watched.publish(hub);
+        watched.publish(hub, |index, count| told.push((index, count)));
+    }
+    let failed_sets = std::mem::take(&mut answering.failed_sets);
+    drop(answering);
+    for (index, count) in told {
+        turns[batch.pending[index].turn as usize].spend_behind(Work::of_places(count));
     }
     // Readers must not take the old value for the new one, which could not be stored.
-    for index in answering.failed_sets {
+    for index in failed_sets {
         let forget = Request {
             key: batch.requests[index].key,
             op: Op::Remove(Removal::default()),
         };
         handle.execute(now, &[forget], &mut DiscardReplies);
         if is_watched {
-            hub.note_change(&forget, None);
+            changes::tell(&shared.tracking, &forget, None);
         }
     }
 }

@@ -117,6 +117,15 @@ impl Turn {
         self.commands_left = self.commands_left.saturating_sub(work.commands());
     }
 
+    /// Takes work off its share that its requests in a batch have caused, and that was not known before. If that is all of the
+    /// share, the next batch has fewer of its requests.
+    pub fn spend_behind(&mut self, work: Work) {
+        self.spend(work);
+        if self.commands_left == 0 {
+            self.in_batch_max = (self.in_batch_max / 4).max(1);
+        }
+    }
+
     /// Called after a batch: allows more or fewer of this turn's requests in the next.
     #[inline]
     pub fn adapt(&mut self) {

@@ -74,9 +74,11 @@ pub(super) fn parse<'a>(
         Verb::PubSub => return pub_sub(arguments).map(Some),
         _ => return Ok(None),
     };
-    let is_pattern = matches!(verb, Verb::PSubscribe);
-    if is_pattern && values.into_iter().any(|it| it.len() > PATTERN_LEN_MAX) {
-        return Err(Error::PATTERN_TOO_LONG.into());
+    let is_long = values.into_iter().any(|it| it.len() > PATTERN_LEN_MAX);
+    match verb {
+        Verb::PSubscribe if is_long => return Err(Error::PATTERN_TOO_LONG.into()),
+        Verb::Subscribe | Verb::SSubscribe if is_long => return Err(Error::CHANNEL_TOO_LONG.into()),
+        _ => {}
     }
     let command = match verb {
         Verb::Subscribe => Subscribe(Channel, values),
@@ -99,9 +101,14 @@ pub(super) fn publish<'a>(
         Verb::Publish => ChannelKind::Channel,
         _ => ChannelKind::Shard,
     };
+    let channel = arguments.next()?;
+    // Every message is compared with all patterns, by its channel's name.
+    if channel.len() > PATTERN_LEN_MAX {
+        return Err(Error::CHANNEL_TOO_LONG.into());
+    }
     Ok(ServerCommand::Channel(ChannelCommand::Publish(Publish {
         kind,
-        channel: arguments.next()?,
+        channel,
         text: arguments.piece(limits.value_max)?,
     })))
 }

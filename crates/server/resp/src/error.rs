@@ -71,6 +71,12 @@ impl Error<'static> {
     pub const KEY_EMPTY: Self = Error::Words("ERR key is empty");
     /// A pattern over its limit.
     pub const PATTERN_TOO_LONG: Self = Error::Words("ERR pattern is longer than 1024 bytes");
+    /// The name of a channel that is longer than a pattern may be.
+    pub const CHANNEL_TOO_LONG: Self =
+        Error::Words("ERR name of a channel is longer than 1024 bytes");
+    /// PSUBSCRIBE: too many patterns of all clients.
+    pub const PATTERNS_OF_ALL_TOO_MANY: Self =
+        Error::Words("ERR too many patterns of all connections");
     /// A value that can never be stored.
     pub const TOO_LARGE: Self =
         Error::Words("ERR value is larger than this cache's limit of an item");

@@ -11,6 +11,7 @@
 
 pub mod accounts;
 pub mod buffers;
+pub mod changes;
 pub mod databases;
 pub mod isolation;
 pub mod keyspace;
@@ -34,4 +35,5 @@ pub mod system;
 pub mod telemetry;
 pub mod uploads;
 pub mod walks;
+pub mod witness;
 pub mod worker;

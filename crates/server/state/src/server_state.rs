@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use nuthatch_base::memory::reserve;
+use nuthatch_channels::bounds::Bounds;
 use nuthatch_channels::channels::Channels;
-use nuthatch_channels::mailbox::Bounds;
+use nuthatch_channels::tracking::Tracking;
 use nuthatch_engine::{AnyEngine, Clock, Engine, Time};
 use nuthatch_script::Library;
 use nuthatch_settings::config::{By, Config, Protocol};
@@ -62,6 +63,8 @@ pub struct ServerState {
     pub last_flush: LastFlush,
     /// The channels of Redis' clients.
     pub channels: Arc<Channels>,
+    /// The keys that Redis' clients track.
+    pub tracking: Arc<Tracking>,
     /// The limits on what waits for clients that are sent something unasked.
     pub mail_bounds: Arc<Bounds>,
     /// Settings that Redis' clients set, and that change nothing.
@@ -81,7 +84,9 @@ impl ServerState {
     ) -> Self {
         let telemetry = Telemetry::new(config.count_prefixes);
         let memory = engine.stats().memory_limit;
-        telemetry.watchers.tracking.suit(memory);
+        let (tracking, mail_bounds) = (Tracking::default(), Bounds::default());
+        tracking.suit(memory);
+        mail_bounds.suit(memory);
         Self {
             clock: Clock::start(),
             live: LiveCell::new(Live::from(&config)),
@@ -98,7 +103,8 @@ impl ServerState {
             databases: Databases::default(),
             last_flush: LastFlush::default(),
             channels: Arc::default(),
-            mail_bounds: Arc::default(),
+            tracking: Arc::new(tracking),
+            mail_bounds: Arc::new(mail_bounds),
             noted: Noted::default(),
             scripts: Library::default(),
             engine,
@@ -157,6 +163,7 @@ impl ServerState {
         let memory = self.engine.stats().memory_limit;
         self.telemetry
             .notify_watchers(format_args!("type=memory_limit bytes={memory}"));
+        self.mail_bounds.suit(memory);
         self.set_bounds();
     }
 
@@ -191,7 +198,14 @@ impl ServerState {
             .notify_watchers(format_args!("type=flush_all delay={delay}"));
         // Last: who reads again when it is told must find nothing of before.
         if at <= now || is_due {
-            self.telemetry.watchers.note_flush();
+            self.note_flush();
+        }
+    }
+
+    /// Tells the clients that track keys that all are gone, or may have changed.
+    pub fn note_flush(&self) {
+        if self.tracking.is_used() {
+            self.tracking.flushed();
         }
     }
 

@@ -463,3 +463,48 @@ fn a_near_cache_misses_no_change() {
         }
     });
 }
+
+/// Every message is compared with all patterns by its channel's name.
+#[test]
+fn a_channel_has_a_limit() {
+    let server = Fixture::with(both(), Wants::default());
+    let mut client = server.redis_client();
+    let mut try_with = |len: usize, words: [&str; 2], reply: &str| {
+        let name = vec![b'c'; len];
+        let mut said = vec![words[0].as_bytes(), &name];
+        said.extend((!words[1].is_empty()).then_some(words[1].as_bytes()));
+        ask(&mut client, &request(&said), reply.as_bytes());
+    };
+    let name = "-ERR name of a channel is longer than 1024 bytes\r\n";
+    let pattern = "-ERR pattern is longer than 1024 bytes\r\n";
+    for (words, refusal) in [
+        (["PUBLISH", "text"], name),
+        (["SPUBLISH", "text"], name),
+        (["SUBSCRIBE", ""], name),
+        (["SSUBSCRIBE", ""], name),
+        (["PSUBSCRIBE", ""], pattern),
+    ] {
+        try_with(1025, words, refusal);
+    }
+    try_with(1024, ["PUBLISH", "text"], ":0\r\n");
+}
+
+/// A near cache that changes many keys with long names at once is told all the same, and stays.
+#[test]
+fn long_keys_do_not_end_their_writer() {
+    let server = Fixture::with(both(), Wants::default());
+    let mut near = tracking(&server, " BCAST");
+    let words = [
+        "CONFIG",
+        "SET",
+        "client-output-buffer-limit",
+        "pubsub 1 0 0",
+    ];
+    ask(&mut near, &request(&words.map(str::as_bytes)), b"+OK\r\n");
+    let keys: Vec<String> = (0..50).map(|number| format!("{number:0200}")).collect();
+    let pairs = keys.iter().flat_map(|key| [key.as_bytes(), b"v"]);
+    let said: Vec<&[u8]> = std::iter::once(&b"MSET"[..]).chain(pairs).collect();
+    near.send(request(&said));
+    near.expect("+OK\r\n>2\r\n$10\r\ninvalidate\r\n_\r\n");
+    ask(&mut near, b"", b"");
+}

@@ -1,5 +1,6 @@
 //! Commands about channels: PUBLISH, SUBSCRIBE, UNSUBSCRIBE and their like, PUBSUB.
 
+use nuthatch_channels::subscriptions::Full;
 use nuthatch_resp::{ChannelCommand, ChannelKind, Error, Glob, Publish, Values, Writer};
 
 use super::delivery;
@@ -20,13 +21,12 @@ pub fn command(
         ChannelCommand::Unsubscribe(kind, names) => unsubscribe(cx, turn, phase, kind, names),
         ChannelCommand::Publish(message) => publish(cx, turn, phase, &message, message.text),
         ChannelCommand::Names(kind, pattern) => {
-            let names = cx
-                .shared
-                .channels
-                .names(kind, pattern.map(Glob::new).as_ref());
-            // Each name was compared, whether it matches or not.
-            let compared = cx.shared.channels.count(kind);
-            cx.work.add(Work::of_places(compared));
+            let mut names = cx.shared.channels.names(kind);
+            // Each name is compared, whether it matches or not.
+            cx.work.add(Work::of_places(names.len()));
+            if let Some(glob) = pattern.map(Glob::new) {
+                names.retain(|name| glob.matches(name));
+            }
             cx.work.add(Work::of_commands(names.len()));
             let mut writer = phase.writer(turn);
             writer.array(names.len());
@@ -59,7 +59,7 @@ pub fn publish(
         .shared
         .channels
         .publish(message.kind, message.channel, text);
-    let compared = message.channel.len().saturating_mul(published.compared);
+    let compared = message.channel.len().saturating_mul(published.words);
     cx.work.add(Work::of_bytes(text.len() + compared));
     cx.work
         .add(Work::of_places(published.receivers + published.compared));
@@ -76,12 +76,13 @@ fn subscribe(
     for name in names {
         cx.work.add(Work::COMMAND);
         let mail = delivery::mail(cx, turn, phase);
-        let is_added = mail.subscriptions.add(kind, name);
+        let added = mail.subscriptions.add(kind, name);
         let count = mail.subscriptions.count(kind);
         let mut writer = phase.writer(turn);
-        match is_added {
-            true => confirm(&mut writer, WORDS[kind as usize].0, Some(name), count),
-            false => writer.error(&Error::SUBSCRIPTIONS_TOO_MANY),
+        match added {
+            Ok(()) => confirm(&mut writer, WORDS[kind as usize].0, Some(name), count),
+            Err(Full::Connection) => writer.error(&Error::SUBSCRIPTIONS_TOO_MANY),
+            Err(Full::Patterns) => writer.error(&Error::PATTERNS_OF_ALL_TOO_MANY),
         }
     }
     note(cx, phase);

@@ -42,7 +42,7 @@ fn swap(cx: &Context<'_, '_>, one: i64, other: i64) -> Result<(), Error<'static>
     }
     let _isolation = Isolation::wait_if_shared(&cx.shared.workers, &cx.worker.lock);
     cx.shared.databases.swap(one, other);
-    cx.shared.telemetry.watchers.note_flush();
+    cx.shared.note_flush();
     Ok(())
 }
 
@@ -68,7 +68,7 @@ fn flush(cx: &Context<'_, '_>, database: u8) -> Result<(), Error<'static>> {
     }
     let _isolation = Isolation::wait_if_shared(&cx.shared.workers, &cx.worker.lock);
     match cx.shared.databases.empty(database.into()) {
-        Emptied::Done => cx.shared.telemetry.watchers.note_flush(),
+        Emptied::Done => cx.shared.note_flush(),
         Emptied::ByFlush => cx.flush(cx.now),
         Emptied::NoGeneration => return Err(Error::NO_GENERATION),
     }

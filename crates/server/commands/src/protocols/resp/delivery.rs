@@ -29,12 +29,8 @@ pub fn deliver(turn: &mut Turn, phase: &mut Phase) -> Option<Flow> {
     }
     let session = phase.session.as_ref()?;
     let mail = session.mail.as_ref().filter(|_| !session.has_replay())?;
-    if mail.mailbox.memory() == 0 {
-        // Also clears the call: what is put in later calls again.
-        mail.mailbox.take(&mut Vec::new(), 0);
-        if mail.mailbox.memory() == 0 {
-            return None;
-        }
+    if mail.mailbox.is_empty() {
+        return None;
     }
     if turn.in_batch > 0 {
         return Some(Flow::Barrier);
