@@ -508,3 +508,24 @@ fn long_keys_do_not_end_their_writer() {
     near.expect("+OK\r\n>2\r\n$10\r\ninvalidate\r\n_\r\n");
     ask(&mut near, b"", b"");
 }
+
+/// What a client is sent of its subscriptions is no answer.
+#[test]
+fn subscriptions_are_confirmed_to_who_wants_no_answers() {
+    let server = Fixture::with(both(), Wants::default());
+    let mut client = server.redis_client();
+    let confirmed =
+        |word: &str, count| format!("*3\r\n${}\r\n{word}\r\n$1\r\na\r\n:{count}\r\n", word.len());
+    let said = ["CLIENT REPLY OFF", "PING", "SUBSCRIBE a", "PING", "GET k"];
+    client.send(said.map(line).concat());
+    client.expect(confirmed("subscribe", 1));
+    let mut publisher = server.redis_client();
+    ask(&mut publisher, &line("PUBLISH a hi"), b":1\r\n");
+    client.expect("*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$2\r\nhi\r\n");
+    let said = ["UNSUBSCRIBE a", "PING", "CLIENT REPLY ON"];
+    client.send(said.map(line).concat());
+    client.expect(confirmed("unsubscribe", 0) + "+OK\r\n");
+    let said = ["CLIENT REPLY SKIP", "PSUBSCRIBE a", "PING"];
+    client.send(said.map(line).concat());
+    client.expect(confirmed("psubscribe", 1) + "*2\r\n$4\r\npong\r\n$0\r\n\r\n");
+}

@@ -73,6 +73,7 @@ fn subscribe(
     kind: ChannelKind,
     names: Values<'_>,
 ) {
+    keep(turn, phase);
     for name in names {
         cx.work.add(Work::COMMAND);
         let mail = delivery::mail(cx, turn, phase);
@@ -95,6 +96,7 @@ fn unsubscribe(
     kind: ChannelKind,
     names: Values<'_>,
 ) {
+    keep(turn, phase);
     let (_, word) = WORDS[kind as usize];
     let all = match (names.len(), phase.mail()) {
         (0, Some(mail)) => mail.subscriptions.names(kind),
@@ -123,6 +125,13 @@ fn unsubscribe(
         confirm(&mut phase.writer(turn), word, Some(name), count);
     }
     note(cx, phase);
+}
+
+/// What a client is sent of its subscriptions is no answer: it comes behind CLIENT REPLY OFF and SKIP, too.
+fn keep(turn: &mut Turn, phase: &mut Phase) {
+    if let Some(session) = &mut phase.session {
+        session.keep_what_follows(turn);
+    }
 }
 
 /// The first word of the answers, by kind.

@@ -65,7 +65,12 @@ pub fn refuse(turn: &mut Turn, phase: &mut Phase, reader: &mut RequestReader<'_>
     if turn.in_batch > 0 {
         return Some(Flow::Barrier);
     }
-    phase.writer(turn).error(&Error::Subscribed(front.name));
+    if !phase.is_muted() {
+        phase.writer(turn).error(&Error::Subscribed(front.name));
+    }
+    if let Some(session) = &mut phase.session {
+        session.unwanted.end();
+    }
     reader.used += front.consumed;
     phase.drop_rest(front.rest);
     turn.spend(Work::COMMAND);

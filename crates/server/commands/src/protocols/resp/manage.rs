@@ -202,9 +202,7 @@ fn client(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, client: 
 fn unmute(turn: &mut Turn, phase: &mut Phase) {
     let session = phase.session();
     session.unwanted.switch_on();
-    if let Some(mark) = session.muted_from.take() {
-        turn.output.cut(mark);
-    }
+    session.keep_what_follows(turn);
 }
 
 fn set_name(cx: &Context<'_, '_>, phase: &mut Phase, name: &[u8]) {

@@ -7,6 +7,7 @@ use super::muted::Unwanted;
 use super::queue::Queue;
 use super::transaction::{Transaction, Watched};
 use crate::output::Mark;
+use crate::turn::Turn;
 
 /// The user if a client names none.
 pub const DEFAULT_USER: &[u8] = b"default";
@@ -49,5 +50,12 @@ impl Session {
     #[inline]
     pub fn has_replay(&self) -> bool {
         !self.replay.is_empty()
+    }
+
+    /// What the request under way writes from here on is sent, whatever its client says of answers.
+    pub fn keep_what_follows(&mut self, turn: &mut Turn) {
+        if let Some(mark) = self.muted_from.take() {
+            turn.output.cut(mark);
+        }
     }
 }
