@@ -213,6 +213,7 @@ fn advance<'a>(
         State::Collect(_) => collect::go_on(cx, turn, phase, reader),
         State::Walk(_) => walk_on(cx, turn, phase),
         State::Edit(_) => edit_on(cx, turn, phase),
+        State::Transfer(_) => carry_on(cx, turn, phase),
         State::Exec(_) => exec(cx, turn, phase),
     }
 }
@@ -268,6 +269,15 @@ fn edit_on(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase) -> Flow
         Err(error) => phase.writer(turn).error(&error),
     }
     cx.charge(turn);
+    Flow::Next
+}
+
+/// Takes a step of the item under way.
+fn carry_on(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase) -> Flow {
+    if let State::Transfer(transfer) = std::mem::take(&mut phase.state) {
+        keyed::carry_on(cx, turn, phase, transfer);
+        cx.charge(turn);
+    }
     Flow::Next
 }
 

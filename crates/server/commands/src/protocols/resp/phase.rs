@@ -8,6 +8,7 @@ use super::mail::Mail;
 use super::progress::Progress;
 use super::session::{DEFAULT_USER, Session};
 use super::transaction::{Collected, Exec};
+use super::transfer::Transfer;
 use super::upload::Upload;
 use super::walk::Walk;
 use crate::partial::PartialValue;
@@ -46,6 +47,8 @@ pub enum State {
     Walk(Box<Walk>),
     /// It has to wait: a long value is being copied.
     Edit(Box<Edit>),
+    /// It has to wait: an item is on its way to another key.
+    Transfer(Box<Transfer>),
     /// It has to wait: a transaction whose client watches keys is to be executed.
     Exec(Box<Exec>),
 }
@@ -100,6 +103,7 @@ impl Phase {
             State::Collect(collected) => collected.memory(),
             State::Walk(walk) => walk.memory(),
             State::Edit(edit) => edit.memory(),
+            State::Transfer(transfer) => transfer.memory(),
             State::Exec(exec) => exec.memory(),
             State::Requests | State::Drop(_) | State::Many(_) => 0,
         };
