@@ -33,6 +33,7 @@ mod stripe;
 mod tests;
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -132,8 +133,17 @@ pub struct Tracking {
     next_victim: AtomicUsize,
     /// Stripes that were emptied at once, for the thread that sweeps to drop.
     emptied: Mutex<Vec<Stripe>>,
-    /// The mailboxes of all connections that have one, by their numbers.
-    mailboxes: Mutex<HashMap<u64, Weak<Mailbox>>>,
+    /// The mailboxes of all connections that have one, or will, by their numbers.
+    mailboxes: Mutex<HashMap<u64, Place>>,
+}
+
+/// Where a connection is told what others have redirected to it.
+enum Place {
+    Mailbox(Weak<Mailbox>),
+    /// Its worker is about to open the mailbox. Meanwhile something was to be told, or not.
+    Expected {
+        missed: bool,
+    },
 }
 
 /// Numbers about the table.
@@ -202,10 +212,22 @@ impl Tracking {
         self.pairs_max.store(pairs, Ordering::Relaxed);
     }
 
+    /// Others redirect to the open connection with this number. True if the caller is to have its mailbox opened.
+    pub fn expect(&self, serial: u64) -> bool {
+        let mut mailboxes = self.mailboxes.lock();
+        let place = mailboxes.entry(serial);
+        let is_new = matches!(place, Entry::Vacant(_));
+        place.or_insert(Place::Expected { missed: false });
+        is_new
+    }
+
     /// A connection has a mailbox now.
     pub fn enter(&self, mailbox: &Arc<Mailbox>) {
-        let mut mailboxes = self.mailboxes.lock();
-        mailboxes.insert(mailbox.serial, Arc::downgrade(mailbox));
+        let place = Place::Mailbox(Arc::downgrade(mailbox));
+        let before = self.mailboxes.lock().insert(mailbox.serial, place);
+        if let Some(Place::Expected { missed: true }) = before {
+            mailbox.put_change(None, true);
+        }
     }
 
     /// The connection with this number has none any more.
@@ -394,7 +416,14 @@ impl Tracking {
             }
             return;
         };
-        let other = self.mailboxes.lock().get(&serial).and_then(Weak::upgrade);
+        let other = match self.mailboxes.lock().get_mut(&serial) {
+            Some(Place::Mailbox(mailbox)) => mailbox.upgrade(),
+            Some(Place::Expected { missed }) => {
+                *missed = true;
+                return;
+            }
+            None => None,
+        };
         match other {
             Some(other) if other.version() == Version::Resp3 || other.is_subscribed() => {
                 other.put_change(key, true);

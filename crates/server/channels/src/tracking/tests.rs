@@ -234,6 +234,45 @@ fn another_connection_may_be_told() {
     assert_eq!(said(&one), ">2 $21 tracking-redir-broken :2 ");
 }
 
+/// Its worker has yet to open the mailbox.
+#[test]
+fn what_is_missed_before_a_mailbox_is_open_is_told_as_all_keys() {
+    let world = World::new();
+    let one = world.client(1, Version::Resp3);
+    assert!(world.tracking.expect(2) && !world.tracking.expect(2));
+    assert!(!world.tracking.expect(1));
+    let options = Options {
+        redirect: Some(2),
+        ..Options::default()
+    };
+    let tracker = world.track(&one, options, &[]);
+    world.read(&tracker, &["a"]);
+    assert_eq!(world.tracking.changed(b"a", None), 1);
+    let other = world.client(2, Version::Resp3);
+    assert_eq!(said(&other), ">2 $10 invalidate _ ");
+    assert_eq!(said(&one), "", "it is not broken");
+    world.read(&tracker, &["a"]);
+    world.tracking.changed(b"a", None);
+    assert_eq!(said(&other), A);
+}
+
+#[test]
+fn who_is_not_told_of_its_own_change_is_told_when_the_key_expires() {
+    let world = World::new();
+    let one = world.client(1, Version::Resp3);
+    let options = Options {
+        no_loop: true,
+        ..Options::default()
+    };
+    let tracker = world.track(&one, options, &[]);
+    world.read(&tracker, &["a"]);
+    world.tracking.expire(b"a", 7);
+    world.tracking.changed(b"a", Some(1));
+    assert_eq!(said(&one), "");
+    world.tracking.sweep(7);
+    assert_eq!(said(&one), A);
+}
+
 /// Invariants 1 and 2: readers keep what they have read, as near caches do, until they are told. After all writes, what
 /// they keep is what there is.
 #[test]

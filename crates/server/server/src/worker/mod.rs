@@ -58,6 +58,8 @@ pub(crate) struct Worker {
     /// The settings of this iteration.
     live: View,
     /// What other threads share of it.
+    /// Its number among the workers.
+    number: usize,
     own: Arc<SharedWorker>,
     handle: AnyHandle,
     poll: Poll,
@@ -90,8 +92,6 @@ pub(crate) struct Worker {
     readers: usize,
     /// Stores of all workers that had found no memory at the last look.
     stores_failed: u64,
-    /// How often clients had ended others at the last look.
-    endings: u64,
     /// When the poll returned the events of this loop.
     now: Time,
     swept: Time,
@@ -111,6 +111,9 @@ impl Worker {
         datagram_sockets: Vec<DatagramSocket>,
     ) -> Self {
         let handle = shared.engine.handle();
+        let mut workers = shared.workers.iter();
+        let number = workers.position(|it| Arc::ptr_eq(it, &own));
+        let number = number.unwrap_or_default();
         let pool = Pool::shared_by(shared.config.threads.get());
         let limits = Limits {
             value_max: shared.engine.item_size_max(),
@@ -121,6 +124,7 @@ impl Worker {
         Self {
             shared,
             live,
+            number,
             own,
             handle,
             poll,
@@ -143,7 +147,6 @@ impl Worker {
             lingering: 0,
             readers: 0,
             stores_failed: 0,
-            endings: 0,
             now: Time(0),
             swept: Time(0),
             draining: None,
@@ -290,8 +293,7 @@ impl Worker {
         if self.rests && !parts && !ends {
             (self.rests, self.reading) = (false, true);
         }
-        self.close_ended();
-        self.close_slow();
+        self.do_errands();
         for id in self.own.calls() {
             if let Some(connection) = self.connections.get_mut(id)
                 && connection.phase.is_called()
@@ -317,6 +319,7 @@ impl Worker {
                     None,
                     number,
                 );
+                connection.info.sit(self.number, slot.key());
                 slot.insert(connection);
             } else {
                 self.shared.telemetry.registry.leave(&connection.info);

@@ -529,3 +529,50 @@ fn subscriptions_are_confirmed_to_who_wants_no_answers() {
     client.send(said.map(line).concat());
     client.expect(confirmed("psubscribe", 1) + "*2\r\n$4\r\npong\r\n$0\r\n\r\n");
 }
+
+/// A client that has done nothing yet is told what another redirects to it, if it could tell that from an answer.
+#[test]
+fn who_is_redirected_to_needs_no_channel() {
+    let server = Fixture::with(both(), Wants::default());
+    let mut writer = server.redis_client();
+    for (hello, reply) in [("HELLO 3", told("k")), ("PING", String::new())] {
+        // On both workers.
+        for _ in 0..4 {
+            let mut target = server.redis_client();
+            target.send([line(hello), line("CLIENT ID")].concat());
+            let id = loop {
+                let line = target.line();
+                if line.starts_with(':') && line != ":3" {
+                    break line;
+                }
+                if line == "$2" && target.line() == "id" {
+                    let _of_hello = target.line();
+                }
+            };
+            let mut near = tracking(&server, &format!(" REDIRECT {}", &id[1..]));
+            ask(&mut target, b"", b"");
+            ask(&mut near, &line("EXISTS k"), b":0\r\n");
+            ask(&mut writer, &line("SET k v"), b"+OK\r\n");
+            ask(&mut writer, &line("DEL k"), b":1\r\n");
+            target.expect(&reply);
+            ask(&mut target, b"", b"");
+            drop(target);
+            // Its end is noticed some time.
+            loop {
+                near.send(line("EXISTS k"));
+                near.expect(":0\r\n");
+                ask(&mut writer, &line("SET k v"), b"+OK\r\n");
+                ask(&mut writer, &line("DEL k"), b":1\r\n");
+                near.send(line("PING"));
+                let said = near.line();
+                if said == ">2" {
+                    near.expect("$21\r\ntracking-redir-broken\r\n");
+                    assert_eq!(near.line(), id);
+                    near.expect("+PONG\r\n");
+                    break;
+                }
+                assert_eq!(said, "+PONG");
+            }
+        }
+    }
+}

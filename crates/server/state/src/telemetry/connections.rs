@@ -2,8 +2,8 @@
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use nuthatch_base::sync::mutex::Mutex;
 use nuthatch_engine::Time;
@@ -65,8 +65,10 @@ pub struct Info {
     administrator: AtomicBool,
     /// True if it has subscribed to channels.
     subscriber: AtomicBool,
-    /// True if another client has ended it. Set before the registry counts that.
+    /// True if another client has ended it.
     ended: AtomicBool,
+    /// Where it is: the number of its worker, and its own there.
+    seat: OnceLock<(usize, usize)>,
     /// The database that its client has selected.
     database: AtomicU8,
     /// The name that its client has set.
@@ -91,6 +93,7 @@ impl Info {
             administrator: AtomicBool::new(false),
             subscriber: AtomicBool::new(false),
             ended: AtomicBool::new(false),
+            seat: OnceLock::new(),
             database: AtomicU8::new(0),
             name: Mutex::default(),
         }
@@ -170,15 +173,21 @@ impl Info {
         self.subscriber.load(Ordering::Relaxed)
     }
 
-    /// Ends it: its worker closes it when it has seen [`Registry::note_ended`]. False if it is ended already.
+    /// Notes that another client ends it, by an [`Errand`](crate::worker::Errand). False if one has already.
     pub fn end(&self) -> bool {
-        // Relaxed, here and below: ordered by the registry's count.
+        // Relaxed: one of those who end it is the first.
         !self.ended.swap(true, Ordering::Relaxed)
     }
 
-    /// True if it was ended.
-    pub fn is_ended(&self) -> bool {
-        self.ended.load(Ordering::Relaxed)
+    /// The worker with this number has taken it, and knows it by this one.
+    pub fn sit(&self, worker: usize, id: usize) {
+        let is_first = self.seat.set((worker, id));
+        debug_assert!(is_first.is_ok(), "it stays at its worker");
+    }
+
+    /// The number of its worker, and its own there. `None` if no worker has taken it yet.
+    pub fn seat(&self) -> Option<(usize, usize)> {
+        self.seat.get().copied()
     }
 
     /// Records the time of a command.
@@ -200,8 +209,6 @@ pub struct Registry {
     open: Mutex<Slab<Arc<Info>>>,
     /// The number of connections entered since the start.
     entered: AtomicU64,
-    /// How often clients have ended others.
-    endings: AtomicU64,
 }
 
 impl Registry {
@@ -214,18 +221,6 @@ impl Registry {
         let info = Arc::new(Info::new(slot.key(), serial, peer, listener, now));
         slot.insert(Arc::clone(&info));
         info
-    }
-
-    /// Connections were ended. The caller wakes the workers then.
-    pub fn note_ended(&self) {
-        // Release: pairs with the Acquire of `endings`: who sees the count sees which are ended.
-        self.endings.fetch_add(1, Ordering::Release);
-    }
-
-    /// How often connections were ended. A worker that sees another number than before looks at all of its own.
-    pub fn endings(&self) -> u64 {
-        // Acquire: pairs with `note_ended`.
-        self.endings.load(Ordering::Acquire)
     }
 
     /// Removes a closed connection.

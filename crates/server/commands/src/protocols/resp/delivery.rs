@@ -17,9 +17,7 @@ const STEP: usize = 64 << 10;
 
 /// The connection's mail, made if it has none.
 pub fn mail<'p>(cx: &Context<'_, '_>, turn: &Turn, phase: &'p mut Phase) -> &'p mut Mail {
-    let version = phase.version;
-    let mail = &mut phase.session().mail;
-    mail.get_or_insert_with(|| Box::new(Mail::new(cx, turn, version)))
+    phase.open_mail(cx.shared, cx.worker, turn.id, cx.info)
 }
 
 /// Puts frames that wait into the output, if that is allowed here. `Some` if the turn goes on without a request now.

@@ -3,6 +3,7 @@
 use nuthatch_resp::{ClientKind, Error, Kill};
 use nuthatch_settings::administration::Action;
 use nuthatch_state::telemetry::connections::{Info, Peer};
+use nuthatch_state::worker::{Errand, What};
 
 use super::phase::Phase;
 use crate::context::Context;
@@ -29,12 +30,11 @@ pub fn kill(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &Phase, kill: &Kil
             }
             match info.serial() == own {
                 true => own_too = true,
-                false => others += i64::from(info.end()),
+                false => others += i64::from(end(cx, info)),
             }
         });
     }
     if others > 0 {
-        cx.shared.telemetry.registry.note_ended();
         cx.shared.wake_workers();
     }
     let mut writer = phase.writer(turn);
@@ -45,6 +45,20 @@ pub fn kill(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &Phase, kill: &Kil
     }
     // After the answer.
     turn.closing |= own_too;
+}
+
+/// Sends the connection's worker to close it. False if that is done already, or no worker has taken it yet: then it is as if
+/// it came later.
+fn end(cx: &Context<'_, '_>, info: &Info) -> bool {
+    let Some((worker, connection)) = info.seat().filter(|_| info.end()) else {
+        return false;
+    };
+    cx.shared.workers[worker].send(Errand {
+        connection,
+        serial: info.serial(),
+        what: What::Close,
+    });
+    true
 }
 
 fn is_meant(cx: &Context<'_, '_>, kill: &Kill, info: &Info) -> bool {

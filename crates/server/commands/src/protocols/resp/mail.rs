@@ -9,8 +9,9 @@ use nuthatch_channels::subscriptions::Subscriptions;
 use nuthatch_channels::tracking::{Tracker, Tracking};
 use nuthatch_resp::Version;
 
-use crate::context::Context;
-use crate::turn::Turn;
+use nuthatch_state::server_state::ServerState;
+use nuthatch_state::telemetry::connections::Info;
+use nuthatch_state::worker::SharedWorker;
 
 /// What a connection has that is sent something unasked.
 pub struct Mail {
@@ -30,12 +31,19 @@ impl Drop for Mail {
 }
 
 impl Mail {
-    pub fn new(cx: &Context<'_, '_>, turn: &Turn, version: Version) -> Self {
-        let bell = Bell::new(Arc::clone(cx.worker) as Arc<dyn Call>, turn.id);
-        let bounds = Arc::clone(&cx.shared.mail_bounds);
-        let mailbox = Arc::new(Mailbox::new(cx.info.serial(), bell, bounds, version));
-        let channels = Arc::clone(&cx.shared.channels);
-        let tracking = Arc::clone(&cx.shared.tracking);
+    /// That of a connection with this id at this worker.
+    pub fn new(
+        shared: &ServerState,
+        worker: &Arc<SharedWorker>,
+        id: usize,
+        info: &Info,
+        version: Version,
+    ) -> Self {
+        let bell = Bell::new(Arc::clone(worker) as Arc<dyn Call>, id);
+        let bounds = Arc::clone(&shared.mail_bounds);
+        let mailbox = Arc::new(Mailbox::new(info.serial(), bell, bounds, version));
+        let channels = Arc::clone(&shared.channels);
+        let tracking = Arc::clone(&shared.tracking);
         tracking.enter(&mailbox);
         Self {
             subscriptions: Subscriptions::new(channels, Arc::clone(&mailbox)),

@@ -1,7 +1,12 @@
 //! The state of a connection that speaks Redis' protocol.
 
+use std::sync::Arc;
+
 use nuthatch_resp::{Rest, Version, Writer};
 use nuthatch_security::login::Login;
+use nuthatch_state::server_state::ServerState;
+use nuthatch_state::telemetry::connections::Info;
+use nuthatch_state::worker::SharedWorker;
 
 use super::edit::Edit;
 use super::mail::Mail;
@@ -131,6 +136,19 @@ impl Phase {
     /// What it is sent unasked, if anything.
     pub fn mail(&self) -> Option<&Mail> {
         self.session.as_ref()?.mail.as_deref()
+    }
+
+    /// Opens its mailbox, if it has none.
+    pub fn open_mail(
+        &mut self,
+        shared: &ServerState,
+        worker: &Arc<SharedWorker>,
+        id: usize,
+        info: &Info,
+    ) -> &mut Mail {
+        let version = self.version;
+        let mail = &mut self.session().mail;
+        mail.get_or_insert_with(|| Box::new(Mail::new(shared, worker, id, info, version)))
     }
 
     /// True if it has subscribed to channels.

@@ -7,6 +7,7 @@ use nuthatch_channels::tracking::{Options, Tracker};
 use nuthatch_resp::{Error, Tracking};
 use nuthatch_state::changes;
 use nuthatch_state::isolation::Isolation;
+use nuthatch_state::worker::{Errand, What};
 
 use super::delivery;
 use super::mail::Tracked;
@@ -153,12 +154,27 @@ fn begin_tracking(
     Ok(())
 }
 
-/// The number of an open connection, if it is one's.
+/// The number of an open connection, if it is one's. It gets a mailbox.
 fn existing(cx: &Context<'_, '_>, id: i64) -> Option<u64> {
     let id = u64::try_from(id).ok()?;
-    let mut is_there = false;
+    let (mut is_there, mut seat) = (false, None);
     let registry = &cx.shared.telemetry.registry;
-    registry.some(0, usize::MAX, |info| is_there |= info.serial() == id);
+    registry.some(0, usize::MAX, |info| {
+        if info.serial() == id {
+            (is_there, seat) = (true, info.seat());
+        }
+    });
+    if let Some((worker, connection)) = seat
+        && cx.shared.tracking.expect(id)
+    {
+        let worker = &cx.shared.workers[worker];
+        worker.send(Errand {
+            connection,
+            serial: id,
+            what: What::OpenMail,
+        });
+        worker.wake();
+    }
     is_there.then_some(id)
 }
 
