@@ -17,7 +17,6 @@ use nuthatch_state::server_state::{ServerState, addresses_of};
 use nuthatch_state::shutdown::Shutdown;
 use nuthatch_state::telemetry::Address;
 use nuthatch_state::telemetry::sizes::SizeClasses;
-use nuthatch_state::witness::Witness;
 use nuthatch_state::worker::SharedWorker;
 
 use crate::acceptor::Acceptor;
@@ -102,11 +101,7 @@ impl Server {
         }
         let shared = ServerState::new(config, engine, addresses.clone(), workers, shutdown.clone());
         let shared = Arc::new(shared);
-        let witness = Witness {
-            watchers: Arc::clone(&shared.telemetry.watchers),
-            tracking: Arc::clone(&shared.tracking),
-        };
-        shared.engine.report_evictions(Arc::new(witness));
+        shared.engine.report_evictions(shared.witness());
         let mut copies = match shared.config.handover {
             Some(_) => copy_all(&listeners, &datagrams)?,
             None => Vec::new(),

@@ -25,6 +25,7 @@ use crate::telemetry::counters::Totals;
 use crate::telemetry::{Address, Telemetry};
 use crate::uploads::Share;
 use crate::walks::Walks;
+use crate::witness::Witness;
 use crate::worker::SharedWorker;
 
 /// One server: its engine, its settings, its threads and what they share.
@@ -110,6 +111,14 @@ impl ServerState {
             engine,
             config,
         }
+    }
+
+    /// Who is told of items that the engine evicts.
+    pub fn witness(&self) -> Arc<Witness> {
+        Arc::new(Witness {
+            watchers: Arc::clone(&self.telemetry.watchers),
+            tracking: Arc::clone(&self.tracking),
+        })
     }
 
     /// The addresses at which clients of the protocols that `is_it` accepts are served.

@@ -32,11 +32,11 @@ pub fn command(
             to,
             only_absent,
         } => {
-            let rename = Transfer::rename(phase, key, to, only_absent);
+            let rename = Transfer::rename(phase.database.into(), key, to, only_absent);
             carry(cx, turn, phase, Ok(rename));
         }
         ValueCommand::Copy(copying) => {
-            let copy = Transfer::copy(phase, &copying);
+            let copy = Transfer::copy(phase.database.into(), &copying);
             carry(cx, turn, phase, copy);
         }
         ValueCommand::Dump { key } => dump::dump(cx, turn, phase, key),
@@ -45,7 +45,7 @@ pub fn command(
             status(turn, phase, outcome);
         }
         ValueCommand::Move { key, database } => {
-            let to_there = Transfer::to_database(phase, key, database);
+            let to_there = Transfer::to_database(phase.database.into(), key, database);
             carry(cx, turn, phase, to_there);
         }
         other => debug_assert!(false, "{other:?} is executed elsewhere"),
@@ -72,9 +72,16 @@ pub fn carry_on(
     phase: &mut Phase,
     mut transfer: Box<Transfer>,
 ) {
-    match transfer.step(cx) {
-        Ok(None) => phase.state = State::Transfer(transfer),
-        Ok(Some(carried)) => transfer.answer(turn, phase, Ok(carried)),
-        Err(error) => transfer.answer(turn, phase, Err(error)),
+    let outcome = match transfer.step(cx) {
+        Ok(None) => {
+            phase.state = State::Transfer(transfer);
+            return;
+        }
+        Ok(Some(carried)) => Ok(carried),
+        Err(error) => Err(error),
+    };
+    match transfer.answer(outcome) {
+        (true, outcome) => status(turn, phase, outcome.map(|_| ())),
+        (false, outcome) => flag(turn, phase, outcome),
     }
 }

@@ -8,15 +8,12 @@ use nuthatch_engine::{Condition, Item, Op, Removal, Reply, Store, StoreMode};
 use nuthatch_resp::{Copying, Error};
 use nuthatch_state::isolation::Isolation;
 
-use super::answered::{flag, status};
 use super::edit::{CUT_ATTEMPTS, LONG, STEP};
-use super::phase::Phase;
 use super::spot::{ATTEMPTS, Content, Found, ask, find, look};
 use crate::answers::resp::failure;
 use crate::context::Context;
 use crate::counting::Kind;
 use crate::partial::PartialValue;
-use crate::turn::Turn;
 use crate::work::Work;
 
 /// The database with this number.
@@ -65,12 +62,13 @@ pub enum Carried {
 }
 
 impl Transfer {
-    fn new(verb: Verb, phase: &Phase, key: &[u8], to: &[u8]) -> Self {
+    /// Of an item of this database.
+    fn new(verb: Verb, own: usize, key: &[u8], to: &[u8]) -> Self {
         Self {
             verb,
             key: key.into(),
             to: to.into(),
-            databases: [phase.database.into(); 2],
+            databases: [own; 2],
             replace: verb == Verb::Rename,
             attempts: 0,
             draft: None,
@@ -78,17 +76,17 @@ impl Transfer {
     }
 
     /// RENAME, RENAMENX.
-    pub fn rename(phase: &Phase, key: &[u8], to: &[u8], only_absent: bool) -> Self {
+    pub fn rename(own: usize, key: &[u8], to: &[u8], only_absent: bool) -> Self {
         let verb = match only_absent {
             true => Verb::RenameAbsent,
             false => Verb::Rename,
         };
-        Self::new(verb, phase, key, to)
+        Self::new(verb, own, key, to)
     }
 
     /// COPY.
-    pub fn copy(phase: &Phase, copying: &Copying<'_>) -> Result<Self, Error<'static>> {
-        let mut copy = Self::new(Verb::Copy, phase, copying.key, copying.to);
+    pub fn copy(own: usize, copying: &Copying<'_>) -> Result<Self, Error<'static>> {
+        let mut copy = Self::new(Verb::Copy, own, copying.key, copying.to);
         copy.replace = copying.replace;
         if let Some(number) = copying.database {
             copy.databases[1] = numbered(number).ok_or(Error::DATABASE)?;
@@ -100,8 +98,8 @@ impl Transfer {
     }
 
     /// MOVE.
-    pub fn to_database(phase: &Phase, key: &[u8], number: i64) -> Result<Self, Error<'static>> {
-        let mut to_there = Self::new(Verb::Move, phase, key, key);
+    pub fn to_database(own: usize, key: &[u8], number: i64) -> Result<Self, Error<'static>> {
+        let mut to_there = Self::new(Verb::Move, own, key, key);
         to_there.databases[1] = numbered(number).ok_or(Error::DATABASE)?;
         match to_there.goes_nowhere() {
             true => Err(Error::SAME_OBJECT),
@@ -120,8 +118,11 @@ impl Transfer {
         size_of::<Self>() + self.key.len() + self.to.len() + old
     }
 
-    /// Answers it.
-    pub fn answer(&self, turn: &mut Turn, phase: &Phase, outcome: Result<Carried, Error<'static>>) {
+    /// Whether it was done, as a client is answered. The first is true if that is OK or an error, not 1 or 0.
+    pub fn answer(
+        &self,
+        outcome: Result<Carried, Error<'static>>,
+    ) -> (bool, Result<bool, Error<'static>>) {
         let is_rename = matches!(self.verb, Verb::Rename | Verb::RenameAbsent);
         let outcome = outcome.and_then(|carried| match carried {
             Carried::Missing if is_rename => Err(Error::NO_KEY),
@@ -129,10 +130,7 @@ impl Transfer {
             // A new name that is the old one is there already.
             Carried::Done => Ok(self.verb != Verb::RenameAbsent || !self.goes_nowhere()),
         });
-        match self.verb {
-            Verb::Rename => status(turn, phase, outcome.map(|_| ())),
-            Verb::RenameAbsent | Verb::Copy | Verb::Move => flag(turn, phase, outcome),
-        }
+        (self.verb == Verb::Rename, outcome)
     }
 
     /// Copies some more bytes, or carries the item. The outcome if that was the last step.
