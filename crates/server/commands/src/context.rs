@@ -332,7 +332,7 @@ impl<'a> Context<'_, 'a> {
         };
         watched.execute(self.handle);
         let mut told = 0;
-        watched.publish(hub, |_, count| told += count);
+        watched.publish(hub, |_, _, count| told += count);
         self.work.add(Work::of_places(told));
     }
 
@@ -442,7 +442,7 @@ impl<'a> Context<'_, 'a> {
         }
         watched.note(0, reply);
         let mut told = 0;
-        watched.publish(&self.shared.telemetry.watchers, |_, count| told += count);
+        watched.publish(&self.shared.telemetry.watchers, |_, _, count| told += count);
         told
     }
 }

@@ -12,7 +12,6 @@ use crate::batch::Batch;
 use crate::context::DiscardReplies;
 use crate::counting::Counts;
 use crate::turn::Turn;
-use crate::work::Work;
 
 /// Executes a batch on the engine, and answers it. Watchers are told, if there are any: by the numbers of all turns'
 /// connections.
@@ -40,7 +39,6 @@ pub fn execute(
         counters: &worker.counters,
         prefixes: shared.telemetry.prefixes.recorder(&worker.prefixes, hasher),
     };
-    let mut told = Vec::new();
     let mut answering = Answering::new(turns, batch, counts, (now, &shared.clock), &footprint);
     if !is_watched {
         handle.execute(now, &batch.requests, &mut answering);
@@ -58,15 +56,10 @@ pub fn execute(
             item: None,
         };
         watched.execute(handle);
-        watched.publish(hub, |index, count| told.push((index, count)));
-    }
-    let failed_sets = std::mem::take(&mut answering.failed_sets);
-    drop(answering);
-    for (index, count) in told {
-        turns[batch.pending[index].turn as usize].spend_behind(Work::of_places(count));
+        watched.publish(hub, |answering, index, count| answering.told(index, count));
     }
     // Readers must not take the old value for the new one, which could not be stored.
-    for index in failed_sets {
+    for index in answering.failed_sets {
         let forget = Request {
             key: batch.requests[index].key,
             op: Op::Remove(Removal::default()),

@@ -124,9 +124,11 @@ impl<R: Replies<AnyValue>> WatchedReplies<'_, '_, R> {
 }
 
 impl<R> WatchedReplies<'_, '_, R> {
-    /// Tells everybody of what has happened. `told` gets how many clients were told that a request's key has changed.
-    pub fn publish(&self, hub: &Hub, told: impl FnMut(usize, usize)) {
+    /// Tells everybody of what has happened. `told` gets the receiver of the replies, a request, and how many clients were told
+    /// that its key has changed.
+    pub fn publish(&mut self, hub: &Hub, mut told: impl FnMut(&mut R, usize, usize)) {
         hub.publish(&self.lines);
+        let told = |index, count| told(self.inner, index, count);
         self.changes.tell(self.requests, self.connection, told);
     }
 
