@@ -118,15 +118,17 @@ impl Channels {
         name: &Name,
         subscription: &Arc<Subscription>,
     ) -> Result<(), TooManyPatterns> {
-        let mut table = self.table(kind).lock();
         let is_pattern = kind == Kind::Pattern;
+        // Before others have to wait, though it may be there already.
+        let glob = is_pattern.then(|| Arc::new(Glob::new(name)));
+        let mut table = self.table(kind).lock();
         if is_pattern && !table.places.contains_key(name) {
             let bytes = table.bytes + name.len();
             if table.places.len() >= PATTERNS_MAX || bytes > PATTERNS_BYTES_MAX {
                 return Err(TooManyPatterns);
             }
         }
-        let topic = table.topic(name, || is_pattern.then(|| Arc::new(Glob::new(name))));
+        let topic = table.topic(name, glob);
         Arc::make_mut(&mut topic.subscribers).push(Arc::clone(subscription));
         Ok(())
     }
@@ -144,13 +146,13 @@ impl Table {
     }
 
     /// The topic of this name, made if there is none.
-    fn topic(&mut self, name: &Name, glob: impl FnOnce() -> Option<Arc<Glob>>) -> &mut Topic {
+    fn topic(&mut self, name: &Name, glob: Option<Arc<Glob>>) -> &mut Topic {
         let topics = Arc::make_mut(&mut self.topics);
         let place = *self.places.entry(Arc::clone(name)).or_insert_with(|| {
             self.bytes += name.len();
             topics.push(Topic {
                 name: Arc::clone(name),
-                glob: glob(),
+                glob,
                 subscribers: Arc::default(),
             });
             topics.len() - 1

@@ -83,9 +83,7 @@ fn tell_gone(shared: &ServerState, now: Time) {
     if shared.last_flush.take_due(now) {
         shared.note_flush();
     }
-    if shared.tracking.is_used() {
-        shared.tracking.sweep(now.0.into());
-    }
+    shared.tracking.sweep(now.0.into());
 }
 
 /// Takes back the reserve of memory that was opened when the system refused some. Meanwhile connections may hold less.

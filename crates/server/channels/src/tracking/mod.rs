@@ -356,7 +356,8 @@ impl Tracking {
         self.tell(self.clients().all(), None)
     }
 
-    /// Takes all keys out of the table, as long as this is true. Each lock is held for a moment: another thread drops them.
+    /// Takes all keys out of the table, as long as this is true. Each lock is held for a moment: another thread drops what are
+    /// many.
     fn empty(&self, is_still: impl Fn() -> bool) {
         for stripe in &self.stripes {
             let mut stripe = stripe.lock();
@@ -366,13 +367,20 @@ impl Tracking {
             let keys = std::mem::take(&mut *stripe);
             self.subtract(keys.size());
             drop(stripe);
-            self.emptied.lock().push(keys);
+            if keys.size().keys > STEP {
+                self.emptied.lock().push(keys);
+            }
         }
     }
 
     /// Tells the keys that have expired by now, and some of those that are too many.
     pub fn sweep(&self, now: u64) {
-        drop(std::mem::take(&mut *self.emptied.lock()));
+        // Dropped when the lock is free again.
+        let emptied = std::mem::take(&mut *self.emptied.lock());
+        drop(emptied);
+        if !self.is_used() {
+            return;
+        }
         for stripe in &self.stripes {
             loop {
                 let due = stripe.lock().due(now, STEP);

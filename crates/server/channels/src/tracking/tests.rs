@@ -234,6 +234,22 @@ fn another_connection_may_be_told() {
     assert_eq!(said(&one), ">2 $21 tracking-redir-broken :2 ");
 }
 
+/// Who sweeps drops what many clients' keys were, also when nobody tracks any more.
+#[test]
+fn what_was_emptied_is_dropped_by_who_sweeps() {
+    let world = World::new();
+    let one = world.client(1, Version::Resp3);
+    let tracker = world.track(&one, Options::default(), &[]);
+    let keys: Vec<String> = (0..2 * STEP * STRIPES).map(|it| it.to_string()).collect();
+    let keys = keys.iter().map(|key| key.as_bytes());
+    world.tracking.remember(&tracker, keys);
+    world.tracking.end(&tracker);
+    assert_eq!(world.tracking.totals(), Totals::default());
+    assert!(!world.tracking.emptied.lock().is_empty());
+    world.tracking.sweep(0);
+    assert!(world.tracking.emptied.lock().is_empty());
+}
+
 /// Its worker has yet to open the mailbox.
 #[test]
 fn what_is_missed_before_a_mailbox_is_open_is_told_as_all_keys() {

@@ -76,9 +76,13 @@ fn subscribe(
     keep(turn, phase);
     for name in names {
         cx.work.add(Work::COMMAND);
-        let mail = delivery::mail(cx, turn, phase);
-        let added = mail.subscriptions.add(kind, name);
-        let count = mail.subscriptions.count(kind);
+        let subscriptions = &mut delivery::mail(cx, turn, phase).subscriptions;
+        let before = subscriptions.memory();
+        let added = subscriptions.add(kind, name);
+        let count = subscriptions.count(kind);
+        // Most of it is what a pattern is compiled to.
+        let made = subscriptions.memory() - before;
+        cx.work.add(Work::of_bytes(made));
         let mut writer = phase.writer(turn);
         match added {
             Ok(()) => confirm(&mut writer, WORDS[kind as usize].0, Some(name), count),
