@@ -319,8 +319,12 @@ impl Worker {
                     None,
                     number,
                 );
-                connection.info.sit(self.number, slot.key());
+                let id = slot.key();
+                let is_ended = connection.info.sit(self.number, id);
                 slot.insert(connection);
+                if is_ended {
+                    self.close_for(id, Reason::Normal);
+                }
             } else {
                 self.shared.telemetry.registry.leave(&connection.info);
                 self.own.closed_one();

@@ -2,8 +2,8 @@
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use nuthatch_base::sync::mutex::Mutex;
 use nuthatch_engine::Time;
@@ -65,14 +65,20 @@ pub struct Info {
     administrator: AtomicBool,
     /// True if it has subscribed to channels.
     subscriber: AtomicBool,
-    /// True if another client has ended it.
-    ended: AtomicBool,
-    /// Where it is: the number of its worker, and its own there.
-    seat: OnceLock<(usize, usize)>,
+    seat: Mutex<Seat>,
     /// The database that its client has selected.
     database: AtomicU8,
     /// The name that its client has set.
     name: Mutex<Arc<[u8]>>,
+}
+
+/// Where a connection is.
+#[derive(Default)]
+struct Seat {
+    /// The number of its worker, and its id there.
+    place: Option<(usize, usize)>,
+    /// Another client has ended it.
+    is_ended: bool,
 }
 
 impl Info {
@@ -92,8 +98,7 @@ impl Info {
             blocked: AtomicBool::new(false),
             administrator: AtomicBool::new(false),
             subscriber: AtomicBool::new(false),
-            ended: AtomicBool::new(false),
-            seat: OnceLock::new(),
+            seat: Mutex::default(),
             database: AtomicU8::new(0),
             name: Mutex::default(),
         }
@@ -173,21 +178,26 @@ impl Info {
         self.subscriber.load(Ordering::Relaxed)
     }
 
-    /// Notes that another client ends it, by an [`Errand`](crate::worker::Errand). False if one has already.
-    pub fn end(&self) -> bool {
-        // Relaxed: one of those who end it is the first.
-        !self.ended.swap(true, Ordering::Relaxed)
+    /// Another client ends it: `send` gets where it is, to send an [`Errand`](crate::worker::Errand) there. If no worker has
+    /// taken it yet, who takes it closes it. False if it is ended already.
+    pub fn end(&self, send: impl FnOnce(usize, usize)) -> bool {
+        let mut seat = self.seat.lock();
+        if let (false, Some((worker, id))) = (seat.is_ended, seat.place) {
+            send(worker, id);
+        }
+        !std::mem::replace(&mut seat.is_ended, true)
     }
 
-    /// The worker with this number has taken it, and knows it by this one.
-    pub fn sit(&self, worker: usize, id: usize) {
-        let is_first = self.seat.set((worker, id));
-        debug_assert!(is_first.is_ok(), "it stays at its worker");
+    /// The worker with this number takes it, and knows it by this id. True if it is ended already: the worker closes it.
+    pub fn sit(&self, worker: usize, id: usize) -> bool {
+        let mut seat = self.seat.lock();
+        seat.place = Some((worker, id));
+        seat.is_ended
     }
 
-    /// The number of its worker, and its own there. `None` if no worker has taken it yet.
+    /// The number of its worker, and its id there. `None` if no worker has taken it yet.
     pub fn seat(&self) -> Option<(usize, usize)> {
-        self.seat.get().copied()
+        self.seat.lock().place
     }
 
     /// Records the time of a command.
@@ -284,5 +294,24 @@ impl Registry {
                 .saturating_sub(info.active.load(Ordering::Relaxed));
             report.line_of(number, "secs_since_last_cmd", silent);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_ended_is_closed_by_whoever_has_it() {
+        let registry = Registry::default();
+        let enter = || registry.enter(Peer::Unix, 0, Time(0));
+        let (early, late) = (enter(), enter());
+        assert!(early.end(|_, _| unreachable!("no worker has it")));
+        assert!(early.sit(1, 7));
+        assert!(!late.sit(1, 8));
+        let mut sent = None;
+        assert!(late.end(|worker, id| sent = Some((worker, id))));
+        assert_eq!(sent, Some((1, 8)));
+        assert!(!late.end(|_, _| unreachable!("it is ended already")));
     }
 }

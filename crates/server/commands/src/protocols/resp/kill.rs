@@ -47,18 +47,15 @@ pub fn kill(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &Phase, kill: &Kil
     turn.closing |= own_too;
 }
 
-/// Sends the connection's worker to close it. False if that is done already, or no worker has taken it yet: then it is as if
-/// it came later.
+/// Has a connection closed by its worker. False if that is done already.
 fn end(cx: &Context<'_, '_>, info: &Info) -> bool {
-    let Some((worker, connection)) = info.seat().filter(|_| info.end()) else {
-        return false;
-    };
-    cx.shared.workers[worker].send(Errand {
-        connection,
-        serial: info.serial(),
-        what: What::Close,
-    });
-    true
+    info.end(|worker, connection| {
+        cx.shared.workers[worker].send(Errand {
+            connection,
+            serial: info.serial(),
+            what: What::Close,
+        });
+    })
 }
 
 fn is_meant(cx: &Context<'_, '_>, kill: &Kill, info: &Info) -> bool {
