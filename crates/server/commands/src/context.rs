@@ -280,9 +280,11 @@ impl<'a> Context<'_, 'a> {
     }
 
     /// Makes all items of all databases that exist at `at` expire then. Waits while another worker has the engine to itself.
-    pub fn flush(&self, at: Time) {
-        let _lock = self.worker.lock.take();
-        self.shared.flush(self.now, at);
+    pub fn flush(&mut self, at: Time) {
+        let lock = self.worker.lock.take();
+        let told = self.shared.flush(self.now, at);
+        drop(lock);
+        self.work.add(Work::of_places(told));
     }
 
     /// Removes a key's item: a set of the key failed, and readers must not take the old value for the new one.

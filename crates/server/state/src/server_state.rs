@@ -195,8 +195,8 @@ impl ServerState {
         Some(begun.share)
     }
 
-    /// Makes all items that exist at `at` expire then, in all databases.
-    pub fn flush(&self, now: Time, at: Time) {
+    /// Makes all items that exist at `at` expire then, in all databases. Returns how many clients are told of that now.
+    pub fn flush(&self, now: Time, at: Time) -> usize {
         self.engine.flush(now, at);
         let is_due = self.last_flush.set(now, at);
         if at <= now {
@@ -206,15 +206,17 @@ impl ServerState {
         self.telemetry
             .notify_watchers(format_args!("type=flush_all delay={delay}"));
         // Last: who reads again when it is told must find nothing of before.
-        if at <= now || is_due {
-            self.note_flush();
+        match at <= now || is_due {
+            true => self.note_flush(),
+            false => 0,
         }
     }
 
-    /// Tells the clients that track keys that all are gone, or may have changed.
-    pub fn note_flush(&self) {
-        if self.tracking.is_used() {
-            self.tracking.flushed();
+    /// Tells the clients that track keys that all are gone, or may have changed. Returns how many they are.
+    pub fn note_flush(&self) -> usize {
+        match self.tracking.is_used() {
+            true => self.tracking.flushed(),
+            false => 0,
         }
     }
 
