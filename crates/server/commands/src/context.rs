@@ -128,6 +128,32 @@ impl<'a> Context<'_, 'a> {
         }
     }
 
+    /// The same with inputs of their own, which live shorter than the iteration's.
+    pub fn apart<'s, 'b>(
+        &'s mut self,
+        batch: &'s mut Batch<'b>,
+        decoded: &'b Bump,
+    ) -> Context<'s, 'b> {
+        Context {
+            shared: self.shared,
+            handle: &mut *self.handle,
+            batch,
+            decoded,
+            hasher: self.hasher,
+            counters: self.counters,
+            socket: self.socket,
+            worker: self.worker,
+            limits: self.limits,
+            namespace: self.namespace,
+            now: self.now,
+            present: self.present.clone(),
+            turn: 0,
+            info: self.info,
+            tracker: self.tracker.clone(),
+            work: Work::default(),
+        }
+    }
+
     /// The present from which the lifetimes of the running turn's requests count: read once, after its input has
     /// arrived, because the exact clock costs as much as a get.
     #[inline]

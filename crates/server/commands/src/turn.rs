@@ -90,6 +90,26 @@ pub enum Flow {
 }
 
 impl Turn {
+    /// A turn without a connection, whose output nobody is sent as it is.
+    pub fn apart(limits: TurnLimits) -> Self {
+        Self {
+            id: 0,
+            source: Source::Buffer(0, 0),
+            position: 0,
+            output: Output::default(),
+            logged: 0,
+            limits,
+            in_batch: 0,
+            in_batch_max: usize::MAX,
+            commands_left: u32::MAX,
+            has_run: true,
+            stop: Stop::Batch,
+            awaited: Awaited::default(),
+            closing: false,
+            has_quit: false,
+        }
+    }
+
     /// The client asks the server to close.
     pub fn quit(&mut self) {
         (self.closing, self.has_quit) = (true, true);

@@ -90,6 +90,9 @@ function builtins.loadstring(source, name)
 end
 
 function builtins.load(more, name)
+  if type(more) ~= 'function' then
+    error("bad argument #1 to 'load' (function expected, got " .. (more == nil and 'no value' or type(more)) .. ")", 2)
+  end
   local pieces = {}
   while true do
     local piece = more()

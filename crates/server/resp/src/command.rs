@@ -240,7 +240,7 @@ pub enum ValueCommand<'a> {
         /// The key.
         key: &'a [u8],
     },
-    /// EVAL, EVALSHA.
+    /// EVAL, EVALSHA, EVAL_RO, EVALSHA_RO.
     Eval(Eval<'a>),
 }
 
@@ -495,14 +495,18 @@ pub struct ExpireCondition {
     pub earlier: bool,
 }
 
-/// EVAL, EVALSHA.
+/// EVAL, EVALSHA, EVAL_RO, EVALSHA_RO.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Eval<'a> {
     /// The script.
     pub script: ScriptName<'a>,
     /// The script's key. `None` if it has none, or several.
     pub key: Option<&'a [u8]>,
-    /// The arguments behind the key.
+    /// The number of its keys.
+    pub keys: usize,
+    /// The script may only read.
+    pub read_only: bool,
+    /// The arguments behind the key. If there are several keys, these are in front.
     pub arguments: Values<'a>,
 }
 
@@ -606,6 +610,8 @@ pub enum Scripts<'a> {
     Load(&'a [u8]),
     /// FLUSH.
     Flush,
+    /// KILL.
+    Kill,
 }
 
 /// Which connections are listed.

@@ -281,7 +281,8 @@ impl Error<'static> {
     /// EVAL or SCRIPT LOAD of an unknown script.
     pub const SCRIPT_UNKNOWN: Self = Error::Words(
         "ERR this script is not known: there is no Lua here, only scripts that read, compare and change the one key that \
-         they name, such as those of django-redis (incr), redis-py (Lock), Laravel (cache add, lock release) and rate limiters",
+         they name, such as those of django-redis (incr), redis-py (Lock), Laravel (cache add, lock release) and rate limiters. \
+         The server runs others with --lua",
     );
     /// A script over a limit.
     pub const SCRIPT_TOO_LONG: Self = Error::Words(
@@ -296,6 +297,40 @@ impl Error<'static> {
     pub const SCRIPT_KEYS_NEGATIVE: Self = Error::Words("ERR Number of keys can't be negative");
     /// SCRIPT FLUSH with an unknown option.
     pub const SCRIPT_FLUSH: Self = Error::Words("ERR SCRIPT FLUSH only support SYNC|ASYNC option");
+    /// A command of a script that is not known.
+    pub const SCRIPT_COMMAND_UNKNOWN: Self =
+        Error::Words("ERR Unknown Redis command called from script");
+    /// A command of a script with too few or too many words.
+    pub const SCRIPT_COMMAND_ARITY: Self =
+        Error::Words("ERR Wrong number of args calling Redis command from script");
+    /// A command that scripts may not call.
+    pub const SCRIPT_COMMAND_FORBIDDEN: Self =
+        Error::Words("ERR This Redis command is not allowed from script");
+    /// A script that may only read calls a command that writes.
+    pub const SCRIPT_READS_ONLY: Self =
+        Error::Words("ERR Write commands are not allowed from read-only scripts.");
+    /// A script of Lua has used up its steps.
+    pub const SCRIPT_STEPS: Self =
+        Error::Words("ERR the script was ended: it took more steps than it may (-o lua_steps)");
+    /// A script of Lua has no memory left.
+    pub const SCRIPT_MEMORY: Self =
+        Error::Words("ERR the script was ended: it needs more memory than it may (-o lua_memory)");
+    /// A script was stopped by SCRIPT KILL.
+    pub const SCRIPT_KILLED: Self =
+        Error::Words("ERR Error running script: Script killed by user with SCRIPT KILL.");
+    /// SCRIPT LOAD of one more than there is room for.
+    pub const SCRIPTS_TOO_MANY: Self = Error::Words(
+        "ERR there is no room for another script: SCRIPT FLUSH makes room, EVAL needs none",
+    );
+    /// A script runs for long.
+    pub const SCRIPT_BUSY: Self = Error::Words(
+        "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+    );
+    /// SCRIPT KILL of a script that has written.
+    pub const UNKILLABLE: Self = Error::Words(
+        "UNKILLABLE Sorry the script already executed write commands against the dataset. You can either wait the script \
+         termination or kill the server in a hard way using the SHUTDOWN NOSAVE command.",
+    );
     /// SCRIPT KILL: no script runs for long.
     pub const NOT_BUSY: Self = Error::Words("NOTBUSY No scripts in execution right now.");
     /// FLUSHALL where it is not allowed.

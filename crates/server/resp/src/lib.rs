@@ -58,7 +58,7 @@ pub use inline::{LINE_MAX, rewrite, rewritten_max};
 pub use keyed::DUMP_OVERHEAD_MAX;
 pub use kill::{ClientKind, Kill};
 pub use many::{Element, element, emptied};
-pub use names::{Described, described};
+pub use names::{Described, described, in_script};
 pub use number::{Decimal, integer};
 pub use parse::{Understood, parse, says_who};
 pub use queue::{Queued, parse_queued};

@@ -566,7 +566,7 @@ fn script<'a>(arguments: &mut Arguments<'a>) -> Result<ServerCommand<'a>, Stop<'
         }
         b"kill" => {
             exactly(arguments, 0, "script|kill")?;
-            Err(Error::NOT_BUSY.into())
+            Ok(ServerCommand::Script(Scripts::Kill))
         }
         b"help" => help(arguments, "SCRIPT", "script|help", SCRIPT),
         _ => Err(sub.unknown()),

@@ -26,6 +26,7 @@ pub mod refreshes;
 pub mod reports;
 pub mod saves;
 pub mod scans;
+pub mod scripting;
 pub mod security;
 pub mod server_state;
 pub mod shutdown;

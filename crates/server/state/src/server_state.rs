@@ -18,6 +18,7 @@ use crate::live::{Live, LiveCell};
 use crate::noted::Noted;
 use crate::pause::Pause;
 use crate::saves::Saves;
+use crate::scripting::Scripting;
 use crate::security::Security;
 use crate::shutdown::Shutdown;
 use crate::telemetry::connections::{Info, Peer};
@@ -72,6 +73,8 @@ pub struct ServerState {
     pub noted: Noted,
     /// The scripts of Redis' clients.
     pub scripts: Library,
+    /// Those of Lua.
+    pub scripting: Scripting,
 }
 
 impl ServerState {
@@ -108,6 +111,7 @@ impl ServerState {
             mail_bounds: Arc::new(mail_bounds),
             noted: Noted::default(),
             scripts: Library::default(),
+            scripting: Scripting::default(),
             engine,
             config,
         }

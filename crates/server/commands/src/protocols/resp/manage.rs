@@ -89,7 +89,7 @@ pub fn command(
         ServerCommand::Info(sections) => tell(cx, turn, phase, sections),
         ServerCommand::Memory(memory) => self::memory(cx, turn, phase, memory),
         ServerCommand::Object(object) => self::object(cx, turn, phase, object),
-        ServerCommand::Script(scripts) => super::scripts::command(cx, turn, phase.version, scripts),
+        ServerCommand::Script(scripts) => super::scripts::command(cx, turn, phase, scripts),
         ServerCommand::Time => time(&mut writer),
     }
 }

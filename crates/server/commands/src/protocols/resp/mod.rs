@@ -11,7 +11,8 @@
 //! * [`multi`]: MULTI, EXEC, WATCH; [`collect`]: the requests of a transaction; [`transaction`]: what is kept of them.
 //! * [`queue`]: its requests until they are executed.
 //! * [`walk`]: KEYS, SCAN, RANDOMKEY, DBSIZE, CLIENT LIST.
-//! * [`scripts`]: EVAL and SCRIPT; [`slot`]: the item of one key while a script works on it.
+//! * [`scripts`]: EVAL and SCRIPT; [`slot`]: the item of one key while a script works on it. [`lua`]: scripts of Lua;
+//!   [`reply`]: answers as their values.
 //! * [`login`]: how clients log in; [`auth`]: AUTH.
 //! * [`databases`]: SELECT, SWAPDB, MOVE, FLUSHDB.
 //! * [`manage`], [`info`], [`insight`], [`config`]: CLIENT, COMMAND, INFO, ROLE, CONFIG...; [`kill`]: CLIENT KILL.
@@ -40,6 +41,7 @@ mod keyed;
 mod kill;
 pub mod log;
 mod login;
+mod lua;
 mod mail;
 mod manage;
 mod many;
@@ -51,6 +53,7 @@ mod queue;
 mod reader;
 mod receive;
 mod refusal;
+mod reply;
 mod request;
 mod scripts;
 mod session;
