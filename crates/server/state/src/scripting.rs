@@ -66,6 +66,11 @@ impl Running {
         Arc::clone(&self.stop)
     }
 
+    /// True if a script runs.
+    pub fn is_there(&self) -> bool {
+        self.since.load(Ordering::Relaxed) != 0
+    }
+
     /// True if a script has run for longer than this.
     pub fn is_longer_than(&self, time: Duration) -> bool {
         let since = self.since.load(Ordering::Relaxed);

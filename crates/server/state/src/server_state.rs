@@ -130,6 +130,15 @@ impl ServerState {
         addresses_of(&self.addresses, is_it)
     }
 
+    /// True if a script of Lua runs for so long that others are told.
+    pub fn is_busy(&self) -> bool {
+        self.config.lua
+            && self
+                .scripting
+                .running
+                .is_longer_than(self.live.load().lua_busy)
+    }
+
     /// Open connections of all workers.
     pub fn connections(&self) -> usize {
         self.workers.iter().map(|worker| worker.connections()).sum()

@@ -81,6 +81,11 @@ fn settings(cx: &Context<'_, '_>) -> Vec<(&'static str, String)> {
     ];
     settings.push((OUTPUT_LIMIT, output_limit(shared.mail_bounds.each_max())));
     let pairs = shared.tracking.pairs_max();
+    if shared.config.lua {
+        let busy = shared.live.load().lua_busy.as_millis().to_string();
+        settings.push(("busy-reply-threshold", busy.clone()));
+        settings.push(("lua-time-limit", busy));
+    }
     settings.push((TABLE_LIMIT, pairs.to_string()));
     settings.extend(shared.noted.all());
     settings.sort_unstable_by_key(|(name, _)| *name);

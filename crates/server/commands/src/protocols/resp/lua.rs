@@ -8,10 +8,11 @@ use bumpalo::Bump;
 use nuthatch_lua::{Failure, Host, Interpreter, Limits, Source, Value};
 use nuthatch_resp::{Error, Eval, ScriptName, Version, Writer, in_script};
 use nuthatch_script::Name;
-use nuthatch_state::isolation::Isolation;
+use nuthatch_state::isolation::{Isolation, STEP};
 
 use super::phase::Phase;
 use super::reader::RequestReader;
+use super::request::AtOnce;
 use super::{advance, finish, reply};
 use crate::batch::BatchBuffers;
 use crate::context::Context;
@@ -65,6 +66,22 @@ pub fn eval(
     cx.work
         .add(Work::of_commands((ran.steps / STEPS_OF_COMMAND) as usize));
     answer(turn, phase.version, lua, ran.value)
+}
+
+/// True if a command about values has to wait for another worker's script which runs for long. Until then it waits here,
+/// where it can still be given up.
+#[cold]
+pub fn is_in_the_way(cx: &Context<'_, '_>, command: &AtOnce<'_>) -> bool {
+    if !matches!(command, AtOnce::Value(_)) || cx.worker.lock.has_all() {
+        return false;
+    }
+    while cx.shared.scripting.running.is_there() {
+        if cx.shared.is_busy() {
+            return true;
+        }
+        std::thread::sleep(STEP);
+    }
+    false
 }
 
 /// SCRIPT LOAD of a script that is Lua's. Errors: Lua does not take it, or there is no room.

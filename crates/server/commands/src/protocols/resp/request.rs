@@ -2,7 +2,8 @@
 
 use nuthatch_engine::{Expiry, Op, Read, Store, StoreMode, TouchIf};
 use nuthatch_resp::{
-    Command, ExpiryForm, Lifetime, Parsed, ServerCommand, TransactionCommand, ValueCommand, parse,
+    Command, Error, ExpiryForm, Lifetime, Parsed, ServerCommand, TransactionCommand, ValueCommand,
+    parse,
 };
 
 use super::phase::{Phase, State};
@@ -10,7 +11,7 @@ use super::progress::Progress;
 use super::reader::{RequestReader, refused_tls};
 use super::refusal::{refuse, typed};
 use super::upload::Upload;
-use super::{edit, manage, multi, set, spot, values};
+use super::{edit, lua, manage, multi, set, spot, values};
 use crate::answers::ReplyFormat;
 use crate::answers::resp::Verb;
 use crate::context::Context;
@@ -33,6 +34,11 @@ pub fn take<'a>(
                     cx.push(turn, key, op, ReplyFormat::Resp(verb.of(phase.version)));
                 }
                 Plan::AtOnce(_) if turn.in_batch > 0 => return Flow::Barrier,
+                Plan::AtOnce(command)
+                    if cx.shared.config.lua && lua::is_in_the_way(cx, &command) =>
+                {
+                    phase.writer(turn).error(&Error::SCRIPT_BUSY);
+                }
                 Plan::AtOnce(command) => execute(cx, turn, phase, command),
             }
             cx.counters.redis_commands.bump();
@@ -96,7 +102,7 @@ enum Plan<'a> {
 }
 
 /// A command that is executed at once.
-enum AtOnce<'a> {
+pub enum AtOnce<'a> {
     Value(values::AtOnce<'a>),
     Transaction(TransactionCommand<'a>),
     Server(ServerCommand<'a>),
