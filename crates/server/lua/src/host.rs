@@ -15,9 +15,13 @@ use crate::random::Random;
 /// The name of a script in messages, as Redis has it.
 pub const CHUNK: &str = "@user_script";
 
-/// How Lua names its light null, and what a search does with a pattern.
+/// What a search does with a pattern: it takes one without special bytes as the bytes that it is, or any; it
+/// looks for the pattern without an anchor; it leaves unfinished
+/// captures to the caller.
+const FIND: u8 = 0;
 const PLAIN: u8 = 1;
 const EACH: u8 = 2;
+const LAZY: u8 = 3;
 
 /// What the functions share with the interpreter.
 #[derive(Clone)]
@@ -207,7 +211,7 @@ fn search(
 ) -> Result<MultiValue> {
     let (subject, pattern) = (subject.as_bytes(), pattern.as_bytes());
     let init = begin(init, subject.len());
-    if how == PLAIN {
+    if how == PLAIN || how == FIND && pattern::is_plain(&pattern) {
         take_bytes(lua, meter, subject.len() - init)?;
         let found = find(&subject[init..], &pattern).map(|at| at + init);
         return match found {
@@ -233,6 +237,8 @@ fn search(
     for capture in found.captures {
         values.push_back(match capture {
             Capture::Text(from, to) => Value::String(lua.create_string(&subject[from..to])?),
+            Capture::Open if how == LAZY => Value::Boolean(false),
+            Capture::Open => return (false, "unfinished capture").into_lua_multi(lua),
             Capture::Position(at) => Value::Number((at + 1) as f64),
         });
     }

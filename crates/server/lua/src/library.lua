@@ -122,21 +122,22 @@ function string.rep(s, times)
   return own.string.rep(s, times)
 end
 
-local FIND, PLAIN, EACH = 0, 1, 2
+local FIND, PLAIN, EACH, LAZY, MATCH = 0, 1, 2, 3, 4
 function string.find(s, pattern, init, plain)
   s, pattern = text(s, 1, 'find'), text(pattern, 2, 'find')
   return raise(host.search(s, pattern, init == nil and 1 or number(init, 3, 'find'), plain and PLAIN or FIND))
 end
 
 local function matched(s, start, last, ...)
-  if not start then return start, last end
+  if start == nil then return nil end
+  if start == false then return false, last end
   if select('#', ...) == 0 then return sub(s, start, last) end
   return ...
 end
 
 function string.match(s, pattern, init)
   s, pattern = text(s, 1, 'match'), text(pattern, 2, 'match')
-  return raise(matched(s, host.search(s, pattern, init == nil and 1 or number(init, 3, 'match'), FIND)))
+  return raise(matched(s, host.search(s, pattern, init == nil and 1 or number(init, 3, 'match'), MATCH)))
 end
 
 function string.gmatch(s, pattern)
@@ -175,7 +176,9 @@ local function expanded(template, whole, ...)
     elseif digit > select('#', ...) then
       return false, 'invalid capture index'
     else
-      out[#out + 1] = (select(digit, ...))
+      local part = select(digit, ...)
+      if part == false then return false, 'unfinished capture' end
+      out[#out + 1] = part
     end
     from = at + 2
   end
@@ -190,6 +193,7 @@ local function replaced(how, kind, whole, ...)
     if failure then return false, failure end
     return made
   elseif kind == 'table' then
+    if (...) == false then return false, 'unfinished capture' end
     value = how[select('#', ...) == 0 and whole or (...)]
   elseif select('#', ...) == 0 then
     value = how(whole)
@@ -211,6 +215,8 @@ function string.gsub(s, pattern, how, most)
   end
   most = most == nil and #s + 1 or number(most, 4, 'gsub')
   local out, copied, from, count = {}, 1, 1, 0
+  -- An unfinished capture is an error for who looks at it.
+  local mode = kind == 'function' and MATCH or LAZY
   local anchored = sub(pattern, 1, 1) == '^'
   local start, last
   local function step(first, ending, ...)
@@ -219,7 +225,7 @@ function string.gsub(s, pattern, how, most)
     return replaced(how, kind, sub(s, first, ending), ...)
   end
   while count < most and from <= #s + 1 do
-    local made, failure = step(host.search(s, pattern, from, FIND))
+    local made, failure = step(host.search(s, pattern, from, mode))
     if made == false and failure then error(failure, 2) end
     if not start then break end
     count = count + 1
@@ -335,8 +341,10 @@ function redis.error_reply(...)
   if select('#', ...) ~= 1 or type(words) ~= 'string' then
     return { err = 'ERR wrong number or type of arguments' }
   end
-  if sub(words, 1, 1) == '-' then return { err = sub(words, 2) } end
-  return { err = 'ERR ' .. words }
+  -- The first word is a code, if others follow.
+  if sub(words, 1, 1) == '-' then words = sub(words, 2) end
+  if not string.find(words, ' ', 1, true) then words = 'ERR ' .. words end
+  return { err = words }
 end
 
 function redis.status_reply(...)

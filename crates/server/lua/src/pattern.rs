@@ -25,6 +25,8 @@ pub enum Capture {
     Text(usize, usize),
     /// A position in the subject, from 0.
     Position(usize),
+    /// Its end was not named.
+    Open,
 }
 
 /// Where a pattern was found.
@@ -55,6 +57,12 @@ struct Matcher<'a> {
     steps: &'a mut u64,
 }
 
+/// True if a pattern has no special bytes, as Lua looks for them: a bracket that closes is none.
+pub fn is_plain(pattern: &[u8]) -> bool {
+    let mut bytes = pattern.iter().take_while(|byte| **byte != 0);
+    !bytes.any(|byte| b"^$*+?.([%-".contains(byte))
+}
+
 /// Looks for a pattern from `init` on. With `anchors` a `^` in front means the start. `steps` are taken off.
 pub fn search(
     subject: &[u8],
@@ -80,7 +88,7 @@ pub fn search(
     for start in init..=subject.len() {
         matcher.level = 0;
         if let Some(end) = matcher.matches(start, from)? {
-            let captures = matcher.found()?;
+            let captures = matcher.found();
             return Ok(Some(Match {
                 start,
                 end,
@@ -102,12 +110,12 @@ impl Matcher<'_> {
         Ok(())
     }
 
-    fn found(&self) -> Result<Vec<Capture>, Fault> {
+    fn found(&self) -> Vec<Capture> {
         let captures = self.captures[..self.level].iter();
         let captures = captures.map(|&(start, len)| match len {
-            Len::Bytes(len) => Ok(Capture::Text(start, start + len)),
-            Len::Position => Ok(Capture::Position(start)),
-            Len::Open => Err(Fault::Malformed("unfinished capture")),
+            Len::Bytes(len) => Capture::Text(start, start + len),
+            Len::Position => Capture::Position(start),
+            Len::Open => Capture::Open,
         });
         captures.collect()
     }

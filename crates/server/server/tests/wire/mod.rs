@@ -9,6 +9,7 @@
 //! * [`hash`]: the index of the running server
 //! * [`large`]: values that arrive and leave in pieces
 //! * [`long_keys`]: keys of Redis' clients that are longer than memcached's
+//! * [`lua`]: scripts in Lua
 //! * [`metrics`]: the endpoint of metrics
 //! * [`odd`]: clients within the protocol and beyond what is usual
 //! * [`pressure`]: clients that do not read, fairness, bytes that trickle in
@@ -33,6 +34,7 @@ pub mod fixture;
 mod hash;
 mod large;
 mod long_keys;
+mod lua;
 mod meta;
 mod metrics;
 mod odd;

@@ -102,6 +102,12 @@ pub fn load(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &Phase, text: &[u8
     }
 }
 
+/// Keeps a script that needs no Lua, but may need it for other keys. False: there is no room.
+pub fn keep(cx: &Context<'_, '_>, text: &[u8]) -> bool {
+    let source = Source::read(text).map(Arc::new);
+    source.is_ok_and(|source| cx.shared.scripting.library.keep(&source, true))
+}
+
 /// The worker's state. If the script panics it is dropped.
 fn interpreter(cx: &Context<'_, '_>) -> Result<Box<Interpreter>, Error<'static>> {
     let live = cx.shared.live.load();

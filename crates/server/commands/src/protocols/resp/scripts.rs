@@ -230,7 +230,11 @@ pub fn command(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &Phase, scripts
             }
         }
         Scripts::Load(text) => match load(cx, text) {
-            Ok((name, _)) => writer.bulk(name.to_string().as_bytes()),
+            // Whether it can be carried out depends on the keys of a call: if not, Lua has to know it.
+            Ok((name, _)) => match cx.shared.config.lua && !lua::keep(cx, text) {
+                true => phase.writer(turn).error(&Error::SCRIPTS_TOO_MANY),
+                false => phase.writer(turn).bulk(name.to_string().as_bytes()),
+            },
             Err(Error::SCRIPT_UNKNOWN) if cx.shared.config.lua => lua::load(cx, turn, phase, text),
             Err(error) => writer.error(&error),
         },
