@@ -3,6 +3,9 @@
 use mlua::{Lua, Value};
 use serde_json::Value as Json;
 
+/// The longest text that is decoded.
+const LEN_MAX: usize = 1 << 20;
+
 /// A text as JSON has it. Bytes that are no UTF-8 stay as they are, as with cjson.
 pub fn quoted(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len() + 2);
@@ -25,6 +28,10 @@ pub fn quoted(text: &[u8]) -> Vec<u8> {
 
 /// The value that JSON describes, or why it is none.
 pub fn decoded(lua: &Lua, text: &[u8]) -> mlua::Result<Result<Value, String>> {
+    // What is read of it lies in no memory that Lua counts.
+    if text.len() > LEN_MAX {
+        return Ok(Err(format!("a JSON of more than {LEN_MAX} bytes")));
+    }
     match serde_json::from_slice::<Json>(text) {
         Ok(json) => value(lua, json).map(Ok),
         Err(error) => Ok(Err(error.to_string())),
