@@ -83,7 +83,7 @@ pub fn from_lua(
     Ok(match value {
         LuaValue::String(it) => Value::Text(bytes(it, room)?),
         LuaValue::Number(it) => Value::Integer(integer(*it)),
-        LuaValue::Integer(it) => Value::Integer(*it as i64),
+        LuaValue::Integer(it) => Value::Integer(*it),
         LuaValue::Boolean(it) if resp >= 3 => Value::Bool(*it),
         LuaValue::Boolean(true) => Value::Integer(1),
         LuaValue::Table(_) if depth >= DEPTH_MAX => return Err(Fault::TooLarge),

@@ -4,20 +4,19 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use bumpalo::Bump;
+use nuthatch_engine::AnyValue;
 use nuthatch_lua::{Failure, Host, Interpreter, Limits, Source, Value};
 use nuthatch_resp::{Error, Eval, ScriptName, Version, Writer, in_script};
 use nuthatch_script::Name;
-use nuthatch_state::isolation::{Isolation, STEP};
+use nuthatch_state::isolation::Isolation;
 
-use super::phase::Phase;
-use super::reader::RequestReader;
-use super::request::AtOnce;
-use super::{advance, finish, reply};
+use super::lua_call::LuaCall;
+use super::phase::{Phase, State};
+use super::reply;
 use crate::batch::BatchBuffers;
 use crate::context::Context;
 use crate::output::Output;
-use crate::turn::{Flow, Turn};
+use crate::turn::Turn;
 use crate::work::Work;
 
 thread_local! {
@@ -31,65 +30,87 @@ const STEPS_OF_COMMAND: u64 = 100;
 /// The version that scripts ask for: Redis' with the newest commands that this server has.
 const VERSION: (&str, u32) = ("8.0.0", 0x0008_0000);
 
-/// Requests of a batch of a script's command.
-const BATCH: usize = 64;
-
-/// Runs a script. Errors: nothing was answered.
+/// Begins a script, which runs in the next step. Errors: nothing was answered.
 pub fn eval(
     cx: &mut Context<'_, '_>,
     turn: &mut Turn,
-    phase: &Phase,
+    phase: &mut Phase,
     eval: &Eval<'_>,
     long: Option<(usize, &[u8])>,
 ) -> Result<(), Error<'static>> {
     let mut lua = interpreter(cx)?;
-    let source = match source(cx, &mut lua, eval.script) {
+    let source = source(cx, &mut lua, eval.script);
+    LUA.set(Some(lua));
+    let source = match source {
         Ok(source) => source,
-        Err(failure) => return answer(turn, phase.version, lua, Err(failure)),
+        Err(failure) => {
+            phase.writer(turn).error(&error_of(&failure));
+            return Ok(());
+        }
     };
-    let mut words: Vec<&[u8]> = eval.key.into_iter().chain(eval.arguments).collect();
+    let words = eval.key.into_iter().chain(eval.arguments);
+    let mut words: Vec<Vec<u8>> = words.map(<[u8]>::to_vec).collect();
     if let Some((at, bytes)) = long {
-        words[at + usize::from(eval.key.is_some())] = bytes;
+        words[at + usize::from(eval.key.is_some())] = bytes.to_vec();
     }
-    let (keys, arguments) = words.split_at(eval.keys.min(words.len()));
-    let _isolation = Isolation::wait_if_shared(&cx.shared.workers, &cx.worker.lock);
-    let _run = cx.shared.scripting.running.begin();
-    let mut server = Server {
+    phase.state = State::Lua(Box::new(LuaCall {
         read_only: eval.read_only || source.flags.no_writes,
-        buffers: BatchBuffers::default(),
-        phase: Phase::default(),
-        limits: turn.limits,
-        cx: &mut *cx,
-    };
-    server.phase.database = phase.database;
-    let ran = lua.run(&source, keys, arguments, &mut server);
-    cx.work
-        .add(Work::of_commands((ran.steps / STEPS_OF_COMMAND) as usize));
-    answer(turn, phase.version, lua, ran.value)
+        keys: eval.keys.min(words.len()),
+        source,
+        words,
+    }));
+    Ok(())
 }
 
-/// True if a command about values has to wait for another worker's script which runs for long. Until then it waits here,
-/// where it can still be given up.
-#[cold]
-pub fn is_in_the_way(cx: &Context<'_, '_>, command: &AtOnce<'_>) -> bool {
-    if !matches!(command, AtOnce::Value(_)) || cx.worker.lock.has_all() {
-        return false;
-    }
-    while cx.shared.scripting.running.is_there() {
-        if cx.shared.is_busy() {
-            return true;
-        }
-        std::thread::sleep(STEP);
-    }
-    false
+/// Executes a request of a script, and returns the answer.
+pub type CarryOut = fn(&mut Context<'_, '_>, &mut Call, &[u8]) -> Output<AnyValue>;
+
+/// What the commands of a script share.
+pub struct Call {
+    /// The state of the script's own connection, so to speak: the database that it has selected.
+    pub phase: Phase,
+    pub buffers: BatchBuffers,
+    pub limits: nuthatch_state::buffers::TurnLimits,
+}
+
+/// Runs a script.
+pub fn run(
+    cx: &mut Context<'_, '_>,
+    turn: &mut Turn,
+    phase: &Phase,
+    call: &LuaCall,
+    carry_out: CarryOut,
+) -> Result<(), Error<'static>> {
+    let mut lua = interpreter(cx)?;
+    let words: Vec<&[u8]> = call.words.iter().map(Vec::as_slice).collect();
+    let (keys, arguments) = words.split_at(call.keys);
+    let isolation = Isolation::wait_if_shared(&cx.shared.workers, &cx.worker.lock);
+    let running = cx.shared.scripting.running.begin();
+    let mut server = Server {
+        read_only: call.read_only,
+        carry_out,
+        call: Call {
+            phase: Phase::default(),
+            buffers: BatchBuffers::default(),
+            limits: turn.limits,
+        },
+        cx: &mut *cx,
+    };
+    server.call.phase.database = phase.database;
+    let ran = lua.run(&call.source, keys, arguments, &mut server);
+    drop(running);
+    drop(isolation);
+    let steps = (ran.steps / STEPS_OF_COMMAND) as usize;
+    cx.work.add(Work::of_commands(steps));
+    answer(turn, phase.version, lua, ran.value)
 }
 
 /// SCRIPT LOAD of a script that is Lua's. Errors: Lua does not take it, or there is no room.
 pub fn load(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &Phase, text: &[u8]) {
-    let loaded = interpreter(cx).and_then(|mut lua| {
+    let loaded = interpreter(cx).map(|mut lua| {
         let made = read(&mut lua, text);
         LUA.set(Some(lua));
-        Ok(made)
+        made
     });
     let mut writer = phase.writer(turn);
     match loaded {
@@ -200,10 +221,8 @@ fn answer(
 /// The server, as a script sees it.
 struct Server<'s, 'w, 'a> {
     cx: &'s mut Context<'w, 'a>,
-    buffers: BatchBuffers,
-    /// The state of the script's own connection, so to speak: the database that it has selected.
-    phase: Phase,
-    limits: nuthatch_state::buffers::TurnLimits,
+    call: Call,
+    carry_out: CarryOut,
     read_only: bool,
 }
 
@@ -217,41 +236,11 @@ impl Host for Server<'_, '_, '_> {
             Ok(true) => self.cx.shared.scripting.running.writes(),
             Ok(false) => {}
         }
-        self.phase.version = match resp {
+        self.call.phase.version = match resp {
             3 => Version::Resp3,
             _ => Version::Resp2,
         };
-        self.carry_out(&request(words))
-    }
-}
-
-impl Server<'_, '_, '_> {
-    /// Executes a request as one of a transaction.
-    fn carry_out(&mut self, request: &[u8]) -> Value {
-        let decoded = Bump::new();
-        let mut batch = self.buffers.take(BATCH);
-        let mut cx = self.cx.apart(&mut batch, &decoded);
-        let mut turn = Turn::apart(self.limits);
-        let mut reader = RequestReader::new(request);
-        while !turn.closing {
-            match advance(&mut cx, &mut turn, &mut self.phase, &mut reader) {
-                Flow::Next | Flow::Barrier => {}
-                Flow::Starved | Flow::Called => break,
-            }
-            if turn.in_batch > 0 && (cx.batch_is_full(&turn) || reader.left().is_empty()) {
-                finish(&mut cx, &mut turn);
-            }
-            if reader.left().is_empty() && self.phase.is_at_request() {
-                break;
-            }
-        }
-        finish(&mut cx, &mut turn);
-        if !self.phase.is_at_request() {
-            // What is left of it belongs to nobody.
-            self.phase.state = Default::default();
-        }
-        self.buffers.give(batch);
-        value_of(turn.output)
+        value_of((self.carry_out)(self.cx, &mut self.call, &request(words)))
     }
 }
 
@@ -266,7 +255,7 @@ fn request(words: &[Vec<u8>]) -> Vec<u8> {
     request
 }
 
-fn value_of<V: nuthatch_engine::Value>(mut output: Output<V>) -> Value {
+fn value_of(mut output: Output<AnyValue>) -> Value {
     let mut text = Vec::with_capacity(output.len());
     // Memory takes all.
     let _ = output.write_to(&mut text, &mut 0);

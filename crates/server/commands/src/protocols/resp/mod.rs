@@ -12,7 +12,7 @@
 //! * [`queue`]: its requests until they are executed.
 //! * [`walk`]: KEYS, SCAN, RANDOMKEY, DBSIZE, CLIENT LIST.
 //! * [`scripts`]: EVAL and SCRIPT; [`slot`]: the item of one key while a script works on it. [`lua`]: scripts of Lua;
-//!   [`reply`]: answers as their values.
+//!   [`lua_call`]: one that is to run; [`reply`]: answers as their values.
 //! * [`login`]: how clients log in; [`auth`]: AUTH.
 //! * [`databases`]: SELECT, SWAPDB, MOVE, FLUSHDB.
 //! * [`manage`], [`info`], [`insight`], [`config`]: CLIENT, COMMAND, INFO, ROLE, CONFIG...; [`kill`]: CLIENT KILL.
@@ -42,6 +42,7 @@ mod kill;
 pub mod log;
 mod login;
 mod lua;
+mod lua_call;
 mod mail;
 mod manage;
 mod many;
@@ -68,7 +69,9 @@ mod upload;
 mod values;
 mod walk;
 
+use bumpalo::Bump;
 use nuthatch_base::memory::reserve::spare;
+use nuthatch_engine::AnyValue;
 use nuthatch_resp::Error;
 use nuthatch_state::buffers::AWAITED_MAX;
 use nuthatch_state::isolation::Isolation;
@@ -79,6 +82,7 @@ use self::transaction::Exec;
 use crate::batch::BatchBuffers;
 use crate::context::Context;
 use crate::executing::execute;
+use crate::output::Output;
 use crate::turn::{Flow, Turn};
 use crate::work::Work;
 pub use phase::Phase;
@@ -218,6 +222,7 @@ fn advance<'a>(
         State::Edit(_) => edit_on(cx, turn, phase),
         State::Transfer(_) => carry_on(cx, turn, phase),
         State::Exec(_) => exec(cx, turn, phase),
+        State::Lua(_) => run_lua(cx, turn, phase),
     }
 }
 
@@ -351,6 +356,46 @@ fn finish(cx: &mut Context<'_, '_>, turn: &mut Turn) {
     cx.worker.hot.look(&cx.batch.requests, cx.hasher);
     cx.batch.clear();
     turn.in_batch = 0;
+}
+
+/// Runs a script in Lua, whose commands are executed as those of a transaction.
+#[cold]
+fn run_lua(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase) -> Flow {
+    let State::Lua(call) = std::mem::take(&mut phase.state) else {
+        return Flow::Next;
+    };
+    if let Err(error) = lua::run(cx, turn, phase, &call, carry_out_apart) {
+        phase.writer(turn).error(&error);
+    }
+    cx.charge(turn);
+    Flow::Next
+}
+
+/// Executes a request of a script, beside its connection.
+fn carry_out_apart(
+    cx: &mut Context<'_, '_>,
+    call: &mut lua::Call,
+    request: &[u8],
+) -> Output<AnyValue> {
+    let decoded = Bump::new();
+    let mut batch = call.buffers.take(BATCH);
+    let mut own = cx.apart(&mut batch, &decoded);
+    let mut turn = Turn::apart(call.limits);
+    let mut reader = RequestReader::new(request);
+    while !turn.closing {
+        let flow = advance(&mut own, &mut turn, &mut call.phase, &mut reader);
+        let is_over = reader.left().is_empty() && call.phase.is_at_request();
+        if flow == Flow::Barrier || is_over || own.batch_is_full(&turn) {
+            finish(&mut own, &mut turn);
+        }
+        // It is complete, and waits for nobody.
+        if is_over || matches!(flow, Flow::Starved | Flow::Called) {
+            break;
+        }
+    }
+    call.phase.state = State::Requests;
+    call.buffers.give(batch);
+    turn.output
 }
 
 /// Like [`advance`], and drops the answer if the client does not want it.

@@ -9,6 +9,7 @@ use nuthatch_state::telemetry::connections::Info;
 use nuthatch_state::worker::SharedWorker;
 
 use super::edit::Edit;
+use super::lua_call::LuaCall;
 use super::mail::Mail;
 use super::progress::Progress;
 use super::session::{DEFAULT_USER, Session};
@@ -56,6 +57,8 @@ pub enum State {
     Transfer(Box<Transfer>),
     /// It has to wait: a transaction whose client watches keys is to be executed.
     Exec(Box<Exec>),
+    /// It has to wait: a script in Lua is to run.
+    Lua(Box<LuaCall>),
 }
 
 impl Phase {
@@ -110,6 +113,7 @@ impl Phase {
             State::Edit(edit) => edit.memory(),
             State::Transfer(transfer) => transfer.memory(),
             State::Exec(exec) => exec.memory(),
+            State::Lua(call) => call.memory(),
             State::Requests | State::Drop(_) | State::Many(_) => 0,
         };
         state + self.session.as_ref().map_or(0, |session| session.memory())

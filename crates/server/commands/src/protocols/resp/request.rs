@@ -6,12 +6,14 @@ use nuthatch_resp::{
     parse,
 };
 
+use nuthatch_state::isolation::STEP;
+
 use super::phase::{Phase, State};
 use super::progress::Progress;
 use super::reader::{RequestReader, refused_tls};
 use super::refusal::{refuse, typed};
 use super::upload::Upload;
-use super::{edit, lua, manage, multi, set, spot, values};
+use super::{edit, manage, multi, set, spot, values};
 use crate::answers::ReplyFormat;
 use crate::answers::resp::Verb;
 use crate::context::Context;
@@ -34,11 +36,6 @@ pub fn take<'a>(
                     cx.push(turn, key, op, ReplyFormat::Resp(verb.of(phase.version)));
                 }
                 Plan::AtOnce(_) if turn.in_batch > 0 => return Flow::Barrier,
-                Plan::AtOnce(command)
-                    if cx.shared.config.lua && lua::is_in_the_way(cx, &command) =>
-                {
-                    phase.writer(turn).error(&Error::SCRIPT_BUSY);
-                }
                 Plan::AtOnce(command) => execute(cx, turn, phase, command),
             }
             cx.counters.redis_commands.bump();
@@ -102,7 +99,7 @@ enum Plan<'a> {
 }
 
 /// A command that is executed at once.
-pub enum AtOnce<'a> {
+enum AtOnce<'a> {
     Value(values::AtOnce<'a>),
     Transaction(TransactionCommand<'a>),
     Server(ServerCommand<'a>),
@@ -218,6 +215,9 @@ fn look<'a>(bump: bool) -> Op<'a> {
 fn execute(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, command: AtOnce<'_>) {
     let before = turn.output.end();
     match command {
+        AtOnce::Value(_) if cx.shared.config.lua && is_script_in_the_way(cx) => {
+            phase.writer(turn).error(&Error::SCRIPT_BUSY);
+        }
         AtOnce::Value(command) => values::command(cx, turn, phase, command),
         AtOnce::Transaction(command) => multi::command(cx, turn, phase, command),
         AtOnce::Server(command) => manage::command(cx, turn, phase, command),
@@ -226,4 +226,19 @@ fn execute(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, command
     // CLIENT REPLY ON cuts off what was before it.
     let written = turn.output.end().saturating_sub(before);
     turn.spend(Work::of_bytes(written));
+}
+
+/// True if another worker's script runs for long. Until then a command waits here, where it can still be given up.
+#[cold]
+fn is_script_in_the_way(cx: &Context<'_, '_>) -> bool {
+    if cx.worker.lock.has_all() {
+        return false;
+    }
+    while cx.shared.scripting.running.is_there() {
+        if cx.shared.is_busy() {
+            return true;
+        }
+        std::thread::sleep(STEP);
+    }
+    false
 }

@@ -24,7 +24,7 @@ const TEXT_OF_COMMAND: usize = 32;
 pub fn eval(
     cx: &mut Context<'_, '_>,
     turn: &mut Turn,
-    phase: &Phase,
+    phase: &mut Phase,
     eval: &Eval<'_>,
     long: Option<(usize, &[u8])>,
 ) {
