@@ -58,12 +58,14 @@ function builtins.rawset(shown, name, value)
 end
 
 -- As in Redis, an error of a command is a text for who catches it.
-local function caught(ok, failure, ...)
-  if not ok and type(failure) == 'table' then
+local function caught(ok, ...)
+  if ok then return true, ... end
+  local failure = ...
+  if type(failure) == 'table' then
     local words = rawget(failure, 'err')
     if type(words) == 'string' then failure = words end
   end
-  return ok, failure, ...
+  return false, failure
 end
 
 function builtins.pcall(...)
