@@ -235,8 +235,8 @@ impl Error<'static> {
     pub const NO_AUTH: Self = Error::Words("NOAUTH Authentication required.");
     /// HELLO before AUTH.
     pub const NO_AUTH_HELLO: Self = Error::Words(
-        "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> \
-         option can be used to authenticate the client and select the RESP protocol version at the same time",
+        "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH \
+         <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time",
     );
     /// EXEC without MULTI.
     pub const EXEC_WITHOUT_MULTI: Self = Error::Words("ERR EXEC without MULTI");

@@ -95,21 +95,16 @@ pub(super) fn pattern<'a>(arguments: &mut Arguments<'a>) -> Result<&'a [u8], Sto
     Ok(pattern)
 }
 
-/// A cursor as Redis reads it, by strtoul: an empty text is 0, a sign is allowed, and -1 is the largest number.
+/// A cursor as Redis reads it: a plus is allowed, and a minus before 0.
 fn cursor(text: &[u8]) -> Option<u64> {
     let (negative, digits) = match text {
-        [] => return Some(0),
         [b'-', digits @ ..] => (true, digits),
         [b'+', digits @ ..] | digits => (false, digits),
     };
     let digits = std::str::from_utf8(digits).ok();
     // Rust's parser would accept a second sign.
     let number: u64 = digits.filter(|it| !it.starts_with('+'))?.parse().ok()?;
-    Some(if negative {
-        number.wrapping_neg()
-    } else {
-        number
-    })
+    (number == 0 || !negative).then_some(number)
 }
 
 fn scan<'a>(arguments: &mut Arguments<'a>) -> Result<Scan<'a>, Stop<'a>> {
@@ -592,14 +587,13 @@ mod tests {
         assert_eq!(scan, expected);
         assert_eq!(refused("SCAN x"), "-ERR invalid cursor\r\n");
         for (written, read) in [
-            ("", Some(0)),
+            ("", None),
             ("-0", Some(0)),
             ("+17", Some(17)),
             ("007", Some(7)),
-            ("-1", Some(u64::MAX)),
-            ("-18446744073709551615", Some(1)),
+            ("-1", None),
+            ("18446744073709551615", Some(u64::MAX)),
             ("18446744073709551616", None),
-            ("-18446744073709551616", None),
             ("-", None),
             ("++1", None),
             ("-+1", None),

@@ -34,7 +34,10 @@ pub fn take<'a>(
             turn.awaited = awaited;
             return Flow::Starved;
         }
-        Queued::Nothing { consumed } => reader.used += consumed,
+        Queued::Nothing { consumed } => {
+            reader.was_nothing = true;
+            reader.used += consumed;
+        }
         Queued::Inline { line, consumed } => {
             reader.used += consumed;
             typed(turn, phase, line);

@@ -434,6 +434,7 @@ fn advance_muted<'a>(
     // A transaction's requests, and one that was typed by hand, are queued, and belong to the request that is under
     // way.
     if flow == Flow::Next
+        && !reader.was_nothing
         && phase.is_at_request()
         && let Some(session) = &mut phase.session
         && !session.has_replay()

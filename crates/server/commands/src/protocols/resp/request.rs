@@ -61,7 +61,10 @@ pub fn take<'a>(
             turn.awaited = body.awaited;
             return Flow::Starved;
         }
-        Parsed::Nothing { consumed } => consumed,
+        Parsed::Nothing { consumed } => {
+            reader.was_nothing = true;
+            consumed
+        }
         _ if turn.in_batch > 0 => return Flow::Barrier,
         Parsed::Body(body) => {
             cx.counters.redis_commands.bump();
