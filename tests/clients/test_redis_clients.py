@@ -241,6 +241,38 @@ def test_clients_are_listed_by_their_names(client, ours):
         assert other.client_info()["name"] == "new"
 
 
+def test_clients_are_listed_with_what_they_do(client, ours):
+    def shown(one):
+        number = one.client_id()
+        return lambda: client.client_list(client_id=[number])[0]
+
+    with redis.Redis(port=ours.redis_port, db=3) as two, redis.Redis(port=ours.redis_port, protocol=3) as three:
+        of_two, of_three = shown(two), shown(three)
+        two.get("k")
+        assert {"cmd": "get", "db": "3", "resp": "2", "user": "default", "lib-name": "redis-py"}.items() <= of_two().items()
+        assert of_two()["laddr"] == f"127.0.0.1:{ours.redis_port}"
+        two.client_setname("x" * 200)
+        assert of_two()["cmd"] == "client|setname"
+        with two.pipeline() as transaction:
+            transaction.set("k", 1).get("k").execute()
+        assert of_two()["cmd"] == "exec"
+        two.execute_command("CLIENT", "SETINFO", "lib-ver", "v" * 100)
+        assert of_two()["lib-ver"] == "v" * 64
+        assert of_three()["resp"] == "3"
+        with three.pubsub() as subscriber:
+            subscriber.subscribe("a", "b")
+            subscriber.psubscribe("c*")
+            assert [subscriber.get_message(timeout=60) for _ in range(3)][-1]["type"] == "psubscribe"
+            told = [one for one in client.client_list(_type="pubsub") if one["cmd"] == "psubscribe"]
+            assert [(one["sub"], one["psub"], one["ssub"]) for one in told] == [("2", "1", "0")]
+        assert client.client_info()["cmd"] == "client|info"
+        with socket.create_connection(("127.0.0.1", ours.port)) as memcached:
+            memcached.sendall(b"get k\r\n")
+            memcached.recv(100)
+            here = "%s:%d" % memcached.getsockname()
+            assert [one["cmd"] for one in client.client_list() if one["addr"] == here] == ["NULL"]
+
+
 def test_what_is_forbidden(start):
     ours = start("-F", "-X")
     with redis.Redis(port=ours.redis_port) as client:

@@ -45,6 +45,11 @@ impl Subscriptions {
         }
     }
 
+    /// The number of channels, patterns and channels of shards.
+    pub fn numbers(&self) -> [usize; 3] {
+        self.names.each_ref().map(HashMap::len)
+    }
+
     /// Subscribes.
     pub fn add(&mut self, kind: Kind, name: &[u8]) -> Result<(), Full> {
         if self.names[kind as usize].contains_key(name) {

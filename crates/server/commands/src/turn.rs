@@ -32,6 +32,8 @@ pub struct Turn {
     pub source: Source,
     /// Bytes of the input that are used up.
     pub position: usize,
+    /// Where in the input the last request of a Redis client begins.
+    pub last_request: Option<usize>,
     /// The replies to its client.
     pub output: Output<AnyValue>,
     /// The position of the first byte of output that is not logged yet. Used if the log shows replies.
@@ -98,6 +100,7 @@ impl Turn {
             position: 0,
             output: Output::default(),
             logged: 0,
+            last_request: None,
             limits,
             in_batch: 0,
             in_batch_max: usize::MAX,

@@ -570,7 +570,9 @@ pub enum Client<'a> {
     GetName,
     /// SETNAME.
     SetName(&'a [u8]),
-    /// SETINFO, and other subcommands that are accepted and change nothing: NO-EVICT, NO-TOUCH, UNPAUSE.
+    /// SETINFO.
+    SetInfo(Fact, &'a [u8]),
+    /// Subcommands that are accepted and change nothing: NO-EVICT, NO-TOUCH, UNPAUSE.
     Noted,
     /// REPLY.
     Reply(ReplyMode),
@@ -588,6 +590,15 @@ pub enum Client<'a> {
     Caching(bool),
     /// KILL.
     Kill(Kill),
+}
+
+/// What a client says of itself by CLIENT SETINFO.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fact {
+    /// Its library.
+    Library,
+    /// The library's version.
+    LibraryVersion,
 }
 
 /// CLIENT REPLY: which requests get an answer.

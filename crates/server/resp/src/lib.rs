@@ -47,7 +47,7 @@ mod tracking;
 mod words;
 
 pub use arguments::{ARGUMENTS_LEN_MAX, Values, check_key_len};
-pub use channels::{ChannelCommand, ChannelKind, Front, Publish, front};
+pub use channels::{ChannelCommand, ChannelKind, Front, Publish, command_at, front};
 pub use command::*;
 pub use conditions::{Comparison, Pattern};
 pub use encode::{NO_TLS, OUT_OF_MEMORY_READING, Version, Writer, too_many_connections};

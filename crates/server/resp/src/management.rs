@@ -2,8 +2,8 @@
 
 use crate::arguments::{Arguments, Source, Stop};
 use crate::command::{
-    Ask, Client, ClientFilter, Command, Commands, Config, DatabaseCommand, Hello, Login, Memory,
-    Object, ReplyMode, Scan, Scripts, ServerCommand, TransactionCommand, ValueCommand,
+    Ask, Client, ClientFilter, Command, Commands, Config, DatabaseCommand, Fact, Hello, Login,
+    Memory, Object, ReplyMode, Scan, Scripts, ServerCommand, TransactionCommand, ValueCommand,
 };
 use crate::error::Error;
 use crate::glob::PATTERN_LEN_MAX;
@@ -231,18 +231,20 @@ fn is_word(text: &[u8]) -> bool {
     text.iter().all(u8::is_ascii_graphic)
 }
 
-/// CLIENT SETINFO. What clients say of themselves is checked, as in Redis, and not kept: see [`CLIENT_NAME_MAX`].
+/// CLIENT SETINFO.
 fn set_info<'a>(arguments: &mut Arguments<'a>) -> Result<ServerCommand<'a>, Stop<'a>> {
     exactly(arguments, 2, "client|setinfo")?;
     let (attribute, value) = (arguments.next()?, arguments.next()?);
-    let mut known = [&b"lib-name"[..], b"lib-ver"].into_iter();
-    if !known.any(|name| attribute.eq_ignore_ascii_case(name)) {
-        Err(Error::InfoUnknown(attribute).into())
-    } else if !is_word(value) {
-        Err(Error::Info(attribute).into())
-    } else {
-        Ok(ServerCommand::Client(Client::Noted))
+    let mut room = [0; NAME_LEN_MAX];
+    let fact = match small(attribute, &mut room) {
+        b"lib-name" => Fact::Library,
+        b"lib-ver" => Fact::LibraryVersion,
+        _ => return Err(Error::InfoUnknown(attribute).into()),
+    };
+    if !is_word(value) {
+        return Err(Error::Info(attribute).into());
     }
+    Ok(ServerCommand::Client(Client::SetInfo(fact, value)))
 }
 
 /// Subcommands, for the answer to HELP.
@@ -695,8 +697,12 @@ mod tests {
 
     #[test]
     fn what_clients_say_of_themselves_is_checked() {
-        for line in ["CLIENT SETINFO lib-name x", "client setinfo LIB-VER "] {
-            assert_eq!(server(line), ServerCommand::Client(Client::Noted));
+        for (line, fact, text) in [
+            ("CLIENT SETINFO lib-name x", Fact::Library, &b"x"[..]),
+            ("client setinfo LIB-VER ", Fact::LibraryVersion, b""),
+        ] {
+            let expected = Client::SetInfo(fact, text);
+            assert_eq!(server(line), ServerCommand::Client(expected));
         }
         for (line, words) in [
             (

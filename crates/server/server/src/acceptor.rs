@@ -180,12 +180,13 @@ impl Acceptor {
             Ok(tls) => tls,
             Err(error) => return tracing::warn!(%error, "a TLS session"),
         };
+        let local = socket.local();
         let stream = Stream::new(socket, tls);
         let fd = stream.as_fd().as_raw_fd();
         tracing::debug!("<{fd} new client connected from {peer}");
         shared.telemetry.accepting.total_connections.bump();
         let now = shared.clock.now();
-        let info = shared.telemetry.registry.enter(peer, number, now);
+        let info = shared.telemetry.registry.enter(peer, local, number, now);
         let worker = shared
             .workers
             .iter()

@@ -190,6 +190,7 @@ impl Worker {
             mem::take(&mut connection.output)
         };
         self.turns.push(Turn {
+            last_request: None,
             id,
             source,
             position,

@@ -157,8 +157,11 @@ fn confirm(writer: &mut Writer<'_>, word: &str, name: Option<&[u8]>, count: usiz
 
 /// Notes whether the connection has subscribed to something, for CLIENT LIST and CLIENT KILL.
 fn note(cx: &Context<'_, '_>, phase: &Phase) {
+    let numbers = phase
+        .mail()
+        .map_or([0; 3], |mail| mail.subscriptions.numbers());
+    cx.info.set_subscriptions(numbers);
     let is_one = phase.is_subscriber();
-    cx.info.set_subscriber(is_one);
     if let Some(mail) = phase.mail() {
         mail.mailbox.set_subscribed(is_one);
     }

@@ -15,7 +15,8 @@
 //!   [`lua_call`]: one that is to run; [`reply`]: answers as their values.
 //! * [`login`]: how clients log in; [`auth`]: AUTH.
 //! * [`databases`]: SELECT, SWAPDB, MOVE, FLUSHDB.
-//! * [`manage`], [`info`], [`insight`], [`config`]: CLIENT, COMMAND, INFO, ROLE, CONFIG...; [`kill`]: CLIENT KILL.
+//! * [`manage`], [`info`], [`insight`], [`config`]: CLIENT, COMMAND, INFO, ROLE, CONFIG...; [`kill`]: CLIENT KILL;
+//!   [`clients`]: a line of CLIENT LIST.
 //! * [`channels`]: PUBLISH, SUBSCRIBE...; [`tracking`]: CLIENT TRACKING; [`mail`]: what a connection
 //!   is sent unasked; [`delivery`]: how.
 //! * [`spot`]: requests to the engine outside of the batch.
@@ -28,6 +29,7 @@
 mod answered;
 mod auth;
 mod channels;
+mod clients;
 mod collect;
 mod compare;
 mod config;
@@ -106,7 +108,17 @@ pub fn step<'a>(
     let mut reader = RequestReader::new(&input[turn.position..]);
     let flow = advance(cx, turn, phase, &mut reader);
     turn.position += reader.used;
+    if flow == Flow::Starved {
+        note_request(cx, turn, input);
+    }
     flow
+}
+
+/// The input is used up: notes the last request for CLIENT LIST.
+fn note_request(cx: &Context<'_, '_>, turn: &Turn, input: &[u8]) {
+    if let Some(last) = turn.last_request {
+        cx.info.request().note(&input[last..]);
+    }
 }
 
 /// Like [`step`], for a connection that has queued requests, that is sent something unasked, or whose client does not
@@ -145,6 +157,9 @@ fn request_of_session<'a>(
         None => advance_muted(cx, turn, phase, &mut reader),
     };
     turn.position += reader.used;
+    if flow == Flow::Starved {
+        note_request(cx, turn, input);
+    }
     flow
 }
 
@@ -160,6 +175,8 @@ fn replay(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase) -> Flow 
     // execute them at once.
     let mut queue = std::mem::take(&mut phase.session().replay);
     phase.session().more = queue.len() > 1;
+    // The copies are no part of the turn's input.
+    let last_request = turn.last_request;
     let left = queue.front().map_or(0, <[u8]>::len);
     let mut shown = REPLAYED.min(left);
     let (flow, used) = loop {
@@ -177,6 +194,7 @@ fn replay(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase) -> Flow 
         }
         shown = (2 * shown).min(left);
     };
+    turn.last_request = last_request;
     let is_starved = flow == Flow::Starved;
     // An EXEC that was typed has put its transaction's requests in the place of this queue. One of them may be under way,
     // but the EXEC is done.

@@ -22,6 +22,12 @@ impl<'a> RequestReader<'a> {
         }
     }
 
+    /// What lies in front is no request, and as long as this.
+    pub fn pass_nothing(&mut self, consumed: usize) -> usize {
+        self.was_nothing = true;
+        consumed
+    }
+
     #[inline]
     pub fn left(&self) -> &'a [u8] {
         &self.input[self.used..]

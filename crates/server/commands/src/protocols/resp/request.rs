@@ -36,7 +36,7 @@ pub fn take<'a>(
                     cx.push(turn, key, op, ReplyFormat::Resp(verb.of(phase.version)));
                 }
                 Plan::AtOnce(_) if turn.in_batch > 0 => return Flow::Barrier,
-                Plan::AtOnce(command) => execute(cx, turn, phase, command),
+                Plan::AtOnce(command) => execute(cx, turn, phase, reader.left(), command),
             }
             cx.counters.redis_commands.bump();
             consumed
@@ -61,10 +61,7 @@ pub fn take<'a>(
             turn.awaited = body.awaited;
             return Flow::Starved;
         }
-        Parsed::Nothing { consumed } => {
-            reader.was_nothing = true;
-            consumed
-        }
+        Parsed::Nothing { consumed } => reader.pass_nothing(consumed),
         _ if turn.in_batch > 0 => return Flow::Barrier,
         Parsed::Body(body) => {
             cx.counters.redis_commands.bump();
@@ -88,6 +85,7 @@ pub fn take<'a>(
         }
         Parsed::Refused(refusal) => refuse(cx, turn, phase, &refusal),
     };
+    turn.last_request = Some(turn.position);
     reader.used += consumed;
     turn.spend(Work::COMMAND);
     Flow::Next
@@ -215,7 +213,16 @@ fn look<'a>(bump: bool) -> Op<'a> {
 }
 
 /// Executes a command that is not for the batch. All earlier requests of its connection have been answered.
-fn execute(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, command: AtOnce<'_>) {
+/// `input` begins with it.
+fn execute(
+    cx: &mut Context<'_, '_>,
+    turn: &mut Turn,
+    phase: &mut Phase,
+    input: &[u8],
+    command: AtOnce<'_>,
+) {
+    // CLIENT LIST and CLIENT INFO show themselves.
+    cx.info.request().note(input);
     let before = turn.output.end();
     match command {
         AtOnce::Value(_) if cx.shared.config.lua && is_script_in_the_way(cx) => {
