@@ -67,6 +67,8 @@ pub struct Context<'w, 'a> {
     pub info: &'w Info,
     /// Who is told when what the running turn's request reads has changed.
     pub tracker: Option<Arc<Tracker>>,
+    /// Requests that write wait: see [`hold`](nuthatch_state::hold).
+    pub holds_writes: bool,
     /// The work that was done at once for the running turn and is not taken off its share yet.
     pub work: Work,
 }
@@ -150,6 +152,8 @@ impl<'a> Context<'_, 'a> {
             turn: 0,
             info: self.info,
             tracker: self.tracker.clone(),
+            // What runs apart has begun, and nobody else has a turn before its end.
+            holds_writes: false,
             work: Work::default(),
         }
     }

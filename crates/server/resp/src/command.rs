@@ -8,6 +8,7 @@ use crate::conditions::Comparison;
 use crate::error::Error;
 use crate::kill::{ClientKind, Kill};
 use crate::number::Decimal;
+use crate::pause::Pause;
 use crate::rest::Rest;
 use crate::tracking::Tracking;
 
@@ -572,7 +573,11 @@ pub enum Client<'a> {
     SetName(&'a [u8]),
     /// SETINFO.
     SetInfo(Fact, &'a [u8]),
-    /// Subcommands that are accepted and change nothing: NO-EVICT, NO-TOUCH, UNPAUSE.
+    /// PAUSE.
+    Pause(Pause),
+    /// UNPAUSE.
+    Unpause,
+    /// Subcommands that are accepted and change nothing: NO-EVICT, NO-TOUCH.
     Noted,
     /// REPLY.
     Reply(ReplyMode),
@@ -589,7 +594,7 @@ pub enum Client<'a> {
     /// CACHING: YES, not NO.
     Caching(bool),
     /// KILL.
-    Kill(Kill),
+    Kill(Kill<'a>),
 }
 
 /// What a client says of itself by CLIENT SETINFO.

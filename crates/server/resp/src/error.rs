@@ -46,6 +46,8 @@ pub enum Error<'a> {
     },
     /// A kind of connections that Redis does not have.
     ClientType(&'a [u8]),
+    /// CLIENT KILL of a user who does not exist.
+    NoUser(&'a [u8]),
     /// An attribute that CLIENT SETINFO does not have.
     InfoUnknown(&'a [u8]),
     /// This attribute of CLIENT SETINFO would break the lines of CLIENT LIST.
@@ -151,6 +153,14 @@ impl Error<'static> {
     pub const MAX_AGE: Self = Error::Words("ERR maxage should be greater than 0");
     /// CLIENT KILL where it is not allowed.
     pub const KILL_FORBIDDEN: Self = Error::Words("ERR CLIENT KILL is not allowed here");
+    /// CLIENT PAUSE and UNPAUSE where they are not allowed.
+    pub const PAUSE_FORBIDDEN: Self =
+        Error::Words("ERR CLIENT PAUSE and UNPAUSE are not allowed here");
+    /// CLIENT PAUSE of something else than writes or all.
+    pub const PAUSE_MODE: Self = Error::Words("ERR CLIENT PAUSE mode must be WRITE or ALL");
+    /// CLIENT PAUSE for too long.
+    pub const PAUSE_TOO_LONG: Self =
+        Error::Words("ERR a pause is 60000 milliseconds long at most here");
     /// ACL LIST and ACL USERS of a user who does not administrate the server.
     pub const ACL_FORBIDDEN: Self =
         Error::Words("NOPERM only a user who administrates this server may see its users");

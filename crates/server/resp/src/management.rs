@@ -12,6 +12,7 @@ use crate::keyed;
 use crate::kill::{ClientKind, kill};
 use crate::names::{NAME_LEN_MAX, Verb, small};
 use crate::number::integer;
+use crate::pause::pause;
 use crate::tracking::{caching, tracking};
 
 /// Items that a SCAN looks at if it has no COUNT.
@@ -248,7 +249,7 @@ fn set_info<'a>(arguments: &mut Arguments<'a>) -> Result<ServerCommand<'a>, Stop
 }
 
 /// Subcommands, for the answer to HELP.
-const CLIENT: &str = "CACHING (YES | NO), GETNAME, GETREDIR, ID, INFO, KILL (ip:port | option value ...), LIST [TYPE type | ID id ...], NO-EVICT, NO-TOUCH, REPLY (ON | OFF | SKIP), SETINFO, SETNAME name, \
+const CLIENT: &str = "CACHING (YES | NO), GETNAME, GETREDIR, ID, INFO, KILL (ip:port | option value ...), LIST [TYPE type | ID id ...], NO-EVICT, NO-TOUCH, PAUSE timeout [WRITE | ALL], REPLY (ON | OFF | SKIP), SETINFO, SETNAME name, \
      TRACKING (ON | OFF) [option ...], TRACKINGINFO, UNPAUSE";
 const COMMAND: &str = "COUNT, DOCS, GETKEYS command ..., INFO [name ...], LIST [FILTERBY PATTERN pattern | FILTERBY MODULE name]";
 const CONFIG: &str = "GET pattern ..., RESETSTAT, SET maxmemory size";
@@ -337,7 +338,8 @@ fn client<'a>(arguments: &mut Arguments<'a>) -> Result<ServerCommand<'a>, Stop<'
         b"info" => (0, "client|info", Client::Info),
         b"getredir" => (0, "client|getredir", Client::GetRedir),
         b"help" => return help(arguments, "CLIENT", "client|help", CLIENT),
-        b"unpause" => (0, "client|unpause", Client::Noted),
+        b"unpause" => (0, "client|unpause", Client::Unpause),
+        b"pause" => return Ok(ServerCommand::Client(Client::Pause(pause(arguments)?))),
         b"list" => return Ok(ServerCommand::Client(Client::List(listed(arguments)?))),
         b"tracking" => {
             return Ok(ServerCommand::Client(Client::Tracking(tracking(

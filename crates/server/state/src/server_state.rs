@@ -13,6 +13,7 @@ use nuthatch_settings::config::{By, Config, Protocol};
 
 use crate::accounts::Accounts;
 use crate::databases::Databases;
+use crate::hold::Hold;
 use crate::last_flush::LastFlush;
 use crate::live::{Live, LiveCell};
 use crate::noted::Noted;
@@ -49,6 +50,8 @@ pub struct ServerState {
     pub shutdown: Shutdown,
     /// The pause while another process takes over.
     pub pause: Pause,
+    /// What clients' requests wait for.
+    pub hold: Hold,
     /// Who may use it.
     pub security: Security,
     /// What clients can make grow, and the bounds of that.
@@ -99,6 +102,7 @@ impl ServerState {
             workers,
             shutdown,
             pause: Pause::default(),
+            hold: Hold::default(),
             security: Security::new(&mut config),
             accounts: Accounts::new(config.connections_max.get(), &engine),
             telemetry,

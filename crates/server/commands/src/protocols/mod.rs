@@ -79,6 +79,11 @@ impl Phase {
         }
     }
 
+    /// True if its client speaks Redis' protocol.
+    pub fn is_redis(&self) -> bool {
+        matches!(self, Self::Resp(_))
+    }
+
     /// True if its client waits for what it is sent unasked: it watches the server (see
     /// [`watch`](nuthatch_state::telemetry::watch)), or has subscribed to channels.
     pub fn is_watching(&self) -> bool {

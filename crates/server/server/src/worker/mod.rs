@@ -11,6 +11,7 @@ mod datagrams;
 mod ending;
 #[cfg(test)]
 mod fairness;
+mod hold;
 mod iteration;
 mod reclaim;
 
@@ -101,6 +102,7 @@ pub(crate) struct Worker {
     reading: bool,
     /// It has closed its connections for a pause.
     rests: bool,
+    held: hold::State,
 }
 
 impl Worker {
@@ -152,6 +154,7 @@ impl Worker {
             draining: None,
             reading: true,
             rests: false,
+            held: hold::State::default(),
         }
     }
 
@@ -196,8 +199,13 @@ impl Worker {
         if woken {
             self.welcome(now);
         }
-        self.serve(now);
-        self.serve_datagrams(now);
+        self.look_at_hold();
+        if !self.holds_all() {
+            self.serve(now);
+        }
+        if !self.is_holding() {
+            self.serve_datagrams(now);
+        }
         self.publish();
         self.reclaim();
         self.sweep();
@@ -216,7 +224,9 @@ impl Worker {
 
     /// How long to wait for events.
     fn patience(&self) -> Option<Duration> {
-        if !self.ready.is_empty() || self.has_datagrams() {
+        if self.is_holding() && (self.holds_all() || self.ready.is_empty()) {
+            Some(self.patience_of_hold())
+        } else if !self.ready.is_empty() || self.has_datagrams() {
             Some(Duration::ZERO)
         } else if self.draining.is_some() {
             Some(DRAIN_STEP)
@@ -468,8 +478,10 @@ impl Worker {
         self.close_stuck_uploads();
         self.close_stuck_readers();
         self.close_lingering();
-        self.close_silent();
-        self.close_late();
+        if !self.is_holding() {
+            self.close_silent();
+            self.close_late();
+        }
         self.publish();
         let (answers, bytes) = self.batch.room();
         self.own.idle.show(self.pool.bytes(), answers, bytes);

@@ -5,7 +5,9 @@ use nuthatch_settings::administration::Action;
 use nuthatch_state::telemetry::connections::{Info, Peer};
 use nuthatch_state::worker::{Errand, What};
 
+use super::clients::user;
 use super::phase::Phase;
+use super::session::DEFAULT_USER;
 use crate::context::Context;
 use crate::turn::Turn;
 use crate::work::Work;
@@ -14,9 +16,14 @@ use crate::work::Work;
 const STEP: usize = 64;
 
 /// CLIENT KILL.
-pub fn kill(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &Phase, kill: &Kill) {
+pub fn kill(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &Phase, kill: &Kill<'_>) {
     if !cx.may(Action::KillClients) {
         return phase.writer(turn).error(&Error::KILL_FORBIDDEN);
+    }
+    if let Some(user) = kill.user
+        && !exists(cx, user)
+    {
+        return phase.writer(turn).error(&Error::NoUser(user));
     }
     let own = cx.info.serial();
     let (mut others, mut own_too) = (0, false);
@@ -58,7 +65,15 @@ fn end(cx: &Context<'_, '_>, info: &Info) -> bool {
     })
 }
 
-fn is_meant(cx: &Context<'_, '_>, kill: &Kill, info: &Info) -> bool {
+/// True if there is such a user.
+fn exists(cx: &Context<'_, '_>, user: &[u8]) -> bool {
+    match cx.shared.security.users() {
+        Some(users) => users.iter().any(|(name, _)| **name == *user),
+        None => user == DEFAULT_USER,
+    }
+}
+
+fn is_meant(cx: &Context<'_, '_>, kill: &Kill<'_>, info: &Info) -> bool {
     let is_address = |wanted| matches!(info.peer(), Peer::Tcp(address) if address == wanted);
     let is_kind = |kind| match kind {
         ClientKind::Normal => !info.is_subscriber(),
@@ -67,7 +82,9 @@ fn is_meant(cx: &Context<'_, '_>, kill: &Kill, info: &Info) -> bool {
     };
     kill.id.is_none_or(|id| id == info.serial())
         && kill.address.is_none_or(is_address)
+        && kill.local.is_none_or(|local| info.local() == Some(local))
         && kill.kind.is_none_or(is_kind)
+        && kill.user.is_none_or(|name| user(&info.told().user) == name)
         && kill.age_min.is_none_or(|age| info.age(cx.now) >= age)
         && !(kill.others_only && info.serial() == cx.info.serial())
 }

@@ -17,7 +17,7 @@ use super::info::{self, REDIS_VERSION, Told};
 use super::phase::Phase;
 use super::spot::{look, read};
 use super::walk::{self, Listed};
-use super::{channels, clients, config, insight, kill, tracking};
+use super::{channels, clients, config, insight, kill, pause, tracking};
 use crate::context::Context;
 use crate::turn::Turn;
 
@@ -208,6 +208,8 @@ fn client(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, client: 
             let outcome = tracking::announce(phase, yes);
             status(turn, phase, outcome);
         }
+        Client::Pause(pause) => pause::begin(cx, turn, phase, pause),
+        Client::Unpause => pause::end(cx, turn, phase),
         Client::Kill(kill) => kill::kill(cx, turn, phase, &kill),
     }
 }

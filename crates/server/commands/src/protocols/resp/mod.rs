@@ -16,7 +16,7 @@
 //! * [`login`]: how clients log in; [`auth`]: AUTH.
 //! * [`databases`]: SELECT, SWAPDB, MOVE, FLUSHDB.
 //! * [`manage`], [`info`], [`insight`], [`config`]: CLIENT, COMMAND, INFO, ROLE, CONFIG...; [`kill`]: CLIENT KILL;
-//!   [`clients`]: a line of CLIENT LIST.
+//!   [`clients`]: a line of CLIENT LIST; [`pause`]: CLIENT PAUSE.
 //! * [`channels`]: PUBLISH, SUBSCRIBE...; [`tracking`]: CLIENT TRACKING; [`mail`]: what a connection
 //!   is sent unasked; [`delivery`]: how.
 //! * [`spot`]: requests to the engine outside of the batch.
@@ -50,6 +50,7 @@ mod manage;
 mod many;
 mod multi;
 mod muted;
+mod pause;
 mod phase;
 mod progress;
 mod queue;
@@ -74,7 +75,7 @@ mod walk;
 use bumpalo::Bump;
 use nuthatch_base::memory::reserve::spare;
 use nuthatch_engine::AnyValue;
-use nuthatch_resp::Error;
+use nuthatch_resp::{Error, writes};
 use nuthatch_state::buffers::AWAITED_MAX;
 use nuthatch_state::isolation::Isolation;
 
@@ -229,6 +230,10 @@ fn advance<'a>(
     cx.namespace = cx.shared.databases.namespace(phase.database.into());
     match &mut phase.state {
         State::Requests if reader.left().is_empty() => Flow::Starved,
+        State::Requests if cx.holds_writes && writes(reader.left()) => match turn.in_batch {
+            0 => Flow::Called,
+            _ => Flow::Barrier,
+        },
         State::Requests if phase.login => login::take(cx, turn, phase, reader),
         State::Requests if has_transaction => collect::take(cx, turn, phase, reader),
         State::Requests => request::take(cx, turn, phase, reader),
@@ -345,6 +350,8 @@ fn carry_out(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase) {
         // The request before may have begun to track.
         tracking::begin(cx, phase);
         let mut own = cx.with_batch(&mut batch);
+        // The transaction has begun, and nobody else has a turn before its end.
+        own.holds_writes = false;
         let before = turn.output.copied();
         replay(&mut own, turn, phase);
         finish(&mut own, turn);
