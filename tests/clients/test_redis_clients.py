@@ -281,6 +281,27 @@ def test_writes_wait(client, ours, end):
         assert memcached.makefile("rb").readline().startswith(b"VALUE k 0 ")
 
 
+def test_who_does_not_touch_leaves_no_trace(client, ours):
+    def was_hit():
+        """Whether somebody has read the item: what the eviction goes by. Without a trace of its own."""
+        with socket.create_connection(("127.0.0.1", ours.port)) as memcached:
+            memcached.sendall(b"me a\r\n")
+            return b" fetch=yes " in memcached.makefile("rb").readline()
+
+    client.mset({"a": 1, "b": 2})
+    with redis.Redis(port=ours.redis_port, single_connection_client=True) as other:
+        assert other.client_no_touch("ON") == b"OK"
+        assert (other.get("a"), other.mget("a", "b", "none")) == (b"1", [b"1", b"2", None])
+        # Not by a pipeline, which has a connection of its own.
+        for words in ("WATCH c", "MULTI", "GET a", "EXEC"):
+            answer = other.execute_command(words)
+        assert answer == [b"1"]
+        assert not was_hit()
+        assert other.client_no_touch("OFF") == b"OK"
+        assert other.get("a") == b"1"
+        assert was_hit()
+
+
 def worked(server):
     """Seconds that a server has worked."""
     with open(f"/proc/{server.process.pid}/stat") as file:

@@ -577,7 +577,9 @@ pub enum Client<'a> {
     Pause(Pause),
     /// UNPAUSE.
     Unpause,
-    /// Subcommands that are accepted and change nothing: NO-EVICT, NO-TOUCH.
+    /// NO-TOUCH: ON, not OFF.
+    NoTouch(bool),
+    /// A subcommand that is accepted and changes nothing: NO-EVICT.
     Noted,
     /// REPLY.
     Reply(ReplyMode),

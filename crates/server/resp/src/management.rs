@@ -355,9 +355,14 @@ fn client<'a>(arguments: &mut Arguments<'a>) -> Result<ServerCommand<'a>, Stop<'
             return Ok(ServerCommand::Client(Client::SetName(name)));
         }
         b"setinfo" => return set_info(arguments),
-        b"no-evict" | b"no-touch" => {
+        b"no-evict" => {
             exactly(arguments, 1, "client|no-evict")?;
-            return switch(arguments, &[b"on", b"off"]);
+            switched(arguments)?;
+            return Ok(ServerCommand::Client(Client::Noted));
+        }
+        b"no-touch" => {
+            exactly(arguments, 1, "client|no-touch")?;
+            return Ok(ServerCommand::Client(Client::NoTouch(switched(arguments)?)));
         }
         b"reply" => {
             exactly(arguments, 1, "client|reply")?;
@@ -426,16 +431,15 @@ fn listed_commands<'a>(arguments: &mut Arguments<'a>) -> Result<Commands<'a>, St
     }
 }
 
-/// Accepts one of these words, which changes nothing here.
-fn switch<'a>(
-    arguments: &mut Arguments<'a>,
-    words: &[&[u8]],
-) -> Result<ServerCommand<'a>, Stop<'a>> {
+/// ON, or else OFF.
+fn switched<'a>(arguments: &mut Arguments<'a>) -> Result<bool, Stop<'a>> {
     let word = arguments.next()?;
-    if words.iter().any(|known| word.eq_ignore_ascii_case(known)) {
-        Ok(ServerCommand::Client(Client::Noted))
-    } else {
-        Err(Error::SYNTAX.into())
+    match (
+        word.eq_ignore_ascii_case(b"on"),
+        word.eq_ignore_ascii_case(b"off"),
+    ) {
+        (false, false) => Err(Error::SYNTAX.into()),
+        (on, _) => Ok(on),
     }
 }
 

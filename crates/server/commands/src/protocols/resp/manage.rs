@@ -183,6 +183,10 @@ fn client(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, client: 
             });
             phase.writer(turn).ok();
         }
+        Client::NoTouch(on) => {
+            phase.session().no_touch = on;
+            phase.writer(turn).ok();
+        }
         Client::Noted => phase.writer(turn).ok(),
         Client::Reply(ReplyMode::On) => {
             unmute(turn, phase);

@@ -74,7 +74,7 @@ mod walk;
 
 use bumpalo::Bump;
 use nuthatch_base::memory::reserve::spare;
-use nuthatch_engine::AnyValue;
+use nuthatch_engine::{AnyValue, Op, Read};
 use nuthatch_resp::{Error, writes};
 use nuthatch_state::buffers::AWAITED_MAX;
 use nuthatch_state::isolation::Isolation;
@@ -137,8 +137,25 @@ fn step_of_session<'a>(
     tracking::begin(cx, phase);
     let from = cx.batch.requests.len();
     let flow = request_of_session(cx, turn, phase, input);
+    leave_recency(cx, phase, from);
     tracking::end(cx, phase, from, flow);
     flow
+}
+
+/// CLIENT NO-TOUCH: reads of the batch from index `from` on do not make their items recent.
+fn leave_recency(cx: &mut Context<'_, '_>, phase: &Phase, from: usize) {
+    if !phase.session.as_ref().is_some_and(|it| it.no_touch) {
+        return;
+    }
+    let from = from.min(cx.batch.requests.len());
+    for request in &mut cx.batch.requests[from..] {
+        if let Op::Get = request.op {
+            request.op = Op::Read(Read {
+                bump: false,
+                ..Read::default()
+            });
+        }
+    }
 }
 
 /// Takes its request, or a piece of one.
@@ -354,6 +371,7 @@ fn carry_out(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase) {
         own.holds_writes = false;
         let before = turn.output.copied();
         replay(&mut own, turn, phase);
+        leave_recency(&mut own, phase, 0);
         finish(&mut own, turn);
         turn.spend(Work::of_bytes(turn.output.copied().saturating_sub(before)));
     }
@@ -445,6 +463,7 @@ fn advance_muted<'a>(
     let mut own = cx.with_batch(&mut batch);
     let flow = advance(&mut own, turn, phase, reader);
     let before = turn.output.end();
+    leave_recency(&mut own, phase, 0);
     finish(&mut own, turn);
     // What is dropped was made all the same.
     turn.spend(Work::of_bytes(turn.output.end() - before));

@@ -29,6 +29,8 @@ pub struct Session {
     pub muted_from: Option<Mark>,
     /// Queued requests, which are executed before any input is parsed.
     pub replay: Queue,
+    /// CLIENT NO-TOUCH: what it reads does not become recent by that.
+    pub no_touch: bool,
     /// Others are queued behind the one that is being executed.
     pub more: bool,
 }
@@ -41,10 +43,10 @@ impl Session {
         self.name.len() + self.user.len() + transaction + self.replay.memory() + watched + mail
     }
 
-    /// True if input is parsed next, what it asks is answered, and nothing else is sent.
+    /// True if input is parsed next, what it asks is answered as usual, and nothing else is sent.
     #[inline]
     pub fn is_plain(&self) -> bool {
-        !self.has_replay() && self.unwanted.is_nothing() && self.mail.is_none()
+        !self.has_replay() && self.unwanted.is_nothing() && self.mail.is_none() && !self.no_touch
     }
 
     #[inline]
