@@ -244,6 +244,8 @@ impl Worker {
             Err(error) if error.kind() == ErrorKind::Interrupted => return Ok(true),
             polled => polled?,
         }
+        // Nobody waits for time to pass here.
+        self.shared.hold.end();
         let has_some = !events.is_empty() || !self.ready.is_empty();
         self.turn(events);
         Ok(has_some)

@@ -12,6 +12,7 @@
 //! * [`lua`]: scripts in Lua
 //! * [`metrics`]: the endpoint of metrics
 //! * [`odd`]: clients within the protocol and beyond what is usual
+//! * [`pause`]: clients that wait by CLIENT PAUSE
 //! * [`pressure`]: clients that do not read, fairness, bytes that trickle in
 //! * [`connections`]: listeners, limits, idle and many connections
 //! * [`cpserver`]: the CPHash paper's protocol on a port of its own
@@ -38,6 +39,7 @@ mod lua;
 mod meta;
 mod metrics;
 mod odd;
+mod pause;
 mod pressure;
 mod redis;
 mod redis_beside;
