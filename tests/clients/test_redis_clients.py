@@ -252,6 +252,7 @@ def test_clients_are_ended_by_their_user_and_our_address(start, tmp_path):
     guest = redis.Redis(port=ours.redis_port, username="guest", password="pass", single_connection_client=True)
     assert guest.client_info()["user"] == "guest"
     assert client.client_kill_filter(user="guest") == 1
+    assert "guest" not in [one["user"] for one in client.client_list()]
     assert client.client_kill_filter(laddr=f"127.0.0.1:{ours.redis_port + 1}") == 0
     guest.ping()
     assert client.client_kill_filter(laddr=f"127.0.0.1:{ours.redis_port}") >= 1

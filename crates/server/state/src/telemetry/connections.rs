@@ -256,6 +256,11 @@ impl Info {
         self.seat.lock().place
     }
 
+    /// True if another client has ended it.
+    pub fn is_ended(&self) -> bool {
+        self.seat.lock().is_ended
+    }
+
     /// Records the time of a command.
     pub fn set_active(&self, now: Time) {
         // Relaxed: a statistic.

@@ -66,6 +66,10 @@ pub enum Listed {
 
 impl Listed {
     fn has(&self, info: &Info) -> bool {
+        // Its worker may not have closed it yet.
+        if info.is_ended() {
+            return false;
+        }
         match self {
             Self::All => true,
             Self::Subscribers(those) => info.is_subscriber() == *those,
