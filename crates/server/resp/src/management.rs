@@ -96,16 +96,25 @@ pub(super) fn pattern<'a>(arguments: &mut Arguments<'a>) -> Result<&'a [u8], Sto
     Ok(pattern)
 }
 
-/// A cursor as Redis reads it: a plus is allowed, and a minus before 0.
+/// A cursor as Redis reads it: a number that is written as usual is not negative. Else by strtoull, which allows blanks in front
+/// and a sign.
 fn cursor(text: &[u8]) -> Option<u64> {
-    let (negative, digits) = match text {
+    if let Some(number) = integer(text) {
+        return u64::try_from(number).ok();
+    }
+    let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
+    let blanks = text.iter().take_while(|byte| is_blank(byte)).count();
+    let (negative, digits) = match &text[blanks..] {
         [b'-', digits @ ..] => (true, digits),
         [b'+', digits @ ..] | digits => (false, digits),
     };
     let digits = std::str::from_utf8(digits).ok();
     // Rust's parser would accept a second sign.
     let number: u64 = digits.filter(|it| !it.starts_with('+'))?.parse().ok()?;
-    (number == 0 || !negative).then_some(number)
+    Some(match negative {
+        true => number.wrapping_neg(),
+        false => number,
+    })
 }
 
 fn scan<'a>(arguments: &mut Arguments<'a>) -> Result<Scan<'a>, Stop<'a>> {
@@ -605,7 +614,8 @@ mod tests {
             ("-", None),
             ("++1", None),
             ("-+1", None),
-            (" 1", None),
+            (" \t1", Some(1)),
+            ("-01", Some(u64::MAX)),
             ("1 ", None),
             ("0x1", None),
         ] {
