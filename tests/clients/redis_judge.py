@@ -26,7 +26,10 @@ def version():
 
 
 # Redis 7.0 answers these otherwise than Redis 8, and we as Redis 8: an older judge is not asked.
-SINCE_8 = {"HELLO 3", "SCAN -1", "SCAN -1x", "SCAN -1 COUNT 0", "SCAN -1 foo", "SCAN -18446744073709551616"}
+SINCE_8 = {
+    *("HELLO 3", "SCAN -1", "SCAN -1x", "SCAN -1 COUNT 0", "SCAN -1 foo", "SCAN -18446744073709551616"),
+    *("CLIENT KILL MAXAGE 100000", "CLIENT NO-TOUCH", "CLIENT NO-TOUCH x", "CLIENT NO-TOUCH on", "CLIENT NO-TOUCH OFF"),
+}
 # Redis 8 leaves a wrong password without an answer if there are answers that it has not sent. We answer each request.
 UNTIL_8 = {"AUTH foo bar"}
 

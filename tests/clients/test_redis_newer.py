@@ -12,7 +12,7 @@ import socket
 
 import pytest
 import redis_judge
-from redis_judge import Redis, converse, judge, line, needs_redis, request
+from redis_judge import Redis, asked, converse, judge, line, needs_redis, request
 from test_redis import Ours
 
 VALKEY = os.environ.get("VALKEY_SERVER", "valkey-server")
@@ -75,7 +75,7 @@ def valkey(tmp_path_factory):
 
 @needs_redis
 def test_carried(redis, ours):
-    judge((redis, ours), lines(CARRIED))
+    judge((redis, ours), [line(words) for words in asked(CARRIED)])
 
 
 @needs_valkey
