@@ -6,8 +6,8 @@
 //!  >28 END
 //! ```
 //!
-//! The number is the connection's file descriptor. Data blocks are left out, as in memcached. Turns run through
-//! [`run_logged`](crate::protocols::run::run_logged) only while that level is logged, so it costs nothing otherwise.
+//! The number is the connection's file descriptor. Data blocks are left out, as in memcached. Requests pass
+//! through here only while that level is logged, so it costs nothing otherwise.
 
 use std::fmt::{self, Display, Write};
 

@@ -1,29 +1,32 @@
-//! The commands of all protocols: this crate turns the bytes that clients send into requests in a batch, and an
-//! engine's replies into bytes. memcached's text, its binary protocol, CPServer's and Redis' have a folder of
-//! [`protocols`] each. There are no sockets in this crate.
+//! What the commands of all protocols share: requests in a batch on their way to the engine, and the engine's replies on
+//! their way to bytes. Above it are the protocols: [`memcached`](mod@memcached)'s text, its [`binary`] one, and CPServer's
+//! ([`cpserver`]) have a folder each here, Redis' is the crate `nuthatch-redis`. `nuthatch-server` chooses among them. There
+//! are no sockets in this crate.
 //!
 //! ```text
-//!   input bytes -> protocols::run -> context -> batch ==> the engine
-//!  output bytes <- output <- answers <- answering      <==
+//!   input bytes -> a protocol's step -> context -> batch ==> the engine
+//!  output bytes <- output <- answers <- answering         <==
 //! ```
 //!
 //! Reading order: [`turn`](mod@turn) (one connection's part in an iteration), [`work`](mod@work) (how much it may do),
-//! [`context`] (what a request can use), [`partial`] (a value that arrives piece by piece), [`protocols`] (the
-//! commands), [`batch`], [`executing`] and [`answering`] (to the engine and back), [`answers`] (what is written),
-//! `counting` (the statistics), [`output`], [`conversation`] (the log of requests). Imports run in one direction:
-//! `protocols` are at the top, and nothing outside of that folder knows them.
+//! [`context`] (what a request can use), [`partial`] (a value that arrives piece by piece), the protocols (the commands),
+//! [`batch`], [`executing`] and [`answering`] (to the engine and back), [`answers`] (what is written), [`counting`] (the
+//! statistics), [`output`], [`conversation`] (the log of requests). Imports run in one direction: the protocols are at the
+//! top, and nothing outside of their folders knows them, but for the answers of each in [`answers`].
 
 pub mod answering;
 pub mod answers;
 pub mod batch;
+pub mod binary;
 pub mod context;
 pub mod conversation;
-mod counting;
+pub mod counting;
+pub mod cpserver;
 pub mod executing;
-mod expiry;
+pub mod expiry;
+pub mod memcached;
 pub mod output;
 pub mod partial;
-pub mod protocols;
-mod tls;
+pub mod tls;
 pub mod turn;
 pub mod work;

@@ -10,7 +10,6 @@ pub struct PartialValue {
     len: usize,
     /// Its bytes in the account of such values. Declared behind the item: it is dropped later.
     pub(crate) share: Share,
-    /// The namespace of its key.
     pub(crate) namespace: Namespace,
     /// When its progress was last looked at, and the bytes that were missing then.
     since: Time,
@@ -40,13 +39,19 @@ impl PartialValue {
         self.len
     }
 
+    /// The namespace of its key.
+    pub fn namespace(&self) -> Namespace {
+        self.namespace
+    }
+
     /// Bytes still to come.
     #[inline]
     pub fn missing(&self) -> usize {
         self.reservation.missing()
     }
 
-    pub(crate) fn write(&mut self, piece: &[u8]) {
+    /// Passes a piece of it to the engine.
+    pub fn write(&mut self, piece: &[u8]) {
         self.reservation.write(piece);
     }
 

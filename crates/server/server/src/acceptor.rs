@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mio::{Events, Poll, Token, Waker};
-use nuthatch_commands::protocols;
 use nuthatch_protocol::encode::Crowd;
 use nuthatch_security::guesses::Origin;
 use nuthatch_state::buffers::Level;
@@ -19,6 +18,7 @@ use nuthatch_state::telemetry::connections::Peer;
 use nuthatch_state::worker::Arrival;
 
 use crate::listen::Listener;
+use crate::protocols;
 use crate::rejected::Rejected;
 use crate::sys::peer;
 

@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use mio::Token;
 use mio::net::UdpSocket;
-use nuthatch_commands::protocols::Phase;
 use nuthatch_engine::Time;
 use nuthatch_protocol::datagram::Frames;
 use nuthatch_settings::config::Protocol;
@@ -17,6 +16,7 @@ use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::handover::Named;
 use crate::handover::taking::Successor;
+use crate::protocols::Phase;
 
 /// Bytes of the longest datagram that can come.
 pub(crate) const DATAGRAM_MAX: usize = 65_507;

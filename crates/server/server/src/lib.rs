@@ -28,12 +28,14 @@
 //!
 //! This crate has the threads and the sockets. It builds on these crates:
 //!
-//! * `nuthatch-commands`: from bytes to requests in a batch, and from replies to bytes, for each protocol;
+//! * `nuthatch-commands`: from bytes to requests in a batch, and from replies to bytes; memcached's commands;
+//! * `nuthatch-redis`: Redis' commands;
 //! * `nuthatch-settings`: each setting, declared once ([`config`]);
 //! * `nuthatch-state`: the state that all threads share: counters, metrics, watchers;
 //! * `nuthatch-security`: which clients may use the server.
 //!
-//! Reading order: `server` (what is started), `worker` (the loop), `connection` (one client between two turns, and the
+//! Reading order: `server` (what is started), `worker` (the loop), `protocols` (which protocol a connection
+//! speaks), `connection` (one client between two turns, and the
 //! drawing of its state), `pending_input` (input that was not used up), `acceptor`, `listen`, `handover` (a new process
 //! takes the place of this one).
 //!
@@ -66,6 +68,7 @@ mod pending_input;
 mod persistence;
 mod pool;
 mod port_file;
+mod protocols;
 mod rejected;
 mod server;
 mod signals;

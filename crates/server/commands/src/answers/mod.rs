@@ -6,7 +6,7 @@ mod context;
 pub(crate) mod cpserver;
 pub(crate) mod memcached;
 pub(crate) mod meta;
-pub(crate) mod resp;
+pub mod resp;
 
 use nuthatch_engine::{Item, Reply};
 

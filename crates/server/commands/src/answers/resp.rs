@@ -35,7 +35,10 @@ pub enum Verb {
     /// The name of the item's type.
     Type,
     /// The time that the item has left.
-    Life { millis: bool },
+    Life {
+        /// In milliseconds, not seconds.
+        millis: bool,
+    },
 }
 
 impl Verb {

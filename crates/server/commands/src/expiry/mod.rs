@@ -1,4 +1,4 @@
 //! An item's expiry, as clients write it and as answers show it.
 
 pub(crate) mod memcached;
-pub(crate) mod resp;
+pub mod resp;

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nuthatch_commands::output::Output;
-use nuthatch_commands::protocols::Phase;
 use nuthatch_engine::{AnyValue, Time};
 use nuthatch_settings::config::Protocol;
 use nuthatch_state::buffers::{PATIENCE, READ_MAX, TurnLimits};
@@ -22,6 +21,7 @@ use nuthatch_state::worker::Arrival;
 
 use self::state::State;
 use crate::pending_input::PendingInput;
+use crate::protocols::Phase;
 
 /// Requests that a fresh connection may have in a batch.
 const IN_BATCH_FIRST: usize = 32;

@@ -5,7 +5,6 @@ use std::io::{self, ErrorKind, Write};
 use std::mem;
 
 use nuthatch_commands::output::Output;
-use nuthatch_commands::protocols::Phase;
 use nuthatch_commands::turn::{Source, Stop, Turn};
 use nuthatch_engine::{AnyValue, Time};
 use nuthatch_protocol::datagram;
@@ -15,6 +14,7 @@ use nuthatch_state::buffers::TurnLimits;
 use super::Worker;
 use super::iteration::BUFFER;
 use crate::datagrams::{self, DATAGRAM_MAX, Datagram, Sender};
+use crate::protocols::Phase;
 
 /// Datagrams of an iteration: connections have their turn in between.
 const DATAGRAMS_MAX: usize = 64;

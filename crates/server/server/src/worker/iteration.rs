@@ -28,7 +28,6 @@ use nuthatch_commands::context::Context;
 use nuthatch_commands::conversation;
 use nuthatch_commands::executing::execute;
 use nuthatch_commands::output::Output;
-use nuthatch_commands::protocols::{Phase, run};
 use nuthatch_commands::turn::{Source, Stop, Turn};
 use nuthatch_engine::request::LONG_KEY_LEN_MAX;
 use nuthatch_engine::{Engine, Time, has_unwound};
@@ -45,6 +44,7 @@ use crate::connection::Connection;
 use crate::connection::state::{Ending, Work};
 use crate::datagrams::{Datagram, DatagramSocket};
 use crate::pending_input::{Joined, PendingInput};
+use crate::protocols::{Phase, run};
 
 /// Bytes of the read buffer.
 pub(super) const BUFFER: usize = 512 << 10;
