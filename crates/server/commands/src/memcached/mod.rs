@@ -90,8 +90,8 @@ pub fn step<'a>(
     }
 }
 
-/// Parses the front of the unused input and takes the command.
-#[inline]
+/// Parses the front of the unused input and takes the command. Not `#[inline]`: it is compiled here, beside what it calls,
+/// and not where [`step`] is.
 fn command<'a>(
     cx: &mut Context<'_, 'a>,
     turn: &mut Turn,
