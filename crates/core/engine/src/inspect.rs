@@ -22,8 +22,8 @@ pub trait Inspect {
         None
     }
 
-    /// Sets the receiver of items that are evicted alive, from now on. Only the first call counts. An engine that does
-    /// not report evictions ignores it.
+    /// Sets the receiver of items that are evicted alive, or removed because they have expired, from now on. Only the first
+    /// call counts. An engine that does not report these ignores it.
     fn report_evictions(&self, to: Arc<dyn Evictions>) {
         let _ = to;
     }
@@ -40,14 +40,25 @@ pub trait Inspect {
     }
 }
 
-/// The receiver of items that are evicted alive. The thread that needs room calls it, and may hold locks of the engine:
-/// it must neither wait nor call the engine.
+/// The receiver of items that are evicted alive, or removed because they have expired. The thread that removes them calls it,
+/// and may hold locks of the engine: it must neither wait nor call the engine.
 pub trait Evictions: Send + Sync {
     /// True if a listener is active.
     fn are_wanted(&self) -> bool;
 
     /// An item was evicted.
     fn evicted(&self, item: &Evicted<'_>);
+
+    /// True if it is to be told of items that have expired.
+    fn are_expiries_wanted(&self) -> bool {
+        false
+    }
+
+    /// The item of this key had expired, and was removed. An engine tells it when it finds the item dead, which may be long
+    /// after its end.
+    fn expired(&self, key: &[u8]) {
+        let _ = key;
+    }
 }
 
 /// An item that was evicted alive.

@@ -16,7 +16,8 @@ use nuthatch_resp::{Error, Moment, check_key_len};
 use nuthatch_security::guesses::{self, Credentials, Origin};
 use nuthatch_security::passwords::Role;
 use nuthatch_settings::administration::Action;
-use nuthatch_state::changes::{self, Changes};
+use nuthatch_state::changes::{self, Changes, Naming};
+use nuthatch_state::key_events::Event;
 use nuthatch_state::reports::{self as reports, Outcome};
 use nuthatch_state::server_state::ServerState;
 use nuthatch_state::telemetry::StatSink;
@@ -67,6 +68,8 @@ pub struct Context<'w, 'a> {
     pub info: &'w Info,
     /// Who is told when what the running turn's request reads has changed.
     pub tracker: Option<Arc<Tracker>>,
+    /// The event that what the running turn's request executes at once is.
+    pub naming: Naming,
     /// Requests that write wait: see [`hold`](nuthatch_state::hold).
     pub holds_writes: bool,
     /// The work that was done at once for the running turn and is not taken off its share yet.
@@ -152,6 +155,7 @@ impl<'a> Context<'_, 'a> {
             turn: 0,
             info: self.info,
             tracker: self.tracker.clone(),
+            naming: self.naming,
             // What runs apart has begun, and nobody else has a turn before its end.
             holds_writes: false,
             work: Work::default(),
@@ -340,7 +344,7 @@ impl<'a> Context<'_, 'a> {
         self.work.add(Work::of_bytes(stored.sum()));
         self.worker.hot.look(requests, self.hasher);
         let _lock = self.worker.lock.take();
-        if !self.is_watched() {
+        if !self.shared.is_watched() {
             return self.handle.execute(self.now, requests, replies);
         }
         let number = self.shared.number_of(self.info);
@@ -353,7 +357,7 @@ impl<'a> Context<'_, 'a> {
         let mut watched = WatchedReplies {
             inner: replies,
             lines: Lines::new(hub),
-            changes: Changes::new(&self.shared.tracking),
+            changes: Changes::new(self.shared, self.naming),
             requests,
             connection: &|_| number,
             removal: &|_| answers::REMOVAL,
@@ -368,10 +372,21 @@ impl<'a> Context<'_, 'a> {
         self.work.add(Work::of_places(told));
     }
 
-    /// True if somebody is told of requests beside those who are answered.
-    fn is_watched(&self) -> bool {
-        let is_watched = !self.shared.telemetry.watchers.wanted().is_empty();
-        is_watched || self.shared.tracking.is_used()
+    /// Does something whose changes are told as events of another name.
+    pub fn named<T>(&mut self, naming: Naming, body: impl FnOnce(&mut Self) -> T) -> T {
+        let before = std::mem::replace(&mut self.naming, naming);
+        let result = body(self);
+        self.naming = before;
+        result
+    }
+
+    /// Tells subscribers what has happened to a key of the running turn's database.
+    pub fn tell_event(&mut self, event: Event, key: &[u8]) {
+        let events = &self.shared.key_events;
+        if events.is_used() {
+            let told = events.tell(&self.shared.databases, event, self.key(key).bytes());
+            self.work.add(Work::of_places(told));
+        }
     }
 
     /// Begins a store whose value is too long to await in a buffer. Errors: those of [`Handle::reserve`], counted.
@@ -453,14 +468,14 @@ impl<'a> Context<'_, 'a> {
     /// Tells watchers, if there are any, of a request that is in no batch, and of its lookup if there was one.
     /// Returns how many clients are told that its key has changed.
     fn notify(&self, request: Request<'_>, lookup: Option<Option<usize>>, reply: &Reply) -> usize {
-        if !self.is_watched() {
+        if !self.shared.is_watched() {
             return 0;
         }
         let engine = &self.shared.engine;
         let mut watched = WatchedReplies {
             inner: &mut DiscardReplies,
             lines: Lines::new(&self.shared.telemetry.watchers),
-            changes: Changes::new(&self.shared.tracking),
+            changes: Changes::new(self.shared, self.naming),
             requests: &[request],
             connection: &|_| self.shared.number_of(self.info),
             removal: &|_| answers::REMOVAL,

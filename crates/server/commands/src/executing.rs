@@ -3,7 +3,7 @@
 use nuthatch_base::sync::mutex::MutexGuard;
 use nuthatch_engine::{AnyHandle, Engine, Handle, Inspect, Op, Removal, Request, Time};
 use nuthatch_resp::Error;
-use nuthatch_state::changes::{self, Changes};
+use nuthatch_state::changes::{self, Changes, Naming};
 use nuthatch_state::server_state::ServerState;
 use nuthatch_state::telemetry::watch::line::Lines;
 use nuthatch_state::telemetry::watch::replies::WatchedReplies;
@@ -71,7 +71,7 @@ pub fn execute(
     };
     let hub = &shared.telemetry.watchers;
     // Behind the lock: who begins to track waits for it.
-    let is_watched = !hub.wanted().is_empty() || shared.tracking.is_used();
+    let is_watched = shared.is_watched();
     let numbers = match is_watched {
         true => numbers(turns),
         false => Vec::new(),
@@ -89,7 +89,7 @@ pub fn execute(
         let mut watched = WatchedReplies {
             inner: &mut answering,
             lines: Lines::new(hub),
-            changes: Changes::new(&shared.tracking),
+            changes: Changes::new(shared, Naming::ByOperation),
             requests: &batch.requests,
             connection: &|index| numbers[batch.pending[index].turn as usize],
             removal: &|index| batch.pending[index].format.removal(),

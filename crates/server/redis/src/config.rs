@@ -7,6 +7,7 @@ use nuthatch_engine::Engine;
 use nuthatch_engine::namespace::DATABASES;
 use nuthatch_resp::{Config, Error, Glob, Values, Writer, integer};
 use nuthatch_settings::administration::Action;
+use nuthatch_settings::key_events::KeyEvents;
 
 use crate::phase::Phase;
 
@@ -30,6 +31,9 @@ const OUTPUT_LIMIT: &str = "client-output-buffer-limit";
 
 /// Redis' limit on the keys that clients track. Here it is one on pairs of a key and a client.
 const TABLE_LIMIT: &str = "tracking-table-max-keys";
+
+/// Redis' letters for events about keys.
+const KEY_EVENTS: &str = "notify-keyspace-events";
 
 fn output_limit(bytes: usize) -> String {
     format!("normal 0 0 0 slave 0 0 0 pubsub {bytes} 0 0")
@@ -87,6 +91,7 @@ fn settings(cx: &Context<'_, '_>) -> Vec<(&'static str, String)> {
         settings.push(("lua-time-limit", busy));
     }
     settings.push((TABLE_LIMIT, pairs.to_string()));
+    settings.push((KEY_EVENTS, shared.key_events.asked().to_string()));
     settings.extend(shared.noted.all());
     settings.sort_unstable_by_key(|(name, _)| *name);
     settings
@@ -135,7 +140,8 @@ fn try_set(
     let words: Vec<&[u8]> = pairs.collect();
     let pairs = words.as_chunks::<2>().0;
     let settings = settings(cx);
-    let (mut limit, mut noted, mut output, mut table) = (None, Vec::new(), None, None);
+    let (mut limit, mut noted, mut output, mut table, mut told) =
+        (None, Vec::new(), None, None, None);
     let memory = cx.shared.engine.stats().memory_limit;
     for (at, [word, value]) in pairs.iter().enumerate() {
         let name = word.to_ascii_lowercase();
@@ -163,6 +169,11 @@ fn try_set(
                 Ok(pairs) => table = pairs,
                 Err(reason) => return refused(&why(reason)),
             }
+        } else if *known == KEY_EVENTS {
+            match key_events_asked(value) {
+                Ok(events) => told = Some(events),
+                Err(reason) => return refused(&why(reason)),
+            }
         } else if let Some(checked) = cx.shared.noted.check(known, value) {
             match checked {
                 Ok(value) => noted.push((*known, value)),
@@ -181,6 +192,9 @@ fn try_set(
     }
     if let Some(pairs) = table {
         cx.shared.tracking.set_pairs_max(pairs);
+    }
+    if let Some(events) = told {
+        cx.shared.key_events.ask(events);
     }
     cx.shared.note_settings(noted);
     Some(())
@@ -205,6 +219,12 @@ fn table_asked(value: &[u8], memory: u64) -> Result<Option<usize>, &'static str>
         Some(pairs) => Ok(Some(pairs).filter(|pairs| *pairs > 0)),
         None => Err("argument couldn't be parsed into an integer"),
     }
+}
+
+/// Errors: the reason.
+fn key_events_asked(value: &[u8]) -> Result<KeyEvents, &'static str> {
+    let text = std::str::from_utf8(value).unwrap_or("?");
+    text.parse()
 }
 
 /// Errors: the reason.

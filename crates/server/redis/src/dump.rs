@@ -8,6 +8,8 @@ use nuthatch_commands::work::Work;
 use nuthatch_engine::{Op, Removal, Reply, Store, StoreMode};
 use nuthatch_rdb::{Error as DumpError, Footer, INTEGER_LEN_MAX, front, packed};
 use nuthatch_resp::{Error, Lifetime, Moment, Restore};
+use nuthatch_state::changes::Naming;
+use nuthatch_state::key_events::Event;
 
 use crate::phase::Phase;
 use crate::spot::{Content, ask, count_get, look, read};
@@ -77,7 +79,9 @@ pub fn restore(
     if !restore.replace {
         store.mode = StoreMode::Add;
     }
-    let reply = ask(cx, restore.key, Op::Store(store), STORE);
+    let reply = cx.named(Naming::As(Event::Restore), |cx| {
+        ask(cx, restore.key, Op::Store(store), STORE)
+    });
     match reply {
         Reply::Stored(_) => Ok(()),
         Reply::NotStored => Err(Error::BUSY_KEY),

@@ -9,6 +9,8 @@ use nuthatch_commands::partial::PartialValue;
 use nuthatch_commands::work::Work;
 use nuthatch_engine::{Condition, Expiry, Item, Reply, Store, StoreMode};
 use nuthatch_resp::Error;
+use nuthatch_state::changes::Naming;
+use nuthatch_state::key_events::Event;
 
 use crate::spot::{ATTEMPTS, Content, Found, find};
 
@@ -89,7 +91,11 @@ impl Edit {
             self.draft = Some(draft);
             return Ok(None);
         }
-        draft.commit(cx, &self.key)
+        let event = match self.place {
+            Place::At(_) => Event::SetRange,
+            Place::End => Event::Append,
+        };
+        cx.named(Naming::As(event), |cx| draft.commit(cx, &self.key))
     }
 
     fn begin(&self, cx: &mut Context<'_, '_>) -> Result<Draft, Error<'static>> {

@@ -8,7 +8,9 @@ use nuthatch_commands::counting::Kind;
 use nuthatch_commands::work::Work;
 use nuthatch_engine::{Expiry, Op, Removal, Reply, Store};
 use nuthatch_resp::{Error, Lifetime, SetAll, StoreCondition};
+use nuthatch_state::changes::Naming;
 use nuthatch_state::isolation::Isolation;
+use nuthatch_state::key_events::Event;
 
 use crate::spot::{ask, count_refused, look};
 
@@ -75,7 +77,12 @@ fn store(cx: &mut Context<'_, '_>, set: &SetAll<'_>, key: &[u8], value: &[u8]) -
         Lifetime::Until(moment) => cx.expiry_at(moment),
         Lifetime::Keep => look(cx, key).map_or(Expiry::Never, |item| item.expiry),
     };
-    ask(cx, key, Op::Store(store), STORE)
+    // A lifetime that is kept is not told.
+    let naming = match set.lifetime {
+        Lifetime::Keep => Naming::As(Event::Set),
+        Lifetime::Forever | Lifetime::Until(_) => Naming::ByOperation,
+    };
+    cx.named(naming, |cx| ask(cx, key, Op::Store(store), STORE))
 }
 
 /// Removes what was stored where none was, before the engine refused a pair.

@@ -11,7 +11,9 @@ use nuthatch_commands::work::Work;
 use nuthatch_engine::namespace::{DATABASES, Namespace};
 use nuthatch_engine::{Condition, Item, Op, Removal, Reply, Store, StoreMode};
 use nuthatch_resp::{Copying, Error};
+use nuthatch_state::changes::Naming;
 use nuthatch_state::isolation::Isolation;
+use nuthatch_state::key_events::Event;
 
 use crate::edit::{CUT_ATTEMPTS, LONG, STEP};
 use crate::spot::{ATTEMPTS, Content, Found, ask, find, look};
@@ -208,7 +210,10 @@ impl Transfer {
         {
             return Ok(None);
         }
-        if !within(cx, namespaces[1], |cx| put(cx, self, found, long))? {
+        let stored = cx.named(Naming::Untold, |cx| {
+            within(cx, namespaces[1], |cx| put(cx, self, found, long))
+        });
+        if !stored? {
             return Ok(Some(Carried::Taken));
         }
         if self.verb != Verb::Copy {
@@ -216,9 +221,27 @@ impl Transfer {
                 condition: Condition::Cas(found.item.cas),
                 ..Removal::default()
             };
-            ask(cx, &self.key, Op::Remove(removal), Kind::Nothing);
+            cx.named(Naming::Untold, |cx| {
+                ask(cx, &self.key, Op::Remove(removal), Kind::Nothing)
+            });
         }
+        self.tell(cx, namespaces[1]);
         Ok(Some(Carried::Done))
+    }
+}
+
+impl Transfer {
+    /// Tells subscribers: both names, the old one first, as Redis does.
+    fn tell(&self, cx: &mut Context<'_, '_>, to: Namespace) {
+        let (from, arrived) = match self.verb {
+            Verb::Rename | Verb::RenameAbsent => (Some(Event::RenameFrom), Event::RenameTo),
+            Verb::Move => (Some(Event::MoveFrom), Event::MoveTo),
+            Verb::Copy => (None, Event::CopyTo),
+        };
+        if let Some(from) = from {
+            cx.tell_event(from, &self.key);
+        }
+        within(cx, to, |cx| cx.tell_event(arrived, &self.to));
     }
 }
 

@@ -12,6 +12,8 @@ use nuthatch_resp::{
     Decimal, Error, Eval, ExpiryForm, Lifetime, Set, SetAnswer, StoreCondition, ValueCommand,
     integer, range,
 };
+use nuthatch_state::changes::Naming;
+use nuthatch_state::key_events::Event;
 
 use crate::edit::{self, Edit, Place};
 use crate::phase::Phase;
@@ -136,7 +138,12 @@ fn changed(cx: &mut Context<'_, '_>, set: &Set<'_>) -> Result<Outcome, Error<'st
         Lifetime::Until(moment) => cx.expiry_at(moment),
         Lifetime::Forever | Lifetime::Keep => Expiry::Never,
     };
-    let outcome = change(cx, set.key, CountAs::Store, |found| {
+    // A lifetime that is kept is not told.
+    let naming = match set.lifetime {
+        Lifetime::Keep => Naming::As(Event::Set),
+        Lifetime::Forever | Lifetime::Until(_) => Naming::ByOperation,
+    };
+    let decide = |found: Option<Found>| {
         let stays = match set.when {
             StoreCondition::Always => false,
             StoreCondition::Absent => found.is_some(),
@@ -160,7 +167,8 @@ fn changed(cx: &mut Context<'_, '_>, set: &Set<'_>) -> Result<Outcome, Error<'st
                 answer: (true, old),
             }),
         })
-    });
+    };
+    let outcome = cx.named(naming, |cx| change(cx, set.key, CountAs::Store, decide));
     if let Ok((false, _)) = outcome {
         count_refused(cx, set.key, set.value);
     }
@@ -222,7 +230,7 @@ fn replace_range(
     range: Range<usize>,
     piece: &[u8],
 ) -> Result<i64, Error<'static>> {
-    change(cx, key, CountAs::Store, |found| {
+    let decide = |found| {
         let (mut value, expiry, flags) = parts(found, range.end)?;
         value.resize(value.len().max(range.end), 0);
         value[range.clone()].copy_from_slice(piece);
@@ -233,6 +241,9 @@ fn replace_range(
             flags,
             delta: None,
         }))
+    };
+    cx.named(Naming::As(Event::SetRange), |cx| {
+        change(cx, key, CountAs::Store, decide)
     })
 }
 
@@ -252,7 +263,8 @@ fn is_long(found: &Option<Found>) -> bool {
 
 /// Adds to a number, or to 0 if there is none.
 fn add(cx: &mut Context<'_, '_>, key: &[u8], by: i64) -> Result<i64, Error<'static>> {
-    change(cx, key, CountAs::Delta { is_down: by < 0 }, |found| {
+    let as_what = CountAs::Delta { is_down: by < 0 };
+    let decide = |found: Option<Found>| {
         let absent = found.is_none();
         if is_long(&found) {
             return Err(Error::NOT_INTEGER);
@@ -270,6 +282,9 @@ fn add(cx: &mut Context<'_, '_>, key: &[u8], by: i64) -> Result<i64, Error<'stat
             delta: delta(number, by),
             answer: sum,
         }))
+    };
+    cx.named(Naming::As(Event::IncrBy), |cx| {
+        change(cx, key, as_what, decide)
     })
 }
 
@@ -288,7 +303,7 @@ fn increment_decimal(
     by: Decimal,
 ) -> Result<Vec<u8>, Error<'static>> {
     let is_down = by.is_negative();
-    change(cx, key, CountAs::Delta { is_down }, |found| {
+    let decide = |found: Option<Found>| {
         let absent = found.is_none();
         if is_long(&found) {
             return Err(Error::NOT_FLOAT);
@@ -310,6 +325,9 @@ fn increment_decimal(
             delta: None,
             answer: text,
         }))
+    };
+    cx.named(Naming::As(Event::IncrByFloat), |cx| {
+        change(cx, key, CountAs::Delta { is_down }, decide)
     })
 }
 

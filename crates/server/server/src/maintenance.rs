@@ -52,6 +52,7 @@ pub(crate) fn run(shared: &Arc<ServerState>) {
         let more = step(shared, &mut handle, &mut leftovers, now);
         publish_growth(shared, &mut index);
         tell_gone(shared, now);
+        shared.tell_key_events();
         refusals.log_first(shared);
         trims.look(shared);
         end_want(shared);

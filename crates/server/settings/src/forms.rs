@@ -13,6 +13,7 @@ use nuthatch_security::ciphers::Ciphers;
 
 use crate::about::{About, Kind};
 use crate::administration::Actions;
+use crate::key_events::KeyEvents;
 
 /// How a value is said. Settings name a form as a type; there are no values of it.
 pub trait Form {
@@ -592,6 +593,28 @@ impl Single for ActionList {
 
 impl Gives<Actions> for ActionList {
     fn value(said: &Option<Actions>, _about: &About) -> Result<Actions, String> {
+        Ok(said.unwrap_or_default())
+    }
+}
+
+/// Redis' letters for events about keys.
+pub struct Letters;
+
+impl Single for Letters {
+    const KIND: Kind = Kind::Text;
+    type Value = KeyEvents;
+
+    fn parse(word: Option<&OsStr>, _about: &About) -> Result<KeyEvents, String> {
+        text(word)?.parse().map_err(str::to_owned)
+    }
+
+    fn show(value: &KeyEvents) -> String {
+        quoted(value)
+    }
+}
+
+impl Gives<KeyEvents> for Letters {
+    fn value(said: &Option<KeyEvents>, _about: &About) -> Result<KeyEvents, String> {
         Ok(said.unwrap_or_default())
     }
 }

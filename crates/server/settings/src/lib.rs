@@ -14,6 +14,7 @@ pub mod address;
 pub mod administration;
 pub mod config;
 pub mod forms;
+pub mod key_events;
 mod persistence;
 mod shown;
 mod table;

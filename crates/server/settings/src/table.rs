@@ -16,6 +16,7 @@ use crate::about::{About, Range, Reload, Setting};
 use crate::administration::Actions;
 use crate::config::{Listen, NewestTls, OnVerbosity};
 use crate::forms::*;
+use crate::key_events::KeyEvents;
 use crate::persistence::Persistence;
 use crate::shown::{self, yes_no};
 use crate::{default_of, value_of};
@@ -165,6 +166,13 @@ settings! {
         "Run scripts of Redis' clients in Lua. Such a script has the engine to itself until it ends: see docs/redis.md" {
             name: "lua",
             manual: "run [scripts in Lua](redis.md#lua). While one runs, nobody else is served",
+        }
+        notify_keyspace_events: Letters => fixed key_events: KeyEvents,
+        "Tell Redis' clients what happens to keys, by Redis' letters: Ex tells what has expired, KEA everything; none tells \
+         nothing" {
+            name: "notify-keyspace-events", value: "LETTERS",
+            manual: "tell Redis' clients [what happens to keys](redis.md#events), by Redis' letters; CONFIG SET changes it",
+            example: "\"\"",
         }
         enable_largepages: Switch,
         "Accepted for compatibility with memcached, without effect: large memory pages are used wherever the system has \

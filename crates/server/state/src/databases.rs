@@ -92,6 +92,11 @@ impl Databases {
         Namespace::numbered(self.namespaces[database].load(Ordering::Acquire))
     }
 
+    /// The database that has a namespace, or that has had it until a moment ago, if there is one.
+    pub fn database_of(&self, namespace: Namespace) -> Option<usize> {
+        (0..DATABASES).find(|database| self.namespace(*database) == namespace)
+    }
+
     /// The namespaces of all, at one moment.
     pub fn mapping(&self) -> Mapping {
         self.mapping_of(&self.generation.lock())

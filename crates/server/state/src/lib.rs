@@ -15,6 +15,7 @@ pub mod changes;
 pub mod databases;
 pub mod hold;
 pub mod isolation;
+pub mod key_events;
 pub mod keyspace;
 pub mod last_flush;
 pub mod limits;

@@ -14,6 +14,7 @@ use nuthatch_settings::config::{By, Config, Protocol};
 use crate::accounts::Accounts;
 use crate::databases::Databases;
 use crate::hold::Hold;
+use crate::key_events::KeyspaceEvents;
 use crate::last_flush::LastFlush;
 use crate::live::{Live, LiveCell};
 use crate::noted::Noted;
@@ -70,6 +71,8 @@ pub struct ServerState {
     pub channels: Arc<Channels>,
     /// The keys that Redis' clients track.
     pub tracking: Arc<Tracking>,
+    /// What subscribers are told of keys.
+    pub key_events: Arc<KeyspaceEvents>,
     /// The limits on what waits for clients that are sent something unasked.
     pub mail_bounds: Arc<Bounds>,
     /// Settings that Redis' clients set, and that change nothing.
@@ -94,6 +97,8 @@ impl ServerState {
         let (tracking, mail_bounds) = (Tracking::default(), Bounds::default());
         tracking.suit(memory);
         mail_bounds.suit(memory);
+        let channels: Arc<Channels> = Arc::default();
+        let key_events = KeyspaceEvents::new(Arc::clone(&channels), config.key_events);
         Self {
             clock: Clock::start(),
             live: LiveCell::new(Live::from(&config)),
@@ -110,8 +115,9 @@ impl ServerState {
             walks: Walks::default(),
             databases: Databases::default(),
             last_flush: LastFlush::default(),
-            channels: Arc::default(),
+            channels,
             tracking: Arc::new(tracking),
+            key_events: Arc::new(key_events),
             mail_bounds: Arc::new(mail_bounds),
             noted: Noted::default(),
             scripts: Library::default(),
@@ -121,12 +127,26 @@ impl ServerState {
         }
     }
 
-    /// Who is told of items that the engine evicts.
+    /// Who is told of items that the engine removes.
     pub fn witness(&self) -> Arc<Witness> {
         Arc::new(Witness {
             watchers: Arc::clone(&self.telemetry.watchers),
             tracking: Arc::clone(&self.tracking),
+            key_events: Arc::clone(&self.key_events),
         })
+    }
+
+    /// Tells subscribers what the engine has done to keys.
+    pub fn tell_key_events(&self) {
+        self.key_events.tell_waiting(&self.databases);
+    }
+
+    /// True if somebody is told of requests beside those who are answered.
+    #[inline]
+    pub fn is_watched(&self) -> bool {
+        !self.telemetry.watchers.wanted().is_empty()
+            || self.tracking.is_used()
+            || self.key_events.is_used()
     }
 
     /// The addresses at which clients of the protocols that `is_it` accepts are served.

@@ -246,12 +246,27 @@ pub trait Reclaim: Engine + HasStore<Placement: MakeRoom<Self>> {
         }
     }
 
-    /// Keeps a copy for the listener of an item that has left the index. `live` is the cause if it was alive. The
-    /// caller holds no lock and still owns the item's memory.
+    /// Keeps a copy for the listener of an item that has left the index, and reports one that had expired. `live` is the cause
+    /// if it was alive. The caller holds no lock and still owns the item's memory.
     #[inline]
     fn note_left(&self, local: &Self::Local, now: Time, live: RemovalCause, gone: &Unlinked) {
         if self.removals().is_some() {
             self.note_left_to_listener(local, now, live, gone);
+        }
+        if gone.header().is_expired(now) {
+            self.report_expiry(gone);
+        }
+    }
+
+    /// Reports an item that had expired to the sink of evictions, if one is set and wants that.
+    #[cold]
+    fn report_expiry(&self, gone: &Unlinked) {
+        let store = self.store();
+        let Some(evictions) = store.evictions.get().filter(|to| to.are_expiries_wanted()) else {
+            return;
+        };
+        if let Some(key) = store.copy_key(gone.address()) {
+            evictions.expired(key.bytes());
         }
     }
 

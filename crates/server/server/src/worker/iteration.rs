@@ -378,6 +378,7 @@ impl Worker {
                     now,
                     present: Default::default(),
                     tracker: None,
+                    naming: Default::default(),
                     holds_writes: held.holds_writes(),
                     turn: index as u32,
                     info,

@@ -209,7 +209,8 @@ impl<R> WatchedReplies<'_, '_, R> {
 
     /// Makes the line of a reply, if it has one.
     pub fn note(&mut self, index: usize, reply: &Reply) {
-        self.changes.replied(index, &self.requests[index].op, reply);
+        let op = &self.requests[index].op;
+        self.changes.replied(index, op, reply, self.now);
         let (status, item) = match reply {
             Reply::Stored(item)
             | Reply::Number(_, item)
@@ -269,7 +270,8 @@ impl<R: Replies<AnyValue>> Replies<AnyValue> for WatchedReplies<'_, '_, R> {
     fn commit(&mut self, index: usize) {
         self.inner.commit(index);
         if let Some(item) = self.item.take() {
-            self.changes.read(index, &self.requests[index].op, &item);
+            let op = &self.requests[index].op;
+            self.changes.read(index, op, &item, self.now);
         }
         self.fetch(index, self.value_len);
     }
@@ -281,7 +283,8 @@ impl<R: Replies<AnyValue>> Replies<AnyValue> for WatchedReplies<'_, '_, R> {
 
     fn large(&mut self, index: usize, item: &Item, value: AnyValue) {
         self.inner.large(index, item, value);
-        self.changes.read(index, &self.requests[index].op, item);
+        let op = &self.requests[index].op;
+        self.changes.read(index, op, item, self.now);
         self.fetch(index, Some(item.value_len));
     }
 
