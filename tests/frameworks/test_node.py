@@ -11,7 +11,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.mark.parametrize("program", ["limits.js", "stores.js", "tracking.js"])
+@pytest.mark.parametrize("program", ["events.js", "limits.js", "stores.js", "tracking.js"])
 def test_node(program, server):  # noqa: F811
     converse(["node", HERE / "node" / program], server.port, NODE_PATH=str(MODULES))
 

@@ -175,6 +175,7 @@ fn stats(lines: &mut Lines, cx: &Context<'_, '_>) {
     lines.line("tracking_total_keys", tracked.keys);
     lines.line("tracking_total_items", tracked.pairs);
     lines.line("tracking_total_prefixes", tracked.prefixes);
+    lines.line("keyspace_events_left_out", cx.shared.key_events.left_out());
     lines.line(
         "client_output_buffer_limit_disconnections",
         totals.slow_subscribers,

@@ -45,7 +45,6 @@ fn events_of(op: &Op<'_>, reply: &Reply, now: Time) -> [Option<Event>; 2] {
     };
     let stored = |expiry| match expiry {
         Expiry::Never => [Some(Event::Set), None],
-        past if past.is_past(now) => [Some(Event::Del), None],
         Expiry::At(_) => [Some(Event::Set), Some(Event::Expire)],
     };
     match (op, reply) {

@@ -7,6 +7,7 @@
 //! * [`administration`]: who may change the server
 //! * [`bad_input`]: what clients should not send
 //! * [`hash`]: the index of the running server
+//! * [`key_events`]: what is told of keys that change
 //! * [`large`]: values that arrive and leave in pieces
 //! * [`long_keys`]: keys of Redis' clients that are longer than memcached's
 //! * [`lua`]: scripts in Lua
@@ -33,6 +34,7 @@ mod cpserver;
 mod databases;
 pub mod fixture;
 mod hash;
+mod key_events;
 mod large;
 mod long_keys;
 mod lua;
