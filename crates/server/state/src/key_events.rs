@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use nuthatch_base::sync::mutex::Mutex;
 use nuthatch_channels::channels::{Channels, Published};
 use nuthatch_engine::namespace::Namespace;
-use nuthatch_resp::ChannelKind;
+use nuthatch_resp::{ChannelKind, PATTERN_LEN_MAX};
 use nuthatch_settings::key_events::{Class, KeyEvents};
 
 use crate::databases::Databases;
@@ -19,6 +19,9 @@ use crate::databases::Databases;
 /// The most bytes of what waits, each event with this much beside its key.
 const WAITING_MAX: usize = 1 << 20;
 const WAITING_OVERHEAD: usize = 64;
+
+/// So many bytes that are compared with a word of a pattern count as one more client that is told.
+const BYTES_OF_CLIENT: usize = 256;
 
 /// What has happened to a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,7 +160,7 @@ impl KeyspaceEvents {
         self.any_waits.store(true, Ordering::Relaxed);
     }
 
-    /// Tells what waits. Returns how many clients were told, and how many patterns were looked at.
+    /// Tells what waits. Returns how many clients were told, and how many patterns were compared, as work.
     pub fn tell_waiting(&self, databases: &Databases) -> usize {
         if !self.any_waits.load(Ordering::Relaxed) {
             return 0;
@@ -197,12 +200,16 @@ impl KeyspaceEvents {
     }
 
     fn publish(&self, channel: &[u8], text: &[u8]) -> usize {
+        // As of PUBLISH: all patterns are compared with it.
+        if channel.len() > PATTERN_LEN_MAX {
+            return 0;
+        }
         let Published {
             receivers,
             compared,
-            ..
+            words,
         } = self.channels.publish(ChannelKind::Channel, channel, text);
-        receivers + compared
+        receivers + compared + channel.len().saturating_mul(words) / BYTES_OF_CLIENT
     }
 }
 
