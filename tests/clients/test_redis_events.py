@@ -2,6 +2,7 @@
 
 import pytest
 import redis
+from conftest import ENGINE
 from pymemcache.client.base import Client
 from redis_judge import Redis, needs_redis, version
 from test_redis import Ours
@@ -43,6 +44,10 @@ def told(server, flags):
     return [event for event in events if b"expired" not in event[0] + event[1]]
 
 
+# Partitions tell no expiries.
+tells_expiries = pytest.mark.skipif(ENGINE.startswith(("cphash", "lockhash")), reason=f"{ENGINE} does not tell what expires")
+
+
 @pytest.fixture(scope="module")
 def ours(tmp_path_factory):
     server = Ours(tmp_path_factory.mktemp("ours"))
@@ -61,6 +66,7 @@ def test_events_are_those_of_redis(ours, tmp_path, flags):
         judge.end()
 
 
+@tells_expiries
 def test_what_expires_is_told(ours):
     """Nobody asks for the keys: the server itself removes them."""
     with redis.Redis(port=ours.port) as client, redis.Redis(port=ours.port).pubsub() as subscriber:
@@ -73,6 +79,7 @@ def test_what_expires_is_told(ours):
         assert {subscriber.get_message(timeout=60)["data"] for _ in keys} == keys
 
 
+@tells_expiries
 def test_what_expires_is_told_before_its_key_is_set_again(ours):
     with redis.Redis(port=ours.port) as client, redis.Redis(port=ours.port).pubsub() as subscriber:
         client.config_set("notify-keyspace-events", "KA")

@@ -3,10 +3,11 @@
 
 use nuthatch_channels::tracking::Tracking;
 use nuthatch_engine::namespace::Namespace;
-use nuthatch_engine::{Expiry, Item, Key, Leave, Op, Reply, Request, StoreMode, Time};
+use nuthatch_engine::{Expiry, Item, Key, Leave, Op, Read, Reply, Request, StoreMode, Time};
 
 use crate::key_events::Event;
 use crate::server_state::ServerState;
+use crate::telemetry::watch::replies::is_made;
 
 /// The changes of a batch.
 pub struct Changes<'t> {
@@ -59,11 +60,21 @@ fn events_of(op: &Op<'_>, reply: &Reply, now: Time) -> [Option<Event>; 2] {
         },
         (Op::Delta(delta), Reply::Number(..)) => [Some(Event::IncrBy), delta.touch.map(lifetime)],
         (Op::Delta(_), Reply::Created(..)) => [Some(Event::IncrBy), None],
-        (Op::Read(read), Reply::Found(item)) => match (read.touch, read.vivify) {
-            (_, Some(expiry)) if item.won && item.value_len == 0 && !item.fetched => stored(expiry),
-            (Some(expiry), _) => [Some(lifetime(expiry)), None],
-            (None, _) => [None, None],
-        },
+        // As the watchers' lines know an item that the read has made.
+        (
+            Op::Read(Read {
+                vivify: Some(expiry),
+                ..
+            }),
+            Reply::Found(item),
+        ) if is_made(op, item) => stored(*expiry),
+        (
+            Op::Read(Read {
+                touch: Some(expiry),
+                ..
+            }),
+            Reply::Found(_),
+        ) => [Some(lifetime(*expiry)), None],
         _ => [None, None],
     }
 }

@@ -36,7 +36,7 @@ pub struct WatchedReplies<'w, 'a, R> {
 }
 
 /// True if a read has made this item, because it found none.
-fn is_made(op: &Op<'_>, item: &Item) -> bool {
+pub fn is_made(op: &Op<'_>, item: &Item) -> bool {
     let makes = matches!(op, Op::Read(read) if read.vivify.is_some());
     // An empty item that another client made is recognised by `won`: another client has won it.
     makes && item.won && !item.stale && !item.fetched && item.value_len == 0
