@@ -140,9 +140,7 @@ fn try_set(
     let words: Vec<&[u8]> = pairs.collect();
     let pairs = words.as_chunks::<2>().0;
     let settings = settings(cx);
-    let (mut limit, mut noted, mut output, mut table, mut told) =
-        (None, Vec::new(), None, None, None);
-    let memory = cx.shared.engine.stats().memory_limit;
+    let mut asked = Asked::default();
     for (at, [word, value]) in pairs.iter().enumerate() {
         let name = word.to_ascii_lowercase();
         let why = |why| Error::Config { name: word, why };
@@ -154,50 +152,73 @@ fn try_set(
         if before.any(|[before, _]| before.eq_ignore_ascii_case(word)) {
             return refused(&why("duplicate parameter"));
         }
-        if *known == "maxmemory" {
-            match bytes(value) {
-                Some(bytes) => limit = Some(bytes),
-                None => return refused(&why("argument must be a memory value")),
-            }
-        } else if *known == OUTPUT_LIMIT {
-            match output_asked(value, memory) {
-                Ok(hard) => output = hard,
-                Err(reason) => return refused(&why(reason)),
-            }
-        } else if *known == TABLE_LIMIT {
-            match table_asked(value, memory) {
-                Ok(pairs) => table = pairs,
-                Err(reason) => return refused(&why(reason)),
-            }
-        } else if *known == KEY_EVENTS {
-            match key_events_asked(value) {
-                Ok(events) => told = Some(events),
-                Err(reason) => return refused(&why(reason)),
-            }
-        } else if let Some(checked) = cx.shared.noted.check(known, value) {
-            match checked {
-                Ok(value) => noted.push((*known, value)),
-                Err(reason) => return refused(&why(reason)),
-            }
-        } else if now.as_bytes() != *value {
-            return refused(&why("it cannot be changed here"));
+        let taken = match asked.take(cx, known, value) {
+            Ok(false) if now.as_bytes() != *value => Err("it cannot be changed here"),
+            taken => taken,
+        };
+        if let Err(reason) = taken {
+            return refused(&why(reason));
         }
     }
-    if let Some(why) = limit.and_then(|bytes| set_memory(cx, bytes).err()) {
+    if let Err(why) = asked.apply(cx) {
         let name = b"maxmemory";
         return refused(&Error::Config { name, why });
     }
-    if let Some(bytes) = output {
-        cx.shared.mail_bounds.set_each_max(bytes);
-    }
-    if let Some(pairs) = table {
-        cx.shared.tracking.set_pairs_max(pairs);
-    }
-    if let Some(events) = told {
-        cx.shared.key_events.ask(events);
-    }
-    cx.shared.note_settings(noted);
     Some(())
+}
+
+/// What a CONFIG SET asks for, checked.
+#[derive(Default)]
+struct Asked {
+    memory: Option<usize>,
+    output: Option<usize>,
+    table: Option<usize>,
+    key_events: Option<KeyEvents>,
+    noted: Vec<(&'static str, String)>,
+}
+
+impl Asked {
+    /// Takes a setting. False if it is none that can be changed. Errors: the reason.
+    fn take(
+        &mut self,
+        cx: &Context<'_, '_>,
+        name: &'static str,
+        value: &[u8],
+    ) -> Result<bool, &'static str> {
+        let memory = cx.shared.engine.stats().memory_limit;
+        match name {
+            "maxmemory" => {
+                let bytes = bytes(value).ok_or("argument must be a memory value")?;
+                self.memory = Some(bytes);
+            }
+            OUTPUT_LIMIT => self.output = output_asked(value, memory)?,
+            TABLE_LIMIT => self.table = table_asked(value, memory)?,
+            KEY_EVENTS => self.key_events = Some(key_events_asked(value)?),
+            _ => match cx.shared.noted.check(name, value) {
+                Some(checked) => self.noted.push((name, checked?)),
+                None => return Ok(false),
+            },
+        }
+        Ok(true)
+    }
+
+    /// Changes the settings. Errors: the reason why the memory limit cannot be this; then nothing has changed.
+    fn apply(self, cx: &Context<'_, '_>) -> Result<(), &'static str> {
+        if let Some(bytes) = self.memory {
+            set_memory(cx, bytes)?;
+        }
+        if let Some(bytes) = self.output {
+            cx.shared.mail_bounds.set_each_max(bytes);
+        }
+        if let Some(pairs) = self.table {
+            cx.shared.tracking.set_pairs_max(pairs);
+        }
+        if let Some(events) = self.key_events {
+            cx.shared.key_events.ask(events);
+        }
+        cx.shared.note_settings(self.noted);
+        Ok(())
+    }
 }
 
 /// The hard limit for subscribers, if one was asked for. Errors: the reason.

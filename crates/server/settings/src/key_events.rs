@@ -38,6 +38,7 @@ const LETTERS: [(char, Option<Class>); 12] = [
 
 /// How many of them `A` stands for, from the first on.
 const ALL: usize = 10;
+const ALL_BITS: u16 = (1 << ALL) - 1;
 
 /// What was asked for, a bit for each letter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,7 +59,7 @@ impl KeyEvents {
     pub fn has(self, class: Class) -> bool {
         let mut letters = LETTERS.iter();
         let place = letters.position(|(_, its)| *its == Some(class));
-        place.is_some_and(|place| self.0 & 1 << place != 0)
+        place.is_some_and(|place| self.0 & (1 << place) != 0)
     }
 
     /// True if anybody can be told of anything.
@@ -76,11 +77,11 @@ impl FromStr for KeyEvents {
 
     fn from_str(text: &str) -> Result<Self, &'static str> {
         let bits = text.chars().try_fold(0, |bits, letter| match letter {
-            'A' => Ok(bits | (1 << ALL) - 1),
+            'A' => Ok(bits | ALL_BITS),
             'm' => Err("key misses (m) are not told here"),
             'n' => Err("new keys (n) are not told here"),
             _ => match LETTERS.iter().position(|(its, _)| *its == letter) {
-                Some(place) => Ok(bits | 1 << place),
+                Some(place) => Ok(bits | (1 << place)),
                 None => Err("Invalid event class character. Use 'Ag$lshzxeKEtd'."),
             },
         });
@@ -91,8 +92,7 @@ impl FromStr for KeyEvents {
 /// As Redis shows them.
 impl fmt::Display for KeyEvents {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let all = (1 << ALL) - 1;
-        let first = match self.0 & all == all {
+        let first = match self.0 & ALL_BITS == ALL_BITS {
             true => {
                 out.write_str("A")?;
                 ALL
@@ -100,7 +100,7 @@ impl fmt::Display for KeyEvents {
             false => 0,
         };
         for (place, (letter, _)) in LETTERS.iter().enumerate().skip(first) {
-            if self.0 & 1 << place != 0 {
+            if self.0 & (1 << place) != 0 {
                 write!(out, "{letter}")?;
             }
         }

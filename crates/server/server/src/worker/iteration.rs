@@ -343,10 +343,9 @@ impl Worker {
             ..
         } = self;
         let mut batch = self.batch.take(shared.config.batch_max.get());
-        let hasher = shared.engine.hasher();
+        let (hasher, logged) = (shared.engine.hasher(), conversation::is_logged());
         // Bytes of copied output of all turns.
         let mut written = 0;
-        let logged = conversation::is_logged();
         let mut peers = match of_datagrams {
             false => Peers::Connections(connections),
             true => Peers::Datagrams(datagrams, datagram_sockets),
