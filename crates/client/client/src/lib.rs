@@ -2,14 +2,35 @@
 
 #![forbid(unsafe_code)]
 
+mod address;
+mod backoff;
+mod call;
+mod client;
+mod connection;
 mod error;
+mod input;
 mod key;
 mod lifetime;
+mod link;
+mod many;
+mod operation;
+mod options;
+mod queue;
+mod ring;
+mod roles;
+mod site;
+#[cfg(feature = "tls")]
+mod tls;
+mod transport;
 mod wire;
 
+pub use client::Client;
 pub use error::{CarriedOut, Error};
 pub use key::{BINARY_KEY_MAX, KEY_MAX};
 pub use lifetime::Keep;
+pub use many::Many;
+pub use operation::{Item, Outcome};
+pub use options::{Distribution, Login, Options, TlsFiles, WhenFull};
 
 /// The parser of replies, for its fuzz target.
 #[cfg(any(fuzzing, test))]

@@ -1,0 +1,288 @@
+//! One connection for threads, which send and read by themselves (`roles.rs`).
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Instant;
+
+use crate::call::{Call, Waiter};
+use crate::input::{Input, said};
+use crate::options::WhenFull;
+use crate::queue::{Queue, State};
+use crate::transport::{Ready, Transport};
+use crate::wire::{Reply, Request};
+use crate::{CarriedOut, Error, Options};
+
+/// How often one thread goes on to send what others have added. Then another one has to.
+const ROUNDS: usize = 16;
+
+/// A connection.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    queue: Queue,
+    transport: Transport,
+    /// Of who sends.
+    outgoing: Mutex<Outgoing>,
+    /// Of who reads.
+    input: Mutex<Input>,
+    options: Arc<Options>,
+}
+
+/// Bytes that were taken from the queue, of which the first were sent.
+#[derive(Debug, Default)]
+pub(crate) struct Outgoing {
+    bytes: Vec<u8>,
+    sent: usize,
+}
+
+/// What sending came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sending {
+    /// There is nothing left.
+    Through,
+    /// The socket takes no more.
+    Blocked,
+    /// Others add as fast as this one sends.
+    More,
+}
+
+/// What a thread does next that waits.
+enum Next<T> {
+    Return(T),
+    GiveUp,
+    Send,
+    Read(Ready),
+    Sleep,
+}
+
+impl Connection {
+    pub fn new(transport: Transport, options: Arc<Options>) -> Self {
+        Self {
+            queue: Queue::new(options.requests_max, options.bytes_max),
+            transport,
+            outgoing: Mutex::default(),
+            input: Mutex::new(Input::new(options.value_max)),
+            options,
+        }
+    }
+
+    /// Whether and why it is over.
+    pub fn death(&self) -> Option<Arc<str>> {
+        self.queue.death()
+    }
+
+    /// Ends it: what came can be no reply.
+    pub fn end(&self, reason: &str) {
+        self.queue.die(reason);
+    }
+
+    /// Adds a call and sends it, unless somebody else will. Then [`Connection::finish`] has to follow.
+    pub fn start(&self, requests: &[Request<'_>], deadline: Instant) -> Result<Arc<Call>, Error> {
+        let mut is_first = true;
+        let enter = |state: &mut State| {
+            let entered = self.queue.enter(state, requests, Instant::now());
+            let is_refused =
+                std::mem::take(&mut is_first) && self.options.when_full == WhenFull::Fail;
+            match entered.transpose() {
+                None if is_refused => Some(Err(Error::Full)),
+                other => other,
+            }
+        };
+        let here = || Waiter::Thread(thread::current());
+        let entered = self.wait(deadline, enter, |state| state.wait_for_room(here()));
+        let call = entered.unwrap_or(Err(Error::Timeout {
+            carried_out: CarriedOut::No,
+        }))?;
+        if self.takes_over_sending() {
+            self.send(None);
+        }
+        Ok(call)
+    }
+
+    /// Waits for the call's replies.
+    pub fn finish(&self, call: &Arc<Call>, deadline: Instant) -> Result<Vec<Reply>, Error> {
+        let here = |_: &mut State| call.wait(Waiter::Thread(thread::current()));
+        if let Some(outcome) = self.wait(deadline, |_| call.take(), here) {
+            return outcome;
+        }
+        self.abandon(call);
+        Err(Error::Timeout {
+            carried_out: CarriedOut::Maybe,
+        })
+    }
+
+    /// Nobody waits for the call any more. A connection whose replies are too late is ended.
+    pub fn abandon(&self, call: &Arc<Call>) {
+        call.abandon();
+        let late = self.queue.lock().oldest(Instant::now());
+        if late > self.options.timeout.saturating_add(self.options.late_max) {
+            self.end(&format!("no reply for {} ms", late.as_millis()));
+        }
+    }
+
+    /// Waits until `goal` has something, and works for all meanwhile. None: it had nothing until the deadline. `register` sees to
+    /// it that this thread is woken.
+    fn wait<T>(
+        &self,
+        deadline: Instant,
+        mut goal: impl FnMut(&mut State) -> Option<T>,
+        register: impl Fn(&mut State),
+    ) -> Option<T> {
+        let mut reads = false;
+        let mut may_send_first = true;
+        loop {
+            let (next, woken) =
+                self.next(&mut reads, may_send_first, deadline, &mut goal, &register);
+            if let Some(waiter) = woken {
+                waiter.wake();
+            }
+            match next {
+                Next::Return(found) => return Some(found),
+                Next::GiveUp => return None,
+                Next::Send => {
+                    self.send(Some(deadline));
+                    // Once for what was left to it; who goes on adding finds somebody else to send it.
+                    may_send_first = false;
+                }
+                Next::Read(wanted) => {
+                    self.read(wanted, deadline);
+                    may_send_first = true;
+                }
+                Next::Sleep => {
+                    thread::park_timeout(deadline.saturating_duration_since(Instant::now()))
+                }
+            }
+        }
+    }
+
+    /// What this thread is to do, decided under the lock; and who is to be woken for it.
+    fn next<T>(
+        &self,
+        reads: &mut bool,
+        may_send_first: bool,
+        deadline: Instant,
+        goal: &mut impl FnMut(&mut State) -> Option<T>,
+        register: &impl Fn(&mut State),
+    ) -> (Next<T>, Option<Waiter>) {
+        let mut state = self.queue.lock();
+        let is_to_send = state.is_to_send(*reads) && !state.is_dead();
+        if *reads && is_to_send && may_send_first {
+            state.roles.is_sending = true;
+            return (Next::Send, None);
+        }
+        if let Some(found) = goal(&mut state) {
+            return (Next::Return(found), state.leave(*reads));
+        }
+        if Instant::now() >= deadline {
+            return (Next::GiveUp, state.leave(*reads));
+        }
+        if is_to_send {
+            state.roles.is_sending = true;
+            return (Next::Send, None);
+        }
+        if *reads || !state.roles.is_reading {
+            *reads = true;
+            state.begin_to_read();
+            let wanted = Ready {
+                to_read: true,
+                to_write: state.roles.watches_room,
+            };
+            return (Next::Read(wanted), None);
+        }
+        register(&mut state);
+        (Next::Sleep, None)
+    }
+
+    fn takes_over_sending(&self) -> bool {
+        let mut state = self.queue.lock();
+        let is_to_send = state.is_to_send(false) && !state.roles.is_blocked;
+        state.roles.is_sending |= is_to_send;
+        is_to_send
+    }
+
+    /// Sends for all; this thread has taken that over. It waits for a socket that takes no bytes if there is a deadline.
+    fn send(&self, deadline: Option<Instant>) {
+        let mut outgoing = self.outgoing.lock().unwrap_or_else(PoisonError::into_inner);
+        let was_blocked = self.queue.lock().roles.is_blocked;
+        let ready = match deadline {
+            Some(deadline) if was_blocked => self.transport.wait(
+                Ready {
+                    to_read: false,
+                    to_write: true,
+                },
+                deadline,
+            ),
+            _ => Ok(Ready::default()),
+        };
+        let sending = ready.and_then(|_| outgoing.send(&self.transport, &self.queue, ROUNDS));
+        drop(outgoing);
+        let mut state = self.queue.lock();
+        state.roles.is_sending = false;
+        match sending {
+            Ok(sending) => {
+                state.roles.has_rest = sending == Sending::Blocked;
+                state.roles.is_blocked = sending == Sending::Blocked;
+            }
+            Err(error) => {
+                drop(state);
+                self.queue.die(&said(error));
+            }
+        }
+    }
+
+    /// Waits for the socket, reads and hands out; this thread has taken that over.
+    fn read(&self, wanted: Ready, deadline: Instant) {
+        let received = match self.transport.wait(wanted, deadline) {
+            Ok(ready) => {
+                let mut state = self.queue.lock();
+                state.roles.is_sleeping = false;
+                state.roles.is_blocked &= !ready.to_write;
+                drop(state);
+                if ready.to_read {
+                    let mut input = self.input.lock().unwrap_or_else(PoisonError::into_inner);
+                    input.receive(&self.transport, &self.queue)
+                } else {
+                    Ok(())
+                }
+            }
+            Err(error) => Err(said(error)),
+        };
+        if let Err(reason) = received {
+            self.queue.die(&reason);
+        }
+    }
+}
+
+impl Outgoing {
+    /// Sends what is left, and what has been added, in so many rounds at most. If it ends with [`Sending::Through`], it has seen
+    /// the queue empty.
+    pub fn send(
+        &mut self,
+        transport: &Transport,
+        queue: &Queue,
+        rounds: usize,
+    ) -> std::io::Result<Sending> {
+        for _ in 0..rounds {
+            if self.bytes.is_empty() {
+                let mut state = queue.lock();
+                if !state.has_output() {
+                    drop(state);
+                    return Ok(if transport.flush()? {
+                        Sending::Through
+                    } else {
+                        Sending::Blocked
+                    });
+                }
+                state.take_output(&mut self.bytes);
+            }
+            while self.sent < self.bytes.len() {
+                match transport.send(&self.bytes[self.sent..])? {
+                    0 => return Ok(Sending::Blocked),
+                    length => self.sent += length,
+                }
+            }
+            self.bytes.clear();
+            self.sent = 0;
+        }
+        Ok(Sending::More)
+    }
+}

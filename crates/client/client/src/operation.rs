@@ -1,0 +1,266 @@
+//! Operations: a request, and what its reply means.
+
+use std::time::Duration;
+
+use crate::key::Key;
+use crate::lifetime::{seconds, whole_seconds};
+use crate::wire::{Code, Details, Left, Mode, Reply, Request, Want};
+use crate::{Error, Keep};
+
+/// What became of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "a change may have had no effect"]
+pub enum Outcome {
+    /// It was made.
+    Done,
+    /// There is no such item.
+    NotFound,
+    /// The item was not stored: `add` found one, or `replace`, `append` or `prepend` found none.
+    NotStored,
+    /// Somebody else has changed the item since its number was read.
+    Changed,
+}
+
+/// An item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// Its value.
+    pub value: Vec<u8>,
+    /// The flags with which it was stored.
+    pub flags: u32,
+    /// A number that changes with the item, for `cas`.
+    pub cas: u64,
+    /// The time that is left, in whole seconds. None: it has no end.
+    pub left: Option<Duration>,
+}
+
+/// What a get with a lease found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Lease {
+    /// A value.
+    Hit(Vec<u8>),
+    /// This client is to compute the value, and to store it under this number. There may be an old one.
+    Won { cas: u64, old: Option<Vec<u8>> },
+    /// Another client is to; and there is an old one, unless it is the first.
+    Taken { old: Option<Vec<u8>> },
+}
+
+/// An operation on one key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Operation<'a, T> {
+    pub request: Request<'a>,
+    /// What the reply means. None: it is no reply to this.
+    read: fn(Code, Details) -> Option<Result<T, Error>>,
+}
+
+impl<T> Operation<'_, T> {
+    /// What the replies to the request mean, of which there is one.
+    pub fn read(&self, replies: Vec<Reply>) -> Result<T, Error> {
+        let Some(reply) = replies.into_iter().next() else {
+            return Err(Error::Unexpected("nothing".to_owned()));
+        };
+        if let Code::Refused(words) = reply.code {
+            return Err(refused(words));
+        }
+        // A value would be long, and is nobody else's business.
+        let what = match &reply.code {
+            Code::Value(_) => "a value".to_owned(),
+            other => format!("{other:?}"),
+        };
+        (self.read)(reply.code, reply.details).unwrap_or(Err(Error::Unexpected(what)))
+    }
+}
+
+fn refused(words: String) -> Error {
+    if words.contains("non-numeric") {
+        Error::NotANumber
+    } else {
+        Error::Refused(words)
+    }
+}
+
+pub(crate) fn get(key: Key<'_>) -> Operation<'_, Option<Vec<u8>>> {
+    value(key, Want::default())
+}
+
+pub(crate) fn get_and_touch(
+    key: Key<'_>,
+    lifetime: Option<Duration>,
+) -> Operation<'_, Option<Vec<u8>>> {
+    value(
+        key,
+        Want {
+            touch: Some(seconds(lifetime)),
+            ..Want::default()
+        },
+    )
+}
+
+fn value(key: Key<'_>, want: Want) -> Operation<'_, Option<Vec<u8>>> {
+    Operation {
+        request: Request::Get { key, want },
+        read: |code, _| match code {
+            Code::Value(value) => Some(Ok(Some(value))),
+            Code::Miss => Some(Ok(None)),
+            _ => None,
+        },
+    }
+}
+
+pub(crate) fn get_item(key: Key<'_>) -> Operation<'_, Option<Item>> {
+    let want = Want {
+        cas: true,
+        left: true,
+        ..Want::default()
+    };
+    Operation {
+        request: Request::Get { key, want },
+        read: |code, details| match code {
+            Code::Value(value) => Some(Ok(Some(Item {
+                value,
+                flags: details.flags,
+                cas: details.cas?,
+                left: match details.left? {
+                    Left::Forever => None,
+                    Left::Time(left) => Some(left),
+                },
+            }))),
+            Code::Miss => Some(Ok(None)),
+            _ => None,
+        },
+    }
+}
+
+pub(crate) fn store<'a>(
+    key: Key<'a>,
+    value: &'a [u8],
+    mode: Mode,
+    keep: Keep,
+    cas: Option<u64>,
+) -> Operation<'a, Outcome> {
+    Operation {
+        request: Request::Store {
+            key,
+            value,
+            mode,
+            flags: keep.flags,
+            lifetime: seconds(keep.lifetime),
+            cas,
+        },
+        read: outcome,
+    }
+}
+
+/// Stores whatever there is.
+pub(crate) fn set<'a>(key: Key<'a>, value: &'a [u8], keep: Keep) -> Operation<'a, ()> {
+    let Operation { request, .. } = store(key, value, Mode::Set, keep, None);
+    Operation {
+        request,
+        read: |code, _| matches!(code, Code::Done).then_some(Ok(())),
+    }
+}
+
+pub(crate) fn delete(key: Key<'_>, cas: Option<u64>) -> Operation<'_, Outcome> {
+    Operation {
+        request: Request::Delete { key, cas },
+        read: outcome,
+    }
+}
+
+pub(crate) fn make_stale(key: Key<'_>, lifetime: Duration) -> Operation<'_, Outcome> {
+    let lifetime = seconds(Some(lifetime));
+    Operation {
+        request: Request::MakeStale { key, lifetime },
+        read: outcome,
+    }
+}
+
+pub(crate) fn touch(key: Key<'_>, lifetime: Option<Duration>) -> Operation<'_, Outcome> {
+    let want = Want {
+        no_value: true,
+        touch: Some(seconds(lifetime)),
+        ..Want::default()
+    };
+    Operation {
+        request: Request::Get { key, want },
+        read: outcome,
+    }
+}
+
+pub(crate) fn count(key: Key<'_>, delta: u64, is_down: bool) -> Operation<'_, Option<u64>> {
+    Operation {
+        request: Request::Count {
+            key,
+            delta,
+            is_down,
+        },
+        read: |code, _| match code {
+            // memcached leaves spaces behind a number that has become shorter.
+            Code::Value(digits) => {
+                let digits = String::from_utf8(digits).ok()?;
+                Some(Ok(Some(digits.trim_end().parse().ok()?)))
+            }
+            Code::NotFound => Some(Ok(None)),
+            _ => None,
+        },
+    }
+}
+
+pub(crate) fn lease(
+    key: Key<'_>,
+    lease: Duration,
+    recompute: Option<Duration>,
+) -> Operation<'_, Lease> {
+    let want = Want {
+        cas: true,
+        vivify: Some(whole_seconds(lease).max(1)),
+        recache: recompute.map(whole_seconds),
+        ..Want::default()
+    };
+    Operation {
+        request: Request::Get { key, want },
+        read: |code, details| {
+            let Code::Value(value) = code else {
+                return None;
+            };
+            // The item that the first miss makes has no bytes.
+            let old = (details.stale || !value.is_empty()).then_some(value);
+            Some(Ok(match (details.won, details.taken, old) {
+                (true, _, old) => Lease::Won {
+                    cas: details.cas?,
+                    old,
+                },
+                (false, true, old) => Lease::Taken { old },
+                (false, false, old) => Lease::Hit(old.unwrap_or_default()),
+            }))
+        },
+    }
+}
+
+pub(crate) fn flush(delay: Duration) -> Operation<'static, ()> {
+    let delay = whole_seconds(delay);
+    Operation {
+        request: Request::Flush { delay },
+        read: |code, _| matches!(code, Code::Line(line) if line == "OK").then_some(Ok(())),
+    }
+}
+
+pub(crate) fn version() -> Operation<'static, String> {
+    Operation {
+        request: Request::Version,
+        read: |code, _| match code {
+            Code::Line(line) => Some(Ok(line.strip_prefix("VERSION ")?.to_owned())),
+            _ => None,
+        },
+    }
+}
+
+fn outcome(code: Code, _: Details) -> Option<Result<Outcome, Error>> {
+    Some(Ok(match code {
+        Code::Done => Outcome::Done,
+        Code::NotFound | Code::Miss => Outcome::NotFound,
+        Code::NotStored => Outcome::NotStored,
+        Code::Changed => Outcome::Changed,
+        _ => return None,
+    }))
+}

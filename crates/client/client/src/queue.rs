@@ -1,0 +1,260 @@
+//! What waits on one connection: bytes to be sent, and calls in the order of their replies. No I/O.
+//!
+//! Everything is under one lock, which is held for as long as it takes to copy a request or to hand out the replies of one read.
+//!
+//! Invariants:
+//! 1. The calls of `pending` stand in the order in which their requests were added to `out`.
+//! 2. A call in `pending` has no outcome. It leaves `pending` as it gets one.
+//! 3. After `death` is set, `pending` is empty and stays so.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+use std::time::{Duration, Instant};
+
+use crate::call::{Call, Waiter};
+use crate::roles::Roles;
+use crate::wire::{Code, Reply, Request};
+use crate::{CarriedOut, Error};
+
+/// The queue of a connection.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    state: Mutex<State>,
+    requests_max: usize,
+    bytes_max: usize,
+}
+
+/// What is under the lock.
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    /// Bytes that nobody has taken yet to send them.
+    out: Vec<u8>,
+    /// How many bytes were ever added to `out`, and taken from it.
+    added: u64,
+    taken: u64,
+    pending: VecDeque<Pending>,
+    /// How many replies the calls of `pending` still need.
+    requests: usize,
+    /// The number that the next request carries.
+    opaque: u16,
+    /// Who waits for room.
+    room: Vec<Waiter>,
+    death: Option<Arc<str>>,
+    /// Who sends and reads, where the callers' own threads do that.
+    pub roles: Roles,
+    /// Who sends, where a task does that.
+    sender: Option<Waker>,
+}
+
+#[derive(Debug)]
+struct Pending {
+    call: Arc<Call>,
+    /// How many replies it still needs.
+    left: usize,
+    /// The number that its next reply carries, if its replies have one.
+    opaque: Option<u16>,
+    /// Where its first byte is, counted from the first one ever added.
+    begins: u64,
+    since: Instant,
+}
+
+impl Queue {
+    /// An empty one. A call of more requests than `requests_max` has to be alone.
+    pub fn new(requests_max: usize, bytes_max: usize) -> Self {
+        Self {
+            state: Mutex::default(),
+            requests_max,
+            bytes_max,
+        }
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a call of these requests. None: there is no room.
+    pub fn enter(
+        &self,
+        state: &mut State,
+        requests: &[Request<'_>],
+        now: Instant,
+    ) -> Result<Option<Arc<Call>>, Error> {
+        if let Some(reason) = &state.death {
+            return Err(Error::Lost {
+                reason: reason.clone(),
+                carried_out: CarriedOut::No,
+            });
+        }
+        let is_alone = state.requests == 0 && state.out.is_empty();
+        let fits = state.requests + requests.len() <= self.requests_max
+            && state.out.len() < self.bytes_max;
+        if !is_alone && !fits {
+            return Ok(None);
+        }
+        let before = state.out.len();
+        let first = state.opaque;
+        for request in requests {
+            request.write(&mut state.out, state.opaque);
+            state.opaque = state.opaque.wrapping_add(1);
+        }
+        let call = Arc::new(Call::default());
+        state.pending.push_back(Pending {
+            call: call.clone(),
+            left: requests.len(),
+            opaque: requests.iter().all(Request::has_opaque).then_some(first),
+            begins: state.added,
+            since: now,
+        });
+        state.requests += requests.len();
+        state.added += (state.out.len() - before) as u64;
+        if let Some(waker) = state.sender.take() {
+            waker.wake();
+        }
+        Ok(Some(call))
+    }
+
+    /// Hands out replies in the order of their requests, and wakes whose call is through. An error: this cannot be the reply.
+    pub fn deliver(&self, replies: &mut Vec<Reply>) -> Result<(), String> {
+        let mut state = self.lock();
+        state.roles.is_sleeping = false;
+        let mut woken = Vec::new();
+        let mut fault = Ok(());
+        for reply in replies.drain(..) {
+            match state.answer(reply) {
+                Ok(waiter) => woken.extend(waiter),
+                Err(reason) => {
+                    fault = Err(reason);
+                    break;
+                }
+            }
+        }
+        if state.requests < self.requests_max && state.out.len() < self.bytes_max {
+            woken.append(&mut state.room);
+        }
+        drop(state);
+        woken.into_iter().for_each(Waiter::wake);
+        fault
+    }
+
+    /// The connection is over: all calls fail, and no more are taken.
+    pub fn die(&self, reason: &str) {
+        let mut state = self.lock();
+        if state.death.is_some() {
+            return;
+        }
+        let reason: Arc<str> = reason.into();
+        state.death = Some(reason.clone());
+        let mut woken = std::mem::take(&mut state.room);
+        let taken = state.taken;
+        for pending in state.pending.drain(..) {
+            let carried_out = if pending.begins < taken {
+                CarriedOut::Maybe
+            } else {
+                CarriedOut::No
+            };
+            let reason = reason.clone();
+            woken.extend(pending.call.fail(Error::Lost {
+                reason,
+                carried_out,
+            }));
+        }
+        state.requests = 0;
+        woken.extend(state.sender.take().map(Waiter::Task));
+        drop(state);
+        woken.into_iter().for_each(Waiter::wake);
+    }
+
+    /// Whether and why the connection is over.
+    pub fn death(&self) -> Option<Arc<str>> {
+        self.lock().death.clone()
+    }
+}
+
+impl State {
+    fn answer(&mut self, reply: Reply) -> Result<Option<Waiter>, String> {
+        let Some(first) = self.pending.front_mut() else {
+            return Err(format!("a reply without a request: {:?}", reply.code));
+        };
+        first.check(&reply)?;
+        first.left -= 1;
+        let is_last = first.left == 0;
+        let waiter = first.call.answer(reply, is_last);
+        self.requests -= 1;
+        if is_last {
+            self.pending.pop_front();
+        }
+        Ok(waiter)
+    }
+
+    /// Exchanges the bytes to be sent for this empty buffer.
+    pub fn take_output(&mut self, buffer: &mut Vec<u8>) {
+        debug_assert!(buffer.is_empty());
+        std::mem::swap(&mut self.out, buffer);
+        self.taken = self.added;
+    }
+
+    pub fn has_output(&self) -> bool {
+        !self.out.is_empty()
+    }
+
+    pub fn is_dead(&self) -> bool {
+        self.death.is_some()
+    }
+
+    /// The task that sends is to be woken when there is something to be sent, or the connection is over.
+    #[cfg(feature = "tokio")]
+    pub fn wake_sender(&mut self, waker: &Waker) {
+        self.sender = Some(waker.clone());
+    }
+
+    /// This one is to be woken when there is room.
+    pub fn wait_for_room(&mut self, waiter: Waiter) {
+        if !self.room.iter().any(|other| other.is(&waiter)) {
+            self.room.push(waiter);
+        }
+    }
+
+    /// Somebody who waits, for a reply or for room.
+    pub fn somebody(&self) -> Option<Waiter> {
+        let mut calls = self.pending.iter();
+        calls
+            .find_map(|pending| pending.call.waiter())
+            .or_else(|| self.room.first().cloned())
+    }
+
+    /// For how long the oldest call has waited.
+    pub fn oldest(&self, now: Instant) -> Duration {
+        let oldest = self.pending.front();
+        oldest.map_or(Duration::ZERO, |oldest| {
+            now.saturating_duration_since(oldest.since)
+        })
+    }
+}
+
+impl Pending {
+    /// Whether the reply can be one to this call. Its next reply then has the next number.
+    fn check(&mut self, reply: &Reply) -> Result<(), String> {
+        let Some(expected) = self.opaque.as_mut() else {
+            return match reply.code {
+                Code::Line(_) | Code::Nothing | Code::Refused(_) => Ok(()),
+                _ => Err(format!("{:?} to an older command", reply.code)),
+            };
+        };
+        let number = *expected;
+        *expected = expected.wrapping_add(1);
+        match (&reply.code, reply.details.opaque) {
+            (Code::Line(_) | Code::Nothing, _) => {
+                Err(format!("{:?} to a meta command", reply.code))
+            }
+            // Only replies that say what was done, or found, surely bring the number back.
+            (Code::Value(_) | Code::Done, None) => {
+                Err("a reply without its request's number".to_owned())
+            }
+            (_, Some(other)) if other != number => Err(format!(
+                "a reply to request {other:x} in place of {number:x}"
+            )),
+            _ => Ok(()),
+        }
+    }
+}

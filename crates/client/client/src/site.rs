@@ -1,0 +1,100 @@
+//! What connections to one server have in common, whoever works on them.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::address::{Address, Endpoint};
+use crate::transport::{Socket, Transport};
+use crate::wire::{Code, Reply, Request};
+use crate::{Error, Options};
+
+/// A server.
+#[derive(Debug)]
+pub(crate) struct Site {
+    pub endpoint: Endpoint,
+    /// The endpoint in words.
+    pub name: Arc<str>,
+    pub options: Arc<Options>,
+    #[cfg(feature = "tls")]
+    tls: Option<crate::tls::Config>,
+}
+
+impl Site {
+    /// All servers of an address.
+    pub fn all(address: &Address) -> Result<Vec<Self>, Error> {
+        let options = Arc::new(address.options.clone());
+        #[cfg(not(feature = "tls"))]
+        if address.has_tls {
+            let reason = "tls:// needs the feature `tls` of this library";
+            return Err(crate::address::invalid(reason.to_owned()));
+        }
+        #[cfg(feature = "tls")]
+        let tls = address
+            .has_tls
+            .then(|| crate::tls::config(&options.tls))
+            .transpose()?;
+        let site = |server: &crate::address::Server| Self {
+            endpoint: server.endpoint.clone(),
+            name: server.endpoint.to_string().into(),
+            options: options.clone(),
+            #[cfg(feature = "tls")]
+            tls: tls.clone(),
+        };
+        Ok(address.servers.iter().map(site).collect())
+    }
+
+    /// A transport over a connected socket.
+    pub fn transport(&self, socket: Socket) -> Result<Transport, String> {
+        let said = |error: io::Error| error.to_string();
+        #[cfg(not(feature = "tls"))]
+        return Transport::new(socket).map_err(said);
+        #[cfg(feature = "tls")]
+        {
+            let session = match (&self.tls, &self.endpoint) {
+                (Some(config), Endpoint::Tcp { host, .. }) => {
+                    Some(crate::tls::Session::new(config, host)?)
+                }
+                _ => None,
+            };
+            Transport::new(socket, session).map_err(said)
+        }
+    }
+
+    /// What a new connection asks first: the login, if there is one; and for a reply that only a server of the meta protocol
+    /// gives.
+    pub fn greetings(&self) -> impl Iterator<Item = Request<'_>> {
+        let login = self.options.login.as_ref().map(|login| Request::Login {
+            name: login.name.as_bytes(),
+            password: login.password.as_bytes(),
+        });
+        login.into_iter().chain([Request::Nothing])
+    }
+
+    /// Whether the server took the greeting.
+    pub fn welcome(greeting: &Request<'_>, replies: &[Reply]) -> Result<(), String> {
+        match (greeting, replies.first().map(|reply| &reply.code)) {
+            (Request::Login { .. }, Some(Code::Line(line))) if line == "STORED" => Ok(()),
+            (Request::Login { .. }, Some(Code::Refused(words))) => {
+                Err(format!("login refused: {words}"))
+            }
+            (Request::Nothing, Some(Code::Nothing)) => Ok(()),
+            (_, Some(Code::Refused(words))) => Err(words.clone()),
+            (_, other) => Err(format!("not a reply to a greeting: {other:?}")),
+        }
+    }
+
+    /// The error of a call that finds the server down.
+    pub fn down(&self, reason: &Arc<str>, retry_in: std::time::Duration) -> Error {
+        Error::Down {
+            server: self.name.clone(),
+            reason: reason.clone(),
+            retry_in,
+        }
+    }
+
+    /// When a connection that is begun now has to be there.
+    pub fn connect_deadline(&self) -> Instant {
+        crate::options::deadline(self.options.connect_timeout)
+    }
+}

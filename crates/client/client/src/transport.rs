@@ -1,0 +1,189 @@
+//! A socket that never waits, with TLS or without.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use crate::address::Endpoint;
+#[cfg(feature = "tls")]
+use crate::tls::Session;
+
+/// A connected socket.
+#[derive(Debug)]
+pub(crate) struct Transport {
+    socket: Socket,
+    #[cfg(feature = "tls")]
+    session: Option<Session>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Socket {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+/// What a socket is ready for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ready {
+    pub to_read: bool,
+    pub to_write: bool,
+}
+
+impl Socket {
+    /// Connects, within this time, to the first of the host's addresses that lets it.
+    pub fn connect(endpoint: &Endpoint, patience: Duration) -> io::Result<Self> {
+        match endpoint {
+            Endpoint::Unix(path) => Ok(Self::Unix(UnixStream::connect(path)?)),
+            Endpoint::Tcp { host, port } => {
+                let deadline = Instant::now() + patience;
+                let mut failure = io::Error::new(ErrorKind::NotFound, "the host has no address");
+                for address in (host.as_str(), *port).to_socket_addrs()? {
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        break;
+                    }
+                    match TcpStream::connect_timeout(&address, left) {
+                        Ok(stream) => return Ok(Self::Tcp(stream)),
+                        Err(error) => failure = error,
+                    }
+                }
+                Err(failure)
+            }
+        }
+    }
+
+    fn set_up(&self) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => {
+                stream.set_nodelay(true)?;
+                stream.set_nonblocking(true)
+            }
+            Self::Unix(stream) => stream.set_nonblocking(true),
+        }
+    }
+}
+
+impl Read for &Socket {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Socket::Tcp(stream) => (&*stream).read(room),
+            Socket::Unix(stream) => (&*stream).read(room),
+        }
+    }
+}
+
+impl Write for &Socket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Socket::Tcp(stream) => (&*stream).write(bytes),
+            Socket::Unix(stream) => (&*stream).write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Tcp(stream) => stream.as_fd(),
+            Self::Unix(stream) => stream.as_fd(),
+        }
+    }
+}
+
+impl AsFd for Transport {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl std::os::fd::AsRawFd for Transport {
+    fn as_raw_fd(&self) -> std::os::fd::RawFd {
+        std::os::fd::AsRawFd::as_raw_fd(&self.as_fd())
+    }
+}
+
+impl Transport {
+    pub fn new(
+        socket: Socket,
+        #[cfg(feature = "tls")] session: Option<Session>,
+    ) -> io::Result<Self> {
+        socket.set_up()?;
+        Ok(Self {
+            socket,
+            #[cfg(feature = "tls")]
+            session,
+        })
+    }
+
+    /// Sends what the socket takes of these bytes, and returns how many it took. 0: none at present.
+    pub fn send(&self, bytes: &[u8]) -> io::Result<usize> {
+        #[cfg(feature = "tls")]
+        if let Some(session) = &self.session {
+            return session.send(&self.socket, bytes);
+        }
+        at_present((&self.socket).write(bytes)).map(|sent| sent.unwrap_or(0))
+    }
+
+    /// Sends what is left of bytes that were taken. True: nothing is.
+    pub fn flush(&self) -> io::Result<bool> {
+        #[cfg(feature = "tls")]
+        if let Some(session) = &self.session {
+            return session.flush(&self.socket);
+        }
+        Ok(true)
+    }
+
+    /// Reads what is there. None: nothing is at present. Some(0): the server has closed the connection.
+    pub fn receive(&self, room: &mut [u8]) -> io::Result<Option<usize>> {
+        #[cfg(feature = "tls")]
+        if let Some(session) = &self.session {
+            return session.receive(&self.socket, room);
+        }
+        at_present((&self.socket).read(room))
+    }
+
+    /// Waits until the socket is ready for something of this, or until the deadline.
+    pub fn wait(&self, wanted: Ready, deadline: Instant) -> io::Result<Ready> {
+        let mut flags = PollFlags::empty();
+        flags.set(PollFlags::POLLIN, wanted.to_read);
+        flags.set(PollFlags::POLLOUT, wanted.to_write);
+        let mut sockets = [PollFd::new(self.as_fd(), flags)];
+        let left = deadline.saturating_duration_since(Instant::now());
+        // Rounded up: else the last part of a millisecond would be spent in a busy loop.
+        let timeout = i32::try_from(left.as_micros().div_ceil(1000)).unwrap_or(i32::MAX);
+        let timeout = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX);
+        match poll(&mut sockets, timeout) {
+            Ok(_) => {}
+            Err(Errno::EINTR) => return Ok(Ready::default()),
+            Err(error) => return Err(error.into()),
+        }
+        let found = sockets[0].revents().unwrap_or(PollFlags::empty());
+        // What has happened to the connection is told by the next read or write.
+        let is_over =
+            found.intersects(PollFlags::POLLERR | PollFlags::POLLHUP | PollFlags::POLLNVAL);
+        Ok(Ready {
+            to_read: wanted.to_read && (is_over || found.contains(PollFlags::POLLIN)),
+            to_write: wanted.to_write && (is_over || found.contains(PollFlags::POLLOUT)),
+        })
+    }
+}
+
+/// None if the socket has to be waited for.
+pub(crate) fn at_present(result: io::Result<usize>) -> io::Result<Option<usize>> {
+    match result {
+        Ok(length) => Ok(Some(length)),
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}

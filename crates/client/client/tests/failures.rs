@@ -1,0 +1,275 @@
+//! Servers that are dead, slow, half closed, or lie.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nuthatch_client::{CarriedOut, Client, Error, Options};
+
+mod servers;
+
+use servers::*;
+
+/// A server of one's own: what it does with each connection, once it has been greeted.
+fn server(serve: impl Fn(TcpStream) + Send + Sync + Clone + 'static) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("tcp://{}", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        while let Ok((mut socket, _)) = listener.accept() {
+            let serve = serve.clone();
+            thread::spawn(move || {
+                let mut greeting = [0; 4];
+                if socket.read_exact(&mut greeting).is_ok() {
+                    assert_eq!(&greeting, b"mn\r\n");
+                    socket.write_all(b"MN\r\n").unwrap();
+                    serve(socket);
+                }
+            });
+        }
+    });
+    address
+}
+
+/// A server that answers each request with these bytes, in which `@` stands for the request's number.
+fn answers(bytes: &'static [u8]) -> String {
+    server(move |mut socket| {
+        let mut request = [0; 1000];
+        while let Ok(length @ 1..) = socket.read(&mut request) {
+            let line = String::from_utf8_lossy(&request[..length]).into_owned();
+            let number = line
+                .split(" O")
+                .nth(1)
+                .map(|number| number.split("\r\n").next().unwrap().to_owned());
+            for &byte in bytes {
+                let part = if byte == b'@' {
+                    number.clone().unwrap_or_default().into_bytes()
+                } else {
+                    vec![byte]
+                };
+                if socket.write_all(&part).is_err() {
+                    return;
+                }
+            }
+        }
+    })
+}
+
+fn options() -> Options {
+    let mut options = Options::default();
+    options.timeout = Duration::from_millis(200);
+    options
+}
+
+#[test]
+fn a_server_that_is_not_there_is_down_and_left_alone_for_a_while() {
+    let port = free_port();
+    let client = Client::connect(&format!(
+        "tcp://127.0.0.1:{port}?retry_least_ms=20000&retry_most_ms=20000"
+    ))
+    .unwrap();
+    let first = client.get("k").unwrap_err();
+    assert!(
+        matches!(&first, Error::Down { reason, .. } if reason.contains("refused")),
+        "{first}"
+    );
+    assert_eq!(first.carried_out(), CarriedOut::No);
+    // Somebody listens now, but the pause is not over.
+    let _listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
+    let Err(Error::Down { retry_in, .. }) = client.get("k") else {
+        panic!("it tried again");
+    };
+    assert!(retry_in > Duration::from_secs(5), "{retry_in:?}");
+}
+
+#[test]
+fn a_server_that_comes_back_is_found() {
+    let Some(first) = Memcached::start("") else {
+        return;
+    };
+    let port = first.port();
+    let client = Client::connect(&format!("tcp://127.0.0.1:{port}?retry_most_ms=50")).unwrap();
+    client.set("k", "v", None).unwrap();
+    drop(first);
+    running::wait_until("an error", || client.set("k", "v", None).err());
+    let _second = Memcached::start_at(port, "");
+    running::wait_until("the second server", || client.set("k", "v", None).ok());
+}
+
+/// The kind of fault is an error for each restart of a server, though nothing is lost by asking again.
+#[test]
+fn a_get_is_asked_again_on_a_new_connection() {
+    let Some(first) = Memcached::start("") else {
+        return;
+    };
+    let port = first.port();
+    let client = Client::connect(&format!("tcp://127.0.0.1:{port}")).unwrap();
+    assert_eq!(client.get("k"), Ok(None));
+    drop(first);
+    let _second = Memcached::start_at(port, "");
+    assert_eq!(client.get("k"), Ok(None));
+}
+
+#[test]
+fn a_change_whose_reply_is_lost_may_have_been_made() {
+    let address = server(|mut socket| {
+        let _ = socket.read(&mut [0; 1000]);
+    });
+    let client = Client::connect_with(&address, options()).unwrap();
+    let error = client.set("k", "v", None).unwrap_err();
+    assert!(
+        matches!(
+            error,
+            Error::Lost {
+                carried_out: CarriedOut::Maybe,
+                ..
+            }
+        ),
+        "{error}"
+    );
+    assert!(
+        error.to_string().contains("may have been carried out"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_server_that_does_not_answer_costs_no_more_than_the_time_of_a_call() {
+    let address = server(|socket| {
+        thread::sleep(running::PATIENCE + Duration::from_secs(socket.ttl().unwrap_or(0).into()))
+    });
+    let client = Client::connect_with(&address, options()).unwrap();
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                let start = Instant::now();
+                let error = client.get("k").unwrap_err();
+                assert!(
+                    matches!(
+                        error,
+                        Error::Timeout {
+                            carried_out: CarriedOut::Maybe
+                        }
+                    ),
+                    "{error}"
+                );
+                assert!(start.elapsed() >= Duration::from_millis(200));
+            });
+        }
+    });
+}
+
+#[test]
+fn replies_that_come_too_late_are_dropped() {
+    let address = server(|mut socket| {
+        let mut request = [0; 1000];
+        let mut is_first = true;
+        let mut number = 0;
+        while let Ok(length @ 1..) = socket.read(&mut request) {
+            if std::mem::take(&mut is_first) {
+                thread::sleep(Duration::from_millis(400));
+            }
+            let requests = String::from_utf8_lossy(&request[..length])
+                .matches("mg ")
+                .count();
+            for _ in 0..requests {
+                socket
+                    .write_all(format!("VA 1 O{:x}\r\n{number}\r\n", number + 1).as_bytes())
+                    .unwrap();
+                number += 1;
+            }
+        }
+    });
+    let client = Client::connect_with(&address, options()).unwrap();
+    assert!(matches!(client.get("k"), Err(Error::Timeout { .. })));
+    let value = running::wait_until("an answer", || client.get("k").ok().flatten());
+    // The second request, or a later one: never the first one's value.
+    assert_ne!(value, b"0");
+}
+
+#[test]
+fn a_connection_whose_replies_are_too_late_is_ended() {
+    let (ended, has_ended) = std::sync::mpsc::channel();
+    let address = server(move |mut socket| {
+        let mut bytes = [0; 1000];
+        while let Ok(1..) = socket.read(&mut bytes) {}
+        // The test may be over.
+        let _ = ended.send(());
+    });
+    let mut options = options();
+    options.timeout = Duration::from_millis(20);
+    options.late_max = Duration::from_millis(50);
+    let client = Client::connect_with(&address, options).unwrap();
+    let mut calls = 0;
+    running::wait_until("the connection's end", || {
+        let outcome = client.set("k", "v", None);
+        assert!(matches!(outcome, Err(Error::Timeout { .. })), "{outcome:?}");
+        calls += 1;
+        has_ended.try_recv().ok()
+    });
+    assert!(calls > 2, "{calls}");
+}
+
+#[test]
+fn a_server_that_sends_no_more_has_closed() {
+    let address = server(|mut socket| {
+        socket.shutdown(Shutdown::Write).unwrap();
+        let mut bytes = [0; 1000];
+        while let Ok(1..) = socket.read(&mut bytes) {}
+    });
+    let client = Client::connect_with(&address, options()).unwrap();
+    let error = client.set("k", "v", None).unwrap_err();
+    assert!(
+        matches!(&error, Error::Lost { reason, .. } if reason.contains("closed")),
+        "{error}"
+    );
+}
+
+/// The kind of fault is a value that is believed to be another key's, or memory that a server makes grow.
+#[test]
+fn a_server_that_lies_is_noticed_and_left() {
+    for (bytes, part) in [
+        (&b"VA 1 Offff\r\nx\r\n"[..], "in place of"),
+        (b"VA 1\r\nx\r\n", "without its request's number"),
+        (b"VA 1 O@\r\nxxx\r\n", "another length"),
+        (b"VA 99999999 O@\r\n", "99999999 bytes"),
+        (b"STORED\r\n", "STORED"),
+        (b"MN\r\n", "Nothing"),
+        (b"ERROR\r\n", "does not know the meta commands"),
+        (b"\0\0\0\r\n", "\\0"),
+        (&[b'x'; 5000], "a line of over 2048 bytes"),
+        (b"HD O@\r\n", "Done"),
+        (b"NF O@\r\n", "NotFound"),
+    ] {
+        let client = Client::connect_with(&answers(bytes), options()).unwrap();
+        let error = client.get("k").unwrap_err().to_string();
+        assert!(error.contains(part), "{part}: {error}");
+    }
+    // Nobody has asked for the second one.
+    let client = Client::connect_with(&answers(b"EN\r\nEN\r\n"), options()).unwrap();
+    for _ in 0..20 {
+        let _ = client.get("k");
+    }
+    let error = client.set("k", "v", None).unwrap_err();
+    assert!(
+        matches!(error, Error::Lost { .. } | Error::Unexpected(_)),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_server_without_the_meta_commands_is_told_apart() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("tcp://{}", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        let (mut socket, _) = listener.accept().unwrap();
+        let _ = socket.read(&mut [0; 100]);
+        socket.write_all(b"ERROR\r\n").unwrap();
+    });
+    let error = Client::connect(&address)
+        .unwrap()
+        .get("k")
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("does not know the meta commands"), "{error}");
+}

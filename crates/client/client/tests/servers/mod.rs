@@ -1,0 +1,100 @@
+//! Real servers for the client's tests: Nuthatch, and memcached where it is installed.
+
+#![allow(dead_code)] // Each test program uses some of it.
+
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+#[path = "../../../../server/cli/tests/running/mod.rs"]
+pub mod running;
+
+use running::{Running, wait_until};
+
+/// A server that ends with the test.
+pub enum Server {
+    Nuthatch(Running),
+    Memcached(Memcached),
+}
+
+impl Server {
+    /// Nuthatch on a port of its own choice.
+    pub fn nuthatch(flags: &str) -> Self {
+        Self::Nuthatch(Running::start(&format!(
+            "-l 127.0.0.1 -p 0 -t 1 -m 64 {flags}"
+        )))
+    }
+
+    /// `HOST:PORT`.
+    pub fn place(&self) -> String {
+        match self {
+            Self::Nuthatch(running) => running.address().to_owned(),
+            Self::Memcached(memcached) => format!("127.0.0.1:{}", memcached.port),
+        }
+    }
+
+    pub fn address(&self) -> String {
+        format!("tcp://{}", self.place())
+    }
+}
+
+/// memcached as a process.
+pub struct Memcached {
+    child: Child,
+    port: u16,
+}
+
+impl Memcached {
+    /// None: it is not installed.
+    pub fn start(flags: &str) -> Option<Self> {
+        let port = free_port();
+        Self::start_at(port, flags)
+    }
+
+    /// On this port, where one ran before.
+    pub fn start_at(port: u16, flags: &str) -> Option<Self> {
+        let mut command = Command::new("memcached");
+        let line = format!("-l 127.0.0.1 -p {port} -u nobody -t 1 -m 64 {flags}");
+        command.args(line.split_whitespace()).stderr(Stdio::null());
+        let Ok(child) = command.spawn() else {
+            println!("skipped: memcached is not installed");
+            return None;
+        };
+        let memcached = Self { child, port };
+        wait_until("memcached", || TcpStream::connect(("127.0.0.1", port)).ok());
+        Some(memcached)
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+}
+
+impl Drop for Memcached {
+    fn drop(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+/// A port on which nobody listens now.
+pub fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
+}
+
+/// Both servers, or the one that is installed.
+pub fn both(flags: &str) -> Vec<Server> {
+    let mut servers = vec![Server::nuthatch(flags)];
+    servers.extend(Memcached::start(flags).map(Server::Memcached));
+    servers
+}
+
+/// Whether a program can be called.
+pub fn is_installed(program: &str) -> bool {
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&paths).any(|folder| Path::new(&folder).join(program).is_file())
+}
