@@ -75,12 +75,20 @@ impl Call {
         state.waiter.take()
     }
 
+    /// What the call came to, once. Until then, this one is to be woken when it ends.
+    #[cfg(feature = "tokio")]
+    pub fn take_or_wait(&self, waiter: Waiter) -> Option<Result<Vec<Reply>, Error>> {
+        let mut state = self.state();
+        let outcome = state.take();
+        if outcome.is_none() {
+            state.waiter = Some(waiter);
+        }
+        outcome
+    }
+
     /// What the call came to, once.
     pub fn take(&self) -> Option<Result<Vec<Reply>, Error>> {
-        let mut state = self.state();
-        let outcome = state.outcome.take()?;
-        let replies = std::mem::take(&mut state.replies);
-        Some(outcome.map(|()| replies))
+        self.state().take()
     }
 
     /// Who is to be woken when the call ends.
@@ -100,5 +108,13 @@ impl Call {
             is_abandoned: true,
             ..State::default()
         };
+    }
+}
+
+impl State {
+    fn take(&mut self) -> Option<Result<Vec<Reply>, Error>> {
+        let outcome = self.outcome.take()?;
+        let replies = std::mem::take(&mut self.replies);
+        Some(outcome.map(|()| replies))
     }
 }

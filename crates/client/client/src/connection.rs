@@ -65,9 +65,9 @@ impl Connection {
         }
     }
 
-    /// Whether and why it is over.
-    pub fn death(&self) -> Option<Arc<str>> {
-        self.queue.death()
+    /// Whether it is over.
+    pub fn is_over(&self) -> bool {
+        self.queue.lock().is_dead()
     }
 
     /// Ends it: what came can be no reply.
@@ -104,19 +104,10 @@ impl Connection {
         if let Some(outcome) = self.wait(deadline, |_| call.take(), here) {
             return outcome;
         }
-        self.abandon(call);
+        self.queue.abandon(call, &self.options);
         Err(Error::Timeout {
             carried_out: CarriedOut::Maybe,
         })
-    }
-
-    /// Nobody waits for the call any more. A connection whose replies are too late is ended.
-    pub fn abandon(&self, call: &Arc<Call>) {
-        call.abandon();
-        let late = self.queue.lock().oldest(Instant::now());
-        if late > self.options.timeout.saturating_add(self.options.late_max) {
-            self.end(&format!("no reply for {} ms", late.as_millis()));
-        }
     }
 
     /// Waits until `goal` has something, and works for all meanwhile. None: it had nothing until the deadline. `register` sees to

@@ -42,7 +42,7 @@ impl Input {
             let parsed = self.parse(length);
             queue.deliver(&mut self.replies)?;
             parsed?;
-            if length < self.room.len() {
+            if !transport.may_have_more(length, self.room.len()) {
                 return Ok(());
             }
         }

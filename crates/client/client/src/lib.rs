@@ -3,22 +3,28 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod attempts;
 mod backoff;
 mod call;
+mod calls;
 mod client;
 mod connection;
 mod error;
 mod input;
 mod key;
+mod lease;
 mod lifetime;
 mod link;
 mod many;
 mod operation;
 mod options;
+mod pool;
 mod queue;
 mod ring;
 mod roles;
 mod site;
+#[cfg(feature = "tokio")]
+pub mod tasks;
 #[cfg(feature = "tls")]
 mod tls;
 mod transport;
@@ -27,6 +33,7 @@ mod wire;
 pub use client::Client;
 pub use error::{CarriedOut, Error};
 pub use key::{BINARY_KEY_MAX, KEY_MAX};
+pub use lease::{Compute, ComputeError};
 pub use lifetime::Keep;
 pub use many::Many;
 pub use operation::{Item, Outcome};

@@ -3,9 +3,10 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use crate::backoff::Backoff;
+use crate::attempts::{Attempts, Ends, Step};
 use crate::call::Call;
 use crate::connection::Connection;
+use crate::pool::Way;
 use crate::site::Site;
 use crate::transport::Socket;
 use crate::wire::{Reply, Request};
@@ -15,18 +16,9 @@ use crate::{CarriedOut, Error};
 #[derive(Debug)]
 pub(crate) struct Link {
     site: Site,
-    state: Mutex<State>,
+    attempts: Mutex<Attempts<Connection>>,
     /// Somebody has connected, or has failed to.
     changed: Condvar,
-}
-
-#[derive(Debug)]
-struct State {
-    connection: Option<Arc<Connection>>,
-    is_connecting: bool,
-    backoff: Backoff,
-    /// Why the last attempt failed.
-    reason: Arc<str>,
 }
 
 /// A call that was sent.
@@ -36,38 +28,35 @@ pub(crate) struct Sent {
     call: Arc<Call>,
 }
 
-impl Link {
-    pub fn new(site: Site) -> Self {
+impl Ends for Connection {
+    fn has_ended(&self) -> bool {
+        self.is_over()
+    }
+}
+
+impl Way for Link {
+    fn new(site: Site) -> Self {
         Self {
             site,
-            state: Mutex::new(State {
-                connection: None,
-                is_connecting: false,
-                backoff: Backoff::default(),
-                reason: "never connected".into(),
-            }),
+            attempts: Mutex::default(),
             changed: Condvar::new(),
         }
     }
 
+    fn is_ejected(&self) -> bool {
+        let after = self.site.options.eject_after;
+        // Without the lock if it can never be.
+        after > 0 && self.attempts().is_ejected(after)
+    }
+}
+
+impl Link {
     pub fn site(&self) -> &Site {
         &self.site
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether the server's keys go to others: it failed too often, and nobody else need try it now.
-    pub fn is_ejected(&self, now: Instant) -> bool {
-        let after = self.site.options.eject_after;
-        // Without the lock if it can never be.
-        if after == 0 {
-            return false;
-        }
-        let state = self.state();
-        state.backoff.failures() >= after
-            && (state.is_connecting || state.backoff.remaining(now).is_some())
+    fn attempts(&self) -> MutexGuard<'_, Attempts<Connection>> {
+        self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sends requests and waits for their replies. What the server surely has not carried out, and what changes nothing, is sent
@@ -93,9 +82,7 @@ impl Link {
     ) -> Result<Vec<Reply>, Error> {
         let finish = |sent: Sent| sent.connection.finish(&sent.call, deadline);
         match started.and_then(finish) {
-            Err(Error::Lost { carried_out, .. })
-                if carried_out == CarriedOut::No || requests.iter().all(Request::is_read) =>
-            {
+            Err(error) if may_be_repeated(&error, requests) => {
                 self.start(requests, deadline).and_then(finish)
             }
             outcome => outcome,
@@ -104,7 +91,7 @@ impl Link {
 
     /// Ends the present connection: what came on it can be no reply.
     pub fn end(&self, reason: &str) {
-        let connection = self.state().connection.take();
+        let connection = self.attempts().take();
         if let Some(connection) = connection {
             connection.end(reason);
         }
@@ -112,49 +99,32 @@ impl Link {
 
     /// The present connection, or a new one.
     fn connection(&self, deadline: Instant) -> Result<Arc<Connection>, Error> {
-        let mut state = self.state();
+        let mut attempts = self.attempts();
         loop {
-            if let Some(connection) = &state.connection {
-                if connection.death().is_none() {
-                    return Ok(connection.clone());
-                }
-                state.connection = None;
+            match attempts.step(&self.site) {
+                Step::Use(connection) => return Ok(connection),
+                Step::Fail(error) => return Err(error),
+                Step::Connect => break,
+                Step::Wait => {}
             }
-            let now = Instant::now();
-            if let Some(left) = state.backoff.remaining(now) {
-                return Err(self.site.down(&state.reason, left));
-            }
-            if !state.is_connecting {
-                break;
-            }
-            let left = deadline.saturating_duration_since(now);
+            let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(Error::Timeout {
-                    carried_out: CarriedOut::No,
-                });
+                let carried_out = CarriedOut::No;
+                return Err(Error::Timeout { carried_out });
             }
-            let waited = self.changed.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let waited = self.changed.wait_timeout(attempts, left);
+            attempts = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        state.is_connecting = true;
-        drop(state);
+        drop(attempts);
         let connected = self.connect();
-        let mut state = self.state();
-        state.is_connecting = false;
+        let mut attempts = self.attempts();
         self.changed.notify_all();
         match connected {
             Ok(connection) => {
-                state.backoff.succeeded();
-                state.connection = Some(connection.clone());
+                attempts.succeeded(connection.clone());
                 Ok(connection)
             }
-            Err(reason) => {
-                let now = Instant::now();
-                state.reason = reason.into();
-                state.backoff.failed(now, &self.site.options);
-                let left = state.backoff.remaining(now).unwrap_or_default();
-                Err(self.site.down(&state.reason, left))
-            }
+            Err(reason) => Err(attempts.failed(&self.site, reason)),
         }
     }
 
@@ -171,8 +141,18 @@ impl Link {
             let requests = std::slice::from_ref(&greeting);
             let sent = connection.start(requests, deadline);
             let replies = sent.and_then(|call| connection.finish(&call, deadline));
-            Site::welcome(&greeting, &replies.map_err(|error| error.to_string())?)?;
+            Site::welcome(&greeting, replies)?;
         }
         Ok(connection)
+    }
+}
+
+/// Whether a failed call may be sent once more: it surely was not carried out, or changes nothing.
+pub(crate) fn may_be_repeated(error: &Error, requests: &[Request<'_>]) -> bool {
+    match error {
+        Error::Lost { carried_out, .. } => {
+            *carried_out == CarriedOut::No || requests.iter().all(Request::is_read)
+        }
+        _ => false,
     }
 }

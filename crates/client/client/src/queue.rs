@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use crate::call::{Call, Waiter};
 use crate::roles::Roles;
 use crate::wire::{Code, Reply, Request};
-use crate::{CarriedOut, Error};
+use crate::{CarriedOut, Error, Options};
 
 /// The queue of a connection.
 #[derive(Debug)]
@@ -165,9 +165,13 @@ impl Queue {
         woken.into_iter().for_each(Waiter::wake);
     }
 
-    /// Whether and why the connection is over.
-    pub fn death(&self) -> Option<Arc<str>> {
-        self.lock().death.clone()
+    /// Nobody waits for the call any more. A connection whose replies are too late is ended.
+    pub fn abandon(&self, call: &Call, options: &Options) {
+        call.abandon();
+        let late = self.lock().oldest(Instant::now());
+        if late > options.timeout.saturating_add(options.late_max) {
+            self.die(&format!("no reply for {} ms", late.as_millis()));
+        }
     }
 }
 
@@ -224,7 +228,7 @@ impl State {
     }
 
     /// For how long the oldest call has waited.
-    pub fn oldest(&self, now: Instant) -> Duration {
+    fn oldest(&self, now: Instant) -> Duration {
         let oldest = self.pending.front();
         oldest.map_or(Duration::ZERO, |oldest| {
             now.saturating_duration_since(oldest.since)

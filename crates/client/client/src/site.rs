@@ -72,7 +72,11 @@ impl Site {
     }
 
     /// Whether the server took the greeting.
-    pub fn welcome(greeting: &Request<'_>, replies: &[Reply]) -> Result<(), String> {
+    pub fn welcome(
+        greeting: &Request<'_>,
+        replies: Result<Vec<Reply>, Error>,
+    ) -> Result<(), String> {
+        let replies = replies.map_err(|error| error.to_string())?;
         match (greeting, replies.first().map(|reply| &reply.code)) {
             (Request::Login { .. }, Some(Code::Line(line))) if line == "STORED" => Ok(()),
             (Request::Login { .. }, Some(Code::Refused(words))) => {

@@ -100,10 +100,10 @@ impl Session {
         let mut session = self.lock();
         loop {
             // Some(0): the server has said that it sends no more.
-            if let Some(length) = at_present(session.reader().read(room))? {
+            if let Some(length) = at_present(|| session.reader().read(room))? {
                 return Ok(Some(length));
             }
-            match at_present(session.read_tls(&mut &*socket))? {
+            match at_present(|| session.read_tls(&mut &*socket))? {
                 None => return Ok(None),
                 Some(0) => return Err(ErrorKind::UnexpectedEof.into()),
                 Some(_) => {}
@@ -119,7 +119,7 @@ impl Session {
 
 fn write_out(session: &mut ClientConnection, socket: &Socket) -> io::Result<bool> {
     while session.wants_write() {
-        if at_present(session.write_tls(&mut &*socket))?.is_none() {
+        if at_present(|| session.write_tls(&mut &*socket))?.is_none() {
             return Ok(false);
         }
     }

@@ -25,6 +25,11 @@ pub(crate) struct Transport {
 pub(crate) enum Socket {
     Tcp(TcpStream),
     Unix(UnixStream),
+    /// tokio's own, which know when to wait.
+    #[cfg(feature = "tokio")]
+    TaskTcp(tokio::net::TcpStream),
+    #[cfg(feature = "tokio")]
+    TaskUnix(tokio::net::UnixStream),
 }
 
 /// What a socket is ready for.
@@ -64,6 +69,30 @@ impl Socket {
                 stream.set_nonblocking(true)
             }
             Self::Unix(stream) => stream.set_nonblocking(true),
+            #[cfg(feature = "tokio")]
+            Self::TaskTcp(stream) => stream.set_nodelay(true),
+            #[cfg(feature = "tokio")]
+            Self::TaskUnix(_) => Ok(()),
+        }
+    }
+
+    /// Waits until there is something to be read. A read that finds nothing makes it wait again.
+    #[cfg(feature = "tokio")]
+    pub async fn readable(&self) -> io::Result<()> {
+        match self {
+            Self::TaskTcp(stream) => stream.readable().await,
+            Self::TaskUnix(stream) => stream.readable().await,
+            Self::Tcp(_) | Self::Unix(_) => Err(ErrorKind::Unsupported.into()),
+        }
+    }
+
+    /// Waits until the socket takes bytes.
+    #[cfg(feature = "tokio")]
+    pub async fn writable(&self) -> io::Result<()> {
+        match self {
+            Self::TaskTcp(stream) => stream.writable().await,
+            Self::TaskUnix(stream) => stream.writable().await,
+            Self::Tcp(_) | Self::Unix(_) => Err(ErrorKind::Unsupported.into()),
         }
     }
 }
@@ -73,6 +102,10 @@ impl Read for &Socket {
         match self {
             Socket::Tcp(stream) => (&*stream).read(room),
             Socket::Unix(stream) => (&*stream).read(room),
+            #[cfg(feature = "tokio")]
+            Socket::TaskTcp(stream) => stream.try_read(room),
+            #[cfg(feature = "tokio")]
+            Socket::TaskUnix(stream) => stream.try_read(room),
         }
     }
 }
@@ -82,6 +115,10 @@ impl Write for &Socket {
         match self {
             Socket::Tcp(stream) => (&*stream).write(bytes),
             Socket::Unix(stream) => (&*stream).write(bytes),
+            #[cfg(feature = "tokio")]
+            Socket::TaskTcp(stream) => stream.try_write(bytes),
+            #[cfg(feature = "tokio")]
+            Socket::TaskUnix(stream) => stream.try_write(bytes),
         }
     }
 
@@ -95,19 +132,11 @@ impl AsFd for Socket {
         match self {
             Self::Tcp(stream) => stream.as_fd(),
             Self::Unix(stream) => stream.as_fd(),
+            #[cfg(feature = "tokio")]
+            Self::TaskTcp(stream) => stream.as_fd(),
+            #[cfg(feature = "tokio")]
+            Self::TaskUnix(stream) => stream.as_fd(),
         }
-    }
-}
-
-impl AsFd for Transport {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
-    }
-}
-
-impl std::os::fd::AsRawFd for Transport {
-    fn as_raw_fd(&self) -> std::os::fd::RawFd {
-        std::os::fd::AsRawFd::as_raw_fd(&self.as_fd())
     }
 }
 
@@ -124,13 +153,18 @@ impl Transport {
         })
     }
 
+    #[cfg(feature = "tokio")]
+    pub fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
     /// Sends what the socket takes of these bytes, and returns how many it took. 0: none at present.
     pub fn send(&self, bytes: &[u8]) -> io::Result<usize> {
         #[cfg(feature = "tls")]
         if let Some(session) = &self.session {
             return session.send(&self.socket, bytes);
         }
-        at_present((&self.socket).write(bytes)).map(|sent| sent.unwrap_or(0))
+        at_present(|| (&self.socket).write(bytes)).map(|sent| sent.unwrap_or(0))
     }
 
     /// Sends what is left of bytes that were taken. True: nothing is.
@@ -148,7 +182,17 @@ impl Transport {
         if let Some(session) = &self.session {
             return session.receive(&self.socket, room);
         }
-        at_present((&self.socket).read(room))
+        at_present(|| (&self.socket).read(room))
+    }
+
+    /// Whether there may be more after so many bytes of this room: then another read tells.
+    pub fn may_have_more(&self, length: usize, room: usize) -> bool {
+        // TLS reads a record at a time.
+        #[cfg(feature = "tls")]
+        if self.session.is_some() {
+            return true;
+        }
+        length == room
     }
 
     /// Waits until the socket is ready for something of this, or until the deadline.
@@ -156,7 +200,7 @@ impl Transport {
         let mut flags = PollFlags::empty();
         flags.set(PollFlags::POLLIN, wanted.to_read);
         flags.set(PollFlags::POLLOUT, wanted.to_write);
-        let mut sockets = [PollFd::new(self.as_fd(), flags)];
+        let mut sockets = [PollFd::new(self.socket.as_fd(), flags)];
         let left = deadline.saturating_duration_since(Instant::now());
         // Rounded up: else the last part of a millisecond would be spent in a busy loop.
         let timeout = i32::try_from(left.as_micros().div_ceil(1000)).unwrap_or(i32::MAX);
@@ -177,13 +221,16 @@ impl Transport {
     }
 }
 
-/// None if the socket has to be waited for.
-pub(crate) fn at_present(result: io::Result<usize>) -> io::Result<Option<usize>> {
-    match result {
-        Ok(length) => Ok(Some(length)),
-        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
-            Ok(None)
+/// Tries until it is not interrupted. None: the socket has to be waited for.
+pub(crate) fn at_present(
+    mut attempt: impl FnMut() -> io::Result<usize>,
+) -> io::Result<Option<usize>> {
+    loop {
+        match attempt() {
+            Ok(length) => return Ok(Some(length)),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
         }
-        Err(error) => Err(error),
     }
 }

@@ -183,55 +183,12 @@ fn unix_sockets_are_served_too() {
 #[cfg(feature = "tls")]
 #[test]
 fn tls_trusts_whom_it_is_told_to() {
-    if !is_installed("openssl") {
-        println!("skipped: openssl is not installed");
+    let Some((server, ca)) = with_tls() else {
         return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name).display().to_string();
-    let openssl = |line: String| {
-        let output = std::process::Command::new("openssl")
-            .args(line.split_whitespace())
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{line}: {output:?}");
     };
-    let extensions = path("extensions");
-    std::fs::write(
-        &extensions,
-        "subjectAltName=IP:127.0.0.1\nbasicConstraints=CA:FALSE\n",
-    )
-    .unwrap();
-    let new_key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
-    for ca in ["ca", "other"] {
-        openssl(format!(
-            "req -x509 {new_key} -keyout {} -out {} -subj /CN={ca} -days 2",
-            path("ca.key"),
-            path(ca)
-        ));
-        if ca == "ca" {
-            openssl(format!(
-                "req {new_key} -keyout {} -out {} -subj /CN=server",
-                path("key"),
-                path("request")
-            ));
-            openssl(format!(
-                "x509 -req -in {} -CA {} -CAkey {} -CAcreateserial -out {} -days 2 -extfile {extensions}",
-                path("request"),
-                path("ca"),
-                path("ca.key"),
-                path("cert")
-            ));
-        }
-    }
-    let flags = format!(
-        "-Z -o ssl_chain_cert={},ssl_key={}",
-        path("cert"),
-        path("key")
-    );
-    let server = Server::nuthatch(&flags);
-    let address = |ca: &str| format!("tls://{}?ca={}", server.place(), path(ca));
-    let client = Client::connect(&address("ca")).unwrap();
+    let other = ca.with_file_name("other");
+    let address = |ca: &std::path::Path| format!("tls://{}?ca={}", server.place(), ca.display());
+    let client = Client::connect(&address(&ca)).unwrap();
     let large = vec![b'x'; 500_000];
     client.set("k", &large, None).unwrap();
     assert_eq!(client.get("k"), Ok(Some(large.clone())));
@@ -239,7 +196,7 @@ fn tls_trusts_whom_it_is_told_to() {
     let values = client.get_many(&vec!["k"; 100]).complete().unwrap();
     assert!(values.iter().all(|value| value.as_ref() == Some(&large)));
 
-    let distrusting = Client::connect(&address("other")).unwrap();
+    let distrusting = Client::connect(&address(&other)).unwrap();
     let error = distrusting.get("k").unwrap_err().to_string();
     assert!(error.contains("certificate"), "{error}");
     let plain = Client::connect(&server.address()).unwrap();

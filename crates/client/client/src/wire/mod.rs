@@ -3,5 +3,7 @@
 mod reply;
 mod request;
 
-pub(crate) use reply::{Code, Details, LINE_MAX, Left, Reply, parse};
+#[cfg(any(fuzzing, test))]
+pub(crate) use reply::LINE_MAX;
+pub(crate) use reply::{Code, Details, Left, Reply, parse};
 pub(crate) use request::{Mode, Request, Want};

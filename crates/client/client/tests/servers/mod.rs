@@ -3,7 +3,7 @@
 #![allow(dead_code)] // Each test program uses some of it.
 
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 #[path = "../../../../server/cli/tests/running/mod.rs"]
@@ -97,4 +97,52 @@ pub fn both(flags: &str) -> Vec<Server> {
 pub fn is_installed(program: &str) -> bool {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&paths).any(|folder| Path::new(&folder).join(program).is_file())
+}
+
+/// Nuthatch with TLS, and who has signed its certificate, beside whom there is an `other`. None: openssl is not installed.
+pub fn with_tls() -> Option<(Server, PathBuf)> {
+    if !is_installed("openssl") {
+        println!("skipped: openssl is not installed");
+        return None;
+    }
+    let folder = tempfile::tempdir().unwrap().keep();
+    let path = |name: &str| folder.join(name).display().to_string();
+    let openssl = |line: String| {
+        let output = Command::new("openssl")
+            .args(line.split_whitespace())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{line}: {output:?}");
+    };
+    let (extensions, new) = (
+        path("extensions"),
+        "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes",
+    );
+    std::fs::write(
+        &extensions,
+        "subjectAltName=IP:127.0.0.1\nbasicConstraints=CA:FALSE\n",
+    )
+    .unwrap();
+    for (name, key) in [("other", "other.key"), ("ca", "ca.key")] {
+        openssl(format!(
+            "req -x509 {new} -keyout {} -out {} -subj /CN={name} -days 2",
+            path(key),
+            path(name)
+        ));
+    }
+    let (ca, request) = (path("ca"), path("request"));
+    openssl(format!(
+        "req {new} -keyout {} -out {request} -subj /CN=server",
+        path("key")
+    ));
+    openssl(format!(
+        "x509 -req -in {request} -CA {ca} -CAkey {ca}.key -CAcreateserial -out {} -days 2 -extfile {extensions}",
+        path("cert")
+    ));
+    let server = Server::nuthatch(&format!(
+        "-Z -o ssl_chain_cert={},ssl_key={}",
+        path("cert"),
+        path("key")
+    ));
+    Some((server, ca.into()))
 }

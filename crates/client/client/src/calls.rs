@@ -1,0 +1,269 @@
+//! The calls of both clients, written once: for threads as they stand, for tasks with `async` and `.await`.
+
+/// The calls, and what they stand on: `run` carries out an operation on a key, `each` asks all servers.
+macro_rules! calls {
+    ($function:ident; $($async:ident)?; $($wait:tt)*) => {
+        /// The value under a key. None: there is none.
+        pub $($async)? fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, Error> {
+            self.run(key.as_ref(), operation::get)$($wait)*
+        }
+
+        /// The value under a key, and what else the server knows of it.
+        pub $($async)? fn get_item(&self, key: impl AsRef<[u8]>) -> Result<Option<Item>, Error> {
+            self.run(key.as_ref(), operation::get_item)$($wait)*
+        }
+
+        /// The value under a key, which from now on has this lifetime. None: without an end.
+        pub $($async)? fn get_and_touch(
+            &self,
+            key: impl AsRef<[u8]>,
+            lifetime: Option<Duration>,
+        ) -> Result<Option<Vec<u8>>, Error> {
+            self.run(key.as_ref(), |key| operation::get_and_touch(key, lifetime))$($wait)*
+        }
+
+        /// Stores a value, whatever there was.
+        pub $($async)? fn set(
+            &self,
+            key: impl AsRef<[u8]>,
+            value: impl AsRef<[u8]>,
+            keep: impl Into<Keep>,
+        ) -> Result<(), Error> {
+            self.run(key.as_ref(), |key| {
+                operation::set(key, value.as_ref(), keep.into())
+            })$($wait)*
+        }
+
+        /// Stores a value if there is none.
+        pub $($async)? fn add(
+            &self,
+            key: impl AsRef<[u8]>,
+            value: impl AsRef<[u8]>,
+            keep: impl Into<Keep>,
+        ) -> Result<Outcome, Error> {
+            self.store(key.as_ref(), value.as_ref(), Mode::Add, keep.into(), None)$($wait)*
+        }
+
+        /// Stores a value if there is one.
+        pub $($async)? fn replace(
+            &self,
+            key: impl AsRef<[u8]>,
+            value: impl AsRef<[u8]>,
+            keep: impl Into<Keep>,
+        ) -> Result<Outcome, Error> {
+            self.store(
+                key.as_ref(),
+                value.as_ref(),
+                Mode::Replace,
+                keep.into(),
+                None,
+            )$($wait)*
+        }
+
+        /// Adds bytes behind the value there is. Flags and lifetime stay.
+        pub $($async)? fn append(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<Outcome, Error> {
+            self.store(
+                key.as_ref(),
+                value.as_ref(),
+                Mode::Append,
+                Keep::FOREVER,
+                None,
+            )$($wait)*
+        }
+
+        /// Adds bytes in front of the value there is. Flags and lifetime stay.
+        pub $($async)? fn prepend(
+            &self,
+            key: impl AsRef<[u8]>,
+            value: impl AsRef<[u8]>,
+        ) -> Result<Outcome, Error> {
+            self.store(
+                key.as_ref(),
+                value.as_ref(),
+                Mode::Prepend,
+                Keep::FOREVER,
+                None,
+            )$($wait)*
+        }
+
+        /// Stores a value if nobody has changed the item since [`Client::get_item`] gave this number.
+        pub $($async)? fn cas(
+            &self,
+            key: impl AsRef<[u8]>,
+            value: impl AsRef<[u8]>,
+            keep: impl Into<Keep>,
+            cas: u64,
+        ) -> Result<Outcome, Error> {
+            self.store(
+                key.as_ref(),
+                value.as_ref(),
+                Mode::Set,
+                keep.into(),
+                Some(cas),
+            )$($wait)*
+        }
+
+        /// Adds to a number, which is stored as decimal digits, and returns the sum. It wraps around at 2^64. None: there is no item.
+        pub $($async)? fn incr(&self, key: impl AsRef<[u8]>, delta: u64) -> Result<Option<u64>, Error> {
+            self.run(key.as_ref(), |key| operation::count(key, delta, false))$($wait)*
+        }
+
+        /// Subtracts from a number, down to 0. None: there is no item.
+        pub $($async)? fn decr(&self, key: impl AsRef<[u8]>, delta: u64) -> Result<Option<u64>, Error> {
+            self.run(key.as_ref(), |key| operation::count(key, delta, true))$($wait)*
+        }
+
+        /// Gives an item this lifetime. None: without an end.
+        pub $($async)? fn touch(
+            &self,
+            key: impl AsRef<[u8]>,
+            lifetime: Option<Duration>,
+        ) -> Result<Outcome, Error> {
+            self.run(key.as_ref(), |key| operation::touch(key, lifetime))$($wait)*
+        }
+
+        /// Removes an item.
+        pub $($async)? fn delete(&self, key: impl AsRef<[u8]>) -> Result<Outcome, Error> {
+            self.run(key.as_ref(), |key| operation::delete(key, None))$($wait)*
+        }
+
+        /// Keeps an item as out of date for this long. Of those that ask with `get_or_compute`, one computes it anew, and the others
+        /// get the old value meanwhile.
+        pub $($async)? fn make_stale(&self, key: impl AsRef<[u8]>, lifetime: Duration) -> Result<Outcome, Error> {
+            self.run(key.as_ref(), |key| operation::make_stale(key, lifetime))$($wait)*
+        }
+
+        /// The value under a key; if there is none, it is computed and stored. Of all that ask at a time, in this process and in
+        /// others, one computes, and the others wait for it, or get the old value if there is one.
+        ///
+        /// If the server cannot be asked, the value is computed here and not stored. If the computation fails, one of those that
+        /// wait computes. An empty value looks like none while another client computes it anew: who asks then, waits.
+        pub $($async)? fn get_or_compute<E>(
+            &self,
+            key: impl AsRef<[u8]>,
+            how: Compute,
+            compute: impl $function() -> Result<Vec<u8>, E>,
+        ) -> Result<Vec<u8>, ComputeError<E>> {
+            let key = key.as_ref();
+            Key::new(key).map_err(ComputeError::Key)?;
+            for pause in Pauses::new(how.lease) {
+                let lease = self.run(key, |key| operation::lease(key, how.lease, how.early))$($wait)*;
+                let (cas, is_new) = match lease {
+                    Ok(Lease::Hit(value) | Lease::Taken { old: Some(value) }) => return Ok(value),
+                    Ok(Lease::Won { cas, old }) => (cas, old.is_none()),
+                    Ok(Lease::Taken { old: None }) => {
+                        Self::pause(pause)$($wait)*;
+                        continue;
+                    }
+                    Err(_) => break,
+                };
+                // Whether the server takes it changes nothing about the value.
+                return match compute()$($wait)* {
+                    Ok(value) => {
+                        let _ = self.store(key, &value, Mode::Set, how.keep, Some(cas))$($wait)*;
+                        Ok(value)
+                    }
+                    Err(error) => {
+                        if is_new {
+                            let _ = self.run(key, |key| operation::delete(key, Some(cas)))$($wait)*;
+                        }
+                        Err(ComputeError::Computation(error))
+                    }
+                };
+            }
+            compute()$($wait)*.map_err(ComputeError::Computation)
+        }
+
+        /// Removes all items of all servers, after a delay in whole seconds. All servers are asked, and the first error is returned.
+        pub $($async)? fn flush_all(&self, delay: Duration) -> Result<(), Error> {
+            let flushed = self.each(&operation::flush(delay))$($wait)*;
+            flushed.into_iter().try_for_each(|(_, outcome)| outcome)
+        }
+
+        /// Each server's address and version.
+        pub $($async)? fn version(&self) -> Vec<(String, Result<String, Error>)> {
+            self.each(&operation::version())$($wait)*
+        }
+
+        $($async)? fn store(
+            &self,
+            key: &[u8],
+            value: &[u8],
+            mode: Mode,
+            keep: Keep,
+            cas: Option<u64>,
+        ) -> Result<Outcome, Error> {
+            self.run(key, |key| operation::store(key, value, mode, keep, cas))$($wait)*
+        }
+
+        /// The values under these keys. All servers are asked at once. What a server that failed has is missing, and said.
+        pub $($async)? fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Many {
+            let Pool { links, options, .. } = &*self.pool;
+            let deadline = options.deadline();
+            let mut many = Many::new(keys.len());
+            let server = |key: &[u8]| self.pool.server(key);
+            let mut parts = Parts::new(keys, options.requests_max, server, &mut many);
+            while let Some(round) = parts.next_round() {
+                let mut sent = Vec::with_capacity(round.len());
+                for part in &round {
+                    sent.push(links[part.server].start(&part.requests, deadline)$($wait)*);
+                }
+                for (part, sent) in round.iter().zip(sent) {
+                    let link = &links[part.server];
+                    let replies = link.finish(sent, &part.requests, deadline)$($wait)*;
+                    if let Some(reason) = many.take(part, replies) {
+                        link.end(&reason);
+                    }
+                }
+            }
+            many
+        }
+
+        /// The address of the server that has the key now.
+        pub fn server_of(&self, key: impl AsRef<[u8]>) -> String {
+            let server = self.pool.server(key.as_ref());
+            self.pool.links[server].site().name.to_string()
+        }
+
+        /// Carries out an operation on a key, at the key's server.
+        $($async)? fn run<'a, T>(
+            &self,
+            key: &'a [u8],
+            operation: impl FnOnce(Key<'a>) -> Operation<'a, T>,
+        ) -> Result<T, Error> {
+            let deadline = self.pool.options.deadline();
+            let operation = operation(Key::new(key)?);
+            let mut server = self.pool.server(key);
+            for _ in 1..self.pool.links.len() {
+                let outcome = self.ask(server, &operation, deadline)$($wait)*;
+                match self.pool.next(key, server, &outcome) {
+                    Some(next) => server = next,
+                    None => return outcome,
+                }
+            }
+            self.ask(server, &operation, deadline)$($wait)*
+        }
+
+        $($async)? fn ask<T>(&self, server: usize, operation: &Operation<'_, T>, deadline: Instant) -> Result<T, Error> {
+            let link = &self.pool.links[server];
+            let requests = std::slice::from_ref(&operation.request);
+            let outcome = operation.read(link.call(requests, deadline)$($wait)*?);
+            if let Err(Error::Unexpected(reason)) = &outcome {
+                link.end(reason);
+            }
+            outcome
+        }
+
+        $($async)? fn each<T>(&self, operation: &Operation<'_, T>) -> Vec<(String, Result<T, Error>)> {
+            let deadline = self.pool.options.deadline();
+            let mut all = Vec::new();
+            for (server, link) in self.pool.links.iter().enumerate() {
+                let outcome = self.ask(server, operation, deadline)$($wait)*;
+                all.push((link.site().name.to_string(), outcome));
+            }
+            all
+        }
+    };
+}
+
+pub(crate) use calls;

@@ -1,0 +1,96 @@
+//! Values that one client computes for all, in whatever process they are.
+
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::time::Duration;
+
+use crate::options::deadline;
+use crate::{Error, Keep};
+
+/// How a value is computed and kept.
+#[derive(Clone, Copy, Debug)]
+pub struct Compute {
+    /// How the value is kept.
+    pub keep: Keep,
+    /// How long others wait for the one that computes, in whole seconds, rounded up; ten by default. Then another one computes.
+    pub lease: Duration,
+    /// When no more than this is left of the value's lifetime, in whole seconds, one client computes it anew, and the others get
+    /// the old one meanwhile. None: it is computed when it has expired.
+    pub early: Option<Duration>,
+}
+
+/// Why there is no value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ComputeError<E> {
+    /// The key is invalid.
+    Key(Error),
+    /// The computation failed.
+    Computation(E),
+}
+
+impl Compute {
+    /// The value is kept like this.
+    pub fn new(keep: impl Into<Keep>) -> Self {
+        Self {
+            keep: keep.into(),
+            lease: Duration::from_secs(10),
+            early: None,
+        }
+    }
+
+    /// It is computed anew when no more than this is left of its lifetime.
+    pub fn early(self, early: Duration) -> Self {
+        Self {
+            early: Some(early),
+            ..self
+        }
+    }
+
+    /// Others wait for so long.
+    pub fn lease(self, lease: Duration) -> Self {
+        Self { lease, ..self }
+    }
+}
+
+impl<E: fmt::Display> fmt::Display for ComputeError<E> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Key(error) => error.fmt(out),
+            Self::Computation(error) => error.fmt(out),
+        }
+    }
+}
+
+impl<E: fmt::Debug + fmt::Display> std::error::Error for ComputeError<E> {}
+
+/// Pauses between looks for another client's value: short ones first, of random length, until the lease is over.
+pub(crate) struct Pauses {
+    until: std::time::Instant,
+    next: Duration,
+}
+
+impl Pauses {
+    const LEAST: Duration = Duration::from_millis(1);
+    const MOST: Duration = Duration::from_millis(50);
+
+    pub fn new(lease: Duration) -> Self {
+        Self {
+            until: deadline(lease),
+            next: Self::LEAST,
+        }
+    }
+}
+
+impl Iterator for Pauses {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        if std::time::Instant::now() >= self.until {
+            return None;
+        }
+        let most = self.next;
+        self.next = (most * 2).min(Self::MOST);
+        let part = RandomState::new().hash_one(most) as f64 / u64::MAX as f64;
+        Some(most.mul_f64(0.5 + part / 2.0))
+    }
+}

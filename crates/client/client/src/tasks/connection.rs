@@ -1,0 +1,197 @@
+//! One connection for tasks. One task sends what waits, and one reads.
+
+use std::future::poll_fn;
+use std::io;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use tokio::task::{AbortHandle, yield_now};
+use tokio::time::timeout_at;
+
+use crate::attempts::Ends;
+use crate::call::{Call, Waiter};
+use crate::connection::{Outgoing, Sending};
+use crate::input::{Input, said};
+use crate::options::WhenFull;
+use crate::queue::Queue;
+use crate::transport::Transport;
+use crate::wire::{Reply, Request};
+use crate::{CarriedOut, Error, Options};
+
+/// How often the task that sends goes on before it lets others have their turn.
+const ROUNDS: usize = 16;
+
+/// A connection. Its tasks end with it.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    shared: Arc<Shared>,
+    tasks: [AbortHandle; 2],
+}
+
+#[derive(Debug)]
+struct Shared {
+    queue: Queue,
+    transport: Transport,
+    options: Arc<Options>,
+}
+
+/// A call that waits for its replies. It is abandoned if nobody waits for them to the end.
+#[derive(Debug)]
+pub(crate) struct Ticket {
+    shared: Arc<Shared>,
+    call: Arc<Call>,
+    is_through: bool,
+}
+
+impl Ends for Connection {
+    fn has_ended(&self) -> bool {
+        self.shared.queue.lock().is_dead()
+    }
+}
+
+impl Connection {
+    /// It has to be called in a runtime with time and I/O.
+    pub fn new(transport: Transport, options: Arc<Options>) -> Self {
+        let shared = Arc::new(Shared {
+            queue: Queue::new(options.requests_max, options.bytes_max),
+            transport,
+            options,
+        });
+        let tasks = [
+            tokio::spawn(send(shared.clone())).abort_handle(),
+            tokio::spawn(receive(shared.clone())).abort_handle(),
+        ];
+        Self { shared, tasks }
+    }
+
+    /// Ends it: what came can be no reply.
+    pub fn end(&self, reason: &str) {
+        self.shared.queue.die(reason);
+    }
+
+    /// Adds a call, which is sent with what else waits.
+    pub async fn start(
+        &self,
+        requests: &[Request<'_>],
+        deadline: Instant,
+    ) -> Result<Ticket, Error> {
+        let when_full = self.shared.options.when_full;
+        let enter = |context: &mut Context<'_>| {
+            let mut state = self.shared.queue.lock();
+            match self
+                .shared
+                .queue
+                .enter(&mut state, requests, Instant::now())
+                .transpose()
+            {
+                Some(entered) => Poll::Ready(entered),
+                None if when_full == WhenFull::Fail => Poll::Ready(Err(Error::Full)),
+                None => {
+                    state.wait_for_room(Waiter::Task(context.waker().clone()));
+                    Poll::Pending
+                }
+            }
+        };
+        let carried_out = CarriedOut::No;
+        let entered = timeout_at(deadline.into(), poll_fn(enter)).await;
+        Ok(Ticket {
+            call: entered.unwrap_or(Err(Error::Timeout { carried_out }))?,
+            shared: self.shared.clone(),
+            is_through: false,
+        })
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.end("the connection was dropped");
+        self.tasks.iter().for_each(AbortHandle::abort);
+    }
+}
+
+impl Ticket {
+    /// Waits for the call's replies.
+    pub async fn finish(mut self, deadline: Instant) -> Result<Vec<Reply>, Error> {
+        let finished = |context: &mut Context<'_>| {
+            let waiter = Waiter::Task(context.waker().clone());
+            self.call
+                .take_or_wait(waiter)
+                .map_or(Poll::Pending, Poll::Ready)
+        };
+        let carried_out = CarriedOut::Maybe;
+        let Ok(outcome) = timeout_at(deadline.into(), poll_fn(finished)).await else {
+            return Err(Error::Timeout { carried_out });
+        };
+        self.is_through = true;
+        outcome
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        if !self.is_through {
+            self.shared.queue.abandon(&self.call, &self.shared.options);
+        }
+    }
+}
+
+/// Sends what waits, again and again, until the connection is over.
+async fn send(shared: Arc<Shared>) {
+    let mut outgoing = Outgoing::default();
+    while shared.has_output().await {
+        // Tasks that are ready to run add theirs first. When there are none, this takes no time.
+        yield_now().await;
+        if let Err(error) = send_all(&shared, &mut outgoing).await {
+            shared.queue.die(&said(error));
+        }
+    }
+}
+
+async fn send_all(shared: &Shared, outgoing: &mut Outgoing) -> io::Result<()> {
+    loop {
+        match outgoing.send(&shared.transport, &shared.queue, ROUNDS)? {
+            Sending::Through => return Ok(()),
+            Sending::More => yield_now().await,
+            Sending::Blocked => shared.transport.socket().writable().await?,
+        }
+    }
+}
+
+/// Reads and hands out, until the connection is over.
+async fn receive(shared: Arc<Shared>) {
+    let mut input = Input::new(shared.options.value_max);
+    let reason = loop {
+        if let Err(error) = shared.transport.socket().readable().await {
+            break said(error);
+        }
+        if let Err(reason) = input.receive(&shared.transport, &shared.queue) {
+            break reason;
+        }
+        // The rest of a handshake, say, for which the socket had no room.
+        while let Ok(false) = shared.transport.flush() {
+            if shared.transport.socket().writable().await.is_err() {
+                break;
+            }
+        }
+    };
+    shared.queue.die(&reason);
+}
+
+impl Shared {
+    /// Waits for something to be sent. False: the connection is over.
+    async fn has_output(&self) -> bool {
+        poll_fn(|context| {
+            let mut state = self.queue.lock();
+            if state.is_dead() {
+                return Poll::Ready(false);
+            }
+            if state.has_output() {
+                return Poll::Ready(true);
+            }
+            state.wake_sender(context.waker());
+            Poll::Pending
+        })
+        .await
+    }
+}

@@ -1,0 +1,7 @@
+//! The same client for tasks in tokio: the same queue, requests and replies, with two tasks for each connection.
+
+mod client;
+mod connection;
+mod link;
+
+pub use client::Client;

@@ -1,0 +1,147 @@
+//! One client computes for all, in one process and in several.
+
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use nuthatch_client::{Client, Compute, ComputeError, Error, Outcome};
+
+mod servers;
+
+use servers::*;
+
+const MINUTE: Duration = Duration::from_secs(60);
+/// Where a child finds its server.
+const ADDRESS: &str = "NUTHATCH_CLIENT_TEST_ADDRESS";
+
+#[test]
+fn of_many_threads_one_computes() {
+    for server in both("") {
+        let computed = AtomicU32::new(0);
+        thread::scope(|scope| {
+            for _ in 0..16 {
+                scope.spawn(|| {
+                    // A client each, as in processes of their own.
+                    let client = Client::connect(&server.address()).unwrap();
+                    let value = client.get_or_compute("k", Compute::new(MINUTE), || {
+                        computed.fetch_add(1, Ordering::Relaxed);
+                        thread::sleep(Duration::from_millis(100));
+                        Ok::<_, Error>(b"computed".to_vec())
+                    });
+                    assert_eq!(value, Ok(b"computed".to_vec()));
+                });
+            }
+        });
+        assert_eq!(computed.into_inner(), 1);
+    }
+}
+
+/// What a process of the next test does.
+#[test]
+#[ignore = "a part of `of_many_processes_one_computes`"]
+fn child() {
+    let client = Client::connect(&std::env::var(ADDRESS).unwrap()).unwrap();
+    for number in 0..10 {
+        let value = client.get_or_compute(format!("k-{number}"), Compute::new(MINUTE), || {
+            let _ = client.add("computed", "0", None)?;
+            client.incr("computed", 1)?;
+            thread::sleep(Duration::from_millis(50));
+            Ok::<_, Error>(format!("value-{number}").into_bytes())
+        });
+        assert_eq!(value, Ok(format!("value-{number}").into_bytes()));
+    }
+}
+
+#[test]
+fn of_many_processes_one_computes() {
+    for server in both("") {
+        let start = || {
+            let mut command = Command::new(std::env::current_exe().unwrap());
+            command
+                .args(["--ignored", "--exact", "child"])
+                .env(ADDRESS, server.address());
+            command.stdout(Stdio::null()).spawn().unwrap()
+        };
+        let children: Vec<_> = (0..4).map(|_| start()).collect();
+        for mut child in children {
+            assert!(child.wait().unwrap().success());
+        }
+        let client = Client::connect(&server.address()).unwrap();
+        assert_eq!(client.get("computed"), Ok(Some(b"10".to_vec())));
+    }
+}
+
+#[test]
+fn a_computation_that_fails_or_never_ends_lets_the_next_one_compute() {
+    for server in both("") {
+        let client = Client::connect(&server.address()).unwrap();
+        let how = Compute::new(MINUTE).lease(Duration::from_secs(1));
+        let failed = client.get_or_compute("k", how, || Err("no database"));
+        assert_eq!(failed, Err(ComputeError::Computation("no database")));
+        let value = client.get_or_compute("k", how, || Ok::<_, Error>(b"1".to_vec()));
+        assert_eq!(value, Ok(b"1".to_vec()));
+        // Who won dies with its lease.
+        let dead = thread::scope(|scope| {
+            let won = scope.spawn(|| {
+                let _ = client.get_or_compute("d", how, || -> Result<_, Error> {
+                    panic!("the process that won dies")
+                });
+            });
+            won.join()
+        });
+        assert!(dead.is_err());
+        let value = client.get_or_compute("d", how, || Ok::<_, Error>(b"2".to_vec()));
+        assert_eq!(value, Ok(b"2".to_vec()));
+    }
+}
+
+#[test]
+fn a_stale_value_is_given_to_all_but_the_one_that_computes() {
+    for server in both("") {
+        let client = Client::connect(&server.address()).unwrap();
+        let other = Client::connect(&server.address()).unwrap();
+        let how = Compute::new(MINUTE);
+        client.set("k", "old", MINUTE).unwrap();
+        assert_eq!(client.make_stale("k", MINUTE), Ok(Outcome::Done));
+        let value = client.get_or_compute("k", how, || {
+            let meanwhile =
+                other.get_or_compute("k", how, || -> Result<_, Error> { panic!("two compute") });
+            assert_eq!(meanwhile, Ok(b"old".to_vec()));
+            Ok::<_, Error>(b"new".to_vec())
+        });
+        assert_eq!(value, Ok(b"new".to_vec()));
+        assert_eq!(other.get("k"), Ok(Some(b"new".to_vec())));
+    }
+}
+
+#[test]
+fn a_value_that_will_expire_is_computed_early_by_one() {
+    for server in both("") {
+        let client = Client::connect(&server.address()).unwrap();
+        let early = Compute::new(MINUTE).early(Duration::from_secs(30));
+        client.set("k", "old", Duration::from_secs(20)).unwrap();
+        let value = client.get_or_compute("k", early, || {
+            let meanwhile =
+                client.get_or_compute("k", early, || -> Result<_, Error> { panic!("two compute") });
+            assert_eq!(meanwhile, Ok(b"old".to_vec()));
+            Ok::<_, Error>(b"new".to_vec())
+        });
+        assert_eq!(value, Ok(b"new".to_vec()));
+        let value =
+            client.get_or_compute("k", early, || -> Result<_, Error> { panic!("it has time") });
+        assert_eq!(value, Ok(b"new".to_vec()));
+    }
+}
+
+#[test]
+fn without_a_server_the_value_is_computed() {
+    let client = Client::connect(&format!("tcp://127.0.0.1:{}", free_port())).unwrap();
+    let how = Compute::new(MINUTE);
+    assert_eq!(
+        client.get_or_compute("k", how, || Ok::<_, Error>(vec![1])),
+        Ok(vec![1])
+    );
+    let key = client.get_or_compute("", how, || Ok::<_, Error>(vec![1]));
+    assert!(matches!(key, Err(ComputeError::Key(Error::Key { .. }))));
+}
