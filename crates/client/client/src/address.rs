@@ -77,6 +77,11 @@ impl Address {
                 "{number} servers, where {SERVERS_MAX} are the most"
             )));
         }
+        // libmemcached makes more places for weights, however it hashes.
+        let has_weights = servers.iter().any(|server| server.weight != 1);
+        if has_weights && options.distribution == Distribution::KetamaUnweighted {
+            return Err(invalid("ketama_unweighted has no weights".to_owned()));
+        }
         Ok(Self {
             servers,
             has_tls: scheme == "tls",
@@ -254,6 +259,7 @@ mod tests {
             ("tcp://[::1", "HOST"),
             ("tcp://a*0", "weight"),
             ("unix://run", "begins with /"),
+            ("tcp://a*2?distribution=ketama_unweighted", "no weights"),
             ("tcp://a?timeout_ms=x", "timeout_ms=x"),
             ("tcp://a?timeout=1", "\"timeout\""),
             ("tcp://a?when_full=no", "wait or fail"),

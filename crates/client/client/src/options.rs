@@ -56,7 +56,7 @@ pub enum Distribution {
     /// them the more weight it has.
     #[default]
     Ketama,
-    /// As libmemcached with `KETAMA`: each server has 100 places on a ring, and weights do not count.
+    /// As libmemcached with `KETAMA` and its default hash: each server has 100 places on a ring. Weights are an error.
     KetamaUnweighted,
     /// Each key's server is the one whose hash with the key is the highest. Keys are spread more evenly, and no other client
     /// has the same.

@@ -19,8 +19,8 @@ const PORT: u16 = 11211;
 pub(crate) enum Ring {
     /// One server has all keys.
     One,
-    /// Places in ascending order, each with its server: a key is at the first place at or above its hash.
-    Places(Vec<(u32, usize)>),
+    /// A hash of keys, and places in ascending order, each with its server: a key is at the first place at or above its hash.
+    Places(fn(&[u8]) -> u32, Vec<(u32, usize)>),
     /// Each server's seed and weight.
     Scores(Vec<(u64, f64)>),
 }
@@ -29,8 +29,10 @@ impl Ring {
     pub fn new(servers: &[Server], distribution: Distribution) -> Self {
         match distribution {
             _ if servers.len() == 1 => Self::One,
-            Distribution::Ketama => Self::Places(sorted(weighted(servers))),
-            Distribution::KetamaUnweighted => Self::Places(sorted(unweighted(servers))),
+            Distribution::Ketama => Self::Places(md5_of, sorted(weighted(servers))),
+            Distribution::KetamaUnweighted => {
+                Self::Places(one_at_a_time, sorted(unweighted(servers)))
+            }
             Distribution::Rendezvous => {
                 let scored = |server: &Server| {
                     let seed = xxh3_64(server.endpoint.to_string().as_bytes());
@@ -45,8 +47,8 @@ impl Ring {
     pub fn server(&self, key: &[u8], passes_over: impl Fn(usize) -> bool) -> Option<usize> {
         match self {
             Self::One => (!passes_over(0)).then_some(0),
-            Self::Places(places) => {
-                let hash = part(&md5::compute(key).0, 0);
+            Self::Places(hash, places) => {
+                let hash = hash(key);
                 let first = places.partition_point(|&(place, _)| place < hash);
                 let from_there = places[first..].iter().chain(&places[..first]);
                 from_there
@@ -95,7 +97,7 @@ fn unweighted(servers: &[Server]) -> Vec<(u32, usize)> {
     let mut places = Vec::new();
     for (number, server) in servers.iter().enumerate() {
         let name = name(&server.endpoint);
-        let place = |index| part(&md5::compute(format!("{name}-{index}")).0, 0);
+        let place = |index| one_at_a_time(format!("{name}-{index}").as_bytes());
         places.extend((0..PLACES_UNWEIGHTED).map(|index| (place(index), number)));
     }
     places
@@ -113,6 +115,23 @@ fn name(endpoint: &Endpoint) -> String {
         Endpoint::Tcp { host, port } => format!("{host}:{port}"),
         Endpoint::Unix(path) => path.display().to_string(),
     }
+}
+
+fn md5_of(key: &[u8]) -> u32 {
+    part(&md5::compute(key).0, 0)
+}
+
+/// Bob Jenkins' hash of this name, which is libmemcached's default.
+fn one_at_a_time(bytes: &[u8]) -> u32 {
+    let mut hash = 0_u32;
+    for &byte in bytes {
+        hash = hash.wrapping_add(byte.into());
+        hash = hash.wrapping_add(hash << 10);
+        hash ^= hash >> 6;
+    }
+    hash = hash.wrapping_add(hash << 3);
+    hash ^= hash >> 11;
+    hash.wrapping_add(hash << 15)
 }
 
 /// Four bytes of a hash, the last one first.

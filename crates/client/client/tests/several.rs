@@ -86,7 +86,7 @@ fn keys_are_where_libmemcached_puts_them() {
             ],
             false,
         ),
-        (&[("a.example", 1, 7), ("b.example", 2, 3)], false),
+        (&[("a.example", 1, 1), ("b.example", 2, 1)], false),
     ] {
         let words = servers
             .iter()
