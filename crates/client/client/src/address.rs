@@ -148,6 +148,10 @@ fn set(options: &mut Options, name: &str, value: &str) -> Result<(), Error> {
         "bytes_max" => options.bytes_max = number(name, value)?,
         "value_max" => options.value_max = number(name, value)?,
         "eject_after" => options.eject_after = number(name, value)?,
+        #[cfg(feature = "near")]
+        "near_ms" => options.near = Some(milliseconds(name, value)?),
+        #[cfg(feature = "near")]
+        "near_bytes" => options.near_bytes = number(name, value)?,
         "when_full" => {
             options.when_full = match value {
                 "wait" => WhenFull::Wait,

@@ -3,9 +3,15 @@
 /// The calls, and what they stand on: `run` carries out an operation on a key, `each` asks all servers.
 macro_rules! calls {
     ($function:ident; $($async:ident)?; $($wait:tt)*) => {
-        /// The value under a key. None: there is none.
+        /// The value under a key. None: there is none. With the option `near` it may be one that this client read a while ago.
         pub $($async)? fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, Error> {
-            self.run(key.as_ref(), operation::get)$($wait)*
+            let (key, near) = (key.as_ref(), &self.pool.near);
+            if let Some(value) = near.get(key) {
+                return Ok(Some(value));
+            }
+            let found = self.run(key, operation::get)$($wait)*?;
+            near.keep(key, found.as_ref());
+            Ok(found)
         }
 
         /// The value under a key, and what else the server knows of it.
@@ -177,6 +183,7 @@ macro_rules! calls {
         /// Removes all items of all servers, after a delay in whole seconds. All servers are asked, and the first error is returned.
         pub $($async)? fn flush_all(&self, delay: Duration) -> Result<(), Error> {
             let flushed = self.each(&operation::flush(delay))$($wait)*;
+            self.pool.near.forget_all();
             flushed.into_iter().try_for_each(|(_, outcome)| outcome)
         }
 
@@ -234,14 +241,17 @@ macro_rules! calls {
             let deadline = self.pool.options.deadline();
             let operation = operation(Key::new(key)?);
             let mut server = self.pool.server(key);
+            let mut outcome = self.ask(server, &operation, deadline)$($wait)*;
             for _ in 1..self.pool.links.len() {
-                let outcome = self.ask(server, &operation, deadline)$($wait)*;
-                match self.pool.next(key, server, &outcome) {
-                    Some(next) => server = next,
-                    None => return outcome,
-                }
+                let Some(next) = self.pool.next(key, server, &outcome) else { break };
+                server = next;
+                outcome = self.ask(server, &operation, deadline)$($wait)*;
             }
-            self.ask(server, &operation, deadline)$($wait)*
+            // Also if it failed: it may have been carried out.
+            if !operation.request.is_read() {
+                self.pool.near.forget(key);
+            }
+            outcome
         }
 
         $($async)? fn ask<T>(&self, server: usize, operation: &Operation<'_, T>, deadline: Instant) -> Result<T, Error> {

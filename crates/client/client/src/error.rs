@@ -77,8 +77,7 @@ impl fmt::Display for Error {
         match self {
             Self::Key { length, limit } => write!(
                 out,
-                "a key of {length} bytes: a key has 1 to {limit} bytes ({})",
-                "with white space or control characters, fewer"
+                "a key of {length} bytes: a key has 1 to {limit} bytes, and fewer with white space or control characters"
             ),
             Self::Address(reason) => write!(out, "invalid address: {reason}"),
             Self::Down {

@@ -16,6 +16,8 @@ mod lease;
 mod lifetime;
 mod link;
 mod many;
+mod names;
+mod near;
 mod operation;
 mod options;
 mod pool;

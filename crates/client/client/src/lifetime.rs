@@ -46,11 +46,17 @@ impl From<Option<Duration>> for Keep {
 
 /// A lifetime as the protocol's number.
 pub(crate) fn seconds(lifetime: Option<Duration>) -> i64 {
-    seconds_at(lifetime, || {
-        SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |time| time.as_secs())
-    })
+    seconds_at(lifetime, today)
+}
+
+/// The seconds since 1970.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the protocol has dates for long lifetimes"
+)]
+fn today() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |time| time.as_secs())
 }
 
 fn seconds_at(lifetime: Option<Duration>, now: impl Fn() -> u64) -> i64 {

@@ -10,8 +10,7 @@ use std::time::{Duration, Instant};
 pub struct Options {
     /// How long a call may take, a second by default.
     pub timeout: Duration,
-    /// How long a connection may take to be made, with its login, a second by default. Looking up a host's name is not bounded
-    /// by it.
+    /// How long a connection may take to be made, with its login, a second by default.
     pub connect_timeout: Duration,
     /// A connection whose oldest reply is late by more than this is closed: 3 seconds by default.
     pub late_max: Duration,
@@ -33,6 +32,13 @@ pub struct Options {
     pub eject_after: u32,
     /// Which server has which keys.
     pub distribution: Distribution,
+    /// Values that [`crate::Client::get`] has read stay in this process for so long: other clients' changes are seen so much later.
+    /// None, the default: they do not.
+    #[cfg(feature = "near")]
+    pub near: Option<Duration>,
+    /// How many bytes of memory they take, 16 MiB by default.
+    #[cfg(feature = "near")]
+    pub near_bytes: usize,
     /// Name and password, for a server with `-Y`.
     pub login: Option<Login>,
     /// For `tls://`: whom to trust.
@@ -106,6 +112,10 @@ impl Default for Options {
             retry_most: Duration::from_secs(10),
             eject_after: 0,
             distribution: Distribution::default(),
+            #[cfg(feature = "near")]
+            near: None,
+            #[cfg(feature = "near")]
+            near_bytes: 16 << 20,
             login: None,
             tls: TlsFiles::default(),
         }

@@ -3,6 +3,7 @@
 use crate::Error;
 use crate::Options;
 use crate::address::Address;
+use crate::near::Near;
 use crate::ring::Ring;
 use crate::site::Site;
 
@@ -19,6 +20,7 @@ pub(crate) struct Pool<L> {
     pub links: Vec<L>,
     ring: Ring,
     pub options: Options,
+    pub near: Near,
 }
 
 impl<L: Way> Pool<L> {
@@ -27,6 +29,7 @@ impl<L: Way> Pool<L> {
         Ok(Self {
             links: Site::all(&address)?.into_iter().map(L::new).collect(),
             ring: Ring::new(&address.servers, address.options.distribution),
+            near: Near::new(&address.options)?,
             options: address.options,
         })
     }

@@ -1,7 +1,7 @@
 //! A socket that never waits, with TLS or without.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
@@ -10,6 +10,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::address::Endpoint;
+use crate::names;
 #[cfg(feature = "tls")]
 use crate::tls::Session;
 
@@ -47,7 +48,7 @@ impl Socket {
             Endpoint::Tcp { host, port } => {
                 let deadline = Instant::now() + patience;
                 let mut failure = io::Error::new(ErrorKind::NotFound, "the host has no address");
-                for address in (host.as_str(), *port).to_socket_addrs()? {
+                for address in names::addresses(host, *port, patience)? {
                     let left = deadline.saturating_duration_since(Instant::now());
                     if left.is_zero() {
                         break;

@@ -1,6 +1,7 @@
 //! Several servers: which has a key, and what happens when one of them is dead.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -35,6 +36,48 @@ int main(int count, char **words) {
 }
 "#;
 
+/// Host, port and weight of each.
+type Servers = &'static [(&'static str, u16, u32)];
+
+/// Servers, and whether weights count.
+const SERVERS: &[(Servers, bool)] = &[
+    (
+        &[
+            ("127.0.0.1", 11211, 1),
+            ("127.0.0.1", 11212, 1),
+            ("10.0.0.3", 11211, 1),
+        ],
+        true,
+    ),
+    (
+        &[
+            ("127.0.0.1", 11211, 1),
+            ("127.0.0.1", 11212, 2),
+            ("10.0.0.3", 11211, 5),
+        ],
+        true,
+    ),
+    (
+        &[
+            ("a.example", 1, 7),
+            ("b.example", 2, 3),
+            ("c.example", 11211, 1),
+            ("d.example", 4, 9),
+            ("e.example", 5, 1),
+        ],
+        true,
+    ),
+    (
+        &[
+            ("127.0.0.1", 11211, 1),
+            ("127.0.0.1", 11212, 1),
+            ("10.0.0.3", 11211, 1),
+        ],
+        false,
+    ),
+    (&[("a.example", 1, 1), ("b.example", 2, 1)], false),
+];
+
 /// The kind of fault is a client that looks for a key where no other one has put it.
 #[test]
 fn keys_are_where_libmemcached_puts_them() {
@@ -51,80 +94,49 @@ fn keys_are_where_libmemcached_puts_them() {
         println!("skipped: libmemcached or a C compiler is not installed");
         return;
     }
-    for (servers, weighted) in [
-        (
-            &[
-                ("127.0.0.1", 11211, 1),
-                ("127.0.0.1", 11212, 1),
-                ("10.0.0.3", 11211, 1),
-            ][..],
-            true,
-        ),
-        (
-            &[
-                ("127.0.0.1", 11211, 1),
-                ("127.0.0.1", 11212, 2),
-                ("10.0.0.3", 11211, 5),
-            ],
-            true,
-        ),
-        (
-            &[
-                ("a.example", 1, 7),
-                ("b.example", 2, 3),
-                ("c.example", 11211, 1),
-                ("d.example", 4, 9),
-                ("e.example", 5, 1),
-            ],
-            true,
-        ),
-        (
-            &[
-                ("127.0.0.1", 11211, 1),
-                ("127.0.0.1", 11212, 1),
-                ("10.0.0.3", 11211, 1),
-            ],
-            false,
-        ),
-        (&[("a.example", 1, 1), ("b.example", 2, 1)], false),
-    ] {
-        let words = servers
-            .iter()
-            .map(|(host, port, weight)| format!("{host} {port} {weight}"));
-        let line = format!(
-            "{} {}",
-            u8::from(weighted),
-            words.collect::<Vec<_>>().join(" ")
-        );
-        let output = Command::new(&program)
-            .args(line.split(' '))
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{output:?}");
-        let theirs = String::from_utf8(output.stdout).unwrap();
-        let places = servers
-            .iter()
-            .map(|(host, port, weight)| format!("{host}:{port}*{weight}"));
-        let option = if weighted {
-            "ketama"
-        } else {
-            "ketama_unweighted"
-        };
-        let address = format!(
-            "tcp://{}?distribution={option}",
-            places.collect::<Vec<_>>().join(",")
-        );
-        let client = Client::connect(&address).unwrap();
-        let ours = (0..1000).map(|number| client.server_of(format!("key-{number}")));
-        let names = theirs.lines().map(|number| {
-            let (host, port, _) = servers[number.parse::<usize>().unwrap()];
-            format!("{host}:{port}")
-        });
-        for (number, (ours, theirs)) in ours.zip(names).enumerate() {
-            assert_eq!(ours, theirs, "key-{number} of {line}");
-        }
-        assert_eq!(theirs.lines().count(), 1000);
+    for (servers, weighted) in SERVERS {
+        compare(&program, servers, *weighted);
     }
+}
+
+/// Asks both for the servers of all keys.
+fn compare(program: &Path, servers: Servers, weighted: bool) {
+    let words = servers
+        .iter()
+        .map(|(host, port, weight)| format!("{host} {port} {weight}"));
+    let line = format!(
+        "{} {}",
+        u8::from(weighted),
+        words.collect::<Vec<_>>().join(" ")
+    );
+    let output = Command::new(program)
+        .args(line.split(' '))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let theirs = String::from_utf8(output.stdout).unwrap();
+    let places = servers
+        .iter()
+        .map(|(host, port, weight)| format!("{host}:{port}*{weight}"));
+    let option = if weighted {
+        "ketama"
+    } else {
+        "ketama_unweighted"
+    };
+    let address = format!(
+        "tcp://{}?distribution={option}",
+        places.collect::<Vec<_>>().join(",")
+    );
+    let client = Client::connect(&address).unwrap();
+    let ours = (0..1000).map(|number| client.server_of(format!("key-{number}")));
+    let names = theirs.lines().map(|number| {
+        let (host, port, _) = servers[number.parse::<usize>().unwrap()];
+        format!("{host}:{port}")
+    });
+    for (number, (ours, theirs)) in ours.zip(names).enumerate() {
+        assert_eq!(ours, theirs, "key-{number} of {line}");
+    }
+    assert_eq!(theirs.lines().count(), 1000);
 }
 
 #[test]
@@ -231,4 +243,32 @@ fn keys_of_a_dead_server_fail_or_go_to_others() {
         is_there.get(lost[0]).unwrap()
     });
     assert_eq!(lenient.server_of(lost[0]), dead);
+}
+
+#[cfg(feature = "near")]
+#[test]
+fn a_near_value_stays_until_its_time_or_this_clients_change() {
+    let server = Server::nuthatch("");
+    let other = Client::connect(&server.address()).unwrap();
+    let near = Client::connect(&format!("{}?near_ms=60000", server.address())).unwrap();
+    let short = Client::connect(&format!(
+        "{}?near_ms=1&near_bytes=1048576",
+        server.address()
+    ))
+    .unwrap();
+    other.set("k", "1", None).unwrap();
+    for client in [&near, &short] {
+        assert_eq!(client.get("k"), Ok(Some(b"1".to_vec())));
+    }
+    other.set("k", "2", None).unwrap();
+    assert_eq!(near.get("k"), Ok(Some(b"1".to_vec())));
+    running::wait_until("the end of its time", || {
+        (short.get("k") == Ok(Some(b"2".to_vec()))).then_some(())
+    });
+    assert_eq!(near.incr("k", 1), Ok(Some(3)));
+    assert_eq!(near.get("k"), Ok(Some(b"3".to_vec())));
+    near.flush_all(Duration::ZERO).unwrap();
+    assert_eq!(near.get("k"), Ok(None));
+    let error = Client::connect("tcp://a?near_ms=1&near_bytes=1").unwrap_err();
+    assert!(error.to_string().contains("near cache"), "{error}");
 }

@@ -138,7 +138,7 @@ fn more_than_the_socket_holds_travels_both_ways() {
                         let (key, large) = (format!("large-{id}"), vec![b'x'; 900_000]);
                         for _ in 0..3 {
                             client.set(&key, &large, None).await.unwrap();
-                            let values = client.get_many(&vec![&key; 20]).await.complete().unwrap();
+                            let values = client.get_many(&[&key; 20]).await.complete().unwrap();
                             assert!(values.iter().flatten().all(|value| *value == large));
                         }
                     });

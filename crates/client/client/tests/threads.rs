@@ -101,7 +101,7 @@ fn more_than_the_sockets_hold_travels_both_ways() {
                     let key = format!("large-{id}");
                     for _ in 0..5 {
                         client.set(&key, large, None).unwrap();
-                        let values = client.get_many(&vec![&key; 20]).complete().unwrap();
+                        let values = client.get_many(&[&key; 20]).complete().unwrap();
                         assert!(values.iter().flatten().all(|value| value == large));
                     }
                 });
