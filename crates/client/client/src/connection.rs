@@ -277,3 +277,111 @@ impl Outgoing {
         Ok(Sending::More)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader, Write};
+    use std::os::unix::net::UnixStream;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::operation;
+    use crate::transport::Socket;
+    use crate::{key::Key, options};
+
+    /// A server that answers each get with its key, some at a time, until the connection ends.
+    fn echo(socket: UnixStream) {
+        let mut lines = BufReader::new(socket.try_clone().unwrap());
+        let (mut line, mut out) = (String::new(), Vec::new());
+        while lines.read_line(&mut line).is_ok_and(|length| length > 0) {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let (key, number) = (words[1], words[words.len() - 1]);
+            write!(out, "VA {} {number}\r\n{key}\r\n", key.len()).unwrap();
+            if lines.buffer().is_empty() {
+                socket.try_clone().unwrap().write_all(&out).unwrap();
+                out.clear();
+            }
+            line.clear();
+        }
+    }
+
+    fn connection(options: Options) -> (Connection, UnixStream) {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        #[cfg(feature = "tls")]
+        let transport = Transport::new(Socket::Unix(ours), None);
+        #[cfg(not(feature = "tls"))]
+        let transport = Transport::new(Socket::Unix(ours));
+        (
+            Connection::new(transport.unwrap(), Arc::new(options)),
+            theirs,
+        )
+    }
+
+    fn get(
+        connection: &Connection,
+        key: &str,
+        patience: Duration,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        let operation = operation::get(Key::new(key.as_bytes())?);
+        let deadline = options::deadline(patience);
+        let call = connection.start(&[operation.request], deadline)?;
+        operation.read(connection.finish(&call, deadline)?)
+    }
+
+    /// The kinds of fault are a thread that nobody wakes, two that send or read at a time, and a reply that goes to another call.
+    #[test]
+    fn threads_send_and_read_for_each_other() {
+        for requests_max in [1, 2, 5, 4096] {
+            let options = Options {
+                requests_max,
+                ..Options::default()
+            };
+            let (connection, theirs) = connection(options);
+            thread::scope(|scope| {
+                scope.spawn(|| echo(theirs));
+                thread::scope(|scope| {
+                    for id in 0..8 {
+                        let connection = &connection;
+                        scope.spawn(move || {
+                            for number in 0..100 {
+                                let key = format!("{id}-{number}");
+                                // Some run out of time, anywhere on their way.
+                                let is_hasty = (id + number) % 5 == 0;
+                                let patience = if is_hasty {
+                                    Duration::from_micros(20)
+                                } else {
+                                    Duration::from_secs(600)
+                                };
+                                match get(connection, &key, patience) {
+                                    Ok(found) => assert_eq!(found.as_deref(), Some(key.as_bytes())),
+                                    Err(error) => assert!(
+                                        is_hasty && matches!(error, Error::Timeout { .. }),
+                                        "{error}"
+                                    ),
+                                }
+                            }
+                        });
+                    }
+                });
+                drop(connection);
+            });
+        }
+    }
+
+    #[test]
+    fn calls_that_wait_fail_when_the_connection_ends() {
+        let (connection, theirs) = connection(Options::default());
+        thread::scope(|scope| {
+            for _ in 0..8 {
+                let get = || get(&connection, "k", Duration::from_secs(600));
+                scope.spawn(move || assert!(matches!(get(), Err(Error::Lost { .. }))));
+            }
+            let mut first = [0];
+            std::io::Read::read_exact(&mut &theirs, &mut first).unwrap();
+            drop(theirs);
+        });
+        assert!(connection.is_over());
+        let late = get(&connection, "k", Duration::from_secs(600)).unwrap_err();
+        assert_eq!(late.carried_out(), CarriedOut::No);
+    }
+}

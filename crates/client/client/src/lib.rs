@@ -1,4 +1,32 @@
 //! A client of servers that speak memcached's meta protocol: memcached from 1.6 on, and Nuthatch.
+//!
+//! [`Client`] is for threads, `tasks::Client` (feature `tokio`) for tasks. Both have one connection to each server, on which all
+//! calls travel together, without being told and without waiting for each other.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//!
+//! let client = nuthatch_client::Client::connect("tcp://127.0.0.1:11211")?;
+//! client.set("key", "value", Duration::from_secs(60))?;
+//! assert_eq!(client.get("key")?, Some(b"value".to_vec()));
+//! # Ok::<(), nuthatch_client::Error>(())
+//! ```
+//!
+//! # How it works
+//!
+//! ```text
+//!   Client, tasks::Client   calls (`calls.rs`: written once for both), operations and what replies mean (`operation.rs`)
+//!            |
+//!          pool             which server has a key (`ring.rs`), and who is passed over
+//!            |
+//!       link, attempts      a connection, another one after it, pauses in between (`backoff.rs`)
+//!            |
+//!        connection         who sends and reads: callers' own threads (`roles.rs`), or two tasks
+//!            |
+//!          queue            requests as bytes, calls in the order of their replies
+//!            |
+//!      transport, wire      a socket that never waits; the protocol
+//! ```
 
 #![forbid(unsafe_code)]
 
@@ -44,3 +72,8 @@ pub use options::{Distribution, Login, Options, TlsFiles, WhenFull};
 /// The parser of replies, for its fuzz target.
 #[cfg(any(fuzzing, test))]
 pub mod fuzzing;
+
+/// The examples of the document are compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../../docs/clients.md")]
+struct Document;
