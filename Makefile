@@ -3,7 +3,7 @@
 PREFIX ?= /usr/local
 
 .PHONY: serve cluster test bench figures figures-engines figures-hash figures-flow figures-cluster loom tsan aarch64 fuzz soak dpdk \
-	release install install-flow uninstall
+	release install install-flow install-client uninstall
 
 # Build and start a server on 127.0.0.1:11211.
 serve:
@@ -75,7 +75,7 @@ dpdk:
 release:
 	@scripts/release.sh make
 
-# The binaries with their manual pages and completions, the flow cache for C programs and, where OpenSHMEM is, the
+# The binaries with their manual pages and completions, the flow cache and the client for C programs and, where OpenSHMEM is, the
 # distributed store. DESTDIR goes in front of PREFIX while files are put there; libraries go to LIBDIR.
 LIBDIR ?= $(PREFIX)/lib
 where = PREFIX="$(PREFIX)" LIBDIR="$(LIBDIR)" DESTDIR="$(DESTDIR)"
@@ -85,6 +85,10 @@ install:
 # The flow cache alone.
 install-flow:
 	@$(where) scripts/install.sh flow
+
+# The client for C programs alone.
+install-client:
+	@$(where) scripts/install.sh client
 
 uninstall:
 	@$(where) scripts/uninstall.sh

@@ -1,9 +1,10 @@
 #!/bin/sh
-# Installs what is named, or all of it: install.sh [server] [lab] [flow] [shmem]
+# Installs what is named, or all of it: install.sh [server] [lab] [flow] [client] [shmem]
 #
 #   server  the binary nuthatch, its manual page, completions and the example file
 #   lab     the binary nuthatch-lab, its manual page and completions
 #   flow    the flow cache for C programs: header, static and shared library, pkg-config file
+#   client  the client for C programs: the same of it
 #   shmem   the distributed store: the program nuthatch-pe with its manual page and completions; header, libraries and
 #           pkg-config file for OpenSHMEM programs in C; of all parts, only where OpenSHMEM is
 #
@@ -94,6 +95,11 @@ flow() {
         dist/nuthatch-flow.pc.in
 }
 
+client() {
+    library nuthatch-client-c "" crates/client/client-c/include/nuthatch_client.h "$client_static" "$client_shared" \
+        "$client_links" "$client_pkgconfig" dist/nuthatch-client.pc.in
+}
+
 shmem() {
     program nuthatch-pe --features nuthatch-pe/openshmem
     library nuthatch-shmem-c openshmem crates/shmem/shmem-c/include/nuthatch_shmem.h "$shmem_static" "$shmem_shared" \
@@ -101,13 +107,13 @@ shmem() {
 }
 
 if [ $# = 0 ]; then
-    set -- server lab flow
+    set -- server lab flow client
     ! command -v oshcc >/dev/null || set -- "$@" shmem
 fi
 for part in "$@"; do
     case $part in
-        server | lab | flow | shmem) $part ;;
-        *) echo "install.sh: no part is called $part: there are server, lab, flow and shmem" >&2; exit 2 ;;
+        server | lab | flow | client | shmem) $part ;;
+        *) echo "install.sh: no part is called $part: there are server, lab, flow, client and shmem" >&2; exit 2 ;;
     esac
 done
 echo "installed in $destdir$prefix"

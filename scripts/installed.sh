@@ -30,6 +30,14 @@ shared=$destdir$libdir/libnuthatch_flow.so.$version
 links="$destdir$libdir/$soname $destdir$libdir/libnuthatch_flow.so"
 pkgconfig=$destdir$libdir/pkgconfig/nuthatch-flow.pc
 
+# The client for C programs, whose build.rs names it likewise.
+client_soname=libnuthatch_client.so.${version%%.*}
+client_header=$destdir$prefix/include/nuthatch_client.h
+client_static=$destdir$libdir/libnuthatch_client.a
+client_shared=$destdir$libdir/libnuthatch_client.so.$version
+client_links="$destdir$libdir/$client_soname $destdir$libdir/libnuthatch_client.so"
+client_pkgconfig=$destdir$libdir/pkgconfig/nuthatch-client.pc
+
 # The distributed store for OpenSHMEM programs: where OpenSHMEM is, as its own program.
 shmem_soname=libnuthatch_shmem.so.${version%%.*}
 shmem_header=$destdir$prefix/include/nuthatch_shmem.h

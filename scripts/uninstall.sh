@@ -13,5 +13,6 @@ done
 # Links are words.
 # shellcheck disable=SC2086
 rm -f "$example" "$header" "$static" "$shared" "$pkgconfig" $links \
+    "$client_header" "$client_static" "$client_shared" "$client_pkgconfig" $client_links \
     "$shmem_header" "$shmem_static" "$shmem_shared" "$shmem_pkgconfig" $shmem_links
 echo "removed from $destdir$prefix"

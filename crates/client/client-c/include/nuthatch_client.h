@@ -1,0 +1,331 @@
+/* A client of Nuthatch and memcached. Generated from crates/client/client-c: do not edit, see its
+ * tests/header.rs.
+ *
+ * All threads of a program share one client: it has one connection to each server, on which the
+ * calls of all threads travel together. After a fork the child makes a client of its own.
+ *
+ * Functions return 0 or more on success, and a negative nuthatch_client_status on failure. What
+ * happened is said in words by nuthatch_client_error(). A key is any 1 to 250 bytes, a value any
+ * bytes; neither ends with a zero byte. What a caller must ensure is under Safety. */
+
+#ifndef NUTHATCH_CLIENT_H
+#define NUTHATCH_CLIENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/**
+ * What a call came to. A negative number is a failure.
+ */
+typedef enum nuthatch_client_status {
+    /**
+     * The call did what it says.
+     */
+    NUTHATCH_CLIENT_STATUS_DONE = 0,
+    /**
+     * There is no such item.
+     */
+    NUTHATCH_CLIENT_STATUS_NOT_FOUND = 1,
+    /**
+     * The item was not stored: add found one, or replace, append or prepend found none.
+     */
+    NUTHATCH_CLIENT_STATUS_NOT_STORED = 2,
+    /**
+     * Somebody else has changed the item since its number was read.
+     */
+    NUTHATCH_CLIENT_STATUS_CHANGED = 3,
+    /**
+     * A pointer that must not be NULL is NULL.
+     */
+    NUTHATCH_CLIENT_STATUS_NULL_POINTER = -1,
+    /**
+     * The key is empty or too long, or the address or an option is invalid.
+     */
+    NUTHATCH_CLIENT_STATUS_INVALID = -2,
+    /**
+     * The server cannot be reached, or too many calls wait for it, or the connection or the time ended before anything was
+     * sent: surely nothing has been changed.
+     */
+    NUTHATCH_CLIENT_STATUS_NOT_SENT = -3,
+    /**
+     * The connection ended, or the time, before the reply came: a change may have been made.
+     */
+    NUTHATCH_CLIENT_STATUS_NO_REPLY = -4,
+    /**
+     * The server refused the request.
+     */
+    NUTHATCH_CLIENT_STATUS_REFUSED = -5,
+    /**
+     * The value is no number.
+     */
+    NUTHATCH_CLIENT_STATUS_NOT_A_NUMBER = -6,
+    /**
+     * A defect of this library, described on standard error.
+     */
+    NUTHATCH_CLIENT_STATUS_DEFECT = -7,
+} nuthatch_client_status;
+
+/**
+ * A client, for all threads of a program.
+ */
+typedef struct nuthatch_client nuthatch_client;
+
+/**
+ * A value that was found. Its memory is freed by nuthatch_client_value_free().
+ */
+typedef struct nuthatch_client_value {
+    /**
+     * Its bytes. NULL: there is no value.
+     */
+    uint8_t *data;
+    /**
+     * How many bytes.
+     */
+    size_t length;
+    /**
+     * A number for nuthatch_client_cas(), which changes with the item. Only nuthatch_client_get_item() sets it.
+     */
+    uint64_t cas;
+    /**
+     * The flags with which it was stored. Only nuthatch_client_get_item() sets them.
+     */
+    uint32_t flags;
+    /**
+     * How many seconds are left, -1 without an end. Only nuthatch_client_get_item() sets it.
+     */
+    int64_t seconds_left;
+} nuthatch_client_value;
+
+/**
+ * A key, for a get of many.
+ */
+typedef struct nuthatch_client_key {
+    /**
+     * Its bytes.
+     */
+    const uint8_t *data;
+    /**
+     * How many bytes.
+     */
+    size_t length;
+} nuthatch_client_key;
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+/**
+ * Returns the version of the library that is linked, as "1.2.3". The caller must not free it.
+ */
+const char *nuthatch_client_version(void);
+
+/**
+ * Makes a client of the servers at this address: "tcp://HOST:PORT,HOST:PORT", "unix:///PATH" or "tls://HOST:PORT?ca=FILE",
+ * with options behind "?", which docs/clients.md describes. Nothing is connected yet.
+ *
+ * # Safety
+ * `address` ends with a zero byte. `client` may be written to.
+ */
+int nuthatch_client_connect(const char *address,
+                            struct nuthatch_client **client);
+
+/**
+ * Ends a client and its connections. NULL is passed over.
+ *
+ * # Safety
+ * `client` is NULL, or was made by nuthatch_client_connect() and is used by no thread any more.
+ */
+void nuthatch_client_destroy(struct nuthatch_client *client);
+
+/**
+ * Gets the value under a key. Returns 0 if there is one, and then `value` has to be freed; else
+ * NUTHATCH_CLIENT_STATUS_NOT_FOUND, or a failure, and `value` is none.
+ *
+ * # Safety
+ * `client` is a client. So many bytes as said lie at the pointers, and `value` may be written to.
+ */
+int nuthatch_client_get(const struct nuthatch_client *client,
+                        const uint8_t *key,
+                        size_t key_length,
+                        struct nuthatch_client_value *value);
+
+/**
+ * Gets the value under a key as nuthatch_client_get() does, with what else the server knows of it.
+ *
+ * # Safety
+ * `client` is a client. So many bytes as said lie at the pointers, and `value` may be written to.
+ */
+int nuthatch_client_get_item(const struct nuthatch_client *client,
+                             const uint8_t *key,
+                             size_t key_length,
+                             struct nuthatch_client_value *value);
+
+/**
+ * Gets the values under so many keys, from all servers at once. Each of `values` has to be freed, or is none. If a server
+ * failed, returns its failure, and the values of the others are there all the same.
+ *
+ * # Safety
+ * `client` is a client, `keys` has so many keys, each of so many bytes as it says, and `values` has room for so many.
+ */
+int nuthatch_client_get_many(const struct nuthatch_client *client,
+                             const struct nuthatch_client_key *keys,
+                             size_t count,
+                             struct nuthatch_client_value *values);
+
+/**
+ * Stores a value for so many milliseconds, rounded up to seconds, or without an end if they are negative.
+ *
+ * # Safety
+ * `client` is a client. So many bytes as said lie at the pointers.
+ */
+int nuthatch_client_set(const struct nuthatch_client *client,
+                        const uint8_t *key,
+                        size_t key_length,
+                        const uint8_t *value,
+                        size_t value_length,
+                        int64_t lifetime_ms,
+                        uint32_t flags);
+
+/**
+ * Stores a value as nuthatch_client_set() does if there is none; else returns NUTHATCH_CLIENT_STATUS_NOT_STORED.
+ *
+ * # Safety
+ * `client` is a client. So many bytes as said lie at the pointers.
+ */
+int nuthatch_client_add(const struct nuthatch_client *client,
+                        const uint8_t *key,
+                        size_t key_length,
+                        const uint8_t *value,
+                        size_t value_length,
+                        int64_t lifetime_ms,
+                        uint32_t flags);
+
+/**
+ * Stores a value as nuthatch_client_set() does if there is one; else returns NUTHATCH_CLIENT_STATUS_NOT_STORED.
+ *
+ * # Safety
+ * `client` is a client. So many bytes as said lie at the pointers.
+ */
+int nuthatch_client_replace(const struct nuthatch_client *client,
+                            const uint8_t *key,
+                            size_t key_length,
+                            const uint8_t *value,
+                            size_t value_length,
+                            int64_t lifetime_ms,
+                            uint32_t flags);
+
+/**
+ * Stores a value as nuthatch_client_set() does if the item's number is still `cas`; else returns
+ * NUTHATCH_CLIENT_STATUS_CHANGED or NUTHATCH_CLIENT_STATUS_NOT_FOUND.
+ *
+ * # Safety
+ * `client` is a client. So many bytes as said lie at the pointers.
+ */
+int nuthatch_client_cas(const struct nuthatch_client *client,
+                        const uint8_t *key,
+                        size_t key_length,
+                        const uint8_t *value,
+                        size_t value_length,
+                        int64_t lifetime_ms,
+                        uint32_t flags,
+                        uint64_t cas);
+
+/**
+ * Adds bytes behind the value there is; else returns NUTHATCH_CLIENT_STATUS_NOT_STORED.
+ *
+ * # Safety
+ * `client` is a client. So many bytes as said lie at the pointers.
+ */
+int nuthatch_client_append(const struct nuthatch_client *client,
+                           const uint8_t *key,
+                           size_t key_length,
+                           const uint8_t *value,
+                           size_t value_length);
+
+/**
+ * Adds bytes in front of the value there is; else returns NUTHATCH_CLIENT_STATUS_NOT_STORED.
+ *
+ * # Safety
+ * `client` is a client. So many bytes as said lie at the pointers.
+ */
+int nuthatch_client_prepend(const struct nuthatch_client *client,
+                            const uint8_t *key,
+                            size_t key_length,
+                            const uint8_t *value,
+                            size_t value_length);
+
+/**
+ * Gives an item a lifetime of so many milliseconds, or one without an end if they are negative. Returns 0 or
+ * NUTHATCH_CLIENT_STATUS_NOT_FOUND.
+ *
+ * # Safety
+ * `client` is a client. So many bytes as said lie at the pointers.
+ */
+int nuthatch_client_touch(const struct nuthatch_client *client,
+                          const uint8_t *key,
+                          size_t key_length,
+                          int64_t lifetime_ms);
+
+/**
+ * Removes an item. Returns 0 or NUTHATCH_CLIENT_STATUS_NOT_FOUND.
+ *
+ * # Safety
+ * `client` is a client. So many bytes as said lie at the pointers.
+ */
+int nuthatch_client_delete(const struct nuthatch_client *client,
+                           const uint8_t *key,
+                           size_t key_length);
+
+/**
+ * Adds to a number, which is stored as decimal digits, and writes the sum, which wraps around at 2^64. Returns 0 or
+ * NUTHATCH_CLIENT_STATUS_NOT_FOUND.
+ *
+ * # Safety
+ * `client` is a client. So many bytes as said lie at the pointers, and `number` may be written to.
+ */
+int nuthatch_client_incr(const struct nuthatch_client *client,
+                         const uint8_t *key,
+                         size_t key_length,
+                         uint64_t delta,
+                         uint64_t *number);
+
+/**
+ * Subtracts from a number, down to 0, and writes what is left. Returns 0 or
+ * NUTHATCH_CLIENT_STATUS_NOT_FOUND.
+ *
+ * # Safety
+ * `client` is a client. So many bytes as said lie at the pointers, and `number` may be written to.
+ */
+int nuthatch_client_decr(const struct nuthatch_client *client,
+                         const uint8_t *key,
+                         size_t key_length,
+                         uint64_t delta,
+                         uint64_t *number);
+
+/**
+ * Removes all items of all servers.
+ *
+ * # Safety
+ * `client` is a client.
+ */
+int nuthatch_client_flush_all(const struct nuthatch_client *client);
+
+/**
+ * Returns what the last failed call of this thread failed at, in words; an empty string if none has. The caller must not free
+ * it. It is valid until this thread's next failure.
+ */
+const char *nuthatch_client_error(void);
+
+/**
+ * Frees the memory of a value, which then is none. NULL, and a value that is none, are passed over.
+ *
+ * # Safety
+ * `value` is NULL or was written by a call of this library, and its bytes are used no more.
+ */
+void nuthatch_client_value_free(struct nuthatch_client_value *value);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* NUTHATCH_CLIENT_H */

@@ -1,0 +1,117 @@
+/* Tests of the C interface: what the header promises. Called with the address of an empty server, and one of none. */
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <pthread.h>
+
+#include <nuthatch_client.h>
+
+#undef NDEBUG
+#define BYTES(text) (const uint8_t *)(text), strlen(text)
+
+static int has(const nuthatch_client_value *value, const char *text)
+{
+    return value->length == strlen(text) && memcmp(value->data, text, value->length) == 0;
+}
+
+static void each_call(const nuthatch_client *client)
+{
+    nuthatch_client_value value;
+    assert(nuthatch_client_get(client, BYTES("k"), &value) == NUTHATCH_CLIENT_STATUS_NOT_FOUND);
+    assert(value.data == NULL);
+    assert(nuthatch_client_set(client, BYTES("k"), BYTES("value"), 60000, 7) == 0);
+    assert(nuthatch_client_get(client, BYTES("k"), &value) == 0);
+    assert(has(&value, "value"));
+    nuthatch_client_value_free(&value);
+    nuthatch_client_value_free(&value);
+    nuthatch_client_value_free(NULL);
+
+    assert(nuthatch_client_get_item(client, BYTES("k"), &value) == 0);
+    assert(has(&value, "value") && value.flags == 7 && value.seconds_left > 0 && value.seconds_left <= 60);
+    const uint64_t cas = value.cas;
+    nuthatch_client_value_free(&value);
+    assert(nuthatch_client_cas(client, BYTES("k"), BYTES("mine"), -1, 0, cas) == 0);
+    assert(nuthatch_client_cas(client, BYTES("k"), BYTES("late"), -1, 0, cas) == NUTHATCH_CLIENT_STATUS_CHANGED);
+    assert(nuthatch_client_add(client, BYTES("k"), BYTES("v"), -1, 0) == NUTHATCH_CLIENT_STATUS_NOT_STORED);
+    assert(nuthatch_client_replace(client, BYTES("none"), BYTES("v"), -1, 0) == NUTHATCH_CLIENT_STATUS_NOT_STORED);
+    assert(nuthatch_client_append(client, BYTES("k"), BYTES(">")) == 0);
+    assert(nuthatch_client_prepend(client, BYTES("k"), BYTES("<")) == 0);
+    assert(nuthatch_client_touch(client, BYTES("k"), 1000) == 0);
+    assert(nuthatch_client_set(client, BYTES("empty"), NULL, 0, -1, 0) == 0);
+
+    const nuthatch_client_key keys[] = {{BYTES("k")}, {BYTES("none")}, {BYTES("empty")}};
+    nuthatch_client_value values[3];
+    assert(nuthatch_client_get_many(client, keys, 3, values) == 0);
+    assert(has(&values[0], "<mine>") && values[1].data == NULL && values[2].data != NULL && values[2].length == 0);
+    for (int at = 0; at < 3; at++)
+        nuthatch_client_value_free(&values[at]);
+
+    uint64_t number = 0;
+    assert(nuthatch_client_incr(client, BYTES("n"), 1, &number) == NUTHATCH_CLIENT_STATUS_NOT_FOUND);
+    assert(nuthatch_client_set(client, BYTES("n"), BYTES("9"), -1, 0) == 0);
+    assert(nuthatch_client_incr(client, BYTES("n"), 3, &number) == 0 && number == 12);
+    assert(nuthatch_client_decr(client, BYTES("n"), 50, &number) == 0 && number == 0);
+    assert(nuthatch_client_incr(client, BYTES("k"), 1, &number) == NUTHATCH_CLIENT_STATUS_NOT_A_NUMBER);
+    assert(nuthatch_client_delete(client, BYTES("k")) == 0);
+    assert(nuthatch_client_delete(client, BYTES("k")) == NUTHATCH_CLIENT_STATUS_NOT_FOUND);
+    assert(nuthatch_client_flush_all(client) == 0);
+    assert(nuthatch_client_get(client, BYTES("n"), &value) == NUTHATCH_CLIENT_STATUS_NOT_FOUND);
+}
+
+static void wrong_arguments(nuthatch_client *client)
+{
+    nuthatch_client_value value;
+    nuthatch_client *none = client;
+    assert(nuthatch_client_connect(NULL, &none) == NUTHATCH_CLIENT_STATUS_NULL_POINTER);
+    assert(nuthatch_client_connect("tcp://a", NULL) == NUTHATCH_CLIENT_STATUS_NULL_POINTER);
+    assert(nuthatch_client_connect("http://a", &none) == NUTHATCH_CLIENT_STATUS_INVALID && none == NULL);
+    assert(strstr(nuthatch_client_error(), "http://") != NULL);
+    assert(nuthatch_client_connect("tcp://\xff", &none) == NUTHATCH_CLIENT_STATUS_INVALID);
+    assert(nuthatch_client_get(NULL, BYTES("k"), &value) == NUTHATCH_CLIENT_STATUS_NULL_POINTER);
+    assert(nuthatch_client_get(client, BYTES("k"), NULL) == NUTHATCH_CLIENT_STATUS_NULL_POINTER);
+    assert(nuthatch_client_get(client, NULL, 3, &value) == NUTHATCH_CLIENT_STATUS_NULL_POINTER);
+    assert(nuthatch_client_get(client, NULL, 0, &value) == NUTHATCH_CLIENT_STATUS_INVALID);
+    assert(strstr(nuthatch_client_error(), "a key of 0 bytes") != NULL);
+    assert(nuthatch_client_get(client, (const uint8_t *)"k", SIZE_MAX, &value) == NUTHATCH_CLIENT_STATUS_INVALID);
+    nuthatch_client_destroy(NULL);
+}
+
+static void *counts(void *client)
+{
+    uint64_t number;
+    for (int call = 0; call < 200; call++)
+        assert(nuthatch_client_incr(client, BYTES("shared"), 1, &number) == 0);
+    return NULL;
+}
+
+static void threads_share_a_client(nuthatch_client *client)
+{
+    pthread_t threads[8];
+    uint64_t number = 0;
+    assert(nuthatch_client_set(client, BYTES("shared"), BYTES("0"), -1, 0) == 0);
+    for (int at = 0; at < 8; at++)
+        assert(pthread_create(&threads[at], NULL, counts, client) == 0);
+    for (int at = 0; at < 8; at++)
+        assert(pthread_join(threads[at], NULL) == 0);
+    assert(nuthatch_client_incr(client, BYTES("shared"), 0, &number) == 0 && number == 1600);
+}
+
+int main(int count, char **words)
+{
+    assert(count == 3);
+    nuthatch_client *client = NULL;
+    assert(nuthatch_client_connect(words[1], &client) == 0);
+    each_call(client);
+    wrong_arguments(client);
+    threads_share_a_client(client);
+    nuthatch_client_destroy(client);
+
+    assert(nuthatch_client_connect(words[2], &client) == 0);
+    assert(nuthatch_client_set(client, BYTES("k"), BYTES("v"), -1, 0) == NUTHATCH_CLIENT_STATUS_NOT_SENT);
+    assert(strstr(nuthatch_client_error(), "is down") != NULL);
+    nuthatch_client_destroy(client);
+    printf("%s\n", nuthatch_client_version());
+    return 0;
+}
