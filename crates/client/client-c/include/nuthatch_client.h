@@ -39,7 +39,7 @@ typedef enum nuthatch_client_status {
      */
     NUTHATCH_CLIENT_STATUS_NULL_POINTER = -1,
     /**
-     * The key is empty or too long, or the address or an option is invalid.
+     * The key is empty or too long, or the value is too long, or the address or an option is invalid.
      */
     NUTHATCH_CLIENT_STATUS_INVALID = -2,
     /**

@@ -20,7 +20,7 @@ pub enum Status {
     Changed = 3,
     /// A pointer that must not be NULL is NULL.
     NullPointer = -1,
-    /// The key is empty or too long, or the address or an option is invalid.
+    /// The key is empty or too long, or the value is too long, or the address or an option is invalid.
     Invalid = -2,
     /// The server cannot be reached, or too many calls wait for it, or the connection or the time ended before anything was
     /// sent: surely nothing has been changed.
@@ -38,7 +38,7 @@ pub enum Status {
 impl From<&Error> for Status {
     fn from(error: &Error) -> Self {
         match error {
-            Error::Key { .. } | Error::Address(_) => Self::Invalid,
+            Error::Key { .. } | Error::Value { .. } | Error::Address(_) => Self::Invalid,
             Error::Refused(_) => Self::Refused,
             Error::NotANumber => Self::NotANumber,
             other if other.carried_out() == CarriedOut::Maybe => Self::NoReply,

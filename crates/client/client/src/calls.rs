@@ -163,19 +163,20 @@ macro_rules! calls {
                     }
                     Err(_) => break,
                 };
+                let value = compute()$($wait)*;
                 // Whether the server takes it changes nothing about the value.
-                return match compute()$($wait)* {
+                let is_stored = match &value {
                     Ok(value) => {
-                        let _ = self.store(key, &value, Mode::Set, how.keep, Some(cas))$($wait)*;
-                        Ok(value)
+                        let stored = self.store(key, value, Mode::Set, how.keep, Some(cas))$($wait)*;
+                        stored == Ok(Outcome::Done)
                     }
-                    Err(error) => {
-                        if is_new {
-                            let _ = self.run(key, |key| operation::delete(key, Some(cas)))$($wait)*;
-                        }
-                        Err(ComputeError::Computation(error))
-                    }
+                    Err(_) => false,
                 };
+                // Others wait for this one: now they need not.
+                if is_new && !is_stored {
+                    let _ = self.run(key, |key| operation::delete(key, Some(cas)))$($wait)*;
+                }
+                return value.map_err(ComputeError::Computation);
             }
             compute()$($wait)*.map_err(ComputeError::Computation)
         }
@@ -240,6 +241,10 @@ macro_rules! calls {
         ) -> Result<T, Error> {
             let deadline = self.pool.options.deadline();
             let operation = operation(Key::new(key)?);
+            let (length, limit) = (operation.request.value_length(), self.pool.options.value_max);
+            if length > limit {
+                return Err(Error::Value { length, limit });
+            }
             let mut server = self.pool.server(key);
             let mut outcome = self.ask(server, &operation, deadline)$($wait)*;
             for _ in 1..self.pool.links.len() {

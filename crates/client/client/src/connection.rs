@@ -14,6 +14,8 @@ use crate::{CarriedOut, Error, Options};
 
 /// How often one thread goes on to send what others have added. Then another one has to.
 const ROUNDS: usize = 16;
+/// A buffer that held large values is not kept for ever.
+const KEPT: usize = 4 << 20;
 
 /// A connection.
 #[derive(Debug)]
@@ -271,8 +273,11 @@ impl Outgoing {
                     length => self.sent += length,
                 }
             }
-            self.bytes.clear();
             self.sent = 0;
+            self.bytes.clear();
+            if self.bytes.capacity() > KEPT {
+                self.bytes = Vec::new();
+            }
         }
         Ok(Sending::More)
     }

@@ -24,6 +24,13 @@ pub enum Error {
         /// How long it may be, given the bytes that it has.
         limit: usize,
     },
+    /// The value is longer than `value_max`. Nothing was sent.
+    Value {
+        /// Its length in bytes.
+        length: usize,
+        /// How long it may be.
+        limit: usize,
+    },
     /// The address or one of its options is invalid.
     Address(String),
     /// There is no connection, and no attempt to make one before `retry_in` is over. Nothing was sent.
@@ -79,6 +86,12 @@ impl fmt::Display for Error {
                 out,
                 "a key of {length} bytes: a key has 1 to {limit} bytes, and fewer with white space or control characters"
             ),
+            Self::Value { length, limit } => {
+                write!(
+                    out,
+                    "a value of {length} bytes, where at most {limit} are allowed"
+                )
+            }
             Self::Address(reason) => write!(out, "invalid address: {reason}"),
             Self::Down {
                 server,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Options {
-    /// How long a call may take, a second by default.
+    /// How long a call may take, a second by default. If it makes a connection first, that comes on top.
     pub timeout: Duration,
     /// How long a connection may take to be made, with its login, a second by default.
     pub connect_timeout: Duration,
@@ -20,7 +20,7 @@ pub struct Options {
     pub bytes_max: usize,
     /// What a call does that finds no room.
     pub when_full: WhenFull,
-    /// The largest value that a server may send, 64 MiB by default.
+    /// The largest value that is sent, or taken from a server: 64 MiB by default.
     pub value_max: usize,
     /// How long no connection is attempted after the first failure, 50 ms by default. It doubles with each failure, and a random
     /// part of up to a half is taken off.

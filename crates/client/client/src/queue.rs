@@ -262,3 +262,66 @@ impl Pending {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::Details;
+
+    fn enter(queue: &Queue, requests: usize) -> Option<Arc<Call>> {
+        let requests = vec![Request::Nothing; requests];
+        queue
+            .enter(&mut queue.lock(), &requests, Instant::now())
+            .unwrap()
+    }
+
+    fn replies(number: usize) -> Vec<Reply> {
+        let reply = Reply {
+            code: Code::Nothing,
+            details: Details::default(),
+        };
+        vec![reply; number]
+    }
+
+    #[test]
+    fn what_was_taken_may_have_been_carried_out() {
+        let queue = Queue::new(10, 100);
+        let sent = enter(&queue, 1).unwrap();
+        queue.lock().take_output(&mut Vec::new());
+        let waits = enter(&queue, 1).unwrap();
+        queue.die("a test");
+        let carried_out = |call: &Call| call.take().unwrap().unwrap_err().carried_out();
+        assert_eq!(carried_out(&sent), CarriedOut::Maybe);
+        assert_eq!(carried_out(&waits), CarriedOut::No);
+        let refused = queue.enter(&mut queue.lock(), &[Request::Nothing], Instant::now());
+        assert_eq!(refused.unwrap_err().carried_out(), CarriedOut::No);
+    }
+
+    #[test]
+    fn there_is_room_for_so_many_requests_and_bytes() {
+        let queue = Queue::new(3, 9);
+        assert!(enter(&queue, 4).is_some(), "alone");
+        assert!(enter(&queue, 1).is_none());
+        queue.lock().take_output(&mut Vec::new());
+        queue.deliver(&mut replies(2)).unwrap();
+        assert!(enter(&queue, 1).is_some() && enter(&queue, 1).is_none());
+        queue.deliver(&mut replies(3)).unwrap();
+        queue.lock().take_output(&mut Vec::new());
+        // 4 bytes each: a call finds room as long as fewer than 9 wait.
+        assert!(enter(&queue, 2).is_some() && enter(&queue, 1).is_some());
+        queue.deliver(&mut replies(2)).unwrap();
+        assert!(enter(&queue, 1).is_none());
+    }
+
+    #[test]
+    fn replies_go_to_calls_in_order_and_to_nobody_else() {
+        let queue = Queue::new(10, 100);
+        let (first, second) = (enter(&queue, 2).unwrap(), enter(&queue, 1).unwrap());
+        queue.deliver(&mut replies(1)).unwrap();
+        assert!(first.take().is_none() && second.take().is_none());
+        first.abandon();
+        queue.deliver(&mut replies(2)).unwrap();
+        assert_eq!(second.take(), Some(Ok(replies(1))));
+        assert!(queue.deliver(&mut replies(1)).is_err());
+    }
+}

@@ -135,6 +135,12 @@ fn a_value_that_is_too_large_is_refused_and_the_connection_goes_on() {
         );
         client.set("k", "v", None).unwrap();
         assert_eq!(client.get("k"), Ok(Some(b"v".to_vec())));
+        let strict = Client::connect(&format!("{}?value_max=3", server.address())).unwrap();
+        let (length, limit) = (4, 3);
+        assert_eq!(
+            strict.set("k", "1234", None),
+            Err(Error::Value { length, limit })
+        );
     }
 }
 

@@ -96,6 +96,19 @@ fn a_computation_that_fails_or_never_ends_lets_the_next_one_compute() {
     }
 }
 
+/// The kind of fault is a value that no server takes, for which all wait until the lease is over.
+#[test]
+fn a_value_that_is_not_stored_makes_nobody_wait() {
+    for server in both("") {
+        let client = Client::connect(&server.address()).unwrap();
+        let how = Compute::new(MINUTE).lease(MINUTE);
+        for _ in 0..3 {
+            let value = client.get_or_compute("large", how, || Ok::<_, Error>(vec![b'x'; 5 << 20]));
+            assert_eq!(value.map(|value| value.len()), Ok(5 << 20));
+        }
+    }
+}
+
 #[test]
 fn a_stale_value_is_given_to_all_but_the_one_that_computes() {
     for server in both("") {

@@ -158,6 +158,14 @@ impl Request<'_> {
         });
     }
 
+    /// The length of its value.
+    pub fn value_length(&self) -> usize {
+        match self {
+            Self::Store { value, .. } => value.len(),
+            _ => 0,
+        }
+    }
+
     /// Whether its reply brings the number back.
     pub fn has_opaque(&self) -> bool {
         !matches!(
