@@ -289,6 +289,8 @@ mod tests {
     use std::os::unix::net::UnixStream;
     use std::time::Duration;
 
+    use proptest::prelude::*;
+
     use super::*;
     use crate::operation;
     use crate::transport::Socket;
@@ -388,5 +390,53 @@ mod tests {
         assert!(connection.is_over());
         let late = get(&connection, "k", Duration::from_secs(600)).unwrap_err();
         assert_eq!(late.carried_out(), CarriedOut::No);
+    }
+
+    /// Pieces of what a server may say.
+    fn piece() -> impl Strategy<Value = Vec<u8>> {
+        let words: Vec<&'static [u8]> = vec![
+            b"VA 1 O0\r\na\r\n",
+            b"VA 1 O1\r\nb\r\n",
+            b"VA 1 O2\r\nc\r\n",
+            b"EN\r\n",
+            b"HD O0\r\n",
+            b"NF\r\n",
+            b"MN\r\n",
+            b"OK\r\n",
+            b"SERVER_ERROR busy\r\n",
+            b"ERROR\r\n",
+            b"VA 3",
+            b"\r\n",
+            b"x",
+            b"VA 999999999999\r\n",
+        ];
+        prop::sample::select(words).prop_map(<[u8]>::to_vec)
+    }
+
+    proptest! {
+        /// The kinds of fault are a call that never ends, and a value that the server did not send for it.
+        #[test]
+        fn whatever_a_server_says_each_call_ends(pieces in prop::collection::vec(piece(), 0..8)) {
+            let (connection, mut theirs) = connection(Options::default());
+            let said = pieces.concat();
+            let expected: [&[u8]; 3] = [b"a", b"b", b"c"];
+            thread::scope(|scope| {
+                let calls: Vec<_> = expected.iter().map(|expected| {
+                    let request = operation::get(Key::new(b"k").unwrap()).request;
+                    (expected, connection.start(&[request], options::deadline(Duration::from_secs(600))))
+                }).collect();
+                scope.spawn(move || {
+                    // The client may have had enough.
+                    let _ = theirs.write_all(&said);
+                });
+                for (expected, call) in calls {
+                    let deadline = options::deadline(Duration::from_secs(600));
+                    let replies = call.and_then(|call| connection.finish(&call, deadline));
+                    if let Ok(Some(value)) = replies.and_then(|replies| operation::get(Key::new(b"k").unwrap()).read(replies)) {
+                        assert_eq!(&value, expected);
+                    }
+                }
+            });
+        }
     }
 }

@@ -55,6 +55,12 @@ fn answers(bytes: &'static [u8]) -> String {
     })
 }
 
+fn patient() -> Options {
+    let mut options = Options::default();
+    options.timeout = running::PATIENCE;
+    options
+}
+
 fn options() -> Options {
     let mut options = Options::default();
     options.timeout = Duration::from_millis(200);
@@ -245,6 +251,9 @@ fn a_server_that_lies_is_noticed_and_left() {
         let error = client.get("k").unwrap_err().to_string();
         assert!(error.contains(part), "{part}: {error}");
     }
+    // The truth is believed, though it comes byte by byte.
+    let client = Client::connect_with(&answers(b"VA 1 O@\r\nx\r\n"), patient()).unwrap();
+    assert_eq!(client.get("k"), Ok(Some(b"x".to_vec())));
     // Nobody has asked for the second one.
     let client = Client::connect_with(&answers(b"EN\r\nEN\r\n"), options()).unwrap();
     for _ in 0..20 {

@@ -36,6 +36,16 @@ struct Shared {
     options: Arc<Options>,
 }
 
+/// Held by a task of a connection. Whatever ends the task, also its runtime's end, ends the connection.
+#[derive(Debug)]
+struct Held(Arc<Shared>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.queue.die("the connection's runtime has ended");
+    }
+}
+
 /// A call that waits for its replies. It is abandoned if nobody waits for them to the end.
 #[derive(Debug)]
 pub(crate) struct Ticket {
@@ -59,8 +69,8 @@ impl Connection {
             options,
         });
         let tasks = [
-            tokio::spawn(send(shared.clone())).abort_handle(),
-            tokio::spawn(receive(shared.clone())).abort_handle(),
+            tokio::spawn(send(Held(shared.clone()))).abort_handle(),
+            tokio::spawn(receive(Held(shared.clone()))).abort_handle(),
         ];
         Self { shared, tasks }
     }
@@ -137,12 +147,13 @@ impl Drop for Ticket {
 }
 
 /// Sends what waits, again and again, until the connection is over.
-async fn send(shared: Arc<Shared>) {
+async fn send(held: Held) {
+    let shared = &*held.0;
     let mut outgoing = Outgoing::default();
     while shared.has_output().await {
         // Tasks that are ready to run add theirs first. When there are none, this takes no time.
         yield_now().await;
-        if let Err(error) = send_all(&shared, &mut outgoing).await {
+        if let Err(error) = send_all(shared, &mut outgoing).await {
             shared.queue.die(&said(error));
         }
     }
@@ -159,7 +170,8 @@ async fn send_all(shared: &Shared, outgoing: &mut Outgoing) -> io::Result<()> {
 }
 
 /// Reads and hands out, until the connection is over.
-async fn receive(shared: Arc<Shared>) {
+async fn receive(held: Held) {
+    let shared = &*held.0;
     let mut input = Input::new(shared.options.value_max);
     let reason = loop {
         if let Err(error) = shared.transport.socket().readable().await {
