@@ -17,6 +17,11 @@ pub(crate) enum Waiter {
 }
 
 impl Waiter {
+    /// The present thread.
+    pub fn here() -> Self {
+        Self::Thread(std::thread::current())
+    }
+
     /// Wakes it. It may find nothing to do.
     pub fn wake(self) {
         match self {

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::call::{Call, Waiter};
 use crate::input::{Input, said};
@@ -14,6 +14,8 @@ use crate::{CarriedOut, Error, Options};
 
 /// How often one thread goes on to send what others have added. Then another one has to.
 const ROUNDS: usize = 16;
+/// How long a thread waits for room in the socket before it looks for something else to do.
+const BLOCKED: Duration = Duration::from_millis(10);
 /// A buffer that held large values is not kept for ever.
 const KEPT: usize = 4 << 20;
 
@@ -47,6 +49,63 @@ pub(crate) enum Sending {
     More,
 }
 
+/// What a thread waits for. All of it happens under the queue's lock, so that who leaves is never taken for one that waits.
+trait Goal {
+    type Found;
+    /// What it waits for, if it is there.
+    fn reach(&mut self, state: &mut State) -> Option<Self::Found>;
+    /// It sleeps until it is woken.
+    fn register(&self, state: &mut State);
+    /// It waits no longer.
+    fn forget(&self, state: &mut State);
+}
+
+/// Room for a call.
+struct Room<'a> {
+    queue: &'a Queue,
+    requests: &'a [Request<'a>],
+    when_full: WhenFull,
+}
+
+/// A call's replies.
+struct Replies<'a>(&'a Call);
+
+impl Goal for Room<'_> {
+    type Found = Result<Arc<Call>, Error>;
+
+    fn reach(&mut self, state: &mut State) -> Option<Self::Found> {
+        let entered = self.queue.enter(state, self.requests, Instant::now());
+        match entered.transpose() {
+            None if self.when_full == WhenFull::Fail => Some(Err(Error::Full)),
+            other => other,
+        }
+    }
+
+    fn register(&self, state: &mut State) {
+        state.wait_for_room(Waiter::here());
+    }
+
+    fn forget(&self, state: &mut State) {
+        state.forget_room(&Waiter::here());
+    }
+}
+
+impl Goal for Replies<'_> {
+    type Found = Result<Vec<Reply>, Error>;
+
+    fn reach(&mut self, _: &mut State) -> Option<Self::Found> {
+        self.0.take()
+    }
+
+    fn register(&self, _: &mut State) {
+        self.0.wait(Waiter::here());
+    }
+
+    fn forget(&self, _: &mut State) {
+        self.0.abandon();
+    }
+}
+
 /// What a thread does next that waits.
 enum Next<T> {
     Return(T),
@@ -72,26 +131,21 @@ impl Connection {
         self.queue.lock().is_dead()
     }
 
-    /// Ends it: what came can be no reply.
+    /// Ends it.
     pub fn end(&self, reason: &str) {
         self.queue.die(reason);
+        // Who waits for the socket looks again.
+        self.transport.shut_down();
     }
 
     /// Adds a call and sends it, unless somebody else will. Then [`Connection::finish`] has to follow.
     pub fn start(&self, requests: &[Request<'_>], deadline: Instant) -> Result<Arc<Call>, Error> {
-        let mut is_first = true;
-        let enter = |state: &mut State| {
-            let entered = self.queue.enter(state, requests, Instant::now());
-            let is_refused =
-                std::mem::take(&mut is_first) && self.options.when_full == WhenFull::Fail;
-            match entered.transpose() {
-                None if is_refused => Some(Err(Error::Full)),
-                other => other,
-            }
+        let room = Room {
+            queue: &self.queue,
+            requests,
+            when_full: self.options.when_full,
         };
-        let here = || Waiter::Thread(thread::current());
-        let entered = self.wait(deadline, enter, |state| state.wait_for_room(here()));
-        let call = entered.unwrap_or(Err(Error::Timeout {
+        let call = self.wait(deadline, room).unwrap_or(Err(Error::Timeout {
             carried_out: CarriedOut::No,
         }))?;
         if self.takes_over_sending() {
@@ -102,29 +156,23 @@ impl Connection {
 
     /// Waits for the call's replies.
     pub fn finish(&self, call: &Arc<Call>, deadline: Instant) -> Result<Vec<Reply>, Error> {
-        let here = |_: &mut State| call.wait(Waiter::Thread(thread::current()));
-        if let Some(outcome) = self.wait(deadline, |_| call.take(), here) {
+        if let Some(outcome) = self.wait(deadline, Replies(call)) {
             return outcome;
         }
-        self.queue.abandon(call, &self.options);
+        if let Some(reason) = self.queue.too_late(&self.options) {
+            self.end(&reason);
+        }
         Err(Error::Timeout {
             carried_out: CarriedOut::Maybe,
         })
     }
 
-    /// Waits until `goal` has something, and works for all meanwhile. None: it had nothing until the deadline. `register` sees to
-    /// it that this thread is woken.
-    fn wait<T>(
-        &self,
-        deadline: Instant,
-        mut goal: impl FnMut(&mut State) -> Option<T>,
-        register: impl Fn(&mut State),
-    ) -> Option<T> {
+    /// Waits until the goal is reached, and works for all meanwhile. None: it was not until the deadline.
+    fn wait<G: Goal>(&self, deadline: Instant, mut goal: G) -> Option<G::Found> {
         let mut reads = false;
         let mut may_send_first = true;
         loop {
-            let (next, woken) =
-                self.next(&mut reads, may_send_first, deadline, &mut goal, &register);
+            let (next, woken) = self.next(&mut reads, may_send_first, deadline, &mut goal);
             if let Some(waiter) = woken {
                 waiter.wake();
             }
@@ -148,24 +196,25 @@ impl Connection {
     }
 
     /// What this thread is to do, decided under the lock; and who is to be woken for it.
-    fn next<T>(
+    fn next<G: Goal>(
         &self,
         reads: &mut bool,
         may_send_first: bool,
         deadline: Instant,
-        goal: &mut impl FnMut(&mut State) -> Option<T>,
-        register: &impl Fn(&mut State),
-    ) -> (Next<T>, Option<Waiter>) {
+        goal: &mut G,
+    ) -> (Next<G::Found>, Option<Waiter>) {
         let mut state = self.queue.lock();
         let is_to_send = state.is_to_send(*reads) && !state.is_dead();
         if *reads && is_to_send && may_send_first {
             state.roles.is_sending = true;
             return (Next::Send, None);
         }
-        if let Some(found) = goal(&mut state) {
+        if let Some(found) = goal.reach(&mut state) {
+            goal.forget(&mut state);
             return (Next::Return(found), state.leave(*reads));
         }
         if Instant::now() >= deadline {
+            goal.forget(&mut state);
             return (Next::GiveUp, state.leave(*reads));
         }
         if is_to_send {
@@ -181,7 +230,7 @@ impl Connection {
             };
             return (Next::Read(wanted), None);
         }
-        register(&mut state);
+        goal.register(&mut state);
         (Next::Sleep, None)
     }
 
@@ -192,17 +241,18 @@ impl Connection {
         is_to_send
     }
 
-    /// Sends for all; this thread has taken that over. It waits for a socket that takes no bytes if there is a deadline.
+    /// Sends for all; this thread has taken that over. If there is a deadline, it waits a little for a socket that takes no bytes.
     fn send(&self, deadline: Option<Instant>) {
         let mut outgoing = self.outgoing.lock().unwrap_or_else(PoisonError::into_inner);
         let was_blocked = self.queue.lock().roles.is_blocked;
         let ready = match deadline {
+            // No longer: who reads may leave meanwhile, and this thread is the one that is woken for it.
             Some(deadline) if was_blocked => self.transport.wait(
                 Ready {
                     to_read: false,
                     to_write: true,
                 },
-                deadline,
+                deadline.min(Instant::now() + BLOCKED),
             ),
             _ => Ok(Ready::default()),
         };
@@ -217,8 +267,14 @@ impl Connection {
             }
             Err(error) => {
                 drop(state);
-                self.queue.die(&said(error));
+                return self.end(&said(error));
             }
+        }
+        // Added since this thread looked for the last time, and left to it.
+        let next = state.is_to_send(false).then(|| state.somebody()).flatten();
+        drop(state);
+        if let Some(waiter) = next {
+            waiter.wake();
         }
     }
 
@@ -240,7 +296,7 @@ impl Connection {
             Err(error) => Err(said(error)),
         };
         if let Err(reason) = received {
-            self.queue.die(&reason);
+            self.end(&reason);
         }
     }
 }
@@ -287,7 +343,6 @@ impl Outgoing {
 mod tests {
     use std::io::{BufRead, BufReader, Write};
     use std::os::unix::net::UnixStream;
-    use std::time::Duration;
 
     use proptest::prelude::*;
 

@@ -165,13 +165,11 @@ impl Queue {
         woken.into_iter().for_each(Waiter::wake);
     }
 
-    /// Nobody waits for the call any more. A connection whose replies are too late is ended.
-    pub fn abandon(&self, call: &Call, options: &Options) {
-        call.abandon();
+    /// Why the connection is to be ended, if its oldest reply is too late.
+    pub fn too_late(&self, options: &Options) -> Option<String> {
         let late = self.lock().oldest(Instant::now());
-        if late > options.timeout.saturating_add(options.late_max) {
-            self.die(&format!("no reply for {} ms", late.as_millis()));
-        }
+        let is_too_late = late > options.timeout.saturating_add(options.late_max);
+        is_too_late.then(|| format!("no reply for {} ms", late.as_millis()))
     }
 }
 
@@ -217,6 +215,11 @@ impl State {
         if !self.room.iter().any(|other| other.is(&waiter)) {
             self.room.push(waiter);
         }
+    }
+
+    /// This one waits for room no longer.
+    pub fn forget_room(&mut self, waiter: &Waiter) {
+        self.room.retain(|other| !other.is(waiter));
     }
 
     /// Somebody who waits, for a reply or for room.

@@ -1,7 +1,7 @@
 //! A socket that never waits, with TLS or without.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
@@ -157,6 +157,17 @@ impl Transport {
     #[cfg(feature = "tokio")]
     pub fn socket(&self) -> &Socket {
         &self.socket
+    }
+
+    /// No more is sent and received. What tokio's sockets wait for ends with their tasks.
+    pub fn shut_down(&self) {
+        // It may be over already.
+        let _ = match &self.socket {
+            Socket::Tcp(stream) => stream.shutdown(Shutdown::Both),
+            Socket::Unix(stream) => stream.shutdown(Shutdown::Both),
+            #[cfg(feature = "tokio")]
+            Socket::TaskTcp(_) | Socket::TaskUnix(_) => Ok(()),
+        };
     }
 
     /// Sends what the socket takes of these bytes, and returns how many it took. 0: none at present.

@@ -141,7 +141,10 @@ impl Ticket {
 impl Drop for Ticket {
     fn drop(&mut self) {
         if !self.is_through {
-            self.shared.queue.abandon(&self.call, &self.shared.options);
+            self.call.abandon();
+            if let Some(reason) = self.shared.queue.too_late(&self.shared.options) {
+                self.shared.queue.die(&reason);
+            }
         }
     }
 }
