@@ -1,10 +1,10 @@
 //! A call: what waits for replies.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 use std::task::Waker;
-use std::thread::Thread;
 
 use crate::Error;
+use crate::sync::{Mutex, MutexGuard, Thread, current};
 use crate::wire::Reply;
 
 /// Who waits.
@@ -19,7 +19,7 @@ pub(crate) enum Waiter {
 impl Waiter {
     /// The present thread.
     pub fn here() -> Self {
-        Self::Thread(std::thread::current())
+        Self::Thread(current())
     }
 
     /// Wakes it. It may find nothing to do.
@@ -99,6 +99,11 @@ impl Call {
     /// Who is to be woken when the call ends.
     pub fn wait(&self, waiter: Waiter) {
         self.state().waiter = Some(waiter);
+    }
+
+    /// Nobody is to be woken.
+    pub fn wait_no_longer(&self) {
+        self.state().waiter = None;
     }
 
     /// Who waits, if somebody does.

@@ -1,19 +1,22 @@
 //! One connection for threads, which send and read by themselves (`roles.rs`).
 
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::call::{Call, Waiter};
 use crate::input::{Input, said};
 use crate::options::WhenFull;
 use crate::queue::{Queue, State};
+use crate::roles::Handover;
+use crate::sync::{Mutex, park};
 use crate::transport::{Ready, Transport};
 use crate::wire::{Reply, Request};
 use crate::{CarriedOut, Error, Options};
 
 /// How often one thread goes on to send what others have added. Then another one has to.
 const ROUNDS: usize = 16;
+/// How long who reads waits for the socket before it looks for something else to do. Only a full socket makes that necessary.
+const LOOK: Duration = Duration::from_millis(100);
 /// How long a thread waits for room in the socket before it looks for something else to do.
 const BLOCKED: Duration = Duration::from_millis(10);
 /// A buffer that held large values is not kept for ever.
@@ -56,8 +59,8 @@ trait Goal {
     fn reach(&mut self, state: &mut State) -> Option<Self::Found>;
     /// It sleeps until it is woken.
     fn register(&self, state: &mut State);
-    /// It waits no longer.
-    fn forget(&self, state: &mut State);
+    /// It is awake: who is registered sleeps, or was woken and looks next.
+    fn unregister(&self, state: &mut State);
 }
 
 /// Room for a call.
@@ -85,7 +88,7 @@ impl Goal for Room<'_> {
         state.wait_for_room(Waiter::here());
     }
 
-    fn forget(&self, state: &mut State) {
+    fn unregister(&self, state: &mut State) {
         state.forget_room(&Waiter::here());
     }
 }
@@ -101,15 +104,15 @@ impl Goal for Replies<'_> {
         self.0.wait(Waiter::here());
     }
 
-    fn forget(&self, _: &mut State) {
-        self.0.abandon();
+    fn unregister(&self, _: &mut State) {
+        self.0.wait_no_longer();
     }
 }
 
 /// What a thread does next that waits.
 enum Next<T> {
-    Return(T),
-    GiveUp,
+    /// It leaves, with what it waited for if that was there; and if nobody else can, it first sends what is left.
+    Leave(Option<T>, bool),
     Send,
     Read(Ready),
     Sleep,
@@ -159,6 +162,7 @@ impl Connection {
         if let Some(outcome) = self.wait(deadline, Replies(call)) {
             return outcome;
         }
+        call.abandon();
         if let Some(reason) = self.queue.too_late(&self.options) {
             self.end(&reason);
         }
@@ -177,8 +181,12 @@ impl Connection {
                 waiter.wake();
             }
             match next {
-                Next::Return(found) => return Some(found),
-                Next::GiveUp => return None,
+                Next::Leave(found, sends) => {
+                    if sends {
+                        self.send(None);
+                    }
+                    return found;
+                }
                 Next::Send => {
                     self.send(Some(deadline));
                     // Once for what was left to it; who goes on adding finds somebody else to send it.
@@ -188,9 +196,7 @@ impl Connection {
                     self.read(wanted, deadline);
                     may_send_first = true;
                 }
-                Next::Sleep => {
-                    thread::park_timeout(deadline.saturating_duration_since(Instant::now()))
-                }
+                Next::Sleep => park(deadline),
             }
         }
     }
@@ -204,18 +210,16 @@ impl Connection {
         goal: &mut G,
     ) -> (Next<G::Found>, Option<Waiter>) {
         let mut state = self.queue.lock();
+        goal.unregister(&mut state);
         let is_to_send = state.is_to_send(*reads) && !state.is_dead();
         if *reads && is_to_send && may_send_first {
             state.roles.is_sending = true;
             return (Next::Send, None);
         }
-        if let Some(found) = goal.reach(&mut state) {
-            goal.forget(&mut state);
-            return (Next::Return(found), state.leave(*reads));
-        }
-        if Instant::now() >= deadline {
-            goal.forget(&mut state);
-            return (Next::GiveUp, state.leave(*reads));
+        let found = goal.reach(&mut state);
+        if found.is_some() || Instant::now() >= deadline {
+            let (sends, woken) = state.leave(*reads);
+            return (Next::Leave(found, sends), woken);
         }
         if is_to_send {
             state.roles.is_sending = true;
@@ -256,31 +260,30 @@ impl Connection {
             ),
             _ => Ok(Ready::default()),
         };
-        let sending = ready.and_then(|_| outgoing.send(&self.transport, &self.queue, ROUNDS));
-        drop(outgoing);
-        let mut state = self.queue.lock();
-        state.roles.is_sending = false;
-        match sending {
-            Ok(sending) => {
-                state.roles.has_rest = sending == Sending::Blocked;
-                state.roles.is_blocked = sending == Sending::Blocked;
-            }
-            Err(error) => {
-                drop(state);
-                return self.end(&said(error));
-            }
+        if let Err(error) = ready {
+            return self.end(&said(error));
         }
-        // Added since this thread looked for the last time, and left to it.
-        let next = state.is_to_send(false).then(|| state.somebody()).flatten();
-        drop(state);
-        if let Some(waiter) = next {
-            waiter.wake();
+        loop {
+            let sending = match outgoing.send(&self.transport, &self.queue, ROUNDS) {
+                Ok(sending) => sending,
+                Err(error) => return self.end(&said(error)),
+            };
+            let woken = self.queue.lock().have_sent(sending == Sending::Blocked);
+            match woken {
+                Handover::Done => return,
+                Handover::To(waiter) => return waiter.wake(),
+                Handover::Nobody => {}
+            }
         }
     }
 
     /// Waits for the socket, reads and hands out; this thread has taken that over.
     fn read(&self, wanted: Ready, deadline: Instant) {
-        let received = match self.transport.wait(wanted, deadline) {
+        // Now and then it looks whether others have left it something, though nobody has bytes to read for it.
+        let received = match self
+            .transport
+            .wait(wanted, deadline.min(Instant::now() + LOOK))
+        {
             Ok(ready) => {
                 let mut state = self.queue.lock();
                 state.roles.is_sleeping = false;
@@ -339,10 +342,11 @@ impl Outgoing {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use std::io::{BufRead, BufReader, Write};
     use std::os::unix::net::UnixStream;
+    use std::thread;
 
     use proptest::prelude::*;
 

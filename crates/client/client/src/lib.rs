@@ -53,6 +53,7 @@ mod queue;
 mod ring;
 mod roles;
 mod site;
+mod sync;
 #[cfg(feature = "tokio")]
 pub mod tasks;
 #[cfg(feature = "tls")]

@@ -8,12 +8,13 @@
 //! 3. After `death` is set, `pending` is empty and stays so.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use crate::call::{Call, Waiter};
 use crate::roles::Roles;
+use crate::sync::{Mutex, MutexGuard};
 use crate::wire::{Code, Reply, Request};
 use crate::{CarriedOut, Error, Options};
 
@@ -266,7 +267,7 @@ impl Pending {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::wire::Details;

@@ -10,11 +10,13 @@
 //!
 //! Invariants, each under the queue's lock:
 //! 1. At most one thread is `is_sending`, and at most one `is_reading`.
-//! 2. If there is output, somebody sends, or somebody reads and is awake or will be once the socket takes bytes, or somebody who
-//!    waits was woken and has not looked yet, or who added it has not.
-//! 3. If calls wait, somebody reads, or one of them was woken and has not looked yet.
+//! 2. A thread is registered as waiting only while it sleeps, or was woken and has not looked yet. So who reads is not.
+//! 3. If there is output, somebody sends, or somebody reads and is awake, or somebody is awake who will look. If the socket is
+//!    full, who reads looks after a while: no more than that is promised.
+//! 4. If calls wait, somebody reads, or one of them is awake and will look.
 //!
-//! Who leaves restores 2 and 3: [`State::leave`].
+//! Who leaves restores 3 and 4 ([`State::leave`]), and so does who has sent ([`State::have_sent`]): by waking one that is
+//! registered; and if only the one that reads is left, which sleeps and cannot be woken, by going on to send.
 
 use crate::call::Waiter;
 use crate::queue::State;
@@ -56,16 +58,49 @@ impl State {
         roles.watches_room = roles.is_blocked && !roles.is_sending;
     }
 
-    /// A thread goes that waited, or read. Returns who is to take its place.
-    pub fn leave(&mut self, reads: bool) -> Option<Waiter> {
+    /// A thread goes that waited, or read. Returns whether it has to send what is left, because who reads sleeps and nobody else
+    /// can; and who is to be woken to take its place.
+    pub fn leave(&mut self, reads: bool) -> (bool, Option<Waiter>) {
         if reads {
             self.roles.is_reading = false;
             self.roles.is_sleeping = false;
         }
-        if !self.roles.is_reading || self.is_to_send(false) {
-            self.somebody()
-        } else {
-            None
+        let is_to_send = self.is_to_send(false) && !self.is_dead();
+        if self.roles.is_reading && !is_to_send {
+            return (false, None);
+        }
+        let next = self.somebody();
+        // Without a reader, who waits and is not registered is awake, and looks for itself.
+        let sends = is_to_send && next.is_none() && self.roles.is_reading && !self.roles.is_blocked;
+        self.roles.is_sending |= sends;
+        (sends, next)
+    }
+
+    /// The thread that sent has sent all, or what the socket took. What was added since, and left to it, somebody has to send.
+    pub fn have_sent(&mut self, is_blocked: bool) -> Handover {
+        self.roles.is_sending = false;
+        self.roles.has_rest = is_blocked;
+        self.roles.is_blocked = is_blocked;
+        if is_blocked || !self.is_to_send(false) {
+            return Handover::Done;
+        }
+        match self.somebody() {
+            Some(waiter) => Handover::To(waiter),
+            None => {
+                self.roles.is_sending = true;
+                Handover::Nobody
+            }
         }
     }
+}
+
+/// Who sends what is left.
+#[derive(Debug)]
+pub(crate) enum Handover {
+    /// Nothing is left, or who reads sees to it, or the socket is full: then who waits looks again.
+    Done,
+    /// Somebody who sleeps and is to be woken.
+    To(Waiter),
+    /// The same as before.
+    Nobody,
 }
