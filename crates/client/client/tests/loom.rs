@@ -169,7 +169,7 @@ use Patience::{Endless, None as Hasty};
 
 #[test]
 fn two_calls_end() {
-    model(3, 9, &[Endless, Endless]);
+    model(4, 9, &[Endless, Endless]);
 }
 
 #[test]
