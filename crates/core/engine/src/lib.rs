@@ -22,6 +22,7 @@ pub mod reply;
 pub mod request;
 pub mod semantics;
 pub mod settings;
+pub mod sharing;
 pub mod stats;
 
 pub use any::{AnyEngine, AnyHandle, AnyReservation, AnyValue, has_unwound};
@@ -38,3 +39,4 @@ pub use request::{
     Condition, Delta, Expiry, Key, Leave, Op, Read, Removal, Request, Store, StoreMode, TouchIf,
 };
 pub use settings::CommonSettings;
+pub use sharing::Sharing;

@@ -68,6 +68,7 @@ mod pool;
 mod port_file;
 mod rejected;
 mod server;
+mod sharing;
 mod signals;
 pub mod systemd;
 mod threads;

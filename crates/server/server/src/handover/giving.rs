@@ -21,6 +21,7 @@ use super::taking::Successor;
 use super::wire::Wire;
 use super::{ALIVE, CONTROL, HELLO, Named, PATIENCE_OF_CLIENTS};
 use crate::persistence::circumstances;
+use crate::sharing;
 use crate::unix_path::UnixPath;
 
 /// Successors that wait: more than one at a time is a mistake.
@@ -280,7 +281,10 @@ impl Offer {
         // answer.
         match given {
             Ok(Ok(_)) => shared.shutdown.request(),
-            _ => shared.pause.take_back(),
+            _ => {
+                shared.pause.take_back();
+                sharing::begin(shared);
+            }
         }
         shared.pause.end(&shared.shutdown);
         let items = given.unwrap_or_else(|panic| resume_unwind(panic))?;
@@ -302,6 +306,7 @@ fn give(wire: &Wire, shared: &ServerState) -> io::Result<u64> {
     // From here on everything is the successor's: if this process ends now, it leaves no file of items and removes no
     // socket file.
     shared.pause.hand_over();
+    sharing::end(shared);
     wire.send("go", None)?;
     Ok(given.items)
 }
