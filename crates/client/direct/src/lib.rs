@@ -94,15 +94,6 @@ impl fmt::Display for Gone {
 
 impl std::error::Error for Gone {}
 
-impl From<NotRead> for Gone {
-    fn from(why: NotRead) -> Self {
-        match why {
-            NotRead::Ended => Self::Ended,
-            NotRead::Spoiled => Self::Spoiled,
-        }
-    }
-}
-
 impl Direct {
     /// Connects to the server that listens at `path` (`--shared`). Errors: none listens there; it refuses this process, in
     /// its words; its memory has another version.
@@ -170,7 +161,19 @@ impl Direct {
             value.clear();
             return Err(gone);
         }
-        Ok(self.table.get(key, value)?.map(Meta::from))
+        match self.table.get(key, value) {
+            Ok(found) => Ok(found.map(Meta::from)),
+            Err(why) => Err(self.why(why)),
+        }
+    }
+
+    /// Why a get found nothing out: a server that was killed in the middle of a change has ended, whatever it left.
+    #[cold]
+    fn why(&self, why: NotRead) -> Gone {
+        match (why, self.connection.is_open()) {
+            (NotRead::Spoiled, true) => Gone::Spoiled,
+            _ => Gone::Ended,
+        }
     }
 
     /// Errors: the server is not there, or this process is not the one that connected.
