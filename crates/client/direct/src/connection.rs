@@ -3,7 +3,6 @@
 //! The server says in its memory when it ends, but not when it is killed. Then the kernel closes the connection, at which
 //! a thread waits, so that no get has to ask.
 
-use std::fs::File;
 use std::io::{self, ErrorKind, IoSliceMut, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -34,14 +33,14 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Connects, and asks for the memory: a descriptor to map. Errors: see [`Direct::connect`](crate::Direct::connect).
-    pub fn open(path: &Path) -> io::Result<(Self, File)> {
+    /// Connects, and asks for the memory: the descriptors of the items, to read, and of the hints, to write. Errors: see [`Direct::connect`](crate::Direct::connect).
+    pub fn open(path: &Path) -> io::Result<(Self, [OwnedFd; 2])> {
         let mut stream = UnixStream::connect(path)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         // A server that refuses this process does not wait for what it says.
         let said = stream.write_all(&hello());
-        let file = match receive(&stream) {
+        let files = match receive(&stream) {
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
                 return Err(said.err().unwrap_or(error));
             }
@@ -56,7 +55,7 @@ impl Connection {
             watching: Some(watching),
             mark: ForkMark::new()?,
         };
-        Ok((connection, file))
+        Ok((connection, files))
     }
 
     /// False once the server has closed the connection, as it does when it ends in any way.
@@ -89,12 +88,12 @@ impl Drop for Connection {
 }
 
 /// Receives the server's answer.
-fn receive(stream: &UnixStream) -> io::Result<File> {
+fn receive(stream: &UnixStream) -> io::Result<[OwnedFd; 2]> {
     let mut answer = [0; WELCOME_BYTES];
     let mut files = Vec::new();
     let mut at = 0;
     while at < WELCOME_BYTES {
-        let mut space = nix::cmsg_space!([i32; 1]);
+        let mut space = nix::cmsg_space!([i32; 2]);
         let mut parts = [IoSliceMut::new(&mut answer[at..])];
         let flags = MsgFlags::MSG_CMSG_CLOEXEC;
         let received = match recvmsg::<()>(stream.as_raw_fd(), &mut parts, Some(&mut space), flags)
@@ -123,13 +122,10 @@ fn receive(stream: &UnixStream) -> io::Result<File> {
     }
     check_answer(&answer)
         .map_err(|refusal| io::Error::new(ErrorKind::PermissionDenied, refusal))?;
-    match files.pop() {
-        Some(file) if files.is_empty() => Ok(file.into()),
-        _ => Err(io::Error::new(
-            ErrorKind::InvalidData,
-            "the server's answer came without its memory",
-        )),
-    }
+    files.try_into().map_err(|_| {
+        let words = "the server's answer came without its memory";
+        io::Error::new(ErrorKind::InvalidData, words)
+    })
 }
 
 /// Starts the thread that waits for the end of a connection. Signals of this process are for its other threads.

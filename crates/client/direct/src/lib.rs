@@ -18,8 +18,8 @@
 //! ```
 //!
 //! Reads are those of one moment each, as if the server had answered: a get that begins after a store was answered finds
-//! that store or a later one. What they do not do: count in the server's statistics, or tell it that an item is in use, so
-//! that an item which is read in this way alone leaves when memory is short.
+//! that store or a later one. They do not count in the server's statistics. That an item is in use is noted in memory that
+//! the server looks at ten times a second, so that it stays when memory is short.
 //!
 //! Keys are those of memcached's protocols, and of database 0 of Redis'.
 #![cfg(all(
@@ -35,6 +35,7 @@ use std::path::{Path, PathBuf};
 
 use nuthatch_base::memory::shared::SharedView;
 use nuthatch_cuckoo::{ForeignTable, NotRead};
+use nuthatch_engine::hints::Hints;
 use nuthatch_engine::{Item, Key};
 
 use connection::Connection;
@@ -98,11 +99,11 @@ impl Direct {
     /// Connects to the server that listens at `path` (`--shared`). Errors: none listens there; it refuses this process, in
     /// its words; its memory has another version.
     pub fn connect(path: &Path) -> io::Result<Self> {
-        let (connection, file) = Connection::open(path)?;
-        let view = SharedView::map(&file)?;
+        let (connection, [items, hints]) = Connection::open(path)?;
+        let view = SharedView::map(&items)?;
         Ok(Self {
             path: path.to_owned(),
-            table: ForeignTable::of(&view)?,
+            table: ForeignTable::of(&view, Hints::of(&hints)?)?,
             connection,
         })
     }

@@ -22,7 +22,8 @@ use nuthatch_base::sync::shim::spin;
 use super::index::{Candidates, Index};
 use super::layout::EightWay;
 use super::parts::Viewed;
-use super::reading::{FastPath, Reading};
+use super::reading::{FastPath, InWindow, Reading};
+use nuthatch_engine::hints::Hints;
 use nuthatch_engine::{Clock, Item, Key, KeyHasher, Replies, Reply};
 use nuthatch_store::item::{Cut, Header, PIECE_HEADER, plain_item};
 use nuthatch_store::log::Log;
@@ -46,6 +47,7 @@ pub struct ForeignTable {
     item_size_max: usize,
     key_len_max: usize,
     clock: Clock,
+    hints: Hints,
 }
 
 /// Why a key was not looked up.
@@ -70,14 +72,20 @@ impl fmt::Display for NotRead {
 impl std::error::Error for NotRead {}
 
 impl ForeignTable {
-    /// The table in a file that its process has sent. Errors: it is none, or of another version.
-    pub fn of(view: &Arc<SharedView>) -> io::Result<Self> {
+    /// The table in a file that its process has sent, to which uses are told by `hints`. Errors: it is none, or of another
+    /// version.
+    pub fn of(view: &Arc<SharedView>, hints: Hints) -> io::Result<Self> {
         let invalid = |cause| io::Error::new(io::ErrorKind::InvalidData, cause);
         let (page, plan) = SharedPage::view(view).map_err(invalid)?;
-        Self::with(view, Arc::new(page), &plan).ok_or_else(|| invalid(Unreadable::Garbage))
+        Self::with(view, Arc::new(page), &plan, hints).ok_or_else(|| invalid(Unreadable::Garbage))
     }
 
-    fn with(view: &Arc<SharedView>, page: Arc<SharedPage>, plan: &Plan) -> Option<Self> {
+    fn with(
+        view: &Arc<SharedView>,
+        page: Arc<SharedPage>,
+        plan: &Plan,
+        hints: Hints,
+    ) -> Option<Self> {
         let parts = Viewed::view(view, Arc::clone(&page), plan)?;
         let arena = Arena::view(view, plan.arena)?;
         let piece_max = usize::try_from(plan.piece_max).ok()?;
@@ -97,6 +105,7 @@ impl ForeignTable {
             key_len_max: usize::try_from(plan.key_len_max).ok()?,
             clock: page.clock(),
             page,
+            hints,
         };
         is_possible.then_some(table)
     }
@@ -138,7 +147,8 @@ impl ForeignTable {
             into,
             item: Item::default(),
         };
-        match self.reading().get_fast(key, live, &mut copy, |_| {}) {
+        let hit = |at: InWindow| self.hints.note(at.address().0);
+        match self.reading().get_fast(key, live, &mut copy, hit) {
             FastPath::Hit => Ok(Some(copy.item)),
             FastPath::Miss => Ok(None),
             FastPath::Not => self.get_slow(key, into),
@@ -197,6 +207,7 @@ impl ForeignTable {
         }
         // SAFETY: there is room for so many bytes, and `read_value` has written all of them.
         unsafe { into.set_len(item.value_len) };
+        self.hints.note(found.address.0);
         Some(Some(item))
     }
 

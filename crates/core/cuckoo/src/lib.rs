@@ -285,6 +285,13 @@ impl<D: Variant> Engine for Cuckoo<D> {
         self.evicts
     }
 
+    fn note_use(&self, address: u64) {
+        let address = Address(address);
+        if self.store.arena.contains(address) {
+            self.store.recency.hit(address);
+        }
+    }
+
     fn sharing(&self) -> Option<Arc<dyn Sharing>> {
         let shared = self.shared.as_ref()?;
         Some(Arc::<Shared>::clone(shared))

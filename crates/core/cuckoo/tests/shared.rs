@@ -12,6 +12,7 @@ use std::thread;
 use nuthatch_base::memory::shared::SharedView;
 use nuthatch_cuckoo::layout::{EightWay, EightWayClock};
 use nuthatch_cuckoo::{Cuckoo, CuckooConfig, ForeignTable, NotRead};
+use nuthatch_engine::hints::Hints;
 use nuthatch_engine::reply::LastReply;
 use nuthatch_engine::{Clock, Engine, Expiry, Handle, Key, Op, Reply, Request, Store, Time};
 
@@ -27,6 +28,7 @@ fn config(memory_limit: usize) -> CuckooConfig {
 struct Pair {
     engine: Arc<Cuckoo<EightWay>>,
     foreign: ForeignTable,
+    hints: Hints,
     clock: Clock,
 }
 
@@ -37,10 +39,12 @@ impl Pair {
         let sharing = engine.sharing().unwrap();
         sharing.begin(&clock);
         let view = SharedView::map(&sharing.file().to_read().unwrap()).unwrap();
-        let foreign = ForeignTable::of(&view).unwrap();
+        let (hints, file) = Hints::new().unwrap();
+        let foreign = ForeignTable::of(&view, Hints::of(&file).unwrap()).unwrap();
         Self {
             engine,
             foreign,
+            hints,
             clock,
         }
     }
@@ -132,6 +136,39 @@ fn the_limit_cannot_be_raised_and_the_file_is_bounded_by_it() {
 #[test]
 fn other_engines_are_not_shared() {
     assert!(Cuckoo::<EightWayClock>::new(config(8 << 20)).is_err());
+}
+
+/// Items that are read by another process alone stay, if it is told of their use, and leave if not.
+#[test]
+fn what_a_reader_uses_stays() {
+    const LIMIT: usize = 16 << 20;
+    let kept = |is_told: bool| {
+        let pair = Pair::new(LIMIT);
+        let mut handle = pair.engine.handle();
+        let value = [7; 1000];
+        let name = |number: u64| number.to_le_bytes();
+        (0..500).for_each(|number| {
+            pair.set(&mut handle, &name(number), &value, Expiry::Never);
+        });
+        for number in 500..100_000 {
+            pair.set(&mut handle, &name(number), &value, Expiry::Never);
+            if number % 100 == 0 {
+                (0..500).for_each(|number| drop(pair.get(&name(number))));
+                pair.hints.take().for_each(|address| {
+                    if is_told {
+                        pair.engine.note_use(address);
+                    }
+                });
+            }
+        }
+        pair.engine.note_use(u64::MAX);
+        (0..500)
+            .filter(|&number| pair.get(&name(number)).is_some())
+            .count()
+    };
+    let (told, untold) = (kept(true), kept(false));
+    // Some meet in one word, of which the later one is told.
+    assert!(told > 400 && untold < 200, "{told} and {untold} of 500");
 }
 
 /// A value that tells its key and its version in each of its words.

@@ -72,6 +72,7 @@ trait DynEngine: Inspect + Audit + Send + Sync {
     fn item_size_max(&self) -> usize;
     fn key_len_max(&self) -> usize;
     fn evicts(&self) -> bool;
+    fn note_use(&self, address: u64);
     fn sharing(&self) -> Option<Arc<dyn Sharing>>;
 }
 
@@ -124,6 +125,10 @@ impl<E: Engine> DynEngine for E {
 
     fn evicts(&self) -> bool {
         Engine::evicts(self)
+    }
+
+    fn note_use(&self, address: u64) {
+        Engine::note_use(self, address);
     }
 
     fn sharing(&self) -> Option<Arc<dyn Sharing>> {
@@ -184,6 +189,10 @@ impl Engine for AnyEngine {
 
     fn evicts(&self) -> bool {
         inside(|| self.0.evicts())
+    }
+
+    fn note_use(&self, address: u64) {
+        inside(|| self.0.note_use(address));
     }
 
     fn sharing(&self) -> Option<Arc<dyn Sharing>> {

@@ -75,6 +75,12 @@ pub trait Engine: Inspect + Audit + Send + Sync + Sized + 'static {
     /// False: a full engine answers [`Reply::OutOfMemory`] instead of evicting (`-M`).
     fn evicts(&self) -> bool;
 
+    /// Notes that the item at an address of its memory was used, by another process that reads it. The address may be any
+    /// number. ([`hints`](crate::hints))
+    fn note_use(&self, address: u64) {
+        let _ = address;
+    }
+
     /// The memory that other processes can read, if the engine was made so.
     fn sharing(&self) -> Option<Arc<dyn Sharing>> {
         None

@@ -4,7 +4,7 @@
 //!  a reader                                     the engine's process, at a unix socket
 //!   "nuthatch", version (u32), 0 (u32)  ---->
 //!                                       <----   "nuthatch", outcome (u32), bytes of text (u32), text (112);
-//!                                               if it is welcome, with the descriptor of the file
+//!                                               if it is welcome, with the descriptors of the file and of its hints
 //!                                               ... nothing more; the socket is open while both are there
 //! ```
 //!
@@ -65,10 +65,9 @@ pub fn check_hello(bytes: &[u8; HELLO_BYTES]) -> Result<(), &'static str> {
 pub fn answer(refusal: Option<&str>) -> [u8; WELCOME_BYTES] {
     let mut bytes = [0; WELCOME_BYTES];
     bytes[..8].copy_from_slice(MAGIC);
-    let mut text = refusal.unwrap_or_default();
-    while text.len() > WELCOME_BYTES - HEAD {
-        text = &text[..text.floor_char_boundary(text.len() - 1)];
-    }
+    let text = refusal.unwrap_or_default();
+    let end = (0..=text.len().min(WELCOME_BYTES - HEAD)).rfind(|&end| text.is_char_boundary(end));
+    let text = &text[..end.unwrap_or(0)];
     bytes[8..12].copy_from_slice(&u32::from(refusal.is_some()).to_le_bytes());
     bytes[12..HEAD].copy_from_slice(&(text.len() as u32).to_le_bytes());
     bytes[HEAD..HEAD + text.len()].copy_from_slice(text.as_bytes());

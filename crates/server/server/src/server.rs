@@ -131,25 +131,7 @@ impl Server {
         let signs = watchdog::spawn(shared.config.failure_patience)?;
         let mut threads = Threads::new(shutdown.clone(), signs.clone());
         spawn_all(&mut threads, &shared, acceptor, polls, datagrams)?;
-        if let Some(endpoint) = metrics {
-            let reported = Arc::clone(&shared);
-            threads.spawn("metrics".to_owned(), move || endpoint.run(&reported))?;
-        }
-        if let Some(control) = control {
-            let given = Arc::clone(&shared);
-            threads.spawn("handover".to_owned(), move || control.run(&given))?;
-        }
-        if let Some((path, every)) = shared.config.persistence.save.clone() {
-            let saved = Arc::clone(&shared);
-            threads.spawn("save".to_owned(), move || {
-                persistence::save_now_and_then(&saved, &path, every);
-                Ok(())
-            })?;
-        }
-        if let Some(endpoint) = readers {
-            let read = Arc::clone(&shared);
-            threads.spawn("readers".to_owned(), move || endpoint.run(&read))?;
-        }
+        spawn_beside(&mut threads, &shared, metrics, control, readers)?;
         // The last step that may fail: once the items are taken, they exist nowhere else.
         take_items(&shared, claim.as_ref(), successor)?;
         sharing::begin(&shared);
@@ -284,6 +266,36 @@ fn bind_datagrams(
         addresses.push(address);
     }
     Ok((sockets, addresses))
+}
+
+/// The threads of what the settings ask for beside the workers.
+fn spawn_beside(
+    threads: &mut Threads,
+    shared: &Arc<ServerState>,
+    metrics: Option<Endpoint>,
+    control: Option<Control>,
+    readers: Option<sharing::Endpoint>,
+) -> io::Result<()> {
+    if let Some(endpoint) = metrics {
+        let reported = Arc::clone(shared);
+        threads.spawn("metrics".to_owned(), move || endpoint.run(&reported))?;
+    }
+    if let Some(control) = control {
+        let given = Arc::clone(shared);
+        threads.spawn("handover".to_owned(), move || control.run(&given))?;
+    }
+    if let Some((path, every)) = shared.config.persistence.save.clone() {
+        let saved = Arc::clone(shared);
+        threads.spawn("save".to_owned(), move || {
+            persistence::save_now_and_then(&saved, &path, every);
+            Ok(())
+        })?;
+    }
+    if let Some(endpoint) = readers {
+        let read = Arc::clone(shared);
+        threads.spawn("readers".to_owned(), move || endpoint.run(&read))?;
+    }
+    Ok(())
 }
 
 fn spawn_all(

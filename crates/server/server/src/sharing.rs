@@ -5,7 +5,7 @@
 //! [`PATIENCE`], is dropped.
 
 use std::io::{self, ErrorKind, IoSlice, Read};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,6 +14,7 @@ use mio::net::{UnixListener, UnixStream};
 use mio::{Events, Interest, Poll, Token, Waker};
 use nix::sys::socket::{ControlMessage, MsgFlags, getsockopt, sendmsg, sockopt};
 use nuthatch_base::memory::shared::{self, HUGE_PAGES};
+use nuthatch_engine::hints::Hints;
 use nuthatch_engine::sharing::{HELLO_BYTES, Sharing, answer, check_hello};
 use nuthatch_engine::{AnyEngine, Engine};
 use nuthatch_settings::config::Config;
@@ -25,6 +26,9 @@ use crate::unix_path::{Replaced, UnixPath};
 
 /// How long a client may take for its message.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How often the server looks at what its readers use.
+const PAUSE_OF_HINTS: Duration = Duration::from_millis(100);
 
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 64;
@@ -51,7 +55,8 @@ struct Client {
     since: Instant,
     /// What it has said so far.
     said: Vec<u8>,
-    is_welcome: bool,
+    /// What it tells of the items that it uses, once it is welcome.
+    hints: Option<Hints>,
 }
 
 impl Endpoint {
@@ -127,6 +132,7 @@ impl Endpoint {
                 }
             }
             self.drop_silent();
+            self.heed_hints(shared);
         }
         // A handover has done so earlier, before the other process served.
         end(shared);
@@ -134,11 +140,29 @@ impl Endpoint {
         Ok(())
     }
 
-    /// How long to wait for events: until the first one that is silent is dropped.
+    /// How long to wait for events: until the next look at hints, or until the first client that is silent is dropped.
     fn patience(&self) -> Option<Duration> {
-        let silent = self.clients.iter().filter(|(_, client)| !client.is_welcome);
-        let first = silent.map(|(_, client)| client.since).min()?;
-        Some(PATIENCE.saturating_sub(first.elapsed()))
+        let patience = |client: &Client| match client.hints {
+            Some(_) => PAUSE_OF_HINTS,
+            None => PATIENCE.saturating_sub(client.since.elapsed()),
+        };
+        self.clients
+            .iter()
+            .map(|(_, client)| patience(client))
+            .min()
+    }
+
+    /// Marks the items that readers have used, unless the server pauses.
+    fn heed_hints(&self, shared: &ServerState) {
+        let Some(_step) = shared.pause.step_behind_the_scenes() else {
+            return;
+        };
+        let all = self
+            .clients
+            .iter()
+            .filter_map(|(_, client)| client.hints.as_ref());
+        all.flat_map(Hints::take)
+            .for_each(|address| shared.engine.note_use(address));
     }
 
     fn accept_all(&mut self, shared: &ServerState) {
@@ -173,7 +197,7 @@ impl Endpoint {
             None
         };
         if let Some(words) = refusal {
-            let _ = send(&stream, &answer(Some(words)), None);
+            let _ = send(&stream, &answer(Some(words)), &[]);
             return Err(format!("process {process} of user {user}: {words}"));
         }
         let entry = self.clients.vacant_entry();
@@ -186,7 +210,7 @@ impl Endpoint {
             process,
             since: Instant::now(),
             said: Vec::with_capacity(HELLO_BYTES),
-            is_welcome: false,
+            hints: None,
         });
         Ok(())
     }
@@ -207,7 +231,7 @@ impl Endpoint {
 
     fn drop_silent(&mut self) {
         self.clients.retain(|_, client| {
-            let stays = client.is_welcome || client.since.elapsed() < PATIENCE;
+            let stays = client.hints.is_some() || client.since.elapsed() < PATIENCE;
             if !stays {
                 let process = client.process;
                 tracing::warn!(
@@ -235,26 +259,33 @@ impl Client {
                 Err(error) => return Err(error.to_string()),
             }
             if let Some(said) = self.said.first_chunk()
-                && !self.is_welcome
+                && self.hints.is_none()
             {
-                let checked = check_hello(said);
-                let memory = checked.is_ok().then_some(memory);
-                let sent = send(&self.stream, &answer(checked.err()), memory);
-                sent.map_err(|error| error.to_string())?;
-                checked?;
-                self.is_welcome = true;
+                if let Err(why) = check_hello(said) {
+                    let _ = send(&self.stream, &answer(Some(why)), &[]);
+                    return Err(why.to_owned());
+                }
+                self.welcome(memory).map_err(|error| error.to_string())?;
                 tracing::info!(process = self.process, "a process reads the memory");
             }
         }
     }
 }
 
-/// Sends a message, for which a new connection has room, with a descriptor.
-fn send(stream: &UnixStream, message: &[u8], descriptor: Option<&OwnedFd>) -> io::Result<()> {
-    let descriptors = descriptor.map(|one| [one.as_fd().as_raw_fd()]);
-    let control = descriptors
-        .as_ref()
-        .map(|one| ControlMessage::ScmRights(one));
+impl Client {
+    /// Sends it the memory, and hints of its own.
+    fn welcome(&mut self, memory: &OwnedFd) -> io::Result<()> {
+        let (hints, file) = Hints::new()?;
+        let descriptors = [memory.as_raw_fd(), file.as_raw_fd()];
+        send(&self.stream, &answer(None), &descriptors)?;
+        self.hints = Some(hints);
+        Ok(())
+    }
+}
+
+/// Sends a message, for which a new connection has room, with descriptors.
+fn send(stream: &UnixStream, message: &[u8], descriptors: &[RawFd]) -> io::Result<()> {
+    let control = (!descriptors.is_empty()).then_some(ControlMessage::ScmRights(descriptors));
     let sent = sendmsg::<()>(
         stream.as_raw_fd(),
         &[IoSlice::new(message)],

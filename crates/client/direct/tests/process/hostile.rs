@@ -58,9 +58,24 @@ fn memory(shared: &Path) -> (File, UnixStream) {
     let [ControlMessageOwned::ScmRights(descriptors)] = messages.as_slice() else {
         panic!("{messages:?}");
     };
-    assert_eq!(descriptors.len(), 1);
-    // SAFETY: the kernel has just made it for this process.
-    (unsafe { File::from_raw_fd(descriptors[0]) }, stream)
+    let [items, hints] = descriptors.as_slice() else {
+        panic!("{descriptors:?}");
+    };
+    // SAFETY: the kernel has just made them for this process.
+    let [items, hints] = [items, hints].map(|&fd| unsafe { File::from_raw_fd(fd) });
+    lie(&hints);
+    (items, stream)
+}
+
+/// Claims that everything is in use, and tries to cut the hints under the server.
+fn lie(hints: &File) {
+    let len = hints.metadata().unwrap().len();
+    assert!(hints.set_len(0).is_err() && hints.set_len(2 * len).is_err());
+    // SAFETY: the server uses these words as any numbers.
+    let mut mapped = unsafe { MmapMut::map_mut(hints) }.unwrap();
+    for (number, byte) in mapped.iter_mut().enumerate() {
+        *byte = (number * 31 % 256) as u8;
+    }
 }
 
 /// Nobody can write to the memory, or change its size; it can be filled, up to that size. Returns whether the file could be

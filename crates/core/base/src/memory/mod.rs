@@ -3,6 +3,8 @@
 
 use std::io;
 use std::ops::{Deref, DerefMut, Range};
+#[cfg(unix)]
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 mod array;
@@ -98,6 +100,27 @@ impl<T: Zeroed> Mapped<T> {
         Some(Self { storage })
     }
 
+    /// An array that another process writes as well, and the descriptor for that process. Errors: the system has no such
+    /// memory.
+    #[cfg(unix)]
+    pub fn for_both(len: usize) -> io::Result<(Self, OwnedFd)>
+    where
+        T: AnyBytes,
+    {
+        let (storage, file) = storage::Storage::for_both(len)?;
+        Ok((Self { storage }, file))
+    }
+
+    /// The same array in the other process. Errors: it is no such descriptor, or the array has another length.
+    #[cfg(unix)]
+    pub fn of_both(file: &impl AsFd, len: usize) -> io::Result<Self>
+    where
+        T: AnyBytes,
+    {
+        let storage = storage::Storage::of_both(file, len)?;
+        Ok(Self { storage })
+    }
+
     /// Where it lies in the file of its source; nowhere if that is none.
     pub fn part(&self) -> Part {
         self.storage.part()
@@ -158,6 +181,8 @@ mod storage {
     use memmap2::{MmapMut, MmapOptions};
 
     use super::{Arc, AtomicU64, Part, SharedView, Source, Zeroed};
+    #[cfg(unix)]
+    use super::{AsFd, OwnedFd, SharedFile, shared};
     use crate::sys::pages;
 
     const HUGE_PAGE: usize = 2 << 20;
@@ -266,6 +291,19 @@ mod storage {
             })
         }
 
+        #[cfg(unix)]
+        pub fn for_both(len: usize) -> io::Result<(Self, OwnedFd)> {
+            let (file, mapping) = SharedFile::for_both("nuthatch", len * size_of::<T>())?;
+            let storage = Self::new(mapping, 0, len, |mapping| Mapping::Shared(mapping, 0))?;
+            Ok((storage, file))
+        }
+
+        #[cfg(unix)]
+        pub fn of_both(file: &impl AsFd, len: usize) -> io::Result<Self> {
+            let mapping = shared::map_both(file, len * size_of::<T>())?;
+            Self::new(mapping, 0, len, |mapping| Mapping::Shared(mapping, 0))
+        }
+
         pub fn part(&self) -> Part {
             match self.mapping {
                 Mapping::Shared(_, start) => Part {
@@ -356,6 +394,8 @@ mod storage {
     use std::ops::Range;
 
     use super::{Arc, Part, SharedView, Source, Zeroed};
+    #[cfg(unix)]
+    use super::{AsFd, OwnedFd};
 
     pub struct Storage<T>(Box<[T]>);
 
@@ -366,6 +406,16 @@ mod storage {
 
         pub fn view(_of: &Arc<SharedView>, _part: Part) -> Option<Self> {
             None
+        }
+
+        #[cfg(unix)]
+        pub fn for_both(_len: usize) -> io::Result<(Self, OwnedFd)> {
+            Err(io::ErrorKind::Unsupported.into())
+        }
+
+        #[cfg(unix)]
+        pub fn of_both(_file: &impl AsFd, _len: usize) -> io::Result<Self> {
+            Err(io::ErrorKind::Unsupported.into())
         }
 
         pub fn part(&self) -> Part {

@@ -25,10 +25,23 @@ impl SharedFile {
         match self.0 {}
     }
 
+    #[cfg(unix)]
+    pub(crate) fn for_both(
+        name: &str,
+        _bytes: usize,
+    ) -> io::Result<(std::os::fd::OwnedFd, MmapMut)> {
+        Err(Self::new(name).expect_err("there are none"))
+    }
+
     /// Fixes what it is.
     pub fn seal(&self) -> io::Result<()> {
         match self.0 {}
     }
+}
+
+#[cfg(unix)]
+pub(crate) fn map_both(_file: &impl std::os::fd::AsFd, _bytes: usize) -> io::Result<MmapMut> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// Such a file of another process, mapped for reading.

@@ -21,8 +21,10 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 pub use super::fork::ForkMark;
 
 /// What nobody can do to a sealed file: change its size, map it for writing, take these seals away.
-const SEALS: SealFlag = SealFlag::F_SEAL_FUTURE_WRITE
-    .union(SealFlag::F_SEAL_SHRINK)
+const SEALS: SealFlag = SIZE_SEALS.union(SealFlag::F_SEAL_FUTURE_WRITE);
+
+/// What nobody can do to a file that two processes write: the same but for writing.
+const SIZE_SEALS: SealFlag = SealFlag::F_SEAL_SHRINK
     .union(SealFlag::F_SEAL_GROW)
     .union(SealFlag::F_SEAL_SEAL);
 
@@ -88,6 +90,27 @@ impl SharedFile {
     }
 }
 
+impl SharedFile {
+    /// A file of one part, which is to be written by another process as well: its size alone is fixed.
+    pub(crate) fn for_both(name: &str, bytes: usize) -> io::Result<(OwnedFd, MmapMut)> {
+        let made = Self::new(name)?;
+        let (_, mapping) = made.add(bytes, 1)?;
+        fcntl(&made.file, FcntlArg::F_ADD_SEALS(SIZE_SEALS))?;
+        Ok((made.file.into(), mapping))
+    }
+}
+
+/// Maps such a file of another process, to write. Errors: its size is another, or not fixed.
+pub(crate) fn map_both(file: &impl AsFd, bytes: usize) -> io::Result<MmapMut> {
+    let seals = seals_of(file)?;
+    let file = File::from(file.as_fd().try_clone_to_owned()?);
+    if !seals.contains(SIZE_SEALS) || file.metadata()?.len() != bytes as u64 {
+        return Err(not_shared());
+    }
+    // SAFETY: the file cannot be cut, and both processes use it as atomics: see `Mapped`.
+    unsafe { MmapOptions::new().len(bytes).map_mut(&file) }
+}
+
 /// Such a file of another process, mapped for reading.
 #[derive(Debug)]
 pub struct SharedView {
@@ -98,10 +121,7 @@ impl SharedView {
     /// Maps the file of a descriptor that another process has sent. Errors: it is no such file, or is not sealed: its owner
     /// could cut it, at which whoever reads it dies.
     pub fn map(file: &impl AsFd) -> io::Result<Arc<Self>> {
-        let seals = fcntl(file, FcntlArg::F_GET_SEALS)
-            .map(SealFlag::from_bits_truncate)
-            .map_err(|_| not_shared())?;
-        if !seals.contains(SEALS) {
+        if !seals_of(file)?.contains(SEALS) {
             return Err(not_shared());
         }
         // SAFETY: the file cannot be cut, and what its owner writes meanwhile is read by atomic loads only: see `Mapped`.
@@ -117,6 +137,11 @@ impl SharedView {
     pub(crate) fn start(&self) -> *const u8 {
         self.mapping.as_ptr()
     }
+}
+
+fn seals_of(file: &impl AsFd) -> io::Result<SealFlag> {
+    let seals = fcntl(file, FcntlArg::F_GET_SEALS).map_err(|_| not_shared())?;
+    Ok(SealFlag::from_bits_truncate(seals))
 }
 
 fn not_shared() -> io::Error {
