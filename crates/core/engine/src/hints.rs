@@ -100,7 +100,9 @@ mod tests {
         assert_eq!(ours.take().count(), 0);
         let displaces = |address: &u64| place(*address) == place(400);
         let other = (404..).step_by(4).find(displaces).unwrap();
-        [400, other].map(|address| theirs.note(address));
+        [400, other]
+            .iter()
+            .for_each(|address| theirs.note(*address));
         assert_eq!(ours.take().collect::<Vec<_>>(), [other]);
         let exe = std::fs::File::open("/proc/self/exe").unwrap();
         assert!(Hints::of(&exe).is_err());

@@ -346,6 +346,15 @@ mod tests {
         };
         for (words, flags) in [
             (
+                "--memory-limit-max",
+                Flags {
+                    shared: Some("/tmp/s".into()),
+                    memory_limit: Some(64 << 20),
+                    memory_limit_max: Some(65 << 20),
+                    ..none()
+                },
+            ),
+            (
                 "-U",
                 Flags {
                     auth_file: passwords(),

@@ -327,3 +327,31 @@ fn warn_of_small_pages() {
         );
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use nuthatch_check::naive::{Naive, Options};
+
+    use super::*;
+    use crate::{Listen, Server};
+
+    #[test]
+    fn an_engine_whose_memory_is_its_own_is_refused_in_words() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("shared");
+        let config = Config {
+            listeners: vec![Listen::tcp((Ipv4Addr::LOCALHOST, 0))],
+            shared: Some(path.clone()),
+            ..Config::default()
+        };
+        let engine = Naive::new(Options::default()).any();
+        let error = Server::start(config, engine).err().unwrap().to_string();
+        assert!(
+            error.starts_with("--shared") && error.contains("cannot be shared"),
+            "{error}"
+        );
+        assert!(!path.exists());
+    }
+}
