@@ -3,9 +3,7 @@
 //! The code of the reads is the engine's own ([`reading`](super::reading)). What is different:
 //!
 //! * Nothing waits for a lock, for its owner may be stopped or dead: a reader tries again, and gives up ([`NotRead`]).
-//! * Values of any length are copied: this process cannot pin any. That is safe for values in pieces, too: whoever moves
-//!   or frees a piece changes the versions of the item's buckets first, and makes a Release fence before it overwrites it
-//!   (invariant 3 of the [store](nuthatch_store::store)).
+//! * Values of any length are copied ([`Reading::copy`]): this process cannot pin any.
 //! * Numbers that lead elsewhere in the memory are bounded by what is mapped, as always; here that includes the geometry.
 //! * A delayed flush that is due has to be put into effect by the engine. Until then readers find nothing.
 
@@ -19,13 +17,13 @@ use std::time::{Duration, Instant};
 use nuthatch_base::memory::shared::SharedView;
 use nuthatch_base::sync::shim::spin;
 
-use super::index::{Candidates, Index};
+use super::index::Index;
 use super::layout::EightWay;
 use super::parts::Viewed;
-use super::reading::{FastPath, InWindow, Reading};
+use super::reading::{Copied, FastPath, InWindow, Reading};
 use nuthatch_engine::hints::Hints;
 use nuthatch_engine::{Clock, Item, Key, KeyHasher, Replies, Reply};
-use nuthatch_store::item::{Cut, Header, PIECE_HEADER, plain_item};
+use nuthatch_store::item::{Cut, Header, PIECE_HEADER};
 use nuthatch_store::log::Log;
 use nuthatch_store::memory::arena::{Arena, WORD};
 use nuthatch_store::shared::{Plan, SharedPage, Unreadable};
@@ -159,12 +157,19 @@ impl ForeignTable {
     #[cold]
     #[inline(never)]
     fn get_slow(&self, key: &Key<'_>, into: &mut Vec<u8>) -> Result<Option<Item>, NotRead> {
-        let place = self.index.place(key.hash());
+        let flushes = &self.page.flushes;
+        let live = |header: &Header| flushes.is_live_by(header, || self.clock.now());
+        let limits = (self.cut, self.item_size_max);
         let mut began = None;
         for turn in 0_u32.. {
             into.clear();
-            if let Some(found) = self.attempt(key, &place, into) {
-                return Ok(found);
+            match self.reading().copy(key, limits, live, into) {
+                Copied::Found(item, address) => {
+                    self.hints.note(address.0);
+                    return Ok(Some(item));
+                }
+                Copied::Absent => return Ok(None),
+                Copied::Spoiled => {}
             }
             if !self.is_serving() {
                 return Err(NotRead::Ended);
@@ -177,38 +182,6 @@ impl ForeignTable {
         }
         into.clear();
         Err(NotRead::Spoiled)
-    }
-
-    /// One attempt. `None`: something was changed meanwhile, or is being changed.
-    fn attempt(
-        &self,
-        key: &Key<'_>,
-        place: &Candidates,
-        into: &mut Vec<u8>,
-    ) -> Option<Option<Item>> {
-        let (snapshot, buckets) = self.index.try_begin(place)?;
-        let (found, _) = self.reading().find(place.tag, buckets, key);
-        let flushes = &self.page.flushes;
-        let live = |header: &Header| flushes.is_live_by(header, || self.clock.now());
-        let Some(found) = found.filter(|found| live(&found.header)) else {
-            return self.index.unchanged(&snapshot).then_some(None);
-        };
-        let item = plain_item(&found.header);
-        // Before memory is taken for it: a torn length may be any number.
-        if item.value_len > self.item_size_max || !self.index.unchanged(&snapshot) {
-            return None;
-        }
-        into.reserve_exact(item.value_len);
-        let shape = found.header.shape(self.cut);
-        let room = &mut into.spare_capacity_mut()[..item.value_len];
-        let is_whole = self.arena.read_value(found.address, &shape, 0, room);
-        if !is_whole || !self.index.unchanged(&snapshot) {
-            return None;
-        }
-        // SAFETY: there is room for so many bytes, and `read_value` has written all of them.
-        unsafe { into.set_len(item.value_len) };
-        self.hints.note(found.address.0);
-        Some(Some(item))
     }
 
     #[inline(always)]

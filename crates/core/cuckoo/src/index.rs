@@ -241,20 +241,6 @@ impl<D: Variant> Index<D, Viewed> {
         let is_whole = buckets.is_power_of_two() && parts.words().len() == buckets * D::SLOTS;
         is_whole.then(|| Self::of(parts, buckets as u64))
     }
-
-    /// Begins a read if no change of the buckets is under way.
-    #[inline(always)]
-    pub fn try_begin(&self, place: &Candidates) -> Option<(Snapshot, [u64; 2])> {
-        let snapshot = self
-            .parts
-            .stripes()
-            .snapshot_at_rest(self.stripes_of(place))?;
-        let geometry = self.geometry();
-        Some((
-            snapshot,
-            [geometry.locate(place.first), geometry.locate(place.second)],
-        ))
-    }
 }
 
 impl<D: Variant, P: Parts> Index<D, P> {
@@ -370,6 +356,20 @@ impl<D: Variant, P: Parts> Index<D, P> {
         let geometry = self.geometry();
         let buckets = [geometry.locate(place.first), geometry.locate(place.second)];
         (snapshot, buckets)
+    }
+
+    /// Begins a read if no change of the buckets is under way.
+    #[inline(always)]
+    pub fn try_begin(&self, place: &Candidates) -> Option<(Snapshot, [u64; 2])> {
+        let snapshot = self
+            .parts
+            .stripes()
+            .snapshot_at_rest(self.stripes_of(place))?;
+        let geometry = self.geometry();
+        Some((
+            snapshot,
+            [geometry.locate(place.first), geometry.locate(place.second)],
+        ))
     }
 
     /// Begins a read if nothing is under way, neither a change of the buckets nor a doubling.

@@ -12,9 +12,9 @@ use super::handle::COPY_MAX;
 use super::index::{Index, Position};
 use super::layout::Variant;
 use super::parts::{Own, Parts};
-use nuthatch_engine::reply::{Replies, Reply};
+use nuthatch_engine::reply::{Item, Replies, Reply};
 use nuthatch_engine::request::Key;
-use nuthatch_store::item::{HEADER, Header, SHORT_KEY_LEN_MAX, plain_item};
+use nuthatch_store::item::{Cut, HEADER, Header, SHORT_KEY_LEN_MAX, plain_item};
 use nuthatch_store::memory::arena::{Address, Arena, WORD};
 use nuthatch_store::memory::bytes;
 
@@ -63,6 +63,17 @@ impl InWindow {
     }
 }
 
+/// How an attempt to copy an item's value ended.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Copied {
+    /// With the value; the item, and where it lies.
+    Found(Item, Address),
+    /// There is no such item.
+    Absent,
+    /// Something was changed meanwhile, or is being changed.
+    Spoiled,
+}
+
 /// The parts of a table that a get reads.
 pub struct Reading<'t, D, P = Own> {
     /// Buckets, versions and geometry.
@@ -108,6 +119,47 @@ impl<D: Variant, P: Parts> Reading<'_, D, P> {
             false_tags += 1;
         }
         (None, false_tags)
+    }
+
+    /// One attempt to copy a value of any length up to `len_max`, from a store that cuts values in this way, if the item is
+    /// `live`: without a lock, and without a pin. Neither is needed: who moves or frees a piece changes the versions first,
+    /// and makes a Release fence before it overwrites it (invariant 3 of the store). `into` is empty before.
+    pub fn copy(
+        self,
+        key: &Key<'_>,
+        (cut, len_max): (Cut, usize),
+        live: impl FnOnce(&Header) -> bool,
+        into: &mut Vec<u8>,
+    ) -> Copied {
+        let place = &self.index.place(key.hash());
+        let Some((snapshot, buckets)) = self.index.try_begin(place) else {
+            return Copied::Spoiled;
+        };
+        let (found, _) = self.find(place.tag, buckets, key);
+        let unless_spoiled = |copied| match self.index.unchanged(&snapshot) {
+            true => copied,
+            false => Copied::Spoiled,
+        };
+        let Some(found) = found.filter(|found| live(&found.header)) else {
+            return unless_spoiled(Copied::Absent);
+        };
+        let item = plain_item(&found.header);
+        // Before memory is taken for it: a torn length may be any number.
+        if item.value_len > len_max || !self.index.unchanged(&snapshot) {
+            return Copied::Spoiled;
+        }
+        into.reserve_exact(item.value_len);
+        let shape = found.header.shape(cut);
+        let room = &mut into.spare_capacity_mut()[..item.value_len];
+        if !self.arena.read_value(found.address, &shape, 0, room) {
+            return Copied::Spoiled;
+        }
+        let copied = unless_spoiled(Copied::Found(item, found.address));
+        if let Copied::Found(..) = copied {
+            // SAFETY: there is room for so many bytes, and `read_value` has written all of them.
+            unsafe { into.set_len(item.value_len) };
+        }
+        copied
     }
 
     /// True if there lies this key's item (under a lock, or as far as a reader can tell).
@@ -207,5 +259,20 @@ impl<D: Variant, P: Parts> Reading<'_, D, P> {
         replies.commit(index);
         hit(InWindow(address));
         FastPath::Hit
+    }
+}
+
+/// For models: reads of this process' table as another process makes them.
+#[cfg(loom)]
+impl<D: Variant> super::Cuckoo<D> {
+    /// One attempt, whatever the item's lifetime. `None`: it was spoiled.
+    pub fn copy_as_another_process(&self, key: &Key<'_>) -> Option<Option<Vec<u8>>> {
+        let mut into = Vec::new();
+        let limits = (self.store.cut(), self.item_size_max);
+        match self.reading().copy(key, limits, |_| true, &mut into) {
+            Copied::Found(..) => Some(Some(into)),
+            Copied::Absent => Some(None),
+            Copied::Spoiled => None,
+        }
     }
 }

@@ -18,7 +18,7 @@ use nuthatch_base::hash::KeyHasher;
 use nuthatch_base::memory::shared::{SharedFile, SharedView};
 use nuthatch_base::memory::{AnyBytes, MappedArray, Part, Source, Zeroed};
 use nuthatch_base::sync::shim::{AtomicU64, Ordering};
-use nuthatch_engine::{Clock, Sharing};
+use nuthatch_engine::{Clock, Sharing, boot};
 
 use crate::timestamps::Flushes;
 
@@ -47,6 +47,8 @@ pub struct Page {
     /// What readers must know of flushes.
     pub flushes: Flushes,
     clock: AtomicU64,
+    /// Of which start of the machine, or of which time namespace, the clock counts from.
+    boot: [AtomicU64; 2],
     seed: AtomicU64,
     probe: AtomicU64,
     stripes: [AtomicU64; 2],
@@ -71,6 +73,7 @@ impl Default for Page {
             geometry: zero(),
             flushes: Flushes::zeroed(),
             clock: zero(),
+            boot: [zero(), zero()],
             seed: zero(),
             probe: zero(),
             stripes: [zero(), zero()],
@@ -91,7 +94,7 @@ unsafe impl Zeroed for Page {}
 unsafe impl AnyBytes for Page {}
 
 #[cfg(not(loom))]
-const _: () = assert!(size_of::<Page>() == 19 * size_of::<u64>());
+const _: () = assert!(size_of::<Page>() == 21 * size_of::<u64>());
 
 /// What does not change while an engine lives, and its readers must know.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -179,6 +182,9 @@ impl Shared {
         store(&page.seed, plan.seed);
         store(&page.probe, KeyHasher::seeded(plan.seed).hash(PROBE));
         store(&page.layout, LAYOUT);
+        for (word, half) in page.boot.iter().zip(boot_words()) {
+            store(word, half);
+        }
         store(&page.magic, MAGIC);
         self.file.seal()
     }
@@ -216,6 +222,14 @@ pub enum Unreadable {
     Layout(u64),
     /// Its process hashes keys in another way.
     Hash,
+    /// Its process counts time from another start: it is in another time namespace.
+    Time,
+}
+
+/// The name of the start from which clocks count, in two words.
+fn boot_words() -> [u64; 2] {
+    let boot = u128::from_le_bytes(boot());
+    [boot as u64, (boot >> 64) as u64]
 }
 
 impl fmt::Display for Unreadable {
@@ -225,6 +239,9 @@ impl fmt::Display for Unreadable {
             Self::Layout(other) => write!(
                 out,
                 "the server's memory has layout {other}, and this program reads layout {LAYOUT}: one of the two is older"
+            ),
+            Self::Time => out.write_str(
+                "the server counts time from another start than this program: one of the two is in a time namespace",
             ),
             Self::Hash => out.write_str("the server hashes keys in another way than this program"),
         }
@@ -263,6 +280,9 @@ impl SharedPage {
         };
         if KeyHasher::seeded(plan.seed).hash(PROBE) != load(&page.probe) {
             return Err(Unreadable::Hash);
+        }
+        if [0, 1].map(|half| load(&page.boot[half])) != boot_words() {
+            return Err(Unreadable::Time);
         }
         Ok((page, plan))
     }

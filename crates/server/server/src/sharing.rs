@@ -27,6 +27,9 @@ use crate::unix_path::{Replaced, UnixPath};
 /// How long a client may take for its message.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// How long the server rests when it cannot accept.
+const REST: Duration = Duration::from_millis(100);
+
 /// How often the server looks at what its readers use.
 const PAUSE_OF_HINTS: Duration = Duration::from_millis(100);
 
@@ -46,6 +49,8 @@ pub(crate) struct Endpoint {
     memory: OwnedFd,
     clients: Slab<Client>,
     clients_max: usize,
+    /// Clients may wait to be accepted: events are edge-triggered, and none repeats it.
+    may_wait: bool,
 }
 
 /// A connected process.
@@ -108,6 +113,7 @@ impl Endpoint {
             memory: sharing.file().to_read()?,
             clients: Slab::new(),
             clients_max: config.shared_clients.get(),
+            may_wait: false,
         })
     }
 
@@ -126,10 +132,13 @@ impl Endpoint {
             }
             for event in &events {
                 match event.token() {
-                    LISTENER => self.accept_all(shared),
+                    LISTENER => self.may_wait = true,
                     WAKE => {}
                     Token(id) => self.hear(id),
                 }
+            }
+            if self.may_wait {
+                self.accept_all(shared);
             }
             self.drop_silent();
             self.heed_hints(shared);
@@ -146,10 +155,8 @@ impl Endpoint {
             Some(_) => PAUSE_OF_HINTS,
             None => PATIENCE.saturating_sub(client.since.elapsed()),
         };
-        self.clients
-            .iter()
-            .map(|(_, client)| patience(client))
-            .min()
+        let clients = self.clients.iter().map(|(_, client)| patience(client));
+        clients.chain(self.may_wait.then_some(REST)).min()
     }
 
     /// Marks the items that readers have used, unless the server pauses.
@@ -173,10 +180,13 @@ impl Endpoint {
                         tracing::warn!("a reader of shared memory is refused: {why}");
                     }
                 }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.may_wait = false;
+                    return;
+                }
                 Err(error) => {
+                    // No descriptor is left, or the like.
                     tracing::warn!(%error, "accepting readers of shared memory");
-                    // No descriptor is left, or the like: the next event, at the latest the next client, tries again.
                     return;
                 }
             }

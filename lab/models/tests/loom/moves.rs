@@ -401,7 +401,52 @@ fn a_large_value_that_moves_is_never_missed() {
     }
 }
 
-/// Store 2, log 2: the same, and all of it is freed once.
+/// One read of the subject as another process makes it, without a lock or a pin. `None`: it was spoiled.
+fn copy_unpinned(handle: &mut LogHandle) -> Option<Option<Vec<u8>>> {
+    let name = subject().to_le_bytes();
+    handle
+        .engine()
+        .copy_as_another_process(&Key::new(&name, &hasher()))
+}
+
+/// Log 5, store 3: another process sees all of a large value while its head moves, or one of its pieces, or has to try
+/// again; it never misses it.
+#[test]
+fn a_large_value_that_moves_is_read_by_another_process() {
+    for moves in [Moves::Head, Moves::Piece] {
+        beside(1, &LARGE, moves, copy_unpinned, |handle, seen| {
+            assert!(seen.is_none_or(|seen| seen.as_deref() == Some(&LARGE[..])));
+            assert_eq!(copy_unpinned(handle), Some(Some(LARGE.to_vec())));
+        });
+    }
+}
+
+/// Store 3: the same while the item is removed, and others are stored in its memory.
+#[test]
+fn a_large_value_that_leaves_is_read_by_another_process() {
+    for moves in [Moves::Head, Moves::Piece] {
+        model(1, move || {
+            let Full {
+                engine,
+                mut handle,
+                next,
+            } = full(&LARGE, moves);
+            let mut beside = engine.handle();
+            let reader = thread::spawn(move || copy_unpinned(&mut beside));
+            assert!(delete(&mut handle, subject()));
+            let last = fillers()[7];
+            for key in [next, last] {
+                set_bytes(&mut handle, key, &[2; HALF]);
+            }
+            let seen = reader.join().unwrap();
+            assert!(seen.flatten().is_none_or(|seen| seen == LARGE));
+            assert_eq!(copy_unpinned(&mut handle), Some(None));
+            audit(&engine);
+        });
+    }
+}
+
+/// Store 2, log 2: a large value that moves is removed, and all of it is freed once.
 #[test]
 fn a_large_value_that_moves_is_removed() {
     let remove = |handle: &mut LogHandle| delete(handle, subject());
