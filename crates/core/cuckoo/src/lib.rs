@@ -51,8 +51,14 @@ mod index;
 pub mod layout;
 mod local;
 pub mod matching;
+#[cfg(loom)]
+pub mod parts;
+#[cfg(not(loom))]
 mod parts;
 mod read;
+#[cfg(loom)]
+pub mod reading;
+#[cfg(not(loom))]
 mod reading;
 #[cfg(loom)]
 pub mod search;

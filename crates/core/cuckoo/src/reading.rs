@@ -96,7 +96,7 @@ impl<D: Variant, P: Parts> Reading<'_, D, P> {
     /// Looks for the key's item in two buckets, and counts the items that have its tag and are another key's. The result
     /// is valid only under a lock or after a version check.
     #[inline(always)]
-    pub fn find(self, tag: u64, buckets: [u64; 2], key: &Key<'_>) -> (Option<Found>, u64) {
+    pub(super) fn find(self, tag: u64, buckets: [u64; 2], key: &Key<'_>) -> (Option<Found>, u64) {
         let mut mask = self.index.matches(buckets, tag);
         let mut false_tags = 0;
         while mask != 0 {
@@ -259,20 +259,5 @@ impl<D: Variant, P: Parts> Reading<'_, D, P> {
         replies.commit(index);
         hit(InWindow(address));
         FastPath::Hit
-    }
-}
-
-/// For models: reads of this process' table as another process makes them.
-#[cfg(loom)]
-impl<D: Variant> super::Cuckoo<D> {
-    /// One attempt, whatever the item's lifetime. `None`: it was spoiled.
-    pub fn copy_as_another_process(&self, key: &Key<'_>) -> Option<Option<Vec<u8>>> {
-        let mut into = Vec::new();
-        let limits = (self.store.cut(), self.item_size_max);
-        match self.reading().copy(key, limits, |_| true, &mut into) {
-            Copied::Found(..) => Some(Some(into)),
-            Copied::Absent => Some(None),
-            Copied::Spoiled => None,
-        }
     }
 }

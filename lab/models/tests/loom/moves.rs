@@ -10,6 +10,7 @@ use loom::thread;
 use nuthatch_cuckoo::handle::CuckooHandle;
 use nuthatch_cuckoo::index::Index;
 use nuthatch_cuckoo::layout::SlotWord;
+use nuthatch_cuckoo::reading::{Copied, Reading};
 use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
 use nuthatch_engine::{
     Delta, Engine, Expiry, Handle, Key, Op, Read, Reply, Reservation, Store, Time, Value,
@@ -401,52 +402,7 @@ fn a_large_value_that_moves_is_never_missed() {
     }
 }
 
-/// One read of the subject as another process makes it, without a lock or a pin. `None`: it was spoiled.
-fn copy_unpinned(handle: &mut LogHandle) -> Option<Option<Vec<u8>>> {
-    let name = subject().to_le_bytes();
-    handle
-        .engine()
-        .copy_as_another_process(&Key::new(&name, &hasher()))
-}
-
-/// Log 5, store 3: another process sees all of a large value while its head moves, or one of its pieces, or has to try
-/// again; it never misses it.
-#[test]
-fn a_large_value_that_moves_is_read_by_another_process() {
-    for moves in [Moves::Head, Moves::Piece] {
-        beside(1, &LARGE, moves, copy_unpinned, |handle, seen| {
-            assert!(seen.is_none_or(|seen| seen.as_deref() == Some(&LARGE[..])));
-            assert_eq!(copy_unpinned(handle), Some(Some(LARGE.to_vec())));
-        });
-    }
-}
-
-/// Store 3: the same while the item is removed, and others are stored in its memory.
-#[test]
-fn a_large_value_that_leaves_is_read_by_another_process() {
-    for moves in [Moves::Head, Moves::Piece] {
-        model(1, move || {
-            let Full {
-                engine,
-                mut handle,
-                next,
-            } = full(&LARGE, moves);
-            let mut beside = engine.handle();
-            let reader = thread::spawn(move || copy_unpinned(&mut beside));
-            assert!(delete(&mut handle, subject()));
-            let last = fillers()[7];
-            for key in [next, last] {
-                set_bytes(&mut handle, key, &[2; HALF]);
-            }
-            let seen = reader.join().unwrap();
-            assert!(seen.flatten().is_none_or(|seen| seen == LARGE));
-            assert_eq!(copy_unpinned(&mut handle), Some(None));
-            audit(&engine);
-        });
-    }
-}
-
-/// Store 2, log 2: a large value that moves is removed, and all of it is freed once.
+/// Store 2, log 2: the same, and all of it is freed once.
 #[test]
 fn a_large_value_that_moves_is_removed() {
     let remove = |handle: &mut LogHandle| delete(handle, subject());
@@ -752,6 +708,22 @@ impl Steps {
         self.index.unchanged(&snapshot).then_some(number)
     }
 
+    /// The value as another process reads it, in one attempt. `None`: it was spoiled.
+    fn copy(&self) -> Option<u64> {
+        let reading = Reading {
+            index: &self.index,
+            arena: &self.store.arena,
+        };
+        // The arena is zero where nothing was written.
+        let (key, limits) = (Key::hashed(&[0; 8], HASH), (self.store.cut(), 512));
+        let mut into = Vec::new();
+        match reading.copy(&key, limits, |_| true, &mut into) {
+            Copied::Found(..) => Some(u64::from_le_bytes(*into.first_chunk().unwrap())),
+            Copied::Absent => panic!("the item is in the index"),
+            Copied::Spoiled => None,
+        }
+    }
+
     fn count_up(&self) {
         let locked = self.index.lock(&self.index.place(HASH));
         let (address, at) = self.word(self.chunk([locked.first, locked.second]));
@@ -860,6 +832,38 @@ fn a_move_of_a_piece_shows_no_bytes_of_the_next_owner() {
 #[should_panic(expected = "another's bytes")]
 fn canary_a_move_that_keeps_the_versions_is_not_noticed() {
     read_beside_a_move(None, Fault::KeepsVersions);
+}
+
+fn copy_beside_a_move(piece: Option<usize>, fault: Fault) {
+    model(2, move || {
+        let steps = Steps::new(piece);
+        let reader = {
+            let steps = Arc::clone(&steps);
+            thread::spawn(move || assert_ne!(steps.copy(), Some(9), "another's bytes"))
+        };
+        steps.move_all(fault);
+        reader.join().unwrap();
+        assert_eq!(steps.copy(), Some(7));
+    });
+}
+
+/// Log 5, store 3: another process, which takes neither locks nor pins, sees the value in the old place or in the new one,
+/// or tries again.
+#[test]
+fn another_process_sees_no_bytes_of_the_next_owner() {
+    copy_beside_a_move(None, Fault::Whole);
+}
+
+/// The same for a value in pieces.
+#[test]
+fn another_process_sees_no_bytes_of_a_pieces_next_owner() {
+    copy_beside_a_move(Some(PIECE), Fault::Whole);
+}
+
+#[test]
+#[should_panic(expected = "another's bytes")]
+fn canary_another_process_does_not_notice_a_move_that_keeps_the_versions() {
+    copy_beside_a_move(Some(PIECE), Fault::KeepsVersions);
 }
 
 fn count_beside_a_move(fault: Fault) {
