@@ -340,13 +340,13 @@ impl<D: Variant, P: Parts> Index<D, P> {
         self.level
     }
 
-    /// The address of a bucket, for prefetching.
+    /// The address of a bucket, for prefetching. It wraps: another process' geometry may give any number.
     #[inline(always)]
     pub fn address(&self, bucket: u64) -> *const AtomicU64 {
         self.parts
             .words()
             .as_ptr()
-            .wrapping_add(bucket as usize * D::SLOTS)
+            .wrapping_add((bucket as usize).wrapping_mul(D::SLOTS))
     }
 
     /// Begins a read: the versions, and the two buckets under them.

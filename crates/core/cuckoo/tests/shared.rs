@@ -5,11 +5,13 @@
     not(any(loom, miri, nuthatch_unix, nuthatch_portable))
 ))]
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use nuthatch_base::memory::shared::SharedView;
+use nuthatch_base::memory::shared::{SharedFile, SharedView};
+use nuthatch_base::memory::{Mapped, Part, Source};
 use nuthatch_cuckoo::layout::{EightWay, EightWayClock};
 use nuthatch_cuckoo::{Cuckoo, CuckooConfig, ForeignTable, NotRead};
 use nuthatch_engine::hints::Hints;
@@ -136,6 +138,106 @@ fn the_limit_cannot_be_raised_and_the_file_is_bounded_by_it() {
 #[test]
 fn other_engines_are_not_shared() {
     assert!(Cuckoo::<EightWayClock>::new(config(8 << 20)).is_err());
+}
+
+/// A copy of an engine's memory, in which each word can be changed.
+struct Garbled {
+    view: Arc<SharedView>,
+    words: Mapped<AtomicU64>,
+}
+
+impl Garbled {
+    fn of(file: &SharedFile) -> Self {
+        let original = SharedView::map(&file.to_read().unwrap()).unwrap();
+        let len = original.bytes() / 8;
+        let part = Part {
+            start: 0,
+            len: len as u64,
+        };
+        let original = Mapped::<AtomicU64>::view(&original, part).unwrap();
+        let copy = Arc::new(SharedFile::new("garbled").unwrap());
+        let source = Source::Shared(Arc::clone(&copy));
+        let words: Mapped<AtomicU64> = Mapped::reserve_to_grow_in(&source, len).unwrap();
+        for (to, from) in words.iter().zip(original.iter()) {
+            to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        copy.seal().unwrap();
+        let view = SharedView::map(&copy.to_read().unwrap()).unwrap();
+        Self { view, words }
+    }
+
+    /// Reads keys, if the memory is taken for a table, up to the first that takes all of a reader's patience. True if it
+    /// is taken for one.
+    fn read(&self, keys: Range<u64>) -> bool {
+        let (hints, _file) = Hints::new().unwrap();
+        let Ok(table) = ForeignTable::of(&self.view, hints) else {
+            return false;
+        };
+        let mut value = Vec::new();
+        for key in keys {
+            let name = key.to_le_bytes();
+            let Some(key) = table.key(&name) else {
+                continue;
+            };
+            table.prefetch(&key);
+            match table.get(&key, &mut value) {
+                Ok(Some(item)) => assert_eq!(item.value_len, value.len()),
+                Ok(None) => assert!(value.is_empty()),
+                Err(_) => break,
+            }
+        }
+        true
+    }
+}
+
+/// A process that lies, or another layout that was missed: no word of the memory ends a reader, or leads out of it.
+#[test]
+fn garbage_in_the_memory_ends_no_reader() {
+    const KEYS: u64 = 200;
+    let pair = Pair::new(2 << 20);
+    let mut handle = pair.engine.handle();
+    for key in 0..KEYS {
+        let len = if key % 8 == 0 { 20_000 } else { 100 };
+        pair.set(
+            &mut handle,
+            &key.to_le_bytes(),
+            &vec![1; len],
+            Expiry::Never,
+        );
+    }
+    let garbled = Garbled::of(pair.engine.sharing().unwrap().file());
+    assert!(garbled.read(0..KEYS));
+    let garbage = [0, 7, 1 << 20, 1 << 63, (1 << 63) - 1, u64::MAX];
+    // The page has fewer than 32 words. Those that change are not looked at when it is mapped.
+    let mut taken = 0;
+    for word in &garbled.words[..32] {
+        let right = word.load(Ordering::Relaxed);
+        for wrong in garbage {
+            word.store(wrong, Ordering::Relaxed);
+            taken += u32::from(garbled.read(0..20));
+        }
+        word.store(right, Ordering::Relaxed);
+    }
+    assert!(taken > 0);
+    // Everything behind the stripes, which make a reader wait.
+    let mut state = 1_u64;
+    let mut random = || {
+        state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+        state >> 20
+    };
+    let used: Vec<&AtomicU64> = garbled.words[512 + 4096..]
+        .iter()
+        .filter(|word| word.load(Ordering::Relaxed) != 0)
+        .collect();
+    for round in 0..25 {
+        for _ in 0..50 {
+            let word = used[random() as usize % used.len()];
+            let flipped = word.load(Ordering::Relaxed) ^ (random() << (random() % 64));
+            word.store(flipped, Ordering::Relaxed);
+        }
+        let first = round * 37 % KEYS;
+        assert!(garbled.read(first..KEYS) && garbled.read(0..first));
+    }
 }
 
 /// Items that are read by another process alone stay, if it is told of their use, and leave if not.

@@ -69,7 +69,7 @@ impl Stripes {
     /// Counters that another process made, to read under. `None` if they are not mapped there.
     pub fn view(of: &Arc<SharedView>, part: Part, count: usize) -> Option<Self> {
         let counters = MappedArray::view(of, part)?;
-        Self::is_possible(count).then_some(Self {
+        Self::is_possible(count).then(|| Self {
             counters,
             mask: count as u32 - 1,
         })
