@@ -50,6 +50,11 @@ pub struct Direct {
     connection: Connection,
 }
 
+const _: fn() = || {
+    fn is_shared_by_threads<T: Send + Sync>() {}
+    is_shared_by_threads::<Direct>();
+};
+
 /// What an item has beside its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Meta {

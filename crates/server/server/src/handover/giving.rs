@@ -281,10 +281,7 @@ impl Offer {
         // answer.
         match given {
             Ok(Ok(_)) => shared.shutdown.request(),
-            _ => {
-                shared.pause.take_back();
-                sharing::begin(shared);
-            }
+            _ => shared.pause.take_back(),
         }
         shared.pause.end(&shared.shutdown);
         let items = given.unwrap_or_else(|panic| resume_unwind(panic))?;
@@ -307,6 +304,7 @@ fn give(wire: &Wire, shared: &ServerState) -> io::Result<u64> {
     // socket file.
     shared.pause.hand_over();
     sharing::end(shared);
-    wire.send("go", None)?;
+    wire.send("go", None)
+        .inspect_err(|_| sharing::begin(shared))?;
     Ok(given.items)
 }
