@@ -46,7 +46,7 @@ figures-cluster:
 loom:
 	@scripts/loom.sh
 
-# The tests with several threads under ThreadSanitizer.
+# The tests with several threads under ThreadSanitizer; the library as on other systems, under AddressSanitizer too.
 tsan:
 	@scripts/tsan.sh
 

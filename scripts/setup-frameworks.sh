@@ -59,6 +59,15 @@ if command -v go >/dev/null && changed go/go.sum go/frameworks_test.go; then
     fi
 fi
 
+if changed rust/Cargo.lock rust/Cargo.toml rust/frameworks.rs; then
+    echo "frameworks: Rust's"
+    if cargo install --quiet --locked --debug --no-track --force --path "$here/rust" --root "$to" --target-dir "$to/rust"; then
+        installed rust/Cargo.lock rust/Cargo.toml rust/frameworks.rs
+    else
+        missing "Rust's are"
+    fi
+fi
+
 if command -v mvn >/dev/null && changed java/pom.xml; then
     echo "frameworks: Java's"
     if mvn -q -B -f "$here/java/pom.xml" org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies \

@@ -5,6 +5,7 @@
 #   - the random checks of the engines and the flow cache, repeated for as long;
 #   - the tests with several threads under ThreadSanitizer, their random checks repeated for as long;
 #   - the models of lock-free code, with more preemptions;
+#   - the server's tests on what it takes from macOS and FreeBSD;
 #   - the distributed store on OpenSHMEM, all cases and random checks, where it is, and its gateways under load, also
 #     while links are cut (soak-cluster.sh);
 #   - every figure of the laboratory in its quick size;
@@ -41,6 +42,8 @@ part tsan env NUTHATCH_SOAK=$((seconds / 450 + 1))/4 scripts/tsan.sh
 
 # The models that take long with all their preemptions: a minute.
 part loom env NUTHATCH_SOAK=1 scripts/loom.sh
+
+part portable scripts/test-portable.sh long
 
 part cluster env AGAIN=1 NUTHATCH_SOAK=$((seconds / 1800 + 1)) scripts/test-cluster.sh
 

@@ -135,6 +135,7 @@ def test_a_unix_socket_is_removed(tmp_path):
         time.sleep(0.01)
     # Up, and not just bound.
     while status(server)["Seccomp"] != "2":
+        assert server.poll() is None
         time.sleep(0.01)
     server.terminate()
     assert server.wait() == 0 and not path.exists()

@@ -242,6 +242,7 @@ def test_a_confined_server_hands_over_its_restart_file_too(start, tmp_path, port
             fill(At(port))
             break
         except ConnectionRefusedError:
+            assert first.process.poll() is None, first.process.stderr.read()
             time.sleep(0.01)
     second = start(*flags)
     assert first.process.wait() == 0
@@ -462,8 +463,10 @@ def test_a_successor_that_is_killed_in_between_takes_nothing(start, tmp_path, po
     other.process.kill()
     other.process.wait()
     # It was quick: then it has taken over, and there is no server left; else the first goes on with all of its items.
-    log = ""
+    log, ended = "", False
     while "went to another process" not in log and "this server goes on" not in log:
+        assert not ended, log
+        ended = server.process.poll() is not None
         log = server.log.read_text()
     if "this server goes on" in log:
         assert converse(At(port).address, b"stats\r\n").count(b"STAT curr_items 100000\r\n") == 1

@@ -1,7 +1,9 @@
 """Redis' own programs and the clients that programs use, against ours."""
 
+import os
 import random
 import re
+import select
 import shutil
 import socket
 import subprocess
@@ -239,6 +241,127 @@ def test_clients_are_listed_by_their_names(client, ours):
         other.client_setname("new")
         assert "new" in [one["name"] for one in client.client_list(_type="normal")]
         assert other.client_info()["name"] == "new"
+
+
+def test_clients_are_ended_by_their_user_and_our_address(start, tmp_path):
+    users = tmp_path / "users"
+    users.write_text("default:secret\nguest:pass\n")
+    users.chmod(0o600)
+    ours = start("-Y", str(users))
+    client = redis.Redis(port=ours.redis_port, password="secret")
+    guest = redis.Redis(port=ours.redis_port, username="guest", password="pass", single_connection_client=True)
+    assert guest.client_info()["user"] == "guest"
+    assert client.client_kill_filter(user="guest") == 1
+    assert "guest" not in [one["user"] for one in client.client_list()]
+    assert client.client_kill_filter(laddr=f"127.0.0.1:{ours.redis_port + 1}") == 0
+    guest.ping()
+    assert client.client_kill_filter(laddr=f"127.0.0.1:{ours.redis_port}") >= 1
+    with pytest.raises(redis.ResponseError, match="No such user 'nobody'"):
+        client.client_kill_filter(user="nobody")
+
+
+@pytest.mark.parametrize("end", ["by itself", "by a client"])
+def test_writes_wait(client, ours, end):
+    """Reads go on; what writes, and all of memcached's clients, waits until the end."""
+    client.set("k", "before")
+    with (
+        socket.create_connection(("127.0.0.1", ours.redis_port)) as writer,
+        socket.create_connection(("127.0.0.1", ours.port)) as memcached,
+    ):
+        assert client.client_pause(1500 if end == "by itself" else 50_000, all=False)
+        writer.sendall(b"GET k\r\n*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$5\r\nafter\r\nGET k\r\n")
+        memcached.sendall(b"get k\r\n")
+        assert client.get("k") == b"before"
+        answers = writer.makefile("rb")
+        assert [answers.readline(), answers.readline()] == [b"$6\r\n", b"before\r\n"]
+        for waiting in (writer, memcached):
+            assert not select.select([waiting], [], [], 0.2)[0]
+        if end == "by a client":
+            assert client.client_unpause()
+        assert [answers.readline() for _ in range(3)] == [b"+OK\r\n", b"$5\r\n", b"after\r\n"]
+        assert memcached.makefile("rb").readline().startswith(b"VALUE k 0 ")
+
+
+def test_who_does_not_touch_leaves_no_trace(client, ours):
+    def was_hit():
+        """Whether somebody has read the item: what the eviction goes by. Without a trace of its own."""
+        with socket.create_connection(("127.0.0.1", ours.port)) as memcached:
+            memcached.sendall(b"me a\r\n")
+            return b" fetch=yes " in memcached.makefile("rb").readline()
+
+    client.mset({"a": 1, "b": 2})
+    with redis.Redis(port=ours.redis_port, single_connection_client=True) as other:
+        assert other.client_no_touch("ON") == b"OK"
+        assert (other.get("a"), other.mget("a", "b", "none")) == (b"1", [b"1", b"2", None])
+        # Not by a pipeline, which has a connection of its own.
+        for words in ("WATCH c", "MULTI", "GET a", "EXEC"):
+            answer = other.execute_command(words)
+        assert answer == [b"1"]
+        assert not was_hit()
+        assert other.client_no_touch("OFF") == b"OK"
+        assert other.get("a") == b"1"
+        assert was_hit()
+
+
+def worked(server):
+    """Seconds that a server has worked."""
+    with open(f"/proc/{server.process.pid}/stat") as file:
+        ticks = file.read().rpartition(")")[2].split()[11:13]
+    return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+
+
+def test_all_requests_wait(client, ours):
+    spent = worked(ours)
+    begun = time.monotonic()
+    assert client.client_pause(1000)
+    assert client.ping()
+    assert time.monotonic() - begun >= 0.9
+    assert worked(ours) - spent < 0.5, "it sleeps meanwhile, although there are requests"
+    with pytest.raises(redis.ResponseError, match="60000"):
+        client.client_pause(60_001)
+
+
+def test_a_transaction_waits_whole(client, ours):
+    with redis.Redis(port=ours.redis_port) as other, other.pipeline() as transaction:
+        transaction.watch("n")
+        transaction.multi()
+        transaction.set("n", 1).incr("n")
+        assert client.client_pause(700, all=False)
+        begun = time.monotonic()
+        assert transaction.execute() == [True, 2]
+        assert time.monotonic() - begun >= 0.5
+
+
+def test_clients_are_listed_with_what_they_do(client, ours):
+    def shown(one):
+        number = one.client_id()
+        return lambda: client.client_list(client_id=[number])[0]
+
+    with redis.Redis(port=ours.redis_port, db=3) as two, redis.Redis(port=ours.redis_port, protocol=3) as three:
+        of_two, of_three = shown(two), shown(three)
+        two.get("k")
+        assert {"cmd": "get", "db": "3", "resp": "2", "user": "default", "lib-name": "redis-py"}.items() <= of_two().items()
+        assert of_two()["laddr"] == f"127.0.0.1:{ours.redis_port}"
+        two.client_setname("x" * 200)
+        assert of_two()["cmd"] == "client|setname"
+        with two.pipeline() as transaction:
+            transaction.set("k", 1).get("k").execute()
+        assert of_two()["cmd"] == "exec"
+        two.execute_command("CLIENT", "SETINFO", "lib-ver", "v" * 100)
+        assert of_two()["lib-ver"] == "v" * 64
+        assert of_three()["resp"] == "3"
+        with three.pubsub() as subscriber:
+            subscriber.subscribe("a", "b")
+            subscriber.psubscribe("c*")
+            assert [subscriber.get_message(timeout=60) for _ in range(3)][-1]["type"] == "psubscribe"
+            told = [one for one in client.client_list(_type="pubsub") if one["cmd"] == "psubscribe"]
+            assert [(one["sub"], one["psub"], one["ssub"]) for one in told] == [("2", "1", "0")]
+        assert client.client_info()["cmd"] == "client|info"
+        with socket.create_connection(("127.0.0.1", ours.port)) as memcached:
+            memcached.sendall(b"get k\r\n")
+            memcached.recv(100)
+            here = "%s:%d" % memcached.getsockname()
+            assert [one["cmd"] for one in client.client_list() if one["addr"] == here] == ["NULL"]
 
 
 def test_what_is_forbidden(start):

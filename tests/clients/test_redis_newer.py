@@ -12,7 +12,7 @@ import socket
 
 import pytest
 import redis_judge
-from redis_judge import Redis, converse, judge, line, needs_redis, request
+from redis_judge import Redis, asked, converse, judge, line, needs_redis, request
 from test_redis import Ours
 
 VALKEY = os.environ.get("VALKEY_SERVER", "valkey-server")
@@ -27,6 +27,8 @@ RESTORE n 0|DUMP|ROLE|WAIT 0 0|WAIT 1 1|WAIT x 1|WAIT 1 x|WAIT 1 -1|WAIT 1|SLOWL
 SLOWLOG LEN x|SLOWLOG|LATENCY LATEST|LATENCY RESET|LATENCY HISTORY x|LATENCY foo|LATENCY LATEST x|LATENCY|ACL WHOAMI|ACL USERS|ACL foo|ACL
 COMMAND GETKEYS get a|COMMAND GETKEYS mset a 1 b 2|COMMAND GETKEYS foo a|COMMAND GETKEYS|COMMAND GETKEYS eval x 2 a b c|COMMAND GETKEYS copy a b
 CLIENT KILL foo|CLIENT KILL ID|CLIENT KILL ID 0|CLIENT KILL ID 99999|CLIENT KILL TYPE foo|CLIENT KILL ID 1 SKIPME|CLIENT KILL ADDR 1.2.3.4:5
+CLIENT KILL LADDR 1.2.3.4:5|CLIENT KILL LADDR x SKIPME yes|CLIENT KILL USER nobody|CLIENT KILL USER default ID 99999|CLIENT KILL MAXAGE 100000
+CLIENT NO-TOUCH|CLIENT NO-TOUCH x|CLIENT NO-TOUCH on|CLIENT NO-TOUCH OFF|CLIENT NO-EVICT off|CLIENT PAUSE|CLIENT PAUSE x|CLIENT PAUSE -1|CLIENT PAUSE 0 foo|CLIENT PAUSE 0|CLIENT PAUSE 0 WRITE|CLIENT UNPAUSE|CLIENT UNPAUSE x
 CLIENT KILL 1.2.3.4:5|CLIENT KILL|CLIENT KILL SKIPME maybe|CLIENT KILL TYPE replica|CLIENT KILL foo bar|CONFIG SET hz 20|CONFIG SET hz x
 CONFIG SET activerehashing foo|CONFIG SET activerehashing no|CONFIG GET activerehashing|CONFIG SET slowlog-max-len 5 foo 1|CONFIG GET slowlog-max-len
 MULTI|RENAME none a|COPY a b|DUMP none|EXEC|MULTI|ACL foo|SLOWLOG x|EXEC
@@ -73,7 +75,7 @@ def valkey(tmp_path_factory):
 
 @needs_redis
 def test_carried(redis, ours):
-    judge((redis, ours), lines(CARRIED))
+    judge((redis, ours), [line(words) for words in asked(CARRIED)])
 
 
 @needs_valkey

@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import resource
+import select
 import signal
 import socket
 import stat
@@ -332,6 +333,7 @@ def test_copies_now_and_then(start, tmp_path):
     for _ in range(2):
         before = path.stat().st_mtime_ns if path.exists() else 0
         while not path.exists() or path.stat().st_mtime_ns == before:
+            assert first.process.poll() is None, "the server ended"
             time.sleep(0.05)
     first.process.kill()
     first.process.wait()
@@ -629,7 +631,7 @@ def test_sockets_of_systemds_have_names(tmp_path):
         words = [":".join(high), ":".join(map(str, high.values())), *conftest.IN_LAB, "-t", "2"]
         process = subprocess.Popen([sys.executable, "-c", NAMED, *words], pass_fds=list(high.values()),
                                    env={**os.environ, "NOTIFY_SOCKET": str(tmp_path / "told")})
-        until_ready(told)
+        until_ready(told, process)
     assert waiting["redis"].recv(100) == b"+PONG\r\n"
     assert waiting["nuthatch.socket"].recv(100) == b"MN\r\n"
     assert waiting["cpserver"].makefile("rb").read(9) == struct.pack("<I", 5) + b"acorn"
@@ -683,11 +685,14 @@ def test_the_sockets_of_units_have_names_that_the_server_knows():
     assert all({unit.name for unit in units} <= set(one.split()) for one in lists)
 
 
-def until_ready(told):
-    """What systemd is told until the server is ready."""
+def until_ready(told, process):
+    """What systemd is told until the server is ready: bounded by the process's life, not by a clock."""
     said = []
     while "READY=1" not in said:
-        said.append(told.recv(100).decode().strip())
+        if select.select([told], [], [], 0.1)[0]:
+            said.append(told.recv(100).decode().strip())
+        else:
+            assert process.poll() is None, f"the server ended at once: {process.args}"
     return said
 
 
@@ -702,7 +707,7 @@ def test_systemd_is_asked_for_time_while_items_are_read_and_written(tmp_path):
             command = [conftest.NUTHATCH, "-l", "127.0.0.1", "-p", "-1", "-e", str(tmp_path / "items")]
             environment = {"NOTIFY_SOCKET": str(tmp_path / "told"), "MEMCACHED_PORT_FILENAME": str(ports)}
             process = subprocess.Popen(command, env={**os.environ, **environment})
-            said = until_ready(told)
+            said = until_ready(told, process)
             return process, said, ("127.0.0.1", int(ports.read_text().split()[-1]))
 
         first, said, address = serve("first")
@@ -729,7 +734,7 @@ def test_no_client_is_refused_across_a_restart_under_a_socket_of_systemds(tmp_pa
                 flags = ["-e", str(tmp_path / "items")]
                 process = subprocess.Popen([*command, *flags], pass_fds=[listening.fileno()],
                                            env={**os.environ, "NOTIFY_SOCKET": str(ready)})
-                until_ready(told)
+                until_ready(told, process)
             return process
 
         first = serve(1)

@@ -137,6 +137,7 @@ def test_it_waits_for_a_server_that_is_started_again(start, tmp_path):
     def serve():
         running = subprocess.Popen([conftest.NUTHATCH, *flags, "-s", str(socket)])
         while not socket.exists():
+            assert running.poll() is None, "the server ended at once"
             time.sleep(0.01)
         return running
     first = serve()

@@ -183,6 +183,7 @@ def test_the_supervisor_passes_on_where_to_listen_and_who_serves(flags, place):
     said, places = [], []
     while len(places) < gateways and not any("another one" in line for line in said):
         said.append(supervisor.stderr.readline())
+        assert said[-1], said
         places += re.findall(r"gateway at (.*):\d+$", said[-1])
     threading.Thread(target=supervisor.stderr.read, daemon=True).start()
     supervisor.terminate()

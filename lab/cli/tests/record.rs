@@ -118,11 +118,19 @@ impl Recording {
 
     /// Its exit code, and what it said.
     fn end(mut self) -> (Option<i32>, String) {
+        let status = wait_until("the recording's end", || self.child.try_wait().unwrap());
         let mut said = String::new();
         self.stderr.read_to_string(&mut said).unwrap();
-        let output = self.child.wait_with_output().unwrap();
-        said += &String::from_utf8_lossy(&output.stdout);
-        (output.status.code(), said)
+        let stdout = self.child.stdout.as_mut().unwrap();
+        stdout.read_to_string(&mut said).unwrap();
+        (status.code(), said)
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        // One that has ended is not there any more.
+        let _ = self.child.kill();
     }
 }
 

@@ -1,19 +1,19 @@
 //! Channels: who has subscribed to what, and who gets a message.
+//!
+//! A publisher holds a lock only to take the list of those who have subscribed. It compares, writes and puts in without a
+//! lock: who subscribes or ends meanwhile makes a new list, and leaves the publisher the old one.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use nuthatch_base::sync::mutex::Mutex;
-use nuthatch_resp::{ChannelKind as Kind, Glob, Version, Writer};
+use nuthatch_resp::{ChannelKind as Kind, Glob};
 
-use crate::mailbox::{Frame, Mailbox};
+use crate::letter::{self, Letter, Subscription, Text};
 
-/// The most subscriptions of a connection. Each costs every message of its kind time, or the server memory.
-pub const SUBSCRIPTIONS_MAX: usize = 10_000;
-
-/// Bytes of memory that a subscription takes beside its name's.
-const SUBSCRIPTION_OVERHEAD: usize = 160;
+/// The most patterns that all clients together may subscribe to, and their bytes: every message is compared with all of them.
+pub const PATTERNS_MAX: usize = 10_000;
+const PATTERNS_BYTES_MAX: usize = 64 * PATTERNS_MAX;
 
 /// The first word of a message.
 fn word(kind: Kind) -> &'static [u8] {
@@ -24,25 +24,35 @@ fn word(kind: Kind) -> &'static [u8] {
     }
 }
 
-type Name = Arc<[u8]>;
+pub(crate) type Name = Arc<[u8]>;
 
 /// The channels of a server.
 #[derive(Default)]
 pub struct Channels {
-    tables: Mutex<Tables>,
+    /// By kind.
+    tables: [Mutex<Table>; 3],
 }
 
+/// The names of a kind that somebody has subscribed to.
 #[derive(Default)]
-struct Tables {
-    channels: HashMap<Name, Vec<Arc<Mailbox>>>,
-    shards: HashMap<Name, Vec<Arc<Mailbox>>>,
-    patterns: HashMap<Name, Matching>,
+struct Table {
+    topics: Arc<Vec<Topic>>,
+    places: HashMap<Name, usize>,
+    /// Bytes of the names.
+    bytes: usize,
 }
 
-struct Matching {
-    glob: Glob,
-    subscribers: Vec<Arc<Mailbox>>,
+#[derive(Clone)]
+struct Topic {
+    name: Name,
+    /// If the name is a pattern.
+    glob: Option<Arc<Glob>>,
+    subscribers: Arc<Vec<Arc<Subscription>>>,
 }
+
+/// There are too many patterns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooManyPatterns;
 
 /// What became of a message.
 #[derive(Default)]
@@ -51,241 +61,140 @@ pub struct Published {
     pub receivers: usize,
     /// Patterns that it was compared with.
     pub compared: usize,
+    /// Words of bits that this took for each byte of the channel's name.
+    pub words: usize,
 }
 
 impl Channels {
+    fn table(&self, kind: Kind) -> &Mutex<Table> {
+        &self.tables[kind as usize]
+    }
+
     /// Sends a message to all who have subscribed to its channel.
     pub fn publish(&self, kind: Kind, channel: &[u8], text: &[u8]) -> Published {
         let mut published = Published::default();
-        let tables = self.tables.lock();
-        let table = match kind {
-            Kind::Shard => &tables.shards,
-            Kind::Channel | Kind::Pattern => &tables.channels,
-        };
-        if let Some(subscribers) = table.get(channel) {
-            let frames = Frames::new(|writer| {
-                writer.push(3);
-                for part in [word(kind), channel, text] {
-                    writer.bulk(part);
-                }
-            });
-            published.put(subscribers, frames);
+        let subscribers = self.table(kind).lock().subscribers(channel);
+        if let Some(subscribers) = subscribers {
+            published.put(&subscribers, &[word(kind), channel, text]);
         }
         if kind == Kind::Shard {
             return published;
         }
-        for (pattern, matching) in &tables.patterns {
-            published.compared += 1;
-            if !matching.glob.matches(channel) {
+        let patterns = Arc::clone(&self.table(Kind::Pattern).lock().topics);
+        for pattern in &*patterns {
+            let Some(glob) = &pattern.glob else {
                 continue;
+            };
+            published.compared += 1;
+            published.words += glob.words();
+            if glob.matches(channel) {
+                let parts = [word(Kind::Pattern), &pattern.name, channel, text];
+                published.put(&pattern.subscribers, &parts);
             }
-            let frames = Frames::new(|writer| {
-                writer.push(4);
-                for part in [word(Kind::Pattern), pattern, channel, text] {
-                    writer.bulk(part);
-                }
-            });
-            published.put(&matching.subscribers, frames);
         }
         published
     }
 
-    /// The names of channels that have subscribers, and that a pattern matches.
-    pub fn names(&self, kind: Kind, pattern: Option<&Glob>) -> Vec<Name> {
-        let tables = self.tables.lock();
-        let table = match kind {
-            Kind::Shard => &tables.shards,
-            Kind::Channel | Kind::Pattern => &tables.channels,
-        };
-        let matching = |name: &&Name| pattern.is_none_or(|pattern| pattern.matches(name));
-        table.keys().filter(matching).cloned().collect()
+    /// The names that have subscribers. A publisher does not wait for who looks through them.
+    pub fn names(&self, kind: Kind) -> Vec<Name> {
+        let table = self.table(kind).lock();
+        table.places.keys().cloned().collect()
     }
 
     /// How many have subscribed to a channel.
     pub fn subscribers(&self, kind: Kind, channel: &[u8]) -> usize {
-        let tables = self.tables.lock();
-        let table = match kind {
-            Kind::Shard => &tables.shards,
-            Kind::Channel | Kind::Pattern => &tables.channels,
-        };
-        table.get(channel).map_or(0, Vec::len)
+        let subscribers = self.table(kind).lock().subscribers(channel);
+        subscribers.map_or(0, |subscribers| subscribers.len())
     }
 
-    /// How many channels, or patterns, have subscribers.
+    /// How many names of this kind have subscribers.
     pub fn count(&self, kind: Kind) -> usize {
-        let tables = self.tables.lock();
-        match kind {
-            Kind::Channel => tables.channels.len(),
-            Kind::Pattern => tables.patterns.len(),
-            Kind::Shard => tables.shards.len(),
-        }
+        self.table(kind).lock().places.len()
     }
 
-    fn add(&self, kind: Kind, name: &Name, mailbox: &Arc<Mailbox>) {
-        let mut tables = self.tables.lock();
-        let name = Arc::clone(name);
-        let subscribers = match kind {
-            Kind::Channel => tables.channels.entry(name).or_default(),
-            Kind::Shard => tables.shards.entry(name).or_default(),
-            Kind::Pattern => {
-                let glob = Glob::new(&name);
-                let entry = tables.patterns.entry(name);
-                let matching = entry.or_insert_with(|| Matching {
-                    glob,
-                    subscribers: Vec::new(),
-                });
-                &mut matching.subscribers
-            }
-        };
-        subscribers.push(Arc::clone(mailbox));
-    }
-
-    fn remove(&self, kind: Kind, name: &Name, mailbox: &Arc<Mailbox>) {
-        let mut tables = self.tables.lock();
-        let table = match kind {
-            Kind::Channel => &mut tables.channels,
-            Kind::Shard => &mut tables.shards,
-            Kind::Pattern => {
-                if let Entry::Occupied(mut entry) = tables.patterns.entry(Arc::clone(name)) {
-                    leave(&mut entry.get_mut().subscribers, mailbox);
-                    if entry.get().subscribers.is_empty() {
-                        entry.remove();
-                    }
-                }
-                return;
-            }
-        };
-        if let Entry::Occupied(mut entry) = table.entry(Arc::clone(name)) {
-            leave(entry.get_mut(), mailbox);
-            if entry.get().is_empty() {
-                entry.remove();
+    pub(crate) fn add(
+        &self,
+        kind: Kind,
+        name: &Name,
+        subscription: &Arc<Subscription>,
+    ) -> Result<(), TooManyPatterns> {
+        let is_pattern = kind == Kind::Pattern;
+        // Before others have to wait, though it may be there already.
+        let glob = is_pattern.then(|| Arc::new(Glob::new(name)));
+        let mut table = self.table(kind).lock();
+        if is_pattern && !table.places.contains_key(name) {
+            let bytes = table.bytes + name.len();
+            if table.places.len() >= PATTERNS_MAX || bytes > PATTERNS_BYTES_MAX {
+                return Err(TooManyPatterns);
             }
         }
+        let topic = table.topic(name, glob);
+        Arc::make_mut(&mut topic.subscribers).push(Arc::clone(subscription));
+        Ok(())
+    }
+
+    pub(crate) fn remove(&self, kind: Kind, name: &Name, subscription: &Arc<Subscription>) {
+        subscription.end();
+        self.table(kind).lock().remove(name, subscription);
     }
 }
 
-fn leave(subscribers: &mut Vec<Arc<Mailbox>>, mailbox: &Arc<Mailbox>) {
-    if let Some(at) = subscribers.iter().position(|it| Arc::ptr_eq(it, mailbox)) {
-        subscribers.swap_remove(at);
-    }
-}
-
-/// A message in both versions of the protocol, each made when the first receiver needs it.
-pub struct Frames<F> {
-    write: F,
-    made: [Option<Frame>; 2],
-}
-
-impl<F: Fn(&mut Writer<'_>)> Frames<F> {
-    /// Of a message that this function writes.
-    pub fn new(write: F) -> Self {
-        let made = [None, None];
-        Self { write, made }
+impl Table {
+    fn subscribers(&self, name: &[u8]) -> Option<Arc<Vec<Arc<Subscription>>>> {
+        let place = *self.places.get(name)?;
+        Some(Arc::clone(&self.topics[place].subscribers))
     }
 
-    /// The message for a client of this version.
-    pub fn of(&mut self, version: Version) -> &Frame {
-        let write = &self.write;
-        self.made[usize::from(version == Version::Resp3)].get_or_insert_with(|| {
-            let mut out = Vec::new();
-            write(&mut Writer::new(&mut out, version));
-            out.into()
-        })
+    /// The topic of this name, made if there is none.
+    fn topic(&mut self, name: &Name, glob: Option<Arc<Glob>>) -> &mut Topic {
+        let topics = Arc::make_mut(&mut self.topics);
+        let place = *self.places.entry(Arc::clone(name)).or_insert_with(|| {
+            self.bytes += name.len();
+            topics.push(Topic {
+                name: Arc::clone(name),
+                glob,
+                subscribers: Arc::default(),
+            });
+            topics.len() - 1
+        });
+        &mut topics[place]
+    }
+
+    fn remove(&mut self, name: &Name, subscription: &Arc<Subscription>) {
+        let Some(&place) = self.places.get(name) else {
+            return;
+        };
+        let topics = Arc::make_mut(&mut self.topics);
+        let subscribers = Arc::make_mut(&mut topics[place].subscribers);
+        if let Some(at) = subscribers
+            .iter()
+            .position(|it| Arc::ptr_eq(it, subscription))
+        {
+            subscribers.swap_remove(at);
+        }
+        if !subscribers.is_empty() {
+            return;
+        }
+        self.places.remove(name);
+        self.bytes -= name.len();
+        topics.swap_remove(place);
+        if let Some(moved) = topics.get(place) {
+            self.places.insert(Arc::clone(&moved.name), place);
+        }
     }
 }
 
 impl Published {
-    fn put(&mut self, to: &[Arc<Mailbox>], mut frames: Frames<impl Fn(&mut Writer<'_>)>) {
-        for mailbox in to {
+    /// Sends a message of these parts. All who get it share its text.
+    fn put(&mut self, to: &[Arc<Subscription>], parts: &[&[u8]]) {
+        let Some(first) = to.first() else {
+            return;
+        };
+        let text = Text::new(letter::message(parts), first.mailbox.bounds());
+        for subscription in to {
             self.receivers += 1;
-            mailbox.put(frames.of(mailbox.version()));
-        }
-    }
-}
-
-/// What a connection has subscribed to. Dropping it ends its subscriptions.
-pub struct Subscriptions {
-    channels: Arc<Channels>,
-    mailbox: Arc<Mailbox>,
-    /// By kind.
-    names: [HashMap<Name, ()>; 3],
-    /// Bytes of memory that they take.
-    memory: usize,
-}
-
-impl Subscriptions {
-    /// None yet.
-    pub fn new(channels: Arc<Channels>, mailbox: Arc<Mailbox>) -> Self {
-        Self {
-            channels,
-            mailbox,
-            names: Default::default(),
-            memory: 0,
-        }
-    }
-
-    /// Subscribes. False if there are too many.
-    pub fn add(&mut self, kind: Kind, name: &[u8]) -> bool {
-        if self.names[kind as usize].contains_key(name) {
-            return true;
-        }
-        if self.names.iter().map(HashMap::len).sum::<usize>() >= SUBSCRIPTIONS_MAX {
-            return false;
-        }
-        let name: Name = name.into();
-        self.channels.add(kind, &name, &self.mailbox);
-        self.memory += memory_of(kind, &name);
-        self.names[kind as usize].insert(name, ());
-        true
-    }
-
-    /// Ends a subscription, if there is one.
-    pub fn remove(&mut self, kind: Kind, name: &[u8]) {
-        if let Some((name, ())) = self.names[kind as usize].remove_entry(name) {
-            self.channels.remove(kind, &name, &self.mailbox);
-            self.memory -= memory_of(kind, &name);
-        }
-    }
-
-    /// The names of a kind.
-    pub fn names(&self, kind: Kind) -> Vec<Name> {
-        self.names[kind as usize].keys().cloned().collect()
-    }
-
-    /// How many there are, as the answer to a change of this kind says: shards are counted apart.
-    pub fn count(&self, kind: Kind) -> usize {
-        let [channels, patterns, shards] = self.names.each_ref().map(HashMap::len);
-        match kind {
-            Kind::Channel | Kind::Pattern => channels + patterns,
-            Kind::Shard => shards,
-        }
-    }
-
-    /// True if there is none.
-    pub fn is_empty(&self) -> bool {
-        self.names.iter().all(HashMap::is_empty)
-    }
-
-    /// Bytes of memory that they take.
-    pub fn memory(&self) -> usize {
-        self.memory
-    }
-}
-
-fn memory_of(kind: Kind, name: &[u8]) -> usize {
-    let automaton = match kind {
-        Kind::Pattern => (1 << u8::BITS) * (name.len() / 8 + size_of::<u64>()),
-        Kind::Channel | Kind::Shard => 0,
-    };
-    name.len() + SUBSCRIPTION_OVERHEAD + automaton
-}
-
-impl Drop for Subscriptions {
-    fn drop(&mut self) {
-        for kind in Kind::ALL {
-            for name in self.names(kind) {
-                self.channels.remove(kind, &name, &self.mailbox);
-            }
+            let letter = Letter::Message(text.clone(), Arc::clone(subscription));
+            subscription.mailbox.put(letter);
         }
     }
 }
@@ -293,25 +202,27 @@ impl Drop for Subscriptions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mailbox::Bounds;
-    use crate::mailbox::tests::{Calls, mailbox};
-
-    fn said(mailbox: &Mailbox) -> String {
-        let mut out = Vec::new();
-        assert!(mailbox.take(&mut out, usize::MAX));
-        String::from_utf8(out).unwrap().replace("\r\n", " ")
-    }
+    use crate::bounds::Bounds;
+    use crate::mailbox::tests::{Calls, mailbox, said};
+    use crate::subscriptions::Subscriptions;
+    use nuthatch_resp::Version;
 
     #[test]
     fn who_has_subscribed_is_told() {
         let (calls, bounds): (Arc<Calls>, Arc<Bounds>) = Default::default();
         let channels: Arc<Channels> = Arc::default();
-        let boxes = [0, 1].map(|id| Arc::new(mailbox(id, &calls, &bounds)));
+        let boxes = [0, 1].map(|id| mailbox(id, &calls, &bounds));
         let mut all = boxes
             .each_ref()
             .map(|mailbox| Subscriptions::new(Arc::clone(&channels), Arc::clone(mailbox)));
-        assert!(all[0].add(Kind::Channel, b"news") && all[0].add(Kind::Channel, b"news"));
-        assert!(all[1].add(Kind::Pattern, b"n*") && all[1].add(Kind::Shard, b"news"));
+        for (at, kind, name) in [
+            (0, Kind::Channel, "news"),
+            (0, Kind::Channel, "news"),
+            (1, Kind::Pattern, "n*"),
+            (1, Kind::Shard, "news"),
+        ] {
+            assert_eq!(all[at].add(kind, name.as_bytes()), Ok(()));
+        }
         assert_eq!(
             (all[0].count(Kind::Channel), all[1].count(Kind::Pattern)),
             (1, 1)
@@ -326,25 +237,88 @@ mod tests {
         assert_eq!(channels.publish(Kind::Channel, b"other", b"").receivers, 0);
 
         assert_eq!(channels.subscribers(Kind::Channel, b"news"), 1);
-        let glob = Glob::new(b"x*");
-        assert_eq!(channels.names(Kind::Channel, Some(&glob)).len(), 0);
-        assert_eq!(channels.names(Kind::Channel, None).len(), 1);
+        assert_eq!(channels.names(Kind::Channel).len(), 1);
         all[0].remove(Kind::Channel, b"news");
         assert_eq!((all[0].memory(), all[0].is_empty()), (0, true));
         drop(all);
         assert_eq!(Kind::ALL.map(|kind| channels.count(kind)), [0; 3]);
         assert_eq!(channels.publish(Kind::Channel, b"news", b"hi").receivers, 0);
+        assert_eq!(bounds.waiting(), 0);
+    }
+
+    /// A client of RESP2 could not tell what comes behind the answer to its UNSUBSCRIBE from an answer.
+    #[test]
+    fn nothing_is_sent_of_a_subscription_that_is_over() {
+        let (calls, bounds): (Arc<Calls>, Arc<Bounds>) = Default::default();
+        let channels: Arc<Channels> = Arc::default();
+        let mailbox = mailbox(0, &calls, &bounds);
+        let mut own = Subscriptions::new(Arc::clone(&channels), Arc::clone(&mailbox));
+        for name in [&b"a"[..], b"b"] {
+            assert_eq!(own.add(Kind::Channel, name), Ok(()));
+            assert_eq!(channels.publish(Kind::Channel, name, b"hi").receivers, 1);
+        }
+        own.remove(Kind::Channel, b"a");
+        assert_eq!(own.add(Kind::Channel, b"a"), Ok(()));
+        assert_eq!(said(&mailbox), "*3 $7 message $1 b $2 hi ");
     }
 
     #[test]
-    fn subscriptions_have_a_limit() {
+    fn all_patterns_have_a_limit() {
         let (calls, bounds): (Arc<Calls>, Arc<Bounds>) = Default::default();
-        let mailbox = Arc::new(mailbox(0, &calls, &bounds));
-        let mut subscriptions = Subscriptions::new(Arc::default(), mailbox);
-        for number in 0..SUBSCRIPTIONS_MAX {
-            assert!(subscriptions.add(Kind::Channel, number.to_string().as_bytes()));
+        let channels: Arc<Channels> = Arc::default();
+        let add = |channels: &Channels, name: &str| {
+            let subscription = Subscription::new(mailbox(0, &calls, &bounds));
+            let name: Name = name.as_bytes().into();
+            let added = channels.add(Kind::Pattern, &name, &subscription);
+            added.map(|()| (name, subscription))
+        };
+        let all: Vec<_> = (0..PATTERNS_MAX)
+            .map(|number| add(&channels, &format!("{number}*")).unwrap())
+            .collect();
+        assert_eq!(add(&channels, "more*").err(), Some(TooManyPatterns));
+        assert!(add(&channels, "7*").is_ok(), "it is there");
+        for (name, subscription) in &all {
+            channels.remove(Kind::Pattern, name, subscription);
         }
-        assert!(subscriptions.add(Kind::Channel, b"0"), "it is there");
-        assert!(!subscriptions.add(Kind::Shard, b"one more"));
+        assert_eq!(channels.count(Kind::Pattern), 1);
+        let long = |number| format!("{number:01024}");
+        let are_added = (0..PATTERNS_MAX).take_while(|it| add(&channels, &long(*it)).is_ok());
+        assert_eq!(are_added.count(), PATTERNS_BYTES_MAX / 1024 - 1);
+    }
+
+    /// Publishers use the lists that they have taken while others change them.
+    #[test]
+    fn who_stays_gets_every_message_while_others_come_and_go() {
+        const MESSAGES: usize = if cfg!(miri) { 20 } else { 2000 };
+        let (calls, bounds): (Arc<Calls>, Arc<Bounds>) = Default::default();
+        let channels: Arc<Channels> = Arc::default();
+        let subscriptions = |mailbox: &Arc<_>| {
+            let mut own = Subscriptions::new(Arc::clone(&channels), Arc::clone(mailbox));
+            assert_eq!(own.add(Kind::Channel, b"c"), Ok(()));
+            assert_eq!(own.add(Kind::Pattern, b"c*"), Ok(()));
+            own
+        };
+        let stays = mailbox(0, &calls, &bounds);
+        let own = subscriptions(&stays);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for number in 0..MESSAGES {
+                    let text = number.to_string();
+                    let published = channels.publish(Kind::Channel, b"c", text.as_bytes());
+                    assert!(published.receivers >= 2);
+                }
+            });
+            for id in 1..MESSAGES / 2 {
+                drop(subscriptions(&mailbox(id, &calls, &bounds)));
+            }
+        });
+        let got = said(&stays);
+        let texts: Vec<usize> = got
+            .split(['*', '>'])
+            .filter(|it| it.starts_with("3 "))
+            .map(|it| it.split_whitespace().last().unwrap().parse().unwrap())
+            .collect();
+        assert_eq!(texts, Vec::from_iter(0..MESSAGES));
+        drop(own);
     }
 }

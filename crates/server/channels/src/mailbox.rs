@@ -1,87 +1,36 @@
-//! A mailbox: the frames that wait for one connection.
+//! A mailbox: the letters that wait for one connection.
 //!
 //! Invariants:
-//! 1. A frame that was put in is taken out, in order, or the connection ends: the mailbox is full, or it is closed. Then it
-//!    holds nothing any more, however long others keep it.
-//! 2. While frames wait, the worker is called, or has been called and has not taken them: `called` is cleared before the
-//!    frames are looked at, and set after a frame is put in.
+//! 1. A letter that was put in is taken out, in order, or the connection ends: the mailbox is full, or it is closed. Then it
+//!    holds nothing any more, however long others keep it. Keys that have changed never fill it: what has no room is told
+//!    as a change of all keys, in the place of all such letters before.
+//! 2. While letters wait, the worker is called, or has been called and has not taken them: the bell is answered before the
+//!    letters are looked at, and rung after a letter is put in.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nuthatch_base::sync::mutex::Mutex;
 use nuthatch_resp::Version;
 
-use crate::Call;
+use crate::bell::Bell;
+use crate::bounds::Bounds;
+use crate::letter::{Letter, Text};
 
-/// A frame as its client gets it. Those of several connections share it.
-pub type Frame = Arc<[u8]>;
+/// Bytes of memory that a letter takes beside its text: a queue may have twice the places that it needs.
+const LETTER_OVERHEAD: usize = 2 * size_of::<Letter>();
 
-/// Bytes of memory that a waiting frame takes beside its own.
-const FRAME_OVERHEAD: usize = 32;
-
-/// The limit on what waits in all mailboxes of a server, and on one of them. Relaxed everywhere: numbers that may be
-/// wrong by what is being put in at this moment.
-#[derive(Debug)]
-pub struct Bounds {
-    /// Bytes that wait now.
-    waiting: AtomicUsize,
-    /// The most bytes of one mailbox.
-    each_max: AtomicUsize,
-}
-
-/// The most bytes of one mailbox, unless a client sets another limit.
-pub const EACH_MAX: usize = 8 << 20;
-
-/// All mailboxes together may have so many times the limit of one.
-const TOGETHER: usize = 8;
-
-impl Default for Bounds {
-    fn default() -> Self {
-        Self {
-            waiting: AtomicUsize::new(0),
-            each_max: AtomicUsize::new(EACH_MAX),
-        }
-    }
-}
-
-impl Bounds {
-    /// The most bytes of one mailbox.
-    pub fn each_max(&self) -> usize {
-        self.each_max.load(Ordering::Relaxed)
-    }
-
-    /// Sets the most bytes of one mailbox.
-    pub fn set_each_max(&self, bytes: usize) {
-        self.each_max.store(bytes, Ordering::Relaxed);
-    }
-
-    /// Bytes that wait in all mailboxes.
-    pub fn waiting(&self) -> usize {
-        self.waiting.load(Ordering::Relaxed)
-    }
-}
-
-/// Whose mailbox it is.
-#[derive(Clone)]
-pub struct Owner {
-    /// The connection's worker.
-    pub worker: Arc<dyn Call>,
-    /// Its number at the worker.
-    pub connection: usize,
-    /// Its number, which no other connection has or had.
-    pub serial: u64,
-}
+/// An empty mailbox keeps room for so many letters.
+const ROOM_KEPT: usize = 16;
 
 /// What waits for a connection.
 pub struct Mailbox {
-    /// Whose it is.
-    pub owner: Owner,
+    /// The number of its connection, which no other has or had.
+    pub serial: u64,
+    bell: Bell,
     bounds: Arc<Bounds>,
     queue: Mutex<Queue>,
-    /// See invariant 2. Set by an AcqRel swap, cleared with Release.
-    called: AtomicBool,
     /// The client speaks RESP3. Relaxed: its own worker changes it, between two requests.
     is_resp3: AtomicBool,
     /// The client has subscribed to channels. Relaxed: the same.
@@ -90,22 +39,62 @@ pub struct Mailbox {
 
 #[derive(Default)]
 struct Queue {
-    frames: VecDeque<Frame>,
+    letters: VecDeque<Letter>,
     bytes: usize,
-    /// The connection ends, or a frame found no room, so that it will: no more frames.
+    /// One of the letters says that all keys may have changed.
+    all_changed: bool,
+    /// The connection ends, or a letter found no room, so that it will: no more letters.
     closed: bool,
 }
 
 impl Queue {
+    fn push(&mut self, letter: Letter, bounds: &Bounds) {
+        self.bytes += letter.len() + LETTER_OVERHEAD;
+        bounds.add(LETTER_OVERHEAD);
+        self.letters.push_back(letter);
+    }
+
+    fn pop(&mut self, bounds: &Bounds) -> Option<Letter> {
+        let letter = self.letters.pop_front()?;
+        self.note_gone(&letter, bounds);
+        if let Letter::AllChanged { .. } = letter {
+            self.all_changed = false;
+        }
+        Some(letter)
+    }
+
+    fn note_gone(&mut self, letter: &Letter, bounds: &Bounds) {
+        self.bytes -= letter.len() + LETTER_OVERHEAD;
+        bounds.give_back(LETTER_OVERHEAD);
+    }
+
+    fn has_room(&self, letter: &Letter, bounds: &Bounds) -> bool {
+        // Its text is among what waits in the bounds already.
+        let size = letter.len() + LETTER_OVERHEAD;
+        self.bytes + size <= bounds.each_max() && bounds.has_room(LETTER_OVERHEAD)
+    }
+
+    /// All keys may have changed: so single ones need not be told.
+    fn change_all(&mut self, redirected: bool, bounds: &Bounds) {
+        let letters = std::mem::take(&mut self.letters);
+        for letter in letters {
+            match letter.is_change() {
+                true => self.note_gone(&letter, bounds),
+                false => self.letters.push_back(letter),
+            }
+        }
+        self.all_changed = true;
+        self.push(Letter::AllChanged { redirected }, bounds);
+    }
+
     fn close(&mut self, bounds: &Bounds) {
-        let bytes = std::mem::take(&mut self.bytes);
-        bounds.waiting.fetch_sub(bytes, Ordering::Relaxed);
-        self.frames = VecDeque::new();
+        while self.pop(bounds).is_some() {}
+        self.letters = VecDeque::new();
         self.closed = true;
     }
 }
 
-/// What became of a frame.
+/// What became of a letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Put {
     /// It waits.
@@ -117,13 +106,13 @@ pub enum Put {
 }
 
 impl Mailbox {
-    /// An empty one.
-    pub fn new(owner: Owner, bounds: Arc<Bounds>, version: Version) -> Self {
+    /// An empty one, of the connection with this number.
+    pub fn new(serial: u64, bell: Bell, bounds: Arc<Bounds>, version: Version) -> Self {
         Self {
-            owner,
+            serial,
+            bell,
             bounds,
             queue: Mutex::default(),
-            called: AtomicBool::new(false),
             is_resp3: AtomicBool::new(version == Version::Resp3),
             is_subscribed: AtomicBool::new(false),
         }
@@ -153,49 +142,66 @@ impl Mailbox {
             .store(version == Version::Resp3, Ordering::Relaxed);
     }
 
-    /// Puts a frame in, and calls the worker. If there is no room for it, the worker ends the connection.
-    pub fn put(&self, frame: &Frame) -> Put {
-        let size = frame.len() + FRAME_OVERHEAD;
+    /// The limits that it keeps to.
+    pub(crate) fn bounds(&self) -> &Arc<Bounds> {
+        &self.bounds
+    }
+
+    /// Puts a letter in, and calls the worker. If there is no room for it, the worker ends the connection.
+    pub(crate) fn put(&self, letter: Letter) -> Put {
         let mut queue = self.queue.lock();
         if queue.closed {
             return Put::Ends;
         }
-        let each_max = self.bounds.each_max();
-        let waiting = self.bounds.waiting() + size;
-        if queue.bytes + size > each_max || waiting > each_max.saturating_mul(TOGETHER) {
+        if !queue.has_room(&letter, &self.bounds) {
             queue.close(&self.bounds);
             drop(queue);
-            self.owner
-                .worker
-                .end(self.owner.connection, self.owner.serial);
+            self.bell.end(self.serial);
             return Put::Overflows;
         }
-        self.bounds.waiting.fetch_add(size, Ordering::Relaxed);
-        queue.bytes += size;
-        queue.frames.push_back(Arc::clone(frame));
+        queue.push(letter, &self.bounds);
         drop(queue);
-        // AcqRel: pairs with the Release store of `take`, and with the swaps of other threads.
-        if !self.called.swap(true, Ordering::AcqRel) {
-            self.owner.worker.call(self.owner.connection);
-        }
+        self.bell.ring();
         Put::Waits
     }
 
-    /// Moves frames into an output until that has so many bytes. True if no frame is left.
+    /// Puts in that a key has changed, of which this is the text, or that all may have, and calls the worker.
+    pub(crate) fn put_change(&self, key: Option<&Text>, redirected: bool) {
+        let mut queue = self.queue.lock();
+        if queue.closed || queue.all_changed {
+            return;
+        }
+        let letter = key.map(|key| Letter::Changed {
+            key: key.clone(),
+            redirected,
+        });
+        match letter.filter(|letter| queue.has_room(letter, &self.bounds)) {
+            Some(letter) => queue.push(letter, &self.bounds),
+            None => queue.change_all(redirected, &self.bounds),
+        }
+        drop(queue);
+        self.bell.ring();
+    }
+
+    /// Moves letters into an output until that has so many bytes. True if no letter is left.
     pub fn take(&self, out: &mut Vec<u8>, out_max: usize) -> bool {
-        // Release: pairs with the swap of `put`. What is put in from here on calls again.
-        self.called.store(false, Ordering::Release);
+        self.bell.answer();
+        let (version, is_subscribed) = (self.version(), self.is_subscribed());
         let mut queue = self.queue.lock();
         while out.len() < out_max {
-            let Some(frame) = queue.frames.pop_front() else {
+            let Some(letter) = queue.pop(&self.bounds) else {
+                queue.letters.shrink_to(ROOM_KEPT);
                 return true;
             };
-            let size = frame.len() + FRAME_OVERHEAD;
-            queue.bytes -= size;
-            self.bounds.waiting.fetch_sub(size, Ordering::Relaxed);
-            out.extend_from_slice(&frame);
+            letter.write(out, version, is_subscribed);
         }
-        queue.frames.is_empty()
+        queue.letters.is_empty()
+    }
+
+    /// True if nothing waits. The worker is called when something does.
+    pub fn is_empty(&self) -> bool {
+        self.bell.answer();
+        self.queue.lock().letters.is_empty()
     }
 
     /// The connection ends: nothing waits any more.
@@ -218,6 +224,8 @@ impl Drop for Mailbox {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::Call;
+    use crate::letter::{self, Subscription};
 
     /// Records the calls.
     #[derive(Default)]
@@ -243,68 +251,154 @@ pub(crate) mod tests {
         }
     }
 
-    pub(crate) fn mailbox(connection: usize, calls: &Arc<Calls>, bounds: &Arc<Bounds>) -> Mailbox {
-        let owner = Owner {
-            worker: Arc::clone(calls) as Arc<dyn Call>,
-            connection,
-            serial: connection as u64,
-        };
-        Mailbox::new(owner, Arc::clone(bounds), Version::Resp2)
+    pub(crate) fn mailbox(id: usize, calls: &Arc<Calls>, bounds: &Arc<Bounds>) -> Arc<Mailbox> {
+        let bell = Bell::new(Arc::clone(calls) as Arc<dyn Call>, id);
+        let mailbox = Mailbox::new(id as u64, bell, Arc::clone(bounds), Version::Resp2);
+        Arc::new(mailbox)
+    }
+
+    /// What is sent, in one line.
+    pub(crate) fn said(mailbox: &Mailbox) -> String {
+        let mut out = Vec::new();
+        assert!(mailbox.take(&mut out, usize::MAX));
+        String::from_utf8(out).unwrap().replace("\r\n", " ")
+    }
+
+    /// A message of one part.
+    fn put(mailbox: &Arc<Mailbox>, part: &[u8]) -> Put {
+        let text = Text::new(letter::message(&[part]), mailbox.bounds());
+        mailbox.put(Letter::Message(
+            text,
+            Subscription::new(Arc::clone(mailbox)),
+        ))
+    }
+
+    fn change(mailbox: &Mailbox, key: &[u8]) {
+        let text = Text::new(letter::key(key), mailbox.bounds());
+        mailbox.put_change(Some(&text), false);
+    }
+
+    fn world(each_max: usize) -> (Arc<Calls>, Arc<Bounds>) {
+        let (calls, bounds): (Arc<Calls>, Arc<Bounds>) = Default::default();
+        bounds.set_each_max(each_max);
+        (calls, bounds)
     }
 
     #[test]
-    fn frames_come_in_order_and_the_worker_is_called_once() {
-        let (calls, bounds) = (Arc::default(), Arc::default());
+    fn letters_come_in_order_and_the_worker_is_called_once() {
+        let (calls, bounds) = world(1000);
         let mailbox = mailbox(3, &calls, &bounds);
         for text in [&b"one"[..], b"two", b"three"] {
-            assert_eq!(mailbox.put(&text.into()), Put::Waits);
+            assert_eq!(put(&mailbox, text), Put::Waits);
         }
         assert_eq!(calls.take(), [3]);
         let mut out = Vec::new();
-        assert!(!mailbox.take(&mut out, 4));
-        assert_eq!(out, b"onetwo");
-        assert!(mailbox.take(&mut out, 100));
-        assert_eq!((out.as_slice(), bounds.waiting()), (&b"onetwothree"[..], 0));
-        assert_eq!(mailbox.put(&b"four"[..].into()), Put::Waits);
+        assert!(!mailbox.take(&mut out, 14));
+        assert_eq!(out, b"*1\r\n$3\r\none\r\n*1\r\n$3\r\ntwo\r\n");
+        assert_eq!(said(&mailbox), "*1 $5 three ");
+        assert_eq!(bounds.waiting(), 0);
+        assert_eq!(put(&mailbox, b"four"), Put::Waits);
         assert_eq!(calls.take(), [3]);
         drop(mailbox);
-        assert_eq!(bounds.waiting(), 0);
     }
 
     #[test]
     fn one_that_is_not_emptied_overflows_once() {
-        let (calls, bounds): (Arc<Calls>, Arc<Bounds>) = Default::default();
-        bounds.set_each_max(100);
+        let (calls, bounds) = world(150);
         let mailbox = mailbox(1, &calls, &bounds);
-        let frame: Frame = [b'x'; 40][..].into();
-        assert_eq!(mailbox.put(&frame), Put::Waits);
-        assert_eq!(mailbox.put(&frame), Put::Overflows);
-        assert_eq!(mailbox.put(&frame), Put::Ends);
+        let part = [b'x'; 40];
+        assert_eq!(put(&mailbox, &part), Put::Waits);
+        assert_eq!(put(&mailbox, &part), Put::Overflows);
+        assert_eq!(put(&mailbox, &part), Put::Ends);
         assert_eq!(calls.ended(), [1]);
         assert_eq!((mailbox.memory(), bounds.waiting()), (0, 0));
     }
 
     #[test]
     fn a_closed_one_holds_nothing() {
-        let (calls, bounds): (Arc<Calls>, Arc<Bounds>) = Default::default();
+        let (calls, bounds) = world(1000);
         let mailbox = mailbox(1, &calls, &bounds);
-        let frame: Frame = [b'x'; 40][..].into();
-        assert_eq!(mailbox.put(&frame), Put::Waits);
+        assert_eq!(put(&mailbox, b"x"), Put::Waits);
         mailbox.close();
-        assert_eq!(Arc::strong_count(&frame), 1);
-        assert_eq!(mailbox.put(&frame), Put::Ends);
+        assert_eq!(put(&mailbox, b"x"), Put::Ends);
+        change(&mailbox, b"k");
         assert_eq!((mailbox.memory(), bounds.waiting()), (0, 0));
         assert_eq!(calls.ended(), [0; 0]);
     }
 
+    /// A text counts once, however many it is sent to.
     #[test]
     fn all_together_have_a_limit() {
-        let (calls, bounds): (_, Arc<Bounds>) = (Arc::default(), Arc::default());
-        bounds.set_each_max(100);
-        let frame: Frame = [b'x'; 60][..].into();
+        let (calls, bounds) = world(1 << 20);
+        bounds.suit(0);
+        let part = vec![b'x'; 100_000];
         let all: Vec<_> = (0..20).map(|id| mailbox(id, &calls, &bounds)).collect();
-        let put = all.iter().map(|mailbox| mailbox.put(&frame));
+        let text = Text::new(letter::message(&[&part]), &bounds);
+        for mailbox in &all {
+            let subscription = Subscription::new(Arc::clone(mailbox));
+            let letter = Letter::Message(text.clone(), subscription);
+            assert_eq!(mailbox.put(letter), Put::Waits);
+        }
+        drop(text);
+        let one_each = bounds.waiting();
+        assert!((100_000..110_000).contains(&one_each), "{one_each}");
+        let put = all.iter().map(|mailbox| put(mailbox, &part));
         let waits = put.filter(|put| *put == Put::Waits).count();
-        assert_eq!(waits, TOGETHER * 100 / (60 + FRAME_OVERHEAD));
+        assert_eq!(waits, 9);
+        all.iter().for_each(|mailbox| mailbox.close());
+        assert_eq!(bounds.waiting(), 0);
+    }
+
+    #[test]
+    fn a_key_without_room_is_told_as_all_keys() {
+        let (calls, bounds) = world(300);
+        let mailbox = mailbox(1, &calls, &bounds);
+        mailbox.set_version(Version::Resp3);
+        change(&mailbox, b"a");
+        assert_eq!(put(&mailbox, b"m"), Put::Waits);
+        change(&mailbox, &[b'k'; 300]);
+        change(&mailbox, b"b");
+        assert_eq!(said(&mailbox), ">1 $1 m >2 $10 invalidate _ ");
+        assert_eq!((calls.ended(), bounds.waiting()), (vec![], 0));
+        change(&mailbox, b"c");
+        assert_eq!(said(&mailbox), ">2 $10 invalidate *1 $1 c ");
+    }
+
+    #[test]
+    fn a_letter_has_the_form_of_the_moment_when_it_is_sent() {
+        let (calls, bounds) = world(1000);
+        let mailbox = mailbox(1, &calls, &bounds);
+        let text = || Text::new(letter::key(b"k"), &bounds);
+        let put_all = || {
+            assert_eq!(put(&mailbox, b"m"), Put::Waits);
+            mailbox.put_change(Some(&text()), true);
+            mailbox.put_change(Some(&text()), false);
+            assert_eq!(mailbox.put(Letter::Broken(7)), Put::Waits);
+        };
+        mailbox.set_version(Version::Resp3);
+        put_all();
+        mailbox.set_version(Version::Resp2);
+        mailbox.set_subscribed(true);
+        let told = "*3 $7 message $20 __redis__:invalidate *1 $1 k ";
+        assert_eq!(said(&mailbox), format!("*1 $1 m {told}"));
+        put_all();
+        mailbox.set_subscribed(false);
+        assert_eq!(said(&mailbox), "*1 $1 m ");
+        put_all();
+        mailbox.set_version(Version::Resp3);
+        let told = ">2 $10 invalidate *1 $1 k ";
+        let broken = ">2 $21 tracking-redir-broken :7 ";
+        assert_eq!(said(&mailbox), format!(">1 $1 m {told}{told}{broken}"));
+    }
+
+    #[test]
+    fn an_empty_one_gives_its_room_back() {
+        let (calls, bounds) = world(1 << 20);
+        let mailbox = mailbox(1, &calls, &bounds);
+        for _ in 0..5000 {
+            assert_eq!(put(&mailbox, b""), Put::Waits);
+        }
+        assert!(!said(&mailbox).is_empty());
+        assert!(mailbox.queue.lock().letters.capacity() <= ROOM_KEPT);
     }
 }

@@ -11,7 +11,6 @@
 #![deny(unsafe_code)]
 
 mod check;
-mod confine;
 pub mod cuckoo;
 mod daemon;
 pub mod engine;
@@ -27,3 +26,4 @@ pub mod reach;
 mod reload;
 pub mod serve;
 mod settings;
+mod sys;

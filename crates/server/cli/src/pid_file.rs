@@ -5,10 +5,9 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use nix::errno::Errno;
-use nix::fcntl::{FcntlArg, fcntl};
-use nix::libc;
 use nuthatch_base::file::open_in_place;
+
+use crate::sys::lock;
 
 /// Whoever may send the process a signal may know its id; the user's mask takes rights away.
 const MODE: u32 = 0o644;
@@ -78,20 +77,10 @@ impl Drop for PidFile {
 
 /// Opens a file and locks it until it is closed. What comes back still has the path: if it was removed before it was
 /// locked, the path is opened once more.
-///
-/// The lock is that of an open file (fcntl). It has nothing to do with flock(2), by which a script may hold the file for
-/// the server's whole life. A file system without locks does without.
 fn locked(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
-    let whole = libc::flock {
-        l_type: libc::F_WRLCK as libc::c_short,
-        l_whence: libc::SEEK_SET as libc::c_short,
-        l_start: 0,
-        l_len: 0,
-        l_pid: 0,
-    };
     loop {
         let file = open_in_place(path, options)?;
-        while fcntl(&file, FcntlArg::F_OFD_SETLKW(&whole)) == Err(Errno::EINTR) {}
+        lock::wait(&file);
         let here = file.metadata()?;
         if fs::symlink_metadata(path)
             .is_ok_and(|at| (at.dev(), at.ino()) == (here.dev(), here.ino()))

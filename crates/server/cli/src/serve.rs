@@ -15,8 +15,6 @@ use nuthatch_server::systemd::{self, NotifyState};
 use nuthatch_server::{By, Controls, NewestTls, OnVerbosity, Server, Shutdown, Signals};
 
 use crate::check;
-use crate::confine::calls::LaterCalls;
-use crate::confine::{self, Confinement};
 use crate::daemon::{self, Launch};
 use crate::engine::EngineFlags;
 use crate::file;
@@ -27,6 +25,8 @@ use crate::pid_file::PidFile;
 use crate::process;
 use crate::reload::{self, Reload};
 use crate::settings::{PORT_FILE, Settings, absolute};
+use crate::sys::calls::{self, LaterCalls};
+use crate::sys::files::Confinement;
 use nuthatch_program::{Failure, output};
 
 /// How to serve.
@@ -187,7 +187,7 @@ fn live<E: EngineFlags>(
     let written = pid_file.as_mut().map_or(Ok(()), PidFile::write);
     let begun = written.and_then(|()| {
         if process.confined {
-            confine::calls::give_up(&later_calls)?;
+            calls::give_up(&later_calls)?;
         }
         let addresses = addresses(&server);
         let limits = greeting::limits(&server, largest);

@@ -17,6 +17,7 @@ use crate::engine::{ChosenEngine, EngineFlags};
 use crate::extended::Extended;
 use crate::flags::Flags;
 use crate::listeners::{self, Listeners};
+use crate::sys;
 
 pub use nuthatch_server::settings::absolute;
 
@@ -124,19 +125,21 @@ impl Settings {
             ..server
         };
         server.check().map_err(|error| error.to_string())?;
+        let process = ProcessSettings {
+            daemon: flags.daemon.unwrap_or_default(),
+            user: flags.user.clone(),
+            pid_file: flags.pidfile.as_deref().map(absolute).transpose()?,
+            lock_memory: flags.lock_memory.unwrap_or_default(),
+            core_dumps: flags.coredumps.unwrap_or_default(),
+            confined,
+            log: log(flags)?,
+            log_format: log_format(flags),
+        };
+        sys::check(&process)?;
         Ok(Self {
             engine,
             server,
-            process: ProcessSettings {
-                daemon: flags.daemon.unwrap_or_default(),
-                user: flags.user.clone(),
-                pid_file: flags.pidfile.as_deref().map(absolute).transpose()?,
-                lock_memory: flags.lock_memory.unwrap_or_default(),
-                core_dumps: flags.coredumps.unwrap_or_default(),
-                confined,
-                log: log(flags)?,
-                log_format: log_format(flags),
-            },
+            process,
             warnings,
             address_warnings: listening.warnings,
         })

@@ -9,6 +9,7 @@ use crate::batch::{Batch, PendingReply};
 use crate::counting::Counts;
 use crate::output::Output;
 use crate::turn::Turn;
+use crate::work::Work;
 
 /// Takes the answers of one batch.
 pub struct Answering<'w, 'a> {
@@ -23,6 +24,13 @@ pub struct Answering<'w, 'a> {
 }
 
 impl<'w, 'a> Answering<'w, 'a> {
+    /// So many clients were told that a request has changed its key: its turn has less left for others.
+    #[cold]
+    pub fn told(&mut self, index: usize, count: usize) {
+        let turn = &mut self.turns[self.pending[index].turn as usize];
+        turn.spend_behind(Work::of_places(count));
+    }
+
     /// The receiver of the answers to a batch of these turns.
     pub fn new(
         turns: &'w mut [Turn],

@@ -16,6 +16,7 @@ use nuthatch_resp::{Error, Moment, check_key_len};
 use nuthatch_security::guesses::{self, Credentials, Origin};
 use nuthatch_security::passwords::Role;
 use nuthatch_settings::administration::Action;
+use nuthatch_state::changes::{self, Changes};
 use nuthatch_state::reports::{self as reports, Outcome};
 use nuthatch_state::server_state::ServerState;
 use nuthatch_state::telemetry::StatSink;
@@ -23,7 +24,7 @@ use nuthatch_state::telemetry::connections::Info;
 use nuthatch_state::telemetry::counters::WorkerCounters;
 use nuthatch_state::telemetry::watch::Kind;
 use nuthatch_state::telemetry::watch::line::Lines;
-use nuthatch_state::telemetry::watch::replies::{Changes, WatchedReplies, look_up};
+use nuthatch_state::telemetry::watch::replies::{WatchedReplies, look_up};
 use nuthatch_state::worker::SharedWorker;
 
 use crate::answers::{self, ReplyFormat};
@@ -66,6 +67,8 @@ pub struct Context<'w, 'a> {
     pub info: &'w Info,
     /// Who is told when what the running turn's request reads has changed.
     pub tracker: Option<Arc<Tracker>>,
+    /// Requests that write wait: see [`hold`](nuthatch_state::hold).
+    pub holds_writes: bool,
     /// The work that was done at once for the running turn and is not taken off its share yet.
     pub work: Work,
 }
@@ -124,6 +127,34 @@ impl<'a> Context<'_, 'a> {
             work: Work::default(),
             tracker: self.tracker.clone(),
             ..*self
+        }
+    }
+
+    /// The same with inputs of their own, which live shorter than the iteration's.
+    pub fn apart<'s, 'b>(
+        &'s mut self,
+        batch: &'s mut Batch<'b>,
+        decoded: &'b Bump,
+    ) -> Context<'s, 'b> {
+        Context {
+            shared: self.shared,
+            handle: &mut *self.handle,
+            batch,
+            decoded,
+            hasher: self.hasher,
+            counters: self.counters,
+            socket: self.socket,
+            worker: self.worker,
+            limits: self.limits,
+            namespace: self.namespace,
+            now: self.now,
+            present: self.present.clone(),
+            turn: 0,
+            info: self.info,
+            tracker: self.tracker.clone(),
+            // What runs apart has begun, and nobody else has a turn before its end.
+            holds_writes: false,
+            work: Work::default(),
         }
     }
 
@@ -279,9 +310,11 @@ impl<'a> Context<'_, 'a> {
     }
 
     /// Makes all items of all databases that exist at `at` expire then. Waits while another worker has the engine to itself.
-    pub fn flush(&self, at: Time) {
-        let _lock = self.worker.lock.take();
-        self.shared.flush(self.now, at);
+    pub fn flush(&mut self, at: Time) {
+        let lock = self.worker.lock.take();
+        let told = self.shared.flush(self.now, at);
+        drop(lock);
+        self.work.add(Work::of_places(told));
     }
 
     /// Removes a key's item: a set of the key failed, and readers must not take the old value for the new one.
@@ -294,7 +327,8 @@ impl<'a> Context<'_, 'a> {
         self.handle
             .execute(self.now, &[request], &mut DiscardReplies);
         drop(lock);
-        self.shared.telemetry.watchers.note_change(&request, None);
+        let told = changes::tell(&self.shared.tracking, &request, None);
+        self.work.add(Work::of_places(told));
     }
 
     /// Executes requests of the running turn on the engine at once. Watchers are told.
@@ -306,22 +340,20 @@ impl<'a> Context<'_, 'a> {
         self.work.add(Work::of_bytes(stored.sum()));
         self.worker.hot.look(requests, self.hasher);
         let _lock = self.worker.lock.take();
-        if self.shared.telemetry.watchers.wanted().is_empty() {
+        if !self.is_watched() {
             return self.handle.execute(self.now, requests, replies);
         }
         let number = self.shared.number_of(self.info);
         let engine = &self.shared.engine;
         let hub = &self.shared.telemetry.watchers;
         if let Some(tracker) = &self.tracker {
-            let reads = requests.iter();
-            let reads = reads.filter(|request| matches!(request.op, Op::Get | Op::Read(_)));
-            let keys = reads.map(|request| Namespace::split(request.key.bytes()).1);
-            hub.tracking.remember(tracker, keys);
+            let tracking = &self.shared.tracking;
+            tracking.remember(tracker, changes::reads(requests));
         }
         let mut watched = WatchedReplies {
             inner: replies,
             lines: Lines::new(hub),
-            changes: Changes::new(hub),
+            changes: Changes::new(&self.shared.tracking),
             requests,
             connection: &|_| number,
             removal: &|_| answers::REMOVAL,
@@ -331,7 +363,15 @@ impl<'a> Context<'_, 'a> {
             item: None,
         };
         watched.execute(self.handle);
-        watched.publish(hub);
+        let mut told = 0;
+        watched.publish(hub, |_, _, count| told += count);
+        self.work.add(Work::of_places(told));
+    }
+
+    /// True if somebody is told of requests beside those who are answered.
+    fn is_watched(&self) -> bool {
+        let is_watched = !self.shared.telemetry.watchers.wanted().is_empty();
+        is_watched || self.shared.tracking.is_used()
     }
 
     /// Begins a store whose value is too long to await in a buffer. Errors: those of [`Handle::reserve`], counted.
@@ -394,7 +434,8 @@ impl<'a> Context<'_, 'a> {
             op: Op::Store(*store),
         };
         self.worker.hot.look(&[request], self.hasher);
-        self.notify(request, lookup, &reply);
+        let told = self.notify(request, lookup, &reply);
+        self.work.add(Work::of_places(told));
         let request = counting::Request::replied(key, value_len, &reply);
         self.count(counted, request);
         reply
@@ -410,15 +451,16 @@ impl<'a> Context<'_, 'a> {
     }
 
     /// Tells watchers, if there are any, of a request that is in no batch, and of its lookup if there was one.
-    fn notify(&self, request: Request<'_>, lookup: Option<Option<usize>>, reply: &Reply) {
-        if self.shared.telemetry.watchers.wanted().is_empty() {
-            return;
+    /// Returns how many clients are told that its key has changed.
+    fn notify(&self, request: Request<'_>, lookup: Option<Option<usize>>, reply: &Reply) -> usize {
+        if !self.is_watched() {
+            return 0;
         }
         let engine = &self.shared.engine;
         let mut watched = WatchedReplies {
             inner: &mut DiscardReplies,
             lines: Lines::new(&self.shared.telemetry.watchers),
-            changes: Changes::new(&self.shared.telemetry.watchers),
+            changes: Changes::new(&self.shared.tracking),
             requests: &[request],
             connection: &|_| self.shared.number_of(self.info),
             removal: &|_| answers::REMOVAL,
@@ -431,7 +473,9 @@ impl<'a> Context<'_, 'a> {
             watched.fetch(0, found);
         }
         watched.note(0, reply);
-        watched.publish(&self.shared.telemetry.watchers);
+        let mut told = 0;
+        watched.publish(&self.shared.telemetry.watchers, |_, _, count| told += count);
+        told
     }
 }
 

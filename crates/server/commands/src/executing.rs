@@ -1,16 +1,58 @@
 //! Executes a batch: passes it to the engine and writes the answers.
 
+use nuthatch_base::sync::mutex::MutexGuard;
 use nuthatch_engine::{AnyHandle, Engine, Handle, Inspect, Op, Removal, Request, Time};
+use nuthatch_resp::Error;
+use nuthatch_state::changes::{self, Changes};
 use nuthatch_state::server_state::ServerState;
 use nuthatch_state::telemetry::watch::line::Lines;
-use nuthatch_state::telemetry::watch::replies::{Changes, WatchedReplies};
+use nuthatch_state::telemetry::watch::replies::WatchedReplies;
 use nuthatch_state::worker::SharedWorker;
 
 use crate::answering::Answering;
+use crate::answers::ReplyFormat;
 use crate::batch::Batch;
 use crate::context::DiscardReplies;
 use crate::counting::Counts;
 use crate::turn::Turn;
+
+/// Waits until no other worker has the engine to itself. `None` if that is a script of Lua which runs for long, and all of
+/// the batch's clients know the answer BUSY: those of Redis' protocol.
+#[inline]
+fn lock<'w>(
+    shared: &ServerState,
+    worker: &'w SharedWorker,
+    batch: &Batch<'_>,
+) -> Option<Option<MutexGuard<'w, ()>>> {
+    match shared.config.lua {
+        true => lock_beside_scripts(shared, worker, batch),
+        false => Some(worker.lock.take()),
+    }
+}
+
+#[cold]
+fn lock_beside_scripts<'w>(
+    shared: &ServerState,
+    worker: &'w SharedWorker,
+    batch: &Batch<'_>,
+) -> Option<Option<MutexGuard<'w, ()>>> {
+    let mut pending = batch.pending.iter();
+    if !pending.all(|pending| matches!(pending.format, ReplyFormat::Resp(_))) {
+        return Some(worker.lock.take());
+    }
+    worker.lock.take_unless(|| shared.is_busy())
+}
+
+/// Answers BUSY to all requests of a batch.
+#[cold]
+fn refuse(turns: &mut [Turn], batch: &Batch<'_>) {
+    for pending in &batch.pending {
+        if let ReplyFormat::Resp(format) = pending.format {
+            let out = turns[pending.turn as usize].output.text();
+            format.refuse(out, &Error::SCRIPT_BUSY);
+        }
+    }
+}
 
 /// Executes a batch on the engine, and answers it. Watchers are told, if there are any: by the numbers of all turns'
 /// connections.
@@ -24,10 +66,12 @@ pub fn execute(
     now: Time,
     numbers: impl FnOnce(&[Turn]) -> Vec<usize>,
 ) {
-    let _lock = worker.lock.take();
+    let Some(_lock) = lock(shared, worker, batch) else {
+        return refuse(turns, batch);
+    };
     let hub = &shared.telemetry.watchers;
     // Behind the lock: who begins to track waits for it.
-    let is_watched = !hub.wanted().is_empty();
+    let is_watched = !hub.wanted().is_empty() || shared.tracking.is_used();
     let numbers = match is_watched {
         true => numbers(turns),
         false => Vec::new(),
@@ -45,7 +89,7 @@ pub fn execute(
         let mut watched = WatchedReplies {
             inner: &mut answering,
             lines: Lines::new(hub),
-            changes: Changes::new(hub),
+            changes: Changes::new(&shared.tracking),
             requests: &batch.requests,
             connection: &|index| numbers[batch.pending[index].turn as usize],
             removal: &|index| batch.pending[index].format.removal(),
@@ -55,7 +99,7 @@ pub fn execute(
             item: None,
         };
         watched.execute(handle);
-        watched.publish(hub);
+        watched.publish(hub, |answering, index, count| answering.told(index, count));
     }
     // Readers must not take the old value for the new one, which could not be stored.
     for index in answering.failed_sets {
@@ -65,7 +109,7 @@ pub fn execute(
         };
         handle.execute(now, &[forget], &mut DiscardReplies);
         if is_watched {
-            hub.note_change(&forget, None);
+            changes::tell(&shared.tracking, &forget, None);
         }
     }
 }

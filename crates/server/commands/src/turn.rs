@@ -32,6 +32,8 @@ pub struct Turn {
     pub source: Source,
     /// Bytes of the input that are used up.
     pub position: usize,
+    /// Where in the input the last request of a Redis client begins.
+    pub last_request: Option<usize>,
     /// The replies to its client.
     pub output: Output<AnyValue>,
     /// The position of the first byte of output that is not logged yet. Used if the log shows replies.
@@ -90,6 +92,27 @@ pub enum Flow {
 }
 
 impl Turn {
+    /// A turn without a connection, whose output nobody is sent as it is.
+    pub fn apart(limits: TurnLimits) -> Self {
+        Self {
+            id: 0,
+            source: Source::Buffer(0, 0),
+            position: 0,
+            output: Output::default(),
+            logged: 0,
+            last_request: None,
+            limits,
+            in_batch: 0,
+            in_batch_max: usize::MAX,
+            commands_left: u32::MAX,
+            has_run: true,
+            stop: Stop::Batch,
+            awaited: Awaited::default(),
+            closing: false,
+            has_quit: false,
+        }
+    }
+
     /// The client asks the server to close.
     pub fn quit(&mut self) {
         (self.closing, self.has_quit) = (true, true);
@@ -115,6 +138,15 @@ impl Turn {
     #[inline(always)]
     pub fn spend(&mut self, work: Work) {
         self.commands_left = self.commands_left.saturating_sub(work.commands());
+    }
+
+    /// Takes work off its share that its requests in a batch have caused, and that was not known before. If that is all of the
+    /// share, the next batch has fewer of its requests.
+    pub fn spend_behind(&mut self, work: Work) {
+        self.spend(work);
+        if self.commands_left == 0 {
+            self.in_batch_max = (self.in_batch_max / 4).max(1);
+        }
     }
 
     /// Called after a batch: allows more or fewer of this turn's requests in the next.

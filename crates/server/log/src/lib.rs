@@ -6,12 +6,14 @@
 //! * `record`: an event that waits.
 //! * `lines`: writes to standard error or to a file.
 //! * `syslog`: writes to the system's log.
+//! * `sys`: how systems differ there.
 
 mod descriptor;
 mod limit;
 mod lines;
 mod queue;
 mod record;
+mod sys;
 mod syslog;
 
 use std::cell::Cell;
@@ -30,7 +32,8 @@ use nuthatch_program::output;
 use queue::{Item, Queue, Queueing, Sink};
 use record::TimeOfEvent;
 use serde::{Deserialize, Serialize};
-use syslog::{SYSLOG, Syslog, check_receiver};
+use sys::SYSLOG;
+use syslog::{Syslog, check_receiver};
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::reload::{self, Handle};

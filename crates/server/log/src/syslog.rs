@@ -1,17 +1,15 @@
 //! Writing to the system's log.
 
-use std::ffi::{CStr, CString};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::net::UnixDatagram;
 
 use nix::libc::EPROTOTYPE;
-use nix::syslog::{Facility, LogFlags, Priority, Severity, openlog, syslog};
+use nix::syslog::{Facility, LogFlags, Priority, Severity, syslog};
 use nuthatch_program::output;
 use tracing::{Level, Metadata};
 use tracing_subscriber::fmt::MakeWriter;
 
-/// The socket of the system's log.
-pub const SYSLOG: &str = "/dev/log";
+use crate::sys::{self, SYSLOG};
 
 /// Errors: no log listens at this path.
 pub fn check_receiver(name: &str, path: &str) -> Result<(), String> {
@@ -29,10 +27,8 @@ impl Syslog {
     pub fn open() -> Result<Self, String> {
         // Without this check the C library would drop all lines silently.
         check_receiver("syslog", SYSLOG)?;
-        // The system's log has the name for as long as the process lives.
-        let name = CString::new(output::program()).unwrap_or_default();
-        let name: &'static CStr = Box::leak(name.into_boxed_c_str());
-        openlog(Some(name), LogFlags::LOG_PID, Facility::LOG_DAEMON)
+        let name = output::program();
+        sys::open(&name, LogFlags::LOG_PID, Facility::LOG_DAEMON)
             .map_err(|error| format!("--log syslog: {SYSLOG}: {error}"))?;
         Ok(Self)
     }

@@ -74,9 +74,11 @@ pub(super) fn parse<'a>(
         Verb::PubSub => return pub_sub(arguments).map(Some),
         _ => return Ok(None),
     };
-    let is_pattern = matches!(verb, Verb::PSubscribe);
-    if is_pattern && values.into_iter().any(|it| it.len() > PATTERN_LEN_MAX) {
-        return Err(Error::PATTERN_TOO_LONG.into());
+    let is_long = values.into_iter().any(|it| it.len() > PATTERN_LEN_MAX);
+    match verb {
+        Verb::PSubscribe if is_long => return Err(Error::PATTERN_TOO_LONG.into()),
+        Verb::Subscribe | Verb::SSubscribe if is_long => return Err(Error::CHANNEL_TOO_LONG.into()),
+        _ => {}
     }
     let command = match verb {
         Verb::Subscribe => Subscribe(Channel, values),
@@ -99,9 +101,14 @@ pub(super) fn publish<'a>(
         Verb::Publish => ChannelKind::Channel,
         _ => ChannelKind::Shard,
     };
+    let channel = arguments.next()?;
+    // Every message is compared with all patterns, by its channel's name.
+    if channel.len() > PATTERN_LEN_MAX {
+        return Err(Error::CHANNEL_TOO_LONG.into());
+    }
     Ok(ServerCommand::Channel(ChannelCommand::Publish(Publish {
         kind,
-        channel: arguments.next()?,
+        channel,
         text: arguments.piece(limits.value_max)?,
     })))
 }
@@ -159,10 +166,55 @@ pub fn front(input: &[u8]) -> Option<Front> {
     })
 }
 
+/// Commands that are told with their subcommand.
+const WITH_SUBCOMMANDS: [&str; 10] = [
+    "acl", "client", "command", "config", "latency", "memory", "object", "pubsub", "script",
+    "slowlog",
+];
+
+/// The command of the request that begins so, in Redis' words: `get`, `client|list`. `None` if it is none, or if its name is
+/// not whole.
+pub fn command_at(input: &[u8]) -> Option<String> {
+    let mut arguments = Arguments::of(input).ok().filter(|it| it.left > 0)?;
+    let entry = name(&mut arguments).ok()?;
+    if !WITH_SUBCOMMANDS.contains(&entry.name) || arguments.left == 0 {
+        return Some(String::from(entry.name));
+    }
+    let word = arguments.next().ok()?;
+    let word = std::str::from_utf8(word).ok()?.to_ascii_lowercase();
+    let is_name = word
+        .bytes()
+        .all(|byte| byte.is_ascii_lowercase() || byte == b'-');
+    is_name.then(|| format!("{}|{word}", entry.name))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::{refused, server};
+
+    #[test]
+    fn requests_are_told_by_their_front() {
+        for (front, command) in [
+            ("*2\r\n$3\r\nGET\r\n$9\r\nse", Some("get")),
+            (
+                "*3\r\n$6\r\nCLIENT\r\n$7\r\nSetInfo\r\n$8\r\nlib-",
+                Some("client|setinfo"),
+            ),
+            ("*1\r\n$6\r\nconfig\r\n", Some("config")),
+            ("*2\r\n$6\r\nCONFIG\r\n$5\r\na b=c\r\n", None),
+            ("*2\r\n$6\r\nSECRET\r\n$3\r\nabc\r\n", None),
+            ("*2\r\n$3\r\nGE", None),
+            ("\0\0\0", None),
+            ("", None),
+        ] {
+            assert_eq!(
+                command_at(front.as_bytes()).as_deref(),
+                command,
+                "{front:?}"
+            );
+        }
+    }
 
     #[test]
     fn channels_have_kinds() {

@@ -8,6 +8,7 @@ use crate::conditions::Comparison;
 use crate::error::Error;
 use crate::kill::{ClientKind, Kill};
 use crate::number::Decimal;
+use crate::pause::Pause;
 use crate::rest::Rest;
 use crate::tracking::Tracking;
 
@@ -240,7 +241,7 @@ pub enum ValueCommand<'a> {
         /// The key.
         key: &'a [u8],
     },
-    /// EVAL, EVALSHA.
+    /// EVAL, EVALSHA, EVAL_RO, EVALSHA_RO.
     Eval(Eval<'a>),
 }
 
@@ -495,14 +496,18 @@ pub struct ExpireCondition {
     pub earlier: bool,
 }
 
-/// EVAL, EVALSHA.
+/// EVAL, EVALSHA, EVAL_RO, EVALSHA_RO.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Eval<'a> {
     /// The script.
     pub script: ScriptName<'a>,
     /// The script's key. `None` if it has none, or several.
     pub key: Option<&'a [u8]>,
-    /// The arguments behind the key.
+    /// The number of its keys.
+    pub keys: usize,
+    /// The script may only read.
+    pub read_only: bool,
+    /// The arguments behind the key. If there are several keys, these are in front.
     pub arguments: Values<'a>,
 }
 
@@ -566,7 +571,15 @@ pub enum Client<'a> {
     GetName,
     /// SETNAME.
     SetName(&'a [u8]),
-    /// SETINFO, and other subcommands that are accepted and change nothing: NO-EVICT, NO-TOUCH, UNPAUSE.
+    /// SETINFO.
+    SetInfo(Fact, &'a [u8]),
+    /// PAUSE.
+    Pause(Pause),
+    /// UNPAUSE.
+    Unpause,
+    /// NO-TOUCH: ON, not OFF.
+    NoTouch(bool),
+    /// A subcommand that is accepted and changes nothing: NO-EVICT.
     Noted,
     /// REPLY.
     Reply(ReplyMode),
@@ -583,7 +596,16 @@ pub enum Client<'a> {
     /// CACHING: YES, not NO.
     Caching(bool),
     /// KILL.
-    Kill(Kill),
+    Kill(Kill<'a>),
+}
+
+/// What a client says of itself by CLIENT SETINFO.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fact {
+    /// Its library.
+    Library,
+    /// The library's version.
+    LibraryVersion,
 }
 
 /// CLIENT REPLY: which requests get an answer.
@@ -606,6 +628,8 @@ pub enum Scripts<'a> {
     Load(&'a [u8]),
     /// FLUSH.
     Flush,
+    /// KILL.
+    Kill,
 }
 
 /// Which connections are listed.

@@ -13,6 +13,12 @@ use crate::parse::UNKNOWN_SHOWN;
 /// What precedes an option that HELLO does not have.
 const HELLO_OPTION: &str = "ERR Syntax error in HELLO option '";
 
+/// What precedes a kind of clients that does not exist.
+const CLIENT_TYPE: &str = "ERR Unknown client type '";
+
+/// What precedes an attribute that CLIENT SETINFO does not have.
+const OPTION: &str = "ERR Unrecognized option '";
+
 /// The version of the protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Version {
@@ -274,12 +280,9 @@ impl<'o> Writer<'o> {
                 const WORDS: &str = "ERR CONFIG SET failed (possibly related to argument '";
                 self.say_of(WORDS, name, UNKNOWN_SHOWN, &["') - ", why]);
             }
-            Error::ClientType(word) => {
-                self.say_of("ERR Unknown client type '", word, usize::MAX, &["'"]);
-            }
-            Error::InfoUnknown(word) => {
-                self.say_of("ERR Unrecognized option '", word, usize::MAX, &["'"]);
-            }
+            Error::ClientType(word) => self.say_of(CLIENT_TYPE, word, usize::MAX, &["'"]),
+            Error::NoUser(name) => self.say_of("ERR No such user '", name, UNKNOWN_SHOWN, &["'"]),
+            Error::InfoUnknown(word) => self.say_of(OPTION, word, usize::MAX, &["'"]),
             Error::Info(name) => {
                 const BEHIND: &str = " cannot contain spaces, newlines or special characters.";
                 self.say_of("ERR ", name, usize::MAX, &[BEHIND]);

@@ -46,6 +46,8 @@ pub enum Error<'a> {
     },
     /// A kind of connections that Redis does not have.
     ClientType(&'a [u8]),
+    /// CLIENT KILL of a user who does not exist.
+    NoUser(&'a [u8]),
     /// An attribute that CLIENT SETINFO does not have.
     InfoUnknown(&'a [u8]),
     /// This attribute of CLIENT SETINFO would break the lines of CLIENT LIST.
@@ -71,6 +73,12 @@ impl Error<'static> {
     pub const KEY_EMPTY: Self = Error::Words("ERR key is empty");
     /// A pattern over its limit.
     pub const PATTERN_TOO_LONG: Self = Error::Words("ERR pattern is longer than 1024 bytes");
+    /// The name of a channel that is longer than a pattern may be.
+    pub const CHANNEL_TOO_LONG: Self =
+        Error::Words("ERR name of a channel is longer than 1024 bytes");
+    /// PSUBSCRIBE: too many patterns of all clients.
+    pub const PATTERNS_OF_ALL_TOO_MANY: Self =
+        Error::Words("ERR too many patterns of all connections");
     /// A value that can never be stored.
     pub const TOO_LARGE: Self =
         Error::Words("ERR value is larger than this cache's limit of an item");
@@ -145,6 +153,14 @@ impl Error<'static> {
     pub const MAX_AGE: Self = Error::Words("ERR maxage should be greater than 0");
     /// CLIENT KILL where it is not allowed.
     pub const KILL_FORBIDDEN: Self = Error::Words("ERR CLIENT KILL is not allowed here");
+    /// CLIENT PAUSE and UNPAUSE where they are not allowed.
+    pub const PAUSE_FORBIDDEN: Self =
+        Error::Words("ERR CLIENT PAUSE and UNPAUSE are not allowed here");
+    /// CLIENT PAUSE of something else than writes or all.
+    pub const PAUSE_MODE: Self = Error::Words("ERR CLIENT PAUSE mode must be WRITE or ALL");
+    /// CLIENT PAUSE for too long.
+    pub const PAUSE_TOO_LONG: Self =
+        Error::Words("ERR a pause is 60000 milliseconds long at most here");
     /// ACL LIST and ACL USERS of a user who does not administrate the server.
     pub const ACL_FORBIDDEN: Self =
         Error::Words("NOPERM only a user who administrates this server may see its users");
@@ -229,8 +245,8 @@ impl Error<'static> {
     pub const NO_AUTH: Self = Error::Words("NOAUTH Authentication required.");
     /// HELLO before AUTH.
     pub const NO_AUTH_HELLO: Self = Error::Words(
-        "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> \
-         option can be used to authenticate the client and select the RESP protocol version at the same time",
+        "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH \
+         <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time",
     );
     /// EXEC without MULTI.
     pub const EXEC_WITHOUT_MULTI: Self = Error::Words("ERR EXEC without MULTI");
@@ -275,7 +291,8 @@ impl Error<'static> {
     /// EVAL or SCRIPT LOAD of an unknown script.
     pub const SCRIPT_UNKNOWN: Self = Error::Words(
         "ERR this script is not known: there is no Lua here, only scripts that read, compare and change the one key that \
-         they name, such as those of django-redis (incr), redis-py (Lock), Laravel (cache add, lock release) and rate limiters",
+         they name, such as those of django-redis (incr), redis-py (Lock), Laravel (cache add, lock release) and rate limiters. \
+         The server runs others with --lua",
     );
     /// A script over a limit.
     pub const SCRIPT_TOO_LONG: Self = Error::Words(
@@ -290,6 +307,40 @@ impl Error<'static> {
     pub const SCRIPT_KEYS_NEGATIVE: Self = Error::Words("ERR Number of keys can't be negative");
     /// SCRIPT FLUSH with an unknown option.
     pub const SCRIPT_FLUSH: Self = Error::Words("ERR SCRIPT FLUSH only support SYNC|ASYNC option");
+    /// A command of a script that is not known.
+    pub const SCRIPT_COMMAND_UNKNOWN: Self =
+        Error::Words("ERR Unknown Redis command called from script");
+    /// A command of a script with too few or too many words.
+    pub const SCRIPT_COMMAND_ARITY: Self =
+        Error::Words("ERR Wrong number of args calling Redis command from script");
+    /// A command that scripts may not call.
+    pub const SCRIPT_COMMAND_FORBIDDEN: Self =
+        Error::Words("ERR This Redis command is not allowed from script");
+    /// A script that may only read calls a command that writes.
+    pub const SCRIPT_READS_ONLY: Self =
+        Error::Words("ERR Write commands are not allowed from read-only scripts.");
+    /// A script of Lua has used up its steps.
+    pub const SCRIPT_STEPS: Self =
+        Error::Words("ERR the script was ended: it took more steps than it may (-o lua_steps)");
+    /// A script of Lua has no memory left.
+    pub const SCRIPT_MEMORY: Self =
+        Error::Words("ERR the script was ended: it needs more memory than it may (-o lua_memory)");
+    /// A script was stopped by SCRIPT KILL.
+    pub const SCRIPT_KILLED: Self =
+        Error::Words("ERR Error running script: Script killed by user with SCRIPT KILL.");
+    /// SCRIPT LOAD of one more than there is room for.
+    pub const SCRIPTS_TOO_MANY: Self = Error::Words(
+        "ERR there is no room for another script: SCRIPT FLUSH makes room, EVAL needs none",
+    );
+    /// A script runs for long.
+    pub const SCRIPT_BUSY: Self = Error::Words(
+        "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+    );
+    /// SCRIPT KILL of a script that has written.
+    pub const UNKILLABLE: Self = Error::Words(
+        "UNKILLABLE Sorry the script already executed write commands against the dataset. You can either wait the script \
+         termination or kill the server in a hard way using the SHUTDOWN NOSAVE command.",
+    );
     /// SCRIPT KILL: no script runs for long.
     pub const NOT_BUSY: Self = Error::Words("NOTBUSY No scripts in execution right now.");
     /// FLUSHALL where it is not allowed.

@@ -9,11 +9,15 @@ use crate::number::integer;
 
 /// The connections that CLIENT KILL closes: those that fulfil all conditions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Kill {
+pub struct Kill<'a> {
     /// The address alone was given, in Redis' old form: the answer is OK, or an error.
     pub by_address: bool,
     /// The peer.
     pub address: Option<SocketAddr>,
+    /// The address of our side.
+    pub local: Option<SocketAddr>,
+    /// The user who has logged in.
+    pub user: Option<&'a [u8]>,
     /// The connection's number.
     pub id: Option<u64>,
     /// What it is.
@@ -49,7 +53,7 @@ impl ClientKind {
 }
 
 /// CLIENT KILL behind its name. An address that is none is nobody's.
-pub(super) fn kill<'a>(arguments: &mut Arguments<'a>) -> Result<Kill, Stop<'a>> {
+pub(super) fn kill<'a>(arguments: &mut Arguments<'a>) -> Result<Kill<'a>, Stop<'a>> {
     let mut kill = Kill {
         others_only: true,
         ..Kill::default()
@@ -80,6 +84,11 @@ pub(super) fn kill<'a>(arguments: &mut Arguments<'a>) -> Result<Kill, Stop<'a>> 
                 Some(address) => kill.address = Some(address),
                 None => kill.id = Some(0),
             },
+            b"laddr" => match address(word) {
+                Some(address) => kill.local = Some(address),
+                None => kill.id = Some(0),
+            },
+            b"user" => kill.user = Some(word),
             b"type" => {
                 kill.kind = Some(ClientKind::named(word).ok_or(Error::ClientType(word))?);
             }
@@ -106,7 +115,7 @@ mod tests {
     use crate::testing::{refused, server};
     use crate::{Client, ServerCommand};
 
-    fn parsed(line: &str) -> Kill {
+    fn parsed(line: &str) -> Kill<'_> {
         match server(line) {
             ServerCommand::Client(Client::Kill(kill)) => kill,
             other => panic!("{other:?}"),
@@ -123,6 +132,10 @@ mod tests {
             (new.kind, new.others_only),
             (Some(ClientKind::PubSub), false)
         );
+        let new = parsed("CLIENT KILL laddr 127.0.0.1:6 USER someone");
+        let local = new.local.map(|local| local.port());
+        assert_eq!((local, new.user), (Some(6), Some(&b"someone"[..])));
+        assert_eq!(parsed("CLIENT KILL LADDR nowhere SKIPME no").id, Some(0));
         for (line, words) in [
             ("CLIENT KILL nobody", "No such client"),
             ("CLIENT KILL ID 0", "client-id should be greater than 0"),

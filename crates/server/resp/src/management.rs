@@ -2,8 +2,8 @@
 
 use crate::arguments::{Arguments, Source, Stop};
 use crate::command::{
-    Ask, Client, ClientFilter, Command, Commands, Config, DatabaseCommand, Hello, Login, Memory,
-    Object, ReplyMode, Scan, Scripts, ServerCommand, TransactionCommand, ValueCommand,
+    Ask, Client, ClientFilter, Command, Commands, Config, DatabaseCommand, Fact, Hello, Login,
+    Memory, Object, ReplyMode, Scan, Scripts, ServerCommand, TransactionCommand, ValueCommand,
 };
 use crate::error::Error;
 use crate::glob::PATTERN_LEN_MAX;
@@ -12,6 +12,7 @@ use crate::keyed;
 use crate::kill::{ClientKind, kill};
 use crate::names::{NAME_LEN_MAX, Verb, small};
 use crate::number::integer;
+use crate::pause::pause;
 use crate::tracking::{caching, tracking};
 
 /// Items that a SCAN looks at if it has no COUNT.
@@ -95,20 +96,24 @@ pub(super) fn pattern<'a>(arguments: &mut Arguments<'a>) -> Result<&'a [u8], Sto
     Ok(pattern)
 }
 
-/// A cursor as Redis reads it, by strtoul: an empty text is 0, a sign is allowed, and -1 is the largest number.
+/// A cursor as Redis reads it: a number that is written as usual is not negative. Else by strtoull, which allows blanks in front
+/// and a sign.
 fn cursor(text: &[u8]) -> Option<u64> {
-    let (negative, digits) = match text {
-        [] => return Some(0),
+    if let Some(number) = integer(text) {
+        return u64::try_from(number).ok();
+    }
+    let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
+    let blanks = text.iter().take_while(|byte| is_blank(byte)).count();
+    let (negative, digits) = match &text[blanks..] {
         [b'-', digits @ ..] => (true, digits),
         [b'+', digits @ ..] | digits => (false, digits),
     };
     let digits = std::str::from_utf8(digits).ok();
     // Rust's parser would accept a second sign.
     let number: u64 = digits.filter(|it| !it.starts_with('+'))?.parse().ok()?;
-    Some(if negative {
-        number.wrapping_neg()
-    } else {
-        number
+    Some(match negative {
+        true => number.wrapping_neg(),
+        false => number,
     })
 }
 
@@ -236,22 +241,24 @@ fn is_word(text: &[u8]) -> bool {
     text.iter().all(u8::is_ascii_graphic)
 }
 
-/// CLIENT SETINFO. What clients say of themselves is checked, as in Redis, and not kept: see [`CLIENT_NAME_MAX`].
+/// CLIENT SETINFO.
 fn set_info<'a>(arguments: &mut Arguments<'a>) -> Result<ServerCommand<'a>, Stop<'a>> {
     exactly(arguments, 2, "client|setinfo")?;
     let (attribute, value) = (arguments.next()?, arguments.next()?);
-    let mut known = [&b"lib-name"[..], b"lib-ver"].into_iter();
-    if !known.any(|name| attribute.eq_ignore_ascii_case(name)) {
-        Err(Error::InfoUnknown(attribute).into())
-    } else if !is_word(value) {
-        Err(Error::Info(attribute).into())
-    } else {
-        Ok(ServerCommand::Client(Client::Noted))
+    let mut room = [0; NAME_LEN_MAX];
+    let fact = match small(attribute, &mut room) {
+        b"lib-name" => Fact::Library,
+        b"lib-ver" => Fact::LibraryVersion,
+        _ => return Err(Error::InfoUnknown(attribute).into()),
+    };
+    if !is_word(value) {
+        return Err(Error::Info(attribute).into());
     }
+    Ok(ServerCommand::Client(Client::SetInfo(fact, value)))
 }
 
 /// Subcommands, for the answer to HELP.
-const CLIENT: &str = "CACHING (YES | NO), GETNAME, GETREDIR, ID, INFO, KILL (ip:port | option value ...), LIST [TYPE type | ID id ...], NO-EVICT, NO-TOUCH, REPLY (ON | OFF | SKIP), SETINFO, SETNAME name, \
+const CLIENT: &str = "CACHING (YES | NO), GETNAME, GETREDIR, ID, INFO, KILL (ip:port | option value ...), LIST [TYPE type | ID id ...], NO-EVICT, NO-TOUCH, PAUSE timeout [WRITE | ALL], REPLY (ON | OFF | SKIP), SETINFO, SETNAME name, \
      TRACKING (ON | OFF) [option ...], TRACKINGINFO, UNPAUSE";
 const COMMAND: &str = "COUNT, DOCS, GETKEYS command ..., INFO [name ...], LIST [FILTERBY PATTERN pattern | FILTERBY MODULE name]";
 const CONFIG: &str = "GET pattern ..., RESETSTAT, SET maxmemory size";
@@ -340,7 +347,8 @@ fn client<'a>(arguments: &mut Arguments<'a>) -> Result<ServerCommand<'a>, Stop<'
         b"info" => (0, "client|info", Client::Info),
         b"getredir" => (0, "client|getredir", Client::GetRedir),
         b"help" => return help(arguments, "CLIENT", "client|help", CLIENT),
-        b"unpause" => (0, "client|unpause", Client::Noted),
+        b"unpause" => (0, "client|unpause", Client::Unpause),
+        b"pause" => return Ok(ServerCommand::Client(Client::Pause(pause(arguments)?))),
         b"list" => return Ok(ServerCommand::Client(Client::List(listed(arguments)?))),
         b"tracking" => {
             return Ok(ServerCommand::Client(Client::Tracking(tracking(
@@ -356,9 +364,14 @@ fn client<'a>(arguments: &mut Arguments<'a>) -> Result<ServerCommand<'a>, Stop<'
             return Ok(ServerCommand::Client(Client::SetName(name)));
         }
         b"setinfo" => return set_info(arguments),
-        b"no-evict" | b"no-touch" => {
+        b"no-evict" => {
             exactly(arguments, 1, "client|no-evict")?;
-            return switch(arguments, &[b"on", b"off"]);
+            switched(arguments)?;
+            return Ok(ServerCommand::Client(Client::Noted));
+        }
+        b"no-touch" => {
+            exactly(arguments, 1, "client|no-touch")?;
+            return Ok(ServerCommand::Client(Client::NoTouch(switched(arguments)?)));
         }
         b"reply" => {
             exactly(arguments, 1, "client|reply")?;
@@ -427,16 +440,15 @@ fn listed_commands<'a>(arguments: &mut Arguments<'a>) -> Result<Commands<'a>, St
     }
 }
 
-/// Accepts one of these words, which changes nothing here.
-fn switch<'a>(
-    arguments: &mut Arguments<'a>,
-    words: &[&[u8]],
-) -> Result<ServerCommand<'a>, Stop<'a>> {
+/// ON, or else OFF.
+fn switched<'a>(arguments: &mut Arguments<'a>) -> Result<bool, Stop<'a>> {
     let word = arguments.next()?;
-    if words.iter().any(|known| word.eq_ignore_ascii_case(known)) {
-        Ok(ServerCommand::Client(Client::Noted))
-    } else {
-        Err(Error::SYNTAX.into())
+    match (
+        word.eq_ignore_ascii_case(b"on"),
+        word.eq_ignore_ascii_case(b"off"),
+    ) {
+        (false, false) => Err(Error::SYNTAX.into()),
+        (on, _) => Ok(on),
     }
 }
 
@@ -566,7 +578,7 @@ fn script<'a>(arguments: &mut Arguments<'a>) -> Result<ServerCommand<'a>, Stop<'
         }
         b"kill" => {
             exactly(arguments, 0, "script|kill")?;
-            Err(Error::NOT_BUSY.into())
+            Ok(ServerCommand::Script(Scripts::Kill))
         }
         b"help" => help(arguments, "SCRIPT", "script|help", SCRIPT),
         _ => Err(sub.unknown()),
@@ -592,18 +604,18 @@ mod tests {
         assert_eq!(scan, expected);
         assert_eq!(refused("SCAN x"), "-ERR invalid cursor\r\n");
         for (written, read) in [
-            ("", Some(0)),
+            ("", None),
             ("-0", Some(0)),
             ("+17", Some(17)),
             ("007", Some(7)),
-            ("-1", Some(u64::MAX)),
-            ("-18446744073709551615", Some(1)),
+            ("-1", None),
+            ("18446744073709551615", Some(u64::MAX)),
             ("18446744073709551616", None),
-            ("-18446744073709551616", None),
             ("-", None),
             ("++1", None),
             ("-+1", None),
-            (" 1", None),
+            (" \t1", Some(1)),
+            ("-01", Some(u64::MAX)),
             ("1 ", None),
             ("0x1", None),
         ] {
@@ -701,8 +713,12 @@ mod tests {
 
     #[test]
     fn what_clients_say_of_themselves_is_checked() {
-        for line in ["CLIENT SETINFO lib-name x", "client setinfo LIB-VER "] {
-            assert_eq!(server(line), ServerCommand::Client(Client::Noted));
+        for (line, fact, text) in [
+            ("CLIENT SETINFO lib-name x", Fact::Library, &b"x"[..]),
+            ("client setinfo LIB-VER ", Fact::LibraryVersion, b""),
+        ] {
+            let expected = Client::SetInfo(fact, text);
+            assert_eq!(server(line), ServerCommand::Client(expected));
         }
         for (line, words) in [
             (

@@ -1,6 +1,8 @@
 //! The names of Redis' commands: those that this server has, with their numbers of arguments, and those that it does
 //! not have because it has plain values only.
 
+use crate::error::Error;
+
 /// A command, before its arguments are parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verb {
@@ -22,7 +24,9 @@ pub(super) enum Verb {
     Dump,
     Echo,
     Eval,
+    EvalRo,
     EvalSha,
+    EvalShaRo,
     Exec,
     Exists,
     Expire,
@@ -140,6 +144,14 @@ macro_rules! commands {
             None
         }
 
+        /// The properties of a command.
+        #[allow(unreachable_patterns, reason = "some commands have two names")]
+        fn flags(verb: Verb) -> &'static [&'static str] {
+            match verb {
+                $(Verb::$verb => $flags,)*
+            }
+        }
+
         const DESCRIBED: &[Described] = &[
             $(Described { name: $name, arity: $arity, flags: $flags, keys: $keys }),*
         ];
@@ -186,6 +198,8 @@ commands! {
     "keys" Keys 2 READ NONE;
     "eval" Eval -3 WRITE NONE;
     "evalsha" EvalSha -3 WRITE NONE;
+    "eval_ro" EvalRo -3 READ NONE;
+    "evalsha_ro" EvalShaRo -3 READ NONE;
     "script" Script -2 ADMIN NONE;
     "scan" Scan -2 READ NONE;
     "randomkey" RandomKey 1 READ NONE;
@@ -257,8 +271,6 @@ const NOT_HERE: &[&str] = &[
     "bzpopmax",
     "bzpopmin",
     "cluster",
-    "eval_ro",
-    "evalsha_ro",
     "failover",
     "fcall",
     "fcall_ro",
@@ -426,6 +438,35 @@ pub(super) fn small<'r>(word: &[u8], room: &'r mut [u8; NAME_LEN_MAX]) -> &'r [u
     place
 }
 
+/// Checks a command of a script. True if it may change something. Errors: it is none, or none for scripts.
+pub fn in_script(words: &[Vec<u8>]) -> Result<bool, Error<'static>> {
+    let name = words.first().map(Vec::as_slice).unwrap_or_default();
+    let entry = match named(name) {
+        Named::Known(entry) => entry,
+        Named::NotHere(name) => return Err(Error::NotHere(name)),
+        Named::Unknown => return Err(Error::SCRIPT_COMMAND_UNKNOWN),
+    };
+    let count = words.len() as i64;
+    let has_words = match entry.arity {
+        least @ ..0 => count >= -least,
+        exact => count == exact,
+    };
+    if !has_words {
+        return Err(Error::SCRIPT_COMMAND_ARITY);
+    }
+    let flags = flags(entry.verb);
+    match entry.verb {
+        Verb::Eval | Verb::EvalSha | Verb::EvalRo | Verb::EvalShaRo => {
+            Err(Error::SCRIPT_COMMAND_FORBIDDEN)
+        }
+        Verb::Publish | Verb::SPublish => Ok(true),
+        Verb::Ping | Verb::Echo | Verb::Time | Verb::Select => Ok(false),
+        _ if flags.contains(&"write") => Ok(true),
+        _ if flags.contains(&"readonly") => Ok(false),
+        _ => Err(Error::SCRIPT_COMMAND_FORBIDDEN),
+    }
+}
+
 /// All commands that this server has.
 pub fn described() -> &'static [Described] {
     DESCRIBED
@@ -458,6 +499,7 @@ mod tests {
             assert!(name.len() <= NAME_LEN_MAX && find(name.as_bytes()).is_none());
         }
     }
+
     #[test]
     fn the_document_names_every_command() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/redis.md");
@@ -465,7 +507,7 @@ mod tests {
         let (_, rest) = text.split_once("\n## What there is\n").unwrap();
         let (table, _) = rest.split_once("\n## ").unwrap();
         let words: Vec<&str> = table
-            .split(|letter: char| !letter.is_ascii_alphanumeric())
+            .split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_')
             .collect();
         for described in described() {
             let name = described.name.to_uppercase();

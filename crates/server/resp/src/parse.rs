@@ -145,7 +145,11 @@ fn command<'a>(
     }
     let command = match management::parse(verb, arguments)? {
         Some(command) => command,
-        None if matches!(verb, Verb::Eval | Verb::EvalSha) => {
+        None if matches!(
+            verb,
+            Verb::Eval | Verb::EvalSha | Verb::EvalRo | Verb::EvalShaRo
+        ) =>
+        {
             scripts::parse(verb, key, arguments, limits)?.into()
         }
         None if matches!(verb, Verb::Publish | Verb::SPublish) => {

@@ -7,7 +7,7 @@ use crate::command::{Eval, ScriptName, ValueCommand};
 use crate::error::Error;
 use crate::names::Verb;
 
-/// EVAL and EVALSHA.
+/// EVAL and EVALSHA, and the same for scripts that only read.
 pub(super) fn parse<'a>(
     verb: Verb,
     key: &mut &'a [u8],
@@ -16,7 +16,7 @@ pub(super) fn parse<'a>(
 ) -> Result<ValueCommand<'a>, Stop<'a>> {
     let script = arguments.next()?;
     let script = match verb {
-        Verb::Eval => ScriptName::Text(script),
+        Verb::Eval | Verb::EvalRo => ScriptName::Text(script),
         _ => ScriptName::Sha1(script),
     };
     let keys = arguments.integer()?;
@@ -33,6 +33,8 @@ pub(super) fn parse<'a>(
     Ok(ValueCommand::Eval(Eval {
         script,
         key: has_key.then_some(*key),
+        keys: keys as usize,
+        read_only: matches!(verb, Verb::EvalRo | Verb::EvalShaRo),
         arguments: arguments.values_of_script(limits.value_max)?,
     }))
 }

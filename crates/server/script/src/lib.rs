@@ -42,6 +42,7 @@ mod tree;
 mod value;
 
 pub use library::{Library, Name};
+pub use number::as_argument;
 pub use parser::COMMANDS;
 pub use run::{Calls, Failure, Ran};
 pub use texts::integer;

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mio::{Events, Poll, Token, Waker};
-use nix::sys::socket::{getsockopt, sockopt};
 use nuthatch_commands::protocols;
 use nuthatch_protocol::encode::Crowd;
 use nuthatch_security::guesses::Origin;
@@ -21,6 +20,7 @@ use nuthatch_state::worker::Arrival;
 
 use crate::listen::Listener;
 use crate::rejected::Rejected;
+use crate::sys::peer;
 
 const WAKE: Token = Token(usize::MAX);
 
@@ -180,12 +180,13 @@ impl Acceptor {
             Ok(tls) => tls,
             Err(error) => return tracing::warn!(%error, "a TLS session"),
         };
+        let local = socket.local();
         let stream = Stream::new(socket, tls);
         let fd = stream.as_fd().as_raw_fd();
         tracing::debug!("<{fd} new client connected from {peer}");
         shared.telemetry.accepting.total_connections.bump();
         let now = shared.clock.now();
-        let info = shared.telemetry.registry.enter(peer, number, now);
+        let info = shared.telemetry.registry.enter(peer, local, number, now);
         let worker = shared
             .workers
             .iter()
@@ -248,8 +249,7 @@ impl Acceptor {
         let Socket::Unix(socket) = socket else {
             return Ok(());
         };
-        let peer = getsockopt(socket, sockopt::PeerCredentials);
-        let peer = peer.map_err(|error| error.to_string())?.uid();
+        let peer = peer::user(socket).map_err(|error| error.to_string())?;
         let is_own = peer == 0 || peer == nix::unistd::geteuid().as_raw();
         match is_own || self.shared.live.load().lets_user(peer) {
             true => Ok(()),

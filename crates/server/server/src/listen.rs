@@ -7,6 +7,7 @@ use std::path::Path;
 
 use mio::event::Source;
 use mio::{Interest, Registry, Token};
+use nix::sys::socket::{getsockopt, sockopt};
 use nuthatch_settings::config::{Listen, ListenAddress, Protocol, Verify};
 use nuthatch_state::stream::Socket as Connected;
 use nuthatch_state::telemetry::Address;
@@ -313,7 +314,7 @@ pub(crate) fn inherit_tcp(fd: i32) -> io::Result<mio::net::TcpListener> {
 /// Listens by a socket that another process has bound.
 fn adopt(socket: Socket) -> io::Result<Bound> {
     let wrong = |why: &str| io::Error::new(io::ErrorKind::InvalidInput, why.to_owned());
-    if !socket.is_listener()? {
+    if !getsockopt(&socket, sockopt::AcceptConn)? {
         return Err(wrong("not a listening socket"));
     }
     socket.set_nonblocking(true)?;

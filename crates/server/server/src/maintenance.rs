@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use nuthatch_base::memory::reserve;
 use nuthatch_engine::counters::Counter;
 use nuthatch_engine::request::PREFIX_LEN_MAX;
-use nuthatch_engine::{AnyHandle, Engine, Handle, note_sleep};
+use nuthatch_engine::{AnyHandle, Engine, Handle, Time, note_sleep};
 use nuthatch_state::server_state::ServerState;
 use nuthatch_state::system;
 use nuthatch_state::telemetry::counters::WorkerCounters;
@@ -47,9 +47,11 @@ pub(crate) fn run(shared: &Arc<ServerState>) {
     let mut refusals = Refusals::default();
     let mut leftovers = Leftovers::default();
     while !shared.shutdown.is_requested() {
-        let more = step(shared, &mut handle, &mut leftovers);
+        // Who is told is told of what the engine has swept.
+        let now = shared.clock.now();
+        let more = step(shared, &mut handle, &mut leftovers, now);
         publish_growth(shared, &mut index);
-        tell_gone(shared);
+        tell_gone(shared, now);
         refusals.log_first(shared);
         trims.look(shared);
         end_want(shared);
@@ -61,25 +63,27 @@ pub(crate) fn run(shared: &Arc<ServerState>) {
 }
 
 /// Takes a step, unless the server pauses: items must not move during a pause. True if there is more to do at once.
-fn step(shared: &ServerState, handle: &mut AnyHandle, leftovers: &mut Leftovers) -> bool {
+fn step(
+    shared: &ServerState,
+    handle: &mut AnyHandle,
+    leftovers: &mut Leftovers,
+    now: Time,
+) -> bool {
     let Some(_step) = shared.pause.step_behind_the_scenes() else {
         return false;
     };
     shared.telemetry.maintenance_steps.bump();
     note_sleep();
-    let more = handle.maintain(shared.clock.now(), BUDGET);
+    let more = handle.maintain(now, BUDGET);
     leftovers.step(shared, handle) || more
 }
 
 /// Tells the clients that track keys of those that have expired, and of a delayed flush that has come.
-fn tell_gone(shared: &ServerState) {
-    let (watchers, now) = (&shared.telemetry.watchers, shared.clock.now());
+fn tell_gone(shared: &ServerState, now: Time) {
     if shared.last_flush.take_due(now) {
-        watchers.note_flush();
+        shared.note_flush();
     }
-    if watchers.wanted().has(Kind::Changes) {
-        watchers.tracking.sweep(now.0.into());
-    }
+    shared.tracking.sweep(now.0.into());
 }
 
 /// Takes back the reserve of memory that was opened when the system refused some. Meanwhile connections may hold less.

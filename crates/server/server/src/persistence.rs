@@ -21,7 +21,7 @@ use nuthatch_state::server_state::ServerState;
 use nuthatch_state::shutdown::Shutdown;
 
 use crate::handover::taking::Successor;
-use crate::systemd::{self, NotifyState};
+use crate::sys::systemd::{self, NotifyState};
 
 /// The exclusive right of this process to use a file of a restart.
 pub(crate) struct Claim {

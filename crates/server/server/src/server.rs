@@ -104,8 +104,7 @@ impl Server {
         }
         let shared = ServerState::new(config, engine, addresses.clone(), workers, shutdown.clone());
         let shared = Arc::new(shared);
-        let watchers = Arc::clone(&shared.telemetry.watchers);
-        shared.engine.report_evictions(watchers);
+        shared.engine.report_evictions(shared.witness());
         let mut copies = match shared.config.handover {
             Some(_) => copy_all(&listeners, &datagrams)?,
             None => Vec::new(),

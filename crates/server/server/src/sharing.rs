@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use mio::net::{UnixListener, UnixStream};
 use mio::{Events, Interest, Poll, Token, Waker};
-use nix::sys::socket::{ControlMessage, MsgFlags, getsockopt, sendmsg, sockopt};
+use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 use nuthatch_base::memory::shared::{self, HUGE_PAGES};
 use nuthatch_engine::hints::Hints;
 use nuthatch_engine::sharing::{HELLO_BYTES, Sharing, answer, check_hello};
@@ -22,6 +22,7 @@ use nuthatch_state::server_state::ServerState;
 use nuthatch_state::shutdown::Shutdown;
 use slab::Slab;
 
+use crate::sys::peer;
 use crate::unix_path::{Replaced, UnixPath};
 
 /// How long a client may take for its message.
@@ -56,7 +57,8 @@ pub(crate) struct Endpoint {
 /// A connected process.
 struct Client {
     stream: UnixStream,
-    process: i32,
+    /// Of its process.
+    user: u32,
     since: Instant,
     /// What it has said so far.
     said: Vec<u8>,
@@ -195,9 +197,7 @@ impl Endpoint {
 
     /// Admits a client that has not said anything yet. Errors: why not, which it is told as well.
     fn enter(&mut self, mut stream: UnixStream, shared: &ServerState) -> Result<(), String> {
-        let credentials = getsockopt(&stream, sockopt::PeerCredentials);
-        let credentials = credentials.map_err(|error| error.to_string())?;
-        let (user, process) = (credentials.uid(), credentials.pid());
+        let user = peer::user(&stream).map_err(|error| error.to_string())?;
         let is_own = user == 0 || user == nix::unistd::geteuid().as_raw();
         let refusal = if !is_own && !shared.live.load().lets_user(user) {
             Some("processes of this user may not read this server's memory (-o unix_peers)")
@@ -208,7 +208,7 @@ impl Endpoint {
         };
         if let Some(words) = refusal {
             let _ = send(&stream, &answer(Some(words)), &[]);
-            return Err(format!("process {process} of user {user}: {words}"));
+            return Err(format!("a process of user {user}: {words}"));
         }
         let entry = self.clients.vacant_entry();
         self.poll
@@ -217,7 +217,7 @@ impl Endpoint {
             .map_err(|error| error.to_string())?;
         entry.insert(Client {
             stream,
-            process,
+            user,
             since: Instant::now(),
             said: Vec::with_capacity(HELLO_BYTES),
             hints: None,
@@ -231,9 +231,9 @@ impl Endpoint {
             return;
         };
         if let Err(why) = client.hear(&self.memory) {
-            let process = client.process;
+            let user = client.user;
             if !why.is_empty() {
-                tracing::warn!(process, "a reader of shared memory is dropped: {why}");
+                tracing::warn!(user, "a reader of shared memory is dropped: {why}");
             }
             self.clients.remove(id);
         }
@@ -243,9 +243,9 @@ impl Endpoint {
         self.clients.retain(|_, client| {
             let stays = client.hints.is_some() || client.since.elapsed() < PATIENCE;
             if !stays {
-                let process = client.process;
+                let user = client.user;
                 tracing::warn!(
-                    process,
+                    user,
                     "a reader of shared memory is dropped: it said nothing"
                 );
             }
@@ -276,7 +276,7 @@ impl Client {
                     return Err(why.to_owned());
                 }
                 self.welcome(memory).map_err(|error| error.to_string())?;
-                tracing::info!(process = self.process, "a process reads the memory");
+                tracing::info!(user = self.user, "a process reads the memory");
             }
         }
     }
@@ -300,7 +300,7 @@ fn send(stream: &UnixStream, message: &[u8], descriptors: &[RawFd]) -> io::Resul
         stream.as_raw_fd(),
         &[IoSlice::new(message)],
         control.as_slice(),
-        MsgFlags::MSG_NOSIGNAL,
+        MsgFlags::empty(),
         None,
     )?;
     match sent == message.len() {

@@ -8,18 +8,17 @@ use nuthatch_state::shutdown::Shutdown;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU};
 use signal_hook::iterator::Signals as Incoming;
 
-/// Signals that request the stop. SIGUSR1 is memcached's graceful stop. SIGQUIT, SIGXCPU and SIGPWR would end the process
-/// without its items being written: by a key of the terminal or an image's STOPSIGNAL, a second before the hard limit of
-/// processor time, and when the power fails or the manager of a container stops it.
-const STOPPING: &[c_int] = &[
-    SIGTERM,
-    SIGINT,
-    SIGUSR1,
-    SIGQUIT,
-    SIGXCPU,
-    #[cfg(target_os = "linux")]
-    libc::SIGPWR,
-];
+use crate::sys::signals as sys;
+
+/// Signals that request the stop, beside those of one system alone. SIGUSR1 is memcached's graceful stop. SIGQUIT and
+/// SIGXCPU would end the process without its items being written: by a key of the terminal or an image's STOPSIGNAL, and
+/// a second before the hard limit of processor time. (So would SIGPWR on Linux.)
+const STOPPING: &[c_int] = &[SIGTERM, SIGINT, SIGUSR1, SIGQUIT, SIGXCPU];
+
+/// All signals that request the stop.
+fn stopping() -> impl Iterator<Item = &'static c_int> {
+    STOPPING.iter().chain(sys::STOPPING)
+}
 
 /// Signals that would end or stop the process, and that mean nothing to a server:
 ///
@@ -27,7 +26,6 @@ const STOPPING: &[c_int] = &[
 /// * SIGALRM, SIGVTALRM, SIGPROF: a timer that the process before an exec has set runs on.
 /// * SIGIO (SIGPOLL): a descriptor that the process was given reports events.
 /// * SIGTTOU and SIGTTIN: a server in the background of a terminal writes its log there (`stty tostop`).
-/// * SIGSTKFLT: no system raises it.
 ///
 /// SIGPIPE is not among them: Rust's runtime ignores it before `main`, so that a write to a socket whose client has
 /// closed is an error like any other.
@@ -39,22 +37,13 @@ const MEANINGLESS: &[c_int] = &[
     libc::SIGIO,
     libc::SIGTTOU,
     libc::SIGTTIN,
-    #[cfg(all(
-        target_os = "linux",
-        any(target_arch = "x86_64", target_arch = "aarch64")
-    ))]
-    libc::SIGSTKFLT,
 ];
 
 /// Ignores the signals that mean nothing to a server, those of real time among them: a stray one must not cost all items.
 /// For a program that is a server and nothing else, before it writes its first file, and before a library that it starts
 /// catches signals of its own.
 pub fn ignore_meaningless() {
-    #[cfg(target_os = "linux")]
-    let real_time = libc::SIGRTMIN()..=libc::SIGRTMAX();
-    #[cfg(not(target_os = "linux"))]
-    let real_time = std::iter::empty();
-    for signal in MEANINGLESS.iter().copied().chain(real_time) {
+    for signal in MEANINGLESS.iter().copied().chain(sys::meaningless()) {
         ignore(signal);
     }
 }
@@ -77,7 +66,7 @@ impl Signals {
     /// Catches the signals. Signals that arrive before [`Signals::serve`] wait for it, so that a server that gets a
     /// signal to stop while it starts leaves no socket behind.
     pub fn catch() -> io::Result<Self> {
-        Incoming::new(STOPPING.iter().chain(&[SIGUSR2, SIGHUP])).map(Self)
+        Incoming::new(stopping().chain(&[SIGUSR2, SIGHUP])).map(Self)
     }
 
     /// Starts a thread that calls `hang_up` at each SIGHUP and `save` at each SIGUSR2, and requests the stop at any of the
@@ -102,7 +91,7 @@ impl Signals {
                     if heard.is_err() {
                         tracing::error!(signal, "a fault of the server; please report it");
                     }
-                    if STOPPING.contains(&signal) {
+                    if stopping().any(|stopping| *stopping == signal) {
                         shutdown.request();
                     }
                 }

@@ -1,15 +1,15 @@
 //! The file of a unix socket. Only the process that made it, or took it over, removes it.
 
-use std::fs::{self, OpenOptions, Permissions};
+use std::fs;
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use nix::sys::stat::{Mode, fchmod};
 use socket2::{Domain, SockAddr, Socket, Type};
+
+use crate::sys::bound;
 
 /// Error text for a file that is in the way.
 const NO_SOCKET: &str = "something is there that is no socket";
@@ -36,13 +36,9 @@ impl UnixPath {
             Ok(_) => return Err(io::Error::new(io::ErrorKind::AlreadyExists, NO_SOCKET)),
             Err(_) => {}
         }
-        let mode = mode & 0o777;
         let socket = unconnected()?;
-        // The file gets the permissions of the socket, less the process's mask: at no moment more than it is to have.
-        fchmod(&socket, Mode::from_bits_truncate(mode))?;
-        socket.bind(&SockAddr::unix(path)?)?;
+        bound::bind(&socket, path, mode & 0o777)?;
         let made = Self::of(path, Arc::new(true.into()));
-        set_mode(path, mode)?;
         socket.listen(backlog)?;
         Ok((socket, made))
     }
@@ -110,29 +106,6 @@ impl Drop for Replaced {
     }
 }
 
-/// Gives the file of a socket these permissions, if the mask has taken some away.
-///
-/// Whoever may write into the folder can put a link there at any moment, or another name of somebody else's socket. So
-/// the file is opened first, without following a link and without any right to it, and what is looked at and changed
-/// from then on is that file, whatever its name leads to.
-fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_PATH | libc::O_NOFOLLOW)
-        .open(path)?;
-    let there = file.metadata()?;
-    if !there.file_type().is_socket() || there.nlink() != 1 {
-        let words = "another process has put something else there";
-        return Err(io::Error::new(io::ErrorKind::ResourceBusy, words));
-    }
-    if there.mode() & 0o777 == mode {
-        return Ok(());
-    }
-    // No call changes the permissions of such a descriptor before Linux 6.6, except by this name of it.
-    let name = format!("/proc/self/fd/{}", file.as_raw_fd());
-    fs::set_permissions(name, Permissions::from_mode(mode))
-}
-
 /// A socket that blocks no call.
 pub(crate) fn unconnected() -> io::Result<Socket> {
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
@@ -167,28 +140,13 @@ mod tests {
     }
 
     #[test]
-    fn permissions_are_those_asked_for_and_of_no_other_file() {
+    fn permissions_are_those_asked_for() {
         let path = free("mode");
         // The usual mask, 022, takes some of the last ones away.
         for mode in [0o600, 0o700, 0o750, 0o777] {
             let (_socket, made) = UnixPath::listen(&path, mode, 4).unwrap();
             assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, mode);
             made.remove();
-        }
-        // What somebody put in the place of the socket.
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
-        fs::write(at("victim"), "").unwrap();
-        fs::set_permissions(at("victim"), Permissions::from_mode(0o600)).unwrap();
-        let (_socket, _) = UnixPath::listen(&at("socket"), 0o600, 4).unwrap();
-        std::os::unix::fs::symlink(at("victim"), at("link")).unwrap();
-        std::os::unix::fs::symlink(at("socket"), at("link to a socket")).unwrap();
-        fs::hard_link(at("socket"), at("second name")).unwrap();
-        for name in ["victim", "link", "link to a socket", "second name"] {
-            assert!(set_mode(&at(name), 0o777).is_err(), "{name}");
-        }
-        for name in ["victim", "socket"] {
-            assert_eq!(fs::metadata(at(name)).unwrap().mode() & 0o777, 0o600);
         }
     }
 

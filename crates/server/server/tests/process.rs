@@ -169,7 +169,7 @@ fn deaf() {
     // holes: buffers grow, shrink, and go back to the arena of another thread than the one that is short.
     const BOUND: usize = MEMORY;
     // Both sides need this many descriptors.
-    let files = raise_file_limit(CONNECTIONS as u64 + 200).unwrap() as usize;
+    let files = raise_file_limit(CONNECTIONS as u64 + 200) as usize;
     let count = 1500.min(files - 200);
     let process = Process::start(files);
     let mut good = Client::tcp(process.address);

@@ -177,6 +177,11 @@ settings! {
             name: "enable-shutdown", short: Some('A'), manual: "allow the `shutdown` command",
             stats: &[("shutdown_command", |now| yes_no(now.live.allow_shutdown))],
         }
+        lua: Switch => fixed lua: bool,
+        "Run scripts of Redis' clients in Lua. Such a script has the engine to itself until it ends: see docs/redis.md" {
+            name: "lua",
+            manual: "run [scripts in Lua](redis.md#lua). While one runs, nobody else is served",
+        }
         enable_largepages: Switch,
         "Accepted for compatibility with memcached, without effect: large memory pages are used wherever the system has \
          them" {
@@ -377,6 +382,21 @@ settings! {
                      for many clients. One more gets an error and is closed, with a line in the log; `rejected_by_address` \
                      counts it. Unix sockets have no address",
             stats: &[("conns_per_address", shown::address_connections_max)],
+        }
+        lua_steps: Number<u32> => live lua_steps: NonZeroU32,
+        "with --lua: millions of steps after which a script is ended" {
+            value: "NUM", default: "200", range: Some(Range::new(1, 1_000_000)),
+            manual: "with `--lua`: millions of [steps](redis.md#lua) after which a script is ended",
+        }
+        lua_memory: Number<u32> => live lua_memory: NonZeroU32,
+        "with --lua: megabytes of memory of the scripts of a thread, beside -m" {
+            value: "MEGABYTES", default: "16", range: Some(Range::new(1, 1024)),
+            manual: "with `--lua`: megabytes of memory that the scripts of a thread may have, beside `-m`",
+        }
+        lua_busy: Number<u32> => live lua_busy: Duration,
+        "with --lua: seconds after which others hear BUSY while a script runs" {
+            value: "SECONDS", default: "5", range: Some(Range::new(1, 3600)),
+            manual: "with `--lua`: seconds after which other clients hear that the server is [busy](redis.md#lua)",
         }
         disable_admin: ActionList => live disabled_actions: Actions,
         "refuse commands that change the server for all: verbosity, cache_memlimit, CONFIG SET, refresh_certs, stats \

@@ -50,6 +50,8 @@ pub struct Databases {
     used: AtomicU32,
     /// The last generation. Held during a change.
     generation: Mutex<u32>,
+    /// How often each database was swapped. Written with Release behind the namespaces, read with Acquire before them.
+    swaps: [AtomicU32; DATABASES],
     /// How often a namespace was taken from its database.
     emptied: AtomicU32,
     /// How often items were left, and how often the last sweep of such items knew of.
@@ -74,6 +76,7 @@ impl Default for Databases {
             namespaces: Mapping::default().0.map(|its| AtomicU32::new(its.number())),
             used: AtomicU32::new(0),
             generation: Mutex::new(0),
+            swaps: Default::default(),
             emptied: AtomicU32::new(0),
             left: AtomicU32::new(0),
             swept: AtomicU32::new(0),
@@ -137,6 +140,16 @@ impl Databases {
         let (left, right) = (self.namespace(one), self.namespace(other));
         self.set(&changing, one, right);
         self.set(&changing, other, left);
+        for database in [one, other] {
+            // Release: pairs with the Acquire in `swaps`.
+            self.swaps[database].fetch_add(1, Ordering::Release);
+        }
+    }
+
+    /// How often a database was swapped. The namespace that it has behind this may be of a later swap, not of an earlier one.
+    pub fn swaps(&self, database: usize) -> u32 {
+        // Acquire: pairs with the Release in `swap`.
+        self.swaps[database].load(Ordering::Acquire)
     }
 
     /// FLUSHDB, but for the flush that the caller may have to make. The caller has the engine to itself: a request that

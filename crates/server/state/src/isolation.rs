@@ -13,6 +13,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use nuthatch_base::sync::mutex::{Mutex, MutexGuard};
 
@@ -36,7 +37,31 @@ impl WorkerLock {
             false => Some(self.mutex.lock()),
         }
     }
+
+    /// True if its worker has the engine to itself. Only the worker calls this.
+    pub fn has_all(&self) -> bool {
+        self.all.load(Ordering::Relaxed)
+    }
+
+    /// The same as `take`, unless `gives_up` says, asked each millisecond, that the wait is too long.
+    pub fn take_unless(&self, gives_up: impl Fn() -> bool) -> Option<Option<MutexGuard<'_, ()>>> {
+        if self.all.load(Ordering::Relaxed) {
+            return Some(None);
+        }
+        loop {
+            if let Some(guard) = self.mutex.try_lock() {
+                return Some(Some(guard));
+            }
+            if gives_up() {
+                return None;
+            }
+            std::thread::sleep(STEP);
+        }
+    }
 }
+
+/// How long a worker sleeps that may give up waiting.
+pub const STEP: Duration = Duration::from_millis(1);
 
 /// All workers' locks: until this is dropped, the engine executes nothing for other workers.
 pub struct Isolation<'s> {

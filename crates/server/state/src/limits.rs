@@ -1,11 +1,11 @@
 //! What the machine or its container gives of what the settings ask for. A server does with less, and warns: what
 //! `stats` shows is what holds.
 
-use std::fs;
 use std::num::NonZeroUsize;
 
 use nuthatch_base::memory::group;
 
+use crate::sys::{backlog_max, memory_of_machine};
 use crate::system::{OTHER_FILES, raise_file_limit};
 use nuthatch_settings::config::Config;
 
@@ -20,7 +20,7 @@ pub fn keep_to(config: &mut Config, memory_limit: u64) {
         tracing::warn!("-b {asked}: the system allows {most} (net.core.somaxconn)");
         config.backlog = most;
     }
-    if let Some(words) = too_much_memory(memory_limit, group::limit(), of_machine()) {
+    if let Some(words) = too_much_memory(memory_limit, group::limit(), memory_of_machine()) {
         tracing::warn!("{words}");
     }
 }
@@ -29,22 +29,17 @@ pub fn keep_to(config: &mut Config, memory_limit: u64) {
 /// there is room.
 pub fn connections(asked: NonZeroUsize, threads: NonZeroUsize) -> NonZeroUsize {
     let wanted = (asked.get() as u64).saturating_add(OTHER_FILES);
-    match raise_file_limit(wanted) {
-        Ok(limit) if limit < wanted => {
-            let room = room(limit, threads).min(asked);
-            if room < asked {
-                tracing::warn!(
-                    "-c {asked}: the process may have {limit} file descriptors, enough for {room} connections (ulimit -n)"
-                );
-            }
-            room
-        }
-        Ok(_) => asked,
-        Err(error) => {
-            tracing::warn!(%error, "the limit of file descriptors is unknown");
-            asked
-        }
+    let limit = raise_file_limit(wanted);
+    if limit >= wanted {
+        return asked;
     }
+    let room = room(limit, threads).min(asked);
+    if room < asked {
+        tracing::warn!(
+            "-c {asked}: the process may have {limit} file descriptors, enough for {room} connections (ulimit -n)"
+        );
+    }
+    room
 }
 
 /// Descriptors of a server besides those of its workers and connections: standard streams, the log, signals,
@@ -59,22 +54,6 @@ fn room(descriptors: u64, threads: NonZeroUsize) -> NonZeroUsize {
     let others = SERVER_FILES + WORKER_FILES * threads.get() as u64;
     let left = descriptors.saturating_sub(others);
     NonZeroUsize::new(left as usize).unwrap_or(NonZeroUsize::MIN)
-}
-
-/// The most connections that the kernel queues for a listener, if it tells.
-fn backlog_max() -> Option<u32> {
-    let text = fs::read_to_string("/proc/sys/net/core/somaxconn").ok()?;
-    text.trim().parse().ok()
-}
-
-/// Bytes of the machine's memory.
-fn of_machine() -> Option<u64> {
-    let text = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
-    Some(kibibytes << 10)
 }
 
 /// Bytes that a server with this memory limit has when it is full, at most.

@@ -4,19 +4,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use nuthatch_base::memory::reserve;
+use nuthatch_channels::bounds::Bounds;
 use nuthatch_channels::channels::Channels;
-use nuthatch_channels::mailbox::Bounds;
+use nuthatch_channels::tracking::Tracking;
 use nuthatch_engine::{AnyEngine, Clock, Engine, Time};
 use nuthatch_script::Library;
 use nuthatch_settings::config::{By, Config, Protocol};
 
 use crate::accounts::Accounts;
 use crate::databases::Databases;
+use crate::hold::Hold;
 use crate::last_flush::LastFlush;
 use crate::live::{Live, LiveCell};
 use crate::noted::Noted;
 use crate::pause::Pause;
 use crate::saves::Saves;
+use crate::scripting::Scripting;
 use crate::security::Security;
 use crate::shutdown::Shutdown;
 use crate::telemetry::connections::{Info, Peer};
@@ -24,6 +27,7 @@ use crate::telemetry::counters::Totals;
 use crate::telemetry::{Address, Telemetry};
 use crate::uploads::Share;
 use crate::walks::Walks;
+use crate::witness::Witness;
 use crate::worker::SharedWorker;
 
 /// One server: its engine, its settings, its threads and what they share.
@@ -46,6 +50,8 @@ pub struct ServerState {
     pub shutdown: Shutdown,
     /// The pause while another process takes over.
     pub pause: Pause,
+    /// What clients' requests wait for.
+    pub hold: Hold,
     /// Who may use it.
     pub security: Security,
     /// What clients can make grow, and the bounds of that.
@@ -62,12 +68,16 @@ pub struct ServerState {
     pub last_flush: LastFlush,
     /// The channels of Redis' clients.
     pub channels: Arc<Channels>,
+    /// The keys that Redis' clients track.
+    pub tracking: Arc<Tracking>,
     /// The limits on what waits for clients that are sent something unasked.
     pub mail_bounds: Arc<Bounds>,
     /// Settings that Redis' clients set, and that change nothing.
     pub noted: Noted,
     /// The scripts of Redis' clients.
     pub scripts: Library,
+    /// Those of Lua.
+    pub scripting: Scripting,
 }
 
 impl ServerState {
@@ -81,7 +91,9 @@ impl ServerState {
     ) -> Self {
         let telemetry = Telemetry::new(config.count_prefixes);
         let memory = engine.stats().memory_limit;
-        telemetry.watchers.tracking.suit(memory);
+        let (tracking, mail_bounds) = (Tracking::default(), Bounds::default());
+        tracking.suit(memory);
+        mail_bounds.suit(memory);
         Self {
             clock: Clock::start(),
             live: LiveCell::new(Live::from(&config)),
@@ -90,6 +102,7 @@ impl ServerState {
             workers,
             shutdown,
             pause: Pause::default(),
+            hold: Hold::default(),
             security: Security::new(&mut config),
             accounts: Accounts::new(config.connections_max.get(), &engine),
             telemetry,
@@ -98,17 +111,36 @@ impl ServerState {
             databases: Databases::default(),
             last_flush: LastFlush::default(),
             channels: Arc::default(),
-            mail_bounds: Arc::default(),
+            tracking: Arc::new(tracking),
+            mail_bounds: Arc::new(mail_bounds),
             noted: Noted::default(),
             scripts: Library::default(),
+            scripting: Scripting::default(),
             engine,
             config,
         }
     }
 
+    /// Who is told of items that the engine evicts.
+    pub fn witness(&self) -> Arc<Witness> {
+        Arc::new(Witness {
+            watchers: Arc::clone(&self.telemetry.watchers),
+            tracking: Arc::clone(&self.tracking),
+        })
+    }
+
     /// The addresses at which clients of the protocols that `is_it` accepts are served.
     pub fn addresses_of(&self, is_it: impl Fn(Protocol) -> bool) -> impl Iterator<Item = &Address> {
         addresses_of(&self.addresses, is_it)
+    }
+
+    /// True if a script of Lua runs for so long that others are told.
+    pub fn is_busy(&self) -> bool {
+        self.config.lua
+            && self
+                .scripting
+                .running
+                .is_longer_than(self.live.load().lua_busy)
     }
 
     /// Open connections of all workers.
@@ -157,6 +189,7 @@ impl ServerState {
         let memory = self.engine.stats().memory_limit;
         self.telemetry
             .notify_watchers(format_args!("type=memory_limit bytes={memory}"));
+        self.mail_bounds.suit(memory);
         self.set_bounds();
     }
 
@@ -179,8 +212,8 @@ impl ServerState {
         Some(begun.share)
     }
 
-    /// Makes all items that exist at `at` expire then, in all databases.
-    pub fn flush(&self, now: Time, at: Time) {
+    /// Makes all items that exist at `at` expire then, in all databases. Returns how many clients are told of that now.
+    pub fn flush(&self, now: Time, at: Time) -> usize {
         self.engine.flush(now, at);
         let is_due = self.last_flush.set(now, at);
         if at <= now {
@@ -190,8 +223,17 @@ impl ServerState {
         self.telemetry
             .notify_watchers(format_args!("type=flush_all delay={delay}"));
         // Last: who reads again when it is told must find nothing of before.
-        if at <= now || is_due {
-            self.telemetry.watchers.note_flush();
+        match at <= now || is_due {
+            true => self.note_flush(),
+            false => 0,
+        }
+    }
+
+    /// Tells the clients that track keys that all are gone, or may have changed. Returns how many they are.
+    pub fn note_flush(&self) -> usize {
+        match self.tracking.is_used() {
+            true => self.tracking.flushed(),
+            false => 0,
         }
     }
 

@@ -1,7 +1,7 @@
 //! A connection's socket, TCP or unix, with TLS or without, behind one interface.
 
 use std::io::{self, IoSlice, Read, Write};
-use std::net::Shutdown;
+use std::net::{Shutdown, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use mio::event::Source;
@@ -23,6 +23,14 @@ pub enum Socket {
 }
 
 impl Socket {
+    /// The address of this side. `None` for a unix socket.
+    pub fn local(&self) -> Option<SocketAddr> {
+        match self {
+            Socket::Tcp(stream) => stream.local_addr().ok(),
+            Socket::Unix(_) => None,
+        }
+    }
+
     fn source(&mut self) -> &mut dyn Source {
         match self {
             Socket::Tcp(stream) => stream,

@@ -1,10 +1,11 @@
-//! Calls to the operating system: processor time, file descriptors, unacknowledged bytes of sockets, memory that the
-//! allocator keeps.
+//! Calls to the operating system: processor time, file descriptors, and what only some systems tell.
 
-use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+pub use crate::sys::{resident_bytes, trim_memory, untaken};
 
 /// The most rejected connections that are kept at a time until their clients have read why.
 pub const REJECTED_MAX: usize = 64;
@@ -27,72 +28,31 @@ pub fn cpu_time() -> Option<(Duration, Duration)> {
     Some((duration(usage.ru_utime), duration(usage.ru_stime)))
 }
 
-/// Memory that the process holds.
-pub fn resident_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
-    let kilobytes: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
-    Some(kilobytes << 10)
-}
-
 /// Lets the process open `wanted` files, or as many as it may. Returns how many.
-pub fn raise_file_limit(wanted: u64) -> io::Result<u64> {
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
-    // SAFETY: `limit` is a valid place for one rlimit.
-    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } != 0 {
-        return Err(io::Error::last_os_error());
+pub fn raise_file_limit(wanted: u64) -> u64 {
+    // No number stands for no limit.
+    let reaches = |limit: Option<u64>| limit.is_none_or(|limit| limit >= wanted);
+    let before = getrlimit(Resource::Nofile);
+    if reaches(before.current) {
+        return before.current.unwrap_or(u64::MAX);
     }
-    if limit.rlim_cur >= wanted {
-        return Ok(limit.rlim_cur);
-    }
-    let before = limit;
-    limit.rlim_cur = wanted;
-    limit.rlim_max = limit.rlim_max.max(wanted);
+    let hard = before.maximum.map(|hard| hard.max(wanted));
+    let allowed = before.maximum.map_or(wanted, |hard| hard.min(wanted));
     // Only a privileged process may exceed the hard limit. This is tried first.
-    for attempt in [
-        limit,
-        libc::rlimit {
-            rlim_cur: before.rlim_max.min(wanted),
-            ..before
-        },
-    ] {
-        // SAFETY: `attempt` is a valid rlimit.
-        if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &attempt) } == 0 {
-            return Ok(attempt.rlim_cur);
+    for (current, maximum) in [(wanted, hard), (allowed, before.maximum)] {
+        let attempt = Rlimit {
+            current: Some(current),
+            maximum,
+        };
+        if setrlimit(Resource::Nofile, attempt).is_ok() {
+            return current;
         }
     }
-    Ok(before.rlim_cur)
+    before.current.unwrap_or(u64::MAX)
 }
 
 /// Descriptors that the process needs besides its connections.
 pub const OTHER_FILES: u64 = 64 + REJECTED_MAX as u64 + METRICS_CLIENTS_MAX as u64;
-
-/// Bytes that were written to this TCP socket and that the other side has not acknowledged. `None` if the
-/// kernel does not tell.
-pub fn untaken(socket: BorrowedFd<'_>) -> Option<usize> {
-    let mut bytes: libc::c_int = 0;
-    // SAFETY: TIOCOUTQ stores one int at the place it is given, which is `bytes`.
-    let status = unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &mut bytes) };
-    if status == 0 {
-        usize::try_from(bytes).ok()
-    } else {
-        None
-    }
-}
-
-/// Returns whole pages of freed memory to the kernel. The allocator keeps them otherwise, because memory behind them is
-/// in use.
-pub fn trim_memory() {
-    // Other C libraries than glibc have no such call, and less need of it.
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    // SAFETY: it touches only what is free, under the allocator's own locks.
-    unsafe {
-        libc::malloc_trim(0);
-    }
-}
 
 #[cfg(test)]
 mod tests {
@@ -106,8 +66,8 @@ mod tests {
 
     #[test]
     fn a_limit_that_is_high_enough_stays() {
-        let now = raise_file_limit(1).unwrap();
+        let now = raise_file_limit(1);
         assert!(now > 1);
-        assert_eq!(raise_file_limit(now).unwrap(), now);
+        assert_eq!(raise_file_limit(now), now);
     }
 }

@@ -24,8 +24,8 @@ pub struct SharedWorker {
     arrivals: Mutex<Vec<Arrival>>,
     /// Connections that have output to make by themselves.
     calls: Mutex<Vec<usize>>,
-    /// Connections that are to be closed, with their serials.
-    endings: Mutex<Vec<(usize, u64)>>,
+    /// What is to be done with which connections.
+    errands: Mutex<Vec<Errand>>,
     waker: Arc<Waker>,
     connections: AtomicUsize,
     /// Held while the engine executes something for the worker.
@@ -88,13 +88,35 @@ pub struct Arrival {
     pub login: bool,
 }
 
+/// What another thread asks a worker to do with a connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Errand {
+    /// The connection's id at the worker.
+    pub connection: usize,
+    /// Its number. Another connection may have its id by now.
+    pub serial: u64,
+    /// What to do.
+    pub what: What,
+}
+
+/// See [`Errand`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// To close it: another client has ended it (CLIENT KILL).
+    Close,
+    /// To close it: it had no room for what it was sent unasked.
+    CloseSlow,
+    /// To open its mailbox: another client redirects to it what it is told (CLIENT TRACKING).
+    OpenMail,
+}
+
 impl SharedWorker {
     /// That of a worker which `waker` wakes.
     pub fn new(waker: Arc<Waker>, sizes: SizeClasses) -> Self {
         Self {
             arrivals: Mutex::default(),
             calls: Mutex::default(),
-            endings: Mutex::default(),
+            errands: Mutex::default(),
             waker,
             connections: AtomicUsize::new(0),
             lock: WorkerLock::default(),
@@ -140,9 +162,14 @@ impl SharedWorker {
         std::mem::take(&mut *self.calls.lock())
     }
 
-    /// Takes the connections that are to be closed, with their serials.
-    pub fn endings(&self) -> Vec<(usize, u64)> {
-        std::mem::take(&mut *self.endings.lock())
+    /// Leaves an errand. The caller wakes the worker.
+    pub fn send(&self, errand: Errand) {
+        self.errands.lock().push(errand);
+    }
+
+    /// Takes the errands.
+    pub fn errands(&self) -> Vec<Errand> {
+        std::mem::take(&mut *self.errands.lock())
     }
 
     /// The worker closed a connection.
@@ -159,7 +186,11 @@ impl Call for SharedWorker {
     }
 
     fn end(&self, connection: usize, serial: u64) {
-        self.endings.lock().push((connection, serial));
+        self.send(Errand {
+            connection,
+            serial,
+            what: What::CloseSlow,
+        });
         self.wake();
     }
 }

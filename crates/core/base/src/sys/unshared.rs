@@ -33,6 +33,12 @@ impl SharedFile {
         Err(Self::new(name).expect_err("there are none"))
     }
 
+    /// A descriptor for another process, to read from.
+    #[cfg(unix)]
+    pub fn to_read(&self) -> io::Result<std::os::fd::OwnedFd> {
+        match self.0 {}
+    }
+
     /// Fixes what it is.
     pub fn seal(&self) -> io::Result<()> {
         match self.0 {}
@@ -58,3 +64,11 @@ impl SharedView {
         match self.0 {}
     }
 }
+
+/// The system's setting of huge pages for such memory: there is none.
+pub fn huge_pages() -> Option<String> {
+    None
+}
+
+/// The file with that setting.
+pub const HUGE_PAGES: &str = "";

@@ -56,6 +56,18 @@ impl Verb {
     }
 }
 
+impl Format {
+    /// Answers an error, in place of what the engine was asked for.
+    #[cold]
+    pub fn refuse(self, out: &mut Vec<u8>, error: &Error<'_>) {
+        let mut writer = Writer::new(out, self.version);
+        if self.array > 0 {
+            writer.array(self.array as usize);
+        }
+        writer.error(error);
+    }
+}
+
 impl Answers for Format {
     #[inline]
     fn counted(self, context: &AnswerContext<'_, '_>, index: usize) -> Counted {

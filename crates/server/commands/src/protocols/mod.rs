@@ -17,6 +17,7 @@ mod resp;
 pub mod run;
 
 use std::os::fd::RawFd;
+use std::sync::Arc;
 
 use nuthatch_engine::AnyValue;
 use nuthatch_protocol::binary::MAGIC;
@@ -24,6 +25,9 @@ use nuthatch_protocol::encode::{self, Crowd, TooMuch};
 use nuthatch_resp::{OUT_OF_MEMORY_READING, too_many_connections};
 use nuthatch_security::login::Login;
 use nuthatch_settings::config::Protocol;
+use nuthatch_state::server_state::ServerState;
+use nuthatch_state::telemetry::connections::Info;
+use nuthatch_state::worker::SharedWorker;
 
 use crate::context::Context;
 use crate::output::Output;
@@ -75,6 +79,11 @@ impl Phase {
         }
     }
 
+    /// True if its client speaks Redis' protocol.
+    pub fn is_redis(&self) -> bool {
+        matches!(self, Self::Resp(_))
+    }
+
     /// True if its client waits for what it is sent unasked: it watches the server (see
     /// [`watch`](nuthatch_state::telemetry::watch)), or has subscribed to channels.
     pub fn is_watching(&self) -> bool {
@@ -94,6 +103,25 @@ impl Phase {
             ),
             Self::Resp(phase) => phase.mail().is_some(),
             Self::Undecided { .. } | Self::Binary(_) | Self::CpServer(_) => false,
+        }
+    }
+
+    /// Opens the mailbox of a connection with this id at this worker, if it has none: another redirects to it what it is
+    /// told.
+    pub fn open_mail(
+        &mut self,
+        shared: &ServerState,
+        worker: &Arc<SharedWorker>,
+        id: usize,
+        info: &Info,
+    ) {
+        match self {
+            Self::Resp(phase) => {
+                phase.open_mail(shared, worker, id, info);
+            }
+            Self::Undecided { .. } | Self::Memcached(_) | Self::Binary(_) | Self::CpServer(_) => {
+                shared.tracking.leave(info.serial());
+            }
         }
     }
 

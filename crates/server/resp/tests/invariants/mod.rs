@@ -322,8 +322,13 @@ fn without_value(command: Command<'_>) -> String {
         Command::Value(ValueCommand::Eval(Eval {
             script,
             key,
+            keys,
+            read_only,
             arguments,
-        })) => format!("eval {script:?} {key:?} {}", arguments.len()),
+        })) => format!(
+            "eval {script:?} {key:?} {keys} {read_only} {}",
+            arguments.len()
+        ),
         // Arguments borrow all of the input behind them, so they are written word by word.
         Command::Value(ValueCommand::SetAll(set)) => {
             let words: Vec<_> = set.pairs.collect();

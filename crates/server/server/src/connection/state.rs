@@ -148,6 +148,11 @@ impl State {
             .contains(&self.ending)
     }
 
+    /// True if it does nothing before it is called.
+    pub(crate) fn waits_for_call(&self) -> bool {
+        self.ending == Ending::Open { work: Work::Called }
+    }
+
     /// True if its next turn begins with a read, if there is something to read.
     #[inline]
     pub(crate) fn needs_input(&self) -> bool {

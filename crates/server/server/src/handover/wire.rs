@@ -10,12 +10,11 @@ use std::time::{Duration, Instant};
 use nix::cmsg_space;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::socket::{
-    ControlMessage, ControlMessageOwned, MsgFlags, getsockopt, recvmsg, sendmsg, sockopt,
-};
+use nix::sys::socket::{ControlMessage, ControlMessageOwned, recvmsg, sendmsg};
 use nuthatch_state::shutdown::Shutdown;
 
 use super::{PATIENCE, RATE};
+use crate::sys::{passing, peer};
 
 /// The longest message: a path has 4096 bytes at most.
 const MESSAGE_MAX: usize = 8 << 10;
@@ -50,10 +49,7 @@ impl Wire {
         stream.set_nonblocking(true)?;
         // With a large buffer the two sides wait for each other less often. The kernel may allow a smaller one.
         let _ = socket2::SockRef::from(&stream).set_send_buffer_size(KERNEL_BUFFER);
-        let (peer, me) = (
-            getsockopt(&stream, sockopt::PeerCredentials)?.uid(),
-            nix::unistd::geteuid(),
-        );
+        let (peer, me) = (peer::user(&stream)?, nix::unistd::geteuid());
         if peer != me.as_raw() && peer != 0 {
             return Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
@@ -153,7 +149,7 @@ impl Wire {
             &rights
         };
         let pieces = [IoSlice::new(&message)];
-        let (socket, flags) = (self.stream.as_raw_fd(), MsgFlags::MSG_NOSIGNAL);
+        let (socket, flags) = (self.stream.as_raw_fd(), passing::SENDING);
         let (sent, ()) = self.until_done(PollFlags::POLLOUT, || {
             Ok((sendmsg::<()>(socket, &pieces, rights, flags, None)?, ()))
         })?;
@@ -192,8 +188,7 @@ impl Wire {
         // If there were room for fewer than come, those that do come would have no owner.
         let mut space = cmsg_space!([RawFd; DESCRIPTORS_MAX]);
         let mut pieces = [IoSliceMut::new(room)];
-        let flags = MsgFlags::MSG_CMSG_CLOEXEC;
-        let socket = self.stream.as_raw_fd();
+        let (socket, flags) = (self.stream.as_raw_fd(), passing::RECEIVING);
         let (bytes, came) = self.until_done(PollFlags::POLLIN, || {
             let received = recvmsg::<()>(socket, &mut pieces, Some(&mut space), flags)?;
             Ok((received.bytes, received.cmsgs()?.collect::<Vec<_>>()))
@@ -208,6 +203,7 @@ impl Wire {
                 );
             }
         }
+        descriptors.iter().try_for_each(passing::settle)?;
         Ok((bytes, descriptors.pop()))
     }
 

@@ -64,7 +64,7 @@ impl Alone {
         let registry = &self.shared.telemetry.registry;
         self.own.leave(Arrival {
             stream: Stream::new(socket, None),
-            info: registry.enter(Peer::Unix, 0, self.shared.clock.now()),
+            info: registry.enter(Peer::Unix, None, 0, self.shared.clock.now()),
             seat: None,
             protocol,
             login: false,

@@ -89,6 +89,7 @@ impl Worker {
             let (start, end) = (self.used + text, self.used + count);
             self.used = end;
             self.turns.push(Turn {
+                last_request: None,
                 id: self.datagrams.len(),
                 source: Source::Buffer(start, end),
                 position: 0,

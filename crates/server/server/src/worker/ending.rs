@@ -10,8 +10,10 @@ use std::time::Duration;
 
 use nuthatch_state::system;
 use nuthatch_state::telemetry::watch::line::Reason;
+use nuthatch_state::worker::What;
 
 use super::Worker;
+use crate::connection::Connection;
 use crate::connection::state::Ending;
 
 /// How long a client may take to close once all output is sent.
@@ -122,26 +124,24 @@ impl Worker {
         }
     }
 
-    /// Closes the connections that other clients have ended since the last look (CLIENT KILL).
-    pub(super) fn close_ended(&mut self) {
-        let endings = self.shared.telemetry.registry.endings();
-        if std::mem::replace(&mut self.endings, endings) == endings {
-            return;
-        }
-        let connections = self.connections.iter();
-        let ended = connections.filter(|(_, connection)| connection.info.is_ended());
-        for id in ended.map(|(id, _)| id).collect::<Vec<_>>() {
-            self.close_for(id, Reason::Normal);
-        }
-    }
-
-    /// Closes the connections that had no room for what they were sent unasked.
-    pub(super) fn close_slow(&mut self) {
-        for (id, serial) in self.own.endings() {
-            let connection = self.connections.get(id);
-            if connection.is_some_and(|it| it.info.serial() == serial) {
-                self.own.counters.slow_subscribers.bump();
-                self.close_for(id, Reason::Error);
+    /// Does what other threads ask for.
+    pub(super) fn do_errands(&mut self) {
+        for errand in self.own.errands() {
+            let id = errand.connection;
+            let connection = self.connections.get_mut(id);
+            let connection = connection.filter(|it| it.info.serial() == errand.serial);
+            match (errand.what, connection) {
+                (What::Close, Some(_)) => self.close_for(id, Reason::Normal),
+                (What::CloseSlow, Some(_)) => {
+                    self.own.counters.slow_subscribers.bump();
+                    self.close_for(id, Reason::Error);
+                }
+                (What::OpenMail, Some(connection)) => {
+                    let Connection { phase, info, .. } = connection;
+                    phase.open_mail(&self.shared, &self.own, id, info);
+                }
+                (What::OpenMail, None) => self.shared.tracking.leave(errand.serial),
+                (What::Close | What::CloseSlow, None) => {}
             }
         }
     }

@@ -129,6 +129,80 @@ fn a_value_that_is_copied_for_a_script_counts_twice() {
     assert!(turns >= SCRIPTS - 1, "{turns}");
 }
 
+/// Class of bug: work that no answer shows.
+#[test]
+fn who_writes_pays_for_who_is_told() {
+    const CLIENTS: usize = 200;
+    const SETS: usize = 1_000;
+    let config = Config {
+        connections_max: count(CLIENTS + 8),
+        ..Config::default()
+    };
+    let mut served = Alone::start(config, engine(), Vec::new()).unwrap();
+    let track = request(&["CLIENT", "TRACKING", "ON", "BCAST"]);
+    let mut near: Vec<UnixStream> = (0..CLIENTS)
+        .map(|_| {
+            let mut near = served.connect(Protocol::Redis).unwrap();
+            near.write_all(&[request(&["HELLO", "3"]), track.clone()].concat())
+                .unwrap();
+            while !take(&mut near).ends_with(b"+OK\r\n") {
+                served.turn().unwrap();
+            }
+            near
+        })
+        .collect();
+    let mut writer = served.connect(Protocol::Redis).unwrap();
+    let sets = request(&["SET", "k", "v"]).repeat(SETS);
+    writer.write_all(&sets).unwrap();
+    let answers = b"+OK\r\n".repeat(SETS);
+    let mut told = 0;
+    let turns = turns_until(&mut served, &mut writer, &answers, || {
+        near.iter_mut().for_each(|near| told += take(near).len());
+        Ok(())
+    });
+    // A set is a quarter of a command for each who is told: of a thousand that a turn has, 50 and its own.
+    assert!(turns >= SETS / 40, "{turns}");
+    assert!(told > 0);
+}
+
+/// Class of bug: a long value that is copied in one turn.
+#[test]
+fn a_long_value_is_copied_to_another_key_in_many_turns() {
+    const LEN: usize = 3 << 20;
+    let memory = CuckooConfig {
+        memory_limit: 64 << 20,
+        item_size_max: 4 << 20,
+        ..CuckooConfig::default()
+    };
+    let engine: Cuckoo = Cuckoo::new(memory).unwrap();
+    let mut served = Alone::start(Config::default(), Arc::new(engine).any(), Vec::new()).unwrap();
+    let mut client = served.connect(Protocol::Redis).unwrap();
+    let last = (LEN - 1).to_string();
+    client
+        .write_all(&request(&["SETRANGE", "k", &last, "y"]))
+        .unwrap();
+    turns_until(
+        &mut served,
+        &mut client,
+        format!(":{LEN}\r\n").as_bytes(),
+        || Ok(()),
+    );
+    for (words, answer) in [
+        (&["COPY", "k", "copy"][..], ":1\r\n"),
+        (&["RENAME", "copy", "new"], "+OK\r\n"),
+        (&["MOVE", "new", "3"], ":1\r\n"),
+    ] {
+        let length = request(&["STRLEN", "k"]);
+        client
+            .write_all(&[request(words), length].concat())
+            .unwrap();
+        let answers = format!("{answer}:{LEN}\r\n");
+        let turns = turns_until(&mut served, &mut client, answers.as_bytes(), || Ok(()));
+        // 3 MiB, of the one that a turn has.
+        assert!(turns >= 2, "{words:?}: {turns}");
+    }
+}
+
 /// A request of Redis' protocol.
 fn request(words: &[&str]) -> Vec<u8> {
     let mut request = format!("*{}\r\n", words.len());

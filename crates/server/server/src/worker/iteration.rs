@@ -37,6 +37,7 @@ use nuthatch_resp as resp;
 use nuthatch_state::buffers::{AWAITED_MAX, TurnLimits};
 use nuthatch_state::telemetry::connections::Info;
 use nuthatch_state::telemetry::watch::line::{self, Reason};
+use nuthatch_state::worker::SharedWorker;
 use slab::Slab;
 
 use super::Worker;
@@ -78,6 +79,17 @@ const _: () = assert!(
     "an empty buffer has room for what any connection keeps, and to read more"
 );
 
+/// A command has panicked: its connection is closed.
+#[cold]
+fn note_fault(own: &SharedWorker, info: &Info) {
+    own.counters.panic_kicks.bump();
+    // The panic's own message has the place.
+    tracing::error!(
+        peer = %info.peer(),
+        "closed: a command of this connection met a fault of the server; please report it"
+    );
+}
+
 impl Worker {
     /// Gives every ready connection one turn. A connection that has more to do is ready again for the next loop, so
     /// that the worker sees events in between.
@@ -85,6 +97,7 @@ impl Worker {
         if self.ready.is_empty() {
             return;
         }
+        self.set_back();
         let mut ready = mem::take(&mut self.ready);
         let mut next = 0;
         self.handshakes_left = HANDSHAKES;
@@ -190,6 +203,7 @@ impl Worker {
             mem::take(&mut connection.output)
         };
         self.turns.push(Turn {
+            last_request: None,
             id,
             source,
             position,
@@ -325,6 +339,7 @@ impl Worker {
             turns,
             decoded,
             limits,
+            held,
             ..
         } = self;
         let mut batch = self.batch.take(shared.config.batch_max.get());
@@ -363,6 +378,7 @@ impl Worker {
                     now,
                     present: Default::default(),
                     tracker: None,
+                    holds_writes: held.holds_writes(),
                     turn: index as u32,
                     info,
                     work: Default::default(),
@@ -386,12 +402,7 @@ impl Worker {
                     Err(_) => {
                         batch.cut(mark);
                         turn.give_up();
-                        own.counters.panic_kicks.bump();
-                        // The panic's own message has the place.
-                        tracing::error!(
-                            peer = %info.peer(),
-                            "closed: a command of this connection met a fault of the server; please report it"
-                        );
+                        note_fault(own, info);
                     }
                 }
             }

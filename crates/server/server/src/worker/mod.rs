@@ -11,6 +11,7 @@ mod datagrams;
 mod ending;
 #[cfg(test)]
 mod fairness;
+mod hold;
 mod iteration;
 mod reclaim;
 
@@ -58,6 +59,8 @@ pub(crate) struct Worker {
     /// The settings of this iteration.
     live: View,
     /// What other threads share of it.
+    /// Its number among the workers.
+    number: usize,
     own: Arc<SharedWorker>,
     handle: AnyHandle,
     poll: Poll,
@@ -90,8 +93,6 @@ pub(crate) struct Worker {
     readers: usize,
     /// Stores of all workers that had found no memory at the last look.
     stores_failed: u64,
-    /// How often clients had ended others at the last look.
-    endings: u64,
     /// When the poll returned the events of this loop.
     now: Time,
     swept: Time,
@@ -101,6 +102,7 @@ pub(crate) struct Worker {
     reading: bool,
     /// It has closed its connections for a pause.
     rests: bool,
+    held: hold::State,
 }
 
 impl Worker {
@@ -111,6 +113,9 @@ impl Worker {
         datagram_sockets: Vec<DatagramSocket>,
     ) -> Self {
         let handle = shared.engine.handle();
+        let mut workers = shared.workers.iter();
+        let number = workers.position(|it| Arc::ptr_eq(it, &own));
+        let number = number.unwrap_or_default();
         let pool = Pool::shared_by(shared.config.threads.get());
         let limits = Limits {
             value_max: shared.engine.item_size_max(),
@@ -121,6 +126,7 @@ impl Worker {
         Self {
             shared,
             live,
+            number,
             own,
             handle,
             poll,
@@ -143,12 +149,12 @@ impl Worker {
             lingering: 0,
             readers: 0,
             stores_failed: 0,
-            endings: 0,
             now: Time(0),
             swept: Time(0),
             draining: None,
             reading: true,
             rests: false,
+            held: hold::State::default(),
         }
     }
 
@@ -193,8 +199,13 @@ impl Worker {
         if woken {
             self.welcome(now);
         }
-        self.serve(now);
-        self.serve_datagrams(now);
+        self.look_at_hold();
+        if !self.holds_all() {
+            self.serve(now);
+        }
+        if !self.is_holding() {
+            self.serve_datagrams(now);
+        }
         self.publish();
         self.reclaim();
         self.sweep();
@@ -213,7 +224,9 @@ impl Worker {
 
     /// How long to wait for events.
     fn patience(&self) -> Option<Duration> {
-        if !self.ready.is_empty() || self.has_datagrams() {
+        if self.is_holding() && (self.holds_all() || self.ready.is_empty()) {
+            Some(self.patience_of_hold())
+        } else if !self.ready.is_empty() || self.has_datagrams() {
             Some(Duration::ZERO)
         } else if self.draining.is_some() {
             Some(DRAIN_STEP)
@@ -231,6 +244,8 @@ impl Worker {
             Err(error) if error.kind() == ErrorKind::Interrupted => return Ok(true),
             polled => polled?,
         }
+        // Nobody waits for time to pass here.
+        self.shared.hold.end();
         let has_some = !events.is_empty() || !self.ready.is_empty();
         self.turn(events);
         Ok(has_some)
@@ -290,8 +305,7 @@ impl Worker {
         if self.rests && !parts && !ends {
             (self.rests, self.reading) = (false, true);
         }
-        self.close_ended();
-        self.close_slow();
+        self.do_errands();
         for id in self.own.calls() {
             if let Some(connection) = self.connections.get_mut(id)
                 && connection.phase.is_called()
@@ -317,7 +331,12 @@ impl Worker {
                     None,
                     number,
                 );
+                let id = slot.key();
+                let is_ended = connection.info.sit(self.number, id);
                 slot.insert(connection);
+                if is_ended {
+                    self.close_for(id, Reason::Normal);
+                }
             } else {
                 self.shared.telemetry.registry.leave(&connection.info);
                 self.own.closed_one();
@@ -461,8 +480,10 @@ impl Worker {
         self.close_stuck_uploads();
         self.close_stuck_readers();
         self.close_lingering();
-        self.close_silent();
-        self.close_late();
+        if !self.is_holding() {
+            self.close_silent();
+            self.close_late();
+        }
         self.publish();
         let (answers, bytes) = self.batch.room();
         self.own.idle.show(self.pool.bytes(), answers, bytes);

@@ -226,11 +226,12 @@ fn inside() {
 }
 
 /// Waits until the server has told of a panic.
-fn told(folder: &Path) {
+fn told(folder: &Path, process: &mut Process) {
     while !fs::read_to_string(folder.join("says"))
         .unwrap()
         .contains("as planned")
     {
+        assert!(process.child.try_wait().unwrap().is_none(), "it ended");
         thread::sleep(Duration::from_millis(5));
     }
 }
@@ -238,7 +239,7 @@ fn told(folder: &Path) {
 fn caught() {
     for thread in ["acceptor", "metrics", "signals"] {
         let folder = tempfile::tempdir().unwrap();
-        let process = Process::start_with("cuckoo", folder.path(), thread);
+        let mut process = Process::start_with("cuckoo", folder.path(), thread);
         match thread {
             "acceptor" => Client::tcp(process.address).expect_end(),
             // A reset is an error of the scrape.
@@ -249,7 +250,7 @@ fn caught() {
             }
             _ => process.signal("HUP"),
         }
-        told(folder.path());
+        told(folder.path(), &mut process);
         Client::tcp(process.address).ask("set k 0 0 1\r\nv\r\n", "STORED\r\n");
         let mut scrape = TcpStream::connect(process.metrics).unwrap();
         scrape.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").unwrap();

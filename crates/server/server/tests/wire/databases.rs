@@ -708,3 +708,23 @@ fn what_the_server_tells_of_databases() {
     listed.sort_unstable();
     assert_eq!(listed, ["mg a", "mg b"]);
 }
+
+/// Class of fault: what a key means has changed, and its item is the same.
+#[test]
+fn a_swap_and_its_undoing_end_what_is_watched() {
+    let server = Fixture::with(both(), Wants::default());
+    let (mut client, mut other) = (server.redis_client(), server.redis_client());
+    for key in ["k", "none"] {
+        say(&mut client, "SET k 1", "+OK\r\n");
+        say(&mut client, &format!("WATCH {key}"), "+OK\r\n");
+        for _ in 0..2 {
+            say(&mut other, "SWAPDB 0 5", "+OK\r\n");
+        }
+        client.send([line("MULTI"), line("PING"), line("EXEC")].concat());
+        client.expect("+OK\r\n+QUEUED\r\n*-1\r\n");
+    }
+    say(&mut client, "WATCH k", "+OK\r\n");
+    say(&mut other, "SWAPDB 3 5", "+OK\r\n");
+    client.send([line("MULTI"), line("PING"), line("EXEC")].concat());
+    client.expect("+OK\r\n+QUEUED\r\n*1\r\n+PONG\r\n");
+}

@@ -9,8 +9,10 @@
 //! * [`hash`]: the index of the running server
 //! * [`large`]: values that arrive and leave in pieces
 //! * [`long_keys`]: keys of Redis' clients that are longer than memcached's
+//! * [`lua`]: scripts in Lua
 //! * [`metrics`]: the endpoint of metrics
 //! * [`odd`]: clients within the protocol and beyond what is usual
+//! * [`pause`]: clients that wait by CLIENT PAUSE
 //! * [`pressure`]: clients that do not read, fairness, bytes that trickle in
 //! * [`connections`]: listeners, limits, idle and many connections
 //! * [`cpserver`]: the CPHash paper's protocol on a port of its own
@@ -33,9 +35,11 @@ pub mod fixture;
 mod hash;
 mod large;
 mod long_keys;
+mod lua;
 mod meta;
 mod metrics;
 mod odd;
+mod pause;
 mod pressure;
 mod redis;
 mod redis_beside;

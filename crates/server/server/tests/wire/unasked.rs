@@ -463,3 +463,116 @@ fn a_near_cache_misses_no_change() {
         }
     });
 }
+
+/// Every message is compared with all patterns by its channel's name.
+#[test]
+fn a_channel_has_a_limit() {
+    let server = Fixture::with(both(), Wants::default());
+    let mut client = server.redis_client();
+    let mut try_with = |len: usize, words: [&str; 2], reply: &str| {
+        let name = vec![b'c'; len];
+        let mut said = vec![words[0].as_bytes(), &name];
+        said.extend((!words[1].is_empty()).then_some(words[1].as_bytes()));
+        ask(&mut client, &request(&said), reply.as_bytes());
+    };
+    let name = "-ERR name of a channel is longer than 1024 bytes\r\n";
+    let pattern = "-ERR pattern is longer than 1024 bytes\r\n";
+    for (words, refusal) in [
+        (["PUBLISH", "text"], name),
+        (["SPUBLISH", "text"], name),
+        (["SUBSCRIBE", ""], name),
+        (["SSUBSCRIBE", ""], name),
+        (["PSUBSCRIBE", ""], pattern),
+    ] {
+        try_with(1025, words, refusal);
+    }
+    try_with(1024, ["PUBLISH", "text"], ":0\r\n");
+}
+
+/// A near cache that changes many keys with long names at once is told all the same, and stays.
+#[test]
+fn long_keys_do_not_end_their_writer() {
+    let server = Fixture::with(both(), Wants::default());
+    let mut near = tracking(&server, " BCAST");
+    let words = [
+        "CONFIG",
+        "SET",
+        "client-output-buffer-limit",
+        "pubsub 1 0 0",
+    ];
+    ask(&mut near, &request(&words.map(str::as_bytes)), b"+OK\r\n");
+    let keys: Vec<String> = (0..50).map(|number| format!("{number:0200}")).collect();
+    let pairs = keys.iter().flat_map(|key| [key.as_bytes(), b"v"]);
+    let said: Vec<&[u8]> = std::iter::once(&b"MSET"[..]).chain(pairs).collect();
+    near.send(request(&said));
+    near.expect("+OK\r\n>2\r\n$10\r\ninvalidate\r\n_\r\n");
+    ask(&mut near, b"", b"");
+}
+
+/// What a client is sent of its subscriptions is no answer.
+#[test]
+fn subscriptions_are_confirmed_to_who_wants_no_answers() {
+    let server = Fixture::with(both(), Wants::default());
+    let mut client = server.redis_client();
+    let confirmed =
+        |word: &str, count| format!("*3\r\n${}\r\n{word}\r\n$1\r\na\r\n:{count}\r\n", word.len());
+    let said = ["CLIENT REPLY OFF", "PING", "SUBSCRIBE a", "PING", "GET k"];
+    client.send(said.map(line).concat());
+    client.expect(confirmed("subscribe", 1));
+    let mut publisher = server.redis_client();
+    ask(&mut publisher, &line("PUBLISH a hi"), b":1\r\n");
+    client.expect("*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$2\r\nhi\r\n");
+    let said = ["UNSUBSCRIBE a", "PING", "CLIENT REPLY ON"];
+    client.send(said.map(line).concat());
+    client.expect(confirmed("unsubscribe", 0) + "+OK\r\n");
+    let said = ["CLIENT REPLY SKIP", "PSUBSCRIBE a", "PING"];
+    client.send(said.map(line).concat());
+    client.expect(confirmed("psubscribe", 1) + "*2\r\n$4\r\npong\r\n$0\r\n\r\n");
+}
+
+/// A client that has done nothing yet is told what another redirects to it, if it could tell that from an answer.
+#[test]
+fn who_is_redirected_to_needs_no_channel() {
+    let server = Fixture::with(both(), Wants::default());
+    let mut writer = server.redis_client();
+    for (hello, reply) in [("HELLO 3", told("k")), ("PING", String::new())] {
+        // On both workers.
+        for _ in 0..4 {
+            let mut target = server.redis_client();
+            target.send([line(hello), line("CLIENT ID")].concat());
+            let id = loop {
+                let line = target.line();
+                if line.starts_with(':') && line != ":3" {
+                    break line;
+                }
+                if line == "$2" && target.line() == "id" {
+                    let _of_hello = target.line();
+                }
+            };
+            let mut near = tracking(&server, &format!(" REDIRECT {}", &id[1..]));
+            ask(&mut target, b"", b"");
+            ask(&mut near, &line("EXISTS k"), b":0\r\n");
+            ask(&mut writer, &line("SET k v"), b"+OK\r\n");
+            ask(&mut writer, &line("DEL k"), b":1\r\n");
+            target.expect(&reply);
+            ask(&mut target, b"", b"");
+            drop(target);
+            // Its end is noticed some time.
+            loop {
+                near.send(line("EXISTS k"));
+                near.expect(":0\r\n");
+                ask(&mut writer, &line("SET k v"), b"+OK\r\n");
+                ask(&mut writer, &line("DEL k"), b":1\r\n");
+                near.send(line("PING"));
+                let said = near.line();
+                if said == ">2" {
+                    near.expect("$21\r\ntracking-redir-broken\r\n");
+                    assert_eq!(near.line(), id);
+                    near.expect("+PONG\r\n");
+                    break;
+                }
+                assert_eq!(said, "+PONG");
+            }
+        }
+    }
+}

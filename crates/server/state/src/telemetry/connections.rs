@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use nuthatch_base::sync::mutex::Mutex;
 use nuthatch_engine::Time;
@@ -11,6 +11,7 @@ use slab::Slab;
 
 use crate::telemetry::Address;
 use crate::telemetry::Report;
+use crate::telemetry::front::Front;
 
 /// The other end of a connection.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +49,19 @@ impl fmt::Display for Peer {
     }
 }
 
+/// What a Redis client says of itself. Empty: nothing.
+#[derive(Clone, Default)]
+pub struct Told {
+    /// Its name.
+    pub name: Arc<[u8]>,
+    /// The user who has logged in. Empty: the default one.
+    pub user: Arc<[u8]>,
+    /// Its library.
+    pub library: Arc<[u8]>,
+    /// The library's version.
+    pub library_version: Arc<[u8]>,
+}
+
 /// The information about a connection that statistics show. Its worker writes it, `stats conns` reads it.
 pub struct Info {
     id: usize,
@@ -56,6 +70,8 @@ pub struct Info {
     /// The second in which it began.
     since: u32,
     peer: Peer,
+    /// The address of this side. `None` for a unix socket.
+    local: Option<SocketAddr>,
     listener: usize,
     /// The second of the last command.
     active: AtomicU32,
@@ -63,36 +79,57 @@ pub struct Info {
     blocked: AtomicBool,
     /// True if its user administrates the server.
     administrator: AtomicBool,
-    /// True if it has subscribed to channels.
-    subscriber: AtomicBool,
-    /// True if another client has ended it. Set before the registry counts that.
-    ended: AtomicBool,
+    /// The number of channels, patterns and channels of shards to which it has subscribed.
+    subscriptions: [AtomicU16; 3],
+    seat: Mutex<Seat>,
     /// The database that its client has selected.
     database: AtomicU8,
-    /// The name that its client has set.
-    name: Mutex<Arc<[u8]>>,
+    /// The version of Redis' protocol.
+    version: AtomicU8,
+    /// The last request of a Redis client.
+    request: Front,
+    told: Mutex<Told>,
+}
+
+/// Where a connection is.
+#[derive(Default)]
+struct Seat {
+    /// The number of its worker, and its id there.
+    place: Option<(usize, usize)>,
+    /// Another client has ended it.
+    is_ended: bool,
 }
 
 impl Info {
     /// The information about a peer that is not in the registry of connections.
     pub fn unregistered(peer: Peer, now: Time) -> Self {
-        Self::new(usize::MAX, 0, peer, usize::MAX, now)
+        Self::new(usize::MAX, 0, peer, None, usize::MAX, now)
     }
 
-    fn new(id: usize, serial: u64, peer: Peer, listener: usize, now: Time) -> Self {
+    fn new(
+        id: usize,
+        serial: u64,
+        peer: Peer,
+        local: Option<SocketAddr>,
+        listener: usize,
+        now: Time,
+    ) -> Self {
         Self {
             id,
             serial,
             since: now.seconds(),
             peer,
+            local,
             listener,
             active: AtomicU32::new(now.seconds()),
             blocked: AtomicBool::new(false),
             administrator: AtomicBool::new(false),
-            subscriber: AtomicBool::new(false),
-            ended: AtomicBool::new(false),
+            subscriptions: Default::default(),
+            seat: Mutex::default(),
             database: AtomicU8::new(0),
-            name: Mutex::default(),
+            version: AtomicU8::new(2),
+            request: Front::default(),
+            told: Mutex::default(),
         }
     }
 
@@ -111,36 +148,47 @@ impl Info {
         (self.id != usize::MAX).then_some(self.id)
     }
 
-    /// The line in Redis' form.
-    pub fn line(&self, now: Time) -> String {
-        let since = |second: u32| now.seconds().saturating_sub(second);
-        let address = match self.peer {
-            Peer::Tcp(address) | Peer::Udp(address) => address.to_string(),
-            Peer::Unix => String::from("unix"),
-        };
-        // Relaxed: a statistic.
-        let active = self.active.load(Ordering::Relaxed);
-        let name = Arc::clone(&self.name.lock());
-        format!(
-            "id={} addr={address} name={} age={} idle={} flags={} db={}",
-            self.serial,
-            String::from_utf8_lossy(&name),
-            since(self.since),
-            since(active),
-            if self.is_subscriber() { 'P' } else { 'N' },
-            self.database.load(Ordering::Relaxed)
-        )
+    /// The address of this side. `None` for a unix socket.
+    pub fn local(&self) -> Option<SocketAddr> {
+        self.local
     }
 
-    /// Sets the client's name. The caller keeps the name too, and accounts for its memory.
-    pub fn set_name(&self, name: Arc<[u8]>) {
-        *self.name.lock() = name;
+    /// What its client says of itself.
+    pub fn told(&self) -> Told {
+        self.told.lock().clone()
+    }
+
+    /// Changes what its client says of itself. The caller limits the memory that it takes.
+    pub fn tell(&self, change: impl FnOnce(&mut Told)) {
+        change(&mut self.told.lock());
+    }
+
+    /// The last request of a Redis client.
+    pub fn request(&self) -> &Front {
+        &self.request
     }
 
     /// Records the database that its client has selected.
     pub fn set_database(&self, database: u8) {
         // Relaxed: a statistic.
         self.database.store(database, Ordering::Relaxed);
+    }
+
+    /// The database that its client has selected.
+    pub fn database(&self) -> u8 {
+        // Relaxed: a statistic.
+        self.database.load(Ordering::Relaxed)
+    }
+
+    /// Records the version of Redis' protocol.
+    pub fn set_version(&self, version: u8) {
+        // Relaxed, here and below: a statistic.
+        self.version.store(version, Ordering::Relaxed);
+    }
+
+    /// The version of Redis' protocol.
+    pub fn version(&self) -> u8 {
+        self.version.load(Ordering::Relaxed)
     }
 
     /// Records whether its user administrates the server.
@@ -159,26 +207,58 @@ impl Info {
         now.seconds().saturating_sub(self.since).into()
     }
 
-    /// Records whether it has subscribed to channels.
-    pub fn set_subscriber(&self, is_one: bool) {
-        // Relaxed, here and below: a statistic.
-        self.subscriber.store(is_one, Ordering::Relaxed);
+    /// The seconds since its last command.
+    pub fn idle(&self, now: Time) -> u64 {
+        // Relaxed: a statistic.
+        let active = self.active.load(Ordering::Relaxed);
+        now.seconds().saturating_sub(active).into()
+    }
+
+    /// Records to how many channels, patterns and channels of shards it has subscribed.
+    pub fn set_subscriptions(&self, numbers: [usize; 3]) {
+        for (place, number) in self.subscriptions.iter().zip(numbers) {
+            // Relaxed, here and below: a statistic.
+            place.store(number.try_into().unwrap_or(u16::MAX), Ordering::Relaxed);
+        }
+    }
+
+    /// To how many channels, patterns and channels of shards it has subscribed.
+    pub fn subscriptions(&self) -> [u16; 3] {
+        self.subscriptions
+            .each_ref()
+            .map(|number| number.load(Ordering::Relaxed))
     }
 
     /// True if it has subscribed to channels.
     pub fn is_subscriber(&self) -> bool {
-        self.subscriber.load(Ordering::Relaxed)
+        self.subscriptions() != [0; 3]
     }
 
-    /// Ends it: its worker closes it when it has seen [`Registry::note_ended`]. False if it is ended already.
-    pub fn end(&self) -> bool {
-        // Relaxed, here and below: ordered by the registry's count.
-        !self.ended.swap(true, Ordering::Relaxed)
+    /// Another client ends it: `send` gets where it is, to send an [`Errand`](crate::worker::Errand) there. If no worker has
+    /// taken it yet, who takes it closes it. False if it is ended already.
+    pub fn end(&self, send: impl FnOnce(usize, usize)) -> bool {
+        let mut seat = self.seat.lock();
+        if let (false, Some((worker, id))) = (seat.is_ended, seat.place) {
+            send(worker, id);
+        }
+        !std::mem::replace(&mut seat.is_ended, true)
     }
 
-    /// True if it was ended.
+    /// The worker with this number takes it, and knows it by this id. True if it is ended already: the worker closes it.
+    pub fn sit(&self, worker: usize, id: usize) -> bool {
+        let mut seat = self.seat.lock();
+        seat.place = Some((worker, id));
+        seat.is_ended
+    }
+
+    /// The number of its worker, and its id there. `None` if no worker has taken it yet.
+    pub fn seat(&self) -> Option<(usize, usize)> {
+        self.seat.lock().place
+    }
+
+    /// True if another client has ended it.
     pub fn is_ended(&self) -> bool {
-        self.ended.load(Ordering::Relaxed)
+        self.seat.lock().is_ended
     }
 
     /// Records the time of a command.
@@ -200,32 +280,24 @@ pub struct Registry {
     open: Mutex<Slab<Arc<Info>>>,
     /// The number of connections entered since the start.
     entered: AtomicU64,
-    /// How often clients have ended others.
-    endings: AtomicU64,
 }
 
 impl Registry {
-    /// Enters a connection that was accepted by the listener with this number.
-    pub fn enter(&self, peer: Peer, listener: usize, now: Time) -> Arc<Info> {
+    /// Enters a connection that was accepted by the listener with this number, at this address.
+    pub fn enter(
+        &self,
+        peer: Peer,
+        local: Option<SocketAddr>,
+        listener: usize,
+        now: Time,
+    ) -> Arc<Info> {
         let mut open = self.open.lock();
         let slot = open.vacant_entry();
         // Relaxed: it only has to be another number each time.
         let serial = self.entered.fetch_add(1, Ordering::Relaxed) + 1;
-        let info = Arc::new(Info::new(slot.key(), serial, peer, listener, now));
+        let info = Arc::new(Info::new(slot.key(), serial, peer, local, listener, now));
         slot.insert(Arc::clone(&info));
         info
-    }
-
-    /// Connections were ended. The caller wakes the workers then.
-    pub fn note_ended(&self) {
-        // Release: pairs with the Acquire of `endings`: who sees the count sees which are ended.
-        self.endings.fetch_add(1, Ordering::Release);
-    }
-
-    /// How often connections were ended. A worker that sees another number than before looks at all of its own.
-    pub fn endings(&self) -> u64 {
-        // Acquire: pairs with `note_ended`.
-        self.endings.load(Ordering::Acquire)
     }
 
     /// Removes a closed connection.
@@ -289,5 +361,24 @@ impl Registry {
                 .saturating_sub(info.active.load(Ordering::Relaxed));
             report.line_of(number, "secs_since_last_cmd", silent);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_ended_is_closed_by_whoever_has_it() {
+        let registry = Registry::default();
+        let enter = || registry.enter(Peer::Unix, None, 0, Time(0));
+        let (early, late) = (enter(), enter());
+        assert!(early.end(|_, _| unreachable!("no worker has it")));
+        assert!(early.sit(1, 7));
+        assert!(!late.sit(1, 8));
+        let mut sent = None;
+        assert!(late.end(|worker, id| sent = Some((worker, id))));
+        assert_eq!(sent, Some((1, 8)));
+        assert!(!late.end(|_, _| unreachable!("it is ended already")));
     }
 }

@@ -4,6 +4,7 @@
 mod address;
 pub mod connections;
 pub mod counters;
+pub mod front;
 pub mod histogram;
 pub mod hot;
 pub mod latency;

@@ -122,7 +122,7 @@ fn watch(
     }
 }
 
-fn flush_all(cx: &Context<'_, '_>, delay: Exptime) -> &'static [u8] {
+fn flush_all(cx: &mut Context<'_, '_>, delay: Exptime) -> &'static [u8] {
     cx.counters.cmd_flush.bump();
     if !cx.may(Action::Flush) {
         return b"CLIENT_ERROR flush_all not allowed\r\n";

@@ -30,6 +30,7 @@ pub fn authenticate(
     if cx.login(turn, Some((user, said.password))) {
         phase.login = false;
         phase.set_user(user);
+        cx.info.tell(|told| told.user = user.into());
         return Ok(());
     }
     count_error(turn, phase);

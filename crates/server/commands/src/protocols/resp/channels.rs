@@ -1,5 +1,6 @@
 //! Commands about channels: PUBLISH, SUBSCRIBE, UNSUBSCRIBE and their like, PUBSUB.
 
+use nuthatch_channels::subscriptions::Full;
 use nuthatch_resp::{ChannelCommand, ChannelKind, Error, Glob, Publish, Values, Writer};
 
 use super::delivery;
@@ -20,13 +21,12 @@ pub fn command(
         ChannelCommand::Unsubscribe(kind, names) => unsubscribe(cx, turn, phase, kind, names),
         ChannelCommand::Publish(message) => publish(cx, turn, phase, &message, message.text),
         ChannelCommand::Names(kind, pattern) => {
-            let names = cx
-                .shared
-                .channels
-                .names(kind, pattern.map(Glob::new).as_ref());
-            // Each name was compared, whether it matches or not.
-            let compared = cx.shared.channels.count(kind);
-            cx.work.add(Work::of_places(compared));
+            let mut names = cx.shared.channels.names(kind);
+            // Each name is compared, whether it matches or not.
+            cx.work.add(Work::of_places(names.len()));
+            if let Some(glob) = pattern.map(Glob::new) {
+                names.retain(|name| glob.matches(name));
+            }
             cx.work.add(Work::of_commands(names.len()));
             let mut writer = phase.writer(turn);
             writer.array(names.len());
@@ -59,7 +59,7 @@ pub fn publish(
         .shared
         .channels
         .publish(message.kind, message.channel, text);
-    let compared = message.channel.len().saturating_mul(published.compared);
+    let compared = message.channel.len().saturating_mul(published.words);
     cx.work.add(Work::of_bytes(text.len() + compared));
     cx.work
         .add(Work::of_places(published.receivers + published.compared));
@@ -73,15 +73,21 @@ fn subscribe(
     kind: ChannelKind,
     names: Values<'_>,
 ) {
+    keep(turn, phase);
     for name in names {
         cx.work.add(Work::COMMAND);
-        let mail = delivery::mail(cx, turn, phase);
-        let is_added = mail.subscriptions.add(kind, name);
-        let count = mail.subscriptions.count(kind);
+        let subscriptions = &mut delivery::mail(cx, turn, phase).subscriptions;
+        let before = subscriptions.memory();
+        let added = subscriptions.add(kind, name);
+        let count = subscriptions.count(kind);
+        // Most of it is what a pattern is compiled to.
+        let made = subscriptions.memory() - before;
+        cx.work.add(Work::of_bytes(made));
         let mut writer = phase.writer(turn);
-        match is_added {
-            true => confirm(&mut writer, WORDS[kind as usize].0, Some(name), count),
-            false => writer.error(&Error::SUBSCRIPTIONS_TOO_MANY),
+        match added {
+            Ok(()) => confirm(&mut writer, WORDS[kind as usize].0, Some(name), count),
+            Err(Full::Connection) => writer.error(&Error::SUBSCRIPTIONS_TOO_MANY),
+            Err(Full::Patterns) => writer.error(&Error::PATTERNS_OF_ALL_TOO_MANY),
         }
     }
     note(cx, phase);
@@ -94,6 +100,7 @@ fn unsubscribe(
     kind: ChannelKind,
     names: Values<'_>,
 ) {
+    keep(turn, phase);
     let (_, word) = WORDS[kind as usize];
     let all = match (names.len(), phase.mail()) {
         (0, Some(mail)) => mail.subscriptions.names(kind),
@@ -124,6 +131,13 @@ fn unsubscribe(
     note(cx, phase);
 }
 
+/// What a client is sent of its subscriptions is no answer: it comes behind CLIENT REPLY OFF and SKIP, too.
+fn keep(turn: &mut Turn, phase: &mut Phase) {
+    if let Some(session) = &mut phase.session {
+        session.keep_what_follows(turn);
+    }
+}
+
 /// The first word of the answers, by kind.
 const WORDS: [(&str, &str); 3] = [
     ("subscribe", "unsubscribe"),
@@ -143,8 +157,11 @@ fn confirm(writer: &mut Writer<'_>, word: &str, name: Option<&[u8]>, count: usiz
 
 /// Notes whether the connection has subscribed to something, for CLIENT LIST and CLIENT KILL.
 fn note(cx: &Context<'_, '_>, phase: &Phase) {
+    let numbers = phase
+        .mail()
+        .map_or([0; 3], |mail| mail.subscriptions.numbers());
+    cx.info.set_subscriptions(numbers);
     let is_one = phase.is_subscriber();
-    cx.info.set_subscriber(is_one);
     if let Some(mail) = phase.mail() {
         mail.mailbox.set_subscribed(is_one);
     }

@@ -34,7 +34,7 @@ pub fn take<'a>(
             turn.awaited = awaited;
             return Flow::Starved;
         }
-        Queued::Nothing { consumed } => reader.used += consumed,
+        Queued::Nothing { consumed } => reader.used += reader.pass_nothing(consumed),
         Queued::Inline { line, consumed } => {
             reader.used += consumed;
             typed(turn, phase, line);
@@ -51,6 +51,7 @@ pub fn take<'a>(
             reader.used += refuse(cx, turn, phase, &refusal);
         }
     }
+    turn.last_request = Some(turn.position);
     turn.spend(Work::COMMAND);
     Flow::Next
 }

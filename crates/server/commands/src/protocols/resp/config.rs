@@ -80,7 +80,12 @@ fn settings(cx: &Context<'_, '_>) -> Vec<(&'static str, String)> {
         ("timeout", timeout.to_string()),
     ];
     settings.push((OUTPUT_LIMIT, output_limit(shared.mail_bounds.each_max())));
-    let pairs = shared.telemetry.watchers.tracking.pairs_max();
+    let pairs = shared.tracking.pairs_max();
+    if shared.config.lua {
+        let busy = shared.live.load().lua_busy.as_millis().to_string();
+        settings.push(("busy-reply-threshold", busy.clone()));
+        settings.push(("lua-time-limit", busy));
+    }
     settings.push((TABLE_LIMIT, pairs.to_string()));
     settings.extend(shared.noted.all());
     settings.sort_unstable_by_key(|(name, _)| *name);
@@ -175,7 +180,7 @@ fn try_set(
         cx.shared.mail_bounds.set_each_max(bytes);
     }
     if let Some(pairs) = table {
-        cx.shared.telemetry.watchers.tracking.set_pairs_max(pairs);
+        cx.shared.tracking.set_pairs_max(pairs);
     }
     cx.shared.note_settings(noted);
     Some(())

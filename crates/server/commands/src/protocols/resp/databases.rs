@@ -9,6 +9,7 @@ use nuthatch_state::isolation::Isolation;
 use super::phase::Phase;
 use super::transfer::numbered;
 use crate::context::Context;
+use crate::work::Work;
 
 /// A command that is answered with OK.
 pub fn command(
@@ -33,7 +34,7 @@ fn select(cx: &mut Context<'_, '_>, phase: &mut Phase, number: i64) -> Result<()
 }
 
 /// SWAPDB.
-fn swap(cx: &Context<'_, '_>, one: i64, other: i64) -> Result<(), Error<'static>> {
+fn swap(cx: &mut Context<'_, '_>, one: i64, other: i64) -> Result<(), Error<'static>> {
     let (Some(one), Some(other)) = (numbered(one), numbered(other)) else {
         return Err(Error::DATABASE);
     };
@@ -42,12 +43,13 @@ fn swap(cx: &Context<'_, '_>, one: i64, other: i64) -> Result<(), Error<'static>
     }
     let _isolation = Isolation::wait_if_shared(&cx.shared.workers, &cx.worker.lock);
     cx.shared.databases.swap(one, other);
-    cx.shared.telemetry.watchers.note_flush();
+    let told = cx.shared.note_flush();
+    cx.work.add(Work::of_places(told));
     Ok(())
 }
 
 /// FLUSHALL.
-fn flush_all(cx: &Context<'_, '_>) -> Result<(), Error<'static>> {
+fn flush_all(cx: &mut Context<'_, '_>) -> Result<(), Error<'static>> {
     cx.counters.cmd_flush.bump();
     if !cx.may(Action::Flush) {
         return Err(Error::FLUSH_FORBIDDEN);
@@ -57,7 +59,7 @@ fn flush_all(cx: &Context<'_, '_>) -> Result<(), Error<'static>> {
 }
 
 /// FLUSHDB.
-fn flush(cx: &Context<'_, '_>, database: u8) -> Result<(), Error<'static>> {
+fn flush(cx: &mut Context<'_, '_>, database: u8) -> Result<(), Error<'static>> {
     cx.counters.cmd_flush.bump();
     if !cx.may(Action::Flush) {
         return Err(Error::FLUSH_FORBIDDEN);
@@ -68,7 +70,10 @@ fn flush(cx: &Context<'_, '_>, database: u8) -> Result<(), Error<'static>> {
     }
     let _isolation = Isolation::wait_if_shared(&cx.shared.workers, &cx.worker.lock);
     match cx.shared.databases.empty(database.into()) {
-        Emptied::Done => cx.shared.telemetry.watchers.note_flush(),
+        Emptied::Done => {
+            let told = cx.shared.note_flush();
+            cx.work.add(Work::of_places(told));
+        }
         Emptied::ByFlush => cx.flush(cx.now),
         Emptied::NoGeneration => return Err(Error::NO_GENERATION),
     }

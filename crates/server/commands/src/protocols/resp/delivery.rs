@@ -17,9 +17,7 @@ const STEP: usize = 64 << 10;
 
 /// The connection's mail, made if it has none.
 pub fn mail<'p>(cx: &Context<'_, '_>, turn: &Turn, phase: &'p mut Phase) -> &'p mut Mail {
-    let version = phase.version;
-    let mail = &mut phase.session().mail;
-    mail.get_or_insert_with(|| Box::new(Mail::new(cx, turn, version)))
+    phase.open_mail(cx.shared, cx.worker, turn.id, cx.info)
 }
 
 /// Puts frames that wait into the output, if that is allowed here. `Some` if the turn goes on without a request now.
@@ -29,12 +27,8 @@ pub fn deliver(turn: &mut Turn, phase: &mut Phase) -> Option<Flow> {
     }
     let session = phase.session.as_ref()?;
     let mail = session.mail.as_ref().filter(|_| !session.has_replay())?;
-    if mail.mailbox.memory() == 0 {
-        // Also clears the call: what is put in later calls again.
-        mail.mailbox.take(&mut Vec::new(), 0);
-        if mail.mailbox.memory() == 0 {
-            return None;
-        }
+    if mail.mailbox.is_empty() {
+        return None;
     }
     if turn.in_batch > 0 {
         return Some(Flow::Barrier);
@@ -69,7 +63,12 @@ pub fn refuse(turn: &mut Turn, phase: &mut Phase, reader: &mut RequestReader<'_>
     if turn.in_batch > 0 {
         return Some(Flow::Barrier);
     }
-    phase.writer(turn).error(&Error::Subscribed(front.name));
+    if !phase.is_muted() {
+        phase.writer(turn).error(&Error::Subscribed(front.name));
+    }
+    if let Some(session) = &mut phase.session {
+        session.unwanted.end();
+    }
     reader.used += front.consumed;
     phase.drop_rest(front.rest);
     turn.spend(Work::COMMAND);

@@ -17,10 +17,10 @@ use crate::work::Work;
 pub const LONG: usize = 1 << 20;
 
 /// Bytes that a step copies.
-const STEP: usize = 32 << 10;
+pub const STEP: usize = 32 << 10;
 
 /// How often it is copied piece by piece.
-const CUT_ATTEMPTS: usize = 2;
+pub const CUT_ATTEMPTS: usize = 2;
 
 const ZEROS: [u8; 4 << 10] = [0; 4 << 10];
 

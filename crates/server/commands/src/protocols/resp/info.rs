@@ -170,7 +170,7 @@ fn stats(lines: &mut Lines, cx: &Context<'_, '_>) {
     lines.line("pubsub_channels", channels.count(ChannelKind::Channel));
     lines.line("pubsub_patterns", channels.count(ChannelKind::Pattern));
     lines.line("pubsubshard_channels", channels.count(ChannelKind::Shard));
-    let tracked = cx.shared.telemetry.watchers.tracking.totals();
+    let tracked = cx.shared.tracking.totals();
     lines.line("tracking_clients", tracked.clients);
     lines.line("tracking_total_keys", tracked.keys);
     lines.line("tracking_total_items", tracked.pairs);

@@ -1,11 +1,12 @@
 //! Commands that compare a value, or take one to another key: DELIFEQ, DELEX, DIGEST, MSETNX, MSETEX, RENAME, COPY, MOVE,
 //! DUMP, RESTORE.
 
-use nuthatch_resp::ValueCommand;
+use nuthatch_resp::{Error, ValueCommand};
 
 use super::answered::{flag, status};
-use super::phase::Phase;
-use super::{compare, dump, several, transfer};
+use super::phase::{Phase, State};
+use super::transfer::Transfer;
+use super::{compare, dump, several};
 use crate::context::Context;
 use crate::turn::Turn;
 
@@ -13,7 +14,7 @@ use crate::turn::Turn;
 pub fn command(
     cx: &mut Context<'_, '_>,
     turn: &mut Turn,
-    phase: &Phase,
+    phase: &mut Phase,
     command: ValueCommand<'_>,
 ) {
     match command {
@@ -31,15 +32,12 @@ pub fn command(
             to,
             only_absent,
         } => {
-            let outcome = transfer::rename(cx, phase, key, to, only_absent);
-            match only_absent {
-                true => flag(turn, phase, outcome),
-                false => status(turn, phase, outcome.map(|_| ())),
-            }
+            let rename = Transfer::rename(phase.database.into(), key, to, only_absent);
+            carry(cx, turn, phase, Ok(rename));
         }
         ValueCommand::Copy(copying) => {
-            let outcome = transfer::copy(cx, phase, &copying);
-            flag(turn, phase, outcome);
+            let copy = Transfer::copy(phase.database.into(), &copying);
+            carry(cx, turn, phase, copy);
         }
         ValueCommand::Dump { key } => dump::dump(cx, turn, phase, key),
         ValueCommand::Restore(restore) => {
@@ -47,9 +45,43 @@ pub fn command(
             status(turn, phase, outcome);
         }
         ValueCommand::Move { key, database } => {
-            let outcome = transfer::move_key(cx, phase, key, database);
-            flag(turn, phase, outcome);
+            let to_there = Transfer::to_database(phase.database.into(), key, database);
+            carry(cx, turn, phase, to_there);
         }
         other => debug_assert!(false, "{other:?} is executed elsewhere"),
+    }
+}
+
+/// Takes the first step of an item's way: most need no other.
+fn carry(
+    cx: &mut Context<'_, '_>,
+    turn: &mut Turn,
+    phase: &mut Phase,
+    transfer: Result<Transfer, Error<'static>>,
+) {
+    match transfer {
+        Ok(transfer) => carry_on(cx, turn, phase, Box::new(transfer)),
+        Err(error) => phase.writer(turn).error(&error),
+    }
+}
+
+/// Takes a step of an item's way.
+pub fn carry_on(
+    cx: &mut Context<'_, '_>,
+    turn: &mut Turn,
+    phase: &mut Phase,
+    mut transfer: Box<Transfer>,
+) {
+    let outcome = match transfer.step(cx) {
+        Ok(None) => {
+            phase.state = State::Transfer(transfer);
+            return;
+        }
+        Ok(Some(carried)) => Ok(carried),
+        Err(error) => Err(error),
+    };
+    match transfer.answer(outcome) {
+        (true, outcome) => status(turn, phase, outcome.map(|_| ())),
+        (false, outcome) => flag(turn, phase, outcome),
     }
 }

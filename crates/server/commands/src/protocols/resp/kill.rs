@@ -3,8 +3,11 @@
 use nuthatch_resp::{ClientKind, Error, Kill};
 use nuthatch_settings::administration::Action;
 use nuthatch_state::telemetry::connections::{Info, Peer};
+use nuthatch_state::worker::{Errand, What};
 
+use super::clients::user;
 use super::phase::Phase;
+use super::session::DEFAULT_USER;
 use crate::context::Context;
 use crate::turn::Turn;
 use crate::work::Work;
@@ -13,9 +16,14 @@ use crate::work::Work;
 const STEP: usize = 64;
 
 /// CLIENT KILL.
-pub fn kill(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &Phase, kill: &Kill) {
+pub fn kill(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &Phase, kill: &Kill<'_>) {
     if !cx.may(Action::KillClients) {
         return phase.writer(turn).error(&Error::KILL_FORBIDDEN);
+    }
+    if let Some(user) = kill.user
+        && !exists(cx, user)
+    {
+        return phase.writer(turn).error(&Error::NoUser(user));
     }
     let own = cx.info.serial();
     let (mut others, mut own_too) = (0, false);
@@ -29,12 +37,11 @@ pub fn kill(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &Phase, kill: &Kil
             }
             match info.serial() == own {
                 true => own_too = true,
-                false => others += i64::from(info.end()),
+                false => others += i64::from(end(cx, info)),
             }
         });
     }
     if others > 0 {
-        cx.shared.telemetry.registry.note_ended();
         cx.shared.wake_workers();
     }
     let mut writer = phase.writer(turn);
@@ -47,7 +54,26 @@ pub fn kill(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &Phase, kill: &Kil
     turn.closing |= own_too;
 }
 
-fn is_meant(cx: &Context<'_, '_>, kill: &Kill, info: &Info) -> bool {
+/// Has a connection closed by its worker. False if that is done already.
+fn end(cx: &Context<'_, '_>, info: &Info) -> bool {
+    info.end(|worker, connection| {
+        cx.shared.workers[worker].send(Errand {
+            connection,
+            serial: info.serial(),
+            what: What::Close,
+        });
+    })
+}
+
+/// True if there is such a user.
+fn exists(cx: &Context<'_, '_>, user: &[u8]) -> bool {
+    match cx.shared.security.users() {
+        Some(users) => users.iter().any(|(name, _)| **name == *user),
+        None => user == DEFAULT_USER,
+    }
+}
+
+fn is_meant(cx: &Context<'_, '_>, kill: &Kill<'_>, info: &Info) -> bool {
     let is_address = |wanted| matches!(info.peer(), Peer::Tcp(address) if address == wanted);
     let is_kind = |kind| match kind {
         ClientKind::Normal => !info.is_subscriber(),
@@ -56,7 +82,9 @@ fn is_meant(cx: &Context<'_, '_>, kill: &Kill, info: &Info) -> bool {
     };
     kill.id.is_none_or(|id| id == info.serial())
         && kill.address.is_none_or(is_address)
+        && kill.local.is_none_or(|local| info.local() == Some(local))
         && kill.kind.is_none_or(is_kind)
+        && kill.user.is_none_or(|name| user(&info.told().user) == name)
         && kill.age_min.is_none_or(|age| info.age(cx.now) >= age)
         && !(kill.others_only && info.serial() == cx.info.serial())
 }

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use nuthatch_channels::Call;
-use nuthatch_channels::channels::Subscriptions;
-use nuthatch_channels::mailbox::{Mailbox, Owner};
-use nuthatch_channels::tracking::Tracker;
+use nuthatch_channels::bell::Bell;
+use nuthatch_channels::mailbox::Mailbox;
+use nuthatch_channels::subscriptions::Subscriptions;
+use nuthatch_channels::tracking::{Tracker, Tracking};
 use nuthatch_resp::Version;
-use nuthatch_state::telemetry::watch::Hub;
 
-use crate::context::Context;
-use crate::turn::Turn;
+use nuthatch_state::server_state::ServerState;
+use nuthatch_state::telemetry::connections::Info;
+use nuthatch_state::worker::SharedWorker;
 
 /// What a connection has that is sent something unasked.
 pub struct Mail {
@@ -18,34 +19,37 @@ pub struct Mail {
     pub subscriptions: Subscriptions,
     /// If its client tracks keys.
     pub tracked: Option<Tracked>,
-    hub: Arc<Hub>,
+    tracking: Arc<Tracking>,
 }
 
 impl Drop for Mail {
     fn drop(&mut self) {
-        self.hub.tracking.leave(self.mailbox.owner.serial);
+        self.tracking.leave(self.mailbox.serial);
         // Others may keep it a while.
         self.mailbox.close();
     }
 }
 
 impl Mail {
-    pub fn new(cx: &Context<'_, '_>, turn: &Turn, version: Version) -> Self {
-        let owner = Owner {
-            worker: Arc::clone(cx.worker) as Arc<dyn Call>,
-            connection: turn.id,
-            serial: cx.info.serial(),
-        };
-        let bounds = Arc::clone(&cx.shared.mail_bounds);
-        let mailbox = Arc::new(Mailbox::new(owner, bounds, version));
-        let channels = Arc::clone(&cx.shared.channels);
-        let hub = Arc::clone(&cx.shared.telemetry.watchers);
-        hub.tracking.enter(&mailbox);
+    /// That of a connection with this id at this worker.
+    pub fn new(
+        shared: &ServerState,
+        worker: &Arc<SharedWorker>,
+        id: usize,
+        info: &Info,
+        version: Version,
+    ) -> Self {
+        let bell = Bell::new(Arc::clone(worker) as Arc<dyn Call>, id);
+        let bounds = Arc::clone(&shared.mail_bounds);
+        let mailbox = Arc::new(Mailbox::new(info.serial(), bell, bounds, version));
+        let channels = Arc::clone(&shared.channels);
+        let tracking = Arc::clone(&shared.tracking);
+        tracking.enter(&mailbox);
         Self {
             subscriptions: Subscriptions::new(channels, Arc::clone(&mailbox)),
             mailbox,
             tracked: None,
-            hub,
+            tracking,
         }
     }
 
@@ -59,7 +63,7 @@ impl Mail {
 /// The tracking of a connection. Dropping it ends it.
 pub struct Tracked {
     pub tracker: Arc<Tracker>,
-    pub hub: Arc<Hub>,
+    pub tracking: Arc<Tracking>,
     /// Bytes of memory of its prefixes.
     pub memory: usize,
     /// CLIENT CACHING: of the next command, or the next transaction.
@@ -83,7 +87,6 @@ impl Tracked {
 
 impl Drop for Tracked {
     fn drop(&mut self) {
-        self.hub.tracking.end(&self.tracker);
-        self.hub.follow_tracking();
+        self.tracking.end(&self.tracker);
     }
 }

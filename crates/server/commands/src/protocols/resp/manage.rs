@@ -6,8 +6,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use nuthatch_engine::Inspect;
 use nuthatch_resp::{
-    Ask, Client, ClientFilter, ClientKind, Commands, Error, Glob, Hello, Memory, Object, ReplyMode,
-    ServerCommand, Values, Version, Writer, described, integer,
+    Ask, Client, ClientFilter, ClientKind, Commands, Error, Fact, Glob, Hello, Memory, Object,
+    ReplyMode, ServerCommand, Values, Version, Writer, described, integer,
 };
 
 use super::answered::status;
@@ -17,7 +17,7 @@ use super::info::{self, REDIS_VERSION, Told};
 use super::phase::Phase;
 use super::spot::{look, read};
 use super::walk::{self, Listed};
-use super::{channels, config, insight, kill, tracking};
+use super::{channels, clients, config, insight, kill, pause, tracking};
 use crate::context::Context;
 use crate::turn::Turn;
 
@@ -64,10 +64,12 @@ pub fn command(
         }
         ServerCommand::Reset => {
             let errors = phase.errors;
-            cx.info.set_name(Arc::default());
+            cx.info
+                .tell(|told| (told.name, told.user) = Default::default());
             cx.info.set_administrator(false);
-            cx.info.set_subscriber(false);
+            cx.info.set_subscriptions([0; 3]);
             cx.info.set_database(0);
+            cx.info.set_version(Version::default().number());
             *phase = Phase::new(cx.shared.security.has_passwords());
             phase.errors = errors;
             phase.writer(turn).status("RESET");
@@ -89,7 +91,7 @@ pub fn command(
         ServerCommand::Info(sections) => tell(cx, turn, phase, sections),
         ServerCommand::Memory(memory) => self::memory(cx, turn, phase, memory),
         ServerCommand::Object(object) => self::object(cx, turn, phase, object),
-        ServerCommand::Script(scripts) => super::scripts::command(cx, turn, phase.version, scripts),
+        ServerCommand::Script(scripts) => super::scripts::command(cx, turn, phase, scripts),
         ServerCommand::Time => time(&mut writer),
     }
 }
@@ -130,6 +132,7 @@ fn greet(cx: &Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, hello: &Hello
         _ => {}
     }
     let version = phase.version;
+    cx.info.set_version(version.number());
     let mut writer = phase.writer(turn);
     writer.map(7);
     for (name, value) in [
@@ -151,6 +154,9 @@ fn greet(cx: &Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, hello: &Hello
     writer.array(0);
 }
 
+/// Bytes that are kept of what a library says of itself: every connection may say it.
+const FACT_KEPT: usize = 64;
+
 fn client(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, client: Client<'_>) {
     match client {
         Client::SetName(name) => {
@@ -169,6 +175,18 @@ fn client(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, client: 
                 _ => writer.null(),
             }
         }
+        Client::SetInfo(fact, text) => {
+            let text: Arc<[u8]> = text[..text.len().min(FACT_KEPT)].into();
+            cx.info.tell(|told| match fact {
+                Fact::Library => told.library = text,
+                Fact::LibraryVersion => told.library_version = text,
+            });
+            phase.writer(turn).ok();
+        }
+        Client::NoTouch(on) => {
+            phase.session().no_touch = on;
+            phase.writer(turn).ok();
+        }
         Client::Noted => phase.writer(turn).ok(),
         Client::Reply(ReplyMode::On) => {
             unmute(turn, phase);
@@ -177,7 +195,7 @@ fn client(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, client: 
         Client::Reply(ReplyMode::Off) => phase.session().unwanted.switch_off(),
         Client::Reply(ReplyMode::Skip) => phase.session().unwanted.skip(),
         Client::Info => {
-            let line = format!("{} resp={}\n", cx.info.line(cx.now), phase.version.number());
+            let line = clients::line(cx.info, cx.now) + "\n";
             phase.writer(turn).text(&line);
         }
         Client::List(which) => phase.begin_walk(walk::list(listed(which))),
@@ -194,6 +212,8 @@ fn client(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, client: 
             let outcome = tracking::announce(phase, yes);
             status(turn, phase, outcome);
         }
+        Client::Pause(pause) => pause::begin(cx, turn, phase, pause),
+        Client::Unpause => pause::end(cx, turn, phase),
         Client::Kill(kill) => kill::kill(cx, turn, phase, &kill),
     }
 }
@@ -202,15 +222,13 @@ fn client(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, client: 
 fn unmute(turn: &mut Turn, phase: &mut Phase) {
     let session = phase.session();
     session.unwanted.switch_on();
-    if let Some(mark) = session.muted_from.take() {
-        turn.output.cut(mark);
-    }
+    session.keep_what_follows(turn);
 }
 
 fn set_name(cx: &Context<'_, '_>, phase: &mut Phase, name: &[u8]) {
     let name: Arc<[u8]> = name.into();
     phase.session().name = Arc::clone(&name);
-    cx.info.set_name(name);
+    cx.info.tell(|told| told.name = name);
 }
 
 /// What a filter selects. It may name thousands, and there may be thousands of connections, so each name is parsed once.

@@ -11,10 +11,12 @@
 //! * [`multi`]: MULTI, EXEC, WATCH; [`collect`]: the requests of a transaction; [`transaction`]: what is kept of them.
 //! * [`queue`]: its requests until they are executed.
 //! * [`walk`]: KEYS, SCAN, RANDOMKEY, DBSIZE, CLIENT LIST.
-//! * [`scripts`]: EVAL and SCRIPT; [`slot`]: the item of one key while a script works on it.
+//! * [`scripts`]: EVAL and SCRIPT; [`slot`]: the item of one key while a script works on it. [`lua`]: scripts of Lua;
+//!   [`lua_call`]: one that is to run; [`reply`]: answers as their values.
 //! * [`login`]: how clients log in; [`auth`]: AUTH.
 //! * [`databases`]: SELECT, SWAPDB, MOVE, FLUSHDB.
-//! * [`manage`], [`info`], [`insight`], [`config`]: CLIENT, COMMAND, INFO, ROLE, CONFIG...; [`kill`]: CLIENT KILL.
+//! * [`manage`], [`info`], [`insight`], [`config`]: CLIENT, COMMAND, INFO, ROLE, CONFIG...; [`kill`]: CLIENT KILL;
+//!   [`clients`]: a line of CLIENT LIST; [`pause`]: CLIENT PAUSE.
 //! * [`channels`]: PUBLISH, SUBSCRIBE...; [`tracking`]: CLIENT TRACKING; [`mail`]: what a connection
 //!   is sent unasked; [`delivery`]: how.
 //! * [`spot`]: requests to the engine outside of the batch.
@@ -27,6 +29,7 @@
 mod answered;
 mod auth;
 mod channels;
+mod clients;
 mod collect;
 mod compare;
 mod config;
@@ -40,17 +43,21 @@ mod keyed;
 mod kill;
 pub mod log;
 mod login;
+mod lua;
+mod lua_call;
 mod mail;
 mod manage;
 mod many;
 mod multi;
 mod muted;
+mod pause;
 mod phase;
 mod progress;
 mod queue;
 mod reader;
 mod receive;
 mod refusal;
+mod reply;
 mod request;
 mod scripts;
 mod session;
@@ -65,8 +72,10 @@ mod upload;
 mod values;
 mod walk;
 
+use bumpalo::Bump;
 use nuthatch_base::memory::reserve::spare;
-use nuthatch_resp::Error;
+use nuthatch_engine::{AnyValue, Op, Read};
+use nuthatch_resp::{Error, writes};
 use nuthatch_state::buffers::AWAITED_MAX;
 use nuthatch_state::isolation::Isolation;
 
@@ -76,6 +85,7 @@ use self::transaction::Exec;
 use crate::batch::BatchBuffers;
 use crate::context::Context;
 use crate::executing::execute;
+use crate::output::Output;
 use crate::turn::{Flow, Turn};
 use crate::work::Work;
 pub use phase::Phase;
@@ -99,7 +109,17 @@ pub fn step<'a>(
     let mut reader = RequestReader::new(&input[turn.position..]);
     let flow = advance(cx, turn, phase, &mut reader);
     turn.position += reader.used;
+    if flow == Flow::Starved {
+        note_request(cx, turn, input);
+    }
     flow
+}
+
+/// The input is used up: notes the last request for CLIENT LIST.
+fn note_request(cx: &Context<'_, '_>, turn: &Turn, input: &[u8]) {
+    if let Some(last) = turn.last_request {
+        cx.info.request().note(&input[last..]);
+    }
 }
 
 /// Like [`step`], for a connection that has queued requests, that is sent something unasked, or whose client does not
@@ -117,8 +137,25 @@ fn step_of_session<'a>(
     tracking::begin(cx, phase);
     let from = cx.batch.requests.len();
     let flow = request_of_session(cx, turn, phase, input);
+    leave_recency(cx, phase, from);
     tracking::end(cx, phase, from, flow);
     flow
+}
+
+/// CLIENT NO-TOUCH: reads of the batch from index `from` on do not make their items recent.
+fn leave_recency(cx: &mut Context<'_, '_>, phase: &Phase, from: usize) {
+    if !phase.session.as_ref().is_some_and(|it| it.no_touch) {
+        return;
+    }
+    let from = from.min(cx.batch.requests.len());
+    for request in &mut cx.batch.requests[from..] {
+        if let Op::Get = request.op {
+            request.op = Op::Read(Read {
+                bump: false,
+                ..Read::default()
+            });
+        }
+    }
 }
 
 /// Takes its request, or a piece of one.
@@ -138,6 +175,9 @@ fn request_of_session<'a>(
         None => advance_muted(cx, turn, phase, &mut reader),
     };
     turn.position += reader.used;
+    if flow == Flow::Starved {
+        note_request(cx, turn, input);
+    }
     flow
 }
 
@@ -153,6 +193,8 @@ fn replay(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase) -> Flow 
     // execute them at once.
     let mut queue = std::mem::take(&mut phase.session().replay);
     phase.session().more = queue.len() > 1;
+    // The copies are no part of the turn's input.
+    let last_request = turn.last_request;
     let left = queue.front().map_or(0, <[u8]>::len);
     let mut shown = REPLAYED.min(left);
     let (flow, used) = loop {
@@ -170,6 +212,7 @@ fn replay(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase) -> Flow 
         }
         shown = (2 * shown).min(left);
     };
+    turn.last_request = last_request;
     let is_starved = flow == Flow::Starved;
     // An EXEC that was typed has put its transaction's requests in the place of this queue. One of them may be under way,
     // but the EXEC is done.
@@ -204,6 +247,10 @@ fn advance<'a>(
     cx.namespace = cx.shared.databases.namespace(phase.database.into());
     match &mut phase.state {
         State::Requests if reader.left().is_empty() => Flow::Starved,
+        State::Requests if cx.holds_writes && writes(reader.left()) => match turn.in_batch {
+            0 => Flow::Called,
+            _ => Flow::Barrier,
+        },
         State::Requests if phase.login => login::take(cx, turn, phase, reader),
         State::Requests if has_transaction => collect::take(cx, turn, phase, reader),
         State::Requests => request::take(cx, turn, phase, reader),
@@ -213,7 +260,9 @@ fn advance<'a>(
         State::Collect(_) => collect::go_on(cx, turn, phase, reader),
         State::Walk(_) => walk_on(cx, turn, phase),
         State::Edit(_) => edit_on(cx, turn, phase),
+        State::Transfer(_) => carry_on(cx, turn, phase),
         State::Exec(_) => exec(cx, turn, phase),
+        State::Lua(_) => run_lua(cx, turn, phase),
     }
 }
 
@@ -271,6 +320,15 @@ fn edit_on(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase) -> Flow
     Flow::Next
 }
 
+/// Takes a step of the item under way.
+fn carry_on(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase) -> Flow {
+    if let State::Transfer(transfer) = std::mem::take(&mut phase.state) {
+        keyed::carry_on(cx, turn, phase, transfer);
+        cx.charge(turn);
+    }
+    Flow::Next
+}
+
 /// The work that is done before other clients are served again, in commands. What a transaction has beyond that is
 /// executed like the queued requests of any connection, with other clients' requests in between.
 const COMMANDS_MAX: u32 = 1000;
@@ -309,8 +367,11 @@ fn carry_out(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase) {
         // The request before may have begun to track.
         tracking::begin(cx, phase);
         let mut own = cx.with_batch(&mut batch);
+        // The transaction has begun, and nobody else has a turn before its end.
+        own.holds_writes = false;
         let before = turn.output.copied();
         replay(&mut own, turn, phase);
+        leave_recency(&mut own, phase, 0);
         finish(&mut own, turn);
         turn.spend(Work::of_bytes(turn.output.copied().saturating_sub(before)));
     }
@@ -340,6 +401,46 @@ fn finish(cx: &mut Context<'_, '_>, turn: &mut Turn) {
     turn.in_batch = 0;
 }
 
+/// Runs a script in Lua, whose commands are executed as those of a transaction.
+#[cold]
+fn run_lua(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase) -> Flow {
+    let State::Lua(call) = std::mem::take(&mut phase.state) else {
+        return Flow::Next;
+    };
+    if let Err(error) = lua::run(cx, turn, phase, &call, carry_out_apart) {
+        phase.writer(turn).error(&error);
+    }
+    cx.charge(turn);
+    Flow::Next
+}
+
+/// Executes a request of a script, beside its connection.
+fn carry_out_apart(
+    cx: &mut Context<'_, '_>,
+    call: &mut lua::Call,
+    request: &[u8],
+) -> Output<AnyValue> {
+    let decoded = Bump::new();
+    let mut batch = call.buffers.take(BATCH);
+    let mut own = cx.apart(&mut batch, &decoded);
+    let mut turn = Turn::apart(call.limits);
+    let mut reader = RequestReader::new(request);
+    while !turn.closing {
+        let flow = advance(&mut own, &mut turn, &mut call.phase, &mut reader);
+        let is_over = reader.left().is_empty() && call.phase.is_at_request();
+        if flow == Flow::Barrier || is_over || own.batch_is_full(&turn) {
+            finish(&mut own, &mut turn);
+        }
+        // It is complete, and waits for nobody.
+        if is_over || matches!(flow, Flow::Starved | Flow::Called) {
+            break;
+        }
+    }
+    call.phase.state = State::Requests;
+    call.buffers.give(batch);
+    turn.output
+}
+
 /// Like [`advance`], and drops the answer if the client does not want it.
 #[cold]
 fn advance_muted<'a>(
@@ -362,6 +463,7 @@ fn advance_muted<'a>(
     let mut own = cx.with_batch(&mut batch);
     let flow = advance(&mut own, turn, phase, reader);
     let before = turn.output.end();
+    leave_recency(&mut own, phase, 0);
     finish(&mut own, turn);
     // What is dropped was made all the same.
     turn.spend(Work::of_bytes(turn.output.end() - before));
@@ -376,6 +478,7 @@ fn advance_muted<'a>(
     // A transaction's requests, and one that was typed by hand, are queued, and belong to the request that is under
     // way.
     if flow == Flow::Next
+        && !reader.was_nothing
         && phase.is_at_request()
         && let Some(session) = &mut phase.session
         && !session.has_replay()

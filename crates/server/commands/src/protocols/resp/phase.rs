@@ -1,13 +1,20 @@
 //! The state of a connection that speaks Redis' protocol.
 
+use std::sync::Arc;
+
 use nuthatch_resp::{Rest, Version, Writer};
 use nuthatch_security::login::Login;
+use nuthatch_state::server_state::ServerState;
+use nuthatch_state::telemetry::connections::Info;
+use nuthatch_state::worker::SharedWorker;
 
 use super::edit::Edit;
+use super::lua_call::LuaCall;
 use super::mail::Mail;
 use super::progress::Progress;
 use super::session::{DEFAULT_USER, Session};
 use super::transaction::{Collected, Exec};
+use super::transfer::Transfer;
 use super::upload::Upload;
 use super::walk::Walk;
 use crate::partial::PartialValue;
@@ -46,8 +53,12 @@ pub enum State {
     Walk(Box<Walk>),
     /// It has to wait: a long value is being copied.
     Edit(Box<Edit>),
+    /// It has to wait: an item is on its way to another key.
+    Transfer(Box<Transfer>),
     /// It has to wait: a transaction whose client watches keys is to be executed.
     Exec(Box<Exec>),
+    /// It has to wait: a script in Lua is to run.
+    Lua(Box<LuaCall>),
 }
 
 impl Phase {
@@ -100,7 +111,9 @@ impl Phase {
             State::Collect(collected) => collected.memory(),
             State::Walk(walk) => walk.memory(),
             State::Edit(edit) => edit.memory(),
+            State::Transfer(transfer) => transfer.memory(),
             State::Exec(exec) => exec.memory(),
+            State::Lua(call) => call.memory(),
             State::Requests | State::Drop(_) | State::Many(_) => 0,
         };
         state + self.session.as_ref().map_or(0, |session| session.memory())
@@ -127,6 +140,19 @@ impl Phase {
     /// What it is sent unasked, if anything.
     pub fn mail(&self) -> Option<&Mail> {
         self.session.as_ref()?.mail.as_deref()
+    }
+
+    /// Opens its mailbox, if it has none.
+    pub fn open_mail(
+        &mut self,
+        shared: &ServerState,
+        worker: &Arc<SharedWorker>,
+        id: usize,
+        info: &Info,
+    ) -> &mut Mail {
+        let version = self.version;
+        let mail = &mut self.session().mail;
+        mail.get_or_insert_with(|| Box::new(Mail::new(shared, worker, id, info, version)))
     }
 
     /// True if it has subscribed to channels.

@@ -9,11 +9,23 @@ use crate::turn::Turn;
 pub struct RequestReader<'a> {
     pub input: &'a [u8],
     pub used: usize,
+    /// What it used was no request: an empty line, or a request of no words.
+    pub was_nothing: bool,
 }
 
 impl<'a> RequestReader<'a> {
     pub fn new(input: &'a [u8]) -> Self {
-        Self { input, used: 0 }
+        Self {
+            input,
+            used: 0,
+            was_nothing: false,
+        }
+    }
+
+    /// What lies in front is no request, and as long as this.
+    pub fn pass_nothing(&mut self, consumed: usize) -> usize {
+        self.was_nothing = true;
+        consumed
     }
 
     #[inline]

@@ -110,7 +110,7 @@ fn finish(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, upload: 
         (Command::Value(ValueCommand::Eval(eval)), Target::Buffer { bytes, .. }) => {
             let place = eval.arguments.position(line);
             let long = place.map(|place| (place, &bytes[..]));
-            scripts::eval(cx, turn, phase.version, &eval, long);
+            scripts::eval(cx, turn, phase, &eval, long);
         }
         (Command::Value(ValueCommand::Restore(restore)), Target::Buffer { bytes, .. }) => {
             let outcome = dump::restore(cx, &restore, &bytes);

@@ -2,8 +2,11 @@
 
 use nuthatch_engine::{Expiry, Op, Read, Store, StoreMode, TouchIf};
 use nuthatch_resp::{
-    Command, ExpiryForm, Lifetime, Parsed, ServerCommand, TransactionCommand, ValueCommand, parse,
+    Command, Error, ExpiryForm, Lifetime, Parsed, ServerCommand, TransactionCommand, ValueCommand,
+    parse,
 };
+
+use nuthatch_state::isolation::STEP;
 
 use super::phase::{Phase, State};
 use super::progress::Progress;
@@ -33,7 +36,7 @@ pub fn take<'a>(
                     cx.push(turn, key, op, ReplyFormat::Resp(verb.of(phase.version)));
                 }
                 Plan::AtOnce(_) if turn.in_batch > 0 => return Flow::Barrier,
-                Plan::AtOnce(command) => execute(cx, turn, phase, command),
+                Plan::AtOnce(command) => execute(cx, turn, phase, reader.left(), command),
             }
             cx.counters.redis_commands.bump();
             consumed
@@ -58,7 +61,7 @@ pub fn take<'a>(
             turn.awaited = body.awaited;
             return Flow::Starved;
         }
-        Parsed::Nothing { consumed } => consumed,
+        Parsed::Nothing { consumed } => reader.pass_nothing(consumed),
         _ if turn.in_batch > 0 => return Flow::Barrier,
         Parsed::Body(body) => {
             cx.counters.redis_commands.bump();
@@ -82,6 +85,7 @@ pub fn take<'a>(
         }
         Parsed::Refused(refusal) => refuse(cx, turn, phase, &refusal),
     };
+    turn.last_request = Some(turn.position);
     reader.used += consumed;
     turn.spend(Work::COMMAND);
     Flow::Next
@@ -209,9 +213,21 @@ fn look<'a>(bump: bool) -> Op<'a> {
 }
 
 /// Executes a command that is not for the batch. All earlier requests of its connection have been answered.
-fn execute(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, command: AtOnce<'_>) {
+/// `input` begins with it.
+fn execute(
+    cx: &mut Context<'_, '_>,
+    turn: &mut Turn,
+    phase: &mut Phase,
+    input: &[u8],
+    command: AtOnce<'_>,
+) {
+    // CLIENT LIST and CLIENT INFO show themselves.
+    cx.info.request().note(input);
     let before = turn.output.end();
     match command {
+        AtOnce::Value(_) if cx.shared.config.lua && is_script_in_the_way(cx) => {
+            phase.writer(turn).error(&Error::SCRIPT_BUSY);
+        }
         AtOnce::Value(command) => values::command(cx, turn, phase, command),
         AtOnce::Transaction(command) => multi::command(cx, turn, phase, command),
         AtOnce::Server(command) => manage::command(cx, turn, phase, command),
@@ -220,4 +236,19 @@ fn execute(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, command
     // CLIENT REPLY ON cuts off what was before it.
     let written = turn.output.end().saturating_sub(before);
     turn.spend(Work::of_bytes(written));
+}
+
+/// True if another worker's script runs for long. Until then a command waits here, where it can still be given up.
+#[cold]
+fn is_script_in_the_way(cx: &Context<'_, '_>) -> bool {
+    if cx.worker.lock.has_all() {
+        return false;
+    }
+    while cx.shared.scripting.running.is_there() {
+        if cx.shared.is_busy() {
+            return true;
+        }
+        std::thread::sleep(STEP);
+    }
+    false
 }

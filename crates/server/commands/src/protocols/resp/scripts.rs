@@ -7,6 +7,10 @@ use bumpalo::Bump;
 use nuthatch_resp::{Error, Eval, ScriptName, Scripts, Version, Writer};
 use nuthatch_script::{Failure, Name, Script, Value, integer};
 
+use nuthatch_state::scripting::Stopped;
+
+use super::lua;
+use super::phase::Phase;
 use super::slot::Slot;
 use super::spot::{ATTEMPTS, Content, read};
 use crate::context::Context;
@@ -20,13 +24,41 @@ const TEXT_OF_COMMAND: usize = 32;
 pub fn eval(
     cx: &mut Context<'_, '_>,
     turn: &mut Turn,
-    version: Version,
+    phase: &mut Phase,
     eval: &Eval<'_>,
     long: Option<(usize, &[u8])>,
 ) {
-    if let Err(error) = carry_out(cx, turn, version, eval, long) {
-        Writer::new(turn.output.text(), version).error(&error);
+    let done = match () {
+        () if eval.read_only && !cx.shared.config.lua => Err(Error::NotHere(match eval.script {
+            ScriptName::Text(_) => "eval_ro",
+            ScriptName::Sha1(_) => "evalsha_ro",
+        })),
+        () if eval.read_only || is_of_lua(cx, eval.script) => Err(Error::SCRIPT_UNKNOWN),
+        () => carry_out(cx, turn, phase.version, eval, long),
+    };
+    let done = match done {
+        Err(Error::SCRIPT_UNKNOWN | Error::SCRIPT_TOO_LONG | Error::NO_SCRIPT)
+            if cx.shared.config.lua =>
+        {
+            lua::eval(cx, turn, phase, eval, long)
+        }
+        done => done,
+    };
+    if let Err(error) = done {
+        phase.writer(turn).error(&error);
     }
+}
+
+/// True if Lua is known to have run a text, which need not be read as another script then.
+fn is_of_lua(cx: &Context<'_, '_>, script: ScriptName<'_>) -> bool {
+    if !cx.shared.config.lua {
+        return false;
+    }
+    let name = match script {
+        ScriptName::Text(text) => Some(Name::of(text)),
+        ScriptName::Sha1(digits) => Name::read(digits),
+    };
+    name.is_some_and(|name| cx.shared.scripting.library.has(name) && !cx.shared.scripts.has(name))
 }
 
 /// Errors: nothing has changed, and nothing was answered.
@@ -184,24 +216,37 @@ fn load(cx: &mut Context<'_, '_>, text: &[u8]) -> Result<(Name, Arc<Script>), Er
 }
 
 /// SCRIPT.
-pub fn command(cx: &mut Context<'_, '_>, turn: &mut Turn, version: Version, scripts: Scripts<'_>) {
-    let mut writer = Writer::new(turn.output.text(), version);
+pub fn command(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &Phase, scripts: Scripts<'_>) {
+    let known = &cx.shared.scripting.library;
+    let mut writer = phase.writer(turn);
     match scripts {
         Scripts::Exists(names) => {
             cx.work.add(Work::of_commands(names.len()));
             writer.array(names.len());
             for name in names {
                 let name = Name::read(name);
-                writer.flag(name.is_some_and(|name| cx.shared.scripts.has(name)));
+                writer
+                    .flag(name.is_some_and(|name| cx.shared.scripts.has(name) || known.has(name)));
             }
         }
         Scripts::Load(text) => match load(cx, text) {
-            Ok((name, _)) => writer.bulk(name.to_string().as_bytes()),
+            // Whether it can be carried out depends on the keys of a call: if not, Lua has to know it.
+            Ok((name, _)) => match cx.shared.config.lua && !lua::keep(cx, text) {
+                true => phase.writer(turn).error(&Error::SCRIPTS_TOO_MANY),
+                false => phase.writer(turn).bulk(name.to_string().as_bytes()),
+            },
+            Err(Error::SCRIPT_UNKNOWN) if cx.shared.config.lua => lua::load(cx, turn, phase, text),
             Err(error) => writer.error(&error),
         },
         Scripts::Flush => {
             cx.shared.scripts.clear();
+            known.clear();
             writer.ok();
         }
+        Scripts::Kill => match cx.shared.scripting.running.stop() {
+            Stopped::Yes => writer.ok(),
+            Stopped::NotRunning => writer.error(&Error::NOT_BUSY),
+            Stopped::HasWritten => writer.error(&Error::UNKILLABLE),
+        },
     }
 }

@@ -7,6 +7,7 @@ use super::muted::Unwanted;
 use super::queue::Queue;
 use super::transaction::{Transaction, Watched};
 use crate::output::Mark;
+use crate::turn::Turn;
 
 /// The user if a client names none.
 pub const DEFAULT_USER: &[u8] = b"default";
@@ -28,6 +29,8 @@ pub struct Session {
     pub muted_from: Option<Mark>,
     /// Queued requests, which are executed before any input is parsed.
     pub replay: Queue,
+    /// CLIENT NO-TOUCH: what it reads does not become recent by that.
+    pub no_touch: bool,
     /// Others are queued behind the one that is being executed.
     pub more: bool,
 }
@@ -40,14 +43,21 @@ impl Session {
         self.name.len() + self.user.len() + transaction + self.replay.memory() + watched + mail
     }
 
-    /// True if input is parsed next, what it asks is answered, and nothing else is sent.
+    /// True if input is parsed next, what it asks is answered as usual, and nothing else is sent.
     #[inline]
     pub fn is_plain(&self) -> bool {
-        !self.has_replay() && self.unwanted.is_nothing() && self.mail.is_none()
+        !self.has_replay() && self.unwanted.is_nothing() && self.mail.is_none() && !self.no_touch
     }
 
     #[inline]
     pub fn has_replay(&self) -> bool {
         !self.replay.is_empty()
+    }
+
+    /// What the request under way writes from here on is sent, whatever its client says of answers.
+    pub fn keep_what_follows(&mut self, turn: &mut Turn) {
+        if let Some(mark) = self.muted_from.take() {
+            turn.output.cut(mark);
+        }
     }
 }

@@ -4,11 +4,10 @@
 use std::sync::Arc;
 
 use nuthatch_channels::tracking::{Options, Tracker};
-use nuthatch_engine::Op;
-use nuthatch_engine::namespace::Namespace;
 use nuthatch_resp::{Error, Tracking};
+use nuthatch_state::changes;
 use nuthatch_state::isolation::Isolation;
-use nuthatch_state::telemetry::watch::Hub;
+use nuthatch_state::worker::{Errand, What};
 
 use super::delivery;
 use super::mail::Tracked;
@@ -52,14 +51,10 @@ pub fn remember(cx: &Context<'_, '_>, from: usize) {
     let Some(tracker) = &cx.tracker else {
         return;
     };
-    let requests = cx.batch.requests[from.min(cx.batch.requests.len())..].iter();
-    let reads = requests.filter(|request| matches!(request.op, Op::Get | Op::Read(_)));
-    let keys = reads.map(|request| Namespace::split(request.key.bytes()).1);
+    let requests = &cx.batch.requests[from.min(cx.batch.requests.len())..];
     cx.shared
-        .telemetry
-        .watchers
         .tracking
-        .remember(tracker, keys);
+        .remember(tracker, changes::reads(requests));
 }
 
 /// CLIENT TRACKING.
@@ -81,7 +76,6 @@ pub fn switch(
         }
         return Ok(());
     }
-    let hub = Arc::clone(&cx.shared.telemetry.watchers);
     let before = phase.mail().and_then(|mail| mail.tracked.as_ref());
     let mut prefixes: Vec<Box<[u8]>> = Vec::new();
     if let Some(before) = before {
@@ -92,7 +86,7 @@ pub fn switch(
         if options.opt_in && asked.opt_out || options.opt_out && asked.opt_in {
             return Err(Error::SWITCH_OPTIONS);
         }
-        prefixes = hub.tracking.prefixes_of(&before.tracker);
+        prefixes = cx.shared.tracking.prefixes_of(&before.tracker);
     }
     for prefix in asked.prefixes() {
         if prefix.len() > PREFIX_LEN_MAX {
@@ -117,14 +111,13 @@ pub fn switch(
         no_loop: asked.no_loop,
         redirect,
     };
-    begin_tracking(cx, turn, phase, hub, options, prefixes)
+    begin_tracking(cx, turn, phase, options, prefixes)
 }
 
 fn begin_tracking(
     cx: &mut Context<'_, '_>,
     turn: &Turn,
     phase: &mut Phase,
-    hub: Arc<Hub>,
     options: Options,
     prefixes: Vec<Box<[u8]>>,
 ) -> Result<(), Error<'static>> {
@@ -133,7 +126,8 @@ fn begin_tracking(
     let mailbox = Arc::clone(&mail.mailbox);
     let tracker = Arc::new(Tracker::new(mailbox, options, number));
     let memory = prefixes.iter().map(|it| size_of_val(it) + it.len()).sum();
-    if !hub.tracking.begin(&tracker, prefixes) {
+    let tracking = Arc::clone(&cx.shared.tracking);
+    if !tracking.begin(&tracker, prefixes) {
         return Err(Error::PREFIXES_OF_ALL_TOO_MANY);
     }
     if let Some(tracked) = &mut mail.tracked {
@@ -143,10 +137,9 @@ fn begin_tracking(
         (tracked.announced, tracked.announces) = (false, false);
         return Ok(());
     }
-    hub.follow_tracking();
     mail.tracked = Some(Tracked {
         tracker,
-        hub,
+        tracking,
         memory,
         announced: false,
         announces: false,
@@ -161,12 +154,27 @@ fn begin_tracking(
     Ok(())
 }
 
-/// The number of an open connection, if it is one's.
+/// The number of an open connection, if it is one's. It gets a mailbox.
 fn existing(cx: &Context<'_, '_>, id: i64) -> Option<u64> {
     let id = u64::try_from(id).ok()?;
-    let mut is_there = false;
+    let (mut is_there, mut seat) = (false, None);
     let registry = &cx.shared.telemetry.registry;
-    registry.some(0, usize::MAX, |info| is_there |= info.serial() == id);
+    registry.some(0, usize::MAX, |info| {
+        if info.serial() == id {
+            (is_there, seat) = (true, info.seat());
+        }
+    });
+    if let Some((worker, connection)) = seat
+        && cx.shared.tracking.expect(id)
+    {
+        let worker = &cx.shared.workers[worker];
+        worker.send(Errand {
+            connection,
+            serial: id,
+            what: What::OpenMail,
+        });
+        worker.wake();
+    }
     is_there.then_some(id)
 }
 
@@ -212,8 +220,7 @@ pub fn info(cx: &Context<'_, '_>, turn: &mut Turn, phase: &Phase) {
                 flags.push(word);
             }
         }
-        let tracking = &cx.shared.telemetry.watchers.tracking;
-        prefixes = tracking.prefixes_of(&tracked.tracker);
+        prefixes = cx.shared.tracking.prefixes_of(&tracked.tracker);
     }
     let redirection = redirection(phase);
     let mut writer = phase.writer(turn);

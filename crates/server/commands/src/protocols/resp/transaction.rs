@@ -26,6 +26,8 @@ pub struct Watched {
     pub database: u8,
     pub key: Box<[u8]>,
     seen: Option<Seen>,
+    /// How often its database had been swapped.
+    swaps: u32,
 }
 
 /// The state by which a change of an item is detected. The cas changes with the value only, so the expiry is compared
@@ -43,23 +45,31 @@ fn seen(cx: &mut Context<'_, '_>, key: &[u8]) -> Option<Seen> {
     })
 }
 
+fn seen_in(cx: &mut Context<'_, '_>, database: u8, key: &[u8]) -> Option<Seen> {
+    let present = cx.shared.databases.namespace(database.into());
+    let own = std::mem::replace(&mut cx.namespace, present);
+    let seen = seen(cx, key);
+    cx.namespace = own;
+    seen
+}
+
 impl Watched {
     /// A key of the database of the running turn's connection, and the state in which its item is now.
     pub fn new(cx: &mut Context<'_, '_>, database: u8, key: &[u8]) -> Self {
+        // A swap behind this counts.
+        let swaps = cx.shared.databases.swaps(database.into());
         Self {
             database,
             key: key.into(),
-            seen: seen(cx, key),
+            seen: seen_in(cx, database, key),
+            swaps,
         }
     }
 
-    /// True if the item is not as it was.
+    /// True if the item is not as it was, or was another one meanwhile, because its database was swapped.
     pub fn has_changed(&self, cx: &mut Context<'_, '_>) -> bool {
-        let present = cx.shared.databases.namespace(self.database.into());
-        let own = std::mem::replace(&mut cx.namespace, present);
-        let now = seen(cx, &self.key);
-        cx.namespace = own;
-        now != self.seen
+        cx.shared.databases.swaps(self.database.into()) != self.swaps
+            || seen_in(cx, self.database, &self.key) != self.seen
     }
 
     pub fn memory(&self) -> usize {

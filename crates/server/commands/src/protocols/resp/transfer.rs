@@ -1,12 +1,14 @@
 //! Commands that take an item from one key to another, in the same database or in another one: RENAME, RENAMENX, COPY,
-//! MOVE. The worker has the engine to itself while it looks at both keys and changes them.
+//! MOVE. The worker has the engine to itself while it looks at both keys and changes them. A long value is copied before
+//! that, piece by piece, with other connections' turns in between. If other clients change it again and again, it is
+//! copied in one step, and each attempt is a step of its own.
 
 use nuthatch_engine::namespace::{DATABASES, Namespace};
 use nuthatch_engine::{Condition, Item, Op, Removal, Reply, Store, StoreMode};
 use nuthatch_resp::{Copying, Error};
 use nuthatch_state::isolation::Isolation;
 
-use super::phase::Phase;
+use super::edit::{CUT_ATTEMPTS, LONG, STEP};
 use super::spot::{ATTEMPTS, Content, Found, ask, find, look};
 use crate::answers::resp::failure;
 use crate::context::Context;
@@ -19,19 +21,39 @@ pub fn numbered(number: i64) -> Option<usize> {
     usize::try_from(number).ok().filter(|&it| it < DATABASES)
 }
 
-/// Where an item goes.
-struct Aim<'k> {
-    key: &'k [u8],
-    database: usize,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verb {
+    Rename,
+    RenameAbsent,
+    Copy,
+    Move,
+}
+
+/// An item on its way.
+pub struct Transfer {
+    verb: Verb,
+    key: Box<[u8]>,
+    to: Box<[u8]>,
+    /// The databases of the two.
+    databases: [usize; 2],
     /// An item that is there is replaced.
     replace: bool,
-    /// The item stays where it was, too.
-    copy: bool,
+    /// How often it began.
+    attempts: usize,
+    draft: Option<Draft>,
+}
+
+/// A long value of which a part is copied, into an item that is not stored yet.
+struct Draft {
+    found: Found,
+    /// Those of the databases when it began.
+    namespaces: [Namespace; 2],
+    new: PartialValue,
 }
 
 /// What became of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Carried {
+pub enum Carried {
     Done,
     /// There is no item.
     Missing,
@@ -39,114 +61,186 @@ enum Carried {
     Taken,
 }
 
-/// RENAME, RENAMENX: true if the key has its new name.
-pub fn rename(
-    cx: &mut Context<'_, '_>,
-    phase: &Phase,
-    key: &[u8],
-    to: &[u8],
-    only_absent: bool,
-) -> Result<bool, Error<'static>> {
-    if key == to {
-        let is_there = look(cx, key).is_some();
-        return is_there.then_some(!only_absent).ok_or(Error::NO_KEY);
+impl Transfer {
+    /// Of an item of this database.
+    fn new(verb: Verb, own: usize, key: &[u8], to: &[u8]) -> Self {
+        Self {
+            verb,
+            key: key.into(),
+            to: to.into(),
+            databases: [own; 2],
+            replace: verb == Verb::Rename,
+            attempts: 0,
+            draft: None,
+        }
     }
-    let aim = Aim {
-        key: to,
-        database: phase.database.into(),
-        replace: !only_absent,
-        copy: false,
-    };
-    match carry(cx, phase, key, &aim)? {
-        Carried::Done => Ok(true),
-        Carried::Taken => Ok(false),
-        Carried::Missing => Err(Error::NO_KEY),
-    }
-}
 
-/// COPY: true if there is a copy now.
-pub fn copy(
-    cx: &mut Context<'_, '_>,
-    phase: &Phase,
-    copying: &Copying<'_>,
-) -> Result<bool, Error<'static>> {
-    let own = usize::from(phase.database);
-    let database = match copying.database {
-        Some(number) => numbered(number).ok_or(Error::DATABASE)?,
-        None => own,
-    };
-    if database == own && copying.key == copying.to {
-        return Err(Error::SAME_OBJECT);
-    }
-    let aim = Aim {
-        key: copying.to,
-        database,
-        replace: copying.replace,
-        copy: true,
-    };
-    Ok(carry(cx, phase, copying.key, &aim)? == Carried::Done)
-}
-
-/// MOVE: true if the key has gone to the other database, where there was none.
-pub fn move_key(
-    cx: &mut Context<'_, '_>,
-    phase: &Phase,
-    key: &[u8],
-    number: i64,
-) -> Result<bool, Error<'static>> {
-    let database = numbered(number).ok_or(Error::DATABASE)?;
-    if database == usize::from(phase.database) {
-        return Err(Error::SAME_OBJECT);
-    }
-    let aim = Aim {
-        key,
-        database,
-        replace: false,
-        copy: false,
-    };
-    Ok(carry(cx, phase, key, &aim)? == Carried::Done)
-}
-
-/// Takes an item of the connection's database where it should go.
-fn carry(
-    cx: &mut Context<'_, '_>,
-    phase: &Phase,
-    key: &[u8],
-    aim: &Aim<'_>,
-) -> Result<Carried, Error<'static>> {
-    let databases = &cx.shared.databases;
-    // A SWAPDB between the two looks is found under the isolation.
-    let namespaces = || [phase.database.into(), aim.database].map(|it| databases.namespace(it));
-    for _ in 0..ATTEMPTS {
-        let [here, there] = namespaces();
-        cx.namespace = here;
-        let Some(found) = find(cx, key) else {
-            return Ok(Carried::Missing);
+    /// RENAME, RENAMENX.
+    pub fn rename(own: usize, key: &[u8], to: &[u8], only_absent: bool) -> Self {
+        let verb = match only_absent {
+            true => Verb::RenameAbsent,
+            false => Verb::Rename,
         };
-        cx.work.add(Work::of_bytes(found.item.value_len));
-        // A long value is copied before other workers have to wait.
-        let long = match &found.value {
-            Content::Copied(_) => None,
-            Content::Pinned(_) => Some(within(cx, there, |cx| reserved(cx, aim.key, &found))?),
+        Self::new(verb, own, key, to)
+    }
+
+    /// COPY.
+    pub fn copy(own: usize, copying: &Copying<'_>) -> Result<Self, Error<'static>> {
+        let mut copy = Self::new(Verb::Copy, own, copying.key, copying.to);
+        copy.replace = copying.replace;
+        if let Some(number) = copying.database {
+            copy.databases[1] = numbered(number).ok_or(Error::DATABASE)?;
+        }
+        match copy.goes_nowhere() {
+            true => Err(Error::SAME_OBJECT),
+            false => Ok(copy),
+        }
+    }
+
+    /// MOVE.
+    pub fn to_database(own: usize, key: &[u8], number: i64) -> Result<Self, Error<'static>> {
+        let mut to_there = Self::new(Verb::Move, own, key, key);
+        to_there.databases[1] = numbered(number).ok_or(Error::DATABASE)?;
+        match to_there.goes_nowhere() {
+            true => Err(Error::SAME_OBJECT),
+            false => Ok(to_there),
+        }
+    }
+
+    fn goes_nowhere(&self) -> bool {
+        self.key == self.to && self.databases[0] == self.databases[1]
+    }
+
+    /// Bytes of memory, without those of values in the engine.
+    pub fn memory(&self) -> usize {
+        let old = self.draft.as_ref();
+        let old = old.map_or(0, |draft| draft.found.value.memory());
+        size_of::<Self>() + self.key.len() + self.to.len() + old
+    }
+
+    /// Whether it was done, as a client is answered. The first is true if that is OK or an error, not 1 or 0.
+    pub fn answer(
+        &self,
+        outcome: Result<Carried, Error<'static>>,
+    ) -> (bool, Result<bool, Error<'static>>) {
+        let is_rename = matches!(self.verb, Verb::Rename | Verb::RenameAbsent);
+        let outcome = outcome.and_then(|carried| match carried {
+            Carried::Missing if is_rename => Err(Error::NO_KEY),
+            Carried::Missing | Carried::Taken => Ok(false),
+            // A new name that is the old one is there already.
+            Carried::Done => Ok(self.verb != Verb::RenameAbsent || !self.goes_nowhere()),
+        });
+        (self.verb == Verb::Rename, outcome)
+    }
+
+    /// Copies some more bytes, or carries the item. The outcome if that was the last step.
+    pub fn step(&mut self, cx: &mut Context<'_, '_>) -> Result<Option<Carried>, Error<'static>> {
+        let mut draft = match self.draft.take() {
+            Some(draft) => draft,
+            None if self.attempts == ATTEMPTS => return Err(Error::BUSY),
+            None => {
+                self.attempts += 1;
+                match self.begin(cx)? {
+                    Begun::Draft(draft) => draft,
+                    Begun::Carried(carried) => return Ok(carried),
+                }
+            }
         };
+        let is_cut = self.attempts <= CUT_ATTEMPTS && draft.found.value.len() > LONG;
+        let copied = draft.copy(if is_cut { STEP } else { usize::MAX });
+        cx.work.add(Work::of_bytes(copied));
+        if draft.new.missing() > 0 {
+            self.draft = Some(draft);
+            return Ok(None);
+        }
+        self.carry(cx, draft.namespaces, &draft.found, Some(draft.new))
+    }
+
+    /// A SWAPDB between the two looks is found under the isolation.
+    fn namespaces(&self, cx: &Context<'_, '_>) -> [Namespace; 2] {
+        self.databases.map(|it| cx.shared.databases.namespace(it))
+    }
+
+    fn begin(&self, cx: &mut Context<'_, '_>) -> Result<Begun, Error<'static>> {
+        let namespaces = self.namespaces(cx);
+        cx.namespace = namespaces[0];
+        if self.goes_nowhere() {
+            let is_there = look(cx, &self.key).is_some();
+            let carried = if is_there {
+                Carried::Done
+            } else {
+                Carried::Missing
+            };
+            return Ok(Begun::Carried(Some(carried)));
+        }
+        let Some(found) = find(cx, &self.key) else {
+            return Ok(Begun::Carried(Some(Carried::Missing)));
+        };
+        if let Content::Copied(value) = &found.value {
+            cx.work.add(Work::of_bytes(value.len()));
+            let carried = self.carry(cx, namespaces, &found, None)?;
+            return Ok(Begun::Carried(carried));
+        }
+        let len = found.value.len();
+        let new = within(cx, namespaces[1], |cx| {
+            cx.reserve_beside(&self.to, len, len)
+        });
+        let new = new.map_err(|reply| failure(&reply))?;
+        Ok(Begun::Draft(Draft {
+            found,
+            namespaces,
+            new,
+        }))
+    }
+
+    /// Puts an item where it goes. `None` if it is another by now, or in another database.
+    fn carry(
+        &self,
+        cx: &mut Context<'_, '_>,
+        namespaces: [Namespace; 2],
+        found: &Found,
+        long: Option<PartialValue>,
+    ) -> Result<Option<Carried>, Error<'static>> {
         let _isolation = Isolation::wait_if_shared(&cx.shared.workers, &cx.worker.lock);
+        cx.namespace = namespaces[0];
         let is_still = |item: &Item| (item.cas, item.expiry) == (found.item.cas, found.item.expiry);
-        if namespaces() != [here, there] || !look(cx, key).as_ref().is_some_and(is_still) {
-            continue;
+        if self.namespaces(cx) != namespaces || !look(cx, &self.key).as_ref().is_some_and(is_still)
+        {
+            return Ok(None);
         }
-        if !within(cx, there, |cx| put(cx, aim, &found, long))? {
-            return Ok(Carried::Taken);
+        if !within(cx, namespaces[1], |cx| put(cx, self, found, long))? {
+            return Ok(Some(Carried::Taken));
         }
-        if !aim.copy {
+        if self.verb != Verb::Copy {
             let removal = Removal {
                 condition: Condition::Cas(found.item.cas),
                 ..Removal::default()
             };
-            ask(cx, key, Op::Remove(removal), Kind::Nothing);
+            ask(cx, &self.key, Op::Remove(removal), Kind::Nothing);
         }
-        return Ok(Carried::Done);
+        Ok(Some(Carried::Done))
     }
-    Err(Error::BUSY)
+}
+
+/// What an attempt begins with.
+enum Begun {
+    /// A long value, which is to be copied.
+    Draft(Draft),
+    /// The end, or nothing if another client was faster.
+    Carried(Option<Carried>),
+}
+
+impl Draft {
+    /// Copies at least this many more bytes, if so many are missing. Returns how many it copied.
+    fn copy(&mut self, least: usize) -> usize {
+        let before = self.new.missing();
+        let len = self.found.value.len();
+        while self.new.missing() > 0 && before - self.new.missing() < least {
+            let at = len - self.new.missing();
+            self.new.write(self.found.value.chunk(at..len));
+        }
+        before - self.new.missing()
+    }
 }
 
 /// Does something in another namespace than the connection's.
@@ -161,26 +255,10 @@ fn within<'a, T>(
     result
 }
 
-/// A copy of a long value, in an item that is not stored yet.
-fn reserved(
-    cx: &mut Context<'_, '_>,
-    key: &[u8],
-    found: &Found,
-) -> Result<PartialValue, Error<'static>> {
-    let len = found.value.len();
-    let new = cx.reserve_beside(key, len, len);
-    let mut new = new.map_err(|reply| failure(&reply))?;
-    while new.missing() > 0 {
-        let at = len - new.missing();
-        new.write(found.value.chunk(at..len));
-    }
-    Ok(new)
-}
-
 /// Stores an item with the value, the expiry and the flags of another. False if there is one that must stay.
 fn put(
     cx: &mut Context<'_, '_>,
-    aim: &Aim<'_>,
+    transfer: &Transfer,
     found: &Found,
     long: Option<PartialValue>,
 ) -> Result<bool, Error<'static>> {
@@ -189,7 +267,7 @@ fn put(
         _ => &[][..],
     };
     let store = Store {
-        mode: match aim.replace {
+        mode: match transfer.replace {
             true => StoreMode::Set,
             false => StoreMode::Add,
         },
@@ -198,8 +276,8 @@ fn put(
         ..Store::set(value)
     };
     let reply = match long {
-        Some(long) => cx.commit(aim.key, long, &store, Kind::Nothing),
-        None => ask(cx, aim.key, Op::Store(store), Kind::Nothing),
+        Some(long) => cx.commit(&transfer.to, long, &store, Kind::Nothing),
+        None => ask(cx, &transfer.to, Op::Store(store), Kind::Nothing),
     };
     match reply {
         Reply::Stored(_) => Ok(true),

@@ -99,7 +99,7 @@ pub fn command(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, com
             let outcome = add(cx, key, by);
             number(turn, phase, outcome);
         }
-        AtOnce::Eval(eval) => scripts::eval(cx, turn, phase.version, &eval, None),
+        AtOnce::Eval(eval) => scripts::eval(cx, turn, phase, &eval, None),
         AtOnce::IncrByFloat { key, by } => match increment_decimal(cx, key, by) {
             Ok(text) => phase.writer(turn).bulk(&text),
             Err(error) => phase.writer(turn).error(&error),

@@ -10,6 +10,7 @@ use nuthatch_state::keyspace::{self, Count};
 use nuthatch_state::scans::Position;
 use nuthatch_state::telemetry::connections::Info;
 
+use super::clients;
 use crate::context::Context;
 use crate::turn::Turn;
 use crate::work::Work;
@@ -65,6 +66,10 @@ pub enum Listed {
 
 impl Listed {
     fn has(&self, info: &Info) -> bool {
+        // Its worker may not have closed it yet.
+        if info.is_ended() {
+            return false;
+        }
         match self {
             Self::All => true,
             Self::Subscribers(those) => info.is_subscriber() == *those,
@@ -137,7 +142,7 @@ impl Walk {
                 let registry = &cx.shared.telemetry.registry;
                 let next = registry.some(*place, LIST_STEP, |info| {
                     if listed.has(info) {
-                        found += &info.line(cx.now);
+                        found += &clients::line(info, cx.now);
                         found.push('\n');
                     }
                 });

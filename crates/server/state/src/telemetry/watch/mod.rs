@@ -12,13 +12,12 @@ pub mod replies;
 
 use std::mem;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use nuthatch_base::sync::mutex::Mutex;
 pub use nuthatch_channels::Call;
-use nuthatch_channels::tracking::Tracking;
-use nuthatch_engine::namespace::Namespace;
-use nuthatch_engine::{Evicted, Evictions, Request};
+use nuthatch_channels::bell::Bell;
+use nuthatch_engine::{Evicted, Evictions};
 
 use self::line::Lines;
 
@@ -43,8 +42,6 @@ pub enum Kind {
     Evictions = 16,
     /// Events of the server itself.
     System = 32,
-    /// Keys that change, for clients that track them: see [`nuthatch_channels::tracking`].
-    Changes = 64,
 }
 
 impl Kind {
@@ -93,8 +90,6 @@ pub struct Hub {
     /// The kinds that any watcher wants. Relaxed everywhere: a watcher may miss events at the moment when it begins.
     wanted: AtomicU8,
     watchers: Mutex<Vec<Arc<Watcher>>>,
-    /// What Redis' clients track.
-    pub tracking: Tracking,
     /// Lines so far. All these accesses are Relaxed: statistics, and numbers that only have to differ.
     written: AtomicU64,
     sent: AtomicU64,
@@ -105,12 +100,9 @@ pub struct Hub {
 struct Watcher {
     kinds: Kinds,
     queue: Mutex<Queue>,
-    /// True if its worker was called and has not taken the lines yet. Set by an AcqRel swap, and cleared with Release
-    /// before the queue is emptied. All lines pass under the queue's lock, so a thread that adds a line after that
-    /// calls again.
-    called: AtomicBool,
-    worker: Arc<dyn Call>,
-    connection: usize,
+    /// Answered before the queue is emptied. All lines pass under the queue's lock, so a thread that adds a line after
+    /// that rings again.
+    bell: Bell,
 }
 
 #[derive(Default)]
@@ -160,9 +152,7 @@ impl Hub {
         let watcher = Arc::new(Watcher {
             kinds,
             queue: Mutex::default(),
-            called: AtomicBool::new(false),
-            worker,
-            connection,
+            bell: Bell::new(worker, connection),
         });
         watchers.push(Arc::clone(&watcher));
         self.want(&watchers);
@@ -177,31 +167,7 @@ impl Hub {
         let kinds = watchers
             .iter()
             .fold(0, |kinds, watcher| kinds | watcher.kinds.0);
-        let changes = match self.tracking.is_used() {
-            true => Kind::Changes.bit(),
-            false => 0,
-        };
-        self.wanted.store(kinds | changes, Ordering::Relaxed);
-    }
-
-    /// A client has begun to track, or has ended it.
-    pub fn follow_tracking(&self) {
-        self.want(&self.watchers.lock());
-    }
-
-    /// Tells the clients that track a request's key that it has changed, if there are any.
-    pub fn note_change(&self, request: &Request<'_>, writer: Option<usize>) {
-        if self.wanted().has(Kind::Changes) {
-            let (_, key) = Namespace::split(request.key.bytes());
-            self.tracking.changed(key, writer);
-        }
-    }
-
-    /// Tells the clients that track that all keys are gone, or may have changed.
-    pub fn note_flush(&self) {
-        if self.wanted().has(Kind::Changes) {
-            self.tracking.flushed();
-        }
+        self.wanted.store(kinds, Ordering::Relaxed);
     }
 
     /// The number of a new line.
@@ -217,8 +183,8 @@ impl Hub {
         for watcher in &*self.watchers.lock() {
             let added = watcher.add(lines);
             self.skipped.fetch_add(added.skipped, Ordering::Relaxed);
-            if added.any && !watcher.called.swap(true, Ordering::AcqRel) {
-                watcher.worker.call(watcher.connection);
+            if added.any {
+                watcher.bell.ring();
             }
         }
     }
@@ -236,14 +202,10 @@ impl Hub {
 
 impl Evictions for Hub {
     fn are_wanted(&self) -> bool {
-        let wanted = self.wanted();
-        wanted.has(Kind::Evictions) || wanted.has(Kind::Changes)
+        self.wanted().has(Kind::Evictions)
     }
 
     fn evicted(&self, item: &Evicted<'_>) {
-        if self.wanted().has(Kind::Changes) {
-            self.tracking.changed(Namespace::split(item.key).1, None);
-        }
         let mut lines = Lines::new(self);
         lines.add(Kind::Evictions, |out| line::eviction(out, item));
         self.publish(&lines);
@@ -282,7 +244,7 @@ impl Watcher {
 impl Watching {
     /// Moves all waiting lines into an output.
     pub fn take(&self, out: &mut Vec<u8>) {
-        self.watcher.called.store(false, Ordering::Release);
+        self.watcher.bell.answer();
         let Queue { text, skipped } = mem::take(&mut *self.watcher.queue.lock());
         let lines = text.iter().filter(|&&byte| byte == b'\n').count();
         self.hub.sent.fetch_add(lines as u64, Ordering::Relaxed);

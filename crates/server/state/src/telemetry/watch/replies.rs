@@ -2,7 +2,6 @@
 
 use std::mem::MaybeUninit;
 
-use nuthatch_engine::namespace::Namespace;
 use nuthatch_engine::{
     AnyHandle, AnyValue, Condition, Expiry, Footprint, Handle, Item, Key, Leave, Op, Read, Replies,
     Reply, Request, StoreMode, Time,
@@ -10,6 +9,7 @@ use nuthatch_engine::{
 
 use super::line::{self, Lines};
 use super::{Hub, Kind};
+use crate::changes::Changes;
 
 /// Passes answers on to `inner`, and makes a line of each answer that is watched.
 pub struct WatchedReplies<'w, 'a, R> {
@@ -18,7 +18,7 @@ pub struct WatchedReplies<'w, 'a, R> {
     /// The lines made so far.
     pub lines: Lines<'w>,
     /// What clients that track keys are to be told.
-    pub changes: Changes,
+    pub changes: Changes<'w>,
     /// The requests of these replies.
     pub requests: &'w [Request<'a>],
     /// The number of a request's connection, as `stats conns` has it.
@@ -33,60 +33,6 @@ pub struct WatchedReplies<'w, 'a, R> {
     pub value_len: Option<usize>,
     /// The item whose value that is.
     pub item: Option<Item>,
-}
-
-/// What clients that track keys are to be told of a batch.
-#[derive(Default)]
-pub struct Changes {
-    /// Somebody tracks.
-    are_wanted: bool,
-    /// Requests that have changed their key.
-    changed: Vec<usize>,
-    /// Requests that have read an item which expires.
-    expiring: Vec<(usize, Time)>,
-}
-
-impl Changes {
-    /// None yet.
-    pub fn new(hub: &Hub) -> Self {
-        Self {
-            are_wanted: hub.wanted().has(Kind::Changes),
-            ..Self::default()
-        }
-    }
-
-    /// A read has found an item.
-    fn read(&mut self, index: usize, op: &Op<'_>, item: &Item) {
-        if !self.are_wanted {
-            return;
-        }
-        if let Op::Read(read) = op
-            && (read.touch.is_some() || read.vivify.is_some())
-        {
-            self.changed.push(index);
-        } else if let Expiry::At(end) = item.expiry {
-            self.expiring.push((index, end));
-        }
-    }
-
-    /// A request has this reply, which has no value.
-    fn replied(&mut self, index: usize, op: &Op<'_>, reply: &Reply) {
-        match (op, reply) {
-            (Op::Get | Op::Read(_), Reply::Found(item)) => self.read(index, op, item),
-            (
-                _,
-                Reply::Miss
-                | Reply::NotFound
-                | Reply::NotStored
-                | Reply::Exists
-                | Reply::NotNumeric
-                | Reply::TooLarge
-                | Reply::OutOfMemory,
-            ) => {}
-            _ if self.are_wanted => self.changed.push(index),
-            _ => {}
-        }
-    }
 }
 
 /// True if a read has made this item, because it found none.
@@ -178,20 +124,12 @@ impl<R: Replies<AnyValue>> WatchedReplies<'_, '_, R> {
 }
 
 impl<R> WatchedReplies<'_, '_, R> {
-    /// Tells everybody of what has happened.
-    pub fn publish(&self, hub: &Hub) {
+    /// Tells everybody of what has happened. `told` gets the receiver of the replies, a request, and how many clients were told
+    /// that its key has changed.
+    pub fn publish(&mut self, hub: &Hub, mut told: impl FnMut(&mut R, usize, usize)) {
         hub.publish(&self.lines);
-        for &index in &self.changes.changed {
-            let writer = (self.connection)(index);
-            hub.note_change(&self.requests[index], Some(writer));
-        }
-        if !self.changes.expiring.is_empty() {
-            let expiries = self.changes.expiring.iter().map(|&(index, end)| {
-                let (_, key) = Namespace::split(self.requests[index].key.bytes());
-                (key, u64::from(end.0))
-            });
-            hub.tracking.expire(expiries);
-        }
+        let told = |index, count| told(self.inner, index, count);
+        self.changes.tell(self.requests, self.connection, told);
     }
 
     /// The outcome of a read, or of the lookup with which a change begins: bytes of the value, if there was one.

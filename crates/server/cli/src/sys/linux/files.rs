@@ -1,11 +1,4 @@
-//! `-o drop_privileges`: the process gives up what a running server does not need, so that an attacker who exploits it
-//! gains little.
-//!
-//! * Here, by Landlock: the process opens only the files of its settings, starts no program, connects to no TCP port, and
-//!   reaches neither abstract unix sockets nor other processes.
-//! * [`calls`], by seccomp: the process makes only the system calls that a running server makes.
-
-pub mod calls;
+//! The files that a process of `-o drop_privileges` may still use (Landlock).
 
 use std::path::{Path, PathBuf};
 
@@ -143,16 +136,11 @@ mod tests {
     use std::os::linux::net::SocketAddrExt;
     use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
     use std::process::Command;
-    use std::thread;
 
     use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 
     use super::*;
-
-    /// In a thread of its own, since a thread cannot take back what it has given up.
-    pub fn confined<T: Send>(body: impl FnOnce() -> T + Send) -> T {
-        thread::scope(|scope| scope.spawn(body).join().expect("it does not panic"))
-    }
+    use crate::sys::linux::tests::confined;
 
     #[test]
     fn only_files_that_were_named_are_opened() {

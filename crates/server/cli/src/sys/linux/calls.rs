@@ -380,7 +380,7 @@ mod tests {
     use nix::sys::socket::{self, MsgFlags, Shutdown, SockaddrIn};
 
     use super::*;
-    use crate::confine::tests::confined;
+    use crate::sys::linux::tests::confined;
 
     /// Runs `body` in a thread with the filters of these settings.
     fn filtered<T: Send>(later: LaterCalls, body: impl FnOnce() -> T + Send) -> T {

@@ -1,0 +1,3 @@
+//! The groups of a user.
+
+pub use nix::unistd::initgroups as join;

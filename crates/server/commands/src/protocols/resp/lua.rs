@@ -1,0 +1,263 @@
+//! EVAL and its like in Lua (`--lua`), for scripts that `scripts` does not know. A script has the engine to itself, as a
+//! transaction with watched keys has, and its worker serves nobody else meanwhile.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use nuthatch_engine::AnyValue;
+use nuthatch_lua::{Failure, Host, Interpreter, Limits, Source, Value};
+use nuthatch_resp::{Error, Eval, ScriptName, Version, Writer, in_script};
+use nuthatch_script::Name;
+use nuthatch_state::isolation::Isolation;
+
+use super::lua_call::LuaCall;
+use super::phase::{Phase, State};
+use super::reply;
+use crate::batch::BatchBuffers;
+use crate::context::Context;
+use crate::output::Output;
+use crate::turn::Turn;
+use crate::work::Work;
+
+thread_local! {
+    /// The worker's state of Lua, made at its first script, when none runs.
+    static LUA: Cell<Option<Box<Interpreter>>> = const { Cell::new(None) };
+}
+
+/// So many steps take as long as a command about one key.
+const STEPS_OF_COMMAND: u64 = 100;
+
+/// The version that scripts ask for: Redis' with the newest commands that this server has.
+const VERSION: (&str, u32) = ("8.0.0", 0x0008_0000);
+
+/// Begins a script, which runs in the next step. Errors: nothing was answered.
+pub fn eval(
+    cx: &mut Context<'_, '_>,
+    turn: &mut Turn,
+    phase: &mut Phase,
+    eval: &Eval<'_>,
+    long: Option<(usize, &[u8])>,
+) -> Result<(), Error<'static>> {
+    let mut lua = interpreter(cx)?;
+    let source = source(cx, &mut lua, eval.script);
+    LUA.set(Some(lua));
+    let source = match source {
+        Ok(source) => source,
+        Err(failure) => {
+            phase.writer(turn).error(&error_of(&failure));
+            return Ok(());
+        }
+    };
+    let words = eval.key.into_iter().chain(eval.arguments);
+    let mut words: Vec<Vec<u8>> = words.map(<[u8]>::to_vec).collect();
+    if let Some((at, bytes)) = long {
+        words[at + usize::from(eval.key.is_some())] = bytes.to_vec();
+    }
+    phase.state = State::Lua(Box::new(LuaCall {
+        read_only: eval.read_only || source.flags.no_writes,
+        keys: eval.keys.min(words.len()),
+        source,
+        words,
+    }));
+    Ok(())
+}
+
+/// Executes a request of a script, and returns the answer.
+pub type CarryOut = fn(&mut Context<'_, '_>, &mut Call, &[u8]) -> Output<AnyValue>;
+
+/// What the commands of a script share.
+pub struct Call {
+    /// The state of the script's own connection, so to speak: the database that it has selected.
+    pub phase: Phase,
+    pub buffers: BatchBuffers,
+    pub limits: nuthatch_state::buffers::TurnLimits,
+}
+
+/// Runs a script.
+pub fn run(
+    cx: &mut Context<'_, '_>,
+    turn: &mut Turn,
+    phase: &Phase,
+    call: &LuaCall,
+    carry_out: CarryOut,
+) -> Result<(), Error<'static>> {
+    let mut lua = interpreter(cx)?;
+    let words: Vec<&[u8]> = call.words.iter().map(Vec::as_slice).collect();
+    let (keys, arguments) = words.split_at(call.keys);
+    let isolation = Isolation::wait_if_shared(&cx.shared.workers, &cx.worker.lock);
+    let running = cx.shared.scripting.running.begin();
+    let mut server = Server {
+        read_only: call.read_only,
+        carry_out,
+        call: Call {
+            phase: Phase::default(),
+            buffers: BatchBuffers::default(),
+            limits: turn.limits,
+        },
+        cx: &mut *cx,
+    };
+    server.call.phase.database = phase.database;
+    let ran = lua.run(&call.source, keys, arguments, &mut server);
+    drop(running);
+    drop(isolation);
+    let steps = (ran.steps / STEPS_OF_COMMAND) as usize;
+    cx.work.add(Work::of_commands(steps));
+    answer(turn, phase.version, lua, ran.value)
+}
+
+/// SCRIPT LOAD of a script that is Lua's. Errors: Lua does not take it, or there is no room.
+pub fn load(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &Phase, text: &[u8]) {
+    let loaded = interpreter(cx).map(|mut lua| {
+        let made = read(&mut lua, text);
+        LUA.set(Some(lua));
+        made
+    });
+    let mut writer = phase.writer(turn);
+    match loaded {
+        Err(error) => writer.error(&error),
+        Ok(Err(failure)) => writer.error(&error_of(&failure)),
+        Ok(Ok(source)) if !cx.shared.scripting.library.keep(&source, true) => {
+            writer.error(&Error::SCRIPTS_TOO_MANY);
+        }
+        Ok(Ok(source)) => writer.bulk(source.name.to_string().as_bytes()),
+    }
+}
+
+/// Keeps a script that needs no Lua, but may need it for other keys. False: there is no room.
+pub fn keep(cx: &Context<'_, '_>, text: &[u8]) -> bool {
+    let source = Source::read(text).map(Arc::new);
+    source.is_ok_and(|source| cx.shared.scripting.library.keep(&source, true))
+}
+
+/// The worker's state. If the script panics it is dropped.
+fn interpreter(cx: &Context<'_, '_>) -> Result<Box<Interpreter>, Error<'static>> {
+    let live = cx.shared.live.load();
+    let limits = Limits {
+        memory: (live.lua_memory.get() as usize) << 20,
+        steps: u64::from(live.lua_steps.get()) * 1_000_000,
+    };
+    if let Some(lua) = LUA.take().filter(|lua| lua.limits() == limits) {
+        return Ok(lua);
+    }
+    let stop = cx.shared.scripting.running.stop_flag();
+    let made = Interpreter::new(limits, VERSION, stop);
+    made.map(Box::new).map_err(|_| Error::OUT_OF_MEMORY)
+}
+
+/// The script that a request names.
+fn source(
+    cx: &mut Context<'_, '_>,
+    lua: &mut Interpreter,
+    name: ScriptName<'_>,
+) -> Result<Arc<Source>, Failure> {
+    let library = &cx.shared.scripting.library;
+    let known = |name: Option<Name>| name.and_then(|name| library.find(name));
+    match name {
+        ScriptName::Sha1(digits) => {
+            let no_script = || failure_of(&Error::NO_SCRIPT);
+            known(Name::read(digits)).ok_or_else(no_script)
+        }
+        ScriptName::Text(text) => match known(Some(Name::of(text))) {
+            Some(source) => Ok(source),
+            None => {
+                let source = read(lua, text)?;
+                // Without room its client sends the text again.
+                library.keep(&source, false);
+                Ok(source)
+            }
+        },
+    }
+}
+
+/// Reads a text, which Lua takes as a script.
+fn read(lua: &mut Interpreter, text: &[u8]) -> Result<Arc<Source>, Failure> {
+    let source = Source::read(text).map_err(|words| Failure::Error(words.into_bytes()))?;
+    lua.check(&source)?;
+    Ok(Arc::new(source))
+}
+
+fn failure_of(error: &Error<'_>) -> Failure {
+    Failure::Error(words_of(error))
+}
+
+/// The words of an error.
+fn words_of(error: &Error<'_>) -> Vec<u8> {
+    let mut text = Vec::new();
+    Writer::new(&mut text, Version::Resp2).error(error);
+    let words = text.strip_prefix(b"-").unwrap_or(&text);
+    words.trim_ascii_end().to_vec()
+}
+
+fn error_of(failure: &Failure) -> Error<'_> {
+    match failure {
+        Failure::Error(words) => Error::Script(words),
+        Failure::TooLong => Error::SCRIPT_STEPS,
+        Failure::Stopped => Error::SCRIPT_KILLED,
+        Failure::OutOfMemory => Error::SCRIPT_MEMORY,
+    }
+}
+
+/// Answers what a script has returned, and keeps the state for the next script.
+fn answer(
+    turn: &mut Turn,
+    version: Version,
+    lua: Box<Interpreter>,
+    value: Result<Value, Failure>,
+) -> Result<(), Error<'static>> {
+    if !lua.is_spent() {
+        LUA.set(Some(lua));
+    }
+    match value {
+        Err(failure) => Writer::new(turn.output.text(), version).error(&error_of(&failure)),
+        Ok(value) => {
+            let has_room = turn.makes_room(reply::len(&value));
+            has_room.then_some(()).ok_or(Error::OUT_OF_MEMORY)?;
+            reply::write(&mut Writer::new(turn.output.text(), version), &value);
+        }
+    }
+    Ok(())
+}
+
+/// The server, as a script sees it.
+struct Server<'s, 'w, 'a> {
+    cx: &'s mut Context<'w, 'a>,
+    call: Call,
+    carry_out: CarryOut,
+    read_only: bool,
+}
+
+impl Host for Server<'_, '_, '_> {
+    fn call(&mut self, words: &[Vec<u8>], resp: u8) -> Value {
+        match in_script(words) {
+            Err(error) => return Value::Error(words_of(&error)),
+            Ok(true) if self.read_only => {
+                return Value::Error(words_of(&Error::SCRIPT_READS_ONLY));
+            }
+            Ok(true) => self.cx.shared.scripting.running.writes(),
+            Ok(false) => {}
+        }
+        self.call.phase.version = match resp {
+            3 => Version::Resp3,
+            _ => Version::Resp2,
+        };
+        value_of((self.carry_out)(self.cx, &mut self.call, &request(words)))
+    }
+}
+
+/// A command's words as a request.
+fn request(words: &[Vec<u8>]) -> Vec<u8> {
+    let mut request = format!("*{}\r\n", words.len()).into_bytes();
+    for word in words {
+        request.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
+        request.extend_from_slice(word);
+        request.extend_from_slice(b"\r\n");
+    }
+    request
+}
+
+fn value_of(mut output: Output<AnyValue>) -> Value {
+    let mut text = Vec::with_capacity(output.len());
+    // Memory takes all.
+    let _ = output.write_to(&mut text, &mut 0);
+    reply::read(&text).unwrap_or_else(|| Value::Error(words_of(&Error::OUT_OF_MEMORY)))
+}

@@ -1,0 +1,147 @@
+//! Answers of commands to Lua's values, and a script's value to its answer, as Redis converts them.
+
+use mlua::{Lua, Result, String, Table, Value as LuaValue};
+use nuthatch_script::integer;
+
+use crate::value::Value;
+
+/// How deep lists of an answer may lie in each other.
+const DEPTH_MAX: usize = 64;
+
+/// What an answer may hold at most.
+#[derive(Debug)]
+pub struct Room {
+    /// Values.
+    pub values: usize,
+    /// Bytes of all texts.
+    pub bytes: usize,
+}
+
+/// Why a value is no answer.
+#[derive(Debug)]
+pub enum Fault {
+    /// It is too large, or holds itself.
+    TooLarge,
+    /// Lua refused to read it.
+    Lua(mlua::Error),
+}
+
+impl From<mlua::Error> for Fault {
+    fn from(error: mlua::Error) -> Self {
+        Self::Lua(error)
+    }
+}
+
+/// An answer as a value of Lua.
+pub fn to_lua(lua: &Lua, value: &Value) -> Result<LuaValue> {
+    let text = |bytes: &[u8]| lua.create_string(bytes).map(LuaValue::String);
+    let named = |name, value: LuaValue| {
+        let table = lua.create_table_with_capacity(0, 1)?;
+        table.raw_set(name, value)?;
+        Ok(LuaValue::Table(table))
+    };
+    match value {
+        Value::Nil => Ok(LuaValue::Boolean(false)),
+        Value::Bool(it) => Ok(LuaValue::Boolean(*it)),
+        Value::Integer(it) => Ok(LuaValue::Number(*it as f64)),
+        Value::Double(it) => named("double", LuaValue::Number(*it)),
+        Value::Text(it) => text(it),
+        Value::Status(it) => named("ok", text(it)?),
+        Value::Error(it) => named("err", text(it)?),
+        Value::List(items) => {
+            let table = lua.create_table_with_capacity(items.len(), 0)?;
+            for (at, item) in (1..).zip(items) {
+                table.raw_set(at, to_lua(lua, item)?)?;
+            }
+            Ok(LuaValue::Table(table))
+        }
+        Value::Map(pairs) => {
+            let table = lua.create_table_with_capacity(0, pairs.len())?;
+            for (name, item) in pairs {
+                table.raw_set(to_lua(lua, name)?, to_lua(lua, item)?)?;
+            }
+            named("map", LuaValue::Table(table))
+        }
+        Value::Set(items) => {
+            let table = lua.create_table_with_capacity(0, items.len())?;
+            for item in items {
+                table.raw_set(to_lua(lua, item)?, true)?;
+            }
+            named("set", LuaValue::Table(table))
+        }
+    }
+}
+
+/// A value of Lua as an answer. Booleans are their own with the third version of the protocol only.
+pub fn from_lua(
+    value: &LuaValue,
+    resp: u8,
+    room: &mut Room,
+    depth: usize,
+) -> std::result::Result<Value, Fault> {
+    room.values = room.values.checked_sub(1).ok_or(Fault::TooLarge)?;
+    Ok(match value {
+        LuaValue::String(it) => Value::Text(bytes(it, room)?),
+        LuaValue::Number(it) => Value::Integer(integer(*it)),
+        LuaValue::Integer(it) => Value::Integer(*it),
+        LuaValue::Boolean(it) if resp >= 3 => Value::Bool(*it),
+        LuaValue::Boolean(true) => Value::Integer(1),
+        LuaValue::Table(_) if depth >= DEPTH_MAX => return Err(Fault::TooLarge),
+        LuaValue::Table(it) => table(it, resp, room, depth + 1)?,
+        _ => Value::Nil,
+    })
+}
+
+fn table(
+    table: &Table,
+    resp: u8,
+    room: &mut Room,
+    depth: usize,
+) -> std::result::Result<Value, Fault> {
+    if let LuaValue::String(words) = table.raw_get("err")? {
+        return Ok(Value::Error(bytes(&words, room)?));
+    }
+    if let LuaValue::String(words) = table.raw_get("ok")? {
+        return Ok(Value::Status(bytes(&words, room)?));
+    }
+    if let LuaValue::Number(number) = table.raw_get("double")? {
+        return Ok(Value::Double(number));
+    }
+    if let LuaValue::Table(map) = table.raw_get("map")? {
+        let pairs = map.pairs::<LuaValue, LuaValue>().map(|pair| {
+            let (name, item) = pair?;
+            Ok((
+                from_lua(&name, resp, room, depth)?,
+                from_lua(&item, resp, room, depth)?,
+            ))
+        });
+        return pairs
+            .collect::<std::result::Result<_, Fault>>()
+            .map(Value::Map);
+    }
+    if let LuaValue::Table(set) = table.raw_get("set")? {
+        let items = set.pairs::<LuaValue, LuaValue>();
+        let items = items.map(|pair| from_lua(&pair?.0, resp, room, depth));
+        return items
+            .collect::<std::result::Result<_, Fault>>()
+            .map(Value::Set);
+    }
+    let mut list = Vec::new();
+    for at in 1.. {
+        match table.raw_get(at)? {
+            // A list ends before its first nil.
+            LuaValue::Nil => break,
+            item => list.push(from_lua(&item, resp, room, depth)?),
+        }
+    }
+    Ok(Value::List(list))
+}
+
+fn bytes(text: &String, room: &mut Room) -> std::result::Result<Vec<u8>, Fault> {
+    let text = text.as_bytes();
+    room.bytes = room.bytes.checked_sub(text.len()).ok_or(Fault::TooLarge)?;
+    Ok(text.to_vec())
+}
+
+/// The words for an answer that is too large.
+pub const TOO_LARGE: &str = "ERR the script's answer is too large, or holds itself";

@@ -1,0 +1,306 @@
+//! A state of Lua in which one script runs after the other. Nothing of a script is left for the next.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use mlua::{Function, Lua, LuaOptions, MultiValue, StdLib, Table, Value as LuaValue};
+use nuthatch_script::{Name, as_argument};
+
+use crate::convert::{self, Fault, Room, from_lua, to_lua};
+use crate::host::{self, Shared, Version};
+use crate::library::Source;
+use crate::meter::{End, Meter};
+use crate::random::Random;
+use crate::value::Value;
+
+/// The library that scripts see, in Lua.
+const LIBRARY: &str = include_str!("library.lua");
+
+/// Functions that are kept compiled.
+const COMPILED_MAX: usize = 500;
+
+/// Steps of a call, beside what its command costs.
+const STEPS_OF_CALL: u64 = 100;
+
+/// Values of an answer.
+const VALUES_MAX: usize = 1 << 20;
+
+/// What scripts may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of memory of a state.
+    pub memory: usize,
+    /// Steps of a script: instructions, and what is as much work.
+    pub steps: u64,
+}
+
+/// The server, as a script sees it.
+pub trait Host {
+    /// Carries out a command, and answers in the values of this version of the protocol.
+    fn call(&mut self, words: &[Vec<u8>], resp: u8) -> Value;
+}
+
+/// Why a script has no value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// It is no script, or ended with an error, in the words of an answer.
+    Error(Vec<u8>),
+    /// Its steps were used up.
+    TooLong,
+    /// It was stopped.
+    Stopped,
+    /// There was no memory for it, or for its answer.
+    OutOfMemory,
+}
+
+/// What came of a run.
+#[derive(Debug)]
+pub struct Ran {
+    /// Its answer.
+    pub value: Result<Value, Failure>,
+    /// Steps that it took.
+    pub steps: u64,
+}
+
+/// A state.
+pub struct Interpreter {
+    lua: Lua,
+    limits: Limits,
+    shared: Shared,
+    /// What scripts find by their names.
+    builtins: Table,
+    /// The same, as they see it.
+    globals: Table,
+    /// What the library calls, while a script runs.
+    run: Table,
+    pcall: Function,
+    compiled: HashMap<Name, Function>,
+}
+
+impl Interpreter {
+    /// A state with these limits. `stop` ends the script that runs.
+    pub fn new(limits: Limits, version: Version<'_>, stop: Arc<AtomicBool>) -> mlua::Result<Self> {
+        // A panic is not an error of a script, which it could catch.
+        let options = LuaOptions::new().catch_rust_panics(false);
+        let lua = Lua::new_with(StdLib::STRING | StdLib::TABLE | StdLib::MATH, options)?;
+        let shared = Shared {
+            meter: Meter::new(stop),
+            random: Rc::new(Random::default()),
+            resp: Rc::new(Cell::new(2)),
+        };
+        let known = lua.create_table()?;
+        let host = host::functions(&lua, &shared, version, &known)?;
+        let (base, own) = (lua.globals(), lua.create_table()?);
+        for name in ["string", "table", "math"] {
+            own.set(name, base.get::<Table>(name)?)?;
+        }
+        let library = lua.load(LIBRARY).set_name("=library").into_function()?;
+        let run = host.get("run")?;
+        let (builtins, globals, pcall) =
+            library.call::<(Table, Table, Function)>((base, own, host))?;
+        known.set(1, &globals)?;
+        lua.set_memory_limit(limits.memory)?;
+        let compiled = HashMap::new();
+        Ok(Self {
+            lua,
+            limits,
+            shared,
+            builtins,
+            globals,
+            run,
+            pcall,
+            compiled,
+        })
+    }
+
+    /// The limits that it was made with.
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// Compiles a script, to keep it. Errors: the words of an answer.
+    pub fn check(&mut self, source: &Source) -> Result<(), Failure> {
+        self.compiled(source).map(|_| ())
+    }
+
+    /// Runs a script.
+    pub fn run(
+        &mut self,
+        source: &Source,
+        keys: &[&[u8]],
+        arguments: &[&[u8]],
+        host: &mut dyn Host,
+    ) -> Ran {
+        let value = self.compiled(source).and_then(|function| {
+            let ran = self.carry_out(&function, keys, arguments, host);
+            ran.unwrap_or_else(|error| Err(failure(&error)))
+        });
+        let value = match self.shared.meter.end() {
+            Some(End::TooLong) => Err(Failure::TooLong),
+            Some(End::Stopped) => Err(Failure::Stopped),
+            None => value,
+        };
+        let steps = self.limits.steps - self.shared.meter.left();
+        self.clean();
+        Ran { value, steps }
+    }
+
+    fn compiled(&mut self, source: &Source) -> Result<Function, Failure> {
+        self.begin();
+        if let Some(function) = self.compiled.get(&source.name) {
+            return Ok(function.clone());
+        }
+        if self.compiled.len() >= COMPILED_MAX {
+            self.compiled.clear();
+        }
+        let text = source.code();
+        let made = host::compile(&self.lua, text, host::CHUNK, &self.globals);
+        let function = made.map_err(|words| {
+            let words = format!("ERR Error compiling script (new function): {words}");
+            Failure::Error(words.into_bytes())
+        })?;
+        self.compiled.insert(source.name, function.clone());
+        Ok(function)
+    }
+
+    /// All is as it is at the begin of every script.
+    fn begin(&self) {
+        self.shared.random.reset();
+        self.shared.resp.set(2);
+        // Without memory for the hook there is none for the script.
+        let _ = self.shared.meter.begin(&self.lua, self.limits.steps);
+    }
+
+    fn carry_out(
+        &self,
+        function: &Function,
+        keys: &[&[u8]],
+        arguments: &[&[u8]],
+        host: &mut dyn Host,
+    ) -> mlua::Result<Result<Value, Failure>> {
+        let lua = &self.lua;
+        self.builtins.raw_set("KEYS", list(lua, keys)?)?;
+        self.builtins.raw_set("ARGV", list(lua, arguments)?)?;
+        let host = RefCell::new(host);
+        lua.scope(|scope| {
+            let call = scope.create_function(|lua, words: MultiValue| {
+                let mut host = host.borrow_mut();
+                self.call(lua, &words, &mut **host)
+            })?;
+            self.run.raw_set("call", call)?;
+            let (fine, value) = self.pcall.call::<(bool, LuaValue)>(function)?;
+            Ok(match fine {
+                true => self.answer(&value),
+                false => Err(self.ended(&value)),
+            })
+        })
+    }
+
+    /// A command of a script: its answer, and whether it is an error.
+    fn call(
+        &self,
+        lua: &Lua,
+        words: &MultiValue,
+        host: &mut dyn Host,
+    ) -> mlua::Result<(LuaValue, bool)> {
+        let words: Option<Vec<Vec<u8>>> = words.iter().map(word).collect();
+        let value = match words {
+            Some(words) if words.is_empty() => Value::Error(NO_WORDS.into()),
+            None => Value::Error(NO_TEXTS.into()),
+            Some(words) => {
+                let bytes: usize = words.iter().map(Vec::len).sum();
+                let meter = &self.shared.meter;
+                if !(meter.take(lua, STEPS_OF_CALL) && meter.take_bytes(lua, bytes)) {
+                    return Err(Meter::error());
+                }
+                host.call(&words, self.shared.resp.get())
+            }
+        };
+        let failed = matches!(value, Value::Error(_));
+        let value = match value {
+            Value::Nil if self.shared.resp.get() >= 3 => LuaValue::Nil,
+            value => to_lua(lua, &value)?,
+        };
+        Ok((value, failed))
+    }
+
+    fn answer(&self, value: &LuaValue) -> Result<Value, Failure> {
+        let mut room = Room {
+            values: VALUES_MAX,
+            bytes: self.limits.memory,
+        };
+        let resp = self.shared.resp.get();
+        from_lua(value, resp, &mut room, 0).map_err(|fault| match fault {
+            Fault::TooLarge => Failure::Error(convert::TOO_LARGE.into()),
+            Fault::Lua(error) => failure(&error),
+        })
+    }
+
+    /// The error with which a script ended.
+    fn ended(&self, value: &LuaValue) -> Failure {
+        match value {
+            LuaValue::String(words) if words.as_bytes() == "not enough memory" => {
+                Failure::OutOfMemory
+            }
+            LuaValue::String(words) => Failure::Error([b"ERR ", &*words.as_bytes()].concat()),
+            LuaValue::Error(error) => failure(error),
+            LuaValue::Table(table) => match table.raw_get("err") {
+                Ok(LuaValue::String(words)) => Failure::Error(words.as_bytes().to_vec()),
+                _ => Failure::Error(b"ERR unknown error".into()),
+            },
+            _ => Failure::Error(b"ERR unknown error".into()),
+        }
+    }
+
+    /// Drops what the script has left.
+    fn clean(&mut self) {
+        for name in ["KEYS", "ARGV"] {
+            let _ = self.builtins.raw_set(name, LuaValue::Nil);
+        }
+        if self.lua.used_memory() > self.limits.memory / 4 {
+            let _ = self.lua.gc_collect();
+        }
+    }
+
+    /// True if little memory is left for the next script: then a new state is better. Lua keeps buffers in which it joined
+    /// long texts.
+    pub fn is_spent(&self) -> bool {
+        self.lua.used_memory() > self.limits.memory / 2
+    }
+}
+
+const NO_WORDS: &str = "ERR Please specify at least one argument for this redis lib call";
+const NO_TEXTS: &str = "ERR Lua redis lib command arguments must be strings or integers";
+
+fn list(lua: &Lua, texts: &[&[u8]]) -> mlua::Result<Table> {
+    let list = lua.create_table_with_capacity(texts.len(), 0)?;
+    for (at, text) in (1..).zip(texts) {
+        list.raw_set(at, lua.create_string(text)?)?;
+    }
+    Ok(list)
+}
+
+/// A word of a command.
+fn word(value: &LuaValue) -> Option<Vec<u8>> {
+    match value {
+        LuaValue::String(text) => Some(text.as_bytes().to_vec()),
+        LuaValue::Number(number) => Some(as_argument(*number).into_bytes()),
+        LuaValue::Integer(number) => Some(number.to_string().into_bytes()),
+        _ => None,
+    }
+}
+
+fn failure(error: &mlua::Error) -> Failure {
+    match error {
+        mlua::Error::MemoryError(_) => Failure::OutOfMemory,
+        mlua::Error::CallbackError { cause, .. } => failure(cause),
+        other => Failure::Error(
+            format!("ERR {other}")
+                .replace(['\r', '\n'], " ")
+                .into_bytes(),
+        ),
+    }
+}

@@ -1,0 +1,382 @@
+//! Scripts and what comes of them.
+
+use super::*;
+
+/// Answers with what it was called with; `get` with nothing, `fail` with an error.
+struct Echo;
+
+impl Host for Echo {
+    fn call(&mut self, words: &[Vec<u8>], _resp: u8) -> Value {
+        match &*words[0] {
+            b"get" => Value::Nil,
+            b"fail" => Value::Error(b"ERR it failed".to_vec()),
+            b"ok" => Value::Status(b"OK".to_vec()),
+            _ => Value::List(words.iter().cloned().map(Value::Text).collect()),
+        }
+    }
+}
+
+const LIMITS: Limits = Limits {
+    memory: 8 << 20,
+    steps: 1_000_000,
+};
+
+fn interpreter() -> Interpreter {
+    Interpreter::new(LIMITS, ("7.4.0", 0x0007_0400), Default::default()).unwrap()
+}
+
+fn run_in(lua: &mut Interpreter, text: &str) -> Result<Value, Failure> {
+    let source = Source::read(text.as_bytes()).unwrap();
+    lua.run(&source, &[b"k"], &[b"a", b"b"], &mut Echo).value
+}
+
+fn run(text: &str) -> Result<Value, Failure> {
+    run_in(&mut interpreter(), text)
+}
+
+/// The text that a script returns.
+fn text(script: &str) -> String {
+    match run(script) {
+        Ok(Value::Text(text)) => String::from_utf8(text).unwrap(),
+        other => panic!("{script}: {other:?}"),
+    }
+}
+
+/// The words of the error with which a script ends.
+fn error(script: &str) -> String {
+    match run(script) {
+        Err(Failure::Error(words)) => String::from_utf8(words).unwrap(),
+        other => panic!("{script}: {other:?}"),
+    }
+}
+
+#[test]
+fn values_become_answers() {
+    for (script, expected) in [
+        ("return 2.9", Value::Integer(2)),
+        ("return true", Value::Integer(1)),
+        ("return false", Value::Nil),
+        ("return", Value::Nil),
+        ("return redis.call('get', 'x') == false", Value::Integer(1)),
+        ("return redis.call('ok')", Value::Status(b"OK".to_vec())),
+        (
+            "return {err = 'My words'}",
+            Value::Error(b"My words".to_vec()),
+        ),
+        (
+            "return redis.error_reply('x')",
+            Value::Error(b"ERR x".to_vec()),
+        ),
+        (
+            "return redis.status_reply('x')",
+            Value::Status(b"x".to_vec()),
+        ),
+        ("return {double = 1.5}", Value::Double(1.5)),
+        (
+            "return {1, 'x', nil, 3}",
+            Value::List(vec![Value::Integer(1), Value::Text(b"x".to_vec())]),
+        ),
+        ("redis.setresp(3) return true", Value::Bool(true)),
+        (
+            "return redis.pcall('fail').err",
+            Value::Text(b"ERR it failed".to_vec()),
+        ),
+        (
+            "return redis.pcall('fail')",
+            Value::Error(b"ERR it failed".to_vec()),
+        ),
+        (
+            "return redis.call('x', 1, 1.5, KEYS[1], ARGV[2])",
+            Value::List(
+                [&b"x"[..], b"1", b"1.5", b"k", b"b"]
+                    .map(|it| Value::Text(it.to_vec()))
+                    .to_vec(),
+            ),
+        ),
+    ] {
+        assert_eq!(run(script), Ok(expected), "{script}");
+    }
+}
+
+#[test]
+fn errors_have_redis_words() {
+    for (script, words) in [
+        (
+            "x = 1",
+            "ERR user_script:1: Attempt to modify a readonly table",
+        ),
+        (
+            "\nreturn x",
+            "ERR user_script:2: Script attempted to access nonexistent global variable 'x'",
+        ),
+        (
+            "string.foo = 1",
+            "ERR user_script:1: Attempt to modify a readonly table",
+        ),
+        (
+            "KEYS = {}",
+            "ERR user_script:1: Attempt to modify a readonly table",
+        ),
+        (
+            "return rawset(_G, 'a', 1)",
+            "ERR Attempt to modify a readonly table",
+        ),
+        ("table.insert(string, 1)", "ERR library:"),
+        (
+            "redis.call()",
+            "ERR Please specify at least one argument for this redis lib call",
+        ),
+        (
+            "redis.call({})",
+            "ERR Lua redis lib command arguments must be strings or integers",
+        ),
+        ("redis.call('fail')", "ERR it failed"),
+        ("error('boo')", "ERR user_script:1: boo"),
+        ("error({err = 'My err'})", "My err"),
+        ("error({})", "ERR unknown error"),
+        (
+            "return +",
+            "ERR Error compiling script (new function): user_script:1: unexpected symbol near '+'",
+        ),
+        (
+            "local a; return a.b",
+            "ERR user_script:1: attempt to index local 'a' (a nil value)",
+        ),
+        ("redis.sha1hex()", "wrong number of arguments"),
+        ("redis.setresp(4)", "RESP version must be 2 or 3."),
+        ("local t = {} t[1] = t return t", convert_words()),
+        (
+            "local t = {} for _ = 1, 40 do t = {t, t} end return t",
+            convert_words(),
+        ),
+        ("\u{1b}Lua", "ERR Error compiling script"),
+        ("return ('x'):rep(1e9)", ""),
+        (
+            "local at = string.find('a', '[a')",
+            "ERR user_script:1: malformed pattern (missing ']')",
+        ),
+    ] {
+        match run(script) {
+            Err(Failure::Error(said)) => {
+                let said = String::from_utf8_lossy(&said).into_owned();
+                assert!(said.contains(words), "{script}: {said}");
+            }
+            Err(Failure::OutOfMemory | Failure::TooLong) if words.is_empty() => {}
+            other => panic!("{script}: {other:?}"),
+        }
+    }
+}
+
+fn convert_words() -> &'static str {
+    crate::convert::TOO_LARGE
+}
+
+/// Scripts, and the texts that they return.
+const LIBRARY: &[(&str, &str)] = &[
+    ("return ('hello world'):gsub('o', '0')", "hell0 w0rld"),
+    ("return (('abc'):gsub('%w', '%0%0', 2))", "aabbc"),
+    ("return (('hello'):gsub('', '-'))", "-h-e-l-l-o-"),
+    ("return (('abc'):gsub('b*', 'x'))", "xaxxcx"),
+    (
+        "return (('$a $b'):gsub('%$(%w+)', {a = 'one', b = 2}))",
+        "one 2",
+    ),
+    (
+        "return (('a b'):gsub('%w', function(c) return c == 'a' and 'x' or nil end))",
+        "x b",
+    ),
+    (
+        "local t = {} for k, v in ('a=1, b=2'):gmatch('(%w+)=(%w+)') do t[#t + 1] = k .. v end return table.concat(t, ' ')",
+        "a1 b2",
+    ),
+    ("return ('key:123'):match('^key:(%d+)$')", "123"),
+    (
+        "return table.concat({('a.b'):find('.', 1, true)}, ',')",
+        "2,2",
+    ),
+    (
+        "return table.concat({('abc'):find('b()(c)')}, ',')",
+        "2,3,3,c",
+    ),
+    (
+        "local t = {5, 2, 9, 1} table.sort(t) return table.concat(t, ',')",
+        "1,2,5,9",
+    ),
+    (
+        "local t = {5, 2, 9, 1} table.sort(t, function(a, b) return a > b end) return table.concat(t, ',')",
+        "9,5,2,1",
+    ),
+    (
+        "local t = {1, 2} table.insert(t, 1, 0) table.insert(t, 3) return table.concat(t, ',')",
+        "0,1,2,3",
+    ),
+    (
+        "local t = {1, 2, 3} local it = table.remove(t, 1) return it .. table.concat(t, ',') .. table.remove(t)",
+        "12,33",
+    ),
+    (
+        "return tostring(1e15) .. tostring(2^53) .. tostring(0.1)",
+        "1e+159.007199254741e+150.1",
+    ),
+    (
+        "return math.random(1000) .. ' ' .. tostring(math.random(5, 9))",
+        "397 9",
+    ),
+    ("return ('x'):rep(3)", "xxx"),
+    (
+        "return redis.sha1hex('a')",
+        "86f7e437faa5a7fce15d1ddcb9eaeaea377667b8",
+    ),
+    (
+        "return cjson.encode({1, 'x\\n', {a = true}, cjson.null})",
+        "[1,\"x\\n\",{\"a\":true},null]",
+    ),
+    (
+        "return cjson.encode({}) .. cjson.encode('a/b')",
+        "{}\"a\\/b\"",
+    ),
+    (
+        "local t = cjson.decode('{\"a\":[1,2.5,null]}') return t.a[1] .. t.a[2] .. tostring(t.a[3] == cjson.null)",
+        "12.5true",
+    ),
+    ("return loadstring('return 1 .. ...')('x')", "1x"),
+    (
+        "local n = 0 return load(function() n = n + 1 return ({'return ', '\"y\"'})[n] end)()",
+        "y",
+    ),
+    (
+        "return tostring(pcall(error)) .. select(2, pcall(error, 'x')) .. select(2, pcall(redis.call, 'fail'))",
+        "falsexERR it failed",
+    ),
+    (
+        "return select(2, xpcall(function() error('x', 0) end, function(e) return e .. '!' end))",
+        "x!",
+    ),
+    (
+        "return type(_G.string) .. tostring(rawget(_G, 'nothing')) .. type(rawget(_G, 'redis'))",
+        "tableniltable",
+    ),
+    ("return table.concat({unpack({1, 2, 3})}, ',')", "1,2,3"),
+    (
+        "return string.format('%5.2f|%s|%q', 1.234, 'x', 'y')",
+        " 1.23|x|\"y\"",
+    ),
+];
+
+#[test]
+fn the_library_is_lua_s() {
+    for (script, expected) in LIBRARY {
+        assert_eq!(text(script), *expected, "{script}");
+    }
+}
+
+/// Nothing of a script is left for the next, and nothing of the server can be reached or changed.
+#[test]
+fn a_script_leaves_nothing() {
+    let mut lua = interpreter();
+    for name in [
+        "print",
+        "dofile",
+        "loadfile",
+        "require",
+        "module",
+        "newproxy",
+        "getfenv",
+        "setfenv",
+        "coroutine",
+        "debug",
+        "io",
+        "package",
+    ] {
+        let said = run_in(&mut lua, &format!("return {name}"));
+        let words = format!(
+            "ERR user_script:1: Script attempted to access nonexistent global variable '{name}'"
+        );
+        assert_eq!(said, Err(Failure::Error(words.into_bytes())));
+    }
+    for script in [
+        "getmetatable('').__index = nil",
+        "setmetatable(string, {})",
+        "setmetatable(_G, nil)",
+        "rawset(redis, 'call', nil)",
+        "redis.call = nil",
+        "string.dump(function() end)",
+        "os.execute('x')",
+        "table.sort(string, function() end) string[1] = 1",
+    ] {
+        assert!(run_in(&mut lua, script).is_err(), "{script}");
+    }
+    let _ = run_in(&mut lua, "math.randomseed(7) redis.setresp(3)");
+    assert_eq!(
+        run_in(&mut lua, "return math.random(1000)"),
+        Ok(Value::Integer(397))
+    );
+    assert_eq!(
+        run_in(&mut lua, "return {true}"),
+        Ok(Value::List(vec![Value::Integer(1)]))
+    );
+}
+
+/// Each ends, and the state runs the next script.
+#[test]
+fn hostile_scripts_end() {
+    let mut lua = interpreter();
+    for script in [
+        "while true do end",
+        "while true do pcall(function() while true do end end) end",
+        "pcall(pcall, pcall, function() while true do end end) while true do end",
+        "xpcall(function() while true do end end, function() while true do end end)",
+        "xpcall(function() error('x') end, function() while true do end end)",
+        "local function f() return f() end return f()",
+        "local function f() return pcall(f) end while true do f() end",
+        "local t = setmetatable({}, {__index = function(t, k) return t[k + 1] end}) while true do pcall(function() return t[1] end) end",
+        "return ('a'):rep(120):find(('a*'):rep(30) .. 'b')",
+        "while true do pcall(string.find, ('a'):rep(120), ('a*'):rep(30) .. 'b') end",
+        "while true do pcall(string.gsub, ('a'):rep(120), ('a-'):rep(30) .. 'b', 'x') end",
+        "for _ in ('a'):rep(120):gmatch(('a?'):rep(100) .. 'b') do end while true do end",
+        "local t = {} for i = 1, 1e5 do t[i] = -i end table.sort(t, function() while true do end end)",
+        "local s = ('x'):rep(1e6) while true do local t = s .. 'y' end",
+        "local s = ('x'):rep(1e6) while true do local t = s:rep(2) end",
+        "while true do redis.call('x') end",
+        "while true do redis.pcall('fail') end",
+        "while true do pcall(loadstring, ('x=1 '):rep(10000)) end",
+        "local t = {} while true do t[#t + 1] = t end",
+        "local s = 'x' while true do s = s .. s end",
+        "local s = {} while true do s[#s + 1] = ('x'):rep(1000) .. #s end",
+        "local s = 'x' while true do pcall(function() while true do s = s .. s end end) end",
+        "return ('x'):rep(2^40)",
+        "return ('%99999d'):format(1)",
+        "local t = {} for i = 1, 1e6 do t[i] = 'xxxxxxxxxxxxxxxx' end return table.concat(t)",
+        "return cjson.decode(('['):rep(1e5))",
+        "local t = {} for _ = 1, 2000 do t = {t} end return cjson.encode(t)",
+        "local function f() return 1 + f() end return f()",
+        "return ('x'):find(('('):rep(40))",
+        "return ('x'):rep(1000):find(('x?'):rep(1000))",
+        "return unpack({}, 1, 1e8)",
+        "local f f = function() return tostring(setmetatable({}, {__tostring = f})) end return f()",
+        "return ('x'):gsub('x', function() return ('x'):gsub('x', function() while true do end end) end)",
+    ] {
+        let said = run_in(&mut lua, script);
+        assert!(said.is_err(), "{script}: {said:?}");
+        if lua.is_spent() {
+            lua = interpreter();
+        }
+        assert_eq!(
+            run_in(&mut lua, "return 1"),
+            Ok(Value::Integer(1)),
+            "{script}"
+        );
+    }
+}
+
+#[test]
+fn a_script_that_is_stopped_ends() {
+    let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let mut lua = Interpreter::new(LIMITS, ("7.4.0", 0), stop).unwrap();
+    let said = run_in(
+        &mut lua,
+        "while true do pcall(function() while true do end end) end",
+    );
+    assert_eq!(said, Err(Failure::Stopped));
+    assert_eq!(error("error(5)"), "ERR user_script:1: 5");
+}

@@ -1,0 +1,26 @@
+//! What goes between a script and its server: answers of commands, and the script's own answer.
+
+/// A value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// Nothing.
+    Nil,
+    /// True or false.
+    Bool(bool),
+    /// A whole number.
+    Integer(i64),
+    /// A number with a fraction: `{double = ...}`.
+    Double(f64),
+    /// Bytes.
+    Text(Vec<u8>),
+    /// A status: `{ok = ...}`.
+    Status(Vec<u8>),
+    /// An error: `{err = ...}`.
+    Error(Vec<u8>),
+    /// Several values.
+    List(Vec<Value>),
+    /// Pairs of values: `{map = ...}`.
+    Map(Vec<(Value, Value)>),
+    /// Values without an order: `{set = ...}`.
+    Set(Vec<Value>),
+}

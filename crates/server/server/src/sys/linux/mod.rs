@@ -1,0 +1,6 @@
+//! Linux.
+
+pub mod bound;
+pub mod passing;
+pub mod signals;
+pub mod systemd;

@@ -1,0 +1,11 @@
+//! Signals that not all systems have.
+
+use libc::c_int;
+
+/// None beside those of all systems.
+pub const STOPPING: &[c_int] = &[];
+
+/// None beside those of all systems.
+pub fn meaningless() -> impl Iterator<Item = c_int> {
+    std::iter::empty()
+}

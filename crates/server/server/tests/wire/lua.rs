@@ -1,0 +1,276 @@
+//! Scripts in Lua (`--lua`), and what others hear while one runs.
+
+use std::num::NonZeroU32;
+use std::thread;
+use std::time::Duration;
+
+use nuthatch_server::Config;
+
+use super::client::{Client, pause};
+use super::fixture::{Fixture, Wants};
+use super::redis::{ask, both, line, request};
+
+/// Steps that no test waits for.
+const FOREVER: u32 = 1_000_000;
+
+fn with_lua(steps: u32) -> Config {
+    Config {
+        lua: true,
+        lua_steps: NonZeroU32::new(steps).unwrap(),
+        lua_busy: Duration::ZERO,
+        ..both()
+    }
+}
+
+fn eval(text: &str, words: &str) -> Vec<u8> {
+    let words = words.split(' ').map(str::as_bytes);
+    let all: Vec<&[u8]> = [&b"EVAL"[..], text.as_bytes()]
+        .into_iter()
+        .chain(words)
+        .collect();
+    request(&all)
+}
+
+fn say(client: &mut Client, text: &str, words: &str, answer: &str) {
+    ask(client, &eval(text, words), answer.as_bytes());
+}
+
+/// Scripts, their words, and their answers.
+const SEVERAL_KEYS: &[(&str, &str, &str)] = &[
+    (
+        "return {KEYS[1], KEYS[2], ARGV[1], #KEYS, #ARGV}",
+        "2 a b c",
+        "*5\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n:2\r\n:1\r\n",
+    ),
+    (
+        "for i = 1, 100 do redis.call('SET', 'k' .. i, i) end return redis.call('MGET', 'k1', 'k100', 'none')",
+        "0",
+        "*3\r\n$1\r\n1\r\n$3\r\n100\r\n$-1\r\n",
+    ),
+    (
+        "return redis.call('DEL', 'k1', 'k2', 'none')",
+        "0",
+        ":2\r\n",
+    ),
+    (
+        "return redis.call('RENAME', KEYS[1], KEYS[2])",
+        "2 k3 k4",
+        "+OK\r\n",
+    ),
+    (
+        "return redis.call('INCR', KEYS[1]) + redis.call('INCRBY', KEYS[2], ARGV[1])",
+        "2 x y 5",
+        ":6\r\n",
+    ),
+    ("return redis.pcall('INCR', KEYS[1])", "2 x y", ":2\r\n"),
+    (
+        "redis.call('SET', KEYS[1], 'text') return redis.call('INCR', KEYS[1])",
+        "2 x y",
+        "-ERR value is not an integer or out of range\r\n",
+    ),
+    (
+        "redis.call('SELECT', 3) redis.call('SET', 'there', 1) return redis.call('EXISTS', 'there')",
+        "0",
+        ":1\r\n",
+    ),
+    ("return redis.call('EXISTS', 'there')", "2 a b", ":0\r\n"),
+    (
+        "local big = string.rep('v', 300000) redis.call('SET', 'big', big) return redis.call('GET', 'big') == big",
+        "0",
+        ":1\r\n",
+    ),
+    (
+        "return redis.call('APPEND', 'big', string.rep('w', 300000))",
+        "0",
+        ":600000\r\n",
+    ),
+    (
+        "return redis.call('SUBSCRIBE', 'c')",
+        "0",
+        "-ERR This Redis command is not allowed from script\r\n",
+    ),
+    (
+        "return redis.call('MULTI')",
+        "0",
+        "-ERR This Redis command is not allowed from script\r\n",
+    ),
+    (
+        "return redis.call('EVAL', 'return 1', 0)",
+        "0",
+        "-ERR This Redis command is not allowed from script\r\n",
+    ),
+];
+
+#[test]
+fn a_script_changes_several_keys() {
+    let server = Fixture::with(with_lua(200), Wants::default());
+    let mut client = server.redis_client();
+    for (text, words, answer) in SEVERAL_KEYS {
+        say(&mut client, text, words, answer);
+    }
+}
+
+#[test]
+fn a_script_is_called_by_its_name() {
+    let server = Fixture::with(with_lua(200), Wants::default());
+    let mut client = server.redis_client();
+    let text = b"return redis.call('INCRBY', KEYS[1], KEYS[2])";
+    client.send(request(&[b"SCRIPT", b"LOAD", text]));
+    let name = client.line();
+    assert_eq!(name, "$40");
+    let name = client.line();
+    for answer in [":2\r\n", ":4\r\n"] {
+        ask(
+            &mut client,
+            &line(&format!("EVALSHA {name} 2 k 2")),
+            answer.as_bytes(),
+        );
+    }
+    ask(
+        &mut client,
+        &line(&format!("SCRIPT EXISTS {name} {}", "0".repeat(40))),
+        b"*2\r\n:1\r\n:0\r\n",
+    );
+    ask(&mut client, &line("SCRIPT FLUSH"), b"+OK\r\n");
+    let gone = b"-NOSCRIPT No matching script. Please use EVAL.\r\n";
+    ask(&mut client, &line(&format!("EVALSHA {name} 2 k 2")), gone);
+    let reads_only = b"-ERR Write commands are not allowed from read-only scripts.\r\n";
+    ask(
+        &mut client,
+        &request(&[b"EVAL_RO", text, b"2", b"k", b"2"]),
+        reads_only,
+    );
+    ask(
+        &mut client,
+        &request(&[b"EVAL_RO", b"return redis.call('GET', KEYS[1])", b"1", b"k"]),
+        b"$1\r\n4\r\n",
+    );
+    say(
+        &mut client,
+        "#!lua flags=no-writes\nreturn redis.call('DEL', 'k')",
+        "0",
+        "-ERR Write commands are not allowed from read-only scripts.\r\n",
+    );
+}
+
+#[test]
+fn scripts_are_refused_without_the_switch() {
+    let server = Fixture::with(both(), Wants::default());
+    let mut client = server.redis_client();
+    client.send(eval("return {1, 2}", "0"));
+    assert!(client.line().contains("--lua"));
+    client.send(request(&[b"EVAL_RO", b"return 1", b"0"]));
+    assert!(client.line().starts_with("-ERR"));
+    ask(
+        &mut client,
+        &line("SCRIPT KILL"),
+        b"-NOTBUSY No scripts in execution right now.\r\n",
+    );
+}
+
+#[test]
+fn a_script_without_end_is_ended() {
+    let server = Fixture::with(with_lua(1), Wants::default());
+    let mut client = server.redis_client();
+    let ended = "-ERR the script was ended: it took more steps than it may (-o lua_steps)\r\n";
+    let memory = "-ERR the script was ended: it needs more memory than it may (-o lua_memory)\r\n";
+    say(&mut client, "while true do end", "0", ended);
+    say(
+        &mut client,
+        "while true do pcall(redis.call, 'PING') end",
+        "0",
+        ended,
+    );
+    say(
+        &mut client,
+        "while true do redis.call('SET', 'k', 'v') end",
+        "0",
+        ended,
+    );
+    say(
+        &mut client,
+        "return string.find(string.rep('a', 100), string.rep('a*', 20) .. 'b')",
+        "0",
+        ended,
+    );
+    say(
+        &mut client,
+        "local t = {} for i = 1, 1000 do t[i] = string.rep('x', 100000) .. i end",
+        "0",
+        memory,
+    );
+    // What it has done before stays, and the next script finds nothing of it.
+    ask(&mut client, &line("GET k"), b"$1\r\nv\r\n");
+    say(
+        &mut client,
+        "return redis.call('GET', 'k')",
+        "0",
+        "$1\r\nv\r\n",
+    );
+}
+
+/// Others see all of a script's changes, or none.
+#[test]
+fn a_script_is_isolated() {
+    let server = Fixture::with(with_lua(200), Wants::default());
+    let text = "for _ = 1, 50 do for i = 1, 8 do redis.call('INCR', 'k' .. i) end end return 0";
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            let mut client = server.redis_client();
+            scope.spawn(move || {
+                for _ in 0..20 {
+                    client.send(eval(text, "0"));
+                    // A client may hear that another's script runs.
+                    let _ = client.line();
+                }
+            });
+        }
+        let mut reader = server.client();
+        scope.spawn(move || {
+            for _ in 0..200 {
+                reader.send("get k1 k8\r\n");
+                let lines = reader.lines_until("END");
+                let numbers: Vec<&String> = lines.iter().skip(1).step_by(2).collect();
+                assert!(
+                    numbers.windows(2).all(|pair| pair[0] == pair[1]),
+                    "{lines:?}"
+                );
+            }
+        });
+    });
+}
+
+#[test]
+fn others_hear_that_a_script_runs_and_stop_it() {
+    let server = Fixture::with(with_lua(FOREVER), Wants::default());
+    // Of two workers one runs the script.
+    let mut clients: Vec<Client> = (0..8).map(|_| server.redis_client()).collect();
+    for client in &mut clients {
+        ask(client, &line("SET k v"), b"+OK\r\n");
+    }
+    let mut runner = server.redis_client();
+    runner.send(eval("while true do redis.call('GET', 'k') end", "1 k"));
+    let busy =
+        "-BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.";
+    let free = loop {
+        let free = clients.iter_mut().position(|client| {
+            client.send(line("GET k"));
+            pause();
+            client.has_input() && client.line() == busy
+        });
+        if let Some(free) = free {
+            break free;
+        }
+    };
+    ask(&mut clients[free], &line("SCRIPT KILL"), b"+OK\r\n");
+    assert!(
+        runner
+            .line()
+            .starts_with("-ERR Error running script: Script killed by user")
+    );
+    ask(
+        &mut runner,
+        &line("SCRIPT KILL"),
+        b"-NOTBUSY No scripts in execution right now.\r\n",
+    );
+}
