@@ -2,6 +2,7 @@
 
 use std::io;
 
+use nuthatch_base::memory::Source;
 use nuthatch_engine::{CommonSettings, ConfigError, KeyHasher};
 pub use nuthatch_store::eviction::log::{LogPolicyKind, POLICIES};
 use nuthatch_store::eviction::slab::clock;
@@ -37,6 +38,10 @@ pub struct CuckooConfig {
     pub initial_items: Option<usize>,
     /// The hash function; a random seed by default.
     pub hasher: KeyHasher,
+    /// Other processes can read the memory ([`Engine::sharing`](nuthatch_engine::Engine::sharing)). Then the limit cannot
+    /// be raised (`memory_limit_max` is ignored), memory that was used is kept when the limit is lowered, and the hash
+    /// function gets a seed of its own in place of `hasher`.
+    pub shared: bool,
     /// Is told of values that leave.
     pub listener: Option<Listener>,
 }
@@ -53,6 +58,7 @@ impl Default for CuckooConfig {
             growth_factor: 1.25,
             initial_items: None,
             hasher: KeyHasher::random(),
+            shared: false,
             listener: None,
         }
     }
@@ -69,17 +75,18 @@ impl From<&CommonSettings> for CuckooConfig {
             chunk_min: settings.chunk_min.unwrap_or(default.chunk_min),
             growth_factor: settings.growth_factor,
             initial_items: settings.initial_items,
+            shared: settings.shared,
             ..default
         }
     }
 }
 
 impl CuckooConfig {
-    /// A log for this configuration.
-    pub fn log(&self) -> io::Result<Store<Log>> {
+    /// A log for this configuration, with memory from `source`.
+    pub fn log(&self, source: Source) -> io::Result<Store<Log>> {
         let sizes = self.sizes(Sizes::for_log);
         let limit_max = self.limit_max(&sizes);
-        Store::<Log>::new(self.memory_limit, limit_max, sizes, self.eviction)
+        Store::<Log>::new_in(source, self.memory_limit, limit_max, sizes, self.eviction)
     }
 
     /// Size classes for this configuration, with CLOCK.
@@ -95,6 +102,10 @@ impl CuckooConfig {
 
     /// Bytes to which the limit may be raised, with such pages.
     fn limit_max(&self, sizes: &Sizes) -> usize {
+        // A file of shared memory is no larger than the limit: whoever maps it can have all of it filled.
+        if self.shared {
+            return self.memory_limit;
+        }
         sizes
             .limit_max(self.memory_limit_max)
             .max(self.memory_limit)

@@ -1,13 +1,12 @@
 //! Finding a key's item in its two buckets: the part that every operation shares.
 
-use super::index::{LockedBuckets, Position};
+use super::index::LockedBuckets;
 use super::layout::Variant;
 use super::local::Local;
+use super::reading::Reading;
 use super::{Cuckoo, Found};
 use nuthatch_engine::request::Key;
 use nuthatch_store::count::Count;
-use nuthatch_store::item::Header;
-use nuthatch_store::memory::arena::{Address, WORD};
 pub(super) use nuthatch_store::table::Lookup;
 
 impl<D: Variant> Cuckoo<D> {
@@ -20,46 +19,28 @@ impl<D: Variant> Cuckoo<D> {
         buckets: [u64; 2],
         key: &Key<'_>,
     ) -> Option<Found> {
-        let mut mask = self.index.matches(buckets, tag);
-        let mut false_tags = 0;
-        while mask != 0 {
-            let at = Position::matched::<D>(buckets, mask);
-            mask &= mask - 1;
-            let slot = self.index.load(at);
-            if slot.is_empty() {
-                continue;
-            }
-            let address = slot.address::<D>();
-            let header = Header::load(&self.store.arena, address);
-            if self.is_key(address, &header, key) {
-                local.counters.one(Count::Lookups);
+        let (found, false_tags) = self.reading().find(tag, buckets, key);
+        local.counters.one(Count::Lookups);
+        local.counters.add(Count::FalseTags as usize, false_tags);
+        match found {
+            Some(_) => {
                 local.counters.one(Count::Hits);
                 local
                     .counters
                     .add(Count::SearchedHit as usize, false_tags + 1);
-                local.counters.add(Count::FalseTags as usize, false_tags);
-                return Some(Found {
-                    at,
-                    address,
-                    header,
-                });
             }
-            false_tags += 1;
+            None => local.counters.add(Count::SearchedMiss as usize, false_tags),
         }
-        local.counters.one(Count::Lookups);
-        local.counters.add(Count::SearchedMiss as usize, false_tags);
-        local.counters.add(Count::FalseTags as usize, false_tags);
-        None
+        found
     }
 
-    /// True if there lies this key's item (under a lock, or as far as a reader can tell).
+    /// What a reader of this table needs.
     #[inline(always)]
-    pub(super) fn is_key(&self, address: Address, header: &Header, key: &Key<'_>) -> bool {
-        header.key_len() == key.bytes().len()
-            && self
-                .store
-                .arena
-                .equals(address, header.key_start() / WORD, key.bytes())
+    pub(super) fn reading(&self) -> Reading<'_, D> {
+        Reading {
+            index: &self.index,
+            arena: &self.store.arena,
+        }
     }
 
     /// Looks for the key's item under its lock, dead or alive.

@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use nuthatch_base::sync::clock::Time;
-use nuthatch_base::sync::shim::Ordering;
 use nuthatch_base::sync::stripes::Snapshot;
 
 use super::find::Lookup;
@@ -15,22 +14,15 @@ use super::index::Candidates;
 use super::layout::{SlotWord, Variant};
 use super::local::Local;
 use super::read::Change;
+pub use super::reading::FastPath;
+use super::reading::InWindow;
 use super::{Cuckoo, plain_item};
 use nuthatch_engine::reply::{Replies, Reply};
 use nuthatch_engine::request::Key;
 use nuthatch_store::count::Count;
-use nuthatch_store::item::{HEADER, Header, SHORT_KEY_LEN_MAX};
-use nuthatch_store::memory::arena::{Address, WORD};
-use nuthatch_store::memory::bytes;
+use nuthatch_store::item::Header;
+use nuthatch_store::memory::arena::Address;
 use nuthatch_store::reclaim::Reclaim;
-
-/// A window has room for the usual item with the longest short key and the longest value that is copied, and for the
-/// word behind it that [`bytes`] may load.
-#[cfg(not(loom))]
-const _: () = {
-    use nuthatch_store::memory::arena::WINDOW;
-    assert!(WINDOW * WORD >= HEADER + SHORT_KEY_LEN_MAX + COPY_MAX + WORD);
-};
 
 /// A lookup between the second and the third stage of a batch: its tags have been compared, and it waits for the item's
 /// line.
@@ -53,17 +45,6 @@ impl Probe {
     }
 }
 
-/// How a plain get ended on the fast path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FastPath {
-    /// Answered with a value, at the first item looked at.
-    Hit,
-    /// Answered with a miss: no tag matched.
-    Miss,
-    /// An unusual case: nothing was answered.
-    Not,
-}
-
 /// Attempts of a reader without a lock, before it takes the lock. Each failed attempt was spoiled by a writer that
 /// finished a change. So many in a row happen only where writers take turns at one key. Then the reader waits for the
 /// lock like a writer, and no writer can spoil what it reads under it.
@@ -76,20 +57,6 @@ pub(super) enum Attempt {
     Again,
     /// A hit on a value too large to copy: it must be pinned under the lock.
     LockedBuckets,
-}
-
-/// The same number, in a form whose origin the compiler cannot see.
-#[inline(always)]
-fn opaque(number: u64) -> u64 {
-    let same;
-    // SAFETY: an empty instruction: what goes in comes out.
-    #[cfg(not(miri))]
-    unsafe {
-        std::arch::asm!("/* {0} */", inout(reg) number => same, options(pure, nomem, nostack, preserves_flags));
-    }
-    #[cfg(miri)]
-    (same = number);
-    same
 }
 
 impl<D: Variant> Cuckoo<D> {
@@ -146,12 +113,16 @@ impl<D: Variant> Cuckoo<D> {
         replies: &mut impl Replies<CuckooValue<D>>,
     ) -> FastPath {
         match probe.candidate {
-            Probe::NOTHING => self.answer_miss(lookup.index, &probe.snapshot, replies),
+            Probe::NOTHING => self
+                .reading()
+                .answer_miss(lookup.index, &probe.snapshot, replies),
             // A stray is out of the arena: an unusual case.
             address => {
                 let live = |header: &Header| self.is_live(header, lookup.now);
                 let Lookup { ref key, index, .. } = *lookup;
-                self.answer_hit(key, index, address, &probe.snapshot, live, replies)
+                let at = (index, address, &probe.snapshot);
+                self.reading()
+                    .answer_hit(key, at, live, replies, self.on_hit())
             }
         }
     }
@@ -169,17 +140,11 @@ impl<D: Variant> Cuckoo<D> {
         replies: &mut impl Replies<CuckooValue<D>>,
     ) -> FastPath {
         self.timestamps.apply_flush_by(&clock);
-        let live = |header: &Header| self.timestamps.is_live_by(header, &clock);
+        let live = |header: &Header| self.timestamps.flushes().is_live_by(header, &clock);
         self.get_fast(key, live, replies)
     }
 
-    /// A plain get alone, for the usual case; `live` says whether an item may be returned. It has no loops, and nearly
-    /// all its branches always go the same way: the processor runs on into the next get while this one waits for
-    /// memory.
-    ///
-    /// The number of instructions that the processor can hold decides how many gets it has begun by then. On a Zen 4
-    /// (320) twenty instructions less, of some 155 a get, made gets alone of ten million items 1.35 to 1.45 times as
-    /// fast: one more get fits. Spills to the stack count as well: look at the compiler's output after a change.
+    /// A plain get alone, for the usual case: see [`Reading::get_fast`].
     #[inline(always)]
     pub(super) fn get_fast(
         &self,
@@ -187,77 +152,15 @@ impl<D: Variant> Cuckoo<D> {
         live: impl FnOnce(&Header) -> bool,
         replies: &mut impl Replies<CuckooValue<D>>,
     ) -> FastPath {
-        let place = &self.index.place(key.hash());
-        let Some((snapshot, buckets)) = self.index.begin_at_rest(place) else {
-            return FastPath::Not;
-        };
-        match self.index.first_match(buckets, place.tag) {
-            Some(slot) => self.answer_hit(key, 0, slot.address::<D>(), &snapshot, live, replies),
-            None => self.answer_miss(0, &snapshot, replies),
-        }
+        self.reading().get_fast(key, live, replies, self.on_hit())
     }
 
+    /// Notes a hit on the fast path.
     #[inline(always)]
-    fn answer_miss(
-        &self,
-        index: usize,
-        snapshot: &Snapshot,
-        replies: &mut impl Replies<CuckooValue<D>>,
-    ) -> FastPath {
-        if !self.index.unchanged(snapshot) {
-            return FastPath::Not;
-        }
-        replies.done(index, Reply::Miss);
-        FastPath::Miss
-    }
-
-    /// Answers with the item at an address if it is this key's, alive, with the usual header, not too large to copy,
-    /// and was not moved meanwhile.
-    #[inline(always)]
-    fn answer_hit(
-        &self,
-        key: &Key<'_>,
-        index: usize,
-        address: Address,
-        snapshot: &Snapshot,
-        live: impl FnOnce(&Header) -> bool,
-        replies: &mut impl Replies<CuckooValue<D>>,
-    ) -> FastPath {
-        // Otherwise the compiler would keep the slot's word as well, and spill values that the next get needs.
-        let address = Address(opaque(address.0));
-        let Some(words) = self.store.arena.window(address) else {
-            return FastPath::Not;
-        };
-        let (head, body) = words.split_at(HEADER / WORD);
-        let key = key.bytes();
-        // A long key takes the slow path, and no key exceeds the window.
-        if key.len() > SHORT_KEY_LEN_MAX {
-            return FastPath::Not;
-        }
-        // In this order each word is used where it is loaded: none is kept meanwhile, or spilled.
-        let word0 = head[0].load(Ordering::Relaxed);
-        if !bytes::equal(body, key) {
-            return FastPath::Not;
-        }
-        let word1 = head[1].load(Ordering::Relaxed);
-        let Some(header) = Header::fast_path(word0, word1, key.len(), COPY_MAX) else {
-            return FastPath::Not;
-        };
-        let item = plain_item(&header);
-        if !live(&header) {
-            return FastPath::Not;
-        }
-        let into = replies.begin(index, &item);
-        bytes::copy_out(body, key.len(), into);
-        if !self.index.unchanged(snapshot) {
-            replies.retract(index);
-            return FastPath::Not;
-        }
-        replies.commit(index);
+    fn on_hit(&self) -> impl FnOnce(InWindow) {
         // SAFETY: the address has a window, so it begins in the arena, or at its end; the store reserved the bits
         // for that arena.
-        unsafe { self.store.recency.hit_within(address) };
-        FastPath::Hit
+        |hit| unsafe { self.store.recency.hit_within(hit.address()) }
     }
 
     /// A plain get, in every case.

@@ -1,29 +1,31 @@
-//! The index of the cuckoo engine: buckets of slots, their stripes, and the geometry. It contains slots, not items.
+//! The index of the cuckoo engine: buckets of slots, their stripes, and the geometry. It contains slots, not items. That of
+//! another process ([`Viewed`]) is read by the same code, and has no other.
 //!
 //! The protocol between readers, writers and the doubling is here and in [`super::grow`]; each loom
 //! model drives these functions.
 
 use std::hint::select_unpredictable;
 use std::io;
+use std::sync::Arc;
 
 use nuthatch_base::hash::split;
+use nuthatch_base::memory::Source;
 use nuthatch_base::sync::shim::{AtomicU64, Ordering};
-use nuthatch_base::sync::stripes::{Pair, PairGuard, Snapshot, Stripes};
+use nuthatch_base::sync::stripes::{Pair, PairGuard, Snapshot};
 
 use super::layout::{Geometry, SlotWord, Variant};
 use super::matching::{Mask, Matching};
+use super::parts::{Own, Parts, Viewed};
 use nuthatch_store::item::Header;
 use nuthatch_store::item::unlinked::Unlinked;
-use nuthatch_store::memory::words::Words;
 use nuthatch_store::prefetch::{self, Level};
+use nuthatch_store::shared::{Plan, SharedPage};
 
 /// Buckets, stripes and geometry of one table.
-pub struct Index<D> {
-    words: Words,
-    stripes: Stripes,
+pub struct Index<D, P = Own> {
+    parts: P,
     matching: Matching,
     level: Level,
-    geometry: AtomicU64,
     buckets_max: u64,
     design: std::marker::PhantomData<D>,
 }
@@ -86,28 +88,34 @@ pub enum Moved {
 impl<D: Variant> Index<D> {
     /// A table of `buckets` (a power of two, at least 2) that can double up to `buckets_max`.
     pub fn new(buckets: u64, buckets_max: u64, stripes: usize) -> io::Result<Self> {
-        // A mask has a bit for each slot of two buckets, and `bytes` must not wrap.
-        const { assert!(D::SLOTS >= 1 && 2 * D::SLOTS <= Mask::BITS as usize) };
-        const { assert!(D::TAG_BITS == 8 || D::TAG_BITS == 16) };
+        Self::new_in(&Source::Private, None, buckets, buckets_max, stripes)
+    }
+
+    /// The same, with memory from `source`, and a page on which its geometry is told.
+    pub fn new_in(
+        source: &Source,
+        told: Option<Arc<SharedPage>>,
+        buckets: u64,
+        buckets_max: u64,
+        stripes: usize,
+    ) -> io::Result<Self> {
         assert!(buckets.is_power_of_two() && buckets_max.is_power_of_two());
         assert!(stripes as u64 <= buckets && buckets <= buckets_max);
-        prefetch::tune();
-        let geometry = Geometry {
+        let words = |buckets: u64| buckets as usize * D::SLOTS;
+        let parts = Own::reserve(words(buckets_max), words(buckets), stripes, source, told)?;
+        parts.publish(Geometry {
             mask: buckets - 1,
             growing: false,
             split: 0,
-        };
-        let words = Words::reserve_to_grow(buckets_max as usize * D::SLOTS)?;
-        words.expect(buckets as usize * D::SLOTS);
-        Ok(Self {
-            words,
-            stripes: Stripes::new(stripes),
-            matching: Matching::detect(),
-            level: Level::tuned(),
-            geometry: AtomicU64::new(geometry.pack()),
-            buckets_max,
-            design: std::marker::PhantomData,
-        })
+        });
+        Ok(Self::of(parts, buckets_max))
+    }
+
+    /// Notes in a plan for readers where it lies.
+    pub fn note_parts(&self, plan: &mut Plan) {
+        plan.stripes = self.parts.stripes().part();
+        plan.stripe_count = self.parts.stripes().count() as u64;
+        plan.index = self.parts.words().part();
     }
 
     /// Bytes of `buckets` buckets.
@@ -117,34 +125,8 @@ impl<D: Variant> Index<D> {
 
     /// Bytes that it takes: all buckets of the doubling included, and a word of 32 bits a stripe.
     pub fn bytes_taken(&self) -> usize {
-        Self::bytes(self.geometry().allocated_buckets()) + self.stripes.count() * size_of::<u32>()
-    }
-
-    /// Where a key with this hash may be.
-    #[inline(always)]
-    pub fn place(&self, hash: u64) -> Candidates {
-        let tag = D::tag(hash);
-        let second = hash ^ split::partner_offset(tag);
-        Candidates {
-            first: hash,
-            second,
-            tag,
-        }
-    }
-
-    /// The stripes of a key's both positions.
-    #[inline(always)]
-    fn stripes_of(&self, place: &Candidates) -> Pair {
-        self.stripes.pair(place.first, place.second)
-    }
-
-    /// The geometry. A reader must have taken its snapshot before: if a bucket was split before the snapshot, the
-    /// split's release of the stripe lock makes the split visible to this load; if after, the version check fails.
-    #[inline(always)]
-    pub fn geometry(&self) -> Geometry {
-        // Relaxed: ordered by the Acquire of the snapshot or of the lock taken before, which pairs
-        // with the release of the lock under which `publish` stored it.
-        Geometry::unpack(self.geometry.load(Ordering::Relaxed))
+        Self::bytes(self.geometry().allocated_buckets())
+            + self.parts.stripes().count() * size_of::<u32>()
     }
 
     /// Changes the geometry. Called by the one thread that splits, while it holds the lock of the
@@ -157,33 +139,9 @@ impl<D: Variant> Index<D> {
         );
         if geometry.growing && geometry.split == 0 {
             let buckets = geometry.allocated_buckets();
-            self.words.expect(buckets as usize * D::SLOTS);
+            self.parts.words().expect(buckets as usize * D::SLOTS);
         }
-        // Release: pairs with the stripe's Acquire as said at `geometry`; alone it orders nothing.
-        self.geometry.store(geometry.pack(), Ordering::Release);
-    }
-
-    /// The most buckets that the table can have.
-    pub fn buckets_max(&self) -> u64 {
-        self.buckets_max
-    }
-
-    /// The slots of a bucket.
-    #[inline(always)]
-    pub fn bucket(&self, bucket: u64) -> &[AtomicU64] {
-        let start = bucket as usize * D::SLOTS;
-        debug_assert!(bucket < self.buckets_max);
-        // SAFETY: every bucket number comes from `Geometry::locate` or `partner`, which mask it by
-        // the table's size or twice that while it doubles; `publish` lets neither pass
-        // `buckets_max`, for which `words` has room. Every lookup does this three times, and in
-        // a get each instruction less lets the processor run further ahead.
-        unsafe { self.words.get_unchecked(start..start + D::SLOTS) }
-    }
-
-    /// A slot's word: valid only under a lock or after a version check.
-    #[inline(always)]
-    pub fn load(&self, at: Position) -> SlotWord {
-        SlotWord(self.bucket(at.bucket)[at.slot].load(Ordering::Relaxed))
+        self.parts.publish(geometry);
     }
 
     /// Stores a slot; the caller holds the lock of its stripe.
@@ -196,117 +154,15 @@ impl<D: Variant> Index<D> {
     /// Backs buckets with memory ahead of their use.
     pub fn populate(&self, bucket: u64, count: u64) {
         let count = count.min(self.buckets_max - bucket);
-        self.words
+        self.parts
+            .words()
             .populate(bucket as usize * D::SLOTS, count as usize * D::SLOTS);
-    }
-
-    /// Starts loading both buckets of a key.
-    #[inline(always)]
-    pub fn prefetch(&self, place: &Candidates) {
-        let geometry = self.geometry();
-        self.level.soon(self.address(geometry.locate(place.first)));
-        self.level.soon(self.address(geometry.locate(place.second)));
-    }
-
-    /// Prefetches a key's first bucket alone.
-    #[inline(always)]
-    pub fn prefetch_first(&self, hash: u64) {
-        self.level.soon(self.address(self.geometry().locate(hash)));
-    }
-
-    /// Prefetches a key's second bucket alone.
-    #[inline(always)]
-    pub fn prefetch_second(&self, place: &Candidates) {
-        self.level
-            .soon(self.address(self.geometry().locate(place.second)));
-    }
-
-    /// The level of the cache into which lines are prefetched.
-    #[inline(always)]
-    pub fn level(&self) -> Level {
-        self.level
-    }
-
-    /// The address of a bucket, for prefetching.
-    #[inline(always)]
-    pub fn address(&self, bucket: u64) -> *const AtomicU64 {
-        self.words.as_ptr().wrapping_add(bucket as usize * D::SLOTS)
-    }
-
-    /// Begins a read: the versions, and the two buckets under them.
-    #[inline(always)]
-    pub fn begin(&self, place: &Candidates) -> (Snapshot, [u64; 2]) {
-        let snapshot = self.stripes.snapshot(self.stripes_of(place));
-        let geometry = self.geometry();
-        let buckets = [geometry.locate(place.first), geometry.locate(place.second)];
-        (snapshot, buckets)
-    }
-
-    /// Begins a read if nothing is under way, neither a change of the buckets nor a doubling.
-    #[inline(always)]
-    pub fn begin_at_rest(&self, place: &Candidates) -> Option<(Snapshot, [u64; 2])> {
-        let snapshot = self.stripes.snapshot_at_rest(self.stripes_of(place))?;
-        let geometry = self.geometry();
-        let buckets = [place.first & geometry.mask, place.second & geometry.mask];
-        (!geometry.growing).then_some((snapshot, buckets))
-    }
-
-    /// Begins a read of the first bucket alone: the version of its stripe, and the bucket under it.
-    ///
-    /// That is enough for a hit. Whoever writes a slot of the bucket, or an item to which one refers, holds the bucket's
-    /// stripe (invariant 3 of the crate), and a bucket that is split has it in common with its other half. So if the
-    /// version has not changed at the end, the bucket's slot has referred to the item all the time, and the item has
-    /// not changed. A miss takes both buckets, under both versions.
-    #[inline(always)]
-    pub fn begin_first(&self, place: &Candidates) -> (Snapshot, u64) {
-        let snapshot = self.stripes.snapshot_one(place.first);
-        (snapshot, self.geometry().locate(place.first))
-    }
-
-    /// The first slot of a bucket whose tag is `tag`.
-    #[inline(always)]
-    pub fn match_in(&self, bucket: u64, tag: u64) -> Option<SlotWord> {
-        let bucket = self.bucket(bucket);
-        let number = self.matching.first_in::<D>(bucket, tag)?;
-        Some(SlotWord(bucket[number % D::SLOTS].load(Ordering::Relaxed)))
-    }
-
-    /// Ends a read: true if all values loaded since `begin` were valid at one moment, now.
-    #[inline(always)]
-    pub fn unchanged(&self, snapshot: &Snapshot) -> bool {
-        self.stripes.unchanged(snapshot)
-    }
-
-    /// Slots of two buckets whose tag is `tag`, the second bucket's above the first's; tag 0 finds the empty ones. Both
-    /// buckets are always compared. Nearly every key that is there lies in its first one: of 262,144 slots in use 99.1 %
-    /// at a load of 0.5, 97.8 at 0.6, 92.1 at 0.8, 87.1 at 0.9, 83.3 at 0.95. But a branch on that, which batches take
-    /// ([`Index::begin_first`]), has a get alone wait for two memory misses in turn where it finds nothing: gets alone
-    /// are as fast with it where all hit, and take 1.2 times as long where 60 % miss, 1.3 where 95 % do.
-    #[inline(always)]
-    pub fn matches(&self, buckets: [u64; 2], tag: u64) -> Mask {
-        let [first, second] = buckets.map(|bucket| self.bucket(bucket));
-        self.matching.matches::<D>(first, second, tag)
-    }
-
-    /// The first slot of two buckets whose tag is `tag`. It may have changed since its tag matched: then it
-    /// is checked like any other.
-    #[inline(always)]
-    pub fn first_match(&self, buckets: [u64; 2], tag: u64) -> Option<SlotWord> {
-        let mask = self.matches(buckets, tag);
-        if mask == 0 {
-            return None;
-        }
-        let number = mask.trailing_zeros() as usize;
-        let [first, second] = buckets.map(|bucket| self.bucket(bucket));
-        // Not a branch, for the reason given at `matches`.
-        let bucket = select_unpredictable(number < D::SLOTS, first, second);
-        Some(SlotWord(bucket[number % D::SLOTS].load(Ordering::Relaxed)))
     }
 
     /// Locks both buckets of a key.
     #[inline]
     pub fn lock(&self, place: &Candidates) -> LockedBuckets<'_, D> {
-        let guard = self.stripes.lock(self.stripes_of(place));
+        let guard = self.parts.stripes().lock(self.stripes_of(place));
         let geometry = self.geometry();
         let (first, second) = (geometry.locate(place.first), geometry.locate(place.second));
         LockedBuckets {
@@ -330,7 +186,10 @@ impl<D: Variant> Index<D> {
         item: SlotWord,
         candidates_of: impl Fn(SlotWord) -> Option<Candidates>,
     ) -> Moved {
-        let guard = self.stripes.lock(self.stripes.pair(from.bucket, to.bucket));
+        let guard = self
+            .parts
+            .stripes()
+            .lock(self.parts.stripes().pair(from.bucket, to.bucket));
         let still = self.load(from) == item
             && self.load(to).is_empty()
             && self.partner(self.geometry(), from.bucket, item, candidates_of) == Some(to.bucket);
@@ -369,7 +228,212 @@ impl<D: Variant> Index<D> {
     pub fn lock_bucket(&self, bucket: u64) -> PairGuard<'_> {
         // Its partner stripe is taken too: the lock only takes pairs, and one more stripe for the moment of a split
         // does no harm.
-        self.stripes.lock(self.stripes.pair(bucket, bucket ^ 1))
+        self.parts
+            .stripes()
+            .lock(self.parts.stripes().pair(bucket, bucket ^ 1))
+    }
+}
+
+impl<D: Variant> Index<D, Viewed> {
+    /// A table of another process, to read. `None` if it cannot be one.
+    pub fn view(parts: Viewed) -> Option<Self> {
+        let buckets = parts.words().len() / D::SLOTS;
+        let is_whole = buckets.is_power_of_two() && parts.words().len() == buckets * D::SLOTS;
+        is_whole.then(|| Self::of(parts, buckets as u64))
+    }
+}
+
+impl<D: Variant, P: Parts> Index<D, P> {
+    fn of(parts: P, buckets_max: u64) -> Self {
+        // A mask has a bit for each slot of two buckets, and `bytes` must not wrap.
+        const { assert!(D::SLOTS >= 1 && 2 * D::SLOTS <= Mask::BITS as usize) };
+        const { assert!(D::TAG_BITS == 8 || D::TAG_BITS == 16) };
+        prefetch::tune();
+        Self {
+            parts,
+            matching: Matching::detect(),
+            level: Level::tuned(),
+            buckets_max,
+            design: std::marker::PhantomData,
+        }
+    }
+
+    /// Where a key with this hash may be.
+    #[inline(always)]
+    pub fn place(&self, hash: u64) -> Candidates {
+        let tag = D::tag(hash);
+        let second = hash ^ split::partner_offset(tag);
+        Candidates {
+            first: hash,
+            second,
+            tag,
+        }
+    }
+
+    /// The stripes of a key's both positions.
+    #[inline(always)]
+    fn stripes_of(&self, place: &Candidates) -> Pair {
+        self.parts.stripes().pair(place.first, place.second)
+    }
+
+    /// The geometry. A reader must have taken its snapshot before: if a bucket was split before the snapshot, the
+    /// split's release of the stripe lock makes the split visible to this load; if after, the version check fails.
+    #[inline(always)]
+    pub fn geometry(&self) -> Geometry {
+        // Relaxed: ordered by the Acquire of the snapshot or of the lock taken before, which pairs
+        // with the release of the lock under which `publish` stored it.
+        Geometry::unpack(self.parts.geometry().load(Ordering::Relaxed))
+    }
+
+    /// The most buckets that the table can have.
+    pub fn buckets_max(&self) -> u64 {
+        self.buckets_max
+    }
+
+    /// The slots of a bucket.
+    #[inline(always)]
+    pub fn bucket(&self, bucket: u64) -> &[AtomicU64] {
+        let bucket = match P::CHECKED {
+            // A power of two. A wrong number is then another bucket, which no version check lets pass for this one.
+            true => bucket & (self.buckets_max - 1),
+            false => bucket,
+        };
+        let start = bucket as usize * D::SLOTS;
+        debug_assert!(bucket < self.buckets_max);
+        // SAFETY: `words` has room for `buckets_max` buckets. In an index of this process every number comes from
+        // `Geometry::locate` or `partner`, which mask it by the table's size or twice that while it doubles; `publish`
+        // lets neither pass `buckets_max`. In another process' it was just masked. Every lookup does this three times, and in
+        // a get each instruction less lets the processor run further ahead.
+        unsafe { self.parts.words().get_unchecked(start..start + D::SLOTS) }
+    }
+
+    /// A slot's word: valid only under a lock or after a version check.
+    #[inline(always)]
+    pub fn load(&self, at: Position) -> SlotWord {
+        SlotWord(self.bucket(at.bucket)[at.slot].load(Ordering::Relaxed))
+    }
+
+    /// Starts loading both buckets of a key.
+    #[inline(always)]
+    pub fn prefetch(&self, place: &Candidates) {
+        let geometry = self.geometry();
+        self.level.soon(self.address(geometry.locate(place.first)));
+        self.level.soon(self.address(geometry.locate(place.second)));
+    }
+
+    /// Prefetches a key's first bucket alone.
+    #[inline(always)]
+    pub fn prefetch_first(&self, hash: u64) {
+        self.level.soon(self.address(self.geometry().locate(hash)));
+    }
+
+    /// Prefetches a key's second bucket alone.
+    #[inline(always)]
+    pub fn prefetch_second(&self, place: &Candidates) {
+        self.level
+            .soon(self.address(self.geometry().locate(place.second)));
+    }
+
+    /// The level of the cache into which lines are prefetched.
+    #[inline(always)]
+    pub fn level(&self) -> Level {
+        self.level
+    }
+
+    /// The address of a bucket, for prefetching. It wraps: another process' geometry may give any number.
+    #[inline(always)]
+    pub fn address(&self, bucket: u64) -> *const AtomicU64 {
+        self.parts
+            .words()
+            .as_ptr()
+            .wrapping_add((bucket as usize).wrapping_mul(D::SLOTS))
+    }
+
+    /// Begins a read: the versions, and the two buckets under them.
+    #[inline(always)]
+    pub fn begin(&self, place: &Candidates) -> (Snapshot, [u64; 2]) {
+        let snapshot = self.parts.stripes().snapshot(self.stripes_of(place));
+        let geometry = self.geometry();
+        let buckets = [geometry.locate(place.first), geometry.locate(place.second)];
+        (snapshot, buckets)
+    }
+
+    /// Begins a read if no change of the buckets is under way.
+    #[inline(always)]
+    pub fn try_begin(&self, place: &Candidates) -> Option<(Snapshot, [u64; 2])> {
+        let snapshot = self
+            .parts
+            .stripes()
+            .snapshot_at_rest(self.stripes_of(place))?;
+        let geometry = self.geometry();
+        Some((
+            snapshot,
+            [geometry.locate(place.first), geometry.locate(place.second)],
+        ))
+    }
+
+    /// Begins a read if nothing is under way, neither a change of the buckets nor a doubling.
+    #[inline(always)]
+    pub fn begin_at_rest(&self, place: &Candidates) -> Option<(Snapshot, [u64; 2])> {
+        let snapshot = self
+            .parts
+            .stripes()
+            .snapshot_at_rest(self.stripes_of(place))?;
+        let geometry = self.geometry();
+        let buckets = [place.first & geometry.mask, place.second & geometry.mask];
+        (!geometry.growing).then_some((snapshot, buckets))
+    }
+
+    /// Begins a read of the first bucket alone: the version of its stripe, and the bucket under it.
+    ///
+    /// That is enough for a hit. Whoever writes a slot of the bucket, or an item to which one refers, holds the bucket's
+    /// stripe (invariant 3 of the crate), and a bucket that is split has it in common with its other half. So if the
+    /// version has not changed at the end, the bucket's slot has referred to the item all the time, and the item has
+    /// not changed. A miss takes both buckets, under both versions.
+    #[inline(always)]
+    pub fn begin_first(&self, place: &Candidates) -> (Snapshot, u64) {
+        let snapshot = self.parts.stripes().snapshot_one(place.first);
+        (snapshot, self.geometry().locate(place.first))
+    }
+
+    /// The first slot of a bucket whose tag is `tag`.
+    #[inline(always)]
+    pub fn match_in(&self, bucket: u64, tag: u64) -> Option<SlotWord> {
+        let bucket = self.bucket(bucket);
+        let number = self.matching.first_in::<D>(bucket, tag)?;
+        Some(SlotWord(bucket[number % D::SLOTS].load(Ordering::Relaxed)))
+    }
+
+    /// Ends a read: true if all values loaded since `begin` were valid at one moment, now.
+    #[inline(always)]
+    pub fn unchanged(&self, snapshot: &Snapshot) -> bool {
+        self.parts.stripes().unchanged(snapshot)
+    }
+
+    /// Slots of two buckets whose tag is `tag`, the second bucket's above the first's; tag 0 finds the empty ones. Both
+    /// buckets are always compared. Nearly every key that is there lies in its first one: of 262,144 slots in use 99.1 %
+    /// at a load of 0.5, 97.8 at 0.6, 92.1 at 0.8, 87.1 at 0.9, 83.3 at 0.95. But a branch on that, which batches take
+    /// ([`Index::begin_first`]), has a get alone wait for two memory misses in turn where it finds nothing: gets alone
+    /// are as fast with it where all hit, and take 1.2 times as long where 60 % miss, 1.3 where 95 % do.
+    #[inline(always)]
+    pub fn matches(&self, buckets: [u64; 2], tag: u64) -> Mask {
+        let [first, second] = buckets.map(|bucket| self.bucket(bucket));
+        self.matching.matches::<D>(first, second, tag)
+    }
+
+    /// The first slot of two buckets whose tag is `tag`. It may have changed since its tag matched: then it
+    /// is checked like any other.
+    #[inline(always)]
+    pub fn first_match(&self, buckets: [u64; 2], tag: u64) -> Option<SlotWord> {
+        let mask = self.matches(buckets, tag);
+        if mask == 0 {
+            return None;
+        }
+        let number = mask.trailing_zeros() as usize;
+        let [first, second] = buckets.map(|bucket| self.bucket(bucket));
+        // Not a branch, for the reason given at `matches`.
+        let bucket = select_unpredictable(number < D::SLOTS, first, second);
+        Some(SlotWord(bucket[number % D::SLOTS].load(Ordering::Relaxed)))
     }
 }
 

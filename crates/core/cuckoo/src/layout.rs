@@ -16,6 +16,7 @@ use std::io;
 use std::sync::Arc;
 
 use nuthatch_base::hash::split;
+use nuthatch_base::memory::Source;
 use nuthatch_engine::AnyEngine;
 
 pub use nuthatch_store::geometry::Geometry;
@@ -42,8 +43,11 @@ pub trait Variant: Sized + Send + Sync + Default + 'static {
     /// Where items lie.
     type Placement: MakeRoom<Cuckoo<Self>>;
 
-    /// An empty store for a configuration.
-    fn store(config: &CuckooConfig) -> io::Result<Store<Self::Placement>>;
+    /// True if other processes can read such a table.
+    const CAN_BE_SHARED: bool = false;
+
+    /// An empty store for a configuration, with memory from `source` if the table can be shared.
+    fn store(config: &CuckooConfig, source: Source) -> io::Result<Store<Self::Placement>>;
 
     /// [`nuthatch_engine::Engine::any`] of this table. The tables of this crate repeat the body, to be compiled here.
     fn any(engine: Arc<Cuckoo<Self>>) -> Arc<AnyEngine> {
@@ -91,8 +95,10 @@ impl Variant for EightWay {
 
     type Placement = Log;
 
-    fn store(config: &CuckooConfig) -> io::Result<Store<Log>> {
-        config.log()
+    const CAN_BE_SHARED: bool = true;
+
+    fn store(config: &CuckooConfig, source: Source) -> io::Result<Store<Log>> {
+        config.log(source)
     }
 
     fn any(engine: Arc<Cuckoo<Self>>) -> Arc<AnyEngine> {
@@ -113,7 +119,7 @@ impl Variant for EightWayClock {
 
     type Placement = Slab;
 
-    fn store(config: &CuckooConfig) -> io::Result<Store<Slab>> {
+    fn store(config: &CuckooConfig, _source: Source) -> io::Result<Store<Slab>> {
         config.size_classes()
     }
 
@@ -138,7 +144,7 @@ impl Variant for Paper {
 
     type Placement = Slab;
 
-    fn store(config: &CuckooConfig) -> io::Result<Store<Slab>> {
+    fn store(config: &CuckooConfig, _source: Source) -> io::Result<Store<Slab>> {
         config.size_classes()
     }
 

@@ -39,6 +39,7 @@ pub mod config;
 mod contended;
 mod evict;
 mod find;
+mod foreign;
 pub mod get;
 mod grow;
 pub mod handle;
@@ -50,7 +51,15 @@ mod index;
 pub mod layout;
 mod local;
 pub mod matching;
+#[cfg(loom)]
+pub mod parts;
+#[cfg(not(loom))]
+mod parts;
 mod read;
+#[cfg(loom)]
+pub mod reading;
+#[cfg(not(loom))]
+mod reading;
 #[cfg(loom)]
 pub mod search;
 #[cfg(not(loom))]
@@ -68,6 +77,7 @@ use nuthatch_base::sync::shim::{AtomicU64, AtomicUsize, Ordering};
 use nuthatch_base::sync::stripes::Stripes;
 
 pub use config::CuckooConfig;
+pub use foreign::{ForeignTable, NotRead};
 use handle::CuckooHandle;
 use index::{Index, Position};
 use layout::{EightWay, SlotWord, Variant};
@@ -76,12 +86,14 @@ use nuthatch_engine::index_stats::{BucketKind, IndexHistogram};
 use nuthatch_engine::stats::EngineStats;
 use nuthatch_engine::{
     AnyEngine, Audit, AuditError, Engine, Evictions, Footprint, Inspect, KeyHasher, LimitError,
+    Sharing,
 };
 use nuthatch_store::count::{COUNTS, engine_stats};
 use nuthatch_store::item::{Header, plain_item};
 use nuthatch_store::memory::arena::{Address, WORD};
 use nuthatch_store::memory::sizes::PAGE;
 use nuthatch_store::reclaim::removals::Removals;
+use nuthatch_store::shared::{Plan, Shared};
 use nuthatch_store::store::{HasStore, Store};
 use nuthatch_store::table::Table;
 use nuthatch_store::timestamps::Timestamps;
@@ -108,6 +120,8 @@ pub struct Cuckoo<D: Variant = EightWay> {
     splitter: Mutex<()>,
     /// The paper's single writer.
     writer: Mutex<()>,
+    /// What other processes read.
+    shared: Option<Arc<Shared>>,
 }
 
 /// An item found in the table.
@@ -122,7 +136,11 @@ impl<D: Variant> Cuckoo<D> {
     /// An engine. Errors: an impossible configuration, or too little address space.
     pub fn new(config: CuckooConfig) -> io::Result<Self> {
         config.check()?;
-        let store = D::store(&config)?;
+        let shared = Self::shared(&config)?;
+        let source = shared.as_ref().map(|shared| shared.source());
+        let source = source.unwrap_or_default();
+        let told = || shared.as_ref().map(|shared| Arc::clone(shared.page()));
+        let store = D::store(&config, source.clone())?;
         if store.limit_max() / WORD >= 1 << layout::address_bits::<D>() {
             let words = "a memory limit beyond what a slot can address";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, words));
@@ -135,23 +153,59 @@ impl<D: Variant> Cuckoo<D> {
         let buckets_max = (store.limit_max() / 2 / Index::<D>::bytes(1)) as u64;
         let buckets_max = (1 << buckets_max.ilog2()).max(buckets);
         let stripes = Stripes::MEMC3.min(buckets as usize);
-        let index = Index::new(buckets, buckets_max, stripes)?;
+        let index = Index::new_in(&source, told(), buckets, buckets_max, stripes)?;
         let charged = store.pool().charge(index.bytes_taken());
         debug_assert!(charged);
+        let timestamps = Timestamps::told_on(told());
+        let hasher = match &shared {
+            Some(shared) => Self::complete(shared, &config, &index, &store)?,
+            None => config.hasher,
+        };
         Ok(Self {
             index,
             index_rule: rule,
             store,
-            hasher: config.hasher,
+            hasher,
             item_size_max: config.item_size_max,
             evicts: config.evicts,
             removals: config.listener.map(Removals::new),
             counters: Registry::default(),
             handles: AtomicUsize::new(0),
-            timestamps: Timestamps::default(),
+            timestamps,
             splitter: Mutex::new(()),
             writer: Mutex::new(()),
+            shared: shared.map(Arc::new),
         })
+    }
+
+    /// The file that other processes are to read, if the configuration asks for it.
+    fn shared(config: &CuckooConfig) -> io::Result<Option<Shared>> {
+        if config.shared && !D::CAN_BE_SHARED {
+            let words = "the memory of this engine cannot be shared";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, words));
+        }
+        config.shared.then(Shared::new).transpose()
+    }
+
+    /// Completes the file that other processes are to read. Returns the hash function, which they know.
+    fn complete(
+        shared: &Shared,
+        config: &CuckooConfig,
+        index: &Index<D>,
+        store: &Store<D::Placement>,
+    ) -> io::Result<KeyHasher> {
+        let seed = KeyHasher::random_seed();
+        let mut plan = Plan {
+            arena: store.arena.part(),
+            piece_max: store.piece_max() as u64,
+            item_size_max: config.item_size_max as u64,
+            key_len_max: store.key_len_max(config.item_size_max) as u64,
+            seed,
+            ..Plan::default()
+        };
+        index.note_parts(&mut plan);
+        shared.complete(&plan)?;
+        Ok(KeyHasher::seeded(seed))
     }
 
     /// In the paper's design writers come one at a time.
@@ -235,6 +289,18 @@ impl<D: Variant> Engine for Cuckoo<D> {
 
     fn evicts(&self) -> bool {
         self.evicts
+    }
+
+    fn note_use(&self, address: u64) {
+        let address = Address(address);
+        if self.store.arena.contains(address) {
+            self.store.recency.hit(address);
+        }
+    }
+
+    fn sharing(&self) -> Option<Arc<dyn Sharing>> {
+        let shared = self.shared.as_ref()?;
+        Some(Arc::<Shared>::clone(shared))
     }
 }
 

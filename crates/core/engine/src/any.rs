@@ -17,7 +17,7 @@ use crate::index_stats::IndexHistogram;
 use crate::stats::{EngineStats, MessageStats};
 use crate::{
     Audit, AuditError, Cursor, Engine, Evictions, Footprint, Handle, Inspect, Item, Key, KeyHasher,
-    LimitError, Replies, Reply, Request, Reservation, Store, Time, Value, Visit,
+    LimitError, Replies, Reply, Request, Reservation, Sharing, Store, Time, Value, Visit,
 };
 
 thread_local! {
@@ -72,6 +72,8 @@ trait DynEngine: Inspect + Audit + Send + Sync {
     fn item_size_max(&self) -> usize;
     fn key_len_max(&self) -> usize;
     fn evicts(&self) -> bool;
+    fn note_use(&self, address: u64);
+    fn sharing(&self) -> Option<Arc<dyn Sharing>>;
 }
 
 impl<E: Engine> DynEngine for E {
@@ -123,6 +125,14 @@ impl<E: Engine> DynEngine for E {
 
     fn evicts(&self) -> bool {
         Engine::evicts(self)
+    }
+
+    fn note_use(&self, address: u64) {
+        Engine::note_use(self, address);
+    }
+
+    fn sharing(&self) -> Option<Arc<dyn Sharing>> {
+        Engine::sharing(self)
     }
 }
 
@@ -179,6 +189,14 @@ impl Engine for AnyEngine {
 
     fn evicts(&self) -> bool {
         inside(|| self.0.evicts())
+    }
+
+    fn note_use(&self, address: u64) {
+        inside(|| self.0.note_use(address));
+    }
+
+    fn sharing(&self) -> Option<Arc<dyn Sharing>> {
+        inside(|| self.0.sharing())
     }
 }
 

@@ -10,6 +10,7 @@ use crate::inspect::{Audit, Footprint, Inspect};
 use crate::limit::LimitError;
 use crate::reply::{Item, Replies, Reply};
 use crate::request::{COMMON_KEY_LEN_MAX, Key, Request, Store};
+use crate::sharing::Sharing;
 use crate::stats::EngineStats;
 
 /// A table with its memory, shared between threads. A program chooses it once, at the top.
@@ -73,6 +74,17 @@ pub trait Engine: Inspect + Audit + Send + Sync + Sized + 'static {
 
     /// False: a full engine answers [`Reply::OutOfMemory`] instead of evicting (`-M`).
     fn evicts(&self) -> bool;
+
+    /// Notes that the item at an address of its memory was used, by another process that reads it. The address may be any
+    /// number. ([`hints`](crate::hints))
+    fn note_use(&self, address: u64) {
+        let _ = address;
+    }
+
+    /// The memory that other processes can read, if the engine was made so.
+    fn sharing(&self) -> Option<Arc<dyn Sharing>> {
+        None
+    }
 }
 
 /// A thread's handle to an engine: it holds the thread's statistics and random state.

@@ -6,6 +6,7 @@
 //! * [`ConfigError`] and [`LimitError`]: configurations and memory limits that are not possible
 //! * [`request`], [`reply`]: the requests and their answers
 //! * [`semantics`]: the effect of a request on the present item; every engine shares these rules
+//! * [`sharing`], [`hints`]: memory that other processes read, and what they tell of their use
 //! * [`stats`], [`index_stats`], [`counters`]: an engine's statistics, and the counters of its threads
 //! * [`number`]: decimal numbers as clients store them
 
@@ -13,6 +14,7 @@ mod any;
 mod config_error;
 pub mod counters;
 mod engine;
+pub mod hints;
 pub mod index_stats;
 mod inspect;
 mod limit;
@@ -22,6 +24,7 @@ pub mod reply;
 pub mod request;
 pub mod semantics;
 pub mod settings;
+pub mod sharing;
 pub mod stats;
 
 pub use any::{AnyEngine, AnyHandle, AnyReservation, AnyValue, has_unwound};
@@ -38,3 +41,4 @@ pub use request::{
     Condition, Delta, Expiry, Key, Leave, Op, Read, Removal, Request, Store, StoreMode, TouchIf,
 };
 pub use settings::CommonSettings;
+pub use sharing::Sharing;

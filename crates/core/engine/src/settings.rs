@@ -18,6 +18,9 @@ pub struct CommonSettings {
     pub growth_factor: f64,
     /// Items the index has room for at the start, if not the engine's default.
     pub initial_items: Option<usize>,
+    /// Other processes are to read the memory ([`Engine::sharing`](crate::Engine::sharing)): an engine that cannot have that
+    /// is made without.
+    pub shared: bool,
 }
 
 impl Default for CommonSettings {
@@ -31,6 +34,7 @@ impl Default for CommonSettings {
             chunk_min: None,
             growth_factor: 1.25,
             initial_items: None,
+            shared: false,
         }
     }
 }
@@ -51,6 +55,9 @@ pub const LOG_MIN: usize = 32;
 impl CommonSettings {
     /// Bytes to which the limit may be raised, in an engine that can use `most` of them.
     pub fn limit_max(&self, most: usize) -> usize {
+        if self.shared {
+            return self.memory_limit;
+        }
         let raised = || self.memory_limit.saturating_mul(LIMIT_RAISED).min(most);
         self.memory_limit_max.unwrap_or_else(raised)
     }

@@ -15,6 +15,7 @@
 //! * [`growth`], [`geometry`]: how an index doubles in place
 //! * [`count`]: the counters of the engines on a store
 //! * [`prefetch`]: loading cache lines ahead of their use
+//! * [`shared`]: memory that other processes read
 //! * [`fault`]: protections that models take out
 
 pub mod ages;
@@ -28,6 +29,7 @@ pub mod log;
 pub mod memory;
 pub mod prefetch;
 pub mod reclaim;
+pub mod shared;
 pub mod slab;
 pub mod store;
 pub mod table;

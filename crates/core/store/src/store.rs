@@ -23,6 +23,7 @@
 use std::io;
 use std::sync::{Arc, OnceLock};
 
+use nuthatch_base::memory::Source;
 use nuthatch_base::sync::mutex::{Mutex, MutexGuard};
 use nuthatch_base::sync::shim::{AtomicUsize, Ordering, fence};
 use nuthatch_engine::request::{COMMON_KEY_LEN_MAX, Expiry, LONG_KEY_LEN_MAX};
@@ -166,6 +167,8 @@ pub(crate) struct Plan {
     pub page_state: usize,
     /// Pages that only a move of records may take.
     pub spare: usize,
+    /// Where the memory of items comes from.
+    pub source: Source,
 }
 
 impl Plan {
@@ -192,7 +195,7 @@ impl<P: Placement> Store<P> {
         let recency = Recency::reserve(words, P::COUNTS_USES)?;
         recency.expect(limit / WORD);
         Ok(Self {
-            arena: Arena::reserve(words, limit / WORD)?,
+            arena: Arena::reserve_in(&plan.source, words, limit / WORD)?,
             recency,
             pins: Pins::default(),
             reserved: AtomicUsize::new(0),

@@ -28,6 +28,7 @@
 //! the last one every store panics. To go on without would be worse: flushes could not tell new items from old
 //! ones, and a cas that repeats loses updates.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use nuthatch_base::sync::clock::Time;
@@ -36,6 +37,7 @@ use nuthatch_base::sync::shim::{AtomicU32, AtomicU64, Ordering};
 
 use crate::ages::Ages;
 use crate::item::{Header, SEQUENCE_MAX};
+use crate::shared::SharedPage;
 use nuthatch_engine::request::Expiry;
 
 /// Sequences that a thread takes at once, at most.
@@ -63,6 +65,76 @@ pub struct SequenceBlock {
 #[repr(align(64))]
 struct Counter(AtomicU64);
 
+/// What readers look at: the bar, and the flush that will raise it.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Flushes {
+    /// Items with a lower sequence are dead (flush_all). Never goes back.
+    before: AtomicU64,
+    /// The tick before the one at which a delayed flush takes effect; [`NO_FLUSH`] for none, which no moment exceeds,
+    /// not even the clock's last.
+    after: AtomicU32,
+    /// Fills the last word.
+    _rest: AtomicU32,
+}
+
+impl Default for Flushes {
+    fn default() -> Self {
+        Self {
+            before: AtomicU64::new(0),
+            after: AtomicU32::new(NO_FLUSH),
+            _rest: AtomicU32::new(0),
+        }
+    }
+}
+
+impl Flushes {
+    /// All zero, as memory is at first. Readers would take that for a flush that is due.
+    pub(crate) fn zeroed() -> Self {
+        Self {
+            after: AtomicU32::new(0),
+            ..Self::default()
+        }
+    }
+
+    /// No flush is awaited.
+    pub(crate) fn await_none(&self) {
+        // Relaxed: nobody reads yet.
+        self.after.store(NO_FLUSH, Ordering::Relaxed);
+    }
+
+    /// True if an item may still be returned.
+    #[inline(always)]
+    pub fn is_live(&self, header: &Header, now: Time) -> bool {
+        // Relaxed: a reader that starts after a flush has returned sees that flush (a SeqCst operation raises the bar).
+        // A request that runs beside the flush may take either side.
+        !header.is_expired(now) && header.sequence() >= self.before.load(Ordering::Relaxed)
+    }
+
+    /// The same at a moment that is read from a clock only if the item has an expiry.
+    #[inline(always)]
+    pub fn is_live_by(&self, header: &Header, clock: impl Fn() -> Time) -> bool {
+        // Relaxed: as above.
+        !(header.is_expiring() && header.is_expired(clock()))
+            && header.sequence() >= self.before.load(Ordering::Relaxed)
+    }
+
+    /// True if a delayed flush is due at `now`, and has not raised the bar yet.
+    #[inline(always)]
+    pub fn is_due(&self, now: Time) -> bool {
+        // Acquire: pairs with the Release in `take_flush`: a reader that sees that a flush is no longer awaited
+        // sees its bar.
+        self.after.load(Ordering::Acquire) < now.0
+    }
+
+    /// The same at a moment that is read from a clock only if a flush is awaited.
+    #[inline(always)]
+    pub fn is_due_by(&self, clock: impl Fn() -> Time) -> bool {
+        // Acquire: as above.
+        self.after.load(Ordering::Acquire) != NO_FLUSH && self.is_due(clock())
+    }
+}
+
 /// The state that dates an engine's items and decides whether flushes and expiries make them dead.
 #[derive(Debug)]
 pub struct Timestamps {
@@ -72,13 +144,11 @@ pub struct Timestamps {
     flushing: Mutex<()>,
     /// 1 while a flush raises the bar (invariant 4).
     raising: AtomicU32,
-    /// Items with a lower sequence are dead (flush_all). Never goes back.
-    flush_before: AtomicU64,
-    /// The tick before the one at which a delayed flush takes effect; [`NO_FLUSH`] for none, which no moment exceeds,
-    /// not even the clock's last.
-    flush_after: AtomicU32,
+    flushes: Flushes,
     /// 1 once an item with an expiry was stored or a flush happened: there is something to sweep.
     sweeping: AtomicU32,
+    /// For processes that read this engine's memory.
+    told: Option<Arc<SharedPage>>,
 }
 
 impl Default for Timestamps {
@@ -88,14 +158,22 @@ impl Default for Timestamps {
             ages: Ages::default(),
             flushing: Mutex::new(()),
             raising: AtomicU32::new(0),
-            flush_before: AtomicU64::new(0),
-            flush_after: AtomicU32::new(NO_FLUSH),
+            flushes: Flushes::default(),
             sweeping: AtomicU32::new(0),
+            told: None,
         }
     }
 }
 
 impl Timestamps {
+    /// Timestamps whose flushes are told on this page as well.
+    pub fn told_on(page: Option<Arc<SharedPage>>) -> Self {
+        Self {
+            told: page,
+            ..Self::default()
+        }
+    }
+
     /// The sequence of a store: unique, above `above` (that of the item it replaces), and not below the bar of any
     /// flush that the caller has seen. Sequences of one second are above those of every earlier second.
     ///
@@ -104,7 +182,7 @@ impl Timestamps {
     pub fn next_sequence(&self, own: &mut SequenceBlock, now: Time, above: u64) -> u64 {
         // Acquire: pairs with the Release in `raise_bar` (invariant 2). A store that runs at the same time as a
         // flush may count as before or after it.
-        let flushed = self.flush_before.load(Ordering::Acquire);
+        let flushed = self.flushes.before.load(Ordering::Acquire);
         if own.next == own.end || own.next < flushed || own.second != now.seconds() {
             self.allocate_block(own, now);
         }
@@ -166,23 +244,19 @@ impl Timestamps {
     /// Items with a lower sequence are dead.
     pub fn bar(&self) -> u64 {
         // Acquire: pairs with the Release in `raise_bar`.
-        self.flush_before.load(Ordering::Acquire)
+        self.flushes.before.load(Ordering::Acquire)
+    }
+
+    /// What readers look at.
+    #[inline(always)]
+    pub fn flushes(&self) -> &Flushes {
+        &self.flushes
     }
 
     /// True if an item may still be returned.
     #[inline(always)]
     pub fn is_live(&self, header: &Header, now: Time) -> bool {
-        // Relaxed: a reader that starts after a flush has returned sees that flush (a SeqCst operation raises the bar).
-        // A request that runs beside the flush may take either side.
-        !header.is_expired(now) && header.sequence() >= self.flush_before.load(Ordering::Relaxed)
-    }
-
-    /// The same at a moment that is read from a clock only if the item has an expiry.
-    #[inline(always)]
-    pub fn is_live_by(&self, header: &Header, clock: impl Fn() -> Time) -> bool {
-        // Relaxed: as above.
-        !(header.is_expiring() && header.is_expired(clock()))
-            && header.sequence() >= self.flush_before.load(Ordering::Relaxed)
+        self.flushes.is_live(header, now)
     }
 
     /// True if a flush has taken the item, from which another is being made (invariant 4). The thread that has taken
@@ -194,7 +268,7 @@ impl Timestamps {
             self.await_bar();
         }
         // Relaxed: what the caller has seen of a flush includes its bar, by one of the two ways above.
-        header.sequence() < self.flush_before.load(Ordering::Relaxed)
+        header.sequence() < self.flushes.before.load(Ordering::Relaxed)
     }
 
     /// Waits until the flush that was raising the bar has raised it.
@@ -213,17 +287,14 @@ impl Timestamps {
             self.raise_bar(&flushing);
         }
         let awaited = if at <= now { NO_FLUSH } else { at.0 - 1 };
-        // Release: as in `take_flush`.
-        self.flush_after.store(awaited, Ordering::Release);
+        self.await_flush(awaited);
     }
 
     /// Puts a delayed flush into effect once its time has come. To be called before each batch: a reader that returns
     /// from it finds the items stored before that time dead, and new sequences above the bar.
     #[inline(always)]
     pub fn apply_flush(&self, now: Time) {
-        // Acquire: pairs with the Release in `take_flush`: a reader that sees that a flush is no longer awaited
-        // sees its bar.
-        if self.flush_after.load(Ordering::Acquire) < now.0 {
+        if self.flushes.is_due(now) {
             self.take_flush(now);
         }
     }
@@ -231,9 +302,8 @@ impl Timestamps {
     /// The same at a moment that is read from a clock only if a flush is awaited.
     #[inline(always)]
     pub fn apply_flush_by(&self, clock: impl Fn() -> Time) {
-        // Acquire: as above.
-        if self.flush_after.load(Ordering::Acquire) != NO_FLUSH {
-            self.apply_flush(clock());
+        if self.flushes.is_due_by(&clock) {
+            self.take_flush(clock());
         }
     }
 
@@ -243,11 +313,23 @@ impl Timestamps {
     fn take_flush(&self, now: Time) {
         let flushing = self.lock();
         // Relaxed: only changed under the lock.
-        if self.flush_after.load(Ordering::Relaxed) < now.0 {
+        if self.flushes.after.load(Ordering::Relaxed) < now.0 {
             self.raise_bar(&flushing);
-            // Release: pairs with the Acquire in `apply_flush`.
-            self.flush_after.store(NO_FLUSH, Ordering::Release);
+            self.await_flush(NO_FLUSH);
         }
+    }
+
+    fn await_flush(&self, after: u32) {
+        // Release: pairs with the Acquire in `is_due`.
+        for flushes in self.all_flushes() {
+            flushes.after.store(after, Ordering::Release);
+        }
+    }
+
+    /// This engine's, and what other processes see of it.
+    fn all_flushes(&self) -> impl Iterator<Item = &Flushes> {
+        let told = self.told.as_ref().map(|page| &page.flushes);
+        [&self.flushes].into_iter().chain(told)
     }
 
     /// Raises the bar above all sequences that were taken.
@@ -259,7 +341,9 @@ impl Timestamps {
         let next = self.sequence.0.fetch_add(0, Ordering::AcqRel);
         // SeqCst: no later read of this thread passes it; pairs with the loads in `is_live`. It includes a Release,
         // which pairs with the Acquire in `next_sequence`.
-        self.flush_before.fetch_max(next, Ordering::SeqCst);
+        for flushes in self.all_flushes() {
+            flushes.before.fetch_max(next, Ordering::SeqCst);
+        }
         // Release: pairs with the Acquire in `was_flushed`.
         self.raising.store(0, Ordering::Release);
         self.sweeping.store(1, Ordering::Relaxed);
@@ -337,7 +421,7 @@ mod tests {
                 .each_mut()
                 .map(|own| timestamps.next_sequence(own, NOW, 0));
             timestamps.flush(NOW, NOW);
-            let bar = timestamps.flush_before.load(Ordering::Relaxed);
+            let bar = timestamps.flushes.before.load(Ordering::Relaxed);
             assert!(before.iter().all(|&sequence| sequence < bar));
             for own in &mut threads {
                 assert!(timestamps.next_sequence(own, NOW, 0) >= bar);

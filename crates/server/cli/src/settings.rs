@@ -230,6 +230,7 @@ fn engine<E: EngineFlags>(
         chunk_min: flags.slab_min_size,
         growth_factor: flags.slab_growth_factor.unwrap_or(default.growth_factor),
         initial_items: extended.hashpower.map(|power| 1 << power),
+        shared: flags.shared.is_some(),
     };
     if common.memory_limit < MEMORY_MIN {
         return Err("-m: at least 1 megabyte".to_owned());
@@ -239,6 +240,15 @@ fn engine<E: EngineFlags>(
         .is_some_and(|most| most < common.memory_limit)
     {
         return Err("--memory-limit-max: at least the memory limit (-m)".to_owned());
+    }
+    if common.shared
+        && common
+            .memory_limit_max
+            .is_some_and(|most| most > common.memory_limit)
+    {
+        return Err(
+            "--memory-limit-max: memory that other processes read (--shared) cannot become more than -m".to_owned(),
+        );
     }
     if common.growth_factor <= 1.0 || !common.growth_factor.is_finite() {
         return Err("-f: a number greater than 1".to_owned());
@@ -338,6 +348,15 @@ mod tests {
             ..none()
         };
         for (words, flags) in [
+            (
+                "--memory-limit-max",
+                Flags {
+                    shared: Some("/tmp/s".into()),
+                    memory_limit: Some(64 << 20),
+                    memory_limit_max: Some(65 << 20),
+                    ..none()
+                },
+            ),
             (
                 "-U",
                 Flags {

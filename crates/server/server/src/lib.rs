@@ -71,6 +71,7 @@ mod port_file;
 mod protocols;
 mod rejected;
 mod server;
+mod sharing;
 mod signals;
 mod sys;
 mod threads;

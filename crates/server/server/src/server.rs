@@ -29,6 +29,7 @@ use crate::maintenance;
 use crate::metrics::Endpoint;
 use crate::persistence::{self, Claim};
 use crate::port_file::PortFile;
+use crate::sharing;
 use crate::threads::Threads;
 use crate::unix_path::Replaced;
 use crate::watchdog::{self, Signs};
@@ -78,7 +79,9 @@ impl Server {
         let claim = claim.transpose()?;
         let mut listeners = bind_all(&config, successor.as_mut())?;
         let replaced = listeners.iter_mut().filter_map(Listener::take_replaced);
-        let replaced: Vec<Replaced> = replaced.collect();
+        let mut replaced: Vec<Replaced> = replaced.collect();
+        let mut readers = sharing::Endpoint::bind(&config, &engine, &shutdown)?;
+        replaced.extend(readers.as_mut().and_then(sharing::Endpoint::take_replaced));
         let (datagrams, udp) = bind_datagrams(&config, successor.as_mut())?;
         let tcp = listeners
             .iter()
@@ -127,23 +130,10 @@ impl Server {
         let signs = watchdog::spawn(shared.config.failure_patience)?;
         let mut threads = Threads::new(shutdown.clone(), signs.clone());
         spawn_all(&mut threads, &shared, acceptor, polls, datagrams)?;
-        if let Some(endpoint) = metrics {
-            let reported = Arc::clone(&shared);
-            threads.spawn("metrics".to_owned(), move || endpoint.run(&reported))?;
-        }
-        if let Some(control) = control {
-            let given = Arc::clone(&shared);
-            threads.spawn("handover".to_owned(), move || control.run(&given))?;
-        }
-        if let Some((path, every)) = shared.config.persistence.save.clone() {
-            let saved = Arc::clone(&shared);
-            threads.spawn("save".to_owned(), move || {
-                persistence::save_now_and_then(&saved, &path, every);
-                Ok(())
-            })?;
-        }
+        spawn_beside(&mut threads, &shared, metrics, control, readers)?;
         // The last step that may fail: once the items are taken, they exist nowhere else.
         take_items(&shared, claim.as_ref(), successor)?;
+        sharing::begin(&shared);
         replaced.into_iter().for_each(Replaced::give_up);
         if let Some(Err(error)) = port_file.map(PortFile::finish) {
             // The items are taken by now, so a missing port file must not end the start.
@@ -275,6 +265,36 @@ fn bind_datagrams(
         addresses.push(address);
     }
     Ok((sockets, addresses))
+}
+
+/// The threads of what the settings ask for beside the workers.
+fn spawn_beside(
+    threads: &mut Threads,
+    shared: &Arc<ServerState>,
+    metrics: Option<Endpoint>,
+    control: Option<Control>,
+    readers: Option<sharing::Endpoint>,
+) -> io::Result<()> {
+    if let Some(endpoint) = metrics {
+        let reported = Arc::clone(shared);
+        threads.spawn("metrics".to_owned(), move || endpoint.run(&reported))?;
+    }
+    if let Some(control) = control {
+        let given = Arc::clone(shared);
+        threads.spawn("handover".to_owned(), move || control.run(&given))?;
+    }
+    if let Some((path, every)) = shared.config.persistence.save.clone() {
+        let saved = Arc::clone(shared);
+        threads.spawn("save".to_owned(), move || {
+            persistence::save_now_and_then(&saved, &path, every);
+            Ok(())
+        })?;
+    }
+    if let Some(endpoint) = readers {
+        let read = Arc::clone(shared);
+        threads.spawn("readers".to_owned(), move || endpoint.run(&read))?;
+    }
+    Ok(())
 }
 
 fn spawn_all(

@@ -440,6 +440,12 @@ impl Form for Level {
     }
 }
 
+impl Gives<u32> for Octal {
+    fn value(said: &Option<u32>, _about: &About) -> Result<u32, String> {
+        Ok(said.unwrap_or_default())
+    }
+}
+
 impl Gives<u32> for Level {
     fn value(said: &Vec<Verbosity>, _about: &About) -> Result<u32, String> {
         Ok(verbosity(said).into())

@@ -82,6 +82,22 @@ settings! {
             manual: "its permissions, octal", example: "\"700\"",
             stats: &[("umask", shown::unix_mask)],
         }
+        shared: Path => fixed shared: Option<PathBuf>,
+        "Let processes of this machine read the memory of the items, which they get at this unix socket" {
+            name: "shared", value: "PATH",
+            manual: "let processes of this machine read the items without a call, in memory that they get at this unix \
+                     socket: see [shared-memory.md](shared-memory.md)",
+            example: "\"/run/nuthatch/shared\"",
+        }
+        shared_mask: Octal => fixed shared_mask: u32, "Permissions of the socket of --shared, in octal" {
+            name: "shared-mask", value: "MASK", default: "700",
+            manual: "its permissions, octal", example: "\"700\"",
+        }
+        shared_clients: Number<usize> => fixed shared_clients: NonZeroUsize,
+        "Maximum number of processes that read the memory of --shared at the same time" {
+            name: "shared-clients", value: "NUM", default: "64", range: Some(Range::new(1, 65536)),
+            manual: "processes that read the memory of `--shared` at the same time; one more is refused",
+        }
         memory_limit: Megabytes, "Memory for items and index, in megabytes or with a suffix k, m or g" {
             name: "memory-limit", short: Some('m'), value: "NUM", default: "64", reload: Reload::Own,
             manual: "[memory](#memory) for items and index, in megabytes or with k, m, g; 1 and up",

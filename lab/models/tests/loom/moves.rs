@@ -10,6 +10,7 @@ use loom::thread;
 use nuthatch_cuckoo::handle::CuckooHandle;
 use nuthatch_cuckoo::index::Index;
 use nuthatch_cuckoo::layout::SlotWord;
+use nuthatch_cuckoo::reading::{Copied, Reading};
 use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
 use nuthatch_engine::{
     Delta, Engine, Expiry, Handle, Key, Op, Read, Reply, Reservation, Store, Time, Value,
@@ -707,6 +708,22 @@ impl Steps {
         self.index.unchanged(&snapshot).then_some(number)
     }
 
+    /// The value as another process reads it, in one attempt. `None`: it was spoiled.
+    fn copy(&self) -> Option<u64> {
+        let reading = Reading {
+            index: &self.index,
+            arena: &self.store.arena,
+        };
+        // The arena is zero where nothing was written.
+        let (key, limits) = (Key::hashed(&[0; 8], HASH), (self.store.cut(), 512));
+        let mut into = Vec::new();
+        match reading.copy(&key, limits, |_| true, &mut into) {
+            Copied::Found(..) => Some(u64::from_le_bytes(*into.first_chunk().unwrap())),
+            Copied::Absent => panic!("the item is in the index"),
+            Copied::Spoiled => None,
+        }
+    }
+
     fn count_up(&self) {
         let locked = self.index.lock(&self.index.place(HASH));
         let (address, at) = self.word(self.chunk([locked.first, locked.second]));
@@ -815,6 +832,38 @@ fn a_move_of_a_piece_shows_no_bytes_of_the_next_owner() {
 #[should_panic(expected = "another's bytes")]
 fn canary_a_move_that_keeps_the_versions_is_not_noticed() {
     read_beside_a_move(None, Fault::KeepsVersions);
+}
+
+fn copy_beside_a_move(piece: Option<usize>, fault: Fault) {
+    model(2, move || {
+        let steps = Steps::new(piece);
+        let reader = {
+            let steps = Arc::clone(&steps);
+            thread::spawn(move || assert_ne!(steps.copy(), Some(9), "another's bytes"))
+        };
+        steps.move_all(fault);
+        reader.join().unwrap();
+        assert_eq!(steps.copy(), Some(7));
+    });
+}
+
+/// Log 5, store 3: another process, which takes neither locks nor pins, sees the value in the old place or in the new one,
+/// or tries again.
+#[test]
+fn another_process_sees_no_bytes_of_the_next_owner() {
+    copy_beside_a_move(None, Fault::Whole);
+}
+
+/// The same for a value in pieces.
+#[test]
+fn another_process_sees_no_bytes_of_a_pieces_next_owner() {
+    copy_beside_a_move(Some(PIECE), Fault::Whole);
+}
+
+#[test]
+#[should_panic(expected = "another's bytes")]
+fn canary_another_process_does_not_notice_a_move_that_keeps_the_versions() {
+    copy_beside_a_move(Some(PIECE), Fault::KeepsVersions);
 }
 
 fn count_beside_a_move(fault: Fault) {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use nuthatch_base::hash::split;
+use nuthatch_base::memory::Source;
 use nuthatch_cuckoo::handle::CuckooHandle;
 use nuthatch_cuckoo::layout::{Search, Variant};
 use nuthatch_cuckoo::{Cuckoo, CuckooConfig};
@@ -33,7 +34,10 @@ impl Variant for OneSlot {
 
     type Placement = Slab;
 
-    fn store(config: &CuckooConfig) -> io::Result<nuthatch_store::store::Store<Slab>> {
+    fn store(
+        config: &CuckooConfig,
+        _source: Source,
+    ) -> io::Result<nuthatch_store::store::Store<Slab>> {
         config.size_classes()
     }
 }
@@ -51,8 +55,11 @@ impl Variant for InLog {
 
     type Placement = Log;
 
-    fn store(config: &CuckooConfig) -> io::Result<nuthatch_store::store::Store<Log>> {
-        config.log()
+    fn store(
+        config: &CuckooConfig,
+        source: Source,
+    ) -> io::Result<nuthatch_store::store::Store<Log>> {
+        config.log(source)
     }
 }
 

@@ -18,8 +18,13 @@ const SHORT: usize = 16;
 impl KeyHasher {
     /// A function that no one outside this process can predict.
     pub fn random() -> Self {
+        Self::seeded(Self::random_seed())
+    }
+
+    /// A seed that no one outside this process can predict.
+    pub fn random_seed() -> u64 {
         // The standard library draws this from the operating system.
-        Self::seeded(RandomState::new().hash_one(0x6e75_7468_6174_6368_u64))
+        RandomState::new().hash_one(0x6e75_7468_6174_6368_u64)
     }
 
     /// The function of a seed: the same keys give the same hashes in every process.

@@ -3,12 +3,19 @@
 
 use std::io;
 use std::ops::{Deref, DerefMut, Range};
+#[cfg(unix)]
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 
+mod array;
 pub mod group;
 pub mod reserve;
 
-use crate::sync::shim::{AtomicU64, Ordering};
+use crate::sync::shim::{AtomicU32, AtomicU64, Ordering};
 pub use crate::sys::program;
+pub use crate::sys::shared;
+pub use array::MappedArray;
+use shared::{SharedFile, SharedView};
 
 /// A type whose zeroed bytes are its [`Default`].
 ///
@@ -16,11 +23,45 @@ pub use crate::sys::program;
 /// All-zero bytes are a valid value, and dropping one does nothing.
 pub unsafe trait Zeroed: Default + 'static {}
 
+/// A type of which another process may store any bytes, while this one loads them.
+///
+/// # Safety
+/// It consists of atomic integers alone, without a gap.
+pub unsafe trait AnyBytes: Zeroed {}
+
 // SAFETY: an atomic integer; 0 is one of its values.
 unsafe impl Zeroed for AtomicU64 {}
 
+// SAFETY: the same.
+unsafe impl Zeroed for AtomicU32 {}
+
+// SAFETY: one atomic integer.
+unsafe impl AnyBytes for AtomicU64 {}
+
+// SAFETY: one atomic integer.
+unsafe impl AnyBytes for AtomicU32 {}
+
 // SAFETY: an integer; 0 is one of its values.
 unsafe impl Zeroed for u8 {}
+
+/// Where the memory of arrays comes from.
+#[derive(Clone, Debug, Default)]
+pub enum Source {
+    /// From the system, for this process alone.
+    #[default]
+    Private,
+    /// From a file in memory, which other processes can read: each array is a part of it.
+    Shared(Arc<SharedFile>),
+}
+
+/// Where an array lies in a [`SharedFile`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Part {
+    /// Bytes in front of it.
+    pub start: u64,
+    /// How many values it has.
+    pub len: u64,
+}
 
 /// A zeroed array that is never moved. Untouched values only cost address space.
 pub struct Mapped<T> {
@@ -31,17 +72,58 @@ impl<T: Zeroed> Mapped<T> {
     /// `len` zeroed values. The first lies at the start of a page of the system, or of a huge page if they fill one.
     /// Errors: the address space is too small.
     pub fn reserve(len: usize) -> io::Result<Self> {
-        Ok(Self {
-            storage: storage::Storage::reserve(len)?,
-        })
+        let reserved = Self::reserve_to_grow(len)?;
+        reserved.expect(len);
+        Ok(reserved)
     }
 
     /// The same, for an array whose used part is not known yet. It lies on the system's own pages, except for the part
     /// that [`Mapped::expect`] announces: a huge page that is used in part takes memory for all of it.
     pub fn reserve_to_grow(len: usize) -> io::Result<Self> {
+        Self::reserve_to_grow_in(&Source::Private, len)
+    }
+
+    /// The same, with memory from `source`.
+    pub fn reserve_to_grow_in(source: &Source, len: usize) -> io::Result<Self> {
         Ok(Self {
-            storage: storage::Storage::reserve_to_grow(len)?,
+            storage: storage::Storage::reserve_to_grow(source, len)?,
         })
+    }
+
+    /// An array that another process made, to load from: a store to one of its values ends this process. `None` if the
+    /// part is not all mapped, or begins where no value can.
+    pub fn view(of: &Arc<SharedView>, part: Part) -> Option<Self>
+    where
+        T: AnyBytes,
+    {
+        let storage = storage::Storage::view(of, part)?;
+        Some(Self { storage })
+    }
+
+    /// An array that another process writes as well, and the descriptor for that process. Errors: the system has no such
+    /// memory.
+    #[cfg(unix)]
+    pub fn for_both(len: usize) -> io::Result<(Self, OwnedFd)>
+    where
+        T: AnyBytes,
+    {
+        let (storage, file) = storage::Storage::for_both(len)?;
+        Ok((Self { storage }, file))
+    }
+
+    /// The same array in the other process. Errors: it is no such descriptor, or the array has another length.
+    #[cfg(unix)]
+    pub fn of_both(file: &impl AsFd, len: usize) -> io::Result<Self>
+    where
+        T: AnyBytes,
+    {
+        let storage = storage::Storage::of_both(file, len)?;
+        Ok(Self { storage })
+    }
+
+    /// Where it lies in the file of its source; nowhere if that is none.
+    pub fn part(&self) -> Part {
+        self.storage.part()
     }
 
     /// The first `len` values are going to be used: from now on they may lie on huge pages, where they fill them.
@@ -63,7 +145,7 @@ impl<T: Zeroed> Mapped<T> {
 impl Mapped<AtomicU64> {
     /// Gives the memory of these words back to the system, as far as that takes any. Only whole pages of the system inside
     /// the range are given back, and read as zero from then on; all other words keep their content. For other threads
-    /// this is a store of zero.
+    /// this is a store of zero. Shared memory stays, and becomes zero.
     pub fn release(&self, words: Range<usize>) {
         self.storage.release(words, |words| {
             for word in &self[words] {
@@ -98,18 +180,38 @@ mod storage {
 
     use memmap2::{MmapMut, MmapOptions};
 
-    use super::{AtomicU64, Zeroed};
+    use super::{Arc, AtomicU64, Part, SharedView, Source, Zeroed};
+    #[cfg(unix)]
+    use super::{AsFd, OwnedFd, SharedFile, shared};
     use crate::sys::pages;
 
     const HUGE_PAGE: usize = 2 << 20;
 
     pub struct Storage<T> {
         /// Only its range is used: all accesses to its content go through `values`.
-        mapping: MmapMut,
+        mapping: Mapping,
         /// Bytes of the mapping before the first value.
         skip: usize,
         values: NonNull<T>,
         len: usize,
+    }
+
+    enum Mapping {
+        Private(MmapMut),
+        /// A part of a file, which begins at this byte of it.
+        Shared(MmapMut, u64),
+        /// A part of another process' file.
+        View(#[expect(dead_code, reason = "it keeps the mapping")] Arc<SharedView>),
+    }
+
+    impl Mapping {
+        /// The mapping, if it is this process' own.
+        fn own(&self) -> Option<&MmapMut> {
+            match self {
+                Self::Private(mapping) | Self::Shared(mapping, _) => Some(mapping),
+                Self::View(_) => None,
+            }
+        }
     }
 
     // SAFETY: the mapping is owned by this value alone; its content may go to another thread.
@@ -118,13 +220,7 @@ mod storage {
     unsafe impl<T: Sync> Sync for Storage<T> {}
 
     impl<T: Zeroed> Storage<T> {
-        pub fn reserve(len: usize) -> io::Result<Self> {
-            let storage = Self::reserve_to_grow(len)?;
-            storage.expect(len);
-            Ok(storage)
-        }
-
-        pub fn reserve_to_grow(len: usize) -> io::Result<Self> {
+        pub fn reserve_to_grow(source: &Source, len: usize) -> io::Result<Self> {
             const { assert!(align_of::<T>() <= 4096) };
             let bytes = len
                 .checked_mul(size_of::<T>())
@@ -133,50 +229,121 @@ mod storage {
                 .max(1);
             // A small array is not worth a huge page: its first touch would take 2 MiB.
             let align = if bytes < HUGE_PAGE { 1 } else { HUGE_PAGE };
+            match source {
+                Source::Private => Self::private(bytes, align, len),
+                Source::Shared(file) => {
+                    // In whole pages, so that the next part begins with one. The kernel maps a part that begins with a
+                    // huge page of the file at an address that does, if it uses huge pages for files.
+                    let bytes = bytes.next_multiple_of(align.max(pages::page_bytes()));
+                    let (start, mapping) = file.add(bytes, align.max(pages::page_bytes()))?;
+                    Self::new(mapping, 0, len, |mapping| Mapping::Shared(mapping, start))
+                }
+            }
+        }
+
+        fn private(bytes: usize, align: usize, len: usize) -> io::Result<Self> {
             let mapped = bytes.next_multiple_of(align) + (align - 1);
             // Untouched memory is never charged.
-            let mut mapping = MmapOptions::new()
+            let mapping = MmapOptions::new()
                 .len(mapped)
                 .no_reserve_swap()
                 .map_anon()?;
-            let start = mapping.as_mut_ptr();
-            let skip = start.align_offset(align);
-            // SAFETY: `skip` is below `align`, by which the mapping is longer than `bytes`.
-            let values = unsafe { start.add(skip) };
+            // Below `align`, by which the mapping is longer than `bytes`.
+            let skip = mapping.as_ptr().align_offset(align);
+            Self::new(mapping, skip, len, Mapping::Private)
+        }
+
+        /// `len` values that begin `skip` bytes behind the start of a mapping, which has them.
+        fn new(
+            mut mapping: MmapMut,
+            skip: usize,
+            len: usize,
+            kind: impl FnOnce(MmapMut) -> Mapping,
+        ) -> io::Result<Self> {
+            // SAFETY: inside of the mapping, as its maker says.
+            let values = unsafe { mapping.as_mut_ptr().add(skip) };
             let values = NonNull::new(values.cast::<T>()).ok_or(io::ErrorKind::OutOfMemory)?;
             pages::use_small(&mapping);
             Ok(Self {
-                mapping,
+                mapping: kind(mapping),
                 skip,
                 values,
                 len,
             })
         }
 
+        pub fn view(of: &Arc<SharedView>, part: Part) -> Option<Self> {
+            let (start, len) = (
+                usize::try_from(part.start).ok()?,
+                usize::try_from(part.len).ok()?,
+            );
+            let end = len.checked_mul(size_of::<T>())?.checked_add(start)?;
+            if end > of.bytes() || !start.is_multiple_of(align_of::<T>()) {
+                return None;
+            }
+            // SAFETY: inside of the mapping, as just asked.
+            let values = unsafe { of.start().add(start) }.cast_mut().cast();
+            Some(Self {
+                mapping: Mapping::View(Arc::clone(of)),
+                skip: start,
+                values: NonNull::new(values)?,
+                len,
+            })
+        }
+
+        #[cfg(unix)]
+        pub fn for_both(len: usize) -> io::Result<(Self, OwnedFd)> {
+            let (file, mapping) = SharedFile::for_both("nuthatch", len * size_of::<T>())?;
+            let storage = Self::new(mapping, 0, len, |mapping| Mapping::Shared(mapping, 0))?;
+            Ok((storage, file))
+        }
+
+        #[cfg(unix)]
+        pub fn of_both(file: &impl AsFd, len: usize) -> io::Result<Self> {
+            let mapping = shared::map_both(file, len * size_of::<T>())?;
+            Self::new(mapping, 0, len, |mapping| Mapping::Shared(mapping, 0))
+        }
+
+        pub fn part(&self) -> Part {
+            match self.mapping {
+                Mapping::Shared(_, start) => Part {
+                    start,
+                    len: self.len as u64,
+                },
+                _ => Part::default(),
+            }
+        }
+
         pub fn expect(&self, len: usize) {
             let bytes = self.bytes(0..len);
             let whole = bytes.len() / HUGE_PAGE * HUGE_PAGE;
-            if whole > 0 {
-                pages::use_huge(&self.mapping, bytes.start..bytes.start + whole);
+            if whole > 0
+                && let Some(mapping) = self.mapping.own()
+            {
+                pages::use_huge(mapping, bytes.start..bytes.start + whole);
             }
         }
 
         #[inline(always)]
         pub fn values(&self) -> &[T] {
-            // SAFETY: `values` points to `len` zeroed values (valid, by `Zeroed`) inside a mapping that lives as
-            // long as self; they are aligned, being at the start of a page (`reserve` asserts that no type needs
+            // SAFETY: `values` points to `len` values inside a mapping that lives as long as self: zeroed (valid, by
+            // `Zeroed`), or whatever another process has stored, which is valid (by `AnyBytes`); they are aligned, being at the start of a page (`reserve` asserts that no type needs
             // more).
             unsafe { std::slice::from_raw_parts(self.values.as_ptr(), self.len) }
         }
 
         #[inline(always)]
         pub fn values_mut(&mut self) -> &mut [T] {
-            // SAFETY: as above, and `&mut self` makes the access exclusive.
+            assert!(self.mapping.own().is_some(), "a view is not written");
+            // SAFETY: as above, and `&mut self` makes the access exclusive: of the other processes that read a shared
+            // mapping, none has it before the arrays are handed out.
             unsafe { std::slice::from_raw_parts_mut(self.values.as_ptr(), self.len) }
         }
 
         pub fn populate(&self, range: Range<usize>) {
-            pages::populate(&self.mapping, self.bytes(range));
+            if let Some(mapping) = self.mapping.own() {
+                pages::populate(mapping, self.bytes(range));
+            }
         }
 
         /// The place of these values in the mapping.
@@ -200,6 +367,10 @@ mod storage {
                 return;
             }
             let zero = || zero(whole.start / WORD..whole.end / WORD);
+            let Mapping::Private(_) = self.mapping else {
+                // The system takes no part of a sealed file back.
+                return zero();
+            };
             // SAFETY: as in `values`: the pages are inside of the mapping, which is this value's own. The words are
             // atomic.
             unsafe {
@@ -222,17 +393,33 @@ mod storage {
     use std::io;
     use std::ops::Range;
 
-    use super::Zeroed;
+    use super::{Arc, Part, SharedView, Source, Zeroed};
+    #[cfg(unix)]
+    use super::{AsFd, OwnedFd};
 
     pub struct Storage<T>(Box<[T]>);
 
     impl<T: Zeroed> Storage<T> {
-        pub fn reserve(len: usize) -> io::Result<Self> {
+        pub fn reserve_to_grow(_source: &Source, len: usize) -> io::Result<Self> {
             Ok(Self((0..len).map(|_| T::default()).collect()))
         }
 
-        pub fn reserve_to_grow(len: usize) -> io::Result<Self> {
-            Self::reserve(len)
+        pub fn view(_of: &Arc<SharedView>, _part: Part) -> Option<Self> {
+            None
+        }
+
+        #[cfg(unix)]
+        pub fn for_both(_len: usize) -> io::Result<(Self, OwnedFd)> {
+            Err(io::ErrorKind::Unsupported.into())
+        }
+
+        #[cfg(unix)]
+        pub fn of_both(_file: &impl AsFd, _len: usize) -> io::Result<Self> {
+            Err(io::ErrorKind::Unsupported.into())
+        }
+
+        pub fn part(&self) -> Part {
+            Part::default()
         }
 
         pub fn expect(&self, len: usize) {

@@ -80,6 +80,21 @@ impl Clock {
         }
     }
 
+    /// The clock of another process of this machine, whose start that process has told ([`Clock::started`]).
+    pub fn started_at(started: u64) -> Self {
+        note_sleep();
+        let ago = exact().saturating_sub(started);
+        Self {
+            started,
+            started_unix: clock::unix().saturating_sub(ago),
+        }
+    }
+
+    /// Its start, in nanoseconds since the machine's.
+    pub fn started(&self) -> u64 {
+        self.started
+    }
+
     /// The present moment; [`Time::LAST`] once the ticks are used up, after 8.5 years. As of the kernel's last tick, some
     /// milliseconds ago at most, where the system has such a clock: a sixteenth of a second needs no better, and it is
     /// read faster.

@@ -12,6 +12,11 @@
 //! 2. Counters never go back, except that a guard that changed nothing restores the value that it found.
 //! 3. Locks are taken in index order; so no circle of waiting writers can form.
 
+use std::io;
+use std::sync::Arc;
+
+use crate::memory::shared::SharedView;
+use crate::memory::{MappedArray, Part, Source};
 use crate::sync::shim::{AtomicU32, Ordering, fence, spin};
 
 /// Capacity in counters: a constant, so that a masked index needs no further check. Loom makes each atomic at a price,
@@ -20,7 +25,7 @@ const ROOM: usize = if cfg!(loom) { 8 } else { 8192 };
 
 /// The stripes of one table.
 pub struct Stripes {
-    counters: Box<[AtomicU32; ROOM]>,
+    counters: MappedArray<AtomicU32, ROOM>,
     mask: u32,
 }
 
@@ -44,19 +49,39 @@ impl Stripes {
     pub const MEMC3: usize = ROOM;
 
     /// `count` counters at rest. A power of two, from 2 to [`Stripes::MEMC3`].
+    ///
+    /// # Panics
+    ///
+    /// If it is another number, or the system gives no memory.
     pub fn new(count: usize) -> Self {
-        assert!(
-            count.is_power_of_two() && (2..=ROOM).contains(&count),
-            "stripes: a power of two"
-        );
-        let counters: Box<[AtomicU32]> = (0..ROOM).map(|_| AtomicU32::new(0)).collect();
-        match counters.try_into() {
-            Ok(counters) => Self {
-                counters,
-                mask: count as u32 - 1,
-            },
-            Err(_) => unreachable!("exactly ROOM counters were made"),
-        }
+        Self::new_in(&Source::Private, count).expect("memory for the stripes")
+    }
+
+    /// The same, with memory from `source`. Errors: the system gives none.
+    pub fn new_in(source: &Source, count: usize) -> io::Result<Self> {
+        assert!(Self::is_possible(count), "stripes: a power of two");
+        Ok(Self {
+            counters: MappedArray::reserve_in(source)?,
+            mask: count as u32 - 1,
+        })
+    }
+
+    /// Counters that another process made, to read under. `None` if they are not mapped there.
+    pub fn view(of: &Arc<SharedView>, part: Part, count: usize) -> Option<Self> {
+        let counters = MappedArray::view(of, part)?;
+        Self::is_possible(count).then(|| Self {
+            counters,
+            mask: count as u32 - 1,
+        })
+    }
+
+    fn is_possible(count: usize) -> bool {
+        count.is_power_of_two() && (2..=ROOM).contains(&count)
+    }
+
+    /// Where its counters lie in the file of their source.
+    pub fn part(&self) -> Part {
+        self.counters.part()
     }
 
     /// How many counters there are.

@@ -7,6 +7,7 @@
 //! | `files` | kinds, owners, mounts and flags are checked | kinds and owners | kinds |
 //! | `links` | what they say, and who made them | the same | |
 //! | `program` | pages of the program's file are given back | | |
+//! | `shared` | memory that other processes can read and not change | (`unshared`) | (`unshared`) |
 //!
 //! `--cfg nuthatch_unix` and `--cfg nuthatch_portable` choose the other two on Linux, so that tests run on them there
 //! (scripts/test-portable.sh). The second one has no `links`: what needs them has no users on Windows.
@@ -26,7 +27,7 @@ pub mod posix;
 mod unix;
 
 #[cfg(all(target_os = "linux", not(any(nuthatch_unix, nuthatch_portable))))]
-pub use linux::{clock, files, links, pages, program};
+pub use linux::{clock, files, links, pages, program, shared};
 #[cfg(any(not(unix), nuthatch_portable))]
 pub use portable::{clock, files, pages, program};
 #[cfg(all(
@@ -35,3 +36,8 @@ pub use portable::{clock, files, pages, program};
     not(nuthatch_portable)
 ))]
 pub use unix::{clock, files, links, pages, program};
+
+#[cfg(any(not(target_os = "linux"), nuthatch_unix, nuthatch_portable))]
+mod unshared;
+#[cfg(any(not(target_os = "linux"), nuthatch_unix, nuthatch_portable))]
+pub use unshared as shared;

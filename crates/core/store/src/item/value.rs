@@ -3,13 +3,13 @@
 use std::mem::MaybeUninit;
 
 use super::{PIECE_HEADER, Shape};
-use crate::memory::arena::{Address, WORD};
+use crate::memory::arena::{Address, Arena, WORD};
 use crate::store::{Placement, Store};
 
 impl<P: Placement> Store<P> {
     /// The address of piece `index` of a large item.
     pub fn piece(&self, head: Address, shape: &Shape, index: usize) -> Address {
-        Address(self.arena.load(head, shape.pieces_start() / WORD + index))
+        self.arena.piece(head, shape, index)
     }
 
     /// Writes into the value of an item that the caller owns.
@@ -41,6 +41,25 @@ impl<P: Placement> Store<P> {
         }
     }
 
+    /// Reads from the value of an item: see [`Arena::read_value`].
+    #[inline(always)]
+    pub fn read_value(
+        &self,
+        address: Address,
+        shape: &Shape,
+        offset: usize,
+        into: &mut [MaybeUninit<u8>],
+    ) -> bool {
+        self.arena.read_value(address, shape, offset, into)
+    }
+}
+
+impl Arena {
+    /// The address of piece `index` of a large item.
+    pub fn piece(&self, head: Address, shape: &Shape, index: usize) -> Address {
+        Address(self.load(head, shape.pieces_start() / WORD + index))
+    }
+
     /// Reads from the value of an item. False if a length led beyond the arena.
     #[inline(always)]
     pub fn read_value(
@@ -53,7 +72,7 @@ impl<P: Placement> Store<P> {
         #[cfg(all(debug_assertions, not(loom)))]
         super::read_hook::reading();
         match shape.piece {
-            None => self.arena.read(address, shape.value_start() + offset, into),
+            None => self.read(address, shape.value_start() + offset, into),
             Some(piece) => self.read_pieces(address, shape, piece, offset, into),
         }
     }
@@ -72,7 +91,7 @@ impl<P: Placement> Store<P> {
             let within = offset % piece;
             let (now, later) = rest.split_at_mut(rest.len().min(piece - within));
             let address = self.piece(head, shape, offset / piece);
-            whole &= self.arena.read(address, PIECE_HEADER + within, now);
+            whole &= self.read(address, PIECE_HEADER + within, now);
             offset += now.len();
             rest = later;
         }

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use nuthatch_base::memory::Source;
 use nuthatch_engine::request::Expiry;
 use nuthatch_engine::{AuditError, Cursor};
 
@@ -24,7 +25,19 @@ impl Store<Log> {
         sizes: Sizes,
         eviction: &LogPolicyKind,
     ) -> io::Result<Self> {
+        Self::new_in(Source::Private, limit, limit_max, sizes, eviction)
+    }
+
+    /// The same, whose items lie in memory from `source`.
+    pub fn new_in(
+        source: Source,
+        limit: usize,
+        limit_max: usize,
+        sizes: Sizes,
+        eviction: &LogPolicyKind,
+    ) -> io::Result<Self> {
         let plan = Plan {
+            source,
             limit,
             limit_max,
             front: 0,

@@ -6,7 +6,10 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::ops::Range;
+use std::sync::Arc;
 
+use nuthatch_base::memory::shared::SharedView;
+use nuthatch_base::memory::{Part, Source};
 use nuthatch_base::sync::shim::{AtomicU64, Ordering};
 
 use super::bytes::{copy_out, equal, short};
@@ -35,12 +38,29 @@ impl Arena {
     /// Reserves `words` words of address space. The memory limit allows the use of the first `used` of them: see
     /// [`Arena::expect`].
     pub fn reserve(words: usize, used: usize) -> io::Result<Self> {
+        Self::reserve_in(&Source::Private, words, used)
+    }
+
+    /// The same, with memory from `source`.
+    pub fn reserve_in(source: &Source, words: usize, used: usize) -> io::Result<Self> {
         let arena = Self {
-            words: Words::reserve_to_grow(words.saturating_add(WINDOW))?,
+            words: Words::reserve_to_grow_in(source, words.saturating_add(WINDOW))?,
             len: words,
         };
         arena.expect(used);
         Ok(arena)
+    }
+
+    /// An arena that another process made, to load from: see [`Words::view`]. `None` also if it is no arena.
+    pub fn view(of: &Arc<SharedView>, part: Part) -> Option<Self> {
+        let words = Words::view(of, part)?;
+        let len = words.len().checked_sub(WINDOW)?;
+        Some(Self { words, len })
+    }
+
+    /// Where it lies in the file of its source.
+    pub fn part(&self) -> Part {
+        self.words.part()
     }
 
     /// Notes that the memory limit allows the use of the first `words`: a huge page is worth its memory only if they
@@ -50,7 +70,6 @@ impl Arena {
     }
 
     /// The words of the arena.
-    #[cfg(test)]
     pub fn words(&self) -> u64 {
         self.len as u64
     }

@@ -4,8 +4,10 @@
 //! one, a reader that is late sees old or new words, never undefined behaviour.
 
 use std::ops::Deref;
+use std::sync::Arc;
 
-use nuthatch_base::memory::Mapped;
+use nuthatch_base::memory::shared::SharedView;
+use nuthatch_base::memory::{Mapped, Part, Source};
 use nuthatch_base::sync::shim::AtomicU64;
 
 /// A zeroed array of atomic words, on huge pages where they fill them. Words never touched cost no memory.
@@ -20,6 +22,21 @@ impl Words {
     /// The same for words of which the number in use is not known yet: see [`Mapped::reserve_to_grow`].
     pub fn reserve_to_grow(len: usize) -> std::io::Result<Self> {
         Mapped::reserve_to_grow(len).map(Self)
+    }
+
+    /// The same, with memory from `source`.
+    pub fn reserve_to_grow_in(source: &Source, len: usize) -> std::io::Result<Self> {
+        Mapped::reserve_to_grow_in(source, len).map(Self)
+    }
+
+    /// Words that another process made, to load from: see [`Mapped::view`].
+    pub fn view(of: &Arc<SharedView>, part: Part) -> Option<Self> {
+        Mapped::view(of, part).map(Self)
+    }
+
+    /// Where they lie in the file of their source.
+    pub fn part(&self) -> Part {
+        self.0.part()
     }
 
     /// The first `len` of them are going to be used: see [`Mapped::expect`].

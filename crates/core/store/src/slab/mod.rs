@@ -24,6 +24,7 @@ pub mod walk;
 
 use std::io;
 
+use nuthatch_base::memory::Source;
 use nuthatch_base::sync::mutex::{Mutex, MutexGuard};
 use nuthatch_base::sync::shim::{AtomicU64, Ordering};
 use nuthatch_engine::request::Expiry;
@@ -69,6 +70,7 @@ impl Store<Slab> {
         eviction: &PolicyKind,
     ) -> io::Result<Self> {
         let plan = Plan {
+            source: Source::Private,
             limit,
             limit_max,
             front: front + eviction.words,

@@ -21,6 +21,7 @@ use super::taking::Successor;
 use super::wire::Wire;
 use super::{ALIVE, CONTROL, HELLO, Named, PATIENCE_OF_CLIENTS};
 use crate::persistence::circumstances;
+use crate::sharing;
 use crate::unix_path::UnixPath;
 
 /// Successors that wait: more than one at a time is a mistake.
@@ -302,6 +303,8 @@ fn give(wire: &Wire, shared: &ServerState) -> io::Result<u64> {
     // From here on everything is the successor's: if this process ends now, it leaves no file of items and removes no
     // socket file.
     shared.pause.hand_over();
-    wire.send("go", None)?;
+    sharing::end(shared);
+    wire.send("go", None)
+        .inspect_err(|_| sharing::begin(shared))?;
     Ok(given.items)
 }

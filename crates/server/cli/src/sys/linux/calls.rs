@@ -21,8 +21,10 @@ use seccompiler::{
 pub struct LaterCalls {
     /// Replies to datagrams name their receiver, and so do lines for journald.
     sends_to_addresses: bool,
-    /// A handover passes descriptors. Nor can a filter see which receiver such a message names.
+    /// A handover passes descriptors, and so does shared memory. Nor can a filter see which receiver such a message names.
     sends_messages: bool,
+    /// Each process that reads the items gets memory for its hints.
+    makes_memory: bool,
     /// The C library connects to the system's log with the first line, and whenever that was started again.
     connects_to_log: bool,
 }
@@ -37,7 +39,8 @@ impl LaterCalls {
         let to_journald = *log == LogTo::Journald;
         Self {
             sends_to_addresses: has_udp || to_journald,
-            sends_messages: server.handover.is_some() || to_journald,
+            sends_messages: server.handover.is_some() || server.shared.is_some() || to_journald,
+            makes_memory: server.shared.is_some(),
             connects_to_log: *log == LogTo::Syslog,
         }
     }
@@ -119,6 +122,7 @@ fn allowed(later: &LaterCalls) -> BTreeMap<i64, Vec<SeccompRule>> {
     let unix = one_of(0, &[libc::AF_UNIX as u64]);
     allow(later.connects_to_log, libc::SYS_socket, unix);
     allow(later.connects_to_log, libc::SYS_connect, Vec::new());
+    allow(later.makes_memory, libc::SYS_memfd_create, Vec::new());
     calls
 }
 
@@ -160,7 +164,7 @@ const PRCTL: &[u64] = &[
     libc::PR_SET_VMA as u64,
 ];
 
-/// Flags, copies and locks; not who is sent a signal.
+/// Flags, copies, locks and seals; not who is sent a signal.
 const FCNTL: &[u64] = &[
     libc::F_DUPFD as u64,
     libc::F_DUPFD_CLOEXEC as u64,
@@ -174,6 +178,7 @@ const FCNTL: &[u64] = &[
     libc::F_OFD_GETLK as u64,
     libc::F_OFD_SETLK as u64,
     libc::F_OFD_SETLKW as u64,
+    libc::F_ADD_SEALS as u64,
 ];
 
 /// Whether a descriptor waits, how much it has, and whether it is a terminal. Their types differ between C libraries.
@@ -463,6 +468,7 @@ mod tests {
             let later = LaterCalls {
                 sends_to_addresses: is_allowed,
                 sends_messages: is_allowed,
+                makes_memory: is_allowed,
                 connects_to_log: is_allowed,
             };
             // A listener that was shut down is a socket that can be connected, and a server has some.

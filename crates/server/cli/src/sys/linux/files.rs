@@ -52,6 +52,7 @@ impl Confinement {
             .chain(server.port_file.as_deref())
             .chain(server.persistence.restart.as_deref())
             .chain(server.handover.as_deref())
+            .chain(server.shared.as_deref())
             .chain(save)
             .chain(server.listeners.iter().filter_map(|listen| listen.path()));
         Self {

@@ -1,0 +1,367 @@
+//! Processes that read the engine's memory (`--shared`): a unix socket at which they get its descriptor.
+//!
+//! A thread of its own answers each reader once, and keeps the connection: that it closes tells the reader that this
+//! server has ended, and the server that the reader has. Who says anything else than its one message, or nothing for
+//! [`PATIENCE`], is dropped.
+
+use std::io::{self, ErrorKind, IoSlice, Read};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use mio::net::{UnixListener, UnixStream};
+use mio::{Events, Interest, Poll, Token, Waker};
+use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
+use nuthatch_base::memory::shared::{self, HUGE_PAGES};
+use nuthatch_engine::hints::Hints;
+use nuthatch_engine::sharing::{HELLO_BYTES, Sharing, answer, check_hello};
+use nuthatch_engine::{AnyEngine, Engine};
+use nuthatch_settings::config::Config;
+use nuthatch_state::server_state::ServerState;
+use nuthatch_state::shutdown::Shutdown;
+use slab::Slab;
+
+use crate::sys::peer;
+use crate::unix_path::{Replaced, UnixPath};
+
+/// How long a client may take for its message.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long the server rests when it cannot accept.
+const REST: Duration = Duration::from_millis(100);
+
+/// How often the server looks at what its readers use.
+const PAUSE_OF_HINTS: Duration = Duration::from_millis(100);
+
+/// Connections that wait to be accepted.
+const BACKLOG: i32 = 64;
+
+const LISTENER: Token = Token(usize::MAX);
+const WAKE: Token = Token(usize::MAX - 1);
+
+/// The socket of the readers, and those that are connected.
+pub(crate) struct Endpoint {
+    poll: Poll,
+    listener: UnixListener,
+    file: UnixPath,
+    replaced: Option<Replaced>,
+    /// To be read from; sent to each.
+    memory: OwnedFd,
+    clients: Slab<Client>,
+    clients_max: usize,
+    /// Clients may wait to be accepted: events are edge-triggered, and none repeats it.
+    may_wait: bool,
+}
+
+/// A connected process.
+struct Client {
+    stream: UnixStream,
+    /// Of its process.
+    user: u32,
+    since: Instant,
+    /// What it has said so far.
+    said: Vec<u8>,
+    /// What it tells of the items that it uses, once it is welcome.
+    hints: Option<Hints>,
+}
+
+impl Endpoint {
+    /// Listens where the settings say, if they do. Errors name the flag: the engine's memory is not shared; the socket
+    /// cannot be made.
+    pub(crate) fn bind(
+        config: &Config,
+        engine: &AnyEngine,
+        shutdown: &Shutdown,
+    ) -> io::Result<Option<Self>> {
+        let Some(path) = &config.shared else {
+            return Ok(None);
+        };
+        let named = |error: io::Error| {
+            let words = format!("--shared {}: {error}", path.display());
+            io::Error::new(error.kind(), words)
+        };
+        let sharing = engine.sharing().ok_or_else(|| {
+            let words = format!(
+                "the memory of the engine {} cannot be shared",
+                engine.name()
+            );
+            named(io::Error::new(ErrorKind::Unsupported, words))
+        })?;
+        warn_of_small_pages();
+        Self::at(path, config, &*sharing, shutdown)
+            .map(Some)
+            .map_err(named)
+    }
+
+    fn at(
+        path: &Path,
+        config: &Config,
+        sharing: &dyn Sharing,
+        shutdown: &Shutdown,
+    ) -> io::Result<Self> {
+        let replaced = Replaced::move_aside(path)?;
+        let (socket, file) = UnixPath::listen(path, config.shared_mask, BACKLOG)?;
+        let mut listener = UnixListener::from_std(socket.into());
+        let poll = Poll::new()?;
+        let registry = poll.registry();
+        registry.register(&mut listener, LISTENER, Interest::READABLE)?;
+        shutdown.wake_also(Arc::new(Waker::new(registry, WAKE)?))?;
+        Ok(Self {
+            poll,
+            listener,
+            file,
+            replaced,
+            memory: sharing.file().to_read()?,
+            clients: Slab::new(),
+            clients_max: config.shared_clients.get(),
+            may_wait: false,
+        })
+    }
+
+    /// The socket that had the path before, until this server serves.
+    pub(crate) fn take_replaced(&mut self) -> Option<Replaced> {
+        self.replaced.take()
+    }
+
+    /// Serves readers until the server stops.
+    pub(crate) fn run(mut self, shared: &ServerState) -> io::Result<()> {
+        let mut events = Events::with_capacity(64);
+        while !shared.shutdown.is_requested() {
+            match self.poll.poll(&mut events, self.patience()) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                polled => polled?,
+            }
+            for event in &events {
+                match event.token() {
+                    LISTENER => self.may_wait = true,
+                    WAKE => {}
+                    Token(id) => self.hear(id),
+                }
+            }
+            if self.may_wait {
+                self.accept_all(shared);
+            }
+            self.drop_silent();
+            self.heed_hints(shared);
+        }
+        // A handover has done so earlier, before the other process served.
+        end(shared);
+        self.file.remove();
+        Ok(())
+    }
+
+    /// How long to wait for events: until the next look at hints, or until the first client that is silent is dropped.
+    fn patience(&self) -> Option<Duration> {
+        let patience = |client: &Client| match client.hints {
+            Some(_) => PAUSE_OF_HINTS,
+            None => PATIENCE.saturating_sub(client.since.elapsed()),
+        };
+        let clients = self.clients.iter().map(|(_, client)| patience(client));
+        clients.chain(self.may_wait.then_some(REST)).min()
+    }
+
+    /// Marks the items that readers have used, unless the server pauses.
+    fn heed_hints(&self, shared: &ServerState) {
+        let Some(_step) = shared.pause.step_behind_the_scenes() else {
+            return;
+        };
+        let all = self
+            .clients
+            .iter()
+            .filter_map(|(_, client)| client.hints.as_ref());
+        all.flat_map(Hints::take)
+            .for_each(|address| shared.engine.note_use(address));
+    }
+
+    fn accept_all(&mut self, shared: &ServerState) {
+        loop {
+            match self.listener.accept() {
+                Ok((stream, _)) => {
+                    if let Err(why) = self.enter(stream, shared) {
+                        tracing::warn!("a reader of shared memory is refused: {why}");
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.may_wait = false;
+                    return;
+                }
+                Err(error) => {
+                    // No descriptor is left, or the like.
+                    tracing::warn!(%error, "accepting readers of shared memory");
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Admits a client that has not said anything yet. Errors: why not, which it is told as well.
+    fn enter(&mut self, mut stream: UnixStream, shared: &ServerState) -> Result<(), String> {
+        let user = peer::user(&stream).map_err(|error| error.to_string())?;
+        let is_own = user == 0 || user == nix::unistd::geteuid().as_raw();
+        let refusal = if !is_own && !shared.live.load().lets_user(user) {
+            Some("processes of this user may not read this server's memory (-o unix_peers)")
+        } else if self.clients.len() >= self.clients_max {
+            Some("too many processes read this server's memory (--shared-clients)")
+        } else {
+            None
+        };
+        if let Some(words) = refusal {
+            let _ = send(&stream, &answer(Some(words)), &[]);
+            return Err(format!("a process of user {user}: {words}"));
+        }
+        let entry = self.clients.vacant_entry();
+        self.poll
+            .registry()
+            .register(&mut stream, Token(entry.key()), Interest::READABLE)
+            .map_err(|error| error.to_string())?;
+        entry.insert(Client {
+            stream,
+            user,
+            since: Instant::now(),
+            said: Vec::with_capacity(HELLO_BYTES),
+            hints: None,
+        });
+        Ok(())
+    }
+
+    /// Reads what a client says.
+    fn hear(&mut self, id: usize) {
+        let Some(client) = self.clients.get_mut(id) else {
+            return;
+        };
+        if let Err(why) = client.hear(&self.memory) {
+            let user = client.user;
+            if !why.is_empty() {
+                tracing::warn!(user, "a reader of shared memory is dropped: {why}");
+            }
+            self.clients.remove(id);
+        }
+    }
+
+    fn drop_silent(&mut self) {
+        self.clients.retain(|_, client| {
+            let stays = client.hints.is_some() || client.since.elapsed() < PATIENCE;
+            if !stays {
+                let user = client.user;
+                tracing::warn!(
+                    user,
+                    "a reader of shared memory is dropped: it said nothing"
+                );
+            }
+            stays
+        });
+    }
+}
+
+impl Client {
+    /// Reads all that has come, and answers the message once it is whole. Errors: it leaves, or is to leave, and why.
+    fn hear(&mut self, memory: &OwnedFd) -> Result<(), String> {
+        loop {
+            let mut bytes = [0; HELLO_BYTES + 1];
+            let room = HELLO_BYTES - self.said.len();
+            match self.stream.read(&mut bytes[..=room]) {
+                Ok(0) => return Err(String::new()),
+                Ok(len) if len > room => return Err("it says what nobody asked".to_owned()),
+                Ok(len) => self.said.extend(&bytes[..len]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error.to_string()),
+            }
+            if let Some(said) = self.said.first_chunk()
+                && self.hints.is_none()
+            {
+                if let Err(why) = check_hello(said) {
+                    let _ = send(&self.stream, &answer(Some(why)), &[]);
+                    return Err(why.to_owned());
+                }
+                self.welcome(memory).map_err(|error| error.to_string())?;
+                tracing::info!(user = self.user, "a process reads the memory");
+            }
+        }
+    }
+}
+
+impl Client {
+    /// Sends it the memory, and hints of its own.
+    fn welcome(&mut self, memory: &OwnedFd) -> io::Result<()> {
+        let (hints, file) = Hints::new()?;
+        let descriptors = [memory.as_raw_fd(), file.as_raw_fd()];
+        send(&self.stream, &answer(None), &descriptors)?;
+        self.hints = Some(hints);
+        Ok(())
+    }
+}
+
+/// Sends a message, for which a new connection has room, with descriptors.
+fn send(stream: &UnixStream, message: &[u8], descriptors: &[RawFd]) -> io::Result<()> {
+    let control = (!descriptors.is_empty()).then_some(ControlMessage::ScmRights(descriptors));
+    let sent = sendmsg::<()>(
+        stream.as_raw_fd(),
+        &[IoSlice::new(message)],
+        control.as_slice(),
+        MsgFlags::empty(),
+        None,
+    )?;
+    match sent == message.len() {
+        true => Ok(()),
+        false => Err(ErrorKind::WriteZero.into()),
+    }
+}
+
+/// Readers may believe what they find from now on.
+pub(crate) fn begin(shared: &ServerState) {
+    if let Some(sharing) = shared.engine.sharing() {
+        sharing.begin(&shared.clock);
+    }
+}
+
+/// Readers may not any more: this process ends, or another is about to serve.
+pub(crate) fn end(shared: &ServerState) {
+    if let Some(sharing) = shared.engine.sharing() {
+        sharing.end();
+    }
+}
+
+/// Says so if the kernel gives no huge pages to such memory.
+fn warn_of_small_pages() {
+    let setting = shared::huge_pages();
+    if !matches!(
+        setting.as_deref(),
+        Some("advise" | "always" | "within_size" | "force")
+    ) {
+        let setting = setting.as_deref().unwrap_or("nothing");
+        tracing::warn!(
+            "--shared: the kernel gives no huge pages to shared memory ({HUGE_PAGES} says {setting}), and misses of the \
+             processor's caches take longer; `advise` there gives them"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use nuthatch_check::naive::{Naive, Options};
+
+    use super::*;
+    use crate::{Listen, Server};
+
+    #[test]
+    fn an_engine_whose_memory_is_its_own_is_refused_in_words() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("shared");
+        let config = Config {
+            listeners: vec![Listen::tcp((Ipv4Addr::LOCALHOST, 0))],
+            shared: Some(path.clone()),
+            ..Config::default()
+        };
+        let engine = Naive::new(Options::default()).any();
+        let error = Server::start(config, engine).err().unwrap().to_string();
+        assert!(
+            error.starts_with("--shared") && error.contains("cannot be shared"),
+            "{error}"
+        );
+        assert!(!path.exists());
+    }
+}
