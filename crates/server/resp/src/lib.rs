@@ -40,6 +40,7 @@ mod queue;
 mod range;
 mod rest;
 mod scripts;
+mod sizes;
 mod strings;
 mod summary;
 #[cfg(test)]
@@ -66,6 +67,7 @@ pub use pause::{Pause, writes};
 pub use queue::{Queued, parse_queued};
 pub use range::range;
 pub use rest::Rest;
+pub use sizes::{bytes, hard_limit};
 pub use summary::{Summary, announced_len, first_line};
 pub use tracking::Tracking;
 pub use words::parse_words;
