@@ -78,7 +78,7 @@ pub(crate) enum Letter {
     Message(Text, Arc<Subscription>),
     /// A key has changed that the client keeps, or another that has redirected to it. The text is made by [`key`].
     Changed { key: Text, redirected: bool },
-    /// All keys may have changed.
+    /// All keys may have changed, those of another that has redirected to it among them.
     AllChanged { redirected: bool },
     /// The connection with this number, to which its own client has redirected, is closed.
     Broken(u64),
@@ -91,11 +91,6 @@ impl Letter {
             Self::Message(text, _) | Self::Changed { key: text, .. } => text.len(),
             Self::AllChanged { .. } | Self::Broken(_) => 0,
         }
-    }
-
-    /// True if it says that a key has changed.
-    pub(crate) fn is_change(&self) -> bool {
-        matches!(self, Self::Changed { .. })
     }
 
     /// Writes it for a client that speaks this version, and has subscribed to something or not. Nothing if the client would

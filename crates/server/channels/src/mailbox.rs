@@ -41,10 +41,15 @@ pub struct Mailbox {
 struct Queue {
     letters: VecDeque<Letter>,
     bytes: usize,
-    /// One of the letters says that all keys may have changed.
-    all_changed: bool,
+    /// One of the letters says that all keys may have changed, and whether keys of redirections are among them.
+    all_changed: Option<AllChanged>,
     /// The connection ends, or a letter found no room, so that it will: no more letters.
     closed: bool,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct AllChanged {
+    redirected: bool,
 }
 
 impl Queue {
@@ -58,7 +63,7 @@ impl Queue {
         let letter = self.letters.pop_front()?;
         self.note_gone(&letter, bounds);
         if let Letter::AllChanged { .. } = letter {
-            self.all_changed = false;
+            self.all_changed = None;
         }
         Some(letter)
     }
@@ -75,16 +80,38 @@ impl Queue {
     }
 
     /// All keys may have changed: so single ones need not be told.
-    fn change_all(&mut self, redirected: bool, bounds: &Bounds) {
+    fn change_all(&mut self, mut redirected: bool, bounds: &Bounds) {
         let letters = std::mem::take(&mut self.letters);
         for letter in letters {
-            match letter.is_change() {
-                true => self.note_gone(&letter, bounds),
-                false => self.letters.push_back(letter),
+            match letter {
+                Letter::Changed {
+                    redirected: its, ..
+                } => {
+                    redirected |= its;
+                    self.note_gone(&letter, bounds);
+                }
+                _ => self.letters.push_back(letter),
             }
         }
-        self.all_changed = true;
+        self.all_changed = Some(AllChanged { redirected });
         self.push(Letter::AllChanged { redirected }, bounds);
+    }
+
+    /// True if it is told already that all keys may have changed. A client of RESP2 is told of redirections only, and
+    /// this one may speak RESP2 when it is told: so the letter says if one of them is meant.
+    fn tells_all(&mut self, redirected: bool) -> bool {
+        let Some(told) = &mut self.all_changed else {
+            return false;
+        };
+        if redirected && !told.redirected {
+            told.redirected = true;
+            for letter in &mut self.letters {
+                if let Letter::AllChanged { redirected } = letter {
+                    *redirected = true;
+                }
+            }
+        }
+        true
     }
 
     fn close(&mut self, bounds: &Bounds) {
@@ -168,7 +195,7 @@ impl Mailbox {
     /// Puts in that a key has changed, of which this is the text, or that all may have, and calls the worker.
     pub(crate) fn put_change(&self, key: Option<&Text>, redirected: bool) {
         let mut queue = self.queue.lock();
-        if queue.closed || queue.all_changed {
+        if queue.closed || queue.tells_all(redirected) {
             return;
         }
         let letter = key.map(|key| Letter::Changed {
@@ -362,6 +389,28 @@ pub(crate) mod tests {
         assert_eq!((calls.ended(), bounds.waiting()), (vec![], 0));
         change(&mailbox, b"c");
         assert_eq!(said(&mailbox), ">2 $10 invalidate *1 $1 c ");
+    }
+
+    /// Class of fault: a letter that stands for others is written to fewer clients than they are.
+    #[test]
+    fn a_redirected_change_is_told_also_behind_one_of_its_own() {
+        let (calls, bounds) = world(300);
+        let mailbox = mailbox(1, &calls, &bounds);
+        let long = Text::new(letter::key(&[b'k'; 300]), &bounds);
+        let short = Text::new(letter::key(b"k"), &bounds);
+        let told = "*3 $7 message $20 __redis__:invalidate *-1 ";
+        for changes in [
+            [(&long, false), (&short, true)],
+            [(&short, true), (&long, false)],
+        ] {
+            mailbox.set_version(Version::Resp3);
+            for (text, redirected) in changes {
+                mailbox.put_change(Some(text), redirected);
+            }
+            mailbox.set_version(Version::Resp2);
+            mailbox.set_subscribed(true);
+            assert_eq!(said(&mailbox), told);
+        }
     }
 
     #[test]
