@@ -3,7 +3,8 @@
 //! Invariants:
 //! 1. A letter that was put in is taken out, in order, or the connection ends: the mailbox is full, or it is closed. Then it
 //!    holds nothing any more, however long others keep it. Keys that have changed never fill it: what has no room is told
-//!    as a change of all keys, in the place of all such letters before.
+//!    as a change of all keys, in the place of all such letters before. Where all mailboxes together have no room, the
+//!    fullest gives it: so who does not read ends nobody who does.
 //! 2. While letters wait, the worker is called, or has been called and has not taken them: the bell is answered before the
 //!    letters are looked at, and rung after a letter is put in.
 
@@ -11,7 +12,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use nuthatch_base::sync::mutex::Mutex;
+use nuthatch_base::sync::mutex::{Mutex, MutexGuard};
 use nuthatch_resp::Version;
 
 use crate::bell::Bell;
@@ -74,9 +75,12 @@ impl Queue {
     }
 
     fn has_room(&self, letter: &Letter, bounds: &Bounds) -> bool {
-        // Its text is among what waits in the bounds already.
-        let size = letter.len() + LETTER_OVERHEAD;
-        self.bytes + size <= bounds.each_max() && bounds.has_room(LETTER_OVERHEAD)
+        self.bytes + letter.len() + LETTER_OVERHEAD <= bounds.one_max()
+    }
+
+    fn tells_changes(&self) -> bool {
+        let mut letters = self.letters.iter();
+        letters.any(|letter| matches!(letter, Letter::Changed { .. }))
     }
 
     /// All keys may have changed: so single ones need not be told.
@@ -134,15 +138,17 @@ pub enum Put {
 
 impl Mailbox {
     /// An empty one, of the connection with this number.
-    pub fn new(serial: u64, bell: Bell, bounds: Arc<Bounds>, version: Version) -> Self {
-        Self {
+    pub fn new(serial: u64, bell: Bell, bounds: Arc<Bounds>, version: Version) -> Arc<Self> {
+        let mailbox = Arc::new(Self {
             serial,
             bell,
             bounds,
             queue: Mutex::default(),
             is_resp3: AtomicBool::new(version == Version::Resp3),
             is_subscribed: AtomicBool::new(false),
-        }
+        });
+        mailbox.bounds.enter(&mailbox);
+        mailbox
     }
 
     /// True if the client has subscribed to channels.
@@ -176,14 +182,14 @@ impl Mailbox {
 
     /// Puts a letter in, and calls the worker. If there is no room for it, the worker ends the connection.
     pub(crate) fn put(&self, letter: Letter) -> Put {
+        // One that never has room ends no other.
+        let has_room = letter.len() <= self.bounds.one_max() && self.make_room();
         let mut queue = self.queue.lock();
         if queue.closed {
             return Put::Ends;
         }
-        if !queue.has_room(&letter, &self.bounds) {
-            queue.close(&self.bounds);
-            drop(queue);
-            self.bell.end(self.serial);
+        if !has_room || !queue.has_room(&letter, &self.bounds) {
+            self.overflow(queue);
             return Put::Overflows;
         }
         queue.push(letter, &self.bounds);
@@ -192,8 +198,39 @@ impl Mailbox {
         Put::Waits
     }
 
+    /// Makes room in all mailboxes together: the fullest loses what it holds, until there is room. False if that is this one.
+    fn make_room(&self) -> bool {
+        // The text of the letter to come is among what waits already.
+        while !self.bounds.has_room(LETTER_OVERHEAD) {
+            match self.bounds.fullest() {
+                Some(fullest) if std::ptr::eq(&*fullest, self) => return false,
+                Some(fullest) => fullest.relieve(),
+                // It is a text on its way that has no room, and none that waits.
+                None => return true,
+            }
+        }
+        true
+    }
+
+    /// It is the fullest: keys that have changed are told as all keys. If it holds none of them, the connection ends.
+    fn relieve(&self) {
+        let mut queue = self.queue.lock();
+        match queue.tells_changes() {
+            true => queue.change_all(false, &self.bounds),
+            false if queue.closed => {}
+            false => self.overflow(queue),
+        }
+    }
+
+    fn overflow(&self, mut queue: MutexGuard<'_, Queue>) {
+        queue.close(&self.bounds);
+        drop(queue);
+        self.bell.end(self.serial);
+    }
+
     /// Puts in that a key has changed, of which this is the text, or that all may have, and calls the worker.
     pub(crate) fn put_change(&self, key: Option<&Text>, redirected: bool) {
+        let has_room = key.is_none() || self.make_room();
         let mut queue = self.queue.lock();
         if queue.closed || queue.tells_all(redirected) {
             return;
@@ -202,7 +239,7 @@ impl Mailbox {
             key: key.clone(),
             redirected,
         });
-        match letter.filter(|letter| queue.has_room(letter, &self.bounds)) {
+        match letter.filter(|letter| has_room && queue.has_room(letter, &self.bounds)) {
             Some(letter) => queue.push(letter, &self.bounds),
             None => queue.change_all(redirected, &self.bounds),
         }
@@ -245,6 +282,7 @@ impl Mailbox {
 impl Drop for Mailbox {
     fn drop(&mut self) {
         self.close();
+        self.bounds.leave(self.serial);
     }
 }
 
@@ -280,8 +318,7 @@ pub(crate) mod tests {
 
     pub(crate) fn mailbox(id: usize, calls: &Arc<Calls>, bounds: &Arc<Bounds>) -> Arc<Mailbox> {
         let bell = Bell::new(Arc::clone(calls) as Arc<dyn Call>, id);
-        let mailbox = Mailbox::new(id as u64, bell, Arc::clone(bounds), Version::Resp2);
-        Arc::new(mailbox)
+        Mailbox::new(id as u64, bell, Arc::clone(bounds), Version::Resp2)
     }
 
     /// What is sent, in one line.
@@ -369,11 +406,50 @@ pub(crate) mod tests {
         drop(text);
         let one_each = bounds.waiting();
         assert!((100_000..110_000).contains(&one_each), "{one_each}");
-        let put = all.iter().map(|mailbox| put(mailbox, &part));
-        let waits = put.filter(|put| *put == Put::Waits).count();
-        assert_eq!(waits, 9);
+        for mailbox in &all {
+            assert_eq!(put(mailbox, &part), Put::Waits);
+            assert!(bounds.waiting() <= 1 << 20, "{}", bounds.waiting());
+        }
+        assert_eq!(calls.ended().len(), 11, "the fullest each time");
         all.iter().for_each(|mailbox| mailbox.close());
         assert_eq!(bounds.waiting(), 0);
+    }
+
+    /// Class of fault: a limit on all, filled by few, is felt by the others.
+    #[test]
+    fn who_does_not_read_ends_nobody_who_does() {
+        let (calls, bounds) = world(8 << 20);
+        bounds.suit(0);
+        let (stuck, reads) = (mailbox(1, &calls, &bounds), mailbox(2, &calls, &bounds));
+        let part = vec![b'x'; 100_000];
+        for _ in 0..30 {
+            let text = Text::new(letter::message(&[&part]), &bounds);
+            for mailbox in [&stuck, &reads] {
+                let subscription = Subscription::new(Arc::clone(mailbox));
+                mailbox.put(Letter::Message(text.clone(), subscription));
+            }
+            drop(text);
+            assert!(said(&reads).len() > part.len());
+        }
+        assert_eq!(calls.ended(), [1]);
+        assert_eq!((stuck.memory(), bounds.waiting()), (0, 0));
+    }
+
+    #[test]
+    fn who_does_not_read_changes_is_told_all_keys_for_others() {
+        let (calls, bounds) = world(8 << 20);
+        bounds.suit(0);
+        let (stuck, reads) = (mailbox(1, &calls, &bounds), mailbox(2, &calls, &bounds));
+        stuck.set_version(Version::Resp3);
+        for _ in 0..9 {
+            change(&stuck, &[b'k'; 100_000]);
+        }
+        assert_eq!(put(&stuck, b"m"), Put::Waits);
+        for _ in 0..3 {
+            assert_eq!(put(&reads, &[b'x'; 60_000]), Put::Waits);
+        }
+        assert_eq!(calls.ended(), [0; 0]);
+        assert_eq!(said(&stuck), ">1 $1 m >2 $10 invalidate _ ");
     }
 
     #[test]

@@ -40,7 +40,7 @@ impl Mail {
     ) -> Self {
         let bell = Bell::new(Arc::clone(worker) as Arc<dyn Call>, id);
         let bounds = Arc::clone(&shared.mail_bounds);
-        let mailbox = Arc::new(Mailbox::new(info.serial(), bell, bounds, version));
+        let mailbox = Mailbox::new(info.serial(), bell, bounds, version);
         let channels = Arc::clone(&shared.channels);
         let tracking = Arc::clone(&shared.tracking);
         tracking.enter(&mailbox);
