@@ -129,6 +129,7 @@ impl Channels {
             }
         }
         let topic = table.topic(name, glob);
+        subscription.set_place(topic.subscribers.len());
         Arc::make_mut(&mut topic.subscribers).push(Arc::clone(subscription));
         Ok(())
     }
@@ -166,11 +167,15 @@ impl Table {
         };
         let topics = Arc::make_mut(&mut self.topics);
         let subscribers = Arc::make_mut(&mut topics[place].subscribers);
-        if let Some(at) = subscribers
-            .iter()
-            .position(|it| Arc::ptr_eq(it, subscription))
+        let at = subscription.place();
+        if subscribers
+            .get(at)
+            .is_some_and(|it| Arc::ptr_eq(it, subscription))
         {
             subscribers.swap_remove(at);
+            if let Some(moved) = subscribers.get(at) {
+                moved.set_place(at);
+            }
         }
         if !subscribers.is_empty() {
             return;
@@ -260,6 +265,27 @@ mod tests {
         own.remove(Kind::Channel, b"a");
         assert_eq!(own.add(Kind::Channel, b"a"), Ok(()));
         assert_eq!(said(&mailbox), "*3 $7 message $1 b $2 hi ");
+    }
+
+    /// In every order: each leaves the place where it is then.
+    #[test]
+    fn who_ends_is_found_where_it_is() {
+        let (calls, bounds): (Arc<Calls>, Arc<Bounds>) = Default::default();
+        let channels: Channels = Channels::default();
+        let name: Name = b"c"[..].into();
+        for order in [[0, 1, 2, 3], [3, 2, 1, 0], [0, 3, 1, 2], [1, 0, 3, 2]] {
+            let all = [0, 1, 2, 3].map(|id| Subscription::new(mailbox(id, &calls, &bounds)));
+            for subscription in &all {
+                assert_eq!(channels.add(Kind::Channel, &name, subscription), Ok(()));
+            }
+            for (ended, at) in order.into_iter().enumerate() {
+                channels.remove(Kind::Channel, &name, &all[at]);
+                channels.remove(Kind::Channel, &name, &all[at]);
+                let published = channels.publish(Kind::Channel, b"c", b"x");
+                assert_eq!(published.receivers, 3 - ended);
+                assert_eq!(said(&all[at].mailbox).matches("message").count(), 0);
+            }
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use nuthatch_resp::{Version, Writer};
 
@@ -56,6 +56,8 @@ pub struct Subscription {
     pub(crate) mailbox: Arc<Mailbox>,
     /// Relaxed: its connection's worker sets it, and looks at it when it sends.
     is_over: AtomicBool,
+    /// Its place among the subscribers of its name. Relaxed: the lock of the name's table guards it.
+    place: AtomicUsize,
 }
 
 impl Subscription {
@@ -63,7 +65,16 @@ impl Subscription {
         Arc::new(Self {
             mailbox,
             is_over: AtomicBool::new(false),
+            place: AtomicUsize::new(usize::MAX),
         })
+    }
+
+    pub(crate) fn place(&self) -> usize {
+        self.place.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_place(&self, place: usize) {
+        self.place.store(place, Ordering::Relaxed);
     }
 
     /// It ends: what waits of it is not sent, and what publishers may yet put in is not either.

@@ -1,6 +1,6 @@
 //! The clients that track, and the prefixes of those that broadcast.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::Tracker;
@@ -11,18 +11,17 @@ pub(super) const PREFIXES_MAX: usize = 10_000;
 type Prefix = Arc<[u8]>;
 
 /// All clients that track, by the numbers of their connections.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(super) struct Clients {
     all: HashMap<u64, Client>,
     /// Who broadcasts which prefix.
-    by_prefix: HashMap<Prefix, Vec<u64>>,
+    by_prefix: HashMap<Prefix, BTreeSet<u64>>,
     /// How many different prefixes have which length: a key is looked up once for each length.
     lengths: BTreeMap<usize, usize>,
     /// Prefixes of all clients.
     prefixes: usize,
 }
 
-#[derive(Clone)]
 struct Client {
     tracker: Arc<Tracker>,
     prefixes: Vec<Prefix>,
@@ -43,9 +42,9 @@ impl Clients {
             let broadcasters = self.by_prefix.entry(Arc::clone(prefix));
             let broadcasters = broadcasters.or_insert_with(|| {
                 *self.lengths.entry(prefix.len()).or_default() += 1;
-                Vec::new()
+                BTreeSet::new()
             });
-            broadcasters.push(serial);
+            broadcasters.insert(serial);
         }
         let tracker = Arc::clone(tracker);
         self.all.insert(serial, Client { tracker, prefixes });
@@ -60,7 +59,7 @@ impl Clients {
         for prefix in client.prefixes {
             self.prefixes -= 1;
             if let Some(broadcasters) = self.by_prefix.get_mut(&prefix) {
-                broadcasters.retain(|its| *its != serial);
+                broadcasters.remove(&serial);
                 if broadcasters.is_empty() {
                     self.by_prefix.remove(&prefix);
                     self.note_gone(prefix.len());

@@ -120,8 +120,8 @@ pub struct Tracking {
     is_used: AtomicBool,
     /// Prefixes of clients that broadcast. Relaxed: the same.
     prefixes: AtomicUsize,
-    /// Shared with who tells, and copied by who changes it meanwhile.
-    clients: Mutex<Arc<Clients>>,
+    /// Locked for as long as it takes to find who is told: nobody is told under this lock.
+    clients: Mutex<Clients>,
     stripes: [Mutex<Stripe>; STRIPES],
     hasher: RandomState,
     /// The size of the table, changed behind the lock of a stripe. Relaxed, as all below: limits.
@@ -187,7 +187,7 @@ impl Tracking {
 
     /// Numbers about the table.
     pub fn totals(&self) -> Totals {
-        let clients = self.clients();
+        let clients = self.clients.lock();
         Totals {
             clients: clients.len(),
             keys: self.keys.load(Ordering::Relaxed),
@@ -240,7 +240,7 @@ impl Tracking {
     #[must_use]
     pub fn begin(&self, tracker: &Arc<Tracker>, prefixes: Vec<Box<[u8]>>) -> bool {
         let mut clients = self.clients.lock();
-        let is_one = Arc::make_mut(&mut clients).enter(tracker, prefixes);
+        let is_one = clients.enter(tracker, prefixes);
         self.note_clients(&clients);
         is_one
     }
@@ -248,7 +248,7 @@ impl Tracking {
     /// A client tracks no longer. Its keys stay in the table until they change.
     pub fn end(&self, tracker: &Tracker) {
         let mut clients = self.clients.lock();
-        Arc::make_mut(&mut clients).leave(tracker.serial());
+        clients.leave(tracker.serial());
         self.note_clients(&clients);
         drop(clients);
         if !self.is_used() {
@@ -257,18 +257,14 @@ impl Tracking {
         }
     }
 
-    fn note_clients(&self, clients: &MutexGuard<'_, Arc<Clients>>) {
+    fn note_clients(&self, clients: &Clients) {
         self.is_used.store(clients.len() > 0, Ordering::Relaxed);
         self.prefixes.store(clients.prefixes(), Ordering::Relaxed);
     }
 
-    fn clients(&self) -> Arc<Clients> {
-        Arc::clone(&self.clients.lock())
-    }
-
     /// The prefixes of a client.
     pub fn prefixes_of(&self, tracker: &Tracker) -> Vec<Box<[u8]>> {
-        self.clients().prefixes_of(tracker.serial())
+        self.clients.lock().prefixes_of(tracker.serial())
     }
 
     fn stripe_of(&self, key: &[u8]) -> MutexGuard<'_, Stripe> {
@@ -336,7 +332,7 @@ impl Tracking {
         if !broadcasts && !stripe.has(key) {
             return 0;
         }
-        let clients = self.clients();
+        let clients = self.clients.lock();
         // Invariant 5: who is not told keeps it. It may read the key again behind its own change, in a batch whose keys are
         // remembered already.
         let is_loop = |serial| clients.get(serial).is_some_and(|it| it.is_loop(writer));
@@ -347,13 +343,16 @@ impl Tracking {
         let readers = readers.filter(|it| !it.options.broadcast);
         let broadcasters = clients.broadcasters_of(key);
         let told = readers.chain(broadcasters.filter(|it| !it.is_loop(writer)));
-        self.tell(told, Some(key))
+        let told: Vec<_> = told.cloned().collect();
+        drop(clients);
+        self.tell(&told, Some(key))
     }
 
     /// All keys are gone, or may have changed. Returns how many are told.
     pub fn flushed(&self) -> usize {
         self.empty(|| true);
-        self.tell(self.clients().all(), None)
+        let all: Vec<_> = self.clients.lock().all().cloned().collect();
+        self.tell(&all, None)
     }
 
     /// Takes all keys out of the table, as long as this is true. Each lock is held for a moment: another thread drops what are
@@ -396,22 +395,16 @@ impl Tracking {
     }
 
     /// Tells these clients of a key, or of all keys. Returns how many they are. All share a text.
-    fn tell<'t>(
-        &self,
-        trackers: impl Iterator<Item = &'t Arc<Tracker>>,
-        key: Option<&[u8]>,
-    ) -> usize {
+    fn tell(&self, trackers: &[Arc<Tracker>], key: Option<&[u8]>) -> usize {
         let mut text = None;
-        let mut count = 0;
         for tracker in trackers {
-            count += 1;
             let text = key.map(|key| {
                 let made = || Text::new(letter::key(key), tracker.mailbox.bounds());
                 &*text.get_or_insert_with(made)
             });
             self.tell_one(tracker, text);
         }
-        count
+        trackers.len()
     }
 
     fn tell_one(&self, tracker: &Tracker, key: Option<&Text>) {
