@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use nuthatch_channels::Call;
 use nuthatch_channels::bell::Bell;
+use nuthatch_channels::channels::Channels;
 use nuthatch_channels::mailbox::Mailbox;
 use nuthatch_channels::subscriptions::Subscriptions;
 use nuthatch_channels::tracking::{Tracker, Tracking};
@@ -18,13 +19,12 @@ pub struct Mail {
     pub subscriptions: Subscriptions,
     /// If its client tracks keys.
     pub tracked: Option<Tracked>,
-    tracking: Arc<Tracking>,
+    channels: Arc<Channels>,
 }
 
 impl Drop for Mail {
     fn drop(&mut self) {
-        self.tracking.leave(self.mailbox.serial);
-        // Others may keep it a while.
+        // Others may keep it a while. Their redirections are broken when the connection is closed.
         self.mailbox.close();
     }
 }
@@ -42,14 +42,22 @@ impl Mail {
         let bounds = Arc::clone(&shared.mail_bounds);
         let mailbox = Mailbox::new(info.serial(), bell, bounds, version);
         let channels = Arc::clone(&shared.channels);
-        let tracking = Arc::clone(&shared.tracking);
-        tracking.enter(&mailbox);
+        shared.tracking.enter(&mailbox);
         Self {
-            subscriptions: Subscriptions::new(channels, Arc::clone(&mailbox)),
+            subscriptions: Subscriptions::new(Arc::clone(&channels), Arc::clone(&mailbox)),
             mailbox,
             tracked: None,
-            tracking,
+            channels,
         }
+    }
+
+    /// RESET: it is as if new. The mailbox stays, because others may have redirected to it.
+    pub fn reset(&mut self) {
+        let mailbox = Arc::clone(&self.mailbox);
+        self.subscriptions = Subscriptions::new(Arc::clone(&self.channels), mailbox);
+        self.tracked = None;
+        self.mailbox.set_subscribed(false);
+        self.mailbox.set_version(Version::default());
     }
 
     /// Bytes of memory.

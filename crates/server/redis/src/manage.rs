@@ -63,15 +63,13 @@ pub fn command(
             turn.quit();
         }
         ServerCommand::Reset => {
-            let errors = phase.errors;
             cx.info
                 .tell(|told| (told.name, told.user) = Default::default());
             cx.info.set_administrator(false);
             cx.info.set_subscriptions([0; 3]);
             cx.info.set_database(0);
             cx.info.set_version(Version::default().number());
-            *phase = Phase::new(cx.shared.security.has_passwords());
-            phase.errors = errors;
+            phase.reset(cx.shared.security.has_passwords());
             phase.writer(turn).status("RESET");
         }
         ServerCommand::Client(client) => self::client(cx, turn, phase, client),

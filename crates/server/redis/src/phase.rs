@@ -160,6 +160,18 @@ impl Phase {
         mail.get_or_insert_with(|| Box::new(Mail::new(shared, worker, id, info, version)))
     }
 
+    /// RESET: all is as at first, but for the client's errors at the login, and the mailbox.
+    pub(crate) fn reset(&mut self, login: bool) {
+        let errors = self.errors;
+        let mail = self.session.as_mut().and_then(|it| it.mail.take());
+        *self = Self::new(login);
+        self.errors = errors;
+        if let Some(mut mail) = mail {
+            mail.reset();
+            self.session().mail = Some(mail);
+        }
+    }
+
     /// True if it has subscribed to channels.
     pub fn is_subscriber(&self) -> bool {
         self.mail()

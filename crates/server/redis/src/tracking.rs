@@ -6,6 +6,7 @@ use std::sync::Arc;
 use nuthatch_channels::tracking::{Options, Tracker};
 use nuthatch_commands::context::Context;
 use nuthatch_commands::turn::{Flow, Turn};
+use nuthatch_commands::work::Work;
 use nuthatch_resp::{Error, Tracking};
 use nuthatch_state::changes;
 use nuthatch_state::isolation::Isolation;
@@ -154,18 +155,22 @@ fn begin_tracking(
     Ok(())
 }
 
+/// Places of the list of connections that are looked at in one go: none can be accepted or closed meanwhile.
+const STEP: usize = 64;
+
 /// The number of an open connection, if it is one's. It gets a mailbox.
-fn existing(cx: &Context<'_, '_>, id: i64) -> Option<u64> {
+fn existing(cx: &mut Context<'_, '_>, id: i64) -> Option<u64> {
     let id = u64::try_from(id).ok()?;
-    let (mut is_there, mut seat) = (false, None);
     let registry = &cx.shared.telemetry.registry;
-    registry.some(0, usize::MAX, |info| {
-        if info.serial() == id {
-            (is_there, seat) = (true, info.seat());
-        }
-    });
+    registry.had(id).then_some(())?;
+    // Before it is looked for: so who takes or closes it meanwhile knows of this.
+    let is_new = cx.shared.tracking.expect(id);
+    let Some(seat) = seat_of(cx, id) else {
+        cx.shared.tracking.leave(id);
+        return None;
+    };
     if let Some((worker, connection)) = seat
-        && cx.shared.tracking.expect(id)
+        && is_new
     {
         let worker = &cx.shared.workers[worker];
         worker.send(Errand {
@@ -175,7 +180,22 @@ fn existing(cx: &Context<'_, '_>, id: i64) -> Option<u64> {
         });
         worker.wake();
     }
-    is_there.then_some(id)
+    Some(id)
+}
+
+/// The worker of an open connection, and its id there, if a worker has taken it already.
+fn seat_of(cx: &mut Context<'_, '_>, id: u64) -> Option<Option<(usize, usize)>> {
+    let registry = &cx.shared.telemetry.registry;
+    let (mut place, mut found) = (Some(0), None);
+    while let (Some(from), None) = (place, found) {
+        cx.work.add(Work::of_commands(STEP));
+        place = registry.some(from, STEP, |info| {
+            if info.serial() == id {
+                found = Some(info.seat());
+            }
+        });
+    }
+    found
 }
 
 /// CLIENT CACHING.

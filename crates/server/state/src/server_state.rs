@@ -204,6 +204,13 @@ impl ServerState {
         }
     }
 
+    /// A connection is closed.
+    pub fn leave(&self, info: &Info) {
+        // In this order: who redirects to it expects it first, and then looks whether it is open.
+        self.telemetry.registry.leave(info);
+        self.tracking.leave(info.serial());
+    }
+
     /// Called after a change of the engine's memory limit.
     pub fn follow_memory_limit(&self) {
         let memory = self.engine.stats().memory_limit;

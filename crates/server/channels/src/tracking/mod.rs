@@ -133,14 +133,15 @@ pub struct Tracking {
     next_victim: AtomicUsize,
     /// Stripes that were emptied at once, for the thread that sweeps to drop.
     emptied: Mutex<Vec<Stripe>>,
-    /// The mailboxes of all connections that have one, or will, by their numbers.
+    /// The mailboxes of all connections that have or had one, or will, by their numbers. What is not here is closed.
     mailboxes: Mutex<HashMap<u64, Place>>,
 }
 
 /// Where a connection is told what others have redirected to it.
 enum Place {
     Mailbox(Weak<Mailbox>),
-    /// Its worker is about to open the mailbox. Meanwhile something was to be told, or not.
+    /// Its worker is about to open the mailbox, or will when its client turns out to speak Redis' protocol. Meanwhile
+    /// something was to be told, or not.
     Expected {
         missed: bool,
     },
@@ -212,13 +213,22 @@ impl Tracking {
         self.pairs_max.store(pairs, Ordering::Relaxed);
     }
 
-    /// Others redirect to the open connection with this number. True if the caller is to have its mailbox opened.
+    /// Others redirect to the connection with this number. True if the caller is to have its mailbox opened. The caller
+    /// looks behind this whether the connection is open: if not, nobody calls [`Self::leave`] for it any more.
     pub fn expect(&self, serial: u64) -> bool {
         let mut mailboxes = self.mailboxes.lock();
         let place = mailboxes.entry(serial);
         let is_new = matches!(place, Entry::Vacant(_));
         place.or_insert(Place::Expected { missed: false });
         is_new
+    }
+
+    /// True if the connection with this number is to open its mailbox. Who opens none at that asks again when it can.
+    pub fn is_expected(&self, serial: u64) -> bool {
+        matches!(
+            self.mailboxes.lock().get(&serial),
+            Some(Place::Expected { .. })
+        )
     }
 
     /// A connection has a mailbox now.
@@ -230,7 +240,7 @@ impl Tracking {
         }
     }
 
-    /// The connection with this number has none any more.
+    /// The connection with this number is closed: clients that redirect to it are told so.
     pub fn leave(&self, serial: u64) {
         self.mailboxes.lock().remove(&serial);
     }

@@ -106,7 +106,7 @@ impl Phase {
     }
 
     /// Opens the mailbox of a connection with this id at this worker, if it has none: another redirects to it what it is
-    /// told.
+    /// told. One that does not speak Redis' protocol, or not yet, is told nothing: it is open all the same.
     pub fn open_mail(
         &mut self,
         shared: &ServerState,
@@ -118,9 +118,7 @@ impl Phase {
             Self::Resp(phase) => {
                 phase.open_mail(shared, worker, id, info);
             }
-            Self::Undecided { .. } | Self::Memcached(_) | Self::Binary(_) | Self::CpServer(_) => {
-                shared.tracking.leave(info.serial());
-            }
+            Self::Undecided { .. } | Self::Memcached(_) | Self::Binary(_) | Self::CpServer(_) => {}
         }
     }
 
@@ -269,5 +267,8 @@ fn decide(
         }
         Some(_) => Phase::begin(Protocol::Text, login),
     };
+    if redis && cx.shared.tracking.is_expected(cx.info.serial()) {
+        phase.open_mail(cx.shared, cx.worker, turn.id, cx.info);
+    }
     Flow::Next
 }

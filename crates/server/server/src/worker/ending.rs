@@ -140,8 +140,7 @@ impl Worker {
                     let Connection { phase, info, .. } = connection;
                     phase.open_mail(&self.shared, &self.own, id, info);
                 }
-                (What::OpenMail, None) => self.shared.tracking.leave(errand.serial),
-                (What::Close | What::CloseSlow, None) => {}
+                (What::OpenMail | What::Close | What::CloseSlow, None) => {}
             }
         }
     }

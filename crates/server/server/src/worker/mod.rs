@@ -58,9 +58,9 @@ pub(crate) struct Worker {
     shared: Arc<ServerState>,
     /// The settings of this iteration.
     live: View,
-    /// What other threads share of it.
     /// Its number among the workers.
     number: usize,
+    /// What other threads share of it.
     own: Arc<SharedWorker>,
     handle: AnyHandle,
     poll: Poll,
@@ -333,12 +333,16 @@ impl Worker {
                 );
                 let id = slot.key();
                 let is_ended = connection.info.sit(self.number, id);
-                slot.insert(connection);
+                let Connection { phase, info, .. } = slot.insert(connection);
+                // Others may have redirected to it before it had a seat here.
+                if self.shared.tracking.is_expected(info.serial()) {
+                    phase.open_mail(&self.shared, &self.own, id, info);
+                }
                 if is_ended {
                     self.close_for(id, Reason::Normal);
                 }
             } else {
-                self.shared.telemetry.registry.leave(&connection.info);
+                self.shared.leave(&connection.info);
                 self.own.closed_one();
             }
         }
@@ -454,7 +458,7 @@ impl Worker {
             // The slab may have grown large.
             self.connections = Slab::new();
         }
-        self.shared.telemetry.registry.leave(&connection.info);
+        self.shared.leave(&connection.info);
         self.own.closed_one();
     }
 

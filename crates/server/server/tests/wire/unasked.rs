@@ -1,8 +1,9 @@
 //! What clients are sent unasked: messages of channels, and that keys have changed.
 
 use super::client::Client;
-use super::fixture::{Fixture, Wants};
+use super::fixture::{Fixture, Wants, any_port, config};
 use super::redis::{ask, both, line, request};
+use nuthatch_server::{Config, Protocol};
 
 /// The connections of a server are spread over its two workers, so some of these have another than the publisher.
 #[test]
@@ -575,4 +576,42 @@ fn who_is_redirected_to_needs_no_channel() {
             }
         }
     }
+}
+
+/// Class of fault: a connection that others redirect to is taken for closed, because it has no mailbox now.
+#[test]
+fn a_redirection_is_broken_only_by_the_end_of_its_connection() {
+    let server = Fixture::with(
+        Config {
+            listeners: vec![any_port().of(Protocol::Any), any_port().of(Protocol::Redis)],
+            ..config()
+        },
+        Wants::default(),
+    );
+    let mut writer = server.client();
+    writer.send(line("CLIENT ID"));
+    let own: u64 = writer.line()[1..].parse().unwrap();
+    // Nobody knows yet what it speaks. The next is accepted behind it.
+    let mut target = server.client();
+    ask(&mut server.client(), &line("PING"), b"+PONG\r\n");
+    let mut near = tracking(&server, &format!(" REDIRECT {}", own + 1));
+    let mut change = |near: &mut Client| {
+        ask(near, &line("EXISTS k"), b":0\r\n");
+        ask(&mut writer, &line("SET k v"), b"+OK\r\n");
+        ask(&mut writer, &line("DEL k"), b":1\r\n");
+        ask(near, &line("PING"), b"+PONG\r\n");
+    };
+    let hello = |target: &mut Client| {
+        target.send([line("HELLO 3"), line("PING")].concat());
+        while target.line() != "+PONG" {}
+    };
+    change(&mut near);
+    hello(&mut target);
+    change(&mut near);
+    target.expect(told("k"));
+    ask(&mut target, &line("RESET"), b"+RESET\r\n");
+    change(&mut near);
+    hello(&mut target);
+    change(&mut near);
+    target.expect(told("k"));
 }

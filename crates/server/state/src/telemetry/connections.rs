@@ -300,6 +300,12 @@ impl Registry {
         info
     }
 
+    /// True if some connection has or had this number: if it is not in the registry, it is closed.
+    pub fn had(&self, serial: u64) -> bool {
+        // Relaxed: the number is counted under the lock, so who looks for it later finds it.
+        (1..=self.entered.load(Ordering::Relaxed)).contains(&serial)
+    }
+
     /// Removes a closed connection.
     pub fn leave(&self, info: &Info) {
         let mut open = self.open.lock();
