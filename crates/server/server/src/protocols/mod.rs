@@ -78,9 +78,9 @@ impl Phase {
         }
     }
 
-    /// True if its client speaks Redis' protocol.
-    pub fn is_redis(&self) -> bool {
-        matches!(self, Self::Resp(_))
+    /// True if its client speaks Redis' protocol, or may yet turn out to.
+    pub fn may_be_redis(&self) -> bool {
+        matches!(self, Self::Resp(_) | Self::Undecided { redis: true })
     }
 
     /// True if its client waits for what it is sent unasked: it watches the server (see
@@ -255,11 +255,14 @@ fn decide(
     redis: bool,
     input: &[u8],
 ) -> Flow {
+    // CLIENT PAUSE WRITE: of memcached's clients all requests wait. It is decided again when the pause ends.
+    let waits = redis && cx.holds_writes;
     let login = cx.shared.security.has_passwords();
     *phase = match input.get(turn.position) {
         None => return Flow::Starved,
-        Some(&MAGIC) => Phase::begin(Protocol::Binary, login),
         Some(&redis::MARK) if redis => Phase::begin(Protocol::Redis, login),
+        Some(_) if waits => return Flow::Called,
+        Some(&MAGIC) => Phase::begin(Protocol::Binary, login),
         Some(&tls::HANDSHAKE) => {
             tls::refuse(turn, encode::NO_TLS);
             turn.position = input.len();

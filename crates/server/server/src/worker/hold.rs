@@ -1,5 +1,6 @@
 //! CLIENT PAUSE at a worker: which connections have no turn, and how they go on.
 
+use std::collections::HashSet;
 use std::mem;
 use std::time::Duration;
 
@@ -25,6 +26,13 @@ impl State {
     }
 }
 
+/// Drops the ids of connections that have closed meanwhile, and those that stand for a later one with the same id as well.
+/// What is left is no more than the open connections.
+fn forget_closed(back: &mut Vec<usize>, is_open: impl Fn(usize) -> bool) {
+    let mut seen = HashSet::new();
+    back.retain(|&id| is_open(id) && seen.insert(id));
+}
+
 impl Worker {
     /// Looks what waits from now on. A server that stops keeps nobody waiting.
     pub(super) fn look_at_hold(&mut self) {
@@ -42,7 +50,7 @@ impl Worker {
     fn release(&mut self) {
         self.ready.append(&mut self.held.back);
         for (id, connection) in &mut self.connections {
-            let waits = connection.phase.is_redis() && connection.state.waits_for_call();
+            let waits = connection.phase.may_be_redis() && connection.state.waits_for_call();
             if waits && connection.state.call() {
                 self.ready.push(id);
             }
@@ -56,12 +64,15 @@ impl Worker {
         }
         let (connections, back) = (&self.connections, &mut self.held.back);
         self.ready.retain(|&id| {
-            let goes_on = connections.get(id).is_none_or(|it| it.phase.is_redis());
+            let goes_on = connections.get(id).is_none_or(|it| it.phase.may_be_redis());
             if !goes_on {
                 back.push(id);
             }
             goes_on
         });
+        if self.held.back.len() > self.connections.len() {
+            forget_closed(&mut self.held.back, |id| self.connections.contains(id));
+        }
     }
 
     /// True if some requests wait.
@@ -77,5 +88,18 @@ impl Worker {
     /// How long to wait for events while requests wait.
     pub(super) fn patience_of_hold(&self) -> Duration {
         self.held.left.clamp(TICK, SWEEP)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// In the order in which they began to wait.
+    #[test]
+    fn those_that_wait_are_no_more_than_are_open() {
+        let mut back = vec![3, 1, 2, 1, 4, 3, 1];
+        forget_closed(&mut back, |id| id != 2);
+        assert_eq!(back, [3, 1, 4]);
     }
 }

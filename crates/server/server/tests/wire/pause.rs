@@ -1,7 +1,8 @@
 //! CLIENT PAUSE, and clients of both protocols that wait.
 
-use super::fixture::{Fixture, Wants};
+use super::fixture::{Fixture, Wants, any_port, config};
 use super::redis::{ask, both, line};
+use nuthatch_server::{Config, Protocol};
 
 #[test]
 fn a_server_that_stops_keeps_nobody_waiting() {
@@ -61,4 +62,30 @@ fn a_pause_of_no_time_holds_nobody() {
     ask(&mut client, &line("SET k v"), b"+OK\r\n");
     let refused = b"-ERR a pause is 60000 milliseconds long at most here\r\n";
     ask(&mut client, &line("CLIENT PAUSE 60001 ALL"), refused);
+}
+
+/// Class of fault: who has not said what it speaks is taken for a client of the protocol whose requests all wait.
+#[test]
+fn a_pause_of_writes_holds_no_reader_who_comes_meanwhile() {
+    let server = Fixture::with(
+        Config {
+            listeners: vec![any_port().of(Protocol::Any)],
+            ..config()
+        },
+        Wants::default(),
+    );
+    let mut client = server.client();
+    ask(&mut client, &line("CLIENT PAUSE 60000 WRITE"), b"+OK\r\n");
+    let mut memcached = [server.client(), server.client()];
+    for client in &mut memcached {
+        client.send("set k 0 0 1\r\nv\r\n");
+    }
+    // On both workers.
+    for _ in 0..4 {
+        ask(&mut server.client(), &line("GET k"), b"$-1\r\n");
+    }
+    ask(&mut client, &line("CLIENT UNPAUSE"), b"+OK\r\n");
+    for client in &mut memcached {
+        client.expect("STORED\r\n");
+    }
 }
