@@ -1,15 +1,16 @@
 //! Writing to the system's log.
 
+use std::ffi::{CStr, CString};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::net::UnixDatagram;
 
-use nix::libc::EPROTOTYPE;
+use nix::libc::{self, EPROTOTYPE, c_int};
 use nix::syslog::{Facility, LogFlags, Priority, Severity, syslog};
 use nuthatch_program::output;
 use tracing::{Level, Metadata};
 use tracing_subscriber::fmt::MakeWriter;
 
-use crate::sys::{self, SYSLOG};
+use crate::sys::SYSLOG;
 
 /// Errors: no log listens at this path.
 pub fn check_receiver(name: &str, path: &str) -> Result<(), String> {
@@ -20,6 +21,17 @@ pub fn check_receiver(name: &str, path: &str) -> Result<(), String> {
     }
 }
 
+/// Opens the system's log under this name. Not by `nix`, whose name ends with the call on other systems than Linux.
+#[allow(unsafe_code)]
+fn open(name: &str) {
+    // The C library keeps the pointer: so the name is there for as long as the process lives.
+    let name = CString::new(name).unwrap_or_default();
+    let name: &'static CStr = Box::leak(name.into_boxed_c_str());
+    let facility = Facility::LOG_DAEMON as c_int;
+    // SAFETY: the name ends with a zero, and is never changed or given back.
+    unsafe { libc::openlog(name.as_ptr(), LogFlags::LOG_PID.bits(), facility) };
+}
+
 /// Makes writers of lines to the system's log.
 pub struct Syslog;
 
@@ -27,9 +39,7 @@ impl Syslog {
     pub fn open() -> Result<Self, String> {
         // Without this check the C library would drop all lines silently.
         check_receiver("syslog", SYSLOG)?;
-        let name = output::program();
-        sys::open(&name, LogFlags::LOG_PID, Facility::LOG_DAEMON)
-            .map_err(|error| format!("--log syslog: {SYSLOG}: {error}"))?;
+        open(&output::program());
         Ok(Self)
     }
 }

@@ -1,4 +1,4 @@
-//! The system's log. The C library is asked for it in two ways, so what is compiled goes by the system alone.
+//! Where the system's log listens.
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -6,6 +6,6 @@ mod linux;
 mod unix;
 
 #[cfg(target_os = "linux")]
-pub use linux::{SYSLOG, open};
+pub use linux::SYSLOG;
 #[cfg(not(target_os = "linux"))]
-pub use unix::{SYSLOG, open};
+pub use unix::SYSLOG;
