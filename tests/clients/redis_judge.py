@@ -18,7 +18,7 @@ needs_redis = pytest.mark.skipif(not shutil.which(REDIS), reason=f"{REDIS} is no
 
 
 def version():
-    """The judge's, as numbers: (8, 0, 6). None, if there is no judge."""
+    """The judge's, as numbers: (8, 0, 6). An empty tuple, if there is no judge."""
     if not shutil.which(REDIS):
         return ()
     told = subprocess.run([REDIS, "--version"], capture_output=True, text=True, check=True).stdout

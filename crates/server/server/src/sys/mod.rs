@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `bound` | the file of a unix socket gets its permissions by descriptors | by the process's mask, while it is made |
 //! | `passing` | the kernel closes descriptors that came when a program is started | a call of ours sees to that |
-//! | `signals` | SIGPWR stops the server; those of real time are ignored | they have neither |
+//! | `signals` | SIGPWR stops the server; those of real time are ignored | macOS has neither; FreeBSD's of real time end the process |
 //! | `systemd` | is told that clients can connect | there is none |
 //!
 //! `--cfg nuthatch_unix` takes the other one on Linux, so that tests run on it there (scripts/test-portable.sh). Who is at
