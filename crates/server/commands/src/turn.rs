@@ -92,24 +92,45 @@ pub enum Flow {
 }
 
 impl Turn {
-    /// A turn without a connection, whose output nobody is sent as it is.
-    pub fn apart(limits: TurnLimits) -> Self {
+    /// A turn of the connection with this number at its worker, with this input from its start on. It may have as many
+    /// requests in a batch, and do as much work, as the limits allow.
+    #[inline]
+    pub fn new(
+        id: usize,
+        source: Source,
+        output: Output<AnyValue>,
+        limits: TurnLimits,
+        commands_left: u32,
+    ) -> Self {
+        let position = match source {
+            Source::Buffer(..) => 0,
+            Source::Kept(_, start) => start,
+        };
         Self {
-            id: 0,
-            source: Source::Buffer(0, 0),
-            position: 0,
-            output: Output::default(),
-            logged: 0,
+            id,
+            source,
+            position,
             last_request: None,
+            logged: output.end(),
+            output,
             limits,
             in_batch: 0,
-            in_batch_max: usize::MAX,
-            commands_left: u32::MAX,
-            has_run: true,
+            in_batch_max: limits.requests_max,
+            commands_left,
+            has_run: false,
             stop: Stop::Batch,
             awaited: Awaited::default(),
             closing: false,
             has_quit: false,
+        }
+    }
+
+    /// A turn without a connection, whose output nobody is sent as it is.
+    pub fn apart(limits: TurnLimits) -> Self {
+        Self {
+            in_batch_max: usize::MAX,
+            has_run: true,
+            ..Self::new(0, Source::Buffer(0, 0), Output::default(), limits, u32::MAX)
         }
     }
 

@@ -88,23 +88,13 @@ impl Worker {
             };
             let (start, end) = (self.used + text, self.used + count);
             self.used = end;
-            self.turns.push(Turn {
-                last_request: None,
-                id: self.datagrams.len(),
-                source: Source::Buffer(start, end),
-                position: 0,
-                limits: turn_limits,
-                logged: 0,
-                output: Output::with_buffer(self.pool.take()),
-                in_batch: 0,
-                in_batch_max: turn_limits.requests_max,
-                commands_left: self.live.commands_per_turn.get(),
-                has_run: false,
-                stop: Stop::Batch,
-                awaited: Default::default(),
-                closing: false,
-                has_quit: false,
-            });
+            self.turns.push(Turn::new(
+                self.datagrams.len(),
+                Source::Buffer(start, end),
+                Output::with_buffer(self.pool.take()),
+                turn_limits,
+                self.live.commands_per_turn.get(),
+            ));
             self.datagrams.push(Datagram {
                 socket: index,
                 peer,

@@ -31,7 +31,6 @@ use nuthatch_commands::output::Output;
 use nuthatch_commands::turn::{Source, Stop, Turn};
 use nuthatch_engine::request::LONG_KEY_LEN_MAX;
 use nuthatch_engine::{Engine, Time, has_unwound};
-use nuthatch_protocol::Awaited;
 use nuthatch_resp as resp;
 use nuthatch_state::buffers::{AWAITED_MAX, TurnLimits};
 use nuthatch_state::telemetry::connections::Info;
@@ -192,32 +191,16 @@ impl Worker {
             },
             Work::Called => return,
         };
-        let position = match source {
-            Source::Buffer(..) => 0,
-            Source::Kept(_, start) => start,
-        };
         let connection = &mut self.connections[id];
         let output = if connection.output.is_empty() {
             Output::with_buffer(self.pool.take())
         } else {
             mem::take(&mut connection.output)
         };
+        let commands = self.live.commands_per_turn.get();
         self.turns.push(Turn {
-            last_request: None,
-            id,
-            source,
-            position,
-            limits: turn_limits,
-            logged: output.end(),
-            output,
-            in_batch: 0,
             in_batch_max: connection.in_batch_max.min(turn_limits.requests_max),
-            commands_left: self.live.commands_per_turn.get(),
-            has_run: false,
-            stop: Stop::Batch,
-            awaited: Awaited::default(),
-            closing: false,
-            has_quit: false,
+            ..Turn::new(id, source, output, turn_limits, commands)
         });
     }
 
