@@ -6,7 +6,7 @@ local base, own, host = ...
 local rawpcall, error, type, select, tostring = base.pcall, base.error, base.type, base.select, base.tostring
 local rawget, rawset, setmetatable, tonumber = base.rawget, base.rawset, base.setmetatable, base.tonumber
 local sub, concat, floor = own.string.sub, own.table.concat, own.math.floor
-local unpack = base.unpack
+local rawunpack = base.unpack
 
 local function raise(ok, ...)
   if ok == false then error((...), 3) end
@@ -44,8 +44,20 @@ end
 
 local builtins = {}
 for _, name in base.ipairs({ 'assert', 'error', 'getmetatable', 'ipairs', 'next', 'pairs', 'rawequal', 'select', 'setmetatable',
-    'tonumber', 'tostring', 'type', 'unpack', '_VERSION' }) do
+    'tonumber', 'tostring', 'type', '_VERSION' }) do
   builtins[name] = base[name]
+end
+
+-- Lua's own counts in 32 bits without a look at what does not fit, and then writes behind its stack.
+local UNPACKED_MAX = 8000
+function builtins.unpack(list, from, to)
+  table_of(list, 1, 'unpack')
+  from = from == nil and 1 or number(from, 2, 'unpack')
+  to = to == nil and #list or number(to, 3, 'unpack')
+  if to < from then return end
+  -- Not "more than": a difference that is no number is refused, too.
+  if not (to - from < UNPACKED_MAX) then error('too many results to unpack', 2) end
+  return rawunpack(list, from, to)
 end
 
 function builtins.rawget(shown, name)
@@ -266,7 +278,7 @@ function tables.remove(list, at)
   table_of(list, 1, 'remove')
   local len = #list
   at = at == nil and len or number(at, 2, 'remove')
-  if at < 1 or at > len then return end
+  if not (at >= 1 and at <= len) then return end
   local value = list[at]
   for place = at, len - 1 do list[place] = list[place + 1] end
   list[len] = nil

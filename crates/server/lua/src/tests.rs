@@ -380,3 +380,104 @@ fn a_script_that_is_stopped_ends() {
     assert_eq!(said, Err(Failure::Stopped));
     assert_eq!(error("error(5)"), "ERR user_script:1: 5");
 }
+
+/// Lua's own functions take integers of 32 bits, and some compute with them before they look: no number may take them out
+/// of their memory. What each says of it does not matter here; what it leaves does.
+#[test]
+fn no_number_is_too_large_for_a_function() {
+    const NUMBERS: &[&str] = &[
+        "0",
+        "1",
+        "-1",
+        "-2",
+        "2.5",
+        "7999",
+        "8000",
+        "2^31 - 1",
+        "2^31",
+        "2^31 + 5",
+        "-2^31",
+        "-2^31 - 1",
+        "2^32",
+        "-2^32",
+        "2^53",
+        "-2^53",
+        "2^63",
+        "-2^63",
+        "1e308",
+        "-1e308",
+        "1/0",
+        "-1/0",
+        "0/0",
+    ];
+    let list = NUMBERS.join(", ");
+    let mut lua = interpreter();
+    for call in [
+        "unpack({}, a, b)",
+        "unpack({1, 2, 3}, a, b)",
+        "pcall(unpack, {}, a, b)",
+        "('abc'):sub(a, b)",
+        "('abc'):byte(a, b)",
+        "('abc'):rep(a)",
+        "(''):rep(a)",
+        "('abc'):find('b', a)",
+        "('abc'):find('b', a, true)",
+        "('abc'):match('b', a)",
+        "('abc'):gsub('b', 'x', a)",
+        "select(a, 1, 2, 3)",
+        "table.concat({1, 2, 3}, ',', a, b)",
+        "table.remove({1, 2, 3}, a)",
+        "string.char(a, b)",
+        "string.format('%d %i %u %c %x %99.99f %g', a, b, a, b, a, b, a)",
+        "string.format('%.' .. a .. 'f', b)",
+        "string.format('%' .. a .. 'd', b)",
+        "math.random(a)",
+        "math.random(a, b)",
+        "math.randomseed(a)",
+        "math.ldexp(a, b)",
+        "math.fmod(a, b)",
+        "tonumber('10', a)",
+        "error('x', a)",
+        "ipairs({})({}, a)",
+        "redis.log(a, 'x')",
+        "redis.setresp(a)",
+        "cjson.encode({[a] = b})",
+    ] {
+        for number in NUMBERS {
+            let script = format!(
+                "local a = {number} for _, b in ipairs({{{list}}}) do pcall(function() return {call} end) end return 7"
+            );
+            let said = run_in(&mut lua, &script);
+            // What is as long as a number says may be too long.
+            let ends = matches!(said, Ok(Value::Integer(7)) | Err(Failure::TooLong));
+            assert!(ends, "{call}, {number}: {said:?}");
+            if lua.is_spent() {
+                lua = interpreter();
+            }
+        }
+    }
+    for (from, to) in [
+        ("-1", "2147483647"),
+        ("0", "2147483647"),
+        ("-2147483648", "2147483647"),
+        ("-2147483648", "0"),
+        ("-2", "2147483646"),
+        ("1", "8001"),
+        ("0/0", "1"),
+        ("1", "0/0"),
+        ("-1e308", "1e308"),
+    ] {
+        let said = error(&format!("return {{unpack({{}}, {from}, {to})}}"));
+        assert_eq!(said, "ERR user_script:1: too many results to unpack");
+    }
+    // An insert moves as many values as its place is far away.
+    let far = run_in(&mut lua, "table.insert({1}, -2^53, 1)");
+    assert_eq!(far, Err(Failure::TooLong));
+    assert_eq!(
+        run_in(
+            &mut lua,
+            "return select('#', unpack({}, 1, 7000)) + select('#', unpack({}, 2^31, 5))"
+        ),
+        Ok(Value::Integer(7000))
+    );
+}
