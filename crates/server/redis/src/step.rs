@@ -177,11 +177,11 @@ fn advance<'a>(
     cx.namespace = cx.shared.databases.namespace(phase.database.into());
     match &mut phase.state {
         State::Requests if reader.left().is_empty() => Flow::Starved,
+        State::Requests if phase.login => login::take(cx, turn, phase, reader),
         State::Requests if cx.holds_writes && writes(reader.left()) => match turn.in_batch {
             0 => Flow::Called,
             _ => Flow::Barrier,
         },
-        State::Requests if phase.login => login::take(cx, turn, phase, reader),
         State::Requests if has_transaction => collect::take(cx, turn, phase, reader),
         State::Requests => request::take(cx, turn, phase, reader),
         State::Drop(_) => drop_rest(turn, phase, reader),

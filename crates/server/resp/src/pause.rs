@@ -1,10 +1,10 @@
 //! The parser of CLIENT PAUSE, and what it holds up.
 
 use crate::arguments::{Arguments, Stop};
-use crate::channels::front;
 use crate::error::Error;
 use crate::names::described;
 use crate::number::integer;
+use crate::parse::{fitting, name};
 
 /// CLIENT PAUSE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,15 +40,20 @@ pub(super) fn pause<'a>(arguments: &mut Arguments<'a>) -> Result<Pause, Stop<'a>
 /// Commands that change something for others and are no writes in COMMAND INFO. EXEC, whatever it has queued.
 const CHANGE_TOO: [&str; 5] = ["eval", "evalsha", "exec", "publish", "spublish"];
 
-/// True if the request that begins so may write. False for a line that was typed by hand.
+/// True if the request that begins so may write. False for a line that was typed by hand, and for what is refused because
+/// of the number of its arguments: that need not wait.
 #[cold]
 pub fn writes(input: &[u8]) -> bool {
-    let Some(front) = front(input) else {
+    let Some(mut arguments) = Arguments::of(input).ok().filter(|it| it.left > 0) else {
+        return false;
+    };
+    let words = i64::from(arguments.left);
+    let Ok(entry) = name(&mut arguments).and_then(|entry| fitting(entry, words)) else {
         return false;
     };
     let mut all = described().iter();
-    let described = all.find(|command| command.name == front.name);
-    CHANGE_TOO.contains(&front.name) || described.is_some_and(|it| it.flags.contains(&"write"))
+    let described = all.find(|command| command.name == entry.name);
+    CHANGE_TOO.contains(&entry.name) || described.is_some_and(|it| it.flags.contains(&"write"))
 }
 
 #[cfg(test)]
@@ -93,6 +98,9 @@ mod tests {
             ("*2\r\n$4\r\nINCR\r\n", true),
             ("*1\r\n$8\r\nFLUSHALL\r\n", true),
             ("*1\r\n$4\r\nEXEC\r\n", true),
+            ("*1\r\n$3\r\nSET\r\n", false),
+            ("*3\r\n$4\r\nINCR\r\n", false),
+            ("*2\r\n$4\r\nEXEC\r\n", false),
             ("*2\r\n$3\r\nget\r\n", false),
             ("*2\r\n$6\r\nCLIENT\r\n$7\r\nUNPAUSE\r\n", false),
             ("*3\r\n$3\r\nse", false),

@@ -28,6 +28,12 @@ fn what_waits_keeps_its_order_and_goes_on_when_the_pause_ends() {
     let long = "x".repeat(100_000);
     ask(&mut client, &line("CLIENT PAUSE 60000 WRITE"), b"+OK\r\n");
     ask(&mut client, &line("GET k"), b"$-1\r\n");
+    // What is refused in any case does not wait.
+    ask(
+        &mut client,
+        &line("SET k"),
+        b"-ERR wrong number of arguments for 'set' command\r\n",
+    );
     let said = [
         line("GET k"),
         line("SET k 1"),
