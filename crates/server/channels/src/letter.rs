@@ -135,7 +135,8 @@ impl Letter {
                 }
                 match self {
                     Self::Changed { key, .. } => out.extend_from_slice(key),
-                    _ => writer.null_array(),
+                    // As in Redis: the null of a text, though a list is in its place.
+                    _ => writer.null(),
                 }
             }
             Self::Broken(serial) if version == Version::Resp3 => {

@@ -15,7 +15,7 @@ pub fn flag(turn: &mut Turn, phase: &Phase, outcome: Result<bool, Error<'static>
 }
 
 /// Answers OK, or the error.
-pub fn status(turn: &mut Turn, phase: &Phase, outcome: Result<(), Error<'static>>) {
+pub fn status(turn: &mut Turn, phase: &Phase, outcome: Result<(), Error<'_>>) {
     let mut writer = phase.writer(turn);
     match outcome {
         Ok(()) => writer.ok(),

@@ -6,7 +6,7 @@
 use nuthatch_commands::context::Context;
 use nuthatch_commands::turn::{Flow, Turn};
 use nuthatch_commands::work::Work;
-use nuthatch_resp::{Error, front};
+use nuthatch_resp::{Error, command_at, front};
 
 use crate::mail::Mail;
 use crate::phase::Phase;
@@ -64,7 +64,9 @@ pub fn refuse(turn: &mut Turn, phase: &mut Phase, reader: &mut RequestReader<'_>
         return Some(Flow::Barrier);
     }
     if !phase.is_muted() {
-        phase.writer(turn).error(&Error::Subscribed(front.name));
+        let named = command_at(reader.left());
+        let name = named.as_deref().unwrap_or(front.name);
+        phase.writer(turn).error(&Error::Subscribed(name));
     }
     if let Some(session) = &mut phase.session {
         session.unwanted.end();

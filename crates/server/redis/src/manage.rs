@@ -201,10 +201,7 @@ fn client(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, client: 
             let redirection = tracking::redirection(phase);
             phase.writer(turn).integer(redirection);
         }
-        Client::Tracking(asked) => {
-            let outcome = tracking::switch(cx, turn, phase, &asked);
-            status(turn, phase, outcome);
-        }
+        Client::Tracking(asked) => tracking::switch(cx, turn, phase, &asked),
         Client::TrackingInfo => tracking::info(cx, turn, phase),
         Client::Caching(yes) => {
             let outcome = tracking::announce(phase, yes);

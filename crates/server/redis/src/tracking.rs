@@ -12,6 +12,7 @@ use nuthatch_state::changes;
 use nuthatch_state::isolation::Isolation;
 use nuthatch_state::worker::{Errand, What};
 
+use crate::answered::status;
 use crate::delivery;
 use crate::mail::Tracked;
 use crate::phase::Phase;
@@ -59,12 +60,22 @@ pub fn remember(cx: &Context<'_, '_>, from: usize) {
 }
 
 /// CLIENT TRACKING.
-pub fn switch(
+pub fn switch(cx: &mut Context<'_, '_>, turn: &mut Turn, phase: &mut Phase, asked: &Tracking<'_>) {
+    let tracked = phase.mail().and_then(|mail| mail.tracked.as_ref());
+    let tracker = tracked.map(|it| Arc::clone(&it.tracker));
+    let set = tracker.map_or_else(Vec::new, |it| cx.shared.tracking.prefixes_of(&it));
+    let outcome = switch_beside(cx, turn, phase, asked, &set);
+    status(turn, phase, outcome);
+}
+
+/// The client has set these prefixes already.
+fn switch_beside<'a>(
     cx: &mut Context<'_, '_>,
     turn: &Turn,
     phase: &mut Phase,
-    asked: &Tracking<'_>,
-) -> Result<(), Error<'static>> {
+    asked: &Tracking<'a>,
+    set: &'a [Box<[u8]>],
+) -> Result<(), Error<'a>> {
     let redirect = match asked.redirect {
         Some(id) => Some(existing(cx, id).ok_or(Error::REDIRECT_NOBODY)?),
         None => None,
@@ -78,7 +89,6 @@ pub fn switch(
         return Ok(());
     }
     let before = phase.mail().and_then(|mail| mail.tracked.as_ref());
-    let mut prefixes: Vec<Box<[u8]>> = Vec::new();
     if let Some(before) = before {
         let options = before.tracker.options;
         if options.broadcast != asked.broadcast {
@@ -87,15 +97,18 @@ pub fn switch(
         if options.opt_in && asked.opt_out || options.opt_out && asked.opt_in {
             return Err(Error::SWITCH_OPTIONS);
         }
-        prefixes = cx.shared.tracking.prefixes_of(&before.tracker);
     }
-    for prefix in asked.prefixes() {
+    let mut prefixes = set.to_vec();
+    for (at, prefix) in asked.prefixes().enumerate() {
         if prefix.len() > PREFIX_LEN_MAX {
             return Err(Error::PREFIX_TOO_LONG);
         }
-        let mut others = prefixes.iter();
-        if others.any(|other| other.starts_with(prefix) || prefix.starts_with(other)) {
-            return Err(Error::PREFIXES_OVERLAP);
+        let overlaps = |other: &&[u8]| other.starts_with(prefix) || prefix.starts_with(other);
+        if let Some(other) = set.iter().map(|it| &**it).find(overlaps) {
+            return Err(Error::PrefixIsSet { prefix, other });
+        }
+        if let Some(other) = asked.prefixes().skip(at + 1).find(overlaps) {
+            return Err(Error::PrefixTwice { prefix, other });
         }
         if prefixes.len() == PREFIXES_MAX {
             return Err(Error::PREFIXES_TOO_MANY);
@@ -235,6 +248,7 @@ pub fn info(cx: &Context<'_, '_>, turn: &mut Turn, phase: &Phase) {
             (options.opt_out, "optout"),
             (options.opt_out, announced("caching-no")),
             (options.no_loop, "noloop"),
+            (tracked.tracker.is_broken(), "broken_redirect"),
         ] {
             if is_set && !word.is_empty() {
                 flags.push(word);

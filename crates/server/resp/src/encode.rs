@@ -281,6 +281,12 @@ impl<'o> Writer<'o> {
                 self.say_of(WORDS, name, UNKNOWN_SHOWN, &["') - ", why]);
             }
             Error::ClientType(word) => self.say_of(CLIENT_TYPE, word, usize::MAX, &["'"]),
+            Error::PrefixIsSet { prefix, other } => {
+                self.say_overlap(prefix, "an existing prefix '", other);
+            }
+            Error::PrefixTwice { prefix, other } => {
+                self.say_overlap(prefix, "another provided prefix '", other);
+            }
             Error::NoUser(name) => self.say_of("ERR No such user '", name, UNKNOWN_SHOWN, &["'"]),
             Error::InfoUnknown(word) => self.say_of(OPTION, word, usize::MAX, &["'"]),
             Error::Info(name) => {
@@ -307,6 +313,12 @@ impl<'o> Writer<'o> {
         for words in words {
             self.out.extend_from_slice(words.as_bytes());
         }
+    }
+
+    fn say_overlap(&mut self, prefix: &[u8], what: &str, other: &[u8]) {
+        const BEHIND: &str = "'. Prefixes for a single client must not overlap.";
+        self.say_of("ERR Prefix '", prefix, usize::MAX, &["' overlaps with "]);
+        self.say_of(what, other, usize::MAX, &[BEHIND]);
     }
 
     /// Words, what a client sent (up to `max` bytes of it), and words behind it.

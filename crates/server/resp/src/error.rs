@@ -31,8 +31,8 @@ pub enum Error<'a> {
     Expiry(&'static str),
     /// A command for data types that this server does not have, since it has plain values only.
     NotHere(&'static str),
-    /// A command that a client of RESP2 cannot send while it has subscribed.
-    Subscribed(&'static str),
+    /// A command, or subcommand (`client|id`), that a client of RESP2 cannot send while it has subscribed.
+    Subscribed(&'a str),
     /// An option that EXPIRE and the like do not have.
     Option(&'a [u8]),
     /// CONFIG SET of a setting that does not exist.
@@ -46,6 +46,20 @@ pub enum Error<'a> {
     },
     /// A kind of connections that Redis does not have.
     ClientType(&'a [u8]),
+    /// CLIENT TRACKING: this prefix begins one that the client has already, or is begun by it.
+    PrefixIsSet {
+        /// The prefix.
+        prefix: &'a [u8],
+        /// That of before.
+        other: &'a [u8],
+    },
+    /// CLIENT TRACKING: of two prefixes of the request one begins the other.
+    PrefixTwice {
+        /// The first.
+        prefix: &'a [u8],
+        /// The second.
+        other: &'a [u8],
+    },
     /// CLIENT KILL of a user who does not exist.
     NoUser(&'a [u8]),
     /// An attribute that CLIENT SETINFO does not have.
@@ -151,6 +165,8 @@ impl Error<'static> {
     pub const CLIENT_ID_POSITIVE: Self = Error::Words("ERR client-id should be greater than 0");
     /// CLIENT KILL of connections older than nothing.
     pub const MAX_AGE: Self = Error::Words("ERR maxage should be greater than 0");
+    /// CLIENT KILL with an age that is no number.
+    pub const MAX_AGE_INTEGER: Self = Error::Words("ERR maxage is not an integer or out of range");
     /// CLIENT KILL where it is not allowed.
     pub const KILL_FORBIDDEN: Self = Error::Words("ERR CLIENT KILL is not allowed here");
     /// CLIENT PAUSE and UNPAUSE where they are not allowed.
@@ -198,10 +214,6 @@ impl Error<'static> {
     pub const SWITCH_OPTIONS: Self = Error::Words(
         "ERR You can't switch OPTIN/OPTOUT mode before disabling tracking for this client, and then re-enabling it \
          with a different mode.",
-    );
-    /// CLIENT TRACKING: one prefix begins another.
-    pub const PREFIXES_OVERLAP: Self = Error::Words(
-        "ERR a prefix overlaps with another one. Prefixes for a single client must not overlap.",
     );
     /// CLIENT TRACKING: too many prefixes.
     pub const PREFIXES_TOO_MANY: Self = Error::Words("ERR too many prefixes of one connection");

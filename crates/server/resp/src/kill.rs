@@ -78,8 +78,14 @@ pub(super) fn kill<'a>(arguments: &mut Arguments<'a>) -> Result<Kill<'a>, Stop<'
         let word = arguments.next()?;
         let mut room = [0; NAME_LEN_MAX];
         match small(option, &mut room) {
-            b"id" => kill.id = Some(positive(word, Error::CLIENT_ID_POSITIVE)?),
-            b"maxage" => kill.age_min = Some(positive(word, Error::MAX_AGE)?),
+            b"id" => {
+                let id = integer(word).and_then(above_zero);
+                kill.id = Some(id.ok_or(Error::CLIENT_ID_POSITIVE)?);
+            }
+            b"maxage" => {
+                let age = integer(word).ok_or(Error::MAX_AGE_INTEGER)?;
+                kill.age_min = Some(above_zero(age).ok_or(Error::MAX_AGE)?);
+            }
             b"addr" => match address(word) {
                 Some(address) => kill.address = Some(address),
                 None => kill.id = Some(0),
@@ -100,9 +106,8 @@ pub(super) fn kill<'a>(arguments: &mut Arguments<'a>) -> Result<Kill<'a>, Stop<'
     Ok(kill)
 }
 
-fn positive<'a>(word: &[u8], error: Error<'static>) -> Result<u64, Stop<'a>> {
-    let number = integer(word).filter(|&number| number > 0);
-    Ok(number.ok_or(error)? as u64)
+fn above_zero(number: i64) -> Option<u64> {
+    u64::try_from(number).ok().filter(|&number| number > 0)
 }
 
 fn address(text: &[u8]) -> Option<SocketAddr> {
@@ -140,6 +145,12 @@ mod tests {
             ("CLIENT KILL nobody", "No such client"),
             ("CLIENT KILL ID 0", "client-id should be greater than 0"),
             ("CLIENT KILL ID", "No such client"),
+            ("CLIENT KILL ID abc", "client-id should be greater than 0"),
+            ("CLIENT KILL MAXAGE 0", "maxage should be greater than 0"),
+            (
+                "CLIENT KILL MAXAGE abc",
+                "maxage is not an integer or out of range",
+            ),
             ("CLIENT KILL TYPE x", "Unknown client type 'x'"),
             ("CLIENT KILL ID 1 SKIPME", "syntax error"),
         ] {

@@ -92,6 +92,8 @@ pub struct Tracker {
     pub options: Options,
     /// The number by which writers are named.
     number: usize,
+    /// Something was to be told to the connection that `options.redirect` names, and it was closed. Relaxed: a remark.
+    is_broken: AtomicBool,
 }
 
 impl Tracker {
@@ -101,7 +103,13 @@ impl Tracker {
             mailbox,
             options,
             number,
+            is_broken: AtomicBool::new(false),
         }
+    }
+
+    /// True if the connection that is told instead was found closed.
+    pub fn is_broken(&self) -> bool {
+        self.is_broken.load(Ordering::Relaxed)
     }
 
     fn serial(&self) -> u64 {
@@ -440,8 +448,12 @@ impl Tracking {
                 other.put_change(key, true);
             }
             Some(_) => {}
-            None if is_able => drop(own.put(Letter::Broken(serial))),
-            None => {}
+            None => {
+                tracker.is_broken.store(true, Ordering::Relaxed);
+                if is_able {
+                    own.put(Letter::Broken(serial));
+                }
+            }
         }
     }
 }

@@ -227,11 +227,15 @@ fn another_connection_may_be_told() {
         said(&other),
         "*3 $7 message $20 __redis__:invalidate *1 $1 a "
     );
+    world.tracking.flushed();
+    assert_eq!(said(&other), "*3 $7 message $20 __redis__:invalidate $-1 ");
+    assert!(!tracker.is_broken());
     world.tracking.leave(2);
     drop(other);
     world.read(&tracker, &["a"]);
     world.tracking.changed(b"a", None);
     assert_eq!(said(&one), ">2 $21 tracking-redir-broken :2 ");
+    assert!(tracker.is_broken());
 }
 
 /// Who sweeps drops what many clients' keys were, also when nobody tracks any more.

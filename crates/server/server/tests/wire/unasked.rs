@@ -381,6 +381,44 @@ fn a_delayed_flush_is_told_when_it_comes() {
 }
 
 #[test]
+fn a_redirection_to_nobody_is_shown() {
+    let server = Fixture::with(both(), Wants::default());
+    let mut other = server.redis_client();
+    other.send(line("CLIENT ID"));
+    let id = other.line();
+    let mut near = server.redis_client();
+    let begin = format!("CLIENT TRACKING ON REDIRECT {}", &id[1..]);
+    ask(&mut near, &line(&begin), b"+OK\r\n");
+    other.send(line("SUBSCRIBE __redis__:invalidate"));
+    let replies = "*3\r\n$9\r\nsubscribe\r\n$20\r\n__redis__:invalidate\r\n:1\r\n";
+    other.expect(replies);
+    let refused = "-ERR Can't execute 'client|id': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed \
+         in this context\r\n";
+    other.send(line("CLIENT ID"));
+    other.expect(refused);
+    ask(&mut near, &line("FLUSHALL"), b"+OK\r\n");
+    other.expect("*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n$-1\r\n");
+    other.send(line("QUIT"));
+    other.expect("+OK\r\n");
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    loop {
+        ask(&mut near, &line("GET k"), b"$-1\r\n");
+        near.send(line("DEL k"));
+        assert_eq!(near.line(), ":0");
+        ask(&mut near, &line("FLUSHALL"), b"+OK\r\n");
+        near.send([line("CLIENT TRACKINGINFO"), line("ECHO end")].concat());
+        let said: Vec<String> = std::iter::repeat_with(|| near.line())
+            .take_while(|line| line != "end")
+            .collect();
+        if said.iter().any(|line| line == "broken_redirect") {
+            break;
+        }
+        // The server has not yet seen to the end of that connection.
+        assert!(std::time::Instant::now() < deadline, "{said:?}");
+    }
+}
+
+#[test]
 fn a_prefix_has_a_limit() {
     let server = Fixture::with(both(), Wants::default());
     let mut near = tracking(&server, " BCAST PREFIX a");
@@ -391,6 +429,20 @@ fn a_prefix_has_a_limit() {
     };
     begin(1025, b"-ERR prefix is longer than 1024 bytes\r\n");
     begin(1024, b"+OK\r\n");
+    for (prefixes, words) in [
+        (
+            "PREFIX ab",
+            "Prefix 'ab' overlaps with an existing prefix 'a'",
+        ),
+        (
+            "PREFIX cd PREFIX e PREFIX c",
+            "Prefix 'cd' overlaps with another provided prefix 'c'",
+        ),
+    ] {
+        let said = line(&format!("CLIENT TRACKING ON BCAST {prefixes}"));
+        let reply = format!("-ERR {words}. Prefixes for a single client must not overlap.\r\n");
+        ask(&mut near, &said, reply.as_bytes());
+    }
     let mut writer = server.redis_client();
     ask(&mut writer, &line("SET a 1"), b"+OK\r\n");
     near.expect(told("a"));
