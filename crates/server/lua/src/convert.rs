@@ -45,7 +45,7 @@ pub fn to_lua(lua: &Lua, value: &Value) -> Result<LuaValue> {
         Value::Bool(it) => Ok(LuaValue::Boolean(*it)),
         Value::Integer(it) => Ok(LuaValue::Number(*it as f64)),
         Value::Double(it) => named("double", LuaValue::Number(*it)),
-        Value::Text(it) => text(it),
+        Value::Text(it) | Value::BigNumber(it) | Value::Verbatim { text: it, .. } => text(it),
         Value::Status(it) => named("ok", text(it)?),
         Value::Error(it) => named("err", text(it)?),
         Value::List(items) => {
@@ -106,6 +106,20 @@ fn table(
     }
     if let LuaValue::Number(number) = table.raw_get("double")? {
         return Ok(Value::Double(number));
+    }
+    if let LuaValue::String(digits) = table.raw_get("big_number")? {
+        return Ok(Value::BigNumber(bytes(&digits, room)?));
+    }
+    if let LuaValue::Table(verbatim) = table.raw_get("verbatim_string")?
+        && let LuaValue::String(format) = verbatim.raw_get("format")?
+        && let LuaValue::String(text) = verbatim.raw_get("string")?
+    {
+        let mut name = [b' '; 3];
+        name.iter_mut()
+            .zip(&*format.as_bytes())
+            .for_each(|(to, from)| *to = *from);
+        let text = bytes(&text, room)?;
+        return Ok(Value::Verbatim { format: name, text });
     }
     if let LuaValue::Table(map) = table.raw_get("map")? {
         let pairs = map.pairs::<LuaValue, LuaValue>().map(|pair| {

@@ -113,8 +113,10 @@ fn state(lua: &Lua, shared: &Shared, globals: &Table, host: &Table) -> Result<()
         lua.create_function(move |lua, (text, name): (String, String)| {
             take_bytes(lua, &meter, 16 * text.as_bytes().len())?;
             let globals: Table = globals.get(1)?;
+            // As in Lua itself, a name ends at its first NUL.
             let name = name.to_string_lossy();
-            match compile(lua, &text.as_bytes(), &name, &globals) {
+            let name = name.split('\0').next().unwrap_or_default();
+            match compile(lua, &text.as_bytes(), name, &globals) {
                 Ok(function) => function.into_lua_multi(lua),
                 Err(words) => (Value::Nil, words).into_lua_multi(lua),
             }

@@ -241,18 +241,23 @@ impl Interpreter {
 
     /// The error with which a script ended.
     fn ended(&self, value: &LuaValue) -> Failure {
-        match value {
+        let words = match value {
             LuaValue::String(words) if words.as_bytes() == "not enough memory" => {
-                Failure::OutOfMemory
+                return Failure::OutOfMemory;
             }
-            LuaValue::String(words) => Failure::Error([b"ERR ", &*words.as_bytes()].concat()),
-            LuaValue::Error(error) => failure(error),
-            LuaValue::Table(table) => match table.raw_get("err") {
-                Ok(LuaValue::String(words)) => Failure::Error(words.as_bytes().to_vec()),
-                _ => Failure::Error(b"ERR unknown error".into()),
-            },
-            _ => Failure::Error(b"ERR unknown error".into()),
-        }
+            LuaValue::Error(error) => return failure(error),
+            LuaValue::Table(table) => table.raw_get("err").ok().and_then(|it| self.words(&it)),
+            LuaValue::Nil => Some(b"ERR nil".into()),
+            LuaValue::Boolean(it) => Some(format!("ERR {it}").into_bytes()),
+            other => self.words(other).map(|it| [b"ERR ", &*it].concat()),
+        };
+        Failure::Error(words.unwrap_or_else(|| b"ERR unknown error".into()))
+    }
+
+    /// A text, or a number as Lua writes it.
+    fn words(&self, value: &LuaValue) -> Option<Vec<u8>> {
+        let words = self.lua.coerce_string(value.clone()).ok().flatten()?;
+        Some(words.as_bytes().to_vec())
     }
 
     /// Drops what the script has left.

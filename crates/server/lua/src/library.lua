@@ -75,7 +75,7 @@ local function caught(ok, ...)
   local failure = ...
   if type(failure) == 'table' then
     local words = rawget(failure, 'err')
-    if type(words) == 'string' then failure = words end
+    if type(words) == 'string' or type(words) == 'number' then failure = words end
   end
   return false, failure
 end

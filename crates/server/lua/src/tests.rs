@@ -73,6 +73,21 @@ fn values_become_answers() {
         ),
         ("return {double = 1.5}", Value::Double(1.5)),
         (
+            "return {big_number = '-12'}",
+            Value::BigNumber(b"-12".to_vec()),
+        ),
+        (
+            "return {verbatim_string = {format = 'md', string = '*x*'}}",
+            Value::Verbatim {
+                format: *b"md ",
+                text: b"*x*".to_vec(),
+            },
+        ),
+        (
+            "return {verbatim_string = {format = 'mdx'}, big_number = 1}",
+            Value::List(vec![]),
+        ),
+        (
             "return {1, 'x', nil, 3}",
             Value::List(vec![Value::Integer(1), Value::Text(b"x".to_vec())]),
         ),
@@ -134,6 +149,12 @@ fn errors_have_redis_words() {
         ("error('boo')", "ERR user_script:1: boo"),
         ("error({err = 'My err'})", "My err"),
         ("error({})", "ERR unknown error"),
+        ("error()", "ERR nil"),
+        ("error(nil)", "ERR nil"),
+        ("error(true)", "ERR true"),
+        ("error(5, 0)", "ERR 5"),
+        ("error({err = 5})", "5"),
+        ("error(redis.call)", "ERR unknown error"),
         (
             "return +",
             "ERR Error compiling script (new function): user_script:1: unexpected symbol near '+'",
@@ -240,6 +261,11 @@ const LIBRARY: &[(&str, &str)] = &[
         "12.5true",
     ),
     ("return loadstring('return 1 .. ...')('x')", "1x"),
+    ("return loadstring('return \"y\"', 'a\\0b')()", "y"),
+    (
+        "return select(2, pcall(loadstring('error(\"x\")', '=a\\0b')))",
+        "a:1: x",
+    ),
     (
         "local n = 0 return load(function() n = n + 1 return ({'return ', '\"y\"'})[n] end)()",
         "y",

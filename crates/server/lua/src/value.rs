@@ -17,6 +17,15 @@ pub enum Value {
     Status(Vec<u8>),
     /// An error: `{err = ...}`.
     Error(Vec<u8>),
+    /// An integer of any size, in its digits: `{big_number = ...}`.
+    BigNumber(Vec<u8>),
+    /// Bytes with the name of their format: `{verbatim_string = {format = ..., string = ...}}`.
+    Verbatim {
+        /// Three letters.
+        format: [u8; 3],
+        /// The bytes.
+        text: Vec<u8>,
+    },
     /// Several values.
     List(Vec<Value>),
     /// Pairs of values: `{map = ...}`.

@@ -9,7 +9,11 @@ pub fn len(value: &Value) -> usize {
     MARKS
         + match value {
             Value::Nil | Value::Bool(_) | Value::Integer(_) | Value::Double(_) => 0,
-            Value::Text(text) | Value::Status(text) | Value::Error(text) => text.len(),
+            Value::Text(text)
+            | Value::Status(text)
+            | Value::Error(text)
+            | Value::BigNumber(text)
+            | Value::Verbatim { text, .. } => text.len(),
             Value::List(items) | Value::Set(items) => items.iter().map(len).sum(),
             Value::Map(pairs) => pairs.iter().map(|(name, item)| len(name) + len(item)).sum(),
         }
@@ -27,6 +31,8 @@ pub fn write(writer: &mut Writer<'_>, value: &Value) {
             writer.status(&String::from_utf8_lossy(text).replace(['\r', '\n'], " "));
         }
         Value::Error(text) => writer.error(&Error::Script(text)),
+        Value::BigNumber(digits) => writer.big_number(digits),
+        Value::Verbatim { format, text } => writer.verbatim(*format, text),
         Value::List(items) => {
             writer.array(items.len());
             items.iter().for_each(|item| write(writer, item));

@@ -125,14 +125,29 @@ impl<'o> Writer<'o> {
 
     /// Text of many lines, to be read by people.
     pub fn text(&mut self, text: &str) {
+        self.verbatim(*b"txt", text.as_bytes());
+    }
+
+    /// Bytes with the name of their format. Bytes of the name that end a line are blanks.
+    pub fn verbatim(&mut self, format: [u8; 3], bytes: &[u8]) {
         match self.version {
-            Version::Resp2 => self.bulk(text.as_bytes()),
+            Version::Resp2 => self.bulk(bytes),
             Version::Resp3 => {
-                self.number(b'=', text.len() as i64 + 4);
-                self.out.extend_from_slice(b"txt:");
-                self.out.extend_from_slice(text.as_bytes());
+                self.number(b'=', bytes.len() as i64 + 4);
+                self.out.extend_from_slice(&format.map(unbroken));
+                self.out.push(b':');
+                self.out.extend_from_slice(bytes);
                 self.out.extend_from_slice(END);
             }
+        }
+    }
+
+    /// An integer of any size, in its digits. Bytes that end a line are blanks.
+    pub fn big_number(&mut self, digits: &[u8]) {
+        let digits: Vec<u8> = digits.iter().copied().map(unbroken).collect();
+        match self.version {
+            Version::Resp2 => self.bulk(&digits),
+            Version::Resp3 => self.line(b'(', &digits),
         }
     }
 
@@ -298,9 +313,7 @@ impl<'o> Writer<'o> {
         }
         // Bytes that a client sent must not end the line.
         for byte in &mut self.out[from..] {
-            if matches!(byte, b'\r' | b'\n') {
-                *byte = b' ';
-            }
+            *byte = unbroken(*byte);
         }
         self.out.extend_from_slice(END);
     }
@@ -351,6 +364,14 @@ impl<'o> Writer<'o> {
     }
 }
 
+/// A byte, and a blank for one that would end a line.
+fn unbroken(byte: u8) -> u8 {
+    match byte {
+        b'\r' | b'\n' => b' ',
+        byte => byte,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -381,7 +402,7 @@ mod tests {
         for (write, expected) in same {
             assert_eq!(both(write), [expected, expected]);
         }
-        let apart: [(Write<'_>, [&str; 2]); 8] = [
+        let apart: [(Write<'_>, [&str; 2]); 10] = [
             (&|w| w.null(), ["$-1\r\n", "_\r\n"]),
             (&|w| w.null_array(), ["*-1\r\n", "_\r\n"]),
             (&|w| w.map(2), ["*4\r\n", "%2\r\n"]),
@@ -390,6 +411,11 @@ mod tests {
             (&|w| w.double(1.5), ["$3\r\n1.5\r\n", ",1.5\r\n"]),
             (&|w| w.boolean(true), [":1\r\n", "#t\r\n"]),
             (&|w| w.text("a"), ["$1\r\na\r\n", "=5\r\ntxt:a\r\n"]),
+            (
+                &|w| w.verbatim(*b"a\r ", b"\n"),
+                ["$1\r\n\n\r\n", "=5\r\na  :\n\r\n"],
+            ),
+            (&|w| w.big_number(b"1\n"), ["$2\r\n1 \r\n", "(1 \r\n"]),
         ];
         for (write, expected) in apart {
             assert_eq!(both(write), expected);
